@@ -1,0 +1,50 @@
+#include "common/diagnostic.h"
+
+#include <cstdio>
+
+namespace weir {
+
+void Diagnostics::add(Diagnostic diagnostic) {
+  size_t& count = diagnostic.severity == Severity::error ? errors_ : warnings_;
+  if (count++ < kKept) kept_.push_back(std::move(diagnostic));
+}
+
+void Diagnostics::append(const Diagnostics& other) {
+  size_t errors = 0, warnings = 0;
+  for (const Diagnostic& d : other.kept_) {
+    (d.severity == Severity::error ? errors : warnings)++;
+    add(d);
+  }
+  errors_ += other.errors_ - errors;
+  warnings_ += other.warnings_ - warnings;
+}
+
+std::string format(const Diagnostic& d) {
+  std::string text = d.where.file;
+  if (d.where.line != 0) text += ":" + std::to_string(d.where.line);
+  if (d.where.line != 0 && d.where.column != 0) text += ":" + std::to_string(d.where.column);
+  if (!text.empty()) text += ": ";
+  text += d.severity == Severity::error ? "error: " : "warning: ";
+  text += d.message + "\n";
+  if (!d.source_line.empty()) {
+    char number[16];
+    snprintf(number, sizeof number, "%5u | ", d.where.line);
+    text += number + d.source_line + "\n";
+  }
+  if (!d.hint.empty()) text += "hint: " + d.hint + "\n";
+  return text;
+}
+
+std::string format(const Diagnostics& diagnostics) {
+  std::string text;
+  size_t errors = 0, warnings = 0;
+  for (const Diagnostic& d : diagnostics.kept()) {
+    text += format(d);
+    (d.severity == Severity::error ? errors : warnings)++;
+  }
+  if (size_t more = diagnostics.errors() - errors) text += "... and " + std::to_string(more) + " more errors\n";
+  if (size_t more = diagnostics.warnings() - warnings) text += "... and " + std::to_string(more) + " more warnings\n";
+  return text;
+}
+
+}  // namespace weir

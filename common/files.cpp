@@ -1,0 +1,81 @@
+#include "common/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace weir {
+
+Error errno_error(const std::string& what) {
+  return Error{what + ": " + strerror(errno)};
+}
+
+Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
+  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_error("cannot open " + path);
+  struct stat status {};
+  if (fstat(fd.get(), &status) != 0) return errno_error("cannot read " + path);
+  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) return Error{path + " is not a file"};
+  std::string text;
+  if (S_ISREG(status.st_mode)) text.reserve(static_cast<size_t>(status.st_size) + 1);
+  for (size_t used = 0;; text.resize(used)) {
+    constexpr size_t kChunk = size_t{1} << 20;
+    text.resize(used + kChunk);
+    ssize_t got = read(fd.get(), text.data() + used, kChunk);
+    if (got < 0 && errno == EINTR) got = 0;
+    else if (got < 0) return errno_error("cannot read " + path);
+    else if (got == 0) {
+      text.resize(used);
+      return text;
+    }
+    used += static_cast<size_t>(got);
+    if (used > limit_bytes) return Error{path + " is larger than " + std::to_string(limit_bytes) + " bytes"};
+  }
+}
+
+Result<void> write_file_durably(const std::string& path, std::initializer_list<std::span<const std::byte>> parts,
+                                unsigned mode) {
+  const std::string temporary = path + ".new";
+  {
+    Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+    if (!fd) return errno_error("cannot create " + temporary);
+    for (std::span<const std::byte> part : parts) {
+      while (!part.empty()) {
+        const ssize_t put = write(fd.get(), part.data(), part.size());
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return errno_error("cannot write " + temporary);
+        part = part.subspan(static_cast<size_t>(put));
+      }
+    }
+    if (fsync(fd.get()) != 0) return errno_error("cannot sync " + temporary);
+  }
+  if (rename(temporary.c_str(), path.c_str()) != 0) return errno_error("cannot rename " + temporary + " to " + path);
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  Fd dir(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!dir || fsync(dir.get()) != 0) return errno_error("cannot sync folder " + folder);
+  return {};
+}
+
+Result<void> make_directories(const std::string& path, unsigned mode) {
+  for (size_t end = 1; end != std::string::npos;) {
+    end = path.find('/', end);
+    const std::string part = path.substr(0, end);
+    if (end != std::string::npos) end++;
+    if (part.empty() || mkdir(part.c_str(), mode) == 0 || errno == EEXIST || errno == EISDIR) continue;
+    if (!std::filesystem::is_directory(part)) return errno_error("cannot create folder " + part);
+  }
+  if (!std::filesystem::is_directory(path)) return Error{path + " is not a folder"};
+  return {};
+}
+
+Result<Mapping> map_read_only(int fd, size_t size_bytes) {
+  if (size_bytes == 0) return Error{"cannot map an empty file"};
+  void* address = mmap(nullptr, size_bytes, PROT_READ, MAP_SHARED, fd, 0);
+  if (address == MAP_FAILED) return errno_error("cannot map " + std::to_string(size_bytes) + " bytes");
+  return Mapping(address, size_bytes);
+}
+
+}  // namespace weir

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include "common/fd.h"
+#include "common/result.h"
+
+namespace weir {
+
+// The whole file, refused above limit_bytes (and for anything that is not a regular file or a pipe).
+Result<std::string> read_file(const std::string& path, size_t limit_bytes);
+
+// Replaces path in one step that survives a crash: temporary file beside it (mode), write, fsync, rename, fsync of the
+// folder. The parts are written one after the other.
+Result<void> write_file_durably(const std::string& path, std::initializer_list<std::span<const std::byte>> parts,
+                                unsigned mode);
+
+// mkdir -p; folders that it makes get the mode.
+Result<void> make_directories(const std::string& path, unsigned mode);
+
+// Read-only mapping of the first size_bytes of fd.
+Result<Mapping> map_read_only(int fd, size_t size_bytes);
+
+// "cannot WHAT PATH: strerror(errno)"
+Error errno_error(const std::string& what);
+
+}  // namespace weir

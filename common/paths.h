@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+namespace weir {
+
+// Where sockets and state go when nothing says otherwise: /run/weir and /var/lib/weir for root, else
+// $XDG_RUNTIME_DIR/weir (or /tmp/weir-UID) and $XDG_STATE_HOME/weir (or ~/.local/state/weir). No slash at the end.
+std::string default_runtime_dir();
+std::string default_state_dir();
+
+std::string default_dataplane_socket();  // RUNTIME/dataplane.sock
+std::string default_controld_socket();   // RUNTIME/controld.sock
+
+}  // namespace weir

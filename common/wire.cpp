@@ -1,0 +1,208 @@
+#include "common/wire.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string>
+
+#include "common/files.h"
+
+namespace weir::wire {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are little endian");
+static_assert(sizeof(PublishBody) == 40 && sizeof(PublishedBody) == 288 && sizeof(StatusBody) == 104);
+static_assert(sizeof(TextBody) == 256 && sizeof(BypassBody) == 8);
+static_assert(sizeof(Totals) == 128 && sizeof(ListStats) == 128 && sizeof(StatsBody) == 160);
+
+const char* step_name(Step step) {
+  switch (step) {
+    case Step::none:
+      return "none";
+    case Step::receive:
+      return "receive";
+    case Step::check:
+      return "check";
+    case Step::map:
+      return "map";
+    case Step::validate:
+      return "validate";
+    case Step::copy:
+      return "copy";
+    case Step::persist:
+      return "persist";
+    case Step::exchange:
+      return "exchange";
+    case Step::grace:
+      return "grace";
+    case Step::free:
+      return "free";
+  }
+  return "unknown";  // a peer may send any number
+}
+
+std::optional<Stats> stats_from(const Message& message) {
+  if (message.body.size() < sizeof(StatsBody)) return std::nullopt;
+  Stats stats;
+  memcpy(&stats.body, message.body.data(), sizeof stats.body);
+  const size_t rest = message.body.size() - sizeof stats.body;
+  if (rest % sizeof(ListStats) != 0 || rest / sizeof(ListStats) != stats.body.n_lists) return std::nullopt;
+  stats.lists.resize(stats.body.n_lists);
+  if (rest > 0) memcpy(stats.lists.data(), message.body.data() + sizeof stats.body, rest);
+  return stats;
+}
+
+Result<Message> decode(std::span<const std::byte> packet, Fd fd) {
+  Message message;
+  if (packet.size() < sizeof(Header)) {
+    return Error{"message of " + std::to_string(packet.size()) + " bytes: shorter than its header of " +
+                 std::to_string(sizeof(Header))};
+  }
+  if (packet.size() > kMaxMessageBytes) {
+    return Error{"message of " + std::to_string(packet.size()) + " bytes: longer than the limit of " +
+                 std::to_string(kMaxMessageBytes)};
+  }
+  memcpy(&message.header, packet.data(), sizeof(Header));
+  if (message.header.magic != kMagic) return Error{"not a weir message (magic number)"};
+  if (message.header.version != kVersion) {
+    return Error{"message of version " + std::to_string(message.header.version) + "; this program speaks version " +
+                 std::to_string(kVersion)};
+  }
+  if (message.header.type < static_cast<uint16_t>(Type::status) ||
+      message.header.type > static_cast<uint16_t>(Type::refused)) {
+    return Error{"unknown message type " + std::to_string(message.header.type)};
+  }
+  const std::span<const std::byte> body = packet.subspan(sizeof(Header));
+  if (message.header.body_bytes != body.size()) {
+    return Error{"message says " + std::to_string(message.header.body_bytes) + " bytes of body and has " +
+                 std::to_string(body.size())};
+  }
+  message.body.assign(body.begin(), body.end());
+  message.fd = std::move(fd);
+  return message;
+}
+
+std::vector<std::byte> encode(Type type, uint32_t sequence, std::span<const std::byte> body) {
+  Header header;
+  header.type = static_cast<uint16_t>(type);
+  header.body_bytes = static_cast<uint32_t>(body.size());
+  header.sequence = sequence;
+  std::vector<std::byte> packet(sizeof header + body.size());
+  memcpy(packet.data(), &header, sizeof header);
+  if (!body.empty()) memcpy(packet.data() + sizeof header, body.data(), body.size());
+  return packet;
+}
+
+Result<void> send(int socket, Type type, uint32_t sequence, std::span<const std::byte> body, int fd) {
+  if (body.size() > kMaxMessageBytes - sizeof(Header)) {
+    return Error{"message body of " + std::to_string(body.size()) + " bytes: longer than the limit"};
+  }
+  std::vector<std::byte> packet = encode(type, sequence, body);
+  iovec part = {packet.data(), packet.size()};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  if (fd >= 0) {
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+  }
+  ssize_t sent;
+  do sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+  if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Error{"cannot send: the peer does not read"};
+  if (sent < 0) return errno_error("cannot send");
+  return {};  // a SOCK_SEQPACKET send is whole or fails
+}
+
+namespace {
+
+// Takes the first descriptor of a received control buffer and closes all others.
+Fd take_descriptor(msghdr* header) {
+  Fd first;
+  for (cmsghdr* item = CMSG_FIRSTHDR(header); item != nullptr; item = CMSG_NXTHDR(header, item)) {
+    if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; i++) {
+      int fd;
+      memcpy(&fd, CMSG_DATA(item) + i * sizeof fd, sizeof fd);
+      Fd owned(fd);
+      if (!first) first = std::move(owned);
+    }
+  }
+  return first;
+}
+
+}  // namespace
+
+Result<Message> receive(int socket) {
+  std::vector<std::byte> packet(kMaxMessageBytes);
+  iovec part = {packet.data(), packet.size()};
+  // Room for two descriptors (alignment): the kernel closes what does not fit, take_descriptor the second one.
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t got;
+  do got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
+  while (got < 0 && errno == EINTR);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Error{"no message from the peer in time"};
+  if (got < 0) return errno_error("cannot receive");
+  Fd fd = take_descriptor(&header);
+  if (got == 0) return Error{"closed by the peer"};
+  if (header.msg_flags & MSG_TRUNC) {
+    return Error{"message longer than the limit of " + std::to_string(kMaxMessageBytes) + " bytes"};
+  }
+  return decode(std::span(packet).first(static_cast<size_t>(got)), std::move(fd));
+}
+
+Result<Fd> connect(const std::string& path, int timeout_ms) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) {
+    return Error{"socket path " + path + " has " + std::to_string(path.size()) + " characters; it must have 1 to " +
+                 std::to_string(sizeof address.sun_path - 1)};
+  }
+  memcpy(address.sun_path, path.data(), path.size());
+  Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (!fd) return errno_error("cannot make a socket");
+  timeval timeout = {};
+  timeout.tv_sec = timeout_ms / 1000;
+  timeout.tv_usec = timeout_ms % 1000 * 1000;
+  if (setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) != 0 ||
+      setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) != 0) {
+    return errno_error("cannot set the time limit of a socket");
+  }
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return errno_error("cannot connect to " + path);
+  }
+  return fd;
+}
+
+Result<Message> call(int socket, Type type, std::span<const std::byte> body, int fd) {
+  static std::atomic<uint32_t> next_sequence = 1;
+  const uint32_t sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
+  if (Result<void> sent = send(socket, type, sequence, body, fd); !sent) return Error{sent.error()};
+  Result<Message> answer = receive(socket);
+  if (!answer) return answer;
+  if (answer->header.type == static_cast<uint16_t>(Type::refused)) {
+    const std::optional<TextBody> text = body_as<TextBody>(*answer);
+    return Error{"refused by the peer: " + (text ? get_text(text->text) : std::string("no reason given"))};
+  }
+  if (answer->header.sequence != sequence || answer->header.type != static_cast<uint16_t>(type)) {
+    return Error{"the answer does not belong to the request (type " + std::to_string(answer->header.type) +
+                 ", sequence " + std::to_string(answer->header.sequence) + ")"};
+  }
+  return answer;
+}
+
+}  // namespace weir::wire

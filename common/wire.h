@@ -1,0 +1,169 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/fd.h"
+#include "common/result.h"
+
+// Messages between controld (or controlctl) and an enforcer, over a Unix SOCK_SEQPACKET socket: one message is one
+// packet, a Header and a body of fixed-size structs, little endian, no pointers, no padding. The enforcer answers every
+// request with exactly one message. Either side drops a connection whose Header is not understood, after saying so
+// (type refused). Decoders take bytes of anybody: they check every length and never read past the span.
+namespace weir::wire {
+
+constexpr uint32_t kMagic = 0x52494557;  // "WEIR"
+constexpr uint16_t kVersion = 1;
+constexpr size_t kMaxMessageBytes = 128 * 1024;
+constexpr size_t kMaxLists = 256;
+
+enum class Type : uint16_t {
+  status = 1,          // request: none;           answer: StatusBody
+  publish = 2,         // request: PublishBody+fd; answer: PublishedBody
+  stats = 3,           // request: none;           answer: StatsBody + n ListStats
+  bypass = 4,          // request: BypassBody;     answer: StatusBody
+  refused = 5,         // answer only: TextBody; the request was not understood
+};  // an answer has the type of its request, or refused
+
+struct Header {
+  uint32_t magic = kMagic;
+  uint16_t version = kVersion;
+  uint16_t type = 0;
+  uint32_t body_bytes = 0;
+  uint32_t sequence = 0;  // the answer repeats the request's
+};
+static_assert(sizeof(Header) == 16);
+
+struct Generation {
+  uint64_t epoch = 0;   // random, one per state directory of controld; 0 = none
+  uint64_t number = 0;  // rises by one per publication
+  bool operator==(const Generation&) const = default;
+};
+
+struct PublishBody {
+  Generation generation;
+  uint64_t digest[2] = {};  // XXH3-128 (low, high) of the snapshot's bytes
+  uint64_t size_bytes = 0;  // informative; the receiver trusts fstat
+};
+
+// Steps of DESIGN section 8, in order; a publication that fails names the one it failed in.
+enum class Step : uint32_t { none, receive, check, map, validate, copy, persist, exchange, grace, free };
+const char* step_name(Step step);
+
+struct PublishedBody {
+  Generation generation;     // what is enforced now: the new one, or the old one after a failure
+  uint32_t ok = 0;           // 1 = the new generation is enforced and durable
+  Step failed_step = Step::none;
+  uint32_t grace_us = 0;     // the RCU grace period
+  uint32_t total_us = 0;     // all steps
+  char reason[256] = {};     // NUL-terminated; empty when ok
+};
+
+struct StatusBody {
+  char version[32] = {};         // of the program
+  Generation generation;         // {0,0}: no snapshot yet
+  uint64_t start_time_unix = 0;  // seconds
+  uint64_t snapshot_bytes = 0;
+  uint64_t snapshot_limit_bytes = 0;
+  uint32_t workers = 0;
+  uint32_t ports = 0;
+  uint32_t bypass = 0;           // 1 = everything passes
+  uint32_t huge_pages = 0;       // 1 = the snapshot lies in huge pages
+  char isa[16] = {};             // of the filter kernels in use
+};
+
+struct TextBody {
+  char text[256] = {};  // NUL-terminated
+};
+
+struct BypassBody {
+  uint32_t on = 0;
+  uint32_t reserved = 0;
+};
+
+// Since the enforcer started. packets = passed + dropped; the reasons below are inside them.
+struct Totals {
+  uint64_t packets, bytes, passed, dropped;
+  uint64_t malformed, not_ip, incomplete, default_passed, default_dropped;
+  uint64_t bypassed, no_snapshot_passed, no_snapshot_dropped;
+  uint64_t tx_packets;    // passed frames that left by a port
+  uint64_t tx_lost;       // passed frames that the output port did not take
+  uint64_t capture_lost;  // dropped frames that the drop_port did not take
+  uint64_t rx_missed;     // frames the ports lost before a worker saw them (imissed + rx_nombuf)
+};
+
+struct ListStats {
+  char name[64];
+  uint64_t matched, dropped, passed, would_drop;                          // packets
+  uint64_t matched_bytes, dropped_bytes, passed_bytes, would_drop_bytes;  // frame length without FCS
+};
+
+struct StatsBody {
+  Generation generation;
+  uint64_t start_time_unix = 0;
+  Totals totals = {};
+  uint32_t n_lists = 0;         // ListStats that follow: lists of this generation first, then former ones
+  uint32_t reserved = 0;
+};
+
+struct Message {
+  Header header;
+  std::vector<std::byte> body;
+  Fd fd;  // with publish
+};
+
+// body: a trivially copyable struct, exactly body_bytes long.
+template <class Body>
+std::optional<Body> body_as(const Message& message) {
+  static_assert(std::is_trivially_copyable_v<Body>);
+  if (message.body.size() != sizeof(Body)) return std::nullopt;
+  Body body;
+  __builtin_memcpy(static_cast<void*>(&body), message.body.data(), sizeof body);
+  return body;
+}
+
+// Text fields. What does not fit is cut; a field that arrives without a NUL ends at its end.
+template <size_t N>
+void set_text(char (&field)[N], std::string_view text) {
+  __builtin_memset(field, 0, N);
+  __builtin_memcpy(field, text.data(), text.size() < N ? text.size() : N - 1);
+}
+template <size_t N>
+std::string get_text(const char (&field)[N]) {
+  return std::string(field, strnlen(field, N));
+}
+
+struct Stats {
+  StatsBody body;
+  std::vector<ListStats> lists;
+};
+std::optional<Stats> stats_from(const Message& message);
+
+// Checks magic, version, type and length of one received packet. The error says what is wrong (another version is
+// named as such).
+Result<Message> decode(std::span<const std::byte> packet, Fd fd);
+std::vector<std::byte> encode(Type type, uint32_t sequence, std::span<const std::byte> body);
+
+template <class Body>
+std::span<const std::byte> bytes_of(const Body& body) {
+  return std::as_bytes(std::span(&body, 1));
+}
+
+// One packet out, with an optional descriptor. Blocks as the socket does.
+Result<void> send(int socket, Type type, uint32_t sequence, std::span<const std::byte> body, int fd = -1);
+// One packet in. An orderly end of the peer is the error "closed by the peer". Surplus descriptors are closed.
+Result<Message> receive(int socket);
+
+// Connects to an enforcer's socket; every later send or receive fails after timeout_ms.
+Result<Fd> connect(const std::string& path, int timeout_ms);
+// send + receive + the sequence and type of the answer checked (refused becomes an error).
+Result<Message> call(int socket, Type type, std::span<const std::byte> body = {}, int fd = -1);
+
+}  // namespace weir::wire

@@ -1,0 +1,9 @@
+#pragma once
+
+// Debian 12 has Catch2 2.13 (one header), newer systems 3.x (a library). Tests include this file only.
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+using Catch::Approx;
+#else
+#include <catch2/catch.hpp>
+#endif
