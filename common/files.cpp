@@ -14,15 +14,16 @@ Error errno_error(const std::string& what) {
 }
 
 Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
-  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without O_NONBLOCK a FIFO that nobody writes to would block for ever, before fstat() can refuse it.
+  Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return errno_error("cannot open " + path);
   struct stat status {};
   if (fstat(fd.get(), &status) != 0) return errno_error("cannot read " + path);
-  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) return Error{path + " is not a file"};
+  if (!S_ISREG(status.st_mode)) return Error{path + " is not a regular file"};
+  constexpr size_t kChunk = size_t{1} << 20;
   std::string text;
-  if (S_ISREG(status.st_mode)) text.reserve(static_cast<size_t>(status.st_size) + 1);
+  text.reserve(static_cast<size_t>(status.st_size) + kChunk);
   for (size_t used = 0;; text.resize(used)) {
-    constexpr size_t kChunk = size_t{1} << 20;
     text.resize(used + kChunk);
     ssize_t got = read(fd.get(), text.data() + used, kChunk);
     if (got < 0 && errno == EINTR) got = 0;

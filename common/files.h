@@ -9,7 +9,7 @@
 
 namespace weir {
 
-// The whole file, refused above limit_bytes (and for anything that is not a regular file or a pipe).
+// The whole file, refused above limit_bytes and for anything that is not a regular file.
 Result<std::string> read_file(const std::string& path, size_t limit_bytes);
 
 // Replaces path in one step that survives a crash: temporary file beside it (mode), write, fsync, rename, fsync of the

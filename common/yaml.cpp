@@ -160,7 +160,7 @@ class Builder : public YAML::EventHandler {
       parent.key = std::move(node);
       parent.has_key = true;
     } else {
-      parent.node.members.emplace_back(std::move(parent.key), std::move(node));
+      parent.node.members.push_back({std::move(parent.key), std::move(node)});
       parent.has_key = false;
     }
   }
@@ -168,8 +168,8 @@ class Builder : public YAML::EventHandler {
   // The first of several members with one key stays, each later one is an error that names both lines.
   void drop_duplicates(Node& map) {
     std::unordered_map<std::string, uint32_t> line_of_key;
-    std::erase_if(map.members, [&](const std::pair<Node, Node>& member) {
-      const Node& key = member.first;
+    std::erase_if(map.members, [&](const Member& member) {
+      const Node& key = member.key;
       const auto [known, is_new] = line_of_key.emplace(key.text, key.line);
       if (is_new) return false;
       diagnostics_.add({Severity::error, document_.where(key),

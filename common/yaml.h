@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/diagnostic.h"
@@ -16,6 +15,8 @@ namespace weir::yaml {
 
 enum class Kind : uint8_t { null, scalar, sequence, map };
 
+struct Member;
+
 struct Node {
   Kind kind = Kind::null;
   bool quoted = false;  // scalar written in quotes: never a null, a bool or a number
@@ -23,7 +24,12 @@ struct Node {
   uint32_t column = 0;
   std::string text;                              // scalar
   std::vector<Node> items;                       // sequence
-  std::vector<std::pair<Node, Node>> members;    // map, in file order; keys are scalars, each once
+  std::vector<Member> members;                   // map, in file order; keys are scalars, each once
+};
+
+struct Member {
+  Node key;
+  Node value;
 };
 
 struct Document {
@@ -72,7 +78,8 @@ class MapReader {
   const Node* node_;
   std::string what_;
   Diagnostics& diagnostics_;
-  std::vector<std::string> known_;
+  std::vector<std::string> known_;      // keys somebody asked for
+  std::vector<std::string> not_built_;  // keys that are not_supported_yet
 };
 
 }  // namespace weir::yaml

@@ -11,6 +11,8 @@
 namespace weir::yaml {
 namespace {
 
+constexpr const char* kMapHint = "write one `key: value` a line, further to the right, or {key: value, key: value}";
+
 const char* kind_name(const Node& node) {
   switch (node.kind) {
     case Kind::null:
@@ -41,12 +43,12 @@ size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// "did you mean `action`?" for a typing mistake (a third of the letters at most), else every name there is.
+// "did you mean `action`?" for a typing mistake (two letters, or a third of a long word), else every name there is.
 template <class Names>
 std::string name_hint(const std::string& wrong, const Names& names, const char* all) {
   constexpr size_t kLongestTypo = 64;  // the distance costs length x length
   std::string nearest, listed;
-  size_t least = std::max<size_t>(1, wrong.size() / 3) + 1;
+  size_t least = std::max<size_t>(wrong.size() < 4 ? 1 : 2, wrong.size() / 3) + 1;
   for (const auto& name : names) {
     listed += (listed.empty() ? "" : ", ") + std::string(name);
     const size_t distance = wrong.size() > kLongestTypo ? least : edit_distance(wrong, name);
@@ -92,7 +94,7 @@ std::string size_text(uint64_t bytes) {
 MapReader::MapReader(const Document& document, const Node* node, std::string what, Diagnostics& diagnostics)
     : document_(document), node_(node), what_(std::move(what)), diagnostics_(diagnostics) {
   if (node_ == nullptr || node_->kind == Kind::map) return;
-  error(*node_, what_ + " must be a map of `key: value` lines, not " + kind_name(*node_));
+  error(*node_, what_ + " must be a map of `key: value` lines, not " + kind_name(*node_), kMapHint);
   node_ = nullptr;
 }
 
@@ -127,7 +129,8 @@ std::optional<std::string> MapReader::text(std::string_view key) {
   const Node* found = find(key);
   if (found == nullptr) return std::nullopt;
   if (found->kind == Kind::scalar) return found->text;
-  error(*found, "`" + std::string(key) + "` must be a text, not " + kind_name(*found));
+  error(*found, "`" + std::string(key) + "` must be a text, not " + kind_name(*found),
+        "write one value, without [ ] or { }");
   return std::nullopt;
 }
 
@@ -153,7 +156,7 @@ std::optional<uint64_t> MapReader::integer(std::string_view key, uint64_t least,
   error(*found,
         "`" + std::string(key) + "` is " + shown(*found) + ": it must be a whole number from " + std::to_string(least) +
             " to " + std::to_string(most),
-        found->quoted ? "write it without quotes" : "");
+        found->quoted ? "write it without quotes" : "write it in decimal, without a unit");
   return std::nullopt;
 }
 
@@ -168,7 +171,7 @@ std::optional<double> MapReader::number(std::string_view key, double least, doub
   error(*found,
         "`" + std::string(key) + "` is " + shown(*found) + ": it must be a number from " + plain_number(least) +
             " to " + plain_number(most),
-        found->quoted ? "write it without quotes" : "");
+        found->quoted ? "write it without quotes" : "write it in decimal, without a unit");
   return std::nullopt;
 }
 
@@ -215,13 +218,13 @@ const Node* MapReader::sequence(std::string_view key) {
 const Node* MapReader::map(std::string_view key) {
   const Node* found = find(key);
   if (found == nullptr || found->kind == Kind::map) return found;
-  error(*found, "`" + std::string(key) + "` must be a map of `key: value` lines, not " + kind_name(*found));
+  error(*found, "`" + std::string(key) + "` must be a map of `key: value` lines, not " + kind_name(*found), kMapHint);
   return nullptr;
 }
 
 void MapReader::not_supported_yet(std::initializer_list<std::string_view> keys) {
   for (std::string_view key : keys) {
-    find(key);
+    not_built_.emplace_back(key);
     if (node_ == nullptr) continue;
     for (const auto& [name, value] : node_->members) {
       if (name.text == key)
@@ -234,6 +237,7 @@ void MapReader::finish() {
   if (node_ == nullptr) return;
   for (const auto& [name, value] : node_->members) {
     if (std::find(known_.begin(), known_.end(), name.text) != known_.end()) continue;
+    if (std::find(not_built_.begin(), not_built_.end(), name.text) != not_built_.end()) continue;
     error(name, "unknown key " + shown(name) + " in " + what_, name_hint(name.text, known_, "known keys: "));
   }
 }
