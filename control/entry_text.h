@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "common/ip.h"
+
+namespace weir::control {
+
+// What one entry's text says, before it gets directions and a place.
+template <class Addr>
+struct ParsedEntry {
+  Addr first;
+  Addr last;
+  uint16_t port = 0;             // 0 = any
+  bool host_bits_cleared = false;  // the prefix had host bits: a warning in a policy, fine in a feed
+  bool is_any = false;             // /0: needs allow_any
+};
+
+struct EntryError {
+  const char* reason;  // e.g. "prefix length 33 is larger than 32" is built by the caller from reason + text
+  const char* hint;
+};
+
+using EntryText = std::variant<ParsedEntry<Ipv4>, ParsedEntry<Ipv6>, EntryError>;
+
+// One entry exactly (no blanks around it, no comment): v4, v6, prefix, v4 netmask, range of either family (blanks
+// around the hyphen allowed), a.b.c.d:port, [v6]:port. The grammar of DESIGN section 3, for policies and feeds alike.
+// Errors: leading zeros in an octet, port 0 or above 65535, reversed range, IPv4-mapped IPv6, zone id, host mask, ...
+EntryText parse_entry(std::string_view text);
+
+}  // namespace weir::control

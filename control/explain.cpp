@@ -1,0 +1,112 @@
+#include "control/explain.h"
+
+#include <fmt/format.h>
+
+#include "control/entry_text.h"
+#include "control/origin.h"
+#include "control/plan.h"
+#include "control/verdict.h"
+#include "filter/layouts/bitmap.h"
+#include "filter/layouts/line8.h"
+#include "filter/siphash.h"
+
+namespace weir::control {
+namespace {
+
+constexpr unsigned kLineBits = WEIR_LINE_BYTES * 8;
+
+std::vector<std::string> names_of(const filter::SnapshotView& snapshot, const weir_set& set) {
+  std::vector<std::string> names;
+  for (uint32_t l = 0; l < snapshot.header().n_lists; l++) {
+    if (has_list(set, l)) names.emplace_back(snapshot.lists()[l].name);
+  }
+  return names;
+}
+
+template <class Addr>
+std::string key_text(filter::KeyShape shape, Addr address, uint16_t port) {
+  const std::string prefix =
+      to_string(address & prefix_mask<Addr>(shape.addr_bits)) + "/" + std::to_string(shape.addr_bits);
+  return shape.with_port ? fmt::format("{} port {}", prefix, port) : prefix;
+}
+
+// Fills where the filter was asked, and what it said.
+void ask_filter(const filter::SnapshotView& snapshot, const filter::ShapeView& shape, const filter::Key& key,
+                ShapeProbe& probe) {
+  uint32_t line;
+  if (shape.layout == WEIR_LAYOUT_BITMAP) {
+    const uint32_t index = weir_bitmap_index(key.word[0]);
+    line = index / kLineBits;
+    probe.bits = {index % kLineBits};
+    probe.filter_hit = weir_bitmap_check(shape.filter, index) != 0;
+  } else {
+    probe.hash = weir_siphash13(snapshot.secret(), key.word.data(), filter::key_words(shape.shape));
+    line = weir_hash_range(probe.hash, shape.filter_lines);
+    for (uint32_t w = 0; w < 8; w++) probe.bits.push_back(weir_line8_bit(probe.hash, w));
+    const auto* lines = reinterpret_cast<const weir_u64*>(shape.filter);
+    probe.filter_hit = weir_line8_check(lines + size_t{line} * 8, probe.hash) != 0;
+  }
+  probe.page = line / WEIR_LINES_PER_PAGE;
+  probe.line = line % WEIR_LINES_PER_PAGE;
+}
+
+Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched) {
+  const Judgement judgement = judge(snapshot.header(), matched);
+  Verdict verdict;
+  verdict.action = judgement.action == WEIR_DROP ? "drop" : "pass";
+  verdict.reason = judgement.list == kNoList ? "default" : snapshot.lists()[static_cast<size_t>(judgement.list)].name;
+  verdict.matched = names_of(snapshot, matched);
+  verdict.monitored = names_of(snapshot, lists_in(matched, snapshot.header().monitor_lists));
+  return verdict;
+}
+
+template <class Addr>
+Explanation explain_address(const filter::SnapshotView& snapshot, const OriginView& origins, Addr address,
+                            uint16_t port) {
+  constexpr uint8_t kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
+  Explanation explanation;
+  weir_set source = {}, destination = {};
+  for (const filter::ShapeView& shape : snapshot.shapes()) {
+    if (shape.shape.family != kFamily || (shape.shape.with_port && port == 0)) continue;
+    const filter::Key key = filter::make_key(shape.shape, address, port);
+    ShapeProbe probe;
+    probe.shape = shape_name(shape.shape, shape.layout == WEIR_LAYOUT_BITMAP);
+    probe.key = key_text(shape.shape, address, port);
+    ask_filter(snapshot, shape, key, probe);
+    probe.rule = filter::find_rule(snapshot, shape, key);
+    const weir_rule& rule = snapshot.rule(probe.rule);  // rule 0 has no lists
+    probe.source_lists = names_of(snapshot, snapshot.set(rule.source_set));
+    probe.destination_lists = names_of(snapshot, snapshot.set(rule.destination_set));
+    source = source | snapshot.set(rule.source_set);
+    destination = destination | snapshot.set(rule.destination_set);
+    explanation.probes.push_back(std::move(probe));
+  }
+  explanation.origins = origins.find(address, port);
+  explanation.as_source = verdict_of(snapshot, source);
+  explanation.as_destination = verdict_of(snapshot, destination);
+  return explanation;
+}
+
+}  // namespace
+
+Result<Explanation> explain(const filter::SnapshotView& snapshot, std::span<const std::byte> origins,
+                            const std::string& key) {
+  const Result<OriginView> view = OriginView::open(origins);
+  if (!view) return Error{view.error()};
+  const EntryText parsed = parse_entry(key);
+  if (const auto* error = std::get_if<EntryError>(&parsed)) {
+    return Error{fmt::format("{}: {}\nhint: give an address, or address:port ([v6]:port)", key, error->reason)};
+  }
+  const auto answer = [&](const auto& entry) -> Result<Explanation> {
+    if (entry.first != entry.last) {
+      return Error{key + ": more than one address\nhint: give one address, or address:port ([v6]:port)"};
+    }
+    return explain_address(snapshot, *view, entry.first, entry.port);
+  };
+  const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed);
+  Result<Explanation> explanation = v4 != nullptr ? answer(*v4) : answer(std::get<ParsedEntry<Ipv6>>(parsed));
+  if (explanation) explanation->key = key;
+  return explanation;
+}
+
+}  // namespace weir::control

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "common/ip.h"
+#include "control/rule_book.h"
+#include "filter/view.h"
+
+namespace weir::control {
+
+// The lists that match a packet with the address (and port) as its source, as its destination.
+struct Matched {
+  weir_set source = {};
+  weir_set destination = {};
+};
+
+template <class Addr>
+struct Probe {
+  Addr address;
+  uint16_t port;
+};
+
+// What a data plane would find: every shape of the family, filter, then exact stage, in batches and with the kernels
+// that data planes use. probes.size() <= filter::kMaxBatch; matched has as many. with_ports: the packet has ports;
+// without them no port shape is asked.
+void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv4>> probes,
+             bool with_ports, Matched* matched);
+void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv6>> probes,
+             bool with_ports, Matched* matched);
+
+}  // namespace weir::control

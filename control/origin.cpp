@@ -1,0 +1,215 @@
+#include "control/origin.h"
+
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "control/range_text.h"
+#include "filter/snapshot.h"
+
+namespace weir::control {
+namespace {
+
+constexpr uint64_t kMagic = 0x4749524f52494557;  // "WEIRORIG"
+constexpr uint32_t kVersion = 1;
+
+struct Header {
+  uint64_t magic;
+  uint32_t version;
+  uint32_t n_lists;
+  uint64_t n_v4;
+  uint64_t n_v6;
+  uint64_t text_bytes;
+};
+static_assert(sizeof(Header) == 40);
+
+struct TextRef {  // into the text part
+  uint32_t offset;
+  uint32_t bytes;
+};
+
+struct ListRecord {
+  TextRef name;
+  TextRef files[2];
+};
+static_assert(sizeof(ListRecord) == 24);
+
+// Which entry of which list; one byte holds what needs three bits.
+struct Place {
+  uint32_t line;
+  uint16_t port;
+  uint8_t list;
+  uint8_t flags;  // bits 0..1 directions, bit 2 source
+};
+constexpr uint8_t kDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
+constexpr unsigned kSourceShift = 2;
+constexpr uint8_t kFlags = kDirections | 1 << kSourceShift;
+
+struct RecordV4 {
+  Ipv4 first;
+  Ipv4 last;
+  Place place;
+};
+static_assert(sizeof(RecordV4) == 16);
+
+struct RecordV6 {
+  uint64_t first[2];  // high, low half
+  uint64_t last[2];
+  Place place;
+};
+static_assert(sizeof(RecordV6) == 40);
+
+Ipv4 address_of(Ipv4 stored) {
+  return stored;
+}
+Ipv6 address_of(const uint64_t (&stored)[2]) {
+  return Ipv6{stored[0]} << 64 | stored[1];
+}
+void store(Ipv4& to, Ipv4 address) {
+  to = address;
+}
+void store(uint64_t (&to)[2], Ipv6 address) {
+  to[0] = static_cast<uint64_t>(address >> 64);
+  to[1] = static_cast<uint64_t>(address);
+}
+
+template <class T>
+void append(std::string& bytes, const T& value) {
+  bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+template <class T>
+T load(const std::byte* bytes) {
+  T value;
+  memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+TextRef add_text(std::string& text, const std::string& what) {
+  const TextRef ref = {static_cast<uint32_t>(text.size()), static_cast<uint32_t>(what.size())};
+  text += what;
+  return ref;
+}
+
+template <class Record, class Addr>
+void append_entries(std::string& bytes, unsigned list, const std::vector<Entry<Addr>>& entries) {
+  for (const Entry<Addr>& entry : entries) {
+    Record record;
+    store(record.first, entry.first);
+    store(record.last, entry.last);
+    record.place = {entry.line, entry.port, static_cast<uint8_t>(list),
+                    static_cast<uint8_t>(entry.directions | entry.source << kSourceShift)};
+    append(bytes, record);
+  }
+}
+
+}  // namespace
+
+std::string write_origins(const Policy& policy) {
+  Header header = {kMagic, kVersion, static_cast<uint32_t>(policy.lists.size()), 0, 0, 0};
+  std::string text;
+  std::vector<ListRecord> lists;
+  const TextRef policy_path = add_text(text, policy.path);
+  for (const List& list : policy.lists) {
+    lists.push_back({add_text(text, list.name), {policy_path, add_text(text, list.feed.path)}});
+    header.n_v4 += list.v4.size();
+    header.n_v6 += list.v6.size();
+  }
+  header.text_bytes = text.size();
+
+  std::string bytes;
+  bytes.reserve(sizeof header + lists.size() * sizeof(ListRecord) + header.n_v4 * sizeof(RecordV4) +
+                header.n_v6 * sizeof(RecordV6) + text.size());
+  append(bytes, header);
+  for (const ListRecord& list : lists) append(bytes, list);
+  for (unsigned l = 0; l < policy.lists.size(); l++) append_entries<RecordV4>(bytes, l, policy.lists[l].v4);
+  for (unsigned l = 0; l < policy.lists.size(); l++) append_entries<RecordV6>(bytes, l, policy.lists[l].v6);
+  return bytes += text;
+}
+
+template <class Record>
+Result<void> OriginView::check_records(const std::byte* records, uint64_t n, size_t n_lists) {
+  for (uint64_t i = 0; i < n; i++) {
+    const auto record = load<Record>(records + i * sizeof(Record));
+    const uint8_t flags = record.place.flags;
+    if (record.place.list >= n_lists || (flags & ~kFlags) != 0 || (flags & kDirections) == 0 ||
+        address_of(record.first) > address_of(record.last)) {
+      return Error{"origin file: entry " + std::to_string(i) + " is damaged"};
+    }
+  }
+  return {};
+}
+
+Result<OriginView> OriginView::open(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(Header)) {
+    return Error{"origin file: " + std::to_string(bytes.size()) + " bytes are too few for a header"};
+  }
+  const auto header = load<Header>(bytes.data());
+  if (header.magic != kMagic) return Error{"origin file: not one (wrong magic number)"};
+  if (header.version != kVersion) {
+    return Error{"origin file: version " + std::to_string(header.version) + ", this program reads version " +
+                 std::to_string(kVersion)};
+  }
+  if (header.n_lists > WEIR_MAX_LISTS) return Error{"origin file: too many lists"};
+
+  // Each part must fit what the parts before it left, so nothing can overflow.
+  std::span<const std::byte> rest = bytes.subspan(sizeof(Header));
+  const auto take = [&rest](uint64_t n, size_t record_bytes) -> std::optional<std::span<const std::byte>> {
+    if (n > rest.size() / record_bytes) return std::nullopt;
+    const auto part = rest.first(static_cast<size_t>(n) * record_bytes);
+    rest = rest.subspan(part.size());
+    return part;
+  };
+  const auto lists = take(header.n_lists, sizeof(ListRecord));
+  const auto v4 = lists ? take(header.n_v4, sizeof(RecordV4)) : std::nullopt;
+  const auto v6 = v4 ? take(header.n_v6, sizeof(RecordV6)) : std::nullopt;
+  if (!v6 || rest.size() != header.text_bytes) {
+    return Error{"origin file: " + std::to_string(bytes.size()) + " bytes are not what its header says"};
+  }
+
+  OriginView view;
+  const std::string_view text(reinterpret_cast<const char*>(rest.data()), rest.size());
+  for (uint32_t l = 0; l < header.n_lists; l++) {
+    const auto record = load<ListRecord>(lists->data() + l * sizeof(ListRecord));
+    for (const TextRef& ref : {record.name, record.files[0], record.files[1]}) {
+      if (ref.offset > text.size() || ref.bytes > text.size() - ref.offset) {
+        return Error{"origin file: list " + std::to_string(l) + " is damaged"};
+      }
+    }
+    const auto piece = [text](TextRef ref) { return text.substr(ref.offset, ref.bytes); };
+    view.lists_.push_back({piece(record.name), {piece(record.files[0]), piece(record.files[1])}});
+  }
+  view.v4_ = v4->data();
+  view.v6_ = v6->data();
+  view.n_v4_ = header.n_v4;
+  view.n_v6_ = header.n_v6;
+  if (auto ok = check_records<RecordV4>(view.v4_, view.n_v4_, view.lists_.size()); !ok) return Error{ok.error()};
+  if (auto ok = check_records<RecordV6>(view.v6_, view.n_v6_, view.lists_.size()); !ok) return Error{ok.error()};
+  return view;
+}
+
+template <class Record, class Addr>
+std::vector<OriginMatch> OriginView::scan(const std::byte* records, uint64_t n, Addr address, uint16_t port) const {
+  std::vector<OriginMatch> matches;
+  for (uint64_t i = 0; i < n; i++) {
+    const auto record = load<Record>(records + i * sizeof(Record));
+    const Addr first = address_of(record.first), last = address_of(record.last);
+    const Place& place = record.place;
+    if (address < first || address > last || (place.port != 0 && place.port != port)) continue;
+    const Source& list = lists_[place.list];
+    const std::string_view file = list.files[place.flags >> kSourceShift];
+    matches.push_back({std::string(list.name), std::string(file), place.line, range_text(first, last, place.port),
+                       static_cast<uint8_t>(place.flags & kDirections)});
+  }
+  return matches;
+}
+
+std::vector<OriginMatch> OriginView::find(Ipv4 address, uint16_t port) const {
+  return scan<RecordV4>(v4_, n_v4_, address, port);
+}
+
+std::vector<OriginMatch> OriginView::find(Ipv6 address, uint16_t port) const {
+  return scan<RecordV6>(v6_, n_v6_, address, port);
+}
+
+}  // namespace weir::control

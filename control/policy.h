@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/diagnostic.h"
+#include "common/ip.h"
+#include "filter/snapshot.h"
+
+namespace weir::control {
+
+// One predicate, normalised: an inclusive address range (a host is first == last; a prefix is its range), optionally
+// with a port. It matches a packet whose source (address and source port) or destination (address and destination
+// port) lies in it, as directions say.
+template <class Addr>
+struct Entry {
+  Addr first;
+  Addr last;
+  uint32_t line;       // where it was written: 1-based line of the source
+  uint16_t port;       // 0 = any
+  uint8_t directions;  // mask of weir_direction
+  uint8_t source;      // 0 = the policy file, 1 = the list's feed file
+};
+
+struct BadLine {
+  uint32_t line;
+  std::string text;    // shortened to 80 characters
+  std::string reason;  // e.g. "leading zero in an octet"
+};
+
+struct FeedReport {
+  std::string path;      // as opened; empty: the list has no file
+  uint64_t lines = 0;    // all lines of the file
+  uint64_t entries = 0;  // good ones
+  uint64_t bad = 0;
+  std::vector<BadLine> samples;  // the first 5 bad ones
+};
+
+struct List {
+  std::string name;
+  weir_action action = WEIR_DROP;
+  weir_mode mode = WEIR_ENFORCE;
+  uint8_t match = WEIR_AS_SOURCE;  // mask of weir_direction: what entries without named fields are compared with
+  std::string file;                // feed, as written in the policy; empty: none
+  std::vector<Entry<Ipv4>> v4;     // in file order: inline entries, then the feed's
+  std::vector<Entry<Ipv6>> v6;
+  FeedReport feed;
+
+  uint64_t entries() const { return v4.size() + v6.size(); }
+};
+
+struct Canary {  // a key that must not drop, as source or destination
+  bool is_v6 = false;
+  Ipv4 v4 = 0;
+  Ipv6 v6 = 0;
+  std::string text;
+};
+
+struct Policy {
+  std::string path;  // of the file, as given
+  std::string state_dir;
+  weir_action default_action = WEIR_PASS;
+  weir_action unparsed_action = WEIR_PASS;
+  double false_positive_rate = 0.005;
+  uint64_t memory_bytes = uint64_t{512} << 20;
+  std::vector<Canary> canaries;
+  std::vector<std::string> dataplane_sockets;
+  std::vector<List> lists;  // in file order; `own`, when there is one, is lists[0]: a pass list, both directions
+};
+
+// Reads and checks the policy file, then every feed (DESIGN section 3): all diagnostics of the file go to
+// `diagnostics`, bad feed lines into each list's FeedReport. Empty when there was an error.
+std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics);
+
+// The file alone, without opening feeds (fuzzing; text as if it were the file `path`).
+std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics);
+
+}  // namespace weir::control

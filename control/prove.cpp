@@ -1,0 +1,243 @@
+#include "control/prove.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "control/lookup.h"
+#include "control/range_text.h"
+#include "control/split_mix.h"
+#include "control/verdict.h"
+
+namespace weir::control {
+namespace {
+
+struct Context {
+  const Policy& policy;
+  const filter::SnapshotView& snapshot;
+  const filter::Kernels& kernels;
+  SplitMix random;
+};
+
+template <class Addr>
+const std::vector<Entry<Addr>>& entries_of(const List& list) {
+  if constexpr (std::is_same_v<Addr, Ipv4>) {
+    return list.v4;
+  } else {
+    return list.v6;
+  }
+}
+
+template <class Addr>
+Addr random_address(SplitMix& random) {
+  if constexpr (sizeof(Addr) <= 8) {
+    return static_cast<Addr>(random.next());
+  } else {
+    return Addr{random.next()} << 64 | random.next();
+  }
+}
+
+// 0 .. count-1; count 0 = the whole range of Addr. The bias of the remainder does not matter to a sample.
+template <class Addr>
+Addr random_below(SplitMix& random, Addr count) {
+  const Addr any = random_address<Addr>(random);
+  return count == 0 ? any : static_cast<Addr>(any % count);
+}
+
+template <class Addr>
+std::string place(const Policy& policy, const List& list, const Entry<Addr>& entry) {
+  return fmt::format("list {}, entry {} ({}:{})", list.name, range_text(entry.first, entry.last, entry.port),
+                     entry.source == 0 ? policy.path : list.feed.path, entry.line);
+}
+
+// Entries of one list wait here until there are enough for a batch.
+template <class Addr>
+class EntryBatch {
+ public:
+  EntryBatch(Context& context, unsigned list, bool with_ports)
+      : context_(context), list_(list), with_ports_(with_ports) {}
+
+  Result<void> add(const Entry<Addr>& entry, Addr address) {
+    entries_[n_] = &entry;
+    probes_[n_++] = {address, entry.port};
+    return n_ == filter::kMaxBatch ? flush() : Result<void>{};
+  }
+
+  Result<void> flush() {
+    Matched matched[filter::kMaxBatch];
+    look_up(context_.snapshot, context_.kernels, std::span(probes_, n_), with_ports_, matched);
+    for (unsigned i = 0; i < n_; i++) {
+      const uint8_t directions = entries_[i]->directions;
+      if ((directions & WEIR_AS_SOURCE) != 0) {
+        if (auto ok = check(i, matched[i].source, "source"); !ok) return ok;
+      }
+      if ((directions & WEIR_AS_DESTINATION) != 0) {
+        if (auto ok = check(i, matched[i].destination, "destination"); !ok) return ok;
+      }
+    }
+    n_ = 0;
+    return {};
+  }
+
+ private:
+  Result<void> check(unsigned i, const weir_set& matched, const char* side) const {
+    const List& list = context_.policy.lists[list_];
+    const char* problem = nullptr;
+    if (!has_list(matched, list_)) {
+      problem = "does not match";
+    } else if (list.action == WEIR_PASS && judge(context_.snapshot.header(), matched).action != WEIR_PASS) {
+      problem = "does not pass";
+    }
+    if (problem == nullptr) return {};
+    return Error{fmt::format("proof failed: {} {} with {} as {}", place(context_.policy, list, *entries_[i]), problem,
+                             range_text(probes_[i].address, probes_[i].address, probes_[i].port), side)};
+  }
+
+  Context& context_;
+  unsigned list_;
+  bool with_ports_;
+  unsigned n_ = 0;
+  const Entry<Addr>* entries_[filter::kMaxBatch];
+  Probe<Addr> probes_[filter::kMaxBatch];
+};
+
+template <class Addr>
+Result<void> prove_entries(Context& context, unsigned list) {
+  EntryBatch<Addr> any_port(context, list, false), one_port(context, list, true);
+  for (const Entry<Addr>& entry : entries_of<Addr>(context.policy.lists[list])) {
+    EntryBatch<Addr>& batch = entry.port == 0 ? any_port : one_port;
+    if (auto ok = batch.add(entry, entry.first); !ok) return ok;
+    if (entry.first == entry.last) continue;
+    if (auto ok = batch.add(entry, entry.last); !ok) return ok;
+    const auto count = static_cast<Addr>(entry.last - entry.first + 1);
+    const auto inside = static_cast<Addr>(entry.first + random_below(context.random, count));
+    if (auto ok = batch.add(entry, inside); !ok) return ok;
+  }
+  if (auto ok = any_port.flush(); !ok) return ok;
+  return one_port.flush();
+}
+
+// Where the list names the address, for the error.
+template <class Addr>
+std::string blame(const Policy& policy, int list, Addr address) {
+  if (list == kNoList) return "policy.default";
+  const List& guilty = policy.lists[static_cast<size_t>(list)];
+  for (const Entry<Addr>& entry : entries_of<Addr>(guilty)) {
+    if (entry.port == 0 && entry.first <= address && address <= entry.last) return place(policy, guilty, entry);
+  }
+  return "list " + guilty.name;
+}
+
+template <class Addr>
+Result<void> prove_canary(const Context& context, const Canary& canary, Addr address) {
+  const Probe<Addr> probe = {address, 0};
+  Matched matched;
+  look_up(context.snapshot, context.kernels, std::span(&probe, 1), false, &matched);
+  for (const bool as_source : {true, false}) {
+    const Judgement verdict = judge(context.snapshot.header(), as_source ? matched.source : matched.destination);
+    if (verdict.action != WEIR_DROP) continue;
+    return Error{fmt::format(
+        "canary {} would drop as {}: {}\nhint: put it into a pass list or policy.own, or take the entry out",
+        canary.text, as_source ? "source" : "destination", blame(context.policy, verdict.list, address))};
+  }
+  return {};
+}
+
+// What no entry covers, as inclusive ranges.
+template <class Addr>
+struct Gap {
+  Addr first;
+  Addr last;
+  Addr end;  // addresses in this and all earlier gaps (below 2^width: the family has entries)
+};
+
+template <class Addr>
+std::vector<Gap<Addr>> gaps_between_entries(const Policy& policy) {
+  std::vector<std::pair<Addr, Addr>> ranges;
+  for (const List& list : policy.lists) {
+    for (const Entry<Addr>& entry : entries_of<Addr>(list)) ranges.emplace_back(entry.first, entry.last);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  std::vector<Gap<Addr>> gaps;
+  if (ranges.empty()) return gaps;
+  Addr free = 0, end = 0;  // the lowest address that is not covered by the ranges so far
+  for (const auto& [first, last] : ranges) {
+    if (first > free) {
+      end += static_cast<Addr>(first - free);
+      gaps.push_back({free, static_cast<Addr>(first - 1), end});
+    }
+    if (last == static_cast<Addr>(~Addr{0})) return gaps;
+    free = std::max(free, static_cast<Addr>(last + 1));
+  }
+  end += static_cast<Addr>(~Addr{0} - free + 1);
+  gaps.push_back({free, static_cast<Addr>(~Addr{0}), end});
+  return gaps;
+}
+
+template <class Addr>
+Addr pick_stranger(const std::vector<Gap<Addr>>& gaps, SplitMix& random) {
+  const uint64_t choice = random.next();
+  if ((choice & 1) != 0) {  // beside an entry
+    const Gap<Addr>& gap = gaps[random.next() % gaps.size()];
+    return (choice & 2) != 0 ? gap.first : gap.last;
+  }
+  const Addr nth = random_below(random, gaps.back().end);
+  const auto gap = std::upper_bound(gaps.begin(), gaps.end(), nth,
+                                    [](Addr value, const Gap<Addr>& candidate) { return value < candidate.end; });
+  return static_cast<Addr>(gap->last - (gap->end - 1 - nth));
+}
+
+template <class Addr>
+Result<uint64_t> prove_strangers(Context& context) {
+  const std::vector<Gap<Addr>> gaps = gaps_between_entries<Addr>(context.policy);
+  if (gaps.empty()) return uint64_t{0};
+  Probe<Addr> probes[filter::kMaxBatch];
+  Matched matched[filter::kMaxBatch];
+  for (unsigned done = 0; done < kStrangers; done += filter::kMaxBatch) {
+    for (Probe<Addr>& probe : probes) {
+      probe = {pick_stranger(gaps, context.random), static_cast<uint16_t>(context.random.next())};
+    }
+    look_up(context.snapshot, context.kernels, probes, true, matched);
+    for (unsigned i = 0; i < filter::kMaxBatch; i++) {
+      const weir_set any = matched[i].source | matched[i].destination;
+      if (is_empty(any)) continue;
+      return Error{fmt::format("proof failed: {}, which no entry covers, matches list {}",
+                               range_text(probes[i].address, probes[i].address, probes[i].port),
+                               context.policy.lists[static_cast<size_t>(first_list(any))].name)};
+    }
+  }
+  return uint64_t{kStrangers};
+}
+
+}  // namespace
+
+Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, uint64_t seed) {
+  const auto kernels = filter::choose_kernels();
+  if (!kernels) return Error{kernels.error()};
+  const auto view = filter::SnapshotView::open(snapshot);
+  if (!view) return Error{"proof failed: " + view.error()};
+  if (view->lists().size() != policy.lists.size()) {
+    return Error{fmt::format("proof failed: the snapshot has {} lists, the policy {}", view->lists().size(),
+                             policy.lists.size())};
+  }
+  Context context{policy, *view, **kernels, {seed}};
+  Proof proof;
+  for (unsigned list = 0; list < policy.lists.size(); list++) {
+    if (auto ok = prove_entries<Ipv4>(context, list); !ok) return Error{ok.error()};
+    if (auto ok = prove_entries<Ipv6>(context, list); !ok) return Error{ok.error()};
+    proof.entries += policy.lists[list].entries();
+  }
+  for (const Canary& canary : policy.canaries) {
+    auto ok = canary.is_v6 ? prove_canary(context, canary, canary.v6) : prove_canary(context, canary, canary.v4);
+    if (!ok) return Error{ok.error()};
+  }
+  for (const auto& strangers : {prove_strangers<Ipv4>(context), prove_strangers<Ipv6>(context)}) {
+    if (!strangers) return Error{strangers.error()};
+    proof.strangers += *strangers;
+  }
+  if (auto ok = prove_rates(*view, **kernels, context.random.next()); !ok) return Error{ok.error()};
+  return proof;
+}
+
+}  // namespace weir::control

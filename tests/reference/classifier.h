@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "common/ip.h"
+#include "control/policy.h"
+
+// The reference classifier (DESIGN section 4, steps 2 to 5): slow and obviously right, straight from the policy's
+// entries. Shares no code with filter/ nor with what control does behind read_policy.
+namespace weir::reference {
+
+struct PacketKeys {
+  uint8_t family = 4;  // 4 or 6; addresses of IPv4 are in the low 32 bits
+  Ipv6 src = 0;
+  Ipv6 dst = 0;
+  bool has_ports = false;
+  uint16_t sport = 0;
+  uint16_t dport = 0;
+};
+
+struct Classified {
+  std::vector<unsigned> matched;  // indices of policy.lists, ascending; monitored ones too
+  int credited = -1;              // the list that decided; -1 = policy.default
+  weir_action action = WEIR_PASS;
+
+  bool operator==(const Classified&) const = default;
+};
+
+// The definition: asks every entry of every list.
+Classified classify_linear(const control::Policy& policy, const PacketKeys& packet);
+
+// The same answers from an index, for policies of many hosts: hosts by address, the others sorted. Borrows the policy.
+class Classifier {
+ public:
+  explicit Classifier(const control::Policy& policy);
+  Classified classify(const PacketKeys& packet) const;
+
+ private:
+  struct Claim {  // an entry, widened to 128 bits, of one list
+    Ipv6 first;
+    Ipv6 last;
+    uint16_t port;
+    uint8_t directions;
+    unsigned list;
+  };
+  struct AddressHash {
+    size_t operator()(Ipv6 address) const;
+  };
+  struct Family {
+    std::unordered_multimap<Ipv6, Claim, AddressHash> hosts;
+    std::vector<Claim> ranges;         // sorted by first
+    std::vector<Ipv6> highest_so_far;  // of ranges[0..i]: the highest last
+  };
+  void match_side(const Family& family, const PacketKeys& packet, uint8_t side, std::vector<bool>& lists) const;
+
+  const control::Policy& policy_;
+  Family v4_, v6_;
+};
+
+}  // namespace weir::reference

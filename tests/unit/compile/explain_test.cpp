@@ -1,0 +1,203 @@
+// Origins and explain: why a key is treated as it is, down to file and line.
+
+#include "control/explain.h"
+
+#include <algorithm>
+
+#include "control/origin.h"
+#include "control/split_mix.h"
+#include "tests/unit/compile/build_unproven.h"
+#include "tests/unit/compile/make_policy.h"
+
+namespace weir::control {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+std::span<const std::byte> as_bytes(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+Policy sample_policy() {
+  Policy policy = make_policy({
+      make_list("own", WEIR_PASS, kEither, {"192.0.2.128/25"}),
+      make_list("nets", WEIR_DROP, kSource, {"192.0.2.0/24", "12.0.0.0/8"}),
+      make_list("c2", WEIR_DROP, kDestination, {"203.0.113.7:443", "203.0.113.7", "2001:db8::/32"}),
+      make_list("watch", WEIR_DROP, kEither, {"192.0.2.0-192.0.2.200", "[2001:db8::7]:53"}),
+  });
+  policy.lists[3].mode = WEIR_MONITOR;
+  policy.lists[1].feed.path = "feeds/nets.txt";
+  policy.lists[1].v4[0].source = 1;
+  return policy;
+}
+
+// "c2 weir.yaml:10 203.0.113.7:443 2"
+Texts texts(const std::vector<OriginMatch>& matches) {
+  Texts texts;
+  for (const OriginMatch& match : matches) {
+    texts.push_back(match.list + " " + match.file + ":" + std::to_string(match.line) + " " + match.entry + " " +
+                    std::to_string(match.directions));
+  }
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("origins name list, file and line") {
+  const std::string file = write_origins(sample_policy());
+  const auto origins = OriginView::open(as_bytes(file));
+  if (!origins) FAIL(origins.error());
+  CHECK(origins->entries() == 8);
+  CHECK(texts(origins->find(*parse_ipv4("192.0.2.200"), 0)) == Texts{"own weir.yaml:10 192.0.2.128/25 3",
+                                                                     "nets feeds/nets.txt:10 192.0.2.0/24 1",
+                                                                     "watch weir.yaml:10 192.0.2.0-192.0.2.200 3"});
+  CHECK(texts(origins->find(*parse_ipv4("192.0.2.201"), 0)).size() == 2);
+  CHECK(texts(origins->find(*parse_ipv4("12.255.255.255"), 0)) == Texts{"nets weir.yaml:11 12.0.0.0/8 1"});
+  CHECK(texts(origins->find(*parse_ipv4("203.0.113.7"), 0)) == Texts{"c2 weir.yaml:11 203.0.113.7 2"});
+  CHECK(texts(origins->find(*parse_ipv4("203.0.113.7"), 443)) ==
+        Texts{"c2 weir.yaml:10 203.0.113.7:443 2", "c2 weir.yaml:11 203.0.113.7 2"});
+  CHECK(texts(origins->find(*parse_ipv4("203.0.113.7"), 80)) == Texts{"c2 weir.yaml:11 203.0.113.7 2"});
+  CHECK(texts(origins->find(*parse_ipv6("2001:db8::7"), 53)) ==
+        Texts{"c2 weir.yaml:12 2001:db8::/32 2", "watch weir.yaml:11 [2001:db8::7]:53 3"});
+  CHECK(origins->find(*parse_ipv6("::"), 53).empty());
+}
+
+TEST_CASE("damaged origin files are refused or harmless") {
+  const std::string file = write_origins(sample_policy());
+  for (size_t size = 0; size < file.size(); size++) {
+    REQUIRE_FALSE(OriginView::open(as_bytes(file.substr(0, size))));
+  }
+  REQUIRE_FALSE(OriginView::open(as_bytes(file + "x")));
+
+  const auto error_with = [&](size_t offset, uint64_t value, size_t bytes) {
+    std::string damaged = file;
+    memcpy(damaged.data() + offset, &value, bytes);
+    const auto origins = OriginView::open(as_bytes(damaged));
+    return origins ? "" : origins.error();
+  };
+  CHECK(error_with(0, 1, 8) == "origin file: not one (wrong magic number)");
+  CHECK(error_with(8, 2, 4) == "origin file: version 2, this program reads version 1");
+  CHECK(error_with(12, 257, 4) == "origin file: too many lists");
+  CHECK(error_with(16, ~uint64_t{0}, 8).find("are not what its header says") != std::string::npos);
+  CHECK(error_with(24, uint64_t{1} << 60, 8).find("are not what its header says") != std::string::npos);
+  CHECK(error_with(32, 0, 8).find("are not what its header says") != std::string::npos);
+  CHECK(error_with(40, 0xffffffff, 4) == "origin file: list 0 is damaged");  // a name's offset
+  CHECK(error_with(44, 0xffffffff, 4) == "origin file: list 0 is damaged");  // and its length
+  const size_t entries = 40 + 4 * 24;
+  CHECK(error_with(entries, 0xffffffff, 4) == "origin file: entry 0 is damaged");  // first > last
+  CHECK(error_with(entries + 14, 4, 1) == "origin file: entry 0 is damaged");      // of no list
+  CHECK(error_with(entries + 15, 0x08, 1) == "origin file: entry 0 is damaged");   // unknown flag
+  CHECK(error_with(entries + 15, 0x04, 1) == "origin file: entry 0 is damaged");   // no direction
+
+  // Whatever else is flipped, what opens can be searched (under a sanitizer this is where it would show).
+  SplitMix random{5};
+  unsigned opened = 0;
+  for (int round = 0; round < 20000; round++) {
+    std::string damaged = file;
+    for (uint64_t n = 1 + random.next() % 3; n > 0; n--) {
+      damaged[random.next() % damaged.size()] = static_cast<char>(random.next());
+    }
+    const auto origins = OriginView::open(as_bytes(damaged));
+    if (!origins) continue;
+    opened++;
+    for (const OriginMatch& match : origins->find(*parse_ipv4("192.0.2.200"), 0)) {
+      REQUIRE(match.list.size() + match.file.size() <= 2 * file.size());
+    }
+  }
+  CHECK(opened > 1000);
+}
+
+TEST_CASE("explain rows") {
+  struct Row {
+    const char* key;
+    Texts shapes;           // "shape key: lists as source / lists as destination"
+    const char* as_source;  // "action reason: matched (monitored)"
+    const char* as_destination;
+    size_t origins;
+  };
+  const Row rows[] = {
+      {"192.0.2.1",
+       {"v4 addr/32 192.0.2.1/32: watch / watch", "v4 addr/24 bitmap 192.0.2.0/24: nets /"},
+       "drop nets: nets watch (watch)",
+       "pass default: watch (watch)",
+       2},
+      {"192.0.2.129",
+       {"v4 addr/32 192.0.2.129/32: own watch / own watch", "v4 addr/24 bitmap 192.0.2.0/24: nets /"},
+       "pass own: own nets watch (watch)",
+       "pass own: own watch (watch)",
+       3},
+      {"203.0.113.7", {"v4 addr/32 203.0.113.7/32: / c2"}, "pass default: ()", "drop c2: c2 ()", 1},
+      {"203.0.113.7:443",
+       {"v4 addr/32 203.0.113.7/32: / c2", "v4 addr/32 + port 203.0.113.7/32 port 443: / c2"},
+       "pass default: ()",
+       "drop c2: c2 ()",
+       2},
+      {"[2001:db8::7]:53",
+       {"v6 addr/32 2001:db8::/32: / c2", "v6 addr/128 + port 2001:db8::7/128 port 53: watch / watch"},
+       "pass default: watch (watch)",
+       "drop c2: c2 watch (watch)",
+       2},
+      {"8.8.8.8", {}, "pass default: ()", "pass default: ()", 0},
+  };
+  const auto joined = [](const Texts& texts) {
+    std::string text;
+    for (const std::string& part : texts) text += (text.empty() ? "" : " ") + part;
+    return text;
+  };
+  const auto verdict_text = [&](const Verdict& verdict) {
+    return verdict.action + " " + verdict.reason + ": " + joined(verdict.matched) +
+           (verdict.matched.empty() ? "(" : " (") + joined(verdict.monitored) + ")";
+  };
+  const Policy policy = sample_policy();
+  const BuiltSnapshot snapshot = build_unproven(policy, 1);
+  const std::string origins = write_origins(policy);
+  for (const Row& row : rows) {
+    INFO(row.key);
+    const auto explanation = explain(snapshot.view(), as_bytes(origins), row.key);
+    if (!explanation) FAIL(explanation.error());
+    Texts found;
+    for (const ShapeProbe& probe : explanation->probes) {
+      CHECK(probe.line < WEIR_LINES_PER_PAGE);
+      const bool bitmap = probe.shape == "v4 addr/24 bitmap";
+      CHECK(probe.bits.size() == (bitmap ? 1 : 8));
+      CHECK((probe.hash == 0) == bitmap);
+      CHECK((probe.rule == 0 || probe.filter_hit));
+      if (probe.rule == 0) continue;
+      std::string text = probe.shape + " " + probe.key + ":";
+      for (const std::string& name : probe.source_lists) text += " " + name;
+      text += " /";
+      for (const std::string& name : probe.destination_lists) text += " " + name;
+      found.push_back(text);
+    }
+    CHECK(found == row.shapes);
+    CHECK(verdict_text(explanation->as_source) == row.as_source);
+    CHECK(verdict_text(explanation->as_destination) == row.as_destination);
+    CHECK(explanation->origins.size() == row.origins);
+    CHECK(explanation->key == row.key);
+  }
+  // Where a bitmap keeps 192.0.2.0/24: bit 0xc00002 of the universe.
+  const auto explanation = explain(snapshot.view(), as_bytes(origins), "192.0.2.1");
+  const auto bitmap = std::find_if(explanation->probes.begin(), explanation->probes.end(),
+                                   [](const ShapeProbe& probe) { return probe.bits.size() == 1; });
+  REQUIRE(bitmap != explanation->probes.end());
+  CHECK(bitmap->page == 0xc00002 / 512 / 64);
+  CHECK(bitmap->line == 0xc00002 / 512 % 64);
+  CHECK(bitmap->bits[0] == 0xc00002 % 512);
+}
+
+TEST_CASE("keys that explain refuses") {
+  const Policy policy = sample_policy();
+  const BuiltSnapshot snapshot = build_unproven(policy, 1);
+  const std::string origins = write_origins(policy);
+  for (const char* key : {"", "example.org", "192.0.2.0/24", "192.0.2.1-192.0.2.2", "192.0.2.1:0", "192.0.2.1 "}) {
+    INFO(key);
+    const auto explanation = explain(snapshot.view(), as_bytes(origins), key);
+    REQUIRE_FALSE(explanation);
+    CHECK(explanation.error().find("hint: give ") != std::string::npos);
+  }
+  const auto damaged = explain(snapshot.view(), {}, "192.0.2.1");
+  REQUIRE_FALSE(damaged);
+  CHECK(damaged.error().find("origin file: ") == 0);
+}
+
+}  // namespace weir::control
