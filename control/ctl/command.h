@@ -1,0 +1,43 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "control/report_json.h"
+
+namespace weir::control::ctl {
+
+// What every command may use. Filled by CLI11 while the line is parsed.
+struct Context {
+  std::string socket;     // of controld
+  bool json = false;      // print JSON instead of text for people
+  std::string config;     // check
+  std::string key;        // explain
+  std::string list;       // list
+  std::string on_off;     // bypass
+  std::string dataplane;  // bypass: straight to this data plane
+};
+
+// Exit codes, as docs/control.md has them.
+enum Exit : int { kOk = 0, kFailed = 1, kUsage = 2, kNotAcknowledged = 3, kUnreachable = 4 };
+
+struct Command {
+  const char* name;
+  const char* help;
+  void (*options)(CLI::App&, Context&);  // null: none of its own
+  int (*run)(const Context&);
+};
+
+// One file each, cmd_NAME.cpp.
+extern const Command kReload, kStatus, kCheck, kExplain, kShapes, kStats, kList, kBypass;
+
+// One request to controld, its answer printed: as it is with --json, else an error to stderr, anything else by `show`
+// (an answer with "ok": false too: it has more to tell than its error). Returns the exit code.
+int request(const Context& context, const Json& request, void (*show)(const Json& answer));
+
+// What an answer means to a script.
+int exit_code(const Json& answer);
+
+}  // namespace weir::control::ctl

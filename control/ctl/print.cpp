@@ -1,0 +1,45 @@
+#include "control/ctl/print.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace weir::control::ctl {
+
+std::string generation_text(const Json& generation) {
+  const uint64_t number = generation.at("number").get<uint64_t>();
+  if (number == 0) return "none";
+  return fmt::format("{} (epoch {})", number, generation.at("epoch").get<std::string>());
+}
+
+std::string joined(const Json& strings) {
+  std::string text;
+  for (const Json& one : strings) text += (text.empty() ? "" : ", ") + one.get<std::string>();
+  return text.empty() ? "-" : text;
+}
+
+void print_diagnostics(const Json& diagnostics) {
+  for (const Json& json : diagnostics) {
+    Diagnostic diagnostic;
+    diagnostic.severity = json.at("severity") == "error" ? Severity::error : Severity::warning;
+    diagnostic.where = {json.at("file").get<std::string>(), json.at("line").get<uint32_t>(),
+                        json.at("column").get<uint32_t>()};
+    diagnostic.message = json.at("message").get<std::string>();
+    diagnostic.source_line = json.at("source").get<std::string>();
+    diagnostic.hint = json.at("hint").get<std::string>();
+    fmt::print(stderr, "{}", format(diagnostic));
+  }
+}
+
+void print_targets(const Json& outcomes) {
+  for (const Json& target : outcomes) {
+    const std::string socket = target.at("socket").get<std::string>();
+    if (target.at("acknowledged").get<bool>()) {
+      fmt::print("target {}: acknowledged\n", socket);
+    } else {
+      fmt::print(stderr, "target {}: NOT acknowledged: {}\n", socket, target.at("error").get<std::string>());
+    }
+  }
+}
+
+}  // namespace weir::control::ctl

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "control/report_json.h"
+
+// Pieces of answers that several commands print.
+namespace weir::control::ctl {
+
+std::string generation_text(const Json& generation);  // 7 (epoch 0123456789abcdef); none
+std::string joined(const Json& strings);              // a, b, c; -
+void print_diagnostics(const Json& diagnostics);      // as format() does, to stderr
+void print_targets(const Json& outcomes);             // of reload and bypass: those that failed to stderr
+
+}  // namespace weir::control::ctl

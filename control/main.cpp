@@ -1,0 +1,131 @@
+// controld: compiles the policy, publishes it to its targets, serves the API. Foreground; SIGHUP reloads, SIGTERM and
+// SIGINT stop it. docs/control.md.
+
+#include <fmt/format.h>
+#include <malloc.h>
+#include <signal.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include <CLI/CLI.hpp>
+
+#include "common/paths.h"
+#include "control/answers.h"
+#include "control/api.h"
+#include "control/daemon.h"
+
+namespace weir::control {
+namespace {
+
+constexpr const char* kDefaultConfigs[] = {"weir.yaml", "/etc/weir/weir.yaml"};
+
+struct Arguments {
+  Daemon::Options daemon;
+  std::string socket = default_controld_socket();
+  std::string state_dir;
+  bool verbose = false;
+};
+
+// The exit code when the program is to end here (--help, --version, a wrong option), else empty.
+std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
+  CLI::App app("Compiles a weir policy and publishes it to the data planes.", "controld");
+  app.add_option("--config", arguments.daemon.config, "the policy; default: ./weir.yaml, then /etc/weir/weir.yaml");
+  app.add_option("--socket", arguments.socket, "where controlctl finds this controld")->capture_default_str();
+  app.add_option("--state-dir", arguments.state_dir, "instead of the policy's state_dir");
+  app.add_option("--target", arguments.daemon.targets, "socket of a data plane, instead of the policy's targets")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_flag("--verbose", arguments.verbose, "also log every API request");
+  app.set_version_flag("--version", "controld " WEIR_VERSION);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  }
+  if (!arguments.state_dir.empty()) arguments.daemon.state_dir = arguments.state_dir;
+  return std::nullopt;
+}
+
+bool find_config(std::string& config) {
+  if (!config.empty()) return true;
+  for (const char* candidate : kDefaultConfigs) {
+    if (access(candidate, R_OK) != 0) continue;
+    spdlog::info("no --config: using {}", candidate);
+    config = candidate;
+    return true;
+  }
+  spdlog::error("no policy: there is no {} and no {}; name one with --config", kDefaultConfigs[0], kDefaultConfigs[1]);
+  return false;
+}
+
+void notify_reloading() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const int64_t usec = int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
+  sd_notify(0, fmt::format("RELOADING=1\nMONOTONIC_USEC={}", usec).c_str());  // sd_notify(3)
+}
+
+// Handles signals until one says stop.
+void serve(Daemon& daemon, const sigset_t& signals) {
+  while (true) {
+    int number = 0;
+    if (sigwait(&signals, &number) != 0) continue;
+    if (number != SIGHUP) {
+      spdlog::info("{}: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
+      return;
+    }
+    spdlog::info("SIGHUP: reloading");
+    notify_reloading();
+    daemon.request_reload();
+    sd_notify(0, "READY=1");  // the old generation enforces until the new one does: ready all along
+  }
+}
+
+int run(int argc, char** argv) {
+  Arguments arguments;
+  if (std::optional<int> code = parse(argc, argv, arguments)) return *code;
+  spdlog::set_default_logger(spdlog::stderr_color_mt("controld"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
+  if (arguments.verbose) spdlog::set_level(spdlog::level::debug);
+  if (!find_config(arguments.daemon.config)) return 1;
+
+  // Before any thread exists, so that all of them leave signals to sigwait().
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int number : {SIGHUP, SIGTERM, SIGINT}) sigaddset(&signals, number);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  // Policies are read and compiled in turn by few threads: more arenas would only keep more freed memory.
+  mallopt(M_ARENA_MAX, 2);
+
+  Result<std::unique_ptr<Daemon>> daemon = Daemon::start(std::move(arguments.daemon));
+  if (!daemon) {
+    spdlog::error("{}", daemon.error());
+    return 1;
+  }
+  Daemon& running = **daemon;
+  Result<std::unique_ptr<ApiServer>> api =
+      ApiServer::start(arguments.socket, [&running](const Json& request) { return answer(running, request); });
+  if (!api) {
+    spdlog::error("{}", api.error());
+    return 1;
+  }
+  spdlog::info("controld {} is ready on {}", WEIR_VERSION, arguments.socket);
+  sd_notify(0, "READY=1");
+  serve(running, signals);
+  sd_notify(0, "STOPPING=1");
+  running.stop();  // ends the waits of requests, which the API then answers
+  return 0;
+}
+
+}  // namespace
+}  // namespace weir::control
+
+int main(int argc, char** argv) {
+  return weir::control::run(argc, argv);
+}

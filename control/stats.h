@@ -1,0 +1,12 @@
+#pragma once
+
+#include "control/daemon.h"
+#include "control/report_json.h"
+
+namespace weir::control {
+
+// Answers `stats`: the counters of every target, asked now, and their sums. A target that does not answer in time
+// counts with what it told last; its own line says so ("fresh": false).
+Json stats(Daemon& daemon, const Json& request);
+
+}  // namespace weir::control

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "control/policy.h"
+#include "filter/view.h"
+
+namespace weir::control {
+
+// What is kept of a list once it is compiled: its entries (40 bytes each) are released.
+struct ListSummary {
+  std::string name;
+  weir_action action = WEIR_DROP;
+  weir_mode mode = WEIR_ENFORCE;
+  uint8_t match = 0;  // mask of weir_direction; 0: not known (last good)
+  std::string file;
+  uint64_t v4 = 0, v6 = 0;  // entries of each family; 0 when only the sum is known (last good)
+  uint64_t entries = 0;
+  FeedReport feed;
+};
+
+std::vector<ListSummary> summarise(const Policy& policy);
+// All that a last good snapshot itself tells.
+std::vector<ListSummary> summarise(const filter::SnapshotView& snapshot);
+
+}  // namespace weir::control

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "common/fd.h"
+#include "common/wire.h"
+
+// A small enforcer: speaks common/wire.h on a real socket and does what a test tells it.
+class Enforcer {
+ public:
+  struct Behaviour {
+    weir::wire::Generation generation = {};  // enforced when it starts, as from its disk
+    bool bypass = false;
+    bool hangs = false;    // takes publications and does not answer, until release()
+    bool refuses = false;  // fails publications in step `validate`
+    uint64_t packets = 0;  // told by stats, in the totals and in list "l1"
+  };
+  explicit Enforcer(const std::string& path) : Enforcer(path, Behaviour()) {}
+  Enforcer(const std::string& path, Behaviour behaviour);
+  ~Enforcer();
+
+  void release();
+  int publications() const;  // received so far
+  bool bypass() const;
+  weir::wire::Generation generation() const;
+
+ private:
+  void run();
+  bool answer(weir::wire::Message& request);
+  weir::wire::PublishedBody publish(const weir::wire::Message& request);
+  weir::wire::StatusBody status() const;
+
+  const std::string path_;
+  weir::Fd listener_;
+  mutable std::mutex mutex_;
+  std::condition_variable released_;
+  Behaviour now_;
+  int publications_ = 0;
+  bool stopping_ = false;
+  weir::Fd client_;
+  std::thread thread_;
+};
