@@ -1,0 +1,160 @@
+#include "dataplane/config.h"
+
+#include <pwd.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "common/paths.h"
+#include "common/yaml.h"
+
+namespace weir::dataplane {
+
+namespace {
+
+using yaml::Document;
+using yaml::MapReader;
+using yaml::Node;
+
+constexpr uint64_t kLeastSnapshotMemory = uint64_t{4} << 20;  // two huge pages: two snapshots of nothing
+constexpr uint64_t kMostSnapshotMemory = uint64_t{1} << 40;
+constexpr uint64_t kMostMbufs = uint64_t{1} << 28;
+constexpr uint64_t kMostDescriptors = 32768;
+
+Place place_of(const Document& document, const Node& node) {
+  return {document.where(node), document.source_line(node.line)};
+}
+
+void read_allow_uid(const Node& names, MapReader& reader, Config& config) {
+  for (const Node& name : names.items) {
+    uid_t uid = 0;
+    const char* end = name.text.data() + name.text.size();
+    const auto [stop, error] = std::from_chars(name.text.data(), end, uid);
+    if (name.kind != yaml::Kind::scalar || name.text.empty()) {
+      reader.error(name, "`allow_uid` holds user names and numbers");
+    } else if (error == std::errc() && stop == end) {
+      config.allow_uid.push_back(uid);
+    } else if (const passwd* user = getpwnam(name.text.c_str()); user != nullptr) {
+      config.allow_uid.push_back(user->pw_uid);
+    } else {
+      reader.warning(name, "there is no user `" + name.text + "` here: nobody is allowed by this name",
+                     "make the user, or write its number");
+    }
+  }
+}
+
+void read_socket(const Document& document, const Node* node, Diagnostics& diagnostics, Config& config) {
+  MapReader reader(document, node, "`socket`", diagnostics);
+  if (const auto path = reader.text("path")) config.socket_path = *path;
+  if (const Node* names = reader.sequence("allow_uid")) read_allow_uid(*names, reader, config);
+  reader.finish();
+}
+
+void read_mempool(const Document& document, const Node* node, Diagnostics& diagnostics, Config& config) {
+  MapReader reader(document, node, "`mempool`", diagnostics);
+  const Node* mbufs = reader.find("mbufs");
+  if (mbufs != nullptr && (mbufs->kind != yaml::Kind::scalar || mbufs->text != "auto")) {
+    if (const auto n = reader.integer("mbufs", 1, kMostMbufs)) config.mbufs = static_cast<uint32_t>(*n);
+  }
+  if (const auto bytes = reader.size_bytes("data_room", kLeastDataRoom, kMostDataRoom)) {
+    config.data_room = static_cast<uint32_t>(*bytes);
+  }
+  reader.finish();
+}
+
+PortConfig read_port(const Document& document, const Node& node, Diagnostics& diagnostics) {
+  MapReader reader(document, &node, "the port", diagnostics);
+  PortConfig port;
+  port.place = place_of(document, node);
+  if (reader.require("port") != nullptr) {
+    port.port = static_cast<uint16_t>(reader.integer("port", 0, kMaxPortNumber).value_or(0));
+  }
+  port.queues = static_cast<uint16_t>(reader.integer("queues", 1, kMaxQueues).value_or(1));
+  port.descriptors = static_cast<uint16_t>(reader.integer("descriptors", 1, kMostDescriptors).value_or(0));
+  reader.finish();
+  return port;
+}
+
+void add_error(Diagnostics& diagnostics, const Place& place, std::string message, std::string hint) {
+  diagnostics.add({Severity::error, place.where, std::move(message), place.source_line, std::move(hint)});
+}
+
+// What the ports must agree on; whether they exist is known later (port_plan.h).
+void check_ports(const Config& config, Diagnostics& diagnostics) {
+  const std::vector<PortConfig>& ports = *config.ports;
+  if (ports.empty()) {
+    add_error(diagnostics, config.ports_place, "`ports` is empty: no frame would be received",
+              "name at least one port, or leave `ports` out to use every port");
+  }
+  for (size_t i = 0; i < ports.size(); i++) {
+    const bool again = std::any_of(ports.begin(), ports.begin() + static_cast<ptrdiff_t>(i),
+                                   [&](const PortConfig& other) { return other.port == ports[i].port; });
+    const std::string name = "port " + std::to_string(ports[i].port);
+    if (again) add_error(diagnostics, ports[i].place, name + " is listed twice", "name every port once");
+    if (config.drop_port == ports[i].port) {
+      add_error(diagnostics, config.drop_port_place, "`drop_port` is " + name + ", which is also in `ports`",
+                "what is dropped would mix with what is passed: give it a port of its own");
+    }
+  }
+  if (config.forward != Forward::pair) return;
+  if (ports.size() % 2 != 0) {
+    add_error(diagnostics, config.ports_place,
+              "`forward: pair` needs an even number of ports, here are " + std::to_string(ports.size()),
+              "add the missing partner, or use `forward: hairpin` or `forward: sink`");
+  }
+  for (size_t i = 1; i < ports.size(); i += 2) {
+    if (ports[i].queues == ports[i - 1].queues) continue;
+    add_error(diagnostics, ports[i].place,
+              "port " + std::to_string(ports[i].port) + " has " + std::to_string(ports[i].queues) +
+                  " queues and its partner, port " + std::to_string(ports[i - 1].port) + ", has " +
+                  std::to_string(ports[i - 1].queues),
+              "a frame leaves by the queue of the same number: give both partners the same number of queues");
+  }
+}
+
+Config from_document(const Document& document, Diagnostics& diagnostics) {
+  Config config = default_config();
+  const Node* root = document.root.kind == yaml::Kind::null ? nullptr : &document.root;
+  MapReader reader(document, root, "dataplane.yaml", diagnostics);
+  read_socket(document, reader.map("socket"), diagnostics, config);
+  if (const auto path = reader.text("state_dir")) config.state_dir = *path;
+  config.snapshot_memory =
+      reader.size_bytes("snapshot_memory", kLeastSnapshotMemory, kMostSnapshotMemory).value_or(config.snapshot_memory);
+  config.pass_without_snapshot = reader.choice("no_snapshot", {"pass", "drop"}).value_or(0) == 0;
+  if (const Node* forward = reader.find("forward")) config.forward_place = place_of(document, *forward);
+  config.forward = static_cast<Forward>(reader.choice("forward", {"pair", "hairpin", "sink"}).value_or(0));
+  if (const auto port = reader.integer("drop_port", 0, kMaxPortNumber)) {
+    config.drop_port = static_cast<uint16_t>(*port);
+    config.drop_port_place = place_of(document, *reader.find("drop_port"));
+  }
+  read_mempool(document, reader.map("mempool"), diagnostics, config);
+  if (const Node* ports = reader.sequence("ports")) {
+    config.ports_place = place_of(document, *ports);
+    config.ports.emplace();
+    for (const Node& port : ports->items) config.ports->push_back(read_port(document, port, diagnostics));
+  }
+  reader.finish();
+  if (config.ports && diagnostics.ok()) check_ports(config, diagnostics);
+  return config;
+}
+
+}  // namespace
+
+Config default_config() {
+  Config config;
+  config.socket_path = default_dataplane_socket();
+  config.state_dir = default_state_dir() + "/dataplane";
+  return config;
+}
+
+Config read_config(const std::string& path, Diagnostics& diagnostics) {
+  const std::optional<Document> document = yaml::read_document(path, diagnostics);
+  return document ? from_document(*document, diagnostics) : default_config();
+}
+
+Config parse_config(std::string path, std::string text, Diagnostics& diagnostics) {
+  const std::optional<Document> document = yaml::parse_document(std::move(path), std::move(text), diagnostics);
+  return document ? from_document(*document, diagnostics) : default_config();
+}
+
+}  // namespace weir::dataplane

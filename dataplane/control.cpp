@@ -1,0 +1,100 @@
+#include "dataplane/control.h"
+
+#include <cstring>
+#include <ctime>
+
+#include "dataplane/say.h"
+
+namespace weir::dataplane {
+
+namespace {
+
+template <class Body>
+Answer answer_with(wire::Type type, const Body& body) {
+  const std::span<const std::byte> bytes = wire::bytes_of(body);
+  return {type, {bytes.begin(), bytes.end()}};
+}
+
+Answer answer_with(const wire::Stats& stats) {
+  const std::span<const std::byte> lists = std::as_bytes(std::span(stats.lists));
+  Answer answer = {wire::Type::stats, std::vector<std::byte>(sizeof stats.body + lists.size())};
+  memcpy(answer.body.data(), &stats.body, sizeof stats.body);
+  if (!lists.empty()) memcpy(answer.body.data() + sizeof stats.body, lists.data(), lists.size());
+  return answer;
+}
+
+}  // namespace
+
+Control::Control(const Parts& parts) : parts_(parts), start_time_unix_(static_cast<uint64_t>(time(nullptr))) {}
+
+Answer Control::answer(const wire::Message& request) {
+  const auto type = static_cast<wire::Type>(request.header.type);
+  if (type == wire::Type::publish) return publish(request);
+  if (type == wire::Type::bypass) return bypass(request);
+  if (type != wire::Type::status && type != wire::Type::stats) return refuse("this message is no request");
+  if (!request.body.empty()) return refuse("the request must have no body");
+  return type == wire::Type::status ? status(type) : answer_with(stats());
+}
+
+Answer Control::publish(const wire::Message& request) {
+  const wire::PublishedBody published = parts_.publisher.publish(request);
+  if (published.ok) {
+    say("generation {:016x}/{} enforced after {} us (grace {} us)", published.generation.epoch,
+        published.generation.number, published.total_us, published.grace_us);
+  } else {
+    say("a publication failed in step {}: {}", wire::step_name(published.failed_step),
+        wire::get_text(published.reason));
+  }
+  return answer_with(wire::Type::publish, published);
+}
+
+Answer Control::bypass(const wire::Message& request) {
+  const std::optional<wire::BypassBody> body = wire::body_as<wire::BypassBody>(request);
+  if (!body || body->on > 1) return refuse("a bypass request holds 0 or 1");
+  const bool on = body->on == 1;
+  parts_.switches.bypass.store(on, std::memory_order_relaxed);
+  say("bypass is {}", on ? "ON: everything passes" : "off");
+  if (const Result<void> saved = parts_.state.save_bypass(on); !saved) {
+    say("bypass would not outlive a restart: {}", saved.error());
+    return refuse(std::string("bypass is ") + (on ? "on" : "off") +
+                  " but would not outlive a restart: " + saved.error());
+  }
+  return status(wire::Type::bypass);
+}
+
+Answer Control::status(wire::Type type) const {
+  wire::StatusBody status;
+  wire::set_text(status.version, WEIR_VERSION);
+  wire::set_text(status.isa, parts_.isa);
+  status.start_time_unix = start_time_unix_;
+  status.snapshot_limit_bytes = parts_.publisher.limit_bytes();
+  for (const Worker& worker : parts_.workers) status.workers += !worker.routes.empty();
+  status.ports = parts_.n_ports;
+  status.bypass = parts_.switches.bypass.load(std::memory_order_relaxed);
+  if (const Snapshot* snapshot = parts_.slot.current()) {
+    status.generation = snapshot->generation();
+    status.snapshot_bytes = snapshot->bytes().size();
+    status.huge_pages = snapshot->huge();
+  }
+  return answer_with(type, status);
+}
+
+wire::Totals Control::totals() const {
+  wire::Totals totals = {};
+  for (const Worker& worker : parts_.workers) worker.counters.add_to(totals);
+  totals.rx_missed = parts_.rx_missed();
+  return totals;
+}
+
+wire::Stats Control::stats() const {
+  wire::Stats stats;
+  const Snapshot* snapshot = parts_.slot.current();
+  if (snapshot != nullptr) stats.body.generation = snapshot->generation();
+  stats.body.start_time_unix = start_time_unix_;
+  stats.body.totals = totals();
+  stats.lists = parts_.ledger.totals(snapshot == nullptr ? std::vector<wire::ListStats>() : snapshot->list_stats());
+  stats.body.n_lists = static_cast<uint32_t>(stats.lists.size());
+  return stats;
+}
+
+}  // namespace weir::dataplane

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/diagnostic.h"
+#include "common/result.h"
+#include "dataplane/mbuf_pools.h"
+#include "dataplane/port_plan.h"
+
+namespace weir::dataplane {
+
+// Every DPDK port there is.
+std::vector<Device> list_devices();
+// Two net_null ports: sources and sinks of nothing, for a machine without ports.
+Result<void> add_virtual_ports();
+
+// A port as it runs, for the table at the start.
+struct PortRow {
+  uint16_t port;
+  std::string name, driver;
+  int numa_node;
+  uint16_t rx_queues, tx_queues;
+  uint16_t rx_descriptors, tx_descriptors;
+  bool rss;
+};
+
+// The planned ports with their mbuf pools: configured, started, stopped, closed, and every mbuf accounted for.
+class Devices {
+ public:
+  // Configures all ports of the plan and starts none. n_lcores: each keeps a cache of mbufs.
+  static Result<Devices> configure(const PortPlan& plan, const Config& config, unsigned n_lcores);
+  Result<void> start();
+  const std::vector<PortRow>& rows() const { return rows_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+  // Frames that the ports lost before a worker saw them, since the start.
+  uint64_t rx_missed() const;
+
+  // Stops and closes every port, then counts. No worker runs any more.
+  MbufCount close();
+
+ private:
+  std::vector<PortRow> rows_;
+  std::vector<std::string> warnings_;
+  MbufPools pools_;
+};
+
+}  // namespace weir::dataplane

@@ -1,0 +1,259 @@
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_version.h>
+#include <sys/signalfd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <optional>
+
+#include "dataplane/control.h"
+#include "dataplane/devices.h"
+#include "dataplane/eal_arguments.h"
+#include "dataplane/options.h"
+#include "dataplane/report.h"
+#include "dataplane/say.h"
+#include "filter/dispatch.h"
+
+namespace weir::dataplane {
+
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kBadInput = 2;  // command line or configuration
+
+std::optional<Config> load_config(const Options& options) {
+  Diagnostics diagnostics;
+  Config config = options.config_path.empty() ? default_config() : read_config(options.config_path, diagnostics);
+  fputs(format(diagnostics).c_str(), stderr);
+  if (!diagnostics.ok()) return std::nullopt;
+  if (!options.socket_path.empty()) config.socket_path = options.socket_path;
+  if (!options.state_dir.empty()) config.state_dir = options.state_dir;
+  return config;
+}
+
+// SIGINT and SIGTERM arrive here only: blocked in this thread and all that it starts.
+Fd block_stop_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  return Fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+// rte_eal_init .. rte_eal_cleanup.
+class Eal {
+ public:
+  static std::optional<Eal> start(const std::string& program, const std::vector<std::string>& given) {
+    EalArguments eal = complete_eal_arguments(given, look_at_machine());
+    for (const std::string& note : eal.notes) say("{}", note);
+    std::vector<std::string> strings = {program};
+    strings.insert(strings.end(), eal.arguments.begin(), eal.arguments.end());
+    std::vector<char*> argv;
+    for (std::string& text : strings) argv.push_back(text.data());
+    argv.push_back(nullptr);
+    if (rte_eal_init(static_cast<int>(strings.size()), argv.data()) < 0) {
+      say("DPDK does not start: {}; its own lines above say more (dataplane [EAL options] -- [options])",
+          rte_strerror(rte_errno));
+      return std::nullopt;
+    }
+    return Eal(eal.own_prefix ? rte_eal_get_runtime_dir() : "");
+  }
+  Eal(Eal&& other) noexcept : running_(std::exchange(other.running_, false)), folder_(std::move(other.folder_)) {}
+  Eal& operator=(Eal&&) = delete;
+  ~Eal() {
+    if (!running_) return;
+    rte_eal_cleanup();
+    std::error_code ignored;  // a folder that stays costs nothing
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  }
+
+ private:
+  explicit Eal(std::string own_folder) : running_(true), folder_(std::move(own_folder)) {}
+  bool running_;
+  std::string folder_;  // run-time folder to remove; empty: shared with others
+};
+
+std::vector<Worker> make_workers(const PortPlan& plan) {
+  std::vector<Worker> workers(plan.routes.size());
+  unsigned lcore = 0;
+  uint32_t id = 0;
+  RTE_LCORE_FOREACH(lcore) {
+    workers[id].id = id;
+    workers[id].lcore = lcore;
+    workers[id].routes = plan.routes[id];
+    id++;
+  }
+  return workers;
+}
+
+std::vector<WorkerPlace> places_of(const std::vector<Worker>& workers) {
+  std::vector<WorkerPlace> places;
+  for (const Worker& worker : workers) {
+    places.push_back({static_cast<int>(rte_lcore_to_socket_id(worker.lcore))});
+  }
+  return places;
+}
+
+struct ControlThread {
+  Server& server;
+  Switches& switches;
+  int stop_fd;
+};
+
+void serve_until_stopped(ControlThread& thread) {
+  thread.server.run(thread.stop_fd);
+  thread.switches.stop.store(true, std::memory_order_relaxed);
+}
+
+// EAL keeps its control threads off the workers' CPUs where it can. The calls changed their names in DPDK 23.07.
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 7, 0, 0)
+using ThreadId = rte_thread_t;
+int start_control_thread(ThreadId& id, ControlThread& thread) {
+  return rte_thread_create_control(
+      &id, "weir-control",
+      [](void* argument) -> uint32_t {
+        serve_until_stopped(*static_cast<ControlThread*>(argument));
+        return 0;
+      },
+      &thread);
+}
+void join_control_thread(ThreadId id) {
+  rte_thread_join(id, nullptr);
+}
+#else
+using ThreadId = pthread_t;
+int start_control_thread(ThreadId& id, ControlThread& thread) {
+  return rte_ctrl_thread_create(
+      &id, "weir-control", nullptr,
+      [](void* argument) -> void* {
+        serve_until_stopped(*static_cast<ControlThread*>(argument));
+        return nullptr;
+      },
+      &thread);
+}
+void join_control_thread(ThreadId id) {
+  pthread_join(id, nullptr);
+}
+#endif
+
+// The lcores, from launch to the last one's return.
+void run_workers(std::vector<Worker>& workers, const WorkerSetup& setup) {
+  struct Launch {
+    std::vector<Worker>& workers;
+    const WorkerSetup& setup;
+  } launch = {workers, setup};
+  rte_eal_mp_remote_launch(
+      [](void* argument) -> int {
+        const Launch& all = *static_cast<Launch*>(argument);
+        for (Worker& worker : all.workers) {
+          if (worker.lcore == rte_lcore_id()) run(worker, all.setup);
+        }
+        return 0;
+      },
+      &launch, CALL_MAIN);
+  rte_eal_mp_wait_lcore();
+}
+
+void say_what_is_enforced(const Result<bool>& restored, const SnapshotSlot& slot, const Config& config, bool waiting) {
+  if (!restored) say("the saved snapshot is not used: {}", restored.error());
+  if (const Snapshot* snapshot = slot.current()) {
+    const wire::Generation generation = snapshot->generation();
+    say("enforcing the saved generation {:016x}/{}, {} lists, {} bytes in {} pages", generation.epoch,
+        generation.number, snapshot->lists().size(), snapshot->bytes().size(), snapshot->huge() ? "huge" : "ordinary");
+  } else if (waiting) {
+    say("no snapshot yet: ports are not polled before there is one (--wait-for-snapshot)");
+  } else {
+    say("no snapshot yet: everything {} until controld publishes one (no_snapshot)",
+        config.pass_without_snapshot ? "passes" : "is dropped");
+  }
+}
+
+// The end: totals, and proof that no frame and no mbuf was lost on the way.
+int report_end(const wire::Stats& stats, const std::vector<Worker>& workers, const MbufCount& mbufs) {
+  fputs(totals_table(stats).c_str(), stdout);
+  bool good = mbufs.missing == 0;
+  if (good) {
+    fmt::print("{} mbufs, all returned\n", mbufs.total);
+  } else {
+    fmt::print("{} mbufs, {} MISSING\n", mbufs.total, mbufs.missing);
+  }
+  for (const Worker& worker : workers) {
+    if (worker.counters.balanced()) continue;
+    fmt::print("worker {}: received frames are NOT the sum of those sent and dropped\n", worker.id);
+    good = false;
+  }
+  fflush(stdout);
+  return good ? 0 : kFailed;
+}
+
+int run_program(const std::string& program, const CommandLine& line) {
+  const std::optional<Config> config = load_config(line.options);
+  if (!config) return kBadInput;
+  const Result<const filter::Kernels*> kernels = filter::choose_kernels();
+  if (!kernels) return say("{}", kernels.error()), kBadInput;
+  const Result<StateDir> state = StateDir::open(config->state_dir);
+  if (!state) return say("{}", state.error()), kFailed;
+  Result<Listener> listener = Listener::open(config->socket_path, !config->allow_uid.empty());
+  if (!listener) return say("{}", listener.error()), kFailed;
+
+  const Fd stop_signals = block_stop_signals();
+  const std::optional<Eal> eal = Eal::start(program, line.eal);
+  if (!eal) return kFailed;
+  if (!config->ports && !config->drop_port && list_devices().empty()) {
+    say("no ports: running on two virtual ones (net_null) that receive empty frames for ever");
+    if (Result<void> added = add_virtual_ports(); !added) return say("{}", added.error()), kFailed;
+  }
+  Diagnostics diagnostics;
+  const PortPlan plan = plan_ports(*config, list_devices(), rte_lcore_count(), diagnostics);
+  fputs(format(diagnostics).c_str(), stderr);
+  if (!diagnostics.ok()) return kBadInput;
+  Result<Devices> devices = Devices::configure(plan, *config, rte_lcore_count());
+  if (!devices) return say("{}", devices.error()), kFailed;
+  for (const std::string& warning : devices->warnings()) say("warning: {}", warning);
+
+  std::vector<Worker> workers = make_workers(plan);
+  Result<std::unique_ptr<SnapshotSlot>> slot = SnapshotSlot::make(rte_lcore_count());
+  if (!slot) return say("{}", slot.error()), kFailed;
+  Switches switches;
+  const Result<bool> bypass = state->load_bypass();
+  if (!bypass) say("{}: bypass is off", bypass.error());
+  switches.bypass = bypass && *bypass;
+  if (switches.bypass) say("bypass is ON, as saved: everything passes until `controlctl bypass off`");
+  Ledger ledger;
+  Publisher publisher(**slot, ledger, *state, **kernels, places_of(workers), config->snapshot_memory);
+  say_what_is_enforced(publisher.restore(), **slot, *config, line.options.wait_for_snapshot);
+
+  fputs(port_table(devices->rows()).c_str(), stdout);
+  fputs(worker_table(workers).c_str(), stdout);
+  fflush(stdout);
+  if (Result<void> started = devices->start(); !started) return say("{}", started.error()), kFailed;
+
+  Control control({workers, switches, **slot, publisher, ledger, *state, [&] { return devices->rx_missed(); },
+                   static_cast<uint32_t>(devices->rows().size()), (*kernels)->name});
+  Server server(*listener, config->allow_uid, [&](const wire::Message& request) { return control.answer(request); });
+  ControlThread thread = {server, switches, stop_signals.get()};
+  ThreadId thread_id;
+  if (const int error = start_control_thread(thread_id, thread); error != 0) {
+    return say("cannot start the control thread: {}", rte_strerror(error < 0 ? -error : error)), kFailed;
+  }
+  say("running: {} filter kernels, control socket {}", (*kernels)->name, config->socket_path);
+  run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot});
+  join_control_thread(thread_id);
+
+  const wire::Stats stats = control.stats();
+  return report_end(stats, workers, devices->close());
+}
+
+}  // namespace
+}  // namespace weir::dataplane
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  const weir::dataplane::CommandLine line = weir::dataplane::parse_command_line(arguments);
+  if (line.exit_code) return *line.exit_code;
+  return weir::dataplane::run_program(argv[0], line);
+}

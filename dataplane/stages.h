@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+#include "dataplane/burst.h"
+#include "dataplane/counters.h"
+#include "dataplane/port_plan.h"
+#include "dataplane/snapshot.h"
+
+// The stages of a burst, one file each, in the order a packet meets them. None allocates, locks, logs, asks the time or
+// calls the system. Every one works on all frames of the burst before the next begins.
+namespace weir::dataplane {
+
+// rx: up to kMaxBurst frames of the queue; fills n, pkt, bytes. Returns n.
+uint32_t rx(PortQueue queue, Burst& burst) noexcept;
+
+// parse: what each frame is.
+void parse(Burst& burst, WorkerCounters& counters) noexcept;
+
+// For each lookup of the snapshot:
+// keys: gathers the lookup's keys from the packets that have its fields.
+void keys(const Lookup& lookup, Burst& burst) noexcept;
+// probe: which of them the filter cannot rule out.
+void probe(const WorkerSnapshot& snapshot, const Lookup& lookup, Burst& burst) noexcept;
+// exact: the lists of those that are really there.
+void exact(const WorkerSnapshot& snapshot, const Lookup& lookup, Burst& burst) noexcept;
+
+// verdict: DESIGN section 4, steps 1 to 5, and the counters that go with them.
+void verdict(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept;
+// The same verdict for every frame, unread: bypass, or no snapshot. reason: its counter.
+void verdict_for_all(bool pass, Burst& burst, Counter& reason, WorkerCounters& counters) noexcept;
+
+// tx: sends or frees every frame of the burst exactly once.
+void tx(const Route& route, Burst& burst, WorkerCounters& counters) noexcept;
+
+}  // namespace weir::dataplane

@@ -1,0 +1,86 @@
+#include "dataplane/stages.h"
+
+namespace weir::dataplane {
+
+namespace {
+
+constexpr uint32_t kNoList = WEIR_MAX_LISTS;
+
+uint64_t count(uint64_t mask) {
+  return static_cast<uint64_t>(__builtin_popcountll(mask));
+}
+
+uint32_t first_of(const weir_set& matched, const uint64_t lists[WEIR_LIST_WORDS]) {
+  for (uint32_t w = 0; w < WEIR_LIST_WORDS; w++) {
+    const uint64_t both = matched.lists[w] & lists[w];
+    if (both != 0) return w * 64 + static_cast<uint32_t>(__builtin_ctzll(both));
+  }
+  return kNoList;
+}
+
+// Adds a frame to one tally of every list in both sets.
+void tally_each(const weir_set& matched, const uint64_t lists[WEIR_LIST_WORDS], ListCounters* counters,
+                Tally ListCounters::*tally, uint32_t frame_bytes) {
+  for (uint32_t w = 0; w < WEIR_LIST_WORDS; w++) {
+    for (uint64_t left = matched.lists[w] & lists[w]; left != 0; left &= left - 1) {
+      (counters[w * 64 + static_cast<uint32_t>(__builtin_ctzll(left))].*tally).add(frame_bytes);
+    }
+  }
+}
+
+enum class Match : uint8_t { passed, dropped, undecided };
+
+// Steps 3 and 4 for a packet with matches.
+Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, uint32_t frame_bytes) noexcept {
+  static constexpr uint64_t kAllLists[WEIR_LIST_WORDS] = {~0ull, ~0ull, ~0ull, ~0ull};
+  const weir_snapshot_header& header = snapshot.view->header();
+  tally_each(matched, kAllLists, snapshot.lists, &ListCounters::matched, frame_bytes);
+
+  const uint32_t pass_list = first_of(matched, header.pass_lists);
+  if (pass_list != kNoList) {
+    snapshot.lists[pass_list].passed.add(frame_bytes);
+    return Match::passed;
+  }
+  tally_each(matched, header.monitor_lists, snapshot.lists, &ListCounters::would_drop, frame_bytes);
+  const uint32_t drop_list = first_of(matched, header.drop_lists);
+  if (drop_list == kNoList) return Match::undecided;
+  snapshot.lists[drop_list].dropped.add(frame_bytes);
+  return Match::dropped;
+}
+
+void count_verdicts(const Burst& burst, WorkerCounters& counters) {
+  const uint64_t dropped = count(burst.drop);
+  counters.packets.add(burst.n);
+  counters.bytes.add(burst.bytes);
+  counters.dropped.add(dropped);
+  counters.passed.add(burst.n - dropped);
+}
+
+}  // namespace
+
+void verdict(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept {
+  uint64_t decided = burst.not_ip | burst.malformed;
+  burst.drop = snapshot.view->header().unparsed_action == WEIR_DROP ? burst.malformed : 0;
+  for (uint64_t left = burst.hit; left != 0; left &= left - 1) {
+    const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(left));
+    const Match match = judge(snapshot, burst.matched[i], burst.pkt[i]->pkt_len);
+    if (match != Match::undecided) decided |= bit(i);
+    if (match == Match::dropped) burst.drop |= bit(i);
+  }
+  const uint64_t by_default = low_bits(burst.n) & ~decided;
+  if (snapshot.view->header().default_action == WEIR_DROP) {
+    burst.drop |= by_default;
+    counters.default_dropped.add(count(by_default));
+  } else {
+    counters.default_passed.add(count(by_default));
+  }
+  count_verdicts(burst, counters);
+}
+
+void verdict_for_all(bool pass, Burst& burst, Counter& reason, WorkerCounters& counters) noexcept {
+  burst.drop = pass ? 0 : low_bits(burst.n);
+  reason.add(burst.n);
+  count_verdicts(burst, counters);
+}
+
+}  // namespace weir::dataplane

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "dataplane/snapshot_slot.h"
+#include "dataplane/stages.h"
+
+namespace weir::dataplane {
+
+// What the control thread tells the workers. Read with relaxed loads, once per burst or loop.
+struct Switches {
+  std::atomic<bool> stop = false;
+  std::atomic<bool> bypass = false;
+};
+
+struct Worker {
+  uint32_t id = 0;  // 0..n-1: its place in the slot and in every snapshot
+  unsigned lcore = 0;
+  std::vector<Route> routes;  // one per receive queue that it polls; empty: it has nothing to do
+  WorkerCounters counters;
+};
+
+struct WorkerSetup {
+  const Switches& switches;
+  SnapshotSlot& slot;
+  bool pass_without_snapshot;
+  bool wait_for_snapshot;  // poll no port before the first snapshot enforces
+};
+
+// parse .. verdict for one burst: what the snapshot says of its frames.
+void classify(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept;
+
+// Runs until switches.stop.
+void run(Worker& worker, const WorkerSetup& setup) noexcept;
+
+}  // namespace weir::dataplane

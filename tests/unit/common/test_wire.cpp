@@ -1,0 +1,198 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "common/wire.h"
+#include "tests/catch.h"
+
+using namespace weir;
+using namespace weir::wire;
+
+namespace {
+
+struct Pair {
+  Fd left, right;
+};
+
+Pair socket_pair() {
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+  return {Fd(ends[0]), Fd(ends[1])};
+}
+
+size_t open_descriptors() {
+  DIR* folder = opendir("/proc/self/fd");
+  REQUIRE(folder != nullptr);
+  size_t count = 0;
+  while (readdir(folder) != nullptr) count++;
+  closedir(folder);
+  return count;
+}
+
+void store(std::vector<std::byte>& packet, size_t at, uint32_t value) {
+  memcpy(packet.data() + at, &value, sizeof value);
+}
+
+}  // namespace
+
+TEST_CASE("what is encoded is decoded") {
+  BypassBody body;
+  body.on = 1;
+  const std::vector<std::byte> packet = encode(Type::bypass, 77, bytes_of(body));
+  const Result<Message> message = decode(packet, Fd());
+  REQUIRE(message);
+  CHECK(message->header.type == static_cast<uint16_t>(Type::bypass));
+  CHECK(message->header.sequence == 77);
+  REQUIRE(body_as<BypassBody>(*message));
+  CHECK(body_as<BypassBody>(*message)->on == 1);
+  CHECK_FALSE(body_as<StatusBody>(*message));  // another length
+}
+
+TEST_CASE("hostile packets are refused in words, on exact-size buffers") {
+  const std::vector<std::byte> good = encode(Type::status, 1, std::vector<std::byte>(8));
+  for (size_t length = 0; length < good.size(); length++) {
+    const std::vector<std::byte> cut(good.begin(), good.begin() + static_cast<ptrdiff_t>(length));
+    CHECK_FALSE(decode(cut, Fd()));
+  }
+  const auto error = [&](size_t at, uint32_t value) {
+    std::vector<std::byte> packet = good;
+    store(packet, at, value);
+    const Result<Message> message = decode(packet, Fd());
+    REQUIRE_FALSE(message);
+    return message.error();
+  };
+  CHECK(error(0, 0) == "not a weir message (magic number)");
+  CHECK(error(4, 0x00010002) == "message of version 2; this program speaks version 1");
+  CHECK(error(4, 0x00000001) == "unknown message type 0");
+  CHECK(error(4, 0x00060001) == "unknown message type 6");
+  CHECK(error(8, 0xffffffff) == "message says 4294967295 bytes of body and has 8");
+  CHECK(error(8, 7) == "message says 7 bytes of body and has 8");
+  CHECK_FALSE(decode(encode(Type::status, 1, std::vector<std::byte>(kMaxMessageBytes)), Fd()));
+}
+
+TEST_CASE("stats are read only when the lists are all there") {
+  StatsBody body;
+  body.n_lists = 2;
+  std::vector<std::byte> bytes(sizeof body + 2 * sizeof(ListStats));
+  memcpy(bytes.data(), &body, sizeof body);
+  ListStats second = {};
+  set_text(second.name, "second");
+  second.dropped = 5;
+  memcpy(bytes.data() + sizeof body + sizeof second, &second, sizeof second);
+  const auto read = [](const std::vector<std::byte>& content) {
+    Message message;
+    message.body = content;
+    return stats_from(message);
+  };
+  REQUIRE(read(bytes));
+  CHECK(get_text(read(bytes)->lists[1].name) == "second");
+  CHECK(read(bytes)->lists[1].dropped == 5);
+  for (size_t length = 0; length < bytes.size(); length++) {
+    CHECK_FALSE(read({bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(length)}));
+  }
+  body.n_lists = UINT32_MAX;
+  memcpy(bytes.data(), &body, sizeof body);
+  CHECK_FALSE(read(bytes));
+}
+
+TEST_CASE("text fields end somewhere") {
+  TextBody body;
+  set_text(body.text, std::string(1000, 'x'));
+  CHECK(get_text(body.text) == std::string(sizeof body.text - 1, 'x'));
+  memset(body.text, 'y', sizeof body.text);  // a peer that sends no NUL
+  CHECK(get_text(body.text) == std::string(sizeof body.text, 'y'));
+  set_text(body.text, "short");
+  CHECK(get_text(body.text) == "short");
+}
+
+TEST_CASE("a descriptor travels with its message, surplus ones are closed") {
+  const Pair pair = socket_pair();
+  const Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  REQUIRE(send(pair.left.get(), Type::publish, 1, bytes_of(PublishBody()), null.get()));
+  const size_t before = open_descriptors();
+  {
+    const Result<Message> message = receive(pair.right.get());
+    REQUIRE(message);
+    CHECK(message->fd);
+    CHECK((fcntl(message->fd.get(), F_GETFD) & FD_CLOEXEC) != 0);
+    CHECK(open_descriptors() == before + 1);
+  }
+  CHECK(open_descriptors() == before);
+
+  for (const bool understood : {true, false}) {
+    constexpr int kMany = 5;
+    std::vector<std::byte> packet = encode(Type::status, 1, {});
+    if (!understood) packet.resize(3);
+    int fds[kMany];
+    for (int& fd : fds) fd = null.get();
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof fds)] = {};
+    iovec part = {packet.data(), packet.size()};
+    msghdr header = {};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    cmsghdr* rights = CMSG_FIRSTHDR(&header);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof fds);
+    memcpy(CMSG_DATA(rights), fds, sizeof fds);
+    REQUIRE(sendmsg(pair.left.get(), &header, 0) == static_cast<ssize_t>(packet.size()));
+    CHECK(bool(receive(pair.right.get())) == understood);
+    CHECK(open_descriptors() == before);
+  }
+}
+
+TEST_CASE("the peer's end and silence are errors with names") {
+  Pair pair = socket_pair();
+  const timeval soon = {0, 1000};
+  REQUIRE(setsockopt(pair.right.get(), SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof soon) == 0);
+  CHECK(receive(pair.right.get()).error() == "no message from the peer in time");
+  pair.left.reset();
+  CHECK(receive(pair.right.get()).error() == "closed by the peer");
+  CHECK_FALSE(send(pair.right.get(), Type::status, 1, {}));
+  CHECK_FALSE(send(pair.right.get(), Type::status, 1, std::vector<std::byte>(kMaxMessageBytes)));
+  CHECK_FALSE(connect("/nowhere/at/all", 10));
+  CHECK_FALSE(connect(std::string(200, 'x'), 10));
+}
+
+TEST_CASE("a call takes only its own answer") {
+  struct Row {
+    Type type;
+    uint32_t sequence_offset;
+    const char* words;
+  };
+  const Row rows[] = {{Type::status, 0, ""},
+                      {Type::status, 1, "does not belong"},
+                      {Type::stats, 0, "does not belong"},
+                      {Type::refused, 0, "refused by the peer: because"}};
+  for (const Row& row : rows) {
+    const Pair pair = socket_pair();
+    std::thread peer([&] {
+      const Result<Message> request = receive(pair.right.get());
+      TextBody text;
+      set_text(text.text, "because");
+      if (request) {
+        (void)send(pair.right.get(), row.type, request->header.sequence + row.sequence_offset, bytes_of(text));
+      }
+    });
+    const Result<Message> answer = call(pair.left.get(), Type::status);
+    peer.join();
+    if (*row.words == 0) {
+      CHECK(answer);
+    } else {
+      REQUIRE_FALSE(answer);
+      CHECK_THAT(answer.error(), Catch::Matchers::Contains(row.words));
+    }
+  }
+}
+
+TEST_CASE("every step has a name") {
+  for (uint32_t step = 0; step <= static_cast<uint32_t>(Step::free); step++) {
+    CHECK(std::string(step_name(static_cast<Step>(step))) != "unknown");
+  }
+  CHECK(std::string(step_name(static_cast<Step>(99))) == "unknown");
+}

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/fd.h"
+#include "dataplane/snapshot.h"
+#include "dataplane/state_dir.h"
+#include "filter/builder.h"
+#include "tests/catch.h"
+
+// Snapshots made by hand, for tests.
+namespace weir::test {
+
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "weir-test-XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+  }
+  ~TempDir() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+using AlignedBytes = std::unique_ptr<std::byte[], decltype(&free)>;
+
+struct SnapshotBytes {
+  AlignedBytes memory{nullptr, &free};
+  size_t size = 0;
+  std::span<std::byte> bytes() const { return {memory.get(), size}; }
+};
+
+inline SnapshotBytes build(const filter::SnapshotInput& input) {
+  const Result<filter::SnapshotPlan> plan = filter::plan_snapshot(input);
+  INFO((plan ? "" : plan.error()));
+  REQUIRE(plan);
+  SnapshotBytes snapshot;
+  snapshot.size = plan->header.total_bytes;
+  snapshot.memory.reset(static_cast<std::byte*>(aligned_alloc(4096, (snapshot.size + 4095) / 4096 * 4096)));
+  memset(snapshot.memory.get(), 0, snapshot.size);
+  const Result<void> built = filter::build_snapshot(input, *plan, snapshot.bytes());
+  INFO((built ? "" : built.error()));
+  REQUIRE(built);
+  return snapshot;
+}
+
+// A snapshot of two lists, `first` (drop) and `second` (pass), that hold nothing.
+inline filter::SnapshotInput empty_input(uint64_t number) {
+  filter::SnapshotInput input;
+  input.epoch = 7;
+  input.number = number;
+  input.secret = {11, 22};
+  input.lists = {{"first", WEIR_DROP, WEIR_ENFORCE, 0}, {"second", WEIR_PASS, WEIR_ENFORCE, 0}};
+  input.sets = {weir_set{}};
+  input.rules = {weir_rule{}};
+  return input;
+}
+
+inline const filter::Kernels& scalar_kernels() {
+  return *filter::all_kernels().back();
+}
+
+inline std::unique_ptr<dataplane::Snapshot> attach(const SnapshotBytes& snapshot,
+                                                   std::vector<dataplane::WorkerPlace> workers = {{-1}}) {
+  auto copies = dataplane::Snapshot::allocate(snapshot.size, workers);
+  REQUIRE(copies);
+  for (auto& copy : *copies) memcpy(copy.memory.mapping.bytes().data(), snapshot.memory.get(), snapshot.size);
+  const dataplane::Digest digest = dataplane::digest_of(snapshot.bytes());
+  auto attached = dataplane::Snapshot::open(std::move(*copies), snapshot.size, digest.word, scalar_kernels(), workers);
+  INFO((attached ? "" : attached.error()));
+  REQUIRE(attached);
+  return std::move(*attached);
+}
+
+}  // namespace weir::test

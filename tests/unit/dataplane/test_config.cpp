@@ -1,0 +1,114 @@
+#include "common/paths.h"
+#include "dataplane/config.h"
+#include "tests/catch.h"
+
+using namespace weir;
+using namespace weir::dataplane;
+
+namespace {
+
+Config good(const std::string& text) {
+  Diagnostics diagnostics;
+  Config config = parse_config("dataplane.yaml", text, diagnostics);
+  INFO(format(diagnostics));
+  REQUIRE(diagnostics.ok());
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("an empty file is every default") {
+  for (const char* text : {"", "# nothing\n", "socket:\n"}) {
+    const Config config = good(text);
+    CHECK(config.socket_path == default_dataplane_socket());
+    CHECK(config.state_dir == default_state_dir() + "/dataplane");
+    CHECK(config.snapshot_memory == uint64_t{1} << 30);
+    CHECK(config.pass_without_snapshot);
+    CHECK(config.forward == Forward::pair);
+    CHECK_FALSE(config.ports);
+    CHECK_FALSE(config.drop_port);
+    CHECK_FALSE(config.mbufs);
+    CHECK(config.data_room == kDefaultDataRoom);
+  }
+}
+
+TEST_CASE("the manual by example loads, and says the defaults") {
+  Diagnostics diagnostics;
+  const Config config = read_config("configs/dataplane.yaml", diagnostics);
+  INFO(format(diagnostics));
+  REQUIRE(diagnostics.ok());
+  CHECK(diagnostics.warnings() == 0);
+  const Config defaults = default_config();
+  CHECK(config.snapshot_memory == defaults.snapshot_memory);
+  CHECK(config.pass_without_snapshot == defaults.pass_without_snapshot);
+  CHECK(config.forward == defaults.forward);
+  CHECK_FALSE(config.ports);
+  CHECK_FALSE(config.mbufs);
+  CHECK(config.data_room == defaults.data_room);
+}
+
+TEST_CASE("every setting is read") {
+  const Config config = good(
+      "socket: {path: /s, allow_uid: [root, 1234]}\n"
+      "state_dir: /d\nsnapshot_memory: 64MiB\nno_snapshot: drop\nforward: hairpin\n"
+      "ports: [{port: 3, queues: 2}, {port: 1, descriptors: 256}]\ndrop_port: 2\n"
+      "mempool: {mbufs: 100000, data_room: 9000}\n");
+  CHECK(config.socket_path == "/s");
+  CHECK(config.allow_uid == std::vector<uid_t>{0, 1234});
+  CHECK(config.state_dir == "/d");
+  CHECK(config.snapshot_memory == uint64_t{64} << 20);
+  CHECK_FALSE(config.pass_without_snapshot);
+  CHECK(config.forward == Forward::hairpin);
+  REQUIRE(config.ports->size() == 2);
+  CHECK(config.ports->at(0).port == 3);
+  CHECK(config.ports->at(0).queues == 2);
+  CHECK(config.ports->at(1).queues == 1);
+  CHECK(config.ports->at(1).descriptors == 256);
+  CHECK(config.drop_port == 2);
+  CHECK(config.mbufs == 100000u);
+  CHECK(config.data_room == 9000);
+  CHECK(good("mempool: {mbufs: auto}").mbufs == std::nullopt);
+}
+
+TEST_CASE("wrong settings name their place") {
+  struct Row {
+    const char* text;
+    const char* where;
+    const char* words;
+  };
+  const Row rows[] = {
+      {"prots: []", "dataplane.yaml:1:1", "prots"},
+      {"forward: both", "dataplane.yaml:1:10", "both"},
+      {"no_snapshot: maybe", "dataplane.yaml:1:14", "maybe"},
+      {"snapshot_memory: 1MiB", "dataplane.yaml:1:18", "snapshot_memory"},
+      {"drop_port: -1", "dataplane.yaml:1:12", "drop_port"},
+      {"mempool: {mbufs: many}", "dataplane.yaml:1:18", "many"},
+      {"mempool: {data_room: 10}", "dataplane.yaml:1:22", "data_room"},
+      {"socket: {allow_uid: [{}]}", "dataplane.yaml:1:22", "user names and numbers"},
+      {"ports: []", "dataplane.yaml:1:8", "no frame would be received"},
+      {"ports: [{queues: 1}]", "dataplane.yaml:1:9", "has no `port`"},
+      {"ports: [{port: 0, queues: 0}]", "dataplane.yaml:1:27", "queues"},
+      {"ports: [{port: 0}]", "dataplane.yaml:1:8", "even number of ports, here are 1"},
+      {"ports: [{port: 0}, {port: 0}]", "dataplane.yaml:1:20", "port 0 is listed twice"},
+      {"ports: [{port: 0}, {port: 1}]\ndrop_port: 1", "dataplane.yaml:2:12", "also in `ports`"},
+      {"ports: [{port: 0, queues: 2}, {port: 1}]", "dataplane.yaml:1:31",
+       "has 1 queues and its partner, port 0, has 2"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.text);
+    Diagnostics diagnostics;
+    parse_config("dataplane.yaml", row.text, diagnostics);
+    REQUIRE_FALSE(diagnostics.ok());
+    const std::string text = format(diagnostics);
+    CHECK_THAT(text, Catch::Matchers::StartsWith(std::string(row.where) + ": error: "));
+    CHECK_THAT(text, Catch::Matchers::Contains(row.words));
+  }
+}
+
+TEST_CASE("an unknown user is a warning: nobody is allowed by it") {
+  Diagnostics diagnostics;
+  const Config config = parse_config("f", "socket: {allow_uid: [no-such-user-here]}", diagnostics);
+  CHECK(diagnostics.ok());
+  CHECK(diagnostics.warnings() == 1);
+  CHECK(config.allow_uid.empty());
+}

@@ -1,0 +1,70 @@
+#include <algorithm>
+
+#include "dataplane/eal_arguments.h"
+#include "dataplane/options.h"
+#include "tests/catch.h"
+
+using namespace weir::dataplane;
+
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+const Machine kFull = {true, true, true, 3, 42};
+
+Arguments complete(const Arguments& given, const Machine& machine, size_t notes) {
+  const EalArguments eal = complete_eal_arguments(given, machine);
+  CHECK(eal.notes.size() == notes);
+  return eal.arguments;
+}
+
+}  // namespace
+
+TEST_CASE("EAL's arguments are completed by what the machine lacks, and each is said once") {
+  Machine no_pages = kFull;
+  no_pages.huge_pages = false;
+  Machine no_mount = kFull;
+  no_mount.huge_mount = false;
+  Machine user = kFull;
+  user.root = false;
+
+  CHECK(complete({}, kFull, 1) == Arguments{"-l", "3", "--in-memory"});
+  CHECK(complete({"-l", "0"}, kFull, 0) == Arguments{"-l", "0", "--in-memory"});
+  for (const char* lcores : {"-l0", "-c1", "--lcores=0@0"}) {
+    CHECK(complete({lcores, "--file-prefix=x"}, kFull, 0) == Arguments{lcores, "--file-prefix=x"});
+  }
+  CHECK(complete({"-l0"}, no_pages, 1) == Arguments{"-l0", "--no-huge", "-m", "1024", "--file-prefix=weir-42"});
+  CHECK(complete({"-l0", "-m", "2048"}, no_pages, 1) ==
+        Arguments{"-l0", "-m", "2048", "--no-huge", "--file-prefix=weir-42"});
+  CHECK(complete({"-l0", "--in-memory", "--file-prefix", "x"}, no_pages, 2) ==
+        Arguments{"-l0", "--file-prefix", "x", "--no-huge", "-m", "1024"});
+  CHECK(complete({"-l0", "--no-huge", "--in-memory"}, kFull, 1) ==
+        Arguments{"-l0", "--no-huge", "--file-prefix=weir-42"});
+  CHECK(complete({"-l0"}, no_mount, 0) == Arguments{"-l0", "--in-memory"});
+  CHECK(complete({"-l0", "--file-prefix=x"}, no_mount, 1) ==
+        Arguments{"-l0", "--file-prefix=x", "--no-huge", "-m", "1024"});
+  CHECK(complete({"-l0", "--in-memory"}, user, 1) == Arguments{"-l0", "--in-memory", "--no-pci"});
+  CHECK(complete({"-l0", "--in-memory", "--no-pci"}, user, 0) == Arguments{"-l0", "--in-memory", "--no-pci"});
+}
+
+TEST_CASE("the command line is split at `--`, or taken whole") {
+  const auto parse = [](const Arguments& arguments) { return parse_command_line(arguments); };
+  const CommandLine both = parse({"-l", "0", "--", "--config", "a.yaml", "--wait-for-snapshot"});
+  CHECK(both.eal == Arguments{"-l", "0"});
+  CHECK(both.options.config_path == "a.yaml");
+  CHECK(both.options.wait_for_snapshot);
+  CHECK_FALSE(both.exit_code);
+
+  const CommandLine program = parse({"--state-dir=/d", "--socket", "/s"});
+  CHECK(program.eal.empty());
+  CHECK(program.options.state_dir == "/d");
+  CHECK(program.options.socket_path == "/s");
+  CHECK(parse({"--vdev=net_null0", "-l", "1"}).eal == Arguments{"--vdev=net_null0", "-l", "1"});
+  CHECK(parse({}).eal.empty());
+  CHECK_FALSE(parse({}).exit_code);
+
+  CHECK(parse({"--version"}).exit_code == 0);
+  CHECK(parse({"-l", "0", "--", "--help"}).exit_code == 0);
+  CHECK(parse({"--", "--confg", "x"}).exit_code == 2);
+  CHECK(parse({"-l", "0", "--config", "x"}).exit_code == 2);  // mixed without `--`
+}

@@ -1,0 +1,303 @@
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <thread>
+
+#include "dataplane/control.h"
+#include "tests/catch.h"
+#include "tests/unit/dataplane/snapshots.h"
+
+using namespace weir;
+using namespace weir::dataplane;
+using namespace weir::test;
+
+namespace {
+
+constexpr uint64_t kMemory = uint64_t{16} << 20;
+constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+
+Fd memory_file(std::span<const std::byte> bytes, int seals) {
+  Fd fd(memfd_create("snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  REQUIRE(write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  REQUIRE(fcntl(fd.get(), F_ADD_SEALS, seals) == 0);
+  return fd;
+}
+
+wire::PublishBody body_for(std::span<const std::byte> bytes, wire::Generation generation) {
+  wire::PublishBody body;
+  body.generation = generation;
+  const Digest digest = digest_of(bytes);
+  memcpy(body.digest, digest.word, sizeof body.digest);
+  body.size_bytes = bytes.size();
+  return body;
+}
+
+// A data plane without EAL: the control side of one, a worker that only reports quiescence, and a client.
+class Plane {
+ public:
+  explicit Plane(const std::string& folder)
+      : state_(std::move(*StateDir::open(folder + "/state"))),
+        slot_(std::move(*SnapshotSlot::make(1))),
+        publisher_(*slot_, ledger_, state_, scalar_kernels(), {{-1}}, kMemory),
+        control_({workers_, switches_, *slot_, publisher_, ledger_, state_, [] { return uint64_t{0}; }, 2, "scalar"}),
+        listener_(std::move(*Listener::open(folder + "/run/socket", false))),
+        server_(listener_, {}, [this](const wire::Message& request) { return control_.answer(request); }),
+        path_(folder + "/run/socket") {
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    stop_read_.reset(ends[0]);
+    stop_write_.reset(ends[1]);
+    restored_ = publisher_.restore();
+    thread_ = std::thread([this] { server_.run(stop_read_.get()); });
+    worker_ = std::thread([this] {
+      slot_->online(0);
+      while (!switches_.stop) slot_->quiescent(0);
+      slot_->offline(0);
+    });
+  }
+  ~Plane() {
+    stop_write_.reset();
+    thread_.join();
+    switches_.stop = true;
+    worker_.join();
+  }
+
+  Fd client() const {
+    Result<Fd> fd = wire::connect(path_, 5000);
+    INFO((fd ? "" : fd.error()));
+    REQUIRE(fd);
+    return std::move(*fd);
+  }
+  wire::PublishedBody publish(const wire::PublishBody& body, int fd) const {
+    const Fd socket = client();
+    const Result<wire::Message> answer = wire::call(socket.get(), wire::Type::publish, wire::bytes_of(body), fd);
+    INFO((answer ? "" : answer.error()));
+    REQUIRE(answer);
+    return *wire::body_as<wire::PublishedBody>(*answer);
+  }
+  wire::PublishedBody publish(const SnapshotBytes& snapshot, uint64_t number) const {
+    const Fd fd = memory_file(snapshot.bytes(), kAllSeals);
+    return publish(body_for(snapshot.bytes(), {7, number}), fd.get());
+  }
+  wire::StatusBody status() const {
+    const Fd socket = client();
+    const Result<wire::Message> answer = wire::call(socket.get(), wire::Type::status);
+    REQUIRE(answer);
+    return *wire::body_as<wire::StatusBody>(*answer);
+  }
+  const Result<bool>& restored() const { return restored_; }
+  const std::string& path() const { return path_; }
+  std::string snapshot_path() const { return state_.snapshot_path(); }
+
+ private:
+  StateDir state_;
+  std::unique_ptr<SnapshotSlot> slot_;
+  Ledger ledger_;
+  Switches switches_;
+  std::vector<Worker> workers_;
+  Publisher publisher_;
+  Control control_;
+  Listener listener_;
+  Server server_;
+  std::string path_;
+  Fd stop_read_, stop_write_;
+  Result<bool> restored_ = false;
+  std::thread thread_, worker_;
+};
+
+void check_failure(const wire::PublishedBody& answer, wire::Step step, const std::string& words) {
+  CHECK(answer.ok == 0);
+  CHECK(std::string(wire::step_name(answer.failed_step)) == wire::step_name(step));
+  CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::Contains(words));
+  CHECK(answer.generation == wire::Generation{7, 1});  // the old one keeps enforcing
+}
+
+}  // namespace
+
+TEST_CASE("a good snapshot is enforced, durable, and survives a restart") {
+  const TempDir folder;
+  const SnapshotBytes snapshot = build(empty_input(1));
+  {
+    const Plane plane(folder.path());
+    REQUIRE(plane.restored());
+    CHECK_FALSE(*plane.restored());
+    CHECK(plane.status().generation == wire::Generation{});
+    const wire::PublishedBody answer = plane.publish(snapshot, 1);
+    CHECK(wire::get_text(answer.reason) == "");
+    CHECK(answer.ok == 1);
+    CHECK(answer.generation == wire::Generation{7, 1});
+    const wire::StatusBody status = plane.status();
+    CHECK(status.generation == wire::Generation{7, 1});
+    CHECK(status.snapshot_bytes == snapshot.size);
+    CHECK(status.snapshot_limit_bytes == kMemory / 2);
+
+    const auto saved_at = std::filesystem::last_write_time(plane.snapshot_path());
+    CHECK(plane.publish(snapshot, 1).ok == 1);  // again: acknowledged without work
+    CHECK(std::filesystem::last_write_time(plane.snapshot_path()) == saved_at);
+    CHECK((std::filesystem::status(plane.snapshot_path()).permissions() & std::filesystem::perms::all) ==
+          (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
+  }
+  const Plane again(folder.path());
+  REQUIRE(again.restored());
+  CHECK(*again.restored());
+  CHECK(again.status().generation == wire::Generation{7, 1});
+}
+
+TEST_CASE("a damaged last good snapshot is refused, at every kind of damage") {
+  const TempDir folder;
+  std::string path;
+  {
+    const Plane plane(folder.path());
+    REQUIRE(plane.publish(build(empty_input(1)), 1).ok == 1);
+    path = plane.snapshot_path();
+  }
+  const auto size = std::filesystem::file_size(path);
+  SECTION("one byte changed") {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(size / 2));
+    file.put('\x55');
+  }
+  SECTION("shorter") {
+    std::filesystem::resize_file(path, size - 1);
+  }
+  SECTION("nearly nothing") {
+    std::filesystem::resize_file(path, 3);
+  }
+  SECTION("larger than the memory") {
+    std::filesystem::resize_file(path, kMemory);
+  }
+  const Plane plane(folder.path());
+  CHECK_FALSE(plane.restored());
+  CHECK(plane.status().generation == wire::Generation{});
+  CHECK(plane.publish(build(empty_input(1)), 1).ok == 1);
+}
+
+TEST_CASE("hostile publications fail by name and change nothing") {
+  const TempDir folder;
+  const Plane plane(folder.path());
+  REQUIRE(plane.publish(build(empty_input(1)), 1).ok == 1);
+  SnapshotBytes next = build(empty_input(2));
+  const wire::PublishBody body = body_for(next.bytes(), {7, 2});
+  auto* header = reinterpret_cast<weir_snapshot_header*>(next.memory.get());
+
+  for (const int missing : {F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, F_SEAL_SEAL}) {
+    const Fd fd = memory_file(next.bytes(), kAllSeals & ~missing);
+    check_failure(plane.publish(body, fd.get()), wire::Step::check, "lacks seals");
+  }
+  const Fd plain(open((folder.path() + "/file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  check_failure(plane.publish(body, plain.get()), wire::Step::check, "not a memory file");
+  const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  check_failure(plane.publish(body, null.get()), wire::Step::check, "not a memory file");
+  check_failure(plane.publish(body, -1), wire::Step::receive, "without a descriptor");
+
+  const Fd empty = memory_file({}, kAllSeals);
+  check_failure(plane.publish(body, empty.get()), wire::Step::check, "shorter than a snapshot header");
+  const Fd shorter = memory_file(next.bytes().first(next.size - 4096), kAllSeals);
+  check_failure(plane.publish(body, shorter.get()), wire::Step::check, "header says");
+  const Fd huge(memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  REQUIRE(ftruncate(huge.get(), static_cast<off_t>(kMemory / 2 + 4096)) == 0);
+  REQUIRE(fcntl(huge.get(), F_ADD_SEALS, kAllSeals) == 0);
+  check_failure(plane.publish(body, huge.get()), wire::Step::check, "snapshot_memory allows 8388608");
+
+  wire::PublishBody wrong_digest = body;
+  wrong_digest.digest[1] ^= 1;
+  const Fd whole = memory_file(next.bytes(), kAllSeals);
+  check_failure(plane.publish(wrong_digest, whole.get()), wire::Step::validate, "digest");
+  wire::PublishBody wrong_generation = body;
+  wrong_generation.generation.number = 3;
+  check_failure(plane.publish(wrong_generation, whole.get()), wire::Step::validate, "generation");
+  wire::PublishBody reused = body;
+  reused.generation.number = 1;
+  check_failure(plane.publish(reused, whole.get()), wire::Step::check, "used once");
+
+  header->version++;
+  const Fd version = memory_file(next.bytes(), kAllSeals);
+  check_failure(plane.publish(body_for(next.bytes(), {7, 2}), version.get()), wire::Step::check, "version 2");
+  header->version--;
+  header->rules.offset = uint64_t{1} << 60;
+  const Fd offset = memory_file(next.bytes(), kAllSeals);
+  check_failure(plane.publish(body_for(next.bytes(), {7, 2}), offset.get()), wire::Step::validate, "");
+  CHECK(plane.status().generation == wire::Generation{7, 1});
+}
+
+TEST_CASE("hostile messages are refused in words, and the next client is served") {
+  const TempDir folder;
+  const Plane plane(folder.path());
+  const auto refusal = [&](std::span<const std::byte> packet) {
+    const Fd socket = plane.client();
+    REQUIRE(send(socket.get(), packet.data(), packet.size(), 0) == static_cast<ssize_t>(packet.size()));
+    const Result<wire::Message> answer = wire::receive(socket.get());
+    REQUIRE(answer);
+    CHECK(answer->header.type == static_cast<uint16_t>(wire::Type::refused));
+    return wire::get_text(wire::body_as<wire::TextBody>(*answer)->text);
+  };
+  std::vector<std::byte> status = wire::encode(wire::Type::status, 1, {});
+  const std::vector<std::byte> too_long(wire::kMaxMessageBytes + 1);
+  CHECK_THAT(refusal(std::span(status).first(5)), Catch::Matchers::Contains("shorter than its header"));
+  CHECK_THAT(refusal(too_long), Catch::Matchers::Contains("longer than the limit"));
+  CHECK_THAT(refusal(wire::encode(wire::Type::status, 1, std::span(status))), Catch::Matchers::Contains("no body"));
+  CHECK_THAT(refusal(wire::encode(wire::Type::bypass, 1, {})), Catch::Matchers::Contains("0 or 1"));
+  CHECK_THAT(refusal(wire::encode(wire::Type::refused, 1, {})), Catch::Matchers::Contains("no request"));
+  status[4] = std::byte{9};
+  CHECK_THAT(refusal(status), Catch::Matchers::Contains("version 9"));
+  CHECK(plane.status().workers == 0);
+}
+
+TEST_CASE("silent clients do not keep others out") {
+  const TempDir folder;
+  const Plane plane(folder.path());
+  std::vector<Fd> silent;
+  for (size_t i = 0; i < kMaxClients; i++) silent.push_back(plane.client());
+  CHECK(plane.status().ports == 2);
+  const Result<wire::Message> told = wire::receive(silent.front().get());
+  REQUIRE(told);
+  CHECK(told->header.type == static_cast<uint16_t>(wire::Type::refused));
+  const Result<wire::Message> other = wire::call(silent.back().get(), wire::Type::status);
+  CHECK(other);
+}
+
+TEST_CASE("bypass is switched and remembered") {
+  const TempDir folder;
+  {
+    const Plane plane(folder.path());
+    const Fd socket = plane.client();
+    const wire::BypassBody on = {1, 0};
+    const Result<wire::Message> answer = wire::call(socket.get(), wire::Type::bypass, wire::bytes_of(on));
+    REQUIRE(answer);
+    CHECK(wire::body_as<wire::StatusBody>(*answer)->bypass == 1);
+  }
+  const Result<StateDir> state = StateDir::open(folder.path() + "/state");
+  REQUIRE(state);
+  REQUIRE(state->load_bypass());
+  CHECK(*state->load_bypass());
+  std::ofstream(folder.path() + "/state/bypass") << "maybe";
+  CHECK_FALSE(state->load_bypass());
+}
+
+TEST_CASE("one data plane per socket and per state folder; a dead one's socket is replaced") {
+  const TempDir folder;
+  const std::string path = folder.path() + "/run/socket";
+  {
+    const Plane plane(folder.path());
+    const Result<Listener> second = Listener::open(path, false);
+    REQUIRE_FALSE(second);
+    CHECK_THAT(second.error(), Catch::Matchers::Contains("another program answers"));
+    const Result<StateDir> state = StateDir::open(folder.path() + "/state");
+    REQUIRE_FALSE(state);
+    CHECK_THAT(state.error(), Catch::Matchers::Contains("in use by another data plane"));
+  }
+  CHECK_FALSE(std::filesystem::exists(path));  // a clean stop leaves none behind
+  Fd stale(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, path.data(), path.size());
+  REQUIRE(bind(stale.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  stale.reset();
+  CHECK(Listener::open(path, false));
+  std::ofstream(path) << "not a socket";
+  CHECK_FALSE(Listener::open(path, false));
+}

@@ -1,0 +1,267 @@
+#include <rte_mbuf.h>
+
+#include <array>
+#include <cstring>
+#include <initializer_list>
+
+#include "dataplane/worker.h"
+#include "tests/catch.h"
+#include "tests/unit/dataplane/frames.h"
+#include "tests/unit/dataplane/snapshots.h"
+
+using namespace weir;
+using namespace weir::dataplane;
+using namespace weir::test;
+
+namespace {
+
+// Lists of every kind, in file order.
+enum List : uint32_t { kBlock, kWatch, kAllow, kBlockToo, kLists };
+
+weir_set set_of(std::initializer_list<uint32_t> lists) {
+  weir_set set = {};
+  for (const uint32_t list : lists) set.lists[list / 64] |= uint64_t{1} << list % 64;
+  return set;
+}
+
+// 10.0.0.x is blocked (source), watched at .2, allowed at .3; one host has a rule as destination only, one a port rule,
+// 192.0.2.0/24 is a network, and 2001:db8::9 is on IPv6.
+filter::SnapshotInput policy() {
+  filter::SnapshotInput input = empty_input(1);
+  input.lists = {{"block", WEIR_DROP, WEIR_ENFORCE, 0},
+                 {"watch", WEIR_DROP, WEIR_MONITOR, 0},
+                 {"allow", WEIR_PASS, WEIR_ENFORCE, 0},
+                 {"block-too", WEIR_DROP, WEIR_ENFORCE, 0}};
+  input.sets = {weir_set{},
+                set_of({kBlock}),
+                set_of({kWatch}),
+                set_of({kBlock, kAllow, kWatch}),
+                set_of({kBlockToo, kBlock, kWatch}),
+                set_of({kBlockToo})};
+  input.rules = {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {0, 5}, {5, 5}};
+  filter::KeyTable hosts;
+  hosts.shape = {4, 32, false};
+  for (uint32_t i = 1; i <= 5; i++) {  // 10.0.0.i has rule i
+    hosts.words[0].push_back(filter::make_key(hosts.shape, Ipv4{0x0a000000 + i}).word[0]);
+    hosts.rules.push_back(i);
+  }
+  filter::KeyTable services;
+  services.shape = {4, 32, true};
+  services.words[0].push_back(filter::make_key(services.shape, Ipv4{0xc6336407}, 443).word[0]);  // 198.51.100.7:443
+  services.rules.push_back(5);
+  filter::KeyTable hosts6;
+  hosts6.shape = {6, 128, false};
+  const filter::Key host6 = filter::make_key(hosts6.shape, *parse_ipv6("2001:db8::9"));
+  hosts6.words[0].push_back(host6.word[0]);
+  hosts6.words[1].push_back(host6.word[1]);
+  hosts6.rules.push_back(6);
+  input.tables = {hosts, services, hosts6};
+  input.networks = {{0xc00002, 0xc00002, 1}};  // 192.0.2.0/24
+  return input;
+}
+
+// A packet buffer without EAL: one mbuf whose data is the frame.
+struct Packet {
+  explicit Packet(Bytes bytes) : frame(std::move(bytes)) {
+    mbuf->buf_addr = frame.data();
+    mbuf->data_len = static_cast<uint16_t>(frame.size());
+    mbuf->pkt_len = static_cast<uint32_t>(frame.size());
+    mbuf->nb_segs = 1;
+  }
+  Bytes frame;
+  std::unique_ptr<rte_mbuf> mbuf = std::make_unique<rte_mbuf>();
+};
+
+struct Judged {
+  uint64_t drop;
+  WorkerCounters counters;
+  std::vector<wire::ListStats> lists;
+};
+
+void judge(const Snapshot& snapshot, std::span<const Bytes> frames, Judged& judged) {
+  std::vector<std::unique_ptr<Packet>> packets;
+  auto burst = std::make_unique<Burst>();
+  memset(static_cast<void*>(burst.get()), 0xa5, sizeof *burst);  // no stage may rely on what was there before
+  burst->n = 0;
+  burst->bytes = 0;
+  for (const Bytes& frame : frames) {
+    packets.push_back(std::make_unique<Packet>(frame));
+    burst->pkt[burst->n++] = packets.back()->mbuf.get();
+    burst->bytes += frame.size();
+  }
+  classify(snapshot.of_worker(0), *burst, judged.counters);
+  judged.drop = burst->drop;
+  judged.lists = snapshot.list_stats();
+}
+
+Bytes v4_frame(uint32_t source, uint32_t destination = 0x08080808, uint8_t protocol = kUdp) {
+  V4 packet;
+  packet.source = source;
+  packet.destination = destination;
+  packet.protocol = protocol;
+  return ethernet(0x0800) + ipv4(packet);
+}
+
+Bytes v6_frame(uint8_t source_last, uint8_t destination_last) {
+  V6 packet;
+  packet.source_last = source_last;
+  packet.destination_last = destination_last;
+  return ethernet(0x86dd) + ipv6(packet);
+}
+
+// matched, dropped, passed, would_drop of block, watch, allow, block-too.
+using Expected = std::array<std::array<uint64_t, 4>, kLists>;
+enum class Reason { none, by_default, not_ip, malformed };
+
+struct Row {
+  const char* name;
+  Bytes frame;
+  bool dropped;
+  Reason reason;
+  Expected lists;
+};
+
+std::vector<Row> rows() {
+  Bytes later = v4_frame(0x08080808, 0xc6336407);
+  later[14 + 7] = 1;  // fragment offset 8
+  const Expected none = {};
+  const Expected block = {{{1, 1, 0, 0}, {}, {}, {}}};
+  const Expected block_too = {{{}, {}, {}, {1, 1, 0, 0}}};
+  return {
+      {"stranger", v4_frame(0x0a000063), false, Reason::by_default, none},
+      {"blocked source", v4_frame(0x0a000001), true, Reason::none, block},
+      {"the same as destination", v4_frame(0x08080808, 0x0a000001), false, Reason::by_default, none},
+      {"monitored only", v4_frame(0x0a000002), false, Reason::by_default, {{{}, {1, 0, 0, 1}, {}, {}}}},
+      {"allowed: no would_drop",
+       v4_frame(0x0a000003),
+       false,
+       Reason::none,
+       {{{1, 0, 0, 0}, {1, 0, 0, 0}, {1, 0, 1, 0}, {}}}},
+      {"two drop lists: the first in file order",
+       v4_frame(0x0a000004),
+       true,
+       Reason::none,
+       {{{1, 1, 0, 0}, {1, 0, 0, 1}, {}, {1, 0, 0, 0}}}},
+      {"source and destination match: both lists",
+       v4_frame(0x0a000001, 0x0a000005),
+       true,
+       Reason::none,
+       {{{1, 1, 0, 0}, {}, {}, {1, 0, 0, 0}}}},
+      {"pass by source wins over drop by destination",
+       v4_frame(0x0a000003, 0x0a000005),
+       false,
+       Reason::none,
+       {{{1, 0, 0, 0}, {1, 0, 0, 0}, {1, 0, 1, 0}, {1, 0, 0, 0}}}},
+      {"network, first address", v4_frame(0xc0000200), true, Reason::none, block},
+      {"network, last address", v4_frame(0xc00002ff), true, Reason::none, block},
+      {"beside the network", v4_frame(0xc0000300), false, Reason::by_default, none},
+      {"address and port", v4_frame(0x08080808, 0xc6336407), true, Reason::none, block_too},
+      {"another protocol has no port", v4_frame(0x08080808, 0xc6336407, kIcmp), false, Reason::by_default, none},
+      {"a later fragment has no port", later, false, Reason::by_default, none},
+      {"address and port, as source", v4_frame(0xc6336407), false, Reason::by_default, none},
+      {"v6 source", v6_frame(9, 2), true, Reason::none, block_too},
+      {"v6 destination", v6_frame(1, 9), true, Reason::none, block_too},
+      {"v6 both: counted once", v6_frame(9, 9), true, Reason::none, block_too},
+      {"v6 stranger", v6_frame(1, 2), false, Reason::by_default, none},
+      {"behind a vlan", ethernet(0x8100) + vlan(0x0800) + ipv4({kUdp, udp_payload(), 0x0a000001, 0x08080808}), true,
+       Reason::none, block},
+      {"arp", ethernet(0x0806) + Bytes(28), false, Reason::not_ip, none},
+      {"cut", Bytes(13), false, Reason::malformed, none},
+  };
+}
+
+void check(const Row& row, const Judged& judged, bool drop_unparsed, bool drop_default) {
+  INFO(row.name << (drop_unparsed ? ", unparsed: drop" : "") << (drop_default ? ", default: drop" : ""));
+  const bool dropped = row.dropped || (row.reason == Reason::malformed && drop_unparsed) ||
+                       (row.reason == Reason::by_default && drop_default);
+  CHECK(judged.drop == uint64_t{dropped});
+  const WorkerCounters& counters = judged.counters;
+  CHECK(counters.packets.get() == 1);
+  CHECK(counters.bytes.get() == row.frame.size());
+  CHECK(counters.dropped.get() == uint64_t{dropped});
+  CHECK(counters.passed.get() == uint64_t{!dropped});
+  CHECK(counters.malformed.get() == uint64_t{row.reason == Reason::malformed});
+  CHECK(counters.not_ip.get() == uint64_t{row.reason == Reason::not_ip});
+  CHECK(counters.default_passed.get() == uint64_t{row.reason == Reason::by_default && !drop_default});
+  CHECK(counters.default_dropped.get() == uint64_t{row.reason == Reason::by_default && drop_default});
+  for (uint32_t list = 0; list < kLists; list++) {
+    INFO(judged.lists[list].name);
+    const wire::ListStats& stats = judged.lists[list];
+    const uint64_t packets[] = {stats.matched, stats.dropped, stats.passed, stats.would_drop};
+    const uint64_t bytes[] = {stats.matched_bytes, stats.dropped_bytes, stats.passed_bytes, stats.would_drop_bytes};
+    for (size_t i = 0; i < 4; i++) {
+      CHECK(packets[i] == row.lists[list][i]);
+      CHECK(bytes[i] == row.lists[list][i] * row.frame.size());
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("verdict and counters of each kind of packet") {
+  for (const bool drop_unparsed : {false, true}) {
+    for (const bool drop_default : {false, true}) {
+      filter::SnapshotInput input = policy();
+      input.unparsed_action = drop_unparsed ? WEIR_DROP : WEIR_PASS;
+      input.default_action = drop_default ? WEIR_DROP : WEIR_PASS;
+      const SnapshotBytes bytes = build(input);
+      for (const Row& row : rows()) {
+        const std::unique_ptr<Snapshot> snapshot = attach(bytes);
+        Judged judged;
+        judge(*snapshot, std::span(&row.frame, 1), judged);
+        check(row, judged, drop_unparsed, drop_default);
+      }
+    }
+  }
+}
+
+TEST_CASE("packets of one burst are judged one by one") {
+  const SnapshotBytes bytes = build(policy());
+  const std::vector<Row> all = rows();
+  std::vector<Bytes> frames;
+  uint64_t expected = 0;
+  for (uint32_t i = 0; i < kMaxBurst; i++) {
+    const Row& row = all[i * 7 % all.size()];
+    frames.push_back(row.frame);
+    expected |= uint64_t{row.dropped} << i;
+  }
+  const std::unique_ptr<Snapshot> snapshot = attach(bytes);
+  Judged judged;
+  judge(*snapshot, frames, judged);
+  CHECK(judged.drop == expected);
+  CHECK(judged.counters.packets.get() == kMaxBurst);
+  CHECK(judged.counters.dropped.get() == static_cast<uint64_t>(__builtin_popcountll(expected)));
+}
+
+TEST_CASE("incomplete chains are counted, and their addresses match") {
+  V6 packet;
+  packet.source_last = 9;
+  packet.next = 0;
+  packet.payload = {};
+  const Bytes frame = ethernet(0x86dd) + ipv6(packet);
+  const std::unique_ptr<Snapshot> snapshot = attach(build(policy()));
+  Judged judged;
+  judge(*snapshot, std::span(&frame, 1), judged);
+  CHECK(judged.drop == 1);
+  CHECK(judged.counters.incomplete.get() == 1);
+}
+
+TEST_CASE("headers that cross segments are read whole") {
+  const std::unique_ptr<Snapshot> snapshot = attach(build(policy()));
+  const Bytes frame = ethernet(0x8100) + vlan(0x0800) + ipv4({kTcp, udp_payload(), 0x08080808, 0xc6336407});
+  for (size_t cut = 0; cut <= frame.size(); cut++) {
+    INFO("first segment of " << cut << " bytes");
+    Packet first(Bytes(frame.begin(), frame.begin() + static_cast<ptrdiff_t>(cut)));
+    Packet second(Bytes(frame.begin() + static_cast<ptrdiff_t>(cut), frame.end()));
+    first.mbuf->next = second.mbuf.get();
+    first.mbuf->nb_segs = 2;
+    first.mbuf->pkt_len = static_cast<uint32_t>(frame.size());
+    Burst burst;
+    burst.n = 1;
+    burst.bytes = frame.size();
+    burst.pkt[0] = first.mbuf.get();
+    WorkerCounters counters;
+    classify(snapshot->of_worker(0), burst, counters);
+    CHECK(burst.drop == 1);
+  }
+}
