@@ -1,0 +1,238 @@
+"""Runs the real data plane and the real control daemon in a folder of their own, for replay, demo and smoke tests.
+
+A Session starts processes, talks to them and ends them, and never touches any other. Standard library only.
+"""
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HUGE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
+HUGE_PAGE_BYTES = 2 << 20
+HEADROOM = 128                     # RTE_PKTMBUF_HEADROOM, in front of every frame in its mbuf
+MBUF_OVERHEAD = 320                # struct rte_mbuf, mempool header and padding, bytes
+SNAPSHOT_ROOM = 256 << 20          # two snapshots of a large policy, rings and port tables
+START_SECONDS = 120                # a program that is not ready by then never will be
+PR_SET_PDEATHSIG = 1               # prctl(2)
+
+
+class SessionError(Exception):
+    """Something that was started did not do its part; the text says which and what."""
+
+
+def ensure_built(build):
+    """Builds what is not there yet, saying so."""
+    programs = [os.path.join(build, path) for path in ("dataplane/dataplane", "control/controld", "control/controlctl")]
+    if all(os.access(program, os.X_OK) for program in programs):
+        return
+    if not shutil.which("ninja") or not shutil.which("meson"):
+        raise SessionError(f"{build} holds no build, and meson and ninja are missing: run scripts/setup first")
+    print(f"building into {build} (a few minutes the first time)", flush=True)
+    steps = [["ninja", "-C", build, "dataplane/dataplane", "control/controld", "control/controlctl"]]
+    if not os.path.exists(os.path.join(build, "build.ninja")):
+        steps.insert(0, ["meson", "setup", build, ROOT])
+    for step in steps:
+        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        if done.returncode != 0:
+            raise SessionError(f"{' '.join(step)} failed:\n{tail(done.stdout)}")
+
+
+def tail(text, lines=20):
+    return "\n".join(text.splitlines()[-lines:])
+
+
+class Memory:
+    """mbufs and data room for a capture, and whether they come from huge pages."""
+
+    def __init__(self, mbufs, longest_frame):
+        self.mbufs = mbufs
+        self.data_room = max(longest_frame, 1518) + HEADROOM
+        self.need_bytes = mbufs * (self.data_room + MBUF_OVERHEAD) + SNAPSHOT_ROOM
+        try:
+            with open(HUGE_PAGES, encoding="ascii") as file:
+                free_bytes = int(file.read()) * HUGE_PAGE_BYTES
+        except OSError:
+            free_bytes = 0
+        self.huge = free_bytes >= self.need_bytes
+
+    def __str__(self):
+        kind = "huge pages" if self.huge else "ordinary pages (not enough free huge pages: it works, but slower)"
+        return f"memory: {self.mbufs} packet buffers of {self.data_room} bytes in {kind}"
+
+    def eal_options(self, prefix):
+        """DPDK 22.11 refuses --no-huge together with --in-memory."""
+        if self.huge:
+            return ["--in-memory", "--file-prefix", prefix]
+        return ["--no-huge", "--file-prefix", prefix, "-m", str((self.need_bytes >> 20) + 1)]
+
+
+def eal_lcores(workers):
+    """--lcores value: worker i on the i-th processor this process may use; round again when there are fewer."""
+    processors = sorted(os.sched_getaffinity(0))
+    return ",".join(f"{worker}@{processors[worker % len(processors)]}" for worker in range(workers))
+
+
+class Session:
+    def __init__(self, build, parent=None):
+        self.build = os.path.abspath(build)
+        self.folder = tempfile.mkdtemp(prefix="weir-", dir=parent)
+        if len(self.path("dataplane.sock")) > 100:  # sun_path holds 108
+            os.rmdir(self.folder)
+            self.folder = tempfile.mkdtemp(prefix="weir-", dir="/tmp")
+        self.dataplane = None
+        self.controld = None
+        self.said_memory = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in (self.controld, self.dataplane):
+            if process and process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(10)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def log(self, name):
+        with open(self.path(name + ".log"), encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def _start(self, name, command):
+        with open(self.path(name + ".log"), "ab") as log:
+            # In the folder, so that device arguments can name files shortly; a session of its own, so that Ctrl-C
+            # reaches the script alone, which then ends it; should the script itself be killed, it ends too.
+            return subprocess.Popen(
+                command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                env=dict(os.environ, RUNTIME_DIRECTORY=self.folder),  # where EAL puts its files
+                preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM))
+
+    def start_dataplane(self, config, vdevs=(), workers=1, memory=None, extra=("--wait-for-snapshot",), quiet=True):
+        """config: lines of dataplane.yaml beside mempool; vdevs: EAL device arguments."""
+        memory = memory or Memory(8192, 1518)
+        if not self.said_memory and not quiet:
+            print(memory, flush=True)
+        self.said_memory = True
+        with open(self.path("dataplane.yaml"), "w", encoding="utf-8") as file:
+            file.write(config + f"\nmempool: {{mbufs: {memory.mbufs}, data_room: {memory.data_room}}}\n")
+        command = [os.path.join(self.build, "dataplane/dataplane"), "--lcores", eal_lcores(workers), "--no-pci",
+                   "--no-telemetry"] + memory.eal_options(os.path.basename(self.folder))
+        for vdev in vdevs:
+            command += ["--vdev", vdev]
+        command += ["--", "--config", self.path("dataplane.yaml"), "--socket", self.path("dataplane.sock"),
+                    "--state-dir", self.path("dataplane-state"), *extra]
+        self.dataplane = self._start("dataplane", command)
+        self.wait("the data plane's socket", lambda: can_connect(self.path("dataplane.sock"), socket.SOCK_SEQPACKET))
+
+    def start_controld(self, policy):
+        self.controld = self._start("controld", [
+            os.path.join(self.build, "control/controld"), "--config", os.path.abspath(policy), "--socket",
+            self.path("controld.sock"), "--state-dir", self.path("controld-state"), "--target",
+            self.path("dataplane.sock")])
+        self.wait("controld's socket", lambda: can_connect(self.path("controld.sock"), socket.SOCK_STREAM))
+
+    def wait(self, what, test, seconds=START_SECONDS):
+        """Until test() is true. SessionError when a program that was started ended, or the time is over."""
+        deadline = time.monotonic() + seconds
+        while not test():
+            for name, process in (("dataplane", self.dataplane), ("controld", self.controld)):
+                if process and process.poll() is not None:
+                    raise SessionError(f"{name} ended with {process.returncode} while waiting for {what}:\n"
+                                       f"{tail(self.log(name))}")
+            if time.monotonic() > deadline:
+                logs = "".join(f"\n{name}:\n{tail(self.log(name))}" for name, process in
+                               (("dataplane", self.dataplane), ("controld", self.controld)) if process)
+                raise SessionError(f"waited {seconds} s in vain for {what}{logs}")
+            time.sleep(0.01)
+
+    def stop(self, name):
+        """Asks "dataplane" or "controld" to stop; its exit code."""
+        process = getattr(self, name)
+        setattr(self, name, None)
+        process.terminate()
+        try:
+            return process.wait(START_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise SessionError(f"{name} did not stop when asked:\n{tail(self.log(name))}") from None
+
+    def kill(self, name):
+        """As a crash would: no chance to clean up."""
+        process = getattr(self, name)
+        setattr(self, name, None)
+        process.kill()
+        process.wait()
+
+    def call(self, command, **fields):
+        """One request to controld; its answer."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(START_SECONDS)
+            try:
+                connection.connect(self.path("controld.sock"))
+                connection.sendall(json.dumps({"command": command, **fields}).encode() + b"\n")
+                answer = b""
+                while not answer.endswith(b"\n"):
+                    part = connection.recv(1 << 16)
+                    if not part:
+                        break
+                    answer += part
+                return json.loads(answer)
+            except (OSError, ValueError) as error:
+                raise SessionError(f"controld did not answer {command}: {error}") from None
+
+    def stats(self):
+        """Totals as the data plane has them now."""
+        answers = []
+
+        def fresh():
+            answers.append(self.call("stats"))
+            return all(target["fresh"] for target in answers[-1]["targets"])
+
+        self.wait("counters of the data plane", fresh)
+        return answers[-1]
+
+    def wait_enforced(self):
+        """Until the data plane enforces the generation that controld runs."""
+
+        def enforced():
+            target, = self.call("status")["targets"]
+            if target["connected"] and target["last_error"] and not target["acknowledged"]:
+                raise SessionError(f"the data plane refused the policy: {target['last_error']}")
+            return target["connected"] and target["acknowledged"]
+
+        self.wait("the data plane to enforce the policy", enforced)
+
+    def controlctl(self, *arguments):
+        """(exit code, standard output, standard error) of controlctl on this session's socket."""
+        done = subprocess.run([os.path.join(self.build, "control/controlctl"), *arguments, "--socket",
+                               self.path("controld.sock")], capture_output=True, text=True, timeout=START_SECONDS)
+        return done.returncode, done.stdout, done.stderr
+
+
+def can_connect(path, kind):
+    with socket.socket(socket.AF_UNIX, kind) as probe:
+        try:
+            probe.connect(path)
+            return True
+        except OSError:
+            return False
+
+
+def fail(program, message, code):
+    print(f"{program}: {message}", file=sys.stderr)
+    sys.exit(code)
