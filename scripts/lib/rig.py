@@ -1,0 +1,190 @@
+"""A bench of real programs: which processor each one gets, tools beside the data plane, progress on stderr.
+
+What is measured has a processor of its own, everything else shares the others; with two processors that is the load
+generator, controld and the control thread of the data plane on one. Standard library only.
+"""
+
+import ctypes
+import json
+import lzma
+import os
+import queue
+import signal
+import statistics
+import subprocess
+import sys
+import threading
+
+from session import PR_SET_PDEATHSIG, ROOT, Session, SessionError, tail
+
+LINE_SECONDS = 120  # a tool that prints nothing for so long hangs
+STOP_SECONDS = 20
+TOOLS = ("tests/bench/pacer", "tests/bench/core_clock", "tests/reference/reference-capture")
+PROGRAMS = ("dataplane/dataplane", "control/controld", "control/controlctl")
+
+
+class Skip(Exception):
+    """What is asked cannot be measured here; the text says why. missing_here: this machine could, once it has it."""
+
+    def __init__(self, reason, missing_here=False):
+        super().__init__(reason)
+        self.missing_here = missing_here
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def build_release(build, targets=PROGRAMS + TOOLS):
+    """The release build, made when it is not there; ninja decides what is out of date."""
+    steps = [["ninja", "-C", build, *targets]]
+    if not os.path.exists(os.path.join(build, "build.ninja")):
+        say(f"configuring a release build in {build}")
+        steps.insert(0, ["meson", "setup", build, ROOT, "-Dbuildtype=release"])
+    say(f"building what is out of date in {build} (a few minutes the first time)")
+    for step in steps:
+        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        if done.returncode != 0:
+            raise SessionError(f"{' '.join(step)} failed:\n{tail(done.stdout)}")
+
+
+def test_data(name, folder):
+    """Path of a file of the test data, unpacked into folder. Skip when it is not there."""
+    data = os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data"))
+    source = os.path.join(data, name)
+    if not os.path.exists(source):
+        raise Skip(f"no test data {name} in {os.path.normpath(data)}")
+    target = os.path.join(folder, os.path.basename(name).removesuffix(".xz"))
+    if not os.path.exists(target):
+        with lzma.open(source) as packed, open(target, "wb") as file:
+            file.write(packed.read())
+    return target
+
+
+def processors():
+    """(the one for what is measured, list of the others)."""
+    usable = sorted(os.sched_getaffinity(0))
+    if len(usable) < 2:
+        raise Skip("needs two processors: one for the worker, one for everything else")
+    return usable[0], usable[1:]
+
+
+# Weight against everything else on the machine, as nice values. The load generator is ahead of compilers, yet lets
+# controld run: what it does not send while it is away, it never sends.
+WORKER_NICE, GENERATOR_NICE, CONTROL_NICE = -20, -10, 0
+
+
+def placed(command, cpus, nice):
+    """The command, bound to processors. Without the right to a negative nice value, nice(1) says so and goes on."""
+    return ["taskset", "-c", ",".join(map(str, cpus)), "nice", "-n", str(nice), *command]
+
+
+def set_group_weight(pid, nice):
+    """The scheduler's autogroups hide a process's nice value from other sessions, so their own value is set as well."""
+    try:
+        with open(f"/proc/{pid}/autogroup", "w", encoding="ascii") as file:
+            file.write(str(nice))
+    except OSError:
+        pass  # no autogroups, or no right: more noise, never a wrong figure
+
+
+class PlacedSession(Session):
+    """The data plane's worker on its own processor, its control thread and controld on the others."""
+
+    def _start(self, name, command):
+        worker, others = processors()
+        if name == "dataplane":  # EAL binds the worker (--lcores) and leaves the other processors to its control threads
+            command, nice = placed(command, [worker, *others], WORKER_NICE), WORKER_NICE
+        else:
+            command, nice = placed(command, others, CONTROL_NICE), CONTROL_NICE
+        process = super()._start(name, command)
+        set_group_weight(process.pid, nice)
+        return process
+
+    def worker_preemptions(self):
+        """How often the kernel took the worker off its processor: noise that no data plane can help."""
+        worst = 0
+        for task in os.listdir(f"/proc/{self.dataplane.pid}/task"):
+            with open(f"/proc/{self.dataplane.pid}/task/{task}/status", encoding="ascii") as file:
+                fields = dict(line.split(":", 1) for line in file)
+            if fields["Cpus_allowed_list"].strip() == str(processors()[0]):
+                worst = max(worst, int(fields["nonvoluntary_ctxt_switches"]))
+        return worst
+
+    def peak_mib(self):
+        """Peak resident memory (VmHWM) of controld."""
+        with open(f"/proc/{self.controld.pid}/status", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) / 1024
+
+
+def end_with_parent():
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class Tool:
+    """A program that prints lines and ends on SIGINT, or when this script is killed."""
+
+    def __init__(self, command, cpus, nice, folder):
+        self.name = os.path.basename(command[0])
+        self.log = os.path.join(folder, self.name + ".log")
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(placed(command, cpus, nice), stdin=subprocess.DEVNULL, cwd=folder,
+                                            stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True,
+                                            preexec_fn=end_with_parent)
+        set_group_weight(self.process.pid, nice)
+        self.lines = queue.Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put(None)
+
+    def line(self, seconds=LINE_SECONDS):
+        """The next line; SessionError when there is none in time or the program ended."""
+        try:
+            line = self.lines.get(timeout=seconds)
+        except queue.Empty:
+            raise SessionError(f"{self.name} printed nothing for {seconds} s") from None
+        if line is None:
+            with open(self.log, encoding="utf-8", errors="replace") as file:
+                raise SessionError(f"{self.name} ended early:\n{tail(file.read())}")
+        return line
+
+    def event(self, name, seconds=LINE_SECONDS):
+        """The next line, which is {"event": name, ...}."""
+        event = json.loads(self.line(seconds))
+        if event["event"] != name:
+            raise SessionError(f"{self.name}: expected {name}, got {event}")
+        return event
+
+    def silent(self):
+        return self.lines.empty()
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.interrupt()
+            try:
+                self.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        self.process.wait()
+
+
+def core_clock(build):
+    """{"ghz", "ns_per_add"} of the worker's processor, now."""
+    command = placed([os.path.join(build, "tests/bench/core_clock")], [processors()[0]], WORKER_NICE)
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True,
+                                     timeout=60).stdout)
+
+
+def spread(values, digits=3):
+    """Median and extremes, for a NOTE."""
+    return (f"median of {len(values)}: {statistics.median(values):.{digits}f}"
+            f" [{min(values):.{digits}f} .. {max(values):.{digits}f}]")
