@@ -22,7 +22,7 @@ constexpr const Kernels* kAll[] = {
 
 Error force_error(const std::string& name, const std::string& why) {
   std::string known;
-  for (const Kernels* kernels : kAll) known += (known.empty() ? "" : ", ") + std::string(kernels->name);
+  for (const Kernels* kernels : kAll) known.append(known.empty() ? "" : ", ").append(kernels->name);
   return {std::string(kForceVariable) + "=" + name + ": " + why + " (this build has: " + known + ")"};
 }
 

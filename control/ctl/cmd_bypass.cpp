@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include <CLI/CLI.hpp>
+
 #include "common/wire.h"
 #include "control/ctl/command.h"
 #include "control/ctl/print.h"

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include <CLI/CLI.hpp>
+
 #include "control/compile.h"
 #include "control/ctl/command.h"
 #include "control/ctl/text.h"

@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include <CLI/CLI.hpp>
+
 #include "control/ctl/command.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"

@@ -3,9 +3,11 @@
 #include <span>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
 #include "control/report_json.h"
+
+namespace CLI {  // its header is slow to compile: only files that add options include it
+class App;
+}
 
 namespace weir::control::ctl {
 

@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include <CLI/CLI.hpp>
+
 #include "common/paths.h"
 #include "control/ctl/command.h"
 

@@ -89,8 +89,9 @@ def swaps(build, _folder):
     rate = (f"{result['sent']} packets at {result['rate'] / 1e6:.2f} Mpps = 70 % of "
             f"{result['search']['found'] / 1e6:.2f} without loss")
     lost = (f"{rate}; lost {result['lost']} (near a swap {result['lost_near_swaps']}), refused by a full ring "
-            f"{result['missed']} (near a swap {result['missed_near_swaps']}), twice {result['surplus']}, imissed {result['rx_missed']}; worker preempted "
-            f"{result['worker_preemptions']} times")
+            f"{result['missed']} (near a swap {result['missed_near_swaps']}), twice {result['surplus']}, imissed "
+            f"{result['rx_missed']}; worker preempted {result['worker_preemptions']} times, "
+            f"{result['worker_stolen_ms']} ms stolen from its processor")
     mixed = (f"{result['changes']} changes of policy in {result['reloads']} swaps, "
              f"{result['changes_in_traffic']} of them between two packets of one batch")
     gap = (f"between arrivals, +-50 ms around {at_swaps['windows']} swaps; {elsewhere['gap_us']:.0f} us in "

@@ -69,6 +69,13 @@ def processors():
     return usable[0], usable[1:]
 
 
+def stolen_ms():
+    """What the hypervisor has taken from the processor of what is measured since the machine started."""
+    with open("/proc/stat", encoding="ascii") as file:
+        fields = next(line.split() for line in file if line.startswith(f"cpu{processors()[0]} "))
+    return int(fields[8]) * 1000 // os.sysconf("SC_CLK_TCK")
+
+
 # Weight against everything else on the machine, as nice values. The load generator is ahead of compilers, yet lets
 # controld run: what it does not send while it is away, it never sends.
 WORKER_NICE, GENERATOR_NICE, CONTROL_NICE = -20, -10, 0

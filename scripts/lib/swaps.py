@@ -7,7 +7,7 @@ and what was dropped. From a packet's flow and output it knows the policy that j
 import os
 import time
 
-from rig import GENERATOR_NICE, PlacedSession, Tool, processors, say
+from rig import GENERATOR_NICE, PlacedSession, Tool, processors, say, stolen_ms
 from session import Memory, SessionError
 
 FLOWS = 1024        # source addresses 10.0.0.0 + 0..1023; policy a drops the even ones, policy b the odd ones
@@ -64,8 +64,8 @@ def measure_swaps(build, reloads, period=0.3, rate=None, trial_seconds=2, load=0
     """Reloads `reloads` times, one every `period` seconds, under traffic at `rate` (None: at `load` of the highest rate
     that passes without loss). What the pacer found, with `reloads`, `mixed_bursts`, `lost_total` and the counters of
     the data plane."""
-    options = ["--rate", str(rate or 0), "--load", str(load), "--trial-seconds", str(trial_seconds), "--quantum-us",
-               str(quantum_us), "--max-seconds", str(60 + reloads * max(period, 1))]
+    options = ["--rate", str(rate or 0), "--load", str(load), "--trial-seconds", str(trial_seconds),
+               "--confirm-seconds", str(reloads * period), "--quantum-us", str(quantum_us), "--max-seconds", str(60 + reloads * max(period, 1))]
     with PlacedSession(build) as session:
         vdevs = [f"net_memif{port},role=server,{memif(session, port)}" for port in range(3)]
         write_policies(session)
@@ -83,7 +83,7 @@ def measure_swaps(build, reloads, period=0.3, rate=None, trial_seconds=2, load=0
             found = pacer.event("rate")
             say(f"swap: {reloads} reloads at {found['rate'] / 1e6:.3f} Mpps")
             time.sleep(SETTLE_SECONDS)
-            preemptions, before = session.worker_preemptions(), session.stats()
+            preemptions, stolen, before = session.worker_preemptions(), stolen_ms(), session.stats()
             answers, next_at = [], time.monotonic()
             for turn in range(reloads):
                 time.sleep(max(0, next_at - time.monotonic()))
@@ -91,7 +91,7 @@ def measure_swaps(build, reloads, period=0.3, rate=None, trial_seconds=2, load=0
                 choose(session, "odd" if turn % 2 == 0 else "even")
                 answers.append(reload(session))
             time.sleep(SETTLE_SECONDS)
-            preemptions = session.worker_preemptions() - preemptions
+            preemptions, stolen = session.worker_preemptions() - preemptions, stolen_ms() - stolen
             pacer.interrupt()
             result = pacer.event("result")
         after = session.stats()
@@ -99,6 +99,7 @@ def measure_swaps(build, reloads, period=0.3, rate=None, trial_seconds=2, load=0
     result["reloads"] = reloads
     result["reload_ms"] = [answer["total_ms"] for answer in answers]
     result["worker_preemptions"] = preemptions
+    result["worker_stolen_ms"] = stolen
     for counter in COUNTERS:
         result[counter] = after[counter] - before[counter]
     # What the data plane lost is among what the pacer misses, or one of the two counts wrongly.

@@ -109,7 +109,7 @@ uint64_t Pacer::receive(Run& run, uint64_t now) {
   return receive_port(run, kPassed, now) + receive_port(run, kDropped, now);
 }
 
-Run Pacer::run(double rate, double seconds, double quantum_us) {
+Run Pacer::run(double rate, double seconds, double quantum_us, Until until) {
   Run run(next_);
   run.pauses.resize(static_cast<size_t>(seconds / kBucket_s) + 1);
   const auto quantum = static_cast<uint64_t>(quantum_us * 1e-6 * hz_);
@@ -121,7 +121,7 @@ Run Pacer::run(double rate, double seconds, double quantum_us) {
   const auto end = run.start + static_cast<uint64_t>(seconds * hz_);
   while (!stop.load(std::memory_order_relaxed)) {
     const uint64_t now = rte_rdtsc();
-    if (now >= end) break;
+    if (now >= end || (until == Until::loss && run.lost() > 0)) break;
     Pauses& pauses = run.pauses[static_cast<size_t>(to_seconds(now - run.start) / kBucket_s)];
     if (const double turn_us = to_seconds(now - last_turn) * 1e6; turn_us > kAway_us) {
       run.away_seconds += turn_us * 1e-6;

@@ -47,8 +47,9 @@ class Pacer {
  public:
   Pacer(rte_mempool* pool, uint32_t flows);
 
-  // Paces for so long, or until stop, then waits for what is under way.
-  Run run(double rate, double seconds, double quantum_us);
+  // Paces for so long, or until stop or (a trial) the first packet that is lost, then waits for what is under way.
+  enum class Until : uint8_t { time, loss };
+  Run run(double rate, double seconds, double quantum_us, Until until = Until::time);
 
   double seconds_since(uint64_t tsc) const;
   double to_seconds(uint64_t ticks) const { return static_cast<double>(ticks) / hz_; }

@@ -32,6 +32,7 @@ struct Options {
   double rate = 0;  // packets per second; 0 = find it
   double load = 0.7;
   double trial_seconds = 2;
+  double confirm_seconds = 10;
   double max_seconds = 120;
   double quantum_us = 200;
   uint32_t flows = 1024;
@@ -39,8 +40,9 @@ struct Options {
 
 // The highest rate that passes without loss, in steps of a quarter and then to 6 %. A rate is refused after two trials
 // with loss, so that one interruption of the machine does not decide; it is also refused when this loop cannot keep it
-// up for the time that it was not away. At last it must hold in one long trial, or give way by a quarter.
-constexpr double kLastTrials = 5;  // its length, in trials
+// up for the time that it was not away. At last it must hold in one long trial, or give way by a quarter: what the
+// machine takes from the worker once a minute, a short trial does not meet. The trial should be as long as the run that
+// follows.
 
 struct Found {
   double rate = 0;
@@ -52,7 +54,7 @@ Found find_rate(Pacer& pacer, const Options& options) {
   Found found;
   auto passes = [&](double rate, int attempts, double seconds) {
     for (int attempt = 0; attempt < attempts && !stop; attempt++) {
-      const Run run = pacer.run(rate, seconds, options.quantum_us);
+      const Run run = pacer.run(rate, seconds, options.quantum_us, Pacer::Until::loss);
       const double awake = std::max(run.seconds - run.away_seconds, 1e-9);
       const bool kept_up = static_cast<double>(run.sent) / awake > 0.97 * rate;
       found.trials.push_back({{"rate", rate},
@@ -72,7 +74,7 @@ Found find_rate(Pacer& pacer, const Options& options) {
     const double middle = (good + bad) / 2;
     (passes(middle, 2, options.trial_seconds) ? good : bad) = middle;
   }
-  while (good > 0 && !stop && !passes(good, 1, kLastTrials * options.trial_seconds)) good /= 1.25;
+  while (good > 0 && !stop && !passes(good, 1, options.confirm_seconds)) good /= 1.25;
   found.rate = good;
   return found;
 }
@@ -215,6 +217,7 @@ int main(int argc, char** argv) {
   app.add_option("--rate", options.rate, "packets per second; 0: find the highest without loss");
   app.add_option("--load", options.load, "share of the found rate to run at");
   app.add_option("--trial-seconds", options.trial_seconds, "length of one trial of the search");
+  app.add_option("--confirm-seconds", options.confirm_seconds, "length of the last trial of the search");
   app.add_option("--max-seconds", options.max_seconds, "the paced run ends by itself after so long");
   app.add_option("--quantum-us", options.quantum_us, "packets are sent in batches this far apart");
   app.add_option("--flows", options.flows, "source addresses 10.0.0.0 + 0 .. flows-1");
