@@ -25,6 +25,7 @@ class CaptureError(Exception):
 @dataclass
 class Capture:
     nanoseconds: bool = False
+    snap_length: int = LONGEST_RECORD            # as the file says; it cuts nothing here
     frames: list = field(default_factory=list)   # bytes, as captured
     headers: list = field(default_factory=list)  # (seconds, micro- or nanoseconds, original length)
     warning: str = ""                            # the file ends inside a record
@@ -50,12 +51,13 @@ def read_capture(path):
     raise CaptureError(f"{path} is neither a pcap nor a pcapng file")
 
 
-def write_capture(path, capture, chosen=None):
-    """Writes the frames whose numbers are chosen (default: all), little-endian, with their own record headers."""
+def write_capture(path, capture, chosen=None, snap_length=LONGEST_RECORD):
+    """Writes the frames whose numbers are chosen (default: all), little-endian, with the record headers that they came
+    with. Whoever reads by libpcap gets frames cut at snap_length."""
     record = struct.Struct("<IIII")
     magic = 0xa1b23c4d if capture.nanoseconds else 0xa1b2c3d4
     with open(path, "wb") as file:
-        file.write(struct.pack("<IHHiIII", magic, 2, 4, 0, 0, LONGEST_RECORD, ETHERNET))
+        file.write(struct.pack("<IHHiIII", magic, 2, 4, 0, 0, snap_length, ETHERNET))
         for number in range(len(capture.frames)) if chosen is None else chosen:
             frame = capture.frames[number]
             seconds, fraction, original = capture.headers[number]
@@ -72,9 +74,9 @@ def _read_pcap(data):
     order, nanoseconds = MAGICS[data[:4]]
     if len(data) < 24:
         raise CaptureError("the file ends inside its header")
-    link_type = struct.unpack_from(order + "I", data, 20)[0]
+    snap_length, link_type = struct.unpack_from(order + "II", data, 16)
     _need_ethernet(link_type & 0x03ffffff)  # the upper bits tell about the FCS
-    capture = Capture(nanoseconds)
+    capture = Capture(nanoseconds, snap_length)
     record = struct.Struct(order + "IIII")
     offset = 24
     while offset + 16 <= len(data):
@@ -181,7 +183,7 @@ def flow_hash(frame):
 
 def split(capture, queues):
     """One capture per queue, by flow hash: a flow stays in its queue and in order."""
-    parts = [Capture(capture.nanoseconds) for _ in range(queues)]
+    parts = [Capture(capture.nanoseconds, capture.snap_length) for _ in range(queues)]
     for frame, header in zip(capture.frames, capture.headers):
         part = parts[flow_hash(frame) % queues]
         part.frames.append(frame)

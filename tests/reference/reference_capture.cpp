@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -113,13 +114,14 @@ struct CloseDumper {
 };
 using Dumper = std::unique_ptr<pcap_dumper_t, CloseDumper>;
 
-constexpr int kLongestRecord = 262144;  // MAXIMUM_SNAPLEN of libpcap: the snap length of what is written
+constexpr int kLongestRecord = 262144;  // MAXIMUM_SNAPLEN of libpcap
 
 // The capture as it lies on disk, and how it is opened: a file of microseconds stays one, nanosecond files and pcapng
 // are kept in nanoseconds.
 struct Input {
   std::string bytes;
   u_int precision = PCAP_TSTAMP_PRECISION_NANO;
+  int snap_length = kLongestRecord;  // as the header of a pcap says; what is written says it too
   Pcap pcap;
 };
 
@@ -135,6 +137,9 @@ Input open_input(const std::string& path, char (&message)[PCAP_ERRBUF_SIZE]) {
   // libpcap cuts frames at the snap length of the header (offset 16), which some writers set too low. A frame is what
   // its record holds.
   if ((little || big) && input.bytes.size() >= 24) {
+    uint32_t snap_length = 0;
+    std::memcpy(&snap_length, input.bytes.data() + 16, sizeof snap_length);
+    input.snap_length = static_cast<int>(little ? snap_length : __builtin_bswap32(snap_length));
     input.bytes.replace(16, 4, little ? std::string("\0\0\4\0", 4) : std::string("\0\4\0\0", 4));
   }
   FILE* stream = fmemopen(input.bytes.data(), std::max<size_t>(input.bytes.size(), 1), "rb");
@@ -166,7 +171,7 @@ int run(const Arguments& arguments) {
     fmt::print(stderr, "{}: {}\n", arguments.pcap, input.pcap ? "not Ethernet" : message);
     return 1;
   }
-  const Pcap format(pcap_open_dead_with_tstamp_precision(DLT_EN10MB, kLongestRecord, input.precision));
+  const Pcap format(pcap_open_dead_with_tstamp_precision(DLT_EN10MB, input.snap_length, input.precision));
   const Dumper passed = open_output(format.get(), arguments.passed);
   const Dumper dropped = open_output(format.get(), arguments.dropped);
   if ((!passed && !arguments.passed.empty()) || (!dropped && !arguments.dropped.empty())) return 1;

@@ -58,9 +58,11 @@ def reads_classic(folder):
             capture = read_capture(put(folder, classic(order, magic)))
             equal((capture.frames, capture.headers, capture.nanoseconds, capture.warning),
                   (FRAMES, TIMES, nanoseconds, ""), f"classic pcap {order}{magic:x}")
-            write_capture(f"{folder}/rewritten", capture)
+            write_capture(f"{folder}/rewritten", capture, snap_length=capture.snap_length)
             again = read_capture(f"{folder}/rewritten")
             equal((again.frames, again.headers, again.nanoseconds), (FRAMES, TIMES, nanoseconds), "written and read")
+            if order == "<":
+                equal(read(f"{folder}/rewritten"), classic(order, magic), "written: the bytes that were read")
 
 
 def reads_pcapng(folder):
