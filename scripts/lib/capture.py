@@ -25,10 +25,10 @@ class CaptureError(Exception):
 @dataclass
 class Capture:
     nanoseconds: bool = False
-    snap_length: int = LONGEST_RECORD            # as the file says; it cuts nothing here
     frames: list = field(default_factory=list)   # bytes, as captured
     headers: list = field(default_factory=list)  # (seconds, micro- or nanoseconds, original length)
     warning: str = ""                            # the file ends inside a record
+    snap_length: int = LONGEST_RECORD            # as the file says; it cuts nothing here
 
     def longest(self):
         return max(map(len, self.frames), default=0)
@@ -76,7 +76,7 @@ def _read_pcap(data):
         raise CaptureError("the file ends inside its header")
     snap_length, link_type = struct.unpack_from(order + "II", data, 16)
     _need_ethernet(link_type & 0x03ffffff)  # the upper bits tell about the FCS
-    capture = Capture(nanoseconds, snap_length)
+    capture = Capture(nanoseconds, snap_length=snap_length)
     record = struct.Struct(order + "IIII")
     offset = 24
     while offset + 16 <= len(data):
@@ -183,7 +183,7 @@ def flow_hash(frame):
 
 def split(capture, queues):
     """One capture per queue, by flow hash: a flow stays in its queue and in order."""
-    parts = [Capture(capture.nanoseconds, capture.snap_length) for _ in range(queues)]
+    parts = [Capture(capture.nanoseconds) for _ in range(queues)]
     for frame, header in zip(capture.frames, capture.headers):
         part = parts[flow_hash(frame) % queues]
         part.frames.append(frame)

@@ -45,8 +45,9 @@ with temporary_folder() as folder:
 
     # Nanoseconds, original lengths, an empty frame, the longest frame; as pcap, and cut off.
     mixed = capture_of([frame(1), frame(2), b"", frame(1, LONGEST), frame(3, 15), frame(2, LONGEST)], nanoseconds=True)
-    write_capture(path, mixed)
+    write_capture(path, mixed, snap_length=60)  # a snap length set too low cuts nothing, and stays
     passed, dropped, totals, _ = replayed(folder, policy, path)
+    equal((passed.snap_length, dropped.snap_length), (60, 60), "snap lengths")
     check(passed.nanoseconds and dropped.nanoseconds, "nanoseconds stay")
     for found, chosen, name in ((passed, (1, 2, 4, 5), "passed"), (dropped, (0, 3), "dropped")):
         equal(found.frames, [mixed.frames[i] for i in chosen], f"{name} frames")
