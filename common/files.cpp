@@ -26,8 +26,10 @@ Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
   for (size_t used = 0;; text.resize(used)) {
     text.resize(used + kChunk);
     ssize_t got = read(fd.get(), text.data() + used, kChunk);
-    if (got < 0 && errno == EINTR) got = 0;
-    else if (got < 0) return errno_error("cannot read " + path);
+    if (got < 0 && errno == EINTR)
+      got = 0;
+    else if (got < 0)
+      return errno_error("cannot read " + path);
     else if (got == 0) {
       text.resize(used);
       return text;

@@ -25,12 +25,12 @@ constexpr size_t kMaxMessageBytes = 128 * 1024;
 constexpr size_t kMaxLists = 256;
 
 enum class Type : uint16_t {
-  status = 1,          // request: none;           answer: StatusBody
-  publish = 2,         // request: PublishBody+fd; answer: PublishedBody
-  stats = 3,           // request: none;           answer: StatsBody + n ListStats
-  bypass = 4,          // request: BypassBody;     answer: StatusBody
-  refused = 5,         // answer only: TextBody; the request was not understood
-};  // an answer has the type of its request, or refused
+  status = 1,   // request: none;           answer: StatusBody
+  publish = 2,  // request: PublishBody+fd; answer: PublishedBody
+  stats = 3,    // request: none;           answer: StatsBody + n ListStats
+  bypass = 4,   // request: BypassBody;     answer: StatusBody
+  refused = 5,  // answer only: TextBody; the request was not understood
+};              // an answer has the type of its request, or refused
 
 struct Header {
   uint32_t magic = kMagic;
@@ -58,12 +58,12 @@ enum class Step : uint32_t { none, receive, check, map, validate, copy, persist,
 const char* step_name(Step step);
 
 struct PublishedBody {
-  Generation generation;     // what is enforced now: the new one, or the old one after a failure
-  uint32_t ok = 0;           // 1 = the new generation is enforced and durable
+  Generation generation;  // what is enforced now: the new one, or the old one after a failure
+  uint32_t ok = 0;        // 1 = the new generation is enforced and durable
   Step failed_step = Step::none;
-  uint32_t grace_us = 0;     // the RCU grace period
-  uint32_t total_us = 0;     // all steps
-  char reason[256] = {};     // NUL-terminated; empty when ok
+  uint32_t grace_us = 0;  // the RCU grace period
+  uint32_t total_us = 0;  // all steps
+  char reason[256] = {};  // NUL-terminated; empty when ok
 };
 
 struct StatusBody {
@@ -74,9 +74,9 @@ struct StatusBody {
   uint64_t snapshot_limit_bytes = 0;
   uint32_t workers = 0;
   uint32_t ports = 0;
-  uint32_t bypass = 0;           // 1 = everything passes
-  uint32_t huge_pages = 0;       // 1 = the snapshot lies in huge pages
-  char isa[16] = {};             // of the filter kernels in use
+  uint32_t bypass = 0;      // 1 = everything passes
+  uint32_t huge_pages = 0;  // 1 = the snapshot lies in huge pages
+  char isa[16] = {};        // of the filter kernels in use
 };
 
 struct TextBody {
@@ -109,7 +109,7 @@ struct StatsBody {
   Generation generation;
   uint64_t start_time_unix = 0;
   Totals totals = {};
-  uint32_t n_lists = 0;         // ListStats that follow: lists of this generation first, then former ones
+  uint32_t n_lists = 0;  // ListStats that follow: lists of this generation first, then former ones
   uint32_t reserved = 0;
 };
 

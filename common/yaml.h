@@ -22,9 +22,9 @@ struct Node {
   bool quoted = false;  // scalar written in quotes: never a null, a bool or a number
   uint32_t line = 0;    // from 1; of an alias: where the alias stands (what lies inside it: where it was written)
   uint32_t column = 0;
-  std::string text;                              // scalar
-  std::vector<Node> items;                       // sequence
-  std::vector<Member> members;                   // map, in file order; keys are scalars, each once
+  std::string text;             // scalar
+  std::vector<Node> items;      // sequence
+  std::vector<Member> members;  // map, in file order; keys are scalars, each once
 };
 
 struct Member {
@@ -33,8 +33,8 @@ struct Member {
 };
 
 struct Document {
-  std::string path;  // as the user named it: the file of every Diagnostic
-  std::string text;  // the whole file
+  std::string path;                   // as the user named it: the file of every Diagnostic
+  std::string text;                   // the whole file
   std::vector<uint32_t> line_starts;  // offset of each line in text
   Node root;
 

@@ -23,10 +23,10 @@ struct PhaseTime {
 };
 
 struct ShapeReport {
-  std::string name;  // "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 addr/32 + port"
-  weir_shape shape;  // as in the snapshot's header
+  std::string name;         // "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 addr/32 + port"
+  weir_shape shape;         // as in the snapshot's header
   double expected_fpr = 0;  // 0 for a bitmap
-  std::string why;   // the planner's reason: which prefix lengths it serves, how many keys came from expansion
+  std::string why;          // the planner's reason: which prefix lengths it serves, how many keys came from expansion
 };
 
 // Numbers a person asks for; the daemon keeps it beside the running generation.

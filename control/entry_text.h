@@ -15,7 +15,7 @@ template <class Addr>
 struct ParsedEntry {
   Addr first;
   Addr last;
-  uint16_t port = 0;             // 0 = any
+  uint16_t port = 0;               // 0 = any
   bool host_bits_cleared = false;  // the prefix had host bits: a warning in a policy, fine in a feed
   bool is_any = false;             // /0: needs allow_any
 };

@@ -13,26 +13,26 @@ namespace weir::control {
 
 struct OriginMatch {
   std::string list;
-  std::string file;   // the policy or the feed
+  std::string file;  // the policy or the feed
   uint32_t line;
   std::string entry;  // in canonical text, e.g. 203.0.113.0/24, 203.0.113.7:443
   uint8_t directions;
 };
 
 struct ShapeProbe {
-  std::string shape;  // as ShapeReport::name
-  std::string key;    // canonical text, e.g. 203.0.113.7/32
-  uint64_t hash = 0;  // 0 for a bitmap
+  std::string shape;            // as ShapeReport::name
+  std::string key;              // canonical text, e.g. 203.0.113.7/32
+  uint64_t hash = 0;            // 0 for a bitmap
   uint32_t page = 0, line = 0;  // filter page; line inside that page
   std::vector<uint32_t> bits;   // line8: the bit inside each of the eight words; bitmap: the bit inside the line
   bool filter_hit = false;
-  uint32_t rule = 0;            // 0 = none
+  uint32_t rule = 0;  // 0 = none
   std::vector<std::string> source_lists, destination_lists;
 };
 
 struct Verdict {
-  std::string action;  // pass | drop
-  std::string reason;  // the list credited, or "default"
+  std::string action;                  // pass | drop
+  std::string reason;                  // the list credited, or "default"
   std::vector<std::string> matched;    // every list that matches
   std::vector<std::string> monitored;  // of those, lists that only monitor
 };

@@ -4,7 +4,8 @@
 
 namespace weir::filter {
 
-// Lines of a line8 filter for n_keys at the wanted false-positive rate (0 < rate < 1), by inverting line8_fpr. At least 1.
+// Lines of a line8 filter for n_keys at the wanted false-positive rate (0 < rate < 1), by inverting line8_fpr. At
+// least 1.
 uint32_t line8_lines(uint64_t n_keys, double false_positive_rate);
 
 // Expected false-positive rate of n_keys spread over `lines` lines: Poisson mixture over keys per line, sum_j P(j) (1 -

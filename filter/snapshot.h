@@ -74,19 +74,20 @@ struct weir_shape {
   weir_u8 layout;     /* enum weir_layout of its filter */
   weir_u8 directions; /* mask of enum weir_direction: the sides on which some rule here has lists */
   weir_u8 reserved[3];
-  weir_u64 n_keys;              /* line8: keys; bitmap: bits set */
-  weir_u64 max_keys;            /* line8: keys that filter and exact stage are sized for; bitmap: 2^24 */
-  weir_u32 filter_lines;        /* line8: lines of the filter; bitmap: 2^24 / 512 */
-  weir_u32 exact_buckets;       /* line8: buckets (= 64 a page); bitmap: 0 */
-  struct weir_section filter;   /* line8: filter_lines * 64 bytes, rounded up to pages; bitmap: 2 MiB */
-  struct weir_section exact;    /* line8: buckets; bitmap: weir_u32 chunk_of[65536], indexed by address >> 16 */
-  struct weir_section chunks;   /* bitmap: weir_u32 rule[256] per chunk, indexed by (address >> 8) & 255; line8: empty.
-                                   Chunk 0 is all zero. */
+  weir_u64 n_keys;            /* line8: keys; bitmap: bits set */
+  weir_u64 max_keys;          /* line8: keys that filter and exact stage are sized for; bitmap: 2^24 */
+  weir_u32 filter_lines;      /* line8: lines of the filter; bitmap: 2^24 / 512 */
+  weir_u32 exact_buckets;     /* line8: buckets (= 64 a page); bitmap: 0 */
+  struct weir_section filter; /* line8: filter_lines * 64 bytes, rounded up to pages; bitmap: 2 MiB */
+  struct weir_section exact;  /* line8: buckets; bitmap: weir_u32 chunk_of[65536], indexed by address >> 16 */
+  struct weir_section chunks; /* bitmap: weir_u32 rule[256] per chunk, indexed by (address >> 8) & 255; line8: empty.
+                                 Chunk 0 is all zero. */
 };
 
 /* Exact buckets: one cache line each; bucket = hi32(hash) * exact_buckets >> 32, the same order as the filter's lines.
- * A key that finds its bucket full goes to the next one of the same page (cyclic), and its bit (1 << (lo32(hash) >> 27))
- * is set in `overflow` of every full bucket that it passed: a lookup stops at the first bucket without that bit. */
+ * A key that finds its bucket full goes to the next one of the same page (cyclic), and its bit (1 << (lo32(hash) >>
+ * 27)) is set in `overflow` of every full bucket that it passed: a lookup stops at the first bucket without that bit.
+ */
 #define WEIR_SLOTS_V4 7u
 struct weir_bucket_v4 { /* v4 without port: word 0 of the key, low half */
   weir_u32 key[WEIR_SLOTS_V4];
@@ -122,14 +123,14 @@ struct weir_snapshot_header {
   weir_u64 epoch; /* generation */
   weir_u64 number;
   weir_u64 built_unix_s;
-  weir_u64 secret[2];       /* SipHash key: k0, k1 */
-  weir_u8 default_action;   /* enum weir_action: packets that no list matches */
-  weir_u8 unparsed_action;  /* enum weir_action: malformed frames */
+  weir_u64 secret[2];      /* SipHash key: k0, k1 */
+  weir_u8 default_action;  /* enum weir_action: packets that no list matches */
+  weir_u8 unparsed_action; /* enum weir_action: malformed frames */
   weir_u8 reserved[6];
   weir_u32 n_lists;
   weir_u32 n_shapes;
-  weir_u32 n_sets;  /* set 0 included */
-  weir_u32 n_rules; /* rule 0 included */
+  weir_u32 n_sets;                         /* set 0 included */
+  weir_u32 n_rules;                        /* rule 0 included */
   weir_u64 pass_lists[WEIR_LIST_WORDS];    /* bits of the pass lists */
   weir_u64 drop_lists[WEIR_LIST_WORDS];    /* drop lists that are enforced */
   weir_u64 monitor_lists[WEIR_LIST_WORDS]; /* drop lists that are monitored */

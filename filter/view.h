@@ -20,8 +20,8 @@ struct ShapeView {
   uint32_t filter_lines;
   uint32_t exact_buckets;
   const uint8_t* filter;
-  const uint8_t* exact;     // line8: buckets; bitmap: chunk_of[65536]
-  const uint32_t* chunks;   // bitmap: rules
+  const uint8_t* exact;    // line8: buckets; bitmap: chunk_of[65536]
+  const uint32_t* chunks;  // bitmap: rules
 };
 
 // Bytes that have been checked from end to end: after open() every offset, id and bound holds, so lookups need none of

@@ -1,5 +1,5 @@
-/* line8: page -> one 64-byte line -> one bit in each of its eight 64-bit words. THE definition of the bits: every kernel
- * and the BPF programs set and read exactly these. */
+/* line8: page -> one 64-byte line -> one bit in each of its eight 64-bit words. THE definition of the bits: every
+ * kernel and the BPF programs set and read exactly these. */
 #ifndef WEIR_FILTER_LAYOUTS_LINE8_H
 #define WEIR_FILTER_LAYOUTS_LINE8_H
 
@@ -9,8 +9,8 @@
 static const weir_u32 weir_line8_salt[8] = {0x47b6137bu, 0x44974d91u, 0x8824ad5bu, 0xa2b7289du,
                                             0x705495c7u, 0x2df1424bu, 0x9efc4947u, 0x5c6bfb31u};
 
-/* Range reduction: hi32(hash) * n >> 32. Lemire 2018, arXiv:1805.10941. Uniform for any n < 2^32, no division. Filter lines
- * and exact buckets both use it: the same order, so they are co-indexed. */
+/* Range reduction: hi32(hash) * n >> 32. Lemire 2018, arXiv:1805.10941. Uniform for any n < 2^32, no division. Filter
+ * lines and exact buckets both use it: the same order, so they are co-indexed. */
 static inline weir_u32 weir_hash_range(weir_u64 hash, weir_u32 n) {
   return (weir_u32)(((hash >> 32) * (weir_u64)n) >> 32);
 }
