@@ -15,6 +15,10 @@ using namespace weir::test;
 
 namespace {
 
+// What a burst holds before a stage fills it, in every byte: no stage may rely on what was there before.
+constexpr int kStale = 0xa5;
+constexpr uint16_t kStalePort = 0xa5a5;
+
 // Lists of every kind, in file order.
 enum List : uint32_t { kBlock, kWatch, kAllow, kBlockToo, kLists };
 
@@ -47,8 +51,10 @@ filter::SnapshotInput policy() {
   }
   filter::KeyTable services;
   services.shape = {4, 32, true};
-  services.words[0].push_back(filter::make_key(services.shape, Ipv4{0xc6336407}, 443).word[0]);  // 198.51.100.7:443
-  services.rules.push_back(5);
+  for (const uint16_t port : {uint16_t{443}, kStalePort}) {  // the stale one: a packet without ports must not find it
+    services.words[0].push_back(filter::make_key(services.shape, Ipv4{0xc6336407}, port).word[0]);
+    services.rules.push_back(5);
+  }
   filter::KeyTable hosts6;
   hosts6.shape = {6, 128, false};
   const filter::Key host6 = filter::make_key(hosts6.shape, *parse_ipv6("2001:db8::9"));
@@ -81,7 +87,7 @@ struct Judged {
 void judge(const Snapshot& snapshot, std::span<const Bytes> frames, Judged& judged) {
   std::vector<std::unique_ptr<Packet>> packets;
   auto burst = std::make_unique<Burst>();
-  memset(static_cast<void*>(burst.get()), 0xa5, sizeof *burst);  // no stage may rely on what was there before
+  memset(static_cast<void*>(burst.get()), kStale, sizeof *burst);
   burst->n = 0;
   burst->bytes = 0;
   for (const Bytes& frame : frames) {
