@@ -6,6 +6,7 @@
 #include "control/origin.h"
 #include "control/plan.h"
 #include "control/verdict.h"
+#include "filter/layout.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/line8.h"
 #include "filter/siphash.h"
@@ -31,21 +32,23 @@ std::string key_text(filter::KeyShape shape, Addr address, uint16_t port) {
 }
 
 // Fills where the filter was asked, and what it said.
-void ask_filter(const filter::SnapshotView& snapshot, const filter::ShapeView& shape, const filter::Key& key,
-                ShapeProbe& probe) {
+void ask_filter(const filter::ShapeView& shape, const filter::Key& key, ShapeProbe& probe) {
   uint32_t line;
+  uint64_t place;
   if (shape.layout == WEIR_LAYOUT_BITMAP) {
     const uint32_t index = weir_bitmap_index(key.word[0]);
     line = index / kLineBits;
     probe.bits = {index % kLineBits};
-    probe.filter_hit = weir_bitmap_check(shape.filter, index) != 0;
+    place = index;
   } else {
-    probe.hash = weir_siphash13(snapshot.secret(), key.word.data(), filter::key_words(shape.shape));
-    line = weir_hash_range(probe.hash, shape.filter_lines);
-    for (uint32_t w = 0; w < 8; w++) probe.bits.push_back(weir_line8_bit(probe.hash, w));
-    const auto* lines = reinterpret_cast<const weir_u64*>(shape.filter);
-    probe.filter_hit = weir_line8_check(lines + size_t{line} * 8, probe.hash) != 0;
+    probe.hash = weir_siphash13(shape.secret, key.word.data(), filter::key_words(shape.shape));
+    line = weir_hash_range(probe.hash, shape.filter.lines);
+    if (shape.layout == WEIR_LAYOUT_LINE8) {
+      for (uint32_t w = 0; w < 8; w++) probe.bits.push_back(weir_line8_bit(probe.hash, w));
+    }
+    place = probe.hash;
   }
+  probe.filter_hit = filter::layout_of(shape.layout).check(shape.filter, place);
   probe.page = line / WEIR_LINES_PER_PAGE;
   probe.line = line % WEIR_LINES_PER_PAGE;
 }
@@ -72,8 +75,8 @@ Explanation explain_address(const filter::SnapshotView& snapshot, const OriginVi
     ShapeProbe probe;
     probe.shape = shape_name(shape.shape, shape.layout == WEIR_LAYOUT_BITMAP);
     probe.key = key_text(shape.shape, address, port);
-    ask_filter(snapshot, shape, key, probe);
-    probe.rule = filter::find_rule(snapshot, shape, key);
+    ask_filter(shape, key, probe);
+    probe.rule = filter::find_rule(shape, key);
     const weir_rule& rule = snapshot.rule(probe.rule);  // rule 0 has no lists
     probe.source_lists = names_of(snapshot, snapshot.set(rule.source_set));
     probe.destination_lists = names_of(snapshot, snapshot.set(rule.destination_set));

@@ -5,6 +5,7 @@
 
 #include "filter/builder.h"
 #include "filter/exact.h"
+#include "filter/layout.h"
 #include "filter/sizing.h"
 #include "filter/snapshot.h"
 
@@ -115,7 +116,8 @@ double shape_bytes(filter::KeyShape shape, double n_keys, double false_positive_
   constexpr double kMostKeys = 4e9;  // above, proportion is near enough: no machine has the memory
   const double scale = n_keys > kMostKeys ? n_keys / kMostKeys : 1;
   const auto sized_for = static_cast<uint64_t>(n_keys / scale * (1 + filter::kHeadroom));
-  const double lines = filter::line8_lines(sized_for, false_positive_rate);
+  const auto size = filter::size_filter(filter::layout_for_rate(false_positive_rate), sized_for, false_positive_rate);
+  const double lines = size ? size->lines : std::numeric_limits<uint32_t>::max();
   const double buckets = filter::exact_buckets(sized_for, filter::slots_per_bucket(shape));
   return scale * (lines + buckets) * WEIR_LINE_BYTES;
 }

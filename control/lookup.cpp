@@ -4,7 +4,7 @@
 #include <bit>
 #include <type_traits>
 
-#include "filter/layouts/line8.h"
+#include "filter/layouts/hash.h"
 
 namespace weir::control {
 namespace {
@@ -17,16 +17,16 @@ void look_up_family(const filter::SnapshotView& snapshot, const filter::Kernels&
   std::fill_n(matched, n, Matched{});
   filter::Key keys[filter::kMaxBatch];
   uint64_t words[WEIR_MAX_KEY_WORDS][filter::kMaxBatch];
-  const uint64_t* const columns[WEIR_MAX_KEY_WORDS] = {words[0], words[1], words[2]};
-  uint64_t hash[filter::kMaxBatch] = {};  // a bitmap fills none
+  const uint64_t* const columns[WEIR_MAX_KEY_WORDS] = {words[0], words[1], words[2], words[3], words[4]};
+  uint64_t hash[filter::kMaxBatch];
   for (const filter::ShapeView& shape : snapshot.shapes()) {
     if (shape.shape.family != kFamily || (shape.shape.with_port && !with_ports)) continue;
     for (unsigned i = 0; i < n; i++) {
       keys[i] = filter::make_key(shape.shape, probes[i].address, probes[i].port);
       for (unsigned w = 0; w < WEIR_MAX_KEY_WORDS; w++) words[w][i] = keys[i].word[w];
     }
-    const uint64_t hits = filter::filter_check(kernels, snapshot.secret(), shape, columns, n, hash);
-    if (shape.layout == WEIR_LAYOUT_LINE8) {
+    const uint64_t hits = filter::filter_check(kernels, shape, columns, n, hash);
+    if (shape.layout != WEIR_LAYOUT_BITMAP) {
       for (uint64_t left = hits; left != 0; left &= left - 1) {
         const uint64_t bucket = weir_hash_range(hash[std::countr_zero(left)], shape.exact_buckets);
         __builtin_prefetch(shape.exact + bucket * WEIR_LINE_BYTES);

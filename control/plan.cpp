@@ -94,7 +94,9 @@ ShapeReport report(const Merged& merged, const std::vector<SizedLevel>& levels, 
   const bool bitmap = shape.layout == WEIR_LAYOUT_BITMAP;
   report.name = shape_name(filter::shape_of(shape), bitmap);
   report.shape = shape;
-  if (!bitmap) report.expected_fpr = filter::line8_fpr(shape.n_keys, shape.filter_lines);
+  if (!bitmap)
+    report.expected_fpr =
+        filter::layout_fpr(static_cast<weir_layout>(shape.layout), shape.n_keys, shape.filter_lines, shape.k);
   for (const SizedLevel& sized : levels) {
     if (sized.level.shape == filter::shape_of(shape)) report.why = why(merged, sized.level, shape);
   }

@@ -38,30 +38,30 @@ double line_rate_variance(double keys_per_line) {
 // The rate that the bits imply: a random key falls on every line, and on every bit of a word, equally often.
 double rate_of_bits(const filter::ShapeView& shape) {
   double sum = 0;
-  for (uint32_t line = 0; line < shape.filter_lines; line++) {
+  for (uint32_t line = 0; line < shape.filter.lines; line++) {
     double rate = 1;
     for (unsigned w = 0; w < 8; w++) {
-      const uint64_t word = filter::load_word(shape.filter + size_t{line} * WEIR_LINE_BYTES + w * sizeof(uint64_t));
+      const uint64_t word =
+          filter::load_word(shape.filter.bits + size_t{line} * WEIR_LINE_BYTES + w * sizeof(uint64_t));
       rate *= std::popcount(word) / 64.0;
     }
     sum += rate;
   }
-  return sum / shape.filter_lines;
+  return sum / shape.filter.lines;
 }
 
 // Keys of random words. A stored key is zero in all bits that its shape leaves out, or, when it is an IPv6 address, one
 // of 2^64 or more: no random one meets it. So all are absent, and every hit is a false positive.
-unsigned hits_of_absent(const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
-                        const filter::ShapeView& shape, SplitMix& random) {
+unsigned hits_of_absent(const filter::Kernels& kernels, const filter::ShapeView& shape, SplitMix& random) {
   unsigned hits = 0;
   uint64_t words[WEIR_MAX_KEY_WORDS][filter::kMaxBatch];
-  const uint64_t* const columns[WEIR_MAX_KEY_WORDS] = {words[0], words[1], words[2]};
+  const uint64_t* const columns[WEIR_MAX_KEY_WORDS] = {words[0], words[1], words[2], words[3], words[4]};
   uint64_t hash[filter::kMaxBatch];
   for (unsigned done = 0; done < kAbsentKeys; done += filter::kMaxBatch) {
     for (auto& column : words) {
       for (uint64_t& word : column) word = random.next();
     }
-    const uint64_t mask = filter::filter_check(kernels, snapshot.secret(), shape, columns, filter::kMaxBatch, hash);
+    const uint64_t mask = filter::filter_check(kernels, shape, columns, filter::kMaxBatch, hash);
     hits += static_cast<unsigned>(std::popcount(mask));
   }
   return hits;
@@ -85,19 +85,19 @@ Result<void> prove_rates(const filter::SnapshotView& snapshot, const filter::Ker
     if (n_keys == 0) continue;
     const std::string name = shape_name(shape.shape, false);
 
-    const double formula = filter::line8_fpr(n_keys, shape.filter_lines);
-    const double variance = line_rate_variance(static_cast<double>(n_keys) / shape.filter_lines);
-    const double slack = kFormulaSlack * formula + kSigmas * std::sqrt(variance / shape.filter_lines);
+    const double formula = filter::line8_fpr(n_keys, shape.filter.lines);
+    const double variance = line_rate_variance(static_cast<double>(n_keys) / shape.filter.lines);
+    const double slack = kFormulaSlack * formula + kSigmas * std::sqrt(variance / shape.filter.lines);
     const double bits = rate_of_bits(shape);
     if (std::abs(bits - formula) > slack) {
       return Error{
           fmt::format("proof failed: the filter of {} has a false-positive rate of {:.3g}; {} keys in {} lines give "
                       "{:.3g} +- {:.2g}",
-                      name, bits, n_keys, shape.filter_lines, formula, slack)};
+                      name, bits, n_keys, shape.filter.lines, formula, slack)};
     }
 
     const double expected = bits * kAbsentKeys;
-    const unsigned hits = hits_of_absent(snapshot, kernels, shape, random);
+    const unsigned hits = hits_of_absent(kernels, shape, random);
     if (std::abs(hits - expected) > tolerance(expected)) {
       return Error{
           fmt::format("proof failed: {} of {} absent keys hit the filter of {}; its bits give {:.1f} +- {:.1f}", hits,

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "filter/dispatch.h"
 #include "filter/exact.h"
-#include "filter/layouts/bitmap.h"
-#include "filter/layouts/line8.h"
+#include "filter/layout.h"
 #include "filter/networks.h"
+#include "filter/rehash.h"
+#include "filter/ribbon.h"
 
 namespace weir::filter {
 namespace {
@@ -40,73 +42,171 @@ void write_lists(const SnapshotInput& input, const weir_section& section, std::s
   }
 }
 
-// Filter and exact stage of one shape, in one pass over its keys: batch b is hashed and its lines are asked for, then
-// batch b - kLookahead is written.
+// Fewer keys than this are written before another thread has begun.
+constexpr size_t kKeysPerThread = 100'000;
+
+template <class Work>
+void on_threads(unsigned threads, Work work) {
+  std::vector<std::thread> others;
+  for (unsigned t = 1; t < threads; t++) others.emplace_back(work, t);
+  work(0);
+  for (std::thread& thread : others) thread.join();
+}
+
+// Takes the keys whose hash is in the range, in order. Each is hashed, and approach(hash) asks for the lines that it
+// will write; kLookahead batches later place(hashes, indexes, n), n <= kMaxBatch, writes them. Returns when place says
+// no.
+//
+// With several threads, each has a range of the hashes, so a place in memory is only ever written by one. All of them
+// hash all keys: that costs less than handing keys over (docs/filter.md).
+template <class Approach, class Place>
+void stream_keys(const Kernels& kernels, const uint64_t secret[2], const KeyColumns& keys, HashRange range,
+                 Approach approach, Place place) {
+  constexpr size_t kRoom = 16 * kMaxBatch;
+  static_assert(kRoom > (kLookahead + 2) * kMaxBatch);
+  uint64_t hashes[kRoom];
+  size_t indexes[kRoom];
+  size_t head = 0, tail = 0;
+  const auto place_next = [&](size_t n) {
+    const bool go_on = place(hashes + head, indexes + head, static_cast<unsigned>(n));
+    head += n;
+    return go_on;
+  };
+  for (size_t first = 0; first < keys.n; first += kMaxBatch) {
+    if (tail + kMaxBatch > kRoom) {
+      std::copy(hashes + head, hashes + tail, hashes);
+      std::copy(indexes + head, indexes + tail, indexes);
+      tail -= head;
+      head = 0;
+    }
+    const auto n = static_cast<unsigned>(std::min<size_t>(kMaxBatch, keys.n - first));
+    const uint64_t* words[WEIR_MAX_KEY_WORDS];
+    for (unsigned w = 0; w < keys.n_words; w++) words[w] = keys.words[w] + first;
+    uint64_t hash[kMaxBatch];
+    kernels.siphash13(secret, words, keys.n_words, n, hash);
+    const size_t before = tail;
+    for (unsigned i = 0; i < n; i++) {  // without a branch: the others' keys come at random
+      hashes[tail] = hash[i];
+      indexes[tail] = first + i;
+      tail += range.holds(hash[i]);
+    }
+    for (size_t i = before; i < tail; i++) approach(hashes[i]);
+    while (tail - head >= (kLookahead + 1) * kMaxBatch) {
+      if (!place_next(kMaxBatch)) return;
+    }
+  }
+  while (head != tail) {
+    if (!place_next(std::min<size_t>(kMaxBatch, tail - head))) return;
+  }
+}
+
+constexpr int kForWriting = 1;
+
+// The units of a layout: 64-byte lines, or pages of them.
+uint32_t units_of(weir_layout layout, uint32_t lines) {
+  return lines / layout_of(layout).unit_lines;
+}
+
+// A ribbon filter from the finished exact stage, page by page.
+template <class Bucket>
+void solve_ribbon(const Kernels& kernels, const uint64_t secret[2], const Bucket* buckets, uint32_t n_buckets,
+                  const FilterWords& filter, unsigned threads) {
+  const uint32_t pages = filter.lines / WEIR_LINES_PER_PAGE;
+  on_threads(threads, [&](unsigned t) {
+    std::vector<uint64_t> hashes;
+    for (uint64_t page = uint64_t{pages} * t / threads; page < uint64_t{pages} * (t + 1) / threads; page++) {
+      hashes.clear();
+      collect_hashes(kernels, secret, buckets, n_buckets, hashes_of(static_cast<uint32_t>(page), pages), hashes);
+      solve_ribbon_page(hashes, pages, secret[0] ^ page, filter.words + page * (WEIR_PAGE_BYTES / 8));
+    }
+  });
+}
+
+// Filter and exact stage of one shape, in one pass over its keys. A thread has whole pages of buckets; the filter line
+// (or page) at either end of its range may hold a neighbour's keys too, so what falls there is marked afterwards.
 template <class Bucket>
 class TableWriter {
  public:
-  TableWriter(const KeyTable& table, const weir_shape& shape, std::span<std::byte> out)
+  TableWriter(const KeyTable& table, const weir_shape& shape, std::span<std::byte> out, const Kernels& kernels,
+              const uint64_t secret[2])
       : table_(table),
-        shape_(shape),
-        n_words_(key_words(table.shape)),
-        filter_(at<weir_u64>(out, shape.filter)),
-        buckets_(at<Bucket>(out, shape.exact)) {}
+        layout_(static_cast<weir_layout>(shape.layout)),
+        filter_{at<uint64_t>(out, shape.filter), shape.filter_lines, shape.k},
+        units_(units_of(layout_, shape.filter_lines)),
+        buckets_(at<Bucket>(out, shape.exact)),
+        n_buckets_(shape.exact_buckets),
+        kernels_(kernels),
+        secret_(secret) {}
 
-  Result<void> write(const Kernels& kernels, const uint64_t secret[2]) {
-    const size_t batches = (table_.rules.size() + kMaxBatch - 1) / kMaxBatch;
-    for (size_t batch = 0; batch < batches + kLookahead; batch++) {
-      if (batch < batches) approach(batch, kernels, secret);
-      if (batch >= kLookahead) {
-        if (auto ok = place(batch - kLookahead); !ok) return ok;
-      }
+  Result<void> write(unsigned threads) {
+    const uint32_t pages = n_buckets_ / kBucketsPerPage<Bucket>;
+    threads =
+        std::clamp<unsigned>(static_cast<unsigned>(table_.rules.size() / kKeysPerThread), 1, std::min(threads, pages));
+    std::vector<std::string> errors(threads);
+    std::vector<std::vector<uint64_t>> later(threads);
+    on_threads(threads, [&](unsigned t) {
+      const auto border = [&](uint64_t i) { return first_hash_of(pages * i / threads, pages); };
+      const HashRange range = {static_cast<uint32_t>(border(t)), static_cast<uint32_t>(border(t + 1) - 1)};
+      write_range(range, threads > 1, errors[t], later[t]);
+    });
+    for (const std::string& error : errors) {
+      if (!error.empty()) return Error{error};
+    }
+    if (layout_ == WEIR_LAYOUT_RIBBON) {
+      solve_ribbon(kernels_, secret_, buckets_, n_buckets_, filter_, threads);
+    } else {
+      for (const std::vector<uint64_t>& hashes : later) mark(hashes.data(), hashes.size());
     }
     return {};
   }
 
  private:
-  size_t keys_in(size_t batch) const { return std::min<size_t>(kMaxBatch, table_.rules.size() - batch * kMaxBatch); }
-  uint64_t* hashes(size_t batch) { return ring_[batch % (kLookahead + 1)]; }
+  uint32_t unit(uint64_t hash) const { return weir_hash_range(hash, units_); }
 
-  weir_u64* line(uint64_t hash) const { return filter_ + size_t{weir_hash_range(hash, shape_.filter_lines)} * 8; }
-
-  void approach(size_t batch, const Kernels& kernels, const uint64_t secret[2]) {
-    const uint64_t* words[WEIR_MAX_KEY_WORDS];
-    for (unsigned w = 0; w < n_words_; w++) words[w] = table_.words[w].data() + batch * kMaxBatch;
-    const size_t n = keys_in(batch);
-    uint64_t* hash = hashes(batch);
-    kernels.siphash13(secret, words, n_words_, static_cast<unsigned>(n), hash);
-    constexpr int kForWriting = 1;
-    for (size_t i = 0; i < n; i++) {
-      __builtin_prefetch(line(hash[i]), kForWriting);
-      __builtin_prefetch(buckets_ + weir_hash_range(hash[i], shape_.exact_buckets), kForWriting);
+  void mark(const uint64_t* hash, size_t n) const {
+    for (size_t i = 0; i < n; i += kMaxBatch) {
+      kernels_.layout[layout_].mark(filter_, hash + i, static_cast<unsigned>(std::min<size_t>(kMaxBatch, n - i)));
     }
   }
 
-  Result<void> place(size_t batch) {
-    const uint64_t* hash = hashes(batch);
-    for (size_t i = 0; i < keys_in(batch); i++) {
-      const size_t k = batch * kMaxBatch + i;
-      Key key;
-      for (unsigned w = 0; w < n_words_; w++) key.word[w] = table_.words[w][k];
-      switch (insert_into_buckets(buckets_, shape_.exact_buckets, key, hash[i], table_.rules[k])) {
-        case Insertion::done:
-          break;
-        case Insertion::duplicate:
-          return Error{"build: key " + std::to_string(k) + " of a shape is there twice"};
-        case Insertion::page_full:
-          return Error{"build: a page of the exact stage is full; try another secret"};
+  void write_range(HashRange range, bool shared, std::string& error, std::vector<uint64_t>& later) const {
+    const uint32_t first_unit = unit(uint64_t{range.first} << 32), last_unit = unit(uint64_t{range.last} << 32);
+    const bool marks = layout_ != WEIR_LAYOUT_RIBBON, is_line8 = layout_ == WEIR_LAYOUT_LINE8;
+    const auto approach = [&](uint64_t hash) {
+      if (is_line8) __builtin_prefetch(filter_.words + size_t{weir_hash_range(hash, filter_.lines)} * 8, kForWriting);
+      __builtin_prefetch(buckets_ + weir_hash_range(hash, n_buckets_), kForWriting);
+    };
+    const auto place = [&](const uint64_t* hash, const size_t* index, unsigned n) {
+      uint64_t to_mark[kMaxBatch];
+      unsigned n_mark = 0;
+      for (unsigned i = 0; i < n; i++) {
+        Key key;
+        for (unsigned w = 0; w < key_words_of<Bucket>(); w++) key.word[w] = table_.words[w][index[i]];
+        const Insertion done = insert_into_buckets(buckets_, n_buckets_, key, hash[i], table_.rules[index[i]]);
+        if (done != Insertion::done) {
+          error = done == Insertion::duplicate ? "build: key " + std::to_string(index[i]) + " of a shape is there twice"
+                                               : "build: a page of the exact stage is full; try another secret";
+          return false;
+        }
+        const bool at_border = shared && (unit(hash[i]) == first_unit || unit(hash[i]) == last_unit);
+        if (at_border) later.push_back(hash[i]);
+        to_mark[n_mark] = hash[i];
+        n_mark += !at_border;
       }
-      weir_line8_mark(line(hash[i]), hash[i]);
-    }
-    return {};
+      if (marks) mark(to_mark, n_mark);
+      return true;
+    };
+    stream_keys(kernels_, secret_, columns_of(table_), range, approach, place);
   }
 
   const KeyTable& table_;
-  const weir_shape& shape_;
-  unsigned n_words_;
-  weir_u64* filter_;
-  Bucket* buckets_;
-  uint64_t ring_[kLookahead + 1][kMaxBatch];
+  const weir_layout layout_;
+  const FilterWords filter_;
+  const uint32_t units_;
+  Bucket* const buckets_;
+  const uint32_t n_buckets_;
+  const Kernels& kernels_;
+  const uint64_t* const secret_;
 };
 
 void write_networks(const std::vector<NetworkRun>& runs, const weir_shape& shape, std::span<std::byte> out) {
@@ -118,7 +218,8 @@ void write_networks(const std::vector<NetworkRun>& runs, const weir_shape& shape
 
 }  // namespace
 
-Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan, std::span<std::byte> out) {
+Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan, std::span<std::byte> out,
+                            unsigned threads) {
   const weir_snapshot_header& header = plan.header;
   if (out.size() != header.total_bytes || reinterpret_cast<uintptr_t>(out.data()) % WEIR_LINE_BYTES != 0) {
     return Error{"build: the output is not " + std::to_string(header.total_bytes) + " bytes, 64-byte aligned"};
@@ -141,11 +242,30 @@ Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan
       return Error{"build: the plan was made for other input"};
     }
     auto ok = with_bucket_type(table->shape, [&]<class Bucket>() {
-      return TableWriter<Bucket>(*table, shape, out).write(**kernels, header.secret);
+      return TableWriter<Bucket>(*table, shape, out, **kernels, header.secret).write(threads);
     });
     if (!ok) return ok;
   }
   return {};
+}
+
+void build_filter(const Kernels& kernels, const uint64_t secret[2], const KeyColumns& keys, weir_layout layout,
+                  const FilterWords& filter, unsigned threads) {
+  const LayoutKernels& loops = kernels.layout[layout];
+  const uint32_t units = units_of(layout, filter.lines);
+  threads = std::clamp<unsigned>(static_cast<unsigned>(keys.n / kKeysPerThread), 1, std::min(threads, units));
+  on_threads(threads, [&](unsigned t) {
+    const auto border = [&](uint64_t i) { return first_hash_of(units * i / threads, units); };
+    const HashRange range = {static_cast<uint32_t>(border(t)), static_cast<uint32_t>(border(t + 1) - 1)};
+    const auto approach = [&](uint64_t hash) {
+      __builtin_prefetch(filter.words + size_t{weir_hash_range(hash, filter.lines)} * 8, kForWriting);
+    };
+    const auto place = [&](const uint64_t* hash, const size_t*, unsigned n) {
+      loops.mark(filter, hash, n);
+      return true;
+    };
+    stream_keys(kernels, secret, keys, range, approach, place);
+  });
 }
 
 }  // namespace weir::filter

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/result.h"
+#include "filter/dispatch.h"
 #include "filter/key_shape.h"
 #include "filter/snapshot.h"
 
@@ -28,10 +29,24 @@ struct ListInfo {
 // vectors are filled) and the rule of each (> 0).
 struct KeyTable {
   KeyShape shape;
+  weir_layout layout = WEIR_LAYOUT_LINE8;
   double false_positive_rate = 0.005;  // wanted of its filter
   std::array<std::vector<uint64_t>, WEIR_MAX_KEY_WORDS> words;
   std::vector<uint32_t> rules;
 };
+
+// Keys as structure of arrays: word w of key i is words[w][i].
+struct KeyColumns {
+  const uint64_t* words[WEIR_MAX_KEY_WORDS] = {};
+  unsigned n_words = 0;
+  size_t n = 0;
+};
+
+inline KeyColumns columns_of(const KeyTable& table) {
+  KeyColumns columns = {.n_words = key_words(table.shape), .n = table.rules.size()};
+  for (unsigned w = 0; w < columns.n_words; w++) columns.words[w] = table.words[w].data();
+  return columns;
+}
 
 // IPv4 /24 and shorter: runs of /24 networks (address >> 8) with one rule, ascending, disjoint, first <= last.
 struct NetworkRun {
@@ -61,7 +76,14 @@ struct SnapshotPlan {
 Result<SnapshotPlan> plan_snapshot(const SnapshotInput& input);
 
 // Writes header.total_bytes bytes. out is zeroed memory of that size (a new memfd), 64-byte aligned. Fails when a page
-// of an exact stage overflows: the caller tries again with another secret (probability below 1e-9 by sizing).
-Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan, std::span<std::byte> out);
+// of an exact stage overflows: the caller tries again with another secret (probability below 1e-9 by sizing). Large
+// shapes are built by up to `threads` threads; the bytes' meaning does not depend on how many.
+Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan, std::span<std::byte> out,
+                            unsigned threads = 1);
+
+// Marks keys in a zeroed filter of its own, without an exact stage. layout: one that has marks (not ribbon, not
+// bitmap).
+void build_filter(const Kernels& kernels, const uint64_t secret[2], const KeyColumns& keys, weir_layout layout,
+                  const FilterWords& filter, unsigned threads = 1);
 
 }  // namespace weir::filter

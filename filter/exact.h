@@ -6,39 +6,76 @@
 #include <type_traits>
 
 #include "filter/key_shape.h"
-#include "filter/layouts/line8.h"
+#include "filter/layouts/hash.h"
 #include "filter/snapshot.h"
 
 // The exact stage's buckets (format and overflow rule: filter/snapshot.h). Both directions of it stand here, so that
-// what insert() writes and what find() stops at can be compared by eye.
+// what insert writes and what find stops at can be compared by eye.
+//
+// Readers may look while one writer changes slots (filter/update.h), so they load with relaxed or acquire order: on x86
+// these are plain loads. A slot is its key first and its rule last; a reader takes them in the other order.
 namespace weir::filter {
 
-inline bool slot_holds(const weir_bucket_v4& bucket, unsigned slot, const Key& key) {
-  return bucket.key[slot] == static_cast<uint32_t>(key.word[0]);
-}
-inline bool slot_holds(const weir_bucket_v4_port& bucket, unsigned slot, const Key& key) {
-  return bucket.key[slot] == key.word[0];
-}
-inline bool slot_holds(const weir_bucket_v6& bucket, unsigned slot, const Key& key) {
-  return ((bucket.key[slot][0] ^ key.word[0]) | (bucket.key[slot][1] ^ key.word[1])) == 0;
-}
-inline bool slot_holds(const weir_bucket_v6_port& bucket, unsigned slot, const Key& key) {
-  return ((bucket.key[slot][0] ^ key.word[0]) | (bucket.key[slot][1] ^ key.word[1]) |
-          (bucket.key[slot][2] ^ key.word[2])) == 0;
+template <class Bucket>
+constexpr unsigned kSlots = std::extent_v<decltype(Bucket::rule)>;
+
+template <class Bucket>
+constexpr uint32_t kBucketsPerPage = WEIR_PAGE_BYTES / sizeof(Bucket);
+
+template <class Bucket>
+constexpr unsigned kBucketLines = sizeof(Bucket) / WEIR_LINE_BYTES;
+
+template <class Bucket>
+constexpr unsigned key_words_of() {
+  using Slot = std::remove_extent_t<decltype(Bucket::key)>;
+  return std::max<unsigned>(1, std::extent_v<Slot>);
 }
 
-inline void fill_slot(weir_bucket_v4& bucket, unsigned slot, const Key& key, uint32_t rule) {
-  bucket.key[slot] = static_cast<uint32_t>(key.word[0]);
-  bucket.rule[slot] = rule;
+// Word w of the key in a slot. v4 keeps the half of its only word that is not zero.
+template <class Bucket>
+uint64_t slot_word(const Bucket& bucket, unsigned slot, unsigned w) {
+  if constexpr (key_words_of<Bucket>() == 1) {
+    return __atomic_load_n(&bucket.key[slot], __ATOMIC_RELAXED);
+  } else {
+    return __atomic_load_n(&bucket.key[slot][w], __ATOMIC_RELAXED);
+  }
 }
-inline void fill_slot(weir_bucket_v4_port& bucket, unsigned slot, const Key& key, uint32_t rule) {
-  bucket.key[slot] = key.word[0];
-  bucket.rule[slot] = rule;
+
+template <class Bucket>
+bool slot_holds(const Bucket& bucket, unsigned slot, const Key& key) {
+  uint64_t differs = 0;
+  for (unsigned w = 0; w < key_words_of<Bucket>(); w++) differs |= slot_word(bucket, slot, w) ^ key.word[w];
+  return differs == 0;
 }
-template <class Bucket>  // v6, v6 with port
-void fill_slot(Bucket& bucket, unsigned slot, const Key& key, uint32_t rule) {
-  std::copy_n(key.word.begin(), std::size(bucket.key[slot]), bucket.key[slot]);
-  bucket.rule[slot] = rule;
+
+template <class Bucket>
+Key slot_key(const Bucket& bucket, unsigned slot) {
+  Key key;
+  for (unsigned w = 0; w < key_words_of<Bucket>(); w++) key.word[w] = slot_word(bucket, slot, w);
+  return key;
+}
+
+// The key only: the slot stays free until a rule is stored.
+template <class Bucket>
+void store_key(Bucket& bucket, unsigned slot, const Key& key) {
+  if constexpr (key_words_of<Bucket>() == 1) {
+    using Word = std::remove_extent_t<decltype(Bucket::key)>;
+    __atomic_store_n(&bucket.key[slot], static_cast<Word>(key.word[0]), __ATOMIC_RELAXED);
+  } else {
+    for (unsigned w = 0; w < key_words_of<Bucket>(); w++) {
+      __atomic_store_n(&bucket.key[slot][w], key.word[w], __ATOMIC_RELAXED);
+    }
+  }
+}
+
+template <class Bucket>
+void store_rule(Bucket& bucket, unsigned slot, uint32_t rule) {
+  __atomic_store_n(&bucket.rule[slot], rule, __ATOMIC_RELEASE);
+}
+
+template <class Bucket>
+uint32_t slot_rule(const Bucket& bucket, unsigned slot) {
+  return __atomic_load_n(&bucket.rule[slot], __ATOMIC_ACQUIRE);
 }
 
 // Calls work.template operator()<Bucket>() with the bucket type of the shape.
@@ -51,9 +88,6 @@ auto with_bucket_type(KeyShape shape, Work work) {
   return shape.with_port ? work.template operator()<weir_bucket_v6_port>() : work.template operator()<weir_bucket_v6>();
 }
 
-template <class Bucket>
-constexpr unsigned kSlots = std::extent_v<decltype(Bucket::rule)>;
-
 inline unsigned slots_per_bucket(KeyShape shape) {
   return with_bucket_type(shape, []<class Bucket>() { return kSlots<Bucket>; });
 }
@@ -62,34 +96,52 @@ inline uint32_t overflow_bit(uint64_t hash) {
   return 1u << (static_cast<uint32_t>(hash) >> 27);
 }
 
-// The rule of the key, 0 when it is not there. All slots of a bucket are compared without branches; at most 64 buckets.
+// The buckets that a key may lie in: its own, and from there on around the page.
+template <class Bucket>
+class BucketPath {
+ public:
+  BucketPath(Bucket* buckets, uint32_t n_buckets, uint64_t hash) {
+    const uint32_t home = weir_hash_range(hash, n_buckets);
+    page_ = buckets + home / kBucketsPerPage<Bucket> * kBucketsPerPage<Bucket>;
+    home_ = home % kBucketsPerPage<Bucket>;
+  }
+  Bucket& at(uint32_t step) const { return page_[(home_ + step) % kBucketsPerPage<Bucket>]; }
+
+ private:
+  Bucket* page_;
+  uint32_t home_;
+};
+
+// The rule of the key, 0 when it is not there. All slots of a bucket are compared without branches; at most one page of
+// buckets.
 template <class Bucket>
 uint32_t find_in_buckets(const Bucket* buckets, uint32_t n_buckets, const Key& key, uint64_t hash) {
-  const uint32_t home = weir_hash_range(hash, n_buckets);
-  const Bucket* page = buckets + home / WEIR_LINES_PER_PAGE * WEIR_LINES_PER_PAGE;
-  for (uint32_t step = 0; step < WEIR_LINES_PER_PAGE; step++) {
-    const Bucket& bucket = page[(home + step) % WEIR_LINES_PER_PAGE];
+  const BucketPath<const Bucket> path(buckets, n_buckets, hash);
+  for (uint32_t step = 0; step < kBucketsPerPage<Bucket>; step++) {
+    const Bucket& bucket = path.at(step);
     uint32_t rule = 0;  // max: a free slot (rule 0) may hold the same bytes as a key
     for (unsigned slot = 0; slot < kSlots<Bucket>; slot++) {
-      rule = std::max(rule, slot_holds(bucket, slot, key) ? bucket.rule[slot] : 0);
+      const uint32_t slots_rule = slot_rule(bucket, slot);
+      rule = std::max(rule, slot_holds(bucket, slot, key) ? slots_rule : 0);
     }
-    if (rule != 0 || (bucket.overflow & overflow_bit(hash)) == 0) return rule;
+    if (rule != 0 || (__atomic_load_n(&bucket.overflow, __ATOMIC_RELAXED) & overflow_bit(hash)) == 0) return rule;
   }
   return 0;
 }
 
 enum class Insertion : uint8_t { done, duplicate, page_full };
 
-// rule > 0. Puts the key into the first free slot on its path.
+// Nobody reads yet (filter/update.h is for a table in use). rule > 0. Puts the key into the first free slot on its
+// path.
 template <class Bucket>
 Insertion insert_into_buckets(Bucket* buckets, uint32_t n_buckets, const Key& key, uint64_t hash, uint32_t rule) {
-  const uint32_t home = weir_hash_range(hash, n_buckets);
-  Bucket* page = buckets + home / WEIR_LINES_PER_PAGE * WEIR_LINES_PER_PAGE;
-  for (uint32_t step = 0; step < WEIR_LINES_PER_PAGE; step++) {
-    Bucket& bucket = page[(home + step) % WEIR_LINES_PER_PAGE];
+  const BucketPath<Bucket> path(buckets, n_buckets, hash);
+  for (uint32_t step = 0; step < kBucketsPerPage<Bucket>; step++) {
+    Bucket& bucket = path.at(step);
     for (unsigned slot = 0; slot < kSlots<Bucket>; slot++) {
       if (bucket.rule[slot] == 0) {
-        fill_slot(bucket, slot, key, rule);
+        store_key(bucket, slot, key);
+        bucket.rule[slot] = rule;
         return Insertion::done;
       }
       if (slot_holds(bucket, slot, key)) return Insertion::duplicate;

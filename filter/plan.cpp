@@ -7,6 +7,7 @@
 
 #include "filter/builder.h"
 #include "filter/exact.h"
+#include "filter/layout.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/networks.h"
 #include "filter/rules.h"
@@ -77,6 +78,9 @@ Result<void> check_table(const KeyTable& table, size_t n_rules) {
   if (table.rules.size() > kMaxKeysPerShape) {
     return Error{name + std::to_string(table.rules.size()) + " keys; at most " + std::to_string(kMaxKeysPerShape)};
   }
+  if (!layout_of(table.layout).in_snapshots || table.layout == WEIR_LAYOUT_BITMAP) {
+    return Error{name + "layout " + std::string(layout_of(table.layout).name) + " is not for its keys"};
+  }
   if (!(table.false_positive_rate >= kMinFalsePositiveRate && table.false_positive_rate < 1)) {
     return Error{name + "false-positive rate " + std::to_string(table.false_positive_rate) +
                  " is not between 1e-9 and 1"};
@@ -138,7 +142,7 @@ Result<void> check_input(const SnapshotInput& input) {
 }
 
 // Hands out page-aligned sections one behind the other.
-class Layout {
+class Sections {
  public:
   weir_section add(uint64_t used_bytes, uint64_t capacity_bytes) {
     const weir_section section = {next_, used_bytes, round_to_pages(capacity_bytes)};
@@ -163,33 +167,41 @@ weir_shape describe(KeyShape shape, weir_layout layout) {
   return out;
 }
 
-weir_shape plan_table(const KeyTable& table, const SnapshotInput& input, Layout& layout) {
-  weir_shape shape = describe(table.shape, WEIR_LAYOUT_LINE8);
+Result<weir_shape> plan_table(const KeyTable& table, const SnapshotInput& input, Sections& sections) {
+  weir_shape shape = describe(table.shape, table.layout);
   for (uint32_t rule : table.rules) shape.directions |= sides_of(input.rules[rule]);
   shape.n_keys = table.rules.size();
   shape.max_keys = with_headroom(shape.n_keys);
-  shape.filter_lines = line8_lines(shape.max_keys, table.false_positive_rate);
+  const std::optional<FilterSize> size = size_filter(table.layout, shape.max_keys, table.false_positive_rate);
+  if (!size) {
+    return Error{"shape " + shape_name(table.shape) + ": no " + std::string(layout_of(table.layout).name) +
+                 " filter keeps " + std::to_string(shape.max_keys) + " keys at a false-positive rate of " +
+                 std::to_string(table.false_positive_rate)};
+  }
+  shape.filter_lines = size->lines;
+  shape.k = size->k;
   shape.exact_buckets = exact_buckets(shape.max_keys, slots_per_bucket(table.shape));
   const uint64_t filter_bytes = uint64_t{shape.filter_lines} * WEIR_LINE_BYTES;
   const uint64_t exact_bytes = uint64_t{shape.exact_buckets} * WEIR_LINE_BYTES;
-  shape.filter = layout.add(filter_bytes, filter_bytes);
-  shape.exact = layout.add(exact_bytes, exact_bytes);
+  shape.filter = sections.add(filter_bytes, filter_bytes);
+  shape.exact = sections.add(exact_bytes, exact_bytes);
   return shape;
 }
 
-weir_shape plan_networks(const SnapshotInput& input, Layout& layout) {
+weir_shape plan_networks(const SnapshotInput& input, Sections& sections) {
   weir_shape shape = describe(kNetworkShape, WEIR_LAYOUT_BITMAP);
   for (const NetworkRun& run : input.networks) {
     shape.directions |= sides_of(input.rules[run.rule]);
     shape.n_keys += run.last - run.first + 1;
   }
   shape.max_keys = WEIR_BITMAP_BITS;
+  shape.k = 1;
   shape.filter_lines = WEIR_BITMAP_BYTES / WEIR_LINE_BYTES;
-  shape.filter = layout.add(WEIR_BITMAP_BYTES, WEIR_BITMAP_BYTES);
-  shape.exact = layout.add(kChunkSlots * sizeof(uint32_t), kChunkSlots * sizeof(uint32_t));
+  shape.filter = sections.add(WEIR_BITMAP_BYTES, WEIR_BITMAP_BYTES);
+  shape.exact = sections.add(kChunkSlots * sizeof(uint32_t), kChunkSlots * sizeof(uint32_t));
   const uint64_t n_chunks = network_rules(input.networks).chunks.size();
-  shape.chunks = layout.add(n_chunks * sizeof(RuleChunk),
-                            std::min<uint64_t>(with_headroom(n_chunks), kMaxChunks) * sizeof(RuleChunk));
+  shape.chunks = sections.add(n_chunks * sizeof(RuleChunk),
+                              std::min<uint64_t>(with_headroom(n_chunks), kMaxChunks) * sizeof(RuleChunk));
   return shape;
 }
 
@@ -217,18 +229,21 @@ Result<SnapshotPlan> plan_snapshot(const SnapshotInput& input) {
     list_mask(header, input.lists[l].action, input.lists[l].mode)[l / 64] |= uint64_t{1} << (l % 64);
   }
 
-  Layout layout;
-  header.lists = layout.add(input.lists.size() * sizeof(weir_list), WEIR_MAX_LISTS * sizeof(weir_list));
-  header.sets = layout.add(input.sets.size() * sizeof(weir_set), with_headroom(input.sets.size()) * sizeof(weir_set));
+  Sections sections;
+  header.lists = sections.add(input.lists.size() * sizeof(weir_list), WEIR_MAX_LISTS * sizeof(weir_list));
+  header.sets = sections.add(input.sets.size() * sizeof(weir_set), with_headroom(input.sets.size()) * sizeof(weir_set));
   header.rules =
-      layout.add(input.rules.size() * sizeof(weir_rule), with_headroom(input.rules.size()) * sizeof(weir_rule));
+      sections.add(input.rules.size() * sizeof(weir_rule), with_headroom(input.rules.size()) * sizeof(weir_rule));
   for (unsigned family : {4, 6}) {
     for (const KeyTable& table : input.tables) {
-      if (table.shape.family == family) header.shapes[header.n_shapes++] = plan_table(table, input, layout);
+      if (table.shape.family != family) continue;
+      const Result<weir_shape> shape = plan_table(table, input, sections);
+      if (!shape) return Error{shape.error()};
+      header.shapes[header.n_shapes++] = *shape;
     }
-    if (family == 4 && !input.networks.empty()) header.shapes[header.n_shapes++] = plan_networks(input, layout);
+    if (family == 4 && !input.networks.empty()) header.shapes[header.n_shapes++] = plan_networks(input, sections);
   }
-  header.total_bytes = layout.total_bytes();
+  header.total_bytes = sections.total_bytes();
   return plan;
 }
 

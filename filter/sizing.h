@@ -1,18 +1,35 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
+#include "filter/snapshot.h"
+
+// Rates and sizes. A filter's size is its number of 64-byte lines; layouts of pages (filter/layout.h) have a multiple
+// of 64.
 namespace weir::filter {
 
-// Lines of a line8 filter for n_keys at the wanted false-positive rate (0 < rate < 1), by inverting line8_fpr. At
-// least 1.
-uint32_t line8_lines(uint64_t n_keys, double false_positive_rate);
-
-// Expected false-positive rate of n_keys spread over `lines` lines: Poisson mixture over keys per line, sum_j P(j) (1 -
-// (1 - 1/64)^j)^8 with mean n_keys / lines (FILTERS section 7; within 2 % of measurement).
+// The expected false-positive rate of n_keys in a filter of `lines` lines whose keys have k bits: a Poisson mixture
+// over the keys that share a line or page (FILTERS section 7; docs/filter.md has the formulas). Within 2 % of
+// measurement.
 double line8_fpr(uint64_t n_keys, uint32_t lines);
+double page2_fpr(uint64_t n_keys, uint32_t lines, unsigned k);
+double page7_fpr(uint64_t n_keys, uint32_t lines);
+double standard_fpr(uint64_t n_keys, uint32_t lines, unsigned k);
+double ribbon_fpr(uint64_t n_keys, uint32_t lines);  // a few ms
+// By layout; a bitmap has none: 0. k: as the layout has it, see weir_shape.
+double layout_fpr(weir_layout layout, uint64_t n_keys, uint32_t lines, unsigned k);
 
-// Exact buckets (a multiple of 64) for n_keys in buckets of `slots` slots.
-uint32_t exact_buckets(uint64_t n_keys, unsigned slots);
+struct FilterSize {
+  uint32_t lines;
+  uint8_t k;
+};
+
+// The smallest filter of the layout that keeps n_keys at the wanted rate (0 < rate < 1), by inverting layout_fpr.
+// Nothing when there is none: a ribbon never gets below 2^-8, and nothing has 2^32 lines.
+std::optional<FilterSize> size_filter(weir_layout layout, uint64_t n_keys, double false_positive_rate);
+
+// Exact buckets (whole pages of them) for n_keys in buckets of `slots` slots, `per_page` of them in a page.
+uint32_t exact_buckets(uint64_t n_keys, unsigned slots, uint32_t per_page = WEIR_LINES_PER_PAGE);
 
 }  // namespace weir::filter

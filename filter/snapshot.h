@@ -22,7 +22,7 @@ typedef uint64_t weir_u64;
 #endif
 
 #define WEIR_SNAPSHOT_MAGIC 0x50414e5352494557ull /* "WEIRSNAP" */
-#define WEIR_SNAPSHOT_VERSION 1u
+#define WEIR_SNAPSHOT_VERSION 2u
 
 #define WEIR_PAGE_BYTES 4096u
 #define WEIR_LINE_BYTES 64u
@@ -32,12 +32,20 @@ typedef uint64_t weir_u64;
 #define WEIR_LIST_WORDS 4u /* 256 lists / 64 */
 #define WEIR_MAX_SHAPES_PER_FAMILY 16u
 #define WEIR_MAX_SHAPES (2u * WEIR_MAX_SHAPES_PER_FAMILY)
-#define WEIR_MAX_KEY_WORDS 3u
+#define WEIR_MAX_KEY_WORDS 5u
 #define WEIR_LIST_NAME_BYTES 64u /* 63 characters and a NUL */
 
 enum weir_action { WEIR_PASS = 0, WEIR_DROP = 1 };
 enum weir_mode { WEIR_ENFORCE = 0, WEIR_MONITOR = 1 };
-enum weir_layout { WEIR_LAYOUT_LINE8 = 1, WEIR_LAYOUT_BITMAP = 2 };
+enum weir_layout {
+  WEIR_LAYOUT_LINE8 = 1,
+  WEIR_LAYOUT_BITMAP = 2,
+  WEIR_LAYOUT_PAGE2 = 3,
+  WEIR_LAYOUT_PAGE7 = 4,
+  WEIR_LAYOUT_RIBBON = 5,
+  WEIR_LAYOUT_STANDARD = 6, /* tests and benchmarks; no snapshot holds it */
+};
+#define WEIR_LAYOUTS 7u
 enum weir_direction { WEIR_AS_SOURCE = 1, WEIR_AS_DESTINATION = 2 }; /* a mask */
 
 struct weir_section {
@@ -73,21 +81,22 @@ struct weir_shape {
   weir_u8 with_port;  /* 1: the key also holds the port on the address's side of the packet */
   weir_u8 layout;     /* enum weir_layout of its filter */
   weir_u8 directions; /* mask of enum weir_direction: the sides on which some rule here has lists */
-  weir_u8 reserved[3];
-  weir_u64 n_keys;            /* line8: keys; bitmap: bits set */
-  weir_u64 max_keys;          /* line8: keys that filter and exact stage are sized for; bitmap: 2^24 */
-  weir_u32 filter_lines;      /* line8: lines of the filter; bitmap: 2^24 / 512 */
-  weir_u32 exact_buckets;     /* line8: buckets (= 64 a page); bitmap: 0 */
-  struct weir_section filter; /* line8: filter_lines * 64 bytes, rounded up to pages; bitmap: 2 MiB */
-  struct weir_section exact;  /* line8: buckets; bitmap: weir_u32 chunk_of[65536], indexed by address >> 16 */
-  struct weir_section chunks; /* bitmap: weir_u32 rule[256] per chunk, indexed by (address >> 8) & 255; line8: empty.
+  weir_u8 k;          /* bits of a key in the filter: line8 8, page2 8..14 (even), page7 7, ribbon 8, bitmap 1 */
+  weir_u8 reserved[2];
+  weir_u64 n_keys;            /* hashed: keys; bitmap: bits set */
+  weir_u64 max_keys;          /* hashed: keys that filter and exact stage are sized for; bitmap: 2^24 */
+  weir_u32 filter_lines;      /* hashed: lines of the filter, layouts of pages a multiple of 64; bitmap: 2^24 / 512 */
+  weir_u32 exact_buckets;     /* hashed: buckets, whole pages of them; bitmap: 0 */
+  struct weir_section filter; /* filter_lines * 64 bytes, rounded up to pages; bitmap: 2 MiB */
+  struct weir_section exact;  /* hashed: buckets; bitmap: weir_u32 chunk_of[65536], indexed by address >> 16 */
+  struct weir_section chunks; /* bitmap: weir_u32 rule[256] per chunk, indexed by (address >> 8) & 255; hashed: empty.
                                  Chunk 0 is all zero. */
 };
 
-/* Exact buckets: one cache line each; bucket = hi32(hash) * exact_buckets >> 32, the same order as the filter's lines.
- * A key that finds its bucket full goes to the next one of the same page (cyclic), and its bit (1 << (lo32(hash) >>
- * 27)) is set in `overflow` of every full bucket that it passed: a lookup stops at the first bucket without that bit.
- */
+/* Exact buckets: one cache line each (flow keys: four); bucket = hi32(hash) * exact_buckets >> 32, the same order as
+ * the filter's lines. A key that finds its bucket full goes to the next one of the same page (cyclic), and its bit (1
+ * << (lo32(hash) >> 27)) is set in `overflow` of every full bucket that it passed: a lookup stops at the first bucket
+ * without that bit. */
 #define WEIR_SLOTS_V4 7u
 struct weir_bucket_v4 { /* v4 without port: word 0 of the key, low half */
   weir_u32 key[WEIR_SLOTS_V4];
@@ -113,6 +122,14 @@ struct weir_bucket_v6_port {
   weir_u32 rule[WEIR_SLOTS_V6_PORT];
   weir_u32 overflow;
   weir_u32 reserved;
+};
+#define WEIR_SLOTS_FLOW 5u
+struct weir_bucket_flow { /* keys of five words, 40 bytes: both addresses and what goes with them. No shape has them yet
+                           */
+  weir_u64 key[WEIR_SLOTS_FLOW][5];
+  weir_u32 rule[WEIR_SLOTS_FLOW];
+  weir_u32 overflow;
+  weir_u32 reserved[8];
 };
 
 struct weir_snapshot_header {
@@ -154,6 +171,7 @@ WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v4) == WEIR_LINE_BYTES, "one cache 
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v4_port) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v6) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v6_port) == WEIR_LINE_BYTES, "one cache line");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_flow) == 4 * WEIR_LINE_BYTES, "four cache lines");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_snapshot_header) == 88 + 96 + 72 + 104 * WEIR_MAX_SHAPES, "format");
 
 #endif

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "filter/exact.h"
+#include "filter/layout.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/networks.h"
 #include "filter/rules.h"
@@ -169,7 +170,7 @@ class Validator {
           return broken(name + " is the same key shape as shapes[" + std::to_string(other) + "]");
         }
       }
-      if (auto ok = s.layout == WEIR_LAYOUT_BITMAP ? bitmap(name, s) : line8(name, s); !ok) return ok;
+      if (auto ok = s.layout == WEIR_LAYOUT_BITMAP ? bitmap(name, s) : hashed(name, s); !ok) return ok;
     }
     const size_t unused = WEIR_MAX_SHAPES - header_.n_shapes;
     if (!all_zero(header_.shapes + header_.n_shapes, unused * sizeof(weir_shape))) {
@@ -183,8 +184,18 @@ class Validator {
     if (s.addr_bits > (s.family == 4 ? 32 : 128))
       return bad(name + ".addr_bits", s.addr_bits, "longer than an address");
     if (s.with_port > 1) return bad(name + ".with_port", s.with_port, "0 or 1");
-    if (s.layout != WEIR_LAYOUT_LINE8 && s.layout != WEIR_LAYOUT_BITMAP) {
-      return bad(name + ".layout", s.layout, "line8 is 1, bitmap 2");
+    const auto layouts = all_layouts();
+    const auto layout = std::find_if(layouts.begin(), layouts.end(),
+                                     [&](const Layout& l) { return l.id == s.layout && l.in_snapshots; });
+    if (layout == layouts.end()) {
+      return bad(name + ".layout", s.layout, "line8 is 1, bitmap 2, page2 3, page7 4, ribbon 5");
+    }
+    if (s.k < layout->min_k || s.k > layout->max_k || (s.k - layout->min_k) % layout->step_k != 0) {
+      return bad(name + ".k", s.k, std::string(layout->name) + " has no keys of so many bits");
+    }
+    if (s.filter_lines == 0 || s.filter_lines % layout->unit_lines != 0) {
+      return bad(name + ".filter_lines", s.filter_lines,
+                 "not a positive multiple of " + std::to_string(layout->unit_lines));
     }
     if (s.directions > (WEIR_AS_SOURCE | WEIR_AS_DESTINATION)) return bad(name + ".directions", s.directions, "0 to 3");
     if (!all_zero(s.reserved, sizeof s.reserved)) return broken(name + ".reserved is not 0");
@@ -192,12 +203,11 @@ class Validator {
     return {};
   }
 
-  Result<void> line8(const std::string& name, const weir_shape& s) {
-    if (s.filter_lines == 0) return bad(name + ".filter_lines", 0, "at least 1");
+  Result<void> hashed(const std::string& name, const weir_shape& s) {
     if (s.exact_buckets == 0 || s.exact_buckets % WEIR_LINES_PER_PAGE != 0) {
       return bad(name + ".exact_buckets", s.exact_buckets, "not a positive multiple of 64");
     }
-    if (!all_zero(&s.chunks, sizeof s.chunks)) return broken(name + ".chunks is not 0: line8 has none");
+    if (!all_zero(&s.chunks, sizeof s.chunks)) return broken(name + ".chunks is not 0: only a bitmap has them");
     if (auto ok = section(name + ".filter", s.filter, uint64_t{s.filter_lines} * WEIR_LINE_BYTES); !ok) return ok;
     if (auto ok = section(name + ".exact", s.exact, uint64_t{s.exact_buckets} * WEIR_LINE_BYTES); !ok) return ok;
     return with_bucket_type(shape_of(s), [&]<class Bucket>() { return buckets(name, s, at<Bucket>(s.exact)); });

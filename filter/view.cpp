@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include "filter/exact.h"
+#include "filter/layout.h"
 #include "filter/layouts/bitmap.h"
-#include "filter/layouts/line8.h"
 #include "filter/networks.h"
 #include "filter/siphash.h"
 #include "filter/validate.h"
@@ -14,18 +14,14 @@ namespace {
 
 constexpr size_t kUsualL2Bytes = 1 << 20;  // where the system does not tell
 
+}  // namespace
+
 // A filter in L2 is faster without prefetches, 0.53 against 0.75 ns a key (FILTERS 3.1). A quarter of L2 is left to
 // packets and tables.
 bool outgrows_l2(size_t filter_bytes) {
   static const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
   return filter_bytes > (l2 > 0 ? static_cast<size_t>(l2) : kUsualL2Bytes) / 4 * 3;
 }
-
-uint32_t network_index(const Key& key) {
-  return weir_bitmap_index(key.word[0]);
-}
-
-}  // namespace
 
 Result<SnapshotView> SnapshotView::open(std::span<const std::byte> bytes) {
   if (auto ok = validate_snapshot(bytes); !ok) return Error{ok.error()};
@@ -38,37 +34,44 @@ Result<SnapshotView> SnapshotView::open(std::span<const std::byte> bytes) {
   view.rules_ = reinterpret_cast<const weir_rule*>(base + view.header_->rules.offset);
   for (uint32_t i = 0; i < view.header_->n_shapes; i++) {
     const weir_shape& shape = view.header_->shapes[i];
-    const bool hashed = shape.layout == WEIR_LAYOUT_LINE8;
+    const bool hashed = shape.layout != WEIR_LAYOUT_BITMAP;
+    const uint8_t* exact = base + shape.exact.offset;
     view.shapes_[i] = {
         .shape = shape_of(shape),
         .layout = static_cast<weir_layout>(shape.layout),
         .directions = shape.directions,
         .prefetch = hashed && outgrows_l2(shape.filter.used_bytes),
-        .filter_lines = shape.filter_lines,
+        .secret = view.header_->secret,
+        .filter = {base + shape.filter.offset, shape.filter_lines, shape.k},
+        .exact_lines = {exact, hashed ? static_cast<uint32_t>(shape.exact.used_bytes / WEIR_LINE_BYTES) : 0, 0},
         .exact_buckets = shape.exact_buckets,
-        .filter = base + shape.filter.offset,
-        .exact = base + shape.exact.offset,
+        .exact = exact,
         .chunks = hashed ? nullptr : reinterpret_cast<const uint32_t*>(base + shape.chunks.offset),
     };
   }
   return view;
 }
 
-uint64_t filter_check(const Kernels& kernels, const uint64_t secret[2], const ShapeView& shape,
-                      const uint64_t* const* words, unsigned n, uint64_t* hash) {
+void hash_keys(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words, unsigned n,
+               uint64_t* hash) {
   if (shape.layout == WEIR_LAYOUT_BITMAP) {
-    uint32_t index[kMaxBatch];
-    for (unsigned i = 0; i < n; i++) index[i] = weir_bitmap_index(words[0][i]);
-    return kernels.bitmap_check(shape.filter, index, n);
+    for (unsigned i = 0; i < n; i++) hash[i] = weir_bitmap_index(words[0][i]);
+  } else {
+    kernels.siphash13(shape.secret, words, key_words(shape.shape), n, hash);
   }
-  kernels.siphash13(secret, words, key_words(shape.shape), n, hash);
-  if (shape.prefetch) kernels.prefetch(shape.filter, shape.filter_lines, hash, n);
-  return kernels.line8_check(shape.filter, shape.filter_lines, hash, n);
+}
+
+uint64_t filter_check(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words, unsigned n,
+                      uint64_t* hash) {
+  const LayoutKernels& layout = kernels.layout[shape.layout];
+  hash_keys(kernels, shape, words, n, hash);
+  if (shape.prefetch) layout.prefetch(shape.filter, hash, n);
+  return layout.check(shape.filter, hash, n);
 }
 
 uint32_t exact_find(const ShapeView& shape, const Key& key, uint64_t hash) {
   if (shape.layout == WEIR_LAYOUT_BITMAP) {
-    const uint32_t index = network_index(key);
+    const uint32_t index = weir_bitmap_index(key.word[0]);
     const auto* chunk_of = reinterpret_cast<const uint32_t*>(shape.exact);
     return shape.chunks[chunk_of[index / kChunkRules] * kChunkRules + index % kChunkRules];
   }
@@ -77,14 +80,11 @@ uint32_t exact_find(const ShapeView& shape, const Key& key, uint64_t hash) {
   });
 }
 
-uint32_t find_rule(const SnapshotView& snapshot, const ShapeView& shape, const Key& key) {
-  if (shape.layout == WEIR_LAYOUT_BITMAP) {
-    return weir_bitmap_check(shape.filter, network_index(key)) != 0 ? exact_find(shape, key, 0) : 0;
-  }
-  const uint64_t hash = weir_siphash13(snapshot.secret(), key.word.data(), key_words(shape.shape));
-  const auto* lines = reinterpret_cast<const weir_u64*>(shape.filter);
-  const weir_u64* line = lines + size_t{weir_hash_range(hash, shape.filter_lines)} * 8;
-  return weir_line8_check(line, hash) != 0 ? exact_find(shape, key, hash) : 0;
+uint32_t find_rule(const ShapeView& shape, const Key& key) {
+  const uint64_t hash = shape.layout == WEIR_LAYOUT_BITMAP
+                            ? weir_bitmap_index(key.word[0])
+                            : weir_siphash13(shape.secret, key.word.data(), key_words(shape.shape));
+  return layout_of(shape.layout).check(shape.filter, hash) ? exact_find(shape, key, hash) : 0;
 }
 
 }  // namespace weir::filter

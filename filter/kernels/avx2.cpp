@@ -7,6 +7,10 @@
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/line8.h"
+#include "filter/layouts/page2.h"
+#include "filter/layouts/page7.h"
+#include "filter/layouts/ribbon.h"
+#include "filter/layouts/standard.h"
 #include "filter/siphash.h"
 
 namespace weir::filter {
@@ -65,11 +69,15 @@ __m256i lane_mask(unsigned left) {
   return _mm256_cmpgt_epi64(_mm256_set1_epi64x(left), lane);
 }
 
+constexpr unsigned kGroup = 8;  // keys hashed side by side
+
 // 4 keys for each State in S = 0, 1, ..., side by side: two States of four vectors fit the 16 registers, and one
-// computes while the other waits (FILTERS section 4: 4 lanes x 2).
-template <unsigned... S>
-void siphash13_group(std::integer_sequence<unsigned, S...>, const uint64_t secret[2], const uint64_t* const* words,
-                     unsigned n_words, unsigned first, unsigned left, uint64_t* hash) {
+// computes while the other waits (FILTERS section 4: 4 lanes x 2). between(r), r = 0..3, runs after each of the last
+// four rounds: other work, for the core to do in the meantime.
+template <unsigned... S, class Between>
+[[gnu::always_inline]] inline void siphash13_group(std::integer_sequence<unsigned, S...>, const uint64_t secret[2],
+                                                   const uint64_t* const* words, unsigned n_words, unsigned first,
+                                                   unsigned left, uint64_t* hash, Between between) {
   State state[sizeof...(S)];
   const __m256i lanes[] = {lane_mask(left > 4 * S ? left - 4 * S : 0)...};
   (sip_start(state[S], secret), ...);
@@ -79,59 +87,324 @@ void siphash13_group(std::integer_sequence<unsigned, S...>, const uint64_t secre
   }
   const __m256i length = _mm256_set1_epi64x(static_cast<long long>(uint64_t{n_words * 8} << 56));
   (sip_absorb(state[S], length), ...);
+  between(0);
   ((state[S].v2 = _mm256_xor_si256(state[S].v2, _mm256_set1_epi64x(0xff))), ...);
   (sip_round(state[S]), ...);
+  between(1);
   (sip_round(state[S]), ...);
+  between(2);
   (sip_round(state[S]), ...);
+  between(3);
   auto* out = reinterpret_cast<long long*>(hash + first);
   (_mm256_maskstore_epi64(out + 4 * S, lanes[S], sip_result(state[S])), ...);
 }
 
+constexpr std::make_integer_sequence<unsigned, kGroup / 4> kStates = {};
+
 void siphash13(const uint64_t secret[2], const uint64_t* const* words, unsigned n_words, unsigned n, uint64_t* hash) {
-  constexpr std::make_integer_sequence<unsigned, 2> k8Keys = {};
-  for (unsigned i = 0; i < n; i += 8) siphash13_group(k8Keys, secret, words, n_words, i, n - i, hash);
+  const auto nothing = [](unsigned) {};
+  for (unsigned i = 0; i < n; i += kGroup) {
+    siphash13_group(kStates, secret, words, n_words, i, n - i, hash, nothing);
+  }
+}
+
+// --- places ----------------------------------------------------------------------------------------------------------
+
+const uint8_t* line_at(const FilterBits& filter, uint32_t line) {
+  return filter.bits + size_t{line} * WEIR_LINE_BYTES;
+}
+
+const uint8_t* page_of(const FilterBits& filter, uint64_t hash) {
+  return line_at(filter, weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE) * WEIR_LINES_PER_PAGE);
+}
+
+void fetch(const uint8_t* at) {
+  _mm_prefetch(at, _MM_HINT_T0);
+}
+
+__m256i load(const void* at) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(at));
 }
 
 // --- line8: one key's line in two vectors --------------------------------------------------------------------------
 
-size_t line_offset(uint64_t hash, uint32_t n_lines) {
-  return size_t{weir_hash_range(hash, n_lines)} * WEIR_LINE_BYTES;
+// Eight salts of 32 bits, each alone in a 64-bit lane: of words 0..3 and of words 4..7.
+struct Salts {
+  __m256i low, high;
+};
+
+[[gnu::always_inline]] inline Salts widen(const weir_u32 salts[8]) {
+  const __m256i all = load(salts);
+  return {_mm256_cvtepu32_epi64(_mm256_castsi256_si128(all)), _mm256_cvtepu32_epi64(_mm256_extracti128_si256(all, 1))};
 }
 
-void prefetch(const uint8_t* lines, uint32_t n_lines, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) _mm_prefetch(lines + line_offset(hash[i], n_lines), _MM_HINT_T0);
-}
-
-//   lane w:  lo32(hash) * salt[w], low 32 bits  >> 26  ->  1 << that  ->  is this bit of word w set?
-// 1 when it is for all four words of this half of the line.
-[[gnu::always_inline]] inline uint32_t check_half(const uint8_t* half, __m256i hash, __m256i salt) {
+//   lane w:  lo32(hash) * salt[w], low 32 bits  >> 26  ->  1 << that
+[[gnu::always_inline]] inline __m256i wanted_bits(__m256i hash, __m256i salt) {
   const __m256i product = _mm256_mul_epu32(hash, salt);
   const __m256i bit = _mm256_and_si256(_mm256_srli_epi64(product, 26), _mm256_set1_epi64x(63));
-  const __m256i wanted = _mm256_sllv_epi64(_mm256_set1_epi64x(1), bit);
-  const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(half));
-  return static_cast<uint32_t>(_mm256_testc_si256(words, wanted));
+  return _mm256_sllv_epi64(_mm256_set1_epi64x(1), bit);
 }
 
-uint64_t line8_check(const uint8_t* filter, uint32_t filter_lines, const uint64_t* hash, unsigned n) {
-  const __m256i salts = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weir_line8_salt));
-  const __m256i low_salt = _mm256_cvtepu32_epi64(_mm256_castsi256_si128(salts));
-  const __m256i high_salt = _mm256_cvtepu32_epi64(_mm256_extracti128_si256(salts, 1));
+// The wanted bits that the line lacks: zero for a key that may be present.
+[[gnu::always_inline]] inline __m256i lacking(const uint8_t* line, __m256i hash, const Salts& salts) {
+  return _mm256_or_si256(_mm256_andnot_si256(load(line), wanted_bits(hash, salts.low)),
+                         _mm256_andnot_si256(load(line + 32), wanted_bits(hash, salts.high)));
+}
+
+[[gnu::always_inline]] inline uint64_t is_zero(__m256i x) {
+  return static_cast<uint64_t>(_mm256_testz_si256(x, x));
+}
+
+[[gnu::always_inline]] inline __m256i broadcast(uint64_t word) {
+  return _mm256_set1_epi64x(static_cast<long long>(word));
+}
+
+[[gnu::always_inline]] inline uint64_t line8_check_one(const FilterBits& filter, uint64_t hash, const Salts& salts) {
+  return is_zero(lacking(line_at(filter, weir_hash_range(hash, filter.lines)), broadcast(hash), salts));
+}
+
+void line8_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) fetch(line_at(filter, weir_hash_range(hash[i], filter.lines)));
+}
+
+uint64_t line8_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  const Salts salts = widen(weir_salt);
+  uint64_t hits = 0;
+  for (unsigned i = 0; i < n; i++) hits |= line8_check_one(filter, hash[i], salts) << i;
+  return hits;
+}
+
+void line8_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
+  const Salts salts = widen(weir_salt);
+  for (unsigned i = 0; i < n; i++) {
+    auto* half = reinterpret_cast<__m256i*>(filter.words + size_t{weir_hash_range(hash[i], filter.lines)} * 8);
+    const __m256i key = broadcast(hash[i]);
+    _mm256_storeu_si256(half, _mm256_or_si256(load(half), wanted_bits(key, salts.low)));
+    _mm256_storeu_si256(half + 1, _mm256_or_si256(load(half + 1), wanted_bits(key, salts.high)));
+  }
+}
+
+constexpr unsigned kSlice = kGroup / 4;  // keys of the other batches done between two rounds
+
+// Hashes a batch, eight keys at a time, and between the rounds does as many keys of the others: whole groups, so it
+// reads on in the column of a batch that is shorter. Returns how many keys of each are done.
+template <bool kFetch, bool kTest>
+unsigned weave(const Line8Step& step, uint64_t& hits) {
+  const FilterBits fetched = step.fetch_filter, tested = step.test_filter;
+  const Salts salts = widen(weir_salt);
+  unsigned done = 0;
+  for (; done < step.n_hash; done += kGroup) {
+    uint64_t group_hits = 0;
+    siphash13_group(kStates, step.secret, step.words, step.n_words, done, kGroup, step.hash, [&](unsigned r) {
+      for (unsigned i = r * kSlice; i < (r + 1) * kSlice; i++) {
+        if constexpr (kFetch) fetch(line_at(fetched, weir_hash_range(step.fetch_hash[done + i], fetched.lines)));
+        if constexpr (kTest) group_hits |= line8_check_one(tested, step.test_hash[done + i], salts) << i;
+      }
+    });
+    hits |= group_hits << done;
+  }
+  return done;
+}
+
+uint64_t line8_step(const Line8Step& step) {
+  uint64_t hits = 0;
+  unsigned done = 0;
+  if (step.n_fetch != 0 && step.n_test != 0) {
+    done = weave<true, true>(step, hits);
+  } else if (step.n_test != 0) {
+    done = weave<false, true>(step, hits);
+  } else if (step.n_fetch != 0) {
+    done = weave<true, false>(step, hits);
+  } else {
+    siphash13(step.secret, step.words, step.n_words, step.n_hash, step.hash);
+  }
+  if (done < step.n_fetch) line8_prefetch(step.fetch_filter, step.fetch_hash + done, step.n_fetch - done);
+  if (done < step.n_test) hits |= line8_check(step.test_filter, step.test_hash + done, step.n_test - done) << done;
+  return step.n_test >= kMaxBatch ? hits : hits & ((uint64_t{1} << step.n_test) - 1);
+}
+
+// --- page2: as line8, twice, with the words that a key leaves out taken out
+// -------------------------------------------
+
+// kWordMasks[m]: all bits of word w where bit w of m is set.
+struct WordMasks {
+  alignas(32) uint64_t words[256][8];
+};
+
+constexpr WordMasks make_word_masks() {
+  WordMasks masks = {};
+  for (unsigned m = 0; m < 256; m++) {
+    for (unsigned w = 0; w < 8; w++) masks.words[m][w] = (m >> w & 1) != 0 ? ~uint64_t{0} : 0;
+  }
+  return masks;
+}
+
+constexpr WordMasks kWordMasks = make_word_masks();
+
+[[gnu::always_inline]] inline __m256i lacking_in(const uint8_t* line, uint32_t words, __m256i hash,
+                                                 const Salts& salts) {
+  const uint64_t* mask = kWordMasks.words[words];
+  const __m256i low = _mm256_and_si256(wanted_bits(hash, salts.low), load(mask));
+  const __m256i high = _mm256_and_si256(wanted_bits(hash, salts.high), load(mask + 4));
+  return _mm256_or_si256(_mm256_andnot_si256(load(line), low), _mm256_andnot_si256(load(line + 32), high));
+}
+
+void page2_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
+    const weir_page2_place place = weir_page2_locate(hash[i], filter.lines, filter.k);
+    fetch(line_at(filter, place.line[0]));
+    fetch(line_at(filter, place.line[1]));
+  }
+}
+
+uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  const Salts first = widen(weir_salt), second = widen(weir_salt_b);
   uint64_t hits = 0;
   for (unsigned i = 0; i < n; i++) {
-    const uint8_t* line = filter + line_offset(hash[i], filter_lines);
-    const __m256i key = _mm256_set1_epi64x(static_cast<long long>(hash[i]));
-    const uint32_t all = check_half(line, key, low_salt) & check_half(line + 32, key, high_salt);
-    hits |= uint64_t{all} << i;
+    const weir_page2_place place = weir_page2_locate(hash[i], filter.lines, filter.k);
+    const __m256i key = broadcast(hash[i]);
+    const __m256i lacks = _mm256_or_si256(lacking_in(line_at(filter, place.line[0]), place.words[0], key, first),
+                                          lacking_in(line_at(filter, place.line[1]), place.words[1], key, second));
+    hits |= is_zero(lacks) << i;
+  }
+  return hits;
+}
+
+// --- page7, standard: a gather of the 32-bit words that hold a key's bits
+// ----------------------------------------------
+
+void page7_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
+    const uint8_t* page = page_of(filter, hash[i]);
+    for (unsigned b = 0; b < WEIR_PAGE7_K; b++) fetch(page + weir_page7_bit(hash[i], b) / 8);
+  }
+}
+
+// Lanes that are not wanted repeat lane 0's bit.
+uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  weir_u32 salts[8];
+  for (unsigned b = 0; b < 8; b++) salts[b] = weir_salt[b < WEIR_PAGE7_K ? b : 0];
+  const __m256i salt = load(salts), one = _mm256_set1_epi32(1);
+  uint64_t hits = 0;
+  for (unsigned i = 0; i < n; i++) {
+    const __m256i low = _mm256_set1_epi32(static_cast<int>(hash[i]));
+    const __m256i bit = _mm256_srli_epi32(_mm256_mullo_epi32(low, salt), 17);
+    const auto* page = reinterpret_cast<const int*>(page_of(filter, hash[i]));
+    const __m256i words = _mm256_i32gather_epi32(page, _mm256_srli_epi32(bit, 5), 4);
+    const __m256i wanted = _mm256_sllv_epi32(one, _mm256_and_si256(bit, _mm256_set1_epi32(31)));
+    hits |= static_cast<uint64_t>(_mm256_testc_si256(words, wanted)) << i;
+  }
+  return hits;
+}
+
+void standard_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
+    for (unsigned b = 0; b < filter.k; b++) fetch(line_at(filter, weir_standard_line(hash[i], filter.lines, b)));
+  }
+}
+
+// Four of a key's bits: lane b holds bit first + b, or bit 0 again where the key has no more.
+[[gnu::always_inline]] inline uint64_t standard_check_four(const FilterBits& filter, uint64_t hash, unsigned first) {
+  alignas(32) uint64_t index[4], wanted[4];
+  for (unsigned lane = 0; lane < 4; lane++) {
+    const unsigned b = first + lane < filter.k ? first + lane : 0;
+    const uint32_t bit = weir_standard_bit(hash, b);
+    index[lane] = uint64_t{weir_standard_line(hash, filter.lines, b)} * 8 + bit / 64;
+    wanted[lane] = uint64_t{1} << bit % 64;
+  }
+  const auto* words = reinterpret_cast<const long long*>(filter.bits);
+  return static_cast<uint64_t>(_mm256_testc_si256(_mm256_i64gather_epi64(words, load(index), 8), load(wanted)));
+}
+
+uint64_t standard_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  uint64_t hits = 0;
+  for (unsigned i = 0; i < n; i++) {
+    uint64_t all = 1;
+    for (unsigned first = 0; first < filter.k; first += 4) all &= standard_check_four(filter, hash[i], first);
+    hits |= all << i;
+  }
+  return hits;
+}
+
+// --- ribbon: the eight words of two neighbouring lines
+// ------------------------------------------------------------------
+
+const uint8_t* ribbon_line(const FilterBits& filter, uint64_t hash) {
+  const uint32_t start = weir_ribbon_start(hash, filter.lines / WEIR_LINES_PER_PAGE);
+  return page_of(filter, hash) + size_t{start / 64} * WEIR_LINE_BYTES;
+}
+
+void ribbon_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
+    const uint8_t* first = ribbon_line(filter, hash[i]);
+    fetch(first);
+    fetch(first + WEIR_LINE_BYTES);
+  }
+}
+
+// Parity of every 64-bit lane of two vectors: halves are folded onto each other, 64 -> 32 bits each, then both vectors
+// go on as the two halves of one; the last four bits are looked up. Zero when all eight are even.
+[[gnu::always_inline]] inline __m256i odd_parity(__m256i low, __m256i high) {
+  low = _mm256_xor_si256(low, _mm256_srli_epi64(low, 32));
+  high = _mm256_xor_si256(high, _mm256_slli_epi64(high, 32));
+  __m256i x = _mm256_blend_epi32(low, high, 0xaa);
+  x = _mm256_xor_si256(x, _mm256_srli_epi32(x, 16));
+  x = _mm256_xor_si256(x, _mm256_srli_epi32(x, 8));
+  x = _mm256_xor_si256(x, _mm256_srli_epi32(x, 4));
+  const __m256i nibble = _mm256_and_si256(x, _mm256_set1_epi32(0x0f));
+  const __m256i odd = _mm256_setr_epi8(0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0,  //
+                                       0, 1, 1, 0, 1, 0, 0, 1, 1, 0, 0, 1, 0, 1, 1, 0);
+  return _mm256_shuffle_epi8(odd, nibble);
+}
+
+uint64_t ribbon_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  const uint32_t pages = filter.lines / WEIR_LINES_PER_PAGE;
+  uint64_t hits = 0;
+  for (unsigned i = 0; i < n; i++) {
+    const uint32_t shift = weir_ribbon_start(hash[i], pages) & 63;
+    const uint64_t coefficients = weir_ribbon_coefficients(hash[i]);
+    const __m256i in_first = broadcast(coefficients << shift), in_second = broadcast(coefficients >> 1 >> (63 - shift));
+    const uint8_t* first = ribbon_line(filter, hash[i]);
+    const uint8_t* second = first + WEIR_LINE_BYTES;
+    const __m256i low = _mm256_xor_si256(_mm256_and_si256(load(first), in_first),  //
+                                         _mm256_and_si256(load(second), in_second));
+    const __m256i high =
+        _mm256_xor_si256(_mm256_and_si256(load(first + 32), in_first), _mm256_and_si256(load(second + 32), in_second));
+    hits |= is_zero(odd_parity(low, high)) << i;
   }
   return hits;
 }
 
 // --- bitmap: one load a key, as the definition ---------------------------------------------------------------------
 
-uint64_t bitmap_check(const uint8_t* bitmap, const uint32_t* index, unsigned n) {
+void bitmap_prefetch(const FilterBits& filter, const uint64_t* index, unsigned n) {
+  for (unsigned i = 0; i < n; i++) fetch(filter.bits + index[i] / 8);
+}
+
+uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned n) {
   uint64_t hits = 0;
-  for (unsigned i = 0; i < n; i++) hits |= uint64_t{weir_bitmap_check(bitmap, index[i])} << i;
+  for (unsigned i = 0; i < n; i++) {
+    hits |= uint64_t{weir_bitmap_check(filter.bits, static_cast<uint32_t>(index[i]))} << i;
+  }
   return hits;
+}
+
+// --- marks of the other layouts: not worth a vector, as the definition
+// -------------------------------------------------
+
+void page2_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) weir_page2_mark(filter.words, filter.lines, filter.k, hash[i]);
+}
+
+void page7_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
+  const uint32_t pages = filter.lines / WEIR_LINES_PER_PAGE;
+  for (unsigned i = 0; i < n; i++) {
+    weir_page7_mark(filter.words + size_t{weir_hash_range(hash[i], pages)} * WEIR_LINES_PER_PAGE * 8, hash[i]);
+  }
+}
+
+void standard_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) weir_standard_mark(filter.words, filter.lines, filter.k, hash[i]);
 }
 
 bool usable() {
@@ -144,9 +417,14 @@ constinit const Kernels kAvx2Kernels = {
     .name = "avx2",
     .usable = usable,
     .siphash13 = siphash13,
-    .prefetch = prefetch,
-    .line8_check = line8_check,
-    .bitmap_check = bitmap_check,
+    .layout = {{},  // in the order of weir_layout
+               {line8_prefetch, line8_check, line8_mark},
+               {bitmap_prefetch, bitmap_check, nullptr},
+               {page2_prefetch, page2_check, page2_mark},
+               {page7_prefetch, page7_check, page7_mark},
+               {ribbon_prefetch, ribbon_check, nullptr},
+               {standard_prefetch, standard_check, standard_mark}},
+    .line8_step = line8_step,
 };
 
 }  // namespace weir::filter

@@ -7,6 +7,10 @@
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/line8.h"
+#include "filter/layouts/page2.h"
+#include "filter/layouts/page7.h"
+#include "filter/layouts/ribbon.h"
+#include "filter/layouts/standard.h"
 #include "filter/siphash.h"
 
 namespace weir::filter {
@@ -58,10 +62,12 @@ struct State {
 
 // 8 keys for each State in S = 0, 1, ..., side by side. A round is one dependent chain of about ten operations; four
 // States keep the vector units busy in the meantime (FILTERS section 4: 8 lanes x 4). The pack spells the States out:
-// g++ keeps an array that a loop walks in memory, and these in registers.
-template <unsigned... S>
-void siphash13_group(std::integer_sequence<unsigned, S...>, const uint64_t secret[2], const uint64_t* const* words,
-                     unsigned n_words, unsigned first, unsigned left, uint64_t* hash) {
+// g++ keeps an array that a loop walks in memory, and these in registers. between(r), r = 0..3, runs after each of the
+// last four rounds: other work, for the core to do in the meantime.
+template <unsigned... S, class Between>
+[[gnu::always_inline]] inline void siphash13_group(std::integer_sequence<unsigned, S...>, const uint64_t secret[2],
+                                                   const uint64_t* const* words, unsigned n_words, unsigned first,
+                                                   unsigned left, uint64_t* hash, Between between) {
   State state[sizeof...(S)];
   const __mmask8 lanes[] = {static_cast<__mmask8>(lane_mask<8>(left > 8 * S ? left - 8 * S : 0))...};
   (sip_start(state[S], secret), ...);
@@ -71,64 +77,291 @@ void siphash13_group(std::integer_sequence<unsigned, S...>, const uint64_t secre
   }
   const __m512i length = _mm512_set1_epi64(static_cast<long long>(uint64_t{n_words * 8} << 56));
   (sip_absorb(state[S], length), ...);
+  between(0);
   ((state[S].v2 = _mm512_xor_si512(state[S].v2, _mm512_set1_epi64(0xff))), ...);
   (sip_round(state[S]), ...);
+  between(1);
   (sip_round(state[S]), ...);
+  between(2);
   (sip_round(state[S]), ...);
+  between(3);
   (_mm512_mask_storeu_epi64(hash + first + 8 * S, lanes[S], sip_result(state[S])), ...);
 }
 
 void siphash13(const uint64_t secret[2], const uint64_t* const* words, unsigned n_words, unsigned n, uint64_t* hash) {
   constexpr std::make_integer_sequence<unsigned, 4> k32Keys = {};
   constexpr std::make_integer_sequence<unsigned, 1> k8Keys = {};
+  const auto nothing = [](unsigned) {};
   unsigned i = 0;
-  for (; i + 8 < n; i += 32) siphash13_group(k32Keys, secret, words, n_words, i, n - i, hash);
-  if (i < n) siphash13_group(k8Keys, secret, words, n_words, i, n - i, hash);
+  for (; i + 8 < n; i += 32) siphash13_group(k32Keys, secret, words, n_words, i, n - i, hash, nothing);
+  if (i < n) siphash13_group(k8Keys, secret, words, n_words, i, n - i, hash, nothing);
+}
+
+// --- places ----------------------------------------------------------------------------------------------------------
+
+const uint8_t* line_at(const FilterBits& filter, uint32_t line) {
+  return filter.bits + size_t{line} * WEIR_LINE_BYTES;
+}
+
+const uint8_t* page_of(const FilterBits& filter, uint64_t hash) {
+  return line_at(filter, weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE) * WEIR_LINES_PER_PAGE);
+}
+
+void fetch(const uint8_t* at) {
+  _mm_prefetch(at, _MM_HINT_T0);
+}
+
+// One byte a key: which of its words lack a bit that it needs. Bytes are stored, and one test at the end turns 64 of
+// them into the hit mask: a quarter faster than shifting each into place (FILTERS section 3.1).
+uint64_t hits_of(const uint8_t lacking[kMaxBatch], unsigned n) {
+  const __mmask64 keys = n >= kMaxBatch ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
+  const __m512i bytes = _mm512_maskz_loadu_epi8(keys, lacking);
+  return _mm512_mask_testn_epi8_mask(keys, bytes, bytes);
 }
 
 // --- line8: one key's line in one vector ---------------------------------------------------------------------------
 
-size_t line_offset(uint64_t hash, uint32_t n_lines) {
-  return size_t{weir_hash_range(hash, n_lines)} * WEIR_LINE_BYTES;
+// Eight salts of 32 bits, each alone in a 64-bit lane.
+[[gnu::always_inline]] inline __m512i widen(const weir_u32 salts[8]) {
+  return _mm512_cvtepu32_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(salts)));
 }
 
-void prefetch(const uint8_t* lines, uint32_t n_lines, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) _mm_prefetch(lines + line_offset(hash[i], n_lines), _MM_HINT_T0);
-}
-
-//   lane w:  lo32(hash) * salt[w]  >> 26  ->  1 rotated left by that, modulo 64  ->  is this bit of word w clear?
+//   lane w:  lo32(hash) * salt[w]  >> 26  ->  1 rotated left by that, modulo 64
 // The product has 64 bits of which the scalar definition keeps the low 32: after the shift, the rotation's modulo 64
-// drops the rest. Each key's eight answers are stored as one byte; one test at the end turns 64 bytes into the hit mask
-// (a quarter faster than shifting each into place: FILTERS section 3.1).
-uint64_t line8_check(const uint8_t* filter, uint32_t filter_lines, const uint64_t* hash, unsigned n) {
-  const __m512i salt = _mm512_cvtepu32_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(weir_line8_salt)));
-  const __m512i one = _mm512_set1_epi64(1);
-  alignas(64) uint8_t clear_words[kMaxBatch];
-  for (unsigned i = 0; i < n; i++) {
-    const __m512i line = _mm512_loadu_si512(filter + line_offset(hash[i], filter_lines));
-    const __m512i product = _mm512_mul_epu32(_mm512_set1_epi64(static_cast<long long>(hash[i])), salt);
-    const __m512i bit = _mm512_rolv_epi64(one, _mm512_srli_epi64(product, 26));
-    clear_words[i] = static_cast<uint8_t>(_mm512_testn_epi64_mask(line, bit));
-  }
-  const __mmask64 keys = n >= kMaxBatch ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
-  const __m512i clear = _mm512_maskz_loadu_epi8(keys, clear_words);
-  return _mm512_mask_testn_epi8_mask(keys, clear, clear);
+// drops the rest.
+[[gnu::always_inline]] inline __m512i wanted_bits(uint64_t hash, __m512i salts) {
+  const __m512i product = _mm512_mul_epu32(_mm512_set1_epi64(static_cast<long long>(hash)), salts);
+  return _mm512_rolv_epi64(_mm512_set1_epi64(1), _mm512_srli_epi64(product, 26));
 }
 
-// --- bitmap: 16 keys in a vector -----------------------------------------------------------------------------------
+[[gnu::always_inline]] inline uint8_t line8_lacking(const FilterBits& filter, uint64_t hash, __m512i salts) {
+  const __m512i line = _mm512_loadu_si512(line_at(filter, weir_hash_range(hash, filter.lines)));
+  return static_cast<uint8_t>(_mm512_testn_epi64_mask(line, wanted_bits(hash, salts)));
+}
 
-uint64_t bitmap_check(const uint8_t* bitmap, const uint32_t* index, unsigned n) {
-  const __m512i one = _mm512_set1_epi32(1);
+void line8_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) fetch(line_at(filter, weir_hash_range(hash[i], filter.lines)));
+}
+
+uint64_t line8_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  const __m512i salts = widen(weir_salt);
+  alignas(64) uint8_t lacking[kMaxBatch];
+  for (unsigned i = 0; i < n; i++) lacking[i] = line8_lacking(filter, hash[i], salts);
+  return hits_of(lacking, n);
+}
+
+void line8_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
+  const __m512i salts = widen(weir_salt);
+  for (unsigned i = 0; i < n; i++) {
+    uint64_t* line = filter.words + size_t{weir_hash_range(hash[i], filter.lines)} * 8;
+    _mm512_storeu_si512(line, _mm512_or_si512(_mm512_loadu_si512(line), wanted_bits(hash[i], salts)));
+  }
+}
+
+// Hashes a batch, sixteen keys at a time (two States: with four, the other batches' work would lie too far apart), and
+// between the rounds does as many keys of the others: whole groups, so it reads on in the column of a batch that is
+// shorter. Returns how many keys of each are done.
+template <bool kFetch, bool kTest>
+unsigned weave(const Line8Step& step, uint8_t lacking[kMaxBatch]) {
+  constexpr unsigned kGroup = 16, kSlice = kGroup / 4;
+  constexpr std::make_integer_sequence<unsigned, kGroup / 8> kStates = {};
+  const FilterBits fetched = step.fetch_filter, tested = step.test_filter;
+  const __m512i salts = widen(weir_salt);
+  unsigned done = 0;
+  for (; done < step.n_hash; done += kGroup) {
+    siphash13_group(kStates, step.secret, step.words, step.n_words, done, kGroup, step.hash, [&](unsigned r) {
+      for (unsigned i = done + r * kSlice; i < done + (r + 1) * kSlice; i++) {
+        if constexpr (kFetch) fetch(line_at(fetched, weir_hash_range(step.fetch_hash[i], fetched.lines)));
+        if constexpr (kTest) lacking[i] = line8_lacking(tested, step.test_hash[i], salts);
+      }
+    });
+  }
+  return done;
+}
+
+uint64_t line8_step(const Line8Step& step) {
+  alignas(64) uint8_t lacking[kMaxBatch];
+  unsigned done = 0;
+  if (step.n_fetch != 0 && step.n_test != 0) {
+    done = weave<true, true>(step, lacking);
+  } else if (step.n_test != 0) {
+    done = weave<false, true>(step, lacking);
+  } else if (step.n_fetch != 0) {
+    done = weave<true, false>(step, lacking);
+  } else {
+    siphash13(step.secret, step.words, step.n_words, step.n_hash, step.hash);
+  }
+  if (done < step.n_fetch) line8_prefetch(step.fetch_filter, step.fetch_hash + done, step.n_fetch - done);
+  const __m512i salts = widen(weir_salt);
+  for (; done < step.n_test; done++) lacking[done] = line8_lacking(step.test_filter, step.test_hash[done], salts);
+  return hits_of(lacking, step.n_test);
+}
+
+// --- page2: as line8, twice, with the words that a key leaves out masked off
+// ------------------------------------------
+
+void page2_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
+    const weir_page2_place place = weir_page2_locate(hash[i], filter.lines, filter.k);
+    fetch(line_at(filter, place.line[0]));
+    fetch(line_at(filter, place.line[1]));
+  }
+}
+
+uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  const __m512i salts[2] = {widen(weir_salt), widen(weir_salt_b)};
+  alignas(64) uint8_t lacking[kMaxBatch];
+  for (unsigned i = 0; i < n; i++) {
+    const weir_page2_place place = weir_page2_locate(hash[i], filter.lines, filter.k);
+    uint32_t lacks = 0;
+    for (unsigned which = 0; which < 2; which++) {
+      const __m512i line = _mm512_loadu_si512(line_at(filter, place.line[which]));
+      const auto words = static_cast<__mmask8>(place.words[which]);
+      lacks |= _mm512_mask_testn_epi64_mask(words, line, wanted_bits(hash[i], salts[which]));
+    }
+    lacking[i] = static_cast<uint8_t>(lacks);
+  }
+  return hits_of(lacking, n);
+}
+
+// --- page7, standard: a gather of the words that hold a key's bits
+// -----------------------------------------------------
+
+void page7_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
+    const uint8_t* page = page_of(filter, hash[i]);
+    for (unsigned b = 0; b < WEIR_PAGE7_K; b++) fetch(page + weir_page7_bit(hash[i], b) / 8);
+  }
+}
+
+uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  constexpr __mmask8 kWanted = (1u << WEIR_PAGE7_K) - 1;
+  const __m256i salts = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weir_salt));
+  const __m256i one = _mm256_set1_epi32(1);
+  alignas(64) uint8_t lacking[kMaxBatch];
+  for (unsigned i = 0; i < n; i++) {
+    const __m256i low = _mm256_set1_epi32(static_cast<int>(hash[i]));
+    const __m256i bit = _mm256_srli_epi32(_mm256_mullo_epi32(low, salts), 17);
+    const __m256i words = _mm256_mmask_i32gather_epi32(_mm256_setzero_si256(), kWanted, _mm256_srli_epi32(bit, 5),
+                                                       page_of(filter, hash[i]), 4);
+    lacking[i] = _mm256_mask_testn_epi32_mask(kWanted, words, _mm256_rolv_epi32(one, bit));  // modulo 32
+  }
+  return hits_of(lacking, n);
+}
+
+void standard_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
+    for (unsigned b = 0; b < filter.k; b++) fetch(line_at(filter, weir_standard_line(hash[i], filter.lines, b)));
+  }
+}
+
+// Eight of a key's bits, first .. first + 7, of which it has filter.k.
+[[gnu::always_inline]] inline uint8_t standard_lacking_eight(const FilterBits& filter, uint64_t hash, unsigned first) {
+  const __mmask8 wanted = static_cast<__mmask8>(lane_mask<8>(filter.k - first));
+  const __m512i b = _mm512_add_epi64(_mm512_set1_epi64(first), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
+  const __m512i low32 = _mm512_set1_epi64(0xffffffff);
+  const __m512i step = _mm512_mul_epu32(b, _mm512_set1_epi64(static_cast<long long>(hash | 1)));
+  const __m512i spread =
+      _mm512_and_si512(_mm512_add_epi64(_mm512_set1_epi64(static_cast<long long>(hash >> 32)), step), low32);
+  const __m512i line = _mm512_srli_epi64(_mm512_mul_epu32(spread, _mm512_set1_epi64(filter.lines)), 32);
+  const __m512i salts = widen(first < 8 ? weir_salt : weir_salt_b);
+  const __m512i product =
+      _mm512_and_si512(_mm512_mul_epu32(_mm512_set1_epi64(static_cast<long long>(hash)), salts), low32);
+  const __m512i bit = _mm512_srli_epi64(product, 23);  // 0..511: word and bit of the line
+  const __m512i index = _mm512_add_epi64(_mm512_slli_epi64(line, 3), _mm512_srli_epi64(bit, 6));
+  const __m512i words = _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), wanted, index, filter.bits, 8);
+  return _mm512_mask_testn_epi64_mask(wanted, words, _mm512_rolv_epi64(_mm512_set1_epi64(1), bit));  // modulo 64
+}
+
+uint64_t standard_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  alignas(64) uint8_t lacking[kMaxBatch];
+  for (unsigned i = 0; i < n; i++) {
+    uint32_t lacks = 0;
+    for (unsigned first = 0; first < filter.k; first += 8) lacks |= standard_lacking_eight(filter, hash[i], first);
+    lacking[i] = static_cast<uint8_t>(lacks);
+  }
+  return hits_of(lacking, n);
+}
+
+// --- ribbon: two neighbouring lines
+// ------------------------------------------------------------------------------------
+
+const uint8_t* ribbon_line(const FilterBits& filter, uint64_t hash) {
+  const uint32_t start = weir_ribbon_start(hash, filter.lines / WEIR_LINES_PER_PAGE);
+  return page_of(filter, hash) + size_t{start / 64} * WEIR_LINE_BYTES;
+}
+
+void ribbon_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) {
+    const uint8_t* first = ribbon_line(filter, hash[i]);
+    fetch(first);
+    fetch(first + WEIR_LINE_BYTES);
+  }
+}
+
+// Which of the eight lanes have odd parity: halves are folded onto each other down to four bits, and those looked up.
+[[gnu::always_inline]] inline uint8_t odd_lanes(__m512i x) {
+  x = _mm512_xor_si512(x, _mm512_srli_epi64(x, 32));
+  x = _mm512_xor_si512(x, _mm512_srli_epi64(x, 16));
+  x = _mm512_xor_si512(x, _mm512_srli_epi64(x, 8));
+  x = _mm512_xor_si512(x, _mm512_srli_epi64(x, 4));
+  const __m512i odd = _mm512_set1_epi64(0x6996);  // bit v: the parity of the four bits of v
+  const __m512i at = _mm512_and_si512(x, _mm512_set1_epi64(15));
+  return _mm512_test_epi64_mask(_mm512_srlv_epi64(odd, at), _mm512_set1_epi64(1));
+}
+
+uint64_t ribbon_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  const uint32_t pages = filter.lines / WEIR_LINES_PER_PAGE;
+  alignas(64) uint8_t lacking[kMaxBatch];
+  for (unsigned i = 0; i < n; i++) {
+    const uint32_t shift = weir_ribbon_start(hash[i], pages) & 63;
+    const uint64_t coefficients = weir_ribbon_coefficients(hash[i]);
+    const auto in_first = static_cast<long long>(coefficients << shift);
+    const auto in_second = static_cast<long long>(coefficients >> 1 >> (63 - shift));
+    const uint8_t* first = ribbon_line(filter, hash[i]);
+    lacking[i] = odd_lanes(
+        _mm512_xor_si512(_mm512_and_si512(_mm512_loadu_si512(first), _mm512_set1_epi64(in_first)),
+                         _mm512_and_si512(_mm512_loadu_si512(first + WEIR_LINE_BYTES), _mm512_set1_epi64(in_second))));
+  }
+  return hits_of(lacking, n);
+}
+
+// --- bitmap: 8 keys in a vector ------------------------------------------------------------------------------------
+
+void bitmap_prefetch(const FilterBits& filter, const uint64_t* index, unsigned n) {
+  for (unsigned i = 0; i < n; i++) fetch(filter.bits + index[i] / 8);
+}
+
+uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned n) {
+  const __m512i one = _mm512_set1_epi64(1);
   uint64_t hits = 0;
-  for (unsigned i = 0; i < n; i += 16) {
-    const __mmask16 lanes = static_cast<__mmask16>(lane_mask<16>(n - i));
-    const __m512i at = _mm512_maskz_loadu_epi32(lanes, index + i);
+  for (unsigned i = 0; i < n; i += 8) {
+    const __mmask8 lanes = static_cast<__mmask8>(lane_mask<8>(n - i));
+    const __m512i at = _mm512_maskz_loadu_epi64(lanes, index + i);
     const __m512i word =
-        _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), lanes, _mm512_srli_epi32(at, 5), bitmap, 4);
-    const __m512i bit = _mm512_rolv_epi32(one, at);  // the rotation takes the index modulo 32
-    hits |= uint64_t{_mm512_mask_test_epi32_mask(lanes, word, bit)} << i;
+        _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), lanes, _mm512_srli_epi64(at, 6), filter.bits, 8);
+    const __m512i bit = _mm512_rolv_epi64(one, at);  // the rotation takes the index modulo 64
+    hits |= uint64_t{_mm512_mask_test_epi64_mask(lanes, word, bit)} << i;
   }
   return hits;
+}
+
+// --- marks of the other layouts: not worth a vector, as the definition
+// -------------------------------------------------
+
+void page2_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) weir_page2_mark(filter.words, filter.lines, filter.k, hash[i]);
+}
+
+void page7_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
+  const uint32_t pages = filter.lines / WEIR_LINES_PER_PAGE;
+  for (unsigned i = 0; i < n; i++) {
+    weir_page7_mark(filter.words + size_t{weir_hash_range(hash[i], pages)} * WEIR_LINES_PER_PAGE * 8, hash[i]);
+  }
+}
+
+void standard_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) weir_standard_mark(filter.words, filter.lines, filter.k, hash[i]);
 }
 
 bool usable() {
@@ -142,9 +375,14 @@ constinit const Kernels kAvx512Kernels = {
     .name = "avx512",
     .usable = usable,
     .siphash13 = siphash13,
-    .prefetch = prefetch,
-    .line8_check = line8_check,
-    .bitmap_check = bitmap_check,
+    .layout = {{},  // in the order of weir_layout
+               {line8_prefetch, line8_check, line8_mark},
+               {bitmap_prefetch, bitmap_check, nullptr},
+               {page2_prefetch, page2_check, page2_mark},
+               {page7_prefetch, page7_check, page7_mark},
+               {ribbon_prefetch, ribbon_check, nullptr},
+               {standard_prefetch, standard_check, standard_mark}},
+    .line8_step = line8_step,
 };
 
 }  // namespace weir::filter

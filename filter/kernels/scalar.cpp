@@ -3,6 +3,10 @@
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/line8.h"
+#include "filter/layouts/page2.h"
+#include "filter/layouts/page7.h"
+#include "filter/layouts/ribbon.h"
+#include "filter/layouts/standard.h"
 #include "filter/siphash.h"
 
 namespace weir::filter {
@@ -23,36 +27,131 @@ void siphash13(const uint64_t secret[2], const uint64_t* const* words, unsigned 
       return siphash13_words<1>(secret, words, n, hash);
     case 2:
       return siphash13_words<2>(secret, words, n, hash);
-    default:
+    case 3:
       return siphash13_words<3>(secret, words, n, hash);
+    case 4:
+      return siphash13_words<4>(secret, words, n, hash);
+    default:
+      return siphash13_words<5>(secret, words, n, hash);
   }
 }
 
-void prefetch(const uint8_t* lines, uint32_t n_lines, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) {
-    __builtin_prefetch(lines + size_t{weir_hash_range(hash[i], n_lines)} * WEIR_LINE_BYTES);
-  }
+const weir_u64* line(const FilterBits& filter, uint32_t index) {
+  return reinterpret_cast<const weir_u64*>(filter.bits) + size_t{index} * 8;
 }
 
-uint64_t line8_check(const uint8_t* filter, uint32_t filter_lines, const uint64_t* hash, unsigned n) {
-  const auto* words = reinterpret_cast<const weir_u64*>(filter);
+uint32_t pages(const FilterBits& filter) {
+  return filter.lines / WEIR_LINES_PER_PAGE;
+}
+
+const weir_u64* page(const FilterBits& filter, uint64_t hash) {
+  return line(filter, weir_hash_range(hash, pages(filter)) * WEIR_LINES_PER_PAGE);
+}
+
+weir_u64* line(const FilterWords& filter, uint32_t index) {
+  return filter.words + size_t{index} * 8;
+}
+
+struct Line8 {
+  static void prefetch(const FilterBits& filter, uint64_t hash) {
+    __builtin_prefetch(line(filter, weir_hash_range(hash, filter.lines)));
+  }
+  static uint64_t check(const FilterBits& filter, uint64_t hash) {
+    return weir_line8_check(line(filter, weir_hash_range(hash, filter.lines)), hash);
+  }
+  static void mark(const FilterWords& filter, uint64_t hash) {
+    weir_line8_mark(line(filter, weir_hash_range(hash, filter.lines)), hash);
+  }
+};
+
+struct Page2 {
+  static void prefetch(const FilterBits& filter, uint64_t hash) {
+    const weir_page2_place place = weir_page2_locate(hash, filter.lines, filter.k);
+    __builtin_prefetch(line(filter, place.line[0]));
+    __builtin_prefetch(line(filter, place.line[1]));
+  }
+  static uint64_t check(const FilterBits& filter, uint64_t hash) {
+    return weir_page2_check(line(filter, 0), filter.lines, filter.k, hash);
+  }
+  static void mark(const FilterWords& filter, uint64_t hash) {
+    weir_page2_mark(filter.words, filter.lines, filter.k, hash);
+  }
+};
+
+struct Page7 {
+  static void prefetch(const FilterBits& filter, uint64_t hash) {
+    for (unsigned i = 0; i < WEIR_PAGE7_K; i++) {
+      __builtin_prefetch(page(filter, hash) + weir_page7_bit(hash, i) / 64);
+    }
+  }
+  static uint64_t check(const FilterBits& filter, uint64_t hash) { return weir_page7_check(page(filter, hash), hash); }
+  static void mark(const FilterWords& filter, uint64_t hash) {
+    weir_page7_mark(line(filter, weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE) * WEIR_LINES_PER_PAGE),
+                    hash);
+  }
+};
+
+struct Ribbon {
+  static void prefetch(const FilterBits& filter, uint64_t hash) {
+    const weir_u64* first = page(filter, hash) + weir_ribbon_start(hash, pages(filter)) / 64 * 8;
+    __builtin_prefetch(first);
+    __builtin_prefetch(first + 8);
+  }
+  static uint64_t check(const FilterBits& filter, uint64_t hash) {
+    return weir_ribbon_check(page(filter, hash), pages(filter), hash);
+  }
+};
+
+struct Standard {
+  static void prefetch(const FilterBits& filter, uint64_t hash) {
+    for (unsigned i = 0; i < filter.k; i++) __builtin_prefetch(line(filter, weir_standard_line(hash, filter.lines, i)));
+  }
+  static uint64_t check(const FilterBits& filter, uint64_t hash) {
+    return weir_standard_check(line(filter, 0), filter.lines, filter.k, hash);
+  }
+  static void mark(const FilterWords& filter, uint64_t hash) {
+    weir_standard_mark(filter.words, filter.lines, filter.k, hash);
+  }
+};
+
+struct Bitmap {
+  static void prefetch(const FilterBits& filter, uint64_t index) { __builtin_prefetch(filter.bits + index / 8); }
+  static uint64_t check(const FilterBits& filter, uint64_t index) {
+    return weir_bitmap_check(filter.bits, static_cast<uint32_t>(index));
+  }
+};
+
+template <class Layout>
+void prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) Layout::prefetch(filter, hash[i]);
+}
+
+template <class Layout>
+uint64_t check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   uint64_t hits = 0;
-  for (unsigned i = 0; i < n; i++) {
-    const weir_u64* line = words + size_t{weir_hash_range(hash[i], filter_lines)} * 8;
-    hits |= uint64_t{weir_line8_check(line, hash[i])} << i;
-  }
+  for (unsigned i = 0; i < n; i++) hits |= Layout::check(filter, hash[i]) << i;
   return hits;
 }
 
-uint64_t bitmap_check(const uint8_t* bitmap, const uint32_t* index, unsigned n) {
-  uint64_t hits = 0;
-  for (unsigned i = 0; i < n; i++) hits |= uint64_t{weir_bitmap_check(bitmap, index[i])} << i;
-  return hits;
+template <class Layout>
+void mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
+  for (unsigned i = 0; i < n; i++) Layout::mark(filter, hash[i]);
+}
+
+uint64_t line8_step(const Line8Step& step) {
+  prefetch<Line8>(step.fetch_filter, step.fetch_hash, step.n_fetch);
+  siphash13(step.secret, step.words, step.n_words, step.n_hash, step.hash);
+  return check<Line8>(step.test_filter, step.test_hash, step.n_test);
 }
 
 bool usable() {
   return true;
 }
+
+template <class Layout>
+constexpr LayoutKernels kKernelsOf = {prefetch<Layout>, check<Layout>, mark<Layout>};
+template <class Layout>
+constexpr LayoutKernels kReadOnly = {prefetch<Layout>, check<Layout>, nullptr};
 
 }  // namespace
 
@@ -60,9 +159,14 @@ constinit const Kernels kScalarKernels = {
     .name = "scalar",
     .usable = usable,
     .siphash13 = siphash13,
-    .prefetch = prefetch,
-    .line8_check = line8_check,
-    .bitmap_check = bitmap_check,
+    .layout = {{},  // in the order of weir_layout
+               kKernelsOf<Line8>,
+               kReadOnly<Bitmap>,
+               kKernelsOf<Page2>,
+               kKernelsOf<Page7>,
+               kReadOnly<Ribbon>,
+               kKernelsOf<Standard>},
+    .line8_step = line8_step,
 };
 
 }  // namespace weir::filter

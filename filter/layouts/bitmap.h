@@ -1,5 +1,5 @@
 /* bitmap: the universe itself, one bit per possible key. Used for IPv4 networks of /24 and shorter: 2^24 bits = 2 MiB =
- * one huge page. No false positives. */
+ * one huge page. No false positives, and no hash: a key's "hash" is its index. */
 #ifndef WEIR_FILTER_LAYOUTS_BITMAP_H
 #define WEIR_FILTER_LAYOUTS_BITMAP_H
 

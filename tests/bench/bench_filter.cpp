@@ -113,14 +113,14 @@ void run(benchmark::State& state, const Kernels* kernels, KeyShape shape, uint64
     uint64_t hash[kMaxBatch];
     uint64_t hits = ~uint64_t{0};
     if (stage == Stage::find) {  // the filter bypassed
-      kernels->siphash13(snapshot.view.secret(), words, key_words(shape), kMaxBatch, hash);
+      kernels->siphash13(table.secret, words, key_words(shape), kMaxBatch, hash);
     } else {
-      hits = filter_check(*kernels, snapshot.view.secret(), table, words, kMaxBatch, hash);
+      hits = filter_check(*kernels, table, words, kMaxBatch, hash);
     }
     if (stage == Stage::check) {
       found += static_cast<uint64_t>(__builtin_popcountll(hits));
     } else {
-      if (hits == ~uint64_t{0}) kernels->prefetch(table.exact, table.exact_buckets, hash, kMaxBatch);
+      if (hits == ~uint64_t{0}) kernels->layout[WEIR_LAYOUT_LINE8].prefetch(table.exact_lines, hash, kMaxBatch);
       for (; hits != 0; hits &= hits - 1) {
         const auto i = static_cast<unsigned>(__builtin_ctzll(hits));
         Key key;

@@ -68,7 +68,7 @@ TEST_CASE("every build has its own secret") {
     REQUIRE(compiled);
     const auto mapping = map_read_only(compiled->snapshot.get(), compiled->size_bytes);
     const auto view = filter::SnapshotView::open(mapping->bytes());
-    secret = {view->secret()[0], view->secret()[1]};
+    secret = {view->header().secret[0], view->header().secret[1]};
   }
   CHECK(secrets[0][0] != secrets[1][0]);
   CHECK(secrets[0][1] != secrets[1][1]);

@@ -21,7 +21,7 @@ uint64_t follow_everything(const SnapshotView& view, Next next) {
   for (const ShapeView& shape : view.shapes()) {
     const uint32_t exact_words = shape.layout == WEIR_LAYOUT_BITMAP ? 65536 / 2 : shape.exact_buckets * 8;
     uint64_t column[WEIR_MAX_KEY_WORDS][kMaxBatch];
-    const uint64_t* words[WEIR_MAX_KEY_WORDS] = {column[0], column[1], column[2]};
+    const uint64_t* words[WEIR_MAX_KEY_WORDS] = {column[0], column[1], column[2], column[3], column[4]};
     for (auto& word : column) {
       for (uint64_t& value : word) {
         // Half of them are bytes of the table itself: keys, rules, overflow bits at any alignment of 8.
@@ -29,10 +29,10 @@ uint64_t follow_everything(const SnapshotView& view, Next next) {
       }
     }
     uint64_t hash[kMaxBatch] = {};
-    seen += filter_check(kernels, view.secret(), shape, words, kMaxBatch, hash);
+    seen += filter_check(kernels, shape, words, kMaxBatch, hash);
     for (unsigned i = 0; i < kMaxBatch; i++) {
       const Key key = {{column[0][i], column[1][i], column[2][i]}};
-      follow_rule(find_rule(view, shape, key));
+      follow_rule(find_rule(shape, key));
       follow_rule(exact_find(shape, key, hash[i]));
       follow_rule(exact_find(shape, key, next()));  // any page, any overflow chain
     }

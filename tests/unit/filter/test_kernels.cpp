@@ -1,8 +1,10 @@
 #include <cstdlib>
 
 #include "filter/dispatch.h"
+#include "filter/layout.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/line8.h"
+#include "filter/ribbon.h"
 #include "filter/siphash.h"
 #include "tests/unit/filter/support.h"
 
@@ -38,6 +40,10 @@ const T* values(const Buffer& buffer) {
   return reinterpret_cast<const T*>(buffer.bytes().data());
 }
 
+const Kernels& scalar() {
+  return *all_kernels().back();
+}
+
 }  // namespace
 
 TEST_CASE("every kernel set hashes as the definition") {
@@ -65,35 +71,131 @@ TEST_CASE("every kernel set hashes as the definition") {
   }
 }
 
-TEST_CASE("every kernel set checks line8 as the definition") {
-  for (const Kernels* kernels : usable_kernels()) {
-    for (uint32_t lines : {1u, 2u, 63u, 64u, 65u, 1000u}) {
-      Random random(lines);
-      Buffer filter(size_t{lines} * WEIR_LINE_BYTES);
-      auto* words = reinterpret_cast<uint64_t*>(filter.bytes().data());
-      std::vector<uint64_t> members;
-      for (uint32_t i = 0; i < lines * 20; i++) {
-        members.push_back(random.next());
-        weir_line8_mark(words + size_t{weir_hash_range(members.back(), lines)} * 8, members.back());
+namespace {
+
+// A filter of one layout, marked by the scalar definition, in memory that ends with its last line.
+struct Marked {
+  Buffer memory;
+  FilterBits bits;
+  std::vector<uint64_t> members;
+};
+
+Marked marked_filter(const Layout& layout, uint32_t lines, unsigned k, Random& random) {
+  Marked marked{Buffer(size_t{lines} * WEIR_LINE_BYTES), {}, {}};
+  const FilterWords words = {reinterpret_cast<uint64_t*>(marked.memory.bytes().data()), lines, k};
+  marked.bits = {reinterpret_cast<const uint8_t*>(words.words), lines, k};
+  for (uint32_t i = 0; i < lines * 40; i++) marked.members.push_back(random.next());
+  if (layout.mark != nullptr) {
+    for (uint64_t hash : marked.members) layout.mark(words, hash);
+    return marked;
+  }
+  const uint32_t pages = lines / WEIR_LINES_PER_PAGE;
+  for (uint32_t page = 0; page < pages; page++) {
+    std::vector<uint64_t> hashes;
+    for (uint64_t hash : marked.members) {
+      if (weir_hash_range(hash, pages) == page) hashes.push_back(hash);
+    }
+    solve_ribbon_page(hashes, pages, random.next(), words.words + size_t{page} * 512);
+  }
+  return marked;
+}
+
+template <class Work>
+void for_every_filter(Work work) {
+  for (const Layout& layout : all_layouts()) {
+    if (layout.id == WEIR_LAYOUT_BITMAP) continue;
+    for (unsigned k = layout.min_k; k <= layout.max_k; k += layout.step_k) {
+      for (uint32_t units : {1u, 2u, 15u}) {
+        Random random(units + k);
+        const uint32_t lines = units * layout.unit_lines;
+        work(layout, marked_filter(layout, lines, k, random), random);
       }
-      uint64_t hits = 0, misses = 0;
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every kernel set checks every layout as the definition") {
+  uint64_t hits = 0, misses = 0;
+  for_every_filter([&](const Layout& layout, const Marked& filter, Random& random) {
+    for (const Kernels* kernels : usable_kernels()) {
       for (unsigned n = 0; n <= kMaxBatch; n++) {
         Buffer hashes = random_values<uint64_t>(n, random);
         auto* hash = reinterpret_cast<uint64_t*>(hashes.bytes().data());
-        for (unsigned i = 0; i < n; i += 2) hash[i] = members[random.below(members.size())];
+        for (unsigned i = 0; i < n; i += 2) hash[i] = filter.members[random.below(filter.members.size())];
         uint64_t expected = 0;
-        for (unsigned i = 0; i < n; i++) {
-          const uint64_t* line = words + size_t{weir_hash_range(hash[i], lines)} * 8;
-          expected |= uint64_t{weir_line8_check(line, hash[i])} << i;
-        }
-        kernels->prefetch(reinterpret_cast<const uint8_t*>(words), lines, hash, n);
-        INFO(std::string(kernels->name) << ", " << lines << " lines, n " << n);
-        REQUIRE(kernels->line8_check(reinterpret_cast<const uint8_t*>(words), lines, hash, n) == expected);
+        for (unsigned i = 0; i < n; i++) expected |= uint64_t{layout.check(filter.bits, hash[i])} << i;
+        for (unsigned i = 0; i < n; i += 2) REQUIRE((expected >> i & 1) != 0);
+        const LayoutKernels& loops = kernels->layout[layout.id];
+        INFO(std::string(kernels->name) << ", " << std::string(layout.name) << ", k " << filter.bits.k << ", "
+                                        << filter.bits.lines << " lines, n " << n);
+        loops.prefetch(filter.bits, hash, n);
+        REQUIRE(loops.check(filter.bits, hash, n) == expected);
         hits += static_cast<uint64_t>(__builtin_popcountll(expected));
         misses += n - static_cast<uint64_t>(__builtin_popcountll(expected));
       }
-      REQUIRE(hits > 500);  // both answers were compared
-      REQUIRE(misses > 500);
+    }
+  });
+  REQUIRE(hits > 10'000);  // both answers were compared
+  REQUIRE(misses > 10'000);
+}
+
+TEST_CASE("every kernel set marks every layout as the definition") {
+  for_every_filter([&](const Layout& layout, const Marked& filter, Random&) {
+    if (layout.mark == nullptr) return;
+    for (const Kernels* kernels : usable_kernels()) {
+      Buffer memory(filter.memory.bytes().size());
+      const FilterWords words = {reinterpret_cast<uint64_t*>(memory.bytes().data()), filter.bits.lines, filter.bits.k};
+      for (size_t at = 0; at < filter.members.size();) {
+        const auto n = static_cast<unsigned>(std::min<size_t>(1 + at % kMaxBatch, filter.members.size() - at));
+        kernels->layout[layout.id].mark(words, filter.members.data() + at, n);
+        at += n;
+      }
+      INFO(std::string(kernels->name) << ", " << std::string(layout.name) << ", k " << filter.bits.k);
+      REQUIRE(std::equal(memory.bytes().begin(), memory.bytes().end(), filter.memory.bytes().begin()));
+    }
+  });
+}
+
+TEST_CASE("a woven step hashes, and tests, as its parts alone") {
+  Random random(31);
+  const Layout& line8 = layout_of(WEIR_LAYOUT_LINE8);
+  const Marked fetched = marked_filter(line8, 77, 8, random), tested = marked_filter(line8, 1000, 8, random);
+  for (const Kernels* kernels : usable_kernels()) {
+    for (unsigned n_words = 1; n_words <= WEIR_MAX_KEY_WORDS; n_words++) {
+      for (int round = 0; round < 400; round++) {
+        const uint64_t secret[2] = {random.next(), random.next()};
+        uint64_t columns[WEIR_MAX_KEY_WORDS][kMaxBatch], fetch[kMaxBatch], test[kMaxBatch];
+        const uint64_t* words[WEIR_MAX_KEY_WORDS];
+        for (unsigned w = 0; w < WEIR_MAX_KEY_WORDS; w++) {
+          words[w] = columns[w];
+          for (uint64_t& word : columns[w]) word = random.next();
+        }
+        for (uint64_t& hash : fetch) hash = random.next();
+        for (uint64_t& hash : test) hash = random.below(2) != 0 ? random.next() : tested.members[random.below(1000)];
+        // Every combination of missing, short and full batches.
+        const auto some = [&] { return static_cast<unsigned>(std::min<uint64_t>(random.below(100), kMaxBatch)); };
+        uint64_t hash[kMaxBatch] = {}, expected_hash[kMaxBatch] = {};
+        Line8Step step;
+        step.secret = secret;
+        step.words = words;
+        step.n_words = n_words;
+        step.n_hash = some();
+        step.hash = hash;
+        step.fetch_filter = fetched.bits;
+        step.fetch_hash = fetch;
+        step.n_fetch = random.below(3) == 0 ? 0 : some();
+        step.test_filter = tested.bits;
+        step.test_hash = test;
+        step.n_test = random.below(3) == 0 ? 0 : some();
+        const uint64_t hits = kernels->line8_step(step);
+        INFO(std::string(kernels->name) << ", words " << n_words << ", hash " << step.n_hash << ", fetch "
+                                        << step.n_fetch << ", test " << step.n_test);
+        scalar().siphash13(secret, words, n_words, step.n_hash, expected_hash);
+        REQUIRE(std::equal(hash, hash + step.n_hash, expected_hash));
+        REQUIRE(hits == scalar().layout[WEIR_LAYOUT_LINE8].check(tested.bits, test, step.n_test));
+      }
     }
   }
 }
@@ -104,13 +206,15 @@ TEST_CASE("every kernel set checks bitmaps as the definition") {
   const auto* bits = values<uint8_t>(bitmap);
   for (const Kernels* kernels : usable_kernels()) {
     for (unsigned n = 0; n <= kMaxBatch; n++) {
-      Buffer indexes = random_values<uint32_t>(n, random, WEIR_BITMAP_BITS - 1);
-      auto* index = reinterpret_cast<uint32_t*>(indexes.bytes().data());
+      Buffer indexes = random_values<uint64_t>(n, random, WEIR_BITMAP_BITS - 1);
+      auto* index = reinterpret_cast<uint64_t*>(indexes.bytes().data());
       if (n > 0) index[n - 1] = WEIR_BITMAP_BITS - 1;
       uint64_t expected = 0;
-      for (unsigned i = 0; i < n; i++) expected |= uint64_t{weir_bitmap_check(bits, index[i])} << i;
+      for (unsigned i = 0; i < n; i++)
+        expected |= uint64_t{weir_bitmap_check(bits, static_cast<uint32_t>(index[i]))} << i;
       INFO(std::string(kernels->name) << ", n " << n);
-      REQUIRE(kernels->bitmap_check(bits, index, n) == expected);
+      REQUIRE(kernels->layout[WEIR_LAYOUT_BITMAP].check({bits, WEIR_BITMAP_BYTES / WEIR_LINE_BYTES, 1}, index, n) ==
+              expected);
     }
   }
 }
