@@ -55,7 +55,7 @@ static inline weir_u32 weir_page2_check(const weir_u64* filter, weir_u32 lines, 
   for (weir_u32 which = 0; which < 2; which++) {
     const weir_u64* line = filter + (weir_u64)place.line[which] * 8u;
     for (weir_u32 w = 0; w < 8; w++) {
-      all &= line[w] >> weir_page2_bit(hash, which, w) | (weir_u64)(~place.words[which] >> w & 1u);
+      all &= WEIR_FILTER_WORD(line, w) >> weir_page2_bit(hash, which, w) | (weir_u64)(~place.words[which] >> w & 1u);
     }
   }
   return (weir_u32)all;
