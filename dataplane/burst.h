@@ -5,10 +5,13 @@
 #include <cstdint>
 
 #include "dataplane/frame.h"
-#include "filter/dispatch.h"
+#include "filter/lookup.h"
 #include "filter/snapshot.h"
 
 namespace weir::dataplane {
+
+struct Route;
+struct WorkerSnapshot;
 
 // Frames asked for at a time; at most the width of a mask, and of a filter batch.
 constexpr uint32_t kMaxBurst = 64;
@@ -32,14 +35,18 @@ struct Burst {
   uint64_t hit;                 // parse clears, exact sets: frames with a match
   weir_set matched[kMaxBurst];  // exact   lists that match; valid where `hit`
 
-  // Of the lookup at hand (one shape, one side):
-  uint32_t n_keys;                               // keys
-  uint8_t key_of[kMaxBurst];                     // keys    frame of key k
-  uint64_t word[WEIR_MAX_KEY_WORDS][kMaxBurst];  // keys    word w of key k
-  uint64_t hash[kMaxBurst];                      // probe   (a bitmap needs none)
-  uint64_t maybe;                                // probe   bit k: key k may be present
+  const WorkerSnapshot* snapshot;  // probe   what it is judged by
+  const Route* route;              // probe   where it goes then
+  uint32_t waiting;                // probe   lookups begun, exact takes off: those not finished
 
   uint64_t drop;  // verdict
+};
+
+// One lookup of a burst: the keys of one shape, taken from one side of its frames.
+struct KeyBatch : filter::Batch {
+  Burst* burst = nullptr;          // keys
+  Side side = kSource;             // keys
+  uint8_t key_of[kMaxBurst] = {};  // keys    frame of key k
 };
 
 constexpr uint64_t bit(uint32_t i) {

@@ -240,8 +240,10 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (const int error = start_control_thread(thread_id, thread); error != 0) {
     return say("cannot start the control thread: {}", rte_strerror(error < 0 ? -error : error)), kFailed;
   }
+  constexpr unsigned look_ahead = 2;
   say("running: {} filter kernels, control socket {}", (*kernels)->name, config->socket_path);
-  run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot});
+  run_workers(workers,
+              {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels, look_ahead});
   join_control_thread(thread_id);
 
   const wire::Stats stats = control.stats();

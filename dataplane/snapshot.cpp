@@ -21,6 +21,13 @@ std::vector<Lookup> lookups_of(const filter::SnapshotView& view) {
   return lookups;
 }
 
+bool outgrows_l2(const filter::SnapshotView& view) {
+  const std::span<const weir_shape> shapes(view.header().shapes, view.header().n_shapes);
+  return std::any_of(shapes.begin(), shapes.end(), [](const weir_shape& shape) {
+    return filter::outgrows_l2(shape.filter.used_bytes) || filter::outgrows_l2(shape.exact.used_bytes);
+  });
+}
+
 }  // namespace
 
 Result<std::vector<Snapshot::Copy>> Snapshot::allocate(size_t size_bytes, std::span<const WorkerPlace> workers) {
@@ -52,7 +59,10 @@ Result<std::unique_ptr<Snapshot>> Snapshot::open(std::vector<Copy> copies, size_
     const auto copy = std::find_if(snapshot->copies_.begin(), snapshot->copies_.end(),
                                    [&](const Copy& c) { return c.numa_node == worker.numa_node; });
     std::vector<ListCounters>& counters = snapshot->counters_.emplace_back(snapshot->lists().size());
-    snapshot->workers_.push_back({&copy->view, &kernels, copy->lookups, counters.data()});
+    std::vector<filter::Lane>& lanes = snapshot->lanes_.emplace_back();
+    for (const Lookup& lookup : copy->lookups) lanes.push_back({.shape = lookup.shape});
+    snapshot->workers_.push_back(
+        {&copy->view, &kernels, copy->lookups, lanes, counters.data(), outgrows_l2(copy->view)});
   }
   return snapshot;
 }

@@ -12,6 +12,7 @@
 #include "dataplane/frame.h"
 #include "dataplane/snapshot_memory.h"
 #include "filter/dispatch.h"
+#include "filter/lookup.h"
 #include "filter/view.h"
 
 namespace weir::dataplane {
@@ -28,7 +29,9 @@ struct WorkerSnapshot {
   const filter::SnapshotView* view;
   const filter::Kernels* kernels;
   std::span<const Lookup> lookups;
-  ListCounters* lists;  // by list index; written by this worker only
+  std::span<filter::Lane> lanes;  // of the lookups; this worker's
+  ListCounters* lists;            // by list index; written by this worker only
+  bool look_ahead;                // some table outgrows L2: overlapping bursts pays
 };
 
 // A worker's place: its snapshot copy lies on its NUMA node.
@@ -67,6 +70,7 @@ class Snapshot {
   std::vector<Copy> copies_;
   std::vector<WorkerSnapshot> workers_;
   std::vector<std::vector<ListCounters>> counters_;  // [worker][list]
+  std::vector<std::vector<filter::Lane>> lanes_;     // [worker][lookup]
   size_t size_bytes_ = 0;
   uint64_t digest_[2] = {};
 };

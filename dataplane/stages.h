@@ -17,13 +17,11 @@ uint32_t rx(PortQueue queue, Burst& burst) noexcept;
 // parse: what each frame is.
 void parse(Burst& burst, WorkerCounters& counters) noexcept;
 
-// For each lookup of the snapshot:
-// keys: gathers the lookup's keys from the packets that have its fields.
-void keys(const Lookup& lookup, Burst& burst) noexcept;
-// probe: which of them the filter cannot rule out.
-void probe(const WorkerSnapshot& snapshot, const Lookup& lookup, Burst& burst) noexcept;
-// exact: the lists of those that are really there.
-void exact(const WorkerSnapshot& snapshot, const Lookup& lookup, Burst& burst) noexcept;
+// For each lookup of the snapshot, in Flight (flight.h), which probes the filter and the exact stage in between:
+// keys: gathers the lookup's keys from the packets that have its fields. n is 0 when none has.
+void keys(const Lookup& lookup, Burst& burst, KeyBatch& batch) noexcept;
+// exact: gives the lists of the keys that are really there to their frames.
+void exact(const KeyBatch& batch) noexcept;
 
 // verdict: DESIGN section 4, steps 1 to 5, and the counters that go with them.
 void verdict(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept;

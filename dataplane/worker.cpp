@@ -2,6 +2,8 @@
 
 #include <rte_pause.h>
 
+#include "dataplane/flight.h"
+
 namespace weir::dataplane {
 
 namespace {
@@ -16,44 +18,72 @@ bool wait_for_first_snapshot(const Worker& worker, const WorkerSetup& setup) noe
   return false;
 }
 
-void poll(Worker& worker, const WorkerSetup& setup) noexcept {
+// Bursts that stay in flight keep the worker from a quiescent state, so now and then all come out.
+constexpr uint32_t kMaxLoopsInFlight = 64;
+
+void finish(Burst& burst, WorkerCounters& counters) noexcept {
+  verdict(*burst.snapshot, burst, counters);
+  tx(*burst.route, burst, counters);
+}
+
+void finish_done(Flight& flight, WorkerCounters& counters) noexcept {
+  while (Burst* done = flight.pop()) finish(*done, counters);
+}
+
+void finish_all(Flight& flight, WorkerCounters& counters) noexcept {
+  flight.drain();
+  finish_done(flight, counters);
+}
+
+// Frames that no snapshot judges; those before them leave first.
+void pass_by(bool pass, Counter& reason, const Route& route, Flight& flight, WorkerCounters& counters) noexcept {
+  Burst& burst = flight.next();
+  finish_all(flight, counters);
+  verdict_for_all(pass, burst, reason, counters);
+  tx(route, burst, counters);
+}
+
+void poll(Worker& worker, const WorkerSetup& setup, Flight& flight) noexcept {
   WorkerCounters& counters = worker.counters;
-  Burst burst;
+  uint32_t loops_in_flight = 0;
   while (!setup.switches.stop.load(std::memory_order_relaxed)) {
+    bool overlap = true;  // every queue has more than it could give: the next bursts are there already
     for (const Route& route : worker.routes) {
-      if (rx(route.in, burst) == 0) continue;
+      if (flight.full()) finish_all(flight, counters);
+      Burst& burst = flight.next();
+      const uint32_t n = rx(route.in, burst);
+      overlap &= n == kMaxBurst;
+      if (n == 0) continue;
       const Snapshot* snapshot = setup.slot.acquire();  // once per burst
       if (setup.switches.bypass.load(std::memory_order_relaxed)) {
-        verdict_for_all(true, burst, counters.bypassed, counters);
+        pass_by(true, counters.bypassed, route, flight, counters);
       } else if (snapshot != nullptr) {
-        classify(snapshot->of_worker(worker.id), burst, counters);
+        const WorkerSnapshot& mine = snapshot->of_worker(worker.id);
+        parse(burst, counters);
+        flight.push(mine, route);
+        finish_done(flight, counters);
+        overlap &= mine.look_ahead;
       } else if (setup.pass_without_snapshot) {
-        verdict_for_all(true, burst, counters.no_snapshot_passed, counters);
+        pass_by(true, counters.no_snapshot_passed, route, flight, counters);
       } else {
-        verdict_for_all(false, burst, counters.no_snapshot_dropped, counters);
+        pass_by(false, counters.no_snapshot_dropped, route, flight, counters);
       }
-      tx(route, burst, counters);
     }
+    if (overlap && loops_in_flight++ < kMaxLoopsInFlight) continue;
+    loops_in_flight = 0;
+    finish_all(flight, counters);
     setup.slot.quiescent(worker.id);  // no reference into a snapshot is alive past this line
   }
+  finish_all(flight, counters);
 }
 
 }  // namespace
 
-void classify(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept {
-  parse(burst, counters);
-  for (const Lookup& lookup : snapshot.lookups) {
-    keys(lookup, burst);
-    probe(snapshot, lookup, burst);
-    exact(snapshot, lookup, burst);
-  }
-  verdict(snapshot, burst, counters);
-}
-
 void run(Worker& worker, const WorkerSetup& setup) noexcept {
   if (worker.routes.empty()) return;
   setup.slot.online(worker.id);
-  if (!setup.wait_for_snapshot || wait_for_first_snapshot(worker, setup)) poll(worker, setup);
+  Flight flight(setup.kernels, setup.look_ahead);
+  if (!setup.wait_for_snapshot || wait_for_first_snapshot(worker, setup)) poll(worker, setup, flight);
   setup.slot.offline(worker.id);
 }
 

@@ -27,10 +27,9 @@ struct WorkerSetup {
   SnapshotSlot& slot;
   bool pass_without_snapshot;
   bool wait_for_snapshot;  // poll no port before the first snapshot enforces
+  const filter::Kernels& kernels;
+  unsigned look_ahead;  // of lookups, in batches (filter/lookup.h)
 };
-
-// parse .. verdict for one burst: what the snapshot says of its frames.
-void classify(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept;
 
 // Runs until switches.stop.
 void run(Worker& worker, const WorkerSetup& setup) noexcept;

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "dataplane/worker.h"
+#include "dataplane/flight.h"
+#include "dataplane/stages.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/frames.h"
 #include "tests/unit/dataplane/snapshots.h"
@@ -84,19 +85,31 @@ struct Judged {
   std::vector<wire::ListStats> lists;
 };
 
+// parse .. verdict, as a worker does it.
+void classify(const Snapshot& snapshot, Flight& flight, WorkerCounters& counters, uint64_t& drop) {
+  static const Route kRoute = {};
+  parse(flight.next(), counters);
+  flight.push(snapshot.of_worker(0), kRoute);
+  flight.drain();
+  Burst* done = flight.pop();
+  REQUIRE(done != nullptr);
+  verdict(*done->snapshot, *done, counters);
+  drop = done->drop;
+}
+
 void judge(const Snapshot& snapshot, std::span<const Bytes> frames, Judged& judged) {
   std::vector<std::unique_ptr<Packet>> packets;
-  auto burst = std::make_unique<Burst>();
-  memset(static_cast<void*>(burst.get()), kStale, sizeof *burst);
-  burst->n = 0;
-  burst->bytes = 0;
+  Flight flight(**filter::choose_kernels(), 2);
+  Burst& burst = flight.next();
+  memset(static_cast<void*>(&burst), kStale, sizeof burst);
+  burst.n = 0;
+  burst.bytes = 0;
   for (const Bytes& frame : frames) {
     packets.push_back(std::make_unique<Packet>(frame));
-    burst->pkt[burst->n++] = packets.back()->mbuf.get();
-    burst->bytes += frame.size();
+    burst.pkt[burst.n++] = packets.back()->mbuf.get();
+    burst.bytes += frame.size();
   }
-  classify(snapshot.of_worker(0), *burst, judged.counters);
-  judged.drop = burst->drop;
+  classify(snapshot, flight, judged.counters, judged.drop);
   judged.lists = snapshot.list_stats();
 }
 
@@ -262,12 +275,82 @@ TEST_CASE("headers that cross segments are read whole") {
     first.mbuf->next = second.mbuf.get();
     first.mbuf->nb_segs = 2;
     first.mbuf->pkt_len = static_cast<uint32_t>(frame.size());
-    Burst burst;
-    burst.n = 1;
-    burst.bytes = frame.size();
-    burst.pkt[0] = first.mbuf.get();
+    Flight flight(**filter::choose_kernels(), 0);
+    flight.next().n = 1;
+    flight.next().bytes = frame.size();
+    flight.next().pkt[0] = first.mbuf.get();
     WorkerCounters counters;
-    classify(snapshot->of_worker(0), burst, counters);
-    CHECK(burst.drop == 1);
+    uint64_t drop = 0;
+    classify(*snapshot, flight, counters, drop);
+    CHECK(drop == 1);
+  }
+}
+
+// Bursts of different kinds, pushed one after the other: each comes out with the verdicts it gets alone, in order, and
+// with the snapshot it came with, at every look-ahead and however many are in flight.
+TEST_CASE("bursts in flight do not mix") {
+  const SnapshotBytes bytes = build(policy());
+  filter::SnapshotInput reversed = policy();
+  for (filter::ListInfo& list : reversed.lists) list.action = list.action == WEIR_DROP ? WEIR_PASS : WEIR_DROP;
+  for (filter::ListInfo& list : reversed.lists) list.mode = WEIR_ENFORCE;
+  const SnapshotBytes reversed_bytes = build(reversed);
+  const std::unique_ptr<Snapshot> snapshots[] = {attach(bytes), attach(reversed_bytes)};
+  const std::vector<Row> all = rows();
+  std::vector<std::unique_ptr<Packet>> packets;
+  for (const Row& row : all) packets.push_back(std::make_unique<Packet>(row.frame));
+  static const Route kRoute = {};
+  for (const filter::Kernels* kernels : filter::all_kernels()) {
+    if (!kernels->usable()) continue;
+    for (unsigned look_ahead = 0; look_ahead <= filter::LookupPipeline::kMaxLookAhead; look_ahead++) {
+      Flight flight(*kernels, look_ahead);
+      WorkerCounters counters;
+      struct Sent {
+        const Snapshot* snapshot;
+        std::vector<size_t> rows;
+      };
+      std::vector<Sent> sent;
+      size_t out = 0, most = 0;
+      uint64_t state = look_ahead;
+      const auto random = [&](uint64_t below) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        return (state >> 33) % below;
+      };
+      const auto take = [&] {
+        while (Burst* done = flight.pop()) {
+          const Sent& expected = sent[out++];
+          REQUIRE(done->snapshot == &expected.snapshot->of_worker(0));
+          verdict(*done->snapshot, *done, counters);
+          REQUIRE(done->n == expected.rows.size());
+          for (size_t i = 0; i < expected.rows.size(); i++) {
+            Judged alone;
+            judge(*expected.snapshot, std::span(&all[expected.rows[i]].frame, 1), alone);
+            INFO(all[expected.rows[i]].name << ", burst " << out << ", look-ahead " << look_ahead);
+            REQUIRE((done->drop >> i & 1) == alone.drop);
+          }
+        }
+      };
+      for (int b = 0; b < 100; b++) {
+        if (flight.full() || random(20) == 0) {
+          flight.drain();
+          take();
+          REQUIRE(flight.empty());
+        }
+        Sent burst = {snapshots[random(2)].get(), {}};
+        const uint64_t n = 1 + random(6);
+        for (uint64_t i = 0; i < n; i++) burst.rows.push_back(random(all.size()));
+        flight.next().n = static_cast<uint32_t>(n);
+        flight.next().bytes = 0;
+        for (size_t i = 0; i < n; i++) flight.next().pkt[i] = packets[burst.rows[i]]->mbuf.get();
+        parse(flight.next(), counters);
+        flight.push(burst.snapshot->of_worker(0), kRoute);
+        sent.push_back(burst);
+        take();
+        most = std::max(most, sent.size() - out);
+      }
+      flight.drain();
+      take();
+      REQUIRE(out == sent.size());
+      if (look_ahead > 0) REQUIRE(most > 1);
+    }
   }
 }

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "dataplane/burst.h"
+#include "filter/lookup.h"
+
+namespace weir::dataplane {
+
+// The bursts between parse and verdict. A burst's lookups wait for memory, so under load a few bursts are under way at
+// once, and the lookups of one fill the time in which those of another wait (filter/lookup.h). They leave in the order
+// in which they came.
+//
+// A burst in flight refers to its snapshot: no quiescent state may be reported before all are out.
+class Flight {
+ public:
+  Flight(const filter::Kernels& kernels, unsigned look_ahead);
+
+  // Where the next burst is received. The caller pops what is finished after every push, and drains when full.
+  Burst& next() noexcept { return bursts_[pushed_ % kBursts]; }
+  bool full() const noexcept { return pushed_ - popped_ == kBursts; }
+  bool empty() const noexcept { return pushed_ == popped_; }
+
+  // probe: takes next(), parsed, and starts its lookups.
+  void push(const WorkerSnapshot& snapshot, const Route& route) noexcept;
+  // exact, done: the oldest burst when all its lookups are; null otherwise. It stays valid until the next push.
+  Burst* pop() noexcept;
+  // Finishes every lookup; pop() then gives all bursts.
+  void drain() noexcept;
+
+ private:
+  // Lookups wait for at most so many others behind them (LookupPipeline), and every burst may have just one.
+  static constexpr uint32_t kBursts = filter::LookupPipeline::kMaxInFlight;
+  static constexpr uint32_t kBatches = filter::LookupPipeline::kMaxInFlight;
+
+  void collect() noexcept;
+
+  filter::LookupPipeline pipeline_;
+  std::vector<Burst> bursts_;
+  std::vector<KeyBatch> batches_;
+  uint64_t pushed_ = 0, popped_ = 0;  // bursts
+  uint64_t batch_ = 0;                // the next one to fill
+};
+
+}  // namespace weir::dataplane
