@@ -5,20 +5,24 @@
 namespace weir::dataplane {
 
 Flight::Flight(const filter::Kernels& kernels, unsigned look_ahead)
-    : pipeline_(kernels, look_ahead), bursts_(kBursts), batches_(kBatches) {}
+    : pipeline_(kernels, look_ahead), bursts_(kBursts), batches_(kBatches) {
+  for (Burst& burst : bursts_) free_bursts_.push_back(&burst);
+  for (KeyBatch& batch : batches_) free_batches_.push_back(&batch);
+}
 
 void Flight::push(const WorkerSnapshot& snapshot, const Route& route) noexcept {
   Burst& burst = next();
-  pushed_++;
+  free_bursts_.pop_back();
+  in_flight_[pushed_++ % kBursts] = &burst;
   burst.snapshot = &snapshot;
   burst.route = &route;
   burst.waiting = 0;
   for (size_t i = 0; i < snapshot.lookups.size(); i++) {
-    KeyBatch& batch = batches_[batch_ % kBatches];
+    KeyBatch& batch = *free_batches_.back();
     keys(snapshot.lookups[i], burst, batch);
     if (batch.n == 0) continue;
     batch.lane = &snapshot.lanes[i];
-    batch_++;
+    free_batches_.pop_back();
     burst.waiting++;
     pipeline_.push(&batch);
     collect();
@@ -26,8 +30,10 @@ void Flight::push(const WorkerSnapshot& snapshot, const Route& route) noexcept {
 }
 
 Burst* Flight::pop() noexcept {
-  if (empty() || bursts_[popped_ % kBursts].waiting != 0) return nullptr;
-  return &bursts_[popped_++ % kBursts];
+  if (empty() || in_flight_[popped_ % kBursts]->waiting != 0) return nullptr;
+  Burst* done = in_flight_[popped_++ % kBursts];
+  free_bursts_.push_back(done);  // no allocation: there was room for all
+  return done;
 }
 
 void Flight::drain() noexcept {
@@ -36,7 +42,11 @@ void Flight::drain() noexcept {
 }
 
 void Flight::collect() noexcept {
-  while (filter::Batch* done = pipeline_.pop()) exact(static_cast<KeyBatch&>(*done));
+  while (filter::Batch* done = pipeline_.pop()) {
+    auto* batch = static_cast<KeyBatch*>(done);
+    exact(*batch);
+    free_batches_.push_back(batch);
+  }
 }
 
 }  // namespace weir::dataplane

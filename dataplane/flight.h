@@ -17,13 +17,13 @@ class Flight {
   Flight(const filter::Kernels& kernels, unsigned look_ahead);
 
   // Where the next burst is received. The caller pops what is finished after every push, and drains when full.
-  Burst& next() noexcept { return bursts_[pushed_ % kBursts]; }
-  bool full() const noexcept { return pushed_ - popped_ == kBursts; }
+  Burst& next() noexcept { return *free_bursts_.back(); }
+  bool full() const noexcept { return pushed_ - popped_ == kBursts - 1; }
   bool empty() const noexcept { return pushed_ == popped_; }
 
   // probe: takes next(), parsed, and starts its lookups.
   void push(const WorkerSnapshot& snapshot, const Route& route) noexcept;
-  // exact, done: the oldest burst when all its lookups are; null otherwise. It stays valid until the next push.
+  // exact, done: the oldest burst when all its lookups are; null otherwise. It is next() again from then on.
   Burst* pop() noexcept;
   // Finishes every lookup; pop() then gives all bursts.
   void drain() noexcept;
@@ -38,8 +38,11 @@ class Flight {
   filter::LookupPipeline pipeline_;
   std::vector<Burst> bursts_;
   std::vector<KeyBatch> batches_;
+  // Those not in flight, the one used last on top: it is in the cache still.
+  std::vector<Burst*> free_bursts_;
+  std::vector<KeyBatch*> free_batches_;
+  Burst* in_flight_[kBursts] = {};    // in their order
   uint64_t pushed_ = 0, popped_ = 0;  // bursts
-  uint64_t batch_ = 0;                // the next one to fill
 };
 
 }  // namespace weir::dataplane

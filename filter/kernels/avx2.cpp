@@ -218,6 +218,12 @@ uint64_t line8_step(const Line8Step& step) {
   } else {
     siphash13(step.secret, step.words, step.n_words, step.n_hash, step.hash);
   }
+  // What is left of both, in turns: a burst of prefetches alone fills the core's miss queue and then waits for it.
+  const Salts salts = widen(weir_salt);
+  for (; done < step.n_fetch && done < step.n_test; done++) {
+    fetch(line_at(step.fetch_filter, weir_hash_range(step.fetch_hash[done], step.fetch_filter.lines)));
+    hits |= line8_check_one(step.test_filter, step.test_hash[done], salts) << done;
+  }
   if (done < step.n_fetch) line8_prefetch(step.fetch_filter, step.fetch_hash + done, step.n_fetch - done);
   if (done < step.n_test) hits |= line8_check(step.test_filter, step.test_hash + done, step.n_test - done) << done;
   return step.n_test >= kMaxBatch ? hits : hits & ((uint64_t{1} << step.n_test) - 1);

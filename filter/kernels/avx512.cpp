@@ -191,8 +191,13 @@ uint64_t line8_step(const Line8Step& step) {
   } else {
     siphash13(step.secret, step.words, step.n_words, step.n_hash, step.hash);
   }
-  if (done < step.n_fetch) line8_prefetch(step.fetch_filter, step.fetch_hash + done, step.n_fetch - done);
+  // What is left of both, in turns: a burst of prefetches alone fills the core's miss queue and then waits for it.
   const __m512i salts = widen(weir_salt);
+  for (; done < step.n_fetch && done < step.n_test; done++) {
+    fetch(line_at(step.fetch_filter, weir_hash_range(step.fetch_hash[done], step.fetch_filter.lines)));
+    lacking[done] = line8_lacking(step.test_filter, step.test_hash[done], salts);
+  }
+  if (done < step.n_fetch) line8_prefetch(step.fetch_filter, step.fetch_hash + done, step.n_fetch - done);
   for (; done < step.n_test; done++) lacking[done] = line8_lacking(step.test_filter, step.test_hash[done], salts);
   return hits_of(lacking, step.n_test);
 }
