@@ -15,6 +15,7 @@
 #include "dataplane/options.h"
 #include "dataplane/report.h"
 #include "dataplane/say.h"
+#include "filter/calibrate.h"
 #include "filter/dispatch.h"
 
 namespace weir::dataplane {
@@ -215,6 +216,9 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (!devices) return say("{}", devices.error()), kFailed;
   for (const std::string& warning : devices->warnings()) say("warning: {}", warning);
 
+  const Result<unsigned> look_ahead = filter::calibrate_look_ahead(**kernels);
+  if (!look_ahead) return say("{}", look_ahead.error()), kFailed;
+
   std::vector<Worker> workers = make_workers(plan);
   Result<std::unique_ptr<SnapshotSlot>> slot = SnapshotSlot::make(rte_lcore_count());
   if (!slot) return say("{}", slot.error()), kFailed;
@@ -240,10 +244,10 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (const int error = start_control_thread(thread_id, thread); error != 0) {
     return say("cannot start the control thread: {}", rte_strerror(error < 0 ? -error : error)), kFailed;
   }
-  constexpr unsigned look_ahead = 2;
-  say("running: {} filter kernels, control socket {}", (*kernels)->name, config->socket_path);
+  say("running: {} filter kernels, lookups {} batches ahead, control socket {}", (*kernels)->name, *look_ahead,
+      config->socket_path);
   run_workers(workers,
-              {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels, look_ahead});
+              {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels, *look_ahead});
   join_control_thread(thread_id);
 
   const wire::Stats stats = control.stats();
