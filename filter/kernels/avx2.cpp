@@ -398,15 +398,17 @@ uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned 
 // --- marks of the other layouts: not worth a vector, as the definition
 // -------------------------------------------------
 
+weir_u64* page_of(const FilterWords& filter, uint64_t hash) {
+  const uint32_t page = weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE);
+  return filter.words + size_t{page} * (WEIR_PAGE_BYTES / 8);
+}
+
 void page2_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) weir_page2_mark(filter.words, filter.lines, filter.k, hash[i]);
+  for (unsigned i = 0; i < n; i++) weir_page2_mark(page_of(filter, hash[i]), filter.lines, filter.k, hash[i]);
 }
 
 void page7_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
-  const uint32_t pages = filter.lines / WEIR_LINES_PER_PAGE;
-  for (unsigned i = 0; i < n; i++) {
-    weir_page7_mark(filter.words + size_t{weir_hash_range(hash[i], pages)} * WEIR_LINES_PER_PAGE * 8, hash[i]);
-  }
+  for (unsigned i = 0; i < n; i++) weir_page7_mark(page_of(filter, hash[i]), hash[i]);
 }
 
 void standard_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {

@@ -40,16 +40,18 @@ const weir_u64* line(const FilterBits& filter, uint32_t index) {
   return reinterpret_cast<const weir_u64*>(filter.bits) + size_t{index} * 8;
 }
 
-uint32_t pages(const FilterBits& filter) {
+weir_u64* line(const FilterWords& filter, uint32_t index) {
+  return filter.words + size_t{index} * 8;
+}
+
+template <class Filter>
+uint32_t pages(const Filter& filter) {
   return filter.lines / WEIR_LINES_PER_PAGE;
 }
 
-const weir_u64* page(const FilterBits& filter, uint64_t hash) {
+template <class Filter>
+auto page(const Filter& filter, uint64_t hash) {
   return line(filter, weir_hash_range(hash, pages(filter)) * WEIR_LINES_PER_PAGE);
-}
-
-weir_u64* line(const FilterWords& filter, uint32_t index) {
-  return filter.words + size_t{index} * 8;
 }
 
 struct Line8 {
@@ -71,10 +73,10 @@ struct Page2 {
     __builtin_prefetch(line(filter, place.line[1]));
   }
   static uint64_t check(const FilterBits& filter, uint64_t hash) {
-    return weir_page2_check(line(filter, 0), filter.lines, filter.k, hash);
+    return weir_page2_check(page(filter, hash), filter.lines, filter.k, hash);
   }
   static void mark(const FilterWords& filter, uint64_t hash) {
-    weir_page2_mark(filter.words, filter.lines, filter.k, hash);
+    weir_page2_mark(page(filter, hash), filter.lines, filter.k, hash);
   }
 };
 
@@ -86,8 +88,7 @@ struct Page7 {
   }
   static uint64_t check(const FilterBits& filter, uint64_t hash) { return weir_page7_check(page(filter, hash), hash); }
   static void mark(const FilterWords& filter, uint64_t hash) {
-    weir_page7_mark(line(filter, weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE) * WEIR_LINES_PER_PAGE),
-                    hash);
+    weir_page7_mark(page(filter, hash), hash);
   }
 };
 

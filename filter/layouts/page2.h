@@ -38,22 +38,22 @@ static inline weir_u32 weir_page2_bit(weir_u64 hash, weir_u32 which, weir_u32 w)
   return ((weir_u32)hash * (which ? weir_salt_b[w & 7u] : weir_salt[w & 7u])) >> 26;
 }
 
-/* filter: `lines` lines, a multiple of 64. */
-static inline void weir_page2_mark(weir_u64* filter, weir_u32 lines, weir_u32 k, weir_u64 hash) {
+/* page: its 512 words, in a filter of `lines` lines, a multiple of 64. */
+static inline void weir_page2_mark(weir_u64* page, weir_u32 lines, weir_u32 k, weir_u64 hash) {
   const struct weir_page2_place place = weir_page2_locate(hash, lines, k);
   for (weir_u32 which = 0; which < 2; which++) {
-    weir_u64* line = filter + (weir_u64)place.line[which] * 8u;
+    weir_u64* line = page + (place.line[which] & (WEIR_LINES_PER_PAGE - 1u)) * 8u;
     for (weir_u32 w = 0; w < 8; w++) {
       line[w] |= (weir_u64)(place.words[which] >> w & 1u) << weir_page2_bit(hash, which, w);
     }
   }
 }
 
-static inline weir_u32 weir_page2_check(const weir_u64* filter, weir_u32 lines, weir_u32 k, weir_u64 hash) {
+static inline weir_u32 weir_page2_check(const weir_u64* page, weir_u32 lines, weir_u32 k, weir_u64 hash) {
   const struct weir_page2_place place = weir_page2_locate(hash, lines, k);
   weir_u64 all = 1;
   for (weir_u32 which = 0; which < 2; which++) {
-    const weir_u64* line = filter + (weir_u64)place.line[which] * 8u;
+    const weir_u64* line = page + (place.line[which] & (WEIR_LINES_PER_PAGE - 1u)) * 8u;
     for (weir_u32 w = 0; w < 8; w++) {
       all &= WEIR_FILTER_WORD(line, w) >> weir_page2_bit(hash, which, w) | (weir_u64)(~place.words[which] >> w & 1u);
     }
