@@ -63,29 +63,24 @@ template <int kBits>
   return _mm256_xor_si256(_mm256_xor_si256(s.v0, s.v1), _mm256_xor_si256(s.v2, s.v3));
 }
 
-// All bits set in the lanes that hold keys when `left` keys are left. Masked loads and stores leave the others alone.
-__m256i lane_mask(unsigned left) {
-  const __m256i lane = _mm256_set_epi64x(3, 2, 1, 0);
-  return _mm256_cmpgt_epi64(_mm256_set1_epi64x(left), lane);
+__m256i load(const void* at) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(at));
 }
 
 constexpr unsigned kGroup = 8;  // keys hashed side by side
 
 // 4 keys for each State in S = 0, 1, ..., side by side: two States of four vectors fit the 16 registers, and one
-// computes while the other waits (FILTERS section 4: 4 lanes x 2). between(r), r = 0..3, runs after each of the last
-// four rounds: other work, for the core to do in the meantime.
-template <unsigned... S, class Between>
+// computes while the other waits (FILTERS section 4: 4 lanes x 2). Whole groups only: masked stores are slow on AMD
+// (Zen 3: a third of the hash). between(r), r = 0..3, runs after each of the last four rounds: other work, for the core
+// to do in the meantime.
+template <unsigned kWords, unsigned... S, class Between>
 [[gnu::always_inline]] inline void siphash13_group(std::integer_sequence<unsigned, S...>, const uint64_t secret[2],
-                                                   const uint64_t* const* words, unsigned n_words, unsigned first,
-                                                   unsigned left, uint64_t* hash, Between between) {
+                                                   const uint64_t* const* words, unsigned first, uint64_t* hash,
+                                                   Between between) {
   State state[sizeof...(S)];
-  const __m256i lanes[] = {lane_mask(left > 4 * S ? left - 4 * S : 0)...};
   (sip_start(state[S], secret), ...);
-  for (unsigned w = 0; w < n_words; w++) {
-    const auto* word = reinterpret_cast<const long long*>(words[w] + first);
-    (sip_absorb(state[S], _mm256_maskload_epi64(word + 4 * S, lanes[S])), ...);
-  }
-  const __m256i length = _mm256_set1_epi64x(static_cast<long long>(uint64_t{n_words * 8} << 56));
+  for (unsigned w = 0; w < kWords; w++) (sip_absorb(state[S], load(words[w] + first + 4 * S)), ...);
+  const __m256i length = _mm256_set1_epi64x(static_cast<long long>(uint64_t{kWords * 8} << 56));
   (sip_absorb(state[S], length), ...);
   between(0);
   ((state[S].v2 = _mm256_xor_si256(state[S].v2, _mm256_set1_epi64x(0xff))), ...);
@@ -95,17 +90,46 @@ template <unsigned... S, class Between>
   between(2);
   (sip_round(state[S]), ...);
   between(3);
-  auto* out = reinterpret_cast<long long*>(hash + first);
-  (_mm256_maskstore_epi64(out + 4 * S, lanes[S], sip_result(state[S])), ...);
+  (_mm256_storeu_si256(reinterpret_cast<__m256i*>(hash + first + 4 * S), sip_result(state[S])), ...);
 }
 
 constexpr std::make_integer_sequence<unsigned, kGroup / 4> kStates = {};
+constexpr auto kNothing = [](unsigned) {};
+
+template <unsigned kWords>
+void siphash13_words(const uint64_t secret[2], const uint64_t* const* words, unsigned n, uint64_t* hash) {
+  unsigned done = 0;
+  for (; done + kGroup <= n; done += kGroup) siphash13_group<kWords>(kStates, secret, words, done, hash, kNothing);
+  if (done == n) return;
+  uint64_t columns[kWords][kGroup] = {}, last[kGroup];  // the last, incomplete group in a copy
+  const uint64_t* copies[kWords];
+  for (unsigned w = 0; w < kWords; w++) {
+    for (unsigned i = done; i < n; i++) columns[w][i - done] = words[w][i];
+    copies[w] = columns[w];
+  }
+  siphash13_group<kWords>(kStates, secret, copies, 0, last, kNothing);
+  for (unsigned i = done; i < n; i++) hash[i] = last[i - done];
+}
+
+// Calls work.template operator()<kWords>().
+template <class Work>
+[[gnu::always_inline]] inline auto with_words(unsigned n_words, Work work) {
+  switch (n_words) {
+    case 1:
+      return work.template operator()<1>();
+    case 2:
+      return work.template operator()<2>();
+    case 3:
+      return work.template operator()<3>();
+    case 4:
+      return work.template operator()<4>();
+    default:
+      return work.template operator()<5>();
+  }
+}
 
 void siphash13(const uint64_t secret[2], const uint64_t* const* words, unsigned n_words, unsigned n, uint64_t* hash) {
-  const auto nothing = [](unsigned) {};
-  for (unsigned i = 0; i < n; i += kGroup) {
-    siphash13_group(kStates, secret, words, n_words, i, n - i, hash, nothing);
-  }
+  with_words(n_words, [&]<unsigned kWords>() { siphash13_words<kWords>(secret, words, n, hash); });
 }
 
 // --- places ----------------------------------------------------------------------------------------------------------
@@ -120,10 +144,6 @@ const uint8_t* page_of(const FilterBits& filter, uint64_t hash) {
 
 void fetch(const uint8_t* at) {
   _mm_prefetch(at, _MM_HINT_T0);
-}
-
-__m256i load(const void* at) {
-  return _mm256_loadu_si256(static_cast<const __m256i*>(at));
 }
 
 // --- line8: one key's line in two vectors --------------------------------------------------------------------------
@@ -188,14 +208,14 @@ constexpr unsigned kSlice = kGroup / 4;  // keys of the other batches done betwe
 
 // Hashes a batch, eight keys at a time, and between the rounds does as many keys of the others: whole groups, so it
 // reads on in the column of a batch that is shorter. Returns how many keys of each are done.
-template <bool kFetch, bool kTest>
+template <unsigned kWords, bool kFetch, bool kTest>
 unsigned weave(const Line8Step& step, uint64_t& hits) {
   const FilterBits fetched = step.fetch_filter, tested = step.test_filter;
   const Salts salts = widen(weir_salt);
   unsigned done = 0;
   for (; done < step.n_hash; done += kGroup) {
     uint64_t group_hits = 0;
-    siphash13_group(kStates, step.secret, step.words, step.n_words, done, kGroup, step.hash, [&](unsigned r) {
+    siphash13_group<kWords>(kStates, step.secret, step.words, done, step.hash, [&](unsigned r) {
       for (unsigned i = r * kSlice; i < (r + 1) * kSlice; i++) {
         if constexpr (kFetch) fetch(line_at(fetched, weir_hash_range(step.fetch_hash[done + i], fetched.lines)));
         if constexpr (kTest) group_hits |= line8_check_one(tested, step.test_hash[done + i], salts) << i;
@@ -209,14 +229,13 @@ unsigned weave(const Line8Step& step, uint64_t& hits) {
 uint64_t line8_step(const Line8Step& step) {
   uint64_t hits = 0;
   unsigned done = 0;
-  if (step.n_fetch != 0 && step.n_test != 0) {
-    done = weave<true, true>(step, hits);
-  } else if (step.n_test != 0) {
-    done = weave<false, true>(step, hits);
-  } else if (step.n_fetch != 0) {
-    done = weave<true, false>(step, hits);
-  } else {
-    siphash13(step.secret, step.words, step.n_words, step.n_hash, step.hash);
+  if (step.n_hash != 0) {
+    done = with_words(step.n_words, [&]<unsigned kWords>() {
+      if (step.n_fetch == 0)
+        return step.n_test == 0 ? weave<kWords, false, false>(step, hits) : weave<kWords, false, true>(step, hits);
+      return step.n_test == 0 ? weave<kWords, true, false>(step, hits) : weave<kWords, true, true>(step, hits);
+    });
+    if (step.n_fetch == 0 && step.n_test == 0) return 0;
   }
   // What is left of both, in turns: a burst of prefetches alone fills the core's miss queue and then waits for it.
   const Salts salts = widen(weir_salt);
