@@ -46,11 +46,36 @@ template <int kBits>
   s.v2 = rotate<32>(s.v2);
 }
 
-[[gnu::always_inline]] inline void sip_start(State& s, const uint64_t secret[2]) {
-  s.v0 = _mm256_set1_epi64x(static_cast<long long>(secret[0] ^ WEIR_SIP_C0));
-  s.v1 = _mm256_set1_epi64x(static_cast<long long>(secret[1] ^ WEIR_SIP_C1));
-  s.v2 = _mm256_set1_epi64x(static_cast<long long>(secret[0] ^ WEIR_SIP_C2));
-  s.v3 = _mm256_set1_epi64x(static_cast<long long>(secret[1] ^ WEIR_SIP_C3));
+// What a key's first round makes of the secret alone, before the key's first word comes in: nearly half of the round.
+struct Start {
+  __m256i v0, v1, v1_later, v2, v3;
+};
+
+[[gnu::always_inline]] inline Start sip_start(const uint64_t secret[2]) {
+  const __m256i v0 = _mm256_set1_epi64x(static_cast<long long>(secret[0] ^ WEIR_SIP_C0));
+  const __m256i v1 = _mm256_set1_epi64x(static_cast<long long>(secret[1] ^ WEIR_SIP_C1));
+  const __m256i sum = _mm256_add_epi64(v0, v1);
+  const __m256i mixed = _mm256_xor_si256(rotate<13>(v1), sum);
+  return {.v0 = rotate<32>(sum),
+          .v1 = mixed,
+          .v1_later = rotate<17>(mixed),
+          .v2 = _mm256_set1_epi64x(static_cast<long long>(secret[0] ^ WEIR_SIP_C2)),
+          .v3 = _mm256_set1_epi64x(static_cast<long long>(secret[1] ^ WEIR_SIP_C3))};
+}
+
+// The first word: sip_absorb with what Start has already.
+[[gnu::always_inline]] inline State sip_first(const Start& start, __m256i word) {
+  State s;
+  s.v3 = _mm256_xor_si256(start.v3, word);
+  s.v2 = _mm256_add_epi64(start.v2, s.v3);
+  s.v3 = _mm256_xor_si256(rotate<16>(s.v3), s.v2);
+  s.v0 = _mm256_add_epi64(start.v0, s.v3);
+  s.v2 = _mm256_add_epi64(s.v2, start.v1);
+  s.v3 = _mm256_xor_si256(rotate<21>(s.v3), s.v0);
+  s.v1 = _mm256_xor_si256(start.v1_later, s.v2);
+  s.v2 = rotate<32>(s.v2);
+  s.v0 = _mm256_xor_si256(s.v0, word);
+  return s;
 }
 
 [[gnu::always_inline]] inline void sip_absorb(State& s, __m256i word) {
@@ -74,12 +99,11 @@ constexpr unsigned kGroup = 8;  // keys hashed side by side
 // (Zen 3: a third of the hash). between(r), r = 0..3, runs after each of the last four rounds: other work, for the core
 // to do in the meantime.
 template <unsigned kWords, unsigned... S, class Between>
-[[gnu::always_inline]] inline void siphash13_group(std::integer_sequence<unsigned, S...>, const uint64_t secret[2],
+[[gnu::always_inline]] inline void siphash13_group(std::integer_sequence<unsigned, S...>, const Start& start,
                                                    const uint64_t* const* words, unsigned first, uint64_t* hash,
                                                    Between between) {
-  State state[sizeof...(S)];
-  (sip_start(state[S], secret), ...);
-  for (unsigned w = 0; w < kWords; w++) (sip_absorb(state[S], load(words[w] + first + 4 * S)), ...);
+  State state[] = {sip_first(start, load(words[0] + first + 4 * S))...};
+  for (unsigned w = 1; w < kWords; w++) (sip_absorb(state[S], load(words[w] + first + 4 * S)), ...);
   const __m256i length = _mm256_set1_epi64x(static_cast<long long>(uint64_t{kWords * 8} << 56));
   (sip_absorb(state[S], length), ...);
   between(0);
@@ -98,8 +122,9 @@ constexpr auto kNothing = [](unsigned) {};
 
 template <unsigned kWords>
 void siphash13_words(const uint64_t secret[2], const uint64_t* const* words, unsigned n, uint64_t* hash) {
+  const Start start = sip_start(secret);
   unsigned done = 0;
-  for (; done + kGroup <= n; done += kGroup) siphash13_group<kWords>(kStates, secret, words, done, hash, kNothing);
+  for (; done + kGroup <= n; done += kGroup) siphash13_group<kWords>(kStates, start, words, done, hash, kNothing);
   if (done == n) return;
   uint64_t columns[kWords][kGroup] = {}, last[kGroup];  // the last, incomplete group in a copy
   const uint64_t* copies[kWords];
@@ -107,7 +132,7 @@ void siphash13_words(const uint64_t secret[2], const uint64_t* const* words, uns
     for (unsigned i = done; i < n; i++) columns[w][i - done] = words[w][i];
     copies[w] = columns[w];
   }
-  siphash13_group<kWords>(kStates, secret, copies, 0, last, kNothing);
+  siphash13_group<kWords>(kStates, start, copies, 0, last, kNothing);
   for (unsigned i = done; i < n; i++) hash[i] = last[i - done];
 }
 
@@ -212,10 +237,11 @@ template <unsigned kWords, bool kFetch, bool kTest>
 unsigned weave(const Line8Step& step, uint64_t& hits) {
   const FilterBits fetched = step.fetch_filter, tested = step.test_filter;
   const Salts salts = widen(weir_salt);
+  const Start start = sip_start(step.secret);
   unsigned done = 0;
   for (; done < step.n_hash; done += kGroup) {
     uint64_t group_hits = 0;
-    siphash13_group<kWords>(kStates, step.secret, step.words, done, step.hash, [&](unsigned r) {
+    siphash13_group<kWords>(kStates, start, step.words, done, step.hash, [&](unsigned r) {
       for (unsigned i = r * kSlice; i < (r + 1) * kSlice; i++) {
         if constexpr (kFetch) fetch(line_at(fetched, weir_hash_range(step.fetch_hash[done + i], fetched.lines)));
         if constexpr (kTest) group_hits |= line8_check_one(tested, step.test_hash[done + i], salts) << i;

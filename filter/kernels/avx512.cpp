@@ -43,11 +43,36 @@ struct State {
   s.v2 = _mm512_rol_epi64(s.v2, 32);
 }
 
-[[gnu::always_inline]] inline void sip_start(State& s, const uint64_t secret[2]) {
-  s.v0 = _mm512_set1_epi64(static_cast<long long>(secret[0] ^ WEIR_SIP_C0));
-  s.v1 = _mm512_set1_epi64(static_cast<long long>(secret[1] ^ WEIR_SIP_C1));
-  s.v2 = _mm512_set1_epi64(static_cast<long long>(secret[0] ^ WEIR_SIP_C2));
-  s.v3 = _mm512_set1_epi64(static_cast<long long>(secret[1] ^ WEIR_SIP_C3));
+// What a key's first round makes of the secret alone, before the key's first word comes in: nearly half of the round.
+struct Start {
+  __m512i v0, v1, v1_later, v2, v3;
+};
+
+[[gnu::always_inline]] inline Start sip_start(const uint64_t secret[2]) {
+  const __m512i v0 = _mm512_set1_epi64(static_cast<long long>(secret[0] ^ WEIR_SIP_C0));
+  const __m512i v1 = _mm512_set1_epi64(static_cast<long long>(secret[1] ^ WEIR_SIP_C1));
+  const __m512i sum = _mm512_add_epi64(v0, v1);
+  const __m512i mixed = _mm512_xor_si512(_mm512_rol_epi64(v1, 13), sum);
+  return {.v0 = _mm512_rol_epi64(sum, 32),
+          .v1 = mixed,
+          .v1_later = _mm512_rol_epi64(mixed, 17),
+          .v2 = _mm512_set1_epi64(static_cast<long long>(secret[0] ^ WEIR_SIP_C2)),
+          .v3 = _mm512_set1_epi64(static_cast<long long>(secret[1] ^ WEIR_SIP_C3))};
+}
+
+// The first word: sip_absorb with what Start has already.
+[[gnu::always_inline]] inline State sip_first(const Start& start, __m512i word) {
+  State s;
+  s.v3 = _mm512_xor_si512(start.v3, word);
+  s.v2 = _mm512_add_epi64(start.v2, s.v3);
+  s.v3 = _mm512_xor_si512(_mm512_rol_epi64(s.v3, 16), s.v2);
+  s.v0 = _mm512_add_epi64(start.v0, s.v3);
+  s.v2 = _mm512_add_epi64(s.v2, start.v1);
+  s.v3 = _mm512_xor_si512(_mm512_rol_epi64(s.v3, 21), s.v0);
+  s.v1 = _mm512_xor_si512(start.v1_later, s.v2);
+  s.v2 = _mm512_rol_epi64(s.v2, 32);
+  s.v0 = _mm512_xor_si512(s.v0, word);
+  return s;
 }
 
 [[gnu::always_inline]] inline void sip_absorb(State& s, __m512i word) {
@@ -65,13 +90,12 @@ struct State {
 // g++ keeps an array that a loop walks in memory, and these in registers. between(r), r = 0..3, runs after each of the
 // last four rounds: other work, for the core to do in the meantime.
 template <unsigned... S, class Between>
-[[gnu::always_inline]] inline void siphash13_group(std::integer_sequence<unsigned, S...>, const uint64_t secret[2],
+[[gnu::always_inline]] inline void siphash13_group(std::integer_sequence<unsigned, S...>, const Start& start,
                                                    const uint64_t* const* words, unsigned n_words, unsigned first,
                                                    unsigned left, uint64_t* hash, Between between) {
-  State state[sizeof...(S)];
   const __mmask8 lanes[] = {static_cast<__mmask8>(lane_mask<8>(left > 8 * S ? left - 8 * S : 0))...};
-  (sip_start(state[S], secret), ...);
-  for (unsigned w = 0; w < n_words; w++) {
+  State state[] = {sip_first(start, _mm512_maskz_loadu_epi64(lanes[S], words[0] + first + 8 * S))...};
+  for (unsigned w = 1; w < n_words; w++) {
     const uint64_t* word = words[w] + first;
     (sip_absorb(state[S], _mm512_maskz_loadu_epi64(lanes[S], word + 8 * S)), ...);
   }
@@ -92,9 +116,10 @@ void siphash13(const uint64_t secret[2], const uint64_t* const* words, unsigned 
   constexpr std::make_integer_sequence<unsigned, 4> k32Keys = {};
   constexpr std::make_integer_sequence<unsigned, 1> k8Keys = {};
   const auto nothing = [](unsigned) {};
+  const Start start = sip_start(secret);
   unsigned i = 0;
-  for (; i + 8 < n; i += 32) siphash13_group(k32Keys, secret, words, n_words, i, n - i, hash, nothing);
-  if (i < n) siphash13_group(k8Keys, secret, words, n_words, i, n - i, hash, nothing);
+  for (; i + 8 < n; i += 32) siphash13_group(k32Keys, start, words, n_words, i, n - i, hash, nothing);
+  if (i < n) siphash13_group(k8Keys, start, words, n_words, i, n - i, hash, nothing);
 }
 
 // --- places ----------------------------------------------------------------------------------------------------------
@@ -167,9 +192,10 @@ unsigned weave(const Line8Step& step, uint8_t lacking[kMaxBatch]) {
   constexpr std::make_integer_sequence<unsigned, kGroup / 8> kStates = {};
   const FilterBits fetched = step.fetch_filter, tested = step.test_filter;
   const __m512i salts = widen(weir_salt);
+  const Start start = sip_start(step.secret);
   unsigned done = 0;
   for (; done < step.n_hash; done += kGroup) {
-    siphash13_group(kStates, step.secret, step.words, step.n_words, done, kGroup, step.hash, [&](unsigned r) {
+    siphash13_group(kStates, start, step.words, step.n_words, done, kGroup, step.hash, [&](unsigned r) {
       for (unsigned i = done + r * kSlice; i < done + (r + 1) * kSlice; i++) {
         if constexpr (kFetch) fetch(line_at(fetched, weir_hash_range(step.fetch_hash[i], fetched.lines)));
         if constexpr (kTest) lacking[i] = line8_lacking(tested, step.test_hash[i], salts);
