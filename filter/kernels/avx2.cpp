@@ -167,7 +167,7 @@ const uint8_t* page_of(const FilterBits& filter, uint64_t hash) {
   return line_at(filter, weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE) * WEIR_LINES_PER_PAGE);
 }
 
-void fetch(const uint8_t* at) {
+[[gnu::always_inline]] inline void fetch(const uint8_t* at) {
   _mm_prefetch(at, _MM_HINT_T0);
 }
 

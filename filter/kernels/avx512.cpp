@@ -132,7 +132,7 @@ const uint8_t* page_of(const FilterBits& filter, uint64_t hash) {
   return line_at(filter, weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE) * WEIR_LINES_PER_PAGE);
 }
 
-void fetch(const uint8_t* at) {
+[[gnu::always_inline]] inline void fetch(const uint8_t* at) {
   _mm_prefetch(at, _MM_HINT_T0);
 }
 
@@ -208,7 +208,8 @@ unsigned weave(const Line8Step& step, uint8_t lacking[kMaxBatch]) {
 uint64_t line8_step(const Line8Step& step) {
   alignas(64) uint8_t lacking[kMaxBatch];
   unsigned done = 0;
-  if (step.n_fetch != 0 && step.n_test != 0) {
+  if (step.n_hash == 0) {  // nothing to weave the others into
+  } else if (step.n_fetch != 0 && step.n_test != 0) {
     done = weave<true, true>(step, lacking);
   } else if (step.n_test != 0) {
     done = weave<false, true>(step, lacking);

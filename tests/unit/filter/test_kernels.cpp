@@ -178,17 +178,23 @@ TEST_CASE("a woven step hashes, and tests, as its parts alone") {
         const auto some = [&] { return static_cast<unsigned>(std::min<uint64_t>(random.below(100), kMaxBatch)); };
         uint64_t hash[kMaxBatch] = {}, expected_hash[kMaxBatch] = {};
         Line8Step step;
-        step.secret = secret;
-        step.words = words;
-        step.n_words = n_words;
-        step.n_hash = some();
-        step.hash = hash;
-        step.fetch_filter = fetched.bits;
-        step.fetch_hash = fetch;
+        step.n_hash = random.below(4) == 0 ? 0 : some();
+        if (step.n_hash != 0) {  // a batch that is missing has no columns either
+          step.secret = secret;
+          step.words = words;
+          step.n_words = n_words;
+          step.hash = hash;
+        }
         step.n_fetch = random.below(3) == 0 ? 0 : some();
-        step.test_filter = tested.bits;
-        step.test_hash = test;
+        if (step.n_fetch != 0) {
+          step.fetch_filter = fetched.bits;
+          step.fetch_hash = fetch;
+        }
         step.n_test = random.below(3) == 0 ? 0 : some();
+        if (step.n_test != 0) {
+          step.test_filter = tested.bits;
+          step.test_hash = test;
+        }
         const uint64_t hits = kernels->line8_step(step);
         INFO(std::string(kernels->name) << ", words " << n_words << ", hash " << step.n_hash << ", fetch "
                                         << step.n_fetch << ", test " << step.n_test);
