@@ -119,8 +119,8 @@ Result<void> Daemon::publish_last_good() {
   running->report.snapshot_bytes = publication->size_bytes;
   for (const ListSummary& list : running->lists) running->report.entries += list.entries;
   for (const weir_shape& shape : std::span(view->header().shapes).first(view->header().n_shapes)) {
-    const std::string name = shape_name(filter::shape_of(shape), shape.layout == WEIR_LAYOUT_BITMAP);
-    running->report.shapes.push_back({name, shape, 0, "as in the last good snapshot"});
+    running->report.shapes.push_back(describe(shape));
+    running->report.shapes.back().why = "as in the last good snapshot";
   }
   running->published_at = time(nullptr);
   running->from_last_good = true;

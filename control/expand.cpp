@@ -129,11 +129,8 @@ double count_keys(const Merged& merged, const Level& level) {
   return level.shape.family == 4 ? count_keys_of<Ipv4>(merged, level) : count_keys_of<Ipv6>(merged, level);
 }
 
-filter::KeyTable expand_keys(const Merged& merged, const Level& level, double false_positive_rate, RuleBook& book) {
-  filter::KeyTable table =
-      level.shape.family == 4 ? table_of<Ipv4>(merged, level, book) : table_of<Ipv6>(merged, level, book);
-  table.false_positive_rate = false_positive_rate;
-  return table;
+filter::KeyTable expand_keys(const Merged& merged, const Level& level, RuleBook& book) {
+  return level.shape.family == 4 ? table_of<Ipv4>(merged, level, book) : table_of<Ipv6>(merged, level, book);
 }
 
 // Prefixes are nested or apart, never crossed: walking them in order, those that are open at one place form a stack,

@@ -12,8 +12,9 @@ namespace weir::control {
 // How many keys expand_keys will make, without making them. A double: 2^128 is possible.
 double count_keys(const Merged& merged, const Level& level);
 
-// One hashed shape (not a bitmap). Unions of rules go into book, which holds merged's already.
-filter::KeyTable expand_keys(const Merged& merged, const Level& level, double false_positive_rate, RuleBook& book);
+// One hashed shape (not a bitmap); its layout and rate are left to the caller. Unions of rules go into book, which
+// holds merged's already.
+filter::KeyTable expand_keys(const Merged& merged, const Level& level, RuleBook& book);
 
 // The bitmap's content, from all IPv4 prefixes of any port of the given lengths (each at most kBitmapBits).
 std::vector<filter::NetworkRun> expand_networks(const Merged& merged, const std::vector<unsigned>& lengths,

@@ -5,7 +5,6 @@
 
 #include "filter/builder.h"
 #include "filter/exact.h"
-#include "filter/layout.h"
 #include "filter/sizing.h"
 #include "filter/snapshot.h"
 
@@ -42,12 +41,15 @@ struct Choices {
 
 class Programme {
  public:
-  Programme(uint8_t family, bool with_port, const LengthCounts& counts, double false_positive_rate,
+  Programme(uint8_t family, bool with_port, const LengthCounts& counts, weir_layout layout, double false_positive_rate,
             double memory_weight)
-      : counts_(counts), steps_(steps_of(family, with_port, counts)), shape_{family, 0, with_port} {
+      : counts_(counts),
+        steps_(steps_of(family, with_port, counts)),
+        shape_{family, 0, with_port},
+        probe_ns_(probe_ns(layout)) {
     if (steps_.empty()) return;
     constexpr double kMany = 1e6;  // keys: enough for the bytes of one to be a constant
-    bytes_per_key_ = shape_bytes(shape_, kMany, false_positive_rate) / kMany;
+    bytes_per_key_ = shape_bytes(shape_, layout, kMany, false_positive_rate) / kMany;
     ns_per_byte_ = kNsPerMiB * memory_weight / (1 << 20);
   }
 
@@ -84,14 +86,15 @@ class Programme {
  private:
   double shape_cost(size_t begin, size_t end) const {
     const unsigned bits = steps_[end - 1].bits;
-    if (steps_[end - 1].bitmap) return kBitmapProbeNs + kBitmapBytes * ns_per_byte_;  // its networks overlap for free
+    if (steps_[end - 1].bitmap)
+      return probe_ns(WEIR_LAYOUT_BITMAP) + kBitmapBytes * ns_per_byte_;  // its networks overlap for free
     double keys = 0;
     for (size_t i = begin; i < end; i++) {
       for (unsigned length : steps_[i].lengths) {
         keys += std::ldexp(static_cast<double>(counts_[length]), static_cast<int>(bits - length));
       }
     }
-    return kProbeNs + keys * bytes_per_key_ * ns_per_byte_;
+    return probe_ns_ + keys * bytes_per_key_ * ns_per_byte_;
   }
 
   Level level(size_t begin, size_t end) const {
@@ -106,26 +109,42 @@ class Programme {
   const LengthCounts& counts_;
   std::vector<Step> steps_;
   filter::KeyShape shape_;
+  double probe_ns_;
   double bytes_per_key_ = 0;
   double ns_per_byte_ = 0;
 };
 
 }  // namespace
 
-double shape_bytes(filter::KeyShape shape, double n_keys, double false_positive_rate) {
+double probe_ns(weir_layout layout) {
+  switch (layout) {
+    case WEIR_LAYOUT_BITMAP:
+      return kBitmapProbeNs;
+    case WEIR_LAYOUT_PAGE2:
+      return kPage2Probes * kProbeNs;
+    case WEIR_LAYOUT_RIBBON:
+      return kRibbonProbes * kProbeNs;
+    case WEIR_LAYOUT_PAGE7:
+      return kPage7Probes * kProbeNs;
+    default:
+      return kProbeNs;
+  }
+}
+
+double shape_bytes(filter::KeyShape shape, weir_layout layout, double n_keys, double false_positive_rate) {
   constexpr double kMostKeys = 4e9;  // above, proportion is near enough: no machine has the memory
   const double scale = n_keys > kMostKeys ? n_keys / kMostKeys : 1;
   const auto sized_for = static_cast<uint64_t>(n_keys / scale * (1 + filter::kHeadroom));
-  const auto size = filter::size_filter(filter::layout_for_rate(false_positive_rate), sized_for, false_positive_rate);
+  const auto size = filter::size_filter(layout, sized_for, false_positive_rate);
   const double lines = size ? size->lines : std::numeric_limits<uint32_t>::max();
   const double buckets = filter::exact_buckets(sized_for, filter::slots_per_bucket(shape));
   return scale * (lines + buckets) * WEIR_LINE_BYTES;
 }
 
 std::vector<Level> choose_levels(uint8_t family, const LengthCounts& any_port, const LengthCounts& one_port,
-                                 double false_positive_rate, double memory_weight) {
-  Choices any = Programme(family, false, any_port, false_positive_rate, memory_weight).solve();
-  Choices one = Programme(family, true, one_port, false_positive_rate, memory_weight).solve();
+                                 weir_layout layout, double false_positive_rate, double memory_weight) {
+  Choices any = Programme(family, false, any_port, layout, false_positive_rate, memory_weight).solve();
+  Choices one = Programme(family, true, one_port, layout, false_positive_rate, memory_weight).solve();
   unsigned best_any = 0, best_one = 0;
   double least = kInfinite;
   for (unsigned a = 0; a <= kMaxShapes; a++) {

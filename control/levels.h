@@ -15,6 +15,10 @@ namespace weir::control {
 // What a packet pays, in ns (FILTERS.md, measured on one Zen 5 core). A probe is thus worth 4 MiB of expanded keys.
 constexpr double kProbeNs = 2.0;        // SipHash 0.7 to 4.7 (vector, scalar) and one filter line 0.5 to 3
 constexpr double kBitmapProbeNs = 1.0;  // no hash; one line of 2 MiB
+// Against line8's probe, hash included. FILTERS 3.1, for the filter alone: page2 and ribbon 1.5 to 1.7 in L2, 1.2
+// to 1.3 beyond L3; page7 7 to 12.
+constexpr double kPage2Probes = 1.3, kRibbonProbes = 1.5, kPage7Probes = 5;
+double probe_ns(weir_layout layout);
 // 0.1 is measured: from 14 to 43 MiB of filter a probe rises from 0.96 to 2.4 .. 5.4. The rest is for what a packet
 // does not see: a MiB is 25,000 to 50,000 keys, which every reload expands, builds and proves again (about 20 ms).
 constexpr double kNsPerMiB = 0.5;
@@ -32,13 +36,13 @@ struct Level {
 // Unique prefixes of each length. IPv4 uses the first 33.
 using LengthCounts = std::array<uint64_t, 129>;
 
-// Filter and exact stage, patch room included, for n_keys of this shape.
-double shape_bytes(filter::KeyShape shape, double n_keys, double false_positive_rate);
+// Filter and exact stage, patch room included, for n_keys of this shape. layout: one that can keep the rate.
+double shape_bytes(filter::KeyShape shape, weir_layout layout, double n_keys, double false_positive_rate);
 
 // At most WEIR_MAX_SHAPES_PER_FAMILY levels; those of any port first, each group ascending. memory_weight multiplies
 // the price of memory (1 = kNsPerMiB): a planner that must save memory raises it. Counts of expanded keys are upper
-// bounds here: prefixes that overlap count twice.
+// bounds here: prefixes that overlap count twice. layout: of every shape but the bitmap.
 std::vector<Level> choose_levels(uint8_t family, const LengthCounts& any_port, const LengthCounts& one_port,
-                                 double false_positive_rate, double memory_weight);
+                                 weir_layout layout, double false_positive_rate, double memory_weight);
 
 }  // namespace weir::control

@@ -2,55 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "control/expand.h"
 #include "filter/sizing.h"
 
 namespace weir::control {
 namespace {
-
-// Each round makes memory this much dearer. After the last one a probe is cheaper than a single expanded key.
-constexpr double kMemoryStep = 8;
-constexpr double kLastMemoryWeight = 16777216;  // 8^8: 22 bytes then cost 35 ns
-
-constexpr double kMiB = 1 << 20;
-
-struct SizedLevel {
-  Level level;
-  double keys;   // exact; bitmap: 0, its bytes do not depend on them
-  double bytes;  // without rounding to pages and, for a bitmap, without rule chunks: the true size is never below
-};
-
-template <class Addr>
-LengthCounts counts_of(const PrefixesByLength<Addr>& prefixes) {
-  LengthCounts counts = {};
-  for (size_t bits = 0; bits < prefixes.size(); bits++) counts[bits] = prefixes[bits].size();
-  return counts;
-}
-
-std::vector<SizedLevel> size_levels(const Merged& merged, double false_positive_rate, double memory_weight) {
-  std::vector<SizedLevel> sized;
-  const auto add = [&](const auto& family, uint8_t number) {
-    for (Level& level : choose_levels(number, counts_of(family.any_port), counts_of(family.one_port),
-                                      false_positive_rate, memory_weight)) {
-      const double keys = level.bitmap ? 0 : count_keys(merged, level);
-      const double bytes = level.bitmap ? kBitmapBytes : shape_bytes(level.shape, keys, false_positive_rate);
-      sized.push_back({std::move(level), keys, bytes});
-    }
-  };
-  add(merged.v4, 4);
-  add(merged.v6, 6);
-  return sized;
-}
-
-double total_bytes(const std::vector<SizedLevel>& levels) {
-  double bytes = 0;
-  for (const SizedLevel& level : levels) bytes += level.bytes;
-  return bytes;
-}
 
 // 24-28, 30, 32
 std::string lengths_text(const std::vector<unsigned>& lengths) {
@@ -89,21 +45,17 @@ std::string why(const Merged& merged, const Level& level, const weir_shape& shap
                      shape.n_keys - prefixes_in(merged, level, false));
 }
 
-ShapeReport report(const Merged& merged, const std::vector<SizedLevel>& levels, const weir_shape& shape) {
-  ShapeReport report;
-  const bool bitmap = shape.layout == WEIR_LAYOUT_BITMAP;
-  report.name = shape_name(filter::shape_of(shape), bitmap);
-  report.shape = shape;
-  if (!bitmap)
-    report.expected_fpr =
-        filter::layout_fpr(static_cast<weir_layout>(shape.layout), shape.n_keys, shape.filter_lines, shape.k);
+ShapeReport report(const Merged& merged, const Mixture& levels, const weir_shape& shape) {
+  ShapeReport report = describe(shape);
   for (const SizedLevel& sized : levels) {
-    if (sized.level.shape == filter::shape_of(shape)) report.why = why(merged, sized.level, shape);
+    if (sized.level.shape != filter::shape_of(shape)) continue;
+    report.why = why(merged, sized.level, shape);
+    report.layout_why = sized.layout_why;
   }
   return report;
 }
 
-Result<Planned> fill(const Merged& merged, const std::vector<SizedLevel>& levels, const Policy& policy) {
+Result<Planned> fill(const Merged& merged, const Mixture& levels, const Policy& policy) {
   Planned planned;
   filter::SnapshotInput& input = planned.input;
   input.default_action = policy.default_action;
@@ -114,7 +66,9 @@ Result<Planned> fill(const Merged& merged, const std::vector<SizedLevel>& levels
     if (sized.level.bitmap) {
       input.networks = expand_networks(merged, sized.level.lengths, book);
     } else {
-      input.tables.push_back(expand_keys(merged, sized.level, policy.false_positive_rate, book));
+      input.tables.push_back(expand_keys(merged, sized.level, book));
+      input.tables.back().layout = sized.layout;
+      input.tables.back().false_positive_rate = policy.false_positive_rate;
     }
   }
   input.sets = book.sets();
@@ -128,53 +82,30 @@ Result<Planned> fill(const Merged& merged, const std::vector<SizedLevel>& levels
   return planned;
 }
 
-// The smallest that was tried.
-struct Refused {
-  double bytes = std::numeric_limits<double>::infinity();
-  std::vector<SizedLevel> levels;
-};
-
-Error too_large(Refused refused, const Policy& policy) {
-  constexpr size_t kNamed = 3;
-  std::vector<SizedLevel>& levels = refused.levels;
-  std::sort(levels.begin(), levels.end(), [](const SizedLevel& a, const SizedLevel& b) { return a.bytes > b.bytes; });
-  std::string largest;
-  for (size_t i = 0; i < std::min(kNamed, levels.size()); i++) {
-    const SizedLevel& sized = levels[i];
-    largest += fmt::format("{}{} {:.1f} MiB", i == 0 ? "" : ", ", shape_name(sized.level.shape, sized.level.bitmap),
-                           sized.bytes / kMiB);
-    if (!sized.level.bitmap) largest += fmt::format(" ({:.0f} keys)", sized.keys);
-  }
-  return Error{
-      fmt::format("the snapshot needs {:.1f} MiB, filter.memory allows {:.1f} MiB; largest: {}\n"
-                  "hint: raise filter.memory to {:.0f}MiB or more, take lists out, or allow a higher "
-                  "filter.false_positive_rate (now {})",
-                  refused.bytes / kMiB, static_cast<double>(policy.memory_bytes) / kMiB, largest,
-                  std::ceil(refused.bytes / kMiB), policy.false_positive_rate)};
-}
-
 }  // namespace
 
-std::string shape_name(filter::KeyShape shape, bool bitmap) {
-  return fmt::format("v{} addr/{}{}{}", shape.family, shape.addr_bits, shape.with_port ? " + port" : "",
-                     bitmap ? " bitmap" : "");
+ShapeReport describe(const weir_shape& shape) {
+  const auto layout = static_cast<weir_layout>(shape.layout);
+  ShapeReport report;
+  report.name = shape_name(filter::shape_of(shape), layout == WEIR_LAYOUT_BITMAP);
+  report.shape = shape;
+  if (layout == WEIR_LAYOUT_BITMAP) return report;
+  report.expected_fpr = filter::layout_fpr(layout, shape.n_keys, shape.filter_lines, shape.k);
+  report.bits_per_key =
+      static_cast<double>(shape.filter_lines) * WEIR_LINE_BYTES * 8 / static_cast<double>(shape.max_keys);
+  return report;
 }
 
 Result<Planned> plan(const Merged& merged, const Policy& policy) {
-  const auto allowed = static_cast<double>(policy.memory_bytes);
-  Refused smallest;
-  for (double weight = 1; weight <= kLastMemoryWeight; weight *= kMemoryStep) {
-    std::vector<SizedLevel> levels = size_levels(merged, policy.false_positive_rate, weight);
-    double bytes = total_bytes(levels);
-    if (bytes <= allowed) {
-      Result<Planned> planned = fill(merged, levels, policy);
-      if (!planned) return planned;
-      bytes = static_cast<double>(planned->layout.header.total_bytes);
-      if (bytes <= allowed) return planned;
-    }
-    if (bytes < smallest.bytes) smallest = {bytes, std::move(levels)};
-  }
-  return too_large(std::move(smallest), policy);
+  Planned planned;
+  const auto fits = fit(merged, policy, [&](const Mixture& mixture) -> Result<double> {
+    Result<Planned> filled = fill(merged, mixture, policy);
+    if (!filled) return Error{filled.error()};
+    planned = std::move(*filled);
+    return static_cast<double>(planned.layout.header.total_bytes);
+  });
+  if (!fits) return Error{fits.error()};
+  return planned;
 }
 
 }  // namespace weir::control

@@ -5,7 +5,7 @@
 
 #include "common/result.h"
 #include "control/compile.h"
-#include "control/levels.h"
+#include "control/fit.h"
 #include "control/merge.h"
 #include "control/policy.h"
 #include "filter/builder.h"
@@ -20,11 +20,10 @@ struct Planned {
   std::vector<ShapeReport> shapes;  // as in the snapshot's header
 };
 
-// Tries the levels with the fewest nanoseconds a packet, then ones with less and less expansion, until the snapshot
-// fits policy.memory_bytes. Error: even the smallest is too large; says needed, allowed, the largest shapes, ways out.
+// The cheapest mixture of shapes for a packet that fits policy.memory_bytes (control/fit.h). Error: as fit.
 Result<Planned> plan(const Merged& merged, const Policy& policy);
 
-// "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 addr/32 + port"
-std::string shape_name(filter::KeyShape shape, bool bitmap);
+// All of a report that the snapshot itself tells: no reasons.
+ShapeReport describe(const weir_shape& shape);
 
 }  // namespace weir::control

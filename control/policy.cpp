@@ -121,8 +121,22 @@ class PolicyReader {
     policy_.false_positive_rate =
         section.number("false_positive_rate", kLeastRate, kMostRate).value_or(policy_.false_positive_rate);
     policy_.memory_bytes = section.size_bytes("memory", kLeastMemory, kMostMemory).value_or(policy_.memory_bytes);
+    read_layout(section);
     if (const Node* canaries = section.sequence("canaries")) read_canaries(file_, *canaries, policy_.canaries);
     section.finish();
+  }
+
+  void read_layout(MapReader& section) {
+    constexpr weir_layout kChoices[] = {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON};
+    const auto chosen = section.choice("layout", {"auto", "line8", "page2", "page7", "ribbon"});
+    if (!chosen || *chosen == 0) return;
+    policy_.layout = kChoices[*chosen - 1];
+    if (policy_.layout == WEIR_LAYOUT_RIBBON && policy_.false_positive_rate < kLeastRibbonRate) {
+      section.error(*section.find("layout"),
+                    "`layout` is `ribbon`, which cannot keep a `false_positive_rate` of " +
+                        section.find("false_positive_rate")->text + ": its lowest is 0.00391 (one in 256)",
+                    "raise `false_positive_rate` to 0.004 or more, or take `layout` out");
+    }
   }
 
   void read_targets(MapReader& root) {

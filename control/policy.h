@@ -58,6 +58,9 @@ struct Canary {  // a key that must not drop, as source or destination
   std::string text;
 };
 
+// What a ribbon's eight bits a row let pass, however much memory it has.
+constexpr double kLeastRibbonRate = 0x1p-8;
+
 struct Policy {
   std::string path;  // of the file, as given
   std::string state_dir;
@@ -65,6 +68,7 @@ struct Policy {
   weir_action unparsed_action = WEIR_PASS;
   double false_positive_rate = 0.005;
   uint64_t memory_bytes = uint64_t{512} << 20;
+  std::optional<weir_layout> layout;  // of every filter; empty: the planner chooses
   std::vector<Canary> canaries;
   std::vector<std::string> dataplane_sockets;
   std::vector<List> lists;  // in file order; `own`, when there is one, is lists[0]: a pass list, both directions

@@ -39,7 +39,7 @@ std::string text(const std::vector<Level>& levels) {
 
 // What levels of IPv6 cost a packet, by the header's constants, straight from their definition.
 double cost(const std::vector<Level>& levels, const LengthCounts& counts) {
-  static const double bytes_per_key = shape_bytes({6, 0, false}, 1e6, kRate) / 1e6;
+  static const double bytes_per_key = shape_bytes({6, 0, false}, WEIR_LAYOUT_LINE8, 1e6, kRate) / 1e6;
   double ns = 0;
   for (const Level& level : levels) {
     double keys = 0;
@@ -56,9 +56,9 @@ double cost(const std::vector<Level>& levels, const LengthCounts& counts) {
 TEST_CASE("levels of typical lists") {
   const LengthCounts none = {};
   const auto v4 = [&](const std::map<unsigned, uint64_t>& any, const std::map<unsigned, uint64_t>& one = {}) {
-    return text(choose_levels(4, counts(any), counts(one), kRate, 1));
+    return text(choose_levels(4, counts(any), counts(one), WEIR_LAYOUT_LINE8, kRate, 1));
   };
-  CHECK(text(choose_levels(4, none, none, kRate, 1)).empty());
+  CHECK(text(choose_levels(4, none, none, WEIR_LAYOUT_LINE8, kRate, 1)).empty());
   CHECK(v4({{32, 500000}}) == "32: 32");
   CHECK(v4({{29, 200}, {30, 300}, {32, 666000}}) == "32: 29 30 32");
   CHECK(v4({{24, 3}, {32, 10}}) == "32: 24 32");  // 768 more keys are cheaper than a bitmap
@@ -70,7 +70,7 @@ TEST_CASE("levels of typical lists") {
   CHECK(v4({}, {{32, 100}}) == "32p: 32");
 
   const auto v6 = [&](const std::map<unsigned, uint64_t>& any) {
-    return text(choose_levels(6, counts(any), none, kRate, 1));
+    return text(choose_levels(6, counts(any), none, WEIR_LAYOUT_LINE8, kRate, 1));
   };
   CHECK(v6({{128, 5000}}) == "128: 128");
   CHECK(v6({{0, 1}, {128, 5000}}) == "0: 0; 128: 128");
@@ -97,7 +97,7 @@ TEST_CASE("the programme finds the cheapest mixture: every mixture of eight leng
       }
       least = std::min(least, cost(levels, prefixes));
     }
-    const std::vector<Level> levels = choose_levels(6, prefixes, {}, kRate, 1);
+    const std::vector<Level> levels = choose_levels(6, prefixes, {}, WEIR_LAYOUT_LINE8, kRate, 1);
     INFO(text(levels));
     CHECK(cost(levels, prefixes) == Approx(least));
   }
@@ -108,7 +108,7 @@ TEST_CASE("sixty IPv6 lengths, with and without ports, share sixteen shapes") {
   for (unsigned bits = 20; bits < 80; bits++) any[bits] = 1000 + bits;
   for (unsigned bits = 120; bits <= 128; bits++) one[bits] = 10;
   for (double weight : {1.0, 64.0, kMemoryIsAll}) {
-    const std::vector<Level> levels = choose_levels(6, any, one, kRate, weight);
+    const std::vector<Level> levels = choose_levels(6, any, one, WEIR_LAYOUT_LINE8, kRate, weight);
     INFO(text(levels));
     CHECK(levels.size() <= WEIR_MAX_SHAPES_PER_FAMILY);
     std::multiset<unsigned> served_any, served_one;
@@ -127,8 +127,10 @@ TEST_CASE("sixty IPv6 lengths, with and without ports, share sixteen shapes") {
 TEST_CASE("when memory is all that counts, nothing is expanded") {
   LengthCounts any = {};
   for (unsigned bits : {29u, 30u, 32u, 48u, 64u, 128u}) any[bits] = 5;
-  CHECK(text(choose_levels(6, any, {}, kRate, 1)) != text(choose_levels(6, any, {}, kRate, kMemoryIsAll)));
-  CHECK(text(choose_levels(6, any, {}, kRate, kMemoryIsAll)) == "29: 29; 30: 30; 32: 32; 48: 48; 64: 64; 128: 128");
+  CHECK(text(choose_levels(6, any, {}, WEIR_LAYOUT_LINE8, kRate, 1)) !=
+        text(choose_levels(6, any, {}, WEIR_LAYOUT_LINE8, kRate, kMemoryIsAll)));
+  CHECK(text(choose_levels(6, any, {}, WEIR_LAYOUT_LINE8, kRate, kMemoryIsAll)) ==
+        "29: 29; 30: 30; 32: 32; 48: 48; 64: 64; 128: 128");
 }
 
 // Every address of 10.0.0.0/20 and its neighbourhood, asked of the expanded shapes and of the entries themselves.
@@ -173,7 +175,7 @@ TEST_CASE("expansion neither loses nor invents anything") {
             previous = run.last;
           }
         } else {
-          const filter::KeyTable table = expand_keys(merged, level, kRate, book);
+          const filter::KeyTable table = expand_keys(merged, level, book);
           for (size_t i = 0; i < table.rules.size(); i++) {
             rules[__builtin_bswap32(static_cast<uint32_t>(table.words[0][i]))] = table.rules[i];
           }
@@ -217,10 +219,10 @@ TEST_CASE("expansion of port keys and of IPv6") {
   RuleBook book = merged.book;
   const Level v6 = {{6, 128, false}, false, {126, 128}};
   CHECK(count_keys(merged, v6) == 4);
-  CHECK(expand_keys(merged, v6, kRate, book).rules.size() == 4);
+  CHECK(expand_keys(merged, v6, book).rules.size() == 4);
   const Level ports = {{4, 32, true}, false, {30, 32}};
   CHECK(count_keys(merged, ports) == 8);
-  const filter::KeyTable table = expand_keys(merged, ports, kRate, book);
+  const filter::KeyTable table = expand_keys(merged, ports, book);
   REQUIRE(table.rules.size() == 8);
   const uint64_t shared = filter::make_key(ports.shape, Ipv4{0x0a000001}, 80).word[0];
   for (size_t i = 0; i < 8; i++) {
@@ -243,24 +245,110 @@ TEST_CASE("the ceiling: less expansion first, then a refusal with the numbers") 
   CHECK(roomy->shapes[0].expected_fpr > 0.001);
   CHECK(roomy->shapes[0].expected_fpr < kRate);
 
+  CHECK(roomy->shapes[0].layout_why == "0.5 % wanted");
+
   policy.memory_bytes = roomy->layout.header.total_bytes;
-  CHECK(plan(merged, policy)->shapes.size() == 1);
-  policy.memory_bytes--;
+  CHECK(plan(merged, policy)->shapes[0].shape.layout == WEIR_LAYOUT_LINE8);
+  policy.memory_bytes--;  // one dearer probe is cheaper than two
+  const Result<Planned> compact = plan(merged, policy);
+  REQUIRE(compact);
+  REQUIRE(compact->shapes.size() == 1);
+  CHECK(compact->shapes[0].shape.layout == WEIR_LAYOUT_RIBBON);
+  CHECK(compact->shapes[0].layout_why == "line8 needs 0.0 MiB more than filter.memory allows");
+  CHECK(compact->shapes[0].bits_per_key < roomy->shapes[0].bits_per_key - 1.5);
+
+  policy.memory_bytes = compact->layout.header.total_bytes - 1;
   const Result<Planned> tight = plan(merged, policy);
   REQUIRE(tight);
   REQUIRE(tight->shapes.size() == 2);
   CHECK(tight->shapes[0].why == "serves /45: 3000 keys, none from expansion");
+  CHECK(tight->shapes[0].shape.layout == WEIR_LAYOUT_LINE8);
   CHECK(tight->layout.header.total_bytes <= policy.memory_bytes);
+
+  policy.memory_bytes = tight->layout.header.total_bytes - 1;  // two compact ones, before nothing
+  const Result<Planned> tightest = plan(merged, policy);
+  REQUIRE(tightest);
+  REQUIRE(tightest->shapes.size() == 2);
+  CHECK(tightest->shapes[0].shape.layout == WEIR_LAYOUT_RIBBON);
+  CHECK(tightest->shapes[1].shape.layout == WEIR_LAYOUT_LINE8);  // its one key saves nothing
+  CHECK(tightest->layout.header.total_bytes <= policy.memory_bytes);
 
   policy.memory_bytes = 1 << 16;
   const Result<Planned> refused = plan(merged, policy);
   REQUIRE_FALSE(refused);
-  const double needed = shape_bytes({6, 45, false}, 3000, kRate) + shape_bytes({6, 48, false}, 1, kRate);
+  const double needed = shape_bytes({6, 45, false}, WEIR_LAYOUT_RIBBON, 3000, kRate) +
+                        shape_bytes({6, 48, false}, WEIR_LAYOUT_LINE8, 1, kRate);
   CHECK(refused.error().find(fmt::format("the snapshot needs {:.1f} MiB, filter.memory allows 0.1 MiB; "
                                          "largest: v6 addr/45 ",
                                          needed / (1 << 20))) == 0);
-  CHECK(refused.error().find("(3000 keys), v6 addr/48 ") != std::string::npos);
+  CHECK(refused.error().find("(3000 keys, ribbon), v6 addr/48 ") != std::string::npos);
   CHECK(refused.error().find("hint: raise filter.memory to ") != std::string::npos);
+}
+
+TEST_CASE("the layout follows the rate, unless one is asked for") {
+  Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {"2001:db8::/48", "192.0.2.7", "10.0.0.0/8"})});
+  for (unsigned i = 0; i < 5000; i++) {
+    const Ipv6 first = Ipv6{0x2a00} << 112 | Ipv6{i} << 80;
+    policy.lists[0].v6.push_back({first, first | low_bits<Ipv6>(80), 1, 0, kSource, 0});
+  }
+  struct Row {
+    double rate;
+    std::optional<weir_layout> asked;
+    weir_layout layout;
+    const char* why;
+  };
+  const Row rows[] = {
+      {0.005, {}, WEIR_LAYOUT_LINE8, "0.5 % wanted"},
+      {0.001, {}, WEIR_LAYOUT_LINE8, "0.1 % wanted"},
+      {0.0009, {}, WEIR_LAYOUT_PAGE2, "0.09 % wanted, below 0.1 %"},
+      {1e-6, {}, WEIR_LAYOUT_PAGE2, "0.0001 % wanted, below 0.1 %"},
+      {0.0009, WEIR_LAYOUT_LINE8, WEIR_LAYOUT_LINE8, "asked for"},
+      {0.005, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE2, "asked for"},
+      {0.005, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_PAGE7, "asked for"},
+      {0.005, WEIR_LAYOUT_RIBBON, WEIR_LAYOUT_RIBBON, "asked for"},
+      {0x1p-8, WEIR_LAYOUT_RIBBON, WEIR_LAYOUT_RIBBON, "asked for"},
+  };
+  for (const Row& row : rows) {
+    policy.false_positive_rate = row.rate;
+    policy.layout = row.asked;
+    const Result<Planned> planned = plan(merge(policy), policy);
+    INFO(row.rate << " " << row.why << (planned ? "" : planned.error()));
+    REQUIRE(planned);
+    REQUIRE(planned->shapes.size() == 3);
+    for (const ShapeReport& report : planned->shapes) {
+      INFO(report.name);
+      const bool bitmap = report.name == "v4 addr/24 bitmap";
+      CHECK(report.shape.layout == (bitmap ? WEIR_LAYOUT_BITMAP : row.layout));
+      CHECK(report.layout_why == (bitmap ? "one bit for each /24" : row.why));
+      CHECK((report.bits_per_key == 0) == bitmap);
+      CHECK(report.expected_fpr <= row.rate);
+    }
+  }
+  policy.false_positive_rate = 0.001;
+  policy.layout = WEIR_LAYOUT_RIBBON;
+  const Result<Planned> impossible = plan(merge(policy), policy);
+  REQUIRE_FALSE(impossible);
+  CHECK(impossible.error().find("no ribbon filter keeps a false-positive rate of 0.001\nhint: ") == 0);
+  policy.false_positive_rate = 0.005;
+  policy.layout = WEIR_LAYOUT_PAGE7;
+  policy.memory_bytes = 1 << 16;
+  const Result<Planned> refused = plan(merge(policy), policy);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().find("take filter.layout (page7) out, or allow a higher") != std::string::npos);
+}
+
+// At 5,000 /48s, ribbons of 9 bits would save memory, and no rate below 2^-8 can have them.
+TEST_CASE("a low rate has no compact mode") {
+  Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {})});
+  for (unsigned i = 0; i < 5000; i++) {
+    const Ipv6 first = Ipv6{0x2a00} << 112 | Ipv6{i} << 80;
+    policy.lists[0].v6.push_back({first, first | low_bits<Ipv6>(80), 1, 0, kSource, 0});
+  }
+  policy.false_positive_rate = 0.002;
+  policy.memory_bytes = plan(merge(policy), policy)->layout.header.total_bytes - 1;
+  const Result<Planned> refused = plan(merge(policy), policy);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().find("(5000 keys, line8)") != std::string::npos);
 }
 
 TEST_CASE("a bitmap's reason") {

@@ -57,6 +57,7 @@ TEST_CASE("defaults") {
   CHECK(policy.unparsed_action == WEIR_PASS);
   CHECK(policy.false_positive_rate == Approx(0.005));
   CHECK(policy.memory_bytes == 512u << 20);
+  CHECK_FALSE(policy.layout.has_value());
   CHECK(policy.canaries.empty());
   REQUIRE(policy.dataplane_sockets.size() == 1);
   CHECK(policy.dataplane_sockets[0] == default_dataplane_socket());
@@ -78,7 +79,7 @@ TEST_CASE("every setting") {
   const Policy policy = parse(R"(version: 1
 state_dir: /tmp/state
 policy: {default: drop, unparsed: drop, tunnels: [], own: [192.0.2.0/24, "2001:db8::/32", 192.0.2.1-192.0.2.3]}
-filter: {false_positive_rate: 0.25, memory: 3GiB, canaries: [192.0.2.9, "2001:db8::9", 192.0.2.10/32]}
+filter: {false_positive_rate: 0.25, memory: 3GiB, layout: page7, canaries: [192.0.2.9, "2001:db8::9", 192.0.2.10/32]}
 targets: [{dataplane: /tmp/a.sock}, {dataplane: /tmp/b.sock}]
 lists:
   - {name: partners, action: pass, match: either, entries: [198.51.100.1]}
@@ -89,6 +90,7 @@ lists:
   CHECK(policy.unparsed_action == WEIR_DROP);
   CHECK(policy.false_positive_rate == Approx(0.25));
   CHECK(policy.memory_bytes == uint64_t{3} << 30);
+  CHECK(policy.layout == WEIR_LAYOUT_PAGE7);
   REQUIRE(policy.canaries.size() == 3);
   CHECK(policy.canaries[0].v4 == parse_ipv4("192.0.2.9"));
   CHECK_FALSE(policy.canaries[0].is_v6);
