@@ -6,6 +6,7 @@
 
 #include "control/compile.h"
 #include "filter/exact.h"
+#include "filter/layout.h"
 #include "filter/layouts/line8.h"
 #include "filter/siphash.h"
 #include "tests/unit/compile/build_unproven.h"
@@ -163,6 +164,100 @@ TEST_CASE("false-positive rates hold at every size and rate") {
       }
     }
   }
+}
+
+namespace {
+
+// In front of what a layout lets through: the rates that it is chosen for, or that it can keep.
+struct LayoutRow {
+  weir_layout layout;
+  std::vector<double> rates;
+};
+const LayoutRow kLayouts[] = {
+    {WEIR_LAYOUT_LINE8, {0.2, 0.005}},
+    {WEIR_LAYOUT_PAGE2, {0.2, 0.005, 0.0001}},
+    {WEIR_LAYOUT_PAGE7, {0.2, 0.005, 0.0001}},
+    {WEIR_LAYOUT_RIBBON, {0.2, 0.005}},
+};
+
+Policy policy_of_hosts(weir_layout layout, double rate, unsigned n) {
+  Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {})});
+  policy.layout = layout;
+  policy.false_positive_rate = rate;
+  for (unsigned i = 0; i < n; i++) policy.lists[0].v6.push_back({Ipv6{i} << 20, Ipv6{i} << 20, 1, 0, kSource, 0});
+  return policy;
+}
+
+}  // namespace
+
+TEST_CASE("false-positive rates hold in every layout") {
+  for (const LayoutRow& row : kLayouts) {
+    for (const double rate : row.rates) {
+      for (const unsigned n : {1u, 10u, 1000u, 50000u}) {
+        const Policy policy = policy_of_hosts(row.layout, rate, n);
+        for (uint64_t secret = 0; secret < 3; secret++) {
+          const BuiltSnapshot snapshot = build_unproven(policy, secret);
+          REQUIRE(snapshot.header().shapes[0].layout == row.layout);
+          const auto proof = prove(policy, snapshot.bytes(), secret);
+          if (!proof)
+            FAIL(filter::layout_of(row.layout).name << ", " << n << " keys at " << rate << ": " << proof.error());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("damage is found in every layout") {
+  for (const LayoutRow& row : kLayouts) {
+    const std::string name(filter::layout_of(row.layout).name);
+    for (const double rate : row.rates) {
+      const Policy policy = policy_of_hosts(row.layout, rate, 20000);
+      const auto error_after = [&](const std::function<void(std::span<weir_u64>)>& damage) {
+        const BuiltSnapshot snapshot = build_unproven(policy, 1);
+        const weir_shape& shape = snapshot.header().shapes[0];
+        damage({snapshot.at<weir_u64>(shape.filter.offset), size_t{shape.filter_lines} * 8});
+        const auto proof = prove(policy, snapshot.bytes(), 99);
+        return proof ? "" : proof.error();
+      };
+      INFO(name << " at " << rate);
+      // The entries of one page are lost: some bits of a ribbon's rows are turned around.
+      const auto lost = error_after([&](std::span<weir_u64> words) {
+        for (weir_u64& word : words.first(512)) word = row.layout == WEIR_LAYOUT_RIBBON ? ~word : 0;
+      });
+      CHECK(lost.find("does not match with ") != std::string::npos);
+      // Nothing is lost, and too many strangers pass: bits that no key has are set, in a tenth of all pages and in all;
+      // an empty ribbon page lets all pass.
+      for (const unsigned step : {1u, 10u}) {
+        const auto full = error_after([&](std::span<weir_u64> words) {
+          for (size_t page = 0; page < words.size(); page += 512 * step) {
+            for (size_t w = page; w < page + 512 && w < words.size(); w++) {
+              words[w] = row.layout == WEIR_LAYOUT_RIBBON ? 0 : words[w] | 0x5555555555555555;
+            }
+          }
+        });
+        INFO("every " << step << ". page");
+        CHECK(full.find("proof failed: ") == 0);
+        const bool by_bits = full.find("the filter of v6 addr/128 has a false-positive rate of ") != std::string::npos;
+        const bool by_hits =
+            full.find("absent keys hit the filter of v6 addr/128; its keys give ") != std::string::npos;
+        CHECK((row.layout == WEIR_LAYOUT_RIBBON ? by_hits : by_bits));
+      }
+    }
+  }
+}
+
+// A filter whose bits are plausible, read by a kernel that places them elsewhere: what absent keys hit tells.
+TEST_CASE("hits that the bits do not explain are found") {
+  const Policy policy = policy_of_hosts(WEIR_LAYOUT_PAGE2, 0.005, 20000);
+  const BuiltSnapshot snapshot = build_unproven(policy, 1);
+  filter::Kernels wrong = **filter::choose_kernels();
+  wrong.layout[WEIR_LAYOUT_PAGE2].check = [](const filter::FilterBits&, const uint64_t*, unsigned) -> uint64_t {
+    return 1;
+  };
+  const auto proof = prove_rates(snapshot.view(), wrong, 1);
+  REQUIRE_FALSE(proof);
+  CHECK(proof.error().find("proof failed: 1024 of 65536 absent keys hit the filter of v6 addr/128; its bits give ") ==
+        0);
 }
 
 TEST_CASE("nothing and everything") {
