@@ -93,6 +93,8 @@ Json status(Daemon& daemon, const Json&) {
   const wire::Generation generation = running->publication->generation;
   Json targets = Json::array();
   for (const auto& target : daemon.targets()) targets.push_back(target_json(target->state(), generation));
+  Json shapes = Json::array();
+  for (const ShapeReport& shape : running->report.shapes) shapes.push_back(to_json(shape));
   return {{"config", daemon.options().config},
           {"state_dir", daemon.state_dir()},
           {"pid", getpid()},
@@ -102,6 +104,7 @@ Json status(Daemon& daemon, const Json&) {
           {"entries", running->report.entries},
           {"bypass", daemon.bypass_on()},
           {"targets", std::move(targets)},
+          {"shapes", std::move(shapes)},
           {"last_reload", reload_json(*daemon.last_reload())},
           {"limits",
            {{"lists", used_of(running->lists.size(), WEIR_MAX_LISTS)},

@@ -8,13 +8,10 @@
 #include "control/verdict.h"
 #include "filter/layout.h"
 #include "filter/layouts/bitmap.h"
-#include "filter/layouts/line8.h"
 #include "filter/siphash.h"
 
 namespace weir::control {
 namespace {
-
-constexpr unsigned kLineBits = WEIR_LINE_BYTES * 8;
 
 std::vector<std::string> names_of(const filter::SnapshotView& snapshot, const weir_set& set) {
   std::vector<std::string> names;
@@ -33,24 +30,13 @@ std::string key_text(filter::KeyShape shape, Addr address, uint16_t port) {
 
 // Fills where the filter was asked, and what it said.
 void ask_filter(const filter::ShapeView& shape, const filter::Key& key, ShapeProbe& probe) {
-  uint32_t line;
-  uint64_t place;
-  if (shape.layout == WEIR_LAYOUT_BITMAP) {
-    const uint32_t index = weir_bitmap_index(key.word[0]);
-    line = index / kLineBits;
-    probe.bits = {index % kLineBits};
-    place = index;
-  } else {
-    probe.hash = weir_siphash13(shape.secret, key.word.data(), filter::key_words(shape.shape));
-    line = weir_hash_range(probe.hash, shape.filter.lines);
-    if (shape.layout == WEIR_LAYOUT_LINE8) {
-      for (uint32_t w = 0; w < 8; w++) probe.bits.push_back(weir_line8_bit(probe.hash, w));
-    }
-    place = probe.hash;
-  }
-  probe.filter_hit = filter::layout_of(shape.layout).check(shape.filter, place);
-  probe.page = line / WEIR_LINES_PER_PAGE;
-  probe.line = line % WEIR_LINES_PER_PAGE;
+  const filter::Layout& layout = filter::layout_of(shape.layout);
+  const bool bitmap = shape.layout == WEIR_LAYOUT_BITMAP;
+  if (!bitmap) probe.hash = weir_siphash13(shape.secret, key.word.data(), filter::key_words(shape.shape));
+  const uint64_t place = bitmap ? weir_bitmap_index(key.word[0]) : probe.hash;
+  probe.layout = layout.name;
+  probe.place = key_place(shape, place);
+  probe.filter_hit = layout.check(shape.filter, place);
 }
 
 Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/result.h"
+#include "control/key_place.h"
 #include "filter/view.h"
 
 namespace weir::control {
@@ -20,11 +21,11 @@ struct OriginMatch {
 };
 
 struct ShapeProbe {
-  std::string shape;            // as ShapeReport::name
-  std::string key;              // canonical text, e.g. 203.0.113.7/32
-  uint64_t hash = 0;            // 0 for a bitmap
-  uint32_t page = 0, line = 0;  // filter page; line inside that page
-  std::vector<uint32_t> bits;   // line8: the bit inside each of the eight words; bitmap: the bit inside the line
+  std::string shape;   // as ShapeReport::name
+  std::string key;     // canonical text, e.g. 203.0.113.7/32
+  std::string layout;  // of its filter
+  uint64_t hash = 0;   // 0 for a bitmap
+  KeyPlace place;      // of the key's bits in the filter
   bool filter_hit = false;
   uint32_t rule = 0;  // 0 = none
   std::vector<std::string> source_lists, destination_lists;

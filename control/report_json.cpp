@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "filter/layout.h"
+
 namespace weir::control {
 
 namespace {
@@ -30,6 +32,12 @@ Json feed_json(const FeedReport& feed) {
           {"entries", feed.entries},
           {"bad", feed.bad},
           {"samples", std::move(samples)}};
+}
+
+Json lines_json(const KeyPlace& place) {
+  Json lines = Json::array();
+  for (const LineBits& line : place.lines) lines.push_back({{"line", line.line}, {"bits", line.bits}});
+  return lines;
 }
 
 }  // namespace
@@ -74,7 +82,10 @@ Json to_json(const ShapeReport& report) {
           {"family", shape.family},
           {"addr_bits", shape.addr_bits},
           {"with_port", shape.with_port != 0},
-          {"layout", shape.layout == WEIR_LAYOUT_BITMAP ? "bitmap" : "line8"},
+          {"layout", filter::layout_of(static_cast<weir_layout>(shape.layout)).name},
+          {"layout_why", report.layout_why},
+          {"k", shape.k},
+          {"bits_per_key", report.bits_per_key},
           {"directions", directions(shape.directions)},
           {"keys", shape.n_keys},
           {"max_keys", shape.max_keys},
@@ -90,9 +101,9 @@ Json to_json(const Explanation& explanation) {
     probes.push_back({{"shape", probe.shape},
                       {"key", probe.key},
                       {"hash", fmt::format("{:016x}", probe.hash)},
-                      {"page", probe.page},
-                      {"line", probe.line},
-                      {"bits", probe.bits},
+                      {"layout", probe.layout},
+                      {"page", probe.place.page},
+                      {"lines", lines_json(probe.place)},
                       {"filter_hit", probe.filter_hit},
                       {"rule", probe.rule},
                       {"source_lists", probe.source_lists},

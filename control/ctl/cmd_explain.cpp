@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 
@@ -19,11 +20,26 @@ void show_verdict(const char* side, const Json& verdict) {
              verdict.at("monitored").empty() ? "" : "; monitored by " + joined(verdict.at("monitored")));
 }
 
+// page 12, line 3: bits 5 77; line 9: bits 0 64
 std::string place_of(const Json& probe) {
-  std::string bits;
-  for (const Json& bit : probe.at("bits")) bits += (bits.empty() ? "" : " ") + std::to_string(bit.get<uint32_t>());
-  return fmt::format("page {}, line {}, bits {}", probe.at("page").get<uint64_t>(), probe.at("line").get<uint64_t>(),
-                     bits);
+  std::string text = fmt::format("page {}, ", probe.at("page").get<uint64_t>());
+  const bool ribbon = probe.at("layout") == "ribbon";
+  const char* separator = "";
+  for (const Json& line : probe.at("lines")) {
+    text += fmt::format("{}line {}: bits", std::exchange(separator, "; "), line.at("line").get<uint64_t>());
+    for (const Json& bit : line.at("bits")) text += " " + std::to_string(bit.get<uint32_t>());
+    if (ribbon) text += " of each word";
+  }
+  return text;
+}
+
+// What the filter said: bits that are set, or a ribbon's that add up to zero.
+const char* answer_of(const Json& probe) {
+  const bool ribbon = probe.at("layout") == "ribbon";
+  if (!probe.at("filter_hit").get<bool>()) return ribbon ? "they do not add up" : "not set";
+  if (probe.at("rule").get<uint64_t>() == 0)
+    return ribbon ? "they add up (false positive)" : "all set (false positive)";
+  return ribbon ? "they add up" : "all set";
 }
 
 void show(const Json& answer) {
@@ -33,11 +49,9 @@ void show(const Json& answer) {
 
   for (const Json& probe : answer.at("probes")) {
     const uint64_t rule = probe.at("rule").get<uint64_t>();
-    fmt::print("\nshape {}: key {}\n  filter  {}: {}\n", probe.at("shape").get<std::string>(),
-               probe.at("key").get<std::string>(), place_of(probe),
-               !probe.at("filter_hit").get<bool>() ? "not set"
-               : rule == 0                         ? "all set (false positive)"
-                                                   : "all set");
+    fmt::print("\nshape {}: key {}\n  filter  {}, {}: {}\n", probe.at("shape").get<std::string>(),
+               probe.at("key").get<std::string>(), probe.at("layout").get<std::string>(), place_of(probe),
+               answer_of(probe));
     if (rule != 0) {
       fmt::print("  exact   rule {}: lists as source: {}; as destination: {}\n", rule, joined(probe.at("source_lists")),
                  joined(probe.at("destination_lists")));

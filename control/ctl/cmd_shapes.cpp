@@ -24,12 +24,16 @@ void show(const Json& answer) {
                {"filter", Table::Align::right},
                {"exact", Table::Align::right},
                {"false hits", Table::Align::right},
+               {"k", Table::Align::right},
+               {"bits/key", Table::Align::right},
+               {"layout"},
                {"why"}});
   for (const Json& shape : answer.at("shapes")) {
     table.row({shape.at("name").get<std::string>(), joined(shape.at("directions")),
                count(shape.at("keys").get<uint64_t>()), count(shape.at("max_keys").get<uint64_t>()),
                bytes(shape.at("filter_bytes").get<uint64_t>()), bytes(shape.at("exact_bytes").get<uint64_t>()),
-               percent(shape.at("expected_fpr").get<double>()), shape.at("why").get<std::string>()});
+               percent(shape.at("expected_fpr").get<double>()), std::to_string(shape.at("k").get<uint64_t>()),
+               bits_per_key_text(shape), layout_text(shape), shape.at("why").get<std::string>()});
   }
   fmt::print("{}", table.text());
 }

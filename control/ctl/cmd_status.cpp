@@ -43,6 +43,21 @@ void show_targets(const Json& targets) {
   }
 }
 
+void show_shapes(const Json& shapes) {
+  Table table({{"shape"},
+               {"keys", Table::Align::right},
+               {"filter", Table::Align::right},
+               {"k", Table::Align::right},
+               {"bits/key", Table::Align::right},
+               {"layout"}});
+  for (const Json& shape : shapes) {
+    table.row({shape.at("name").get<std::string>(), count(shape.at("keys").get<uint64_t>()),
+               bytes(shape.at("filter_bytes").get<uint64_t>()), std::to_string(shape.at("k").get<uint64_t>()),
+               bits_per_key_text(shape), layout_text(shape)});
+  }
+  if (!table.empty()) fmt::print("\n{}", table.text());
+}
+
 void show_limits(const Json& limits) {
   Table table({{"limit"}, {"used", Table::Align::right}, {"max", Table::Align::right}});
   for (const auto& [name, limit] : limits.items()) {
@@ -82,6 +97,7 @@ void show(const Json& answer) {
     }
   }
   show_targets(answer.at("targets"));
+  show_shapes(answer.at("shapes"));
   show_limits(answer.at("limits"));
 }
 

@@ -18,6 +18,16 @@ std::string joined(const Json& strings) {
   return text.empty() ? "-" : text;
 }
 
+std::string layout_text(const Json& shape) {
+  const std::string layout = shape.at("layout").get<std::string>(), why = shape.at("layout_why").get<std::string>();
+  return why.empty() ? layout : layout + ": " + why;
+}
+
+std::string bits_per_key_text(const Json& shape) {
+  const double bits = shape.at("bits_per_key").get<double>();
+  return bits == 0 ? "-" : fmt::format("{:.1f}", bits);
+}
+
 void print_diagnostics(const Json& diagnostics) {
   for (const Json& json : diagnostics) {
     Diagnostic diagnostic;

@@ -6,6 +6,7 @@
 
 #include "control/origin.h"
 #include "control/split_mix.h"
+#include "filter/layout.h"
 #include "tests/unit/compile/build_unproven.h"
 #include "tests/unit/compile/make_policy.h"
 
@@ -157,9 +158,11 @@ TEST_CASE("explain rows") {
     if (!explanation) FAIL(explanation.error());
     Texts found;
     for (const ShapeProbe& probe : explanation->probes) {
-      CHECK(probe.line < WEIR_LINES_PER_PAGE);
       const bool bitmap = probe.shape == "v4 addr/24 bitmap";
-      CHECK(probe.bits.size() == (bitmap ? 1 : 8));
+      REQUIRE(probe.place.lines.size() == 1);
+      CHECK(probe.place.lines[0].line < WEIR_LINES_PER_PAGE);
+      CHECK(probe.place.lines[0].bits.size() == (bitmap ? 1 : 8));
+      CHECK(probe.layout == (bitmap ? "bitmap" : "line8"));
       CHECK((probe.hash == 0) == bitmap);
       CHECK((probe.rule == 0 || probe.filter_hit));
       if (probe.rule == 0) continue;
@@ -178,11 +181,57 @@ TEST_CASE("explain rows") {
   // Where a bitmap keeps 192.0.2.0/24: bit 0xc00002 of the universe.
   const auto explanation = explain(snapshot.view(), as_bytes(origins), "192.0.2.1");
   const auto bitmap = std::find_if(explanation->probes.begin(), explanation->probes.end(),
-                                   [](const ShapeProbe& probe) { return probe.bits.size() == 1; });
+                                   [](const ShapeProbe& probe) { return probe.layout == "bitmap"; });
   REQUIRE(bitmap != explanation->probes.end());
-  CHECK(bitmap->page == 0xc00002 / 512 / 64);
-  CHECK(bitmap->line == 0xc00002 / 512 % 64);
-  CHECK(bitmap->bits[0] == 0xc00002 % 512);
+  CHECK(bitmap->place.page == 0xc00002 / 512 / 64);
+  CHECK(bitmap->place.lines[0].line == 0xc00002 / 512 % 64);
+  CHECK(bitmap->place.lines[0].bits[0] == 0xc00002 % 512);
+}
+
+// The scalar check is the definition: it finds the key, and with any one of the bits turned around it does not.
+TEST_CASE("explain names the bits that a lookup reads, in every layout") {
+  struct Row {
+    weir_layout layout;
+    size_t least_lines, most_lines, least_bits, most_bits;
+  };
+  const Row rows[] = {{WEIR_LAYOUT_LINE8, 1, 1, 8, 8},
+                      {WEIR_LAYOUT_PAGE2, 2, 2, 8, 14},
+                      {WEIR_LAYOUT_PAGE7, 1, 7, 6, 7},
+                      {WEIR_LAYOUT_RIBBON, 1, 2, 10, 60}};
+  for (const Row& row : rows) {
+    Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {"2001:db8::7"})});
+    for (unsigned i = 0; i < 30000; i++) policy.lists[0].v6.push_back({Ipv6{i} << 9, Ipv6{i} << 9, 1, 0, kSource, 0});
+    policy.layout = row.layout;
+    const BuiltSnapshot snapshot = build_unproven(policy, 7);
+    const std::string origins = write_origins(policy);
+    const filter::Layout& layout = filter::layout_of(row.layout);
+    for (unsigned i = 0; i < 200; i++) {
+      const std::string text = to_string(Ipv6{i} << 9);
+      const auto explanation = explain(snapshot.view(), as_bytes(origins), text);
+      INFO(std::string(layout.name) << " " << text);
+      REQUIRE(explanation);
+      REQUIRE(explanation->probes.size() == 1);
+      const ShapeProbe& probe = explanation->probes[0];
+      REQUIRE(probe.layout == layout.name);
+      REQUIRE(probe.filter_hit);
+      REQUIRE((probe.place.lines.size() >= row.least_lines && probe.place.lines.size() <= row.most_lines));
+      const filter::FilterBits filter = snapshot.view().shapes()[0].filter;
+      auto* words = snapshot.at<uint64_t>(snapshot.header().shapes[0].filter.offset);
+      size_t bits = 0;
+      for (const LineBits& line : probe.place.lines) {
+        REQUIRE(line.line < WEIR_LINES_PER_PAGE);
+        for (const uint32_t bit : line.bits) {
+          bits++;
+          uint64_t& word = words[(size_t{probe.place.page} * WEIR_LINES_PER_PAGE + line.line) * 8 + bit / 64];
+          if (row.layout != WEIR_LAYOUT_RIBBON) REQUIRE((word >> bit % 64 & 1) == 1);
+          word ^= uint64_t{1} << bit % 64;
+          REQUIRE_FALSE(layout.check(filter, probe.hash));
+          word ^= uint64_t{1} << bit % 64;
+        }
+      }
+      REQUIRE((bits >= row.least_bits && bits <= row.most_bits));
+    }
+  }
 }
 
 TEST_CASE("keys that explain refuses") {
