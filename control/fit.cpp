@@ -98,11 +98,7 @@ class Fitting {
     return mixture;
   }
 
-  std::string why() const {
-    if (policy_.layout) return "asked for";
-    const std::string wanted = fmt::format("{:.3g} % wanted", rate_ * 100);
-    return layout_ == WEIR_LAYOUT_PAGE2 ? wanted + ", below 0.1 %" : wanted;
-  }
+  std::string why() const { return policy_.layout ? "asked for" : reason_of_rate(rate_); }
 
   // As few ribbons as make it fit, those that save most first: to a packet each costs the same. beyond: what the
   // snapshot needs besides the mixture's bytes.
@@ -186,6 +182,11 @@ class Fitting {
 };
 
 }  // namespace
+
+std::string reason_of_rate(double false_positive_rate) {
+  const bool low = filter::layout_for_rate(false_positive_rate) == WEIR_LAYOUT_PAGE2;
+  return fmt::format("{:.3g} % wanted{}", false_positive_rate * 100, low ? ", below 0.1 %" : "");
+}
 
 std::string shape_name(filter::KeyShape shape, bool bitmap) {
   return fmt::format("v{} addr/{}{}{}", shape.family, shape.addr_bits, shape.with_port ? " + port" : "",

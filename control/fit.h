@@ -31,6 +31,9 @@ using TrueBytes = std::function<Result<double>(const Mixture&)>;
 // large: says needed, allowed, the largest shapes, ways out.
 Result<void> fit(const Merged& merged, const Policy& policy, const TrueBytes& true_bytes);
 
+// Why the planner chose the layout of this rate: "0.5 % wanted", "0.01 % wanted, below 0.1 %".
+std::string reason_of_rate(double false_positive_rate);
+
 // "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 addr/32 + port"
 std::string shape_name(filter::KeyShape shape, bool bitmap);
 

@@ -23,8 +23,6 @@ constexpr const char* kVersion = "1";
 constexpr uint8_t kBothDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
 // Line numbers of a feed fit 32 bits.
 constexpr size_t kMaxFeedBytes = 0xffff'ffff;
-// Below, a filter costs more than the exact stage it spares; above, it spares nothing.
-constexpr double kLeastRate = 1e-9, kMostRate = 0.5;
 // One page; more than any machine of today has.
 constexpr uint64_t kLeastMemory = 4096, kMostMemory = uint64_t{1} << 40;
 constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;

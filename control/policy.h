@@ -58,6 +58,8 @@ struct Canary {  // a key that must not drop, as source or destination
   std::string text;
 };
 
+// False-positive rates: below, a filter costs more than the exact stage it spares; above, it spares nothing.
+constexpr double kLeastRate = 1e-9, kMostRate = 0.5;
 // What a ribbon's eight bits a row let pass, however much memory it has.
 constexpr double kLeastRibbonRate = 0x1p-8;
 

@@ -20,6 +20,12 @@ struct Context {
   std::string list;       // list
   std::string on_off;     // bypass
   std::string dataplane;  // bypass: straight to this data plane
+
+  std::string entries;                   // size
+  std::string fpr = "0.005";             // size
+  std::string shape = "v4";              // size
+  std::string layout = "auto";           // size
+  bool all = false, calibration = true;  // size
 };
 
 // Exit codes, as docs/control.md has them.
@@ -33,7 +39,7 @@ struct Command {
 };
 
 // One file each, cmd_NAME.cpp.
-extern const Command kReload, kStatus, kCheck, kExplain, kShapes, kStats, kList, kBypass;
+extern const Command kReload, kStatus, kCheck, kExplain, kShapes, kSize, kStats, kList, kBypass;
 
 // One request to controld, its answer printed: as it is with --json, else an error to stderr, anything else by `show`
 // (an answer with "ok": false too: it has more to tell than its error). Returns the exit code.
