@@ -68,7 +68,7 @@ CompileReport report_of(const Policy& policy, const Planned& planned) {
 }
 
 // A secret with which every key finds room.
-Result<Draft> build(Planned& planned) {
+Result<Draft> build(Planned& planned, unsigned threads) {
   std::string last_error;
   for (int attempt = 0; attempt < kMaxAttempts; attempt++) {
     const auto secret = random_value<std::array<uint64_t, 2>>();
@@ -77,7 +77,7 @@ Result<Draft> build(Planned& planned) {
     planned.layout.header.secret[1] = (*secret)[1];
     Result<Draft> draft = make_draft(planned.layout.header.total_bytes);
     if (!draft) return draft;
-    const auto built = filter::build_snapshot(planned.input, planned.layout, draft->mapping.bytes());
+    const auto built = filter::build_snapshot(planned.input, planned.layout, draft->mapping.bytes(), threads);
     if (built) return draft;
     last_error = built.error();
   }
@@ -86,7 +86,7 @@ Result<Draft> build(Planned& planned) {
 
 }  // namespace
 
-Result<Compiled> compile(const Policy& policy, wire::Generation generation) {
+Result<Compiled> compile(const Policy& policy, wire::Generation generation, unsigned build_threads) {
   Compiled compiled;
   compiled.generation = generation;
   std::vector<PhaseTime> phases;
@@ -103,7 +103,7 @@ Result<Compiled> compile(const Policy& policy, wire::Generation generation) {
   planned->layout.header.built_unix_s = static_cast<uint64_t>(time(nullptr));
   clock.finish("plan");
 
-  Result<Draft> draft = build(*planned);
+  Result<Draft> draft = build(*planned, build_threads);
   if (!draft) return Error{draft.error()};
   compiled.report = report_of(policy, *planned);
   compiled.size_bytes = draft->mapping.size();

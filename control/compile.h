@@ -53,7 +53,7 @@ struct Compiled {
 
 // The secret is drawn anew. Errors (with numbers and a way out): the policy needs more than filter.memory; a canary
 // would drop; a proof failed.
-Result<Compiled> compile(const Policy& policy, wire::Generation generation);
+Result<Compiled> compile(const Policy& policy, wire::Generation generation, unsigned build_threads = 1);
 
 // As compile, up to the plan: what `controlctl check` reports. Cheap checks only, nothing is built.
 Result<CompileReport> plan_only(const Policy& policy);

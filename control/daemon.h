@@ -56,6 +56,7 @@ class Daemon {
     std::optional<std::string> state_dir;  // instead of the policy's
     std::vector<std::string> targets;      // instead of the policy's
     int acknowledge_ms = 10'000;           // how long reload and bypass wait for targets
+    unsigned build_threads = 1;            // of large filters
     TargetTimes times;
   };
 

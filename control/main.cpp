@@ -10,7 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 
@@ -40,6 +42,11 @@ std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
   app.add_option("--target", arguments.daemon.targets, "socket of a data plane, instead of the policy's targets")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  // The other half of the processors is the data plane's, whose workers never sleep.
+  arguments.daemon.build_threads = std::max(1u, std::thread::hardware_concurrency() / 2);
+  app.add_option("--build-threads", arguments.daemon.build_threads,
+                 "threads that build large filters; default: for half of the processors that controld may use")
+      ->check(CLI::Range(1u, 256u));
   app.add_flag("--verbose", arguments.verbose, "also log every API request");
   app.set_version_flag("--version", "controld " WEIR_VERSION);
   try {

@@ -47,7 +47,7 @@ std::shared_ptr<const ReloadReport> Daemon::reload_once(int acknowledge_ms) {
   if (!policy) return finish();
   report->phases.push_back({"read", ms_between(begin, Clock::now())});
 
-  Result<Compiled> compiled = compile(*policy, numbers_.next());
+  Result<Compiled> compiled = compile(*policy, numbers_.next(), options_.build_threads);
   if (!compiled) {
     report->error = compiled.error();
     return finish();
