@@ -1,10 +1,17 @@
 // Measures what the figures of the filter are made of and prints it as one JSON object. scripts/figures filter runs it;
 // docs/figures.md tells what each number is.
 //
-//   filter_figures limit --keys N     filter against the gather limit: pipelined, look-ahead 1, from 16-byte keys
-//   filter_figures peers --keys N     beside rte_member and rte_hash
+//   filter_figures limit --keys N          filter against the gather limit: pipelined, look-ahead 1, from 16-byte keys
+//   filter_figures build --keys N          time to build a filter and a snapshot
+//   filter_figures peers --keys N          beside rte_member and rte_hash
+//   filter_figures rates                   false positives against the formulas, false negatives
+//   filter_figures loop --what W --keys N  runs one kernel and measures nothing: for callgrind
 
+#include <bit>
+#include <cmath>
 #include <cstdio>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "filter/dispatch.h"
+#include "filter/layout.h"
 #include "tests/bench/filter_lanes.h"
 #include "tests/bench/filter_loops.h"
 #ifdef WEIR_BENCH_DPDK
@@ -30,6 +38,9 @@ struct Options {
   uint64_t n_keys = 1'000'000;
   unsigned rounds = 15;
   double sample_ms = 15;
+  unsigned runs = 5;    // of a build
+  double checks = 1e9;  // for false negatives
+  std::string what;
 };
 
 const Kernels& kernels() {
@@ -95,6 +106,206 @@ json run_limit(const Options& options) {
   pin_to_one();
   return limit_of(filter, options);
 }
+
+// --- builds ----------------------------------------------------------------------------------------------------------
+
+struct Timed {
+  std::vector<double> wall_s, cpu_s;
+};
+
+// Before each run the memory is zeroed, and so is there: what the kernel takes to hand out pages is not in the times.
+Timed time_builds(const BigMemory& memory, unsigned runs, const std::function<void()>& build) {
+  Timed timed;
+  for (unsigned run = 0; run < runs; run++) {
+    memory.zero();
+    const double wall = wall_ns(), cpu = process_ns();
+    build();
+    timed.wall_s.push_back((wall_ns() - wall) / 1e9);
+    timed.cpu_s.push_back((process_ns() - cpu) / 1e9);
+  }
+  return timed;
+}
+
+// cpu_mkeys_s: what it would have been had every thread always had its processor.
+json rate_of(const Timed& timed, uint64_t n_keys, unsigned threads) {
+  const double mkeys = static_cast<double>(n_keys) / 1e6;
+  return {{"mkeys_s", mkeys / median(timed.wall_s)},
+          {"cpu_mkeys_s", mkeys / median(timed.cpu_s) * threads},
+          {"threads", threads},
+          {"wall_s", timed.wall_s},
+          {"cpu_s", timed.cpu_s}};
+}
+
+json run_build(const Options& options) {
+  json out;
+  {
+    const Columns columns = member_columns(options.n_keys);
+    const TestFilter filter = make_filter(WEIR_LAYOUT_LINE8, options.n_keys, kBitsPerKey);
+    out = common_facts(filter.mib(), filter.memory.pages());
+    for (unsigned threads : {1u, 2u}) {
+      const Timed timed = time_builds(filter.memory, options.runs,
+                                      [&] { mark_members(kernels(), filter, kSecret, columns.view(), threads); });
+      out[threads == 1 ? "filter_one" : "filter"] = rate_of(timed, options.n_keys, threads);
+    }
+  }
+  TestSnapshot snapshot = plan_members(options.n_keys, WEIR_LAYOUT_LINE8, kBitsPerKey);
+  out["snapshot_mib"] = snapshot.mib();
+  out["snapshot_pages"] = snapshot.memory.pages();
+  const Timed timed = time_builds(snapshot.memory, options.runs, [&] { build_members(snapshot, 2); });
+  out["snapshot"] = rate_of(timed, options.n_keys, 2);
+  return out;
+}
+
+// --- rates -----------------------------------------------------------------------------------------------------------
+
+struct RateRow {
+  weir_layout layout;
+  double bits_per_key;
+};
+
+std::vector<RateRow> rate_rows() {
+  std::vector<RateRow> rows;
+  for (weir_layout layout : {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_STANDARD}) {
+    for (double bits : {8.0, 10.0, 12.0, 14.0, 16.0, 20.0}) rows.push_back({layout, bits});
+  }
+  for (double bits : {9.0, 9.5, 10.0, 11.0, 12.0}) rows.push_back({WEIR_LAYOUT_RIBBON, bits});
+  return rows;
+}
+
+// Strangers that pass, among `checks`; keys are hashed as always.
+uint64_t count_strangers(const TestFilter& filter, const uint64_t* secret, uint64_t checks, uint64_t seed) {
+  KeyStream stream = key_stream(filter.n_keys, 0, seed);
+  const FilterBits bits = filter.bits();
+  alignas(64) uint64_t words[kKeyWords][kMaxBatch], hash[kMaxBatch];
+  const uint64_t* const columns[] = {words[0], words[1]};
+  uint64_t passed = 0;
+  for (uint64_t i = 0; i < checks; i += kMaxBatch) {
+    lanes().fill_columns(stream, words[0], words[1], kMaxBatch);
+    kernels().siphash13(secret, columns, kKeyWords, kMaxBatch, hash);
+    passed += static_cast<uint64_t>(std::popcount(kernels().layout[filter.layout].check(bits, hash, kMaxBatch)));
+  }
+  return passed;
+}
+
+// Strangers are checked until so many have passed or so many were tried: sigma is then 0.5 % or a little more.
+constexpr uint64_t kWantedPasses = 40'000, kMaxStrangers = 100'000'000;
+constexpr uint64_t kRateKeys = 2'000'000;
+
+json measure_rate(const RateRow& row, const Columns& columns) {
+  const TestFilter filter = make_filter(row.layout, kRateKeys, row.bits_per_key);
+  mark_members(kernels(), filter, kSecret, columns.view(), 1);
+  const double expected = filter.fpr();
+  const auto checks = std::min(kMaxStrangers, static_cast<uint64_t>(static_cast<double>(kWantedPasses) / expected)) /
+                      kMaxBatch * kMaxBatch;
+  const uint64_t passed = count_strangers(filter, kSecret, checks, 1);
+  const double measured = static_cast<double>(passed) / static_cast<double>(checks);
+  const double sigma = std::sqrt(expected * (1 - expected) / static_cast<double>(checks)) / expected;
+  const double off = std::abs(measured / expected - 1);
+  return {{"layout", layout_of(row.layout).name},
+          {"bits_per_key", filter.size.lines * 512.0 / kRateKeys},
+          {"k", filter.size.k},
+          {"expected", expected},
+          {"measured", measured},
+          {"checks", checks},
+          {"sigma", sigma},
+          {"off", off},
+          {"off_less_3_sigma", off - 3 * sigma}};
+}
+
+// Members that a filter denies. Every set of kernels looks them up.
+uint64_t count_lost(const TestFilter& filter, const uint64_t* secret, const KeyColumns& keys, uint64_t& checks) {
+  uint64_t found = 0, wanted = 0;
+  for (size_t i = 0; i < keys.n; i += kMaxBatch) {
+    const auto n = static_cast<unsigned>(std::min<size_t>(kMaxBatch, keys.n - i));
+    const uint64_t* const words[] = {keys.words[0] + i, keys.words[1] + i};
+    uint64_t hash[kMaxBatch];
+    kernels().siphash13(secret, words, kKeyWords, n, hash);
+    for (const Kernels* set : all_kernels()) {
+      if (!set->usable()) continue;
+      found += static_cast<uint64_t>(std::popcount(set->layout[filter.layout].check(filter.bits(), hash, n)));
+      wanted += n;
+    }
+  }
+  checks += wanted;
+  return wanted - found;
+}
+
+json run_rates(const Options& options) {
+  json out = common_facts(0, "");
+  pin_to_one();
+  const Columns columns = member_columns(kRateKeys);
+  for (const RateRow& row : rate_rows()) out["rows"].push_back(measure_rate(row, columns));
+
+  // Every round has another secret, so other bits; every layout has its keys looked up in turn.
+  uint64_t checks = 0, lost = 0;
+  std::map<std::string, uint64_t> by_layout;
+  std::vector<TestFilter> filters;
+  for (weir_layout layout :
+       {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON, WEIR_LAYOUT_STANDARD}) {
+    filters.push_back(make_filter(layout, kRateKeys, kBitsPerKey));
+  }
+  for (uint64_t round = 0; static_cast<double>(checks) < options.checks; round++) {
+    const uint64_t secret[2] = {kSecret[0] + round, kSecret[1]};
+    for (const TestFilter& filter : filters) {
+      if (filter.layout != WEIR_LAYOUT_LINE8 && round % 4 != 0) continue;  // the default most of all
+      filter.memory.zero();
+      mark_members(kernels(), filter, secret, columns.view(), 1);
+      const uint64_t before = checks;
+      lost += count_lost(filter, secret, columns.view(), checks);
+      by_layout[std::string(layout_of(filter.layout).name)] += checks - before;
+    }
+  }
+  out["checks"] = checks;
+  out["checks_by_layout"] = by_layout;
+  out["false_negatives"] = lost;
+  return out;
+}
+
+// --- instructions ----------------------------------------------------------------------------------------------------
+
+json run_loop(const Options& options) {
+  TestFilter filter;
+  alignas(64) static uint64_t words[kKeyWords][kMaxBatch], hash[3][kMaxBatch];
+  KeyStream stream = key_stream(1, 0, 1);
+  lanes().fill_columns(stream, words[0], words[1], kMaxBatch);
+  for (auto& column : hash) lanes().fill_hashes(stream, column, kMaxBatch);
+  const uint64_t* const columns[] = {words[0], words[1]};
+
+  const size_t slash = options.what.find('/');
+  const std::string kernel = options.what.substr(0, slash);
+  const Layout* layout = layout_named(slash == std::string::npos ? "line8" : options.what.substr(slash + 1));
+  if (layout == nullptr) give_up("no layout in " + options.what);
+  // Few keys: how full the filter is does not change what is executed.
+  filter = make_filter(layout->id, 1000, kBitsPerKey);
+  const FilterBits bits = filter.bits();
+  const LayoutKernels& loops = kernels().layout[layout->id];
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < options.n_keys; i += kMaxBatch) {
+    if (kernel == "hash") {
+      kernels().siphash13(kSecret, columns, kKeyWords, kMaxBatch, hash[0]);
+    } else if (kernel == "prefetch") {
+      loops.prefetch(bits, hash[0], kMaxBatch);
+    } else if (kernel == "check") {
+      sum += loops.check(bits, hash[0], kMaxBatch);
+    } else if (kernel == "step") {
+      Line8Step step;
+      step.secret = kSecret;
+      step.words = columns;
+      step.n_words = kKeyWords;
+      step.n_hash = step.n_fetch = step.n_test = kMaxBatch;
+      step.hash = hash[0];
+      step.fetch_filter = step.test_filter = bits;
+      step.fetch_hash = hash[1];
+      step.test_hash = hash[2];
+      sum += kernels().line8_step(step);
+    } else {
+      give_up("no loop " + options.what);
+    }
+  }
+  return {{"isa", kernels().name}, {"what", options.what}, {"sum", sum}};
+}
+
+// --- peers -----------------------------------------------------------------------------------------------------------
 
 #ifdef WEIR_BENCH_DPDK
 double hit_share(const Loop& loop) {
@@ -168,9 +379,15 @@ int run(int argc, char** argv) {
     command->add_option("--keys", options.n_keys)->capture_default_str();
     command->add_option("--rounds", options.rounds)->capture_default_str();
     command->add_option("--sample-ms", options.sample_ms)->capture_default_str();
+    command->add_option("--runs", options.runs, "of a build")->capture_default_str();
+    command->add_option("--checks", options.checks, "for false negatives")->capture_default_str();
+    command->add_option("--what", options.what, "hash, prefetch/LAYOUT, check/LAYOUT or step");
     command->callback([&out, &options, mode] { out = mode(options); });
   };
   add("limit", "the filter against the gather limit", run_limit);
+  add("build", "time to build a filter and a snapshot", run_build);
+  add("rates", "false positives against the formulas, false negatives", run_rates);
+  add("loop", "one kernel, for callgrind", run_loop);
 #ifdef WEIR_BENCH_DPDK
   add("peers", "beside rte_member and rte_hash", run_peers);
 #endif

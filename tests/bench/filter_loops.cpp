@@ -157,9 +157,17 @@ Loop lookup_keys_sync(const Kernels& kernels, const ShapeView& shape, unsigned b
 }
 
 Loop lookup_rules(const Kernels& kernels, const ShapeView& shape, Pace pace, uint64_t n_members, double hit_ratio) {
-  using Batches = std::array<Batch, LookupPipeline::kMaxInFlight>;
-  return {pace_name(pace), [=, &kernels, &shape, batches = std::make_shared<Batches>(),
-                            columns = ring(n_members, hit_ratio)](uint64_t keys) {
+  struct Pool {
+    std::array<Batch, LookupPipeline::kMaxInFlight> batches;
+    std::array<Batch*, LookupPipeline::kMaxInFlight> free;  // a stack: the batch used last is still in L1
+    KeyStream stream;
+  };
+  auto shared = std::make_shared<Pool>();
+  shared->stream = key_stream(n_members, hit_ratio, kSeed);
+  return {pace_name(pace), [=, &kernels, &shape](uint64_t keys) {
+            Pool& pool = *shared;
+            unsigned n_free = 0;
+            for (Batch& batch : pool.batches) pool.free[n_free++] = &batch;
             LookupPipeline pipeline(kernels, static_cast<unsigned>(pace.look_ahead));
             Lane lane;
             lane.shape = &shape;
@@ -168,13 +176,14 @@ Loop lookup_rules(const Kernels& kernels, const ShapeView& shape, Pace pace, uin
               while (Batch* done = pipeline.pop()) {
                 for (uint64_t left = done->found; left != 0; left &= left - 1)
                   sum += done->rule[std::countr_zero(left)];
+                pool.free[n_free++] = done;
               }
             };
             for (uint64_t i = 0; i * pace.batch < keys; i++) {
-              Batch& batch = (*batches)[i % batches->size()];
+              Batch& batch = *pool.free[--n_free];
               batch.lane = &lane;
               batch.n = pace.batch;
-              lanes().fill_columns(columns->stream, batch.word[0], batch.word[1], pace.batch);
+              lanes().fill_columns(pool.stream, batch.word[0], batch.word[1], pace.batch);
               pipeline.push(&batch);
               read();
             }
