@@ -8,7 +8,7 @@ import shutil
 import statistics
 import subprocess
 
-from figure import Figure, at_least, at_most, reported
+from figure import at_least, at_most, reported
 from rig import WORKER_NICE, Skip, say, set_group_weight
 from session import SessionError, tail
 
@@ -195,8 +195,6 @@ def builds(build, _folder):
                at_least("filter.snapshot_mkeys_s", result["snapshot"]["mkeys_s"], 80, "Mkeys/s",
                         f"{note(result['snapshot'])}; {result['isa']}, {result['snapshot_mib']:.0f} MiB, pages "
                         f"{result['snapshot_pages']}")]
-    if "update" not in result:
-        return [*figures, Figure("filter.update_1k_ms", status="skipped", note="no in-place updates in this build")], result
     update = result["update"]
     figures.append(at_most("filter.update_1k_ms", statistics.median(update["ms"]), 0.6, "ms",
                            f"median of {len(update['ms'])} [{min(update['ms']):.3f} .. {max(update['ms']):.3f}]; 500 adds "
