@@ -217,7 +217,7 @@ Loop lookup_table_only(const Kernels& kernels, const ShapeView& shape, Pace pace
 
 std::vector<Pace> pipelined_paces() {
   std::vector<Pace> paces;
-  for (unsigned batch : {32u, 64u}) {
+  for (unsigned batch : {16u, 32u, 64u}) {
     for (int look_ahead = 1; look_ahead <= static_cast<int>(LookupPipeline::kMaxLookAhead); look_ahead++) {
       paces.push_back({batch, look_ahead});
     }

@@ -55,6 +55,6 @@ Loop best_of(const std::vector<Pace>& paces, Make make) {
 }
 Loop best_rolling(filter::FilterBits filter);
 
-std::vector<Pace> pipelined_paces();  // look-ahead 1..6 at batches of 32 and 64
+std::vector<Pace> pipelined_paces();  // look-ahead 1..6 at batches of 16, 32 and 64
 
 }  // namespace weir::bench
