@@ -7,6 +7,7 @@ import re
 import shutil
 import statistics
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 from figure import at_least, at_most, reported
 from rig import WORKER_NICE, Skip, say, set_group_weight
@@ -40,6 +41,9 @@ COUNTED_ISAS = ("scalar", "avx2")  # valgrind knows no AVX-512
 def huge_pages(mib):
     """So many MiB of 2 MiB pages more than now, where root may reserve them; afterwards as before."""
     wanted = mib // HUGE_PAGE_MIB
+    if wanted == 0:
+        yield
+        return
     try:
         with open(HUGE_PAGES, encoding="ascii") as file:
             before = int(file.read())
@@ -221,15 +225,19 @@ def instructions(build, _folder):
         raise Skip("valgrind is not installed")
     command = [program(build), "loop"]
     few, many = 64 * 100, 64 * 1100
+
+    def per_key(row):
+        isa, what = row
+        return (instructions_of(command, isa, what, many) - instructions_of(command, isa, what, few)) / (many - few)
+
     say("filter: instructions by callgrind")
-    figures, raw = [], {}
-    for isa in COUNTED_ISAS:
-        for name, what in LOOPS.items():
-            per_key = (instructions_of(command, isa, what, many) - instructions_of(command, isa, what, few)) / (many - few)
-            raw[f"{isa}_{name}"] = per_key
-            figures.append(reported(f"filter.instructions_{isa}_{name}", per_key, "instructions/key",
-                                    "batches of 64; a 16-byte key" if what in ("hash", "step") else "batches of 64"))
-    return figures, raw
+    rows = [(isa, name, what) for isa in COUNTED_ISAS for name, what in LOOPS.items()]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        counts = list(pool.map(per_key, [(isa, what) for isa, _, what in rows]))
+    figures = [reported(f"filter.instructions_{isa}_{name}", count, "instructions/key",
+                        "batches of 64" + ("; a 16-byte key" if what in ("hash", "step") else ""))
+               for (isa, name, what), count in zip(rows, counts)]
+    return figures, {f"{isa}_{name}": count for (isa, name, _), count in zip(rows, counts)}
 
 
 # (names it gives, function): each returns figures and its raw runs.
