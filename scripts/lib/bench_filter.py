@@ -1,8 +1,12 @@
-"""The filter's benchmarks, one process a size, and their plots. docs/figures.md tells how they measure."""
+"""The filter's benchmarks, one process a size, and their plots. docs/figures.md tells how they measure.
+
+Run as a program it only draws:  bench_filter.py FILTER.json FOLDER
+"""
 
 import json
 import os
 import subprocess
+import sys
 
 from figures_filter import SIZES, available_mib, huge_pages
 from rig import WORKER_NICE, Skip, placed, processors, say
@@ -13,7 +17,7 @@ PROGRAM = "tests/bench/bench_filter"
 MIB = {100_000: (128, 256), 1_000_000: (320, 256), 10_000_000: (2048, 512), 100_000_000: (14592, 2560)}
 MIN_SECONDS = 0.05  # of a benchmark
 
-# Plots: (title, names of the lines in it)
+# Lines of the plots.
 OURS = ("filter_pipelined/line8", "filter_call/line8", "filter_and_table", "table")
 PEERS = ("rte_member_vbf", "rte_member_ht", "rte_hash")
 LAYOUTS = tuple(f"filter_hashes/{layout}" for layout in ("line8", "page2", "page7", "ribbon", "standard"))
@@ -50,8 +54,21 @@ def measure_filter(build, folder):
         result["benchmarks"] += part["benchmarks"]
     if not result["benchmarks"]:
         raise Skip("no size fits the memory")
-    plot(result["benchmarks"], os.path.join(build, "bench"))
+    plot_anyhow(result, os.path.join(build, "bench"), folder)
     return result
+
+
+def plot_anyhow(result, plots, folder):
+    """With this interpreter, or with the distribution's, which is the one that python3-matplotlib is for."""
+    os.makedirs(plots, exist_ok=True)
+    path = os.path.join(folder, "filter.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(result, file)
+    for interpreter in (sys.executable, "/usr/bin/python3"):
+        known = subprocess.run([interpreter, "-c", "import matplotlib"], stderr=subprocess.DEVNULL).returncode == 0
+        if known and subprocess.run([interpreter, os.path.abspath(__file__), path, plots]).returncode == 0:
+            return
+    say("bench: no plots: they need python3-matplotlib (scripts/setup)")
 
 
 def points(benchmarks):
@@ -68,13 +85,9 @@ def points(benchmarks):
 
 
 def plot(benchmarks, folder):
-    try:
-        import matplotlib
-    except ImportError:
-        say("bench: no plots: python3-matplotlib is not installed (scripts/setup)")
-        return
+    import matplotlib
     matplotlib.use("Agg")
-    import matplotlib.pyplot as pyplot
+    from matplotlib import pyplot
     net, limits = points(benchmarks)
     sizes = sorted(limits)
 
@@ -100,10 +113,14 @@ def plot(benchmarks, folder):
         return [(name, {n: net[name, n, hits] for n in sizes if (name, n, hits) in net},
                  "o-" if name in OURS + LAYOUTS else "x:") for name in names] + [limit]
 
-    os.makedirs(folder, exist_ok=True)
     draw("filter-sizes.png", "16-byte keys, none in the set", "keys in the set", by_size(OURS + PEERS, 0), True)
     draw("filter-layouts.png", "Layouts, hash excluded, none in the set", "keys in the set", by_size(LAYOUTS, 0), True)
     for n in sizes:
         lines = [(name, {hits: ns for (what, keys, hits), ns in net.items() if (what, keys) == (name, n)},
                   "o-" if name in OURS else "x:") for name in OURS + PEERS]
         draw(f"filter-hits-{n}.png", f"16-byte keys, {n:,} in the set", "hits, %", lines, False)
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], encoding="utf-8") as results:
+        plot(json.load(results)["benchmarks"], sys.argv[2])
