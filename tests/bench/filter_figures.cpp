@@ -440,6 +440,11 @@ json run_peers(const Options& options) {
     out["vbf_rate"] = hit_share(peer);
     out["rate"] = hit_share(sync);
   }
+  {  // what the exact stage's own memory allows
+    const Loop limit = best_rolling(table.exact_lines);
+    const auto s = alternate({make_hashes_only(64), limit}, options.rounds, options.sample_ms);
+    out["table_limit_ns"] = median(s[1].ns_per_key) - median(s[0].ns_per_key);
+  }
   const HashPeer hash(n);
   out["rte_hash_mib"] = hash.mib();
   out["rte_hash_entries"] = hash.entries();
@@ -454,6 +459,7 @@ json run_peers(const Options& options) {
                              options.rounds, options.sample_ms);
     out[name] = compare(s[3], s[1], s[2], s[0], peer.name, ours.name);
     out[name]["table_alone"] = compare(s[2], s[0], s[4], s[0], ours.name, alone.name);
+    out[name]["hits"] = ratio;
     // Rules and data are 1 and 2, of as many members each.
     out[name]["found"] = {hit_share(ours) / 1.5, hit_share(peer) / 1.5};
   }
