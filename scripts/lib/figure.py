@@ -23,5 +23,9 @@ def at_most(name, value, limit, unit, note):
     return Figure(name, value, target, unit, "ok" if value <= limit else "short", note)
 
 
+def at_least(name, value, limit, unit, note):
+    return Figure(name, value, f">={limit}", unit, "ok" if value >= limit else "short", note)
+
+
 def reported(name, value, unit, note):
     return Figure(name, value, unit=unit, note=note)

@@ -1,168 +1,220 @@
-// What one key costs: filter, exact stage, both; by key shape, number of keys, kernel set and hit ratio.
+// What one 16-byte key costs, by number of keys and hit ratio: filter, exact stage and both, every layout, and beside
+// them DPDK's rte_member (vBF asked for 1 %, HT) and rte_hash. scripts/bench filter runs it, one process a size.
 //
-//   bench_filter --benchmark_filter='check/v4' --benchmark_repetitions=5
+//   bench_filter --benchmark_filter='keys:1000000/'
 //
-// Time per key is the counter per_key (CPU time; seconds in JSON). Calls are synchronous batches of 64 (a batch's lines
-// are prefetched, then tested). Probe keys come from an array that is read in order: their cost is inside every number.
+// Names are WHAT/keys:N/hits:PERCENT. Counters, in ns of processor time a key: net_ns without making the key, keys_ns
+// of making it, limit_ns of a random line gather on memory as large as the filter, in the same run. Label: how far
+// ahead.
 
 #include <benchmark/benchmark.h>
-#include <sys/mman.h>
 
-#include <cstdio>
-#include <cstdlib>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "common/fd.h"
-#include "filter/builder.h"
-#include "filter/view.h"
+#include "filter/layout.h"
+#include "tests/bench/filter_lanes.h"
+#include "tests/bench/filter_loops.h"
+#include "tests/bench/filter_peers.h"
+#include "tests/bench/filter_rig.h"
+#include "tests/bench/filter_tables.h"
 
+namespace weir::bench {
 namespace {
 
-using namespace weir::filter;
+using namespace filter;
 
-constexpr KeyShape kV4 = {4, 32, false};
-constexpr KeyShape kV6 = {6, 128, false};
-constexpr size_t kProbes = size_t{1} << 20;  // keys in the probe array, a multiple of the batch
+constexpr weir_layout kLayouts[] = {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON,
+                                    WEIR_LAYOUT_STANDARD};
+constexpr double kVbfRate = 0.01;
+constexpr unsigned kBatch = 64;
 
-// splitmix64's finaliser: a permutation, so that counting gives distinct keys.
-uint64_t scatter(uint64_t z) {
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
+const Kernels& kernels() {
+  static const Kernels& chosen = []() -> const Kernels& {
+    const auto found = choose_kernels();
+    if (!found) give_up(found.error());
+    return **found;
+  }();
+  return chosen;
 }
 
-// The i-th key: members are 0..n-1, strangers lie behind. v4: an odd multiplier permutes the 2^32 addresses.
-uint64_t key_word(KeyShape shape, unsigned word, uint64_t i) {
-  if (shape.family == 4) return static_cast<uint32_t>(i * 0x9e3779b1u);
-  return scatter(i * 2 + word);
+std::vector<Pace> filter_paces() {
+  std::vector<Pace> paces = pipelined_paces();
+  for (unsigned batch : {32u, 64u}) paces.push_back({batch, kNoPrefetch});
+  return paces;
 }
 
-struct Fixture {
-  weir::Mapping memory;
-  SnapshotView view;
-};
+// Everything of one size, each made when it is first asked for. Only one size is in memory at a time.
+class Tables {
+ public:
+  explicit Tables(uint64_t n_keys) : n_keys_(n_keys) {}
 
-[[noreturn]] void give_up(const std::string& why) {
-  std::fprintf(stderr, "bench_filter: %s\n", why.c_str());
-  std::exit(1);
-}
-
-// A snapshot of n keys, in transparent huge pages where the system gives them. Built once, kept.
-const Fixture& fixture(KeyShape shape, uint64_t n_keys) {
-  static std::map<std::pair<unsigned, uint64_t>, Fixture> kept;
-  const auto [at, is_new] = kept.try_emplace({shape.family, n_keys});
-  Fixture& fixture = at->second;
-  if (!is_new) return fixture;
-
-  SnapshotInput input;
-  input.secret = {scatter(1), scatter(2)};
-  input.lists = {{"bench", WEIR_DROP, WEIR_ENFORCE, n_keys}};
-  input.sets = {{{0}}, {{1}}};
-  input.rules = {{0, 0}, {1, 0}};
-  KeyTable& table = input.tables.emplace_back();
-  table.shape = shape;
-  table.rules.assign(n_keys, 1);
-  for (unsigned w = 0; w < key_words(shape); w++) {
-    table.words[w].resize(n_keys);
-    for (uint64_t i = 0; i < n_keys; i++) table.words[w][i] = key_word(shape, w, i);
-  }
-  const auto plan = plan_snapshot(input);
-  if (!plan) give_up(plan.error());
-  const size_t bytes = plan->header.total_bytes;
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) give_up("no memory");
-  madvise(memory, bytes, MADV_HUGEPAGE);  // without them the numbers are larger, not wrong
-  fixture.memory = weir::Mapping(memory, bytes);
-  if (const auto built = build_snapshot(input, *plan, fixture.memory.bytes()); !built) give_up(built.error());
-  const auto view = SnapshotView::open(fixture.memory.bytes());
-  if (!view) give_up(view.error());
-  fixture.view = *view;
-  return fixture;
-}
-
-struct Probes {
-  std::vector<uint64_t> words[WEIR_MAX_KEY_WORDS];
-};
-
-Probes make_probes(KeyShape shape, uint64_t n_keys, bool members) {
-  Probes probes;
-  for (unsigned w = 0; w < key_words(shape); w++) {
-    probes.words[w].resize(kProbes);
-    for (size_t i = 0; i < kProbes; i++) {
-      const uint64_t scattered = scatter(i + 12345);
-      probes.words[w][i] = key_word(shape, w, members ? scattered % n_keys : n_keys + scattered % (uint64_t{1} << 31));
+  const TestFilter& filter(weir_layout layout) {
+    auto& kept = filters_[layout];
+    if (!kept) {
+      kept = std::make_unique<TestFilter>(make_filter(layout, n_keys_, kBitsPerKey));
+      unpin();
+      mark_members(kernels(), *kept, kSecret, member_columns(n_keys_).view(), 2);
+      pin_to_one();
     }
+    return *kept;
   }
-  return probes;
+  const TestSnapshot& snapshot() {
+    if (!snapshot_) {
+      snapshot_ = std::make_unique<TestSnapshot>(plan_members(n_keys_, WEIR_LAYOUT_LINE8, kBitsPerKey));
+      unpin();
+      build_members(*snapshot_, 2);
+      pin_to_one();
+      snapshot_->drop_input();
+      open_view(*snapshot_);
+    }
+    return *snapshot_;
+  }
+  const MemberPeer& member(bool vbf) {
+    auto& kept = members_[vbf];
+    if (!kept) kept = std::make_unique<MemberPeer>(vbf, n_keys_, kVbfRate);
+    return *kept;
+  }
+  const HashPeer& hash() {
+    if (!hash_) hash_ = std::make_unique<HashPeer>(n_keys_);
+    return *hash_;
+  }
+
+  // Keys are made in the same way for every loop of a kind, and the limit is that of the line8 filter.
+  double limit_ns() {
+    if (!limit_) limit_ = std::make_unique<Loop>(best_rolling(filter(WEIR_LAYOUT_LINE8).bits()));
+    const auto series = alternate({make_hashes_only(kBatch), *limit_}, 3, 5);
+    return median(series[1].ns_per_key) - median(series[0].ns_per_key);
+  }
+
+  // The pace that suits one kind of loop, looked for once.
+  Pace pace(const std::string& kind, const std::vector<Pace>& paces, const std::function<Loop(Pace)>& make) {
+    const auto kept = paces_.find(kind);
+    if (kept != paces_.end()) return kept->second;
+    std::vector<Loop> loops;
+    for (Pace pace : paces) loops.push_back(make(pace));
+    return paces_[kind] = paces[fastest(loops)];
+  }
+
+ private:
+  uint64_t n_keys_;
+  std::map<weir_layout, std::unique_ptr<TestFilter>> filters_;
+  std::unique_ptr<TestSnapshot> snapshot_;
+  std::map<bool, std::unique_ptr<MemberPeer>> members_;
+  std::unique_ptr<HashPeer> hash_;
+  std::unique_ptr<Loop> limit_;
+  std::map<std::string, Pace> paces_;
+};
+
+Tables& tables_of(uint64_t n_keys) {
+  static std::pair<uint64_t, std::unique_ptr<Tables>> kept;
+  if (kept.first != n_keys) {
+    kept.second.reset();
+    kept = {n_keys, std::make_unique<Tables>(n_keys)};
+  }
+  return *kept.second;
 }
 
-enum class Stage { check, check_then_find, find };
+const std::string& no_peers() {
+  static const std::string why = start_eal();
+  return why;
+}
 
-void run(benchmark::State& state, const Kernels* kernels, KeyShape shape, uint64_t n_keys, bool members, Stage stage) {
-  const Fixture& snapshot = fixture(shape, n_keys);
-  const ShapeView& table = snapshot.view.shapes()[0];
-  const Probes probes = make_probes(shape, n_keys, members);
-  uint64_t found = 0, keys = 0;
-  size_t at = 0;
+struct Case {
+  uint64_t n_keys;
+  double hit_ratio;
+};
+
+enum class Keys { none, hashes, columns, rows };
+
+Loop making(Keys keys, const Case& c) {
+  if (keys == Keys::hashes) return make_hashes_only(kBatch);
+  if (keys == Keys::rows) return make_rows_only(kBatch, c.n_keys, c.hit_ratio);
+  return make_columns_only(kBatch, c.n_keys, c.hit_ratio);
+}
+
+void run(benchmark::State& state, Case c, Keys keys, bool is_peer, const std::function<Loop(Tables&)>& make) {
+  if (is_peer && !no_peers().empty()) return state.SkipWithError(no_peers().c_str());
+  constexpr uint64_t kAtATime = 1 << 16;
+  Tables& tables = tables_of(c.n_keys);
+  const Loop loop = make(tables);
+  loop.work(kAtATime);
+  uint64_t n = 0;
+  const double start = thread_ns();
   for (auto _ : state) {
-    const uint64_t* words[WEIR_MAX_KEY_WORDS] = {};
-    for (unsigned w = 0; w < key_words(shape); w++) words[w] = probes.words[w].data() + at;
-    uint64_t hash[kMaxBatch];
-    uint64_t hits = ~uint64_t{0};
-    if (stage == Stage::find) {  // the filter bypassed
-      kernels->siphash13(table.secret, words, key_words(shape), kMaxBatch, hash);
-    } else {
-      hits = filter_check(*kernels, table, words, kMaxBatch, hash);
-    }
-    if (stage == Stage::check) {
-      found += static_cast<uint64_t>(__builtin_popcountll(hits));
-    } else {
-      if (hits == ~uint64_t{0}) kernels->layout[WEIR_LAYOUT_LINE8].prefetch(table.exact_lines, hash, kMaxBatch);
-      for (; hits != 0; hits &= hits - 1) {
-        const auto i = static_cast<unsigned>(__builtin_ctzll(hits));
-        Key key;
-        for (unsigned w = 0; w < key_words(shape); w++) key.word[w] = words[w][i];
-        found += exact_find(table, key, hash[i]) != 0;
-      }
-    }
-    keys += kMaxBatch;
-    at = (at + kMaxBatch) % kProbes;
+    benchmark::DoNotOptimize(loop.work(kAtATime));
+    n += kAtATime;
   }
-  benchmark::DoNotOptimize(found);
-  using Counter = benchmark::Counter;
-  state.counters["per_key"] = Counter(static_cast<double>(keys), Counter::kIsRate | Counter::kInvert);
-  state.counters["hit_ratio"] = static_cast<double>(found) / static_cast<double>(keys);
+  const double ns = (thread_ns() - start) / static_cast<double>(n);
+  const double keys_ns = keys == Keys::none ? 0 : median(alternate({making(keys, c)}, 3, 2)[0].ns_per_key);
+  state.counters["net_ns"] = ns - keys_ns;
+  state.counters["keys_ns"] = keys_ns;
+  state.counters["limit_ns"] = tables.limit_ns();
+  state.SetLabel(loop.name + ", " + std::string(kernels().name) + ", " +
+                 tables.filter(WEIR_LAYOUT_LINE8).memory.pages());
+}
+
+void add(const std::string& what, Case c, Keys keys, bool is_peer, std::function<Loop(Tables&)> make) {
+  const std::string name = what + "/keys:" + std::to_string(c.n_keys) +
+                           "/hits:" + std::to_string(static_cast<unsigned>(c.hit_ratio * 100 + 0.5));
+  benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) { run(state, c, keys, is_peer, make); });
+}
+
+void register_ours(Case c) {
+  const auto [n, hits] = c;
+  add("filter_pipelined/line8", c, Keys::columns, false, [=](Tables& t) {
+    const FilterBits bits = t.filter(WEIR_LAYOUT_LINE8).bits();
+    const auto make = [&](Pace pace) { return lookup_keys_woven(kernels(), bits, kSecret, pace, n, hits); };
+    return make(t.pace("filter_pipelined", filter_paces(), make));
+  });
+  add("filter_call/line8", c, Keys::columns, false,
+      [=](Tables& t) { return lookup_keys_sync(kernels(), t.snapshot().table(), kBatch, n, hits); });
+  add("filter_and_table", c, Keys::columns, false, [=](Tables& t) {
+    const ShapeView& shape = t.snapshot().table();
+    const auto make = [&](Pace pace) { return lookup_rules(kernels(), shape, pace, n, hits); };
+    return make(t.pace("filter_and_table", pipelined_paces(), make));
+  });
+  add("table", c, Keys::columns, false, [=](Tables& t) {
+    const ShapeView& shape = t.snapshot().table();
+    const auto make = [&](Pace pace) { return lookup_table_only(kernels(), shape, pace, n, hits); };
+    return make(t.pace("table", pipelined_paces(), make));
+  });
+}
+
+void register_peers(Case c) {
+  const auto [n, hits] = c;
+  add("rte_member_vbf", c, Keys::rows, true, [=](Tables& t) { return t.member(true).lookup(kBatch, n, hits); });
+  add("rte_member_ht", c, Keys::rows, true, [=](Tables& t) { return t.member(false).lookup(kBatch, n, hits); });
+  add("rte_hash", c, Keys::rows, true, [=](Tables& t) { return t.hash().lookup(kBatch, n, hits); });
 }
 
 void register_all() {
-  const std::pair<const char*, KeyShape> kShapes[] = {{"v4", kV4}, {"v6", kV6}};
-  const std::pair<const char*, Stage> kStages[] = {
-      {"check", Stage::check}, {"check+find", Stage::check_then_find}, {"find", Stage::find}};
-  for (const auto& [stage_name, stage] : kStages) {
-    for (const auto& [shape_name, shape] : kShapes) {
-      for (uint64_t n_keys : {100'000u, 1'000'000u, 10'000'000u}) {
-        for (const Kernels* kernels : all_kernels()) {
-          if (!kernels->usable()) continue;
-          for (bool members : {false, true}) {
-            const std::string name = std::string(stage_name) + "/" + shape_name + "/keys:" + std::to_string(n_keys) +
-                                     "/" + std::string(kernels->name) + "/hits:" + (members ? "100" : "0");
-            benchmark::RegisterBenchmark(name.c_str(), run, kernels, shape, n_keys, members, stage);
-          }
-        }
-      }
+  for (uint64_t n : {100'000u, 1'000'000u, 10'000'000u, 100'000'000u}) {
+    for (weir_layout layout : kLayouts) {  // the hash excluded
+      const std::string name(layout_of(layout).name);
+      add("filter_hashes/" + name, {n, 0}, Keys::hashes, false, [=](Tables& t) {
+        const FilterBits bits = t.filter(layout).bits();
+        const auto make = [&](Pace pace) { return lookup_hashes(kernels(), layout, bits, pace); };
+        return make(t.pace("filter_hashes/" + name, filter_paces(), make));
+      });
     }
+    for (double hits : {0.0, 0.01, 0.1, 0.5, 1.0}) register_ours({n, hits});
+    for (double hits : {0.0, 0.01, 0.1, 0.5, 1.0}) register_peers({n, hits});
   }
 }
 
 }  // namespace
+}  // namespace weir::bench
 
 int main(int argc, char** argv) {
-  register_all();
+  weir::bench::register_all();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  weir::bench::pin_to_one();
   benchmark::RunSpecifiedBenchmarks();
   benchmark::Shutdown();
   return 0;
