@@ -11,6 +11,7 @@
 #include "filter/exact.h"
 #include "filter/layout.h"
 #include "filter/networks.h"
+#include "filter/prefetch.h"
 #include "filter/rehash.h"
 #include "filter/ribbon.h"
 
@@ -100,8 +101,6 @@ void stream_keys(const Kernels& kernels, const uint64_t secret[2], const KeyColu
   }
 }
 
-constexpr int kForWriting = 1;
-
 // The units of a layout: 64-byte lines, or pages of them.
 uint32_t units_of(weir_layout layout, uint32_t lines) {
   return lines / layout_of(layout).unit_lines;
@@ -173,8 +172,8 @@ class TableWriter {
     const uint32_t first_unit = unit(uint64_t{range.first} << 32), last_unit = unit(uint64_t{range.last} << 32);
     const bool marks = layout_ != WEIR_LAYOUT_RIBBON, is_line8 = layout_ == WEIR_LAYOUT_LINE8;
     const auto approach = [&](uint64_t hash) {
-      if (is_line8) __builtin_prefetch(filter_.words + size_t{weir_hash_range(hash, filter_.lines)} * 8, kForWriting);
-      __builtin_prefetch(buckets_ + weir_hash_range(hash, n_buckets_), kForWriting);
+      if (is_line8) prefetch_line_to_write(filter_.words + size_t{weir_hash_range(hash, filter_.lines)} * 8);
+      prefetch_line_to_write(buckets_ + weir_hash_range(hash, n_buckets_));
     };
     const auto place = [&](const uint64_t* hash, const size_t* index, unsigned n) {
       uint64_t to_mark[kMaxBatch];
@@ -258,7 +257,7 @@ void build_filter(const Kernels& kernels, const uint64_t secret[2], const KeyCol
     const auto border = [&](uint64_t i) { return first_hash_of(units * i / threads, units); };
     const HashRange range = {static_cast<uint32_t>(border(t)), static_cast<uint32_t>(border(t + 1) - 1)};
     const auto approach = [&](uint64_t hash) {
-      __builtin_prefetch(filter.words + size_t{weir_hash_range(hash, filter.lines)} * 8, kForWriting);
+      prefetch_line_to_write(filter.words + size_t{weir_hash_range(hash, filter.lines)} * 8);
     };
     const auto place = [&](const uint64_t* hash, const size_t*, unsigned n) {
       loops.mark(filter, hash, n);

@@ -112,21 +112,43 @@ class BucketPath {
   uint32_t home_;
 };
 
-// The rule of the key, 0 when it is not there. All slots of a bucket are compared without branches; at most one page of
-// buckets.
+// The rule of the key in one bucket, 0 when it is not there. All slots are compared without branches.
 template <class Bucket>
-uint32_t find_in_buckets(const Bucket* buckets, uint32_t n_buckets, const Key& key, uint64_t hash) {
-  const BucketPath<const Bucket> path(buckets, n_buckets, hash);
-  for (uint32_t step = 0; step < kBucketsPerPage<Bucket>; step++) {
-    const Bucket& bucket = path.at(step);
-    uint32_t rule = 0;  // max: a free slot (rule 0) may hold the same bytes as a key
-    for (unsigned slot = 0; slot < kSlots<Bucket>; slot++) {
-      const uint32_t slots_rule = slot_rule(bucket, slot);
-      rule = std::max(rule, slot_holds(bucket, slot, key) ? slots_rule : 0);
-    }
-    if (rule != 0 || (__atomic_load_n(&bucket.overflow, __ATOMIC_RELAXED) & overflow_bit(hash)) == 0) return rule;
+[[gnu::always_inline]] inline uint32_t rule_in_bucket(const Bucket& bucket, const Key& key) {
+  uint32_t rule = 0;  // max: a free slot (rule 0) may hold the same bytes as a key
+  for (unsigned slot = 0; slot < kSlots<Bucket>; slot++) {
+    const uint32_t slots_rule = slot_rule(bucket, slot);
+    rule = std::max(rule, slot_holds(bucket, slot, key) ? slots_rule : 0);
+  }
+  return rule;
+}
+
+// True when the key may lie behind this bucket, in which it is not.
+template <class Bucket>
+bool goes_on(const Bucket& bucket, uint32_t rule, uint64_t hash) {
+  const uint32_t overflow = __atomic_load_n(&bucket.overflow, __ATOMIC_RELAXED) & overflow_bit(hash);
+  return ((rule == 0) & (overflow != 0)) != 0;  // one branch, seldom taken: hits and misses come at random
+}
+
+// The rest of the path of a key that is not in its own bucket; at most one page of buckets.
+template <class Bucket>
+[[gnu::noinline]] uint32_t find_behind(const BucketPath<const Bucket>& path, const Key& key, uint64_t hash) {
+  for (uint32_t step = 1; step < kBucketsPerPage<Bucket>; step++) {
+    const uint32_t rule = rule_in_bucket(path.at(step), key);
+    if (!goes_on(path.at(step), rule, hash)) return rule;
   }
   return 0;
+}
+
+// The rule of the key, 0 when it is not there.
+template <class Bucket>
+[[gnu::always_inline]] inline uint32_t find_in_buckets(const Bucket* buckets, uint32_t n_buckets, const Key& key,
+                                                       uint64_t hash) {
+  const Bucket& home = buckets[weir_hash_range(hash, n_buckets)];
+  const uint32_t rule = rule_in_bucket(home, key);
+  if (!goes_on(home, rule, hash)) [[likely]]
+    return rule;
+  return find_behind(BucketPath<const Bucket>(buckets, n_buckets, hash), key, hash);
 }
 
 enum class Insertion : uint8_t { done, duplicate, page_full };

@@ -5,6 +5,7 @@
 
 #include "filter/exact.h"
 #include "filter/networks.h"
+#include "filter/prefetch.h"
 
 namespace weir::filter {
 namespace {
@@ -20,21 +21,22 @@ constexpr uint64_t low_bits(unsigned n) {
   return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
 }
 
-Key key_of(const Batch& batch, uint32_t i) {
-  Key key;
-  for (unsigned w = 0; w < key_words(batch.lane->shape->shape); w++) key.word[w] = batch.word[w][i];
-  return key;
-}
-
 const uint8_t* bucket_of(const ShapeView& shape, const Batch& batch, uint32_t i) {
   if (shape.layout == WEIR_LAYOUT_BITMAP) return shape.exact + batch.hash[i] / kChunkRules * sizeof(uint32_t);
   return shape.exact + size_t{weir_hash_range(batch.hash[i], shape.exact_lines.lines)} * WEIR_LINE_BYTES;
 }
 
-void find_one(Batch& batch, uint32_t i) {
-  const uint32_t rule = exact_find(*batch.lane->shape, key_of(batch, i), batch.hash[i]);
-  batch.rule[i] = rule;
-  batch.found |= uint64_t{rule != 0} << i;
+void look_up_pending(Batch& batch) {
+  const uint64_t* words[WEIR_MAX_KEY_WORDS];
+  for (unsigned w = 0; w < WEIR_MAX_KEY_WORDS; w++) words[w] = batch.word[w];
+  batch.found = exact_find_batch(*batch.lane->shape, words, batch.hash, batch.pending, batch.rule);
+  batch.pending = 0;
+}
+
+void take_ratio(Lane& lane, unsigned hits, unsigned n) {
+  lane.hit_ratio += (hits << 16) / n >> kRatioShift;
+  lane.hit_ratio -= lane.hit_ratio >> kRatioShift;
+  lane.bypass = lane.hit_ratio > (lane.bypass ? kBypassBelow : kBypassAbove);
 }
 
 }  // namespace
@@ -54,25 +56,23 @@ void LookupPipeline::push(Batch* batch) noexcept {
 }
 
 Batch* LookupPipeline::pop() noexcept {
-  if (popped_ == tested_ || slot(popped_)->pending != 0) return nullptr;
-  return slot(popped_++);
+  return popped_ == resolved_ ? nullptr : slot(popped_++);
 }
 
 void LookupPipeline::drain() noexcept {
   while (tested_ != pushed_) step(nullptr);
-  resolve_queue();
+  resolve();
 }
 
 // Hashes one batch, asks for the lines of the one before it, tests the one whose lines should be there. Without a batch
 // to hash, those that are inside move on.
 void LookupPipeline::step(Batch* hash_batch) noexcept {
-  steps_++;
   const bool draining = hash_batch == nullptr;
   Batch* fetch_batch = fetched_ != pushed_ ? slot(fetched_) : nullptr;
   const bool due = tested_ != fetched_ && (draining || pushed_ - tested_ > look_ahead_);
   Batch* test_batch = due ? slot(tested_) : nullptr;
 
-  if (tail_ - head_ >= kFullBatch || (tail_ != head_ && steps_ - oldest_ > kMaxAge)) resolve_queue();
+  if (waiting_ == 0 || waiting_ >= kFullBatch || tested_ - resolved_ >= kMaxAge) resolve();
 
   Line8Step work;
   bool fits_line8 = true;
@@ -115,57 +115,43 @@ void LookupPipeline::step(Batch* hash_batch) noexcept {
   const uint64_t hits = kernels_.line8_step(work);
   if (test_batch == nullptr) return;
   tested_++;
-  if (test_batch->bypass) return find_all(*test_batch);
   const ShapeView& shape = *test_batch->lane->shape;
-  test_batch->maybe =
-      fits_line8 ? hits : kernels_.layout[shape.layout].check(shape.filter, test_batch->hash, test_batch->n);
-  queue_survivors(*test_batch);
+  if (test_batch->bypass) {  // its buckets were asked for instead of the filter's lines
+    test_batch->maybe = test_batch->pending = low_bits(test_batch->n);
+    look_up_pending(*test_batch);
+    take_ratio(*test_batch->lane, static_cast<unsigned>(std::popcount(test_batch->found)), test_batch->n);
+  } else if (fits_line8) {
+    let_through(*test_batch, hits);
+  } else {
+    let_through(*test_batch, kernels_.layout[shape.layout].check(shape.filter, test_batch->hash, test_batch->n));
+  }
 }
 
-// The first survivors of a batch are queued without a branch on how many there are: with few hits, the usual case, that
-// is all of them.
-void LookupPipeline::queue_survivors(Batch& batch) noexcept {
+// Asks for the buckets of the keys: of the first few without a branch on how many there are. With few hits, the usual
+// case, that is all of them.
+void LookupPipeline::let_through(Batch& batch, uint64_t keys) noexcept {
   constexpr unsigned kWithoutBranch = 4;
   const ShapeView& shape = *batch.lane->shape;
-  const auto count = static_cast<unsigned>(std::popcount(batch.maybe));
-  batch.pending = count;
-  if (tail_ == head_) oldest_ = steps_;
-  uint64_t left = batch.maybe;
-  uint64_t at = tail_;
-  for (unsigned i = 0; i < kWithoutBranch; i++) {
-    const auto key = static_cast<uint32_t>(std::countr_zero(left | uint64_t{1} << 63));
-    queue_[at++ % kQueue] = {&batch, key};
-    const uint8_t* bucket = bucket_of(shape, batch, key);
-    __builtin_prefetch(left != 0 ? bucket : reinterpret_cast<const uint8_t*>(&batch));
-    left &= left - 1;
+  const auto count = static_cast<unsigned>(std::popcount(keys));
+  batch.maybe = batch.pending = keys;
+  waiting_ += count;
+  uint64_t left = keys;
+  for (unsigned i = 0; i < kWithoutBranch; i++, left &= left - 1) {
+    const uint8_t* bucket = bucket_of(shape, batch, static_cast<uint32_t>(std::countr_zero(left | uint64_t{1} << 63)));
+    prefetch_line(left != 0 ? bucket : reinterpret_cast<const uint8_t*>(&batch));
   }
   for (; left != 0; left &= left - 1) {
-    const auto key = static_cast<uint32_t>(std::countr_zero(left));
-    queue_[at++ % kQueue] = {&batch, key};
-    __builtin_prefetch(bucket_of(shape, batch, key));
+    prefetch_line(bucket_of(shape, batch, static_cast<uint32_t>(std::countr_zero(left))));
   }
-  tail_ += count;
   take_ratio(*batch.lane, count, batch.n);
 }
 
-void LookupPipeline::resolve_queue() noexcept {
-  for (; head_ != tail_; head_++) {
-    const Survivor& survivor = queue_[head_ % kQueue];
-    find_one(*survivor.batch, survivor.key);
-    survivor.batch->pending--;
+void LookupPipeline::resolve() noexcept {
+  for (; resolved_ != tested_; resolved_++) {
+    Batch& batch = *slot(resolved_);
+    if (batch.pending != 0) look_up_pending(batch);
   }
-}
-
-void LookupPipeline::find_all(Batch& batch) noexcept {
-  batch.maybe = low_bits(batch.n);
-  for (uint32_t i = 0; i < batch.n; i++) find_one(batch, i);
-  take_ratio(*batch.lane, static_cast<unsigned>(std::popcount(batch.found)), batch.n);
-}
-
-void LookupPipeline::take_ratio(Lane& lane, unsigned hits, unsigned n) noexcept {
-  lane.hit_ratio += (hits << 16) / n >> kRatioShift;
-  lane.hit_ratio -= lane.hit_ratio >> kRatioShift;
-  lane.bypass = lane.hit_ratio > (lane.bypass ? kBypassBelow : kBypassAbove);
+  waiting_ = 0;
 }
 
 }  // namespace weir::filter

@@ -32,7 +32,7 @@ struct Batch {
   uint64_t maybe = 0;             // bit i: the filter did not rule key i out
   uint64_t found = 0;             // bit i: key i has a rule
   uint32_t rule[kMaxBatch] = {};  // where found
-  uint32_t pending = 0;           // keys on their way through the exact stage
+  uint64_t pending = 0;           // keys that wait for the exact stage
   bool bypass = false;            // as the lane was when the batch came
 };
 
@@ -57,30 +57,21 @@ class LookupPipeline {
   bool empty() const { return popped_ == pushed_; }
 
  private:
-  struct Survivor {
-    Batch* batch;
-    uint32_t key;
-  };
-  // A survivor's bucket is asked for when it is queued; so many at a time are then looked up. Two batches' worth fit
-  // behind those that wait.
+  // Keys that the filter let through are looked up when so many wait, or the first has waited for kMaxAge batches:
+  // their buckets, asked for when the filter said so, are there by then.
   static constexpr unsigned kFullBatch = 32;
-  static constexpr unsigned kQueue = 256;
 
   Batch*& slot(uint64_t index) { return ring_[index % kMaxInFlight]; }
   void step(Batch* hash_batch) noexcept;
-  void queue_survivors(Batch& batch) noexcept;
-  void resolve_queue() noexcept;
-  void find_all(Batch& batch) noexcept;
-  static void take_ratio(Lane& lane, unsigned hits, unsigned n) noexcept;
+  void let_through(Batch& batch, uint64_t keys) noexcept;
+  void resolve() noexcept;
 
   const Kernels& kernels_;
   unsigned look_ahead_;
-  // Batches are numbered as they come. popped_ <= tested_ <= fetched_ <= pushed_.
-  uint64_t pushed_ = 0, fetched_ = 0, tested_ = 0, popped_ = 0;
+  // Batches are numbered as they come. popped_ <= resolved_ <= tested_ <= fetched_ <= pushed_.
+  uint64_t pushed_ = 0, fetched_ = 0, tested_ = 0, resolved_ = 0, popped_ = 0;
   Batch* ring_[kMaxInFlight] = {};
-  uint64_t head_ = 0, tail_ = 0;     // of the queue
-  uint64_t steps_ = 0, oldest_ = 0;  // step in which the oldest survivor was queued
-  Survivor queue_[kQueue] = {};
+  unsigned waiting_ = 0;  // keys between tested and resolved
 };
 
 }  // namespace weir::filter

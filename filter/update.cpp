@@ -6,6 +6,7 @@
 
 #include "filter/exact.h"
 #include "filter/layout.h"
+#include "filter/prefetch.h"
 #include "filter/rules.h"
 #include "filter/siphash.h"
 
@@ -74,15 +75,15 @@ Result<void> Updater::apply_to(weir_shape& shape, std::span<const Change> change
   const auto approach = [&](const Change& change) {
     const uint64_t hash = hash_of(change);
     const FilterWords filter = filter_of(shape);
-    __builtin_prefetch(filter.words + size_t{weir_hash_range(hash, filter.lines)} * 8);
+    prefetch_line(filter.words + size_t{weir_hash_range(hash, filter.lines)} * 8);
     if (change.rule != 0 || shape.layout != WEIR_LAYOUT_LINE8) {
-      __builtin_prefetch(buckets + weir_hash_range(hash, shape.exact_buckets));
+      prefetch_line(buckets + weir_hash_range(hash, shape.exact_buckets));
       return;
     }
     const HashRange range = hashes_of(weir_hash_range(hash, shape.filter_lines), shape.filter_lines);
     const uint32_t first = weir_hash_range(uint64_t{range.first} << 32, shape.exact_buckets);
     const uint32_t last = weir_hash_range(uint64_t{range.last} << 32, shape.exact_buckets);
-    for (uint32_t b = first; b <= last; b++) __builtin_prefetch(buckets + b);
+    for (uint32_t b = first; b <= last; b++) prefetch_line(buckets + b);
   };
   for (size_t i = 0; i < std::min(kLookahead, changes.size()); i++) approach(changes[i]);
   for (size_t i = 0; i < changes.size(); i++) {

@@ -11,6 +11,7 @@
 #include "filter/layouts/page7.h"
 #include "filter/layouts/ribbon.h"
 #include "filter/layouts/standard.h"
+#include "filter/prefetch.h"
 #include "filter/siphash.h"
 
 namespace weir::filter {
@@ -167,10 +168,6 @@ const uint8_t* page_of(const FilterBits& filter, uint64_t hash) {
   return line_at(filter, weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE) * WEIR_LINES_PER_PAGE);
 }
 
-[[gnu::always_inline]] inline void fetch(const uint8_t* at) {
-  _mm_prefetch(at, _MM_HINT_T0);
-}
-
 // --- line8: one key's line in two vectors --------------------------------------------------------------------------
 
 // Eight salts of 32 bits, each alone in a 64-bit lane: of words 0..3 and of words 4..7.
@@ -209,7 +206,7 @@ struct Salts {
 }
 
 void line8_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) fetch(line_at(filter, weir_hash_range(hash[i], filter.lines)));
+  for (unsigned i = 0; i < n; i++) prefetch_line(line_at(filter, weir_hash_range(hash[i], filter.lines)));
 }
 
 uint64_t line8_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
@@ -243,7 +240,8 @@ unsigned weave(const Line8Step& step, uint64_t& hits) {
     uint64_t group_hits = 0;
     siphash13_group<kWords>(kStates, start, step.words, done, step.hash, [&](unsigned r) {
       for (unsigned i = r * kSlice; i < (r + 1) * kSlice; i++) {
-        if constexpr (kFetch) fetch(line_at(fetched, weir_hash_range(step.fetch_hash[done + i], fetched.lines)));
+        if constexpr (kFetch)
+          prefetch_line(line_at(fetched, weir_hash_range(step.fetch_hash[done + i], fetched.lines)));
         if constexpr (kTest) group_hits |= line8_check_one(tested, step.test_hash[done + i], salts) << i;
       }
     });
@@ -266,7 +264,7 @@ uint64_t line8_step(const Line8Step& step) {
   // What is left of both, in turns: a burst of prefetches alone fills the core's miss queue and then waits for it.
   const Salts salts = widen(weir_salt);
   for (; done < step.n_fetch && done < step.n_test; done++) {
-    fetch(line_at(step.fetch_filter, weir_hash_range(step.fetch_hash[done], step.fetch_filter.lines)));
+    prefetch_line(line_at(step.fetch_filter, weir_hash_range(step.fetch_hash[done], step.fetch_filter.lines)));
     hits |= line8_check_one(step.test_filter, step.test_hash[done], salts) << done;
   }
   if (done < step.n_fetch) line8_prefetch(step.fetch_filter, step.fetch_hash + done, step.n_fetch - done);
@@ -303,8 +301,8 @@ constexpr WordMasks kWordMasks = make_word_masks();
 void page2_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   for (unsigned i = 0; i < n; i++) {
     const weir_page2_place place = weir_page2_locate(hash[i], filter.lines, filter.k);
-    fetch(line_at(filter, place.line[0]));
-    fetch(line_at(filter, place.line[1]));
+    prefetch_line(line_at(filter, place.line[0]));
+    prefetch_line(line_at(filter, place.line[1]));
   }
 }
 
@@ -327,7 +325,7 @@ uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
 void page7_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   for (unsigned i = 0; i < n; i++) {
     const uint8_t* page = page_of(filter, hash[i]);
-    for (unsigned b = 0; b < WEIR_PAGE7_K; b++) fetch(page + weir_page7_bit(hash[i], b) / 8);
+    for (unsigned b = 0; b < WEIR_PAGE7_K; b++) prefetch_line(page + weir_page7_bit(hash[i], b) / 8);
   }
 }
 
@@ -350,7 +348,8 @@ uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
 
 void standard_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   for (unsigned i = 0; i < n; i++) {
-    for (unsigned b = 0; b < filter.k; b++) fetch(line_at(filter, weir_standard_line(hash[i], filter.lines, b)));
+    for (unsigned b = 0; b < filter.k; b++)
+      prefetch_line(line_at(filter, weir_standard_line(hash[i], filter.lines, b)));
   }
 }
 
@@ -388,8 +387,8 @@ const uint8_t* ribbon_line(const FilterBits& filter, uint64_t hash) {
 void ribbon_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   for (unsigned i = 0; i < n; i++) {
     const uint8_t* first = ribbon_line(filter, hash[i]);
-    fetch(first);
-    fetch(first + WEIR_LINE_BYTES);
+    prefetch_line(first);
+    prefetch_line(first + WEIR_LINE_BYTES);
   }
 }
 
@@ -429,7 +428,7 @@ uint64_t ribbon_check(const FilterBits& filter, const uint64_t* hash, unsigned n
 // --- bitmap: one load a key, as the definition ---------------------------------------------------------------------
 
 void bitmap_prefetch(const FilterBits& filter, const uint64_t* index, unsigned n) {
-  for (unsigned i = 0; i < n; i++) fetch(filter.bits + index[i] / 8);
+  for (unsigned i = 0; i < n; i++) prefetch_line(filter.bits + index[i] / 8);
 }
 
 uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned n) {

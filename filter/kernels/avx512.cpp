@@ -11,6 +11,7 @@
 #include "filter/layouts/page7.h"
 #include "filter/layouts/ribbon.h"
 #include "filter/layouts/standard.h"
+#include "filter/prefetch.h"
 #include "filter/siphash.h"
 
 namespace weir::filter {
@@ -132,10 +133,6 @@ const uint8_t* page_of(const FilterBits& filter, uint64_t hash) {
   return line_at(filter, weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE) * WEIR_LINES_PER_PAGE);
 }
 
-[[gnu::always_inline]] inline void fetch(const uint8_t* at) {
-  _mm_prefetch(at, _MM_HINT_T0);
-}
-
 // One byte a key: which of its words lack a bit that it needs. Bytes are stored, and one test at the end turns 64 of
 // them into the hit mask: a quarter faster than shifting each into place (FILTERS section 3.1).
 uint64_t hits_of(const uint8_t lacking[kMaxBatch], unsigned n) {
@@ -165,7 +162,7 @@ uint64_t hits_of(const uint8_t lacking[kMaxBatch], unsigned n) {
 }
 
 void line8_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) fetch(line_at(filter, weir_hash_range(hash[i], filter.lines)));
+  for (unsigned i = 0; i < n; i++) prefetch_line(line_at(filter, weir_hash_range(hash[i], filter.lines)));
 }
 
 uint64_t line8_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
@@ -197,7 +194,7 @@ unsigned weave(const Line8Step& step, uint8_t lacking[kMaxBatch]) {
   for (; done < step.n_hash; done += kGroup) {
     siphash13_group(kStates, start, step.words, step.n_words, done, kGroup, step.hash, [&](unsigned r) {
       for (unsigned i = done + r * kSlice; i < done + (r + 1) * kSlice; i++) {
-        if constexpr (kFetch) fetch(line_at(fetched, weir_hash_range(step.fetch_hash[i], fetched.lines)));
+        if constexpr (kFetch) prefetch_line(line_at(fetched, weir_hash_range(step.fetch_hash[i], fetched.lines)));
         if constexpr (kTest) lacking[i] = line8_lacking(tested, step.test_hash[i], salts);
       }
     });
@@ -221,7 +218,7 @@ uint64_t line8_step(const Line8Step& step) {
   // What is left of both, in turns: a burst of prefetches alone fills the core's miss queue and then waits for it.
   const __m512i salts = widen(weir_salt);
   for (; done < step.n_fetch && done < step.n_test; done++) {
-    fetch(line_at(step.fetch_filter, weir_hash_range(step.fetch_hash[done], step.fetch_filter.lines)));
+    prefetch_line(line_at(step.fetch_filter, weir_hash_range(step.fetch_hash[done], step.fetch_filter.lines)));
     lacking[done] = line8_lacking(step.test_filter, step.test_hash[done], salts);
   }
   if (done < step.n_fetch) line8_prefetch(step.fetch_filter, step.fetch_hash + done, step.n_fetch - done);
@@ -235,8 +232,8 @@ uint64_t line8_step(const Line8Step& step) {
 void page2_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   for (unsigned i = 0; i < n; i++) {
     const weir_page2_place place = weir_page2_locate(hash[i], filter.lines, filter.k);
-    fetch(line_at(filter, place.line[0]));
-    fetch(line_at(filter, place.line[1]));
+    prefetch_line(line_at(filter, place.line[0]));
+    prefetch_line(line_at(filter, place.line[1]));
   }
 }
 
@@ -262,7 +259,7 @@ uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
 void page7_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   for (unsigned i = 0; i < n; i++) {
     const uint8_t* page = page_of(filter, hash[i]);
-    for (unsigned b = 0; b < WEIR_PAGE7_K; b++) fetch(page + weir_page7_bit(hash[i], b) / 8);
+    for (unsigned b = 0; b < WEIR_PAGE7_K; b++) prefetch_line(page + weir_page7_bit(hash[i], b) / 8);
   }
 }
 
@@ -283,7 +280,8 @@ uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
 
 void standard_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   for (unsigned i = 0; i < n; i++) {
-    for (unsigned b = 0; b < filter.k; b++) fetch(line_at(filter, weir_standard_line(hash[i], filter.lines, b)));
+    for (unsigned b = 0; b < filter.k; b++)
+      prefetch_line(line_at(filter, weir_standard_line(hash[i], filter.lines, b)));
   }
 }
 
@@ -326,8 +324,8 @@ const uint8_t* ribbon_line(const FilterBits& filter, uint64_t hash) {
 void ribbon_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   for (unsigned i = 0; i < n; i++) {
     const uint8_t* first = ribbon_line(filter, hash[i]);
-    fetch(first);
-    fetch(first + WEIR_LINE_BYTES);
+    prefetch_line(first);
+    prefetch_line(first + WEIR_LINE_BYTES);
   }
 }
 
@@ -361,7 +359,7 @@ uint64_t ribbon_check(const FilterBits& filter, const uint64_t* hash, unsigned n
 // --- bitmap: 8 keys in a vector ------------------------------------------------------------------------------------
 
 void bitmap_prefetch(const FilterBits& filter, const uint64_t* index, unsigned n) {
-  for (unsigned i = 0; i < n; i++) fetch(filter.bits + index[i] / 8);
+  for (unsigned i = 0; i < n; i++) prefetch_line(filter.bits + index[i] / 8);
 }
 
 uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned n) {

@@ -7,6 +7,7 @@
 #include "filter/layouts/page7.h"
 #include "filter/layouts/ribbon.h"
 #include "filter/layouts/standard.h"
+#include "filter/prefetch.h"
 #include "filter/siphash.h"
 
 namespace weir::filter {
@@ -54,11 +55,9 @@ auto page(const Filter& filter, uint64_t hash) {
   return line(filter, weir_hash_range(hash, pages(filter)) * WEIR_LINES_PER_PAGE);
 }
 
-// prefetch is inlined by force: g++ 12 takes a function that only prefetches for one without effect, and drops its
-// calls (scripts/check-kernels counts what is left).
 struct Line8 {
-  [[gnu::always_inline]] static void prefetch(const FilterBits& filter, uint64_t hash) {
-    __builtin_prefetch(line(filter, weir_hash_range(hash, filter.lines)));
+  static void prefetch(const FilterBits& filter, uint64_t hash) {
+    prefetch_line(line(filter, weir_hash_range(hash, filter.lines)));
   }
   static uint64_t check(const FilterBits& filter, uint64_t hash) {
     return weir_line8_check(line(filter, weir_hash_range(hash, filter.lines)), hash);
@@ -69,10 +68,10 @@ struct Line8 {
 };
 
 struct Page2 {
-  [[gnu::always_inline]] static void prefetch(const FilterBits& filter, uint64_t hash) {
+  static void prefetch(const FilterBits& filter, uint64_t hash) {
     const weir_page2_place place = weir_page2_locate(hash, filter.lines, filter.k);
-    __builtin_prefetch(line(filter, place.line[0]));
-    __builtin_prefetch(line(filter, place.line[1]));
+    prefetch_line(line(filter, place.line[0]));
+    prefetch_line(line(filter, place.line[1]));
   }
   static uint64_t check(const FilterBits& filter, uint64_t hash) {
     return weir_page2_check(page(filter, hash), filter.lines, filter.k, hash);
@@ -83,9 +82,9 @@ struct Page2 {
 };
 
 struct Page7 {
-  [[gnu::always_inline]] static void prefetch(const FilterBits& filter, uint64_t hash) {
+  static void prefetch(const FilterBits& filter, uint64_t hash) {
     for (unsigned i = 0; i < WEIR_PAGE7_K; i++) {
-      __builtin_prefetch(page(filter, hash) + weir_page7_bit(hash, i) / 64);
+      prefetch_line(page(filter, hash) + weir_page7_bit(hash, i) / 64);
     }
   }
   static uint64_t check(const FilterBits& filter, uint64_t hash) { return weir_page7_check(page(filter, hash), hash); }
@@ -93,10 +92,10 @@ struct Page7 {
 };
 
 struct Ribbon {
-  [[gnu::always_inline]] static void prefetch(const FilterBits& filter, uint64_t hash) {
+  static void prefetch(const FilterBits& filter, uint64_t hash) {
     const weir_u64* first = page(filter, hash) + weir_ribbon_start(hash, pages(filter)) / 64 * 8;
-    __builtin_prefetch(first);
-    __builtin_prefetch(first + 8);
+    prefetch_line(first);
+    prefetch_line(first + 8);
   }
   static uint64_t check(const FilterBits& filter, uint64_t hash) {
     return weir_ribbon_check(page(filter, hash), pages(filter), hash);
@@ -104,8 +103,8 @@ struct Ribbon {
 };
 
 struct Standard {
-  [[gnu::always_inline]] static void prefetch(const FilterBits& filter, uint64_t hash) {
-    for (unsigned i = 0; i < filter.k; i++) __builtin_prefetch(line(filter, weir_standard_line(hash, filter.lines, i)));
+  static void prefetch(const FilterBits& filter, uint64_t hash) {
+    for (unsigned i = 0; i < filter.k; i++) prefetch_line(line(filter, weir_standard_line(hash, filter.lines, i)));
   }
   static uint64_t check(const FilterBits& filter, uint64_t hash) {
     return weir_standard_check(line(filter, 0), filter.lines, filter.k, hash);
@@ -116,9 +115,7 @@ struct Standard {
 };
 
 struct Bitmap {
-  [[gnu::always_inline]] static void prefetch(const FilterBits& filter, uint64_t index) {
-    __builtin_prefetch(filter.bits + index / 8);
-  }
+  static void prefetch(const FilterBits& filter, uint64_t index) { prefetch_line(filter.bits + index / 8); }
   static uint64_t check(const FilterBits& filter, uint64_t index) {
     return weir_bitmap_check(filter.bits, static_cast<uint32_t>(index));
   }

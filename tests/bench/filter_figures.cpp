@@ -90,7 +90,9 @@ json limit_of(const TestFilter& filter, const Options& options) {
   const Loop pipelined =
       best_of(unfetched_too(), [&](Pace pace) { return lookup_hashes(kernels(), filter.layout, bits, pace); });
   const Pace la1 = {32, 1};
-  const Loop limit_la1 = gather_paced(kernels(), bits, la1);
+  // Both forms of asking 32 lines ahead: a burst of prefetches, then one of loads; and in turns.
+  const std::vector<Loop> limits_la1 = {gather_paced(kernels(), bits, la1), gather_rolling(bits, la1.batch)};
+  const Loop limit_la1 = limits_la1[fastest(limits_la1)];
   const Loop ours_la1 = lookup_hashes(kernels(), filter.layout, bits, la1);
   const Loop keyed = best_of(
       unfetched_too(), [&](Pace pace) { return lookup_keys_woven(kernels(), bits, kSecret, pace, filter.n_keys, 0); });

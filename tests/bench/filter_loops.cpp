@@ -102,9 +102,27 @@ Loop gather_paced(const Kernels& kernels, FilterBits filter, Pace pace) {
           }};
 }
 
+// The pipeline's step with nothing to hash: asks for one batch's lines and tests an earlier batch, in turns.
+uint64_t step_hashes(const Kernels& kernels, FilterBits filter, Pace pace, Ring& c, uint64_t keys) {
+  const auto late = static_cast<uint64_t>(pace.look_ahead);
+  uint64_t hits = 0;
+  for (uint64_t i = 0; i * pace.batch < keys; i++) {
+    c.fill_hashes(i, pace.batch);
+    Line8Step step;
+    step.fetch_filter = step.test_filter = filter;
+    step.fetch_hash = c.hash[i % kRing];
+    step.test_hash = c.hash[(i - late) % kRing];
+    step.n_fetch = step.n_test = pace.batch;
+    hits += static_cast<uint64_t>(std::popcount(kernels.line8_step(step)));
+  }
+  return hits;
+}
+
 Loop lookup_hashes(const Kernels& kernels, weir_layout id, FilterBits filter, Pace pace) {
   return {pace_name(pace), [=, &kernels, columns = ring()](uint64_t keys) {
             const LayoutKernels& layout = kernels.layout[id];
+            if (id == WEIR_LAYOUT_LINE8 && pace.look_ahead > 0)
+              return step_hashes(kernels, filter, pace, *columns, keys);
             return paced(
                 pace, *columns, keys, [&](const uint64_t* hash) { layout.prefetch(filter, hash, pace.batch); },
                 [&](const uint64_t* hash) { return layout.check(filter, hash, pace.batch); });
@@ -205,11 +223,10 @@ Loop lookup_table_only(const Kernels& kernels, const ShapeView& shape, Pace pace
               kernels.siphash13(shape.secret, words, kKeyWords, pace.batch, c.hash[i % kRing]);
               kernels.layout[WEIR_LAYOUT_LINE8].prefetch(shape.exact_lines, c.hash[i % kRing], pace.batch);
               const uint64_t due = (i - late) % kRing;
-              for (unsigned k = 0; k < pace.batch; k++) {
-                Key key;
-                for (unsigned w = 0; w < kKeyWords; w++) key.word[w] = c.words[due][w][k];
-                sum += exact_find(shape, key, c.hash[due][k]);
-              }
+              const uint64_t* keys_due[] = {c.words[due][0], c.words[due][1]};
+              uint32_t rule[kMaxBatch];
+              exact_find_batch(shape, keys_due, c.hash[due], ~uint64_t{0} >> (kMaxBatch - pace.batch), rule);
+              for (unsigned k = 0; k < pace.batch; k++) sum += rule[k];
             }
             return sum;
           }};
