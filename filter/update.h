@@ -46,7 +46,10 @@ class Updater {
   size_t freed_slots() const { return freed_.size(); }
 
  private:
-  Updater(std::span<std::byte> bytes, const Kernels& kernels) : bytes_(bytes), kernels_(&kernels) {}
+  Updater(std::span<std::byte> bytes, const Kernels& kernels) : bytes_(bytes), kernels_(&kernels) {
+    freed_.reserve(1024);
+    hashes_.reserve(1024);
+  }
 
   weir_snapshot_header& header() const { return *reinterpret_cast<weir_snapshot_header*>(bytes_.data()); }
   template <class Bucket>
