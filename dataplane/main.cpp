@@ -246,8 +246,8 @@ int run_program(const std::string& program, const CommandLine& line) {
   }
   say("running: {} filter kernels, lookups {} batches ahead, control socket {}", (*kernels)->name, *look_ahead,
       config->socket_path);
-  run_workers(workers,
-              {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels, *look_ahead});
+  run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels,
+                        *look_ahead});
   join_control_thread(thread_id);
 
   const wire::Stats stats = control.stats();
