@@ -7,6 +7,7 @@
 
 #include "filter/key_shape.h"
 #include "filter/layouts/hash.h"
+#include "filter/prefetch.h"
 #include "filter/snapshot.h"
 
 // The exact stage's buckets (format and overflow rule: filter/snapshot.h). Both directions of it stand here, so that
@@ -142,13 +143,38 @@ template <class Bucket>
 
 // The rule of the key, 0 when it is not there.
 template <class Bucket>
-[[gnu::always_inline]] inline uint32_t find_in_buckets(const Bucket* buckets, uint32_t n_buckets, const Key& key,
-                                                       uint64_t hash) {
-  const Bucket& home = buckets[weir_hash_range(hash, n_buckets)];
-  const uint32_t rule = rule_in_bucket(home, key);
-  if (!goes_on(home, rule, hash)) [[likely]]
-    return rule;
-  return find_behind(BucketPath<const Bucket>(buckets, n_buckets, hash), key, hash);
+uint32_t find_in_buckets(const Bucket* buckets, uint32_t n_buckets, const Key& key, uint64_t hash) {
+  const BucketPath<const Bucket> path(buckets, n_buckets, hash);
+  const uint32_t rule = rule_in_bucket(path.at(0), key);
+  return goes_on(path.at(0), rule, hash) ? find_behind(path, key, hash) : rule;
+}
+
+// The same for many keys (SoA) whose bits are set in `wanted`: rule[i] of each, and bit i of the result is 1 when it is
+// not 0. All own buckets first; where a key goes on, the next bucket is asked for and looked at after the others.
+template <class Bucket>
+uint64_t find_batch_in_buckets(const Bucket* buckets, uint32_t n_buckets, const uint64_t* const* words,
+                               const uint64_t* hash, uint64_t wanted, uint32_t* rule) {
+  const auto key_of = [&](unsigned i) {
+    Key key;
+    for (unsigned w = 0; w < key_words_of<Bucket>(); w++) key.word[w] = words[w][i];
+    return key;
+  };
+  uint64_t found = 0, behind = 0;
+  for (uint64_t left = wanted; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(__builtin_ctzll(left));
+    const BucketPath<const Bucket> path(buckets, n_buckets, hash[i]);
+    rule[i] = rule_in_bucket(path.at(0), key_of(i));
+    const bool on = goes_on(path.at(0), rule[i], hash[i]);
+    prefetch_line(&path.at(on));
+    found |= uint64_t{rule[i] != 0} << i;
+    behind |= uint64_t{on} << i;
+  }
+  for (uint64_t left = behind; left != 0; left &= left - 1) {
+    const auto i = static_cast<unsigned>(__builtin_ctzll(left));
+    rule[i] = find_behind(BucketPath<const Bucket>(buckets, n_buckets, hash[i]), key_of(i), hash[i]);
+    found |= uint64_t{rule[i] != 0} << i;
+  }
+  return found;
 }
 
 enum class Insertion : uint8_t { done, duplicate, page_full };

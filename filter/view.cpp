@@ -84,25 +84,18 @@ uint32_t exact_find(const ShapeView& shape, const Key& key, uint64_t hash) {
 
 uint64_t exact_find_batch(const ShapeView& shape, const uint64_t* const* words, const uint64_t* hash, uint64_t wanted,
                           uint32_t* rule) {
-  uint64_t found = 0;
-  const auto each = [&](auto find) {
+  if (shape.layout == WEIR_LAYOUT_BITMAP) {
+    uint64_t found = 0;
     for (uint64_t left = wanted; left != 0; left &= left - 1) {
       const auto i = static_cast<unsigned>(std::countr_zero(left));
-      rule[i] = find(i);
+      rule[i] = exact_find(shape, Key{{words[0][i]}}, hash[i]);
       found |= uint64_t{rule[i] != 0} << i;
     }
     return found;
-  };
-  if (shape.layout == WEIR_LAYOUT_BITMAP) {
-    return each([&](unsigned i) { return exact_find(shape, Key{{words[0][i]}}, hash[i]); });
   }
   return with_bucket_type(shape.shape, [&]<class Bucket>() {
     const auto* buckets = reinterpret_cast<const Bucket*>(shape.exact);
-    return each([&](unsigned i) {
-      Key key;
-      for (unsigned w = 0; w < key_words_of<Bucket>(); w++) key.word[w] = words[w][i];
-      return find_in_buckets(buckets, shape.exact_buckets, key, hash[i]);
-    });
+    return find_batch_in_buckets(buckets, shape.exact_buckets, words, hash, wanted, rule);
   });
 }
 
