@@ -4,14 +4,9 @@
 
 #include <utility>
 
+#include "filter/kernels/common.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
-#include "filter/layouts/line8.h"
-#include "filter/layouts/page2.h"
-#include "filter/layouts/page7.h"
-#include "filter/layouts/ribbon.h"
-#include "filter/layouts/standard.h"
-#include "filter/prefetch.h"
 #include "filter/siphash.h"
 
 namespace weir::filter {
@@ -158,16 +153,6 @@ void siphash13(const uint64_t secret[2], const uint64_t* const* words, unsigned 
   with_words(n_words, [&]<unsigned kWords>() { siphash13_words<kWords>(secret, words, n, hash); });
 }
 
-// --- places ----------------------------------------------------------------------------------------------------------
-
-const uint8_t* line_at(const FilterBits& filter, uint32_t line) {
-  return filter.bits + size_t{line} * WEIR_LINE_BYTES;
-}
-
-const uint8_t* page_of(const FilterBits& filter, uint64_t hash) {
-  return line_at(filter, weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE) * WEIR_LINES_PER_PAGE);
-}
-
 // --- line8: one key's line in two vectors --------------------------------------------------------------------------
 
 // Eight salts of 32 bits, each alone in a 64-bit lane: of words 0..3 and of words 4..7.
@@ -203,10 +188,6 @@ struct Salts {
 
 [[gnu::always_inline]] inline uint64_t line8_check_one(const FilterBits& filter, uint64_t hash, const Salts& salts) {
   return is_zero(lacking(line_at(filter, weir_hash_range(hash, filter.lines)), broadcast(hash), salts));
-}
-
-void line8_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) prefetch_line(line_at(filter, weir_hash_range(hash[i], filter.lines)));
 }
 
 uint64_t line8_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
@@ -272,8 +253,7 @@ uint64_t line8_step(const Line8Step& step) {
   return step.n_test >= kMaxBatch ? hits : hits & ((uint64_t{1} << step.n_test) - 1);
 }
 
-// --- page2: as line8, twice, with the words that a key leaves out taken out
-// -------------------------------------------
+// --- page2: as line8, twice, with the words that a key leaves out taken out ----------------------------------------
 
 // kWordMasks[m]: all bits of word w where bit w of m is set.
 struct WordMasks {
@@ -298,14 +278,6 @@ constexpr WordMasks kWordMasks = make_word_masks();
   return _mm256_or_si256(_mm256_andnot_si256(load(line), low), _mm256_andnot_si256(load(line + 32), high));
 }
 
-void page2_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) {
-    const weir_page2_place place = weir_page2_locate(hash[i], filter.lines, filter.k);
-    prefetch_line(line_at(filter, place.line[0]));
-    prefetch_line(line_at(filter, place.line[1]));
-  }
-}
-
 uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   const Salts first = widen(weir_salt), second = widen(weir_salt_b);
   uint64_t hits = 0;
@@ -319,15 +291,7 @@ uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
   return hits;
 }
 
-// --- page7, standard: a gather of the 32-bit words that hold a key's bits
-// ----------------------------------------------
-
-void page7_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) {
-    const uint8_t* page = page_of(filter, hash[i]);
-    for (unsigned b = 0; b < WEIR_PAGE7_K; b++) prefetch_line(page + weir_page7_bit(hash[i], b) / 8);
-  }
-}
+// --- page7, standard: a gather of the 32-bit words that hold a key's bits ------------------------------------------
 
 // Lanes that are not wanted repeat lane 0's bit.
 uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
@@ -344,13 +308,6 @@ uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
     hits |= static_cast<uint64_t>(_mm256_testc_si256(words, wanted)) << i;
   }
   return hits;
-}
-
-void standard_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) {
-    for (unsigned b = 0; b < filter.k; b++)
-      prefetch_line(line_at(filter, weir_standard_line(hash[i], filter.lines, b)));
-  }
 }
 
 // Four of a key's bits: lane b holds bit first + b, or bit 0 again where the key has no more.
@@ -376,21 +333,7 @@ uint64_t standard_check(const FilterBits& filter, const uint64_t* hash, unsigned
   return hits;
 }
 
-// --- ribbon: the eight words of two neighbouring lines
-// ------------------------------------------------------------------
-
-const uint8_t* ribbon_line(const FilterBits& filter, uint64_t hash) {
-  const uint32_t start = weir_ribbon_start(hash, filter.lines / WEIR_LINES_PER_PAGE);
-  return page_of(filter, hash) + size_t{start / 64} * WEIR_LINE_BYTES;
-}
-
-void ribbon_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) {
-    const uint8_t* first = ribbon_line(filter, hash[i]);
-    prefetch_line(first);
-    prefetch_line(first + WEIR_LINE_BYTES);
-  }
-}
+// --- ribbon: the eight words of two neighbouring lines -------------------------------------------------------------
 
 // Parity of every 64-bit lane of two vectors: halves are folded onto each other, 64 -> 32 bits each, then both vectors
 // go on as the two halves of one; the last four bits are looked up. Zero when all eight are even.
@@ -427,36 +370,12 @@ uint64_t ribbon_check(const FilterBits& filter, const uint64_t* hash, unsigned n
 
 // --- bitmap: one load a key, as the definition ---------------------------------------------------------------------
 
-void bitmap_prefetch(const FilterBits& filter, const uint64_t* index, unsigned n) {
-  for (unsigned i = 0; i < n; i++) prefetch_line(filter.bits + index[i] / 8);
-}
-
 uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned n) {
   uint64_t hits = 0;
   for (unsigned i = 0; i < n; i++) {
     hits |= uint64_t{weir_bitmap_check(filter.bits, static_cast<uint32_t>(index[i]))} << i;
   }
   return hits;
-}
-
-// --- marks of the other layouts: not worth a vector, as the definition
-// -------------------------------------------------
-
-weir_u64* page_of(const FilterWords& filter, uint64_t hash) {
-  const uint32_t page = weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE);
-  return filter.words + size_t{page} * (WEIR_PAGE_BYTES / 8);
-}
-
-void page2_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) weir_page2_mark(page_of(filter, hash[i]), filter.lines, filter.k, hash[i]);
-}
-
-void page7_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) weir_page7_mark(page_of(filter, hash[i]), hash[i]);
-}
-
-void standard_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) weir_standard_mark(filter.words, filter.lines, filter.k, hash[i]);
 }
 
 bool usable() {

@@ -4,14 +4,9 @@
 
 #include <utility>
 
+#include "filter/kernels/common.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
-#include "filter/layouts/line8.h"
-#include "filter/layouts/page2.h"
-#include "filter/layouts/page7.h"
-#include "filter/layouts/ribbon.h"
-#include "filter/layouts/standard.h"
-#include "filter/prefetch.h"
 #include "filter/siphash.h"
 
 namespace weir::filter {
@@ -123,16 +118,6 @@ void siphash13(const uint64_t secret[2], const uint64_t* const* words, unsigned 
   if (i < n) siphash13_group(k8Keys, start, words, n_words, i, n - i, hash, nothing);
 }
 
-// --- places ----------------------------------------------------------------------------------------------------------
-
-const uint8_t* line_at(const FilterBits& filter, uint32_t line) {
-  return filter.bits + size_t{line} * WEIR_LINE_BYTES;
-}
-
-const uint8_t* page_of(const FilterBits& filter, uint64_t hash) {
-  return line_at(filter, weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE) * WEIR_LINES_PER_PAGE);
-}
-
 // One byte a key: which of its words lack a bit that it needs. Bytes are stored, and one test at the end turns 64 of
 // them into the hit mask: a quarter faster than shifting each into place (FILTERS section 3.1).
 uint64_t hits_of(const uint8_t lacking[kMaxBatch], unsigned n) {
@@ -159,10 +144,6 @@ uint64_t hits_of(const uint8_t lacking[kMaxBatch], unsigned n) {
 [[gnu::always_inline]] inline uint8_t line8_lacking(const FilterBits& filter, uint64_t hash, __m512i salts) {
   const __m512i line = _mm512_loadu_si512(line_at(filter, weir_hash_range(hash, filter.lines)));
   return static_cast<uint8_t>(_mm512_testn_epi64_mask(line, wanted_bits(hash, salts)));
-}
-
-void line8_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) prefetch_line(line_at(filter, weir_hash_range(hash[i], filter.lines)));
 }
 
 uint64_t line8_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
@@ -226,16 +207,7 @@ uint64_t line8_step(const Line8Step& step) {
   return hits_of(lacking, step.n_test);
 }
 
-// --- page2: as line8, twice, with the words that a key leaves out masked off
-// ------------------------------------------
-
-void page2_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) {
-    const weir_page2_place place = weir_page2_locate(hash[i], filter.lines, filter.k);
-    prefetch_line(line_at(filter, place.line[0]));
-    prefetch_line(line_at(filter, place.line[1]));
-  }
-}
+// --- page2: as line8, twice, with the words that a key leaves out masked off ---------------------------------------
 
 uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   const __m512i salts[2] = {widen(weir_salt), widen(weir_salt_b)};
@@ -253,15 +225,7 @@ uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
   return hits_of(lacking, n);
 }
 
-// --- page7, standard: a gather of the words that hold a key's bits
-// -----------------------------------------------------
-
-void page7_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) {
-    const uint8_t* page = page_of(filter, hash[i]);
-    for (unsigned b = 0; b < WEIR_PAGE7_K; b++) prefetch_line(page + weir_page7_bit(hash[i], b) / 8);
-  }
-}
+// --- page7, standard: a gather of the words that hold a key's bits -------------------------------------------------
 
 uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   constexpr __mmask8 kWanted = (1u << WEIR_PAGE7_K) - 1;
@@ -276,13 +240,6 @@ uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
     lacking[i] = _mm256_mask_testn_epi32_mask(kWanted, words, _mm256_rolv_epi32(one, bit));  // modulo 32
   }
   return hits_of(lacking, n);
-}
-
-void standard_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) {
-    for (unsigned b = 0; b < filter.k; b++)
-      prefetch_line(line_at(filter, weir_standard_line(hash[i], filter.lines, b)));
-  }
 }
 
 // Eight of a key's bits, first .. first + 7, of which it has filter.k.
@@ -313,21 +270,7 @@ uint64_t standard_check(const FilterBits& filter, const uint64_t* hash, unsigned
   return hits_of(lacking, n);
 }
 
-// --- ribbon: two neighbouring lines
-// ------------------------------------------------------------------------------------
-
-const uint8_t* ribbon_line(const FilterBits& filter, uint64_t hash) {
-  const uint32_t start = weir_ribbon_start(hash, filter.lines / WEIR_LINES_PER_PAGE);
-  return page_of(filter, hash) + size_t{start / 64} * WEIR_LINE_BYTES;
-}
-
-void ribbon_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) {
-    const uint8_t* first = ribbon_line(filter, hash[i]);
-    prefetch_line(first);
-    prefetch_line(first + WEIR_LINE_BYTES);
-  }
-}
+// --- ribbon: two neighbouring lines --------------------------------------------------------------------------------
 
 // Which of the eight lanes have odd parity: halves are folded onto each other down to four bits, and those looked up.
 [[gnu::always_inline]] inline uint8_t odd_lanes(__m512i x) {
@@ -358,10 +301,6 @@ uint64_t ribbon_check(const FilterBits& filter, const uint64_t* hash, unsigned n
 
 // --- bitmap: 8 keys in a vector ------------------------------------------------------------------------------------
 
-void bitmap_prefetch(const FilterBits& filter, const uint64_t* index, unsigned n) {
-  for (unsigned i = 0; i < n; i++) prefetch_line(filter.bits + index[i] / 8);
-}
-
 uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned n) {
   const __m512i one = _mm512_set1_epi64(1);
   uint64_t hits = 0;
@@ -374,26 +313,6 @@ uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned 
     hits |= uint64_t{_mm512_mask_test_epi64_mask(lanes, word, bit)} << i;
   }
   return hits;
-}
-
-// --- marks of the other layouts: not worth a vector, as the definition
-// -------------------------------------------------
-
-weir_u64* page_of(const FilterWords& filter, uint64_t hash) {
-  const uint32_t page = weir_hash_range(hash, filter.lines / WEIR_LINES_PER_PAGE);
-  return filter.words + size_t{page} * (WEIR_PAGE_BYTES / 8);
-}
-
-void page2_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) weir_page2_mark(page_of(filter, hash[i]), filter.lines, filter.k, hash[i]);
-}
-
-void page7_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) weir_page7_mark(page_of(filter, hash[i]), hash[i]);
-}
-
-void standard_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) weir_standard_mark(filter.words, filter.lines, filter.k, hash[i]);
 }
 
 bool usable() {
