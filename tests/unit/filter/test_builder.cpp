@@ -296,6 +296,40 @@ TEST_CASE("exact stage: overflow stays in the page, is found, and a full page is
   }
 }
 
+TEST_CASE("exact stage: keys of 40 bytes, in buckets of four lines") {
+  using Bucket = weir_bucket_flow;
+  constexpr size_t kKeys = 5000;
+  const uint32_t buckets = exact_buckets(kKeys, kSlots<Bucket>, kBucketsPerPage<Bucket>);
+  REQUIRE(buckets % kBucketsPerPage<Bucket> == 0);
+  Buffer memory(buckets * sizeof(Bucket));
+  auto* table = reinterpret_cast<Bucket*>(memory.bytes().data());
+  Random random(15);
+  const uint64_t secret[2] = {random.next(), random.next()};
+  std::vector<uint64_t> columns[WEIR_MAX_KEY_WORDS];
+  for (auto& column : columns) {
+    for (size_t i = 0; i < 2 * kKeys; i++) column.push_back(random.below(4) == 0 ? 7 : random.next());  // much alike
+  }
+  for (size_t i = 0; i < 2 * kKeys; i++) columns[4][i] = i;  // and still different
+  const auto key_of = [&](size_t i) {
+    return Key{{columns[0][i], columns[1][i], columns[2][i], columns[3][i], columns[4][i]}};
+  };
+  std::vector<uint64_t> hashes(2 * kKeys);
+  for (size_t i = 0; i < 2 * kKeys; i++) hashes[i] = weir_siphash13(secret, key_of(i).word.data(), WEIR_MAX_KEY_WORDS);
+  for (size_t i = 0; i < kKeys; i++) {
+    REQUIRE(insert_into_buckets(table, buckets, key_of(i), hashes[i], static_cast<uint32_t>(i + 1)) == Insertion::done);
+  }
+  for (size_t i = 0; i < 2 * kKeys; i++) {  // the first half are members
+    REQUIRE(find_in_buckets(table, buckets, key_of(i), hashes[i]) == (i < kKeys ? i + 1 : 0));
+  }
+  for (size_t first = 0; first + kMaxBatch <= 2 * kKeys; first += kMaxBatch) {
+    const uint64_t* words[WEIR_MAX_KEY_WORDS];
+    for (unsigned w = 0; w < WEIR_MAX_KEY_WORDS; w++) words[w] = columns[w].data() + first;
+    uint32_t rule[kMaxBatch];
+    const uint64_t found = find_batch_in_buckets(table, buckets, words, hashes.data() + first, ~uint64_t{0}, rule);
+    for (unsigned i = 0; i < kMaxBatch; i++) REQUIRE((found >> i & 1) == (first + i < kKeys));
+  }
+}
+
 TEST_CASE("the planner refuses what the format cannot hold, and says what") {
   const auto refused = [](auto change) {
     SnapshotInput input = full_input(10, 12);
