@@ -24,9 +24,6 @@ template <class Bucket>
 constexpr uint32_t kBucketsPerPage = WEIR_PAGE_BYTES / sizeof(Bucket);
 
 template <class Bucket>
-constexpr unsigned kBucketLines = sizeof(Bucket) / WEIR_LINE_BYTES;
-
-template <class Bucket>
 constexpr unsigned key_words_of() {
   using Slot = std::remove_extent_t<decltype(Bucket::key)>;
   return std::max<unsigned>(1, std::extent_v<Slot>);
@@ -47,13 +44,6 @@ bool slot_holds(const Bucket& bucket, unsigned slot, const Key& key) {
   uint64_t differs = 0;
   for (unsigned w = 0; w < key_words_of<Bucket>(); w++) differs |= slot_word(bucket, slot, w) ^ key.word[w];
   return differs == 0;
-}
-
-template <class Bucket>
-Key slot_key(const Bucket& bucket, unsigned slot) {
-  Key key;
-  for (unsigned w = 0; w < key_words_of<Bucket>(); w++) key.word[w] = slot_word(bucket, slot, w);
-  return key;
 }
 
 // The key only: the slot stays free until a rule is stored.
