@@ -2,6 +2,8 @@
 
 #include <rte_pause.h>
 
+#include <cassert>
+
 #include "dataplane/flight.h"
 
 namespace weir::dataplane {
@@ -72,6 +74,7 @@ void poll(Worker& worker, const WorkerSetup& setup, Flight& flight) noexcept {
     if (overlap && loops_in_flight++ < kMaxLoopsInFlight) continue;
     loops_in_flight = 0;
     finish_all(flight, counters);
+    assert(flight.empty());
     setup.slot.quiescent(worker.id);  // no reference into a snapshot is alive past this line
   }
   finish_all(flight, counters);
