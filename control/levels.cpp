@@ -157,8 +157,10 @@ double shape_bytes(filter::KeyShape shape, weir_layout layout, double n_keys, do
   const auto sized_for = static_cast<uint64_t>(n_keys / scale * (1 + filter::kHeadroom));
   const double unit = filter::layout_of(layout).unit_lines;
   const double units = std::ceil(static_cast<double>(sized_for) * lines_per_key(layout, false_positive_rate) / unit);
-  const double buckets = filter::exact_buckets(sized_for, filter::slots_per_bucket(shape));
-  return scale * (std::max(units, 1.0) * unit + buckets) * WEIR_LINE_BYTES;
+  const uint32_t buckets =
+      filter::exact_buckets(sized_for, filter::slots_per_bucket(shape), filter::buckets_per_page(shape));
+  return scale * (std::max(units, 1.0) * unit * WEIR_LINE_BYTES +
+                  static_cast<double>(filter::exact_stage_bytes(shape, buckets)));
 }
 
 std::vector<Level> choose_levels(uint8_t family, const LengthCounts& any_port, const LengthCounts& one_port,

@@ -11,6 +11,8 @@
 
 namespace weir::control {
 
+constexpr uint32_t kNever = UINT32_MAX;  // of an entry without `expires`; also of times later than 2106
+
 // One predicate, normalised: an inclusive address range (a host is first == last; a prefix is its range), optionally
 // with a port. It matches a packet whose source (address and source port) or destination (address and destination
 // port) lies in it, as directions say.
@@ -18,10 +20,34 @@ template <class Addr>
 struct Entry {
   Addr first;
   Addr last;
-  uint32_t line;       // where it was written: 1-based line of the source
-  uint16_t port;       // 0 = any
-  uint8_t directions;  // mask of weir_direction
-  uint8_t source;      // 0 = the policy file, 1 = the list's feed file
+  uint32_t line;              // where it was written: 1-based line of the source
+  uint16_t port;              // 0 = any
+  uint8_t directions;         // mask of weir_direction
+  uint8_t source;             // 0 = the policy file, 1 = the list's feed file
+  uint32_t expires = kNever;  // Unix seconds: live while now < expires
+};
+
+// Inclusive; IPv4 in the low 32 bits.
+struct AddressRange {
+  Ipv6 first, last;
+  bool operator==(const AddressRange&) const = default;
+};
+
+struct PortRange {
+  uint16_t first, last;  // inclusive, 1..65535
+  bool operator==(const PortRange&) const = default;
+};
+
+// An entry with named fields that Entry cannot hold: everything that is given must hold, in one layer of a packet.
+struct Flow {
+  uint8_t family = 0;  // 4 or 6; 0: both, when neither address is given
+  std::optional<AddressRange> src, dst;
+  std::optional<uint8_t> protocol;
+  std::optional<PortRange> sport, dport;        // of packets that have ports
+  std::optional<uint8_t> icmp_type, icmp_code;  // of packets that have an ICMP header: protocol 1 or 58
+  uint8_t tcp_set = 0, tcp_mask = 0;  // (flags & mask) == set, of packets that have TCP flags; mask 0: not asked
+  uint32_t expires = kNever;
+  uint32_t line = 0;  // always of the policy file
 };
 
 struct BadLine {
@@ -46,9 +72,10 @@ struct List {
   std::string file;                // feed, as written in the policy; empty: none
   std::vector<Entry<Ipv4>> v4;     // in file order: inline entries, then the feed's
   std::vector<Entry<Ipv6>> v6;
+  std::vector<Flow> flows;
   FeedReport feed;
 
-  uint64_t entries() const { return v4.size() + v6.size(); }
+  uint64_t entries() const { return v4.size() + v6.size() + flows.size(); }
 };
 
 struct Canary {  // a key that must not drop, as source or destination
@@ -68,6 +95,7 @@ struct Policy {
   std::string state_dir;
   weir_action default_action = WEIR_PASS;
   weir_action unparsed_action = WEIR_PASS;
+  uint8_t tunnels = 0;  // mask of weir_tunnel: their inner layers are judged too
   double false_positive_rate = 0.005;
   uint64_t memory_bytes = uint64_t{512} << 20;
   std::optional<weir_layout> layout;  // of every filter; empty: the planner chooses

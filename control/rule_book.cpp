@@ -19,7 +19,7 @@ uint32_t RuleBook::set_id(const weir_set& set) {
 }
 
 uint32_t RuleBook::rule(const weir_set& source, const weir_set& destination) {
-  const weir_rule rule = {set_id(source), set_id(destination)};
+  const weir_rule rule = {set_id(source), set_id(destination), 0, 0};
   const uint64_t ids = uint64_t{rule.source_set} << 32 | rule.destination_set;
   const auto [found, is_new] = rule_ids_.try_emplace(ids, static_cast<uint32_t>(rules_.size()));
   if (is_new) rules_.push_back(rule);

@@ -33,7 +33,8 @@ uint64_t fixed_bytes() {
   return round_up(sizeof(weir_snapshot_header), WEIR_PAGE_BYTES) +
          round_up(WEIR_MAX_LISTS * sizeof(weir_list), WEIR_PAGE_BYTES) +
          round_up(with_headroom(kItems) * sizeof(weir_set), WEIR_PAGE_BYTES) +
-         round_up(with_headroom(kItems) * sizeof(weir_rule), WEIR_PAGE_BYTES);
+         round_up(with_headroom(kItems) * sizeof(weir_rule), WEIR_PAGE_BYTES) +
+         round_up(with_headroom(1) * sizeof(weir_residual), WEIR_PAGE_BYTES);
 }
 
 KeysPerPage keys_per_page(uint64_t keys, uint32_t lines) {
@@ -80,10 +81,11 @@ Result<SizeAnswer> size_table(const SizeQuestion& question) {
             ? fmt::format("ribbon cannot keep a false-positive rate of {}: its lowest is 0.00391", wanted)
             : fmt::format("no {} filter keeps {} keys at a false-positive rate of {}", name, answer.max_keys, wanted)};
   }
-  const uint32_t buckets = filter::exact_buckets(answer.max_keys, filter::slots_per_bucket(question.shape));
+  const uint32_t buckets = filter::exact_buckets(answer.max_keys, filter::slots_per_bucket(question.shape),
+                                                 filter::buckets_per_page(question.shape));
   answer.k = size->k;
   answer.filter_bytes = uint64_t{size->lines} * WEIR_LINE_BYTES;
-  answer.exact_bytes = uint64_t{buckets} * WEIR_LINE_BYTES;
+  answer.exact_bytes = filter::exact_stage_bytes(question.shape, buckets);
   answer.bits_per_key = static_cast<double>(answer.filter_bytes) * 8 / static_cast<double>(answer.max_keys);
   answer.total_bytes =
       fixed_bytes() + round_up(answer.filter_bytes, WEIR_PAGE_BYTES) + round_up(answer.exact_bytes, WEIR_PAGE_BYTES);

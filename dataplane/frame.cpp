@@ -23,8 +23,9 @@ uint16_t load_be16(const uint8_t* bytes) {
 
 // Ports when the first four bytes behind the last header are in the packet. at <= end is not required.
 void read_ports(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers) {
-  headers.has_ports = carries_ports(headers.protocol) && at + kPortBytes <= end;
-  if (headers.has_ports) memcpy(headers.port, frame + at, kPortBytes);
+  if (!carries_ports(headers.protocol) || at + kPortBytes > end) return;
+  headers.has |= WEIR_HAS_PORTS;
+  memcpy(headers.port, frame + at, kPortBytes);
 }
 
 // RFC 1071 sum over a header of ihl 4-byte words.
@@ -47,7 +48,7 @@ bool parse_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Headers& hea
 
   headers.family = 4;
   headers.protocol = ip[9];
-  headers.incomplete = false;
+  headers.has = 0;
   uint32_t address;
   memcpy(&address, ip + 12, sizeof address);
   headers.address[kSource][0] = address;
@@ -56,7 +57,6 @@ bool parse_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Headers& hea
 
   const uint32_t end = total == 0 || total > length - at ? length : at + total;
   const bool later_fragment = (load_be16(ip + 6) & 0x1fff) != 0;
-  headers.has_ports = false;
   if (!later_fragment) read_ports(frame, at + header_bytes, end, headers);
   return true;
 }
@@ -87,7 +87,7 @@ void walk_extensions(const uint8_t* frame, uint32_t at, uint32_t end, Headers& h
     const uint32_t bytes = extension_bytes(headers.protocol, frame, at, end);
     if (bytes == 0) break;
     if (walked == kMaxExtensions || bytes > end - at) {
-      headers.incomplete = true;
+      headers.has |= WEIR_INCOMPLETE;
       return;
     }
     const bool later_fragment = headers.protocol == 44 && (load_be16(frame + at + 2) & 0xfff8) != 0;
@@ -104,8 +104,7 @@ bool parse_ipv6(const uint8_t* frame, uint32_t at, uint32_t length, Headers& hea
   const uint8_t* ip = frame + at;
   headers.family = 6;
   headers.protocol = ip[6];
-  headers.incomplete = false;
-  headers.has_ports = false;
+  headers.has = 0;
   memcpy(headers.address[kSource], ip + 8, 16);
   memcpy(headers.address[kDestination], ip + 24, 16);
 

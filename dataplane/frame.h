@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "filter/packet.h"
+
 // What the bytes of one frame mean (docs/dataplane.md, "Frames"). Pure: no DPDK, no state, nothing read outside the
 // frame, so that tests and the fuzzer can hold it to exact-size buffers.
 namespace weir::dataplane {
@@ -11,14 +13,11 @@ enum class Outcome : uint8_t { ip, not_ip, malformed };
 
 enum Side : uint8_t { kSource = 0, kDestination = 1 };
 
-struct Headers {
-  uint64_t address[2][2];  // [side][half] as on the wire; IPv4: the low four bytes of half 0, half 1 is not set
-  uint16_t port[2];        // [side] as on the wire; valid when has_ports
-  uint8_t family;          // 4 or 6
-  uint8_t protocol;        // of a cut or overlong IPv6 chain: the number of the header not walked
-  bool has_ports;
-  bool incomplete;  // IPv6 chain cut off or longer than kMaxExtensions
-};
+using Headers = weir_packet;
+
+constexpr bool has(const Headers& headers, weir_has what) {
+  return (headers.has & what) != 0;
+}
 
 constexpr uint32_t kEthernetBytes = 14;
 constexpr uint32_t kMaxTags = 8;  // VLAN tags and MPLS labels together
@@ -44,7 +43,8 @@ Outcome parse_frame(const uint8_t* frame, uint32_t length, Headers& headers) noe
 
 // True when bytes behind `length` could not have changed what parse_frame said (frames of several segments).
 inline bool decided(Outcome outcome, const Headers& headers) noexcept {
-  return outcome == Outcome::ip && !headers.incomplete && (headers.has_ports || !carries_ports(headers.protocol));
+  return outcome == Outcome::ip && !has(headers, WEIR_INCOMPLETE) &&
+         (has(headers, WEIR_HAS_PORTS) || !carries_ports(headers.protocol));
 }
 
 }  // namespace weir::dataplane

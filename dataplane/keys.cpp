@@ -24,7 +24,7 @@ void gather(const Lookup& lookup, const Burst& burst, KeyBatch& batch) noexcept 
   uint32_t k = 0;
   for (uint32_t f = 0; f < n; f++) {
     const Headers& headers = burst.hdr[frames[f]];
-    if (kWithPort && !headers.has_ports) continue;
+    if (kWithPort && !has(headers, WEIR_HAS_PORTS)) continue;
     write_key<kIsV4, kWithPort>(lookup, headers, batch, k);
     batch.key_of[k++] = frames[f];
   }

@@ -30,7 +30,7 @@ void parse(Burst& burst, WorkerCounters& counters) noexcept {
       burst.v6[burst.n_v6] = static_cast<uint8_t>(i);
       burst.n_v4 += headers.family == 4;
       burst.n_v6 += headers.family == 6;
-      burst.incomplete |= uint64_t{headers.incomplete} << i;
+      burst.incomplete |= uint64_t{has(headers, WEIR_INCOMPLETE)} << i;
     } else {
       burst.not_ip |= uint64_t{outcome == Outcome::not_ip} << i;
       burst.malformed |= uint64_t{outcome == Outcome::malformed} << i;

@@ -230,6 +230,7 @@ Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan
   write_lists(input, header.lists, out);
   copy_section(out, header.sets, input.sets);
   copy_section(out, header.rules, input.rules);
+  copy_section(out, header.residuals, input.residuals);
   for (const weir_shape& shape : std::span(header.shapes, header.n_shapes)) {
     if (shape.layout == WEIR_LAYOUT_BITMAP) {
       write_networks(input.networks, shape, out);

@@ -55,6 +55,13 @@ struct NetworkRun {
   uint32_t rule;
 };
 
+// Residual 0.
+constexpr weir_residual no_residual() {
+  weir_residual none = {};
+  none.last = 1;
+  return none;
+}
+
 struct SnapshotInput {
   uint64_t epoch = 0;
   uint64_t number = 0;
@@ -62,9 +69,11 @@ struct SnapshotInput {
   std::array<uint64_t, 2> secret = {};
   weir_action default_action = WEIR_PASS;
   weir_action unparsed_action = WEIR_PASS;
-  std::vector<ListInfo> lists;       // at most 256
-  std::vector<weir_set> sets;        // [0] empty
-  std::vector<weir_rule> rules;      // [0] {0, 0}
+  uint8_t tunnels = 0;                                     // mask of weir_tunnel
+  std::vector<ListInfo> lists;                             // at most 256
+  std::vector<weir_set> sets;                              // [0] empty
+  std::vector<weir_rule> rules;                            // [0] all zero
+  std::vector<weir_residual> residuals = {no_residual()};  // [0] as snapshot.h says
   std::vector<KeyTable> tables;      // at most 16 shapes a family, networks included; each shape once
   std::vector<NetworkRun> networks;  // not empty: one more shape, v4 /24 as bitmap
 };

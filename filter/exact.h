@@ -72,6 +72,10 @@ uint32_t slot_rule(const Bucket& bucket, unsigned slot) {
 // Calls work.template operator()<Bucket>() with the bucket type of the shape.
 template <class Work>
 auto with_bucket_type(KeyShape shape, Work work) {
+  if (shape.flow) {
+    return shape.family == 4 ? work.template operator()<weir_bucket_v6>()
+                             : work.template operator()<weir_bucket_flow>();
+  }
   if (shape.family == 4) {
     return shape.with_port ? work.template operator()<weir_bucket_v4_port>()
                            : work.template operator()<weir_bucket_v4>();
@@ -81,6 +85,14 @@ auto with_bucket_type(KeyShape shape, Work work) {
 
 inline unsigned slots_per_bucket(KeyShape shape) {
   return with_bucket_type(shape, []<class Bucket>() { return kSlots<Bucket>; });
+}
+
+inline uint32_t buckets_per_page(KeyShape shape) {
+  return with_bucket_type(shape, []<class Bucket>() { return kBucketsPerPage<Bucket>; });
+}
+
+inline uint64_t exact_stage_bytes(KeyShape shape, uint64_t buckets) {
+  return buckets / buckets_per_page(shape) * WEIR_PAGE_BYTES;
 }
 
 inline uint32_t overflow_bit(uint64_t hash) {

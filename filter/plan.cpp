@@ -16,7 +16,7 @@
 namespace weir::filter {
 namespace {
 
-constexpr KeyShape kNetworkShape = {.family = 4, .addr_bits = 24, .with_port = false};
+constexpr KeyShape kNetworkShape = {.family = 4, .addr_bits = 24};
 
 // Even an empty table takes this many additions before a rebuild.
 constexpr uint64_t kMinHeadroomItems = 64;
@@ -32,6 +32,10 @@ uint64_t with_headroom(uint64_t n) {
 
 std::string shape_name(KeyShape shape) {
   std::string name = shape.family == 4 ? "v4" : shape.family == 6 ? "v6" : "unknown family";
+  if (shape.flow) {
+    return name + " flow src/" + std::to_string(shape.addr_bits) + " dst/" + std::to_string(shape.destination_bits) +
+           " fields " + std::to_string(shape.flow_fields);
+  }
   name += " addr/" + std::to_string(shape.addr_bits);
   if (shape.with_port) name += " + port";
   return name;
@@ -60,9 +64,20 @@ Result<void> check_rules(const SnapshotInput& input) {
       return Error{"set " + std::to_string(id) + " names a list that is not there"};
     }
   }
+  if (input.residuals.empty() || input.residuals.size() > UINT32_MAX || input.residuals.back().last != 1) {
+    return Error{"residuals: residual 0 is missing, or too many, or the last chain has no end"};
+  }
+  const auto n_sets = static_cast<uint32_t>(input.sets.size());
+  uint32_t in_chain = 0;
+  for (size_t id = 0; id < input.residuals.size(); id++) {
+    if (const char* problem = residual_problem(input.residuals[id], id, n_sets, in_chain)) {
+      return Error{"residual " + std::to_string(id) + ": " + problem};
+    }
+    in_chain = input.residuals[id].last == 1 ? 0 : in_chain + 1;
+  }
   for (size_t id = 0; id < input.rules.size(); id++) {
-    if (!rule_is_valid(input.rules[id], id, static_cast<uint32_t>(input.sets.size()))) {
-      return Error{"rule " + std::to_string(id) + " names a set that is not there"};
+    if (!rule_is_valid(input.rules[id], id, n_sets, input.residuals)) {
+      return Error{"rule " + std::to_string(id) + " names a set or chain that is not there"};
     }
   }
   return {};
@@ -72,9 +87,7 @@ Result<void> check_rules(const SnapshotInput& input) {
 Result<void> check_table(const KeyTable& table, size_t n_rules) {
   const KeyShape shape = table.shape;
   const std::string name = "shape " + shape_name(shape) + ": ";
-  if ((shape.family != 4 && shape.family != 6) || shape.addr_bits > (shape.family == 4 ? 32 : 128)) {
-    return Error{name + "no such key shape"};
-  }
+  if (!shape_is_valid(shape)) return Error{name + "no such key shape"};
   if (table.rules.size() > kMaxKeysPerShape) {
     return Error{name + std::to_string(table.rules.size()) + " keys; at most " + std::to_string(kMaxKeysPerShape)};
   }
@@ -132,6 +145,7 @@ Result<void> check_shapes(const SnapshotInput& input) {
 }
 
 Result<void> check_input(const SnapshotInput& input) {
+  if ((input.tunnels & ~WEIR_TUNNELS) != 0) return Error{"tunnels: " + std::to_string(input.tunnels) + " is not known"};
   if (auto ok = check_lists(input.lists); !ok) return ok;
   if (auto ok = check_rules(input); !ok) return ok;
   if (auto ok = check_shapes(input); !ok) return ok;
@@ -163,6 +177,9 @@ weir_shape describe(KeyShape shape, weir_layout layout) {
   out.family = shape.family;
   out.addr_bits = shape.addr_bits;
   out.with_port = shape.with_port;
+  out.flow = shape.flow;
+  out.destination_bits = shape.destination_bits;
+  out.flow_fields = shape.flow_fields;
   out.layout = static_cast<weir_u8>(layout);
   return out;
 }
@@ -180,9 +197,9 @@ Result<weir_shape> plan_table(const KeyTable& table, const SnapshotInput& input,
   }
   shape.filter_lines = size->lines;
   shape.k = size->k;
-  shape.exact_buckets = exact_buckets(shape.max_keys, slots_per_bucket(table.shape));
+  shape.exact_buckets = exact_buckets(shape.max_keys, slots_per_bucket(table.shape), buckets_per_page(table.shape));
   const uint64_t filter_bytes = uint64_t{shape.filter_lines} * WEIR_LINE_BYTES;
-  const uint64_t exact_bytes = uint64_t{shape.exact_buckets} * WEIR_LINE_BYTES;
+  const uint64_t exact_bytes = exact_stage_bytes(table.shape, shape.exact_buckets);
   shape.filter = sections.add(filter_bytes, filter_bytes);
   shape.exact = sections.add(exact_bytes, exact_bytes);
   return shape;
@@ -222,9 +239,11 @@ Result<SnapshotPlan> plan_snapshot(const SnapshotInput& input) {
   header.secret[1] = input.secret[1];
   header.default_action = static_cast<weir_u8>(input.default_action);
   header.unparsed_action = static_cast<weir_u8>(input.unparsed_action);
+  header.tunnels = input.tunnels;
   header.n_lists = static_cast<weir_u32>(input.lists.size());
   header.n_sets = static_cast<weir_u32>(input.sets.size());
   header.n_rules = static_cast<weir_u32>(input.rules.size());
+  header.n_residuals = static_cast<weir_u32>(input.residuals.size());
   for (unsigned l = 0; l < header.n_lists; l++) {
     list_mask(header, input.lists[l].action, input.lists[l].mode)[l / 64] |= uint64_t{1} << (l % 64);
   }
@@ -234,6 +253,8 @@ Result<SnapshotPlan> plan_snapshot(const SnapshotInput& input) {
   header.sets = sections.add(input.sets.size() * sizeof(weir_set), with_headroom(input.sets.size()) * sizeof(weir_set));
   header.rules =
       sections.add(input.rules.size() * sizeof(weir_rule), with_headroom(input.rules.size()) * sizeof(weir_rule));
+  header.residuals = sections.add(input.residuals.size() * sizeof(weir_residual),
+                                  with_headroom(input.residuals.size()) * sizeof(weir_residual));
   for (unsigned family : {4, 6}) {
     for (const KeyTable& table : input.tables) {
       if (table.shape.family != family) continue;

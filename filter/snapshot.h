@@ -1,9 +1,9 @@
 /* The snapshot: one compiled policy as position-independent bytes. control writes it, the data plane and BPF read it.
  *
  * C subset, shared by inclusion (C++, BPF, tests). Little endian, no pointers, no implicit padding: offsets count from
- * the first byte of the snapshot. Order in the file: header, list table, sets, rules, then each shape's filter pages,
- * exact pages and (bitmap) rule chunks; every section starts on a 4096-byte boundary. A reader copies the header,
- * validates it (filter/view.h) and only then follows offsets.
+ * the first byte of the snapshot. Order in the file: header, list table, sets, rules, residuals, then each shape's
+ * filter pages, exact pages and (bitmap) rule chunks; every section starts on a 4096-byte boundary. A reader copies the
+ * header, validates it (filter/view.h) and only then follows offsets.
  */
 #ifndef WEIR_FILTER_SNAPSHOT_H
 #define WEIR_FILTER_SNAPSHOT_H
@@ -22,7 +22,7 @@ typedef uint64_t weir_u64;
 #endif
 
 #define WEIR_SNAPSHOT_MAGIC 0x50414e5352494557ull /* "WEIRSNAP" */
-#define WEIR_SNAPSHOT_VERSION 2u
+#define WEIR_SNAPSHOT_VERSION 3u
 
 #define WEIR_PAGE_BYTES 4096u
 #define WEIR_LINE_BYTES 64u
@@ -33,6 +33,7 @@ typedef uint64_t weir_u64;
 #define WEIR_MAX_SHAPES_PER_FAMILY 16u
 #define WEIR_MAX_SHAPES (2u * WEIR_MAX_SHAPES_PER_FAMILY)
 #define WEIR_MAX_KEY_WORDS 5u
+#define WEIR_MAX_CHAIN 64u       /* residuals that one key may have to ask about, of each side */
 #define WEIR_LIST_NAME_BYTES 64u /* 63 characters and a NUL */
 
 enum weir_action { WEIR_PASS = 0, WEIR_DROP = 1 };
@@ -47,6 +48,16 @@ enum weir_layout {
 };
 #define WEIR_LAYOUTS 7u
 enum weir_direction { WEIR_AS_SOURCE = 1, WEIR_AS_DESTINATION = 2 }; /* a mask */
+enum weir_tunnel {                                                   /* a mask */
+                   WEIR_TUNNEL_IPIP = 1,
+                   WEIR_TUNNEL_6IN4 = 2,
+                   WEIR_TUNNEL_GRE = 4,
+                   WEIR_TUNNEL_VXLAN = 8,
+                   WEIR_TUNNEL_GENEVE = 16,
+                   WEIR_TUNNEL_GTPU = 32,
+                   WEIR_TUNNEL_TEREDO = 64,
+};
+#define WEIR_TUNNELS 0x7fu
 
 struct weir_section {
   weir_u64 offset;         /* bytes from the start, a multiple of 4096 */
@@ -68,10 +79,51 @@ struct weir_set {
 };
 
 /* Rule 0 is "no rule" and marks a free slot. Set ids: the lists that match a packet with this key as its source, as its
- * destination. */
+ * destination. Chains: index of the first of the residuals that may add more lists; 0: none. A flow key has no side:
+ * what it means stands under source. */
 struct weir_rule {
   weir_u32 source_set;
   weir_u32 destination_set;
+  weir_u32 source_chain;
+  weir_u32 destination_chain;
+};
+
+enum weir_asks { /* a mask */
+                 WEIR_ASKS_SOURCE = 1,
+                 WEIR_ASKS_DESTINATION = 2,
+                 WEIR_ASKS_PROTOCOL = 4,
+                 WEIR_ASKS_SPORT = 8,
+                 WEIR_ASKS_DPORT = 16,
+                 WEIR_ASKS_ICMP_TYPE = 32,
+                 WEIR_ASKS_ICMP_CODE = 64,
+                 WEIR_ASKS_TCP_FLAGS = 128,
+                 WEIR_ASKS_EXPIRES = 256,
+};
+#define WEIR_ASKS 0x1ffu
+
+/* What an entry demands beyond its key (filter/residual.h compares). The residuals of a chain lie one behind the other,
+ * at most WEIR_MAX_CHAIN, up to the one that is `last`. Residual 0 is all zero but `last`. What is not asked is 0. */
+struct weir_residual {
+  weir_u32 set;  /* lists that match when everything asked holds */
+  weir_u16 asks; /* mask of enum weir_asks */
+  weir_u8 last;  /* 1: ends its chain */
+  weir_u8 protocol;
+  weir_u16 sport_first, sport_last; /* ports in host order, ends included */
+  weir_u16 dport_first, dport_last;
+  weir_u8 icmp_type, icmp_code;
+  weir_u8 tcp_set, tcp_mask; /* (flags & mask) == set */
+  weir_u32 reserved0;
+  weir_u64 expires_unix_s;                  /* live while now < expires */
+  weir_u64 source_first[2], source_last[2]; /* host order, high half first; IPv4 in the low 32 bits of the low half */
+  weir_u64 destination_first[2], destination_last[2];
+  weir_u64 reserved[4];
+};
+
+/* What a flow key holds besides its addresses; a mask. */
+enum weir_flow_field {
+  WEIR_FLOW_PROTOCOL = 1,
+  WEIR_FLOW_SPORT = 2,
+  WEIR_FLOW_DPORT = 4,
 };
 
 /* What a key is made of: see filter/key_shape.h for the bytes. */
@@ -82,7 +134,10 @@ struct weir_shape {
   weir_u8 layout;     /* enum weir_layout of its filter */
   weir_u8 directions; /* mask of enum weir_direction: the sides on which some rule here has lists */
   weir_u8 k;          /* bits of a key in the filter: line8 8, page2 8..14 (even), page7 7, ribbon 8, bitmap 1 */
-  weir_u8 reserved[2];
+  weir_u8 flow; /* 1: a flow shape, of both addresses: addr_bits of the source, destination_bits of the destination */
+  weir_u8 destination_bits; /* flow: 0..32 or 0..128 */
+  weir_u8 flow_fields;      /* flow: mask of enum weir_flow_field */
+  weir_u8 reserved[7];
   weir_u64 n_keys;            /* hashed: keys; bitmap: bits set */
   weir_u64 max_keys;          /* hashed: keys that filter and exact stage are sized for; bitmap: 2^24 */
   weir_u32 filter_lines;      /* hashed: lines of the filter, layouts of pages a multiple of 64; bitmap: 2^24 / 512 */
@@ -111,7 +166,7 @@ struct weir_bucket_v4_port {
   weir_u32 overflow;
 };
 #define WEIR_SLOTS_V6 3u
-struct weir_bucket_v6 {
+struct weir_bucket_v6 { /* two words: v6 without port, v4 flow */
   weir_u64 key[WEIR_SLOTS_V6][2];
   weir_u32 rule[WEIR_SLOTS_V6];
   weir_u32 overflow;
@@ -124,8 +179,7 @@ struct weir_bucket_v6_port {
   weir_u32 reserved;
 };
 #define WEIR_SLOTS_FLOW 5u
-struct weir_bucket_flow { /* keys of five words, 40 bytes: both addresses and what goes with them. No shape has them yet
-                           */
+struct weir_bucket_flow { /* v6 flow: five words, 40 bytes */
   weir_u64 key[WEIR_SLOTS_FLOW][5];
   weir_u32 rule[WEIR_SLOTS_FLOW];
   weir_u32 overflow;
@@ -143,17 +197,21 @@ struct weir_snapshot_header {
   weir_u64 secret[2];      /* SipHash key: k0, k1 */
   weir_u8 default_action;  /* enum weir_action: packets that no list matches */
   weir_u8 unparsed_action; /* enum weir_action: malformed frames */
-  weir_u8 reserved[6];
+  weir_u8 tunnels;         /* mask of enum weir_tunnel: inner layers are judged too */
+  weir_u8 reserved[5];
   weir_u32 n_lists;
   weir_u32 n_shapes;
-  weir_u32 n_sets;                         /* set 0 included */
-  weir_u32 n_rules;                        /* rule 0 included */
+  weir_u32 n_sets;      /* set 0 included */
+  weir_u32 n_rules;     /* rule 0 included */
+  weir_u32 n_residuals; /* residual 0 included */
+  weir_u32 reserved1;
   weir_u64 pass_lists[WEIR_LIST_WORDS];    /* bits of the pass lists */
   weir_u64 drop_lists[WEIR_LIST_WORDS];    /* drop lists that are enforced */
   weir_u64 monitor_lists[WEIR_LIST_WORDS]; /* drop lists that are monitored */
   struct weir_section lists;
   struct weir_section sets;
   struct weir_section rules;
+  struct weir_section residuals;
   struct weir_shape shapes[WEIR_MAX_SHAPES]; /* the first n_shapes: IPv4 ones first */
 };
 
@@ -165,13 +223,14 @@ struct weir_snapshot_header {
 WEIR_FORMAT_ASSERT(sizeof(struct weir_section) == 24, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_list) == 80, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_set) == 32, "format");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_rule) == 8, "format");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_shape) == 104, "format");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_rule) == 16, "format");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_residual) == 128, "format");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_shape) == 112, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v4) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v4_port) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v6) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v6_port) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_flow) == 4 * WEIR_LINE_BYTES, "four cache lines");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_snapshot_header) == 88 + 96 + 72 + 104 * WEIR_MAX_SHAPES, "format");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_snapshot_header) == 96 + 96 + 96 + 112 * WEIR_MAX_SHAPES, "format");
 
 #endif

@@ -37,6 +37,7 @@ class Validator {
     if (auto ok = lists(); !ok) return ok;
     if (auto ok = sets(); !ok) return ok;
     if (auto ok = rules(); !ok) return ok;
+    if (auto ok = residuals(); !ok) return ok;
     if (auto ok = shapes(); !ok) return ok;
     if (end_of_last_section_ != bytes_.size()) {
       return bad("total_bytes", header_.total_bytes,
@@ -66,6 +67,9 @@ class Validator {
     if (header_.n_shapes > WEIR_MAX_SHAPES) return bad("n_shapes", header_.n_shapes, "at most 32");
     if (header_.n_sets == 0) return bad("n_sets", 0, "set 0 is always there");
     if (header_.n_rules == 0) return bad("n_rules", 0, "rule 0 is always there");
+    if (header_.n_residuals == 0) return bad("n_residuals", 0, "residual 0 is always there");
+    if (header_.reserved1 != 0) return bad("reserved1", header_.reserved1, "must be 0");
+    if ((header_.tunnels & ~WEIR_TUNNELS) != 0) return bad("tunnels", header_.tunnels, "at most 127");
     return {};
   }
 
@@ -148,9 +152,24 @@ class Validator {
   Result<void> rules() {
     if (auto ok = section("rules", header_.rules, uint64_t{header_.n_rules} * sizeof(weir_rule)); !ok) return ok;
     rules_ = at<weir_rule>(header_.rules);
+    return {};
+  }
+
+  Result<void> residuals() {
+    const uint64_t size_bytes = uint64_t{header_.n_residuals} * sizeof(weir_residual);
+    if (auto ok = section("residuals", header_.residuals, size_bytes); !ok) return ok;
+    const std::span residuals(at<weir_residual>(header_.residuals), header_.n_residuals);
+    uint32_t in_chain = 0;
+    for (uint32_t id = 0; id < residuals.size(); id++) {
+      if (const char* problem = residual_problem(residuals[id], id, header_.n_sets, in_chain)) {
+        return broken("residuals[" + std::to_string(id) + "]: " + problem);
+      }
+      in_chain = residuals[id].last == 1 ? 0 : in_chain + 1;
+    }
+    if (in_chain != 0) return broken("the last of the residuals does not end its chain");
     for (uint32_t id = 0; id < header_.n_rules; id++) {
-      if (!rule_is_valid(rules_[id], id, header_.n_sets))
-        return broken("rules[" + std::to_string(id) + "] names a set that is not there");
+      if (!rule_is_valid(rules_[id], id, header_.n_sets, residuals))
+        return broken("rules[" + std::to_string(id) + "] names a set or chain that is not there");
     }
     return {};
   }
@@ -184,6 +203,11 @@ class Validator {
     if (s.addr_bits > (s.family == 4 ? 32 : 128))
       return bad(name + ".addr_bits", s.addr_bits, "longer than an address");
     if (s.with_port > 1) return bad(name + ".with_port", s.with_port, "0 or 1");
+    if (s.flow > 1) return bad(name + ".flow", s.flow, "0 or 1");
+    if (!shape_is_valid(shape_of(s))) return broken(name + ": no key has these fields");
+    if (s.flow == 1 && (s.directions & WEIR_AS_DESTINATION) != 0) {
+      return bad(name + ".directions", s.directions, "what a flow key means stands under source");
+    }
     const auto layouts = all_layouts();
     const auto layout = std::find_if(layouts.begin(), layouts.end(),
                                      [&](const Layout& l) { return l.id == s.layout && l.in_snapshots; });
@@ -204,12 +228,13 @@ class Validator {
   }
 
   Result<void> hashed(const std::string& name, const weir_shape& s) {
-    if (s.exact_buckets == 0 || s.exact_buckets % WEIR_LINES_PER_PAGE != 0) {
-      return bad(name + ".exact_buckets", s.exact_buckets, "not a positive multiple of 64");
+    const uint32_t per_page = buckets_per_page(shape_of(s));
+    if (s.exact_buckets == 0 || s.exact_buckets % per_page != 0) {
+      return bad(name + ".exact_buckets", s.exact_buckets, "not a positive multiple of " + std::to_string(per_page));
     }
     if (!all_zero(&s.chunks, sizeof s.chunks)) return broken(name + ".chunks is not 0: only a bitmap has them");
     if (auto ok = section(name + ".filter", s.filter, uint64_t{s.filter_lines} * WEIR_LINE_BYTES); !ok) return ok;
-    if (auto ok = section(name + ".exact", s.exact, uint64_t{s.exact_buckets} * WEIR_LINE_BYTES); !ok) return ok;
+    if (auto ok = section(name + ".exact", s.exact, exact_stage_bytes(shape_of(s), s.exact_buckets)); !ok) return ok;
     return with_bucket_type(shape_of(s), [&]<class Bucket>() { return buckets(name, s, at<Bucket>(s.exact)); });
   }
 
@@ -224,7 +249,11 @@ class Validator {
         sides |= sides_of(rules_[rule]);
         keys += rule != 0;
       }
-      if constexpr (requires { bucket[b].reserved; }) reserved |= bucket[b].reserved;
+      if constexpr (std::is_same_v<Bucket, weir_bucket_flow>) {
+        for (const uint32_t word : bucket[b].reserved) reserved |= word;
+      } else if constexpr (requires { bucket[b].reserved; }) {
+        reserved |= bucket[b].reserved;
+      }
     }
     if (keys != s.n_keys) return bad(name + ".n_keys", s.n_keys, "its table holds " + std::to_string(keys));
     if (reserved != 0) return bad(name + ", a bucket's reserved", reserved, "must be 0");
@@ -232,7 +261,8 @@ class Validator {
   }
 
   Result<void> bitmap(const std::string& name, const weir_shape& s) {
-    if (!(shape_of(s) == KeyShape{4, 24, false})) return bad(name + ".layout", s.layout, "a bitmap is for v4 addr/24");
+    if (!(shape_of(s) == KeyShape{.family = 4, .addr_bits = 24}))
+      return bad(name + ".layout", s.layout, "a bitmap is for v4 addr/24");
     if (s.max_keys != WEIR_BITMAP_BITS) return bad(name + ".max_keys", s.max_keys, "a bitmap has 2^24");
     if (s.filter_lines != WEIR_BITMAP_BYTES / WEIR_LINE_BYTES) {
       return bad(name + ".filter_lines", s.filter_lines, "a bitmap has 2^24 / 512");

@@ -34,6 +34,7 @@ Result<SnapshotView> SnapshotView::open(std::span<const std::byte> bytes) {
   view.lists_ = reinterpret_cast<const weir_list*>(base + view.header_->lists.offset);
   view.sets_ = reinterpret_cast<const weir_set*>(base + view.header_->sets.offset);
   view.rules_ = reinterpret_cast<const weir_rule*>(base + view.header_->rules.offset);
+  view.residuals_ = reinterpret_cast<const weir_residual*>(base + view.header_->residuals.offset);
   for (uint32_t i = 0; i < view.header_->n_shapes; i++) {
     const weir_shape& shape = view.header_->shapes[i];
     const bool hashed = shape.layout != WEIR_LAYOUT_BITMAP;

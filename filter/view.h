@@ -38,12 +38,15 @@ class SnapshotView {
   std::span<const weir_list> lists() const { return {lists_, header_->n_lists}; }
   const weir_set& set(uint32_t id) const { return sets_[id]; }
   const weir_rule& rule(uint32_t id) const { return rules_[id]; }
+  // A chain's first residual; the chain ends with the one that is `last`.
+  const weir_residual* chain(uint32_t id) const { return residuals_ + id; }
 
  private:
   const weir_snapshot_header* header_ = nullptr;
   const weir_list* lists_ = nullptr;
   const weir_set* sets_ = nullptr;
   const weir_rule* rules_ = nullptr;
+  const weir_residual* residuals_ = nullptr;
   ShapeView shapes_[WEIR_MAX_SHAPES] = {};
 };
 

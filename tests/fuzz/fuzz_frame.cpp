@@ -12,13 +12,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const Outcome outcome = parse_frame(data, static_cast<uint32_t>(size), headers);
   if (outcome != Outcome::ip) return 0;
   if (headers.family != 4 && headers.family != 6) abort();
-  if (headers.has_ports && (headers.incomplete || !carries_ports(headers.protocol))) abort();
+  if (has(headers, WEIR_HAS_PORTS) && (has(headers, WEIR_INCOMPLETE) || !carries_ports(headers.protocol))) abort();
   if (size < kEthernetBytes + kIpv4Bytes) abort();
 
   // A header never lies behind kMaxHeaderBytes: cutting there changes nothing.
   Headers cut = {};
   const uint32_t bounded = static_cast<uint32_t>(size < kMaxHeaderBytes ? size : kMaxHeaderBytes);
   if (parse_frame(data, bounded, cut) != outcome || cut.protocol != headers.protocol) abort();
-  if (cut.has_ports != headers.has_ports || cut.incomplete != headers.incomplete) abort();
+  if (has(cut, WEIR_HAS_PORTS) != has(headers, WEIR_HAS_PORTS) ||
+      has(cut, WEIR_INCOMPLETE) != has(headers, WEIR_INCOMPLETE))
+    abort();
   return 0;
 }

@@ -14,7 +14,7 @@ weir_snapshot_header planned(const SizeQuestion& question, weir_layout layout) {
   filter::SnapshotInput input;
   input.lists.push_back({"a", WEIR_DROP, WEIR_ENFORCE, question.keys});
   input.sets = {{}, {{1, 0, 0, 0}}};
-  input.rules = {{}, {1, 0}};
+  input.rules = {{}, {1, 0, 0, 0}};
   filter::KeyTable table;
   table.shape = question.shape;
   table.layout = layout;

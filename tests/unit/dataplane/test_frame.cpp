@@ -194,11 +194,11 @@ TEST_CASE("every encapsulation, whole and cut at every byte") {
       if (expected != Outcome::ip) continue;
       const Headers& headers = parsed.headers;
       REQUIRE(headers.family == row.family);
-      REQUIRE(headers.incomplete == (length < row.complete_from));
-      REQUIRE(headers.has_ports == (row.ports_from != 0 && length >= row.ports_from));
-      if (!headers.incomplete) REQUIRE(headers.protocol == row.protocol);
+      REQUIRE(has(headers, WEIR_INCOMPLETE) == (length < row.complete_from));
+      REQUIRE(has(headers, WEIR_HAS_PORTS) == (row.ports_from != 0 && length >= row.ports_from));
+      if (!has(headers, WEIR_INCOMPLETE)) REQUIRE(headers.protocol == row.protocol);
       check_addresses(headers, row.family, row.frame.data() + row.ip_at);
-      if (headers.has_ports) {
+      if (has(headers, WEIR_HAS_PORTS)) {
         CHECK(memcmp(headers.port, row.frame.data() + row.ports_from - 4, 4) == 0);
         CHECK(decided(parsed.outcome, headers));
       }
@@ -281,8 +281,8 @@ TEST_CASE("a chain that is cut or too long leaves the header not walked") {
     if (packet.payload.size() > 1000) frame.resize(frame.size() - 8);
     const Parsed parsed = parse(frame);
     REQUIRE(parsed.outcome == Outcome::ip);
-    CHECK(parsed.headers.incomplete);
-    CHECK_FALSE(parsed.headers.has_ports);
+    CHECK(has(parsed.headers, WEIR_INCOMPLETE));
+    CHECK_FALSE(has(parsed.headers, WEIR_HAS_PORTS));
     CHECK(int{parsed.headers.protocol} == int{protocol});
     CHECK_FALSE(decided(parsed.outcome, parsed.headers));
   }

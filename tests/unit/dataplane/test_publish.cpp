@@ -216,7 +216,8 @@ TEST_CASE("hostile publications fail by name and change nothing") {
 
   header->version++;
   const Fd version = memory_file(next.bytes(), kAllSeals);
-  check_failure(plane.publish(body_for(next.bytes(), {7, 2}), version.get()), wire::Step::check, "version 2");
+  check_failure(plane.publish(body_for(next.bytes(), {7, 2}), version.get()), wire::Step::check,
+                "version " + std::to_string(WEIR_SNAPSHOT_VERSION));
   header->version--;
   header->rules.offset = uint64_t{1} << 60;
   const Fd offset = memory_file(next.bytes(), kAllSeals);

@@ -43,7 +43,7 @@ filter::SnapshotInput policy() {
                 set_of({kBlock, kAllow, kWatch}),
                 set_of({kBlockToo, kBlock, kWatch}),
                 set_of({kBlockToo})};
-  input.rules = {{0, 0}, {1, 0}, {2, 0}, {3, 0}, {4, 0}, {0, 5}, {5, 5}};
+  input.rules = {{0, 0, 0, 0}, {1, 0, 0, 0}, {2, 0, 0, 0}, {3, 0, 0, 0}, {4, 0, 0, 0}, {0, 5, 0, 0}, {5, 5, 0, 0}};
   filter::KeyTable hosts;
   hosts.shape = {4, 32, false};
   for (uint32_t i = 1; i <= 5; i++) {  // 10.0.0.i has rule i

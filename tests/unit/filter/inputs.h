@@ -67,7 +67,7 @@ inline SnapshotInput empty_input() {
                  {"drop.v4", WEIR_DROP, WEIR_ENFORCE, 2},
                  {"watch_me-6", WEIR_DROP, WEIR_MONITOR, 3}};
   input.sets = {{{0}}, {{1}}, {{2}}, {{6}}};
-  input.rules = {{0, 0}, {1, 0}, {0, 2}, {3, 2}};
+  input.rules = {{0, 0, 0, 0}, {1, 0, 0, 0}, {0, 2, 0, 0}, {3, 2, 0, 0}};
   return input;
 }
 

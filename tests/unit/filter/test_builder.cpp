@@ -350,8 +350,8 @@ TEST_CASE("the planner refuses what the format cannot hold, and says what") {
   CHECK_THAT(refused([](Input i) { i.lists[0].mode = WEIR_MONITOR; }), Contains("only drop lists"));
   CHECK_THAT(refused([](Input i) { i.sets[0].lists[0] = 1; }), Contains("set 0"));
   CHECK_THAT(refused([](Input i) { i.sets[1].lists[0] = 8; }), Contains("set 1 names a list"));
-  CHECK_THAT(refused([](Input i) { i.rules[0] = {1, 0}; }), Contains("rule 0"));
-  CHECK_THAT(refused([](Input i) { i.rules[2] = {4, 0}; }), Contains("rule 2 names a set"));
+  CHECK_THAT(refused([](Input i) { i.rules[0] = {1, 0, 0, 0}; }), Contains("rule 0"));
+  CHECK_THAT(refused([](Input i) { i.rules[2] = {4, 0, 0, 0}; }), Contains("rule 2 names a set"));
   CHECK_THAT(refused([](Input i) { i.tables[0].rules[3] = 0; }), Contains("v4 addr/32: rule 0 is not there"));
   CHECK_THAT(refused([](Input i) { i.tables[0].rules[3] = 4; }), Contains("rule 4 is not there"));
   CHECK_THAT(refused([](Input i) { i.tables[0].words[0].pop_back(); }), Contains("differ in number"));

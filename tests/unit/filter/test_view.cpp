@@ -66,13 +66,14 @@ TEST_CASE("prefetching is for filters that outgrow L2") {
   Buffer large((1 << 26) + (1 << 20));
   weir_snapshot_header& header = large.header();
   header = plan_snapshot(empty_input())->header;
-  const uint64_t end = header.rules.offset + header.rules.capacity_bytes;
+  const uint64_t end = header.residuals.offset + header.residuals.capacity_bytes;
   memset(header.pass_lists, 0, 3 * sizeof header.pass_lists);
   header.n_lists = 0;
   header.lists.used_bytes = 0;
   header.n_sets = header.n_rules = 1;
   header.sets.used_bytes = sizeof(weir_set);
   header.rules.used_bytes = sizeof(weir_rule);
+  *large.at<weir_residual>(header.residuals) = no_residual();
   header.n_shapes = 1;
   header.shapes[0] = {.family = 4,
                       .addr_bits = 32,
@@ -80,6 +81,9 @@ TEST_CASE("prefetching is for filters that outgrow L2") {
                       .layout = WEIR_LAYOUT_LINE8,
                       .directions = 0,
                       .k = 8,
+                      .flow = 0,
+                      .destination_bits = 0,
+                      .flow_fields = 0,
                       .reserved = {},
                       .n_keys = 0,
                       .max_keys = 0,
@@ -100,13 +104,13 @@ TEST_CASE("damage to the header is named") {
   using H = weir_snapshot_header&;
   CHECK(error_after([](B, H) {}) == "accepted");
   CHECK_THAT(error_after([](B, H h) { h.magic++; }), Contains("not a weir snapshot"));
-  CHECK(error_after([](B, H h) { h.version = 1; }) ==
-        "snapshot: version is 1: this program reads version 2 and does not guess");
-  CHECK_THAT(error_after([](B, H h) { h.header_bytes--; }), Contains("header_bytes is 3583"));
+  CHECK(error_after([](B, H h) { h.version = 2; }) ==
+        "snapshot: version is 2: this program reads version 3 and does not guess");
+  CHECK_THAT(error_after([](B, H h) { h.header_bytes--; }), Contains("header_bytes is 3871"));
   CHECK_THAT(error_after([](B, H h) { h.total_bytes += 4096; }), Contains("total_bytes"));
   CHECK_THAT(error_after([](B, H h) { h.default_action = 2; }), Contains("default_action is 2"));
   CHECK_THAT(error_after([](B, H h) { h.unparsed_action = 255; }), Contains("unparsed_action is 255"));
-  CHECK_THAT(error_after([](B, H h) { h.reserved[5] = 1; }), Contains("reserved"));
+  CHECK_THAT(error_after([](B, H h) { h.reserved[4] = 1; }), Contains("reserved"));
   CHECK_THAT(error_after([](B, H h) { h.n_lists = 257; }), Contains("n_lists is 257: at most 256"));
   CHECK_THAT(error_after([](B, H h) { h.n_lists = 4; }), Contains("lists.used_bytes is 240: must be 320"));
   CHECK_THAT(error_after([](B, H h) { h.n_shapes = 33; }), Contains("n_shapes is 33"));
@@ -130,7 +134,7 @@ TEST_CASE("damage to a section is named") {
   CHECK_THAT(error_after([](B, H h) { h.rules.capacity_bytes = 1; }), Contains("larger than capacity_bytes 1"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[h.n_shapes - 1].exact.capacity_bytes -= 4096; }),
              Contains("used_bytes"));
-  CHECK_THAT(error_after([](B, H h) { h.rules.used_bytes += 8; }), Contains("rules.used_bytes is 40: must be 32"));
+  CHECK_THAT(error_after([](B, H h) { h.rules.used_bytes += 16; }), Contains("rules.used_bytes is 80: must be 64"));
 }
 
 TEST_CASE("damage to lists, sets and rules is named") {
