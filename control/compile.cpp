@@ -9,6 +9,7 @@
 #include <ctime>
 
 #include "common/files.h"
+#include "control/flow_index.h"
 #include "control/merge.h"
 #include "control/origin.h"
 #include "control/plan.h"
@@ -95,6 +96,9 @@ Result<Compiled> compile(const Policy& policy, wire::Generation generation, unsi
   Merged merged = merge(policy);
   clock.finish("merge");
 
+  if (auto ok = index_flows(policy, merged); !ok) return Error{ok.error()};
+  clock.finish("index");
+
   Result<Planned> planned = plan(merged, policy);
   if (!planned) return Error{planned.error()};
   merged = {};
@@ -132,8 +136,10 @@ Result<Compiled> compile(const Policy& policy, wire::Generation generation, unsi
 Result<CompileReport> plan_only(const Policy& policy) {
   std::vector<PhaseTime> phases;
   PhaseClock clock(phases);
-  const Merged merged = merge(policy);
+  Merged merged = merge(policy);
   clock.finish("merge");
+  if (auto ok = index_flows(policy, merged); !ok) return Error{ok.error()};
+  clock.finish("index");
   const Result<Planned> planned = plan(merged, policy);
   if (!planned) return Error{planned.error()};
   clock.finish("plan");

@@ -13,17 +13,17 @@
 #include "control/policy.h"
 #include "filter/snapshot.h"
 
-// A checked policy becomes a proven, sealed snapshot: merge -> plan -> build -> prove -> seal (DESIGN section 5), one
-// file a step. Nothing here publishes.
+// A checked policy becomes a proven, sealed snapshot: merge -> index -> plan -> build -> prove -> seal (DESIGN section
+// 5), one file a step. Nothing here publishes.
 namespace weir::control {
 
 struct PhaseTime {
-  const char* name;  // read, merge, plan, build, prove, seal; the daemon adds publish, acknowledge
+  const char* name;  // read, merge, index, plan, build, prove, seal; the daemon adds publish, acknowledge
   double milliseconds;
 };
 
 struct ShapeReport {
-  std::string name;         // "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 addr/32 + port"
+  std::string name;         // "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 dst/32 + proto + dport"
   weir_shape shape;         // as in the snapshot's header
   double expected_fpr = 0;  // 0 for a bitmap
   double bits_per_key = 0;  // of the filter, for each key that it has room for; 0 for a bitmap

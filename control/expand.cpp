@@ -69,24 +69,6 @@ double count_keys_of(const Merged& merged, const Level& level) {
   return keys;
 }
 
-// Unites two sorted tables of the same length.
-template <class Addr>
-std::vector<RuledPrefix<Addr>> unite(const std::vector<RuledPrefix<Addr>>& a, const std::vector<RuledPrefix<Addr>>& b,
-                                     RuleBook& book) {
-  std::vector<RuledPrefix<Addr>> both;
-  both.reserve(a.size() + b.size());
-  for (size_t i = 0, j = 0; i < a.size() || j < b.size();) {
-    const bool from_a = j == b.size() || (i < a.size() && a[i].before(b[j]));
-    const RuledPrefix<Addr>& next = from_a ? a[i++] : b[j++];
-    if (!both.empty() && both.back().same_key(next)) {
-      both.back().rule = book.unite(both.back().rule, next.rule);
-    } else {
-      both.push_back(next);
-    }
-  }
-  return both;
-}
-
 template <class Addr>
 std::vector<RuledPrefix<Addr>> keys_of(const Merged& merged, const Level& level, RuleBook& book) {
   const auto& prefixes = prefixes_of<Addr>(merged, level.shape);

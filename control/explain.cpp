@@ -56,7 +56,7 @@ Explanation explain_address(const filter::SnapshotView& snapshot, const OriginVi
   Explanation explanation;
   weir_set source = {}, destination = {};
   for (const filter::ShapeView& shape : snapshot.shapes()) {
-    if (shape.shape.family != kFamily || (shape.shape.with_port && port == 0)) continue;
+    if (shape.shape.family != kFamily || shape.shape.flow || (shape.shape.with_port && port == 0)) continue;
     const filter::Key key = filter::make_key(shape.shape, address, port);
     ShapeProbe probe;
     probe.shape = shape_name(shape.shape, shape.layout == WEIR_LAYOUT_BITMAP);

@@ -82,8 +82,11 @@ class Fitting {
   Mixture levels_for(double memory_weight) const {
     Mixture mixture;
     const auto add = [&](const auto& family, uint8_t number) {
-      for (Level& level : choose_levels(number, counts_of(family.any_port), counts_of(family.one_port), layout_, rate_,
-                                        memory_weight)) {
+      const auto flow_shapes = std::count_if(merged_.flow_tables.begin(), merged_.flow_tables.end(),
+                                             [&](const FlowTable& table) { return table.keys.shape.family == number; });
+      for (Level& level :
+           choose_levels(number, counts_of(family.any_port), counts_of(family.one_port), layout_, rate_, memory_weight,
+                         WEIR_MAX_SHAPES_PER_FAMILY - static_cast<unsigned>(flow_shapes))) {
         if (level.bitmap) {
           mixture.push_back({std::move(level), WEIR_LAYOUT_BITMAP, "one bit for each /24", 0, kBitmapBytes});
         } else {
@@ -189,6 +192,18 @@ std::string reason_of_rate(double false_positive_rate) {
 }
 
 std::string shape_name(filter::KeyShape shape, bool bitmap) {
+  if (shape.flow) {
+    std::string name;
+    const auto add = [&](bool is_there, const std::string& part) {
+      if (is_there) name += (name.empty() ? "" : " + ") + part;
+    };
+    add(shape.addr_bits != 0, fmt::format("src/{}", shape.addr_bits));
+    add(shape.destination_bits != 0, fmt::format("dst/{}", shape.destination_bits));
+    add((shape.flow_fields & WEIR_FLOW_PROTOCOL) != 0, "proto");
+    add((shape.flow_fields & WEIR_FLOW_SPORT) != 0, "sport");
+    add((shape.flow_fields & WEIR_FLOW_DPORT) != 0, "dport");
+    return fmt::format("v{} {}", shape.family, name.empty() ? "any packet" : name);
+  }
   return fmt::format("v{} addr/{}{}{}", shape.family, shape.addr_bits, shape.with_port ? " + port" : "",
                      bitmap ? " bitmap" : "");
 }

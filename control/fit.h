@@ -34,7 +34,7 @@ Result<void> fit(const Merged& merged, const Policy& policy, const TrueBytes& tr
 // Why the planner chose the layout of this rate: "0.5 % wanted", "0.01 % wanted, below 0.1 %".
 std::string reason_of_rate(double false_positive_rate);
 
-// "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 addr/32 + port"
+// "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 addr/32 + port", "v4 src/24 + dst/32 + proto + dport"
 std::string shape_name(filter::KeyShape shape, bool bitmap);
 
 }  // namespace weir::control

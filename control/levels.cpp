@@ -164,13 +164,14 @@ double shape_bytes(filter::KeyShape shape, weir_layout layout, double n_keys, do
 }
 
 std::vector<Level> choose_levels(uint8_t family, const LengthCounts& any_port, const LengthCounts& one_port,
-                                 weir_layout layout, double false_positive_rate, double memory_weight) {
+                                 weir_layout layout, double false_positive_rate, double memory_weight,
+                                 unsigned max_levels) {
   Choices any = Programme(family, false, any_port, layout, false_positive_rate, memory_weight).solve();
   Choices one = Programme(family, true, one_port, layout, false_positive_rate, memory_weight).solve();
   unsigned best_any = 0, best_one = 0;
   double least = kInfinite;
-  for (unsigned a = 0; a <= kMaxShapes; a++) {
-    for (unsigned b = 0; a + b <= kMaxShapes; b++) {
+  for (unsigned a = 0; a <= max_levels; a++) {
+    for (unsigned b = 0; a + b <= max_levels; b++) {
       if (any.cost[a] + one.cost[b] >= least) continue;
       least = any.cost[a] + one.cost[b];
       best_any = a;

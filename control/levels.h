@@ -39,10 +39,11 @@ using LengthCounts = std::array<uint64_t, 129>;
 // Filter and exact stage, patch room included, for n_keys of this shape. layout: one that can keep the rate.
 double shape_bytes(filter::KeyShape shape, weir_layout layout, double n_keys, double false_positive_rate);
 
-// At most WEIR_MAX_SHAPES_PER_FAMILY levels; those of any port first, each group ascending. memory_weight multiplies
-// the price of memory (1 = kNsPerMiB): a planner that must save memory raises it. Counts of expanded keys are upper
-// bounds here: prefixes that overlap count twice. layout: of every shape but the bitmap.
+// At most max_levels levels (<= WEIR_MAX_SHAPES_PER_FAMILY); those of any port first, each group ascending.
+// memory_weight multiplies the price of memory (1 = kNsPerMiB): a planner that must save memory raises it. Counts of
+// expanded keys are upper bounds here: prefixes that overlap count twice. layout: of every shape but the bitmap.
 std::vector<Level> choose_levels(uint8_t family, const LengthCounts& any_port, const LengthCounts& one_port,
-                                 weir_layout layout, double false_positive_rate, double memory_weight);
+                                 weir_layout layout, double false_positive_rate, double memory_weight,
+                                 unsigned max_levels = WEIR_MAX_SHAPES_PER_FAMILY);
 
 }  // namespace weir::control

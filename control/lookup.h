@@ -5,11 +5,12 @@
 
 #include "common/ip.h"
 #include "control/rule_book.h"
+#include "filter/packet.h"
 #include "filter/view.h"
 
 namespace weir::control {
 
-// The lists that match a packet with the address (and port) as its source, as its destination.
+// The lists that match every packet with the address (and port) as its source, as its destination.
 struct Matched {
   weir_set source = {};
   weir_set destination = {};
@@ -21,9 +22,14 @@ struct Probe {
   uint16_t port;
 };
 
-// What a data plane would find: every shape of the family, filter, then exact stage, in batches and with the kernels
-// that data planes use. probes.size() <= filter::kMaxBatch; matched has as many. with_ports: the packet has ports;
-// without them no port shape is asked.
+// The lists that match the packet at this time (Unix seconds): every shape, filter, exact stage and residuals; scalar.
+// sides: mask of weir_direction, the sides on which address shapes are asked. Flow shapes always are.
+weir_set match(const filter::SnapshotView& snapshot, const weir_packet& packet, uint64_t now,
+               uint8_t sides = WEIR_AS_SOURCE | WEIR_AS_DESTINATION);
+
+// What a data plane would find by address alone, without residuals and flow shapes: every shape of the family, filter,
+// then exact stage, in batches and with the kernels that data planes use. probes.size() <= filter::kMaxBatch; matched
+// has as many. with_ports: the packet has ports; without them no port shape is asked.
 void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv4>> probes,
              bool with_ports, Matched* matched);
 void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv6>> probes,

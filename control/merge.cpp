@@ -17,8 +17,27 @@ struct Claim {
   }
 };
 
+// The same with an end: of one list's claims on the same prefix the last to expire counts.
 template <class Addr>
-using ClaimsByLength = std::array<std::vector<Claim<Addr>>, kAddrBits<Addr> + 1>;
+struct ExpiringClaim {
+  Claim<Addr> claim;
+  uint32_t expires;
+
+  bool operator<(const ExpiringClaim& other) const {
+    if (claim < other.claim) return true;
+    return !(other.claim < claim) && expires > other.expires;
+  }
+  bool same_claim(const ExpiringClaim& other) const { return !(claim < other.claim) && !(other.claim < claim); }
+};
+
+template <class Addr>
+struct ClaimsOfLength {
+  std::vector<Claim<Addr>> lasting;
+  std::vector<ExpiringClaim<Addr>> expiring;
+};
+
+template <class Addr>
+using ClaimsByLength = std::array<ClaimsOfLength<Addr>, kAddrBits<Addr> + 1>;
 
 template <class Addr>
 struct Claims {
@@ -29,7 +48,12 @@ struct Claims {
     for (const Entry<Addr>& entry : entries) {
       auto& by_length = entry.port == 0 ? any_port : one_port;
       split_range(entry.first, entry.last, [&](Addr address, unsigned bits) {
-        by_length[bits].push_back({address, entry.port, static_cast<uint8_t>(list), entry.directions});
+        const Claim<Addr> claim = {address, entry.port, static_cast<uint8_t>(list), entry.directions};
+        if (entry.expires == kNever) {
+          by_length[bits].lasting.push_back(claim);
+        } else {
+          by_length[bits].expiring.push_back({claim, entry.expires});
+        }
       });
     }
   }
@@ -78,11 +102,32 @@ std::vector<RuledPrefix<Addr>> unite(std::vector<Claim<Addr>>& claims, RuleBook&
 }
 
 template <class Addr>
+std::vector<RuledPrefix<Addr>> conditional(std::vector<ExpiringClaim<Addr>>& claims, RuleBook& book) {
+  std::sort(claims.begin(), claims.end());
+  std::vector<RuledPrefix<Addr>> prefixes;
+  const ExpiringClaim<Addr>* before = nullptr;
+  for (const ExpiringClaim<Addr>& expiring : claims) {
+    if (before != nullptr && before->same_claim(expiring)) continue;
+    before = &expiring;
+    weir_residual condition = {};
+    condition.asks = WEIR_ASKS_EXPIRES;
+    condition.expires_unix_s = expiring.expires;
+    const Claim<Addr>& claim = expiring.claim;
+    prefixes.push_back({claim.address, book.rule_if(condition, claim.directions, claim.list), claim.port});
+  }
+  return prefixes;
+}
+
+template <class Addr>
 MergedFamily<Addr> merge_family(Claims<Addr> claims, RuleBook& book, SingleListRules& single) {
   MergedFamily<Addr> merged;
+  const auto merge_length = [&](ClaimsOfLength<Addr>& claimed, std::vector<RuledPrefix<Addr>>& prefixes) {
+    prefixes = unite(claimed.lasting, book, single);
+    add_prefixes(prefixes, conditional(claimed.expiring, book), book);
+  };
   for (unsigned bits = 0; bits <= kAddrBits<Addr>; bits++) {
-    merged.any_port[bits] = unite(claims.any_port[bits], book, single);
-    merged.one_port[bits] = unite(claims.one_port[bits], book, single);
+    merge_length(claims.any_port[bits], merged.any_port[bits]);
+    merge_length(claims.one_port[bits], merged.one_port[bits]);
   }
   return merged;
 }

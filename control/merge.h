@@ -9,9 +9,11 @@
 #include "common/ip.h"
 #include "control/policy.h"
 #include "control/rule_book.h"
+#include "filter/builder.h"
 
-// merge: the entries of all lists become prefixes, each with the rule of all lists that hold it. Nothing is taken
-// away for being nested: a lookup unites what every shape answers, so a host inside a listed network keeps both lists.
+// merge: the entries of all lists become prefixes, each with the rule of all lists that hold it; entries that expire
+// are conditions of the rule. Nothing is taken away for being nested: a lookup unites what every shape answers, so a
+// host inside a listed network keeps both lists.
 namespace weir::control {
 
 // The prefix's length is the table that holds it.
@@ -37,13 +39,48 @@ struct MergedFamily {
   PrefixesByLength<Addr> one_port;
 };
 
+// The flows of one flow shape.
+struct FlowTable {
+  filter::KeyTable keys;  // layout and rate are left to the planner
+  uint64_t flows = 0;     // that the keys stand for
+};
+
 struct Merged {
   RuleBook book;
   MergedFamily<Ipv4> v4;
   MergedFamily<Ipv6> v6;
+  std::vector<FlowTable> flow_tables;  // IPv4 first
 };
 
+// All but the flows (control/flow_index.h).
 Merged merge(const Policy& policy);
+
+// Unites two sorted tables of the same length.
+template <class Addr>
+std::vector<RuledPrefix<Addr>> unite(const std::vector<RuledPrefix<Addr>>& a, const std::vector<RuledPrefix<Addr>>& b,
+                                     RuleBook& book) {
+  std::vector<RuledPrefix<Addr>> both;
+  both.reserve(a.size() + b.size());
+  for (size_t i = 0, j = 0; i < a.size() || j < b.size();) {
+    const bool from_a = j == b.size() || (i < a.size() && a[i].before(b[j]));
+    const RuledPrefix<Addr>& next = from_a ? a[i++] : b[j++];
+    if (!both.empty() && both.back().same_key(next)) {
+      both.back().rule = book.unite(both.back().rule, next.rule);
+    } else {
+      both.push_back(next);
+    }
+  }
+  return both;
+}
+
+// Adds prefixes in any order to a sorted table.
+template <class Addr>
+void add_prefixes(std::vector<RuledPrefix<Addr>>& table, std::vector<RuledPrefix<Addr>> more, RuleBook& book) {
+  if (more.empty()) return;
+  std::sort(more.begin(), more.end(),
+            [](const RuledPrefix<Addr>& a, const RuledPrefix<Addr>& b) { return a.before(b); });
+  table = unite(table, more, book);
+}
 
 // Addr's lowest `count` (0..width) bits.
 template <class Addr>

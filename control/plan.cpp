@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "control/expand.h"
+#include "filter/layout.h"
 #include "filter/sizing.h"
 
 namespace weir::control {
@@ -45,8 +46,13 @@ std::string why(const Merged& merged, const Level& level, const weir_shape& shap
                      shape.n_keys - prefixes_in(merged, level, false));
 }
 
-ShapeReport report(const Merged& merged, const Mixture& levels, const weir_shape& shape) {
+ShapeReport report(const Merged& merged, const Mixture& levels, const Policy& policy, const weir_shape& shape) {
   ShapeReport report = describe(shape);
+  for (const FlowTable& table : merged.flow_tables) {
+    if (table.keys.shape != filter::shape_of(shape)) continue;
+    report.why = fmt::format("serves {} flows: {} keys of what they name exactly", table.flows, shape.n_keys);
+    report.layout_why = policy.layout ? "asked for" : reason_of_rate(policy.false_positive_rate);
+  }
   for (const SizedLevel& sized : levels) {
     if (sized.level.shape != filter::shape_of(shape)) continue;
     report.why = why(merged, sized.level, shape);
@@ -60,6 +66,7 @@ Result<Planned> fill(const Merged& merged, const Mixture& levels, const Policy& 
   filter::SnapshotInput& input = planned.input;
   input.default_action = policy.default_action;
   input.unparsed_action = policy.unparsed_action;
+  input.tunnels = policy.tunnels;
   for (const List& list : policy.lists) input.lists.push_back({list.name, list.action, list.mode, list.entries()});
   RuleBook book = merged.book;
   for (const SizedLevel& sized : levels) {
@@ -71,14 +78,25 @@ Result<Planned> fill(const Merged& merged, const Mixture& levels, const Policy& 
       input.tables.back().false_positive_rate = policy.false_positive_rate;
     }
   }
-  input.sets = book.sets();
-  input.rules = book.rules();
+  for (const FlowTable& table : merged.flow_tables) {
+    input.tables.push_back(table.keys);
+    input.tables.back().layout = policy.layout.value_or(filter::layout_for_rate(policy.false_positive_rate));
+    input.tables.back().false_positive_rate = policy.false_positive_rate;
+  }
+  if (book.longest_chain() > WEIR_MAX_CHAIN) {
+    return Error{fmt::format(
+        "{} entries with conditions (ports, flags, expiry) meet at one address; at most {} may\nhint: take apart lists "
+        "whose networks contain one another, or let them expire together",
+        book.longest_chain(), WEIR_MAX_CHAIN)};
+  }
+  book.write(input);
 
   const Result<filter::SnapshotPlan> layout = filter::plan_snapshot(input);
   if (!layout) return Error{layout.error()};
   planned.layout = *layout;
   const weir_snapshot_header& header = layout->header;
-  for (uint32_t i = 0; i < header.n_shapes; i++) planned.shapes.push_back(report(merged, levels, header.shapes[i]));
+  for (uint32_t i = 0; i < header.n_shapes; i++)
+    planned.shapes.push_back(report(merged, levels, policy, header.shapes[i]));
   return planned;
 }
 

@@ -102,10 +102,52 @@ class EntryBatch {
   Probe<Addr> probes_[filter::kMaxBatch];
 };
 
+// A packet with the address and port on both sides. port 0: none.
+template <class Addr>
+weir_packet packet_of(Addr address, uint16_t port) {
+  constexpr uint8_t kForExperiments = 253;  // RFC 3692
+  constexpr bool kIsV4 = std::is_same_v<Addr, Ipv4>;
+  const filter::Key key =
+      filter::make_key({.family = kIsV4 ? uint8_t{4} : uint8_t{6}, .addr_bits = kAddrBits<Addr>}, address);
+  weir_packet packet = {};
+  packet.family = kIsV4 ? 4 : 6;
+  packet.protocol = kForExperiments;
+  if (port != 0) packet.has = WEIR_HAS_PORTS;
+  for (const int side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+    packet.address[side][0] = key.word[0];
+    packet.address[side][1] = key.word[1];
+    packet.port[side] = __builtin_bswap16(port);
+  }
+  return packet;
+}
+
+// In time, the list matches.
+template <class Addr>
+Result<void> prove_expiring(const Context& context, unsigned list, const Entry<Addr>& entry) {
+  for (const uint8_t side : {WEIR_AS_SOURCE, WEIR_AS_DESTINATION}) {
+    if ((entry.directions & side) == 0) continue;
+    for (const Addr address : {entry.first, entry.last}) {
+      const weir_set matched =
+          match(context.snapshot, packet_of(address, entry.port), uint64_t{entry.expires} - 1, side);
+      if (has_list(matched, list)) continue;
+      return Error{fmt::format("proof failed: {} does not match with {} as {} before it expires",
+                               place(context.policy, context.policy.lists[list], entry),
+                               range_text(address, address, entry.port),
+                               side == WEIR_AS_SOURCE ? "source" : "destination")};
+    }
+  }
+  return {};
+}
+
 template <class Addr>
 Result<void> prove_entries(Context& context, unsigned list) {
   EntryBatch<Addr> any_port(context, list, false), one_port(context, list, true);
   for (const Entry<Addr>& entry : entries_of<Addr>(context.policy.lists[list])) {
+    if (entry.expires == 0) continue;  // it never lives
+    if (entry.expires != kNever) {
+      if (auto ok = prove_expiring(context, list, entry); !ok) return ok;
+      continue;
+    }
     EntryBatch<Addr>& batch = entry.port == 0 ? any_port : one_port;
     if (auto ok = batch.add(entry, entry.first); !ok) return ok;
     if (entry.first == entry.last) continue;
@@ -131,11 +173,11 @@ std::string blame(const Policy& policy, int list, Addr address) {
 
 template <class Addr>
 Result<void> prove_canary(const Context& context, const Canary& canary, Addr address) {
-  const Probe<Addr> probe = {address, 0};
-  Matched matched;
-  look_up(context.snapshot, context.kernels, std::span(&probe, 1), false, &matched);
+  const uint64_t now = context.snapshot.header().built_unix_s;
   for (const bool as_source : {true, false}) {
-    const Judgement verdict = judge(context.snapshot.header(), as_source ? matched.source : matched.destination);
+    const weir_set matched =
+        match(context.snapshot, packet_of(address, 0), now, as_source ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION);
+    const Judgement verdict = judge(context.snapshot.header(), matched);
     if (verdict.action != WEIR_DROP) continue;
     return Error{fmt::format(
         "canary {} would drop as {}: {}\nhint: put it into a pass list or policy.own, or take the entry out",
@@ -228,6 +270,7 @@ Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, u
     if (auto ok = prove_entries<Ipv6>(context, list); !ok) return Error{ok.error()};
     proof.entries += policy.lists[list].entries();
   }
+  if (auto ok = prove_flows(policy, *view, **kernels, context.random.next()); !ok) return Error{ok.error()};
   for (const Canary& canary : policy.canaries) {
     auto ok = canary.is_v6 ? prove_canary(context, canary, canary.v6) : prove_canary(context, canary, canary.v4);
     if (!ok) return Error{ok.error()};

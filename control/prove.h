@@ -21,11 +21,16 @@ struct Proof {
 // snapshot: 64-byte aligned. seed: of the random samples. Checks, in this order:
 //  - the bytes are a valid snapshot (SnapshotView::open);
 //  - every entry's first and last address, and one inside, match its list on each of its sides; pass entries pass;
-//  - no canary drops, as source or as destination (its address alone, no port);
+//  - every flow matches packets made from it, and packets changed in one field match what the flows say;
+//  - no canary drops now, as source or as destination (its address alone: no ports, a protocol that nobody names);
 //  - strangers match no list: half of them anywhere, half right beside an entry;
 //  - every filter is as full as its number of keys says, and random absent keys hit it as often as its bits say.
 // The Error names entry, list and file:line, or the numbers.
 Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, uint64_t seed);
+
+// The point about flows.
+Result<void> prove_flows(const Policy& policy, const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
+                         uint64_t seed);
 
 // The last point, for all hashed shapes.
 Result<void> prove_rates(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, uint64_t seed);

@@ -2,37 +2,122 @@
 
 #include <xxhash.h>
 
-namespace weir::control {
+#include <algorithm>
 
-size_t RuleBook::SetHash::operator()(const weir_set& set) const {
-  return XXH3_64bits(&set, sizeof set);
+namespace weir::control {
+namespace {
+
+// The id of value, given the next one when it is new.
+template <class Ids, class Values, class Value>
+uint32_t intern(Ids& ids, Values& values, const Value& value) {
+  const auto [found, is_new] = ids.try_emplace(value, static_cast<uint32_t>(values.size()));
+  if (is_new) values.push_back(value);
+  return found->second;
 }
 
+}  // namespace
+
+template <class T>
+size_t RuleBook::BytesHash<T>::operator()(const T& value) const {
+  return XXH3_64bits(&value, sizeof value);
+}
+
+template struct RuleBook::BytesHash<weir_set>;
+template struct RuleBook::BytesHash<weir_rule>;
+template struct RuleBook::BytesHash<weir_residual>;
+
 RuleBook::RuleBook() {
+  chain_id({});
   rule(weir_set{}, weir_set{});
 }
 
 uint32_t RuleBook::set_id(const weir_set& set) {
-  const auto [found, is_new] = set_ids_.try_emplace(set, static_cast<uint32_t>(sets_.size()));
-  if (is_new) sets_.push_back(set);
-  return found->second;
+  return intern(set_ids_, sets_, set);
+}
+
+uint32_t RuleBook::chain_id(Chain chain) {
+  return intern(chain_ids_, chains_, chain);
+}
+
+uint32_t RuleBook::rule_id(const weir_rule& rule) {
+  return intern(rule_ids_, rules_, rule);
 }
 
 uint32_t RuleBook::rule(const weir_set& source, const weir_set& destination) {
-  const weir_rule rule = {set_id(source), set_id(destination), 0, 0};
-  const uint64_t ids = uint64_t{rule.source_set} << 32 | rule.destination_set;
-  const auto [found, is_new] = rule_ids_.try_emplace(ids, static_cast<uint32_t>(rules_.size()));
-  if (is_new) rules_.push_back(rule);
-  return found->second;
+  return rule_id({set_id(source), set_id(destination), 0, 0});
+}
+
+uint32_t RuleBook::rule_if(const weir_residual& condition, uint8_t directions, unsigned list) {
+  weir_set lists = {};
+  add_list(lists, list);
+  const bool as_source = (directions & WEIR_AS_SOURCE) != 0, as_destination = (directions & WEIR_AS_DESTINATION) != 0;
+  if (condition.asks == 0) return rule(as_source ? lists : weir_set{}, as_destination ? lists : weir_set{});
+
+  weir_residual bare = condition;
+  bare.set = 0;
+  bare.last = 0;
+  const uint32_t chain = chain_id({{intern(condition_ids_, conditions_, bare), set_id(lists)}});
+  return rule_id({0, 0, as_source ? chain : 0, as_destination ? chain : 0});
+}
+
+uint32_t RuleBook::unite_sets(uint32_t a, uint32_t b) {
+  if (a == b || b == 0) return a;
+  return a == 0 ? b : set_id(sets_[a] | sets_[b]);
+}
+
+uint32_t RuleBook::unite_chains(uint32_t a, uint32_t b) {
+  if (a == b || b == 0) return a;
+  if (a == 0) return b;
+  Chain both;
+  std::merge(chains_[a].begin(), chains_[a].end(), chains_[b].begin(), chains_[b].end(), std::back_inserter(both));
+  Chain united;
+  for (const Link& link : both) {
+    if (!united.empty() && united.back().condition == link.condition) {
+      united.back().set = unite_sets(united.back().set, link.set);
+    } else {
+      united.push_back(link);
+    }
+  }
+  return chain_id(std::move(united));
 }
 
 uint32_t RuleBook::unite(uint32_t a, uint32_t b) {
   if (a == b || b == 0) return a;
   if (a == 0) return b;
-  const weir_rule &first = rules_[a], &second = rules_[b];
-  const weir_set source = sets_[first.source_set] | sets_[second.source_set];
-  const weir_set destination = sets_[first.destination_set] | sets_[second.destination_set];
-  return rule(source, destination);
+  const weir_rule first = rules_[a], second = rules_[b];
+  return rule_id({unite_sets(first.source_set, second.source_set),
+                  unite_sets(first.destination_set, second.destination_set),
+                  unite_chains(first.source_chain, second.source_chain),
+                  unite_chains(first.destination_chain, second.destination_chain)});
+}
+
+size_t RuleBook::longest_chain() const {
+  size_t longest = 0;
+  for (const weir_rule& rule : rules_) {
+    longest = std::max({longest, chain_length(rule.source_chain), chain_length(rule.destination_chain)});
+  }
+  return longest;
+}
+
+void RuleBook::write(filter::SnapshotInput& input) const {
+  input.sets = sets_;
+  input.rules = rules_;
+  input.residuals = {filter::no_residual()};
+  std::vector<uint32_t> first_of(chains_.size(), 0);  // index of the chain's first residual; 0: not written yet
+  const auto place_of = [&](uint32_t chain) {
+    if (chain == 0 || first_of[chain] != 0) return first_of[chain];
+    first_of[chain] = static_cast<uint32_t>(input.residuals.size());
+    for (const Link& link : chains_[chain]) {
+      input.residuals.push_back(conditions_[link.condition]);
+      input.residuals.back().set = link.set;
+    }
+    input.residuals.back().last = 1;
+    return first_of[chain];
+  };
+  for (weir_rule& rule : input.rules) {
+    rule.source_chain = place_of(rule.source_chain);
+    rule.destination_chain = place_of(rule.destination_chain);
+  }
 }
 
 }  // namespace weir::control

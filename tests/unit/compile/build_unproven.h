@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 
+#include "control/flow_index.h"
 #include "control/merge.h"
 #include "control/plan.h"
 #include "filter/view.h"
@@ -42,7 +43,9 @@ class BuiltSnapshot {
 };
 
 inline BuiltSnapshot build_unproven(const Policy& policy, uint64_t secret) {
-  Result<Planned> planned = plan(merge(policy), policy);
+  Merged merged = merge(policy);
+  if (auto indexed = index_flows(policy, merged); !indexed) FAIL(indexed.error());
+  Result<Planned> planned = plan(merged, policy);
   if (!planned) FAIL(planned.error());
   planned->layout.header.secret[0] = secret;
   BuiltSnapshot snapshot(planned->layout.header.total_bytes);
