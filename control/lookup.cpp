@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <optional>
 #include <type_traits>
 
@@ -11,42 +12,55 @@
 namespace weir::control {
 namespace {
 
+bool is_settled(const Matched& matched, const Until& until, unsigned i) {
+  const uint8_t sides = until.sides[i];
+  return ((sides & WEIR_AS_SOURCE) == 0 || has_list(matched.source, until.list)) &&
+         ((sides & WEIR_AS_DESTINATION) == 0 || has_list(matched.destination, until.list));
+}
+
 template <class Addr>
 void look_up_family(const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
-                    std::span<const Probe<Addr>> probes, bool with_ports, Matched* matched) {
+                    std::span<const Probe<Addr>> probes, bool with_ports, Matched* matched, const Until* until) {
   constexpr uint8_t kFamily = std::is_same_v<Addr, Ipv4> ? 4 : 6;
-  const auto n = static_cast<unsigned>(probes.size());
-  std::fill_n(matched, n, Matched{});
-  filter::Key keys[filter::kMaxBatch];
+  std::fill_n(matched, probes.size(), Matched{});
+  unsigned open[filter::kMaxBatch];  // the probes that are asked about still
+  auto n_open = static_cast<unsigned>(probes.size());
+  std::iota(open, open + n_open, 0u);
+
   uint64_t words[WEIR_MAX_KEY_WORDS][filter::kMaxBatch];
   const uint64_t* const columns[WEIR_MAX_KEY_WORDS] = {words[0], words[1], words[2], words[3], words[4]};
   uint64_t hash[filter::kMaxBatch];
-  for (const filter::ShapeView& shape : snapshot.shapes()) {
-    const filter::KeyShape fields = shape.shape;
+  uint32_t rules[filter::kMaxBatch];
+  const auto shapes = snapshot.shapes();
+  for (auto shape = shapes.rbegin(); shape != shapes.rend() && n_open > 0; ++shape) {
+    const filter::KeyShape fields = shape->shape;
     if (fields.family != kFamily || fields.flow || (fields.with_port && !with_ports)) continue;
-    for (unsigned i = 0; i < n; i++) {
-      keys[i] = filter::make_key(shape.shape, probes[i].address, probes[i].port);
-      for (unsigned w = 0; w < WEIR_MAX_KEY_WORDS; w++) words[w][i] = keys[i].word[w];
+    const unsigned n_words = filter::key_words(fields);
+    for (unsigned k = 0; k < n_open; k++) {
+      const Probe<Addr>& probe = probes[open[k]];
+      const filter::Key key = filter::make_key(fields, probe.address, probe.port);
+      for (unsigned w = 0; w < n_words; w++) words[w][k] = key.word[w];
     }
-    const uint64_t hits = filter::filter_check(kernels, shape, columns, n, hash);
-    if (shape.layout != WEIR_LAYOUT_BITMAP) {
+    const uint64_t hits = filter::filter_check(kernels, *shape, columns, n_open, hash);
+    if (shape->layout != WEIR_LAYOUT_BITMAP) {
       for (uint64_t left = hits; left != 0; left &= left - 1) {
-        const uint64_t bucket = weir_hash_range(hash[std::countr_zero(left)], shape.exact_buckets);
-        __builtin_prefetch(shape.exact + bucket * WEIR_LINE_BYTES);
+        const uint64_t line = weir_hash_range(hash[std::countr_zero(left)], shape->exact_lines.lines);
+        __builtin_prefetch(shape->exact + line * WEIR_LINE_BYTES);
       }
     }
-    for (uint64_t left = hits; left != 0; left &= left - 1) {
-      const auto i = static_cast<unsigned>(std::countr_zero(left));
-      const uint32_t id = filter::exact_find(shape, keys[i], hash[i]);
-      if (id == 0) continue;
-      const weir_rule& rule = snapshot.rule(id);
-      if ((shape.directions & WEIR_AS_SOURCE) != 0) {
-        matched[i].source = matched[i].source | snapshot.set(rule.source_set);
-      }
-      if ((shape.directions & WEIR_AS_DESTINATION) != 0) {
-        matched[i].destination = matched[i].destination | snapshot.set(rule.destination_set);
+    const uint64_t found = filter::exact_find_batch(*shape, columns, hash, hits, rules);
+    for (uint64_t left = found; left != 0; left &= left - 1) {
+      const auto k = static_cast<unsigned>(std::countr_zero(left));
+      const weir_rule& rule = snapshot.rule(rules[k]);
+      Matched& of_probe = matched[open[k]];
+      if ((shape->directions & WEIR_AS_SOURCE) != 0) of_probe.source = of_probe.source | snapshot.set(rule.source_set);
+      if ((shape->directions & WEIR_AS_DESTINATION) != 0) {
+        of_probe.destination = of_probe.destination | snapshot.set(rule.destination_set);
       }
     }
+    if (until == nullptr || found == 0) continue;
+    const auto end = std::remove_if(open, open + n_open, [&](unsigned i) { return is_settled(matched[i], *until, i); });
+    n_open = static_cast<unsigned>(end - open);
   }
 }
 
@@ -99,13 +113,13 @@ weir_set match(const filter::SnapshotView& snapshot, const weir_packet& packet, 
 }
 
 void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv4>> probes,
-             bool with_ports, Matched* matched) {
-  look_up_family(snapshot, kernels, probes, with_ports, matched);
+             bool with_ports, Matched* matched, const Until* until) {
+  look_up_family(snapshot, kernels, probes, with_ports, matched, until);
 }
 
 void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv6>> probes,
-             bool with_ports, Matched* matched) {
-  look_up_family(snapshot, kernels, probes, with_ports, matched);
+             bool with_ports, Matched* matched, const Until* until) {
+  look_up_family(snapshot, kernels, probes, with_ports, matched, until);
 }
 
 }  // namespace weir::control

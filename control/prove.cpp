@@ -60,13 +60,15 @@ class EntryBatch {
 
   Result<void> add(const Entry<Addr>& entry, Addr address) {
     entries_[n_] = &entry;
+    sides_[n_] = entry.directions;
     probes_[n_++] = {address, entry.port};
     return n_ == filter::kMaxBatch ? flush() : Result<void>{};
   }
 
   Result<void> flush() {
     Matched matched[filter::kMaxBatch];
-    look_up(context_.snapshot, context_.kernels, std::span(probes_, n_), with_ports_, matched);
+    const Until until = {list_, sides_};
+    look_up(context_.snapshot, context_.kernels, std::span(probes_, n_), with_ports_, matched, &until);
     for (unsigned i = 0; i < n_; i++) {
       const uint8_t directions = entries_[i]->directions;
       if ((directions & WEIR_AS_SOURCE) != 0) {
@@ -99,6 +101,7 @@ class EntryBatch {
   bool with_ports_;
   unsigned n_ = 0;
   const Entry<Addr>* entries_[filter::kMaxBatch];
+  uint8_t sides_[filter::kMaxBatch];
   Probe<Addr> probes_[filter::kMaxBatch];
 };
 

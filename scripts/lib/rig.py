@@ -49,11 +49,13 @@ def build_release(build, targets=PROGRAMS + TOOLS):
 
 
 def test_data(name, folder):
-    """Path of a file of the test data, unpacked into folder. Skip when it is not there."""
+    """Path of a file of the test data, unpacked into folder when it is packed. Skip when it is not there."""
     data = os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data"))
     source = os.path.join(data, name)
     if not os.path.exists(source):
         raise Skip(f"no test data {name} in {os.path.normpath(data)}")
+    if not name.endswith(".xz") or name.endswith(".tar.xz"):
+        return source
     target = os.path.join(folder, os.path.basename(name).removesuffix(".xz"))
     if not os.path.exists(target):
         with lzma.open(source) as packed, open(target, "wb") as file:
