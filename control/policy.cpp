@@ -27,8 +27,6 @@ constexpr size_t kMaxFeedBytes = 0xffff'ffff;
 constexpr uint64_t kLeastMemory = 4096, kMostMemory = uint64_t{1} << 40;
 constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
 
-constexpr const char* kNotBuilt = "take it out: this version cannot do it";
-
 // A feed that is still to be read, and what its list says about it.
 struct PendingFeed {
   size_t list;        // index in Policy::lists
@@ -42,11 +40,29 @@ bool is_name(const std::string& text) {
   return !text.empty() && text.size() < WEIR_LIST_NAME_BYTES && text.find_first_not_of(kAllowed) == std::string::npos;
 }
 
+// Widens every single IPv6 address of the list, with or without a port, to its `ipv6_aggregate`.
+void aggregate_ipv6(List& list) {
+  if (list.ipv6_aggregate == 128) return;
+  const auto mask = prefix_mask<Ipv6>(list.ipv6_aggregate);
+  const auto widen = [&](Ipv6& first, Ipv6& last) {
+    if (first != last) return;
+    first &= mask;
+    last = first | ~mask;
+    list.ipv6_widened++;
+  };
+  for (Entry<Ipv6>& entry : list.v6) widen(entry.first, entry.last);
+  for (Flow& flow : list.flows) {
+    if (flow.family != 6) continue;
+    if (flow.src) widen(flow.src->first, flow.src->last);
+    if (flow.dst) widen(flow.dst->first, flow.dst->last);
+  }
+}
+
 // One method a section, in the order of the file.
 class PolicyReader {
  public:
-  PolicyReader(const yaml::Document& document, Diagnostics& diagnostics)
-      : document_(document), diagnostics_(diagnostics), file_{document, diagnostics} {
+  PolicyReader(const yaml::Document& document, Diagnostics& diagnostics, uint64_t now)
+      : document_(document), diagnostics_(diagnostics), file_{document, diagnostics, now} {
     policy_.path = document.path;
   }
 
@@ -70,7 +86,10 @@ class PolicyReader {
     for (const PendingFeed& feed : feeds_) read_feed(feed);
   }
 
-  Policy take() { return std::move(policy_); }
+  Policy take() {
+    for (List& list : policy_.lists) aggregate_ipv6(list);
+    return std::move(policy_);
+  }
 
  private:
   // Another version means other keys: no further error would be to the point.
@@ -94,8 +113,9 @@ class PolicyReader {
     MapReader section(document_, node, "`policy`", diagnostics_);
     policy_.default_action = read_action(section, "default").value_or(policy_.default_action);
     policy_.unparsed_action = read_action(section, "unparsed").value_or(policy_.unparsed_action);
-    const Node* tunnels = section.sequence("tunnels");
-    if (tunnels != nullptr && !tunnels->items.empty()) section.error(*tunnels, "tunnels: not supported yet", kNotBuilt);
+    if (const Node* tunnels = section.sequence("tunnels")) {
+      policy_.tunnels = read_names(file_, *tunnels, tunnel_names(), "a tunnel").value_or(0);
+    }
     const Node* own = section.sequence("own");
     if (own != nullptr && !own->items.empty()) {
       List list;
@@ -211,12 +231,7 @@ class PolicyReader {
     list.match = kMatch[reader.choice("match", {"src", "dst", "either"}).value_or(0)];
     const bool allow_any = reader.boolean("allow_any").value_or(false);
     reader.not_supported_yet({"guard"});
-    const auto aggregate = reader.integer("ipv6_aggregate", 1, 128);
-    if (aggregate && *aggregate != 128) {
-      reader.error(*reader.find("ipv6_aggregate"),
-                   "ipv6_aggregate: not supported yet (`" + std::to_string(*aggregate) + "`)",
-                   "take it out, or write 128: addresses as they are");
-    }
+    read_ipv6_aggregate(reader, allow_any, list);
     const Node* entries = reader.sequence("entries");
     if (entries != nullptr) read_entries(file_, *entries, allow_any, list);
     read_file_and_format(reader, allow_any, list);
@@ -226,6 +241,13 @@ class PolicyReader {
     }
     reader.finish();
     policy_.lists.push_back(std::move(list));
+  }
+
+  static void read_ipv6_aggregate(MapReader& reader, bool allow_any, List& list) {
+    list.ipv6_aggregate = static_cast<uint8_t>(reader.integer("ipv6_aggregate", 0, 128).value_or(128));
+    if (list.ipv6_aggregate != 0 || allow_any) return;
+    reader.error(*reader.find("ipv6_aggregate"), "`ipv6_aggregate: 0` makes every IPv6 host all addresses",
+                 "write `allow_any: true` in the list if that is what you want");
   }
 
   void read_name(MapReader& reader, List& list) {
@@ -291,9 +313,9 @@ class PolicyReader {
 enum class Feeds { read, skip };
 
 std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds feeds, size_t errors_before,
-                            Diagnostics& diagnostics) {
+                            Diagnostics& diagnostics, uint64_t now) {
   if (!document) return std::nullopt;
-  PolicyReader reader(*document, diagnostics);
+  PolicyReader reader(*document, diagnostics, now);
   reader.read_file_sections();
   if (feeds == Feeds::read) reader.read_feeds();
   if (diagnostics.errors() != errors_before) return std::nullopt;
@@ -302,14 +324,14 @@ std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds
 
 }  // namespace
 
-std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics) {
+std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now) {
   const size_t before = diagnostics.errors();
-  return check(yaml::read_document(path, diagnostics), Feeds::read, before, diagnostics);
+  return check(yaml::read_document(path, diagnostics), Feeds::read, before, diagnostics, now);
 }
 
-std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics) {
+std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics, uint64_t now) {
   const size_t before = diagnostics.errors();
-  return check(yaml::parse_document(path, std::move(text), diagnostics), Feeds::skip, before, diagnostics);
+  return check(yaml::parse_document(path, std::move(text), diagnostics), Feeds::skip, before, diagnostics, now);
 }
 
 }  // namespace weir::control

@@ -7,11 +7,10 @@
 
 #include "common/diagnostic.h"
 #include "common/ip.h"
+#include "control/time_text.h"
 #include "filter/snapshot.h"
 
 namespace weir::control {
-
-constexpr uint32_t kNever = UINT32_MAX;  // of an entry without `expires`; also of times later than 2106
 
 // One predicate, normalised: an inclusive address range (a host is first == last; a prefix is its range), optionally
 // with a port. It matches a packet whose source (address and source port) or destination (address and destination
@@ -73,6 +72,8 @@ struct List {
   std::vector<Entry<Ipv4>> v4;     // in file order: inline entries, then the feed's
   std::vector<Entry<Ipv6>> v6;
   std::vector<Flow> flows;
+  uint8_t ipv6_aggregate = 128;  // single IPv6 addresses are widened to networks of this length
+  uint64_t ipv6_widened = 0;     // how many were
   FeedReport feed;
 
   uint64_t entries() const { return v4.size() + v6.size() + flows.size(); }
@@ -105,10 +106,12 @@ struct Policy {
 };
 
 // Reads and checks the policy file, then every feed (DESIGN section 3): all diagnostics of the file go to
-// `diagnostics`, bad feed lines into each list's FeedReport. Empty when there was an error.
-std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics);
+// `diagnostics`, bad feed lines into each list's FeedReport. Empty when there was an error. now: Unix seconds; entries
+// that have expired by then are warnings, and stay.
+std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now = unix_now());
 
 // The file alone, without opening feeds (fuzzing; text as if it were the file `path`).
-std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics);
+std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics,
+                                   uint64_t now = unix_now());
 
 }  // namespace weir::control

@@ -71,7 +71,12 @@ Json to_json(const ListSummary& list) {
                {"match", directions(list.match)},
                {"entries", list.entries},
                {"v4", list.v4},
-               {"v6", list.v6}};
+               {"v6", list.v6},
+               {"flows", list.flows}};
+  if (list.ipv6_aggregate != 128) {
+    json["ipv6_aggregate"] = list.ipv6_aggregate;
+    json["ipv6_widened"] = list.ipv6_widened;
+  }
   if (!list.file.empty()) json["feed"] = feed_json(list.feed);
   return json;
 }

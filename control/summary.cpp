@@ -8,7 +8,7 @@ std::vector<ListSummary> summarise(const Policy& policy) {
   std::vector<ListSummary> lists;
   for (const List& list : policy.lists) {
     lists.push_back({list.name, list.action, list.mode, list.match, list.file, list.v4.size(), list.v6.size(),
-                     list.entries(), list.feed});
+                     list.flows.size(), list.entries(), list.ipv6_aggregate, list.ipv6_widened, list.feed});
   }
   return lists;
 }

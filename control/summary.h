@@ -15,8 +15,10 @@ struct ListSummary {
   weir_mode mode = WEIR_ENFORCE;
   uint8_t match = 0;  // mask of weir_direction; 0: not known (last good)
   std::string file;
-  uint64_t v4 = 0, v6 = 0;  // entries of each family; 0 when only the sum is known (last good)
+  uint64_t v4 = 0, v6 = 0, flows = 0;  // entries of each kind; 0 when only the sum is known (last good)
   uint64_t entries = 0;
+  uint8_t ipv6_aggregate = 128;
+  uint64_t ipv6_widened = 0;  // addresses that `ipv6_aggregate` made networks
   FeedReport feed;
 };
 

@@ -29,6 +29,10 @@ void show(const std::string& config, const Diagnostics& diagnostics, const std::
   }
   uint64_t bad_lines = 0;
   for (const ListSummary& list : lists) {
+    if (list.ipv6_aggregate != 128) {
+      fmt::print("{}: list {}: {} widened to /{}\n", config, list.name,
+                 plural(list.ipv6_widened, "IPv6 address", "IPv6 addresses"), list.ipv6_aggregate);
+    }
     bad_lines += list.feed.bad;
     for (const BadLine& bad : list.feed.samples) {
       fmt::print("{}:{}: bad line of list {}: {}: {}\n", list.feed.path, bad.line, list.name, bad.reason, bad.text);

@@ -4,8 +4,11 @@
 #include <string>
 
 #include "control/policy.h"
+#include "control/range_text.h"
 
 namespace {
+
+constexpr uint64_t kNow = 1'780'000'000;  // 2026-05-28: some of the times in the dictionary are over
 
 void require(bool holds) {
   if (!holds) abort();
@@ -15,10 +18,45 @@ template <class Addr>
 void require_entries(const std::vector<weir::control::Entry<Addr>>& entries) {
   for (const auto& entry : entries) {
     require(entry.first <= entry.last);
-    require(entry.port == 0 || entry.first == entry.last);
     require(entry.directions >= 1 && entry.directions <= 3);
     require(entry.line >= 1 && entry.source == 0);
+    require(!weir::control::range_text(entry.first, entry.last, entry.port).empty());
   }
+}
+
+template <class Range>
+void require_range(const std::optional<Range>& range) {
+  if (range) require(range->first <= range->last);
+}
+
+// Something is asked that a packet can have.
+void require_flow(const weir::control::Flow& flow) {
+  require(flow.line >= 1);
+  if (flow.src || flow.dst) {
+    require(flow.family == 4 || flow.family == 6);
+  } else {
+    require(flow.family == 0);
+  }
+  require_range(flow.src);
+  require_range(flow.dst);
+  require_range(flow.sport);
+  require_range(flow.dport);
+  for (const auto& range : {flow.src, flow.dst}) {
+    if (range && flow.family == 4) require(range->last <= UINT32_MAX);
+  }
+  const bool ports = flow.sport || flow.dport, icmp = flow.icmp_type || flow.icmp_code, flags = flow.tcp_mask != 0;
+  if (flow.sport) require(flow.sport->first >= 1);
+  if (flow.dport) require(flow.dport->first >= 1);
+  require((flow.tcp_set & ~flow.tcp_mask) == 0);
+  require(!(icmp && (ports || flags)));
+  if (flow.protocol) {
+    require(!icmp || flow.protocol == 1 || flow.protocol == 58);
+    require(!flags || flow.protocol == 6);
+  }
+  require(flow.src || flow.dst || flow.protocol || ports || icmp || flags);
+  // What an Entry can hold is one.
+  require((flow.src && flow.dst) || flow.protocol || icmp || flags || flow.sport || flow.dport);
+  require(!flow_text(flow).empty());
 }
 
 }  // namespace
@@ -26,16 +64,19 @@ void require_entries(const std::vector<weir::control::Entry<Addr>>& entries) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   weir::Diagnostics diagnostics;
   const std::string text(reinterpret_cast<const char*>(data), size);
-  const auto policy = weir::control::parse_policy("fuzz.yaml", text, diagnostics);
+  const auto policy = weir::control::parse_policy("fuzz.yaml", text, diagnostics, kNow);
   require(policy.has_value() == diagnostics.ok());
   require(diagnostics.ok() || !format(diagnostics).empty());
   if (!policy) return 0;
   require(policy->lists.size() <= WEIR_MAX_LISTS);
+  require((policy->tunnels & ~WEIR_TUNNELS) == 0);
   std::set<std::string> names;
   for (const weir::control::List& list : policy->lists) {
     require(!list.name.empty() && list.name.size() < WEIR_LIST_NAME_BYTES && names.insert(list.name).second);
     require_entries(list.v4);
     require_entries(list.v6);
+    for (const weir::control::Flow& flow : list.flows) require_flow(flow);
+    if (list.ipv6_aggregate == 128) require(list.ipv6_widened == 0);
   }
   return 0;
 }

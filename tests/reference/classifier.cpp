@@ -1,6 +1,8 @@
 #include "tests/reference/classifier.h"
 
 #include <algorithm>
+#include <cassert>
+#include <set>
 
 namespace weir::reference {
 namespace {
@@ -18,12 +20,47 @@ bool side_matches(const PacketKeys& packet, uint8_t side, Ipv6 first, Ipv6 last,
   return packet.has_ports && port == (side == WEIR_AS_SOURCE ? packet.sport : packet.dport);
 }
 
+bool is_live(uint32_t expires, uint64_t now) {
+  return expires == control::kNever || now < expires;
+}
+
 template <class Addr>
-bool any_entry_matches(const std::vector<control::Entry<Addr>>& entries, const PacketKeys& packet) {
+bool any_entry_matches(const std::vector<control::Entry<Addr>>& entries, const PacketKeys& packet, uint64_t now) {
   for (const control::Entry<Addr>& entry : entries) {
+    if (!is_live(entry.expires, now)) continue;
     for (const uint8_t side : {WEIR_AS_SOURCE, WEIR_AS_DESTINATION}) {
       if (side_matches(packet, side, entry.first, entry.last, entry.port, entry.directions)) return true;
     }
+  }
+  return false;
+}
+
+bool is_in(Ipv6 address, const control::AddressRange& range) {
+  return range.first <= address && address <= range.last;
+}
+
+bool is_in(uint16_t port, const control::PortRange& range) {
+  return range.first <= port && port <= range.last;
+}
+
+// What is given must hold; a field that the packet does not have fails what asks for it.
+bool flow_matches(const control::Flow& flow, const PacketKeys& packet, uint64_t now) {
+  if (!is_live(flow.expires, now)) return false;
+  if (flow.family != 0 && flow.family != packet.family) return false;
+  if (flow.src && !is_in(packet.src, *flow.src)) return false;
+  if (flow.dst && !is_in(packet.dst, *flow.dst)) return false;
+  if (flow.protocol && *flow.protocol != packet.protocol) return false;
+  if (flow.sport && !(packet.has_ports && is_in(packet.sport, *flow.sport))) return false;
+  if (flow.dport && !(packet.has_ports && is_in(packet.dport, *flow.dport))) return false;
+  if (flow.icmp_type && !(packet.has_icmp && packet.icmp_type == *flow.icmp_type)) return false;
+  if (flow.icmp_code && !(packet.has_icmp && packet.icmp_code == *flow.icmp_code)) return false;
+  if (flow.tcp_mask != 0 && !(packet.has_tcp_flags && (packet.tcp_flags & flow.tcp_mask) == flow.tcp_set)) return false;
+  return true;
+}
+
+bool any_flow_matches(const std::vector<control::Flow>& flows, const PacketKeys& packet, uint64_t now) {
+  for (const control::Flow& flow : flows) {
+    if (flow_matches(flow, packet, now)) return true;
   }
   return false;
 }
@@ -50,16 +87,52 @@ Classified judge(const control::Policy& policy, std::vector<unsigned> matched) {
   return answer;
 }
 
+// Every layer is judged alone; what they say together.
+ClassifiedFrame unite(const control::Policy& policy, const std::vector<Classified>& layers) {
+  std::set<unsigned> matched, would_drop;
+  for (const Classified& layer : layers) {
+    const bool any_pass = std::any_of(layer.matched.begin(), layer.matched.end(),
+                                      [&](unsigned l) { return policy.lists[l].action == WEIR_PASS; });
+    for (const unsigned l : layer.matched) {
+      matched.insert(l);
+      if (policy.lists[l].mode == WEIR_MONITOR && !any_pass) would_drop.insert(l);
+    }
+  }
+  ClassifiedFrame frame;
+  frame.matched.assign(matched.begin(), matched.end());
+  frame.would_drop.assign(would_drop.begin(), would_drop.end());
+  for (const Classified& layer : layers) {
+    if (layer.action != WEIR_DROP) continue;
+    frame.action = WEIR_DROP;
+    frame.credited = layer.credited;
+    return frame;
+  }
+  for (const Classified& layer : layers) {
+    if (layer.credited < 0) continue;
+    frame.credited = layer.credited;
+    break;
+  }
+  return frame;
+}
+
 }  // namespace
 
-Classified classify_linear(const control::Policy& policy, const PacketKeys& packet) {
+Classified classify_linear(const control::Policy& policy, const PacketKeys& packet, uint64_t now) {
   std::vector<unsigned> matched;
   for (unsigned l = 0; l < policy.lists.size(); l++) {
     const control::List& list = policy.lists[l];
-    const bool match = packet.family == 4 ? any_entry_matches(list.v4, packet) : any_entry_matches(list.v6, packet);
-    if (match) matched.push_back(l);
+    const bool entry_matches =
+        packet.family == 4 ? any_entry_matches(list.v4, packet, now) : any_entry_matches(list.v6, packet, now);
+    if (entry_matches || any_flow_matches(list.flows, packet, now)) matched.push_back(l);
   }
   return judge(policy, std::move(matched));
+}
+
+ClassifiedFrame classify_frame(const control::Policy& policy, std::span<const PacketKeys> layers, uint64_t now) {
+  assert(!layers.empty());
+  std::vector<Classified> verdicts;
+  for (const PacketKeys& layer : layers) verdicts.push_back(classify_linear(policy, layer, now));
+  return unite(policy, verdicts);
 }
 
 size_t Classifier::AddressHash::operator()(Ipv6 address) const {
@@ -69,7 +142,7 @@ size_t Classifier::AddressHash::operator()(Ipv6 address) const {
 Classifier::Classifier(const control::Policy& policy) : policy_(policy) {
   const auto add = [](Family& family, const auto& entries, unsigned list) {
     for (const auto& entry : entries) {
-      const Claim claim = {entry.first, entry.last, entry.port, entry.directions, list};
+      const Claim claim = {entry.first, entry.last, entry.port, entry.directions, entry.expires, list};
       if (entry.first == entry.last) {
         family.hosts.emplace(entry.first, claim);
       } else {
@@ -92,9 +165,10 @@ Classifier::Classifier(const control::Policy& policy) : policy_(policy) {
   }
 }
 
-void Classifier::match_side(const Family& family, const PacketKeys& packet, uint8_t side,
+void Classifier::match_side(const Family& family, const PacketKeys& packet, uint8_t side, uint64_t now,
                             std::vector<bool>& lists) const {
   const auto consider = [&](const Claim& claim) {
+    if (!is_live(claim.expires, now)) return;
     if (side_matches(packet, side, claim.first, claim.last, claim.port, claim.directions)) lists[claim.list] = true;
   };
   const Ipv6 address = address_on(packet, side);
@@ -109,16 +183,23 @@ void Classifier::match_side(const Family& family, const PacketKeys& packet, uint
   }
 }
 
-Classified Classifier::classify(const PacketKeys& packet) const {
+Classified Classifier::classify(const PacketKeys& packet, uint64_t now) const {
   std::vector<bool> lists(policy_.lists.size());
   const Family& family = packet.family == 4 ? v4_ : v6_;
-  match_side(family, packet, WEIR_AS_SOURCE, lists);
-  match_side(family, packet, WEIR_AS_DESTINATION, lists);
+  match_side(family, packet, WEIR_AS_SOURCE, now, lists);
+  match_side(family, packet, WEIR_AS_DESTINATION, now, lists);
   std::vector<unsigned> matched;
   for (unsigned l = 0; l < lists.size(); l++) {
-    if (lists[l]) matched.push_back(l);
+    if (lists[l] || any_flow_matches(policy_.lists[l].flows, packet, now)) matched.push_back(l);
   }
   return judge(policy_, std::move(matched));
+}
+
+ClassifiedFrame Classifier::classify_frame(std::span<const PacketKeys> layers, uint64_t now) const {
+  assert(!layers.empty());
+  std::vector<Classified> verdicts;
+  for (const PacketKeys& layer : layers) verdicts.push_back(classify(layer, now));
+  return unite(policy_, verdicts);
 }
 
 }  // namespace weir::reference

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -18,6 +19,11 @@ struct PacketKeys {
   bool has_ports = false;
   uint16_t sport = 0;
   uint16_t dport = 0;
+  uint8_t protocol = 0;
+  bool has_icmp = false;
+  uint8_t icmp_type = 0, icmp_code = 0;
+  bool has_tcp_flags = false;
+  uint8_t tcp_flags = 0;
 };
 
 struct Classified {
@@ -28,14 +34,29 @@ struct Classified {
   bool operator==(const Classified&) const = default;
 };
 
-// The definition: asks every entry of every list.
-Classified classify_linear(const control::Policy& policy, const PacketKeys& packet);
+// A frame of one or more layers (tunnels). The frame drops when any layer drops.
+struct ClassifiedFrame {
+  std::vector<unsigned> matched;     // in any layer, each once, ascending
+  std::vector<unsigned> would_drop;  // monitored lists matched in a layer where no pass list matches
+  int credited = -1;                 // dropped: the outermost layer that drops; passed: the outermost with a pass list
+  weir_action action = WEIR_PASS;
 
-// The same answers from an index, for policies of many hosts: hosts by address, the others sorted. Borrows the policy.
+  bool operator==(const ClassifiedFrame&) const = default;
+};
+
+// The definition: asks every entry of every list. now: Unix seconds; an entry is live while now < expires.
+Classified classify_linear(const control::Policy& policy, const PacketKeys& packet, uint64_t now = 0);
+
+// Outermost layer first, at least one.
+ClassifiedFrame classify_frame(const control::Policy& policy, std::span<const PacketKeys> layers, uint64_t now);
+
+// The same answers from an index, for policies of many hosts: hosts by address, the others sorted; flows one by one.
+// Borrows the policy.
 class Classifier {
  public:
   explicit Classifier(const control::Policy& policy);
-  Classified classify(const PacketKeys& packet) const;
+  Classified classify(const PacketKeys& packet, uint64_t now = 0) const;
+  ClassifiedFrame classify_frame(std::span<const PacketKeys> layers, uint64_t now) const;
 
  private:
   struct Claim {  // an entry, widened to 128 bits, of one list
@@ -43,6 +64,7 @@ class Classifier {
     Ipv6 last;
     uint16_t port;
     uint8_t directions;
+    uint32_t expires;
     unsigned list;
   };
   struct AddressHash {
@@ -53,7 +75,8 @@ class Classifier {
     std::vector<Claim> ranges;         // sorted by first
     std::vector<Ipv6> highest_so_far;  // of ranges[0..i]: the highest last
   };
-  void match_side(const Family& family, const PacketKeys& packet, uint8_t side, std::vector<bool>& lists) const;
+  void match_side(const Family& family, const PacketKeys& packet, uint8_t side, uint64_t now,
+                  std::vector<bool>& lists) const;
 
   const control::Policy& policy_;
   Family v4_, v6_;
