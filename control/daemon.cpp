@@ -181,12 +181,13 @@ Result<Explanation> Daemon::explain(const std::string& key) const {
   if (!mapping) return Error{mapping.error()};
   Result<filter::SnapshotView> view = filter::SnapshotView::open(mapping->bytes());
   if (!view) return Error{view.error()};
+  const auto now_s = static_cast<uint64_t>(time(nullptr));
   const Result<Store::Bytes> origins = store_.origins(now->publication->generation);
-  if (origins) return control::explain(*view, origins->bytes(), key);
+  if (origins) return control::explain(*view, origins->bytes(), key, now_s);
   // They are being replaced just now, or damaged: all but file and line is still known.
   spdlog::warn("explain: {}", origins.error());
   const std::string none = write_origins(Policy{});
-  return control::explain(*view, std::as_bytes(std::span(none)), key);
+  return control::explain(*view, std::as_bytes(std::span(none)), key, now_s);
 }
 
 std::shared_ptr<const Running> Daemon::running() const {

@@ -5,6 +5,7 @@
 #include "control/entry_text.h"
 #include "control/origin.h"
 #include "control/plan.h"
+#include "control/range_text.h"
 #include "control/verdict.h"
 #include "filter/layout.h"
 #include "filter/layouts/bitmap.h"
@@ -49,14 +50,54 @@ Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched
   return verdict;
 }
 
+// What the residual asks, as the flow that it came from said it.
+Flow flow_of(const weir_residual& residual, uint8_t family) {
+  const auto asks = [&](weir_asks what) { return (residual.asks & what) != 0; };
+  const auto address = [](const weir_u64(&halves)[2]) { return Ipv6{halves[0]} << 64 | halves[1]; };
+  Flow flow;
+  flow.family = family;
+  if (asks(WEIR_ASKS_SOURCE)) flow.src = {address(residual.source_first), address(residual.source_last)};
+  if (asks(WEIR_ASKS_DESTINATION)) flow.dst = {address(residual.destination_first), address(residual.destination_last)};
+  if (asks(WEIR_ASKS_PROTOCOL)) flow.protocol = residual.protocol;
+  if (asks(WEIR_ASKS_SPORT)) flow.sport = {residual.sport_first, residual.sport_last};
+  if (asks(WEIR_ASKS_DPORT)) flow.dport = {residual.dport_first, residual.dport_last};
+  if (asks(WEIR_ASKS_ICMP_TYPE)) flow.icmp_type = residual.icmp_type;
+  if (asks(WEIR_ASKS_ICMP_CODE)) flow.icmp_code = residual.icmp_code;
+  flow.tcp_set = residual.tcp_set;
+  flow.tcp_mask = residual.tcp_mask;
+  if (asks(WEIR_ASKS_EXPIRES)) flow.expires = static_cast<uint32_t>(residual.expires_unix_s);
+  return flow;
+}
+
+// Adds the lists of a chain that every packet with the key has now, and collects what the others depend on.
+weir_set follow_chain(const filter::SnapshotView& snapshot, uint32_t chain, const char* side, uint8_t family,
+                      uint64_t now, std::vector<ShapeCondition>& conditions) {
+  weir_set lists = {};
+  if (chain == 0) return lists;
+  for (const weir_residual* residual = snapshot.chain(chain);; residual++) {
+    const bool expired = (residual->asks & WEIR_ASKS_EXPIRES) != 0 && now >= residual->expires_unix_s;
+    if (residual->asks == WEIR_ASKS_EXPIRES && !expired) {
+      lists = lists | snapshot.set(residual->set);
+    } else {
+      conditions.push_back({side, flow_text(flow_of(*residual, family)) + (expired ? " (expired)" : ""),
+                            names_of(snapshot, snapshot.set(residual->set))});
+    }
+    if (residual->last != 0) return lists;
+  }
+}
+
 template <class Addr>
 Explanation explain_address(const filter::SnapshotView& snapshot, const OriginView& origins, Addr address,
-                            uint16_t port) {
+                            uint16_t port, uint64_t now) {
   constexpr uint8_t kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
   Explanation explanation;
   weir_set source = {}, destination = {};
   for (const filter::ShapeView& shape : snapshot.shapes()) {
-    if (shape.shape.family != kFamily || shape.shape.flow || (shape.shape.with_port && port == 0)) continue;
+    if (shape.shape.family != kFamily || (shape.shape.with_port && port == 0)) continue;
+    if (shape.shape.flow) {
+      explanation.flow_shapes.push_back(shape_name(shape.shape, false));
+      continue;
+    }
     const filter::Key key = filter::make_key(shape.shape, address, port);
     ShapeProbe probe;
     probe.shape = shape_name(shape.shape, shape.layout == WEIR_LAYOUT_BITMAP);
@@ -64,10 +105,15 @@ Explanation explain_address(const filter::SnapshotView& snapshot, const OriginVi
     ask_filter(shape, key, probe);
     probe.rule = filter::find_rule(shape, key);
     const weir_rule& rule = snapshot.rule(probe.rule);  // rule 0 has no lists
-    probe.source_lists = names_of(snapshot, snapshot.set(rule.source_set));
-    probe.destination_lists = names_of(snapshot, snapshot.set(rule.destination_set));
-    source = source | snapshot.set(rule.source_set);
-    destination = destination | snapshot.set(rule.destination_set);
+    const weir_set as_source = snapshot.set(rule.source_set) |
+                               follow_chain(snapshot, rule.source_chain, "source", kFamily, now, probe.conditions);
+    const weir_set as_destination =
+        snapshot.set(rule.destination_set) |
+        follow_chain(snapshot, rule.destination_chain, "destination", kFamily, now, probe.conditions);
+    probe.source_lists = names_of(snapshot, as_source);
+    probe.destination_lists = names_of(snapshot, as_destination);
+    source = source | as_source;
+    destination = destination | as_destination;
     explanation.probes.push_back(std::move(probe));
   }
   explanation.origins = origins.find(address, port);
@@ -79,7 +125,7 @@ Explanation explain_address(const filter::SnapshotView& snapshot, const OriginVi
 }  // namespace
 
 Result<Explanation> explain(const filter::SnapshotView& snapshot, std::span<const std::byte> origins,
-                            const std::string& key) {
+                            const std::string& key, uint64_t now) {
   const Result<OriginView> view = OriginView::open(origins);
   if (!view) return Error{view.error()};
   const EntryText parsed = parse_entry(key);
@@ -90,7 +136,7 @@ Result<Explanation> explain(const filter::SnapshotView& snapshot, std::span<cons
     if (entry.first != entry.last) {
       return Error{key + ": more than one address\nhint: give one address, or address:port ([v6]:port)"};
     }
-    return explain_address(snapshot, *view, entry.first, entry.port);
+    return explain_address(snapshot, *view, entry.first, entry.port, now);
   };
   const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed);
   Result<Explanation> explanation = v4 != nullptr ? answer(*v4) : answer(std::get<ParsedEntry<Ipv6>>(parsed));

@@ -20,6 +20,12 @@ struct OriginMatch {
   uint8_t directions;
 };
 
+struct ShapeCondition {
+  std::string side;  // of the key: source | destination
+  std::string text;  // as flow_text: "tcp dport 8000-8010"
+  std::vector<std::string> lists;
+};
+
 struct ShapeProbe {
   std::string shape;   // as ShapeReport::name
   std::string key;     // canonical text, e.g. 203.0.113.7/32
@@ -27,8 +33,9 @@ struct ShapeProbe {
   uint64_t hash = 0;   // 0 for a bitmap
   KeyPlace place;      // of the key's bits in the filter
   bool filter_hit = false;
-  uint32_t rule = 0;  // 0 = none
-  std::vector<std::string> source_lists, destination_lists;
+  uint32_t rule = 0;                                         // 0 = none
+  std::vector<std::string> source_lists, destination_lists;  // of every packet with the key, at this time
+  std::vector<ShapeCondition> conditions;                    // what a packet must have besides, for more lists
 };
 
 struct Verdict {
@@ -41,12 +48,14 @@ struct Verdict {
 struct Explanation {
   std::string key;
   std::vector<ShapeProbe> probes;
+  std::vector<std::string> flow_shapes;  // that need more of a packet than the key
   std::vector<OriginMatch> origins;
   Verdict as_source, as_destination;  // with nothing else in the packet matching
 };
 
-// key: an address, or address:port / [v6]:port. snapshot and origins: the running generation's bytes.
+// key: an address, or address:port / [v6]:port. snapshot and origins: the running generation's bytes. now: Unix
+// seconds.
 Result<Explanation> explain(const filter::SnapshotView& snapshot, std::span<const std::byte> origins,
-                            const std::string& key);
+                            const std::string& key, uint64_t now);
 
 }  // namespace weir::control

@@ -1,5 +1,6 @@
 #include "control/origin.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -11,7 +12,7 @@ namespace weir::control {
 namespace {
 
 constexpr uint64_t kMagic = 0x4749524f52494557;  // "WEIRORIG"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 struct Header {
   uint64_t magic;
@@ -19,9 +20,10 @@ struct Header {
   uint32_t n_lists;
   uint64_t n_v4;
   uint64_t n_v6;
+  uint64_t n_conditional;
   uint64_t text_bytes;
 };
-static_assert(sizeof(Header) == 40);
+static_assert(sizeof(Header) == 48);
 
 struct TextRef {  // into the text part
   uint32_t offset;
@@ -59,6 +61,16 @@ struct RecordV6 {
 };
 static_assert(sizeof(RecordV6) == 40);
 
+// An entry that the address alone does not decide. Sides that it does not name hold no address: first > last.
+struct RecordConditional {
+  uint64_t first[2][2];  // [source, destination]; high, low half
+  uint64_t last[2][2];
+  TextRef text;
+  Place place;
+  uint64_t family;  // 4, 6; 0: both
+};
+static_assert(sizeof(RecordConditional) == 88);
+
 Ipv4 address_of(Ipv4 stored) {
   return stored;
 }
@@ -94,6 +106,7 @@ TextRef add_text(std::string& text, const std::string& what) {
 template <class Record, class Addr>
 void append_entries(std::string& bytes, unsigned list, const std::vector<Entry<Addr>>& entries) {
   for (const Entry<Addr>& entry : entries) {
+    if (entry.expires != kNever) continue;
     Record record;
     store(record.first, entry.first);
     store(record.last, entry.last);
@@ -103,27 +116,85 @@ void append_entries(std::string& bytes, unsigned list, const std::vector<Entry<A
   }
 }
 
+// Collects the conditional entries and their texts.
+class Conditional {
+ public:
+  explicit Conditional(std::string& text) : text_(text) {}
+
+  template <class Addr>
+  void add_expiring(unsigned list, const std::vector<Entry<Addr>>& entries) {
+    for (const Entry<Addr>& entry : entries) {
+      if (entry.expires == kNever) continue;
+      RecordConditional& record = add(list, entry.line, sizeof(Addr) == sizeof(Ipv4) ? 4 : 6,
+                                      range_text(entry.first, entry.last, entry.port) + expiry_text(entry.expires));
+      record.place.flags = static_cast<uint8_t>(entry.directions | entry.source << kSourceShift);
+      for (const int side : {0, 1}) {
+        if ((entry.directions & (side == 0 ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION)) == 0) continue;
+        store(record.first[side], entry.first);
+        store(record.last[side], entry.last);
+      }
+    }
+  }
+
+  void add_flows(unsigned list, const std::vector<Flow>& flows) {
+    for (const Flow& flow : flows) {
+      RecordConditional& record = add(list, flow.line, flow.family, flow_text(flow));
+      record.place.flags = static_cast<uint8_t>((flow.src ? WEIR_AS_SOURCE : 0) | (flow.dst ? WEIR_AS_DESTINATION : 0));
+      for (const int side : {0, 1}) {
+        const auto& range = side == 0 ? flow.src : flow.dst;
+        if (!range) continue;
+        store(record.first[side], range->first);
+        store(record.last[side], range->last);
+      }
+    }
+  }
+
+  const std::vector<RecordConditional>& records() const { return records_; }
+
+ private:
+  RecordConditional& add(unsigned list, uint32_t line, uint8_t family, const std::string& what) {
+    RecordConditional record = {};
+    record.first[0][0] = record.first[1][0] = UINT64_MAX;
+    record.text = add_text(text_, what);
+    record.place = {line, 0, static_cast<uint8_t>(list), 0};
+    record.family = family;
+    return records_.emplace_back(record);
+  }
+
+  std::string& text_;
+  std::vector<RecordConditional> records_;
+};
+
 }  // namespace
 
 std::string write_origins(const Policy& policy) {
-  Header header = {kMagic, kVersion, static_cast<uint32_t>(policy.lists.size()), 0, 0, 0};
+  Header header = {kMagic, kVersion, static_cast<uint32_t>(policy.lists.size()), 0, 0, 0, 0};
   std::string text;
   std::vector<ListRecord> lists;
   const TextRef policy_path = add_text(text, policy.path);
   for (const List& list : policy.lists) {
     lists.push_back({add_text(text, list.name), {policy_path, add_text(text, list.feed.path)}});
-    header.n_v4 += list.v4.size();
-    header.n_v6 += list.v6.size();
+    const auto lasts = [](const auto& entry) { return entry.expires == kNever; };
+    header.n_v4 += static_cast<uint64_t>(std::count_if(list.v4.begin(), list.v4.end(), lasts));
+    header.n_v6 += static_cast<uint64_t>(std::count_if(list.v6.begin(), list.v6.end(), lasts));
   }
+  Conditional conditional(text);
+  for (unsigned l = 0; l < policy.lists.size(); l++) {
+    conditional.add_expiring(l, policy.lists[l].v4);
+    conditional.add_expiring(l, policy.lists[l].v6);
+    conditional.add_flows(l, policy.lists[l].flows);
+  }
+  header.n_conditional = conditional.records().size();
   header.text_bytes = text.size();
 
   std::string bytes;
   bytes.reserve(sizeof header + lists.size() * sizeof(ListRecord) + header.n_v4 * sizeof(RecordV4) +
-                header.n_v6 * sizeof(RecordV6) + text.size());
+                header.n_v6 * sizeof(RecordV6) + header.n_conditional * sizeof(RecordConditional) + text.size());
   append(bytes, header);
   for (const ListRecord& list : lists) append(bytes, list);
   for (unsigned l = 0; l < policy.lists.size(); l++) append_entries<RecordV4>(bytes, l, policy.lists[l].v4);
   for (unsigned l = 0; l < policy.lists.size(); l++) append_entries<RecordV6>(bytes, l, policy.lists[l].v6);
+  for (const RecordConditional& record : conditional.records()) append(bytes, record);
   return bytes += text;
 }
 
@@ -163,7 +234,8 @@ Result<OriginView> OriginView::open(std::span<const std::byte> bytes) {
   const auto lists = take(header.n_lists, sizeof(ListRecord));
   const auto v4 = lists ? take(header.n_v4, sizeof(RecordV4)) : std::nullopt;
   const auto v6 = v4 ? take(header.n_v6, sizeof(RecordV6)) : std::nullopt;
-  if (!v6 || rest.size() != header.text_bytes) {
+  const auto conditional = v6 ? take(header.n_conditional, sizeof(RecordConditional)) : std::nullopt;
+  if (!conditional || rest.size() != header.text_bytes) {
     return Error{"origin file: " + std::to_string(bytes.size()) + " bytes are not what its header says"};
   }
 
@@ -181,8 +253,17 @@ Result<OriginView> OriginView::open(std::span<const std::byte> bytes) {
   }
   view.v4_ = v4->data();
   view.v6_ = v6->data();
+  view.conditional_ = conditional->data();
+  view.text_ = text;
   view.n_v4_ = header.n_v4;
   view.n_v6_ = header.n_v6;
+  view.n_conditional_ = header.n_conditional;
+  for (uint64_t i = 0; i < view.n_conditional_; i++) {
+    const auto record = load<RecordConditional>(view.conditional_ + i * sizeof(RecordConditional));
+    const bool whole = record.place.list < view.lists_.size() && (record.place.flags & ~kFlags) == 0 &&
+                       record.text.offset <= text.size() && record.text.bytes <= text.size() - record.text.offset;
+    if (!whole) return Error{"origin file: conditional entry " + std::to_string(i) + " is damaged"};
+  }
   if (auto ok = check_records<RecordV4>(view.v4_, view.n_v4_, view.lists_.size()); !ok) return Error{ok.error()};
   if (auto ok = check_records<RecordV6>(view.v6_, view.n_v6_, view.lists_.size()); !ok) return Error{ok.error()};
   return view;
@@ -204,12 +285,31 @@ std::vector<OriginMatch> OriginView::scan(const std::byte* records, uint64_t n, 
   return matches;
 }
 
+void OriginView::scan_conditional(uint8_t family, Ipv6 address, std::vector<OriginMatch>& matches) const {
+  for (uint64_t i = 0; i < n_conditional_; i++) {
+    const auto record = load<RecordConditional>(conditional_ + i * sizeof(RecordConditional));
+    const uint8_t sides = record.place.flags & kDirections;
+    const auto names_it = [&](int side) {
+      return address_of(record.first[side]) <= address && address <= address_of(record.last[side]);
+    };
+    if (record.family != 0 && record.family != family) continue;
+    if (sides != 0 && !names_it(0) && !names_it(1)) continue;
+    const Source& list = lists_[record.place.list];
+    matches.push_back({std::string(list.name), std::string(list.files[record.place.flags >> kSourceShift]),
+                       record.place.line, std::string(text_.substr(record.text.offset, record.text.bytes)), sides});
+  }
+}
+
 std::vector<OriginMatch> OriginView::find(Ipv4 address, uint16_t port) const {
-  return scan<RecordV4>(v4_, n_v4_, address, port);
+  std::vector<OriginMatch> matches = scan<RecordV4>(v4_, n_v4_, address, port);
+  scan_conditional(4, address, matches);
+  return matches;
 }
 
 std::vector<OriginMatch> OriginView::find(Ipv6 address, uint16_t port) const {
-  return scan<RecordV6>(v6_, n_v6_, address, port);
+  std::vector<OriginMatch> matches = scan<RecordV6>(v6_, n_v6_, address, port);
+  scan_conditional(6, address, matches);
+  return matches;
 }
 
 }  // namespace weir::control

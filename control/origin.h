@@ -13,7 +13,8 @@
 
 // The origin file: every entry of a policy with its list, file and line, for `explain`. It stays with controld, beside
 // the snapshot it belongs to. Little endian, no alignment:
-//   header | list records | IPv4 entries | IPv6 entries | text
+//   header | list records | IPv4 entries | IPv6 entries | conditional entries | text
+// Conditional ones are flows, and what expires: their text is made when they are written.
 // Readers scan it from end to end: a million entries take a few milliseconds.
 namespace weir::control {
 
@@ -25,11 +26,12 @@ class OriginView {
  public:
   static Result<OriginView> open(std::span<const std::byte> bytes);
 
-  // Every entry that a packet side with this address and port matches. port 0: none, only entries of any port.
+  // Every entry that a packet side with this address and port matches, and every conditional one that may: it names the
+  // address on some side, or none. port 0: none, only entries of any port.
   std::vector<OriginMatch> find(Ipv4 address, uint16_t port) const;
   std::vector<OriginMatch> find(Ipv6 address, uint16_t port) const;
 
-  uint64_t entries() const { return n_v4_ + n_v6_; }
+  uint64_t entries() const { return n_v4_ + n_v6_ + n_conditional_; }
 
  private:
   struct Source {  // of one list
@@ -38,14 +40,18 @@ class OriginView {
   };
   template <class Record, class Addr>
   std::vector<OriginMatch> scan(const std::byte* records, uint64_t n, Addr address, uint16_t port) const;
+  void scan_conditional(uint8_t family, Ipv6 address, std::vector<OriginMatch>& matches) const;
   template <class Record>
   static Result<void> check_records(const std::byte* records, uint64_t n, size_t n_lists);
 
   std::vector<Source> lists_;
   const std::byte* v4_ = nullptr;
   const std::byte* v6_ = nullptr;
+  const std::byte* conditional_ = nullptr;
+  std::string_view text_;
   uint64_t n_v4_ = 0;
   uint64_t n_v6_ = 0;
+  uint64_t n_conditional_ = 0;
 };
 
 }  // namespace weir::control

@@ -103,6 +103,10 @@ Json to_json(const ShapeReport& report) {
 Json to_json(const Explanation& explanation) {
   Json probes = Json::array();
   for (const ShapeProbe& probe : explanation.probes) {
+    Json conditions = Json::array();
+    for (const ShapeCondition& condition : probe.conditions) {
+      conditions.push_back({{"side", condition.side}, {"condition", condition.text}, {"lists", condition.lists}});
+    }
     probes.push_back({{"shape", probe.shape},
                       {"key", probe.key},
                       {"hash", fmt::format("{:016x}", probe.hash)},
@@ -112,7 +116,8 @@ Json to_json(const Explanation& explanation) {
                       {"filter_hit", probe.filter_hit},
                       {"rule", probe.rule},
                       {"source_lists", probe.source_lists},
-                      {"destination_lists", probe.destination_lists}});
+                      {"destination_lists", probe.destination_lists},
+                      {"conditions", std::move(conditions)}});
   }
   Json origins = Json::array();
   for (const OriginMatch& origin : explanation.origins) {
@@ -124,6 +129,7 @@ Json to_json(const Explanation& explanation) {
   }
   return {{"key", explanation.key},
           {"probes", std::move(probes)},
+          {"flow_shapes", explanation.flow_shapes},
           {"origins", std::move(origins)},
           {"as_source", verdict_json(explanation.as_source)},
           {"as_destination", verdict_json(explanation.as_destination)}};

@@ -56,8 +56,16 @@ void show(const Json& answer) {
       fmt::print("  exact   rule {}: lists as source: {}; as destination: {}\n", rule, joined(probe.at("source_lists")),
                  joined(probe.at("destination_lists")));
     }
+    for (const Json& condition : probe.at("conditions")) {
+      fmt::print("  asks    as {}, {}: lists {}\n", condition.at("side").get<std::string>(),
+                 condition.at("condition").get<std::string>(), joined(condition.at("lists")));
+    }
   }
   if (answer.at("probes").empty()) fmt::print("\nno shape of this snapshot looks at such a key\n");
+
+  if (!answer.at("flow_shapes").empty()) {
+    fmt::print("\nshapes that need more of a packet than this key: {}\n", joined(answer.at("flow_shapes")));
+  }
 
   Table origins({{"list"}, {"entry"}, {"match"}, {"written at"}});
   for (const Json& origin : answer.at("origins")) {

@@ -15,6 +15,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
+constexpr uint64_t kToday = 1'800'000'000;
+
 std::span<const std::byte> as_bytes(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
@@ -154,7 +156,7 @@ TEST_CASE("explain rows") {
   const std::string origins = write_origins(policy);
   for (const Row& row : rows) {
     INFO(row.key);
-    const auto explanation = explain(snapshot.view(), as_bytes(origins), row.key);
+    const auto explanation = explain(snapshot.view(), as_bytes(origins), row.key, kToday);
     if (!explanation) FAIL(explanation.error());
     Texts found;
     for (const ShapeProbe& probe : explanation->probes) {
@@ -179,13 +181,59 @@ TEST_CASE("explain rows") {
     CHECK(explanation->key == row.key);
   }
   // Where a bitmap keeps 192.0.2.0/24: bit 0xc00002 of the universe.
-  const auto explanation = explain(snapshot.view(), as_bytes(origins), "192.0.2.1");
+  const auto explanation = explain(snapshot.view(), as_bytes(origins), "192.0.2.1", kToday);
   const auto bitmap = std::find_if(explanation->probes.begin(), explanation->probes.end(),
                                    [](const ShapeProbe& probe) { return probe.layout == "bitmap"; });
   REQUIRE(bitmap != explanation->probes.end());
   CHECK(bitmap->place.page == 0xc00002 / 512 / 64);
   CHECK(bitmap->place.lines[0].line == 0xc00002 / 512 % 64);
   CHECK(bitmap->place.lines[0].bits[0] == 0xc00002 % 512);
+}
+
+TEST_CASE("explain shows what a key's lists depend on, and where it is written") {
+  Policy policy = sample_policy();
+  policy.lists[1].v4[0].expires = kToday + 1;  // 192.0.2.0/24
+  Flow flow;
+  flow.family = 4;
+  flow.src = {{0x0a000000, 0x0affffff}};
+  flow.dst = {{0xcb007107, 0xcb007107}};
+  flow.protocol = 6;
+  flow.dport = {{8000, 8010}};
+  flow.line = 33;
+  policy.lists[2].flows.push_back(flow);
+  Flow dns;
+  dns.protocol = 17;
+  dns.sport = {{53, 53}};
+  dns.line = 34;
+  policy.lists[3].flows.push_back(dns);
+  const BuiltSnapshot snapshot = build_unproven(policy, 3);
+  const std::string origins = write_origins(policy);
+
+  const auto host = explain(snapshot.view(), as_bytes(origins), "203.0.113.7", kToday);
+  REQUIRE(host);
+  CHECK(host->flow_shapes == Texts{"v4 proto + sport"});
+  Texts conditions;
+  for (const ShapeProbe& probe : host->probes) {
+    for (const ShapeCondition& condition : probe.conditions) {
+      conditions.push_back(condition.side + ": " + condition.text + ": " + condition.lists[0]);
+    }
+  }
+  CHECK(conditions == Texts{"destination: src 10.0.0.0/8 tcp dport 8000-8010: c2"});
+  CHECK(texts(host->origins) == Texts{"c2 weir.yaml:11 203.0.113.7 2",
+                                      "c2 weir.yaml:33 src 10.0.0.0/8 dst 203.0.113.7 tcp dport 8000-8010 3",
+                                      "watch weir.yaml:34 udp sport 53 0"});
+
+  for (const bool live : {true, false}) {
+    const auto network = explain(snapshot.view(), as_bytes(origins), "192.0.2.1", live ? kToday : kToday + 1);
+    REQUIRE(network);
+    CHECK(network->as_source.action == (live ? "drop" : "pass"));
+    CHECK(network->probes.back().conditions.size() == (live ? 0 : 1));
+    if (!live) CHECK(network->probes.back().conditions[0].text == "expires 2027-01-15T08:00:01Z (expired)");
+    CHECK(texts(network->origins)[1] == "nets feeds/nets.txt:10 192.0.2.0/24 expires 2027-01-15T08:00:01Z 1");
+  }
+  for (size_t cut = 0; cut < origins.size(); cut += 13) {
+    CHECK_FALSE(OriginView::open(as_bytes(origins).first(cut)));
+  }
 }
 
 // The scalar check is the definition: it finds the key, and with any one of the bits turned around it does not.
@@ -207,7 +255,7 @@ TEST_CASE("explain names the bits that a lookup reads, in every layout") {
     const filter::Layout& layout = filter::layout_of(row.layout);
     for (unsigned i = 0; i < 200; i++) {
       const std::string text = to_string(Ipv6{i} << 9);
-      const auto explanation = explain(snapshot.view(), as_bytes(origins), text);
+      const auto explanation = explain(snapshot.view(), as_bytes(origins), text, kToday);
       INFO(std::string(layout.name) << " " << text);
       REQUIRE(explanation);
       REQUIRE(explanation->probes.size() == 1);
@@ -240,11 +288,11 @@ TEST_CASE("keys that explain refuses") {
   const std::string origins = write_origins(policy);
   for (const char* key : {"", "example.org", "192.0.2.0/24", "192.0.2.1-192.0.2.2", "192.0.2.1:0", "192.0.2.1 "}) {
     INFO(key);
-    const auto explanation = explain(snapshot.view(), as_bytes(origins), key);
+    const auto explanation = explain(snapshot.view(), as_bytes(origins), key, kToday);
     REQUIRE_FALSE(explanation);
     CHECK(explanation.error().find("hint: give ") != std::string::npos);
   }
-  const auto damaged = explain(snapshot.view(), {}, "192.0.2.1");
+  const auto damaged = explain(snapshot.view(), {}, "192.0.2.1", kToday);
   REQUIRE_FALSE(damaged);
   CHECK(damaged.error().find("origin file: ") == 0);
 }
