@@ -22,6 +22,7 @@ struct Burst {
   uint32_t n;                // rx      0..kMaxBurst
   uint64_t bytes;            // rx      sum of frame lengths, without FCS
   rte_mbuf* pkt[kMaxBurst];  // rx      owned here until tx sends or frees each exactly once
+  uint64_t now_unix_s;       // rx      what `expires` is compared with
 
   uint64_t ip;                  // parse   frames with headers
   uint64_t not_ip;              // parse

@@ -61,6 +61,7 @@ void poll(Worker& worker, const WorkerSetup& setup, Flight& flight) noexcept {
         pass_by(true, counters.bypassed, route, flight, counters);
       } else if (snapshot != nullptr) {
         const WorkerSnapshot& mine = snapshot->of_worker(worker.id);
+        burst.now_unix_s = setup.switches.now_unix_s.load(std::memory_order_relaxed);
         parse(burst, counters);
         flight.push(mine, route);
         finish_done(flight, counters);
