@@ -29,6 +29,19 @@ void Flight::push(const WorkerSnapshot& snapshot, const Route& route) noexcept {
   }
 }
 
+Burst* Flight::carry_over(const Burst& pushed) noexcept {
+  if (pushed.n_carried == 0) return nullptr;
+  Burst& rest = next();
+  rest.n = pushed.n_carried;
+  rest.bytes = 0;
+  rest.now_unix_s = pushed.now_unix_s;
+  for (uint32_t i = 0; i < rest.n; i++) {
+    rest.pkt[i] = pushed.pkt[pushed.n + i];
+    rest.bytes += rest.pkt[i]->pkt_len;
+  }
+  return &rest;
+}
+
 Burst* Flight::pop() noexcept {
   if (empty() || in_flight_[popped_ % kBursts]->waiting != 0) return nullptr;
   Burst* done = in_flight_[popped_++ % kBursts];

@@ -62,8 +62,10 @@ void poll(Worker& worker, const WorkerSetup& setup, Flight& flight) noexcept {
       } else if (snapshot != nullptr) {
         const WorkerSnapshot& mine = snapshot->of_worker(worker.id);
         burst.now_unix_s = setup.switches.now_unix_s.load(std::memory_order_relaxed);
-        parse(burst, counters);
-        flight.push(mine, route);
+        for (Burst* part = &burst; part != nullptr; part = flight.carry_over(*part)) {
+          parse(mine.view->header().tunnels, *part, counters);
+          flight.push(mine, route);
+        }
         finish_done(flight, counters);
         overlap &= mine.look_ahead;
       } else if (setup.pass_without_snapshot) {
