@@ -1,5 +1,7 @@
 #include "dataplane/flight.h"
 
+#include <cassert>
+
 #include "dataplane/stages.h"
 
 namespace weir::dataplane {
@@ -31,6 +33,7 @@ void Flight::push(const WorkerSnapshot& snapshot, const Route& route) noexcept {
 
 Burst* Flight::carry_over(const Burst& pushed) noexcept {
   if (pushed.n_carried == 0) return nullptr;
+  assert(!free_bursts_.empty());
   Burst& rest = next();
   rest.n = pushed.n_carried;
   rest.bytes = 0;

@@ -313,6 +313,65 @@ TEST_CASE("bursts of many parts in flight") {
   }
 }
 
+// Bursts without a key wait behind one whose lookups are not done, and a burst of four parts comes at any time.
+TEST_CASE("a burst of many parts behind bursts that wait") {
+  const std::unique_ptr<Snapshot> snapshot = attach(with_tunnels(WEIR_TUNNELS));
+  const WorkerSnapshot& mine = snapshot->of_worker(0);
+  static const Route kRoute = {};
+  const Packet single(nested({{kBlocked}})), arp(ethernet(0x0806) + Bytes(28));
+  const Packet layered(nested({{}, {}, {}, {kBlocked}}));
+  for (unsigned waiting = 0; waiting < 2 * filter::LookupPipeline::kMaxInFlight; waiting++) {
+    Flight flight(**filter::choose_kernels(), filter::LookupPipeline::kMaxLookAhead);
+    WorkerCounters counters;
+    const auto receive = [&](const Packet& packet, uint32_t n) {
+      if (flight.full()) flight.drain();
+      while (Burst* done = flight.pop()) verdict(*done->snapshot, *done, counters);
+      Burst& burst = flight.next();
+      burst.n = n;
+      burst.bytes = 0;
+      std::fill_n(burst.pkt, n, packet.mbuf());
+      for (Burst* part = &burst; part != nullptr; part = flight.carry_over(*part)) {
+        parse(mine.view->header().tunnels, *part, counters);
+        flight.push(mine, kRoute);
+      }
+    };
+    receive(single, 1);
+    for (unsigned i = 0; i < waiting; i++) receive(arp, 1);
+    receive(layered, kMaxBurst);
+    flight.drain();
+    while (Burst* done = flight.pop()) verdict(*done->snapshot, *done, counters);
+    REQUIRE(flight.empty());
+    REQUIRE(counters.packets.get() == 1 + waiting + kMaxBurst);
+    REQUIRE(counters.dropped.get() == 1 + kMaxBurst);
+  }
+}
+
+TEST_CASE("the outermost layer that is exempt is credited, to its first pass list") {
+  filter::SnapshotInput input = policy();
+  input.tunnels = WEIR_TUNNELS;
+  input.lists = {{"block", WEIR_DROP, WEIR_ENFORCE, 0},
+                 {"first", WEIR_PASS, WEIR_ENFORCE, 0},
+                 {"second", WEIR_PASS, WEIR_ENFORCE, 0},
+                 {"third", WEIR_PASS, WEIR_ENFORCE, 0}};
+  input.sets = {weir_set{}, set_of({0}), set_of({1, 2}), set_of({2, 3}), set_of({0, 3}), set_of({1})};
+  const auto credited = [&](const std::vector<Address>& layers) {
+    const Bytes frame = nested(layers);
+    Judged judged;
+    judge(*attach(build(input)), std::span(&frame, 1), judged);
+    REQUIRE(judged.drop == 0);
+    std::string names;
+    for (const wire::ListStats& list : judged.lists) {
+      if (list.passed != 0) names += list.name;
+    }
+    return names;
+  };
+  // 10.0.0.2 is in first and second, .3 in second and third.
+  CHECK(credited({{0x0a000002}, {0x0a000003}}) == "first");
+  CHECK(credited({{0x0a000003}, {0x0a000002}}) == "second");
+  CHECK(credited({{}, {0x0a000003}, {0x0a000002}}) == "second");
+  CHECK(credited({{}, {}, {0x0a000002}}) == "first");
+}
+
 TEST_CASE("layers that cross segments are read whole") {
   const std::unique_ptr<Snapshot> snapshot = attach(with_tunnels(WEIR_TUNNELS));
   const auto vxlan_frame = [](uint32_t source) {
