@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "dataplane/frame.h"
+#include "dataplane/tunnel.h"
 #include "filter/lookup.h"
 #include "filter/snapshot.h"
 
@@ -18,22 +18,31 @@ constexpr uint32_t kMaxBurst = 64;
 static_assert(kMaxBurst <= 64 && kMaxBurst <= filter::kMaxBatch);
 
 // Columns; the tag is the stage that fills the field. Masks: bit i belongs to frame i.
+//
+// Packets are in slots. Slot i is frame i, its outer layer; the inner layers of frames with tunnels take the slots from
+// the top, 63, 62, ... When the two meet, the frames that are left make the next burst.
 struct Burst {
   uint32_t n;                // rx      0..kMaxBurst
   uint64_t bytes;            // rx      sum of frame lengths, without FCS
   rte_mbuf* pkt[kMaxBurst];  // rx      owned here until tx sends or frees each exactly once
+  uint64_t now_unix_s;       // rx      what `expires` is compared with
 
+  uint32_t n_carried;           // parse   frames behind the n that found no slot: pkt[n], pkt[n + 1], ...
   uint64_t ip;                  // parse   frames with headers
   uint64_t not_ip;              // parse
   uint64_t malformed;           // parse
-  uint64_t incomplete;          // parse   subset of ip
+  uint64_t incomplete;          // parse   subset of ip: in some layer
+  uint64_t layered;             // parse   subset of ip: frames with inner layers
+  uint32_t first_inner;         // parse   slots from here on hold inner layers
+  uint8_t inner[kMaxBurst];     // parse   slot of the frame's first inner layer; those inside it lie below
+  uint8_t n_inner[kMaxBurst];   // parse   both valid where `layered`
   uint32_t n_v4;                // parse
   uint32_t n_v6;                // parse
-  uint8_t v4[kMaxBurst];        // parse   frames that are IPv4, in order
-  uint8_t v6[kMaxBurst];        // parse   frames that are IPv6, in order
-  Headers hdr[kMaxBurst];       // parse   big-endian as on the wire; valid where `ip`
-  uint64_t hit;                 // parse clears, exact sets: frames with a match
-  weir_set matched[kMaxBurst];  // exact   lists that match; valid where `hit`
+  uint8_t v4[kMaxBurst];        // parse   slots that are IPv4
+  uint8_t v6[kMaxBurst];        // parse   slots that are IPv6
+  Headers hdr[kMaxBurst];       // parse   by slot; big-endian as on the wire; valid where `ip`, and of inner layers
+  uint64_t hit;                 // parse clears, exact sets: slots with a match
+  weir_set matched[kMaxBurst];  // exact   by slot: lists that match; valid where `hit`
 
   const WorkerSnapshot* snapshot;  // probe   what it is judged by
   const Route* route;              // probe   where it goes then
@@ -42,11 +51,11 @@ struct Burst {
   uint64_t drop;  // verdict
 };
 
-// One lookup of a burst: the keys of one shape, taken from one side of its frames.
+// One lookup of a burst: the keys of one shape, taken from one side of its packets.
 struct KeyBatch : filter::Batch {
   Burst* burst = nullptr;          // keys
   Side side = kSource;             // keys
-  uint8_t key_of[kMaxBurst] = {};  // keys    frame of key k
+  uint8_t key_of[kMaxBurst] = {};  // keys    slot of key k
 };
 
 constexpr uint64_t bit(uint32_t i) {

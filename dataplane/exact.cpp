@@ -1,6 +1,33 @@
 #include "dataplane/stages.h"
+#include "filter/residual.h"
 
 namespace weir::dataplane {
+
+namespace {
+
+void add_lists(const weir_set& set, Burst& burst, uint32_t slot) noexcept {
+  weir_set& matched = burst.matched[slot];
+  if ((burst.hit & bit(slot)) == 0) {
+    matched = set;
+    burst.hit |= bit(slot);
+  } else {
+    for (unsigned w = 0; w < WEIR_LIST_WORDS; w++) matched.lists[w] |= set.lists[w];
+  }
+}
+
+// Adds the lists of the residuals that hold.
+[[gnu::noinline]] void follow_chain(const filter::SnapshotView& view, uint32_t chain, Burst& burst,
+                                    uint32_t slot) noexcept {
+  const weir_residual* residual = view.chain(chain);
+  for (uint32_t asked = 0; asked < WEIR_MAX_CHAIN; asked++, residual++) {
+    if (weir_residual_holds(residual, &burst.hdr[slot], burst.now_unix_s)) {
+      add_lists(view.set(residual->set), burst, slot);
+    }
+    if (residual->last != 0) return;
+  }
+}
+
+}  // namespace
 
 void exact(const KeyBatch& batch) noexcept {
   Burst& burst = *batch.burst;
@@ -9,18 +36,12 @@ void exact(const KeyBatch& batch) noexcept {
   for (uint64_t left = batch.found; left != 0; left &= left - 1) {
     const uint32_t k = static_cast<uint32_t>(__builtin_ctzll(left));
     const weir_rule& rule = view.rule(batch.rule[k]);
-    const uint32_t set_id = batch.side == kSource ? rule.source_set : rule.destination_set;
-    if (set_id == 0) continue;  // a key of the other side
-
-    const weir_set& set = view.set(set_id);
-    const uint32_t frame = batch.key_of[k];
-    weir_set& matched = burst.matched[frame];
-    if ((burst.hit & bit(frame)) == 0) {
-      matched = set;
-      burst.hit |= bit(frame);
-    } else {
-      for (unsigned w = 0; w < WEIR_LIST_WORDS; w++) matched.lists[w] |= set.lists[w];
-    }
+    const bool as_source = batch.side == kSource;
+    const uint32_t set_id = as_source ? rule.source_set : rule.destination_set;
+    const uint32_t chain = as_source ? rule.source_chain : rule.destination_chain;
+    // Neither: a key of the other side.
+    if (set_id != 0) add_lists(view.set(set_id), burst, batch.key_of[k]);
+    if (chain != 0) follow_chain(view, chain, burst, batch.key_of[k]);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "dataplane/flight.h"
 
+#include <cassert>
+
 #include "dataplane/stages.h"
 
 namespace weir::dataplane {
@@ -27,6 +29,20 @@ void Flight::push(const WorkerSnapshot& snapshot, const Route& route) noexcept {
     pipeline_.push(&batch);
     collect();
   }
+}
+
+Burst* Flight::carry_over(const Burst& pushed) noexcept {
+  if (pushed.n_carried == 0) return nullptr;
+  assert(!free_bursts_.empty());
+  Burst& rest = next();
+  rest.n = pushed.n_carried;
+  rest.bytes = 0;
+  rest.now_unix_s = pushed.now_unix_s;
+  for (uint32_t i = 0; i < rest.n; i++) {
+    rest.pkt[i] = pushed.pkt[pushed.n + i];
+    rest.bytes += rest.pkt[i]->pkt_len;
+  }
+  return &rest;
 }
 
 Burst* Flight::pop() noexcept {

@@ -18,11 +18,14 @@ class Flight {
 
   // Where the next burst is received. The caller pops what is finished after every push, and drains when full.
   Burst& next() noexcept { return *free_bursts_.back(); }
-  bool full() const noexcept { return pushed_ - popped_ == kBursts - 1; }
+  bool full() const noexcept { return pushed_ - popped_ >= kBursts - kMaxParts; }
   bool empty() const noexcept { return pushed_ == popped_; }
 
   // probe: takes next(), parsed, and starts its lookups.
   void push(const WorkerSnapshot& snapshot, const Route& route) noexcept;
+  // The frames that found no slot in the burst just pushed, as next(); null when there are none. They are judged before
+  // others are received, and nothing is popped in between.
+  Burst* carry_over(const Burst& pushed) noexcept;
   // exact, done: the oldest burst when all its lookups are; null otherwise. It is next() again from then on.
   Burst* pop() noexcept;
   // Finishes every lookup; pop() then gives all bursts.
@@ -31,6 +34,8 @@ class Flight {
  private:
   // Lookups wait for at most so many others behind them (LookupPipeline), and every burst may have just one.
   static constexpr uint32_t kBursts = filter::LookupPipeline::kMaxInFlight;
+  // Bursts that what is received at once can become: each has room for 16 frames with all their layers.
+  static constexpr uint32_t kMaxParts = kMaxLayers;
   static constexpr uint32_t kBatches = filter::LookupPipeline::kMaxInFlight;
 
   void collect() noexcept;

@@ -1,5 +1,6 @@
 #include "dataplane/frame.h"
 
+#include <array>
 #include <cstring>
 
 namespace weir::dataplane {
@@ -21,11 +22,30 @@ uint16_t load_be16(const uint8_t* bytes) {
   return static_cast<uint16_t>(bytes[0] << 8 | bytes[1]);
 }
 
-// Ports when the first four bytes behind the last header are in the packet. at <= end is not required.
-void read_ports(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers) {
-  if (!carries_ports(headers.protocol) || at + kPortBytes > end) return;
-  headers.has |= WEIR_HAS_PORTS;
-  memcpy(headers.port, frame + at, kPortBytes);
+constexpr std::array<uint8_t, 256> kCarries = [] {
+  std::array<uint8_t, 256> table = {};
+  for (unsigned protocol = 0; protocol < table.size(); protocol++) {
+    table[protocol] = carries(static_cast<uint8_t>(protocol));
+  }
+  return table;
+}();
+
+// Ports, TCP flags, ICMP type and code, when their bytes are in the packet. at <= end. Where a field is, but is not the
+// protocol's, anything may stand in it: `has` does not name it.
+inline void read_transport(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers) {
+  const uint32_t carried = kCarries[headers.protocol];
+  const uint32_t bytes = end - at;
+  if ((carried & WEIR_HAS_PORTS) != 0) {
+    if (bytes < kPortBytes) return;
+    memcpy(headers.port, frame + at, kPortBytes);
+    const bool with_flags = bytes >= kTcpFlagBytes;  // no branch: TCP and UDP come in any order
+    headers.tcp_flags = frame[at + (with_flags ? kTcpFlagBytes - 1 : 0)];
+    headers.has |= static_cast<uint8_t>(carried & (with_flags ? ~0u : ~uint32_t{WEIR_HAS_TCP_FLAGS}));
+  } else if (carried != 0 && bytes >= kIcmpBytes) {
+    headers.icmp_type = frame[at];
+    headers.icmp_code = frame[at + 1];
+    headers.has |= WEIR_HAS_ICMP;
+  }
 }
 
 // RFC 1071 sum over a header of ihl 4-byte words.
@@ -38,7 +58,7 @@ bool ipv4_checksum_holds(const uint8_t* header, uint32_t header_bytes) {
 }
 
 // False: the header is not trusted.
-bool parse_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers) {
+inline bool read_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
   if (length - at < kIpv4Bytes) return false;
   const uint8_t* ip = frame + at;
   const uint32_t header_bytes = (ip[0] & 15u) * 4;
@@ -57,7 +77,8 @@ bool parse_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Headers& hea
 
   const uint32_t end = total == 0 || total > length - at ? length : at + total;
   const bool later_fragment = (load_be16(ip + 6) & 0x1fff) != 0;
-  if (!later_fragment) read_ports(frame, at + header_bytes, end, headers);
+  payload = later_fragment ? Payload{0, 0} : Payload{at + header_bytes, end};
+  if (!later_fragment) read_transport(frame, at + header_bytes, end, headers);
   return true;
 }
 
@@ -82,7 +103,8 @@ uint32_t extension_bytes(uint8_t number, const uint8_t* frame, uint32_t at, uint
 }
 
 // Walks the chain from `at`. A later fragment ends it: what follows is data of the fragmented packet.
-void walk_extensions(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers) {
+inline void walk_extensions(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) {
+  payload = {0, 0};
   for (uint32_t walked = 0;; walked++) {
     const uint32_t bytes = extension_bytes(headers.protocol, frame, at, end);
     if (bytes == 0) break;
@@ -95,11 +117,12 @@ void walk_extensions(const uint8_t* frame, uint32_t at, uint32_t end, Headers& h
     if (later_fragment) return;
     at += bytes;
   }
-  read_ports(frame, at, end, headers);
+  payload = {at, end};
+  read_transport(frame, at, end, headers);
 }
 
 // False: the header is not trusted.
-bool parse_ipv6(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers) {
+inline bool read_ipv6(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
   if (length - at < kIpv6Bytes || frame[at] >> 4 != 6) return false;
   const uint8_t* ip = frame + at;
   headers.family = 6;
@@ -108,47 +131,49 @@ bool parse_ipv6(const uint8_t* frame, uint32_t at, uint32_t length, Headers& hea
   memcpy(headers.address[kSource], ip + 8, 16);
   memcpy(headers.address[kDestination], ip + 24, 16);
 
-  const uint32_t payload = load_be16(ip + 4);
+  const uint32_t told = load_be16(ip + 4);  // bytes behind the header
   const uint32_t rest = length - at - kIpv6Bytes;
-  const uint32_t end = payload == 0 || payload > rest ? length : at + kIpv6Bytes + payload;
-  walk_extensions(frame, at + kIpv6Bytes, end, headers);
+  const uint32_t end = told == 0 || told > rest ? length : at + kIpv6Bytes + told;
+  walk_extensions(frame, at + kIpv6Bytes, end, headers, payload);
   return true;
 }
 
 // Behind the bottom label only the first nibble tells what follows, and it may be a pseudowire's: an IPv4 header must
 // also hold its checksum.
-Outcome parse_behind_mpls(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers) {
+Outcome read_behind_mpls(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
   if (at == length) return Outcome::not_ip;
   const uint32_t nibble = frame[at] >> 4;
-  if (nibble == 4 && parse_ipv4(frame, at, length, headers) && ipv4_checksum_holds(frame + at, (frame[at] & 15u) * 4)) {
+  if (nibble == 4 && read_ipv4(frame, at, length, headers, payload) &&
+      ipv4_checksum_holds(frame + at, (frame[at] & 15u) * 4)) {
     return Outcome::ip;
   }
-  if (nibble == 6 && parse_ipv6(frame, at, length, headers)) return Outcome::ip;
+  if (nibble == 6 && read_ipv6(frame, at, length, headers, payload)) return Outcome::ip;
   return Outcome::not_ip;
 }
 
 // tags: VLAN tags in front of the first label.
-Outcome parse_mpls(const uint8_t* frame, uint32_t at, uint32_t length, uint32_t tags, Headers& headers) {
+Outcome read_mpls(const uint8_t* frame, uint32_t at, uint32_t length, uint32_t tags, Headers& headers,
+                  Payload& payload) {
   for (bool bottom = false; !bottom; at += kTagBytes) {
     if (++tags > kMaxTags || length - at < kTagBytes) return Outcome::malformed;
     bottom = (frame[at + 2] & 1) != 0;
   }
-  return parse_behind_mpls(frame, at, length, headers);
+  return read_behind_mpls(frame, at, length, headers, payload);
 }
 
-Outcome parse_pppoe(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers) {
+Outcome read_pppoe(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
   if (length - at < kPppoeBytes) return Outcome::malformed;
   if (frame[at] != 0x11 || frame[at + 1] != 0) return Outcome::not_ip;  // version and type 1, code 0: session data
   const uint16_t protocol = load_be16(frame + at + 6);
   at += kPppoeBytes;
-  if (protocol == 0x0021) return parse_ipv4(frame, at, length, headers) ? Outcome::ip : Outcome::malformed;
-  if (protocol == 0x0057) return parse_ipv6(frame, at, length, headers) ? Outcome::ip : Outcome::malformed;
+  if (protocol == 0x0021) return read_ipv4(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
+  if (protocol == 0x0057) return read_ipv6(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
   return Outcome::not_ip;
 }
 
-// type: the frame's EtherType, neither IPv4 nor IPv6.
-[[gnu::noinline]] Outcome parse_tagged(const uint8_t* frame, uint32_t length, uint16_t type, Headers& headers) {
-  uint32_t at = kEthernetBytes;
+// type: the EtherType in front of `at`, neither IPv4 nor IPv6.
+[[gnu::noinline]] Outcome read_tagged(const uint8_t* frame, uint32_t at, uint32_t length, uint16_t type,
+                                      Headers& headers, Payload& payload) {
   uint32_t tags = 0;
   for (; is_vlan(type); at += kTagBytes) {
     if (++tags > kMaxTags || length - at < kTagBytes) return Outcome::malformed;
@@ -156,31 +181,54 @@ Outcome parse_pppoe(const uint8_t* frame, uint32_t at, uint32_t length, Headers&
   }
   switch (type) {
     case kTypeIpv4:
-      return parse_ipv4(frame, at, length, headers) ? Outcome::ip : Outcome::malformed;
+      return read_ipv4(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
     case kTypeIpv6:
-      return parse_ipv6(frame, at, length, headers) ? Outcome::ip : Outcome::malformed;
+      return read_ipv6(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
     case kTypeMplsUnicast:
     case kTypeMplsMulticast:
-      return parse_mpls(frame, at, length, tags, headers);
+      return read_mpls(frame, at, length, tags, headers, payload);
     case kTypePppoeSession:
-      return parse_pppoe(frame, at, length, headers);
+      return read_pppoe(frame, at, length, headers, payload);
     default:
       return Outcome::not_ip;
   }
 }
 
+// at <= length.
+inline Outcome read_ethernet(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
+  if (length - at < kEthernetBytes) return Outcome::malformed;
+  const uint16_t type = load_be16(frame + at + 12);
+  at += kEthernetBytes;
+  if (type == kTypeIpv4) {
+    return read_ipv4(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
+  }
+  if (type == kTypeIpv6) {
+    return read_ipv6(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
+  }
+  return read_tagged(frame, at, length, type, headers, payload);
+}
+
 }  // namespace
 
 Outcome parse_frame(const uint8_t* frame, uint32_t length, Headers& headers) noexcept {
-  if (length < kEthernetBytes) return Outcome::malformed;
-  const uint16_t type = load_be16(frame + 12);
-  if (type == kTypeIpv4) {
-    return parse_ipv4(frame, kEthernetBytes, length, headers) ? Outcome::ip : Outcome::malformed;
-  }
-  if (type == kTypeIpv6) {
-    return parse_ipv6(frame, kEthernetBytes, length, headers) ? Outcome::ip : Outcome::malformed;
-  }
-  return parse_tagged(frame, length, type, headers);
+  Payload ignored;
+  return read_ethernet(frame, 0, length, headers, ignored);
+}
+
+Outcome parse_ethernet(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept {
+  return read_ethernet(frame, at, end, headers, payload);
+}
+
+Outcome parse_mpls(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept {
+  return read_mpls(frame, at, end, 0, headers, payload);
+}
+
+bool parse_ipv4(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept {
+  return read_ipv4(frame, at, end, headers, payload);
+}
+
+bool parse_ipv6(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept {
+  return read_ipv6(frame, at, end, headers, payload);
 }
 
 }  // namespace weir::dataplane

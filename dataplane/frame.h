@@ -6,7 +6,7 @@
 #include "filter/packet.h"
 
 // What the bytes of one frame mean (docs/dataplane.md, "Frames"). Pure: no DPDK, no state, nothing read outside the
-// frame, so that tests and the fuzzer can hold it to exact-size buffers.
+// frame, so that tests and the fuzzer can hold it to exact-size buffers. What tunnels hold: dataplane/tunnel.h.
 namespace weir::dataplane {
 
 enum class Outcome : uint8_t { ip, not_ip, malformed };
@@ -28,14 +28,24 @@ constexpr uint32_t kIpv6Bytes = 40;
 constexpr uint32_t kMaxExtensions = 16;
 constexpr uint32_t kMaxExtensionBytes = 8 * 256;  // its length field counts 8-byte units behind the first
 constexpr uint32_t kPortBytes = 4;
+constexpr uint32_t kIcmpBytes = 2;      // type and code
+constexpr uint32_t kTcpFlagBytes = 14;  // the last of them is the flags
 
-// No header that is read can lie further from the frame's start.
-constexpr uint32_t kMaxHeaderBytes =
-    kEthernetBytes + kMaxTags * kTagBytes + kPppoeBytes + kIpv6Bytes + kMaxExtensions * kMaxExtensionBytes + kPortBytes;
+// No header that is read can lie further from the start of a frame, or of a packet in it.
+constexpr uint32_t kMaxLinkBytes = kEthernetBytes + kMaxTags * kTagBytes + kPppoeBytes;
+constexpr uint32_t kMaxIpBytes = kIpv6Bytes + kMaxExtensions * kMaxExtensionBytes;
+constexpr uint32_t kMaxHeaderBytes = kMaxLinkBytes + kMaxIpBytes + kTcpFlagBytes;
 
 // TCP, UDP, SCTP, DCCP, UDP-Lite: their first four bytes are the ports.
 constexpr bool carries_ports(uint8_t protocol) {
   return protocol == 6 || protocol == 17 || protocol == 132 || protocol == 33 || protocol == 136;
+}
+
+// What a header of this protocol holds when all of it is there: mask of weir_has.
+constexpr uint8_t carries(uint8_t protocol) {
+  if (protocol == 1 || protocol == 58) return WEIR_HAS_ICMP;
+  if (protocol == 6) return WEIR_HAS_PORTS | WEIR_HAS_TCP_FLAGS;
+  return carries_ports(protocol) ? WEIR_HAS_PORTS : 0;
 }
 
 // length: captured bytes, without FCS. headers is complete when the outcome is ip and undefined otherwise.
@@ -44,7 +54,24 @@ Outcome parse_frame(const uint8_t* frame, uint32_t length, Headers& headers) noe
 // True when bytes behind `length` could not have changed what parse_frame said (frames of several segments).
 inline bool decided(Outcome outcome, const Headers& headers) noexcept {
   return outcome == Outcome::ip && !has(headers, WEIR_INCOMPLETE) &&
-         (has(headers, WEIR_HAS_PORTS) || !carries_ports(headers.protocol));
+         (headers.has & carries(headers.protocol)) == carries(headers.protocol);
 }
+
+// The parts of parse_frame, for what lies in tunnels. `at` <= `end` <= the frame's length; nothing from `end` on is
+// read.
+
+// What follows the last header that was walked: from `at`, to the packet's end. Empty, at 0, behind a later fragment or
+// an incomplete chain. at <= end.
+struct Payload {
+  uint32_t at, end;
+};
+
+// An Ethernet frame from `at`. headers and payload are complete when the outcome is ip.
+Outcome parse_ethernet(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept;
+// The labels that begin at `at`, and what is behind them.
+Outcome parse_mpls(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept;
+// False: the header is not trusted.
+bool parse_ipv4(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept;
+bool parse_ipv6(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept;
 
 }  // namespace weir::dataplane

@@ -5,9 +5,16 @@
 #include <rte_version.h>
 #include <sys/signalfd.h>
 
+#include <atomic>
+#include <chrono>
 #include <csignal>
+#include <cstdlib>
+#include <ctime>
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <thread>
+#include <utility>
 
 #include "dataplane/control.h"
 #include "dataplane/devices.h"
@@ -99,47 +106,88 @@ std::vector<WorkerPlace> places_of(const std::vector<Worker>& workers) {
   return places;
 }
 
-struct ControlThread {
-  Server& server;
-  Switches& switches;
-  int stop_fd;
+// A thread beside the workers: EAL keeps it off their CPUs where it can. Joined when it goes; whoever stops it has to
+// have done so by then. The calls changed their names in DPDK 23.07.
+class ControlThread {
+ public:
+  explicit ControlThread(std::function<void()> body) : body_(std::move(body)) {}
+  ControlThread(const ControlThread&) = delete;
+  ControlThread& operator=(const ControlThread&) = delete;
+  ~ControlThread() { join(); }
+
+  // 0, or an error number. name: at most 15 characters.
+  int start(const char* name);
+  void join();
+
+ private:
+  std::function<void()> body_;
+  bool running_ = false;
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 7, 0, 0)
+  rte_thread_t id_;
+#else
+  pthread_t id_;
+#endif
 };
 
-void serve_until_stopped(ControlThread& thread) {
-  thread.server.run(thread.stop_fd);
-  thread.switches.stop.store(true, std::memory_order_relaxed);
-}
-
-// EAL keeps its control threads off the workers' CPUs where it can. The calls changed their names in DPDK 23.07.
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 7, 0, 0)
-using ThreadId = rte_thread_t;
-int start_control_thread(ThreadId& id, ControlThread& thread) {
-  return rte_thread_create_control(
-      &id, "weir-control",
+int ControlThread::start(const char* name) {
+  const int error = rte_thread_create_control(
+      &id_, name,
       [](void* argument) -> uint32_t {
-        serve_until_stopped(*static_cast<ControlThread*>(argument));
+        static_cast<ControlThread*>(argument)->body_();
         return 0;
       },
-      &thread);
+      this);
+  running_ = error == 0;
+  return std::abs(error);
 }
-void join_control_thread(ThreadId id) {
-  rte_thread_join(id, nullptr);
+void ControlThread::join() {
+  if (std::exchange(running_, false)) rte_thread_join(id_, nullptr);
 }
 #else
-using ThreadId = pthread_t;
-int start_control_thread(ThreadId& id, ControlThread& thread) {
-  return rte_ctrl_thread_create(
-      &id, "weir-control", nullptr,
+int ControlThread::start(const char* name) {
+  const int error = rte_ctrl_thread_create(
+      &id_, name, nullptr,
       [](void* argument) -> void* {
-        serve_until_stopped(*static_cast<ControlThread*>(argument));
+        static_cast<ControlThread*>(argument)->body_();
         return nullptr;
       },
-      &thread);
+      this);
+  running_ = error == 0;
+  return std::abs(error);
 }
-void join_control_thread(ThreadId id) {
-  pthread_join(id, nullptr);
+void ControlThread::join() {
+  if (std::exchange(running_, false)) pthread_join(id_, nullptr);
 }
 #endif
+
+// Wall-clock seconds for the workers, every 100 ms. A thread of its own: a publication keeps the control thread for
+// seconds, and `expires` is exact to the second.
+class Clock {
+ public:
+  // fixed_unix_s: what it shows instead, for ever.
+  Clock(Switches& switches, std::optional<uint64_t> fixed_unix_s)
+      : switches_(switches), fixed_(fixed_unix_s.has_value()), thread_([this] {
+          while (!stop_.load(std::memory_order_relaxed)) {
+            publish(system_unix_s());
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          }
+        }) {
+    publish(fixed_unix_s.value_or(system_unix_s()));
+  }
+  ~Clock() { stop_.store(true, std::memory_order_relaxed); }  // and then the thread is joined
+
+  int start() { return fixed_ ? 0 : thread_.start("weir-clock"); }
+
+ private:
+  static uint64_t system_unix_s() { return static_cast<uint64_t>(time(nullptr)); }
+  void publish(uint64_t unix_s) { switches_.now_unix_s.store(unix_s, std::memory_order_relaxed); }
+
+  Switches& switches_;
+  bool fixed_;
+  std::atomic<bool> stop_ = false;
+  ControlThread thread_;
+};
 
 // The lcores, from launch to the last one's return.
 void run_workers(std::vector<Worker>& workers, const WorkerSetup& setup) {
@@ -227,6 +275,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (!bypass) say("{}: bypass is off", bypass.error());
   switches.bypass = bypass && *bypass;
   if (switches.bypass) say("bypass is ON, as saved: everything passes until `controlctl bypass off`");
+  Clock clock(switches, line.options.now_unix_s);
   Ledger ledger;
   Publisher publisher(**slot, ledger, *state, **kernels, places_of(workers), config->snapshot_memory);
   say_what_is_enforced(publisher.restore(), **slot, *config, line.options.wait_for_snapshot);
@@ -239,16 +288,21 @@ int run_program(const std::string& program, const CommandLine& line) {
   Control control({workers, switches, **slot, publisher, ledger, *state, [&] { return devices->rx_missed(); },
                    static_cast<uint32_t>(devices->rows().size()), (*kernels)->name});
   Server server(*listener, config->allow_uid, [&](const wire::Message& request) { return control.answer(request); });
-  ControlThread thread = {server, switches, stop_signals.get()};
-  ThreadId thread_id;
-  if (const int error = start_control_thread(thread_id, thread); error != 0) {
-    return say("cannot start the control thread: {}", rte_strerror(error < 0 ? -error : error)), kFailed;
+  if (const int error = clock.start(); error != 0) {
+    return say("cannot start the clock thread: {}", rte_strerror(error)), kFailed;
+  }
+  ControlThread control_thread([&] {
+    server.run(stop_signals.get());
+    switches.stop.store(true, std::memory_order_relaxed);
+  });
+  if (const int error = control_thread.start("weir-control"); error != 0) {
+    return say("cannot start the control thread: {}", rte_strerror(error)), kFailed;
   }
   say("running: {} filter kernels, lookups {} batches ahead, control socket {}", (*kernels)->name, *look_ahead,
       config->socket_path);
   run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels,
                         *look_ahead});
-  join_control_thread(thread_id);
+  control_thread.join();
 
   const wire::Stats stats = control.stats();
   return report_end(stats, workers, devices->close());

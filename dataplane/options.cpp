@@ -1,6 +1,7 @@
 #include "dataplane/options.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include <CLI/CLI.hpp>
 
@@ -8,12 +9,27 @@ namespace weir::dataplane {
 
 namespace {
 
-constexpr const char* kProgramOptions[] = {"--config",  "--socket", "--state-dir", "--wait-for-snapshot",
-                                           "--version", "--help",   "-h"};
+constexpr const char* kProgramOptions[] = {"--config", "--socket",  "--state-dir", "--wait-for-snapshot",
+                                           "--now",    "--version", "--help",      "-h"};
 
 bool is_program_option(const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
   return std::find(std::begin(kProgramOptions), std::end(kProgramOptions), name) != std::end(kProgramOptions);
+}
+
+// 2026-12-01T00:00:00Z, as Unix seconds. Empty: it is no such time.
+std::optional<uint64_t> parse_time(const std::string& text) {
+  constexpr const char* kFormat = "%Y-%m-%dT%H:%M:%SZ";
+  tm parts = {};
+  const char* end = strptime(text.c_str(), kFormat, &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  const time_t seconds = timegm(&parts);
+  // strptime takes February 30th and hours of one digit; what is written back tells.
+  char again[32];
+  const tm* normal = gmtime_r(&seconds, &parts);
+  if (normal == nullptr || strftime(again, sizeof again, kFormat, normal) == 0 || text != again) return std::nullopt;
+  if (seconds < 0) return std::nullopt;
+  return static_cast<uint64_t>(seconds);
 }
 
 // CLI11 throws; nothing gets past this function.
@@ -26,6 +42,8 @@ std::optional<int> parse_program_options(std::vector<std::string> arguments, Opt
   app.add_option("--socket", options.socket_path, "control socket, instead of the configured one");
   app.add_option("--state-dir", options.state_dir, "folder of the last good snapshot, instead of the configured one");
   app.add_flag("--wait-for-snapshot", options.wait_for_snapshot, "poll no port before the first snapshot enforces");
+  std::string now;
+  app.add_option("--now", now, "fixes the clock for `expires`, as 2026-12-01T00:00:00Z; for replays");
   app.set_version_flag("--version", "dataplane " WEIR_VERSION);
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
@@ -38,6 +56,13 @@ std::optional<int> parse_program_options(std::vector<std::string> arguments, Opt
   } catch (const std::exception& error) {
     std::cerr << "dataplane: cannot read the command line: " << error.what() << "\n";
     return 2;
+  }
+  if (!now.empty()) {
+    options.now_unix_s = parse_time(now);
+    if (!options.now_unix_s) {
+      std::cerr << "--now " << now << ": not a time like 2026-12-01T00:00:00Z\n";
+      return 2;
+    }
   }
   return std::nullopt;
 }

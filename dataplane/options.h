@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@ struct Options {
   std::string socket_path;  // empty: as configured
   std::string state_dir;    // empty: as configured
   bool wait_for_snapshot = false;
+  std::optional<uint64_t> now_unix_s;  // empty: the system's clock
 };
 
 struct CommandLine {

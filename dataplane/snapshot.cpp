@@ -7,15 +7,28 @@ namespace weir::dataplane {
 
 namespace {
 
+struct AddressMask {
+  uint64_t half[2];
+};
+
+AddressMask leading(unsigned bits) {
+  return {{filter::word_mask(std::min(bits, 64u)), bits > 64 ? filter::word_mask(bits - 64) : 0}};
+}
+
 std::vector<Lookup> lookups_of(const filter::SnapshotView& view) {
   std::vector<Lookup> lookups;
   for (const filter::ShapeView& shape : view.shapes()) {
-    const unsigned bits = shape.shape.addr_bits;
+    const AddressMask mask = leading(shape.shape.addr_bits);
+    const AddressMask destination_mask = leading(shape.shape.destination_bits);
+    const uint64_t fields_mask = filter::flow_word(shape.shape, {UINT16_MAX, UINT16_MAX, UINT8_MAX});
     for (const Side side : {kSource, kDestination}) {
       const int direction = side == kSource ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
       if ((shape.directions & direction) == 0) continue;
-      lookups.push_back(
-          {&shape, side, {filter::word_mask(std::min(bits, 64u)), bits > 64 ? filter::word_mask(bits - 64) : 0}});
+      lookups.push_back({&shape,
+                         side,
+                         {mask.half[0], mask.half[1]},
+                         {destination_mask.half[0], destination_mask.half[1]},
+                         fields_mask});
     }
   }
   return lookups;

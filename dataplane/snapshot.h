@@ -17,11 +17,14 @@
 
 namespace weir::dataplane {
 
-// One pass of a burst over one table: the keys of one shape, taken from one side of the packets.
+// One pass of a burst over one table: the keys of one shape, taken from one side of the packets. A flow shape's keys
+// hold both sides: one lookup, which counts as source.
 struct Lookup {
   const filter::ShapeView* shape;
   Side side;
-  uint64_t mask[2];  // of the address halves: the leading bits that the shape keeps
+  uint64_t mask[2];              // of the address halves: the leading bits that the shape keeps; flow: of the source
+  uint64_t destination_mask[2];  // flow
+  uint64_t fields_mask;          // flow: of ports and protocol, the last word of the key
 };
 
 // What one worker needs of a snapshot. Borrowed from a Snapshot; valid until the worker's next quiescent state.

@@ -14,13 +14,14 @@ namespace weir::dataplane {
 // rx: up to kMaxBurst frames of the queue; fills n, pkt, bytes. Returns n.
 uint32_t rx(PortQueue queue, Burst& burst) noexcept;
 
-// parse: what each frame is.
-void parse(Burst& burst, WorkerCounters& counters) noexcept;
+// parse: what each frame is, and which packets are in its tunnels (mask of enum weir_tunnel). Takes the frames that
+// find no slot off the burst: n_carried (Flight::carry_over). At least 16 frames stay, or all.
+void parse(uint8_t tunnels, Burst& burst, WorkerCounters& counters) noexcept;
 
 // For each lookup of the snapshot, in Flight (flight.h), which probes the filter and the exact stage in between:
 // keys: gathers the lookup's keys from the packets that have its fields. n is 0 when none has.
 void keys(const Lookup& lookup, Burst& burst, KeyBatch& batch) noexcept;
-// exact: gives the lists of the keys that are really there to their frames.
+// exact: gives the lists of the keys that are really there to their packets.
 void exact(const KeyBatch& batch) noexcept;
 
 // verdict: DESIGN section 4, steps 1 to 5, and the counters that go with them.

@@ -28,11 +28,12 @@ void tally_each(const weir_set& matched, const uint64_t lists[WEIR_LIST_WORDS], 
   }
 }
 
+constexpr uint64_t kAllLists[WEIR_LIST_WORDS] = {~0ull, ~0ull, ~0ull, ~0ull};
+
 enum class Match : uint8_t { passed, dropped, undecided };
 
 // Steps 3 and 4 for a packet with matches.
 Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, uint32_t frame_bytes) noexcept {
-  static constexpr uint64_t kAllLists[WEIR_LIST_WORDS] = {~0ull, ~0ull, ~0ull, ~0ull};
   const weir_snapshot_header& header = snapshot.view->header();
   tally_each(matched, kAllLists, snapshot.lists, &ListCounters::matched, frame_bytes);
 
@@ -48,6 +49,46 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, uint32_t fr
   return Match::dropped;
 }
 
+// A frame with inner layers: each layer is a packet of its own, the frame drops when one of them does. Counts once per
+// frame and list; what credits the verdict: docs/dataplane.md, "Tunnels". True: it drops.
+[[gnu::noinline]] bool judge_layers(const WorkerSnapshot& snapshot, const Burst& burst, uint32_t i,
+                                    WorkerCounters& counters) noexcept {
+  const weir_snapshot_header& header = snapshot.view->header();
+  const bool drop_by_default = header.default_action == WEIR_DROP;
+  const uint32_t frame_bytes = burst.pkt[i]->pkt_len;
+  weir_set matched = {}, would_drop = {};  // in some layer
+  bool dropped = false;
+  uint32_t drop_list = kNoList, pass_list = kNoList;  // that the outermost such layer is credited to
+  for (uint32_t layer = 0; layer <= burst.n_inner[i]; layer++) {
+    const uint32_t slot = layer == 0 ? i : burst.inner[i] + 1 - layer;
+    weir_set here = {};
+    if ((burst.hit & bit(slot)) != 0) here = burst.matched[slot];
+    for (uint32_t w = 0; w < WEIR_LIST_WORDS; w++) matched.lists[w] |= here.lists[w];
+
+    const uint32_t passed_by = first_of(here, header.pass_lists);
+    if (passed_by != kNoList) {
+      if (pass_list == kNoList) pass_list = passed_by;
+      continue;
+    }
+    for (uint32_t w = 0; w < WEIR_LIST_WORDS; w++) would_drop.lists[w] |= here.lists[w] & header.monitor_lists[w];
+    const uint32_t dropped_by = first_of(here, header.drop_lists);
+    if (!dropped && (dropped_by != kNoList || drop_by_default)) {
+      dropped = true;
+      drop_list = dropped_by;
+    }
+  }
+
+  tally_each(matched, kAllLists, snapshot.lists, &ListCounters::matched, frame_bytes);
+  tally_each(would_drop, kAllLists, snapshot.lists, &ListCounters::would_drop, frame_bytes);
+  const uint32_t credited = dropped ? drop_list : pass_list;
+  if (credited == kNoList) {
+    (dropped ? counters.default_dropped : counters.default_passed).add(1);
+  } else {
+    (snapshot.lists[credited].*(dropped ? &ListCounters::dropped : &ListCounters::passed)).add(frame_bytes);
+  }
+  return dropped;
+}
+
 void count_verdicts(const Burst& burst, WorkerCounters& counters) {
   const uint64_t dropped = count(burst.drop);
   counters.packets.add(burst.n);
@@ -59,9 +100,13 @@ void count_verdicts(const Burst& burst, WorkerCounters& counters) {
 }  // namespace
 
 void verdict(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept {
-  uint64_t decided = burst.not_ip | burst.malformed;
+  uint64_t decided = burst.not_ip | burst.malformed | burst.layered;
   burst.drop = snapshot.view->header().unparsed_action == WEIR_DROP ? burst.malformed : 0;
-  for (uint64_t left = burst.hit; left != 0; left &= left - 1) {
+  for (uint64_t left = burst.layered; left != 0; left &= left - 1) {
+    const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(left));
+    burst.drop |= uint64_t{judge_layers(snapshot, burst, i, counters)} << i;
+  }
+  for (uint64_t left = burst.hit & low_bits(burst.n) & ~burst.layered; left != 0; left &= left - 1) {
     const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(left));
     const Match match = judge(snapshot, burst.matched[i], burst.pkt[i]->pkt_len);
     if (match != Match::undecided) decided |= bit(i);

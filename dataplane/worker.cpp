@@ -61,8 +61,11 @@ void poll(Worker& worker, const WorkerSetup& setup, Flight& flight) noexcept {
         pass_by(true, counters.bypassed, route, flight, counters);
       } else if (snapshot != nullptr) {
         const WorkerSnapshot& mine = snapshot->of_worker(worker.id);
-        parse(burst, counters);
-        flight.push(mine, route);
+        burst.now_unix_s = setup.switches.now_unix_s.load(std::memory_order_relaxed);
+        for (Burst* part = &burst; part != nullptr; part = flight.carry_over(*part)) {
+          parse(mine.view->header().tunnels, *part, counters);
+          flight.push(mine, route);
+        }
         finish_done(flight, counters);
         overlap &= mine.look_ahead;
       } else if (setup.pass_without_snapshot) {

@@ -13,6 +13,7 @@ namespace weir::dataplane {
 struct Switches {
   std::atomic<bool> stop = false;
   std::atomic<bool> bypass = false;
+  std::atomic<uint64_t> now_unix_s = 0;  // the clock that `expires` is compared with
 };
 
 struct Worker {

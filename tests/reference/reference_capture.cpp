@@ -1,4 +1,4 @@
-// reference-capture --config P.yaml --pcap IN --passed OUT.pcap --dropped OUT.pcap --json OUT.json
+// reference-capture --config P.yaml --pcap IN --passed OUT.pcap --dropped OUT.pcap --json OUT.json [--now TIME]
 // What scripts/replay --once must write, by the reference classifier: every frame of a capture is judged on its own,
 // slowly and plainly. Reads captures with libpcap. Exit code: 0; 1 when something cannot be read or written.
 
@@ -8,9 +8,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,7 +39,9 @@ struct Tally {
 // Judges frame after frame (DESIGN section 4) and counts as an enforcer must.
 class Judge {
  public:
-  explicit Judge(const control::Policy& policy) : policy_(policy), classifier_(policy), lists_(policy.lists.size()) {}
+  // now: Unix seconds.
+  Judge(const control::Policy& policy, uint64_t now)
+      : policy_(policy), classifier_(policy), now_(now), lists_(policy.lists.size()) {}
 
   // True: the frame drops.
   bool drops(std::span<const uint8_t> bytes) {
@@ -65,8 +70,15 @@ class Judge {
     Tally matched, dropped, passed, would_drop;
   };
 
+  // The one place that asks the classifier.
+  Classified classify(const PacketKeys& packet) const {
+    (void)now_;  // for the classifier, once it knows entries that expire
+    return classifier_.classify(packet);
+  }
+
+  // The frame drops when any of its layers does. A layer's lists count once per frame.
   weir_action judge(std::span<const uint8_t> bytes) {
-    const Frame frame = parse_frame(bytes);
+    const Frame frame = parse_frame(bytes, policy_.tunnels);
     if (frame.kind == FrameKind::not_ip) {
       not_ip_++;
       return WEIR_PASS;
@@ -76,24 +88,54 @@ class Judge {
       return policy_.unparsed_action;
     }
     if (frame.incomplete) incomplete_++;
-    const Classified verdict = classifier_.classify(frame.keys);
-    bool any_pass = false;
-    for (const unsigned l : verdict.matched) any_pass = any_pass || policy_.lists[l].action == WEIR_PASS;
-    for (const unsigned l : verdict.matched) {
-      lists_[l].matched.add(bytes.size());
-      if (policy_.lists[l].mode == WEIR_MONITOR && !any_pass) lists_[l].would_drop.add(bytes.size());
+    std::vector<Classified> layers;  // outer first
+    for (const PacketKeys& packet : frame.layers) layers.push_back(classify(packet));
+
+    std::set<unsigned> matched, would_drop;
+    for (const Classified& layer : layers) {
+      const bool exempt = is_exempt(layer);
+      for (const unsigned l : layer.matched) {
+        matched.insert(l);
+        if (policy_.lists[l].mode == WEIR_MONITOR && !exempt) would_drop.insert(l);
+      }
     }
-    if (verdict.credited < 0) {
-      (verdict.action == WEIR_DROP ? default_dropped_ : default_passed_)++;
+    for (const unsigned l : matched) lists_[l].matched.add(bytes.size());
+    for (const unsigned l : would_drop) lists_[l].would_drop.add(bytes.size());
+
+    const Classified* dropping = first(layers, [](const Classified& layer) { return layer.action == WEIR_DROP; });
+    if (dropping != nullptr) {
+      credit(*dropping, default_dropped_, &ListTally::dropped, bytes.size());
+      return WEIR_DROP;
+    }
+    const Classified* exempting = first(layers, [this](const Classified& layer) { return is_exempt(layer); });
+    credit(exempting != nullptr ? *exempting : layers.front(), default_passed_, &ListTally::passed, bytes.size());
+    return WEIR_PASS;
+  }
+
+  bool is_exempt(const Classified& layer) const {
+    return std::any_of(layer.matched.begin(), layer.matched.end(),
+                       [this](unsigned l) { return policy_.lists[l].action == WEIR_PASS; });
+  }
+
+  // The outermost layer of which `which` holds; null: none.
+  template <class Which>
+  static const Classified* first(const std::vector<Classified>& layers, Which which) {
+    const auto found = std::find_if(layers.begin(), layers.end(), which);
+    return found == layers.end() ? nullptr : &*found;
+  }
+
+  // The frame's verdict is this layer's: its list's, or the default's.
+  void credit(const Classified& layer, uint64_t& by_default, Tally ListTally::*tally, size_t frame_bytes) {
+    if (layer.credited < 0) {
+      by_default++;
     } else {
-      ListTally& credited = lists_[static_cast<size_t>(verdict.credited)];
-      (verdict.action == WEIR_DROP ? credited.dropped : credited.passed).add(bytes.size());
+      (lists_[static_cast<size_t>(layer.credited)].*tally).add(frame_bytes);
     }
-    return verdict.action;
   }
 
   const control::Policy& policy_;
   const Classifier classifier_;
+  const uint64_t now_;
   Tally packets_;
   uint64_t passed_ = 0, dropped_ = 0;
   uint64_t malformed_ = 0, not_ip_ = 0, incomplete_ = 0, default_passed_ = 0, default_dropped_ = 0;
@@ -101,7 +143,7 @@ class Judge {
 };
 
 struct Arguments {
-  std::string config, pcap, passed, dropped, json;
+  std::string config, pcap, passed, dropped, json, now;
 };
 
 struct ClosePcap {
@@ -158,7 +200,21 @@ Dumper open_output(pcap_t* format, const std::string& path) {
   return dumper;
 }
 
+// Unix seconds of 2026-12-01T00:00:00Z; of no text, the clock's. Empty: it is no time.
+std::optional<uint64_t> time_of(const std::string& text) {
+  if (text.empty()) return static_cast<uint64_t>(time(nullptr));
+  tm parts = {};
+  const char* end = strptime(text.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  return static_cast<uint64_t>(timegm(&parts));
+}
+
 int run(const Arguments& arguments) {
+  const std::optional<uint64_t> now = time_of(arguments.now);
+  if (!now) {
+    fmt::print(stderr, "--now {}: not a time like 2026-12-01T00:00:00Z\n", arguments.now);
+    return 1;
+  }
   Diagnostics diagnostics;
   const std::optional<control::Policy> policy = control::read_policy(arguments.config, diagnostics);
   if (!policy) {
@@ -176,7 +232,7 @@ int run(const Arguments& arguments) {
   const Dumper dropped = open_output(format.get(), arguments.dropped);
   if ((!passed && !arguments.passed.empty()) || (!dropped && !arguments.dropped.empty())) return 1;
 
-  Judge judge(*policy);
+  Judge judge(*policy, *now);
   pcap_pkthdr* header = nullptr;
   const u_char* bytes = nullptr;
   int got = 0;
@@ -201,6 +257,7 @@ int main(int argc, char** argv) {
   app.add_option("--passed", arguments.passed, "frames that pass");
   app.add_option("--dropped", arguments.dropped, "frames that drop");
   app.add_option("--json", arguments.json, "totals");
+  app.add_option("--now", arguments.now, "the clock for `expires`, as 2026-12-01T00:00:00Z; the system's by default");
   CLI11_PARSE(app, argc, argv);
   return weir::reference::run(arguments);
 }

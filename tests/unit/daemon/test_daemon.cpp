@@ -114,8 +114,8 @@ TEST_CASE("start publishes, reload publishes the next one, a bad policy changes 
   CHECK(one.generation() == second->generation);
   std::vector<std::string> phases;
   for (const PhaseTime& phase : second->phases) phases.emplace_back(phase.name);
-  CHECK(phases ==
-        std::vector<std::string>{"read", "merge", "plan", "build", "prove", "seal", "publish", "acknowledge", "store"});
+  CHECK(phases == std::vector<std::string>{"read", "merge", "index", "plan", "build", "prove", "seal", "publish",
+                                           "acknowledge", "store"});
 
   folder.write("weir.yaml", policy_text("203.0.113.7/33"));
   const Json refused = answer(daemon, {{"command", "reload"}});

@@ -30,7 +30,7 @@ inline Bytes pppoe(unsigned ppp_protocol, uint8_t version_type = 0x11, uint8_t c
   return Bytes{version_type, code, 0, 7, 0, 99} + be16(ppp_protocol);
 }
 
-constexpr uint8_t kTcp = 6, kUdp = 17, kIcmp = 1;
+constexpr uint8_t kTcp = 6, kUdp = 17, kIcmp = 1, kIcmp6 = 58, kIpip = 4, kSixInFour = 41, kGre = 47;
 
 struct V4 {
   uint8_t protocol = kUdp;
@@ -93,6 +93,69 @@ inline Bytes authentication(uint8_t next, uint8_t words_minus_2) {
   Bytes header = {next, words_minus_2};
   header.resize((words_minus_2 + 2u) * 4, 0);
   return header;
+}
+
+// Ports 1111 -> 443.
+inline Bytes tcp(uint8_t flags) {
+  return {0x04, 0x57, 0x01, 0xbb, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, flags, 0xff, 0xff, 0, 0, 0, 0};
+}
+inline Bytes icmp(uint8_t type, uint8_t code) {
+  return {type, code, 0, 0, 0, 1, 0, 2};
+}
+inline Bytes udp(unsigned source, unsigned destination, const Bytes& payload) {
+  return be16(source) + be16(destination) + be16(8 + static_cast<unsigned>(payload.size())) + Bytes{0, 0} + payload;
+}
+// flags: C 0x80, R 0x40, K 0x20, S 0x10; each but R brings four bytes.
+inline Bytes gre(unsigned type, uint8_t flags = 0, uint8_t version = 0) {
+  Bytes header = Bytes{flags, version} + be16(type);
+  for (const uint8_t flag : std::initializer_list<uint8_t>{0x80, 0x20, 0x10}) {
+    if ((flags & flag) != 0) header.resize(header.size() + 4, 0xee);
+  }
+  return header;
+}
+inline Bytes vxlan(uint8_t flags = 0x08) {
+  return {flags, 0, 0, 0, 0, 0, 42, 0};
+}
+inline Bytes geneve(unsigned type, uint8_t option_words = 0, uint8_t version = 0) {
+  Bytes header = Bytes{static_cast<uint8_t>(version << 6 | option_words), 0} + be16(type) + Bytes{0, 0, 42, 0};
+  header.resize(8 + option_words * 4u, 0xee);
+  return header;
+}
+// flags: E 4, S 2, PN 1. extension_words: of each extension header; they need E.
+inline Bytes gtpu(uint8_t flags = 0, const Bytes& extension_words = {}, uint8_t version_and_type = 0x30,
+                  uint8_t message = 255) {
+  Bytes header = {static_cast<uint8_t>(version_and_type | flags), message, 0, 0, 0, 0, 0, 7};
+  if ((flags & 7) == 0) return header;
+  header = header + Bytes{0, 1, 0, static_cast<uint8_t>(extension_words.empty() ? 0 : 0x85)};
+  for (size_t i = 0; i < extension_words.size(); i++) {
+    Bytes extension(extension_words[i] == 0 ? 1 : extension_words[i] * size_t{4}, 0xee);
+    extension.front() = extension_words[i];
+    extension.back() = i + 1 == extension_words.size() ? 0 : 0x85;
+    header = header + extension;
+  }
+  return header;
+}
+inline Bytes teredo_authentication(uint8_t identifier_bytes, uint8_t value_bytes) {
+  Bytes header = {0, 1, identifier_bytes, value_bytes};
+  header.resize(4u + identifier_bytes + value_bytes + 9, 0xee);
+  return header;
+}
+inline Bytes teredo_origin() {
+  return {0, 0, 0x12, 0x34, 10, 0, 0, 1};
+}
+
+// In IPv4, or IPv6: what is inside is its payload.
+inline Bytes v4_around(uint8_t protocol, const Bytes& inside) {
+  V4 packet;
+  packet.protocol = protocol;
+  packet.payload = inside;
+  return ipv4(packet);
+}
+inline Bytes v6_around(uint8_t next, const Bytes& inside) {
+  V6 packet;
+  packet.next = next;
+  packet.payload = inside;
+  return ipv6(packet);
 }
 
 inline Bytes times(unsigned n, const Bytes& part) {

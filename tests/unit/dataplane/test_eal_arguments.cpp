@@ -68,3 +68,17 @@ TEST_CASE("the command line is split at `--`, or taken whole") {
   CHECK(parse({"--", "--confg", "x"}).exit_code == 2);
   CHECK(parse({"-l", "0", "--config", "x"}).exit_code == 2);  // mixed without `--`
 }
+
+TEST_CASE("--now is a time of day in UTC, to the second") {
+  const auto parse = [](const char* text) { return parse_command_line(Arguments{"--now", text}); };
+  CHECK_FALSE(parse_command_line({}).options.now_unix_s);
+  CHECK(parse("2026-12-01T00:00:00Z").options.now_unix_s == 1796083200u);
+  CHECK(parse("1970-01-01T00:00:01Z").options.now_unix_s == 1u);
+  CHECK(parse("2028-02-29T23:59:59Z").options.now_unix_s == 1835481599u);
+  for (const char* bad : {"tomorrow", "2026-12-01", "2026-12-01T00:00:00", "2026-12-01T00:00:00ZZ",
+                          "2026-02-29T00:00:00Z", "2026-1-1T00:00:00Z", "2026-12-01T24:00:00Z",
+                          "2026-12-01T00:00:00+01:00", "1969-12-31T23:59:59Z", " 2026-12-01T00:00:00Z"}) {
+    INFO(bad);
+    CHECK(parse(bad).exit_code == 2);
+  }
+}

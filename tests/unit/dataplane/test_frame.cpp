@@ -40,7 +40,17 @@ struct Row {
   size_t complete_from;              // shorter ones are `incomplete`; 0: never
   size_t ports_from;                 // from here on there are ports; 0: never
   Outcome cut = Outcome::malformed;  // of lengths from ip_at to trusted_from
+  size_t icmp_from = 0;              // from here on there are type and code; 0: never
+  size_t flags_from = 0;             // from here on there are TCP flags; 0: never
 };
+
+size_t icmp_from(uint8_t protocol, size_t header_at) {
+  return protocol == kIcmp || protocol == kIcmp6 ? header_at + 2 : 0;
+}
+
+size_t flags_from(uint8_t protocol, const Bytes& payload, size_t header_at) {
+  return protocol == kTcp && payload.size() >= 14 ? header_at + 14 : 0;
+}
 
 Row v4_row(std::string name, Bytes in_front, const V4& packet, bool ports, Outcome cut = Outcome::malformed) {
   const size_t at = in_front.size();
@@ -53,7 +63,9 @@ Row v4_row(std::string name, Bytes in_front, const V4& packet, bool ports, Outco
           at + header,
           0,
           ports ? at + header + 4 : 0,
-          cut};
+          cut,
+          icmp_from(packet.protocol, at + header),
+          flags_from(packet.protocol, packet.payload, at + header)};
 }
 
 // extension_bytes: of the walked chain.
@@ -69,7 +81,9 @@ Row v6_row(std::string name, Bytes in_front, const V6& packet, uint8_t protocol,
           at + 40,
           complete,
           ports ? at + 40 + extension_bytes + 4 : 0,
-          cut};
+          cut,
+          icmp_from(protocol, at + 40 + extension_bytes),
+          flags_from(packet.next, packet.payload, at + 40 + extension_bytes)};
 }
 
 std::vector<Row> rows() {
@@ -93,6 +107,13 @@ std::vector<Row> rows() {
     V6 packet6;
     packet6.next = next;
     rows.push_back(v6_row("v6 end of walk " + std::to_string(next), eth6, packet6, next, 0, false));
+  }
+
+  for (const uint8_t protocol : {kTcp, kIcmp, kIcmp6}) {
+    const Bytes payload = protocol == kTcp ? tcp(0x12) : icmp(8, 3);
+    const std::string name = "whole header of protocol " + std::to_string(protocol);
+    rows.push_back(v4_row("v4, " + name, eth4, {protocol, payload}, protocol == kTcp));
+    rows.push_back(v6_row("v6, " + name, eth6, {protocol, payload}, protocol, 0, protocol == kTcp));
   }
 
   V4 options;
@@ -196,11 +217,18 @@ TEST_CASE("every encapsulation, whole and cut at every byte") {
       REQUIRE(headers.family == row.family);
       REQUIRE(has(headers, WEIR_INCOMPLETE) == (length < row.complete_from));
       REQUIRE(has(headers, WEIR_HAS_PORTS) == (row.ports_from != 0 && length >= row.ports_from));
+      REQUIRE(has(headers, WEIR_HAS_ICMP) == (row.icmp_from != 0 && length >= row.icmp_from));
+      REQUIRE(has(headers, WEIR_HAS_TCP_FLAGS) == (row.flags_from != 0 && length >= row.flags_from));
+      if (has(headers, WEIR_HAS_ICMP)) {
+        CHECK(headers.icmp_type == row.frame[row.icmp_from - 2]);
+        CHECK(headers.icmp_code == row.frame[row.icmp_from - 1]);
+      }
+      if (has(headers, WEIR_HAS_TCP_FLAGS)) CHECK(headers.tcp_flags == row.frame[row.flags_from - 1]);
       if (!has(headers, WEIR_INCOMPLETE)) REQUIRE(headers.protocol == row.protocol);
       check_addresses(headers, row.family, row.frame.data() + row.ip_at);
       if (has(headers, WEIR_HAS_PORTS)) {
         CHECK(memcmp(headers.port, row.frame.data() + row.ports_from - 4, 4) == 0);
-        CHECK(decided(parsed.outcome, headers));
+        CHECK(decided(parsed.outcome, headers) == (headers.protocol != kTcp || has(headers, WEIR_HAS_TCP_FLAGS)));
       }
     }
   }
@@ -285,5 +313,32 @@ TEST_CASE("a chain that is cut or too long leaves the header not walked") {
     CHECK_FALSE(has(parsed.headers, WEIR_HAS_PORTS));
     CHECK(int{parsed.headers.protocol} == int{protocol});
     CHECK_FALSE(decided(parsed.outcome, parsed.headers));
+  }
+}
+
+TEST_CASE("what lies behind the packet's end, or in a later fragment, is no field") {
+  struct {
+    const char* name;
+    Bytes frame;
+    uint8_t has;
+  } const cases[] = {
+      {"tcp flags in the padding", ethernet(0x0800) + ipv4({kTcp, tcp(2), 1, 2, 0, 20 + 13}), WEIR_HAS_PORTS},
+      {"tcp flags are the last byte", ethernet(0x0800) + ipv4({kTcp, tcp(2), 1, 2, 0, 20 + 14}),
+       WEIR_HAS_PORTS | WEIR_HAS_TCP_FLAGS},
+      {"icmp code in the padding", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, 20 + 1}), 0},
+      {"icmp code is the last byte", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, 20 + 2}), WEIR_HAS_ICMP},
+      {"later fragment, tcp", ethernet(0x0800) + ipv4({kTcp, tcp(2), 1, 2, 0, -1, 1}), 0},
+      {"later fragment, icmp", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, -1, 1}), 0},
+      {"first fragment, icmp", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, -1, 0x2000}), WEIR_HAS_ICMP},
+      {"v6 later fragment, icmp6", ethernet(0x86dd) + ipv6({44, fragment(kIcmp6, 8) + icmp(128, 0)}), 0},
+      {"v6 icmp6 behind an extension", ethernet(0x86dd) + ipv6({60, extension(kIcmp6) + icmp(128, 0)}), WEIR_HAS_ICMP},
+      {"v6 icmp6 in the padding", ethernet(0x86dd) + ipv6({kIcmp6, icmp(128, 0), 1, 2, 1}), 0},
+      {"v6 incomplete chain", ethernet(0x86dd) + ipv6({60, Bytes{kIcmp6}}), WEIR_INCOMPLETE},
+  };
+  for (const auto& row : cases) {
+    INFO(row.name);
+    const Parsed parsed = parse(row.frame);
+    REQUIRE(parsed.outcome == Outcome::ip);
+    CHECK(int{parsed.headers.has} == int{row.has});
   }
 }

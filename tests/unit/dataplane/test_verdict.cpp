@@ -1,132 +1,13 @@
-#include <rte_mbuf.h>
-
 #include <array>
-#include <cstring>
-#include <initializer_list>
 
-#include "dataplane/flight.h"
-#include "dataplane/stages.h"
 #include "tests/catch.h"
-#include "tests/unit/dataplane/frames.h"
-#include "tests/unit/dataplane/snapshots.h"
+#include "tests/unit/dataplane/judging.h"
 
 using namespace weir;
 using namespace weir::dataplane;
 using namespace weir::test;
 
 namespace {
-
-// What a burst holds before a stage fills it, in every byte: no stage may rely on what was there before.
-constexpr int kStale = 0xa5;
-constexpr uint16_t kStalePort = 0xa5a5;
-
-// Lists of every kind, in file order.
-enum List : uint32_t { kBlock, kWatch, kAllow, kBlockToo, kLists };
-
-weir_set set_of(std::initializer_list<uint32_t> lists) {
-  weir_set set = {};
-  for (const uint32_t list : lists) set.lists[list / 64] |= uint64_t{1} << list % 64;
-  return set;
-}
-
-// 10.0.0.x is blocked (source), watched at .2, allowed at .3; one host has a rule as destination only, one a port rule,
-// 192.0.2.0/24 is a network, and 2001:db8::9 is on IPv6.
-filter::SnapshotInput policy() {
-  filter::SnapshotInput input = empty_input(1);
-  input.lists = {{"block", WEIR_DROP, WEIR_ENFORCE, 0},
-                 {"watch", WEIR_DROP, WEIR_MONITOR, 0},
-                 {"allow", WEIR_PASS, WEIR_ENFORCE, 0},
-                 {"block-too", WEIR_DROP, WEIR_ENFORCE, 0}};
-  input.sets = {weir_set{},
-                set_of({kBlock}),
-                set_of({kWatch}),
-                set_of({kBlock, kAllow, kWatch}),
-                set_of({kBlockToo, kBlock, kWatch}),
-                set_of({kBlockToo})};
-  input.rules = {{0, 0, 0, 0}, {1, 0, 0, 0}, {2, 0, 0, 0}, {3, 0, 0, 0}, {4, 0, 0, 0}, {0, 5, 0, 0}, {5, 5, 0, 0}};
-  filter::KeyTable hosts;
-  hosts.shape = {4, 32, false};
-  for (uint32_t i = 1; i <= 5; i++) {  // 10.0.0.i has rule i
-    hosts.words[0].push_back(filter::make_key(hosts.shape, Ipv4{0x0a000000 + i}).word[0]);
-    hosts.rules.push_back(i);
-  }
-  filter::KeyTable services;
-  services.shape = {4, 32, true};
-  for (const uint16_t port : {uint16_t{443}, kStalePort}) {  // the stale one: a packet without ports must not find it
-    services.words[0].push_back(filter::make_key(services.shape, Ipv4{0xc6336407}, port).word[0]);
-    services.rules.push_back(5);
-  }
-  filter::KeyTable hosts6;
-  hosts6.shape = {6, 128, false};
-  const filter::Key host6 = filter::make_key(hosts6.shape, *parse_ipv6("2001:db8::9"));
-  hosts6.words[0].push_back(host6.word[0]);
-  hosts6.words[1].push_back(host6.word[1]);
-  hosts6.rules.push_back(6);
-  input.tables = {hosts, services, hosts6};
-  input.networks = {{0xc00002, 0xc00002, 1}};  // 192.0.2.0/24
-  return input;
-}
-
-// A packet buffer without EAL: one mbuf whose data is the frame.
-struct Packet {
-  explicit Packet(Bytes bytes) : frame(std::move(bytes)) {
-    mbuf->buf_addr = frame.data();
-    mbuf->data_len = static_cast<uint16_t>(frame.size());
-    mbuf->pkt_len = static_cast<uint32_t>(frame.size());
-    mbuf->nb_segs = 1;
-  }
-  Bytes frame;
-  std::unique_ptr<rte_mbuf> mbuf = std::make_unique<rte_mbuf>();
-};
-
-struct Judged {
-  uint64_t drop;
-  WorkerCounters counters;
-  std::vector<wire::ListStats> lists;
-};
-
-// parse .. verdict, as a worker does it.
-void classify(const Snapshot& snapshot, Flight& flight, WorkerCounters& counters, uint64_t& drop) {
-  static const Route kRoute = {};
-  parse(flight.next(), counters);
-  flight.push(snapshot.of_worker(0), kRoute);
-  flight.drain();
-  Burst* done = flight.pop();
-  REQUIRE(done != nullptr);
-  verdict(*done->snapshot, *done, counters);
-  drop = done->drop;
-}
-
-void judge(const Snapshot& snapshot, std::span<const Bytes> frames, Judged& judged) {
-  std::vector<std::unique_ptr<Packet>> packets;
-  Flight flight(**filter::choose_kernels(), 2);
-  Burst& burst = flight.next();
-  memset(static_cast<void*>(&burst), kStale, sizeof burst);
-  burst.n = 0;
-  burst.bytes = 0;
-  for (const Bytes& frame : frames) {
-    packets.push_back(std::make_unique<Packet>(frame));
-    burst.pkt[burst.n++] = packets.back()->mbuf.get();
-    burst.bytes += frame.size();
-  }
-  classify(snapshot, flight, judged.counters, judged.drop);
-  judged.lists = snapshot.list_stats();
-}
-
-Bytes v4_frame(uint32_t source, uint32_t destination = 0x08080808, uint8_t protocol = kUdp) {
-  V4 packet;
-  packet.source = source;
-  packet.destination = destination;
-  packet.protocol = protocol;
-  return ethernet(0x0800) + ipv4(packet);
-}
-
-Bytes v6_frame(uint8_t source_last, uint8_t destination_last) {
-  V6 packet;
-  packet.source_last = source_last;
-  packet.destination_last = destination_last;
-  return ethernet(0x86dd) + ipv6(packet);
-}
 
 // matched, dropped, passed, would_drop of block, watch, allow, block-too.
 using Expected = std::array<std::array<uint64_t, 4>, kLists>;
@@ -270,19 +151,10 @@ TEST_CASE("headers that cross segments are read whole") {
   const Bytes frame = ethernet(0x8100) + vlan(0x0800) + ipv4({kTcp, udp_payload(), 0x08080808, 0xc6336407});
   for (size_t cut = 0; cut <= frame.size(); cut++) {
     INFO("first segment of " << cut << " bytes");
-    Packet first(Bytes(frame.begin(), frame.begin() + static_cast<ptrdiff_t>(cut)));
-    Packet second(Bytes(frame.begin() + static_cast<ptrdiff_t>(cut), frame.end()));
-    first.mbuf->next = second.mbuf.get();
-    first.mbuf->nb_segs = 2;
-    first.mbuf->pkt_len = static_cast<uint32_t>(frame.size());
-    Flight flight(**filter::choose_kernels(), 0);
-    flight.next().n = 1;
-    flight.next().bytes = frame.size();
-    flight.next().pkt[0] = first.mbuf.get();
-    WorkerCounters counters;
-    uint64_t drop = 0;
-    classify(*snapshot, flight, counters, drop);
-    CHECK(drop == 1);
+    const std::unique_ptr<Packet> packet[] = {std::make_unique<Packet>(frame, std::vector<size_t>{cut})};
+    Judged judged;
+    judge(*snapshot, packet, judged);
+    CHECK(judged.drop == 1);
   }
 }
 
@@ -340,8 +212,8 @@ TEST_CASE("bursts in flight do not mix") {
         for (uint64_t i = 0; i < n; i++) burst.rows.push_back(random(all.size()));
         flight.next().n = static_cast<uint32_t>(n);
         flight.next().bytes = 0;
-        for (size_t i = 0; i < n; i++) flight.next().pkt[i] = packets[burst.rows[i]]->mbuf.get();
-        parse(flight.next(), counters);
+        for (size_t i = 0; i < n; i++) flight.next().pkt[i] = packets[burst.rows[i]]->mbuf();
+        parse(0, flight.next(), counters);
         flight.push(burst.snapshot->of_worker(0), kRoute);
         sent.push_back(burst);
         take();
