@@ -245,12 +245,14 @@ class EntryMapReader {
     }
   }
 
-  // As an Entry when it is one address, perhaps with one port of the same side.
+  // As an Entry when it is one side's addresses; with a port of the same side when that is one port of one address.
+  // Ports of whole networks would need a key shape for every prefix length: as flows they stand under the network.
   void keep() const {
     const int side = fields_.address[0] != nullptr ? 0 : 1;
     const std::optional<PortRange> port = side == 0 ? flow_.sport : flow_.dport;
     const bool is_entry = fields_.address[side] != nullptr && fields_.address[1 - side] == nullptr &&
-                          fields_.port[1 - side] == nullptr && (!port || port->first == port->last) &&
+                          fields_.port[1 - side] == nullptr &&
+                          (!port || (port->first == port->last && is_single(*parsed_[side]))) &&
                           fields_.proto == nullptr && fields_.icmp == nullptr && fields_.tcp_flags == nullptr;
     if (!is_entry) return list_.flows.push_back(flow_);
     const uint16_t one_port = port ? port->first : uint16_t{0};

@@ -385,7 +385,8 @@ class FamilyIndex {
         family_, groups.size(), kMaxFlowShapes)};
   }
 
-  // Joins the two groups that are cheapest together; false when it is better to stop.
+  // Joins the two groups that are cheapest together, and those of the kind that they become; false when it is better to
+  // stop.
   bool join_two(std::vector<Group>& groups) const {
     const bool must = groups.size() > kMaxFlowShapes;
     const size_t longest_allowed = must ? WEIR_MAX_CHAIN : kMaxUnderAddress;
@@ -404,12 +405,19 @@ class FamilyIndex {
     }
     std::sort(pairs.begin(), pairs.end(), [](const Pair& x, const Pair& y) { return x.more_ns < y.more_ns; });
     for (const Pair& pair : pairs) {
-      Group joined = groups[pair.a];
-      joined.kind = meet(joined.kind, groups[pair.b].kind);
-      joined.items.insert(joined.items.end(), groups[pair.b].items.begin(), groups[pair.b].items.end());
+      Group joined = {meet(groups[pair.a].kind, groups[pair.b].kind), {}};
+      std::vector<Group> others;
+      for (size_t i = 0; i < groups.size(); i++) {
+        const Group& group = groups[i];
+        if (i == pair.a || i == pair.b || group.kind == joined.kind) {
+          joined.items.insert(joined.items.end(), group.items.begin(), group.items.end());
+        } else {
+          others.push_back(group);
+        }
+      }
       if (longest_chain(family_, joined) > longest_allowed) continue;
-      groups[pair.a] = std::move(joined);
-      groups.erase(groups.begin() + static_cast<ptrdiff_t>(pair.b));
+      others.push_back(std::move(joined));
+      groups = std::move(others);
       return true;
     }
     return false;

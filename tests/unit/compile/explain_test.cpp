@@ -79,13 +79,13 @@ TEST_CASE("damaged origin files are refused or harmless") {
     return origins ? "" : origins.error();
   };
   CHECK(error_with(0, 1, 8) == "origin file: not one (wrong magic number)");
-  CHECK(error_with(8, 2, 4) == "origin file: version 2, this program reads version 1");
+  CHECK(error_with(8, 3, 4) == "origin file: version 3, this program reads version 2");
   CHECK(error_with(12, 257, 4) == "origin file: too many lists");
   CHECK(error_with(16, ~uint64_t{0}, 8).find("are not what its header says") != std::string::npos);
   CHECK(error_with(24, uint64_t{1} << 60, 8).find("are not what its header says") != std::string::npos);
-  CHECK(error_with(32, 0, 8).find("are not what its header says") != std::string::npos);
-  CHECK(error_with(40, 0xffffffff, 4) == "origin file: list 0 is damaged");  // a name's offset
-  CHECK(error_with(44, 0xffffffff, 4) == "origin file: list 0 is damaged");  // and its length
+  CHECK(error_with(40, 0, 8).find("are not what its header says") != std::string::npos);
+  CHECK(error_with(48, 0xffffffff, 4) == "origin file: list 0 is damaged");  // a name's offset
+  CHECK(error_with(52, 0xffffffff, 4) == "origin file: list 0 is damaged");  // and its length
   const size_t entries = 40 + 4 * 24;
   CHECK(error_with(entries, 0xffffffff, 4) == "origin file: entry 0 is damaged");  // first > last
   CHECK(error_with(entries + 14, 4, 1) == "origin file: entry 0 is damaged");      // of no list

@@ -59,7 +59,7 @@ TEST_CASE("what an Entry can hold stays one") {
       {"{src: 203.0.113.1-203.0.113.9}", "entry src 203.0.113.1-203.0.113.9"},
       {"{dst: \"2001:db8::/32\"}", "entry dst 2001:db8::/32"},
       {"{src: 203.0.113.7, sport: 53}", "entry src 203.0.113.7:53"},
-      {"{dst: 203.0.113.0/24, dport: 443}", "entry dst 203.0.113.0/24:443"},
+      {"{dst: 203.0.113.0/24, dport: 443}", "flow 4 dst 203.0.113.0/24 dport 443"},
       {"{dst: \"2001:db8::7\", dport: 443-443}", "entry dst [2001:db8::7]:443"},
       {"{src: 203.0.113.7, expires: 2026-12-01T00:00:00Z}", "entry src 203.0.113.7 expires 2026-12-01T00:00:00Z"},
       {"{src: 203.0.113.7, sport: 53, expires: 2026-12-01T00:00:00Z, comment: x}",

@@ -1,0 +1,244 @@
+#include "tests/agreement/agreement.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <rte_mbuf.h>
+
+#include "control/flow_index.h"
+#include "control/merge.h"
+#include "control/plan.h"
+#include "dataplane/stages.h"
+#include "tests/reference/frames.h"
+
+namespace weir::agreement {
+
+using control::operator|;
+
+namespace {
+
+constexpr size_t kMaxSegments = 3;
+// Below, every entry is asked for every packet; above, the reference uses its index.
+constexpr uint64_t kAskLinearly = 600;
+
+// A frame in one or more buffers of just its bytes, without EAL.
+class Packet {
+ public:
+  void set(const Frame& frame, Choices& cuts) {
+    const size_t n = cuts.one_in(16) ? 1 + cuts.below(kMaxSegments) : 1;
+    size_t begin = 0;
+    for (size_t s = 0; s < n; s++) {
+      const size_t left = frame.size() - begin;
+      const size_t take = s + 1 == n ? left : cuts.below(static_cast<uint32_t>(left + 1));
+      rte_mbuf& segment = segments_[s];
+      bytes_[s].assign(frame.begin() + static_cast<ptrdiff_t>(begin),
+                       frame.begin() + static_cast<ptrdiff_t>(begin + take));
+      bytes_[s].shrink_to_fit();
+      segment = {};
+      segment.buf_addr = bytes_[s].data();
+      segment.data_len = static_cast<uint16_t>(take);
+      if (s > 0) segments_[s - 1].next = &segment;
+      begin += take;
+    }
+    segments_[0].pkt_len = static_cast<uint32_t>(frame.size());
+    segments_[0].nb_segs = static_cast<uint16_t>(n);
+  }
+  rte_mbuf* mbuf() { return segments_; }
+
+ private:
+  rte_mbuf segments_[kMaxSegments] = {};
+  std::vector<uint8_t> bytes_[kMaxSegments];
+};
+
+weir_set set_of(const std::vector<unsigned>& lists) {
+  weir_set set = {};
+  for (const unsigned list : lists) control::add_list(set, list);
+  return set;
+}
+
+std::vector<unsigned> lists_of(const weir_set& set) {
+  std::vector<unsigned> lists;
+  for (unsigned list = 0; list < WEIR_MAX_LISTS; list++) {
+    if (control::has_list(set, list)) lists.push_back(list);
+  }
+  return lists;
+}
+
+bool same(const weir_set& a, const weir_set& b) {
+  return memcmp(&a, &b, sizeof a) == 0;
+}
+
+constexpr bool is_set(uint64_t mask, uint32_t i) {
+  return (mask >> i & 1) != 0;
+}
+
+}  // namespace
+
+std::string describe(const Frame& frame) {
+  return fmt::format("{{{:#04x}}}", fmt::join(frame, ", "));
+}
+
+Agreement::Agreement(const control::Policy& policy, std::unique_ptr<dataplane::Snapshot> snapshot,
+                     const filter::Kernels& kernels)
+    : policy_(policy),
+      classifier_(policy),
+      snapshot_(std::move(snapshot)),
+      flight_(kernels, 2),
+      expected_lists_(policy.lists.size()) {
+  uint64_t entries = 0;
+  for (const control::List& list : policy.lists) entries += list.entries();
+  ask_linearly_ = entries <= kAskLinearly;
+}
+
+Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy, uint64_t secret) {
+  const auto kernels = filter::choose_kernels();
+  if (!kernels) return Error{kernels.error()};
+  control::Merged merged = control::merge(policy);
+  if (auto ok = control::index_flows(policy, merged); !ok) return Error{ok.error()};
+  Result<control::Planned> planned = control::plan(merged, policy);
+  if (!planned) return Error{planned.error()};
+  planned->layout.header.secret[0] = secret;
+  planned->layout.header.secret[1] = ~secret;
+
+  const size_t size_bytes = planned->layout.header.total_bytes;
+  const dataplane::WorkerPlace worker = {};
+  auto copies = dataplane::Snapshot::allocate(size_bytes, {&worker, 1});
+  if (!copies) return Error{copies.error()};
+  const std::span<std::byte> bytes = copies->front().memory.mapping.bytes().first(size_bytes);
+  std::fill(bytes.begin(), bytes.end(), std::byte{0});
+  if (auto ok = filter::build_snapshot(planned->input, planned->layout, bytes); !ok) return Error{ok.error()};
+  constexpr uint64_t kAnyDigest[2] = {};
+  auto snapshot = dataplane::Snapshot::open(std::move(*copies), size_bytes, kAnyDigest, **kernels, {&worker, 1});
+  if (!snapshot) return Error{snapshot.error()};
+  return std::unique_ptr<Agreement>(new Agreement(policy, std::move(*snapshot), **kernels));
+}
+
+std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint64_t now, Choices& cuts) {
+  static const dataplane::Route kRoute = {};
+  thread_local Packet packets[dataplane::kMaxBurst];
+  const dataplane::WorkerSnapshot& mine = snapshot_->of_worker(0);
+  for (size_t begin = 0; begin < frames.size(); begin += dataplane::kMaxBurst) {
+    const std::span<const Frame> some =
+        frames.subspan(begin, std::min<size_t>(dataplane::kMaxBurst, frames.size() - begin));
+    dataplane::Burst& first = flight_.next();
+    first.n = 0;
+    first.bytes = 0;
+    for (const Frame& frame : some) {
+      packets[first.n].set(frame, cuts);
+      first.pkt[first.n] = packets[first.n].mbuf();
+      first.n++;
+      first.bytes += frame.size();
+    }
+    first.now_unix_s = now;
+    for (dataplane::Burst* part = &first; part != nullptr; part = flight_.carry_over(*part)) {
+      dataplane::parse(mine.view->header().tunnels, *part, counters_);
+      flight_.push(mine, kRoute);
+    }
+    flight_.drain();
+    size_t judged = 0;
+    while (dataplane::Burst* done = flight_.pop()) {
+      dataplane::verdict(*done->snapshot, *done, counters_);
+      if (auto problem = compare(*done, some.subspan(judged, done->n), now)) return problem;
+      judged += done->n;
+    }
+    if (judged != some.size()) return fmt::format("{} frames went in, {} came out", some.size(), judged);
+  }
+  return std::nullopt;
+}
+
+Agreement::Expected Agreement::expect(const Frame& frame, uint64_t now) {
+  Expected expected;
+  const reference::Frame parsed = reference::parse_frame(frame, policy_.tunnels);
+  expected.incomplete = parsed.incomplete;
+  expected_.packets++;
+  expected_.bytes += frame.size();
+  expected_.incomplete += parsed.incomplete;
+  if (parsed.kind == reference::FrameKind::ip) {
+    expected.verdict = ask_linearly_ ? reference::classify_frame(policy_, parsed.layers, now)
+                                     : classifier_.classify_frame(parsed.layers, now);
+    expected_.layered += parsed.layers.size() > 1;
+  } else if (parsed.kind == reference::FrameKind::malformed) {
+    expected.malformed = true;
+    expected.verdict.action = policy_.unparsed_action;
+    expected_.malformed++;
+  } else {
+    expected.not_ip = true;
+    expected_.not_ip++;
+  }
+  const reference::ClassifiedFrame& verdict = expected.verdict;
+  const bool drops = verdict.action == WEIR_DROP;
+  (drops ? expected_.dropped : expected_.passed)++;
+  expected_.hits += !verdict.matched.empty();
+  for (const unsigned list : verdict.matched) expected_lists_[list].matched.add(frame.size());
+  for (const unsigned list : verdict.would_drop) expected_lists_[list].would_drop.add(frame.size());
+  if (verdict.credited >= 0) {
+    ListTally& credited = expected_lists_[static_cast<size_t>(verdict.credited)];
+    (drops ? credited.dropped : credited.passed).add(frame.size());
+  } else if (parsed.kind == reference::FrameKind::ip) {
+    (drops ? expected_.default_dropped : expected_.default_passed)++;
+  }
+  return expected;
+}
+
+std::optional<std::string> Agreement::compare(const dataplane::Burst& burst, std::span<const Frame> frames,
+                                              uint64_t now) {
+  for (uint32_t i = 0; i < burst.n; i++) {
+    const Expected expected = expect(frames[i], now);
+    weir_set matched = {};
+    const auto add = [&](uint32_t slot) {
+      if (is_set(burst.hit, slot)) matched = matched | burst.matched[slot];
+    };
+    add(i);
+    const uint32_t n_inner = is_set(burst.layered, i) ? burst.n_inner[i] : 0;
+    for (uint32_t layer = 0; layer < n_inner; layer++) add(burst.inner[i] - layer);
+
+    const bool drops = is_set(burst.drop, i);
+    const bool agree = drops == (expected.verdict.action == WEIR_DROP) &&
+                       same(matched, set_of(expected.verdict.matched)) && is_set(burst.not_ip, i) == expected.not_ip &&
+                       is_set(burst.malformed, i) == expected.malformed &&
+                       is_set(burst.incomplete, i) == expected.incomplete;
+    if (agree) continue;
+    const auto text = [](bool drop, bool not_ip, bool malformed, bool incomplete, const std::vector<unsigned>& lists) {
+      return fmt::format("{}{}{}{}, lists [{}]", drop ? "drop" : "pass", not_ip ? ", not_ip" : "",
+                         malformed ? ", malformed" : "", incomplete ? ", incomplete" : "", fmt::join(lists, " "));
+    };
+    return fmt::format("data plane: {}; reference: {}; frame {}",
+                       text(drops, is_set(burst.not_ip, i), is_set(burst.malformed, i), is_set(burst.incomplete, i),
+                            lists_of(matched)),
+                       text(expected.verdict.action == WEIR_DROP, expected.not_ip, expected.malformed,
+                            expected.incomplete, expected.verdict.matched),
+                       describe(frames[i]));
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Agreement::check_counters() const {
+  std::string problems;
+  const auto check = [&](const std::string& name, uint64_t found, uint64_t wanted) {
+    if (found != wanted) problems += fmt::format("{} {} of {}; ", name, found, wanted);
+  };
+  check("packets", counters_.packets.get(), expected_.packets);
+  check("bytes", counters_.bytes.get(), expected_.bytes);
+  check("passed", counters_.passed.get(), expected_.passed);
+  check("dropped", counters_.dropped.get(), expected_.dropped);
+  check("malformed", counters_.malformed.get(), expected_.malformed);
+  check("not_ip", counters_.not_ip.get(), expected_.not_ip);
+  check("incomplete", counters_.incomplete.get(), expected_.incomplete);
+  check("default_passed", counters_.default_passed.get(), expected_.default_passed);
+  check("default_dropped", counters_.default_dropped.get(), expected_.default_dropped);
+  const std::vector<wire::ListStats> stats = snapshot_->list_stats();
+  for (size_t l = 0; l < expected_lists_.size(); l++) {
+    const auto check_list = [&](const char* name, uint64_t packets, uint64_t bytes, const Tally& wanted) {
+      check(fmt::format("list {} {}", policy_.lists[l].name, name), packets, wanted.packets);
+      check(fmt::format("list {} {} bytes", policy_.lists[l].name, name), bytes, wanted.bytes);
+    };
+    const ListTally& wanted = expected_lists_[l];
+    check_list("matched", stats[l].matched, stats[l].matched_bytes, wanted.matched);
+    check_list("dropped", stats[l].dropped, stats[l].dropped_bytes, wanted.dropped);
+    check_list("passed", stats[l].passed, stats[l].passed_bytes, wanted.passed);
+    check_list("would_drop", stats[l].would_drop, stats[l].would_drop_bytes, wanted.would_drop);
+  }
+  if (problems.empty()) return std::nullopt;
+  return "counters differ: " + problems;
+}
+
+}  // namespace weir::agreement

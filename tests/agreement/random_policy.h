@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "tests/agreement/choices.h"
+
+namespace weir::agreement {
+
+// The middle of the times at which entries of random policies expire.
+constexpr uint64_t kNow = 1'800'000'000;
+
+// A policy file without errors: every kind of entry, in a world so small that they nest, overlap and are met often.
+std::string random_policy(Choices& choices);
+
+}  // namespace weir::agreement

@@ -1,0 +1,64 @@
+// Random policies and frames through the data plane and the reference. rapidcheck shortens a tape that shows a
+// difference to the policy and the frame that matter.
+
+#include <rapidcheck.h>
+
+#include "tests/agreement/agreement.h"
+#include "tests/agreement/random_policy.h"
+#include "tests/catch.h"
+
+using namespace weir;
+using namespace weir::agreement;
+
+namespace {
+
+constexpr int kPolicies = 300;
+constexpr size_t kFrames = 256;
+
+// What differs for the policy and frames of these choices.
+std::optional<std::string> difference(Choices& choices, size_t n_frames, Counted& counted) {
+  const std::string text = random_policy(choices);
+  Diagnostics diagnostics;
+  const auto policy = control::parse_policy("random.yaml", text, diagnostics);
+  if (!policy) return "the policy is refused: " + format(diagnostics) + text;
+  auto agreement = Agreement::open(*policy, 7);
+  if (!agreement) return agreement.error() + "\n" + text;
+  const FrameMaker maker(*policy);
+  std::vector<Frame> frames(n_frames);
+  for (Frame& frame : frames) maker.make(choices, frame);
+  auto problem = (*agreement)->judge(frames, kNow + choices.below(3) - 1, choices);
+  if (!problem) problem = (*agreement)->check_counters();
+  counted = (*agreement)->counted();
+  return problem ? std::optional(*problem + "\npolicy:\n" + text) : std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE("the data plane agrees with the reference on random policies and frames") {
+  uint64_t packets = 0, hits = 0, layered = 0, dropped = 0;
+  for (uint64_t seed = 1; seed <= kPolicies; seed++) {
+    Choices choices(seed);
+    Counted counted;
+    const auto problem = difference(choices, kFrames, counted);
+    INFO("seed " << seed << ": " << problem.value_or(""));
+    REQUIRE_FALSE(problem);
+    packets += counted.packets;
+    hits += counted.hits;
+    layered += counted.layered;
+    dropped += counted.dropped;
+  }
+  CHECK(packets == kPolicies * kFrames);
+  CHECK(hits > packets / 5);
+  CHECK(hits < packets / 5 * 4);
+  CHECK(layered > packets / 50);
+  CHECK(dropped > packets / 10);
+}
+
+TEST_CASE("and on those that rapidcheck makes and shortens") {
+  const bool agree = rc::check("no tape of choices shows a difference", [](const std::vector<uint32_t>& tape) {
+    Choices choices{std::span<const uint32_t>(tape)};
+    Counted counted;
+    if (const auto problem = difference(choices, 4, counted)) RC_FAIL(*problem);
+  });
+  CHECK(agree);
+}
