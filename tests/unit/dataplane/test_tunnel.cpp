@@ -260,7 +260,7 @@ TEST_CASE("an inner packet ends where the outer one does") {
 
 TEST_CASE("four layers at most, outer first, of any kinds") {
   Bytes packet = ipv4({kIpip, inner4(), 0x0a000004, 1});
-  for (const uint32_t source : {0x0a000003, 0x0a000002, 0x0a000001}) packet = ipv4({kIpip, packet, source, 1});
+  for (const uint32_t source : {0x0a000003u, 0x0a000002u, 0x0a000001u}) packet = ipv4({kIpip, packet, source, 1});
   const Bytes five = ethernet(0x0800) + packet;
   const Parsed nested = parse(five, five.size(), kAll);
   REQUIRE(nested.layers.size() == 4);
