@@ -13,7 +13,6 @@
 #include <iterator>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,126 +20,30 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "tests/reference/classifier.h"
-#include "tests/reference/frames.h"
+#include "tests/reference/judge.h"
 
 namespace weir::reference {
 namespace {
 
-// Packets and their bytes (frame length without FCS).
-struct Tally {
-  uint64_t packets = 0, bytes = 0;
-  void add(size_t frame_bytes) {
-    packets++;
-    bytes += frame_bytes;
+nlohmann::ordered_json json_of(const Judge::Counters& counters, const control::Policy& policy) {
+  nlohmann::ordered_json lists = nlohmann::ordered_json::object();
+  for (size_t l = 0; l < counters.lists.size(); l++) {
+    const Judge::ListTally& list = counters.lists[l];
+    lists[policy.lists[l].name] = {{"matched", list.matched.packets},     {"dropped", list.dropped.packets},
+                                   {"passed", list.passed.packets},       {"would_drop", list.would_drop.packets},
+                                   {"matched_bytes", list.matched.bytes}, {"dropped_bytes", list.dropped.bytes}};
   }
-};
-
-// Judges frame after frame (DESIGN section 4) and counts as an enforcer must.
-class Judge {
- public:
-  // now: Unix seconds.
-  Judge(const control::Policy& policy, uint64_t now)
-      : policy_(policy), classifier_(policy), now_(now), lists_(policy.lists.size()) {}
-
-  // True: the frame drops.
-  bool drops(std::span<const uint8_t> bytes) {
-    const weir_action action = judge(bytes);
-    packets_.add(bytes.size());
-    (action == WEIR_DROP ? dropped_ : passed_)++;
-    return action == WEIR_DROP;
-  }
-
-  nlohmann::ordered_json json() const {
-    nlohmann::ordered_json lists = nlohmann::ordered_json::object();
-    for (size_t l = 0; l < lists_.size(); l++) {
-      const ListTally& list = lists_[l];
-      lists[policy_.lists[l].name] = {{"matched", list.matched.packets},     {"dropped", list.dropped.packets},
-                                      {"passed", list.passed.packets},       {"would_drop", list.would_drop.packets},
-                                      {"matched_bytes", list.matched.bytes}, {"dropped_bytes", list.dropped.bytes}};
-    }
-    return {{"packets", packets_.packets}, {"bytes", packets_.bytes},           {"passed", passed_},
-            {"dropped", dropped_},         {"malformed", malformed_},           {"not_ip", not_ip_},
-            {"incomplete", incomplete_},   {"default_passed", default_passed_}, {"default_dropped", default_dropped_},
-            {"lists", std::move(lists)}};
-  }
-
- private:
-  struct ListTally {
-    Tally matched, dropped, passed, would_drop;
-  };
-
-  // The one place that asks the classifier.
-  Classified classify(const PacketKeys& packet) const {
-    (void)now_;  // for the classifier, once it knows entries that expire
-    return classifier_.classify(packet);
-  }
-
-  // The frame drops when any of its layers does. A layer's lists count once per frame.
-  weir_action judge(std::span<const uint8_t> bytes) {
-    const Frame frame = parse_frame(bytes, policy_.tunnels);
-    if (frame.kind == FrameKind::not_ip) {
-      not_ip_++;
-      return WEIR_PASS;
-    }
-    if (frame.kind == FrameKind::malformed) {
-      malformed_++;
-      return policy_.unparsed_action;
-    }
-    if (frame.incomplete) incomplete_++;
-    std::vector<Classified> layers;  // outer first
-    for (const PacketKeys& packet : frame.layers) layers.push_back(classify(packet));
-
-    std::set<unsigned> matched, would_drop;
-    for (const Classified& layer : layers) {
-      const bool exempt = is_exempt(layer);
-      for (const unsigned l : layer.matched) {
-        matched.insert(l);
-        if (policy_.lists[l].mode == WEIR_MONITOR && !exempt) would_drop.insert(l);
-      }
-    }
-    for (const unsigned l : matched) lists_[l].matched.add(bytes.size());
-    for (const unsigned l : would_drop) lists_[l].would_drop.add(bytes.size());
-
-    const Classified* dropping = first(layers, [](const Classified& layer) { return layer.action == WEIR_DROP; });
-    if (dropping != nullptr) {
-      credit(*dropping, default_dropped_, &ListTally::dropped, bytes.size());
-      return WEIR_DROP;
-    }
-    const Classified* exempting = first(layers, [this](const Classified& layer) { return is_exempt(layer); });
-    credit(exempting != nullptr ? *exempting : layers.front(), default_passed_, &ListTally::passed, bytes.size());
-    return WEIR_PASS;
-  }
-
-  bool is_exempt(const Classified& layer) const {
-    return std::any_of(layer.matched.begin(), layer.matched.end(),
-                       [this](unsigned l) { return policy_.lists[l].action == WEIR_PASS; });
-  }
-
-  // The outermost layer of which `which` holds; null: none.
-  template <class Which>
-  static const Classified* first(const std::vector<Classified>& layers, Which which) {
-    const auto found = std::find_if(layers.begin(), layers.end(), which);
-    return found == layers.end() ? nullptr : &*found;
-  }
-
-  // The frame's verdict is this layer's: its list's, or the default's.
-  void credit(const Classified& layer, uint64_t& by_default, Tally ListTally::*tally, size_t frame_bytes) {
-    if (layer.credited < 0) {
-      by_default++;
-    } else {
-      (lists_[static_cast<size_t>(layer.credited)].*tally).add(frame_bytes);
-    }
-  }
-
-  const control::Policy& policy_;
-  const Classifier classifier_;
-  const uint64_t now_;
-  Tally packets_;
-  uint64_t passed_ = 0, dropped_ = 0;
-  uint64_t malformed_ = 0, not_ip_ = 0, incomplete_ = 0, default_passed_ = 0, default_dropped_ = 0;
-  std::vector<ListTally> lists_;
-};
+  return {{"packets", counters.packets.packets},
+          {"bytes", counters.packets.bytes},
+          {"passed", counters.passed},
+          {"dropped", counters.dropped},
+          {"malformed", counters.malformed},
+          {"not_ip", counters.not_ip},
+          {"incomplete", counters.incomplete},
+          {"default_passed", counters.default_passed},
+          {"default_dropped", counters.default_dropped},
+          {"lists", std::move(lists)}};
+}
 
 struct Arguments {
   std::string config, pcap, passed, dropped, json, now;
@@ -242,7 +145,7 @@ int run(const Arguments& arguments) {
   }
   // A file that ends inside a frame: the whole frames count, as in scripts/replay.
   if (got == PCAP_ERROR) fmt::print(stderr, "{}: {}\n", arguments.pcap, pcap_geterr(input.pcap.get()));
-  if (!arguments.json.empty()) std::ofstream(arguments.json) << judge.json().dump(2) << "\n";
+  if (!arguments.json.empty()) std::ofstream(arguments.json) << json_of(judge.counters(), *policy).dump(2) << "\n";
   return 0;
 }
 
