@@ -17,8 +17,14 @@ using control::operator|;
 namespace {
 
 constexpr size_t kMaxSegments = 3;
-// Below, every entry is asked for every packet; above, the reference uses its index.
-constexpr uint64_t kAskLinearly = 600;
+// Up to so many entries the reference asks every one for every packet; above, it uses its index.
+constexpr uint64_t kAskEvery = 600;
+
+uint64_t entries_of(const control::Policy& policy) {
+  uint64_t entries = 0;
+  for (const control::List& list : policy.lists) entries += list.entries();
+  return entries;
+}
 
 // A frame in one or more buffers of just its bytes, without EAL.
 class Packet {
@@ -77,17 +83,22 @@ std::string describe(const Frame& frame) {
   return fmt::format("{{{:#04x}}}", fmt::join(frame, ", "));
 }
 
+Compared& Compared::operator+=(const Compared& more) {
+  packets += more.packets;
+  dropped += more.dropped;
+  malformed += more.malformed;
+  incomplete += more.incomplete;
+  hits += more.hits;
+  layered += more.layered;
+  return *this;
+}
+
 Agreement::Agreement(const control::Policy& policy, std::unique_ptr<dataplane::Snapshot> snapshot,
                      const filter::Kernels& kernels)
     : policy_(policy),
-      classifier_(policy),
+      judge_(policy, entries_of(policy) <= kAskEvery ? reference::Ask::every_entry : reference::Ask::the_index),
       snapshot_(std::move(snapshot)),
-      flight_(kernels, 2),
-      expected_lists_(policy.lists.size()) {
-  uint64_t entries = 0;
-  for (const control::List& list : policy.lists) entries += list.entries();
-  ask_linearly_ = entries <= kAskLinearly;
-}
+      flight_(kernels, 2) {}
 
 Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy, uint64_t secret) {
   const auto kernels = filter::choose_kernels();
@@ -145,44 +156,18 @@ std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint6
   return std::nullopt;
 }
 
-Agreement::Expected Agreement::expect(const Frame& frame, uint64_t now) {
-  Expected expected;
-  const reference::Frame parsed = reference::parse_frame(frame, policy_.tunnels);
-  expected.incomplete = parsed.incomplete;
-  expected_.packets++;
-  expected_.bytes += frame.size();
-  expected_.incomplete += parsed.incomplete;
-  if (parsed.kind == reference::FrameKind::ip) {
-    expected.verdict = ask_linearly_ ? reference::classify_frame(policy_, parsed.layers, now)
-                                     : classifier_.classify_frame(parsed.layers, now);
-    expected_.layered += parsed.layers.size() > 1;
-  } else if (parsed.kind == reference::FrameKind::malformed) {
-    expected.malformed = true;
-    expected.verdict.action = policy_.unparsed_action;
-    expected_.malformed++;
-  } else {
-    expected.not_ip = true;
-    expected_.not_ip++;
-  }
-  const reference::ClassifiedFrame& verdict = expected.verdict;
-  const bool drops = verdict.action == WEIR_DROP;
-  (drops ? expected_.dropped : expected_.passed)++;
-  expected_.hits += !verdict.matched.empty();
-  for (const unsigned list : verdict.matched) expected_lists_[list].matched.add(frame.size());
-  for (const unsigned list : verdict.would_drop) expected_lists_[list].would_drop.add(frame.size());
-  if (verdict.credited >= 0) {
-    ListTally& credited = expected_lists_[static_cast<size_t>(verdict.credited)];
-    (drops ? credited.dropped : credited.passed).add(frame.size());
-  } else if (parsed.kind == reference::FrameKind::ip) {
-    (drops ? expected_.default_dropped : expected_.default_passed)++;
-  }
-  return expected;
-}
-
 std::optional<std::string> Agreement::compare(const dataplane::Burst& burst, std::span<const Frame> frames,
                                               uint64_t now) {
   for (uint32_t i = 0; i < burst.n; i++) {
-    const Expected expected = expect(frames[i], now);
+    const reference::Judged expected = judge_.judge(frames[i], now);
+    const bool not_ip = expected.kind == reference::FrameKind::not_ip;
+    const bool malformed = expected.kind == reference::FrameKind::malformed;
+    compared_ += {1,
+                  expected.verdict.action == WEIR_DROP,
+                  malformed,
+                  expected.incomplete,
+                  !expected.verdict.matched.empty(),
+                  expected.layers > 1};
     weir_set matched = {};
     const auto add = [&](uint32_t slot) {
       if (is_set(burst.hit, slot)) matched = matched | burst.matched[slot];
@@ -193,20 +178,19 @@ std::optional<std::string> Agreement::compare(const dataplane::Burst& burst, std
 
     const bool drops = is_set(burst.drop, i);
     const bool agree = drops == (expected.verdict.action == WEIR_DROP) &&
-                       same(matched, set_of(expected.verdict.matched)) && is_set(burst.not_ip, i) == expected.not_ip &&
-                       is_set(burst.malformed, i) == expected.malformed &&
-                       is_set(burst.incomplete, i) == expected.incomplete;
+                       same(matched, set_of(expected.verdict.matched)) && is_set(burst.not_ip, i) == not_ip &&
+                       is_set(burst.malformed, i) == malformed && is_set(burst.incomplete, i) == expected.incomplete;
     if (agree) continue;
-    const auto text = [](bool drop, bool not_ip, bool malformed, bool incomplete, const std::vector<unsigned>& lists) {
-      return fmt::format("{}{}{}{}, lists [{}]", drop ? "drop" : "pass", not_ip ? ", not_ip" : "",
-                         malformed ? ", malformed" : "", incomplete ? ", incomplete" : "", fmt::join(lists, " "));
+    const auto text = [](bool drop, bool other, bool bad, bool cut, const std::vector<unsigned>& lists) {
+      return fmt::format("{}{}{}{}, lists [{}]", drop ? "drop" : "pass", other ? ", not_ip" : "",
+                         bad ? ", malformed" : "", cut ? ", incomplete" : "", fmt::join(lists, " "));
     };
-    return fmt::format("data plane: {}; reference: {}; frame {}",
-                       text(drops, is_set(burst.not_ip, i), is_set(burst.malformed, i), is_set(burst.incomplete, i),
-                            lists_of(matched)),
-                       text(expected.verdict.action == WEIR_DROP, expected.not_ip, expected.malformed,
-                            expected.incomplete, expected.verdict.matched),
-                       describe(frames[i]));
+    return fmt::format(
+        "data plane: {}; reference: {}; frame {}",
+        text(drops, is_set(burst.not_ip, i), is_set(burst.malformed, i), is_set(burst.incomplete, i),
+             lists_of(matched)),
+        text(expected.verdict.action == WEIR_DROP, not_ip, malformed, expected.incomplete, expected.verdict.matched),
+        describe(frames[i]));
   }
   return std::nullopt;
 }
@@ -216,22 +200,23 @@ std::optional<std::string> Agreement::check_counters() const {
   const auto check = [&](const std::string& name, uint64_t found, uint64_t wanted) {
     if (found != wanted) problems += fmt::format("{} {} of {}; ", name, found, wanted);
   };
-  check("packets", counters_.packets.get(), expected_.packets);
-  check("bytes", counters_.bytes.get(), expected_.bytes);
-  check("passed", counters_.passed.get(), expected_.passed);
-  check("dropped", counters_.dropped.get(), expected_.dropped);
-  check("malformed", counters_.malformed.get(), expected_.malformed);
-  check("not_ip", counters_.not_ip.get(), expected_.not_ip);
-  check("incomplete", counters_.incomplete.get(), expected_.incomplete);
-  check("default_passed", counters_.default_passed.get(), expected_.default_passed);
-  check("default_dropped", counters_.default_dropped.get(), expected_.default_dropped);
+  const reference::Counters& expected = judge_.counters();
+  check("packets", counters_.packets.get(), expected.packets.packets);
+  check("bytes", counters_.bytes.get(), expected.packets.bytes);
+  check("passed", counters_.passed.get(), expected.passed);
+  check("dropped", counters_.dropped.get(), expected.dropped);
+  check("malformed", counters_.malformed.get(), expected.malformed);
+  check("not_ip", counters_.not_ip.get(), expected.not_ip);
+  check("incomplete", counters_.incomplete.get(), expected.incomplete);
+  check("default_passed", counters_.default_passed.get(), expected.default_passed);
+  check("default_dropped", counters_.default_dropped.get(), expected.default_dropped);
   const std::vector<wire::ListStats> stats = snapshot_->list_stats();
-  for (size_t l = 0; l < expected_lists_.size(); l++) {
-    const auto check_list = [&](const char* name, uint64_t packets, uint64_t bytes, const Tally& wanted) {
+  for (size_t l = 0; l < expected.lists.size(); l++) {
+    const auto check_list = [&](const char* name, uint64_t packets, uint64_t bytes, const reference::Tally& wanted) {
       check(fmt::format("list {} {}", policy_.lists[l].name, name), packets, wanted.packets);
       check(fmt::format("list {} {} bytes", policy_.lists[l].name, name), bytes, wanted.bytes);
     };
-    const ListTally& wanted = expected_lists_[l];
+    const reference::ListTally& wanted = expected.lists[l];
     check_list("matched", stats[l].matched, stats[l].matched_bytes, wanted.matched);
     check_list("dropped", stats[l].dropped, stats[l].dropped_bytes, wanted.dropped);
     check_list("passed", stats[l].passed, stats[l].passed_bytes, wanted.passed);

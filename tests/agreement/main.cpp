@@ -23,25 +23,17 @@ namespace {
 using Json = nlohmann::json;
 
 struct Totals {
-  uint64_t policies = 0, policies_in_band = 0, packets = 0, in_band_packets = 0, hits = 0, layered = 0, dropped = 0;
-  uint64_t malformed = 0, incomplete = 0, disagreements = 0;
+  Compared all;
+  uint64_t policies = 0, policies_in_band = 0, in_band_packets = 0, disagreements = 0;
 
-  void add(const Counted& counted) {
-    packets += counted.packets;
-    hits += counted.hits;
-    layered += counted.layered;
-    dropped += counted.dropped;
-    malformed += counted.malformed;
-    incomplete += counted.incomplete;
-  }
   Json json() const {
     return {{"policies", policies},
-            {"packets", packets},
-            {"hits", hits},
-            {"layered", layered},
-            {"dropped", dropped},
-            {"malformed", malformed},
-            {"incomplete", incomplete},
+            {"packets", all.packets},
+            {"hits", all.hits},
+            {"layered", all.layered},
+            {"dropped", all.dropped},
+            {"malformed", all.malformed},
+            {"incomplete", all.incomplete},
             {"disagreements", disagreements},
             {"policies_in_band", policies_in_band},
             {"packets_in_band", in_band_packets}};
@@ -57,7 +49,7 @@ double share(uint64_t part, uint64_t whole) {
 }
 
 // One policy and its frames. The share of frames with known addresses is steered so that about half of them hit.
-std::optional<std::string> run_policy(uint64_t seed, uint64_t packets, Counted& counted) {
+std::optional<std::string> run_policy(uint64_t seed, uint64_t packets, Compared& compared) {
   constexpr size_t kAtOnce = 256;
   Choices choices(seed);
   const std::string text = random_policy(choices);
@@ -69,19 +61,19 @@ std::optional<std::string> run_policy(uint64_t seed, uint64_t packets, Counted& 
   FrameMaker maker(*policy);
   std::vector<Frame> frames(kAtOnce);
   unsigned known = 50;
-  while ((*agreement)->counted().packets < packets) {
+  while ((*agreement)->compared().packets < packets) {
     maker.set_known_percent(known);
-    const uint64_t hits_before = (*agreement)->counted().hits;
+    const uint64_t hits_before = (*agreement)->compared().hits;
     for (Frame& frame : frames) maker.make(choices, frame);
     const uint64_t now = kNow + choices.below(3) - 1;
     if (auto problem = (*agreement)->judge(frames, now, choices)) {
       return fmt::format("at time {}: {}\npolicy:\n{}", now, *problem, text);
     }
-    const uint64_t hits = (*agreement)->counted().hits - hits_before;
+    const uint64_t hits = (*agreement)->compared().hits - hits_before;
     if (hits > kAtOnce * 6 / 10 && known > 0) known -= known > 10 ? 5 : 1;
     if (hits < kAtOnce * 4 / 10 && known < 100) known += known < 10 ? 1 : 5;
   }
-  counted = (*agreement)->counted();
+  compared = (*agreement)->compared();
   if (auto problem = (*agreement)->check_counters()) return *problem + "\npolicy:\n" + text;
   return std::nullopt;
 }
@@ -94,29 +86,29 @@ int run_random(uint64_t wanted, uint64_t packets, uint64_t first_seed, unsigned 
   const auto work = [&] {
     for (;;) {
       const uint64_t seed = next_seed++;
-      Counted counted;
+      Compared compared;
       {
         const std::lock_guard lock(mutex);
         if (totals.policies_in_band >= wanted || (only_one && seed != first_seed)) return;
       }
-      const auto problem = run_policy(seed, packets, counted);
+      const auto problem = run_policy(seed, packets, compared);
       const std::lock_guard lock(mutex);
       totals.policies++;
-      totals.add(counted);
+      totals.all += compared;
       if (problem) {
         totals.disagreements++;
         tell(fmt::format("seed {}: {}", seed, *problem));
       }
-      const double hits = share(counted.hits, counted.packets);
+      const double hits = share(compared.hits, compared.packets);
       if (hits >= 0.2 && hits <= 0.8) {
         totals.policies_in_band++;
-        totals.in_band_packets += counted.packets;
+        totals.in_band_packets += compared.packets;
       }
       const auto now = std::chrono::steady_clock::now();
       if (now - told < std::chrono::seconds(10)) continue;
       told = now;
       tell(fmt::format("{} of {} policies, {:.1f} M packets, {} disagreements", totals.policies_in_band, wanted,
-                       static_cast<double>(totals.packets) / 1e6, totals.disagreements));
+                       static_cast<double>(totals.all.packets) / 1e6, totals.disagreements));
     }
   };
   std::vector<std::thread> threads;
@@ -185,12 +177,12 @@ int run_captures(const std::vector<std::string>& configs, const std::string& fol
       tell(config + ": " + *problem);
     }
     totals.policies++;
-    totals.add((*agreement)->counted());
-    const Counted& counted = (*agreement)->counted();
+    const Compared& compared = (*agreement)->compared();
+    totals.all += compared;
     per_policy.push_back(
-        {{"config", config}, {"hits", counted.hits}, {"dropped", counted.dropped}, {"layered", counted.layered}});
-    tell(fmt::format("{}: {} frames, {} match, {} dropped, {} disagreements so far", config, counted.packets,
-                     counted.hits, counted.dropped, totals.disagreements));
+        {{"config", config}, {"hits", compared.hits}, {"dropped", compared.dropped}, {"layered", compared.layered}});
+    tell(fmt::format("{}: {} frames, {} match, {} dropped, {} disagreements so far", config, compared.packets,
+                     compared.hits, compared.dropped, totals.disagreements));
   }
   Json json = totals.json();
   json["captures"] = captures;

@@ -16,7 +16,7 @@ constexpr int kPolicies = 300;
 constexpr size_t kFrames = 256;
 
 // What differs for the policy and frames of these choices.
-std::optional<std::string> difference(Choices& choices, size_t n_frames, Counted& counted) {
+std::optional<std::string> difference(Choices& choices, size_t n_frames, Compared& compared) {
   const std::string text = random_policy(choices);
   Diagnostics diagnostics;
   const auto policy = control::parse_policy("random.yaml", text, diagnostics);
@@ -28,37 +28,34 @@ std::optional<std::string> difference(Choices& choices, size_t n_frames, Counted
   for (Frame& frame : frames) maker.make(choices, frame);
   auto problem = (*agreement)->judge(frames, kNow + choices.below(3) - 1, choices);
   if (!problem) problem = (*agreement)->check_counters();
-  counted = (*agreement)->counted();
+  compared = (*agreement)->compared();
   return problem ? std::optional(*problem + "\npolicy:\n" + text) : std::nullopt;
 }
 
 }  // namespace
 
 TEST_CASE("the data plane agrees with the reference on random policies and frames") {
-  uint64_t packets = 0, hits = 0, layered = 0, dropped = 0;
+  Compared all;
   for (uint64_t seed = 1; seed <= kPolicies; seed++) {
     Choices choices(seed);
-    Counted counted;
-    const auto problem = difference(choices, kFrames, counted);
+    Compared compared;
+    const auto problem = difference(choices, kFrames, compared);
     INFO("seed " << seed << ": " << problem.value_or(""));
     REQUIRE_FALSE(problem);
-    packets += counted.packets;
-    hits += counted.hits;
-    layered += counted.layered;
-    dropped += counted.dropped;
+    all += compared;
   }
-  CHECK(packets == kPolicies * kFrames);
-  CHECK(hits > packets / 5);
-  CHECK(hits < packets / 5 * 4);
-  CHECK(layered > packets / 50);
-  CHECK(dropped > packets / 10);
+  CHECK(all.packets == kPolicies * kFrames);
+  CHECK(all.hits > all.packets / 5);
+  CHECK(all.hits < all.packets / 5 * 4);
+  CHECK(all.layered > all.packets / 50);
+  CHECK(all.dropped > all.packets / 10);
 }
 
 TEST_CASE("and on those that rapidcheck makes and shortens") {
   const bool agree = rc::check("no tape of choices shows a difference", [](const std::vector<uint32_t>& tape) {
     Choices choices{std::span<const uint32_t>(tape)};
-    Counted counted;
-    if (const auto problem = difference(choices, 4, counted)) RC_FAIL(*problem);
+    Compared compared;
+    if (const auto problem = difference(choices, 4, compared)) RC_FAIL(*problem);
   });
   CHECK(agree);
 }

@@ -25,10 +25,10 @@
 namespace weir::reference {
 namespace {
 
-nlohmann::ordered_json json_of(const Judge::Counters& counters, const control::Policy& policy) {
+nlohmann::ordered_json json_of(const Counters& counters, const control::Policy& policy) {
   nlohmann::ordered_json lists = nlohmann::ordered_json::object();
   for (size_t l = 0; l < counters.lists.size(); l++) {
-    const Judge::ListTally& list = counters.lists[l];
+    const ListTally& list = counters.lists[l];
     lists[policy.lists[l].name] = {{"matched", list.matched.packets},     {"dropped", list.dropped.packets},
                                    {"passed", list.passed.packets},       {"would_drop", list.would_drop.packets},
                                    {"matched_bytes", list.matched.bytes}, {"dropped_bytes", list.dropped.bytes}};
@@ -135,12 +135,12 @@ int run(const Arguments& arguments) {
   const Dumper dropped = open_output(format.get(), arguments.dropped);
   if ((!passed && !arguments.passed.empty()) || (!dropped && !arguments.dropped.empty())) return 1;
 
-  Judge judge(*policy, *now);
+  Judge judge(*policy);
   pcap_pkthdr* header = nullptr;
   const u_char* bytes = nullptr;
   int got = 0;
   while ((got = pcap_next_ex(input.pcap.get(), &header, &bytes)) == 1) {
-    const bool drop = judge.drops({bytes, header->caplen});
+    const bool drop = judge.judge({bytes, header->caplen}, *now).verdict.action == WEIR_DROP;
     if (pcap_dumper_t* out = (drop ? dropped : passed).get()) pcap_dump(reinterpret_cast<u_char*>(out), header, bytes);
   }
   // A file that ends inside a frame: the whole frames count, as in scripts/replay.

@@ -86,7 +86,7 @@ TEST_CASE("damaged origin files are refused or harmless") {
   CHECK(error_with(40, 0, 8).find("are not what its header says") != std::string::npos);
   CHECK(error_with(48, 0xffffffff, 4) == "origin file: list 0 is damaged");  // a name's offset
   CHECK(error_with(52, 0xffffffff, 4) == "origin file: list 0 is damaged");  // and its length
-  const size_t entries = 40 + 4 * 24;
+  const size_t entries = 48 + 4 * 24;
   CHECK(error_with(entries, 0xffffffff, 4) == "origin file: entry 0 is damaged");  // first > last
   CHECK(error_with(entries + 14, 4, 1) == "origin file: entry 0 is damaged");      // of no list
   CHECK(error_with(entries + 15, 0x08, 1) == "origin file: entry 0 is damaged");   // unknown flag

@@ -2,9 +2,7 @@
 #include <random>
 
 #include "tests/catch.h"
-#include "tests/reference/judge.h"
 #include "tests/unit/dataplane/judging.h"
-#include "tests/unit/dataplane/random_frames.h"
 
 // Frames with tunnels: each layer is a packet of its own.
 using namespace weir;
@@ -421,103 +419,4 @@ TEST_CASE("the furthest header that a frame of many segments can have") {
     CHECK(judged.drop == uint64_t{source == 9});
     CHECK(judged.counters.incomplete.get() == 0);
   }
-}
-
-namespace {
-
-// policy() as its author wrote it.
-control::Policy policy_of_reference(uint8_t tunnels, weir_action default_action) {
-  control::Policy written;
-  written.tunnels = tunnels;
-  written.default_action = default_action;
-  written.unparsed_action = WEIR_DROP;
-  written.lists.resize(kLists);
-  const auto add = [&](uint32_t list, Ipv4 first, Ipv4 last, uint16_t port, uint8_t directions) {
-    control::Entry<Ipv4> entry = {};
-    entry.first = first;
-    entry.last = last;
-    entry.port = port;
-    entry.directions = directions;
-    entry.expires = control::kNever;
-    written.lists[list].v4.push_back(entry);
-  };
-  const auto add_source = [&](std::initializer_list<uint32_t> lists, Ipv4 address) {
-    for (const uint32_t list : lists) add(list, address, address, 0, WEIR_AS_SOURCE);
-  };
-  written.lists[kWatch].mode = WEIR_MONITOR;
-  written.lists[kAllow].action = WEIR_PASS;
-  add_source({kBlock}, kBlocked);
-  add_source({kWatch}, kWatched);
-  add_source({kBlock, kAllow, kWatch}, kAllowed);
-  add_source({kBlockToo, kBlock, kWatch}, kBlockedTwice);
-  add(kBlockToo, kBlockedTo, kBlockedTo, 0, WEIR_AS_DESTINATION);
-  for (const uint16_t port : {uint16_t{443}, kStalePort}) {
-    add(kBlockToo, 0xc6336407, 0xc6336407, port, WEIR_AS_DESTINATION);
-  }
-  add(kBlock, 0xc0000200, 0xc00002ff, 0, WEIR_AS_SOURCE);
-  control::Entry<Ipv6> host = {};
-  host.first = host.last = *parse_ipv6("2001:db8::9");
-  host.directions = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
-  host.expires = control::kNever;
-  written.lists[kBlockToo].v6.push_back(host);
-  return written;
-}
-
-}  // namespace
-
-TEST_CASE("random frames: verdicts and counters as the reference says") {
-  Random random(99);
-  uint64_t dropped = 0, passed_by_list = 0, would_drop = 0;
-  for (unsigned round = 0; round < 400; round++) {
-    const auto tunnels = static_cast<uint8_t>(round % 4 == 0 ? random.byte() & WEIR_TUNNELS : WEIR_TUNNELS);
-    const weir_action default_action = round % 3 == 0 ? WEIR_DROP : WEIR_PASS;
-    filter::SnapshotInput input = policy();
-    input.tunnels = tunnels;
-    input.default_action = default_action;
-    input.unparsed_action = WEIR_DROP;
-    const control::Policy written = policy_of_reference(tunnels, default_action);
-    reference::Judge oracle(written, 0);
-
-    std::vector<std::unique_ptr<Packet>> packets;
-    uint64_t expected = 0;
-    for (uint32_t i = 0; i < kMaxBurst; i++) {
-      const Bytes frame = random_frame(random);
-      expected |= uint64_t{oracle.drops(frame)} << i;
-      std::vector<size_t> cuts;
-      if (random.one_in(4)) cuts.push_back(random.below(static_cast<unsigned>(frame.size()) + 1));
-      packets.push_back(std::make_unique<Packet>(frame, cuts));
-    }
-    Judged judged;
-    judge(*attach(build(input)), packets, judged);
-    INFO("round " << round << ", tunnels " << int{tunnels});
-    REQUIRE(judged.drop == expected);
-    const WorkerCounters& ours = judged.counters;
-    const reference::Judge::Counters& theirs = oracle.counters();
-    REQUIRE(ours.packets.get() == theirs.packets.packets);
-    REQUIRE(ours.bytes.get() == theirs.packets.bytes);
-    REQUIRE(ours.passed.get() == theirs.passed);
-    REQUIRE(ours.dropped.get() == theirs.dropped);
-    REQUIRE(ours.malformed.get() == theirs.malformed);
-    REQUIRE(ours.not_ip.get() == theirs.not_ip);
-    REQUIRE(ours.incomplete.get() == theirs.incomplete);
-    REQUIRE(ours.default_passed.get() == theirs.default_passed);
-    REQUIRE(ours.default_dropped.get() == theirs.default_dropped);
-    for (uint32_t list = 0; list < kLists; list++) {
-      const wire::ListStats& mine = judged.lists[list];
-      const reference::Judge::ListTally& its = theirs.lists[list];
-      INFO(mine.name);
-      REQUIRE(mine.matched == its.matched.packets);
-      REQUIRE(mine.dropped == its.dropped.packets);
-      REQUIRE(mine.passed == its.passed.packets);
-      REQUIRE(mine.would_drop == its.would_drop.packets);
-      REQUIRE(mine.matched_bytes == its.matched.bytes);
-      REQUIRE(mine.would_drop_bytes == its.would_drop.bytes);
-      dropped += mine.dropped;
-      passed_by_list += mine.passed;
-      would_drop += mine.would_drop;
-    }
-  }
-  CHECK(dropped > 1000);
-  CHECK(passed_by_list > 100);
-  CHECK(would_drop > 500);
 }
