@@ -212,7 +212,7 @@ class Tunnel(Header):
 
 
 class Gre(Tunnel):
-    """RFC 2784, 2890; flags: C 0x8000, K 0x2000, S 0x1000, and the version in the lowest three bits."""
+    """RFC 1701, 2784, 2890; flags: C 0x8000, routing 0x4000, K 0x2000, S 0x1000; version: the lowest three bits."""
 
     name, number = "gre", GRE
 
@@ -224,7 +224,7 @@ class Gre(Tunnel):
         return struct.pack(">HH", self.flags, following.ethertype) + bytes(range(1, 4 * words + 1))
 
     def known(self, carrier):
-        return self.flags & 7 == 0
+        return self.flags & 0x4007 == 0  # no routing, version 0
 
 
 class OverUdp(Tunnel):
@@ -236,20 +236,31 @@ class OverUdp(Tunnel):
 
 
 class Vxlan(OverUdp):
+    """RFC 7348; flags: I is 8, and means that there is a network identifier."""
+
     name, port = "vxlan", 4789
 
+    def __init__(self, flags=8):
+        self.flags = flags
+
     def encode(self, payload, following):
-        return struct.pack(">II", 0x08000000, 42 << 8)
+        return struct.pack(">II", self.flags << 24, 42 << 8)
+
+    def known(self, carrier):
+        return OverUdp.known(self, carrier) and self.flags & 8 != 0
 
 
 class Geneve(OverUdp):
     name, port = "geneve", 6081
 
-    def __init__(self, options=0):
-        self.options = options
+    def __init__(self, options=0, version=0):
+        self.options, self.version = options, version
+
+    def known(self, carrier):
+        return OverUdp.known(self, carrier) and self.version == 0
 
     def encode(self, payload, following):
-        head = struct.pack(">BBHI", self.options, 0, following.ethertype, 42 << 8)
+        head = struct.pack(">BBHI", self.version << 6 | self.options, 0, following.ethertype, 42 << 8)
         return head + bytes(4 * self.options)
 
 
@@ -339,34 +350,40 @@ class Seen:
 
 def seen(headers, captured, tunnels=()):
     """What the first `captured` bytes show, with the inner layers of these tunnels."""
-    tags, mpls = 0, False
-    for place, header in enumerate(headers):
-        if isinstance(header, (V4, V6)):
-            break
-        if not isinstance(header, (Ethernet, Vlan, Mpls, Pppoe)):
-            return Seen("not_ip")
-        tags += isinstance(header, (Vlan, Mpls))
-        if captured < header.end or tags > MAX_TAGS:
-            return Seen("malformed")
-        if isinstance(header, Pppoe) and not header.session:
-            return Seen("not_ip")
-        mpls = mpls or isinstance(header, Mpls)
-    layers, incomplete = [], False
-    end = captured
-    while place is not None and len(layers) < MAX_LAYERS:
-        layer, cut, place, end = _layer(headers, place, end, tunnels, mpls)
+    place, mpls, problem = _link(headers, 0, captured)
+    if problem:
+        return Seen(problem)
+    layers, incomplete, end, inner = [], False, captured, (place, mpls)
+    while inner and len(layers) < MAX_LAYERS:
+        layer, cut, inner, end = _layer(headers, *inner, end, tunnels)
         if layer is None:
             break
         incomplete = incomplete or (cut and not layers)
         layers.append(layer)
-        mpls = False
     if not layers:
         return Seen("not_ip" if mpls else "malformed")
     return Seen("ip", layers, incomplete)
 
 
-def _layer(headers, place, end, tunnels, need_checksum):
-    """(layer or None, whether its chain is cut off, place of the inner IP header or None, end of the packet)."""
+def _link(headers, place, end):
+    """What stands in front of IP: (place of the IP header, whether behind MPLS, or why there is none)."""
+    tags, mpls = 0, False
+    while not isinstance(headers[place], (V4, V6)):
+        header = headers[place]
+        if not isinstance(header, (Ethernet, Vlan, Mpls, Pppoe)):
+            return place, mpls, "not_ip"
+        tags += isinstance(header, (Vlan, Mpls))
+        if end < header.end or tags > MAX_TAGS:
+            return place, mpls, "malformed"
+        if isinstance(header, Pppoe) and not header.session:
+            return place, mpls, "not_ip"
+        mpls = mpls or isinstance(header, Mpls)
+        place += 1
+    return place, mpls, None
+
+
+def _layer(headers, place, need_checksum, end, tunnels):
+    """(layer or None, whether its chain is cut off, inner packet as _inner says, end of this one)."""
     header = headers[place]
     if not header.sound or end < header.at + header.head_bytes() or (need_checksum and not header.right_checksum):
         return None, False, None, end
@@ -397,10 +414,11 @@ def _layer(headers, place, end, tunnels, need_checksum):
 
 
 def _inner(headers, place, end, tunnels):
-    """Place of the IP header that a tunnel carries, when the tunnel is one of these and all of it is there."""
+    """(place of the IP header that a tunnel carries, whether behind MPLS); None when the tunnel is none of these, or
+    not all of it is there."""
     carried = headers[place]
     if isinstance(carried, (V4, V6)):
-        return place if {4: "ipip", 6: "6in4"}[carried.family] in tunnels else None
+        return (place, False) if {4: "ipip", 6: "6in4"}[carried.family] in tunnels else None
     if isinstance(carried, WithPorts) and place + 1 < len(headers):
         if end < carried.end:
             return None
@@ -410,9 +428,5 @@ def _inner(headers, place, end, tunnels):
         return None
     if end < tunnel.end:
         return None
-    place += 1
-    while isinstance(headers[place], (Ethernet, Vlan)):
-        if end < headers[place].end:
-            return None
-        place += 1
-    return place if isinstance(headers[place], (V4, V6)) else None
+    place, mpls, problem = _link(headers, place + 1, end)
+    return None if problem else (place, mpls)

@@ -41,7 +41,7 @@ class Target:
 
 TARGETS = {
     "frame": Target(1024, ("dataplane/frame.cpp", "dataplane/tunnel*.cpp")),
-    "feed": Target(512, ("control/feeds/*.cpp", "control/entry_text.cpp"), "plain.dict"),
+    "feed": Target(256, ("control/feeds/*.cpp", "control/entry_text.cpp"), "plain.dict"),
     "policy": Target(2048, ("control/policy*.cpp", "control/flow*.cpp", "control/entry_text.cpp",
                             "common/yaml*.cpp"), "policy.dict",
                      without=("read_document", "read_policy", "read_feed", "read_feeds"), options=NOT_ENTROPIC),

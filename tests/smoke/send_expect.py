@@ -205,12 +205,14 @@ class Sender:
             if cut and number == 0:
                 for captured in range(len(frame.bytes)):
                     self.add(row, frame, captured, entry, named)
+        other = 10 - family
+        if other not in encapsulation.families:
+            return
         for fields in other_family((hits + misses)[0], family):
-            other = 10 - family
-            if other in encapsulation.families:
+            if not entry.kind.anywhere:  # ICMP is another protocol there: any
                 fields = {name: value for name, value in fields.items() if name not in ("proto", "icmp")}
-                frame = frame_of(encapsulation, other, fields, turn)
-                self.add(row + ", other family", frame, len(frame.bytes), entry, None)
+            frame = frame_of(encapsulation, other, fields, turn)
+            self.add(row + ", other family", frame, len(frame.bytes), entry, fields if entry.kind.anywhere else None)
 
 
 def expected_counts(policy, frames):

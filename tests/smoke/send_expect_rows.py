@@ -7,8 +7,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
                                 "scripts", "lib"))
 from frames import (ACK, AH, DCCP, ECE, ESP, FIN, HIP, HOP_BY_HOP, ICMP, ICMP6, MOBILITY, NO_NEXT,  # noqa: E402
-                    OPTIONS, PSH, ROUTING, RST, SCTP, SHIM6, SYN, TCP, UDP, UDP_LITE, URG, V4, V6, Data, Ethernet, Extension,
-                    Fragment, Geneve, Gre, Gtpu, Icmp, Mpls, Opaque, Pppoe, Teredo, Vlan, Vxlan, WithPorts, number_of,
+                    OPTIONS, PSH, ROUTING, RST, SCTP, SHIM6, SYN, TCP, UDP, UDP_LITE, URG, V4, V6, Data, Ethernet,
+                    Extension, Fragment, Geneve, Gre, Gtpu, Icmp, Mpls, Opaque, Pppoe, Teredo, Vlan, Vxlan, WithPorts, number_of,
                     udp)
 
 GROUPS = ("address", "port", "flow", "icmp", "flags", "expires", "lists", "tunnel")
@@ -33,9 +33,10 @@ class Kind:
     """
 
     def __init__(self, group, name, entry, hits, misses, match="src", action="drop", mode="enforce", families=(4, 6),
-                 after_wide=False):
+                 after_wide=False, anywhere=False):
         self.group, self.name, self.entry, self.hits, self.misses = group, name, entry, hits, misses
         self.match, self.action, self.mode, self.families, self.after_wide = match, action, mode, families, after_wide
+        self.anywhere = anywhere  # names no address: hits in the other family, too
 
 
 def both(v4, v6):
@@ -120,11 +121,16 @@ KINDS = (
     Kind("flow", "prefix-port", both("{dst: '@0/24', dport: 25}", "{dst: '@0/120', dport: 25}"),
          [dict(dst=0, dport=25), dict(dst=255, dport=25)],
          [dict(dst=256, dport=25), dict(dst=7, dport=26), dict(dst=7, sport=25)]),
+    Kind("flow", "anywhere-dport", "{proto: udp, dport: 7777}", [dict(proto=UDP, dport=7777)],
+         [dict(proto=TCP, dport=7777), dict(proto=UDP, dport=7778), dict(proto=UDP, sport=7777)], families=(4,),
+         anywhere=True),
+    Kind("flow", "anywhere-sport", "{sport: 7700-7709}", [dict(sport=7709), dict(sport=7700)],
+         [dict(sport=7710), dict(sport=7699), dict(dport=7705)], families=(6,), anywhere=True),
     Kind("flow", "five", FIVE_ENTRY, [FIVE], FIVE_MISSES),
     Kind("flow", "five-ranges", "{src: '@10-@13', dst: '@20-@29', proto: tcp, sport: 1024-65535, dport: 80-443}",
          [CORNER, dict(src=10, dst=20, proto=TCP, sport=1024, dport=80)],
-         [{**CORNER, **other} for other in (dict(src=14), dict(dst=30), dict(sport=1023), dict(dport=444), dict(dport=79),
-                                            dict(proto=SCTP))]),
+         [{**CORNER, **other} for other in (dict(src=14), dict(dst=30), dict(sport=1023), dict(dport=444),
+                                            dict(dport=79), dict(proto=SCTP))]),
     # ICMP
     Kind("icmp", "icmp-type", both("{dst: '@10', proto: icmp, icmp: {type: 8}}",
                                    "{dst: '@10', proto: icmpv6, icmp: {type: 128}}"),
@@ -351,16 +357,22 @@ TUNNELS = (
     over("gre-sequence", gre(0x1000), tunnel="gre"),
     over("gre-all", gre(0xb000), tunnel="gre"),
     over("gre-version-1", gre(0x0001), tunnel="gre"),
+    over("gre-routing", gre(0x4000), tunnel="gre"),
+    over("gre-mpls", gre(0), Mpls, tunnel="gre"),
     over("gre-ethernet", gre(0x2000), Ethernet, tunnel="gre"),
     over("gre-ethernet-vlan", gre(0), Ethernet, Vlan, tunnel="gre"),
     over("vxlan", port(40000, 4789), Vxlan, Ethernet, tunnel="vxlan"),
     over("vxlan-in-v6", port(40000, 4789), Vxlan, Ethernet, tunnel="vxlan", outer=outer6),
     over("vxlan-vlan", port(40000, 4789), Vxlan, Ethernet, Vlan, tunnel="vxlan"),
+    over("vxlan-mpls", port(40000, 4789), Vxlan, Ethernet, Mpls, tunnel="vxlan"),
+    over("vxlan-vlan-9", port(40000, 4789), Vxlan, Ethernet, *[Vlan] * 9, tunnel="vxlan"),
+    over("vxlan-no-flag", port(40000, 4789), lambda: Vxlan(flags=0), Ethernet, tunnel="vxlan"),
     over("vxlan-source-port", port(4789, 40000), Vxlan, Ethernet, tunnel="vxlan"),
     over("vxlan-tcp", lambda: WithPorts(TCP, 40000, 4789), Vxlan, Ethernet, tunnel="vxlan"),
     over("geneve", port(40000, 6081), Geneve, Ethernet, tunnel="geneve"),
     over("geneve-options", port(40000, 6081), lambda: Geneve(3), Ethernet, tunnel="geneve"),
     over("geneve-ip", port(40000, 6081), lambda: Geneve(1), tunnel="geneve"),
+    over("geneve-version", port(40000, 6081), lambda: Geneve(version=1), Ethernet, tunnel="geneve"),
     over("geneve-source-port", port(6081, 40000), Geneve, Ethernet, tunnel="geneve"),
     over("gtpu", port(2152, 2152), Gtpu, tunnel="gtpu"),
     over("gtpu-source-port", port(2152, 40000), Gtpu, tunnel="gtpu"),
