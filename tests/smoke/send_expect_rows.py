@@ -12,7 +12,7 @@ from frames import (ACK, AH, DCCP, ECE, ESP, FIN, HIP, HOP_BY_HOP, ICMP, ICMP6, 
                     udp)
 
 GROUPS = ("address", "port", "flow", "icmp", "flags", "expires", "lists", "tunnel")
-BUILT = ("address", "port", "lists")  # the groups that the programs can do today; the others they refuse
+BUILT = GROUPS  # those that the programs can do; the others they refuse
 
 NOW = 1782864000                 # 2026-07-01T00:00:00Z, what --now says
 SECOND_BEFORE, AT_NOW, SECOND_AFTER = "2026-06-30T23:59:59Z", "2026-07-01T00:00:00Z", "2026-07-01T00:00:01Z"
