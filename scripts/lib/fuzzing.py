@@ -4,6 +4,7 @@ A target's inputs: seeds that the tests write (corpus-seed/NAME of the build) an
 build with the sanitizers, kept from run to run).
 """
 
+import fcntl
 import glob
 import os
 import re
@@ -56,7 +57,13 @@ class Crash(Exception):
 
 
 def build(folder, options, names):
-    """The targets in a build of their own, up to date."""
+    """The targets in a build of their own, up to date. One at a time: two fuzzers may be started at once."""
+    with open(folder + ".lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _build(folder, options, names)
+
+
+def _build(folder, options, names):
     steps = [["ninja", "-C", folder, "-j", os.environ.get("WEIR_JOBS", str(len(os.sched_getaffinity(0)))),
               *(f"tests/fuzz/fuzz-{name}" for name in names)]]
     if not os.path.exists(os.path.join(folder, "build.ninja")):

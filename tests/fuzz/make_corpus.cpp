@@ -105,16 +105,19 @@ void snapshots() {
   for (const auto& good : kGood) {
     for (const auto& field : fields) {
       for (const uint32_t value : kValues) {
-        Edits(good.first).set(field.at, value).write(std::string(good.name) + "-" + field.name + "-" +
-                                                      std::to_string(value));
+        Edits(good.first)
+            .set(field.at, value)
+            .write(std::string(good.name) + "-" + field.name + "-" + std::to_string(value));
       }
     }
-    // Shape fields are bytes: family, addr_bits, with_port, layout | directions, k, flow, destination_bits | flow_fields.
+    // Shape fields are bytes: family, addr_bits, with_port, layout | directions, k, flow, destination_bits |
+    // flow_fields.
     for (uint32_t at = 0; at < 16; at++) {
       for (const uint32_t value : {0u, 1u, 2u, 3u, 4u, 6u, 8u, 33u, 129u, 255u}) {
         // The other three bytes of the word get the value too where it is last; single bytes are for the fuzzer.
-        Edits(good.first).set(shape + at, value).write(std::string(good.name) + "-shape-" + std::to_string(at) + "-" +
-                                                        std::to_string(value));
+        Edits(good.first)
+            .set(shape + at, value)
+            .write(std::string(good.name) + "-shape-" + std::to_string(at) + "-" + std::to_string(value));
       }
     }
   }
