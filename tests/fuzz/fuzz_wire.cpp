@@ -1,4 +1,5 @@
-// Any bytes as a message of a peer: nothing outside is read, and what is accepted is within its limits.
+// Any bytes as a message of a peer: nothing outside is read, and what is accepted is within its limits and comes back
+// from encode() byte by byte.
 #include <cstdint>
 #include <cstdlib>
 
@@ -6,19 +7,46 @@
 
 using namespace weir;
 
+namespace {
+
+void require(bool holds) {
+  if (!holds) abort();
+}
+
+template <size_t N>
+void require_text(const char (&field)[N]) {
+  require(wire::get_text(field).size() <= N);
+}
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const Result<wire::Message> message = wire::decode(std::as_bytes(std::span(data, size)), Fd());
-  if (!message) return message.error().empty() ? (abort(), 0) : 0;
-  if (message->body.size() + sizeof(wire::Header) != size) abort();
+  const std::span packet = std::as_bytes(std::span(data, size));
+  const Result<wire::Message> message = wire::decode(packet, Fd());
+  if (!message) {
+    require(!message.error().empty());
+    return 0;
+  }
+  require(message->body.size() + sizeof(wire::Header) == size);
+  const auto type = static_cast<wire::Type>(message->header.type);
+  const std::vector<std::byte> again = wire::encode(type, message->header.sequence, message->body);
+  require(again.size() == size && memcmp(again.data(), data, size) == 0);
+
+  // Whatever its type: a peer may put any body behind any header.
   if (const auto stats = wire::stats_from(*message)) {
-    if (stats->lists.size() * sizeof(wire::ListStats) > size) abort();
-    for (const wire::ListStats& list : stats->lists) {
-      if (wire::get_text(list.name).size() > sizeof list.name) abort();
-    }
+    require(stats->lists.size() * sizeof(wire::ListStats) <= size);
+    for (const wire::ListStats& list : stats->lists) require_text(list.name);
   }
   if (const auto published = wire::body_as<wire::PublishedBody>(*message)) {
-    if (wire::step_name(published->failed_step) == nullptr) abort();
-    (void)wire::get_text(published->reason);
+    require(wire::step_name(published->failed_step) != nullptr);
+    require_text(published->reason);
   }
+  if (const auto status = wire::body_as<wire::StatusBody>(*message)) {
+    require_text(status->version);
+    require_text(status->isa);
+  }
+  if (const auto text = wire::body_as<wire::TextBody>(*message)) require_text(text->text);
+  require(!wire::body_as<wire::PublishBody>(*message) || message->body.size() == sizeof(wire::PublishBody));
+  require(!wire::body_as<wire::BypassBody>(*message) || message->body.size() == sizeof(wire::BypassBody));
   return 0;
 }

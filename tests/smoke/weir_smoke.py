@@ -16,7 +16,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
-from capture import Capture, read_capture, split, write_capture  # noqa: E402,F401 (for the tests)
+from capture import Capture, CaptureError, read_capture, sort_out, split, write_capture  # noqa: E402,F401 (for the tests)
 from samples import make_samples  # noqa: E402,F401
 from session import Memory, Session, SessionError  # noqa: E402,F401
 

@@ -1,0 +1,183 @@
+// Writes the seeds of the targets whose inputs are structs: snapshot and wire. make_corpus.py writes the others.
+//   make-corpus FOLDER
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "common/wire.h"
+#include "tests/fuzz/snapshot_edits.h"
+
+namespace {
+
+using namespace weir;
+
+std::filesystem::path folder;
+
+void save(const char* target, const std::string& name, std::span<const std::byte> content) {
+  std::filesystem::create_directories(folder / target);
+  std::ofstream file(folder / target / name, std::ios::binary);
+  file.write(reinterpret_cast<const char*>(content.data()), static_cast<std::streamsize>(content.size()));
+  if (!file) {
+    fprintf(stderr, "make-corpus: cannot write %s\n", (folder / target / name).c_str());
+    std::exit(1);
+  }
+}
+
+// An input of fuzz_snapshot: the first byte and 32-bit edits.
+class Edits {
+ public:
+  explicit Edits(uint8_t first) : bytes_(1, std::byte{first}) {}
+  Edits& set(size_t offset, uint32_t value) {
+    fuzz::Edit edit = {static_cast<uint32_t>(offset), {}};
+    memcpy(edit.bytes, &value, sizeof value);
+    const auto part = std::as_bytes(std::span(&edit, 1));
+    bytes_.insert(bytes_.end(), part.begin(), part.end());
+    return *this;
+  }
+  void write(const std::string& name) const { save("snapshot", name, bytes_); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+constexpr uint32_t kValues[] = {0, 1, 3, 4, 0x3f, 0x40, 0xff, 0x1000, 0x10000, 0x7fffffff, 0xffffffff};
+
+void snapshots() {
+  constexpr struct {
+    const char* name;
+    uint8_t first;
+  } kGood[] = {{"v4", 1}, {"v6", 3}, {"flows", 5}, {"page2", 7}, {"page7", 8}, {"networks", 15}};
+  save("snapshot", "empty", {});
+  save("snapshot", "raw-short", std::as_bytes(std::span("\0WEIR")));
+  for (const auto& good : kGood) {
+    const std::string name = good.name;
+    Edits(good.first).write(name);
+    for (const uint32_t length : {0u, 1u, 63u, 3871u, 3872u, 4096u, 8192u, 16384u}) {
+      Edits cut(static_cast<uint8_t>(0xf0 + good.first));
+      cut.set(length, 0).write(name + "-cut-" + std::to_string(length));
+    }
+    // Every word of the header that means something, and the beginnings of what it leads to.
+    const bool all = good.first == 1 || good.first == 15;
+    for (size_t at = 0; all && at < offsetof(weir_snapshot_header, shapes) + 3 * sizeof(weir_shape); at += 4) {
+      Edits(good.first).set(at, 0xffffffff).write(name + "-header-" + std::to_string(at));
+      if (good.first == 1) Edits(good.first).set(at, 1).write(name + "-header-one-" + std::to_string(at));
+    }
+    for (uint32_t page = 1; page < 5; page++) {
+      for (uint32_t word = 0; word < 512; word += good.first == 1 ? 4 : 64) {
+        const size_t at = page * WEIR_PAGE_BYTES + word;
+        Edits(good.first).set(at, 0xffffffff).write(name + "-section-" + std::to_string(at));
+      }
+    }
+    for (uint32_t page = 5; page < 40; page++) {
+      const size_t at = fuzz::kAnywhere | page * WEIR_PAGE_BYTES;
+      Edits(good.first).set(at, 0xffffffff).set(at + 60, 0x01010101).write(name + "-page-" + std::to_string(page));
+    }
+  }
+  // Each single field, to each telling value.
+  using H = weir_snapshot_header;
+  const size_t shape = offsetof(H, shapes);
+  const struct {
+    const char* name;
+    size_t at;
+  } fields[] = {{"n_lists", offsetof(H, n_lists)},
+                {"n_shapes", offsetof(H, n_shapes)},
+                {"n_sets", offsetof(H, n_sets)},
+                {"n_rules", offsetof(H, n_rules)},
+                {"n_residuals", offsetof(H, n_residuals)},
+                {"total_bytes", offsetof(H, total_bytes)},
+                {"lists.used", offsetof(H, lists) + offsetof(weir_section, used_bytes)},
+                {"lists.offset", offsetof(H, lists)},
+                {"lists.capacity", offsetof(H, lists) + offsetof(weir_section, capacity_bytes)},
+                {"shape", shape},
+                {"shape.layout", shape + offsetof(weir_shape, layout) - 3},
+                {"shape.flow", shape + offsetof(weir_shape, directions)},
+                {"n_keys", shape + offsetof(weir_shape, n_keys)},
+                {"max_keys", shape + offsetof(weir_shape, max_keys)},
+                {"filter_lines", shape + offsetof(weir_shape, filter_lines)},
+                {"exact_buckets", shape + offsetof(weir_shape, exact_buckets)},
+                {"filter.offset", shape + offsetof(weir_shape, filter)},
+                {"exact.offset", shape + offsetof(weir_shape, exact)},
+                {"chunks.used", shape + offsetof(weir_shape, chunks) + offsetof(weir_section, used_bytes)}};
+  for (const auto& good : kGood) {
+    for (const auto& field : fields) {
+      for (const uint32_t value : kValues) {
+        Edits(good.first)
+            .set(field.at, value)
+            .write(std::string(good.name) + "-" + field.name + "-" + std::to_string(value));
+      }
+    }
+    // Shape fields are bytes: family, addr_bits, with_port, layout | directions, k, flow, destination_bits |
+    // flow_fields.
+    for (uint32_t at = 0; at < 16; at++) {
+      for (const uint32_t value : {0u, 1u, 2u, 3u, 4u, 6u, 8u, 33u, 129u, 255u}) {
+        // The other three bytes of the word get the value too where it is last; single bytes are for the fuzzer.
+        Edits(good.first)
+            .set(shape + at, value)
+            .write(std::string(good.name) + "-shape-" + std::to_string(at) + "-" + std::to_string(value));
+      }
+    }
+  }
+}
+
+void messages() {
+  using namespace wire;
+  const auto keep = [](const char* name, Type type, std::span<const std::byte> body) {
+    save("wire", name, encode(type, 7, body));
+  };
+  keep("status-request", Type::status, {});
+  StatusBody status = {.generation = {1, 2}, .workers = 3};
+  set_text(status.version, "0.1.0");
+  set_text(status.isa, "avx2");
+  keep("status", Type::status, bytes_of(status));
+  keep("publish", Type::publish, bytes_of(PublishBody{{1, 2}, {3, 4}, 5}));
+  for (uint32_t step = 0; step <= 10; step++) {
+    PublishedBody published = {.generation = {1, 2}, .ok = step == 0, .failed_step = static_cast<Step>(step)};
+    set_text(published.reason, "why not");
+    keep(("published-" + std::to_string(step)).c_str(), Type::publish, bytes_of(published));
+  }
+  keep("stats-request", Type::stats, {});
+  for (const uint32_t n : {0u, 1u, 3u}) {
+    std::vector<std::byte> body;
+    StatsBody stats = {.n_lists = n};
+    body.insert(body.end(), bytes_of(stats).begin(), bytes_of(stats).end());
+    for (uint32_t i = 0; i < n; i++) {
+      ListStats list = {};
+      set_text(list.name, "list");
+      body.insert(body.end(), bytes_of(list).begin(), bytes_of(list).end());
+    }
+    keep(("stats-" + std::to_string(n)).c_str(), Type::stats, body);
+    if (n > 0) keep(("stats-cut-" + std::to_string(n)).c_str(), Type::stats, std::span(body).first(body.size() - 1));
+  }
+  keep("bypass", Type::bypass, bytes_of(BypassBody{1, 0}));
+  TextBody text;
+  set_text(text.text, "not understood");
+  keep("refused", Type::refused, bytes_of(text));
+  keep("unknown-type", static_cast<Type>(6), {});
+  std::vector<std::byte> packet = encode(Type::status, 1, {});
+  packet[0] ^= std::byte{1};
+  save("wire", "magic", packet);
+  packet[0] ^= std::byte{1};
+  packet[4] = std::byte{2};
+  save("wire", "version", packet);
+  packet[4] = std::byte{1};
+  packet[8] = std::byte{9};
+  save("wire", "length", packet);
+  save("wire", "short", std::span(packet).first(15));
+  save("wire", "long", std::vector<std::byte>(kMaxMessageBytes + 1));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fprintf(stderr, "usage: make-corpus FOLDER\n");
+    return 2;
+  }
+  folder = argv[1];
+  snapshots();
+  messages();
+}

@@ -1,0 +1,229 @@
+"""Writes the seeds of every fuzz target, below FOLDER/corpus-seed/NAME, and an empty FOLDER/corpus/NAME for what fuzzing
+finds. Inputs that crashed a target once (tests/fuzz/crashes/NAME) are seeds too.
+
+    make_corpus.py FOLDER MAKE_CORPUS [STAMP]      MAKE_CORPUS: the program that writes the seeds of snapshot and wire
+"""
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
+from send_expect import frame_of  # noqa: E402
+from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
+
+TARGETS = ("policy", "feed", "snapshot", "frame", "wire")
+LONGEST_POLICY = 4096
+
+LINES = """\
+192.0.2.1
+192.0.2.0/24
+192.0.2.1/24
+192.0.2.0/255.255.255.0
+192.0.2.0/255.0.255.0
+192.0.2.0/0.0.0.255
+192.0.2.1-192.0.2.9
+192.0.2.1 - 192.0.2.9 , 0 , x
+192.0.2.1- 192.0.2.9
+192.0.2.1 -192.0.2.9
+192.0.2.1 - remark
+192.0.2.9-192.0.2.1
+192.0.2.1-2001:db8::1
+192.0.2.1-
+-192.0.2.1
+192.0.2.1:443
+192.0.2.1:0
+192.0.2.1:65536
+192.0.2.1:0443
+192.0.2.1:
+192.0.2.0/24:443
+[192.0.2.1]:443
+192.0.2.01
+192.0.2.256
+192.0.2
+192.0.2.1.1
+192.0.2.1/33
+192.0.2.1/024
+192.0.2.1/
+0.0.0.0/0
+0.0.0.0-255.255.255.255
+::/0
+::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff
+::
+::1
+1::
+2001:db8::1
+2001:DB8:0:0:0:0:0:1
+2001:db8::/32
+2001:db8::1/129
+2001:db8::/ffff::
+2001:db8::1-2001:db8::9
+2001:db8::9-2001:db8::1
+[2001:db8::1]:443
+[2001:db8::1]
+[2001:db8::1]443
+[2001:db8::1
+[2001:db8::1]:0
+[2001:db8::/32]:443
+2001:db8:::1
+1:2:3:4:5:6:7:8:9
+1:2:3:4:5:6:7:8
+1:2:3:4:5:6:7::
+1::2::3
+12345::
+::192.0.2.1
+::ffff:192.0.2.1
+::ffff:0:0/96
+64:ff9b::192.0.2.33
+64:ff9b::192.0.2.333
+::/8
+fe80::1%eth0
+192.0.2.1 further words # comment
+192.0.2.1;comment
+# comment
+; comment
+
+example.org
+-
+/
+:
+0x7f.1
++1.2.3.4
+1.2.3.4 \t 5
+"""
+
+# What DESIGN section 3 shows, and each value that has a wrong twin.
+POLICY = """\
+version: 1
+state_dir: /var/lib/weir
+policy:
+  default: pass
+  unparsed: drop
+  tunnels: [ipip, 6in4, gre, vxlan, geneve, gtpu, teredo]
+  own: [192.0.2.0/28, "2001:db8:0:1::/64", 10.0.0.1-10.0.0.9]
+filter:
+  false_positive_rate: 0.005
+  memory: 512MiB
+  layout: page2
+  canaries: [192.0.2.1, "2001:db8::1"]
+targets:
+  - dataplane: /run/weir/dataplane.sock
+  - dataplane: /run/weir/second.sock
+lists:
+  - name: partners
+    action: pass
+    match: either
+    entries: [192.0.2.0/24, "2001:db8::/32"]
+  - &list {name: c2, action: drop, mode: monitor, match: dst, file: feeds/c2.txt, format: plain, allow_any: true,
+           ipv6_aggregate: 128, entries: [0.0.0.0/0, "::/0", 192.0.2.1/24, 203.0.113.7:443, "[2001:db8::7]:443"]}
+  - name: maps
+    action: drop
+    entries:
+      - {src: 192.0.2.1, sport: 53, comment: ticket 12}
+      - {dst: 203.0.113.9, dport: 443}
+      - {dst: 2001:db8::-2001:db8::9}
+      - {entry: 203.0.113.8, comment: ~}
+"""
+FLOWS = """\
+version: 1
+lists:
+  - name: flows
+    action: drop
+    entries:
+      - %s
+"""
+FLOW_ENTRIES = (
+    "{src: 10.0.0.0/8, dst: 203.0.113.9, proto: tcp, dport: 8000-8010, comment: ticket 12}",
+    "{src: 10.0.0.0/8, dst: '2001:db8::1'}", "{src: 10.0.0.1, dst: 10.0.0.2}", "{src: 10.0.0.1-10.0.0.9, proto: 255}",
+    "{dst: 203.0.113.9, proto: icmp, icmp: {type: 8}}", "{dst: '2001:db8::1', proto: icmpv6, icmp: {type: 1, code: 4}}",
+    "{dst: 203.0.113.9, proto: icmp, icmp: {code: 8}}", "{dst: 203.0.113.9, proto: tcp, icmp: {type: 256}}",
+    "{dst: 203.0.113.9, proto: tcp, tcp_flags: {set: [syn], mask: [syn, ack]}}",
+    "{dst: 203.0.113.9, proto: tcp, tcp_flags: {set: [syn, fin], mask: [ack]}}",
+    "{dst: 203.0.113.9, proto: tcp, tcp_flags: {set: [], mask: [fin, syn, rst, psh, ack, urg, ece, cwr]}}",
+    "{dst: 203.0.113.9, proto: udp, tcp_flags: {set: [no], mask: []}}", "{dst: 203.0.113.9, proto: nothing}",
+    "{entry: 203.0.113.8, expires: 2026-12-01T00:00:00Z}", "{entry: 203.0.113.8:80, expires: 2006-12-01T00:00:00Z}",
+    "{entry: 203.0.113.8, expires: 2026-02-30T00:00:00Z}", "{entry: 203.0.113.8, expires: 2026-12-01}",
+    "{entry: 203.0.113.8, expires: 9999-12-31T23:59:59Z}", "{src: 10.0.0.1, sport: 1-65535, dport: 53}",
+    "{src: 10.0.0.1, proto: udp, sport: 9-8}", "{src: 10.0.0.1, dport: 0}", "{src: 10.0.0.1, dport: 65536}",
+    "{dport: 53, proto: udp}", "{proto: 47}", "{sport: 53}", "{src: 10.0.0.1, proto: icmp, dport: 53}",
+    "{src: 10.0.0.0/8, sport: 25}", "{src: 0.0.0.0/0, dst: 10.0.0.1}", "{entry: 10.0.0.1, src: 10.0.0.1}", "{}",
+    "{comment: nothing}", "{src: [10.0.0.1]}", "{src: 10.0.0.1, proto: [tcp]}", "{src: 10.0.0.1, icmp: 8}",
+    "{src: 10.0.0.1, proto: tcp, tcp_flags: syn}", "[10.0.0.1]", "~", "''", "*unknown",
+)
+SMALL_POLICIES = (
+    "", "\n", "~", "[]", "version: 1", "version: 2\n", "version: '1'\n", "version: 1\nlists: []\n", "version: 1\nlists: ~\n",
+    "version: 1\ntargets: []\nlists: []\n", "version: 1\nlists: [~, a, [], {name: a}]\n", "a: &a [*a]\n", "a: b: c\n", "\t",
+    "version: 1\n...\nversion: 1\n", "version: 1\n---\nversion: 1\n", "? [a]\n: b\n", "? {a: b}\n: c\n", "!!int a: !x b\n",
+    "a: |\n  b\n  c\nd: >\n  e\n", "a: \"\\x41\\u0041\\n\"\n", "a: 'it''s'\n", "%YAML 1.2\n---\na: b\n", "a: [1, 2\n",
+    "\xef\xbb\xbfversion: 1\n", "a: \x01\n", "[" * 70, "{a: " * 70, "a: &x {b: c}\n<<: *x\n",
+    "x: &a [1,1,1,1,1,1,1,1]\ny: &b [*a,*a,*a,*a,*a,*a]\nz: [*b,*b,*b,*b,*b,*b]\n",
+)
+
+
+def write(folder, target, name, content):
+    path = os.path.join(folder, "corpus-seed", target)
+    with open(os.path.join(path, name), "wb") as file:
+        file.write(content.encode("utf-8", "surrogateescape") if isinstance(content, str) else content)
+
+
+def frames(folder):
+    for turn, (encapsulation, family) in enumerate(
+            (encapsulation, family) for encapsulation in PLAIN + TUNNELS for family in encapsulation.families):
+        frame = frame_of(encapsulation, family, {}, turn)
+        name = f"{encapsulation.name}-{family}"
+        write(folder, "frame", name, frame.bytes)
+        for header in frame.headers:  # cut off just before its end
+            write(folder, "frame", f"{name}-{header.end - 1}", frame.bytes[:header.end - 1])
+
+
+def policies(folder):
+    for path in glob.glob(os.path.join(ROOT, "configs", "*.yaml")) + glob.glob(os.path.join(ROOT, "configs/bad/*.yaml")):
+        if os.path.getsize(path) <= LONGEST_POLICY:
+            shutil.copy(path, os.path.join(folder, "corpus-seed/policy", os.path.basename(path)))
+    write(folder, "policy", "design", POLICY)
+    for number, text in enumerate(SMALL_POLICIES):
+        write(folder, "policy", f"small-{number}", text)
+    for number, entry in enumerate(FLOW_ENTRIES):
+        write(folder, "policy", f"flow-{number}", FLOWS % entry)
+    for number, line in enumerate(LINES.splitlines()):
+        write(folder, "policy", f"entry-{number}", FLOWS % ('"' + line.replace("\t", " ") + '"'))
+    write(folder, "policy", "flows", FLOWS % "\n      - ".join(FLOW_ENTRIES[:6]))
+
+
+def feeds(folder):
+    lines = LINES.splitlines()
+    for number, line in enumerate(lines):
+        write(folder, "feed", f"line-{number}", line)
+        write(folder, "feed", f"crlf-{number}", f" {line}\r\n")
+    write(folder, "feed", "all", LINES)
+    write(folder, "feed", "mark", b"\xef\xbb\xbf192.0.2.1\n\n\x0b\x0c\r\n")
+    write(folder, "feed", "binary", bytes(range(256)))
+    write(folder, "feed", "long", "x" * 200 + "\n" + "192.0.2.1 " + "y" * 200)
+    for path in glob.glob(os.path.join(ROOT, "configs/feeds/*.txt")):
+        if os.path.getsize(path) <= LONGEST_POLICY:
+            shutil.copy(path, os.path.join(folder, "corpus-seed/feed", os.path.basename(path)))
+
+
+def main():
+    folder = sys.argv[1]
+    shutil.rmtree(os.path.join(folder, "corpus-seed"), ignore_errors=True)
+    for target in TARGETS:
+        os.makedirs(os.path.join(folder, "corpus-seed", target))
+        os.makedirs(os.path.join(folder, "corpus", target), exist_ok=True)
+        for path in glob.glob(os.path.join(ROOT, "tests/fuzz/crashes", target, "*")):
+            shutil.copy(path, os.path.join(folder, "corpus-seed", target, "crash-" + os.path.basename(path)))
+    frames(folder)
+    policies(folder)
+    feeds(folder)
+    subprocess.run([sys.argv[2], os.path.join(folder, "corpus-seed")], check=True,
+                   env=dict(os.environ, LLVM_PROFILE_FILE="/dev/null"))  # of a coverage build: nobody asks
+    if len(sys.argv) > 3:
+        with open(sys.argv[3], "w", encoding="ascii"):
+            pass
+
+
+if __name__ == "__main__":
+    main()
