@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <vector>
@@ -35,6 +36,12 @@ inline const std::vector<KeyShape> kShapes = {
     {4, 32, false}, {4, 24, false}, {4, 32, true}, {6, 128, false}, {6, 48, false}, {6, 128, true}, {6, 64, true},
 };
 
+inline const std::vector<KeyShape> kFlowShapes = {
+    {4, 24, false, true, 32, WEIR_FLOW_PROTOCOL | WEIR_FLOW_DPORT},
+    {4, 0, false, true, 0, WEIR_FLOW_SPORT},
+    {6, 128, false, true, 64, WEIR_FLOW_PROTOCOL | WEIR_FLOW_SPORT | WEIR_FLOW_DPORT},
+};
+
 inline Key key_at(const KeyTable& table, size_t i) {
   Key key;
   for (unsigned w = 0; w < key_words(table.shape); w++) key.word[w] = table.words[w][i];
@@ -68,6 +75,30 @@ inline SnapshotInput empty_input() {
                  {"watch_me-6", WEIR_DROP, WEIR_MONITOR, 3}};
   input.sets = {{{0}}, {{1}}, {{2}}, {{6}}};
   input.rules = {{0, 0, 0, 0}, {1, 0, 0, 0}, {0, 2, 0, 0}, {3, 2, 0, 0}};
+  return input;
+}
+
+// Flow shapes with n keys each (fewer where there are not as many) and chains of residuals: rule 1 has lists, 2 a chain
+// of two, 3 a chain of one as source and lists.
+inline SnapshotInput flow_input(size_t n, uint64_t seed) {
+  Random random(seed);
+  SnapshotInput input = empty_input();
+  weir_residual expiring = {}, web = {};
+  expiring.set = 2;
+  expiring.asks = WEIR_ASKS_EXPIRES;
+  expiring.expires_unix_s = 1'800'000'000;
+  web.set = 1;
+  web.asks = WEIR_ASKS_PROTOCOL | WEIR_ASKS_DPORT;
+  web.protocol = 6;
+  web.dport_first = 80;
+  web.dport_last = 90;
+  web.last = 1;
+  input.residuals = {no_residual(), expiring, web, web};
+  input.rules = {{0, 0, 0, 0}, {1, 0, 0, 0}, {0, 0, 1, 0}, {2, 0, 3, 0}};
+  for (KeyShape shape : kFlowShapes) {
+    const size_t keys = shape.addr_bits + shape.destination_bits == 0 ? std::min<size_t>(n, 10'000) : n;
+    input.tables.push_back(random_table(shape, keys, static_cast<uint32_t>(input.rules.size()), random));
+  }
   return input;
 }
 

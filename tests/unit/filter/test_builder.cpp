@@ -88,6 +88,38 @@ TEST_CASE("every layout that snapshots hold finds every key") {
   }
 }
 
+TEST_CASE("flow keys are found in every layout, and strangers are not") {
+  for (const Layout& layout : all_layouts()) {
+    if (!layout.in_snapshots || layout.id == WEIR_LAYOUT_BITMAP) continue;
+    for (const size_t n : {1u, 5000u}) {
+      SnapshotInput input = flow_input(n, 17);
+      for (KeyTable& table : input.tables) table.layout = layout.id;
+      const Buffer bytes = build(input);
+      const SnapshotView view = test::open(bytes);
+      INFO(std::string(layout.name) << ", n " << n);
+      for (const KeyTable& table : input.tables) {
+        const ShapeView& found = shape_view(view, table.shape);
+        REQUIRE(find_all(found, table) == table.rules);
+        Random random(18);
+        for (int i = 0; i < 2000; i++) {
+          Key key = key_at(table, i % table.rules.size());
+          const auto word = static_cast<unsigned>(random.below(key_words(table.shape)));
+          const uint64_t allowed = key_mask(table.shape).word[word];
+          if (allowed == 0) continue;
+          key.word[word] ^= allowed & -allowed;  // its lowest bit
+          bool is_member = false;
+          for (size_t m = 0; m < table.rules.size() && !is_member; m++) is_member = key_at(table, m) == key;
+          if (!is_member) REQUIRE(find_rule(found, key) == 0);
+        }
+      }
+      const weir_residual* chain = view.chain(view.rule(2).source_chain);
+      CHECK(chain[0].last == 0);
+      CHECK(chain[1].dport_last == 90);
+      CHECK(chain[1].last == 1);
+    }
+  }
+}
+
 TEST_CASE("several threads write the filter that one writes, and the same keys") {
   Random random(14);
   for (const Layout& layout : all_layouts()) {

@@ -160,6 +160,52 @@ TEST_CASE("damage to lists, sets and rules is named") {
              Contains("rules[3] names a set"));
 }
 
+TEST_CASE("damage to residuals and flow shapes is named") {
+  const Buffer good = build(flow_input(100, 21));
+  const auto error = [&](auto damage) {
+    Buffer damaged(good.bytes());
+    weir_snapshot_header& header = damaged.header();
+    damage(damaged.at<weir_residual>(header.residuals), damaged.at<weir_rule>(header.rules), header);
+    const auto view = SnapshotView::open(damaged.bytes());
+    return view ? std::string("accepted") : view.error();
+  };
+  using R = weir_residual*;
+  using U = weir_rule*;
+  using H = weir_snapshot_header&;
+  CHECK(error([](R, U, H) {}) == "accepted");
+  CHECK_THAT(error([](R r, U, H) { r[0].asks = 1; }), Contains("residuals[0]: residual 0 is all zero"));
+  CHECK_THAT(error([](R r, U, H) { r[1].set = 0; }), Contains("residuals[1]: its set"));
+  CHECK_THAT(error([](R r, U, H) { r[1].set = 4; }), Contains("residuals[1]: its set"));
+  CHECK_THAT(error([](R r, U, H) { r[2].last = 2; }), Contains("residuals[2]: last is not 0 or 1"));
+  CHECK_THAT(error([](R r, U, H) { r[3].last = 0; }), Contains("does not end its chain"));
+  CHECK_THAT(error([](R r, U, H) { r[3].asks = 512; }), Contains("residuals[3]: it asks"));
+  CHECK_THAT(error([](R r, U, H) { r[3].reserved[3] = 1; }), Contains("residuals[3]: reserved"));
+  CHECK_THAT(error([](R, U u, H) { u[2].source_chain = 2; }), Contains("rules[2] names"));  // inside a chain
+  CHECK_THAT(error([](R, U u, H) { u[2].destination_chain = 4; }), Contains("rules[2] names"));
+  CHECK_THAT(error([](R, U u, H) { u[0].source_chain = 1; }), Contains("rules[0] names"));
+  CHECK_THAT(error([](R, U u, H) { u[1].destination_chain = 1; }), Contains("directions"));
+  CHECK_THAT(error([](R, U, H h) { h.n_residuals = 0; }), Contains("n_residuals is 0"));
+  CHECK_THAT(error([](R, U, H h) { h.n_residuals = 3; }), Contains("residuals.used_bytes"));
+  CHECK_THAT(error([](R, U, H h) { h.tunnels = 128; }), Contains("tunnels is 128"));
+  CHECK_THAT(error([](R, U, H h) { h.reserved1 = 1; }), Contains("reserved1"));
+  CHECK_THAT(error([](R, U, H h) { h.shapes[0].flow = 2; }), Contains("flow is 2"));
+  CHECK_THAT(error([](R, U, H h) { h.shapes[0].flow_fields = 8; }), Contains("no key has these fields"));
+  CHECK_THAT(error([](R, U, H h) { h.shapes[0].destination_bits = 33; }), Contains("no key has these fields"));
+  CHECK_THAT(error([](R, U, H h) { h.shapes[0].with_port = 1; }), Contains("no key has these fields"));
+  CHECK_THAT(error([](R, U, H h) { h.shapes[0].directions = 3; }), Contains("stands under source"));
+
+  // A chain that is longer than any loop over it.
+  SnapshotInput input = flow_input(10, 22);
+  for (unsigned i = 0; i < WEIR_MAX_CHAIN - 2; i++)
+    input.residuals.insert(input.residuals.begin() + 1, input.residuals[1]);
+  input.rules[3].source_chain += WEIR_MAX_CHAIN - 2;
+  CHECK(plan_snapshot(input));
+  input.residuals.insert(input.residuals.begin() + 1, input.residuals[1]);
+  const auto refused = plan_snapshot(input);
+  REQUIRE_FALSE(refused);
+  CHECK_THAT(refused.error(), Contains("longer than 64"));
+}
+
 TEST_CASE("damage to shapes is named") {
   using B = Buffer&;
   using H = weir_snapshot_header&;
