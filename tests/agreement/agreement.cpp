@@ -1,7 +1,6 @@
 #include "tests/agreement/agreement.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <rte_mbuf.h>
 
 #include "control/flow_index.h"
@@ -80,7 +79,9 @@ constexpr bool is_set(uint64_t mask, uint32_t i) {
 }  // namespace
 
 std::string describe(const Frame& frame) {
-  return fmt::format("{{{:#04x}}}", fmt::join(frame, ", "));
+  std::string text;
+  for (const uint8_t byte : frame) text += fmt::format("{}{:#04x}", text.empty() ? "{" : ", ", byte);
+  return text + "}";
 }
 
 Compared& Compared::operator+=(const Compared& more) {
@@ -182,8 +183,10 @@ std::optional<std::string> Agreement::compare(const dataplane::Burst& burst, std
                        is_set(burst.malformed, i) == malformed && is_set(burst.incomplete, i) == expected.incomplete;
     if (agree) continue;
     const auto text = [](bool drop, bool other, bool bad, bool cut, const std::vector<unsigned>& lists) {
-      return fmt::format("{}{}{}{}, lists [{}]", drop ? "drop" : "pass", other ? ", not_ip" : "",
-                         bad ? ", malformed" : "", cut ? ", incomplete" : "", fmt::join(lists, " "));
+      std::string names;
+      for (const unsigned list : lists) names += " " + std::to_string(list);
+      return fmt::format("{}{}{}{}, lists{}", drop ? "drop" : "pass", other ? ", not_ip" : "", bad ? ", malformed" : "",
+                         cut ? ", incomplete" : "", names.empty() ? " none" : names);
     };
     return fmt::format(
         "data plane: {}; reference: {}; frame {}",

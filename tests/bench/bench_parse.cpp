@@ -5,11 +5,13 @@
 //   tunnels/FRAMES    the parse stage with every tunnel in the policy
 //   keys/FRAMES       the parse stage, and the keys of two lookups: addresses as source and as destination
 //
+// WEIR_BENCH_ITERATIONS=N runs N bursts of each, no more and no less, for counting instructions.
 // 1024 frames take turns: their first lines and their mbufs fit L2, as fresh ones from a card would lie in L3.
 
 #include <benchmark/benchmark.h>
 #include <rte_mbuf.h>
 
+#include <cstdlib>
 #include <memory>
 #include <random>
 #include <string>
@@ -165,13 +167,19 @@ void parse_and_keys(benchmark::State& state, const Traffic& traffic) {
   count(state);
 }
 
-void register_all() {
+// iterations: 0: as many as make the time steady; otherwise so many, for counting instructions.
+void register_all(int64_t iterations) {
+  const auto add = [&](const std::string& name, auto function, auto... arguments) {
+    auto* benchmark = benchmark::RegisterBenchmark(name.c_str(), function, arguments...);
+    if (iterations > 0) benchmark->Iterations(iterations);
+  };
+
   for (const Traffic& traffic : kTraffic) {
     const std::string name = traffic.name;
-    benchmark::RegisterBenchmark(("parse/" + name).c_str(), parse_alone, traffic);
-    benchmark::RegisterBenchmark(("stage/" + name).c_str(), parse_stage, traffic, uint8_t{0});
-    benchmark::RegisterBenchmark(("tunnels/" + name).c_str(), parse_stage, traffic, uint8_t{WEIR_TUNNELS});
-    benchmark::RegisterBenchmark(("keys/" + name).c_str(), parse_and_keys, traffic);
+    add("parse/" + name, parse_alone, traffic);
+    add("stage/" + name, parse_stage, traffic, uint8_t{0});
+    add("tunnels/" + name, parse_stage, traffic, uint8_t{WEIR_TUNNELS});
+    add("keys/" + name, parse_and_keys, traffic);
   }
 }
 
@@ -179,7 +187,8 @@ void register_all() {
 }  // namespace weir::bench
 
 int main(int argc, char** argv) {
-  weir::bench::register_all();
+  const char* iterations = getenv("WEIR_BENCH_ITERATIONS");
+  weir::bench::register_all(iterations == nullptr ? 0 : std::atoll(iterations));
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
   benchmark::RunSpecifiedBenchmarks();

@@ -1,0 +1,90 @@
+"""The data plane beside the reference (tests/agreement): on every capture of the test data, and on random policies."""
+
+import gzip
+import json
+import lzma
+import os
+import shutil
+import subprocess
+import tarfile
+
+from all_lists import P2P, write_countries, write_ranges
+from rig import Skip, say, test_data
+from session import ROOT, SessionError, tail
+
+TUNNELS = "policy: {default: pass, tunnels: [ipip, 6in4, gre, vxlan, geneve, gtpu, teredo]}"
+STRICT = "policy: {default: drop, unparsed: drop}"
+RANDOM_POLICIES = 1000
+RANDOM_PACKETS = 100_000  # of each
+
+
+def unpack_captures(folder):
+    """Every capture of the test data, archives included, below one folder. Skip when they are not there."""
+    data = os.path.join(os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data")), "pcaps")
+    if not os.path.isdir(data):
+        raise Skip(f"no test data {os.path.normpath(data)}")
+    target = os.path.join(folder, "pcaps")
+    for path, _, names in os.walk(data):
+        for name in names:
+            source = os.path.join(path, name)
+            place = os.path.join(target, os.path.relpath(path, data))
+            os.makedirs(place, exist_ok=True)
+            if name.endswith(".tar.xz"):
+                with tarfile.open(source) as archive:
+                    archive.extractall(os.path.join(place, name.removesuffix(".tar.xz")))
+                continue
+            packed = next((suffix for suffix in (".xz", ".gz") if name.endswith(suffix)), "")
+            opener = {".xz": lzma.open, ".gz": gzip.open, "": open}[packed]
+            with opener(source, "rb") as read, open(os.path.join(place, name.removesuffix(packed)), "wb") as write:
+                shutil.copyfileobj(read, write)
+    return target
+
+
+def real_policies(folder):
+    """Policy files of real lists: hosts, prefixes of countries with an allowlist, ranges and pairs; by every side."""
+    def data(name):
+        return test_data("blocklists/" + name, folder)
+
+    countries = {}
+    for family in ("ipv4", "ipv6"):
+        countries[family] = os.path.join(folder, f"agree-{family}.txt")
+        write_countries(data("country-ip-blocks.tar.xz"), family, countries[family])
+    ranges = os.path.join(folder, "agree-p2p.txt")
+    write_ranges(data(P2P), ranges)
+    kinds = {
+        "combined": (TUNNELS, (("combined", "drop", data("combined-v4.txt.xz")),)),
+        "countries": (STRICT, (("v4", "drop", countries["ipv4"]), ("v6", "drop", countries["ipv6"]),
+                               ("datacenters", "pass", data("x4b_datacenter_ipv4.txt.xz")))),
+        "p2p": (TUNNELS, (("p2p", "drop", ranges), ("asyncrat", "drop", data("maltrail_asyncrat.txt.xz")),
+                          ("drop6", "drop", data("spamhaus_drop_ipv6.txt")))),
+    }
+    paths = []
+    for kind, (head, lists) in kinds.items():
+        for match in ("src", "dst", "either"):
+            paths.append(os.path.join(folder, f"agree-{kind}-{match}.yaml"))
+            with open(paths[-1], "w", encoding="utf-8") as file:
+                file.write(f"version: 1\n{head}\nlists:\n")
+                for name, action, path in lists:
+                    file.write(f"  - {{name: {name}, action: {action}, match: {match}, file: '{path}'}}\n")
+    return paths
+
+
+def run(build, *arguments):
+    """The JSON that tests/agreement printed; what differs goes to standard error."""
+    command = [os.path.join(build, "tests/agreement/agreement"), *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=3600)
+    if not done.stdout.startswith("{"):
+        raise SessionError(f"{' '.join(command[:2])} ended with {done.returncode}: {tail(done.stdout)}")
+    return json.loads(done.stdout)
+
+
+def agree_on_captures(build, folder):
+    captures = unpack_captures(folder)
+    policies = real_policies(folder)
+    say(f"frames: every capture with {len(policies)} policies of real lists")
+    return run(build, "captures", captures, *(word for path in policies for word in ("--config", path)))
+
+
+def agree_on_random(build, policies=RANDOM_POLICIES, packets=RANDOM_PACKETS):
+    say(f"frames: {policies} random policies, {packets} frames each")
+    return run(build, "random", "--policies", policies, "--packets", packets)
