@@ -22,9 +22,9 @@ constexpr size_t kMaxUnderAddress = 16;
 // And so many may meet at one after prefixes were written out; what is left of WEIR_MAX_CHAIN is for entries that
 // expire.
 constexpr size_t kMaxNested = 48;
-// More kinds of flows than this are rounded to prefix lengths of whole bytes before they are compared pair by pair.
+// More kinds of flows than this are rounded to a few prefix lengths before they are compared pair by pair.
 constexpr size_t kManyKinds = 128;
-constexpr unsigned kRoundedBitsV4 = 8, kRoundedBitsV6 = 16;
+constexpr unsigned kRoundedBitsV4 = 8, kRoundedBitsV6 = 32;
 
 enum : unsigned { kSource, kDestination, kSides };
 
