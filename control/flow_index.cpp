@@ -359,8 +359,7 @@ class FamilyIndex {
   std::vector<Group> by_kind(const std::vector<const Item*>& items, unsigned round_to) const {
     std::map<Kind, Group> groups;
     for (const Item* item : items) {
-      Kind kind = kind_of(*item);
-      for (uint8_t& bits : kind.bits) bits = static_cast<uint8_t>(bits / round_to * round_to);
+      const Kind kind = rounded(kind_of(*item), round_to);
       Group& group = groups[kind];
       group.kind = kind;
       group.items.push_back(item);
@@ -370,12 +369,35 @@ class FamilyIndex {
     return all;
   }
 
+  // Fewer groups, by rounded prefix lengths; those whose flows would then be too many for a key stay as they are.
+  std::vector<Group> rounded(std::vector<Group> exact, const std::vector<const Item*>& items) const {
+    const unsigned round_to = family_ == 4 ? kRoundedBitsV4 : kRoundedBitsV6;
+    std::vector<Group> groups;
+    std::set<Kind> too_long;
+    for (Group& group : by_kind(items, round_to)) {
+      if (longest_chain(family_, group) <= WEIR_MAX_CHAIN) {
+        groups.push_back(std::move(group));
+      } else {
+        too_long.insert(group.kind);
+      }
+    }
+    for (Group& group : exact) {
+      if (too_long.count(rounded(group.kind, round_to)) != 0) groups.push_back(std::move(group));
+    }
+    return groups;
+  }
+
+  static Kind rounded(Kind kind, unsigned round_to) {
+    for (uint8_t& bits : kind.bits) bits = static_cast<uint8_t>(bits / round_to * round_to);
+    return kind;
+  }
+
   Result<std::vector<Group>> group(const std::vector<const Item*>& items) const {
     std::vector<Group> groups = by_kind(items, 1);
     for (const Group& group : groups) {
       if (longest_chain(family_, group) > WEIR_MAX_CHAIN) return too_many_alike(group);
     }
-    if (groups.size() > kManyKinds) groups = by_kind(items, family_ == 4 ? kRoundedBitsV4 : kRoundedBitsV6);
+    if (groups.size() > kManyKinds) groups = rounded(std::move(groups), items);
     while (join_two(groups)) {
     }
     if (groups.size() <= kMaxFlowShapes) return groups;

@@ -128,6 +128,7 @@ class Conditional {
       RecordConditional& record = add(list, entry.line, sizeof(Addr) == sizeof(Ipv4) ? 4 : 6,
                                       range_text(entry.first, entry.last, entry.port) + expiry_text(entry.expires));
       record.place.flags = static_cast<uint8_t>(entry.directions | entry.source << kSourceShift);
+      record.place.port = entry.port;
       for (const int side : {0, 1}) {
         if ((entry.directions & (side == 0 ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION)) == 0) continue;
         store(record.first[side], entry.first);
@@ -285,7 +286,8 @@ std::vector<OriginMatch> OriginView::scan(const std::byte* records, uint64_t n, 
   return matches;
 }
 
-void OriginView::scan_conditional(uint8_t family, Ipv6 address, std::vector<OriginMatch>& matches) const {
+void OriginView::scan_conditional(uint8_t family, Ipv6 address, uint16_t port,
+                                  std::vector<OriginMatch>& matches) const {
   for (uint64_t i = 0; i < n_conditional_; i++) {
     const auto record = load<RecordConditional>(conditional_ + i * sizeof(RecordConditional));
     const uint8_t sides = record.place.flags & kDirections;
@@ -293,6 +295,7 @@ void OriginView::scan_conditional(uint8_t family, Ipv6 address, std::vector<Orig
       return address_of(record.first[side]) <= address && address <= address_of(record.last[side]);
     };
     if (record.family != 0 && record.family != family) continue;
+    if (record.place.port != 0 && record.place.port != port) continue;
     if (sides != 0 && !names_it(0) && !names_it(1)) continue;
     const Source& list = lists_[record.place.list];
     matches.push_back({std::string(list.name), std::string(list.files[record.place.flags >> kSourceShift]),
@@ -302,13 +305,13 @@ void OriginView::scan_conditional(uint8_t family, Ipv6 address, std::vector<Orig
 
 std::vector<OriginMatch> OriginView::find(Ipv4 address, uint16_t port) const {
   std::vector<OriginMatch> matches = scan<RecordV4>(v4_, n_v4_, address, port);
-  scan_conditional(4, address, matches);
+  scan_conditional(4, address, port, matches);
   return matches;
 }
 
 std::vector<OriginMatch> OriginView::find(Ipv6 address, uint16_t port) const {
   std::vector<OriginMatch> matches = scan<RecordV6>(v6_, n_v6_, address, port);
-  scan_conditional(6, address, matches);
+  scan_conditional(6, address, port, matches);
   return matches;
 }
 

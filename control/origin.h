@@ -40,7 +40,7 @@ class OriginView {
   };
   template <class Record, class Addr>
   std::vector<OriginMatch> scan(const std::byte* records, uint64_t n, Addr address, uint16_t port) const;
-  void scan_conditional(uint8_t family, Ipv6 address, std::vector<OriginMatch>& matches) const;
+  void scan_conditional(uint8_t family, Ipv6 address, uint16_t port, std::vector<OriginMatch>& matches) const;
   template <class Record>
   static Result<void> check_records(const std::byte* records, uint64_t n, size_t n_lists);
 

@@ -50,7 +50,8 @@ ShapeReport report(const Merged& merged, const Mixture& levels, const Policy& po
   ShapeReport report = describe(shape);
   for (const FlowTable& table : merged.flow_tables) {
     if (table.keys.shape != filter::shape_of(shape)) continue;
-    report.why = fmt::format("serves {} flows: {} keys of what they name exactly", table.flows, shape.n_keys);
+    report.why = fmt::format("serves {} flow{}: {} key{} of what {} exactly", table.flows, table.flows == 1 ? "" : "s",
+                             shape.n_keys, shape.n_keys == 1 ? "" : "s", table.flows == 1 ? "it names" : "they name");
     report.layout_why = policy.layout ? "asked for" : reason_of_rate(policy.false_positive_rate);
   }
   for (const SizedLevel& sized : levels) {

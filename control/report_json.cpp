@@ -81,12 +81,27 @@ Json to_json(const ListSummary& list) {
   return json;
 }
 
+namespace {
+
+Json flow_fields(uint8_t fields) {
+  Json names = Json::array();
+  if ((fields & WEIR_FLOW_PROTOCOL) != 0) names.push_back("proto");
+  if ((fields & WEIR_FLOW_SPORT) != 0) names.push_back("sport");
+  if ((fields & WEIR_FLOW_DPORT) != 0) names.push_back("dport");
+  return names;
+}
+
+}  // namespace
+
 Json to_json(const ShapeReport& report) {
   const weir_shape& shape = report.shape;
   return {{"name", report.name},
           {"family", shape.family},
           {"addr_bits", shape.addr_bits},
           {"with_port", shape.with_port != 0},
+          {"flow", shape.flow != 0},
+          {"destination_bits", shape.destination_bits},
+          {"flow_fields", flow_fields(shape.flow_fields)},
           {"layout", filter::layout_of(static_cast<weir_layout>(shape.layout)).name},
           {"layout_why", report.layout_why},
           {"k", shape.k},

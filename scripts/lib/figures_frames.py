@@ -108,7 +108,7 @@ def random_frames(build_folder, _folder):
     packets = at_least("frames.random_packets", result["packets_in_band"], RANDOM_POLICIES * RANDOM_PACKETS, "frames", note)
     if result["policies_in_band"] < RANDOM_POLICIES:
         packets.status = "short"
-    return [packets, at_most("frames.random_disagreements", result["disagreements"], 0, "policies", note)], result
+    return [packets, at_most("frames.random_disagreements", result["disagreements"], 0, "frames", note)], result
 
 
 def all_lists(build_folder, folder):

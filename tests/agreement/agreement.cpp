@@ -91,6 +91,7 @@ Compared& Compared::operator+=(const Compared& more) {
   incomplete += more.incomplete;
   hits += more.hits;
   layered += more.layered;
+  disagreements += more.disagreements;
   return *this;
 }
 
@@ -127,6 +128,7 @@ Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy
 std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint64_t now, Choices& cuts) {
   static const dataplane::Route kRoute = {};
   thread_local Packet packets[dataplane::kMaxBurst];
+  std::optional<std::string> problem;
   const dataplane::WorkerSnapshot& mine = snapshot_->of_worker(0);
   for (size_t begin = 0; begin < frames.size(); begin += dataplane::kMaxBurst) {
     const std::span<const Frame> some =
@@ -149,16 +151,16 @@ std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint6
     size_t judged = 0;
     while (dataplane::Burst* done = flight_.pop()) {
       dataplane::verdict(*done->snapshot, *done, counters_);
-      if (auto problem = compare(*done, some.subspan(judged, done->n), now)) return problem;
+      compare(*done, some.subspan(judged, done->n), now, problem);
       judged += done->n;
     }
     if (judged != some.size()) return fmt::format("{} frames went in, {} came out", some.size(), judged);
   }
-  return std::nullopt;
+  return problem;
 }
 
-std::optional<std::string> Agreement::compare(const dataplane::Burst& burst, std::span<const Frame> frames,
-                                              uint64_t now) {
+void Agreement::compare(const dataplane::Burst& burst, std::span<const Frame> frames, uint64_t now,
+                        std::optional<std::string>& problem) {
   for (uint32_t i = 0; i < burst.n; i++) {
     const reference::Judged expected = judge_.judge(frames[i], now);
     const bool not_ip = expected.kind == reference::FrameKind::not_ip;
@@ -168,7 +170,8 @@ std::optional<std::string> Agreement::compare(const dataplane::Burst& burst, std
                   malformed,
                   expected.incomplete,
                   !expected.verdict.matched.empty(),
-                  expected.layers > 1};
+                  expected.layers > 1,
+                  0};
     weir_set matched = {};
     const auto add = [&](uint32_t slot) {
       if (is_set(burst.hit, slot)) matched = matched | burst.matched[slot];
@@ -181,21 +184,21 @@ std::optional<std::string> Agreement::compare(const dataplane::Burst& burst, std
     const bool agree = drops == (expected.verdict.action == WEIR_DROP) &&
                        same(matched, set_of(expected.verdict.matched)) && is_set(burst.not_ip, i) == not_ip &&
                        is_set(burst.malformed, i) == malformed && is_set(burst.incomplete, i) == expected.incomplete;
-    if (agree) continue;
+    compared_.disagreements += !agree;
+    if (agree || problem) continue;
     const auto text = [](bool drop, bool other, bool bad, bool cut, const std::vector<unsigned>& lists) {
       std::string names;
       for (const unsigned list : lists) names += " " + std::to_string(list);
       return fmt::format("{}{}{}{}, lists{}", drop ? "drop" : "pass", other ? ", not_ip" : "", bad ? ", malformed" : "",
                          cut ? ", incomplete" : "", names.empty() ? " none" : names);
     };
-    return fmt::format(
+    problem = fmt::format(
         "data plane: {}; reference: {}; frame {}",
         text(drops, is_set(burst.not_ip, i), is_set(burst.malformed, i), is_set(burst.incomplete, i),
              lists_of(matched)),
         text(expected.verdict.action == WEIR_DROP, not_ip, malformed, expected.incomplete, expected.verdict.matched),
         describe(frames[i]));
   }
-  return std::nullopt;
 }
 
 std::optional<std::string> Agreement::check_counters() const {

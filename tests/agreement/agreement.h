@@ -24,6 +24,7 @@ struct Compared {
   uint64_t packets = 0, dropped = 0, malformed = 0, incomplete = 0;
   uint64_t hits = 0;     // some list matches
   uint64_t layered = 0;  // more than one layer
+  uint64_t disagreements = 0;
 
   Compared& operator+=(const Compared& more);
 };
@@ -33,7 +34,8 @@ class Agreement {
   // Borrows the policy. Error: it cannot be compiled.
   static Result<std::unique_ptr<Agreement>> open(const control::Policy& policy, uint64_t secret);
 
-  // Judges the frames at this time. cuts: decides which of them come in several segments. Returns what differs first.
+  // Judges the frames at this time. cuts: decides which of them come in several segments. Returns what differs first;
+  // every frame that differs is counted.
   std::optional<std::string> judge(std::span<const Frame> frames, uint64_t now, Choices& cuts);
 
   // Every counter so far. Returns what differs.
@@ -44,7 +46,9 @@ class Agreement {
  private:
   Agreement(const control::Policy& policy, std::unique_ptr<dataplane::Snapshot> snapshot,
             const filter::Kernels& kernels);
-  std::optional<std::string> compare(const dataplane::Burst& burst, std::span<const Frame> frames, uint64_t now);
+  // problem: set by the first frame that differs.
+  void compare(const dataplane::Burst& burst, std::span<const Frame> frames, uint64_t now,
+               std::optional<std::string>& problem);
 
   const control::Policy& policy_;
   reference::Judge judge_;

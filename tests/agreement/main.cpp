@@ -66,14 +66,15 @@ std::optional<std::string> run_policy(uint64_t seed, uint64_t packets, Compared&
     const uint64_t hits_before = (*agreement)->compared().hits;
     for (Frame& frame : frames) maker.make(choices, frame);
     const uint64_t now = kNow + choices.below(3) - 1;
-    if (auto problem = (*agreement)->judge(frames, now, choices)) {
-      return fmt::format("at time {}: {}\npolicy:\n{}", now, *problem, text);
+    const auto differs = (*agreement)->judge(frames, now, choices);
+    compared = (*agreement)->compared();
+    if (differs) {
+      return fmt::format("at time {}: {}\npolicy:\n{}", now, *differs, text);
     }
     const uint64_t hits = (*agreement)->compared().hits - hits_before;
     if (hits > kAtOnce * 6 / 10 && known > 0) known -= known > 10 ? 5 : 1;
     if (hits < kAtOnce * 4 / 10 && known < 100) known += known < 10 ? 1 : 5;
   }
-  compared = (*agreement)->compared();
   if (auto problem = (*agreement)->check_counters()) return *problem + "\npolicy:\n" + text;
   return std::nullopt;
 }
@@ -95,8 +96,9 @@ int run_random(uint64_t wanted, uint64_t packets, uint64_t first_seed, unsigned 
       const std::lock_guard lock(mutex);
       totals.policies++;
       totals.all += compared;
+      totals.disagreements += compared.disagreements;
       if (problem) {
-        totals.disagreements++;
+        totals.disagreements += compared.disagreements == 0;  // a policy or its counters
         tell(fmt::format("seed {}: {}", seed, *problem));
       }
       const double hits = share(compared.hits, compared.packets);
@@ -167,10 +169,8 @@ int run_captures(const std::vector<std::string>& configs, const std::string& fol
     // In bursts, so that one that differs does not hide the others.
     for (size_t begin = 0; begin < frames.size(); begin += dataplane::kMaxBurst) {
       const size_t n = std::min<size_t>(dataplane::kMaxBurst, frames.size() - begin);
-      if (auto problem = (*agreement)->judge(std::span(frames).subspan(begin, n), now, cuts)) {
-        totals.disagreements++;
+      if (auto problem = (*agreement)->judge(std::span(frames).subspan(begin, n), now, cuts))
         tell(config + ": " + *problem);
-      }
     }
     if (auto problem = (*agreement)->check_counters()) {
       totals.disagreements++;
@@ -178,6 +178,7 @@ int run_captures(const std::vector<std::string>& configs, const std::string& fol
     }
     totals.policies++;
     const Compared& compared = (*agreement)->compared();
+    totals.disagreements += compared.disagreements;
     totals.all += compared;
     per_policy.push_back(
         {{"config", config}, {"hits", compared.hits}, {"dropped", compared.dropped}, {"layered", compared.layered}});

@@ -162,6 +162,30 @@ TEST_CASE("flows of more kinds than there are shapes for share coarser keys") {
   prove_built(policy, 5);
 }
 
+TEST_CASE("very many kinds are rounded, but not where a key would then have more flows than a chain takes") {
+  std::vector<Flow> flows;
+  for (unsigned src = 9; src <= 24; src++) {
+    for (unsigned dst = 9; dst <= 24; dst++) {
+      for (unsigned i = 0; i < 2; i++) {
+        Flow flow;
+        flow.family = 4;
+        flow.src = net4(prefix_mask<Ipv4>(src) & 0x0a141e28, src);
+        flow.dst = net4(prefix_mask<Ipv4>(dst) & 0xc0a80101, dst);
+        flow.dport = PortRange{static_cast<uint16_t>(100 + i), 200};
+        flows.push_back(flow);
+      }
+    }
+  }
+  Merged merged = merge(policy_of(flows));
+  const auto done = index_flows(policy_of(flows), merged);
+  if (!done) {  // more kinds than shapes hold may be refused, in words that fit
+    CHECK_THAT(done.error(), Contains("key shapes") && Contains("hint: "));
+    return;
+  }
+  CHECK(merged.book.longest_chain() <= WEIR_MAX_CHAIN);
+  prove_built(policy_of(flows), 11);
+}
+
 TEST_CASE("more entries that differ only in what no key can hold than a chain takes are refused, with the place") {
   std::vector<Flow> flows;
   for (unsigned i = 0; i <= WEIR_MAX_CHAIN; i++) {
