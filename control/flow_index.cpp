@@ -400,11 +400,23 @@ class FamilyIndex {
     if (groups.size() > kManyKinds) groups = rounded(std::move(groups), items);
     while (join_two(groups)) {
     }
-    if (groups.size() <= kMaxFlowShapes) return groups;
+    const size_t room = WEIR_MAX_SHAPES_PER_FAMILY - least_address_shapes();
+    if (groups.size() <= room) return groups;
     return Error{fmt::format(
         "the flows of IPv{} need {} key shapes beside those of addresses; a snapshot has room for {}\nhint: "
         "name the same fields in more of them, with the same prefix lengths",
-        family_, groups.size(), kMaxFlowShapes)};
+        family_, groups.size(), room)};
+  }
+
+  // However much prefixes are written out, those of any port and those of one port need a shape each.
+  size_t least_address_shapes() const {
+    const auto is_there = [](const auto& tables) {
+      return std::any_of(tables.begin(), tables.end(), [](const auto& table) { return !table.empty(); });
+    };
+    const auto needed = [&](const auto& family) {
+      return static_cast<size_t>(is_there(family.any_port)) + static_cast<size_t>(is_there(family.one_port));
+    };
+    return family_ == 4 ? needed(merged_.v4) : needed(merged_.v6);
   }
 
   // Joins the two groups that are cheapest together, and those of the kind that they become; false when it is better to

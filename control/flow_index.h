@@ -12,7 +12,8 @@
 // residuals ask for the rest.
 namespace weir::control {
 
-constexpr size_t kMaxFlowShapes = WEIR_MAX_SHAPES_PER_FAMILY / 2;  // of a family; the others stay for addresses
+// Of a family, where kinds can be joined to so few: the others stay for addresses.
+constexpr size_t kMaxFlowShapes = WEIR_MAX_SHAPES_PER_FAMILY / 2;
 
 // Adds the flows of all lists to merged: prefixes with conditions, and flow tables. Error: more than WEIR_MAX_CHAIN
 // entries differ only in what no key can hold; says which, and the way out.
