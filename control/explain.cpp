@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "control/entry_text.h"
+#include "control/flow_condition.h"
 #include "control/origin.h"
 #include "control/plan.h"
 #include "control/range_text.h"
@@ -48,25 +51,6 @@ Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched
   verdict.matched = names_of(snapshot, matched);
   verdict.monitored = names_of(snapshot, lists_in(matched, snapshot.header().monitor_lists));
   return verdict;
-}
-
-// What the residual asks, as the flow that it came from said it.
-Flow flow_of(const weir_residual& residual, uint8_t family) {
-  const auto asks = [&](weir_asks what) { return (residual.asks & what) != 0; };
-  const auto address = [](const weir_u64(&halves)[2]) { return Ipv6{halves[0]} << 64 | halves[1]; };
-  Flow flow;
-  flow.family = family;
-  if (asks(WEIR_ASKS_SOURCE)) flow.src = {address(residual.source_first), address(residual.source_last)};
-  if (asks(WEIR_ASKS_DESTINATION)) flow.dst = {address(residual.destination_first), address(residual.destination_last)};
-  if (asks(WEIR_ASKS_PROTOCOL)) flow.protocol = residual.protocol;
-  if (asks(WEIR_ASKS_SPORT)) flow.sport = {residual.sport_first, residual.sport_last};
-  if (asks(WEIR_ASKS_DPORT)) flow.dport = {residual.dport_first, residual.dport_last};
-  if (asks(WEIR_ASKS_ICMP_TYPE)) flow.icmp_type = residual.icmp_type;
-  if (asks(WEIR_ASKS_ICMP_CODE)) flow.icmp_code = residual.icmp_code;
-  flow.tcp_set = residual.tcp_set;
-  flow.tcp_mask = residual.tcp_mask;
-  if (asks(WEIR_ASKS_EXPIRES)) flow.expires = static_cast<uint32_t>(residual.expires_unix_s);
-  return flow;
 }
 
 // Adds the lists of a chain that every packet with the key has now, and collects what the others depend on.
@@ -117,6 +101,8 @@ Explanation explain_address(const filter::SnapshotView& snapshot, const OriginVi
     explanation.probes.push_back(std::move(probe));
   }
   explanation.origins = origins.find(address, port);
+  explanation.n_origins = explanation.origins.size();
+  explanation.origins.resize(std::min(explanation.n_origins, kMaxOrigins));
   explanation.as_source = verdict_of(snapshot, source);
   explanation.as_destination = verdict_of(snapshot, destination);
   return explanation;

@@ -45,12 +45,15 @@ struct Verdict {
   std::vector<std::string> monitored;  // of those, lists that only monitor
 };
 
+constexpr size_t kMaxOrigins = 100;
+
 struct Explanation {
   std::string key;
   std::vector<ShapeProbe> probes;
   std::vector<std::string> flow_shapes;  // that need more of a packet than the key
-  std::vector<OriginMatch> origins;
-  Verdict as_source, as_destination;  // with nothing else in the packet matching
+  std::vector<OriginMatch> origins;      // the first kMaxOrigins
+  size_t n_origins = 0;                  // all
+  Verdict as_source, as_destination;     // with nothing else in the packet matching
 };
 
 // key: an address, or address:port / [v6]:port. snapshot and origins: the running generation's bytes. now: Unix

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "control/lookup.h"
 #include "control/range_text.h"
 #include "control/split_mix.h"
+#include "control/time_text.h"
 #include "control/verdict.h"
 
 namespace weir::control {
@@ -124,7 +126,7 @@ weir_packet packet_of(Addr address, uint16_t port) {
   return packet;
 }
 
-// In time, the list matches.
+// In time, the list matches; afterwards, as entries that do not expire have it.
 template <class Addr>
 Result<void> prove_expiring(const Context& context, unsigned list, const Entry<Addr>& entry) {
   for (const uint8_t side : {WEIR_AS_SOURCE, WEIR_AS_DESTINATION}) {
@@ -132,11 +134,17 @@ Result<void> prove_expiring(const Context& context, unsigned list, const Entry<A
     for (const Addr address : {entry.first, entry.last}) {
       const weir_set matched =
           match(context.snapshot, packet_of(address, entry.port), uint64_t{entry.expires} - 1, side);
-      if (has_list(matched, list)) continue;
-      return Error{fmt::format("proof failed: {} does not match with {} as {} before it expires",
-                               place(context.policy, context.policy.lists[list], entry),
-                               range_text(address, address, entry.port),
-                               side == WEIR_AS_SOURCE ? "source" : "destination")};
+      const Probe<Addr> probe = {address, entry.port};
+      Matched lasting;
+      look_up(context.snapshot, context.kernels, std::span(&probe, 1), entry.port != 0, &lasting);
+      const weir_set& of_side = side == WEIR_AS_SOURCE ? lasting.source : lasting.destination;
+      const weir_set afterwards = match(context.snapshot, packet_of(address, entry.port), UINT64_MAX, side);
+      const bool ends = has_list(afterwards, list) == has_list(of_side, list);
+      if (has_list(matched, list) && ends) continue;
+      return Error{
+          fmt::format("proof failed: {} {} with {} as {}", place(context.policy, context.policy.lists[list], entry),
+                      ends ? "does not match before it expires" : "matches for longer than it should",
+                      range_text(address, address, entry.port), side == WEIR_AS_SOURCE ? "source" : "destination")};
     }
   }
   return {};
@@ -165,28 +173,58 @@ Result<void> prove_entries(Context& context, unsigned list) {
 
 // Where the list names the address, for the error.
 template <class Addr>
-std::string blame(const Policy& policy, int list, Addr address) {
+std::string blame(const Policy& policy, int list, Addr address, uint16_t port) {
   if (list == kNoList) return "policy.default";
   const List& guilty = policy.lists[static_cast<size_t>(list)];
   for (const Entry<Addr>& entry : entries_of<Addr>(guilty)) {
-    if (entry.port == 0 && entry.first <= address && address <= entry.last) return place(policy, guilty, entry);
+    if (entry.port != 0 && entry.port != port) continue;
+    if (entry.first <= address && address <= entry.last) return place(policy, guilty, entry);
   }
   return "list " + guilty.name;
 }
 
+// Now, and every later time at which an entry about the address ends: nobody publishes then. No port (0), and every
+// port that an entry about the address asks for.
+struct Moments {
+  std::set<uint64_t> times;
+  std::set<uint16_t> ports = {0};
+};
+
+template <class Addr>
+Moments moments_of(const Context& context, Addr address) {
+  const uint64_t now = context.snapshot.header().built_unix_s;
+  Moments moments = {{now}};
+  for (const List& list : context.policy.lists) {
+    for (const Entry<Addr>& entry : entries_of<Addr>(list)) {
+      if (address < entry.first || entry.last < address) continue;
+      moments.ports.insert(entry.port);
+      if (entry.expires != kNever && entry.expires > now) moments.times.insert(entry.expires);
+    }
+  }
+  return moments;
+}
+
 template <class Addr>
 Result<void> prove_canary(const Context& context, const Canary& canary, Addr address) {
-  const uint64_t now = context.snapshot.header().built_unix_s;
-  for (const bool as_source : {true, false}) {
-    const weir_set matched =
-        match(context.snapshot, packet_of(address, 0), now, as_source ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION);
-    const Judgement verdict = judge(context.snapshot.header(), matched);
-    if (verdict.action != WEIR_DROP) continue;
-    return Error{fmt::format(
-        "canary {} would drop as {}: {}\nhint: put it into a pass list or policy.own, or take the entry out",
-        canary.text, as_source ? "source" : "destination", blame(context.policy, verdict.list, address))};
+  const Moments moments = moments_of(context, address);
+  for (const uint64_t time : moments.times) {
+    for (const uint16_t port : moments.ports) {
+      for (const bool as_source : {true, false}) {
+        const weir_set matched =
+            match(context.snapshot, packet_of(address, port), time, as_source ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION);
+        const Judgement verdict = judge(context.snapshot.header(), matched);
+        if (verdict.action != WEIR_DROP) continue;
+        const bool later = time != context.snapshot.header().built_unix_s;
+        return Error{fmt::format(
+            "canary {} would drop as {}{}{}: {}\nhint: put it into a pass list or policy.own, or take the entry out",
+            canary.text, as_source ? "source" : "destination", port == 0 ? "" : fmt::format(" with port {}", port),
+            later ? ", from " + time_text(static_cast<uint32_t>(time)) + " on" : "",
+            blame(context.policy, verdict.list, address, port))};
+      }
+    }
   }
-  return {};
+  return prove_flow_canary(context.policy, context.snapshot, canary.text, sizeof(Addr) == sizeof(Ipv4) ? 4 : 6,
+                           address);
 }
 
 // What no entry covers, as inclusive ranges.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "common/result.h"
 #include "control/policy.h"
@@ -22,7 +23,8 @@ struct Proof {
 //  - the bytes are a valid snapshot (SnapshotView::open);
 //  - every entry's first and last address, and one inside, match its list on each of its sides; pass entries pass;
 //  - every flow matches packets made from it, and packets changed in one field match what the flows say;
-//  - no canary drops now, as source or as destination (its address alone: no ports, a protocol that nobody names);
+//  - no canary drops, as source or as destination: its address alone, now and whenever an entry about it ends; nor a
+//    packet made from a flow that names the address on that side;
 //  - strangers match no list: half of them anywhere, half right beside an entry;
 //  - every filter is as full as its number of keys says, and random absent keys hit it as often as its bits say.
 // The Error names entry, list and file:line, or the numbers.
@@ -31,6 +33,10 @@ Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, u
 // The point about flows.
 Result<void> prove_flows(const Policy& policy, const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
                          uint64_t seed);
+
+// What flows that name the address do to it. name: of the canary; address: IPv4 in the low 32 bits.
+Result<void> prove_flow_canary(const Policy& policy, const filter::SnapshotView& snapshot, const std::string& name,
+                               uint8_t family, Ipv6 address);
 
 // The last point, for all hashed shapes.
 Result<void> prove_rates(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, uint64_t seed);

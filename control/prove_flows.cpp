@@ -7,6 +7,7 @@
 
 #include "control/lookup.h"
 #include "control/prove.h"
+#include "control/range_text.h"
 #include "control/split_mix.h"
 #include "control/verdict.h"
 
@@ -63,54 +64,13 @@ bool flow_matches(const Flow& flow, const Sample& sample, uint64_t now) {
   return (packet.has & WEIR_HAS_TCP_FLAGS) != 0 && (packet.tcp_flags & flow.tcp_mask) == flow.tcp_set;
 }
 
-class FlowProof {
+class SampleMaker {
  public:
-  FlowProof(const Policy& policy, const filter::SnapshotView& snapshot, const filter::Kernels& kernels, uint64_t seed)
-      : policy_(policy), snapshot_(snapshot), kernels_(kernels), random_{seed} {}
+  explicit SampleMaker(uint64_t seed) : random_{seed} {}
 
-  Result<void> run() {
-    size_t flows = 0;
-    for (const List& list : policy_.lists) flows += list.flows.size();
-    if (flows == 0) return {};
-    const size_t changed_share = std::max<size_t>(1, flows * flows / kMaxComparisons);  // every so many flows
-    size_t nth = 0;
-    for (unsigned list = 0; list < policy_.lists.size(); list++) {
-      for (const Flow& flow : policy_.lists[list].flows) {
-        for (const uint8_t family : {uint8_t{4}, uint8_t{6}}) {
-          if ((flow.family != 0 && flow.family != family) || flow.expires == 0) continue;
-          Sample sample = packet_of(flow, family);
-          if (auto ok = prove_found(list, flow, sample); !ok) return ok;
-          if (nth++ % changed_share != 0) continue;
-          change(sample);
-          if (auto ok = prove_same(sample); !ok) return ok;
-        }
-      }
-    }
-    return {};
-  }
-
- private:
   uint64_t below(uint64_t n) { return random_.next() % n; }
 
-  Ipv6 address_in(const std::optional<AddressRange>& range, uint8_t family) {
-    const Ipv6 any = Ipv6{random_.next()} << 64 | random_.next();
-    if (!range) return family == 4 ? any & UINT32_MAX : any;
-    switch (below(3)) {
-      case 0:
-        return range->first;
-      case 1:
-        return range->last;
-      default:
-        const Ipv6 count = range->last - range->first + 1;  // 0: all
-        return count == 0 ? any : range->first + any % count;
-    }
-  }
-
-  uint16_t port_in(const std::optional<PortRange>& range) {
-    const PortRange from = range.value_or(PortRange{1, UINT16_MAX});
-    return static_cast<uint16_t>(from.first + below(from.last - from.first + 1u));
-  }
-
+  // A packet that the flow matches, but for its expiry.
   Sample packet_of(const Flow& flow, uint8_t family) {
     constexpr uint8_t kIcmp = 1, kTcp = 6, kUdp = 17, kIcmpV6 = 58;
     Sample sample = {};
@@ -135,10 +95,60 @@ class FlowProof {
     return sample;
   }
 
+ private:
+  Ipv6 address_in(const std::optional<AddressRange>& range, uint8_t family) {
+    const Ipv6 any = Ipv6{random_.next()} << 64 | random_.next();
+    if (!range) return family == 4 ? any & UINT32_MAX : any;
+    switch (below(3)) {
+      case 0:
+        return range->first;
+      case 1:
+        return range->last;
+      default:
+        const Ipv6 count = range->last - range->first + 1;  // 0: all
+        return count == 0 ? any : range->first + any % count;
+    }
+  }
+
+  uint16_t port_in(const std::optional<PortRange>& range) {
+    const PortRange from = range.value_or(PortRange{1, UINT16_MAX});
+    return static_cast<uint16_t>(from.first + below(from.last - from.first + 1u));
+  }
+
+  SplitMix random_;
+};
+
+class FlowProof {
+ public:
+  FlowProof(const Policy& policy, const filter::SnapshotView& snapshot, const filter::Kernels& kernels, uint64_t seed)
+      : policy_(policy), snapshot_(snapshot), kernels_(kernels), samples_(seed) {}
+
+  Result<void> run() {
+    size_t flows = 0;
+    for (const List& list : policy_.lists) flows += list.flows.size();
+    if (flows == 0) return {};
+    const size_t changed_share = std::max<size_t>(1, flows * flows / kMaxComparisons);  // every so many flows
+    size_t nth = 0;
+    for (unsigned list = 0; list < policy_.lists.size(); list++) {
+      for (const Flow& flow : policy_.lists[list].flows) {
+        for (const uint8_t family : {uint8_t{4}, uint8_t{6}}) {
+          if ((flow.family != 0 && flow.family != family) || flow.expires == 0) continue;
+          Sample sample = samples_.packet_of(flow, family);
+          if (auto ok = prove_found(list, flow, sample); !ok) return ok;
+          if (nth++ % changed_share != 0) continue;
+          change(sample);
+          if (auto ok = prove_same(sample); !ok) return ok;
+        }
+      }
+    }
+    return {};
+  }
+
+ private:
   void change(Sample& sample) {
-    const uint64_t side = below(2);
-    const int step = below(2) == 0 ? 1 : -1;
-    switch (below(6)) {
+    const uint64_t side = samples_.below(2);
+    const int step = samples_.below(2) == 0 ? 1 : -1;
+    switch (samples_.below(6)) {
       case 0:
       case 1:
         sample.address[side] += static_cast<Ipv6>(step);
@@ -154,9 +164,9 @@ class FlowProof {
         sample.packet.has = 0;  // a later fragment
         break;
       default:
-        sample.packet.tcp_flags ^= static_cast<uint8_t>(1 << below(8));
-        sample.packet.icmp_type = static_cast<uint8_t>(sample.packet.icmp_type + below(2));
-        sample.packet.icmp_code = static_cast<uint8_t>(sample.packet.icmp_code + below(2));
+        sample.packet.tcp_flags ^= static_cast<uint8_t>(1 << samples_.below(8));
+        sample.packet.icmp_type = static_cast<uint8_t>(sample.packet.icmp_type + samples_.below(2));
+        sample.packet.icmp_code = static_cast<uint8_t>(sample.packet.icmp_code + samples_.below(2));
     }
     sample.finish();
   }
@@ -203,7 +213,7 @@ class FlowProof {
   const Policy& policy_;
   const filter::SnapshotView& snapshot_;
   const filter::Kernels& kernels_;
-  SplitMix random_;
+  SampleMaker samples_;
 };
 
 }  // namespace
@@ -211,6 +221,32 @@ class FlowProof {
 Result<void> prove_flows(const Policy& policy, const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
                          uint64_t seed) {
   return FlowProof(policy, snapshot, kernels, seed).run();
+}
+
+Result<void> prove_flow_canary(const Policy& policy, const filter::SnapshotView& snapshot, const std::string& name,
+                               uint8_t family, Ipv6 address) {
+  const uint64_t now = snapshot.header().built_unix_s;
+  SampleMaker samples(1);
+  for (const List& list : policy.lists) {
+    for (const Flow& flow : list.flows) {
+      if (flow.family != family || list.action != WEIR_DROP || (flow.expires != kNever && flow.expires <= now))
+        continue;
+      for (const int side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+        const auto& range = side == WEIR_SIDE_SOURCE ? flow.src : flow.dst;
+        if (!range || !lies_in(address, range)) continue;
+        Sample sample = samples.packet_of(flow, family);
+        sample.address[side] = address;
+        sample.finish();
+        if (judge(snapshot.header(), match(snapshot, sample.packet, now)).action != WEIR_DROP) continue;
+        return Error{
+            fmt::format("canary {} would drop as {}: list {}, entry {} ({}:{})\nhint: put it into a pass list or "
+                        "policy.own, or take the entry out",
+                        name, side == WEIR_SIDE_SOURCE ? "source" : "destination", list.name, flow_text(flow),
+                        policy.path, flow.line)};
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace weir::control

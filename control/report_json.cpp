@@ -146,6 +146,7 @@ Json to_json(const Explanation& explanation) {
           {"probes", std::move(probes)},
           {"flow_shapes", explanation.flow_shapes},
           {"origins", std::move(origins)},
+          {"n_origins", explanation.n_origins},
           {"as_source", verdict_json(explanation.as_source)},
           {"as_destination", verdict_json(explanation.as_destination)}};
 }

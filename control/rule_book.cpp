@@ -100,23 +100,44 @@ size_t RuleBook::longest_chain() const {
 }
 
 void RuleBook::write(filter::SnapshotInput& input) const {
-  input.sets = sets_;
-  input.rules = rules_;
+  constexpr uint32_t kUnused = UINT32_MAX;
+  std::vector<uint32_t> rule_of(rules_.size(), kUnused), set_of(sets_.size(), kUnused),
+      chain_of(chains_.size(), kUnused);
+  input.sets = {weir_set{}};
+  input.rules = {weir_rule{}};
   input.residuals = {filter::no_residual()};
-  std::vector<uint32_t> first_of(chains_.size(), 0);  // index of the chain's first residual; 0: not written yet
-  const auto place_of = [&](uint32_t chain) {
-    if (chain == 0 || first_of[chain] != 0) return first_of[chain];
-    first_of[chain] = static_cast<uint32_t>(input.residuals.size());
-    for (const Link& link : chains_[chain]) {
-      input.residuals.push_back(conditions_[link.condition]);
-      input.residuals.back().set = link.set;
+  rule_of[0] = set_of[0] = chain_of[0] = 0;
+
+  const auto place_of_set = [&](uint32_t set) {
+    if (set_of[set] == kUnused) {
+      set_of[set] = static_cast<uint32_t>(input.sets.size());
+      input.sets.push_back(sets_[set]);
     }
-    input.residuals.back().last = 1;
-    return first_of[chain];
+    return set_of[set];
   };
-  for (weir_rule& rule : input.rules) {
-    rule.source_chain = place_of(rule.source_chain);
-    rule.destination_chain = place_of(rule.destination_chain);
+  const auto place_of_chain = [&](uint32_t chain) {
+    if (chain_of[chain] == kUnused) {
+      chain_of[chain] = static_cast<uint32_t>(input.residuals.size());
+      for (const Link& link : chains_[chain]) {
+        input.residuals.push_back(conditions_[link.condition]);
+        input.residuals.back().set = place_of_set(link.set);
+      }
+      input.residuals.back().last = 1;
+    }
+    return chain_of[chain];
+  };
+  const auto renumber = [&](uint32_t& rule) {
+    if (rule_of[rule] == kUnused) {
+      const weir_rule& of_book = rules_[rule];
+      rule_of[rule] = static_cast<uint32_t>(input.rules.size());
+      input.rules.push_back({place_of_set(of_book.source_set), place_of_set(of_book.destination_set),
+                             place_of_chain(of_book.source_chain), place_of_chain(of_book.destination_chain)});
+    }
+    rule = rule_of[rule];
+  };
+  for (filter::NetworkRun& run : input.networks) renumber(run.rule);
+  for (filter::KeyTable& table : input.tables) {
+    for (uint32_t& rule : table.rules) renumber(rule);
   }
 }
 

@@ -49,7 +49,8 @@ class RuleBook {
   size_t chain_length(uint32_t chain) const { return chains_[chain].size(); }
   size_t longest_chain() const;
 
-  // Sets, rules and residuals as a snapshot holds them: the rules' chains are indexes of residuals.
+  // Sets, rules and residuals as a snapshot holds them: those that the input's tables and networks lead to, numbered
+  // anew, there too. Unions made on the way to others stay behind.
   void write(filter::SnapshotInput& input) const;
 
  private:

@@ -211,39 +211,42 @@ inline Outcome read_ethernet(const uint8_t* frame, uint32_t at, uint32_t length,
 // The frame that most are: IPv4 right behind the Ethernet header, without options, no fragment, with as much behind it
 // as any field of a transport header takes. Says what read_ethernet says, in half the instructions; false: not such a
 // frame.
-inline bool read_plain_ipv4(const uint8_t* frame, uint32_t length, Headers& headers) {
-  constexpr uint32_t kTransport = kEthernetBytes + kIpv4Bytes;
+inline bool read_plain_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
   static_assert(kTcpFlagBytes >= kPortBytes && kTcpFlagBytes >= kIcmpBytes);
-  if (length < kTransport + kTcpFlagBytes || load_be16(frame + 12) != kTypeIpv4) return false;
-  const uint32_t total = load_be16(frame + kEthernetBytes + 2);
-  const uint32_t fragment = load_be16(frame + kEthernetBytes + 6) & 0x3fff;  // more fragments, offset
-  const bool plain = (frame[kEthernetBytes] == 0x45) & (fragment == 0) & (total >= kIpv4Bytes + kTcpFlagBytes) &
-                     (total <= length - kEthernetBytes);
+  const uint8_t* ip = frame + at + kEthernetBytes;
+  const uint8_t* transport = ip + kIpv4Bytes;
+  if (length - at < kEthernetBytes + kIpv4Bytes + kTcpFlagBytes || load_be16(ip - 2) != kTypeIpv4) return false;
+  const uint32_t total = load_be16(ip + 2);
+  const uint32_t fragment = load_be16(ip + 6) & 0x3fff;  // more fragments, offset
+  const bool plain = (ip[0] == 0x45) & (fragment == 0) & (total >= kIpv4Bytes + kTcpFlagBytes) &
+                     (total <= length - at - kEthernetBytes);
   if (!plain) return false;
 
   headers.family = 4;
-  headers.protocol = frame[kEthernetBytes + 9];
+  headers.protocol = ip[9];
   headers.has = kCarries[headers.protocol];
   uint32_t address[2];
-  memcpy(address, frame + kEthernetBytes + 12, sizeof address);
+  memcpy(address, ip + 12, sizeof address);
   headers.address[kSource][0] = address[kSource];
   headers.address[kDestination][0] = address[kDestination];
-  memcpy(headers.port, frame + kTransport, kPortBytes);
-  headers.icmp_type = frame[kTransport];
-  headers.icmp_code = frame[kTransport + 1];
-  headers.tcp_flags = frame[kTransport + kTcpFlagBytes - 1];
+  memcpy(headers.port, transport, kPortBytes);
+  headers.icmp_type = transport[0];
+  headers.icmp_code = transport[1];
+  headers.tcp_flags = transport[kTcpFlagBytes - 1];
+  payload = {at + kEthernetBytes + kIpv4Bytes, at + kEthernetBytes + total};
   return true;
 }
 
 }  // namespace
 
 Outcome parse_frame(const uint8_t* frame, uint32_t length, Headers& headers) noexcept {
-  if (read_plain_ipv4(frame, length, headers)) return Outcome::ip;
   Payload ignored;
+  if (read_plain_ipv4(frame, 0, length, headers, ignored)) return Outcome::ip;
   return read_ethernet(frame, 0, length, headers, ignored);
 }
 
 Outcome parse_ethernet(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept {
+  if (read_plain_ipv4(frame, at, end, headers, payload)) return Outcome::ip;
   return read_ethernet(frame, at, end, headers, payload);
 }
 

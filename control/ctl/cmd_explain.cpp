@@ -74,6 +74,8 @@ void show(const Json& answer) {
                  fmt::format("{}:{}", origin.at("file").get<std::string>(), origin.at("line").get<uint32_t>())});
   }
   if (!origins.empty()) fmt::print("\n{}", origins.text());
+  const size_t shown = answer.at("origins").size(), all = answer.at("n_origins").get<size_t>();
+  if (shown < all) fmt::print("... and {} more\n", all - shown);
 }
 
 int run(const Context& context) {

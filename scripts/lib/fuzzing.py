@@ -43,7 +43,7 @@ class Target:
 TARGETS = {
     "frame": Target(1024, ("dataplane/frame.cpp", "dataplane/tunnel*.cpp")),
     "feed": Target(256, ("control/feeds/*.cpp", "control/entry_text.cpp"), "plain.dict"),
-    "policy": Target(2048, ("control/policy*.cpp", "control/entry_*.cpp", "control/field_names.cpp",
+    "policy": Target(1024, ("control/policy*.cpp", "control/entry_*.cpp", "control/field_names.cpp",
                             "control/time_text.cpp", "common/yaml*.cpp"), "policy.dict",
                      without=("read_document", "read_policy", "read_feed", "read_feeds"), options=NOT_ENTROPIC),
     "snapshot": Target(512, ("filter/validate.cpp", "filter/view.cpp"), only=("filter/view.cpp", "open"),

@@ -165,7 +165,8 @@ void add(const std::string& what, Case c, Keys keys, bool is_peer, std::function
 }
 
 void register_ours(Case c) {
-  const auto [n, hits] = c;
+  const uint64_t n = c.n_keys;
+  const double hits = c.hit_ratio;
   add("filter_pipelined/line8", c, Keys::columns, false, [=](Tables& t) {
     const FilterBits bits = t.filter(WEIR_LAYOUT_LINE8).bits();
     const auto make = [&](Pace pace) { return lookup_keys_woven(kernels(), bits, kSecret, pace, n, hits); };
@@ -186,7 +187,8 @@ void register_ours(Case c) {
 }
 
 void register_peers(Case c) {
-  const auto [n, hits] = c;
+  const uint64_t n = c.n_keys;
+  const double hits = c.hit_ratio;
   add("rte_member_vbf", c, Keys::rows, true, [=](Tables& t) { return t.member(true).lookup(kBatch, n, hits); });
   add("rte_member_ht", c, Keys::rows, true, [=](Tables& t) { return t.member(false).lookup(kBatch, n, hits); });
   add("rte_hash", c, Keys::rows, true, [=](Tables& t) { return t.hash().lookup(kBatch, n, hits); });

@@ -69,6 +69,7 @@ TEST_CASE("few flows of an address stand under it; what is left becomes a residu
   CHECK(merged.v4.any_port[32][0].address == 0xcb007109);
 
   filter::SnapshotInput input;
+  input.tables.emplace_back().rules = {merged.v4.any_port[32][0].rule};
   merged.book.write(input);
   REQUIRE(input.residuals.size() == 2);
   const weir_residual& residual = input.residuals[1];
@@ -77,7 +78,7 @@ TEST_CASE("few flows of an address stand under it; what is left becomes a residu
   CHECK(residual.source_last[1] == 0x0affffff);
   CHECK(residual.dport_last == 8010);
   CHECK(residual.last == 1);
-  const weir_rule& rule = input.rules[merged.v4.any_port[32][0].rule];
+  const weir_rule& rule = input.rules[input.tables[0].rules[0]];
   CHECK(rule.destination_chain == 1);
   CHECK(rule.source_chain == 0);
   prove_built(policy_of({flow}), 1);
@@ -162,6 +163,61 @@ TEST_CASE("flows of more kinds than there are shapes for share coarser keys") {
   prove_built(policy, 5);
 }
 
+TEST_CASE("a snapshot holds the residuals of its keys, and none that were made on the way") {
+  std::vector<Flow> flows;
+  for (uint32_t host_number = 0; host_number < 100; host_number++) {
+    for (unsigned i = 0; i < 16; i++) {
+      Flow flow;
+      flow.family = 4;
+      flow.dst = host(0x0a000000 + host_number);
+      flow.dport = PortRange{static_cast<uint16_t>(100 * i + 1), static_cast<uint16_t>(100 * i + 50)};
+      flows.push_back(flow);
+    }
+  }
+  const Policy policy = policy_of(flows);
+  const BuiltSnapshot snapshot = build_unproven(policy, 12);
+  CHECK(snapshot.header().n_residuals == 1 + 16);  // all hosts share one chain
+  CHECK(snapshot.header().n_rules == 2);
+  CHECK(snapshot.header().n_sets == 2);
+  prove_built(policy, 12);
+}
+
+TEST_CASE("very many kinds of which many meet at coarser keys") {
+  std::vector<Flow> flows;
+  for (unsigned i = 0; i < 100; i++) {  // hosts side by side: at most 64 of them under a rounded prefix
+    for (unsigned j = 0; j < 20; j++) {
+      Flow flow;
+      flow.family = 6;
+      flow.src = host((Ipv6{0x20010db8} << 96) + i);
+      flow.dst = host((Ipv6{0x20010db8} << 96) + 7);
+      flow.dport = port(static_cast<uint16_t>(1000 + j));
+      flows.push_back(flow);
+    }
+  }
+  for (unsigned src = 16; src < 32; src++) {
+    for (unsigned dst = 16; dst < 32; dst++) {
+      Flow flow;
+      flow.family = 6;
+      const Ipv6 base = Ipv6{0x20010db8} << 96;
+      const auto net = [&](unsigned bits) {
+        const Ipv6 first = base & prefix_mask<Ipv6>(bits);
+        return AddressRange{first, first | static_cast<Ipv6>(~prefix_mask<Ipv6>(bits))};
+      };
+      flow.src = net(src);
+      flow.dst = net(dst);
+      flow.protocol = static_cast<uint8_t>(src);
+      for (unsigned i = 0; i < 17; i++) {
+        flow.sport = port(static_cast<uint16_t>(1 + i));
+        flows.push_back(flow);
+      }
+    }
+  }
+  const Policy policy = policy_of(flows);
+  const Merged merged = indexed(policy);
+  CHECK(merged.book.longest_chain() <= WEIR_MAX_CHAIN);
+  prove_built(policy, 13);
+}
+
 TEST_CASE("very many kinds are rounded, but not where a key would then have more flows than a chain takes") {
   std::vector<Flow> flows;
   for (unsigned src = 9; src <= 24; src++) {
@@ -176,14 +232,10 @@ TEST_CASE("very many kinds are rounded, but not where a key would then have more
       }
     }
   }
-  Merged merged = merge(policy_of(flows));
-  const auto done = index_flows(policy_of(flows), merged);
-  if (!done) {  // more kinds than shapes hold may be refused, in words that fit
-    CHECK_THAT(done.error(), Contains("key shapes") && Contains("hint: "));
-    return;
-  }
+  const Policy policy = policy_of(flows);
+  const Merged merged = indexed(policy);
   CHECK(merged.book.longest_chain() <= WEIR_MAX_CHAIN);
-  prove_built(policy_of(flows), 11);
+  prove_built(policy, 11);
 }
 
 TEST_CASE("more entries that differ only in what no key can hold than a chain takes are refused, with the place") {
@@ -272,6 +324,60 @@ TEST_CASE("entries that expire: each list's last one counts, and none beside a l
   const auto proof = prove(policy, snapshot.bytes(), 10);
   INFO((proof ? "" : proof.error()));
   CHECK(proof);
+}
+
+TEST_CASE("a residual that never ends, or ends too soon, is noticed") {
+  Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {"192.0.2.1"})});
+  policy.lists[0].v4[0].expires = 2'000'000'000;
+  const auto proof_after = [&](auto damage) {
+    const BuiltSnapshot snapshot = build_unproven(policy, 14);
+    damage(snapshot.at<weir_residual>(snapshot.header().residuals.offset)[1]);
+    const auto proof = prove(policy, snapshot.bytes(), 14);
+    return proof ? std::string() : proof.error();
+  };
+  CHECK(proof_after([](weir_residual&) {}).empty());
+  CHECK_THAT(proof_after([](weir_residual& r) { r.asks = 0; }), Contains("matches for longer than it should"));
+  CHECK_THAT(proof_after([](weir_residual& r) { r.expires_unix_s--; }), Contains("does not match before it expires"));
+}
+
+TEST_CASE("canaries: flows that name them, and what passes them only for a time") {
+  Policy policy = make_policy({make_list("allow", WEIR_PASS, kEither, {"203.0.113.9"}),
+                               make_list("drop", WEIR_DROP, kEither, {"203.0.113.0/24"})});
+  policy.canaries.push_back({false, 0xcb007109, 0, "203.0.113.9"});
+  const auto proof = [&] {
+    const BuiltSnapshot snapshot = build_unproven(policy, 15);
+    snapshot.header().built_unix_s = 1'800'000'000;
+    const auto proven = prove(policy, snapshot.bytes(), 15);
+    return proven ? std::string() : proven.error();
+  };
+  CHECK(proof().empty());
+  policy.lists[0].v4[0].expires = 1'800'000'001;
+  CHECK_THAT(proof(), Contains("canary 203.0.113.9 would drop as source, from 2027-01-15T08:00:01Z on: list drop"));
+  policy.lists[1].v4[0].expires = 1'800'000'001;  // ends with it
+  CHECK(proof().empty());
+
+  policy.lists = {make_list("drop", WEIR_DROP, kDestination, {"203.0.113.9:443"})};
+  CHECK_THAT(proof(), Contains("canary 203.0.113.9 would drop as destination with port 443: list drop, entry "
+                               "203.0.113.9:443 (weir.yaml:10)"));
+
+  Flow flow;
+  flow.family = 4;
+  flow.dst = net4(0xcb007100, 25);
+  flow.protocol = 6;
+  flow.dport = port(22);
+  flow.line = 77;
+  policy.lists = {make_list("drop", WEIR_DROP, kEither, {})};
+  policy.lists[0].flows.push_back(flow);
+  CHECK_THAT(proof(), Contains("canary 203.0.113.9 would drop as destination: list drop, entry dst 203.0.113.0/25 tcp "
+                               "dport 22 (weir.yaml:77)"));
+  policy.lists[0].mode = WEIR_MONITOR;
+  CHECK(proof().empty());
+  policy.lists[0].mode = WEIR_ENFORCE;
+  policy.lists[0].flows[0].expires = 1'700'000'000;
+  CHECK(proof().empty());
+  policy.lists[0].flows[0].expires = kNever;
+  policy.lists[0].flows[0].dst = net4(0xcb007180, 25);
+  CHECK(proof().empty());
 }
 
 TEST_CASE("snapshots of random flows answer what the flows say") {
