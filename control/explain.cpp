@@ -57,17 +57,16 @@ Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched
 weir_set follow_chain(const filter::SnapshotView& snapshot, uint32_t chain, const char* side, uint8_t family,
                       uint64_t now, std::vector<ShapeCondition>& conditions) {
   weir_set lists = {};
-  if (chain == 0) return lists;
-  for (const weir_residual* residual = snapshot.chain(chain);; residual++) {
-    const bool expired = (residual->asks & WEIR_ASKS_EXPIRES) != 0 && now >= residual->expires_unix_s;
-    if (residual->asks == WEIR_ASKS_EXPIRES && !expired) {
-      lists = lists | snapshot.set(residual->set);
+  snapshot.visit_chain(chain, [&](const weir_residual& residual) {
+    const bool expired = (residual.asks & WEIR_ASKS_EXPIRES) != 0 && now >= residual.expires_unix_s;
+    if (residual.asks == WEIR_ASKS_EXPIRES && !expired) {
+      lists = lists | snapshot.set(residual.set);
     } else {
-      conditions.push_back({side, flow_text(flow_of(*residual, family)) + (expired ? " (expired)" : ""),
-                            names_of(snapshot, snapshot.set(residual->set))});
+      conditions.push_back({side, flow_text(flow_of(residual, family)) + (expired ? " (expired)" : ""),
+                            names_of(snapshot, snapshot.set(residual.set))});
     }
-    if (residual->last != 0) return lists;
-  }
+  });
+  return lists;
 }
 
 template <class Addr>

@@ -77,9 +77,7 @@ Addr address_of(const weir_packet& packet, weir_side side) {
 // The packet's key; empty when it has not all fields of the shape.
 template <class Addr>
 std::optional<filter::Key> key_of(filter::KeyShape shape, const weir_packet& packet, weir_side side) {
-  const bool has_ports = (packet.has & WEIR_HAS_PORTS) != 0;
-  const bool wants_ports = shape.with_port || (shape.flow_fields & (WEIR_FLOW_SPORT | WEIR_FLOW_DPORT)) != 0;
-  if (wants_ports && !has_ports) return std::nullopt;
+  if (filter::asks_ports(shape) && (packet.has & WEIR_HAS_PORTS) == 0) return std::nullopt;
   const auto port = [&](weir_side of) { return __builtin_bswap16(packet.port[of]); };
   if (!shape.flow) return filter::make_key(shape, address_of<Addr>(packet, side), port(side));
   return filter::make_flow_key(shape, address_of<Addr>(packet, WEIR_SIDE_SOURCE),
@@ -102,11 +100,9 @@ weir_set match(const filter::SnapshotView& snapshot, const weir_packet& packet, 
       const weir_rule& rule = snapshot.rule(filter::find_rule(shape, *key));  // rule 0 has no lists
       matched = matched | snapshot.set(side == WEIR_SIDE_SOURCE ? rule.source_set : rule.destination_set);
       const uint32_t chain = side == WEIR_SIDE_SOURCE ? rule.source_chain : rule.destination_chain;
-      if (chain == 0) continue;
-      for (const weir_residual* residual = snapshot.chain(chain);; residual++) {
-        if (weir_residual_holds(residual, &packet, now)) matched = matched | snapshot.set(residual->set);
-        if (residual->last != 0) break;
-      }
+      snapshot.visit_chain(chain, [&](const weir_residual& residual) {
+        if (weir_residual_holds(&residual, &packet, now)) matched = matched | snapshot.set(residual.set);
+      });
     }
   }
   return matched;

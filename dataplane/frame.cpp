@@ -7,19 +7,8 @@ namespace weir::dataplane {
 
 namespace {
 
-// EtherTypes (IEEE 802 numbers, IANA).
-constexpr uint16_t kTypeIpv4 = 0x0800;
-constexpr uint16_t kTypeIpv6 = 0x86dd;
-constexpr uint16_t kTypeMplsUnicast = 0x8847;
-constexpr uint16_t kTypeMplsMulticast = 0x8848;
-constexpr uint16_t kTypePppoeSession = 0x8864;
-
 constexpr bool is_vlan(uint16_t type) {
   return type == 0x8100 || type == 0x88a8 || type == 0x9100;
-}
-
-uint16_t load_be16(const uint8_t* bytes) {
-  return static_cast<uint16_t>(bytes[0] << 8 | bytes[1]);
 }
 
 constexpr std::array<uint8_t, 256> kCarries = [] {

@@ -9,6 +9,18 @@
 // frame, so that tests and the fuzzer can hold it to exact-size buffers. What tunnels hold: dataplane/tunnel.h.
 namespace weir::dataplane {
 
+// EtherTypes (IEEE 802 numbers, IANA).
+constexpr uint16_t kTypeIpv4 = 0x0800;
+constexpr uint16_t kTypeIpv6 = 0x86dd;
+constexpr uint16_t kTypeMplsUnicast = 0x8847;
+constexpr uint16_t kTypeMplsMulticast = 0x8848;
+constexpr uint16_t kTypePppoeSession = 0x8864;
+constexpr uint16_t kTypeEthernet = 0x6558;  // transparent Ethernet bridging: in GRE and Geneve
+
+constexpr uint16_t load_be16(const uint8_t* bytes) {
+  return static_cast<uint16_t>(bytes[0] << 8 | bytes[1]);
+}
+
 enum class Outcome : uint8_t { ip, not_ip, malformed };
 
 enum Side : uint8_t { kSource = 0, kDestination = 1 };

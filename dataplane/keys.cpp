@@ -62,7 +62,7 @@ void gather(const Lookup& lookup, const Burst& burst, KeyBatch& batch) noexcept 
   if (!shape.flow) {
     shape.with_port ? gather<kIsV4, Kind::address_and_port>(lookup, burst, batch)
                     : gather<kIsV4, Kind::address>(lookup, burst, batch);
-  } else if ((shape.flow_fields & (WEIR_FLOW_SPORT | WEIR_FLOW_DPORT)) != 0) {
+  } else if (filter::asks_ports(shape)) {
     gather<kIsV4, Kind::flow_and_ports>(lookup, burst, batch);
   } else {
     gather<kIsV4, Kind::flow>(lookup, burst, batch);

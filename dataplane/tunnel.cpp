@@ -24,10 +24,6 @@ constexpr std::array<uint8_t, 256> kTunnelsOf = [] {
   return table;
 }();
 
-uint16_t load_be16(const uint8_t* bytes) {
-  return static_cast<uint16_t>(bytes[0] << 8 | bytes[1]);
-}
-
 // The tunnel of the mask whose port the packet has; of two, the first one here.
 uint8_t udp_tunnel(const Headers& headers, uint8_t tunnels) {
   if (!has(headers, WEIR_HAS_PORTS)) return 0;
@@ -64,11 +60,11 @@ bool enter_ip(const uint8_t* frame, Headers& headers, Payload& payload) {
 
 bool enter_ethertype(const uint8_t* frame, uint16_t type, Headers& headers, Payload& payload) {
   switch (type) {
-    case 0x0800:
+    case kTypeIpv4:
       return parse_ipv4(frame, payload.at, payload.end, headers, payload);
-    case 0x86dd:
+    case kTypeIpv6:
       return parse_ipv6(frame, payload.at, payload.end, headers, payload);
-    case 0x6558:  // transparent Ethernet bridging
+    case kTypeEthernet:
       return enter_ethernet(frame, headers, payload);
     default:
       return false;
@@ -91,7 +87,7 @@ bool enter_gre(const uint8_t* frame, Headers& headers, Payload& payload) {
   const uint32_t version = gre[1] & 7u;
   if (routing || version != 0 || !skip(payload, 4u * (checksum + key + sequence))) return false;
   const uint16_t type = load_be16(gre + 2);
-  if (type == 0x8847 || type == 0x8848) {
+  if (type == kTypeMplsUnicast || type == kTypeMplsMulticast) {
     return parse_mpls(frame, payload.at, payload.end, headers, payload) == Outcome::ip;
   }
   return enter_ethertype(frame, type, headers, payload);

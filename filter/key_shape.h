@@ -39,6 +39,11 @@ constexpr unsigned key_words(KeyShape shape) {
   return shape.family == 4 ? 1 : shape.with_port ? 3 : 2;
 }
 
+// Only packets that have ports have such a key.
+constexpr bool asks_ports(KeyShape shape) {
+  return shape.with_port || (shape.flow_fields & (WEIR_FLOW_SPORT | WEIR_FLOW_DPORT)) != 0;
+}
+
 struct Key {
   std::array<uint64_t, WEIR_MAX_KEY_WORDS> word = {};
   bool operator==(const Key&) const = default;

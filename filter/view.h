@@ -40,6 +40,16 @@ class SnapshotView {
   const weir_rule& rule(uint32_t id) const { return rules_[id]; }
   // A chain's first residual; the chain ends with the one that is `last`.
   const weir_residual* chain(uint32_t id) const { return residuals_ + id; }
+  // Calls visit(residual) for each of the chain; 0: none.
+  template <class Visit>
+  void visit_chain(uint32_t id, Visit visit) const {
+    if (id == 0) return;
+    const weir_residual* residual = chain(id);
+    for (uint32_t i = 0; i < WEIR_MAX_CHAIN; i++, residual++) {
+      visit(*residual);
+      if (residual->last != 0) return;
+    }
+  }
 
  private:
   const weir_snapshot_header* header_ = nullptr;
