@@ -110,6 +110,7 @@ Json status(Daemon& daemon, const Json&) {
            {{"lists", used_of(running->lists.size(), WEIR_MAX_LISTS)},
             {"shapes_v4", used_of(count_shapes(*running, 4), WEIR_MAX_SHAPES_PER_FAMILY)},
             {"shapes_v6", used_of(count_shapes(*running, 6), WEIR_MAX_SHAPES_PER_FAMILY)},
+            {"conditions_of_a_key", used_of(running->report.longest_chain, WEIR_MAX_CHAIN)},
             {"snapshot_bytes", used_of(running->report.snapshot_bytes, running->memory_limit)}}},
           {"memory", memory()}};
 }

@@ -15,6 +15,7 @@
 #include "control/plan.h"
 #include "control/prove.h"
 #include "control/seal.h"
+#include "filter/rules.h"
 
 namespace weir::control {
 namespace {
@@ -63,6 +64,7 @@ CompileReport report_of(const Policy& policy, const Planned& planned) {
   report.snapshot_bytes = planned.layout.header.total_bytes;
   report.sets = planned.input.sets.size();
   report.rules = planned.input.rules.size();
+  report.longest_chain = filter::longest_chain(planned.input.residuals);
   report.probes_v4 = probes_of(planned.shapes, 4);
   report.probes_v6 = probes_of(planned.shapes, 6);
   return report;

@@ -38,6 +38,7 @@ struct CompileReport {
   uint64_t entries = 0;         // of all lists
   uint64_t snapshot_bytes = 0;  // capacity included
   uint64_t sets = 0, rules = 0;
+  uint64_t longest_chain = 0;             // residuals that one key has, at most
   unsigned probes_v4 = 0, probes_v6 = 0;  // filter probes per packet, both directions counted
   uint64_t proved_entries = 0, proved_strangers = 0;
 };

@@ -10,6 +10,7 @@
 #include "control/origin.h"
 #include "control/places.h"
 #include "control/plan.h"
+#include "filter/rules.h"
 
 namespace weir::control {
 
@@ -117,6 +118,7 @@ Result<void> Daemon::publish_last_good() {
   if (!view) return Error{view.error()};
   running->lists = summarise(*view);
   running->report.snapshot_bytes = publication->size_bytes;
+  running->report.longest_chain = filter::longest_chain(view->residuals());
   for (const ListSummary& list : running->lists) running->report.entries += list.entries;
   for (const weir_shape& shape : std::span(view->header().shapes).first(view->header().n_shapes)) {
     running->report.shapes.push_back(describe(shape));

@@ -59,6 +59,17 @@ inline const char* residual_problem(const weir_residual& residual, size_t id, ui
   return reserved == 0 ? nullptr : "reserved is not 0";
 }
 
+// Residuals of the longest chain.
+inline size_t longest_chain(std::span<const weir_residual> residuals) {
+  size_t longest = 0, length = 0;
+  for (const weir_residual& residual : residuals.subspan(1)) {  // the first stands for no chain
+    length++;
+    longest = std::max(longest, length);
+    if (residual.last != 0) length = 0;
+  }
+  return longest;
+}
+
 // The sides (mask of weir_direction) on which the rule has, or may have, lists.
 inline uint8_t sides_of(const weir_rule& rule) {
   return static_cast<uint8_t>((rule.source_set != 0 || rule.source_chain != 0 ? WEIR_AS_SOURCE : 0) |

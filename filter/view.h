@@ -38,6 +38,7 @@ class SnapshotView {
   std::span<const weir_list> lists() const { return {lists_, header_->n_lists}; }
   const weir_set& set(uint32_t id) const { return sets_[id]; }
   const weir_rule& rule(uint32_t id) const { return rules_[id]; }
+  std::span<const weir_residual> residuals() const { return {residuals_, header_->n_residuals}; }
   // A chain's first residual; the chain ends with the one that is `last`.
   const weir_residual* chain(uint32_t id) const { return residuals_ + id; }
   // Calls visit(residual) for each of the chain; 0: none.
