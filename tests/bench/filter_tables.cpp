@@ -101,7 +101,7 @@ TestSnapshot plan_members(uint64_t n_keys, weir_layout layout, double bits_per_k
   input.secret = {kSecret[0], kSecret[1]};
   input.lists = {{"bench", WEIR_DROP, WEIR_ENFORCE, n_keys}};
   input.sets = {{{0}}, {{1}}};
-  input.rules = {{0, 0}, {1, 0}, {1, 1}};
+  input.rules = {{0, 0, 0, 0}, {1, 0, 0, 0}, {1, 1, 0, 0}};
   KeyTable& table = input.tables.emplace_back();
   table.shape = kKeyShape;
   table.layout = layout;
