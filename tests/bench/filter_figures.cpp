@@ -451,7 +451,8 @@ json run_peers(const Options& options) {
   out["rte_hash_mib"] = hash.mib();
   out["rte_hash_entries"] = hash.entries();
   const std::pair<const char*, double> kHits[] = {{"vs_rte_hash", 0.01}, {"vs_rte_hash_allhit", 1.0}};
-  for (const auto& [name, ratio] : kHits) {
+  for (const auto& [name, hit_ratio] : kHits) {
+    const double ratio = hit_ratio;  // clang 14 captures no structured bindings
     const Loop ours =
         best_of(pipelined_paces(), [&](Pace pace) { return lookup_rules(kernels(), table, pace, n, ratio); });
     const Loop alone =
