@@ -27,26 +27,32 @@ struct Burst {
   rte_mbuf* pkt[kMaxBurst];  // rx      owned here until tx sends or frees each exactly once
   uint64_t now_unix_s;       // rx      what `expires` is compared with
 
-  uint32_t n_carried;           // parse   frames behind the n that found no slot: pkt[n], pkt[n + 1], ...
-  uint64_t ip;                  // parse   frames with headers
-  uint64_t not_ip;              // parse
-  uint64_t malformed;           // parse
-  uint64_t incomplete;          // parse   subset of ip: in some layer
-  uint64_t layered;             // parse   subset of ip: frames with inner layers
-  uint32_t first_inner;         // parse   slots from here on hold inner layers
-  uint8_t inner[kMaxBurst];     // parse   slot of the frame's first inner layer; those inside it lie below
-  uint8_t n_inner[kMaxBurst];   // parse   both valid where `layered`
-  uint32_t n_v4;                // parse
-  uint32_t n_v6;                // parse
-  uint8_t v4[kMaxBurst];        // parse   slots that are IPv4
-  uint8_t v6[kMaxBurst];        // parse   slots that are IPv6
-  Headers hdr[kMaxBurst];       // parse   by slot; big-endian as on the wire; valid where `ip`, and of inner layers
-  uint64_t hit;                 // parse clears, exact sets: slots with a match
-  weir_set matched[kMaxBurst];  // exact   by slot: lists that match; valid where `hit`
+  uint32_t n_carried;          // parse   frames behind the n that found no slot: pkt[n], pkt[n + 1], ...
+  uint64_t ip;                 // parse   frames with headers
+  uint64_t not_ip;             // parse
+  uint64_t malformed;          // parse
+  uint64_t incomplete;         // parse   subset of ip: in some layer
+  uint64_t layered;            // parse   subset of ip: frames with inner layers
+  uint32_t first_inner;        // parse   slots from here on hold inner layers
+  uint8_t inner[kMaxBurst];    // parse   slot of the frame's first inner layer; those inside it lie below
+  uint8_t n_inner[kMaxBurst];  // parse   both valid where `layered`
+  uint32_t n_v4;               // parse
+  uint32_t n_v6;               // parse
+  uint8_t v4[kMaxBurst];       // parse   slots that are IPv4
+  uint8_t v6[kMaxBurst];       // parse   slots that are IPv6
+  uint64_t unread;             // parse   slots of plain IPv4 frames whose hdr is not there yet: headers_of
+  Headers hdr[kMaxBurst];      // parse   by slot; big-endian as on the wire; valid where `ip`, and of inner layers
+  // What keys of IPv4 are made of: of the packet in slot v4[k], as on the wire.
+  alignas(16) uint64_t v4_addresses[kMaxBurst];  // parse  source in the low half, destination in the high half
+  alignas(16) uint64_t v4_fields[kMaxBurst];  // parse  port[0], port[1], protocol, from the lowest byte; Wants::fields
+  uint64_t v4_ports;                          // parse  bit k: it has ports; Wants::fields
+  uint64_t hit;                               // parse clears, exact sets: slots with a match
+  weir_set matched[kMaxBurst];                // exact   by slot: lists that match; valid where `hit`
 
   const WorkerSnapshot* snapshot;  // probe   what it is judged by
   const Route* route;              // probe   where it goes then
-  uint32_t waiting;                // probe   lookups begun, exact takes off: those not finished
+  uint32_t batches;                // probe   lookups begun
+  uint32_t waiting;                // probe   as batches, exact takes off: those not finished
 
   uint64_t drop;  // verdict
 };

@@ -18,8 +18,9 @@ void add_lists(const weir_set& set, Burst& burst, uint32_t slot) noexcept {
 // Adds the lists of the residuals that hold.
 [[gnu::noinline]] void follow_chain(const filter::SnapshotView& view, uint32_t chain, Burst& burst,
                                     uint32_t slot) noexcept {
+  const Headers& headers = headers_of(burst, slot);
   view.visit_chain(chain, [&](const weir_residual& residual) {
-    if (weir_residual_holds(&residual, &burst.hdr[slot], burst.now_unix_s)) {
+    if (weir_residual_holds(&residual, &headers, burst.now_unix_s)) {
       add_lists(view.set(residual.set), burst, slot);
     }
   });

@@ -7,7 +7,7 @@
 namespace weir::dataplane {
 
 Flight::Flight(const filter::Kernels& kernels, unsigned look_ahead)
-    : pipeline_(kernels, look_ahead), bursts_(kBursts), batches_(kBatches) {
+    : look_ahead_(look_ahead), pipeline_(kernels, look_ahead), bursts_(kBursts), batches_(kBatches) {
   for (Burst& burst : bursts_) free_bursts_.push_back(&burst);
   for (KeyBatch& batch : batches_) free_batches_.push_back(&batch);
 }
@@ -18,7 +18,7 @@ void Flight::push(const WorkerSnapshot& snapshot, const Route& route) noexcept {
   in_flight_[pushed_++ % kBursts] = &burst;
   burst.snapshot = &snapshot;
   burst.route = &route;
-  burst.waiting = 0;
+  burst.waiting = burst.batches = 0;
   for (size_t i = 0; i < snapshot.lookups.size(); i++) {
     KeyBatch& batch = *free_batches_.back();
     keys(snapshot.lookups[i], burst, batch);
@@ -26,9 +26,13 @@ void Flight::push(const WorkerSnapshot& snapshot, const Route& route) noexcept {
     batch.lane = &snapshot.lanes[i];
     free_batches_.pop_back();
     burst.waiting++;
+    burst.batches++;
     pipeline_.push(&batch);
     collect();
   }
+  // A lookup is tested when the same lookup of a later burst is hashed: then the frames of that burst have been
+  // received and parsed in between. The next burst has as many batches, mostly.
+  if (burst.batches != 0) pipeline_.look_ahead(look_ahead_ * burst.batches);
 }
 
 Burst* Flight::carry_over(const Burst& pushed) noexcept {

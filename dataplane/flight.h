@@ -14,6 +14,7 @@ namespace weir::dataplane {
 // A burst in flight refers to its snapshot: no quiescent state may be reported before all are out.
 class Flight {
  public:
+  // look_ahead: bursts between asking for a filter's lines and testing them (filter/calibrate.h); 0: none.
   Flight(const filter::Kernels& kernels, unsigned look_ahead);
 
   // Where the next burst is received. The caller pops what is finished after every push, and drains when full.
@@ -40,6 +41,7 @@ class Flight {
 
   void collect() noexcept;
 
+  unsigned look_ahead_;  // in bursts; the pipeline counts in batches
   filter::LookupPipeline pipeline_;
   std::vector<Burst> bursts_;
   std::vector<KeyBatch> batches_;

@@ -34,6 +34,14 @@ std::vector<Lookup> lookups_of(const filter::SnapshotView& view) {
   return lookups;
 }
 
+Wants wants_of(const filter::SnapshotView& view) {
+  const auto asks_fields = [](const filter::ShapeView& shape) {
+    return shape.shape.family == 4 && (shape.shape.with_port || shape.shape.flow);
+  };
+  const auto shapes = view.shapes();
+  return {.tunnels = view.header().tunnels, .fields = std::any_of(shapes.begin(), shapes.end(), asks_fields)};
+}
+
 bool outgrows_l2(const filter::SnapshotView& view) {
   const std::span<const weir_shape> shapes(view.header().shapes, view.header().n_shapes);
   return std::any_of(shapes.begin(), shapes.end(), [](const weir_shape& shape) {
@@ -75,7 +83,7 @@ Result<std::unique_ptr<Snapshot>> Snapshot::open(std::vector<Copy> copies, size_
     std::vector<filter::Lane>& lanes = snapshot->lanes_.emplace_back();
     for (const Lookup& lookup : copy->lookups) lanes.push_back({.shape = lookup.shape});
     snapshot->workers_.push_back(
-        {&copy->view, &kernels, copy->lookups, lanes, counters.data(), outgrows_l2(copy->view)});
+        {&copy->view, &kernels, copy->lookups, lanes, counters.data(), outgrows_l2(copy->view), wants_of(copy->view)});
   }
   return snapshot;
 }

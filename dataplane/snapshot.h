@@ -27,6 +27,12 @@ struct Lookup {
   uint64_t fields_mask;          // flow: of ports and protocol, the last word of the key
 };
 
+// What the parse stage is to find out.
+struct Wants {
+  uint8_t tunnels;  // whose layers are packets, too: mask of enum weir_tunnel
+  bool fields;      // some lookup of IPv4 asks for ports or protocol
+};
+
 // What one worker needs of a snapshot. Borrowed from a Snapshot; valid until the worker's next quiescent state.
 struct WorkerSnapshot {
   const filter::SnapshotView* view;
@@ -35,6 +41,7 @@ struct WorkerSnapshot {
   std::span<filter::Lane> lanes;  // of the lookups; this worker's
   ListCounters* lists;            // by list index; written by this worker only
   bool look_ahead;                // some table outgrows L2: overlapping bursts pays
+  Wants wants;
 };
 
 // A worker's place: its snapshot copy lies on its NUMA node.

@@ -14,9 +14,11 @@ namespace weir::dataplane {
 // rx: up to kMaxBurst frames of the queue; fills n, pkt, bytes. Returns n.
 uint32_t rx(PortQueue queue, Burst& burst) noexcept;
 
-// parse: what each frame is, and which packets are in its tunnels (mask of enum weir_tunnel). Takes the frames that
-// find no slot off the burst: n_carried (Flight::carry_over). At least 16 frames stay, or all.
-void parse(uint8_t tunnels, Burst& burst, WorkerCounters& counters) noexcept;
+// parse: what each frame is, and which packets are in its tunnels. Takes the frames that find no slot off the burst:
+// n_carried (Flight::carry_over). At least 16 frames stay, or all.
+void parse(const Wants& wants, Burst& burst, WorkerCounters& counters) noexcept;
+// The headers of the packet in the slot, which parse may have left for whoever asks: few packets are asked.
+const Headers& headers_of(Burst& burst, uint32_t slot) noexcept;
 
 // For each lookup of the snapshot, in Flight (flight.h), which probes the filter and the exact stage in between:
 // keys: gathers the lookup's keys from the packets that have its fields. n is 0 when none has.

@@ -39,18 +39,18 @@ void discard(const Route& route, rte_mbuf** packets, uint32_t n, WorkerCounters&
 
 void tx(const Route& route, Burst& burst, WorkerCounters& counters) noexcept {
   if (burst.drop == 0) return send_passed(route, burst.pkt, burst.n, counters);
-  rte_mbuf* passed[kMaxBurst];
   rte_mbuf* dropped[kMaxBurst];
-  uint32_t n_passed = 0;
   uint32_t n_dropped = 0;
-  for (uint32_t i = 0; i < burst.n; i++) {
-    const bool drop = (burst.drop >> i & 1) != 0;
-    passed[n_passed] = burst.pkt[i];
-    dropped[n_dropped] = burst.pkt[i];
-    n_dropped += drop;
-    n_passed += !drop;
+  for (uint64_t left = burst.drop; left != 0; left &= left - 1) {
+    dropped[n_dropped++] = burst.pkt[__builtin_ctzll(left)];
   }
-  if (n_passed > 0) send_passed(route, passed, n_passed, counters);
+  // Those before the first one that drops are where they should be.
+  uint32_t n_passed = static_cast<uint32_t>(__builtin_ctzll(burst.drop));
+  for (uint32_t i = n_passed + 1; i < burst.n; i++) {
+    burst.pkt[n_passed] = burst.pkt[i];
+    n_passed += (burst.drop >> i & 1) == 0;
+  }
+  if (n_passed > 0) send_passed(route, burst.pkt, n_passed, counters);
   discard(route, dropped, n_dropped, counters);
 }
 

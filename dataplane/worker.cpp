@@ -63,7 +63,7 @@ void poll(Worker& worker, const WorkerSetup& setup, Flight& flight) noexcept {
         const WorkerSnapshot& mine = snapshot->of_worker(worker.id);
         burst.now_unix_s = setup.switches.now_unix_s.load(std::memory_order_relaxed);
         for (Burst* part = &burst; part != nullptr; part = flight.carry_over(*part)) {
-          parse(mine.view->header().tunnels, *part, counters);
+          parse(mine.wants, *part, counters);
           flight.push(mine, route);
         }
         finish_done(flight, counters);

@@ -38,7 +38,7 @@ struct Batch {
 
 class LookupPipeline {
  public:
-  static constexpr unsigned kMaxLookAhead = 6;  // batches
+  static constexpr unsigned kMaxLookAhead = 16;  // batches
   // An exact lookup waits for company, but not for more than so many batches.
   static constexpr unsigned kMaxAge = 8;
   static constexpr unsigned kMaxInFlight = 32;
@@ -46,6 +46,8 @@ class LookupPipeline {
   // look_ahead: batches between asking for a line and testing it, 0..kMaxLookAhead; filter/calibrate.h finds the best.
   // 0: every batch is tested when it comes.
   LookupPipeline(const Kernels& kernels, unsigned look_ahead);
+  // From the next push() on. More than kMaxLookAhead is kMaxLookAhead.
+  void look_ahead(unsigned batches) noexcept { look_ahead_ = batches < kMaxLookAhead ? batches : kMaxLookAhead; }
 
   // Takes a batch in. At most kMaxInFlight may be inside: pop() what is finished after every push. No allocation, lock
   // or system call.

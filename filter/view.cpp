@@ -43,7 +43,7 @@ Result<SnapshotView> SnapshotView::open(std::span<const std::byte> bytes) {
         .shape = shape_of(shape),
         .layout = static_cast<weir_layout>(shape.layout),
         .directions = shape.directions,
-        .prefetch = hashed && outgrows_l2(shape.filter.used_bytes),
+        .prefetch = outgrows_l2(shape.filter.used_bytes),
         .secret = view.header_->secret,
         .filter = {base + shape.filter.offset, shape.filter_lines, shape.k},
         .exact_lines = {exact, hashed ? static_cast<uint32_t>(shape.exact.used_bytes / WEIR_LINE_BYTES) : 0, 0},

@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "filter/kernels/common.h"
@@ -165,14 +166,17 @@ struct Salts {
   return {_mm256_cvtepu32_epi64(_mm256_castsi256_si128(all)), _mm256_cvtepu32_epi64(_mm256_extracti128_si256(all, 1))};
 }
 
-//   lane w:  lo32(hash) * salt[w], low 32 bits  >> 26  ->  1 << that
-[[gnu::always_inline]] inline __m256i wanted_bits(__m256i hash, __m256i salt) {
-  const __m256i product = _mm256_mul_epu32(hash, salt);
-  const __m256i bit = _mm256_and_si256(_mm256_srli_epi64(product, 26), _mm256_set1_epi64x(63));
-  return _mm256_sllv_epi64(_mm256_set1_epi64x(1), bit);
+//   lane w:  lo32(hash) * salt[w], low 32 bits  >> 26
+// The salt's upper half is 0, so a product of 32-bit halves leaves six bits and nothing to mask.
+[[gnu::always_inline]] inline __m256i wanted_places(__m256i hash, __m256i salt) {
+  return _mm256_srli_epi64(_mm256_mullo_epi32(hash, salt), 26);
 }
 
 // The wanted bits that the line lacks: zero for a key that may be present.
+[[gnu::always_inline]] inline __m256i wanted_bits(__m256i hash, __m256i salt) {
+  return _mm256_sllv_epi64(_mm256_set1_epi64x(1), wanted_places(hash, salt));
+}
+
 [[gnu::always_inline]] inline __m256i lacking(const uint8_t* line, __m256i hash, const Salts& salts) {
   return _mm256_or_si256(_mm256_andnot_si256(load(line), wanted_bits(hash, salts.low)),
                          _mm256_andnot_si256(load(line + 32), wanted_bits(hash, salts.high)));
@@ -186,14 +190,46 @@ struct Salts {
   return _mm256_set1_epi64x(static_cast<long long>(word));
 }
 
+// Every word of the line shifted so that the wanted bit is its lowest: 1 when all of them are set.
+[[gnu::always_inline]] inline uint64_t holds(const uint8_t* line, uint64_t hash, const Salts& salts) {
+  const __m256i key = broadcast(hash);
+  const __m256i low = _mm256_srlv_epi64(load(line), wanted_places(key, salts.low));
+  const __m256i high = _mm256_srlv_epi64(load(line + 32), wanted_places(key, salts.high));
+  return static_cast<uint64_t>(_mm256_testc_si256(_mm256_and_si256(low, high), _mm256_set1_epi64x(1)));
+}
+
+// weir_hash_range of eight hashes: hi32(hash) * lines, high 32 bits.
+[[gnu::always_inline]] inline void lines_of(const uint64_t* hash, uint32_t lines, uint32_t line[8]) {
+  const __m256i n = _mm256_set1_epi64x(lines);
+  const __m256i first = _mm256_mul_epu32(_mm256_srli_epi64(load(hash), 32), n);
+  const __m256i last = _mm256_mul_epu32(_mm256_srli_epi64(load(hash + 4), 32), n);
+  // The upper halves of both, 0 1 4 5 | 2 3 6 7, and then in their order.
+  const __m256i halves =
+      _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(first), _mm256_castsi256_ps(last), 0xdd));
+  _mm256_store_si256(reinterpret_cast<__m256i*>(line), _mm256_permute4x64_epi64(halves, 0xd8));
+}
+
 [[gnu::always_inline]] inline uint64_t line8_check_one(const FilterBits& filter, uint64_t hash, const Salts& salts) {
-  return is_zero(lacking(line_at(filter, weir_hash_range(hash, filter.lines)), broadcast(hash), salts));
+  return holds(line_at(filter, weir_hash_range(hash, filter.lines)), hash, salts);
+}
+
+// Eight keys; bit k of the answer is key k's.
+template <unsigned... K>
+[[gnu::always_inline]] inline uint64_t line8_check_group(std::integer_sequence<unsigned, K...>,
+                                                         const FilterBits& filter, const uint64_t* hash,
+                                                         const Salts& salts) {
+  alignas(32) uint32_t line[kGroup];
+  lines_of(hash, filter.lines, line);
+  return ((holds(line_at(filter, line[K]), hash[K], salts) << K) | ...);
 }
 
 uint64_t line8_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
+  constexpr std::make_integer_sequence<unsigned, kGroup> kKeys = {};
   const Salts salts = widen(weir_salt);
   uint64_t hits = 0;
-  for (unsigned i = 0; i < n; i++) hits |= line8_check_one(filter, hash[i], salts) << i;
+  unsigned i = 0;
+  for (; i + kGroup <= n; i += kGroup) hits |= line8_check_group(kKeys, filter, hash + i, salts) << i;
+  for (; i < n; i++) hits |= line8_check_one(filter, hash[i], salts) << i;
   return hits;
 }
 
@@ -219,16 +255,24 @@ unsigned weave(const Line8Step& step, uint64_t& hits) {
   unsigned done = 0;
   for (; done < step.n_hash; done += kGroup) {
     uint64_t group_hits = 0;
+    alignas(32) uint32_t fetch_line[kGroup], test_line[kGroup];
+    if constexpr (kFetch) lines_of(step.fetch_hash + done, fetched.lines, fetch_line);
+    if constexpr (kTest) lines_of(step.test_hash + done, tested.lines, test_line);
     siphash13_group<kWords>(kStates, start, step.words, done, step.hash, [&](unsigned r) {
       for (unsigned i = r * kSlice; i < (r + 1) * kSlice; i++) {
-        if constexpr (kFetch)
-          prefetch_line(line_at(fetched, weir_hash_range(step.fetch_hash[done + i], fetched.lines)));
-        if constexpr (kTest) group_hits |= line8_check_one(tested, step.test_hash[done + i], salts) << i;
+        if constexpr (kFetch) prefetch_line(line_at(fetched, fetch_line[i]));
+        if constexpr (kTest) group_hits |= holds(line_at(tested, test_line[i]), step.test_hash[done + i], salts) << i;
       }
     });
     hits |= group_hits << done;
   }
   return done;
+}
+
+void fetch_group(const FilterBits& filter, const uint64_t* hash) {
+  alignas(32) uint32_t line[kGroup];
+  lines_of(hash, filter.lines, line);
+  for (const uint32_t l : line) prefetch_line(line_at(filter, l));
 }
 
 uint64_t line8_step(const Line8Step& step) {
@@ -243,13 +287,13 @@ uint64_t line8_step(const Line8Step& step) {
     if (step.n_fetch == 0 && step.n_test == 0) return 0;
   }
   // What is left of both, in turns: a burst of prefetches alone fills the core's miss queue and then waits for it.
-  const Salts salts = widen(weir_salt);
-  for (; done < step.n_fetch && done < step.n_test; done++) {
-    prefetch_line(line_at(step.fetch_filter, weir_hash_range(step.fetch_hash[done], step.fetch_filter.lines)));
-    hits |= line8_check_one(step.test_filter, step.test_hash[done], salts) << done;
+  for (; done < step.n_fetch || done < step.n_test; done += kGroup) {
+    if (done < step.n_fetch) fetch_group(step.fetch_filter, step.fetch_hash + done);
+    if (done < step.n_test) {
+      const unsigned n = std::min(step.n_test - done, kGroup);
+      hits |= line8_check(step.test_filter, step.test_hash + done, n) << done;
+    }
   }
-  if (done < step.n_fetch) line8_prefetch(step.fetch_filter, step.fetch_hash + done, step.n_fetch - done);
-  if (done < step.n_test) hits |= line8_check(step.test_filter, step.test_hash + done, step.n_test - done) << done;
   return step.n_test >= kMaxBatch ? hits : hits & ((uint64_t{1} << step.n_test) - 1);
 }
 
@@ -368,11 +412,21 @@ uint64_t ribbon_check(const FilterBits& filter, const uint64_t* hash, unsigned n
   return hits;
 }
 
-// --- bitmap: one load a key, as the definition ---------------------------------------------------------------------
+// --- bitmap: four keys in a gather ---------------------------------------------------------------------------------
 
+//   lane k:  64-bit word index[k] / 64 of the bitmap, shifted so that the key's bit is the highest
 uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned n) {
+  const auto* words = reinterpret_cast<const long long*>(filter.bits);
+  const __m256i ones = _mm256_set1_epi64x(63);
   uint64_t hits = 0;
-  for (unsigned i = 0; i < n; i++) {
+  unsigned i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const __m256i keys = load(index + i);
+    const __m256i word = _mm256_i64gather_epi64(words, _mm256_srli_epi64(keys, 6), 8);
+    const __m256i top = _mm256_sllv_epi64(word, _mm256_andnot_si256(keys, ones));
+    hits |= static_cast<uint64_t>(static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(top)))) << i;
+  }
+  for (; i < n; i++) {
     hits |= uint64_t{weir_bitmap_check(filter.bits, static_cast<uint32_t>(index[i]))} << i;
   }
   return hits;

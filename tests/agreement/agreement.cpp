@@ -144,7 +144,7 @@ std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint6
     }
     first.now_unix_s = now;
     for (dataplane::Burst* part = &first; part != nullptr; part = flight_.carry_over(*part)) {
-      dataplane::parse(mine.view->header().tunnels, *part, counters_);
+      dataplane::parse(mine.wants, *part, counters_);
       flight_.push(mine, kRoute);
     }
     flight_.drain();

@@ -1,7 +1,8 @@
 // What one frame costs before its first lookup, in ns of processor time a packet over bursts of 64:
 //
 //   parse/FRAMES      parse_frame alone
-//   stage/FRAMES      the parse stage, on mbufs
+//   stage/FRAMES      the parse stage, on mbufs, for lookups of addresses
+//   fields/FRAMES     the same, for lookups that ask for ports or protocol, too
 //   tunnels/FRAMES    the parse stage with every tunnel in the policy
 //   keys/FRAMES       the parse stage, and the keys of two lookups: addresses as source and as destination
 //
@@ -132,14 +133,14 @@ void parse_alone(benchmark::State& state, const Traffic& traffic) {
   count(state);
 }
 
-void parse_stage(benchmark::State& state, const Traffic& traffic, uint8_t tunnels) {
+void parse_stage(benchmark::State& state, const Traffic& traffic, Wants wants) {
   const Mbufs mbufs(traffic);
   auto burst = std::make_unique<Burst>();
   WorkerCounters counters;
   size_t number = 0;
   for (auto _ : state) {
     mbufs.receive(number++ % kBursts, *burst);
-    parse(tunnels, *burst, counters);
+    parse(wants, *burst, counters);
     benchmark::ClobberMemory();
   }
   count(state);
@@ -160,7 +161,7 @@ void parse_and_keys(benchmark::State& state, const Traffic& traffic) {
   size_t number = 0;
   for (auto _ : state) {
     mbufs.receive(number++ % kBursts, *burst);
-    parse(0, *burst, counters);
+    parse({}, *burst, counters);
     for (const Lookup& lookup : lookups) keys(lookup, *burst, *batch);
     benchmark::ClobberMemory();
   }
@@ -177,8 +178,9 @@ void register_all(int64_t iterations) {
   for (const Traffic& traffic : kTraffic) {
     const std::string name = traffic.name;
     add("parse/" + name, parse_alone, traffic);
-    add("stage/" + name, parse_stage, traffic, uint8_t{0});
-    add("tunnels/" + name, parse_stage, traffic, uint8_t{WEIR_TUNNELS});
+    add("stage/" + name, parse_stage, traffic, Wants{});
+    add("fields/" + name, parse_stage, traffic, Wants{.tunnels = 0, .fields = true});
+    add("tunnels/" + name, parse_stage, traffic, Wants{.tunnels = WEIR_TUNNELS, .fields = true});
     add("keys/" + name, parse_and_keys, traffic);
   }
 }

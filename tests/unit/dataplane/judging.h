@@ -105,7 +105,7 @@ inline void classify(const Snapshot& snapshot, Flight& flight, Judged& judged) {
   std::vector<const rte_mbuf*> received(flight.next().pkt, flight.next().pkt + flight.next().n), judged_ones;
   const dataplane::WorkerSnapshot& mine = snapshot.of_worker(0);
   for (Burst* part = &flight.next(); part != nullptr; part = flight.carry_over(*part)) {
-    dataplane::parse(mine.view->header().tunnels, *part, judged.counters);
+    dataplane::parse(mine.wants, *part, judged.counters);
     flight.push(mine, kRoute);
   }
   flight.drain();

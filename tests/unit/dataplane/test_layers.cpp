@@ -299,7 +299,7 @@ TEST_CASE("bursts of many parts in flight") {
         next.bytes += next.pkt[i]->pkt_len;
       }
       for (Burst* part = &next; part != nullptr; part = flight.carry_over(*part)) {
-        parse(mine.view->header().tunnels, *part, counters);
+        parse(mine.wants, *part, counters);
         flight.push(mine, kRoute);
       }
       take();
@@ -331,7 +331,7 @@ TEST_CASE("a burst of many parts behind bursts that wait") {
       burst.bytes = 0;
       std::fill_n(burst.pkt, n, packet.mbuf());
       for (Burst* part = &burst; part != nullptr; part = flight.carry_over(*part)) {
-        parse(mine.view->header().tunnels, *part, counters);
+        parse(mine.wants, *part, counters);
         flight.push(mine, kRoute);
       }
     };

@@ -213,7 +213,7 @@ TEST_CASE("bursts in flight do not mix") {
         flight.next().n = static_cast<uint32_t>(n);
         flight.next().bytes = 0;
         for (size_t i = 0; i < n; i++) flight.next().pkt[i] = packets[burst.rows[i]]->mbuf();
-        parse(0, flight.next(), counters);
+        parse(burst.snapshot->of_worker(0).wants, flight.next(), counters);
         flight.push(burst.snapshot->of_worker(0), kRoute);
         sent.push_back(burst);
         take();
