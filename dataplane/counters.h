@@ -58,9 +58,9 @@ struct alignas(64) WorkerCounters {
 // Frames and their bytes (without FCS).
 struct Tally {
   Counter packets, bytes;
-  void add(uint32_t frame_bytes) noexcept {
-    packets.add(1);
-    bytes.add(frame_bytes);
+  void add(uint64_t n_packets, uint64_t n_bytes) noexcept {
+    packets.add(n_packets);
+    bytes.add(n_bytes);
   }
 };
 

@@ -5,13 +5,21 @@ namespace weir::dataplane {
 
 namespace {
 
-void add_lists(const weir_set& set, Burst& burst, uint32_t slot) noexcept {
+// A packet that matches by a second key.
+[[gnu::noinline]] void join_lists(const weir_set& set, Burst& burst, uint32_t slot) noexcept {
   weir_set& matched = burst.matched[slot];
-  if ((burst.hit & bit(slot)) == 0) {
-    matched = set;
-    burst.hit |= bit(slot);
+  const weir_set before = lists_of(burst, slot);
+  for (unsigned w = 0; w < WEIR_LIST_WORDS; w++) matched.lists[w] = before.lists[w] | set.lists[w];
+  burst.set_id[slot] = 0;
+}
+
+// set_id: not 0, the empty set.
+void add_lists(const filter::SnapshotView& view, uint32_t set_id, Burst& burst, uint32_t slot) noexcept {
+  if ((burst.hit & bit(slot)) != 0) {
+    if (burst.set_id[slot] != set_id) join_lists(view.set(set_id), burst, slot);
   } else {
-    for (unsigned w = 0; w < WEIR_LIST_WORDS; w++) matched.lists[w] |= set.lists[w];
+    burst.set_id[slot] = set_id;
+    burst.hit |= bit(slot);
   }
 }
 
@@ -21,7 +29,7 @@ void add_lists(const weir_set& set, Burst& burst, uint32_t slot) noexcept {
   const Headers& headers = headers_of(burst, slot);
   view.visit_chain(chain, [&](const weir_residual& residual) {
     if (weir_residual_holds(&residual, &headers, burst.now_unix_s)) {
-      add_lists(view.set(residual.set), burst, slot);
+      add_lists(view, residual.set, burst, slot);
     }
   });
 }
@@ -39,7 +47,7 @@ void exact(const KeyBatch& batch) noexcept {
     const uint32_t set_id = as_source ? rule.source_set : rule.destination_set;
     const uint32_t chain = as_source ? rule.source_chain : rule.destination_chain;
     // Neither: a key of the other side.
-    if (set_id != 0) add_lists(view.set(set_id), burst, batch.key_of[k]);
+    if (set_id != 0) add_lists(view, set_id, burst, batch.key_of[k]);
     if (chain != 0) follow_chain(view, chain, burst, batch.key_of[k]);
   }
 }

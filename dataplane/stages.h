@@ -25,6 +25,11 @@ const Headers& headers_of(Burst& burst, uint32_t slot) noexcept;
 void keys(const Lookup& lookup, Burst& burst, KeyBatch& batch) noexcept;
 // exact: gives the lists of the keys that are really there to their packets.
 void exact(const KeyBatch& batch) noexcept;
+// The lists that match the packet in the slot, which has a hit.
+inline const weir_set& lists_of(const Burst& burst, uint32_t slot) noexcept {
+  const uint32_t id = burst.set_id[slot];
+  return id != 0 ? burst.snapshot->view->set(id) : burst.matched[slot];
+}
 
 // verdict: DESIGN section 4, steps 1 to 5, and the counters that go with them.
 void verdict(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept;

@@ -18,12 +18,17 @@ uint32_t first_of(const weir_set& matched, const uint64_t lists[WEIR_LIST_WORDS]
   return kNoList;
 }
 
-// Adds a frame to one tally of every list in both sets.
+// Frames that are judged alike.
+struct Frames {
+  uint64_t packets, bytes;
+};
+
+// Adds frames to one tally of every list in both sets.
 void tally_each(const weir_set& matched, const uint64_t lists[WEIR_LIST_WORDS], ListCounters* counters,
-                Tally ListCounters::*tally, uint32_t frame_bytes) {
+                Tally ListCounters::*tally, Frames frames) {
   for (uint32_t w = 0; w < WEIR_LIST_WORDS; w++) {
     for (uint64_t left = matched.lists[w] & lists[w]; left != 0; left &= left - 1) {
-      (counters[w * 64 + static_cast<uint32_t>(__builtin_ctzll(left))].*tally).add(frame_bytes);
+      (counters[w * 64 + static_cast<uint32_t>(__builtin_ctzll(left))].*tally).add(frames.packets, frames.bytes);
     }
   }
 }
@@ -32,20 +37,20 @@ constexpr uint64_t kAllLists[WEIR_LIST_WORDS] = {~0ull, ~0ull, ~0ull, ~0ull};
 
 enum class Match : uint8_t { passed, dropped, undecided };
 
-// Steps 3 and 4 for a packet with matches.
-Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, uint32_t frame_bytes) noexcept {
+// Steps 3 and 4 for packets that match the same lists.
+Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, Frames frames) noexcept {
   const weir_snapshot_header& header = snapshot.view->header();
-  tally_each(matched, kAllLists, snapshot.lists, &ListCounters::matched, frame_bytes);
+  tally_each(matched, kAllLists, snapshot.lists, &ListCounters::matched, frames);
 
   const uint32_t pass_list = first_of(matched, header.pass_lists);
   if (pass_list != kNoList) {
-    snapshot.lists[pass_list].passed.add(frame_bytes);
+    snapshot.lists[pass_list].passed.add(frames.packets, frames.bytes);
     return Match::passed;
   }
-  tally_each(matched, header.monitor_lists, snapshot.lists, &ListCounters::would_drop, frame_bytes);
+  tally_each(matched, header.monitor_lists, snapshot.lists, &ListCounters::would_drop, frames);
   const uint32_t drop_list = first_of(matched, header.drop_lists);
   if (drop_list == kNoList) return Match::undecided;
-  snapshot.lists[drop_list].dropped.add(frame_bytes);
+  snapshot.lists[drop_list].dropped.add(frames.packets, frames.bytes);
   return Match::dropped;
 }
 
@@ -55,14 +60,14 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, uint32_t fr
                                     WorkerCounters& counters) noexcept {
   const weir_snapshot_header& header = snapshot.view->header();
   const bool drop_by_default = header.default_action == WEIR_DROP;
-  const uint32_t frame_bytes = burst.pkt[i]->pkt_len;
+  const Frames frame = {1, burst.pkt[i]->pkt_len};
   weir_set matched = {}, would_drop = {};  // in some layer
   bool dropped = false;
   uint32_t drop_list = kNoList, pass_list = kNoList;  // that the outermost such layer is credited to
   for (uint32_t layer = 0; layer <= burst.n_inner[i]; layer++) {
     const uint32_t slot = layer == 0 ? i : burst.inner[i] + 1 - layer;
     weir_set here = {};
-    if ((burst.hit & bit(slot)) != 0) here = burst.matched[slot];
+    if ((burst.hit & bit(slot)) != 0) here = lists_of(burst, slot);
     for (uint32_t w = 0; w < WEIR_LIST_WORDS; w++) matched.lists[w] |= here.lists[w];
 
     const uint32_t passed_by = first_of(here, header.pass_lists);
@@ -78,15 +83,38 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, uint32_t fr
     }
   }
 
-  tally_each(matched, kAllLists, snapshot.lists, &ListCounters::matched, frame_bytes);
-  tally_each(would_drop, kAllLists, snapshot.lists, &ListCounters::would_drop, frame_bytes);
+  tally_each(matched, kAllLists, snapshot.lists, &ListCounters::matched, frame);
+  tally_each(would_drop, kAllLists, snapshot.lists, &ListCounters::would_drop, frame);
   const uint32_t credited = dropped ? drop_list : pass_list;
   if (credited == kNoList) {
     (dropped ? counters.default_dropped : counters.default_passed).add(1);
   } else {
-    (snapshot.lists[credited].*(dropped ? &ListCounters::dropped : &ListCounters::passed)).add(frame_bytes);
+    (snapshot.lists[credited].*(dropped ? &ListCounters::dropped : &ListCounters::passed))
+        .add(frame.packets, frame.bytes);
   }
   return dropped;
+}
+
+// Frames one after the other that match by the same set: under attack most do, and are judged at once.
+struct Run {
+  uint32_t first;
+  uint64_t mask;
+  Frames frames;
+};
+
+// left: the frames to judge, at least one.
+Run first_run(const Burst& burst, uint64_t left) noexcept {
+  Run run = {static_cast<uint32_t>(__builtin_ctzll(left)), 0, {0, 0}};
+  const uint32_t set_id = burst.set_id[run.first];
+  do {
+    const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(left));
+    if (i != run.first && (set_id == 0 || burst.set_id[i] != set_id)) break;
+    run.mask |= bit(i);
+    run.frames.packets++;
+    run.frames.bytes += burst.pkt[i]->pkt_len;
+    left &= left - 1;
+  } while (left != 0);
+  return run;
 }
 
 void count_verdicts(const Burst& burst, WorkerCounters& counters) {
@@ -106,11 +134,12 @@ void verdict(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& count
     const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(left));
     burst.drop |= uint64_t{judge_layers(snapshot, burst, i, counters)} << i;
   }
-  for (uint64_t left = burst.hit & low_bits(burst.n) & ~burst.layered; left != 0; left &= left - 1) {
-    const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(left));
-    const Match match = judge(snapshot, burst.matched[i], burst.pkt[i]->pkt_len);
-    if (match != Match::undecided) decided |= bit(i);
-    if (match == Match::dropped) burst.drop |= bit(i);
+  for (uint64_t left = burst.hit & low_bits(burst.n) & ~burst.layered; left != 0;) {
+    const Run run = first_run(burst, left);
+    const Match match = judge(snapshot, lists_of(burst, run.first), run.frames);
+    if (match != Match::undecided) decided |= run.mask;
+    if (match == Match::dropped) burst.drop |= run.mask;
+    left &= ~run.mask;
   }
   const uint64_t by_default = low_bits(burst.n) & ~decided;
   if (snapshot.view->header().default_action == WEIR_DROP) {

@@ -174,7 +174,7 @@ void Agreement::compare(const dataplane::Burst& burst, std::span<const Frame> fr
                   0};
     weir_set matched = {};
     const auto add = [&](uint32_t slot) {
-      if (is_set(burst.hit, slot)) matched = matched | burst.matched[slot];
+      if (is_set(burst.hit, slot)) matched = matched | dataplane::lists_of(burst, slot);
     };
     add(i);
     const uint32_t n_inner = is_set(burst.layered, i) ? burst.n_inner[i] : 0;
