@@ -41,24 +41,33 @@ Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
 
 Result<void> write_file_durably(const std::string& path, std::initializer_list<std::span<const std::byte>> parts,
                                 unsigned mode) {
-  const std::string temporary = path + ".new";
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const Fd fd(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return errno_error("cannot open folder " + folder);
+  return write_file_durably(fd, path, parts, mode);
+}
+
+Result<void> write_file_durably(const Fd& folder, const std::string& path,
+                                std::initializer_list<std::span<const std::byte>> parts, unsigned mode) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  const std::string temporary = name + ".new";
   {
-    Fd fd(open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-    if (!fd) return errno_error("cannot create " + temporary);
+    Fd fd(openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+    if (!fd) return errno_error("cannot create " + path + ".new");
     for (std::span<const std::byte> part : parts) {
       while (!part.empty()) {
         const ssize_t put = write(fd.get(), part.data(), part.size());
         if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return errno_error("cannot write " + temporary);
+        if (put < 0) return errno_error("cannot write " + path + ".new");
         part = part.subspan(static_cast<size_t>(put));
       }
     }
-    if (fsync(fd.get()) != 0) return errno_error("cannot sync " + temporary);
+    if (fsync(fd.get()) != 0) return errno_error("cannot sync " + path + ".new");
   }
-  if (rename(temporary.c_str(), path.c_str()) != 0) return errno_error("cannot rename " + temporary + " to " + path);
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  Fd dir(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!dir || fsync(dir.get()) != 0) return errno_error("cannot sync folder " + folder);
+  if (renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) != 0) {
+    return errno_error("cannot rename " + path + ".new to " + path);
+  }
+  if (fsync(folder.get()) != 0) return errno_error("cannot sync the folder of " + path);
   return {};
 }
 

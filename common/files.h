@@ -16,6 +16,9 @@ Result<std::string> read_file(const std::string& path, size_t limit_bytes);
 // folder. The parts are written one after the other.
 Result<void> write_file_durably(const std::string& path, std::initializer_list<std::span<const std::byte>> parts,
                                 unsigned mode);
+// The same in a folder that is open, for a user who may write it but not reach it.
+Result<void> write_file_durably(const Fd& folder, const std::string& path,
+                                std::initializer_list<std::span<const std::byte>> parts, unsigned mode);
 
 // mkdir -p; folders that it makes get the mode.
 Result<void> make_directories(const std::string& path, unsigned mode);

@@ -1,6 +1,7 @@
 #include "dataplane/config.h"
 
 #include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -59,6 +60,31 @@ void read_mempool(const Document& document, const Node* node, Diagnostics& diagn
   if (const auto bytes = reader.size_bytes("data_room", kLeastDataRoom, kMostDataRoom)) {
     config.data_room = static_cast<uint32_t>(*bytes);
   }
+  reader.finish();
+}
+
+void read_kept_capabilities(const Node& names, MapReader& reader, PrivilegeSettings& privileges) {
+  for (const Node& name : names.items) {
+    const Capabilities one = name.text == "all" ? ~Capabilities{0} : capability_named(name.text);
+    if (name.kind != yaml::Kind::scalar || one == 0) {
+      reader.error(name, "`keep` holds names of capabilities", "such as net_admin: `man 7 capabilities`, without CAP_");
+    }
+    privileges.keep |= one;
+  }
+}
+
+void read_privileges(const Document& document, const Node* node, Diagnostics& diagnostics,
+                     PrivilegeSettings& privileges) {
+  MapReader reader(document, node, "`privileges`", diagnostics);
+  if (const auto name = reader.text("user")) {
+    privileges.user = find_user(*name);
+    if (!privileges.user) {
+      reader.error(*reader.find("user"), "there is no user `" + *name + "` here",
+                   "make it (useradd --system " + *name + "), or name another; root keeps root's");
+    }
+  }
+  if (const Node* names = reader.sequence("keep")) read_kept_capabilities(*names, reader, privileges);
+  privileges.seccomp = static_cast<Seccomp>(reader.choice("seccomp", {"refuse", "kill", "log", "off"}).value_or(0));
   reader.finish();
 }
 
@@ -128,6 +154,7 @@ Config from_document(const Document& document, Diagnostics& diagnostics) {
     config.drop_port_place = place_of(document, *reader.find("drop_port"));
   }
   read_mempool(document, reader.map("mempool"), diagnostics, config);
+  read_privileges(document, reader.map("privileges"), diagnostics, config.privileges);
   if (const Node* ports = reader.sequence("ports")) {
     config.ports_place = place_of(document, *ports);
     config.ports.emplace();
@@ -144,6 +171,7 @@ Config default_config() {
   Config config;
   config.socket_path = default_dataplane_socket();
   config.state_dir = default_state_dir() + "/dataplane";
+  if (geteuid() == 0) config.privileges.user = find_user(kDefaultUser);
   return config;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/diagnostic.h"
+#include "dataplane/privileges.h"
 
 // dataplane.yaml (configs/dataplane.yaml is its manual by example). Everything has a default.
 namespace weir::dataplane {
@@ -44,6 +45,7 @@ struct Config {
   std::optional<uint16_t> drop_port;
   std::optional<uint32_t> mbufs;  // empty: computed from rings and caches
   uint32_t data_room = kDefaultDataRoom;
+  PrivilegeSettings privileges;
   Place forward_place, ports_place, drop_port_place;
 };
 

@@ -20,6 +20,7 @@
 #include "dataplane/devices.h"
 #include "dataplane/eal_arguments.h"
 #include "dataplane/options.h"
+#include "dataplane/privileges.h"
 #include "dataplane/report.h"
 #include "dataplane/say.h"
 #include "filter/calibrate.h"
@@ -207,6 +208,12 @@ void run_workers(std::vector<Worker>& workers, const WorkerSetup& setup) {
   rte_eal_mp_wait_lcore();
 }
 
+std::vector<std::string> drivers_of(const Devices& devices) {
+  std::vector<std::string> drivers;
+  for (const PortRow& row : devices.rows()) drivers.push_back(row.driver);
+  return drivers;
+}
+
 void say_what_is_enforced(const Result<bool>& restored, const SnapshotSlot& slot, const Config& config, bool waiting) {
   if (!restored) say("the saved snapshot is not used: {}", restored.error());
   if (const Snapshot* snapshot = slot.current()) {
@@ -284,6 +291,12 @@ int run_program(const std::string& program, const CommandLine& line) {
   fputs(worker_table(workers).c_str(), stdout);
   fflush(stdout);
   if (Result<void> started = devices->start(); !started) return say("{}", started.error()), kFailed;
+
+  const Result<Privileges> privileges =
+      reduce_privileges(config->privileges, drivers_of(*devices), {config->socket_path, *state});
+  if (!privileges) return say("{}", privileges.error()), kFailed;
+  for (const std::string& note : privileges->notes) say("{}", note);
+  say("privileges: {}", privileges->text);
 
   Control control({workers, switches, **slot, publisher, ledger, *state, [&] { return devices->rx_missed(); },
                    static_cast<uint32_t>(devices->rows().size()), (*kernels)->name});

@@ -40,8 +40,11 @@ Result<StateDir> StateDir::open(const std::string& path) {
   if (Result<void> made = make_directories(path, kPrivateFolder); !made) return Error{made.error()};
   StateDir state;
   state.path_ = path;
+  state.folder_ = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!state.folder_) return errno_error("cannot open " + path);
   const std::string lock = path + "/lock";
-  state.lock_ = Fd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kPrivateFile));
+  // The folder may belong to somebody else: root follows no link there.
+  state.lock_ = Fd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kPrivateFile));
   if (!state.lock_) return errno_error("cannot open " + lock);
   if (flock(state.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return Error{"the state folder " + path + " is in use by another data plane"};
@@ -50,8 +53,18 @@ Result<StateDir> StateDir::open(const std::string& path) {
   return state;
 }
 
+std::span<const std::string> StateDir::file_names() {
+  static const std::string names[] = {"lock", "snapshot.weir", "snapshot.weir.new", "bypass", "bypass.new"};
+  return names;
+}
+
+Result<void> StateDir::check_writable() const {
+  if (faccessat(folder_.get(), ".", W_OK | X_OK, 0) != 0) return errno_error("cannot write " + path_);
+  return {};
+}
+
 Result<void> StateDir::save_snapshot(std::span<const std::byte> bytes, const Digest& digest) const {
-  return write_file_durably(snapshot_path(), {bytes, std::as_bytes(std::span(digest.word))}, kPrivateFile);
+  return write_file_durably(folder_, snapshot_path(), {bytes, std::as_bytes(std::span(digest.word))}, kPrivateFile);
 }
 
 Result<std::optional<size_t>> StateDir::saved_snapshot_size() const {
@@ -78,7 +91,7 @@ Result<Digest> StateDir::load_snapshot(std::span<std::byte> bytes) const {
 
 Result<void> StateDir::save_bypass(bool on) const {
   const std::string_view text = on ? "on\n" : "off\n";
-  return write_file_durably(path_ + "/bypass", {std::as_bytes(std::span(text))}, kPrivateFile);
+  return write_file_durably(folder_, path_ + "/bypass", {std::as_bytes(std::span(text))}, kPrivateFile);
 }
 
 Result<bool> StateDir::load_bypass() const {

@@ -24,6 +24,12 @@ class StateDir {
   // Makes the folder (0700) and locks it; fails while another process holds it.
   static Result<StateDir> open(const std::string& path);
 
+  const std::string& path() const { return path_; }
+  // Every file that may be in it.
+  static std::span<const std::string> file_names();
+  // Whether files can be replaced in it, by the user that we are now.
+  Result<void> check_writable() const;
+
   std::string snapshot_path() const { return path_ + "/snapshot.weir"; }
   // snapshot.weir: the snapshot's bytes, then the two words of its digest. 0600: it holds the hash secret.
   Result<void> save_snapshot(std::span<const std::byte> bytes, const Digest& digest) const;
@@ -37,6 +43,7 @@ class StateDir {
 
  private:
   std::string path_;
+  Fd folder_;  // what is saved is reached by it alone: whoever opened it could reach the path, we may not any more
   Fd lock_;
 };
 

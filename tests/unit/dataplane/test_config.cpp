@@ -29,6 +29,8 @@ TEST_CASE("an empty file is every default") {
     CHECK_FALSE(config.drop_port);
     CHECK_FALSE(config.mbufs);
     CHECK(config.data_room == kDefaultDataRoom);
+    CHECK(config.privileges.keep == 0);
+    CHECK(config.privileges.seccomp == Seccomp::refuse);
   }
 }
 
@@ -47,12 +49,21 @@ TEST_CASE("the manual by example loads, and says the defaults") {
   CHECK(config.data_room == defaults.data_room);
 }
 
+TEST_CASE("the configuration of host mode loads") {
+  Diagnostics diagnostics;
+  const Config config = read_config("configs/host-mode.yaml", diagnostics);
+  INFO(format(diagnostics));
+  CHECK(diagnostics.ok());
+  CHECK(config.ports->size() == 2);
+}
+
 TEST_CASE("every setting is read") {
   const Config config = good(
       "socket: {path: /s, allow_uid: [root, 1234]}\n"
       "state_dir: /d\nsnapshot_memory: 64MiB\nno_snapshot: drop\nforward: hairpin\n"
       "ports: [{port: 3, queues: 2}, {port: 1, descriptors: 256}]\ndrop_port: 2\n"
-      "mempool: {mbufs: 100000, data_room: 9000}\n");
+      "mempool: {mbufs: 100000, data_room: 9000}\n"
+      "privileges: {user: root, keep: [net_admin, net_raw], seccomp: kill}\n");
   CHECK(config.socket_path == "/s");
   CHECK(config.allow_uid == std::vector<uid_t>{0, 1234});
   CHECK(config.state_dir == "/d");
@@ -67,6 +78,11 @@ TEST_CASE("every setting is read") {
   CHECK(config.drop_port == 2);
   CHECK(config.mbufs == 100000u);
   CHECK(config.data_room == 9000);
+  REQUIRE(config.privileges.user);
+  CHECK(config.privileges.user->uid == 0);
+  CHECK(names_of(config.privileges.keep) == "net_admin, net_raw");
+  CHECK(config.privileges.seccomp == Seccomp::kill);
+  CHECK(good("privileges: {keep: [all]}").privileges.keep == ~Capabilities{0});
   CHECK(good("mempool: {mbufs: auto}").mbufs == std::nullopt);
 }
 
@@ -85,6 +101,9 @@ TEST_CASE("wrong settings name their place") {
       {"mempool: {mbufs: many}", "dataplane.yaml:1:18", "many"},
       {"mempool: {data_room: 10}", "dataplane.yaml:1:22", "data_room"},
       {"socket: {allow_uid: [{}]}", "dataplane.yaml:1:22", "user names and numbers"},
+      {"privileges: {user: no-such-user-here}", "dataplane.yaml:1:20", "no user `no-such-user-here`"},
+      {"privileges: {keep: [net_amdin]}", "dataplane.yaml:1:21", "names of capabilities"},
+      {"privileges: {seccomp: on}", "dataplane.yaml:1:23", "refuse"},
       {"ports: []", "dataplane.yaml:1:8", "no frame would be received"},
       {"ports: [{queues: 1}]", "dataplane.yaml:1:9", "has no `port`"},
       {"ports: [{port: 0, queues: 0}]", "dataplane.yaml:1:27", "queues"},

@@ -1,0 +1,191 @@
+"""After its start the data plane has no capability that its ports do not need, no way to gain one, a filter of system
+calls that ends it when it makes another, and the user it was told: in every thread. With all that it reloads, persists,
+bypasses, counts, sees links go and peers return, and stops cleanly, on every virtual port."""
+
+import os
+import pwd
+import socket
+import stat
+import subprocess
+
+from weir_smoke import BUILD, Memory, Session, check, controlctl, equal, make_samples, read, skip, write
+from host_rig import RUNNING, in_namespace, missing, run
+
+CAP_NET_ADMIN, CAP_NET_RAW = 1 << 12, 1 << 13
+NAMESPACE = f"weir-privileges-{os.getpid()}"
+FRAME = bytes.fromhex("020000000001020000000002") + b"\x08\x00" + bytes(50)
+PORTS = ("net_af_packet0,iface=card0,framecnt=1024", "net_tap0,iface=host0", "net_pcap0,rx_pcap=capture.pcap,tx_pcap=out.pcap",
+         "net_ring0", "net_memif0,role=server,socket={folder}/ports/memif.sock,socket-abstract=no", "net_vhost0,iface={folder}/ports/vhost.sock")
+# Peers of the last two, made by another data plane that sends all it can.
+PEERS = ("net_memif0,role=client,socket={folder}/ports/memif.sock,socket-abstract=no", "net_virtio_user0,path={folder}/ports/vhost.sock,queue_size=256")
+
+
+def wire():
+    run("ip", "netns", "add", NAMESPACE)
+    run("ip", "-n", NAMESPACE, "link", "add", "card0", "type", "veth", "peer", "name", "peer0")
+    for interface in ("card0", "peer0"):
+        run("ip", "-n", NAMESPACE, "link", "set", interface, "up")
+
+
+def start(session, name, config, ports, options, inside=(), socket_path="run/dataplane.sock"):
+    with open(session.path(name + ".yaml"), "w", encoding="ascii") as file:
+        file.write(config)
+    memory = Memory(8192, 2048)
+    command = [*inside, os.path.join(session.build, "dataplane/dataplane"), "-l", "0", "--no-pci", *options,
+               *memory.eal_options(name + os.path.basename(session.folder))]
+    for port in ports:
+        command += ["--vdev", port.format(folder=session.folder)]
+    command += ["--", "--config", session.path(name + ".yaml"), "--socket", session.path(socket_path),
+                "--state-dir", session.path("state/" + name)]
+    return session._start(name, command)
+
+
+def start_judge(session, user):
+    """The data plane under test. With EAL's telemetry, whose threads are nobody's business otherwise."""
+    if not os.path.islink(session.path("dataplane.sock")):
+        os.symlink(session.path("run/dataplane.sock"), session.path("dataplane.sock"))  # where controld looks
+    before = session.log("dataplane").count(RUNNING) if os.path.exists(session.path("dataplane.log")) else 0
+    session.dataplane = start(session, "dataplane", f"forward: pair\nprivileges: {{user: {user}, seccomp: kill}}\n"
+                              "mempool: {mbufs: 16384}\n", PORTS, (), ("nsenter", f"--net=/run/netns/{NAMESPACE}"))
+    session.wait("the ports", lambda: session.log("dataplane").count(RUNNING) > before)
+
+
+def status_of_threads(pid):
+    """{name of the thread and its number: {field of /proc/PID/task/TID/status: text}}"""
+    threads = {}
+    for number in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{number}/status", encoding="ascii") as file:
+            fields = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+        threads[fields["Name"] + " " + number] = fields
+    return threads
+
+
+def check_threads(pid, user, capabilities, what, seccomp="2"):
+    account = pwd.getpwnam(user)
+    expected = {"Uid": "\t".join([str(account.pw_uid)] * 4), "Gid": "\t".join([str(account.pw_gid)] * 4),
+                "CapInh": 0, "CapPrm": capabilities, "CapEff": capabilities, "CapBnd": 0, "CapAmb": 0,
+                "NoNewPrivs": "1", "Seccomp": seccomp}
+    threads = status_of_threads(pid)
+    check(len(threads) >= 4, f"{what}: threads of EAL and of our own: {list(threads)}")
+    for name, fields in threads.items():
+        for key, value in expected.items():
+            found = int(fields[key], 16) if key.startswith("Cap") else fields[key]
+            equal(found, value, f"{what}: thread {name}: {key}")
+    return threads
+
+
+def grows(session, what, by=1):
+    before = session.stats()["packets"]
+    session.wait(what, lambda: session.stats()["packets"] >= before + by)
+
+
+def send_frames(session, what):
+    sender = in_namespace(NAMESPACE, lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
+    with sender:
+        sender.bind(("peer0", 0))
+        before = session.stats()["packets"]
+
+        def arrived():
+            sender.send(FRAME)
+            return session.stats()["packets"] > before
+
+        session.wait(what, arrived)
+
+
+def peers_come_and_go(session, what):
+    for port in PEERS:
+        for turn in ("comes", "comes again after a crash"):
+            peer = start(session, "peer", "forward: pair\n", ("net_null0", port), ("--single-file-segments", "--no-telemetry"),
+                         socket_path="peer.sock")
+            try:
+                grows(session, f"{what}: {port.split(',')[0]} {turn}", 10000)
+            finally:
+                peer.kill()
+                peer.wait()
+
+
+def flap(session, what):
+    for state in ("down", "up"):
+        run("ip", "-n", NAMESPACE, "link", "set", "card0", state)
+        controlctl(session, "stats")
+    send_frames(session, f"{what}: frames after the link was down")
+
+
+def works(session, user, what):
+    send_frames(session, f"{what}: frames from the card")
+    saved = session.path("state/dataplane/snapshot.weir")
+    policies = [read(session.path(name + ".yaml")).decode() for name in ("weir-second", "weir")]
+    for policy in (*policies, *policies):
+        write(session.folder, "weir.yaml", policy)
+        check(controlctl(session, "reload")["ok"], f"{what}: a reload")
+        equal(os.stat(saved).st_uid, pwd.getpwnam(user).pw_uid, f"{what}: owner of the saved snapshot")
+    for state in ("on", "off"):
+        check(controlctl(session, "bypass", state)["ok"], f"{what}: bypass {state}")
+    flap(session, what)
+    peers_come_and_go(session, what)
+
+
+def test_user(user):
+    what = f"user {user}"
+    with Session(BUILD) as session:
+        os.chmod(session.folder, 0o711)
+        make_samples(session.folder, flows=100, frames=500)
+        os.mkdir(session.path("ports"))  # drivers make their sockets before the user changes, and remove them after
+        os.chown(session.path("ports"), pwd.getpwnam(user).pw_uid, -1)
+        start_judge(session, user)
+        print(next(line for line in session.log("dataplane").splitlines() if "privileges: " in line))
+        session.start_controld(session.path("weir.yaml"))
+        session.wait_enforced()
+        check_threads(session.dataplane.pid, user, 0, what)
+        works(session, user, what)
+        check_threads(session.dataplane.pid, user, 0, what + ", after all that")
+        equal(session.stop("dataplane"), 0, f"{what}: exit code\n{session.log('dataplane')[-1500:]}")
+        check("all returned" in session.log("dataplane"), f"{what}: every mbuf is back")
+        check(not os.path.exists(session.path("run/dataplane.sock")), f"{what}: the socket is gone")
+        start_judge(session, user)  # once more, with what it left
+        check("enforcing the saved generation" in session.log("dataplane"), f"{what}: the saved snapshot is used")
+        equal(session.stop("dataplane"), 0, f"{what}: exit code of the second run")
+
+
+def test_settings():
+    """What the settings change, on a port that needs nothing."""
+    rows = (("keep: [net_admin, net_raw]", CAP_NET_ADMIN | CAP_NET_RAW, "2"),
+            ("user: nobody, keep: [net_raw]", CAP_NET_RAW, "2"),
+            ("seccomp: off", 0, "0"))
+    for settings, capabilities, seccomp in rows:
+        with Session(BUILD) as session:
+            os.chmod(session.folder, 0o711)
+            session.dataplane = start(session, "dataplane", f"privileges: {{{settings}}}\n", (), ())
+            session.wait("the ports", lambda: RUNNING in session.log("dataplane"))
+            check_threads(session.dataplane.pid, "nobody" if "nobody" in settings else "root", capabilities, settings,
+                          seccomp)
+            equal(session.stop("dataplane"), 0, f"{settings}: exit code")
+
+
+def test_foreign_state():
+    """A state folder with something else in it is not given away, and the start says what to do."""
+    with Session(BUILD) as session:
+        os.chmod(session.folder, 0o711)
+        os.makedirs(session.path("state/dataplane"), 0o700)
+        open(session.path("state/dataplane/passwords"), "w", encoding="ascii").close()
+        process = start(session, "dataplane", "privileges: {user: nobody}\n", (), ())
+        equal(process.wait(120), 1, "exit code when the state folder cannot be written")
+        check("user nobody" in session.log("dataplane") and "chown" in session.log("dataplane"),
+              f"what is said: {session.log('dataplane')[-600:]}")
+        equal(stat.S_IMODE(os.stat(session.path("state/dataplane")).st_mode), 0o700, "mode of the folder")
+        equal(os.stat(session.path("state/dataplane")).st_uid, 0, "owner of the folder")
+
+
+if reason := missing():
+    skip(reason)
+with open("/proc/self/status", encoding="ascii") as file:
+    if "Seccomp:" not in file.read():
+        skip("this kernel has no seccomp")
+wire()
+try:
+    for name in ("root", "nobody"):
+        test_user(name)
+    test_settings()
+    test_foreign_state()
+finally:
+    subprocess.run(["ip", "netns", "del", NAMESPACE], check=False)
