@@ -62,6 +62,14 @@ void read_mempool(const Document& document, const Node* node, Diagnostics& diagn
   reader.finish();
 }
 
+void read_telemetry(const Document& document, const Node* node, Diagnostics& diagnostics, Config& config) {
+  MapReader reader(document, node, "`telemetry`", diagnostics);
+  if (const auto n = reader.integer("sample_one_in", 0, kMostSampleOneIn)) {
+    config.sample_one_in = static_cast<uint32_t>(*n);
+  }
+  reader.finish();
+}
+
 PortConfig read_port(const Document& document, const Node& node, Diagnostics& diagnostics) {
   MapReader reader(document, &node, "the port", diagnostics);
   PortConfig port;
@@ -128,6 +136,7 @@ Config from_document(const Document& document, Diagnostics& diagnostics) {
     config.drop_port_place = place_of(document, *reader.find("drop_port"));
   }
   read_mempool(document, reader.map("mempool"), diagnostics, config);
+  read_telemetry(document, reader.map("telemetry"), diagnostics, config);
   if (const Node* ports = reader.sequence("ports")) {
     config.ports_place = place_of(document, *ports);
     config.ports.emplace();

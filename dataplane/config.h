@@ -18,7 +18,9 @@ constexpr uint16_t kMaxQueues = 1024;        // of a port; RTE_MAX_QUEUES_PER_PO
 constexpr uint16_t kMaxPortNumber = 1023;    // Debian's RTE_MAX_ETHPORTS is 32; DPDK itself refuses what it cannot hold
 constexpr uint32_t kDefaultDataRoom = 2176;  // 2048 bytes of frame behind 128 of headroom, as DPDK's default
 constexpr uint32_t kLeastDataRoom = 256;     // headroom and the headers of a plain frame
-constexpr uint32_t kMostDataRoom = 65535;    // mbuf data_room is 16 bits
+constexpr uint32_t kDefaultSampleOneIn = 64;
+constexpr uint32_t kMostSampleOneIn = 1'000'000;
+constexpr uint32_t kMostDataRoom = 65535;  // mbuf data_room is 16 bits
 
 // Where a value stands, for errors that are only found when the ports are known.
 struct Place {
@@ -44,6 +46,7 @@ struct Config {
   std::optional<uint16_t> drop_port;
   std::optional<uint32_t> mbufs;  // empty: computed from rings and caches
   uint32_t data_room = kDefaultDataRoom;
+  uint32_t sample_one_in = kDefaultSampleOneIn;  // passes of a worker that are timed; 0: none
   Place forward_place, ports_place, drop_port_place;
 };
 

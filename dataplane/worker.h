@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/gauges.h"
 #include "dataplane/snapshot_slot.h"
 #include "dataplane/stages.h"
 
@@ -21,6 +22,7 @@ struct Worker {
   unsigned lcore = 0;
   std::vector<Route> routes;  // one per receive queue that it polls; empty: it has nothing to do
   WorkerCounters counters;
+  WorkerGauges gauges;
 };
 
 struct WorkerSetup {
@@ -29,7 +31,8 @@ struct WorkerSetup {
   bool pass_without_snapshot;
   bool wait_for_snapshot;  // poll no port before the first snapshot enforces
   const filter::Kernels& kernels;
-  unsigned look_ahead;  // of lookups, in batches (filter/lookup.h)
+  unsigned look_ahead;     // of lookups, in batches (filter/lookup.h)
+  uint32_t sample_one_in;  // passes that are timed; 0: none
 };
 
 // Runs until switches.stop.
