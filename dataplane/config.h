@@ -13,6 +13,7 @@
 namespace weir::dataplane {
 
 enum class Forward : uint8_t { pair, hairpin, sink };
+enum class IdleMode : uint8_t { poll, pause, interrupt };
 
 constexpr uint16_t kMaxQueues = 1024;        // of a port; RTE_MAX_QUEUES_PER_PORT
 constexpr uint16_t kMaxPortNumber = 1023;    // Debian's RTE_MAX_ETHPORTS is 32; DPDK itself refuses what it cannot hold
@@ -35,6 +36,13 @@ struct PortConfig {
   Place place;
 };
 
+// What workers do while nothing comes (idle.h).
+struct IdleConfig {
+  IdleMode mode = IdleMode::pause;
+  uint32_t pause_us = 5;   // the longest pause
+  uint32_t sleep_us = 50;  // the longest sleep, where a port raises no interrupts
+};
+
 struct Config {
   std::string socket_path;
   std::vector<uid_t> allow_uid;  // besides our own and 0
@@ -46,6 +54,7 @@ struct Config {
   std::optional<uint16_t> drop_port;
   std::optional<uint32_t> mbufs;  // empty: computed from rings and caches
   uint32_t data_room = kDefaultDataRoom;
+  IdleConfig idle;
   uint32_t sample_one_in = kDefaultSampleOneIn;  // passes of a worker that are timed; 0: none
   Place forward_place, ports_place, drop_port_place;
 };

@@ -305,7 +305,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   say("running: {} filter kernels, lookups {} batches ahead, control socket {}", (*kernels)->name, *look_ahead,
       config->socket_path);
   run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels,
-                        *look_ahead, config->sample_one_in});
+                        *look_ahead, config->idle, config->sample_one_in});
   control_thread.join();
 
   const wire::Stats stats = control.stats();

@@ -1,11 +1,11 @@
 #include "dataplane/worker.h"
 
 #include <rte_cycles.h>
-#include <rte_pause.h>
 
 #include <cassert>
 
 #include "dataplane/flight.h"
+#include "dataplane/idle.h"
 
 namespace weir::dataplane {
 
@@ -14,11 +14,10 @@ namespace {
 using wire::Stage;
 
 // True: a snapshot enforces. False: told to stop before there was one.
-bool wait_for_first_snapshot(const Worker& worker, const WorkerSetup& setup) noexcept {
+bool wait_for_first_snapshot(const WorkerSetup& setup) noexcept {
   while (!setup.switches.stop.load(std::memory_order_relaxed)) {
     if (setup.slot.acquire() != nullptr) return true;
-    setup.slot.quiescent(worker.id);
-    rte_pause();
+    rest_before_first_snapshot(setup.idle);
   }
   return false;
 }
@@ -33,7 +32,8 @@ class Loop {
         counters_(worker.counters),
         setup_(setup),
         flight_(setup.kernels, setup.look_ahead),
-        sampler_(setup.sample_one_in) {}
+        sampler_(setup.sample_one_in),
+        idle_(setup.idle, worker.id, worker.routes, setup.slot, worker.gauges) {}
 
   void run() noexcept;
 
@@ -61,6 +61,7 @@ class Loop {
   Flight flight_;
   uint32_t loops_in_flight_ = 0;
   Sampler sampler_;
+  Idle idle_;
 };
 
 template <class Watch>
@@ -167,9 +168,14 @@ void Loop::run() noexcept {
     const bool timed = sampler_.due();
     const uint64_t begin = timed || !was_busy ? rte_rdtsc() : 0;
     const bool busy = timed ? timed_pass(begin) : pass(no_watch);
-    if (busy != was_busy) time.change(busy, busy ? begin : rte_rdtsc());
     if (busy) sampler_.next();
-    was_busy = busy;
+    if (!busy && !was_busy) {
+      idle_.rest(begin);
+    } else if (busy != was_busy) {
+      time.change(busy, busy ? begin : rte_rdtsc());
+      if (busy) idle_.frames_came();
+      was_busy = busy;
+    }
   }
   finish_all(no_watch);
 }
@@ -178,9 +184,10 @@ void Loop::run() noexcept {
 
 void run(Worker& worker, const WorkerSetup& setup) noexcept {
   if (worker.routes.empty()) return;
-  setup.slot.online(worker.id);
   Loop loop(worker, setup);
-  if (!setup.wait_for_snapshot || wait_for_first_snapshot(worker, setup)) loop.run();
+  if (setup.wait_for_snapshot && !wait_for_first_snapshot(setup)) return;
+  setup.slot.online(worker.id);
+  loop.run();
   setup.slot.offline(worker.id);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/config.h"
 #include "dataplane/gauges.h"
 #include "dataplane/snapshot_slot.h"
 #include "dataplane/stages.h"
@@ -31,7 +32,8 @@ struct WorkerSetup {
   bool pass_without_snapshot;
   bool wait_for_snapshot;  // poll no port before the first snapshot enforces
   const filter::Kernels& kernels;
-  unsigned look_ahead;     // of lookups, in batches (filter/lookup.h)
+  unsigned look_ahead;  // of lookups, in batches (filter/lookup.h)
+  IdleConfig idle;
   uint32_t sample_one_in;  // passes that are timed; 0: none
 };
 

@@ -152,8 +152,8 @@ Result<Json> ask(const Context& context) {
 int run_intervals(const Context& context) {
   using Clock = std::chrono::steady_clock;
   const auto interval = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(context.interval_s));
-  Clock::time_point due = Clock::now();
   Result<Json> before = ask(context);
+  Clock::time_point due = Clock::now();
   for (bool first = true; before; first = false) {
     due = std::max(due + interval, Clock::now());
     std::this_thread::sleep_until(due);

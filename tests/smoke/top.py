@@ -23,7 +23,8 @@ def top(session, *arguments):
 
 
 def check_worker(worker):
-    equal(worker["packets"], sum(n * count for n, count in enumerate(worker["burst_sizes"])), "frames in bursts")
+    # Counters are read one after the other while the worker goes on: equal but for some bursts.
+    near(sum(n * count for n, count in enumerate(worker["burst_sizes"])), worker["packets"], "frames in bursts")
     near(worker["mpps"], worker["packets"] / worker["seconds"] / 1e6, "Mpps of the worker", 1e-6)
     equal(worker["sample_one_in"], 1, "sampling")
     check(0.9 < worker["busy"] <= 1, f"a worker with frames for ever is busy: {worker['busy']}")

@@ -133,7 +133,7 @@ def start_loop(session, capture, workers=1, config="", **options):
         check(part.frames, f"queue {number} would be empty")
         write_capture(session.path(f"in{number}.pcap"), part)
     files = ",".join(f"rx_pcap=in{number}.pcap" for number in range(workers))
-    session.start_dataplane(LOOP.format(queues=workers) + config, [f"net_pcap0,{files},infinite_rx=1"], workers,
+    session.start_dataplane(LOOP.format(queues=workers) + "\n" + config, [f"net_pcap0,{files},infinite_rx=1"], workers,
                             Memory(len(capture.frames) + 2048 * workers, capture.longest()), **options)
 
 

@@ -29,6 +29,8 @@ TEST_CASE("an empty file is every default") {
     CHECK_FALSE(config.drop_port);
     CHECK_FALSE(config.mbufs);
     CHECK(config.data_room == kDefaultDataRoom);
+    CHECK(config.idle.mode == IdleMode::pause);
+    CHECK(config.sample_one_in == kDefaultSampleOneIn);
   }
 }
 
@@ -45,6 +47,10 @@ TEST_CASE("the manual by example loads, and says the defaults") {
   CHECK_FALSE(config.ports);
   CHECK_FALSE(config.mbufs);
   CHECK(config.data_room == defaults.data_room);
+  CHECK(config.idle.mode == defaults.idle.mode);
+  CHECK(config.idle.pause_us == defaults.idle.pause_us);
+  CHECK(config.idle.sleep_us == defaults.idle.sleep_us);
+  CHECK(config.sample_one_in == defaults.sample_one_in);
 }
 
 TEST_CASE("every setting is read") {
@@ -52,7 +58,8 @@ TEST_CASE("every setting is read") {
       "socket: {path: /s, allow_uid: [root, 1234]}\n"
       "state_dir: /d\nsnapshot_memory: 64MiB\nno_snapshot: drop\nforward: hairpin\n"
       "ports: [{port: 3, queues: 2}, {port: 1, descriptors: 256}]\ndrop_port: 2\n"
-      "mempool: {mbufs: 100000, data_room: 9000}\n");
+      "mempool: {mbufs: 100000, data_room: 9000}\n"
+      "idle: {mode: interrupt, pause_us: 7, sleep_us: 20}\ntelemetry: {sample_one_in: 1}\n");
   CHECK(config.socket_path == "/s");
   CHECK(config.allow_uid == std::vector<uid_t>{0, 1234});
   CHECK(config.state_dir == "/d");
@@ -67,6 +74,11 @@ TEST_CASE("every setting is read") {
   CHECK(config.drop_port == 2);
   CHECK(config.mbufs == 100000u);
   CHECK(config.data_room == 9000);
+  CHECK(config.idle.mode == IdleMode::interrupt);
+  CHECK(config.idle.pause_us == 7);
+  CHECK(config.idle.sleep_us == 20);
+  CHECK(config.sample_one_in == 1);
+  CHECK(good("telemetry: {sample_one_in: 0}").sample_one_in == 0);
   CHECK(good("mempool: {mbufs: auto}").mbufs == std::nullopt);
 }
 
@@ -84,6 +96,11 @@ TEST_CASE("wrong settings name their place") {
       {"drop_port: -1", "dataplane.yaml:1:12", "drop_port"},
       {"mempool: {mbufs: many}", "dataplane.yaml:1:18", "many"},
       {"mempool: {data_room: 10}", "dataplane.yaml:1:22", "data_room"},
+      {"idle: {mode: nap}", "dataplane.yaml:1:14", "nap"},
+      {"idle: {pause_us: 0}", "dataplane.yaml:1:18", "pause_us"},
+      {"idle: {sleep_us: 10001}", "dataplane.yaml:1:18", "sleep_us"},
+      {"telemetry: {sample_one_in: -1}", "dataplane.yaml:1:28", "sample_one_in"},
+      {"telemetry: {sample: 1}", "dataplane.yaml:1:13", "sample"},
       {"socket: {allow_uid: [{}]}", "dataplane.yaml:1:22", "user names and numbers"},
       {"ports: []", "dataplane.yaml:1:8", "no frame would be received"},
       {"ports: [{queues: 1}]", "dataplane.yaml:1:9", "has no `port`"},
