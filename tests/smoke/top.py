@@ -32,12 +32,13 @@ def check_worker(worker):
     latencies = worker["histograms"]["latency_cycles"]
     near(sum(count for _, count in latencies), worker["packets"], "frames with a latency")
     near(sum(upper * count for upper, count in worker["histograms"]["pass_cycles"]) / worker["tsc_hz"],
-         worker["seconds"] * worker["busy"], "time in passes", 0.2)
+         worker["seconds"] * worker["busy"], "time in passes", 0.3)
     costs = worker["cycles_per_packet"]
     for stage in STAGES:
         check(costs[stage] > 0, f"stage {stage} costs: {costs}")
     near(sum(costs[stage] for stage in STAGES), costs["total"], "cycles a packet", 1e-6)
-    check(costs["total"] * worker["packets"] <= worker["seconds"] * worker["tsc_hz"], "stages fit into the time")
+    # A pass counts when it ends: where others have the core in the middle of one, some of it is of the interval before.
+    check(costs["total"] * worker["packets"] <= 1.3 * worker["seconds"] * worker["tsc_hz"], "stages fit into the time")
     for times in (worker["latency_us"], worker["pass_us"]):
         check(0 < times["p50"] <= times["p99"] <= times["p999"] <= times["max"], f"percentiles rise: {times}")
 
@@ -80,9 +81,9 @@ with Session(BUILD) as session:
     session.start_controld(session.path("weir.yaml"), targets=False)
     session.wait("traffic", lambda: session.call("stats")["packets"] > 50000)
 
-    here, away = json.loads(top(session, "--once", "--json", "--interval", "0.5"))["targets"]
+    here, away = json.loads(top(session, "--once", "--json", "--interval", "2"))["targets"]
     check_measured(here)
-    check(here["seconds"] >= 0.5, "the interval is as long as asked for")
+    check(here["seconds"] >= 2, "the interval is as long as asked for")
     equal((away["state"], away["socket"]), ("away", session.path("nobody.sock")), "the other target")
     check(away["last_error"], "the other target's error")
 
