@@ -43,6 +43,24 @@ const char* step_name(Step step) {
   return "unknown";  // a peer may send any number
 }
 
+namespace {
+
+bool is_known(uint16_t type) {
+  switch (static_cast<Type>(type)) {
+    case Type::status:
+    case Type::publish:
+    case Type::stats:
+    case Type::bypass:
+    case Type::refused:
+    case Type::telemetry:
+    case Type::ports:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::optional<Stats> stats_from(const Message& message) {
   if (message.body.size() < sizeof(StatsBody)) return std::nullopt;
   Stats stats;
@@ -70,8 +88,7 @@ Result<Message> decode(std::span<const std::byte> packet, Fd fd) {
     return Error{"message of version " + std::to_string(message.header.version) + "; this program speaks version " +
                  std::to_string(kVersion)};
   }
-  if (message.header.type < static_cast<uint16_t>(Type::status) ||
-      message.header.type > static_cast<uint16_t>(Type::refused)) {
+  if (!is_known(message.header.type)) {
     return Error{"unknown message type " + std::to_string(message.header.type)};
   }
   const std::span<const std::byte> body = packet.subspan(sizeof(Header));

@@ -30,7 +30,10 @@ enum class Type : uint16_t {
   stats = 3,    // request: none;           answer: StatsBody + n ListStats
   bypass = 4,   // request: BypassBody;     answer: StatusBody
   refused = 5,  // answer only: TextBody; the request was not understood
-};              // an answer has the type of its request, or refused
+  // common/telemetry.h
+  telemetry = 10,  // request: TelemetryRequest; answer: TelemetryBody + buckets
+  ports = 11,      // request: none;             answer: PortsBody + n PortStats
+};                 // an answer has the type of its request, or refused
 
 struct Header {
   uint32_t magic = kMagic;
@@ -109,8 +112,8 @@ struct StatsBody {
   Generation generation;
   uint64_t start_time_unix = 0;
   Totals totals = {};
-  uint32_t n_lists = 0;  // ListStats that follow: lists of this generation first, then former ones
-  uint32_t reserved = 0;
+  uint32_t n_lists = 0;   // ListStats that follow: lists of this generation first, then former ones
+  uint32_t taken_us = 0;  // of a monotonic clock, modulo 2^32: when this was told
 };
 
 struct Message {

@@ -11,6 +11,7 @@
 
 #include "common/files.h"
 #include "control/stats.h"
+#include "control/telemetry.h"
 
 namespace weir::control {
 
@@ -170,7 +171,7 @@ struct Command {
 };
 constexpr Command kCommands[] = {
     {"reload", reload}, {"status", status}, {"explain", explain}, {"shapes", shapes},
-    {"stats", stats},   {"list", list},     {"bypass", bypass},
+    {"stats", stats},   {"list", list},     {"bypass", bypass},   {"telemetry", telemetry},
 };
 
 }  // namespace

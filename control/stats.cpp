@@ -87,6 +87,21 @@ class ListSums {
 
 }  // namespace
 
+Json target_stats(const TargetState& state, bool fresh) {
+  const wire::Stats known = state.stats.value_or(wire::Stats{});
+  ListSums lists;
+  lists.add(known.lists);
+  Json json = {{"socket", state.socket},
+               {"connected", state.connected},
+               {"fresh", fresh},
+               {"start_time", known.body.start_time_unix},
+               {"taken_us", known.body.taken_us},
+               {"generation", to_json(known.body.generation)}};
+  json.update(totals_json(known.body.totals));
+  json["lists"] = lists.json();
+  return json;
+}
+
 Json stats(Daemon& daemon, const Json&) {
   const std::shared_ptr<const Running> running = daemon.running();
   wire::Totals sums = {};
@@ -101,17 +116,7 @@ Json stats(Daemon& daemon, const Json&) {
     const wire::Stats known = state.stats.value_or(wire::Stats{});
     for (const TotalRow& row : kTotals) sums.*row.member += known.body.totals.*row.member;
     lists.add(known.lists);
-
-    ListSums own;
-    own.add(known.lists);
-    Json json = {{"socket", state.socket},
-                 {"connected", state.connected},
-                 {"fresh", fresh},
-                 {"start_time", known.body.start_time_unix},
-                 {"generation", to_json(known.body.generation)}};
-    json.update(totals_json(known.body.totals));
-    json["lists"] = own.json();
-    targets.push_back(std::move(json));
+    targets.push_back(target_stats(state, fresh));
   }
   Json json = totals_json(sums);
   json["generation"] = to_json(running->publication->generation);

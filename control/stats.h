@@ -9,4 +9,7 @@ namespace weir::control {
 // counts with what it told last; its own line says so ("fresh": false).
 Json stats(Daemon& daemon, const Json& request);
 
+// What one target counted, as last told: a member of `targets`. fresh: it was told just now.
+Json target_stats(const TargetState& state, bool fresh);
+
 }  // namespace weir::control

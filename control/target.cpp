@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -91,12 +92,20 @@ bool TargetLink::wait_bypass(bool on, Clock::time_point deadline) const {
 }
 
 bool TargetLink::refresh_stats(Clock::time_point deadline) {
+  return refresh(stats_, deadline);
+}
+
+bool TargetLink::refresh_telemetry(Clock::time_point deadline) {
+  return refresh(telemetry_, deadline);
+}
+
+bool TargetLink::refresh(Fresh& fresh, Clock::time_point deadline) {
   std::unique_lock lock(mutex_);
   if (!state_.connected) return false;
-  const uint64_t mine = ++stats_asked_;
+  const uint64_t mine = ++fresh.asked;
   wake();
-  changed_.wait_until(lock, deadline, [&] { return stopping_ || stats_answered_ >= mine || !state_.connected; });
-  return stats_answered_ >= mine;
+  changed_.wait_until(lock, deadline, [&] { return stopping_ || fresh.answered >= mine || !state_.connected; });
+  return fresh.answered >= mine;
 }
 
 void TargetLink::run() {
@@ -113,6 +122,9 @@ void TargetLink::run() {
         break;
       case Task::stats:
         ask_stats();
+        break;
+      case Task::telemetry:
+        ask_telemetry();
         break;
       case Task::status:
         ask_status();
@@ -151,7 +163,8 @@ TargetLink::Task TargetLink::next_task() {
   if (!connection_) return Task::connect;
   if (bypass_is_news_) return Task::bypass;  // the panic switch goes first
   if (wanted_is_news_) return Task::publish;
-  if (stats_answered_ < stats_asked_) return Task::stats;
+  if (stats_.wanted()) return Task::stats;
+  if (telemetry_.wanted()) return Task::telemetry;
   if (Clock::now() >= status_due_) return Task::status;
   return Task::idle;
 }
@@ -226,7 +239,7 @@ void TargetLink::ask_stats() {
   uint64_t asked = 0;
   {
     std::lock_guard lock(mutex_);
-    asked = stats_asked_;
+    asked = stats_.asked;
   }
   std::optional<wire::Message> answer = call(wire::Type::stats, {}, -1, times_.answer);
   if (!answer) return;
@@ -234,8 +247,41 @@ void TargetLink::ask_stats() {
   if (!stats) return drop("its counters cannot be understood");
   std::lock_guard lock(mutex_);
   state_.stats = std::move(stats);
-  stats_answered_ = asked;
+  stats_.answered = asked;
   changed_.notify_all();
+}
+
+void TargetLink::ask_telemetry() {
+  uint64_t asked = 0;
+  {
+    std::lock_guard lock(mutex_);
+    asked = telemetry_.asked;
+  }
+  std::optional<TargetTelemetry> telemetry = receive_telemetry();
+  if (!telemetry) return;
+  std::lock_guard lock(mutex_);
+  state_.telemetry = std::move(telemetry);
+  telemetry_.answered = asked;
+  changed_.notify_all();
+}
+
+// One request for the ports and one a worker; the first worker tells how many there are.
+std::optional<TargetTelemetry> TargetLink::receive_telemetry() {
+  TargetTelemetry all;
+  std::optional<wire::Message> answer = call(wire::Type::ports, {}, -1, times_.answer);
+  if (!answer) return std::nullopt;
+  std::optional<wire::Ports> ports = wire::ports_from(*answer);
+  if (!ports) return drop("what it tells of its ports cannot be understood"), std::nullopt;
+  all.ports = std::move(*ports);
+  wire::TelemetryRequest request;
+  do {
+    answer = call(wire::Type::telemetry, wire::bytes_of(request), -1, times_.answer);
+    if (!answer) return std::nullopt;
+    std::optional<wire::Telemetry> worker = wire::telemetry_from(*answer);
+    if (!worker) return drop("what it tells of its workers cannot be understood"), std::nullopt;
+    all.workers.push_back(std::move(*worker));
+  } while (++request.worker < std::min(all.workers.front().body.workers, wire::kMaxWorkers));
+  return all;
 }
 
 void TargetLink::ask_status() {

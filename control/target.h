@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "common/fd.h"
+#include "common/telemetry.h"
 #include "common/wire.h"
 #include "control/store.h"
 
@@ -25,12 +26,19 @@ struct TargetTimes {
   int publish = 60'000;  // for a publication: copying and syncing the largest snapshot to a slow disk
 };
 
+// What a data plane measures of itself.
+struct TargetTelemetry {
+  std::vector<wire::Telemetry> workers;
+  wire::Ports ports;
+};
+
 // What is known of one enforcer.
 struct TargetState {
   std::string socket;
   bool connected = false;
   std::optional<wire::StatusBody> status;     // as last told; empty: never reached
   std::optional<wire::Stats> stats;           // as last told
+  std::optional<TargetTelemetry> telemetry;   // as last told
   wire::Generation acknowledged;              // newest of ours that it enforces and has on disk
   std::optional<wire::PublishedBody> answer;  // to the last publication
   Clock::time_point acknowledged_at;
@@ -63,9 +71,17 @@ class TargetLink {
   bool wait_bypass(bool on, Clock::time_point deadline) const;
   // Asks for fresh counters; false: state().stats is what was told last.
   bool refresh_stats(Clock::time_point deadline);
+  // The same for state().telemetry.
+  bool refresh_telemetry(Clock::time_point deadline);
 
  private:
-  enum class Task { connect, bypass, publish, stats, status, idle, stop };
+  enum class Task { connect, bypass, publish, stats, telemetry, status, idle, stop };
+
+  // Answers that are asked for anew each time.
+  struct Fresh {
+    uint64_t asked = 0, answered = 0;
+    bool wanted() const { return answered < asked; }
+  };
 
   void run();
   bool connect();
@@ -75,6 +91,9 @@ class TargetLink {
   void send_bypass();
   void send_publication();
   void ask_stats();
+  void ask_telemetry();
+  std::optional<TargetTelemetry> receive_telemetry();
+  bool refresh(Fresh& fresh, Clock::time_point deadline);
   void ask_status();
   void take_status(const wire::Message& message);
   void drop(const std::string& error);
@@ -95,7 +114,7 @@ class TargetLink {
   bool wanted_is_news_ = false;  // wanted_ was not tried on this connection
   std::optional<bool> wanted_bypass_;
   bool bypass_is_news_ = false;  // not tried on this connection
-  uint64_t stats_asked_ = 0, stats_answered_ = 0;
+  Fresh stats_, telemetry_;
   Clock::time_point status_due_;
 
   std::thread thread_;  // last: starts when all else is there

@@ -26,6 +26,7 @@ struct Burst {
   uint64_t bytes;            // rx      sum of frame lengths, without FCS
   rte_mbuf* pkt[kMaxBurst];  // rx      owned here until tx sends or frees each exactly once
   uint64_t now_unix_s;       // rx      what `expires` is compared with
+  uint64_t rx_cycles;        // rx      the TSC before it was asked for; 0: its pass is not timed
 
   uint32_t n_carried;          // parse   frames behind the n that found no slot: pkt[n], pkt[n + 1], ...
   uint64_t ip;                 // parse   frames with headers

@@ -21,6 +21,8 @@ constexpr uint64_t kLeastSnapshotMemory = uint64_t{4} << 20;  // two huge pages:
 constexpr uint64_t kMostSnapshotMemory = uint64_t{1} << 40;
 constexpr uint64_t kMostMbufs = uint64_t{1} << 28;
 constexpr uint64_t kMostDescriptors = 32768;
+constexpr uint64_t kMostPauseUs = 1000;    // past it a pause is a sleep that keeps the core busy
+constexpr uint64_t kMostSleepUs = 10'000;  // rings overflow long before
 
 Place place_of(const Document& document, const Node& node) {
   return {document.where(node), document.source_line(node.line)};
@@ -85,6 +87,23 @@ void read_privileges(const Document& document, const Node* node, Diagnostics& di
   }
   if (const Node* names = reader.sequence("keep")) read_kept_capabilities(*names, reader, privileges);
   privileges.seccomp = static_cast<Seccomp>(reader.choice("seccomp", {"refuse", "kill", "log", "off"}).value_or(0));
+  reader.finish();
+}
+
+void read_telemetry(const Document& document, const Node* node, Diagnostics& diagnostics, Config& config) {
+  MapReader reader(document, node, "`telemetry`", diagnostics);
+  if (const auto n = reader.integer("sample_one_in", 0, kMostSampleOneIn)) {
+    config.sample_one_in = static_cast<uint32_t>(*n);
+  }
+  reader.finish();
+}
+
+void read_idle(const Document& document, const Node* node, Diagnostics& diagnostics, Config& config) {
+  MapReader reader(document, node, "`idle`", diagnostics);
+  IdleConfig& idle = config.idle;
+  if (const auto mode = reader.choice("mode", {"poll", "pause", "interrupt"})) idle.mode = static_cast<IdleMode>(*mode);
+  idle.pause_us = static_cast<uint32_t>(reader.integer("pause_us", 1, kMostPauseUs).value_or(idle.pause_us));
+  idle.sleep_us = static_cast<uint32_t>(reader.integer("sleep_us", 1, kMostSleepUs).value_or(idle.sleep_us));
   reader.finish();
 }
 
@@ -155,6 +174,8 @@ Config from_document(const Document& document, Diagnostics& diagnostics) {
   }
   read_mempool(document, reader.map("mempool"), diagnostics, config);
   read_privileges(document, reader.map("privileges"), diagnostics, config.privileges);
+  read_idle(document, reader.map("idle"), diagnostics, config);
+  read_telemetry(document, reader.map("telemetry"), diagnostics, config);
   if (const Node* ports = reader.sequence("ports")) {
     config.ports_place = place_of(document, *ports);
     config.ports.emplace();

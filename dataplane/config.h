@@ -14,12 +14,15 @@
 namespace weir::dataplane {
 
 enum class Forward : uint8_t { pair, hairpin, sink };
+enum class IdleMode : uint8_t { poll, pause, interrupt };
 
 constexpr uint16_t kMaxQueues = 1024;        // of a port; RTE_MAX_QUEUES_PER_PORT
 constexpr uint16_t kMaxPortNumber = 1023;    // Debian's RTE_MAX_ETHPORTS is 32; DPDK itself refuses what it cannot hold
 constexpr uint32_t kDefaultDataRoom = 2176;  // 2048 bytes of frame behind 128 of headroom, as DPDK's default
 constexpr uint32_t kLeastDataRoom = 256;     // headroom and the headers of a plain frame
-constexpr uint32_t kMostDataRoom = 65535;    // mbuf data_room is 16 bits
+constexpr uint32_t kDefaultSampleOneIn = 64;
+constexpr uint32_t kMostSampleOneIn = 1'000'000;
+constexpr uint32_t kMostDataRoom = 65535;  // mbuf data_room is 16 bits
 
 // Where a value stands, for errors that are only found when the ports are known.
 struct Place {
@@ -34,6 +37,13 @@ struct PortConfig {
   Place place;
 };
 
+// What workers do while nothing comes (idle.h).
+struct IdleConfig {
+  IdleMode mode = IdleMode::pause;
+  uint32_t pause_us = 5;   // the longest pause
+  uint32_t sleep_us = 50;  // the longest sleep, where a port raises no interrupts
+};
+
 struct Config {
   std::string socket_path;
   std::vector<uid_t> allow_uid;  // besides our own and 0
@@ -46,6 +56,8 @@ struct Config {
   std::optional<uint32_t> mbufs;  // empty: computed from rings and caches
   uint32_t data_room = kDefaultDataRoom;
   PrivilegeSettings privileges;
+  IdleConfig idle;
+  uint32_t sample_one_in = kDefaultSampleOneIn;  // passes of a worker that are timed; 0: none
   Place forward_place, ports_place, drop_port_place;
 };
 

@@ -1,5 +1,8 @@
 #include "dataplane/control.h"
 
+#include <rte_cycles.h>
+
+#include <chrono>
 #include <cstring>
 #include <ctime>
 
@@ -23,6 +26,11 @@ Answer answer_with(const wire::Stats& stats) {
   return answer;
 }
 
+uint32_t monotonic_us() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
 }  // namespace
 
 Control::Control(const Parts& parts) : parts_(parts), start_time_unix_(static_cast<uint64_t>(time(nullptr))) {}
@@ -31,9 +39,13 @@ Answer Control::answer(const wire::Message& request) {
   const auto type = static_cast<wire::Type>(request.header.type);
   if (type == wire::Type::publish) return publish(request);
   if (type == wire::Type::bypass) return bypass(request);
-  if (type != wire::Type::status && type != wire::Type::stats) return refuse("this message is no request");
+  if (type == wire::Type::telemetry) return telemetry(request);
+  if (type != wire::Type::status && type != wire::Type::stats && type != wire::Type::ports) {
+    return refuse("this message is no request");
+  }
   if (!request.body.empty()) return refuse("the request must have no body");
-  return type == wire::Type::status ? status(type) : answer_with(stats());
+  if (type == wire::Type::ports) return {type, wire::encode_ports(ports())};
+  return type == wire::Type::status ? answer_with(type, status()) : answer_with(stats());
 }
 
 Answer Control::publish(const wire::Message& request) {
@@ -59,10 +71,10 @@ Answer Control::bypass(const wire::Message& request) {
     return refuse(std::string("bypass is ") + (on ? "on" : "off") +
                   " but would not outlive a restart: " + saved.error());
   }
-  return status(wire::Type::bypass);
+  return answer_with(wire::Type::bypass, status());
 }
 
-Answer Control::status(wire::Type type) const {
+wire::StatusBody Control::status() const {
   wire::StatusBody status;
   wire::set_text(status.version, WEIR_VERSION);
   wire::set_text(status.isa, parts_.isa);
@@ -71,12 +83,40 @@ Answer Control::status(wire::Type type) const {
   for (const Worker& worker : parts_.workers) status.workers += !worker.routes.empty();
   status.ports = parts_.n_ports;
   status.bypass = parts_.switches.bypass.load(std::memory_order_relaxed);
+  const auto held = parts_.publisher.hold();
   if (const Snapshot* snapshot = parts_.slot.current()) {
     status.generation = snapshot->generation();
     status.snapshot_bytes = snapshot->bytes().size();
     status.huge_pages = snapshot->huge();
   }
-  return answer_with(type, status);
+  return status;
+}
+
+Answer Control::telemetry(const wire::Message& request) const {
+  const std::optional<wire::TelemetryRequest> body = wire::body_as<wire::TelemetryRequest>(request);
+  if (!body || body->worker >= workers()) {
+    return refuse("a telemetry request names one of the workers 0 to " + std::to_string(workers() - 1));
+  }
+  return {wire::Type::telemetry, wire::encode_telemetry(telemetry(body->worker))};
+}
+
+wire::Telemetry Control::telemetry(uint32_t id) const {
+  const Worker& worker = parts_.workers[id];
+  wire::Telemetry telemetry;
+  wire::TelemetryBody& body = telemetry.body;
+  body.worker = id;
+  body.workers = workers();
+  body.lcore = worker.lcore;
+  body.queues = static_cast<uint32_t>(worker.routes.size());
+  body.sample_one_in = parts_.sample_one_in;
+  body.tsc_hz = rte_get_tsc_hz();
+  body.taken_cycles = rte_rdtsc();
+  body.packets = worker.counters.packets.get();
+  body.bytes = worker.counters.bytes.get();
+  body.passed = worker.counters.passed.get();
+  body.dropped = worker.counters.dropped.get();
+  worker.gauges.add_to(telemetry, body.taken_cycles);
+  return telemetry;
 }
 
 wire::Totals Control::totals() const {
@@ -88,9 +128,11 @@ wire::Totals Control::totals() const {
 
 wire::Stats Control::stats() const {
   wire::Stats stats;
+  const auto held = parts_.publisher.hold();
   const Snapshot* snapshot = parts_.slot.current();
   if (snapshot != nullptr) stats.body.generation = snapshot->generation();
   stats.body.start_time_unix = start_time_unix_;
+  stats.body.taken_us = monotonic_us();
   stats.body.totals = totals();
   stats.lists = parts_.ledger.totals(snapshot == nullptr ? std::vector<wire::ListStats>() : snapshot->list_stats());
   stats.body.n_lists = static_cast<uint32_t>(stats.lists.size());

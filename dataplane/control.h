@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/telemetry.h"
 #include "common/wire.h"
 #include "dataplane/ledger.h"
 #include "dataplane/publish.h"
@@ -15,7 +16,7 @@
 
 namespace weir::dataplane {
 
-// What the control thread does with a request. One thread uses it.
+// What the control thread does with a request: answer(), from one thread. What it tells, any thread may ask.
 class Control {
  public:
   struct Parts {
@@ -28,16 +29,23 @@ class Control {
     std::function<uint64_t()> rx_missed;  // frames that the ports lost so far
     uint32_t n_ports;
     std::string_view isa;
+    uint32_t sample_one_in = 0;
+    std::function<wire::Ports()> ports = {};
   };
   explicit Control(const Parts& parts);
 
   Answer answer(const wire::Message& request);
+  wire::StatusBody status() const;
   wire::Stats stats() const;
+  wire::Ports ports() const { return parts_.ports(); }
+  // worker: below workers().
+  wire::Telemetry telemetry(uint32_t worker) const;
+  uint32_t workers() const { return static_cast<uint32_t>(parts_.workers.size()); }
 
  private:
   Answer publish(const wire::Message& request);
   Answer bypass(const wire::Message& request);
-  Answer status(wire::Type type) const;
+  Answer telemetry(const wire::Message& request) const;
   wire::Totals totals() const;
 
   Parts parts_;

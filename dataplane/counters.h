@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <vector>
 
+#include "common/histogram.h"
 #include "common/wire.h"
 
 namespace weir::dataplane {
@@ -15,6 +17,23 @@ class Counter {
 
  private:
   std::atomic<uint64_t> value_ = 0;
+};
+
+// One writer, any number of readers. A reader sees every count that was there when it began.
+class Histogram {
+ public:
+  void record(uint64_t value, uint64_t n) noexcept { counts_[bucket_of(value)].add(n); }
+  // Those with a count.
+  std::vector<Bucket> buckets() const {
+    std::vector<Bucket> buckets;
+    for (uint32_t i = 0; i < kHistogramBuckets; i++) {
+      if (const uint64_t count = counts_[i].get(); count != 0) buckets.push_back({bucket_upper(i), count});
+    }
+    return buckets;
+  }
+
+ private:
+  Counter counts_[kHistogramBuckets];
 };
 
 // Of one worker, in frames. packets = passed + dropped; what the names mean: docs/dataplane.md, "Counters".

@@ -88,7 +88,7 @@ void choose_offloads(Setup& setup, uint32_t data_room, std::vector<std::string>&
   setup.conf.txmode.offloads |= setup.info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 }
 
-Result<void> configure_port(Setup& setup, uint32_t data_room, std::vector<std::string>& warnings) {
+Result<void> configure_port(Setup& setup, uint32_t data_room, bool interrupts, std::vector<std::string>& warnings) {
   PortRow& row = setup.row;
   const PlannedPort& planned = setup.planned;
   if (const int error = rte_eth_dev_info_get(row.port, &setup.info); error != 0) {
@@ -103,7 +103,12 @@ Result<void> configure_port(Setup& setup, uint32_t data_room, std::vector<std::s
       ring_size(planned.descriptors, setup.info.default_txportconf.ring_size, RTE_ETH_DEV_FALLBACK_TX_RINGSIZE);
   choose_rss(setup, warnings);
   choose_offloads(setup, data_room, warnings);
+  setup.conf.intr_conf.rxq = interrupts ? 1 : 0;
   int error = rte_eth_dev_configure(row.port, planned.rx_queues, planned.tx_queues, &setup.conf);
+  if (error != 0 && interrupts) {  // a driver that refuses them; its worker says so (idle.h)
+    setup.conf.intr_conf.rxq = 0;
+    error = rte_eth_dev_configure(row.port, planned.rx_queues, planned.tx_queues, &setup.conf);
+  }
   if (error != 0) return port_error(row, "configure it", error);
   error = rte_eth_dev_adjust_nb_rx_tx_desc(row.port, &row.rx_descriptors, &row.tx_descriptors);
   if (error != 0) return port_error(row, "choose the ring sizes", error);
@@ -174,11 +179,12 @@ Result<Devices> Devices::configure(const PortPlan& plan, const Config& config, u
   std::vector<Setup> setups;
   setups.reserve(plan.ports.size());
   for (const PlannedPort& planned : plan.ports) {
+    const bool interrupts = config.idle.mode == IdleMode::interrupt && planned.rx_queues > 0;
     Setup& setup = setups.emplace_back(Setup{planned, {}, {}, {}, {}});
     setup.row.port = planned.port;
     setup.row.name = port_name(planned.port);
     setup.row.numa_node = node_of(planned.port);
-    Result<void> configured = configure_port(setup, config.data_room, devices.warnings_);
+    Result<void> configured = configure_port(setup, config.data_room, interrupts, devices.warnings_);
     if (!configured) return Error{configured.error()};
   }
   for (const Setup& setup : setups) {

@@ -20,9 +20,11 @@
 #include "dataplane/devices.h"
 #include "dataplane/eal_arguments.h"
 #include "dataplane/options.h"
+#include "dataplane/port_stats.h"
 #include "dataplane/privileges.h"
 #include "dataplane/report.h"
 #include "dataplane/say.h"
+#include "dataplane/telemetry.h"
 #include "filter/calibrate.h"
 #include "filter/dispatch.h"
 
@@ -299,7 +301,9 @@ int run_program(const std::string& program, const CommandLine& line) {
   say("privileges: {}", privileges->text);
 
   Control control({workers, switches, **slot, publisher, ledger, *state, [&] { return devices->rx_missed(); },
-                   static_cast<uint32_t>(devices->rows().size()), (*kernels)->name});
+                   static_cast<uint32_t>(devices->rows().size()), (*kernels)->name, config->sample_one_in,
+                   [&] { return read_port_stats(devices->rows()); }});
+  const TelemetryCommands telemetry_commands(control);
   Server server(*listener, config->allow_uid, [&](const wire::Message& request) { return control.answer(request); });
   if (const int error = clock.start(); error != 0) {
     return say("cannot start the clock thread: {}", rte_strerror(error)), kFailed;
@@ -314,7 +318,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   say("running: {} filter kernels, lookups {} batches ahead, control socket {}", (*kernels)->name, *look_ahead,
       config->socket_path);
   run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels,
-                        *look_ahead});
+                        *look_ahead, config->idle, config->sample_one_in});
   control_thread.join();
 
   const wire::Stats stats = control.stats();

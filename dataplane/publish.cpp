@@ -119,6 +119,7 @@ std::optional<Publisher::Failure> Publisher::try_publish(const wire::Message& me
 
   const Result<void> saved = state_.save_snapshot((*next)->bytes(), digest);
   if (!saved) return Failure{Step::persist, saved.error()};
+  const std::lock_guard swap(swap_);
   const Clock::time_point exchanged = Clock::now();
   const std::unique_ptr<Snapshot> former = slot_.exchange(std::move(*next));
   slot_.wait_for_readers();

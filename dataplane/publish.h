@@ -1,5 +1,6 @@
 #pragma once
 
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +14,7 @@
 namespace weir::dataplane {
 
 // The receiving end of DESIGN section 8: from a message with a descriptor, or from the state folder, to an enforced
-// snapshot. Used by the control thread only. Whatever fails, the snapshot before it keeps enforcing.
+// snapshot. Used by the control thread only, but for hold(). Whatever fails, the snapshot before it keeps enforcing.
 class Publisher {
  public:
   Publisher(SnapshotSlot& slot, Ledger& ledger, const StateDir& state, const filter::Kernels& kernels,
@@ -33,6 +34,9 @@ class Publisher {
   // Two snapshots must fit the configured memory at a swap.
   uint64_t limit_bytes() const { return limit_bytes_; }
 
+  // While it is held, the slot's current() and the ledger stay as they are; for threads that only read.
+  [[nodiscard]] std::unique_lock<std::mutex> hold() const { return std::unique_lock(swap_); }
+
  private:
   struct Failure {
     wire::Step step;
@@ -48,6 +52,7 @@ class Publisher {
   const filter::Kernels& kernels_;
   std::vector<WorkerPlace> workers_;
   uint64_t limit_bytes_;
+  mutable std::mutex swap_;
 };
 
 }  // namespace weir::dataplane

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/config.h"
+#include "dataplane/gauges.h"
 #include "dataplane/snapshot_slot.h"
 #include "dataplane/stages.h"
 
@@ -21,6 +23,7 @@ struct Worker {
   unsigned lcore = 0;
   std::vector<Route> routes;  // one per receive queue that it polls; empty: it has nothing to do
   WorkerCounters counters;
+  WorkerGauges gauges;
 };
 
 struct WorkerSetup {
@@ -30,6 +33,8 @@ struct WorkerSetup {
   bool wait_for_snapshot;  // poll no port before the first snapshot enforces
   const filter::Kernels& kernels;
   unsigned look_ahead;  // of lookups, in batches (filter/lookup.h)
+  IdleConfig idle;
+  uint32_t sample_one_in;  // passes that are timed; 0: none
 };
 
 // Runs until switches.stop.

@@ -20,6 +20,8 @@ struct Context {
   std::string list;       // list
   std::string on_off;     // bypass
   std::string dataplane;  // bypass: straight to this data plane
+  bool once = false;      // top
+  double interval_s = 1;  // top
 
   std::string entries;                   // size
   std::string fpr = "0.005";             // size
@@ -39,7 +41,7 @@ struct Command {
 };
 
 // One file each, cmd_NAME.cpp.
-extern const Command kReload, kStatus, kCheck, kExplain, kShapes, kSize, kStats, kList, kBypass;
+extern const Command kReload, kStatus, kCheck, kExplain, kShapes, kSize, kStats, kTop, kList, kBypass;
 
 // One request to controld, its answer printed: as it is with --json, else an error to stderr, anything else by `show`
 // (an answer with "ok": false too: it has more to tell than its error). Returns the exit code.

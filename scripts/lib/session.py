@@ -121,8 +121,9 @@ class Session:
                 env=dict(os.environ, RUNTIME_DIRECTORY=self.folder),  # where EAL puts its files
                 preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM))
 
-    def start_dataplane(self, config, vdevs=(), workers=1, memory=None, extra=("--wait-for-snapshot",), quiet=True):
-        """config: lines of dataplane.yaml beside mempool; vdevs: EAL device arguments."""
+    def start_dataplane(self, config, vdevs=(), workers=1, memory=None, extra=("--wait-for-snapshot",), quiet=True,
+                        telemetry=False):
+        """config: lines of dataplane.yaml beside mempool; vdevs: EAL device arguments; telemetry: DPDK's own socket."""
         memory = memory or Memory(8192, 1518)
         if not self.said_memory and not quiet:
             print(memory, flush=True)
@@ -130,7 +131,7 @@ class Session:
         with open(self.path("dataplane.yaml"), "w", encoding="utf-8") as file:
             file.write(config + f"\nmempool: {{mbufs: {memory.mbufs}, data_room: {memory.data_room}}}\n")
         command = [os.path.join(self.build, "dataplane/dataplane"), "--lcores", eal_lcores(workers), "--no-pci",
-                   "--no-telemetry"] + memory.eal_options(os.path.basename(self.folder))
+                   *([] if telemetry else ["--no-telemetry"]), *memory.eal_options(os.path.basename(self.folder))]
         for vdev in vdevs:
             command += ["--vdev", vdev]
         command += ["--", "--config", self.path("dataplane.yaml"), "--socket", self.path("dataplane.sock"),
@@ -138,11 +139,12 @@ class Session:
         self.dataplane = self._start("dataplane", command)
         self.wait("the data plane's socket", lambda: can_connect(self.path("dataplane.sock"), socket.SOCK_SEQPACKET))
 
-    def start_controld(self, policy):
+    def start_controld(self, policy, targets=True):
+        """targets: the session's data plane; else those of the policy."""
         self.controld = self._start("controld", [
             os.path.join(self.build, "control/controld"), "--config", os.path.abspath(policy), "--socket",
-            self.path("controld.sock"), "--state-dir", self.path("controld-state"), "--target",
-            self.path("dataplane.sock")])
+            self.path("controld.sock"), "--state-dir", self.path("controld-state"),
+            *(["--target", self.path("dataplane.sock")] if targets else [])])
         self.wait("controld's socket", lambda: can_connect(self.path("controld.sock"), socket.SOCK_STREAM))
 
     def wait(self, what, test, seconds=START_SECONDS):

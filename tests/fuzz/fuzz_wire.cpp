@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "common/telemetry.h"
 #include "common/wire.h"
 
 using namespace weir;
@@ -36,6 +37,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto stats = wire::stats_from(*message)) {
     require(stats->lists.size() * sizeof(wire::ListStats) <= size);
     for (const wire::ListStats& list : stats->lists) require_text(list.name);
+  }
+  if (const auto telemetry = wire::telemetry_from(*message)) {
+    require((telemetry->pass_cycles.size() + telemetry->latency_cycles.size()) * sizeof(Bucket) <= size);
+    require(wire::rest_name(telemetry->body.rest) != nullptr);
+  }
+  if (const auto ports = wire::ports_from(*message)) {
+    require(ports->ports.size() * sizeof(wire::PortStats) <= size);
+    for (const wire::PortStats& port : ports->ports) require_text(port.name);
   }
   if (const auto published = wire::body_as<wire::PublishedBody>(*message)) {
     require(wire::step_name(published->failed_step) != nullptr);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/telemetry.h"
 #include "common/wire.h"
 #include "tests/fuzz/snapshot_edits.h"
 
@@ -156,6 +157,12 @@ void messages() {
   TextBody text;
   set_text(text.text, "not understood");
   keep("refused", Type::refused, bytes_of(text));
+  Telemetry telemetry;
+  telemetry.pass_cycles = {{10, 1}, {20, 2}};
+  telemetry.latency_cycles = {{30, 3}};
+  keep("telemetry-request", Type::telemetry, bytes_of(TelemetryRequest{}));
+  keep("telemetry", Type::telemetry, encode_telemetry(telemetry));
+  keep("ports", Type::ports, encode_ports({1, {{}, {}}}));
   keep("unknown-type", static_cast<Type>(6), {});
   std::vector<std::byte> packet = encode(Type::status, 1, {});
   packet[0] ^= std::byte{1};

@@ -125,14 +125,15 @@ def temporary_folder():
 LOOP = "forward: hairpin\nports: [{{port: 0, queues: {queues}}}]"
 
 
-def start_loop(session, capture, workers=1, **options):
-    """A data plane that loops a capture, one queue per worker. Starts polling with its first snapshot."""
+def start_loop(session, capture, workers=1, config="", **options):
+    """A data plane that loops a capture, one queue per worker. Starts polling with its first snapshot. config: more
+    lines of dataplane.yaml."""
     parts = split(capture, workers)
     for number, part in enumerate(parts):
         check(part.frames, f"queue {number} would be empty")
         write_capture(session.path(f"in{number}.pcap"), part)
     files = ",".join(f"rx_pcap=in{number}.pcap" for number in range(workers))
-    session.start_dataplane(LOOP.format(queues=workers), [f"net_pcap0,{files},infinite_rx=1"], workers,
+    session.start_dataplane(LOOP.format(queues=workers) + "\n" + config, [f"net_pcap0,{files},infinite_rx=1"], workers,
                             Memory(len(capture.frames) + 2048 * workers, capture.longest()), **options)
 
 

@@ -8,6 +8,8 @@
 
 #include <cstring>
 
+#include "common/telemetry.h"
+
 using namespace weir;
 
 // Quiet, and made before any thread: ThreadSanitizer does not see how libspdlog guards the making of its logger.
@@ -95,6 +97,16 @@ bool Enforcer::answer(wire::Message& request) {
     strcpy(answer.list.name, "l1");
     answer.list.matched = now_.packets;
     return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::bytes_of(answer)));
+  }
+  if (type == wire::Type::ports) {
+    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::encode_ports({1, {{}, {}}})));
+  }
+  if (type == wire::Type::telemetry) {
+    wire::Telemetry telemetry;
+    telemetry.body.worker = wire::body_as<wire::TelemetryRequest>(request)->worker;
+    telemetry.body.workers = now_.workers;
+    telemetry.body.packets = now_.packets;
+    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::encode_telemetry(telemetry)));
   }
   if (type == wire::Type::bypass) now_.bypass = wire::body_as<wire::BypassBody>(request)->on != 0;
   return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::bytes_of(status())));

@@ -16,7 +16,8 @@ class Enforcer {
     bool bypass = false;
     bool hangs = false;    // takes publications and does not answer, until release()
     bool refuses = false;  // fails publications in step `validate`
-    uint64_t packets = 0;  // told by stats, in the totals and in list "l1"
+    uint64_t packets = 0;  // told by stats, in the totals and in list "l1"; told by telemetry of every worker
+    uint32_t workers = 1;  // told by telemetry
   };
   explicit Enforcer(const std::string& path) : Enforcer(path, Behaviour()) {}
   Enforcer(const std::string& path, Behaviour behaviour);

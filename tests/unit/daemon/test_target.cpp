@@ -58,6 +58,23 @@ TEST_CASE("a target that returns with our generation is left alone; one that los
   CHECK(enforcer->publications() == 1);
 }
 
+TEST_CASE("telemetry is asked of every worker, as many as there may be") {
+  const Folder folder;
+  Enforcer enforcer(folder / "dp", {.packets = 5, .workers = 3});
+  TargetLink link(folder / "dp", kFast);
+  REQUIRE(eventually([&] { return link.refresh_telemetry(soon()); }));
+  const TargetState state = link.state();
+  REQUIRE(state.telemetry->workers.size() == 3);
+  CHECK(state.telemetry->workers[2].body.worker == 2);
+  CHECK(state.telemetry->workers[2].body.packets == 5);
+  CHECK(state.telemetry->ports.ports.size() == 2);
+
+  Enforcer liar(folder / "liar", {.workers = UINT32_MAX});
+  TargetLink other(folder / "liar", kFast);
+  REQUIRE(eventually([&] { return other.refresh_telemetry(soon()); }));
+  CHECK(other.state().telemetry->workers.size() == wire::kMaxWorkers);
+}
+
 TEST_CASE("a refusal is told, and the old generation stays known") {
   const Folder folder;
   Enforcer enforcer(folder / "dp", {.generation = {6, 5}, .refuses = true});

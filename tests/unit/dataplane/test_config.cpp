@@ -31,6 +31,8 @@ TEST_CASE("an empty file is every default") {
     CHECK(config.data_room == kDefaultDataRoom);
     CHECK(config.privileges.keep == 0);
     CHECK(config.privileges.seccomp == Seccomp::refuse);
+    CHECK(config.idle.mode == IdleMode::pause);
+    CHECK(config.sample_one_in == kDefaultSampleOneIn);
   }
 }
 
@@ -47,6 +49,10 @@ TEST_CASE("the manual by example loads, and says the defaults") {
   CHECK_FALSE(config.ports);
   CHECK_FALSE(config.mbufs);
   CHECK(config.data_room == defaults.data_room);
+  CHECK(config.idle.mode == defaults.idle.mode);
+  CHECK(config.idle.pause_us == defaults.idle.pause_us);
+  CHECK(config.idle.sleep_us == defaults.idle.sleep_us);
+  CHECK(config.sample_one_in == defaults.sample_one_in);
 }
 
 TEST_CASE("the configuration of host mode loads") {
@@ -63,7 +69,8 @@ TEST_CASE("every setting is read") {
       "state_dir: /d\nsnapshot_memory: 64MiB\nno_snapshot: drop\nforward: hairpin\n"
       "ports: [{port: 3, queues: 2}, {port: 1, descriptors: 256}]\ndrop_port: 2\n"
       "mempool: {mbufs: 100000, data_room: 9000}\n"
-      "privileges: {user: root, keep: [net_admin, net_raw], seccomp: kill}\n");
+      "privileges: {user: root, keep: [net_admin, net_raw], seccomp: kill}\n"
+      "idle: {mode: interrupt, pause_us: 7, sleep_us: 20}\ntelemetry: {sample_one_in: 1}\n");
   CHECK(config.socket_path == "/s");
   CHECK(config.allow_uid == std::vector<uid_t>{0, 1234});
   CHECK(config.state_dir == "/d");
@@ -83,6 +90,11 @@ TEST_CASE("every setting is read") {
   CHECK(names_of(config.privileges.keep) == "net_admin, net_raw");
   CHECK(config.privileges.seccomp == Seccomp::kill);
   CHECK(good("privileges: {keep: [all]}").privileges.keep == ~Capabilities{0});
+  CHECK(config.idle.mode == IdleMode::interrupt);
+  CHECK(config.idle.pause_us == 7);
+  CHECK(config.idle.sleep_us == 20);
+  CHECK(config.sample_one_in == 1);
+  CHECK(good("telemetry: {sample_one_in: 0}").sample_one_in == 0);
   CHECK(good("mempool: {mbufs: auto}").mbufs == std::nullopt);
 }
 
@@ -100,6 +112,11 @@ TEST_CASE("wrong settings name their place") {
       {"drop_port: -1", "dataplane.yaml:1:12", "drop_port"},
       {"mempool: {mbufs: many}", "dataplane.yaml:1:18", "many"},
       {"mempool: {data_room: 10}", "dataplane.yaml:1:22", "data_room"},
+      {"idle: {mode: nap}", "dataplane.yaml:1:14", "nap"},
+      {"idle: {pause_us: 0}", "dataplane.yaml:1:18", "pause_us"},
+      {"idle: {sleep_us: 10001}", "dataplane.yaml:1:18", "sleep_us"},
+      {"telemetry: {sample_one_in: -1}", "dataplane.yaml:1:28", "sample_one_in"},
+      {"telemetry: {sample: 1}", "dataplane.yaml:1:13", "sample"},
       {"socket: {allow_uid: [{}]}", "dataplane.yaml:1:22", "user names and numbers"},
       {"privileges: {user: no-such-user-here}", "dataplane.yaml:1:20", "no user `no-such-user-here`"},
       {"privileges: {keep: [net_amdin]}", "dataplane.yaml:1:21", "names of capabilities"},
