@@ -19,6 +19,7 @@
 #include "dataplane/control.h"
 #include "dataplane/devices.h"
 #include "dataplane/eal_arguments.h"
+#include "dataplane/eal_check.h"
 #include "dataplane/options.h"
 #include "dataplane/report.h"
 #include "dataplane/say.h"
@@ -242,6 +243,9 @@ int report_end(const wire::Stats& stats, const std::vector<Worker>& workers, con
 int run_program(const std::string& program, const CommandLine& line) {
   const std::optional<Config> config = load_config(line.options);
   if (!config) return kBadInput;
+  const std::vector<std::string> wrong_arguments = check_eal_arguments(line.eal, look_at_cpus(), "/sys");
+  for (const std::string& error : wrong_arguments) say("{}", error);
+  if (!wrong_arguments.empty()) return kBadInput;
   const Result<const filter::Kernels*> kernels = filter::choose_kernels();
   if (!kernels) return say("{}", kernels.error()), kBadInput;
   const Result<StateDir> state = StateDir::open(config->state_dir);
