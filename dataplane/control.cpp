@@ -82,7 +82,7 @@ Answer Control::status(wire::Type type) const {
 wire::Totals Control::totals() const {
   wire::Totals totals = {};
   for (const Worker& worker : parts_.workers) worker.counters.add_to(totals);
-  totals.rx_missed = parts_.rx_missed();
+  totals.rx_missed += parts_.rx_missed();
   return totals;
 }
 

@@ -50,6 +50,7 @@ void poll(Worker& worker, const WorkerSetup& setup, Flight& flight) noexcept {
   uint32_t loops_in_flight = 0;
   while (!setup.switches.stop.load(std::memory_order_relaxed)) {
     bool overlap = true;  // every queue has more than it could give: the next bursts are there already
+    for (const Spread& spread : worker.spreads) overlap &= spread_burst(spread, counters);
     for (const Route& route : worker.routes) {
       if (flight.full()) finish_all(flight, counters);
       Burst& burst = flight.next();
@@ -86,7 +87,7 @@ void poll(Worker& worker, const WorkerSetup& setup, Flight& flight) noexcept {
 }  // namespace
 
 void run(Worker& worker, const WorkerSetup& setup) noexcept {
-  if (worker.routes.empty()) return;
+  if (worker.routes.empty() && worker.spreads.empty()) return;
   setup.slot.online(worker.id);
   Flight flight(setup.kernels, setup.look_ahead);
   if (!setup.wait_for_snapshot || wait_for_first_snapshot(worker, setup)) poll(worker, setup, flight);
