@@ -50,6 +50,7 @@ Fd block_stop_signals() {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // virtio_user writes to its back end's socket, which may be gone
   return Fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
