@@ -121,8 +121,9 @@ class Session:
                 env=dict(os.environ, RUNTIME_DIRECTORY=self.folder),  # where EAL puts its files
                 preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM))
 
-    def start_dataplane(self, config, vdevs=(), workers=1, memory=None, extra=("--wait-for-snapshot",), quiet=True):
-        """config: lines of dataplane.yaml beside mempool; vdevs: EAL device arguments."""
+    def start_dataplane(self, config, vdevs=(), workers=1, memory=None, extra=("--wait-for-snapshot",), quiet=True,
+                        eal=()):
+        """config: lines of dataplane.yaml beside mempool; vdevs: EAL device arguments; eal: more EAL options."""
         memory = memory or Memory(8192, 1518)
         if not self.said_memory and not quiet:
             print(memory, flush=True)
@@ -131,6 +132,7 @@ class Session:
             file.write(config + f"\nmempool: {{mbufs: {memory.mbufs}, data_room: {memory.data_room}}}\n")
         command = [os.path.join(self.build, "dataplane/dataplane"), "--lcores", eal_lcores(workers), "--no-pci",
                    "--no-telemetry"] + memory.eal_options(os.path.basename(self.folder))
+        command += eal
         for vdev in vdevs:
             command += ["--vdev", vdev]
         command += ["--", "--config", self.path("dataplane.yaml"), "--socket", self.path("dataplane.sock"),
