@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
-#include <numeric>
 
+#include "common/nearest.h"
 #include "common/yaml.h"
 
 namespace weir::yaml {
@@ -27,36 +27,17 @@ const char* kind_name(const Node& node) {
   return "";
 }
 
-// Levenshtein distance, one row at a time.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); i++) {
-    size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (size_t j = 0; j < b.size(); j++) {
-      const size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-    }
-  }
-  return row.back();
-}
-
 // "did you mean `action`?" for a typing mistake (two letters, or a third of a long word), else every name there is.
 template <class Names>
 std::string name_hint(const std::string& wrong, const Names& names, const char* all) {
-  constexpr size_t kLongestTypo = 64;  // the distance costs length x length
-  std::string nearest, listed;
-  size_t least = std::max<size_t>(wrong.size() < 4 ? 1 : 2, wrong.size() / 3) + 1;
+  std::vector<std::string_view> all_names;
+  std::string listed;
   for (const auto& name : names) {
+    all_names.emplace_back(name);
     listed += (listed.empty() ? "" : ", ") + std::string(name);
-    const size_t distance = wrong.size() > kLongestTypo ? least : edit_distance(wrong, name);
-    if (distance >= least) continue;
-    least = distance;
-    nearest = name;
   }
-  if (!nearest.empty()) return "did you mean `" + nearest + "`?";
+  const std::string_view nearest = nearest_name(wrong, all_names);
+  if (!nearest.empty()) return "did you mean `" + std::string(nearest) + "`?";
   return listed.empty() ? "" : all + listed;
 }
 

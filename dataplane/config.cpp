@@ -116,6 +116,9 @@ PortConfig read_port(const Document& document, const Node& node, Diagnostics& di
   }
   port.queues = static_cast<uint16_t>(reader.integer("queues", 1, kMaxQueues).value_or(1));
   port.descriptors = static_cast<uint16_t>(reader.integer("descriptors", 1, kMostDescriptors).value_or(0));
+  port.mtu = static_cast<uint16_t>(reader.integer("mtu", kLeastMtu, UINT16_MAX).value_or(0));
+  port.promiscuous = reader.choice("promiscuous", {"true", "false"}).value_or(0) == 0;
+  port.spread = static_cast<uint16_t>(reader.integer("spread", 2, kMaxSpread).value_or(0));
   reader.finish();
   return port;
 }
@@ -141,6 +144,12 @@ void check_ports(const Config& config, Diagnostics& diagnostics) {
                 "what is dropped would mix with what is passed: give it a port of its own");
     }
   }
+  for (const PortConfig& port : ports) {
+    if (port.spread == 0 || port.queues == 1) continue;
+    add_error(diagnostics, port.place,
+              "port " + std::to_string(port.port) + " has `spread` and " + std::to_string(port.queues) + " queues",
+              "`spread` is for a device that has one queue: leave out one of them");
+  }
   if (config.forward != Forward::pair) return;
   if (ports.size() % 2 != 0) {
     add_error(diagnostics, config.ports_place,
@@ -148,12 +157,13 @@ void check_ports(const Config& config, Diagnostics& diagnostics) {
               "add the missing partner, or use `forward: hairpin` or `forward: sink`");
   }
   for (size_t i = 1; i < ports.size(); i += 2) {
-    if (ports[i].queues == ports[i - 1].queues) continue;
+    if (ports[i].width() == ports[i - 1].width()) continue;
     add_error(diagnostics, ports[i].place,
-              "port " + std::to_string(ports[i].port) + " has " + std::to_string(ports[i].queues) +
+              "port " + std::to_string(ports[i].port) + " has " + std::to_string(ports[i].width()) +
                   " queues and its partner, port " + std::to_string(ports[i - 1].port) + ", has " +
-                  std::to_string(ports[i - 1].queues),
-              "a frame leaves by the queue of the same number: give both partners the same number of queues");
+                  std::to_string(ports[i - 1].width()),
+              "a frame leaves by the queue of the same number: give both partners the same number of `queues` (or of "
+              "`spread`)");
   }
 }
 

@@ -17,6 +17,8 @@ enum class Forward : uint8_t { pair, hairpin, sink };
 enum class IdleMode : uint8_t { poll, pause, interrupt };
 
 constexpr uint16_t kMaxQueues = 1024;        // of a port; RTE_MAX_QUEUES_PER_PORT
+constexpr uint16_t kMaxSpread = 16;          // RTE_PMD_RING_MAX_RX_RINGS
+constexpr uint16_t kLeastMtu = 68;           // RFC 791
 constexpr uint16_t kMaxPortNumber = 1023;    // Debian's RTE_MAX_ETHPORTS is 32; DPDK itself refuses what it cannot hold
 constexpr uint32_t kDefaultDataRoom = 2176;  // 2048 bytes of frame behind 128 of headroom, as DPDK's default
 constexpr uint32_t kLeastDataRoom = 256;     // headroom and the headers of a plain frame
@@ -34,6 +36,12 @@ struct PortConfig {
   uint16_t port = 0;
   uint16_t queues = 1;
   uint16_t descriptors = 0;  // of each ring; 0: what the driver prefers
+  uint16_t mtu = 0;          // bytes of a frame's payload; 0: as the device has it
+  bool promiscuous = true;
+  uint16_t spread = 0;  // over how many software queues its one hardware queue is spread; 0: it is not
+
+  // Queues that workers receive from.
+  uint16_t width() const { return spread != 0 ? spread : queues; }
   Place place;
 };
 

@@ -122,7 +122,7 @@ wire::Telemetry Control::telemetry(uint32_t id) const {
 wire::Totals Control::totals() const {
   wire::Totals totals = {};
   for (const Worker& worker : parts_.workers) worker.counters.add_to(totals);
-  totals.rx_missed = parts_.rx_missed();
+  totals.rx_missed += parts_.rx_missed();
   return totals;
 }
 

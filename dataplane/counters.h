@@ -47,6 +47,7 @@ struct alignas(64) WorkerCounters {
   Counter captured;      // dropped, taken by the drop_port
   Counter capture_lost;  // dropped, not taken by the drop_port
   Counter freed;         // dropped, no drop_port
+  Counter rx_lost;       // received for another worker whose queue was full (spread.h); in none of those above
 
   // Every frame that came in left in exactly one way. Only true between bursts.
   bool balanced() const noexcept {
@@ -71,6 +72,7 @@ struct alignas(64) WorkerCounters {
     totals.tx_packets += tx_packets.get();
     totals.tx_lost += tx_lost.get();
     totals.capture_lost += capture_lost.get();
+    totals.rx_missed += rx_lost.get();
   }
 };
 

@@ -7,147 +7,48 @@
 #include <rte_mbuf.h>
 
 #include <algorithm>
-#include <random>
+
+#include "dataplane/burst.h"
 
 namespace weir::dataplane {
 
 namespace {
 
-constexpr size_t kRssKeyBytes = 40;         // of a driver that does not tell
-constexpr uint32_t kEthernetOverhead = 18;  // header and FCS, of a driver that does not tell
-
-std::string port_name(uint16_t port) {
-  char name[RTE_ETH_NAME_MAX_LEN] = "?";
-  rte_eth_dev_get_name_by_port(port, name);
-  return name;
-}
-
-int node_of(uint16_t port) {
-  const int node = rte_eth_dev_socket_id(port);
-  return node >= 0 ? node : static_cast<int>(rte_socket_id());  // virtual ports have none
-}
-
-Error port_error(const PortRow& row, const std::string& what, int error) {
-  return Error{"port " + std::to_string(row.port) + " (" + row.name + "): cannot " + what + ": " +
-               rte_strerror(error < 0 ? -error : error)};
-}
-
-// A repeated random 16-bit pattern: swapping source and destination gives the same hash (Woo and Park, "Scalable TCP
-// session monitoring with symmetric receive-side scaling", 2012), and nobody outside can aim at a queue.
-std::vector<uint8_t> symmetric_rss_key(size_t key_bytes) {
-  std::random_device random;
-  const unsigned pattern = random();
-  std::vector<uint8_t> key(key_bytes);
-  for (size_t i = 0; i < key_bytes; i++) key[i] = static_cast<uint8_t>(pattern >> (i % 2 * 8));
-  return key;
-}
-
-// One port on its way from plan to running.
-struct Setup {
-  const PlannedPort& planned;
-  PortRow row;
-  rte_eth_dev_info info = {};
-  rte_eth_conf conf = {};
-  std::vector<uint8_t> rss_key;
-};
-
-uint16_t ring_size(uint16_t asked, uint16_t preferred, uint16_t fallback) {
-  return asked != 0 ? asked : preferred != 0 ? preferred : fallback;
-}
-
-void choose_rss(Setup& setup, std::vector<std::string>& warnings) {
-  if (setup.planned.rx_queues < 2) return;
-  const uint64_t offered = setup.info.flow_type_rss_offloads & RTE_ETH_RSS_IP;
-  if (offered == 0) {
-    warnings.push_back("port " + std::to_string(setup.row.port) + " (" + setup.row.name +
-                       ") has no RSS on addresses: the device alone decides which queue gets a frame");
-    return;
-  }
-  setup.rss_key = symmetric_rss_key(setup.info.hash_key_size != 0 ? setup.info.hash_key_size : kRssKeyBytes);
-  setup.conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-  setup.conf.rx_adv_conf.rss_conf.rss_key = setup.rss_key.data();
-  setup.conf.rx_adv_conf.rss_conf.rss_key_len = static_cast<uint8_t>(setup.rss_key.size());
-  setup.conf.rx_adv_conf.rss_conf.rss_hf = offered;
-  setup.row.rss = true;
-}
-
-// Frames that do not fit one mbuf need scattered receive, and then transmit of several segments.
-void choose_offloads(Setup& setup, uint32_t data_room, std::vector<std::string>& warnings) {
-  uint16_t mtu = RTE_ETHER_MTU;
-  rte_eth_dev_get_mtu(setup.row.port, &mtu);
-  const bool tells = setup.info.max_mtu != UINT16_MAX && setup.info.max_rx_pktlen > setup.info.max_mtu;
-  const uint32_t overhead = tells ? setup.info.max_rx_pktlen - setup.info.max_mtu : kEthernetOverhead;
-  if (mtu + overhead <= data_room - RTE_PKTMBUF_HEADROOM) return;
-  if ((setup.info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER) == 0) {
-    warnings.push_back("port " + std::to_string(setup.row.port) + " (" + setup.row.name + ") may lose frames above " +
-                       std::to_string(data_room - RTE_PKTMBUF_HEADROOM) +
-                       " bytes: raise mempool.data_room (the driver does not report scattered receive)");
-    return;
-  }
-  setup.conf.rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
-  setup.conf.txmode.offloads |= setup.info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-}
-
-Result<void> configure_port(Setup& setup, uint32_t data_room, bool interrupts, std::vector<std::string>& warnings) {
-  PortRow& row = setup.row;
-  const PlannedPort& planned = setup.planned;
-  if (const int error = rte_eth_dev_info_get(row.port, &setup.info); error != 0) {
-    return port_error(row, "read what it offers", error);
-  }
-  row.driver = setup.info.driver_name;
-  row.rx_queues = planned.rx_queues;
-  row.tx_queues = planned.tx_queues;
-  row.rx_descriptors =
-      ring_size(planned.descriptors, setup.info.default_rxportconf.ring_size, RTE_ETH_DEV_FALLBACK_RX_RINGSIZE);
-  row.tx_descriptors =
-      ring_size(planned.descriptors, setup.info.default_txportconf.ring_size, RTE_ETH_DEV_FALLBACK_TX_RINGSIZE);
-  choose_rss(setup, warnings);
-  choose_offloads(setup, data_room, warnings);
-  setup.conf.intr_conf.rxq = interrupts ? 1 : 0;
-  int error = rte_eth_dev_configure(row.port, planned.rx_queues, planned.tx_queues, &setup.conf);
-  if (error != 0 && interrupts) {  // a driver that refuses them; its worker says so (idle.h)
-    setup.conf.intr_conf.rxq = 0;
-    error = rte_eth_dev_configure(row.port, planned.rx_queues, planned.tx_queues, &setup.conf);
-  }
-  if (error != 0) return port_error(row, "configure it", error);
-  error = rte_eth_dev_adjust_nb_rx_tx_desc(row.port, &row.rx_descriptors, &row.tx_descriptors);
-  if (error != 0) return port_error(row, "choose the ring sizes", error);
-  return {};
-}
-
-Result<void> set_up_queues(const Setup& setup, rte_mempool* pool) {
-  const PortRow& row = setup.row;
-  const unsigned node = static_cast<unsigned>(row.numa_node);
-  rte_eth_rxconf rx = setup.info.default_rxconf;
-  rx.offloads = setup.conf.rxmode.offloads;
-  for (uint16_t queue = 0; queue < row.rx_queues; queue++) {
-    const int error = rte_eth_rx_queue_setup(row.port, queue, row.rx_descriptors, node, &rx, pool);
-    if (error != 0) {
-      Error failure = port_error(row, "set up receive queue " + std::to_string(queue), error);
-      failure.message +=
-          "; net_pcap's infinite_rx needs mempool.mbufs above the capture's number of frames, times the "
-          "queues, and a mempool.data_room for its longest frame";
-      return failure;
-    }
-  }
-  rte_eth_txconf tx = setup.info.default_txconf;
-  tx.offloads = setup.conf.txmode.offloads;
-  for (uint16_t queue = 0; queue < row.tx_queues; queue++) {
-    const int error = rte_eth_tx_queue_setup(row.port, queue, row.tx_descriptors, node, &tx);
-    if (error != 0) return port_error(row, "set up transmit queue " + std::to_string(queue), error);
-  }
-  return {};
+// Where the mbufs of a port come from: its node, or ours when it has none.
+int pool_node(const PortRow& row) {
+  return row.numa_node >= 0 ? row.numa_node : static_cast<int>(rte_socket_id());
 }
 
 // Rings whose mbufs may come from the pool of the node: its receive rings, and every transmit ring.
-uint64_t descriptors_for(const std::vector<Setup>& setups, int numa_node) {
+uint64_t descriptors_for(const std::vector<PortSetup>& setups, int numa_node) {
   uint64_t descriptors = 0;
-  for (const Setup& setup : setups) {
+  for (const PortSetup& setup : setups) {
     const PortRow& row = setup.row;
-    if (row.numa_node == numa_node) descriptors += uint64_t{row.rx_queues} * row.rx_descriptors;
+    if (pool_node(row) == numa_node) descriptors += uint64_t{row.rx_queues} * row.rx_descriptors;
     descriptors += uint64_t{row.tx_queues} * row.tx_descriptors;
   }
   return descriptors;
+}
+
+// net_af_xdp frees its queues on close, but not the mbufs that wait in them for frames (eth_dev_close of
+// drivers/net/af_xdp/rte_eth_af_xdp.c, DPDK 22.11 to 24.11).
+uint64_t most_kept_by(const PortRow& row) {
+  if (row.driver != "net_af_xdp") return 0;
+  return uint64_t{row.rx_queues} * (row.rx_descriptors + row.tx_descriptors);
+}
+
+// Frames that no worker took any more.
+void empty_spread_queues(const PortRow& row) {
+  rte_mbuf* frames[kMaxBurst];
+  for (uint16_t queue = 0; queue < row.rx_queues; queue++) {
+    while (const uint16_t n = rte_eth_rx_burst(row.port, queue, frames, kMaxBurst)) rte_pktmbuf_free_bulk(frames, n);
+  }
+}
+
+uint16_t max_mtu_of(const rte_eth_dev_info& info) {
+  if (is_virtual(info)) return UINT16_MAX;
+  const uint32_t by_length = info.max_rx_pktlen - std::min(info.max_rx_pktlen, frame_overhead(info));
+  return static_cast<uint16_t>(std::min<uint32_t>(info.max_mtu, by_length));
 }
 
 }  // namespace
@@ -158,7 +59,15 @@ std::vector<Device> list_devices() {
        port = rte_eth_find_next(static_cast<uint16_t>(port + 1))) {
     rte_eth_dev_info info = {};
     if (rte_eth_dev_info_get(port, &info) != 0) continue;
-    devices.push_back({port, port_name(port), info.max_rx_queues, info.max_tx_queues});
+    Device& device = devices.emplace_back();
+    device.port = port;
+    device.name = port_name(port);
+    device.max_rx_queues = info.max_rx_queues;
+    device.max_tx_queues = info.max_tx_queues;
+    device.numa_node = std::max(rte_eth_dev_socket_id(port), kNoNode);
+    device.least_descriptors = std::max(info.rx_desc_lim.nb_min, info.tx_desc_lim.nb_min);
+    device.most_descriptors = std::min(info.rx_desc_lim.nb_max, info.tx_desc_lim.nb_max);
+    device.max_mtu = max_mtu_of(info);
   }
   return devices;
 }
@@ -176,19 +85,25 @@ Result<void> add_virtual_ports() {
 
 Result<Devices> Devices::configure(const PortPlan& plan, const Config& config, unsigned n_lcores) {
   Devices devices;
-  std::vector<Setup> setups;
+  devices.planned_ = plan.ports;
+  devices.warnings_ = plan.warnings;
+  std::vector<PortSetup> setups;
   setups.reserve(plan.ports.size());
+  bool any_scattered = false;
+  const bool interrupts = config.idle.mode == IdleMode::interrupt;
   for (const PlannedPort& planned : plan.ports) {
-    const bool interrupts = config.idle.mode == IdleMode::interrupt && planned.rx_queues > 0;
-    Setup& setup = setups.emplace_back(Setup{planned, {}, {}, {}, {}});
-    setup.row.port = planned.port;
-    setup.row.name = port_name(planned.port);
-    setup.row.numa_node = node_of(planned.port);
-    Result<void> configured = configure_port(setup, config.data_room, interrupts, devices.warnings_);
+    PortSetup& setup = setups.emplace_back();
+    setup.planned = planned;
+    Result<void> chosen = choose_setup(setup, config.data_room, devices.warnings_);
+    if (!chosen) return Error{chosen.error()};
+    any_scattered |= setup.row.scattered;
+  }
+  for (PortSetup& setup : setups) {
+    Result<void> configured = configure_port(setup, any_scattered, interrupts, devices.warnings_);
     if (!configured) return Error{configured.error()};
   }
-  for (const Setup& setup : setups) {
-    const int node = setup.row.numa_node;
+  for (const PortSetup& setup : setups) {
+    const int node = pool_node(setup.row);
     if (setup.row.rx_queues > 0 && !devices.pools_.has(node)) {
       const uint32_t mbufs = config.mbufs.value_or(MbufPools::size_for(descriptors_for(setups, node), n_lcores));
       Result<void> added = devices.pools_.add(node, mbufs, config.data_room);
@@ -203,12 +118,16 @@ Result<Devices> Devices::configure(const PortPlan& plan, const Config& config, u
 }
 
 Result<void> Devices::start() {
-  for (const PortRow& row : rows_) {
-    const int error = rte_eth_dev_start(row.port);
-    if (error != 0) return port_error(row, "start it", error);
-    if (row.rx_queues > 0) rte_eth_promiscuous_enable(row.port);  // a port that cannot has one peer anyway
+  for (size_t i = 0; i < rows_.size(); i++) {
+    if (Result<void> started = start_port(rows_[i], planned_[i].promiscuous); !started) return started;
   }
   return {};
+}
+
+LinkWatch Devices::watch_links() const {
+  std::vector<LinkWatch::Port> ports;
+  for (const PortRow& row : rows_) ports.push_back({row.port, row.name, row.link != "down"});
+  return LinkWatch(std::move(ports));
 }
 
 uint64_t Devices::rx_missed() const {
@@ -222,10 +141,14 @@ uint64_t Devices::rx_missed() const {
 
 MbufCount Devices::close() {
   for (const PortRow& row : rows_) {
+    if (row.spread) empty_spread_queues(row);
+  }
+  for (const PortRow& row : rows_) {
     rte_eth_dev_stop(row.port);
     rte_eth_dev_close(row.port);
   }
-  const MbufCount count = pools_.count_mbufs();
+  MbufCount count = pools_.count_mbufs();
+  for (const PortRow& row : rows_) count.most_kept += most_kept_by(row);
   pools_.free();
   return count;
 }

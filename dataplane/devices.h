@@ -6,8 +6,10 @@
 
 #include "common/diagnostic.h"
 #include "common/result.h"
+#include "dataplane/links.h"
 #include "dataplane/mbuf_pools.h"
 #include "dataplane/port_plan.h"
+#include "dataplane/port_setup.h"
 
 namespace weir::dataplane {
 
@@ -16,24 +18,17 @@ std::vector<Device> list_devices();
 // Two net_null ports: sources and sinks of nothing, for a machine without ports.
 Result<void> add_virtual_ports();
 
-// A port as it runs, for the table at the start.
-struct PortRow {
-  uint16_t port;
-  std::string name, driver;
-  int numa_node;
-  uint16_t rx_queues, tx_queues;
-  uint16_t rx_descriptors, tx_descriptors;
-  bool rss;
-};
-
 // The planned ports with their mbuf pools: configured, started, stopped, closed, and every mbuf accounted for.
 class Devices {
  public:
   // Configures all ports of the plan and starts none. n_lcores: each keeps a cache of mbufs.
   static Result<Devices> configure(const PortPlan& plan, const Config& config, unsigned n_lcores);
+  // Then rows() say what the devices really give.
   Result<void> start();
   const std::vector<PortRow>& rows() const { return rows_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // As the links are at the start.
+  LinkWatch watch_links() const;
 
   // Frames that the ports lost before a worker saw them, since the start.
   uint64_t rx_missed() const;
@@ -43,6 +38,7 @@ class Devices {
 
  private:
   std::vector<PortRow> rows_;
+  std::vector<PlannedPort> planned_;  // of each row
   std::vector<std::string> warnings_;
   MbufPools pools_;
 };

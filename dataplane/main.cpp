@@ -19,6 +19,7 @@
 #include "dataplane/control.h"
 #include "dataplane/devices.h"
 #include "dataplane/eal_arguments.h"
+#include "dataplane/eal_check.h"
 #include "dataplane/options.h"
 #include "dataplane/port_stats.h"
 #include "dataplane/privileges.h"
@@ -52,6 +53,7 @@ Fd block_stop_signals() {
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);  // virtio_user writes to its back end's socket, which may be gone
   return Fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
@@ -96,9 +98,19 @@ std::vector<Worker> make_workers(const PortPlan& plan) {
     workers[id].id = id;
     workers[id].lcore = lcore;
     workers[id].routes = plan.routes[id];
+    workers[id].spreads = plan.spreads[id];
     id++;
   }
   return workers;
+}
+
+std::vector<int> worker_nodes() {
+  std::vector<int> nodes;
+  unsigned lcore = 0;
+  RTE_LCORE_FOREACH(lcore) {
+    nodes.push_back(static_cast<int>(rte_lcore_to_socket_id(lcore)));
+  }
+  return nodes;
 }
 
 std::vector<WorkerPlace> places_of(const std::vector<Worker>& workers) {
@@ -164,23 +176,31 @@ void ControlThread::join() {
 }
 #endif
 
-// Wall-clock seconds for the workers, every 100 ms. A thread of its own: a publication keeps the control thread for
-// seconds, and `expires` is exact to the second.
+// Wall-clock seconds for the workers, every 100 ms, and a look at the links every second. A thread of its own: a
+// publication keeps the control thread for seconds, and `expires` is exact to the second.
 class Clock {
  public:
   // fixed_unix_s: what it shows instead, for ever.
   Clock(Switches& switches, std::optional<uint64_t> fixed_unix_s)
       : switches_(switches), fixed_(fixed_unix_s.has_value()), thread_([this] {
-          while (!stop_.load(std::memory_order_relaxed)) {
-            publish(system_unix_s());
+          for (unsigned tenths = 0; !stop_.load(std::memory_order_relaxed); tenths++) {
+            if (!fixed_) publish(system_unix_s());
+            if (tenths % 10 == 0) links_->check();
             std::this_thread::sleep_for(std::chrono::milliseconds(100));
           }
         }) {
     publish(fixed_unix_s.value_or(system_unix_s()));
   }
-  ~Clock() { stop_.store(true, std::memory_order_relaxed); }  // and then the thread is joined
+  ~Clock() { stop(); }
 
-  int start() { return fixed_ ? 0 : thread_.start("weir-clock"); }
+  int start(LinkWatch links) {
+    links_ = std::move(links);
+    return thread_.start("weir-clock");
+  }
+  void stop() {
+    stop_.store(true, std::memory_order_relaxed);
+    thread_.join();
+  }
 
  private:
   static uint64_t system_unix_s() { return static_cast<uint64_t>(time(nullptr)); }
@@ -188,6 +208,7 @@ class Clock {
 
   Switches& switches_;
   bool fixed_;
+  std::optional<LinkWatch> links_;
   std::atomic<bool> stop_ = false;
   ControlThread thread_;
 };
@@ -233,8 +254,11 @@ void say_what_is_enforced(const Result<bool>& restored, const SnapshotSlot& slot
 // The end: totals, and proof that no frame and no mbuf was lost on the way.
 int report_end(const wire::Stats& stats, const std::vector<Worker>& workers, const MbufCount& mbufs) {
   fputs(totals_table(stats).c_str(), stdout);
-  bool good = mbufs.missing == 0;
-  if (good) {
+  bool good = mbufs.all_accounted();
+  if (good && mbufs.missing > 0) {
+    fmt::print("{} mbufs, {} kept by net_af_xdp, which returns none that wait for frames\n", mbufs.total,
+               mbufs.missing);
+  } else if (good) {
     fmt::print("{} mbufs, all returned\n", mbufs.total);
   } else {
     fmt::print("{} mbufs, {} MISSING\n", mbufs.total, mbufs.missing);
@@ -251,6 +275,9 @@ int report_end(const wire::Stats& stats, const std::vector<Worker>& workers, con
 int run_program(const std::string& program, const CommandLine& line) {
   const std::optional<Config> config = load_config(line.options);
   if (!config) return kBadInput;
+  const std::vector<std::string> wrong_arguments = check_eal_arguments(line.eal, look_at_cpus(), "/sys");
+  for (const std::string& error : wrong_arguments) say("{}", error);
+  if (!wrong_arguments.empty()) return kBadInput;
   const Result<const filter::Kernels*> kernels = filter::choose_kernels();
   if (!kernels) return say("{}", kernels.error()), kBadInput;
   const Result<StateDir> state = StateDir::open(config->state_dir);
@@ -265,8 +292,9 @@ int run_program(const std::string& program, const CommandLine& line) {
     say("no ports: running on two virtual ones (net_null) that receive empty frames for ever");
     if (Result<void> added = add_virtual_ports(); !added) return say("{}", added.error()), kFailed;
   }
+  if (Result<void> added = add_spread_rings(*config); !added) return say("{}", added.error()), kFailed;
   Diagnostics diagnostics;
-  const PortPlan plan = plan_ports(*config, list_devices(), rte_lcore_count(), diagnostics);
+  const PortPlan plan = plan_ports(*config, list_devices(), worker_nodes(), diagnostics);
   fputs(format(diagnostics).c_str(), stderr);
   if (!diagnostics.ok()) return kBadInput;
   Result<Devices> devices = Devices::configure(plan, *config, rte_lcore_count());
@@ -289,10 +317,10 @@ int run_program(const std::string& program, const CommandLine& line) {
   Publisher publisher(**slot, ledger, *state, **kernels, places_of(workers), config->snapshot_memory);
   say_what_is_enforced(publisher.restore(), **slot, *config, line.options.wait_for_snapshot);
 
+  if (Result<void> started = devices->start(); !started) return say("{}", started.error()), kFailed;
   fputs(port_table(devices->rows()).c_str(), stdout);
   fputs(worker_table(workers).c_str(), stdout);
   fflush(stdout);
-  if (Result<void> started = devices->start(); !started) return say("{}", started.error()), kFailed;
 
   const Result<Privileges> privileges =
       reduce_privileges(config->privileges, drivers_of(*devices), {config->socket_path, *state});
@@ -305,7 +333,7 @@ int run_program(const std::string& program, const CommandLine& line) {
                    [&] { return read_port_stats(devices->rows()); }});
   const TelemetryCommands telemetry_commands(control);
   Server server(*listener, config->allow_uid, [&](const wire::Message& request) { return control.answer(request); });
-  if (const int error = clock.start(); error != 0) {
+  if (const int error = clock.start(devices->watch_links()); error != 0) {
     return say("cannot start the clock thread: {}", rte_strerror(error)), kFailed;
   }
   ControlThread control_thread([&] {
@@ -320,6 +348,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels,
                         *look_ahead, config->idle, config->sample_one_in});
   control_thread.join();
+  clock.stop();  // it asks the ports, which go now
 
   const wire::Stats stats = control.stats();
   return report_end(stats, workers, devices->close());

@@ -11,7 +11,9 @@ namespace weir::dataplane {
 
 struct MbufCount {
   uint64_t total = 0;
-  uint64_t missing = 0;  // not back in their pool
+  uint64_t missing = 0;    // not back in their pool
+  uint64_t most_kept = 0;  // that drivers may not have given back when they were closed (Devices::close)
+  bool all_accounted() const { return missing <= most_kept; }
 };
 
 // The mbufs of the process: one pool per NUMA node that has a receiving port.

@@ -18,12 +18,18 @@ void add_row_if(std::string& table, std::string_view name, uint64_t value) {
 }  // namespace
 
 std::string port_table(const std::vector<PortRow>& rows) {
-  std::string table = fmt::format("{:>4}  {:<20} {:<14} {:>4} {:>9} {:>9} {:>9} {:>9}  {}\n", "port", "name", "driver",
-                                  "node", "rx queues", "tx queues", "rx ring", "tx ring", "rss");
+  std::string table = fmt::format("{:>4}  {:<20} {:<14} {:>4}  {:<9} {:>5}  {:<9} {:<11} {}\n", "port", "name",
+                                  "driver", "node", "link", "mtu", "rx/tx", "rings", "mac");
   for (const PortRow& row : rows) {
-    table += fmt::format("{:>4}  {:<20} {:<14} {:>4} {:>9} {:>9} {:>9} {:>9}  {}\n", row.port, row.name, row.driver,
-                         row.numa_node, row.rx_queues, row.tx_queues, row.rx_descriptors, row.tx_descriptors,
-                         row.rss ? "symmetric" : "-");
+    table += fmt::format("{:>4}  {:<20} {:<14} {:>4}  {:<9} {:>5}  {:<9} {:<11} {}\n", row.port, row.name, row.driver,
+                         row.numa_node < 0 ? "-" : std::to_string(row.numa_node), row.link, row.mtu,
+                         fmt::format("{}/{}", row.rx_queues, row.tx_queues),
+                         fmt::format("{}/{}", row.rx_descriptors, row.tx_descriptors), row.mac);
+    std::string more = row.promiscuous ? "promiscuous" : "not promiscuous";
+    if (row.scattered) more += ", frames in several mbufs";
+    if (row.spread) more = "hands frames on to workers (spread)";
+    if (!row.rss.empty()) more += ", symmetric rss: " + row.rss;
+    table += "      " + more + "\n";
   }
   return table;
 }
@@ -32,7 +38,10 @@ std::string worker_table(const std::vector<Worker>& workers) {
   std::string table;
   for (const Worker& worker : workers) {
     table += fmt::format("worker {} on lcore {}:", worker.id, worker.lcore);
-    if (worker.routes.empty()) table += " no queue is left for it";
+    if (worker.routes.empty() && worker.spreads.empty()) table += " no queue is left for it";
+    for (const Spread& spread : worker.spreads) {
+      table += fmt::format("  {}.{} -> {}.0-{}", spread.in.port, spread.in.queue, spread.rings, spread.n - 1);
+    }
     for (const Route& route : worker.routes) {
       table += fmt::format("  {}.{} -> ", route.in.port, route.in.queue);
       table += route.sink ? "sink" : fmt::format("{}.{}", route.out.port, route.out.queue);

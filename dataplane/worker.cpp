@@ -120,6 +120,11 @@ template <class Watch>
 bool Loop::pass(Watch& watch) noexcept {
   bool busy = !flight_.empty();
   bool overlap = true;  // every queue has more than it could give: the next bursts are there already
+  for (const Spread& spread : worker_.spreads) {
+    const bool full = spread_burst(spread, counters_);
+    overlap &= full;
+    busy |= full;
+  }
   for (const Route& route : worker_.routes) {
     if (flight_.full()) finish_all(watch);
     Burst& burst = flight_.next();
@@ -183,7 +188,7 @@ void Loop::run() noexcept {
 }  // namespace
 
 void run(Worker& worker, const WorkerSetup& setup) noexcept {
-  if (worker.routes.empty()) return;
+  if (worker.routes.empty() && worker.spreads.empty()) return;
   Loop loop(worker, setup);
   if (setup.wait_for_snapshot && !wait_for_first_snapshot(setup)) return;
   setup.slot.online(worker.id);

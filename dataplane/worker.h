@@ -7,6 +7,7 @@
 #include "dataplane/config.h"
 #include "dataplane/gauges.h"
 #include "dataplane/snapshot_slot.h"
+#include "dataplane/spread.h"
 #include "dataplane/stages.h"
 
 namespace weir::dataplane {
@@ -21,7 +22,8 @@ struct Switches {
 struct Worker {
   uint32_t id = 0;  // 0..n-1: its place in the slot and in every snapshot
   unsigned lcore = 0;
-  std::vector<Route> routes;  // one per receive queue that it polls; empty: it has nothing to do
+  std::vector<Route> routes;    // one per receive queue that it polls
+  std::vector<Spread> spreads;  // what it hands on to other workers; both empty: it has nothing to do
   WorkerCounters counters;
   WorkerGauges gauges;
 };

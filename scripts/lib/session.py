@@ -122,8 +122,9 @@ class Session:
                 preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM))
 
     def start_dataplane(self, config, vdevs=(), workers=1, memory=None, extra=("--wait-for-snapshot",), quiet=True,
-                        telemetry=False):
-        """config: lines of dataplane.yaml beside mempool; vdevs: EAL device arguments; telemetry: DPDK's own socket."""
+                        eal=(), telemetry=False):
+        """config: lines of dataplane.yaml beside mempool; vdevs: EAL device arguments; eal: more EAL options;
+        telemetry: DPDK's own socket."""
         memory = memory or Memory(8192, 1518)
         if not self.said_memory and not quiet:
             print(memory, flush=True)
@@ -131,7 +132,7 @@ class Session:
         with open(self.path("dataplane.yaml"), "w", encoding="utf-8") as file:
             file.write(config + f"\nmempool: {{mbufs: {memory.mbufs}, data_room: {memory.data_room}}}\n")
         command = [os.path.join(self.build, "dataplane/dataplane"), "--lcores", eal_lcores(workers), "--no-pci",
-                   *([] if telemetry else ["--no-telemetry"]), *memory.eal_options(os.path.basename(self.folder))]
+                   *([] if telemetry else ["--no-telemetry"]), *memory.eal_options(os.path.basename(self.folder)), *eal]
         for vdev in vdevs:
             command += ["--vdev", vdev]
         command += ["--", "--config", self.path("dataplane.yaml"), "--socket", self.path("dataplane.sock"),

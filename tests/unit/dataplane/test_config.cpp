@@ -67,7 +67,8 @@ TEST_CASE("every setting is read") {
   const Config config = good(
       "socket: {path: /s, allow_uid: [root, 1234]}\n"
       "state_dir: /d\nsnapshot_memory: 64MiB\nno_snapshot: drop\nforward: hairpin\n"
-      "ports: [{port: 3, queues: 2}, {port: 1, descriptors: 256}]\ndrop_port: 2\n"
+      "ports: [{port: 3, queues: 2}, {port: 1, descriptors: 256, mtu: 9000, promiscuous: false, spread: 4}]\n"
+      "drop_port: 2\n"
       "mempool: {mbufs: 100000, data_room: 9000}\n"
       "privileges: {user: root, keep: [net_admin, net_raw], seccomp: kill}\n"
       "idle: {mode: interrupt, pause_us: 7, sleep_us: 20}\ntelemetry: {sample_one_in: 1}\n");
@@ -82,6 +83,12 @@ TEST_CASE("every setting is read") {
   CHECK(config.ports->at(0).queues == 2);
   CHECK(config.ports->at(1).queues == 1);
   CHECK(config.ports->at(1).descriptors == 256);
+  CHECK(config.ports->at(0).mtu == 0);
+  CHECK(config.ports->at(0).promiscuous);
+  CHECK(config.ports->at(0).spread == 0);
+  CHECK(config.ports->at(1).mtu == 9000);
+  CHECK_FALSE(config.ports->at(1).promiscuous);
+  CHECK(config.ports->at(1).spread == 4);
   CHECK(config.drop_port == 2);
   CHECK(config.mbufs == 100000u);
   CHECK(config.data_room == 9000);
@@ -129,6 +136,10 @@ TEST_CASE("wrong settings name their place") {
       {"ports: [{port: 0}, {port: 1}]\ndrop_port: 1", "dataplane.yaml:2:12", "also in `ports`"},
       {"ports: [{port: 0, queues: 2}, {port: 1}]", "dataplane.yaml:1:31",
        "has 1 queues and its partner, port 0, has 2"},
+      {"ports: [{port: 0, mtu: 67}]", "dataplane.yaml:1:24", "mtu"},
+      {"ports: [{port: 0, promiscuous: maybe}]", "dataplane.yaml:1:32", "maybe"},
+      {"ports: [{port: 0, spread: 17}]", "dataplane.yaml:1:27", "spread"},
+      {"forward: sink\nports: [{port: 0, queues: 2, spread: 2}]", "dataplane.yaml:2:9", "`spread` and 2 queues"},
   };
   for (const Row& row : rows) {
     INFO(row.text);
