@@ -18,6 +18,7 @@
 
 #include "dataplane/control.h"
 #include "dataplane/devices.h"
+#include "dataplane/doctor.h"
 #include "dataplane/eal_arguments.h"
 #include "dataplane/eal_check.h"
 #include "dataplane/options.h"
@@ -272,6 +273,15 @@ int report_end(const wire::Stats& stats, const std::vector<Worker>& workers, con
   return good ? 0 : kFailed;
 }
 
+int run_doctor(const CommandLine& line) {
+  const std::optional<Config> config = load_config(line.options);
+  if (!config) return kBadInput;
+  const Result<doctor::Report> report = doctor::examine(doctor::look_at_process(line.eal, *config));
+  if (!report) return say("{}", report.error()), kBadInput;
+  fputs((line.options.json ? as_json(*report) : as_text(*report)).c_str(), stdout);
+  return report->count(doctor::Health::problem) == 0 ? 0 : kFailed;
+}
+
 int run_program(const std::string& program, const CommandLine& line) {
   const std::optional<Config> config = load_config(line.options);
   if (!config) return kBadInput;
@@ -361,5 +371,6 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   const weir::dataplane::CommandLine line = weir::dataplane::parse_command_line(arguments);
   if (line.exit_code) return *line.exit_code;
+  if (line.options.doctor) return weir::dataplane::run_doctor(line);
   return weir::dataplane::run_program(argv[0], line);
 }

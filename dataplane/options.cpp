@@ -9,8 +9,9 @@ namespace weir::dataplane {
 
 namespace {
 
-constexpr const char* kProgramOptions[] = {"--config", "--socket",  "--state-dir", "--wait-for-snapshot",
-                                           "--now",    "--version", "--help",      "-h"};
+constexpr const char* kProgramOptions[] = {"--config", "--socket", "--state-dir", "--wait-for-snapshot",
+                                           "--now",    "--doctor", "--json",      "--version",
+                                           "--help",   "-h"};
 
 bool is_program_option(const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
@@ -44,6 +45,10 @@ std::optional<int> parse_program_options(std::vector<std::string> arguments, Opt
   app.add_flag("--wait-for-snapshot", options.wait_for_snapshot, "poll no port before the first snapshot enforces");
   std::string now;
   app.add_option("--now", now, "fixes the clock for `expires`, as 2026-12-01T00:00:00Z; for replays");
+  CLI::Option* doctor =
+      app.add_flag("--doctor", options.doctor,
+                   "say whether the machine is fit for these options and how to mend it; changes nothing");
+  app.add_flag("--json", options.json, "for programs, not people")->needs(doctor);
   app.set_version_flag("--version", "dataplane " WEIR_VERSION);
   try {
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them

@@ -14,6 +14,8 @@ struct Options {
   std::string socket_path;  // empty: as configured
   std::string state_dir;    // empty: as configured
   bool wait_for_snapshot = false;
+  bool doctor = false;
+  bool json = false;  // of doctor
   std::optional<uint64_t> now_unix_s;  // empty: the system's clock
 };
 

@@ -63,6 +63,10 @@ TEST_CASE("the command line is split at `--`, or taken whole") {
   CHECK(parse({}).eal.empty());
   CHECK_FALSE(parse({}).exit_code);
 
+  CHECK(parse({"--doctor", "--json"}).options.doctor);
+  CHECK(parse({"-l", "2", "--", "--doctor"}).eal == Arguments{"-l", "2"});
+  CHECK(parse({"--json"}).exit_code == 2);  // without --doctor
+
   CHECK(parse({"--version"}).exit_code == 0);
   CHECK(parse({"-l", "0", "--", "--help"}).exit_code == 0);
   CHECK(parse({"--", "--confg", "x"}).exit_code == 2);
