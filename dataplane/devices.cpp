@@ -33,10 +33,10 @@ Error port_error(const PortRow& row, const std::string& what, int error) {
 }
 
 // A repeated random 16-bit pattern: swapping source and destination gives the same hash (Woo and Park, "Scalable TCP
-// session monitoring with symmetric receive-side scaling", 2012), and nobody outside can aim at a queue.
+// session monitoring with symmetric receive-side scaling", 2012), and nobody outside can aim at a queue. The same on
+// every port: the two directions of a flow come in by different ones.
 std::vector<uint8_t> symmetric_rss_key(size_t key_bytes) {
-  std::random_device random;
-  const unsigned pattern = random();
+  static const unsigned pattern = std::random_device()();
   std::vector<uint8_t> key(key_bytes);
   for (size_t i = 0; i < key_bytes; i++) key[i] = static_cast<uint8_t>(pattern >> (i % 2 * 8));
   return key;

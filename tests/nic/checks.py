@@ -11,7 +11,7 @@ from traffic import Tap, Traffic, describe
 ROUNDS = 8               # in which every flow sends a frame by each side, for the counters
 RELOADS = 4
 AFTER_RELOAD = 2         # frames of every flow and side under a policy, at least
-READY_SECONDS = 240
+READY_SECONDS = 480
 MIN_RSS_SHARE = 0.1      # of the flows, for the worker that has fewer
 
 

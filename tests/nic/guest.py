@@ -9,7 +9,7 @@ import subprocess
 import time
 
 PORT = "weir.nic"  # its name on both sides
-SECONDS = 240      # for one program
+SECONDS = 480      # for one program
 processes = {}     # name -> Popen
 
 

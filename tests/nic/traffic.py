@@ -14,8 +14,8 @@ from machine import Failed
 
 RATE = 2000               # frames a second and side, at most
 WINDOW = 48               # frames of a side under way that are sure to come out; a ring holds 256 and more
-STALL_SECONDS = 120       # without any arrival
-LINK_SECONDS = 240
+STALL_SECONDS = 240       # without any arrival
+LINK_SECONDS = 480
 HELLO_SECONDS = 0.3       # before the next one
 RECEIVE_BYTES = 16 << 20  # socket buffer
 
