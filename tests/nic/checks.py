@@ -63,7 +63,8 @@ class CardTest:
     def bind(self):
         for port in range(2):
             bound = self.machine.ask("bind", address=self.machine.address(self.card, port), driver=self.card.bound_to)
-            self.equal((bound["id"], bound["driver"]), (self.card.pci_id, self.card.bound_to), "PCI device and its driver")
+            self.equal((bound["id"], bound["driver"]), (self.card.pci_id, self.card.bound_to),
+                       "PCI device and its driver")
             if bound["driver"] != self.card.bound_to:
                 raise Failed(f"{self.card.bound_to} does not take the device")
 
@@ -87,14 +88,16 @@ class CardTest:
         machine.ask("start", name="dataplane", command=command, folder=folder,
                     environment={"WEIR_FORCE_ISA": card.isa} if card.isa else {})
         machine.ask("start", name="controld", folder=folder, environment={}, command=[
-            f"{self.build}/control/controld", "--config", f"{folder}/policy.yaml", "--socket", f"{folder}/controld.sock",
-            "--state-dir", f"{folder}/controld-state", "--target", f"{folder}/dataplane.sock"])
+            f"{self.build}/control/controld", "--config", f"{folder}/policy.yaml", "--socket",
+            f"{folder}/controld.sock", "--state-dir", f"{folder}/controld-state", "--target",
+            f"{folder}/dataplane.sock"])
         self.wait("the data plane to enforce the policy", self.enforced)
         self.log = machine.ask("text", path=f"{folder}/dataplane.log")
-        drivers = re.findall(r"^ +\d  \S+ +(net_\w+) ", self.log, re.MULTILINE)
+        drivers = re.findall(r"^ *\d+ .*\b(net_\w+)", self.log, re.MULTILINE)
         self.equal(drivers, [card.driver] * 2, "drivers in the table of ports")
         isa = re.search(r"running: (\w+) filter kernels", self.log)
-        self.equal(isa and isa.group(1), card.isa or machine.guest.isa, f"instruction set chosen on {machine.guest.cpu}")
+        self.equal(isa and isa.group(1), card.isa or machine.guest.isa,
+                   f"instruction set chosen on {machine.guest.cpu}")
 
     def enforced(self):
         for name in ("dataplane", "controld"):
@@ -240,8 +243,8 @@ class CardTest:
 def judges(sent):
     """The policy that judged each frame, and what cannot be explained.
 
-    Of the policies that were asked for, a frame's is one that was not yet replaced when it was sent; along a flow they never
-    go back. Frames whose flow is of no turn are judged alike by all: theirs is the policy of their time.
+    Of the policies that were asked for, a frame's is one that was not yet replaced when it was sent; along a flow they
+    never go back. Frames whose flow is of no turn are judged alike by all: theirs is the policy of their time.
     """
     policies, wrong, current = [], [], {}
     for number, one in enumerate(sent):

@@ -1,7 +1,7 @@
 """What travels: flows in both directions, the policies that judge them, and what each frame has to become.
 
-Side 0 is the card's first port, where the clients are; side 1 is the second one. Lists match either side of a packet, so
-both directions of a flow have the same verdict.
+Side 0 is the card's first port, where the clients are; side 1 is the second one. Lists match either side of a packet,
+so both directions of a flow have the same verdict.
 """
 
 import os
@@ -70,7 +70,11 @@ POLICY = """version: 1
 policy: {{default: pass}}
 lists:
   - {{name: allowed, action: pass, match: either, entries: [10.20.7.0/24]}}
-  - {{name: blocked, action: drop, match: either, entries: [10.20.0.0/16, 10.21.0.1, 10.21.0.2, "2001:db8:20::/48"], file: threats.txt}}
+  - name: blocked
+    action: drop
+    match: either
+    file: threats.txt
+    entries: [10.20.0.0/16, 10.21.0.1, 10.21.0.2, "2001:db8:20::/48"]
   - {{name: services, action: drop, match: either, entries: ["192.0.2.1:443", "192.0.2.2:443"]}}
   - {{name: watched, action: drop, mode: monitor, match: either, entries: [10.6.0.0/24, 10.20.2.0/24]}}
   - {{name: turns, action: drop, match: either, entries: [{turns}]}}

@@ -31,8 +31,8 @@ class Kernel:
 
 
 def run(*command, **options):
-    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          timeout=FETCH_SECONDS, **options)
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=FETCH_SECONDS, **options)
 
 
 def get_kernel():

@@ -21,7 +21,8 @@ HUGE_PAGES = 448           # of 2 MiB
 TAP_MTU = 1600             # of the host alone: it asks no card, and lets two tags through
 BOOT_SECONDS = 600         # 6 on an idle machine
 ANSWER_SECONDS = 600       # to a request
-# Ticks that come by themselves: on a busy host, TCG loses timers that are set one by one, and a CPU then sleeps for ever.
+# Ticks that come by themselves: with a busy host under TCG, timers that are set one by one got lost, and a CPU slept
+# for ever.
 PLAIN_TIMERS = "nohz=off highres=off rcupdate.rcu_cpu_stall_suppress=1"
 FIRST_SLOT = 8             # on the root bus, of a card
 
@@ -111,8 +112,9 @@ class Machine:
             subprocess.run(["ip", "tuntap", "add", tap, "mode", "tap", *several], check=True)
             subprocess.run(["ip", "link", "set", tap, "mtu", str(TAP_MTU), "up"], check=True)
         with open(self._path("qemu"), "wb") as log:
-            self.qemu = subprocess.Popen(self._command(kernel, start_files), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                         preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
+            self.qemu = subprocess.Popen(
+                self._command(kernel, start_files), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
         self._wait_until_up()
 
     def _taps(self):
@@ -136,8 +138,8 @@ class Machine:
         guest, cpus = self.guest, self.guest.cpus()
         boot = f"console=ttyS0 panic=-1 quiet mitigations=off {PLAIN_TIMERS} hugepagesz=2M hugepages={HUGE_PAGES}"
         boot += " intel_iommu=on iommu=pt" if guest.iommu else " intel_iommu=off"
-        command = ["qemu-system-x86_64", "-M", "q35,accel=tcg", "-cpu", guest.cpu, "-smp", str(cpus), "-m", str(MEMORY_MIB),
-                   "-display", "none", "-nic", "none", "-no-reboot", "-serial", f"file:{self.console}",
+        command = ["qemu-system-x86_64", "-M", "q35,accel=tcg", "-cpu", guest.cpu, "-smp", str(cpus),
+                   "-m", str(MEMORY_MIB), "-display", "none", "-nic", "none", "-no-reboot", "-serial", f"file:{self.console}",
                    "-qmp", f"unix:{self._path('qmp')},server=on,wait=off",
                    "-kernel", kernel.image, "-initrd", start_files, "-append", boot,
                    "-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap",

@@ -108,7 +108,8 @@ class Traffic:
                 self.last_arrival = time.monotonic()
                 magic, number = MARK.unpack(frame[-MARK.size:])
                 if magic != MAGIC or number >= len(self.sent):
-                    self.problems.append(f"side {side} gave a frame that nobody sent: {frame[:64].hex()} ({len(frame)} bytes)")
+                    self.problems.append(f"side {side} gave a frame that nobody sent, of {len(frame)} bytes: "
+                                         f"{frame[:64].hex()}")
                     continue
                 sent = self.sent[number]
                 sent.copies += 1
@@ -119,7 +120,8 @@ class Traffic:
                 if side == sent.side:
                     self.problems.append(f"frame {number} ({sent.flow}) came back by side {side}")
                 if frame != sent.frame:
-                    self.problems.append(f"frame {number} ({sent.flow}) was changed: {sent.frame.hex()} became {frame.hex()}")
+                    self.problems.append(f"frame {number} ({sent.flow}) was changed: {sent.frame.hex()} became "
+                                         f"{frame.hex()}")
                 if sent.flow.always_passes():
                     self.under_way[sent.side] -= 1
 
@@ -184,5 +186,6 @@ class Traffic:
 def describe(what, frames, limit=5):
     if not frames:
         return ""
-    named = ", ".join(f"{number} ({sent.flow}, side {sent.side}, {len(sent.frame)} bytes)" for number, sent in frames[:limit])
+    named = ", ".join(f"{number} ({sent.flow}, side {sent.side}, {len(sent.frame)} bytes)"
+                      for number, sent in frames[:limit])
     return f"{len(frames)} frames {what}: {named}" + (", ..." if len(frames) > limit else "")
