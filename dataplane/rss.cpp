@@ -37,8 +37,7 @@ uint64_t wanted_rss() {
 }
 
 std::vector<uint8_t> symmetric_rss_key(size_t key_bytes) {
-  std::random_device random;
-  const unsigned pattern = random();
+  static const unsigned pattern = std::random_device()();
   std::vector<uint8_t> key(key_bytes);
   for (size_t i = 0; i < key_bytes; i++) key[i] = static_cast<uint8_t>(pattern >> (i % 2 * 8));
   return key;
