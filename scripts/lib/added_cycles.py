@@ -16,7 +16,7 @@ import time
 
 from port_rows import ROWS, give_snapshot, make_row
 from ratio import PORT, SPARE_MBUFS
-from rig import PlacedSession, Skip, Tool, WORKER_NICE, core_clock, placed, processors, say
+from rig import PlacedSession, Skip, Tool, WORKER_NICE, core_clock, processors, say
 from session import Memory, SessionError
 
 CLIENT = "tests/bench/plane_client"
@@ -66,12 +66,31 @@ def rates(first, last):
     return {"packets": packets, "mpps": packets / (last[1] - first[1]) / 1e6, "ns": (last[2] - first[2]) / packets * 1e9}
 
 
-def ask_stats(build, session):
-    done = subprocess.run([os.path.join(build, CLIENT), "stats", session.path("dataplane.sock")], capture_output=True,
+def ask_client(build, session, question):
+    """The answer of the data plane to "stats" or "telemetry"."""
+    done = subprocess.run([os.path.join(build, CLIENT), question, session.path("dataplane.sock")], capture_output=True,
                           text=True, timeout=60)
     if done.returncode != 0:
         raise SessionError(done.stderr.strip())
     return json.loads(done.stdout)
+
+
+def stages_of(build, session):
+    """{stage: (cycles of the TSC, packets)} of the sampled passes and the TSC's GHz; None: no telemetry here."""
+    try:
+        answer = ask_client(build, session, "telemetry")
+    except SessionError:
+        return None
+    return {name: (cost["cycles"], cost["packets"]) for name, cost in answer["stages"].items()}, answer["tsc_hz"] / 1e9
+
+
+def stage_ns(before, after):
+    """Nanoseconds a packet by stage, between two readings."""
+    if before is None or after is None:
+        return {}
+    (first, _), (last, tsc_ghz) = before, after
+    packets = max(last[name][1] - first[name][1] for name in last)  # draining counts cycles, not frames
+    return {name: (last[name][0] - first[name][0]) / packets / tsc_ghz for name in last} if packets else {}
 
 
 def weir_config(sink):
@@ -84,14 +103,16 @@ def weir_run(build, made, memory, seconds, sink):
         give_snapshot(session, made)
         session.start_dataplane(weir_config(sink), [PORT.format(pcap=made.pcap)], 1, memory)
         time.sleep(WARM_UP_SECONDS)
-        readings = []
+        readings, stages = [], []
         for wait in (seconds, 0):
-            stats = ask_stats(build, session)
+            stages.append(stages_of(build, session))
+            stats = ask_client(build, session, "stats")
             readings.append((stats["packets"], stats["monotonic_ns"] / 1e9, process_seconds(session.dataplane.pid), stats))
             time.sleep(wait)
         if stats["generation"] == 0:
             raise SessionError("the data plane did not take the snapshot:\n" + session.log("dataplane"))
     run = rates(*readings)
+    run["stage_ns"] = stage_ns(*stages)
     run["dropped"] = (readings[1][3]["dropped"] - readings[0][3]["dropped"]) / run["packets"]
     return run
 
@@ -110,6 +131,9 @@ def measure_row(build, row, rounds, seconds=2):
         run["ratio"] = run["testpmd"]["ns"] / run["weir"]["ns"]
         say(f"{row.name}: round {number + 1}: testpmd {run['testpmd']['ns']:.2f} ns, weir {run['weir']['ns']:.2f} ns, "
             f"{run['ghz']:.2f} GHz: {run['added_cycles']:.1f} cycles added, {run['weir']['dropped']:.2%} dropped")
+        if run["weir"]["stage_ns"]:
+            say("  cycles by stage: " + ", ".join(f"{name} {ns * run['ghz']:.1f}"
+                                                  for name, ns in run["weir"]["stage_ns"].items()))
         runs.append(run)
     return {"row": row.name, "what": row.what, "frames": made.frames, "memory": str(memory), "contents": made.contents,
             "runs": runs}

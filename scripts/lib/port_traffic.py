@@ -165,3 +165,29 @@ def all_kinds(folder, name, count, hit_share, frames=FRAMES):
         f"  - {{name: destinations, action: drop, match: dst, file: {name}-destinations.txt}}\n",
         "  - {name: flows, action: drop, entries: []}\n"])
     write_frames(os.path.join(folder, name + ".pcap"), [udp_frame(*chosen_flow) for chosen_flow in chosen])
+
+
+SOAK_LISTS = ("partners", "watch", "blocked")  # pass, monitored, drop; an address is in one of them at most
+
+
+def soak(folder, entries=10_000, frames=FRAMES):
+    """Two policies with the same verdict for every frame of one capture: in "odd" each list also has entries that no frame
+    meets. Returns, for each frame in order, the number of its list in SOAK_LISTS, or -1."""
+    rng = random.Random(SEED)
+    addresses = distinct(rng, 4 * entries * len(SOAK_LISTS) + frames)
+    parts = [[addresses.pop() for _ in range(entries)] for _ in SOAK_LISTS]
+    judged = [(address, number) for number, part in enumerate(parts) for address in rng.sample(part, frames // 50)]
+    judged += [(addresses.pop(), -1) for _ in range(frames - len(judged))]
+    rng.shuffle(judged)
+    for variant, extra in (("even", 0), ("odd", entries)):
+        for name, part in zip(SOAK_LISTS, parts):
+            more = [addresses.pop() for _ in range(extra)]
+            write_lines(os.path.join(folder, f"{name}-{variant}.txt"), (dotted(address) + "\n" for address in part + more))
+        write_lines(os.path.join(folder, variant + ".yaml"), [
+            "version: 1\nlists:\n",
+            f"  - {{name: partners, action: pass, file: partners-{variant}.txt}}\n",
+            f"  - {{name: watch, action: drop, mode: monitor, file: watch-{variant}.txt}}\n",
+            f"  - {{name: blocked, action: drop, file: blocked-{variant}.txt}}\n"])
+    write_frames(os.path.join(folder, "soak.pcap"), [
+        udp_frame(source, unicast(rng), rng.randrange(1024, 65536), rng.choice(PORTS)) for source, _ in judged])
+    return [number for _, number in judged]
