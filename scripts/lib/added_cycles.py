@@ -6,6 +6,7 @@ cycles of the core clock measured in the same round. net_pcap copies every frame
 """
 
 import ctypes
+import dataclasses
 import json
 import os
 import re
@@ -14,13 +15,17 @@ import statistics
 import subprocess
 import time
 
-from port_rows import ROWS, give_snapshot, make_row
-from ratio import PORT, SPARE_MBUFS
-from rig import PlacedSession, Skip, Tool, WORKER_NICE, core_clock, processors, say
+from port_rows import give_snapshot, make_row
+from ratio import SPARE_MBUFS
+from rig import PlacedSession, Skip, Tool, WORKER_NICE, core_clock, placed, processors, say
 from session import Memory, SessionError
 
 CLIENT = "tests/bench/plane_client"
-TOOLS = ("tests/bench/core_clock", "tests/bench/make_snapshot", CLIENT)
+PEERS_PROGRAM = "tests/bench/port_peers"
+PEERS = ("hash", "fib", "acl")
+# rte_acl needs minutes and gigabytes for a million hosts, DIR-24-8 a group of 1 KiB for the /24 of nearly every host.
+MOST_ENTRIES = {"acl": 1_000, "fib": 100_000, "hash": 1_000_000}
+PEER_SECONDS = 300
 WARM_UP_SECONDS = 1
 WARM_UP_LINES = 2   # of testpmd's statistics, one a second
 
@@ -35,23 +40,35 @@ def process_seconds(pid, _clocks={}):
     return time.clock_gettime(_clocks[pid])
 
 
-def testpmd_command(pcap, memory, folder, sink):
-    worker, _ = processors()
-    # testpmd wants a main lcore beside the forwarding one; it sleeps while the other polls the same processor.
-    return ["dpdk-testpmd", "--lcores", f"0@{worker},1@{worker}", "--no-pci", "--no-telemetry",
-            *memory.eal_options("testpmd-" + os.path.basename(folder)), "--vdev", PORT.format(pcap=pcap), "--",
-            f"--forward-mode={'rxonly' if sink else 'io'}", "--stats-period=1", f"--total-num-mbufs={memory.mbufs}",
-            f"--mbuf-size={memory.data_room}"]
+def port(made, workers):
+    """A queue for each worker; they loop the same capture."""
+    return "net_pcap0," + ",".join([f"rx_pcap={made.pcap}"] * workers) + ",infinite_rx=1"
 
 
-def testpmd_run(made, memory, seconds, sink):
-    """{"mpps", "ns"}: received per second, processor time per packet."""
+def memory_for(made, workers):
+    return Memory((made.frames + SPARE_MBUFS) * workers, made.longest)
+
+
+def worker_cpus(workers):
+    first, others = processors()
+    if workers > 1 + len(others):
+        raise Skip(f"{workers} workers need as many processors, {1 + len(others)} are there")
+    return [first, *others][:workers]
+
+
+def testpmd_run(made, mode, workers, seconds):
+    """{"packets", "mpps", "ns"}: received per second, processor time per packet."""
     if not shutil.which("dpdk-testpmd"):
         raise Skip("dpdk-testpmd is not installed", missing_here=True)
-    readings = []
+    cpus, memory, readings = worker_cpus(workers), memory_for(made, workers), []
+    # testpmd wants a main lcore beside the forwarding ones; it sleeps while another polls the same processor.
+    lcores = ",".join([f"0@{cpus[0]}", *(f"{number}@{cpu}" for number, cpu in enumerate(cpus, 1))])
     with PlacedSession("") as session:  # for its folder
-        with Tool(testpmd_command(made.pcap, memory, session.folder, sink), [processors()[0]], WORKER_NICE,
-                  session.folder) as testpmd:
+        command = ["dpdk-testpmd", "--lcores", lcores, "--no-pci", "--no-telemetry",
+                   *memory.eal_options("testpmd-" + os.path.basename(session.folder)), "--vdev", port(made, workers), "--",
+                   f"--forward-mode={mode}", "--stats-period=1", f"--total-num-mbufs={memory.mbufs}",
+                   f"--mbuf-size={memory.data_room}", f"--rxq={workers}", f"--txq={workers}", f"--nb-cores={workers}"]
+        with Tool(command, cpus, WORKER_NICE, session.folder) as testpmd:
             while len(readings) < WARM_UP_LINES + seconds + 1:
                 found = re.search(r"RX-packets:\s+(\d+)", testpmd.line(30))
                 if found:
@@ -93,15 +110,17 @@ def stage_ns(before, after):
     return {name: (last[name][0] - first[name][0]) / packets / tsc_ghz for name in last} if packets else {}
 
 
-def weir_config(sink):
-    return f"forward: {'sink' if sink else 'hairpin'}\nports: [{{port: 0}}]"
+def weir_config(sink=False, workers=1):
+    return (f"forward: {'sink' if sink else 'hairpin'}\nsnapshot_memory: 16GiB\n"
+            f"ports: [{{port: 0, queues: {workers}}}]")
 
 
-def weir_run(build, made, memory, seconds, sink):
-    """As testpmd_run, with the share of packets that were dropped."""
+def weir_run(build, made, sink, workers, seconds):
+    """As testpmd_run, with the share of packets that were dropped and, where the data plane tells it, time by stage."""
+    worker_cpus(workers)
     with PlacedSession(build) as session:
         give_snapshot(session, made)
-        session.start_dataplane(weir_config(sink), [PORT.format(pcap=made.pcap)], 1, memory)
+        session.start_dataplane(weir_config(sink, workers), [port(made, workers)], workers, memory_for(made, workers))
         time.sleep(WARM_UP_SECONDS)
         readings, stages = [], []
         for wait in (seconds, 0):
@@ -117,44 +136,90 @@ def weir_run(build, made, memory, seconds, sink):
     return run
 
 
-def measure_row(build, row, rounds, seconds=2):
-    """Rounds of {testpmd, weir}, in turning order."""
+def peer_run(build, made, peer, seconds):
+    """As weir_run, of a minimal loop with a table of DPDK."""
+    memory, cpu = memory_for(made, 1), processors()[0]
+    with PlacedSession("") as session:  # for its folder
+        command = [os.path.join(build, PEERS_PROGRAM), "--lcores", f"0@{cpu}", "--no-pci", "--no-telemetry",
+                   *memory.eal_options("peer-" + os.path.basename(session.folder)), "--log-level", "lib.eal:error",
+                   "--vdev", port(made, 1), "--", "--peer", peer, "--seconds", str(seconds), "--mbufs", str(memory.mbufs),
+                   "--data-room", str(memory.data_room)]
+        for feed in made.feeds:
+            command += ["--list", feed]
+        try:
+            done = subprocess.run(placed(command, [cpu], WORKER_NICE), capture_output=True, text=True, cwd=session.folder,
+                                  timeout=PEER_SECONDS, env=dict(os.environ, RUNTIME_DIRECTORY=session.folder))
+        except subprocess.TimeoutExpired:
+            raise Skip(f"{peer} was not built in {PEER_SECONDS} s") from None
+    if done.returncode != 0:
+        raise Skip(f"{peer}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def peers_for(row, made):
+    if not made.feeds or row.workers > 1 or row.sink or row.traffic == "imix":
+        return []
+    return [peer for peer in PEERS if row.entries <= MOST_ENTRIES[peer]]
+
+
+def run_one(build, row, made, who, seconds):
+    if who == "weir":
+        return weir_run(build, made, row.sink, row.workers, seconds)
+    if who.startswith("testpmd-"):
+        return testpmd_run(made, who.removeprefix("testpmd-"), row.workers, seconds)
+    return peer_run(build, made, who, seconds)
+
+
+def measure_row(build, row, rounds, seconds=2, beside=()):
+    """Rounds of {testpmd, weir, beside...}, in turning order. Who cannot run is left out, with the reason."""
     made = make_row(build, row)
-    memory = Memory(made.frames + SPARE_MBUFS, made.longest)
-    runs = []
+    base = "testpmd-rxonly" if row.sink else "testpmd-io"
+    names, runs, missing = [base, "weir", *beside, *(peers_for(row, made) if beside else ())], [], {}
     for number in range(rounds):
         run = {"ghz": core_clock(build)["ghz"]}
-        for who in ("testpmd", "weir") if number % 2 == 0 else ("weir", "testpmd"):
-            run[who] = (testpmd_run(made, memory, seconds, row.sink) if who == "testpmd" else
-                        weir_run(build, made, memory, seconds, row.sink))
-        run["added_cycles"] = (run["weir"]["ns"] - run["testpmd"]["ns"]) * run["ghz"]
-        run["ratio"] = run["testpmd"]["ns"] / run["weir"]["ns"]
-        say(f"{row.name}: round {number + 1}: testpmd {run['testpmd']['ns']:.2f} ns, weir {run['weir']['ns']:.2f} ns, "
-            f"{run['ghz']:.2f} GHz: {run['added_cycles']:.1f} cycles added, {run['weir']['dropped']:.2%} dropped")
-        if run["weir"]["stage_ns"]:
-            say("  cycles by stage: " + ", ".join(f"{name} {ns * run['ghz']:.1f}"
-                                                  for name, ns in run["weir"]["stage_ns"].items()))
+        turn = number % len(names)
+        for who in names[turn:] + names[:turn]:
+            if who in missing:
+                continue
+            try:
+                run[who] = run_one(build, row, made, who, seconds)
+            except Skip as reason:
+                if who in (base, "weir"):
+                    raise
+                missing[who] = str(reason)
+        run["added_cycles"] = (run["weir"]["ns"] - run[base]["ns"]) * run["ghz"]
+        run["ratio"] = run[base]["ns"] / run["weir"]["ns"]
+        tell(row, number, run)
         runs.append(run)
-    return {"row": row.name, "what": row.what, "frames": made.frames, "memory": str(memory), "contents": made.contents,
-            "runs": runs}
+    return {"row": row.name, **dataclasses.asdict(row), "base": base, "frames": made.frames, "missing": missing,
+            "memory": str(memory_for(made, row.workers)), "contents": made.contents, "runs": runs}
+
+
+def tell(row, number, run):
+    times = ", ".join(f"{who} {found['ns']:.2f} ns" for who, found in run.items() if isinstance(found, dict))
+    say(f"{row.name}: round {number + 1}: {times} at {run['ghz']:.2f} GHz: {run['added_cycles']:.1f} cycles added, "
+        f"{run['weir']['dropped']:.2%} dropped")
+    if run["weir"]["stage_ns"]:
+        say("  cycles by stage: " + ", ".join(f"{name} {ns * run['ghz']:.1f}"
+                                              for name, ns in run["weir"]["stage_ns"].items()))
+
+
+def middle(result, *path):
+    """Median over the runs of result["runs"][i][path[0]][path[1]]...; None when a run has it not."""
+    values = []
+    for found in result["runs"]:
+        for key in path:
+            found = found.get(key) if found is not None else None
+        values.append(found)
+    return None if None in values else statistics.median(values)
 
 
 def medians(result):
     """For a NOTE: medians of what was measured on both sides."""
-    def middle(*path):
-        values = []
-        for run in result["runs"]:
-            for key in path:
-                run = run[key]
-            values.append(run)
-        return statistics.median(values)
-
-    ghz = middle("ghz")
-    parts = [f"{who} {middle(who, 'ns'):.2f} ns = {middle(who, 'ns') * ghz:.0f} cycles ({middle(who, 'mpps'):.1f} Mpps)"
-             for who in ("testpmd", "weir")]
-    return (", ".join(parts) + f" at {ghz:.2f} GHz; {middle('weir', 'dropped'):.2%} dropped; "
+    ghz = middle(result, "ghz")
+    parts = [f"{who} {middle(result, who, 'ns'):.2f} ns = {middle(result, who, 'ns') * ghz:.0f} cycles "
+             f"({middle(result, who, 'mpps'):.1f} Mpps)" for who in (result["base"], "weir")]
+    stages = {name: middle(result, "weir", "stage_ns", name) for name in result["runs"][0]["weir"]["stage_ns"]}
+    by_stage = "; by stage: " + ", ".join(f"{name} {ns * ghz:.0f}" for name, ns in stages.items()) if stages else ""
+    return (", ".join(parts) + f" at {ghz:.2f} GHz{by_stage}; {middle(result, 'weir', 'dropped'):.2%} dropped; "
             f"{result['contents']['entries']} entries, {result['contents']['probes_v4']} probes, {result['frames']} frames")
-
-
-def measure_rows(build, names, rounds):
-    return {name: measure_row(build, ROWS[name], rounds) for name in names}

@@ -9,11 +9,10 @@ import json
 import os
 import subprocess
 
-from added_cycles import CLIENT, ask_client, weir_config
-from port_rows import ROWS, give_snapshot, make_row, make_snapshot
-from ratio import PORT, SPARE_MBUFS
+from added_cycles import CLIENT, ask_client, memory_for, port, weir_config
+from port_rows import ROWS, folder_of, give_snapshot, make_row, make_snapshot
 from rig import CONTROL_NICE, PlacedSession, core_clock, placed, processors, say
-from session import Memory, SessionError
+from session import SessionError
 
 SWAP, CONTROL = "swap", "control"
 
@@ -76,14 +75,11 @@ def measure_jitter(build, per_second, rounds, count):
     """Rounds of {control, swap} segments of `count` publications each, in turning order."""
     row = ROWS["src_1m"]
     made = make_row(build, row)
-    folder = os.path.join(build, "bench", "ports")
-    snapshots = [make_snapshot(build, folder, row, number)[0] for number in (1, 2)]
-    memory = Memory(made.frames + SPARE_MBUFS, made.longest)
+    snapshots = [make_snapshot(build, folder_of(build), row, number)[0] for number in (1, 2)]
     runs = []
     with PlacedSession(build) as session:
         give_snapshot(session, made)
-        session.start_dataplane(weir_config(row.sink) + "\ntelemetry: {sample_one_in: 1}", [PORT.format(pcap=made.pcap)],
-                                1, memory)
+        session.start_dataplane(weir_config() + "\ntelemetry: {sample_one_in: 1}", [port(made, 1)], 1, memory_for(made, 1))
         tsc_ghz = ask_client(build, session, "telemetry")["tsc_hz"] / 1e9
         for number in range(rounds):
             run = {}

@@ -1,7 +1,7 @@
 """Policies and traffic for the rates of ports: lists as large as is asked for, frames of which a known share is in them.
 
-The same seed gives the same bytes. Frames come in random order and no two have the same source, so that neither a cache
-nor a branch predictor learns them. Standard library only.
+The same seed gives the same bytes. Sources are random and frames in random order, so that neither a cache nor a branch
+predictor learns them. Standard library only.
 """
 
 import bisect
@@ -17,7 +17,9 @@ SEED = 20260801
 FRAMES = 65536
 FRAME_BYTES = 60  # 64 with the FCS, which a capture has not
 UDP = 17
-FLOW_ENDS = 8192  # hosts on either side of listed flows: over a hundred flows each, so no address alone stands for a flow
+# Hosts on either side of listed flows, at most, and flows of each: more than the 64 residuals of a key, so that no address
+# alone stands for a flow.
+FLOW_ENDS, FLOWS_PER_END = 8192, 120
 PORTS = (53, 80, 123, 443, 8080)
 POLICY = "version: 1\nlists:\n"
 
@@ -97,74 +99,148 @@ def write_frames(path, frames):
     return path
 
 
-def hosts_and_networks(folder, name, hosts, networks, hit_share, frames=FRAMES):
-    """Files of a policy that drops hosts and networks by source, and of a capture that hits it in proportion to both.
-    Only hit sources are in the lists."""
-    rng = random.Random(SEED)
-    nets = Networks(rng, networks)
-    blocked = distinct(rng, hosts)
+def stranger(rng, *known):
+    address = unicast(rng)
+    while any(address in addresses for addresses in known):
+        address = unicast(rng)
+    return address
+
+
+def ports(rng):
+    return rng.randrange(1024, 65536), rng.choice(PORTS)
+
+
+class Hosts:
+    """Hosts and networks, matched by source. Only sources of frames that hit are listed."""
+
+    def __init__(self, entries, networks):
+        rng = random.Random(SEED)
+        self.networks = Networks(rng, networks)
+        self.hosts = distinct(rng, entries)
+        self.known = set(self.hosts)
+
+    def write(self, folder, name):
+        write_lines(os.path.join(folder, name + "-hosts.txt"), (dotted(address) + "\n" for address in self.hosts))
+        write_lines(os.path.join(folder, name + "-networks.txt"), self.networks.lines())
+        write_lines(os.path.join(folder, name + ".yaml"), [
+            POLICY, f"  - {{name: hosts, action: drop, match: src, file: {name}-hosts.txt}}\n",
+            f"  - {{name: networks, action: drop, match: src, file: {name}-networks.txt}}\n"])
+
+    def hit(self, rng, count):
+        """`count` 5-tuples that are listed: of hosts and networks as there are entries."""
+        from_networks = count * len(self.networks.prefixes) // (len(self.hosts) + len(self.networks.prefixes))
+        sources = sample(rng, self.hosts, count - from_networks)
+        sources += [self.networks.one(rng) for _ in range(from_networks)]
+        return [(source, unicast(rng), *ports(rng)) for source in sources]
+
+    def miss(self, rng):
+        return stranger(rng, self.known, self.networks), unicast(rng), *ports(rng)
+
+
+class NoEntries:
+    def write(self, folder, name):
+        write_lines(os.path.join(folder, name + ".yaml"), ["version: 1\nlists: []\n"])
+
+    def miss(self, rng):
+        return unicast(rng), unicast(rng), *ports(rng)
+
+
+class NumberedHosts:
+    """So many hosts that nobody writes them down: host i is i times an odd number, which make_snapshot repeats."""
+
+    STEP = 0x9E3779B1
+    INVERSE = pow(STEP, -1, 1 << 32)
+
+    def __init__(self, entries):
+        self.entries = entries
+
+    def write(self, folder, name):
+        write_lines(os.path.join(folder, name + "-numbered.txt"), [f"{self.entries} {self.STEP}\n"])
+        write_lines(os.path.join(folder, name + ".yaml"), [
+            "version: 1\nfilter: {memory: 16GiB}\nlists:\n  - {name: hosts, action: drop, match: src, entries: []}\n"])
+
+    def __contains__(self, address):
+        return address * self.INVERSE % (1 << 32) < self.entries
+
+    def hit(self, rng, count):
+        return [(number * self.STEP % (1 << 32), unicast(rng), *ports(rng))
+                for number in rng.sample(range(1, self.entries), count)]
+
+    def miss(self, rng):
+        return stranger(rng, self), unicast(rng), *ports(rng)
+
+
+class SidesAndFlows:
+    """As many sources as destinations and, with `flows`, as many 5-tuples. Hosts of listed flows are in no other list, and
+    in no frame that is not meant to hit."""
+
+    def __init__(self, entries, flows):
+        rng = random.Random(SEED)
+        self.sources, self.destinations = distinct(rng, entries), distinct(rng, entries)
+        self.bad_sources, self.bad_destinations = set(self.sources), set(self.destinations)
+        ends = min(FLOW_ENDS, max(1, entries // FLOWS_PER_END))
+        clients, servers = ([stranger(rng, known) for _ in range(ends)]
+                            for known in (self.bad_sources, self.bad_destinations))
+        self.flows = list(dict.fromkeys((rng.choice(clients), rng.choice(servers), *ports(rng))
+                                        for _ in range(entries))) if flows else []
+        self.bad_sources.update(clients)
+        self.bad_destinations.update(servers)
+
+    def write(self, folder, name):
+        write_lines(os.path.join(folder, name + "-sources.txt"), (dotted(address) + "\n" for address in self.sources))
+        write_lines(os.path.join(folder, name + "-destinations.txt"),
+                    (dotted(address) + "\n" for address in self.destinations))
+        policy = [POLICY, f"  - {{name: sources, action: drop, match: src, file: {name}-sources.txt}}\n",
+                  f"  - {{name: destinations, action: drop, match: dst, file: {name}-destinations.txt}}\n"]
+        if self.flows:
+            write_lines(os.path.join(folder, name + "-flows.txt"),
+                        (f"{dotted(source)} {dotted(destination)} {UDP} {sport} {dport}\n"
+                         for source, destination, sport, dport in self.flows))
+            policy.append("  - {name: flows, action: drop, entries: []}\n")
+        write_lines(os.path.join(folder, name + ".yaml"), policy)
+
+    def hit(self, rng, count):
+        """Of each kind the same."""
+        kinds = 3 if self.flows else 2
+        shares = [count // kinds + (kind < count % kinds) for kind in range(kinds)]
+        found = [(source, *self.miss(rng)[1:]) for source in sample(rng, self.sources, shares[0])]
+        for destination in sample(rng, self.destinations, shares[1]):
+            source, _, *rest = self.miss(rng)
+            found.append((source, destination, *rest))
+        return found + (sample(rng, self.flows, shares[2]) if self.flows else [])
+
+    def miss(self, rng):
+        return stranger(rng, self.bad_sources), stranger(rng, self.bad_destinations), *ports(rng)
+
+
+def sample(rng, population, count):
+    """Each as often as the next, when there are fewer than are wanted."""
+    rounds, rest = divmod(count, len(population))
+    return population * rounds + rng.sample(population, rest)
+
+
+def lists(fields, entries):
+    """fields: "src", "src+dst" or "src+dst+flow"; of each kind so many. To hosts by source belong networks, up to 50,000
+    of them; past 1M there are hosts alone, one shape."""
+    if entries == 0:
+        return NoEntries()
+    if fields != "src":
+        return SidesAndFlows(entries, fields == "src+dst+flow")
+    if entries > 1_000_000:
+        return NumberedHosts(entries)
+    return Hosts(entries, entries // 20)
+
+
+IMIX = (60,) * 7 + (566,) * 4 + (1514,)  # without FCS
+
+
+def write_traffic(path, judge, hit_share, size, frames=FRAMES):
+    """size: "64" or "imix"."""
+    rng = random.Random(SEED + 1)
     hits = round(frames * hit_share)
-    from_networks = hits * networks // (hosts + networks)
-    sources = rng.sample(blocked, hits - from_networks) + [nets.one(rng) for _ in range(from_networks)]
-    known = set(blocked)
-    while len(sources) < frames:
-        address = unicast(rng)
-        if address not in known and address not in nets:
-            sources.append(address)
-    rng.shuffle(sources)
-    destinations = [unicast(rng) for _ in range(frames)]
-    write_lines(os.path.join(folder, name + "-hosts.txt"), (dotted(address) + "\n" for address in blocked))
-    write_lines(os.path.join(folder, name + "-networks.txt"), nets.lines())
-    write_lines(os.path.join(folder, name + ".yaml"), [
-        POLICY, f"  - {{name: hosts, action: drop, match: src, file: {name}-hosts.txt}}\n",
-        f"  - {{name: networks, action: drop, match: src, file: {name}-networks.txt}}\n"])
-    write_frames(os.path.join(folder, name + ".pcap"), [
-        udp_frame(source, destination, rng.randrange(1024, 65536), rng.choice(PORTS))
-        for source, destination in zip(sources, destinations)])
-
-
-def all_kinds(folder, name, count, hit_share, frames=FRAMES):
-    """The same with `count` sources, destinations and 5-tuples each: a third of the hits for each kind. Hosts of listed
-    flows are in no other list; other frames are of none of these hosts."""
-    rng = random.Random(SEED)
-    sources, destinations = distinct(rng, count), distinct(rng, count)
-    listed_sources, listed_destinations = set(sources), set(destinations)
-
-    def stranger(known):
-        address = unicast(rng)
-        while address in known:
-            address = unicast(rng)
-        return address
-
-    clients, servers = ([stranger(known) for _ in range(FLOW_ENDS)] for known in (listed_sources, listed_destinations))
-    guilty_sources = listed_sources.union(clients)
-    guilty_destinations = listed_destinations.union(servers)
-
-    def ports():
-        return rng.randrange(1024, 65536), rng.choice(PORTS)
-
-    def innocent_source():
-        return stranger(guilty_sources)
-
-    def innocent_destination():
-        return stranger(guilty_destinations)
-
-    flows = list(dict.fromkeys((rng.choice(clients), rng.choice(servers), *ports()) for _ in range(count)))
-    each = round(frames * hit_share / 3)
-    chosen = rng.sample(flows, each)
-    chosen += [(source, innocent_destination(), *ports()) for source in rng.sample(sources, each)]
-    chosen += [(innocent_source(), destination, *ports()) for destination in rng.sample(destinations, each)]
-    chosen += [(innocent_source(), innocent_destination(), *ports()) for _ in range(frames - len(chosen))]
+    chosen = (judge.hit(rng, hits) if hits else []) + [judge.miss(rng) for _ in range(frames - hits)]
     rng.shuffle(chosen)
-    write_lines(os.path.join(folder, name + "-sources.txt"), (dotted(address) + "\n" for address in sources))
-    write_lines(os.path.join(folder, name + "-destinations.txt"), (dotted(address) + "\n" for address in destinations))
-    write_lines(os.path.join(folder, name + "-flows.txt"), (
-        f"{dotted(source)} {dotted(destination)} {UDP} {sport} {dport}\n" for source, destination, sport, dport in flows))
-    write_lines(os.path.join(folder, name + ".yaml"), [
-        POLICY, f"  - {{name: sources, action: drop, match: src, file: {name}-sources.txt}}\n",
-        f"  - {{name: destinations, action: drop, match: dst, file: {name}-destinations.txt}}\n",
-        "  - {name: flows, action: drop, entries: []}\n"])
-    write_frames(os.path.join(folder, name + ".pcap"), [udp_frame(*chosen_flow) for chosen_flow in chosen])
+    write_frames(path, [udp_frame(*flow, rng.choice(IMIX) if size == "imix" else FRAME_BYTES) for flow in chosen])
 
 
 SOAK_LISTS = ("partners", "watch", "blocked")  # pass, monitored, drop; an address is in one of them at most

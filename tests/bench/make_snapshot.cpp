@@ -18,7 +18,7 @@ namespace weir::bench {
 namespace {
 
 struct Options {
-  std::string policy, flows, out;
+  std::string policy, flows, numbered, out;
   uint64_t epoch = 1, number = 1;
 };
 
@@ -52,12 +52,34 @@ Result<void> add_flows(const std::string& path, control::Policy& policy) {
   return {};
 }
 
+// "COUNT STEP": the hosts 0, STEP, 2 * STEP, ... modulo 2^32, as sources of the last list.
+Result<void> add_numbered(const std::string& path, control::Policy& policy) {
+  std::ifstream file(path);
+  uint32_t count = 0, step = 0;
+  if (!(file >> count >> step)) return Error{path + ": not COUNT STEP"};
+  if (policy.lists.empty()) return Error{path + ": the policy has no list that could take hosts"};
+  std::vector<control::Entry<Ipv4>>& hosts = policy.lists.back().v4;
+  hosts.reserve(hosts.size() + count);
+  for (uint32_t i = 0; i < count; i++) {
+    control::Entry<Ipv4> entry = {};
+    entry.first = entry.last = i * step;
+    entry.line = i + 1;
+    entry.directions = WEIR_AS_SOURCE;
+    entry.expires = control::kNever;
+    hosts.push_back(entry);
+  }
+  return {};
+}
+
 Result<nlohmann::json> make(const Options& options) {
   Diagnostics diagnostics;
   std::optional<control::Policy> policy = control::read_policy(options.policy, diagnostics);
   if (!policy) return Error{format(diagnostics)};
   if (!options.flows.empty()) {
     if (Result<void> added = add_flows(options.flows, *policy); !added) return Error{added.error()};
+  }
+  if (!options.numbered.empty()) {
+    if (Result<void> added = add_numbered(options.numbered, *policy); !added) return Error{added.error()};
   }
   const Result<control::Compiled> compiled =
       control::compile(*policy, {options.epoch, options.number}, static_cast<unsigned>(get_nprocs()));
@@ -81,6 +103,7 @@ int run(int argc, char** argv) {
   CLI::App app("Compiles a policy to STATE_DIR/snapshot.weir of a data plane; prints what it has as JSON.");
   app.add_option("--policy", options.policy)->required();
   app.add_option("--flows", options.flows, "lines of SRC DST PROTO SPORT DPORT, for the last list");
+  app.add_option("--numbered", options.numbered, "COUNT STEP: hosts that are multiples, for the last list");
   app.add_option("--out", options.out)->required();
   app.add_option("--epoch", options.epoch);
   app.add_option("--number", options.number, "of the generation");
