@@ -143,7 +143,7 @@ Result<json> swap(int connection, const SwapOptions& options) {
   for (unsigned i = 0; i < options.count; i++) {
     std::this_thread::sleep_until(due);
     due = std::max(due + period, Clock::now());  // late ones do not come in a heap
-    const Ready& one = ready[next % ready.size()];
+    const Ready& one = ready[next];
     const Result<wire::Message> answer =
         wire::call(connection, wire::Type::publish, wire::bytes_of(one.request), one.sealed.fd.get());
     if (!answer) return Error{answer.error()};
@@ -157,7 +157,8 @@ Result<json> swap(int connection, const SwapOptions& options) {
       const std::string step = wire::step_name(published->failed_step);
       failed_steps[step] = failed_steps.value(step, 0) + 1;
     }
-    next++;
+    // After a refusal the same one again: what is enforced already would be acknowledged without work.
+    if (one.request.generation == published->generation) next = (next + 1) % ready.size();
   }
   std::this_thread::sleep_until(due);  // what the last one does to a worker belongs to it
   return json{{"published", options.count},
