@@ -1,8 +1,8 @@
 """What a policy adds to a packet: the data plane beside dpdk-testpmd on the same port, in paired rounds.
 
 Both get the same capture looped by net_pcap, the same processor and the same mbufs, one after the other, again and
-again. Time is the processor time of the process, so that what others run on its processor does not count, and is told in
-cycles of the core clock measured in the same round. net_pcap copies every frame on its way in: both pay for it.
+again. Time is the processor time of the process, so that what others run on its processor does not count, and is told
+in cycles of the core clock measured in the same round. net_pcap copies every frame on its way in: both pay for it.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ import time
 from port_rows import give_snapshot, make_row
 from ratio import SPARE_MBUFS
 from rig import PlacedSession, Skip, Tool, WORKER_NICE, core_clock, placed, processors, say
-from session import Memory, SessionError
+from session import Memory, SessionError, tail
 
 CLIENT = "tests/bench/plane_client"
 PEERS_PROGRAM = "tests/bench/port_peers"
@@ -65,8 +65,8 @@ def testpmd_run(made, mode, workers, seconds):
     lcores = ",".join([f"0@{cpus[0]}", *(f"{number}@{cpu}" for number, cpu in enumerate(cpus, 1))])
     with PlacedSession("") as session:  # for its folder
         command = ["dpdk-testpmd", "--lcores", lcores, "--no-pci", "--no-telemetry",
-                   *memory.eal_options("testpmd-" + os.path.basename(session.folder)), "--vdev", port(made, workers), "--",
-                   f"--forward-mode={mode}", "--stats-period=1", f"--total-num-mbufs={memory.mbufs}",
+                   *memory.eal_options("testpmd-" + os.path.basename(session.folder)), "--vdev", port(made, workers),
+                   "--", f"--forward-mode={mode}", "--stats-period=1", f"--total-num-mbufs={memory.mbufs}",
                    f"--mbuf-size={memory.data_room}", f"--rxq={workers}", f"--txq={workers}", f"--nb-cores={workers}"]
         with Tool(command, cpus, WORKER_NICE, session.folder) as testpmd:
             while len(readings) < WARM_UP_LINES + seconds + 1:
@@ -80,7 +80,8 @@ def rates(first, last):
     packets = last[0] - first[0]
     if packets <= 0:
         raise SessionError("nothing was received")
-    return {"packets": packets, "mpps": packets / (last[1] - first[1]) / 1e6, "ns": (last[2] - first[2]) / packets * 1e9}
+    return {"packets": packets, "mpps": packets / (last[1] - first[1]) / 1e6,
+            "ns": (last[2] - first[2]) / packets * 1e9}
 
 
 def ask_client(build, session, question):
@@ -126,7 +127,8 @@ def weir_run(build, made, sink, workers, seconds):
         for wait in (seconds, 0):
             stages.append(stages_of(build, session))
             stats = ask_client(build, session, "stats")
-            readings.append((stats["packets"], stats["monotonic_ns"] / 1e9, process_seconds(session.dataplane.pid), stats))
+            readings.append((stats["packets"], stats["monotonic_ns"] / 1e9, process_seconds(session.dataplane.pid),
+                             stats))
             time.sleep(wait)
         if stats["generation"] == 0:
             raise SessionError("the data plane did not take the snapshot:\n" + session.log("dataplane"))
@@ -142,17 +144,18 @@ def peer_run(build, made, peer, seconds):
     with PlacedSession("") as session:  # for its folder
         command = [os.path.join(build, PEERS_PROGRAM), "--lcores", f"0@{cpu}", "--no-pci", "--no-telemetry",
                    *memory.eal_options("peer-" + os.path.basename(session.folder)), "--log-level", "lib.eal:error",
-                   "--vdev", port(made, 1), "--", "--peer", peer, "--seconds", str(seconds), "--mbufs", str(memory.mbufs),
-                   "--data-room", str(memory.data_room)]
+                   "--vdev", port(made, 1), "--", "--peer", peer, "--seconds", str(seconds),
+                   "--mbufs", str(memory.mbufs), "--data-room", str(memory.data_room)]
         for feed in made.feeds:
             command += ["--list", feed]
         try:
-            done = subprocess.run(placed(command, [cpu], WORKER_NICE), capture_output=True, text=True, cwd=session.folder,
-                                  timeout=PEER_SECONDS, env=dict(os.environ, RUNTIME_DIRECTORY=session.folder))
+            done = subprocess.run(placed(command, [cpu], WORKER_NICE), capture_output=True, text=True,
+                                  cwd=session.folder, timeout=PEER_SECONDS,
+                                  env=dict(os.environ, RUNTIME_DIRECTORY=session.folder))
         except subprocess.TimeoutExpired:
             raise Skip(f"{peer} was not built in {PEER_SECONDS} s") from None
     if done.returncode != 0:
-        raise Skip(f"{peer}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else done.returncode}")
+        raise Skip(f"{peer} ended with {done.returncode}: {tail(done.stderr, 1)}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -222,4 +225,5 @@ def medians(result):
     stages = {name: middle(result, "weir", "stage_ns", name) for name in result["runs"][0]["weir"]["stage_ns"]}
     by_stage = "; by stage: " + ", ".join(f"{name} {ns * ghz:.0f}" for name, ns in stages.items()) if stages else ""
     return (", ".join(parts) + f" at {ghz:.2f} GHz{by_stage}; {middle(result, 'weir', 'dropped'):.2%} dropped; "
-            f"{result['contents']['entries']} entries, {result['contents']['probes_v4']} probes, {result['frames']} frames")
+            f"{result['contents']['entries']} entries, {result['contents']['probes_v4']} probes, "
+            f"{result['frames']} frames")

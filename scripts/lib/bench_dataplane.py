@@ -1,5 +1,5 @@
-"""The data plane along every axis of policy and traffic, beside testpmd and minimal loops with DPDK's tables; a table and
-plots. docs/benchmarks.md tells how to read them.
+"""The data plane along every axis of policy and traffic, beside testpmd and minimal loops with DPDK's tables; a table
+and plots. docs/benchmarks.md tells how to read them.
 
 Run as a program it only draws:  bench_dataplane.py DATAPLANE.json FOLDER
 """
@@ -70,8 +70,8 @@ def plot(found, folder):
         return None if ns is None else ns * middle(result, "ghz")
 
     def pick(**wanted):
-        usual = dict({"fields": "src", "entries": 1_000_000, "hits": 0.01, "traffic": "64", "workers": 1, "sink": False},
-                     **wanted)
+        usual = {"fields": "src", "entries": 1_000_000, "hits": 0.01, "traffic": "64", "workers": 1, "sink": False,
+                 **wanted}
         return [result for result in found["rows"]
                 if all(result[key] == value for key, value in usual.items() if value is not ...)]
 
@@ -110,8 +110,8 @@ def plot(found, folder):
                 width = middle(result, "weir", "stage_ns", name) * middle(result, "ghz")
                 axes.barh(number, width, left=left, color=f"C{color}", label=name if number == 0 else None)
                 left += width
-        axes.set(yticks=range(len(stages)), yticklabels=[result["row"] for result in stages], xlabel="core cycles per packet",
-                 title="where they go (sampled passes; the time stamps are in them)")
+        axes.set(yticks=range(len(stages)), yticklabels=[result["row"] for result in stages],
+                 xlabel="core cycles per packet", title="where they go (sampled passes; the time stamps are in them)")
         axes.legend(fontsize="small")
         figure.savefig(os.path.join(folder, "dataplane-stages.png"), dpi=110, bbox_inches="tight",
                        metadata={"Software": None})

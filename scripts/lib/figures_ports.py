@@ -51,8 +51,9 @@ def jitter_note(result):
     def middle(kind, key):
         return statistics.median(run[kind][key] for run in result["runs"])
 
+    longest = {kind: max(run[kind]["longest_ns"] for run in result["runs"]) / 1e3 for kind in (SWAP, CONTROL)}
     parts = [f"{kind}: p50 {middle(kind, 'p50_ns'):.0f}, p99 {middle(kind, 'p99_ns'):.0f}, p99.9 "
-             f"{middle(kind, 'p999_ns'):.0f} ns, longest {max(run[kind]['longest_ns'] for run in result['runs']) / 1e3:.0f} us, "
+             f"{middle(kind, 'p999_ns'):.0f} ns, longest {longest[kind]:.0f} us, "
              f"preempted {sum(run[kind]['preemptions'] for run in result['runs'])} times" for kind in (SWAP, CONTROL)]
     swaps = sum(run[SWAP]["enforced"] for run in result["runs"])
     return (f"{spread([run['ratio'] for run in result['runs']])}; {swaps} swaps at {result['per_second']} a second; "

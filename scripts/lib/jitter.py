@@ -79,15 +79,16 @@ def measure_jitter(build, per_second, rounds, count):
     runs = []
     with PlacedSession(build) as session:
         give_snapshot(session, made)
-        session.start_dataplane(weir_config() + "\ntelemetry: {sample_one_in: 1}", [port(made, 1)], 1, memory_for(made, 1))
+        session.start_dataplane(weir_config() + "\ntelemetry: {sample_one_in: 1}", [port(made, 1)], 1,
+                                memory_for(made, 1))
         tsc_ghz = ask_client(build, session, "telemetry")["tsc_hz"] / 1e9
         for number in range(rounds):
             run = {}
             for kind in (CONTROL, SWAP) if number % 2 == 0 else (SWAP, CONTROL):
                 run[kind] = segment(build, session, kind, snapshots, per_second, count, tsc_ghz)
             run["ratio"] = run[SWAP]["p999_ns"] / run[CONTROL]["p999_ns"]
-            say(f"jitter: {per_second} a second, round {number + 1}: p99.9 of a pass {run[SWAP]['p999_ns']:.0f} ns with "
-                f"swaps, {run[CONTROL]['p999_ns']:.0f} without: {run['ratio']:.3f}; longest "
+            say(f"jitter: {per_second} a second, round {number + 1}: p99.9 of a pass {run[SWAP]['p999_ns']:.0f} ns "
+                f"with swaps, {run[CONTROL]['p999_ns']:.0f} without: {run['ratio']:.3f}; longest "
                 f"{run[SWAP]['longest_ns'] / 1e3:.0f} and {run[CONTROL]['longest_ns'] / 1e3:.0f} us")
             runs.append(run)
     return {"per_second": per_second, "count": count, "tsc_ghz": tsc_ghz, "ghz": core_clock(build)["ghz"], "runs": runs}

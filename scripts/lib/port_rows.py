@@ -57,7 +57,8 @@ def matrix(quick):
     rows += [Row(field, entries) for field in fields for entries in (1_000, 100_000, 1_000_000)]
     rows += [Row(entries=entries, hits=hits) for entries in (10_000_000, 100_000_000) for hits in (0.01, 1)]
     rows += [Row(field, hits=hits) for field in fields for hits in (0, 0.01, 0.5, 1)]
-    rows += [Row(field, traffic="imix") for field in fields] + [Row(field, traffic="mix", hits=None) for field in fields]
+    rows += [Row(field, traffic="imix") for field in fields]
+    rows += [Row(field, traffic="mix", hits=None) for field in fields]
     rows += [Row(field, workers=2) for field in fields]
     return list(dict.fromkeys(rows))
 
@@ -80,10 +81,11 @@ def older(path, *than):
 def run_maker(build, folder, row, number, out):
     needs = NEEDS_MIB.get(row.entries, 0)
     if available_mib() < needs:
-        raise Skip(f"{row.name}: compiling {row.entries} entries needs {needs} MiB of memory, {available_mib()} are available")
+        raise Skip(f"{row.name}: compiling {row.entries} entries needs {needs} MiB of memory, {available_mib()} are "
+                   "available")
     say(f"compiling {row.policy}")
-    command = [os.path.join(build, MAKER), "--policy", os.path.join(folder, row.policy + ".yaml"), "--out", out, "--number",
-               str(number)]
+    command = [os.path.join(build, MAKER), "--policy", os.path.join(folder, row.policy + ".yaml"), "--out", out,
+               "--number", str(number)]
     for option in ("flows", "numbered"):
         path = os.path.join(folder, f"{row.policy}-{option}.txt")
         if os.path.exists(path):

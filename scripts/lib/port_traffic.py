@@ -1,4 +1,4 @@
-"""Policies and traffic for the rates of ports: lists as large as is asked for, frames of which a known share is in them.
+"""Policies and traffic for the rates of ports: lists as large as is asked for, frames with a known share of hits.
 
 The same seed gives the same bytes. Sources are random and frames in random order, so that neither a cache nor a branch
 predictor learns them. Standard library only.
@@ -12,20 +12,20 @@ import struct
 from capture import Capture, write_capture
 
 SEED = 20260801
-# Frames of a capture. A filter of 1M keys has 24,576 lines, of which 65,536 random sources ask for all but 7 %; the frames
-# themselves (two lines of mbuf and one of bytes each, 12 MiB) stay in L3, as they do where a card writes into it.
+# Frames of a capture. A filter of 1M keys has 24,576 lines, of which 65,536 random sources ask for all but 7 %; the
+# frames themselves (two lines of mbuf and one of bytes each, 12 MiB) stay in L3, as where a card writes into it.
 FRAMES = 65536
 FRAME_BYTES = 60  # 64 with the FCS, which a capture has not
 UDP = 17
-# Hosts on either side of listed flows, at most, and flows of each: more than the 64 residuals of a key, so that no address
-# alone stands for a flow.
+# Hosts on either side of listed flows, at most, and flows of each: more than the 64 residuals of a key, so that no
+# address alone stands for a flow.
 FLOW_ENDS, FLOWS_PER_END = 8192, 120
 PORTS = (53, 80, 123, 443, 8080)
 POLICY = "version: 1\nlists:\n"
 
 # Prefix lengths of real network lists (data centres, countries, level-1 lists), in per mille.
-PREFIX_LENGTHS = {8: 0.05, 9: 0.05, 10: 0.1, 11: 0.2, 12: 0.6, 13: 1, 14: 2, 15: 3, 16: 20, 17: 8, 18: 15, 19: 25, 20: 50,
-                  21: 75, 22: 180, 23: 160, 24: 400, 25: 10, 26: 12, 27: 16, 28: 22}
+PREFIX_LENGTHS = {8: 0.05, 9: 0.05, 10: 0.1, 11: 0.2, 12: 0.6, 13: 1, 14: 2, 15: 3, 16: 20, 17: 8, 18: 15, 19: 25,
+                  20: 50, 21: 75, 22: 180, 23: 160, 24: 400, 25: 10, 26: 12, 27: 16, 28: 22}
 
 
 def dotted(address):
@@ -171,8 +171,8 @@ class NumberedHosts:
 
 
 class SidesAndFlows:
-    """As many sources as destinations and, with `flows`, as many 5-tuples. Hosts of listed flows are in no other list, and
-    in no frame that is not meant to hit."""
+    """As many sources as destinations and, with `flows`, as many 5-tuples. Hosts of listed flows are in no other list,
+    and in no frame that is not meant to hit."""
 
     def __init__(self, entries, flows):
         rng = random.Random(SEED)
@@ -220,8 +220,8 @@ def sample(rng, population, count):
 
 
 def lists(fields, entries):
-    """fields: "src", "src+dst" or "src+dst+flow"; of each kind so many. To hosts by source belong networks, up to 50,000
-    of them; past 1M there are hosts alone, one shape."""
+    """fields: "src", "src+dst" or "src+dst+flow"; of each kind so many. To hosts by source belong networks, up to
+    50,000 of them; past 1M there are hosts alone, one shape."""
     if entries == 0:
         return NoEntries()
     if fields != "src":
@@ -247,8 +247,8 @@ SOAK_LISTS = ("partners", "watch", "blocked")  # pass, monitored, drop; an addre
 
 
 def soak(folder, entries=10_000, frames=FRAMES):
-    """Two policies with the same verdict for every frame of one capture: in "odd" each list also has entries that no frame
-    meets. Returns, for each frame in order, the number of its list in SOAK_LISTS, or -1."""
+    """Two policies with the same verdict for every frame of one capture: in "odd" each list also has entries that no
+    frame meets. Returns, for each frame in order, the number of its list in SOAK_LISTS, or -1."""
     rng = random.Random(SEED)
     addresses = distinct(rng, 4 * entries * len(SOAK_LISTS) + frames)
     parts = [[addresses.pop() for _ in range(entries)] for _ in SOAK_LISTS]
@@ -258,7 +258,8 @@ def soak(folder, entries=10_000, frames=FRAMES):
     for variant, extra in (("even", 0), ("odd", entries)):
         for name, part in zip(SOAK_LISTS, parts):
             more = [addresses.pop() for _ in range(extra)]
-            write_lines(os.path.join(folder, f"{name}-{variant}.txt"), (dotted(address) + "\n" for address in part + more))
+            write_lines(os.path.join(folder, f"{name}-{variant}.txt"),
+                        (dotted(address) + "\n" for address in part + more))
         write_lines(os.path.join(folder, variant + ".yaml"), [
             "version: 1\nlists:\n",
             f"  - {{name: partners, action: pass, file: partners-{variant}.txt}}\n",

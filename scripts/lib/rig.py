@@ -201,8 +201,7 @@ def spread(values, digits=3):
 
 
 def plot_anyhow(script, result, name, plots, folder):
-    """`script RESULT.json PLOTS`, by this interpreter or the distribution's, which is the one that python3-matplotlib is
-    for."""
+    """`script RESULT.json PLOTS`, by this interpreter or the distribution's, the one that python3-matplotlib is for."""
     os.makedirs(plots, exist_ok=True)
     path = os.path.join(folder, name + ".json")
     with open(path, "w", encoding="utf-8") as file:

@@ -1,5 +1,5 @@
-"""The short version of the soak that scripts/figures runs: reloads under a capture that loops, then every counter is what
-the number of packets says, every mbuf is back, and nothing has grown."""
+"""The short version of the soak that scripts/figures runs: reloads under a capture that loops, then every counter is
+what the number of packets says, every mbuf is back, and nothing has grown."""
 
 from weir_smoke import BUILD, check, equal, skip
 
