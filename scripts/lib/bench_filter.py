@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from figures_filter import SIZES, available_mib, huge_pages
-from rig import WORKER_NICE, Skip, placed, processors, say
+from rig import WORKER_NICE, Skip, placed, plot_anyhow, processors, say
 from session import SessionError
 
 PROGRAM = "tests/bench/bench_filter"
@@ -54,21 +54,8 @@ def measure_filter(build, folder):
         result["benchmarks"] += part["benchmarks"]
     if not result["benchmarks"]:
         raise Skip("no size fits the memory")
-    plot_anyhow(result, os.path.join(build, "bench"), folder)
+    plot_anyhow(os.path.abspath(__file__), result, "filter", os.path.join(build, "bench"), folder)
     return result
-
-
-def plot_anyhow(result, plots, folder):
-    """With this interpreter, or with the distribution's, which is the one that python3-matplotlib is for."""
-    os.makedirs(plots, exist_ok=True)
-    path = os.path.join(folder, "filter.json")
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(result, file)
-    for interpreter in (sys.executable, "/usr/bin/python3"):
-        known = subprocess.run([interpreter, "-c", "import matplotlib"], stderr=subprocess.DEVNULL).returncode == 0
-        if known and subprocess.run([interpreter, os.path.abspath(__file__), path, plots]).returncode == 0:
-            return
-    say("bench: no plots: they need python3-matplotlib (scripts/setup)")
 
 
 def points(benchmarks):

@@ -19,7 +19,8 @@ from session import PR_SET_PDEATHSIG, ROOT, Session, SessionError, tail
 
 LINE_SECONDS = 120  # a tool that prints nothing for so long hangs
 STOP_SECONDS = 20
-TOOLS = ("tests/bench/pacer", "tests/bench/core_clock", "tests/reference/reference-capture", "tests/agreement/agreement")
+TOOLS = ("tests/bench/pacer", "tests/bench/core_clock", "tests/bench/make_snapshot", "tests/bench/plane_client",
+         "tests/bench/port_peers", "tests/reference/reference-capture", "tests/agreement/agreement")
 PROGRAMS = ("dataplane/dataplane", "control/controld", "control/controlctl")
 
 
@@ -197,3 +198,16 @@ def spread(values, digits=3):
     """Median and extremes, for a NOTE."""
     return (f"median of {len(values)}: {statistics.median(values):.{digits}f}"
             f" [{min(values):.{digits}f} .. {max(values):.{digits}f}]")
+
+
+def plot_anyhow(script, result, name, plots, folder):
+    """`script RESULT.json PLOTS`, by this interpreter or the distribution's, the one that python3-matplotlib is for."""
+    os.makedirs(plots, exist_ok=True)
+    path = os.path.join(folder, name + ".json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(result, file)
+    for interpreter in (sys.executable, "/usr/bin/python3"):
+        known = subprocess.run([interpreter, "-c", "import matplotlib"], stderr=subprocess.DEVNULL).returncode == 0
+        if known and subprocess.run([interpreter, script, path, plots]).returncode == 0:
+            return
+    say("bench: no plots: they need python3-matplotlib (scripts/setup)")
