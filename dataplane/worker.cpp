@@ -23,26 +23,28 @@ bool wait_for_first_snapshot(const Worker& worker, const WorkerSetup& setup) noe
 // Bursts that stay in flight keep the worker from a quiescent state, so now and then all come out.
 constexpr uint32_t kMaxLoopsInFlight = 64;
 
-void finish(Burst& burst, WorkerCounters& counters) noexcept {
-  verdict(*burst.snapshot, burst, counters);
-  tx(*burst.route, burst, counters);
+void finish(Burst& burst, Worker& worker) noexcept {
+  verdict(*burst.snapshot, burst, worker.counters);
+  worker.sampler.sample(burst, burst.snapshot, burst.route->in);
+  tx(*burst.route, burst, worker.counters);
 }
 
-void finish_done(Flight& flight, WorkerCounters& counters) noexcept {
-  while (Burst* done = flight.pop()) finish(*done, counters);
+void finish_done(Flight& flight, Worker& worker) noexcept {
+  while (Burst* done = flight.pop()) finish(*done, worker);
 }
 
-void finish_all(Flight& flight, WorkerCounters& counters) noexcept {
+void finish_all(Flight& flight, Worker& worker) noexcept {
   flight.drain();
-  finish_done(flight, counters);
+  finish_done(flight, worker);
 }
 
 // Frames that no snapshot judges; those before them leave first.
-void pass_by(bool pass, Counter& reason, const Route& route, Flight& flight, WorkerCounters& counters) noexcept {
+void pass_by(bool pass, Counter& reason, const Route& route, Flight& flight, Worker& worker) noexcept {
   Burst& burst = flight.next();
-  finish_all(flight, counters);
-  verdict_for_all(pass, burst, reason, counters);
-  tx(route, burst, counters);
+  finish_all(flight, worker);
+  verdict_for_all(pass, burst, reason, worker.counters);
+  worker.sampler.sample(burst, nullptr, route.in);
+  tx(route, burst, worker.counters);
 }
 
 void poll(Worker& worker, const WorkerSetup& setup, Flight& flight) noexcept {
@@ -51,14 +53,14 @@ void poll(Worker& worker, const WorkerSetup& setup, Flight& flight) noexcept {
   while (!setup.switches.stop.load(std::memory_order_relaxed)) {
     bool overlap = true;  // every queue has more than it could give: the next bursts are there already
     for (const Route& route : worker.routes) {
-      if (flight.full()) finish_all(flight, counters);
+      if (flight.full()) finish_all(flight, worker);
       Burst& burst = flight.next();
       const uint32_t n = rx(route.in, burst);
       overlap &= n == kMaxBurst;
       if (n == 0) continue;
       const Snapshot* snapshot = setup.slot.acquire();  // once per burst
       if (setup.switches.bypass.load(std::memory_order_relaxed)) {
-        pass_by(true, counters.bypassed, route, flight, counters);
+        pass_by(true, counters.bypassed, route, flight, worker);
       } else if (snapshot != nullptr) {
         const WorkerSnapshot& mine = snapshot->of_worker(worker.id);
         burst.now_unix_s = setup.switches.now_unix_s.load(std::memory_order_relaxed);
@@ -66,21 +68,21 @@ void poll(Worker& worker, const WorkerSetup& setup, Flight& flight) noexcept {
           parse(mine.view->header().tunnels, *part, counters);
           flight.push(mine, route);
         }
-        finish_done(flight, counters);
+        finish_done(flight, worker);
         overlap &= mine.look_ahead;
       } else if (setup.pass_without_snapshot) {
-        pass_by(true, counters.no_snapshot_passed, route, flight, counters);
+        pass_by(true, counters.no_snapshot_passed, route, flight, worker);
       } else {
-        pass_by(false, counters.no_snapshot_dropped, route, flight, counters);
+        pass_by(false, counters.no_snapshot_dropped, route, flight, worker);
       }
     }
     if (overlap && loops_in_flight++ < kMaxLoopsInFlight) continue;
     loops_in_flight = 0;
-    finish_all(flight, counters);
+    finish_all(flight, worker);
     assert(flight.empty());
     setup.slot.quiescent(worker.id);  // no reference into a snapshot is alive past this line
   }
-  finish_all(flight, counters);
+  finish_all(flight, worker);
 }
 
 }  // namespace

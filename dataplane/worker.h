@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/sample.h"
 #include "dataplane/snapshot_slot.h"
 #include "dataplane/stages.h"
 
@@ -21,6 +22,7 @@ struct Worker {
   unsigned lcore = 0;
   std::vector<Route> routes;  // one per receive queue that it polls; empty: it has nothing to do
   WorkerCounters counters;
+  Sampler sampler;
 };
 
 struct WorkerSetup {
