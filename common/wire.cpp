@@ -17,6 +17,8 @@ static_assert(sizeof(PublishBody) == 40 && sizeof(PublishedBody) == 288 && sizeo
 static_assert(sizeof(TextBody) == 256 && sizeof(BypassBody) == 8);
 static_assert(sizeof(Totals) == 128 && sizeof(ListStats) == 128 && sizeof(StatsBody) == 160);
 
+static_assert(sizeof(SamplingBody) == 16 && sizeof(Sample) == 152 && sizeof(SamplesBody) == 48);
+
 const char* step_name(Step step) {
   switch (step) {
     case Step::none:
@@ -71,6 +73,39 @@ std::optional<Stats> stats_from(const Message& message) {
   if (rest > 0) memcpy(stats.lists.data(), message.body.data() + sizeof stats.body, rest);
   return stats;
 }
+
+std::optional<Samples> samples_from(const Message& message) {
+  if (message.body.size() < sizeof(SamplesBody)) return std::nullopt;
+  Samples samples;
+  memcpy(&samples.body, message.body.data(), sizeof samples.body);
+  std::span<const std::byte> rest = std::span(message.body).subspan(sizeof samples.body);
+  while (!rest.empty()) {
+    if (rest.size() < sizeof(Sample)) return std::nullopt;
+    SampledFrame& frame = samples.frames.emplace_back();
+    memcpy(static_cast<void*>(&frame.sample), rest.data(), sizeof frame.sample);
+    const uint32_t captured = frame.sample.captured_bytes;
+    if (captured > kMaxSnapBytes || rest.size() < sample_message_bytes(captured)) return std::nullopt;
+    const std::span<const std::byte> bytes = rest.subspan(sizeof(Sample), captured);
+    frame.bytes.assign(bytes.begin(), bytes.end());
+    rest = rest.subspan(sample_message_bytes(captured));
+  }
+  if (samples.frames.size() != samples.body.n_samples) return std::nullopt;
+  return samples;
+}
+
+void append_sample(std::vector<std::byte>& body, const Sample& sample, const void* bytes) {
+  const size_t at = body.size();
+  body.resize(at + sample_message_bytes(sample.captured_bytes));
+  memcpy(body.data() + at, &sample, sizeof sample);
+  memcpy(body.data() + at + sizeof sample, bytes, sample.captured_bytes);
+}
+
+namespace {
+bool is_known(uint16_t type) {
+  return (type >= static_cast<uint16_t>(Type::status) && type <= static_cast<uint16_t>(Type::refused)) ||
+         type == static_cast<uint16_t>(Type::samples);
+}
+}  // namespace
 
 Result<Message> decode(std::span<const std::byte> packet, Fd fd) {
   Message message;

@@ -33,6 +33,7 @@ enum class Type : uint16_t {
   // common/telemetry.h
   telemetry = 10,  // request: TelemetryRequest; answer: TelemetryBody + buckets
   ports = 11,      // request: none;             answer: PortsBody + n PortStats
+  samples = 20,    // request: SamplingBody;     answer: SamplesBody + n Samples, each followed by its bytes
 };                 // an answer has the type of its request, or refused
 
 struct Header {
@@ -116,6 +117,54 @@ struct StatsBody {
   uint32_t taken_us = 0;  // of a monotonic clock, modulo 2^32: when this was told
 };
 
+// How the data plane samples what it drops, from this request on.
+struct SamplingBody {
+  uint32_t one_in = 0;  // dropped frames; 0: none
+  uint32_t per_list_per_second = 0;
+  uint32_t snap_bytes = 0;  // of a frame, at most kMaxSnapBytes
+  uint32_t reserved = 0;
+};
+constexpr uint32_t kMaxSnapBytes = 512;
+
+enum class DroppedBy : uint8_t { list, default_action, unparsed, no_snapshot };
+
+// A dropped frame.
+struct Sample {
+  Generation generation;      // that judged it; {0,0}: none
+  uint64_t time_unix_ns = 0;  // when it was judged
+  uint64_t now_unix_s = 0;    // what `expires` was compared with
+  // The layer that drops, as weir_packet of filter/packet.h; family 0: the frame has no headers.
+  uint64_t address[2][2] = {};
+  uint16_t l4_port[2] = {};
+  uint8_t family = 0, protocol = 0, has = 0, icmp_type = 0, icmp_code = 0, tcp_flags = 0;
+  DroppedBy dropped_by = DroppedBy::list;
+  uint8_t layer = 0;             // 0: the outer one
+  uint16_t port = 0, queue = 0;  // where it came in
+  uint32_t frame_bytes = 0;      // without FCS
+  uint32_t captured_bytes = 0;   // that follow, filled up with zeros to a multiple of 8
+  char list[64] = {};            // credited; empty unless dropped_by a list
+};
+
+// Since the enforcer started: sampled = limited + lost + told + waiting.
+struct SamplesBody {
+  uint64_t start_time_unix = 0;
+  uint64_t sampled = 0;  // dropped frames that were chosen
+  uint64_t limited = 0;  // of those, past per_list_per_second
+  uint64_t lost = 0;     // of those, no room: nobody asked for them in time
+  uint64_t told = 0;     // of those, in answers, this one included
+  uint32_t waiting = 0;  // of those, to be told
+  uint32_t n_samples = 0;
+};
+
+struct SampledFrame {
+  Sample sample;
+  std::vector<std::byte> bytes;
+};
+struct Samples {
+  SamplesBody body;
+  std::vector<SampledFrame> frames;
+};
+
 struct Message {
   Header header;
   std::vector<std::byte> body;
@@ -148,6 +197,12 @@ struct Stats {
   std::vector<ListStats> lists;
 };
 std::optional<Stats> stats_from(const Message& message);
+std::optional<Samples> samples_from(const Message& message);
+// Appends one frame as samples_from() reads it; sample.captured_bytes are read from bytes.
+void append_sample(std::vector<std::byte>& body, const Sample& sample, const void* bytes);
+constexpr size_t sample_message_bytes(uint32_t captured_bytes) {
+  return sizeof(Sample) + (size_t{captured_bytes} + 7) / 8 * 8;
+}
 
 // Checks magic, version, type and length of one received packet. The error says what is wrong (another version is
 // named as such).

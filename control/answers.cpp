@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "common/files.h"
+#include "control/capture_json.h"
 #include "control/stats.h"
 #include "control/telemetry.h"
 
@@ -107,6 +108,7 @@ Json status(Daemon& daemon, const Json&) {
           {"targets", std::move(targets)},
           {"shapes", std::move(shapes)},
           {"last_reload", reload_json(*daemon.last_reload())},
+          {"capture", to_json(daemon.capture())},
           {"limits",
            {{"lists", used_of(running->lists.size(), WEIR_MAX_LISTS)},
             {"shapes_v4", used_of(count_shapes(*running, 4), WEIR_MAX_SHAPES_PER_FAMILY)},
@@ -143,6 +145,10 @@ Json shapes(Daemon& daemon, const Json&) {
           {"proved_strangers", report.proved_strangers}};
 }
 
+Json capture(Daemon& daemon, const Json&) {
+  return to_json(daemon.capture());
+}
+
 Json list(Daemon& daemon, const Json& request) {
   const std::shared_ptr<const Running> running = daemon.running();
   Json all = Json::array();
@@ -172,6 +178,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"reload", reload}, {"status", status}, {"explain", explain}, {"shapes", shapes},
     {"stats", stats},   {"list", list},     {"bypass", bypass},   {"telemetry", telemetry},
+    {"capture", capture},
 };
 
 }  // namespace

@@ -15,7 +15,10 @@
 namespace weir::control {
 
 Daemon::Daemon(Options options, Store store, GenerationFile numbers)
-    : options_(std::move(options)), store_(std::move(store)), numbers_(std::move(numbers)) {}
+    : options_(std::move(options)),
+      store_(std::move(store)),
+      capture_(store_.state_dir(), [this](wire::Generation generation) { return store_.origins(generation); }),
+      numbers_(std::move(numbers)) {}
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Options options) {
   const Places places = find_places(options.config);
@@ -56,6 +59,7 @@ void Daemon::stop() {
     stopping_ = true;
     for (const auto& target : targets_) target->stop();
   }
+  capture_.stop();
   wake_.notify_all();
   finished_.notify_all();
 }

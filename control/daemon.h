@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/diagnostic.h"
+#include "control/capture.h"
 #include "control/compile.h"
 #include "control/explain.h"
 #include "control/generation.h"
@@ -81,6 +82,7 @@ class Daemon {
   std::shared_ptr<const Running> running() const;
   std::shared_ptr<const ReloadReport> last_reload() const;
   std::vector<std::shared_ptr<TargetLink>> targets() const;
+  CaptureState capture() const { return capture_.state(); }
   const Options& options() const { return options_; }
   const std::string& state_dir() const { return store_.state_dir(); }
 
@@ -94,7 +96,8 @@ class Daemon {
   Result<void> publish_last_good();
 
   const Options options_;
-  Store store_;             // its files: the reload thread writes, explain reads, bypass has its own
+  Store store_;  // its files: the reload thread writes, explain reads, bypass has its own
+  Capture capture_;
   GenerationFile numbers_;  // start, then the reload thread
   std::mutex bypass_mutex_;
   std::atomic<bool> bypass_on_ = false;

@@ -5,78 +5,16 @@
 #include <optional>
 #include <string_view>
 
+#include "control/flow_condition.h"
+#include "control/origin_record.h"
 #include "control/range_text.h"
 #include "filter/snapshot.h"
 
 namespace weir::control {
+using namespace origin_file;
+
 namespace {
 
-constexpr uint64_t kMagic = 0x4749524f52494557;  // "WEIRORIG"
-constexpr uint32_t kVersion = 2;
-
-struct Header {
-  uint64_t magic;
-  uint32_t version;
-  uint32_t n_lists;
-  uint64_t n_v4;
-  uint64_t n_v6;
-  uint64_t n_conditional;
-  uint64_t text_bytes;
-};
-static_assert(sizeof(Header) == 48);
-
-struct TextRef {  // into the text part
-  uint32_t offset;
-  uint32_t bytes;
-};
-
-struct ListRecord {
-  TextRef name;
-  TextRef files[2];
-};
-static_assert(sizeof(ListRecord) == 24);
-
-// Which entry of which list; one byte holds what needs three bits.
-struct Place {
-  uint32_t line;
-  uint16_t port;
-  uint8_t list;
-  uint8_t flags;  // bits 0..1 directions, bit 2 source
-};
-constexpr uint8_t kDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
-constexpr unsigned kSourceShift = 2;
-constexpr uint8_t kFlags = kDirections | 1 << kSourceShift;
-
-struct RecordV4 {
-  Ipv4 first;
-  Ipv4 last;
-  Place place;
-};
-static_assert(sizeof(RecordV4) == 16);
-
-struct RecordV6 {
-  uint64_t first[2];  // high, low half
-  uint64_t last[2];
-  Place place;
-};
-static_assert(sizeof(RecordV6) == 40);
-
-// An entry that the address alone does not decide. Sides that it does not name hold no address: first > last.
-struct RecordConditional {
-  uint64_t first[2][2];  // [source, destination]; high, low half
-  uint64_t last[2][2];
-  TextRef text;
-  Place place;
-  uint64_t family;  // 4, 6; 0: both
-};
-static_assert(sizeof(RecordConditional) == 88);
-
-Ipv4 address_of(Ipv4 stored) {
-  return stored;
-}
-Ipv6 address_of(const uint64_t (&stored)[2]) {
-  return Ipv6{stored[0]} << 64 | stored[1];
-}
 void store(Ipv4& to, Ipv4 address) {
   to = address;
 }
@@ -88,13 +26,6 @@ void store(uint64_t (&to)[2], Ipv6 address) {
 template <class T>
 void append(std::string& bytes, const T& value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-template <class T>
-T load(const std::byte* bytes) {
-  T value;
-  memcpy(&value, bytes, sizeof value);
-  return value;
 }
 
 TextRef add_text(std::string& text, const std::string& what) {
@@ -131,9 +62,12 @@ class Conditional {
       record.place.port = entry.port;
       for (const int side : {0, 1}) {
         if ((entry.directions & (side == 0 ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION)) == 0) continue;
-        store(record.first[side], entry.first);
-        store(record.last[side], entry.last);
+        weir_residual& condition = record.condition;
+        store(side == 0 ? condition.source_first : condition.destination_first, entry.first);
+        store(side == 0 ? condition.source_last : condition.destination_last, entry.last);
       }
+      record.condition.asks = WEIR_ASKS_EXPIRES;
+      record.condition.expires_unix_s = entry.expires;
     }
   }
 
@@ -141,21 +75,21 @@ class Conditional {
     for (const Flow& flow : flows) {
       RecordConditional& record = add(list, flow.line, flow.family, flow_text(flow));
       record.place.flags = static_cast<uint8_t>((flow.src ? WEIR_AS_SOURCE : 0) | (flow.dst ? WEIR_AS_DESTINATION : 0));
-      for (const int side : {0, 1}) {
-        const auto& range = side == 0 ? flow.src : flow.dst;
-        if (!range) continue;
-        store(record.first[side], range->first);
-        store(record.last[side], range->last);
-      }
+      record.condition = condition_of(flow);
+      if (!flow.src) name_no_address(record.condition.source_first);
+      if (!flow.dst) name_no_address(record.condition.destination_first);
     }
   }
 
   const std::vector<RecordConditional>& records() const { return records_; }
 
  private:
+  static void name_no_address(uint64_t (&first)[2]) { first[0] = UINT64_MAX; }
+
   RecordConditional& add(unsigned list, uint32_t line, uint8_t family, const std::string& what) {
     RecordConditional record = {};
-    record.first[0][0] = record.first[1][0] = UINT64_MAX;
+    name_no_address(record.condition.source_first);
+    name_no_address(record.condition.destination_first);
     record.text = add_text(text_, what);
     record.place = {line, 0, static_cast<uint8_t>(list), 0};
     record.family = family;
@@ -292,7 +226,7 @@ void OriginView::scan_conditional(uint8_t family, Ipv6 address, uint16_t port,
     const auto record = load<RecordConditional>(conditional_ + i * sizeof(RecordConditional));
     const uint8_t sides = record.place.flags & kDirections;
     const auto names_it = [&](int side) {
-      return address_of(record.first[side]) <= address && address <= address_of(record.last[side]);
+      return first_of(record.condition, side) <= address && address <= last_of(record.condition, side);
     };
     if (record.family != 0 && record.family != family) continue;
     if (record.place.port != 0 && record.place.port != port) continue;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "common/result.h"
 #include "control/explain.h"
 #include "control/policy.h"
+#include "filter/packet.h"
 
 // The origin file: every entry of a policy with its list, file and line, for `explain`. It stays with controld, beside
 // the snapshot it belongs to. Little endian, no alignment:
@@ -19,6 +21,13 @@
 namespace weir::control {
 
 std::string write_origins(const Policy& policy);
+
+// Which entry of this list matches the packet at this time (Unix seconds)?
+struct OriginQuestion {
+  std::string_view list;
+  weir_packet packet;
+  uint64_t now;
+};
 
 // Bytes from disk, perhaps damaged: open() checks magic, version, every length and every reference, so that searches
 // need no checks of their own. Borrows the bytes.
@@ -30,6 +39,9 @@ class OriginView {
   // address on some side, or none. port 0: none, only entries of any port.
   std::vector<OriginMatch> find(Ipv4 address, uint16_t port) const;
   std::vector<OriginMatch> find(Ipv6 address, uint16_t port) const;
+
+  // Of each question, the first in the order of the list's sources (policy, feed) and lines. One scan for all of them.
+  std::vector<std::optional<OriginMatch>> first_matches(std::span<const OriginQuestion> questions) const;
 
   uint64_t entries() const { return n_v4_ + n_v6_ + n_conditional_; }
 

@@ -78,12 +78,16 @@ class PolicyReader {
     read_policy_section(root.map("policy"));
     read_filter_section(root.map("filter"));
     read_targets(root);
+    capture_ = root.map("capture");
+    if (capture_ != nullptr) policy_.capture = read_capture_settings(document_, *capture_, diagnostics_);
     read_lists(root);
     root.finish();
   }
 
+  // What asks the system: feeds, names in a filter.
   void read_feeds() {
     for (const PendingFeed& feed : feeds_) read_feed(feed);
+    if (policy_.capture) check_capture_filter(document_, *capture_, *policy_.capture, diagnostics_);
   }
 
   Policy take() {
@@ -307,6 +311,7 @@ class PolicyReader {
   const PolicyFile file_;
   Policy policy_;
   std::vector<PendingFeed> feeds_;
+  const Node* capture_ = nullptr;  // the section
   std::map<std::string, uint32_t> line_of_name_;
 };
 

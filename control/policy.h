@@ -7,6 +7,7 @@
 
 #include "common/diagnostic.h"
 #include "common/ip.h"
+#include "control/capture_settings.h"
 #include "control/time_text.h"
 #include "filter/snapshot.h"
 
@@ -102,6 +103,7 @@ struct Policy {
   std::optional<weir_layout> layout;  // of every filter; empty: the planner chooses
   std::vector<Canary> canaries;
   std::vector<std::string> dataplane_sockets;
+  std::optional<CaptureSettings> capture;  // of what is dropped; empty: off
   std::vector<List> lists;  // in file order; `own`, when there is one, is lists[0]: a pass list, both directions
 };
 

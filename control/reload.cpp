@@ -68,6 +68,7 @@ std::shared_ptr<const ReloadReport> Daemon::reload_once(int acknowledge_ms) {
     spdlog::warn("state_dir is now {}: {} stays in use until controld starts anew", policy->state_dir,
                  store_.state_dir());
   }
+  const std::optional<CaptureSettings> capture = policy->capture;
   policy.reset();
   report->entries = next->report.entries;
   report->snapshot_bytes = next->report.snapshot_bytes;
@@ -80,12 +81,14 @@ std::shared_ptr<const ReloadReport> Daemon::reload_once(int acknowledge_ms) {
   }
   set_targets(sockets);
   publish(next);
+  capture_.configure(capture, sockets);
   report->generation = publication->generation;
   const Clock::time_point published = Clock::now();
   report->phases.push_back({"publish", ms_between(publishing, published)});
 
   Result<void> saved = store_.save(*publication, std::as_bytes(std::span(compiled->origins)));
   const double store_ms = ms_between(published, Clock::now());
+  if (saved) capture_.stored(publication->generation);
   if (!saved) report->error = "published, but not kept as the last good: " + saved.error();
   compiled->origins = std::string();
   // What reading and compiling took goes back to the system: entries of the next policy need as much again.

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "control/capture_json.h"
+
 namespace weir::control {
 
 namespace {
@@ -122,6 +124,7 @@ Json stats(Daemon& daemon, const Json&) {
   json["generation"] = to_json(running->publication->generation);
   json["lists"] = lists.json();
   json["targets"] = std::move(targets);
+  json["capture"] = to_json(daemon.capture());
   return json;
 }
 

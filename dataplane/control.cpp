@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "dataplane/sample_drain.h"
 #include "dataplane/say.h"
 
 namespace weir::dataplane {
@@ -40,6 +41,7 @@ Answer Control::answer(const wire::Message& request) {
   if (type == wire::Type::publish) return publish(request);
   if (type == wire::Type::bypass) return bypass(request);
   if (type == wire::Type::telemetry) return telemetry(request);
+  if (type == wire::Type::samples) return samples(request);
   if (type != wire::Type::status && type != wire::Type::stats && type != wire::Type::ports) {
     return refuse("this message is no request");
   }
@@ -117,6 +119,30 @@ wire::Telemetry Control::telemetry(uint32_t id) const {
   body.dropped = worker.counters.dropped.get();
   worker.gauges.add_to(telemetry, body.taken_cycles);
   return telemetry;
+}
+
+Answer Control::samples(const wire::Message& request) {
+  const std::optional<wire::SamplingBody> wanted = wire::body_as<wire::SamplingBody>(request);
+  if (!wanted || wanted->snap_bytes > wire::kMaxSnapBytes) {
+    return refuse(fmt::format("a request for samples has a wrong size, or asks for more than {} bytes of a frame",
+                              wire::kMaxSnapBytes));
+  }
+  const uint64_t ticks_per_second = rte_get_tsc_hz();
+  const SampleClock clock(tsc_ticks(), ticks_per_second);
+  wire::SamplesBody body = {.start_time_unix = start_time_unix_};
+  Answer answer = {wire::Type::samples, std::vector<std::byte>(sizeof body)};
+  for (Worker& worker : parts_.workers) {
+    worker.sampler.set(*wanted, ticks_per_second);
+    body.n_samples += append_samples(worker.sampler, clock, wire::kMaxMessageBytes - sizeof(wire::Header), answer.body);
+    body.limited += worker.sampler.limited();
+    body.lost += worker.sampler.lost();
+    body.waiting += worker.sampler.ring().size();
+    body.sampled += worker.sampler.sampled();
+  }
+  samples_told_ += body.n_samples;
+  body.told = samples_told_;
+  memcpy(answer.body.data(), &body, sizeof body);
+  return answer;
 }
 
 wire::Totals Control::totals() const {

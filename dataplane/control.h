@@ -20,7 +20,7 @@ namespace weir::dataplane {
 class Control {
  public:
   struct Parts {
-    const std::vector<Worker>& workers;
+    std::vector<Worker>& workers;
     Switches& switches;
     SnapshotSlot& slot;
     Publisher& publisher;
@@ -46,10 +46,12 @@ class Control {
   Answer publish(const wire::Message& request);
   Answer bypass(const wire::Message& request);
   Answer telemetry(const wire::Message& request) const;
+  Answer samples(const wire::Message& request);
   wire::Totals totals() const;
 
   Parts parts_;
   uint64_t start_time_unix_;
+  uint64_t samples_told_ = 0;
 };
 
 }  // namespace weir::dataplane

@@ -57,10 +57,10 @@ static_assert(wire::kBurstSizes == kMaxBurst + 1);
 
 // Which passes are timed: one in N on the average. The gaps vary, so that nothing that comes back regularly is always,
 // or never, in a timed pass.
-class Sampler {
+class TimedPasses {
  public:
   // 0: none.
-  explicit Sampler(uint32_t one_in) noexcept : one_in_(one_in), left_(one_in == 0 ? UINT64_MAX : 0) {}
+  explicit TimedPasses(uint32_t one_in) noexcept : one_in_(one_in), left_(one_in == 0 ? UINT64_MAX : 0) {}
   bool due() const noexcept { return left_ == 0; }
   void next() noexcept { left_ = left_ == 0 ? gap() : left_ - 1; }
 

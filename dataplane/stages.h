@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "common/wire.h"
 #include "dataplane/burst.h"
 #include "dataplane/counters.h"
 #include "dataplane/port_plan.h"
@@ -35,6 +36,15 @@ inline const weir_set& lists_of(const Burst& burst, uint32_t slot) noexcept {
 void verdict(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept;
 // The same verdict for every frame, unread: bypass, or no snapshot. reason: its counter.
 void verdict_for_all(bool pass, Burst& burst, Counter& reason, WorkerCounters& counters) noexcept;
+
+// What the drop of frame i is credited to, after verdict(), and the packet that did it; for few frames.
+struct DropCredit {
+  wire::DroppedBy by;
+  uint32_t list;  // by list: its index
+  uint32_t slot;  // of the layer that drops; not by unparsed or no_snapshot
+  uint8_t layer;  // 0: the outer one
+};
+DropCredit why_dropped(const WorkerSnapshot& snapshot, const Burst& burst, uint32_t i) noexcept;
 
 // tx: sends or frees every frame of the burst exactly once.
 void tx(const Route& route, Burst& burst, WorkerCounters& counters) noexcept;

@@ -157,4 +157,21 @@ void verdict_for_all(bool pass, Burst& burst, Counter& reason, WorkerCounters& c
   count_verdicts(burst, counters);
 }
 
+DropCredit why_dropped(const WorkerSnapshot& snapshot, const Burst& burst, uint32_t i) noexcept {
+  using wire::DroppedBy;
+  const weir_snapshot_header& header = snapshot.view->header();
+  if ((burst.malformed & bit(i)) != 0) return {DroppedBy::unparsed, kNoList, i, 0};
+  const uint32_t n_inner = (burst.layered & bit(i)) != 0 ? burst.n_inner[i] : 0;
+  for (uint32_t layer = 0; layer <= n_inner; layer++) {
+    const uint32_t slot = layer == 0 ? i : burst.inner[i] + 1 - layer;
+    const weir_set here = (burst.hit & bit(slot)) != 0 ? lists_of(burst, slot) : weir_set{};
+    if (first_of(here, header.pass_lists) != kNoList) continue;
+    const uint32_t list = first_of(here, header.drop_lists);
+    if (list != kNoList) return {DroppedBy::list, list, slot, static_cast<uint8_t>(layer)};
+    if (header.default_action == WEIR_DROP)
+      return {DroppedBy::default_action, kNoList, slot, static_cast<uint8_t>(layer)};
+  }
+  return {DroppedBy::default_action, kNoList, i, 0};  // not a dropped frame
+}
+
 }  // namespace weir::dataplane

@@ -32,7 +32,7 @@ class Loop {
         counters_(worker.counters),
         setup_(setup),
         flight_(setup.kernels, setup.look_ahead),
-        sampler_(setup.sample_one_in),
+        timed_passes_(setup.sample_one_in),
         idle_(setup.idle, worker.id, worker.routes, setup.slot, worker.gauges) {}
 
   void run() noexcept;
@@ -60,7 +60,7 @@ class Loop {
   const WorkerSetup& setup_;
   Flight flight_;
   uint32_t loops_in_flight_ = 0;
-  Sampler sampler_;
+  TimedPasses timed_passes_;
   Idle idle_;
 };
 
@@ -77,6 +77,7 @@ template <class Watch>
 void Loop::finish(Burst& burst, Watch& watch) noexcept {
   verdict(*burst.snapshot, burst, counters_);
   watch.lap(Stage::verdict, burst.n);
+  worker_.sampler.sample(burst, burst.snapshot, burst.route->in);
   leave(*burst.route, burst, watch);
 }
 
@@ -99,6 +100,7 @@ void Loop::pass_by(bool pass, Counter& reason, const Route& route, Watch& watch)
   finish_all(watch);
   verdict_for_all(pass, burst, reason, counters_);
   watch.lap(Stage::verdict, burst.n);
+  worker_.sampler.sample(burst, nullptr, route.in);
   leave(route, burst, watch);
 }
 
@@ -170,10 +172,10 @@ void Loop::run() noexcept {
   bool was_busy = false;
   time.begin(rte_rdtsc());
   while (!setup_.switches.stop.load(std::memory_order_relaxed)) {
-    const bool timed = sampler_.due();
+    const bool timed = timed_passes_.due();
     const uint64_t begin = timed || !was_busy ? rte_rdtsc() : 0;
     const bool busy = timed ? timed_pass(begin) : pass(no_watch);
-    if (busy) sampler_.next();
+    if (busy) timed_passes_.next();
     if (!busy && !was_busy) {
       idle_.rest(begin);
     } else if (busy != was_busy) {

@@ -6,6 +6,7 @@
 
 #include "dataplane/config.h"
 #include "dataplane/gauges.h"
+#include "dataplane/sample.h"
 #include "dataplane/snapshot_slot.h"
 #include "dataplane/spread.h"
 #include "dataplane/stages.h"
@@ -26,6 +27,7 @@ struct Worker {
   std::vector<Spread> spreads;  // what it hands on to other workers; both empty: it has nothing to do
   WorkerCounters counters;
   WorkerGauges gauges;
+  Sampler sampler;
 };
 
 struct WorkerSetup {

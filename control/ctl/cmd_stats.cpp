@@ -27,6 +27,7 @@ void show(const Json& answer) {
     totals.row({name, count(value), std::string_view(name) == "bytes" ? "" : share(value, packets)});
   }
   fmt::print("{}", totals.text());
+  if (answer.at("capture").at("on").get<bool>()) fmt::print("\ncapture: {}\n", capture_text(answer.at("capture")));
 
   Table lists({{"list"},
                {"matched", Table::Align::right},

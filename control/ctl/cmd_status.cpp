@@ -96,6 +96,7 @@ void show(const Json& answer) {
       break;
     }
   }
+  fmt::print("capture     {}\n", capture_text(answer.at("capture")));
   show_targets(answer.at("targets"));
   show_shapes(answer.at("shapes"));
   show_limits(answer.at("limits"));

@@ -41,7 +41,7 @@ struct Command {
 };
 
 // One file each, cmd_NAME.cpp.
-extern const Command kReload, kStatus, kCheck, kExplain, kShapes, kSize, kStats, kTop, kList, kBypass;
+extern const Command kReload, kStatus, kCheck, kExplain, kShapes, kSize, kStats, kTop, kList, kBypass, kCapture;
 
 // One request to controld, its answer printed: as it is with --json, else an error to stderr, anything else by `show`
 // (an answer with "ok": false too: it has more to tell than its error). Returns the exit code.

@@ -4,6 +4,8 @@
 
 #include <cstdio>
 
+#include "control/ctl/text.h"
+
 namespace weir::control::ctl {
 
 std::string generation_text(const Json& generation) {
@@ -26,6 +28,15 @@ std::string layout_text(const Json& shape) {
 std::string bits_per_key_text(const Json& shape) {
   const double bits = shape.at("bits_per_key").get<double>();
   return bits == 0 ? "-" : fmt::format("{:.1f}", bits);
+}
+
+std::string capture_text(const Json& capture) {
+  const auto number = [&](const char* name) { return count(capture.at(name).get<uint64_t>()); };
+  const std::string error = capture.at("last_error").get<std::string>();
+  const std::string state = !error.empty() ? "FAILS: " + error : capture.at("on").get<bool>() ? "on" : "off";
+  if (capture.at("sampled").get<uint64_t>() == 0) return state;
+  return fmt::format("{}; {} of {} samples written, {} past a list's limit, {} lost", state, number("written"),
+                     number("sampled"), number("limited"), number("lost"));
 }
 
 void print_diagnostics(const Json& diagnostics) {

@@ -46,6 +46,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(ports->ports.size() * sizeof(wire::PortStats) <= size);
     for (const wire::PortStats& port : ports->ports) require_text(port.name);
   }
+  if (const auto samples = wire::samples_from(*message)) {
+    std::vector<std::byte> body(sizeof samples->body);
+    for (const wire::SampledFrame& frame : samples->frames) {
+      require_text(frame.sample.list);
+      require(frame.bytes.size() == frame.sample.captured_bytes);
+      wire::append_sample(body, frame.sample, frame.bytes.data());
+    }
+    require(body.size() == message->body.size());
+  }
   if (const auto published = wire::body_as<wire::PublishedBody>(*message)) {
     require(wire::step_name(published->failed_step) != nullptr);
     require_text(published->reason);

@@ -154,6 +154,19 @@ void messages() {
     if (n > 0) keep(("stats-cut-" + std::to_string(n)).c_str(), Type::stats, std::span(body).first(body.size() - 1));
   }
   keep("bypass", Type::bypass, bytes_of(BypassBody{1, 0}));
+  keep("sampling", Type::samples, bytes_of(SamplingBody{10, 100, 256, 0}));
+  for (const uint32_t n : {0u, 1u, 3u}) {
+    const SamplesBody samples = {.sampled = 3, .n_samples = n};
+    std::vector<std::byte> body(bytes_of(samples).begin(), bytes_of(samples).end());
+    for (uint32_t i = 0; i < n; i++) {
+      Sample sample;
+      sample.captured_bytes = 13 + i;
+      set_text(sample.list, "list");
+      append_sample(body, sample, "a frame of some bytes");
+    }
+    keep(("samples-" + std::to_string(n)).c_str(), Type::samples, body);
+    keep(("samples-cut-" + std::to_string(n)).c_str(), Type::samples, std::span(body).first(body.size() - 1));
+  }
   TextBody text;
   set_text(text.text, "not understood");
   keep("refused", Type::refused, bytes_of(text));

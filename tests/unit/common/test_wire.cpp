@@ -196,3 +196,32 @@ TEST_CASE("every step has a name") {
   }
   CHECK(std::string(step_name(static_cast<Step>(99))) == "unknown");
 }
+
+TEST_CASE("samples are read as they were written; a length that lies is refused") {
+  SamplesBody head = {.sampled = 9, .n_samples = 3};
+  std::vector<std::byte> body(bytes_of(head).begin(), bytes_of(head).end());
+  const std::string frame = "a frame of 23 bytes....";
+  for (const uint32_t captured : {0u, 8u, 23u}) {
+    Sample sample;
+    sample.captured_bytes = captured;
+    set_text(sample.list, "list" + std::to_string(captured));
+    append_sample(body, sample, frame.data());
+  }
+  Message message;
+  message.body = body;
+  const std::optional<Samples> samples = samples_from(message);
+  REQUIRE(samples);
+  CHECK(samples->body.sampled == 9);
+  REQUIRE(samples->frames.size() == 3);
+  CHECK(get_text(samples->frames[2].sample.list) == "list23");
+  CHECK(memcmp(samples->frames[2].bytes.data(), frame.data(), 23) == 0);
+  for (size_t length = 0; length < body.size(); length++) {
+    message.body.assign(body.begin(), body.begin() + static_cast<ptrdiff_t>(length));
+    CHECK_FALSE(samples_from(message));
+  }
+  message.body = body;
+  const uint32_t long_frame = kMaxSnapBytes + 1;
+  memcpy(message.body.data() + sizeof head + offsetof(Sample, captured_bytes), &long_frame, sizeof long_frame);
+  message.body.resize(4096);
+  CHECK_FALSE(samples_from(message));
+}

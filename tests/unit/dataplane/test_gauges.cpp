@@ -54,7 +54,7 @@ TEST_CASE("a reader never sees busy time go back or past the total") {
 
 TEST_CASE("one pass in N is timed, at gaps that vary") {
   for (const uint32_t one_in : {0u, 1u, 2u, 64u}) {
-    Sampler sampler(one_in);
+    TimedPasses sampler(one_in);
     constexpr uint32_t kPasses = 640'000;
     uint32_t due = 0;
     uint32_t last = 0;
