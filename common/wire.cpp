@@ -56,6 +56,7 @@ bool is_known(uint16_t type) {
     case Type::refused:
     case Type::telemetry:
     case Type::ports:
+    case Type::samples:
       return true;
   }
   return false;
@@ -99,13 +100,6 @@ void append_sample(std::vector<std::byte>& body, const Sample& sample, const voi
   memcpy(body.data() + at, &sample, sizeof sample);
   memcpy(body.data() + at + sizeof sample, bytes, sample.captured_bytes);
 }
-
-namespace {
-bool is_known(uint16_t type) {
-  return (type >= static_cast<uint16_t>(Type::status) && type <= static_cast<uint16_t>(Type::refused)) ||
-         type == static_cast<uint16_t>(Type::samples);
-}
-}  // namespace
 
 Result<Message> decode(std::span<const std::byte> packet, Fd fd) {
   Message message;

@@ -22,7 +22,7 @@ uint64_t read_as_burst(const SnapshotSlot& slot, uint32_t worker) {
     if (mine.view->header().number != number) return UINT64_MAX;
     if (mine.view->lists()[0].n_entries != number) return UINT64_MAX;
   }
-  mine.lists[0].matched.add(1);
+  mine.lists[0].matched.add(1, 1);
   return number;
 }
 
