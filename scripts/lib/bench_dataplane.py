@@ -83,7 +83,7 @@ def plot(found, folder):
                 axes.plot(*zip(*points), "o-" if label.startswith("weir") else "x:", label=label)
         axes.set(title=title, xlabel=x_label, ylabel="core cycles per packet, one worker", ylim=(0, None))
         if log_x:
-            axes.set_xscale("log")
+            axes.set_xscale("symlog", linthresh=1_000)  # none is among them
         axes.grid(True, which="both", alpha=0.3)
         axes.legend(fontsize="small")
         path = os.path.join(folder, name)

@@ -15,13 +15,10 @@
 #include <nlohmann/json.hpp>
 
 #include "common/files.h"
+#include "common/telemetry.h"
 #include "common/wire.h"
 #include "control/seal.h"
 #include "filter/snapshot.h"
-#if __has_include("common/telemetry.h")
-#include "common/telemetry.h"
-#define WEIR_BENCH_TELEMETRY
-#endif
 
 namespace weir::bench {
 namespace {
@@ -64,7 +61,6 @@ Result<json> ask_stats(int connection) {
   return found;
 }
 
-#ifdef WEIR_BENCH_TELEMETRY
 Result<json> ask_telemetry(int connection, uint32_t worker) {
   wire::TelemetryRequest request;
   request.worker = worker;
@@ -80,7 +76,6 @@ Result<json> ask_telemetry(int connection, uint32_t worker) {
   for (const Bucket& bucket : telemetry->pass_cycles) passes.push_back({bucket.upper, bucket.count});
   return json{{"tsc_hz", telemetry->body.tsc_hz}, {"stages", stages}, {"pass_cycles", passes}};
 }
-#endif
 
 struct Ready {
   control::Sealed sealed;
@@ -184,18 +179,11 @@ int run(int argc, char** argv) {
   swapping->add_option("--count", swap_options.count);
   CLI11_PARSE(app, argc, argv);
 
-  Result<json> found = Error{"this data plane has no telemetry"};
-  if (const Result<Fd> connection = wire::connect(socket, kTimeout_ms); !connection) {
-    found = Error{connection.error()};
-  } else if (stats->parsed()) {
-    found = ask_stats(connection->get());
-  } else if (swapping->parsed()) {
-    found = swap(connection->get(), swap_options);
-  } else {
-#ifdef WEIR_BENCH_TELEMETRY
-    found = ask_telemetry(connection->get(), worker);
-#endif
-  }
+  const Result<Fd> connection = wire::connect(socket, kTimeout_ms);
+  const Result<json> found = !connection           ? Result<json>(Error{connection.error()})
+                             : stats->parsed()     ? ask_stats(connection->get())
+                             : telemetry->parsed() ? ask_telemetry(connection->get(), worker)
+                                                   : swap(connection->get(), swap_options);
   if (!found) {
     fmt::print(stderr, "plane_client: {}\n", found.error());
     return 1;
