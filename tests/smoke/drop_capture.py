@@ -9,8 +9,8 @@ import struct
 import subprocess
 import time
 
-from frames import Ethernet, Frame, ICMP, Icmp, TCP, V4, V6, WithPorts, number_of, udp
 from weir_smoke import (BUILD, Capture, Session, check, controlctl, equal, moved, skip, start_loop, write)
+from frames import Ethernet, Frame, ICMP, Icmp, TCP, V4, V6, WithPorts, number_of, udp
 
 POLICY = """\
 version: 1
@@ -33,7 +33,8 @@ lists:
   - {{name: six, action: drop, entries: ["2001:db8:bad::/48"]}}
 """
 NETS = "203.0.113.0/24\n10.9.0.0/16\n10.9.9.9\n"
-COMMENT = re.compile(r"generation ([0-9a-f]{16})/(\d+), list ([\w-]+), entry (.+), (\S+):(\d+)(?:, layer (\d))?, port 0")
+COMMENT = re.compile(r"generation ([0-9a-f]{16})/(\d+), list ([\w-]+), entry (.+), (\S+):(\d+)(?:, layer (\d))?"
+                     r", port 0")
 SECOND_NS = 10**9
 
 
@@ -78,14 +79,15 @@ def explained(session):
 
 
 def tshark(path):
-    """(bytes, time in ns, comment, interface, queue) of every frame."""
-    fields = ["frame.time_epoch", "frame.comment", "frame.interface_name", "frame.len", "frame.cap_len", "eth.src"]
+    """(time in ns, comment, interface, length, captured length) of every frame."""
+    fields = ["frame.time_epoch", "frame.comment", "frame.interface_name", "frame.len", "frame.cap_len"]
     done = subprocess.run(["tshark", "-r", path, "-T", "fields", "-E", "separator=|"] +
-                          [part for field in fields for part in ("-e", field)], capture_output=True, text=True, timeout=120)
+                          [part for field in fields for part in ("-e", field)],
+                          capture_output=True, text=True, timeout=120)
     equal(done.returncode, 0, f"tshark on {path}: {done.stderr}")
     rows = []
     for line in done.stdout.splitlines():
-        time, comment, interface, length, captured, _ = line.split("|")
+        time, comment, interface, length, captured = line.split("|")
         seconds, fraction = time.split(".")
         rows.append((int(seconds) * SECOND_NS + int(fraction.ljust(9, "0")), comment, interface, int(length),
                      int(captured)))
