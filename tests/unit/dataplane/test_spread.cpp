@@ -1,7 +1,6 @@
 #include <rte_mbuf.h>
 
 #include <array>
-#include <set>
 
 #include "dataplane/flight.h"
 #include "dataplane/mbuf_pools.h"
@@ -70,9 +69,7 @@ TEST_CASE("the RSS key repeats 16 bits, so that swapped addresses and ports give
   const std::vector<uint8_t> key = symmetric_rss_key(52);
   REQUIRE(key.size() == 52);
   for (size_t i = 2; i < key.size(); i++) CHECK(key[i] == key[i % 2]);
-  std::set<std::vector<uint8_t>> keys;
-  for (int i = 0; i < 8; i++) keys.insert(symmetric_rss_key(40));
-  CHECK(keys.size() > 1);
+  CHECK(symmetric_rss_key(52) == key);  // on every port: the two directions of a flow come in by different ones
   CHECK(rss_names(0).empty());
   CHECK(rss_names(wanted_rss()).find("ipv4-tcp") != std::string::npos);
 }
