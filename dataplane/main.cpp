@@ -18,7 +18,7 @@
 
 #include "dataplane/control.h"
 #include "dataplane/devices.h"
-#include "dataplane/doctor.h"
+#include "dataplane/doctor/doctor.h"
 #include "dataplane/eal_arguments.h"
 #include "dataplane/eal_check.h"
 #include "dataplane/options.h"

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "dataplane/doctor.h"
+#include "dataplane/doctor/doctor.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/doctor_tree.h"
 

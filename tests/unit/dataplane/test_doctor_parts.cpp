@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "dataplane/doctor.h"
-#include "dataplane/doctor_eal.h"
-#include "dataplane/doctor_tree.h"
+#include "dataplane/doctor/doctor.h"
+#include "dataplane/doctor/eal.h"
+#include "dataplane/doctor/tree.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/doctor_tree.h"
 

@@ -1,4 +1,4 @@
-#include "dataplane/doctor_subject.h"
+#include "dataplane/doctor/subject.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "dataplane/doctor_subject.h"
+#include "dataplane/doctor/subject.h"
 
 // The workers' CPUs: are they there, and does anything else run on them?
 namespace weir::dataplane::doctor {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "dataplane/doctor_tree.h"
+#include "dataplane/doctor/tree.h"
 
 // What EAL's options say about CPUs, cards and memory (DPDK: doc/guides/linux_gsg/linux_eal_parameters.rst).
 namespace weir::dataplane::doctor {

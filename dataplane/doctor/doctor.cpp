@@ -1,4 +1,4 @@
-#include "dataplane/doctor.h"
+#include "dataplane/doctor/doctor.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "dataplane/doctor_subject.h"
+#include "dataplane/doctor/subject.h"
 #include "filter/dispatch.h"
 
 namespace weir::dataplane::doctor {

@@ -1,4 +1,4 @@
-#include "dataplane/doctor_eal.h"
+#include "dataplane/doctor/eal.h"
 
 #include <algorithm>
 #include <map>

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/doctor.h"
-#include "dataplane/doctor_eal.h"
-#include "dataplane/doctor_tree.h"
+#include "dataplane/doctor/doctor.h"
+#include "dataplane/doctor/eal.h"
+#include "dataplane/doctor/tree.h"
 #include "dataplane/eal_arguments.h"
 
 // What the checks share: the machine and how it would be used.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "dataplane/doctor_subject.h"
+#include "dataplane/doctor/subject.h"
 
 // Which interfaces somebody depends on: default routes and SSH sessions. Linux: proc_net(5), net/ipv4/fib_trie.c,
 // net/ipv6/route.c, net/ipv4/tcp_ipv4.c print these files.

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "dataplane/doctor_subject.h"
+#include "dataplane/doctor/subject.h"
 
 // The report for people and for programs.
 namespace weir::dataplane::doctor {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "dataplane/doctor_subject.h"
+#include "dataplane/doctor/subject.h"
 
 // What slows the workers' CPUs down or interrupts them.
 namespace weir::dataplane::doctor {

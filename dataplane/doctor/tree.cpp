@@ -1,4 +1,4 @@
-#include "dataplane/doctor_tree.h"
+#include "dataplane/doctor/tree.h"
 
 #include <fcntl.h>
 #include <unistd.h>

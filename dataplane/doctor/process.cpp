@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dataplane/doctor_subject.h"
+#include "dataplane/doctor/subject.h"
 
 // The process: rights, limits, instruction set, and the software it runs on.
 namespace weir::dataplane::doctor {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "dataplane/doctor_subject.h"
+#include "dataplane/doctor/subject.h"
 #include "dataplane/mbuf_pools.h"
 
 // Memory: what the configuration wants of each NUMA node, and what is there.

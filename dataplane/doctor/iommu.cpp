@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "dataplane/doctor_subject.h"
+#include "dataplane/doctor/subject.h"
 
 // IOMMU and VFIO (kernel: driver-api/vfio.rst), and the NUMA nodes of workers and cards.
 namespace weir::dataplane::doctor {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "dataplane/doctor_subject.h"
+#include "dataplane/doctor/subject.h"
 
 // Network cards as sysfs shows them (kernel: Documentation/PCI/sysfs-pci.rst, ABI/testing/sysfs-bus-pci).
 namespace weir::dataplane::doctor {
