@@ -94,7 +94,10 @@ class Planner {
     const PortConfig& port = ports[i];
     const Device* device = find(port.port, port.place);
     if (device == nullptr) return;
-    const uint16_t tx_queues = config_.forward == Forward::sink ? uint16_t{0} : port.width();
+    // A sink sends nothing, but net_tap wants as many transmit queues as receive queues, and net_vhost receives nothing
+    // without.
+    const uint16_t tx_queues =
+        config_.forward == Forward::sink ? std::min(port.queues, device->max_tx_queues) : port.width();
     if (port.queues > device->max_rx_queues || tx_queues > device->max_tx_queues) {
       error(
           port.place,

@@ -75,7 +75,7 @@ TEST_CASE("hairpin and sink") {
   CHECK_FALSE(hairpin.routes[0][0].sink);
   const PortPlan sink = plan("forward: sink", devices(1), 1);
   CHECK(sink.routes[0][0].sink);
-  CHECK(sink.ports[0].tx_queues == 0);
+  CHECK(sink.ports[0].tx_queues == 1);
 }
 
 TEST_CASE("a transmit queue has one worker, whatever the numbers") {
