@@ -115,6 +115,7 @@ def demo(session):
 
     title("The panic switch: everything passes, at once, until it is turned off")
     shown(session, "bypass", "on")
+    session.wait("the next burst", lambda: session.stats()["bypassed"] > 0)  # those under way are still judged
     rates(session, frames)
     shown(session, "bypass", "off")
     rates(session, frames)
