@@ -353,7 +353,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (const int error = control_thread.start("weir-control"); error != 0) {
     return say("cannot start the control thread: {}", rte_strerror(error)), kFailed;
   }
-  say("running: {} filter kernels, lookups {} batches ahead, control socket {}", (*kernels)->name, *look_ahead,
+  say("running: {} filter kernels, lookups {} bursts ahead, control socket {}", (*kernels)->name, *look_ahead,
       config->socket_path);
   run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels,
                         *look_ahead, config->idle, config->sample_one_in});
