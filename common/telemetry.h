@@ -21,7 +21,7 @@ enum class Rest : uint32_t { poll, pause, interrupt, sleep };
 const char* rest_name(Rest rest);
 
 constexpr uint32_t kMaxWorkers = 1024;  // of a data plane; DPDK's RTE_MAX_LCORE is smaller
-constexpr uint32_t kBurstSizes = 65;  // 0..64 frames
+constexpr uint32_t kBurstSizes = 65;    // 0..64 frames
 
 // Cycles are those of the time stamp counter (TSC), at a fixed tsc_hz; the core's clock is another one.
 struct TelemetryRequest {

@@ -176,9 +176,8 @@ struct Command {
   Json (*run)(Daemon&, const Json&);
 };
 constexpr Command kCommands[] = {
-    {"reload", reload}, {"status", status}, {"explain", explain}, {"shapes", shapes},
-    {"stats", stats},   {"list", list},     {"bypass", bypass},   {"telemetry", telemetry},
-    {"capture", capture},
+    {"reload", reload}, {"status", status}, {"explain", explain},     {"shapes", shapes},   {"stats", stats},
+    {"list", list},     {"bypass", bypass}, {"telemetry", telemetry}, {"capture", capture},
 };
 
 }  // namespace

@@ -15,7 +15,7 @@ struct Options {
   std::string state_dir;    // empty: as configured
   bool wait_for_snapshot = false;
   bool doctor = false;
-  bool json = false;  // of doctor
+  bool json = false;                   // of doctor
   std::optional<uint64_t> now_unix_s;  // empty: the system's clock
 };
 
