@@ -14,9 +14,9 @@ from session import ROOT, SessionError, tail
 from soak import measure_soak
 from swaps import measure_swaps
 
-ROUNDS = 7
+ROUNDS = 5
 JITTER_ROUNDS, JITTER_SECONDS = 5, 15   # of {control, swaps}; a segment of either
-LOST_PACKETS, LOST_SWAPS = 10**8, 1000
+LOST_PACKETS, LOST_SWAPS, LOST_PERIOD = 10**8, 1000, 0.12  # seconds
 SOAK_PACKETS, SOAK_RELOADS = 10**10, 10**4
 NIC_TYPES, SKIPPED = "tests/nic/run", 77
 
@@ -71,7 +71,7 @@ def jitter(build, _folder):
 
 
 def lost(build, _folder):
-    result = measure_swaps(build, LOST_SWAPS)
+    result = measure_swaps(build, LOST_SWAPS, period=LOST_PERIOD)
     note = (f"{result['sent']} packets at {result['rate'] / 1e6:.2f} Mpps, {result['reloads']} swaps; lost "
             f"{result['lost']}, refused by a full ring {result['missed']}, twice {result['surplus']}; worker preempted "
             f"{result['worker_preemptions']} times, {result['worker_stolen_ms']} ms stolen from its processor")
