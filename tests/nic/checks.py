@@ -156,7 +156,7 @@ class CardTest:
         start = list(traffic.next_flow)
         while min(now - then for now, then in zip(traffic.next_flow, start)) < ROUNDS * len(FLOWS):
             traffic.step((0, 0))
-        traffic.settle()
+        traffic.settle((0, 0))
         sent = traffic.sent[first:]
         after = self.settled_stats(before["packets"] + len(sent))
         self.check_arrivals(first)
@@ -194,7 +194,7 @@ class CardTest:
                 traffic.step((policy - 1, policy))
             self.equal(answer[0]["code"], 0, f"controlctl reload {policy}: {answer[0]['err']}")
             self.send_rounds((policy, policy))
-            traffic.settle()
+            traffic.settle((policy, policy))
         after = self.settled_stats(before["packets"] + len(traffic.sent) - first)
         self.check_arrivals(first)
         policies, wrong = judges(traffic.sent[first:])
