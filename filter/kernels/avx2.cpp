@@ -177,11 +177,6 @@ struct Salts {
   return _mm256_sllv_epi64(_mm256_set1_epi64x(1), wanted_places(hash, salt));
 }
 
-[[gnu::always_inline]] inline __m256i lacking(const uint8_t* line, __m256i hash, const Salts& salts) {
-  return _mm256_or_si256(_mm256_andnot_si256(load(line), wanted_bits(hash, salts.low)),
-                         _mm256_andnot_si256(load(line + 32), wanted_bits(hash, salts.high)));
-}
-
 [[gnu::always_inline]] inline uint64_t is_zero(__m256i x) {
   return static_cast<uint64_t>(_mm256_testz_si256(x, x));
 }
