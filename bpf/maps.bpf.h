@@ -1,0 +1,82 @@
+/* The maps, shared by every program that filters (docs/xdp.md, "Maps"). They are pinned by these names. */
+#ifndef WEIR_BPF_MAPS_H
+#define WEIR_BPF_MAPS_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include "bpf/plane.h"
+
+struct weir_page {
+  weir_u64 word[WEIR_PAGE_BYTES / 8];
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __type(value, struct weir_state);
+} weir_state SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, WEIR_GROUPS);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __type(value, struct weir_group);
+} weir_groups SEC(".maps");
+
+/* A snapshot's pages. Snapshots differ in size: BPF_F_INNER_MAP allows that. */
+struct weir_arena {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+  __type(key, __u32);
+  __type(value, struct weir_page);
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, WEIR_GROUPS);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __array(values, struct weir_arena);
+} weir_arenas SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __type(value, struct weir_totals);
+} weir_totals SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, WEIR_LIST_SLOTS);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __type(value, struct weir_list_tally);
+} weir_lists SEC(".maps");
+
+/* Not read by programs: whose counts weir_lists holds. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, WEIR_LIST_SLOTS);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __type(value, struct weir_list_name);
+} weir_names SEC(".maps");
+
+/* A page of a group's snapshot; null: it is not there. */
+static __always_inline struct weir_page* page_of(weir_u32 group, weir_u32 page) {
+  void* arena = bpf_map_lookup_elem(&weir_arenas, &group);
+  return arena ? bpf_map_lookup_elem(arena, &page) : 0;
+}
+
+#endif
