@@ -23,26 +23,26 @@ static __always_inline weir_u64 if_zero(weir_u64 x) {
 }
 
 /* The rule of the key in one bucket, 0 when it is not there. A free slot has rule 0, and may hold any bytes. */
-#define RULE_IN_BUCKET(bucket, slots, differs_in)                                   \
-  ({                                                                                \
-    weir_u64 rule_ = 0;                                                             \
-    _Pragma("unroll") for (weir_u32 slot_ = 0; slot_ < (slots); slot_++) {          \
-      rule_ |= (bucket)->rule[slot_] & if_zero(differs_in(bucket, slot_));          \
-    }                                                                               \
-    (weir_u32) rule_;                                                               \
+#define RULE_IN_BUCKET(bucket, slots, differs_in)                          \
+  ({                                                                       \
+    weir_u64 rule_ = 0;                                                    \
+    _Pragma("unroll") for (weir_u32 slot_ = 0; slot_ < (slots); slot_++) { \
+      rule_ |= (bucket)->rule[slot_] & if_zero(differs_in(bucket, slot_)); \
+    }                                                                      \
+    (weir_u32) rule_;                                                      \
   })
 
 /* Walks the buckets of a page from the key's own on, as far as their overflow bits lead: at most once around. */
-#define DEFINE_FIND(NAME, BUCKET, SLOTS, PER_PAGE, DIFFERS)                                            \
-  __noinline weir_u32 NAME(struct weir_page* page, struct weir_key* key, weir_u32 home) {              \
-    if (!page || !key) return 0;                                                                       \
-    const weir_u32 overflow_bit = 1u << ((weir_u32)key->hash >> 27);                                   \
-    for (weir_u32 step = 0; step < (PER_PAGE); step++) {                                               \
+#define DEFINE_FIND(NAME, BUCKET, SLOTS, PER_PAGE, DIFFERS)                                              \
+  __noinline weir_u32 NAME(struct weir_page* page, struct weir_key* key, weir_u32 home) {                \
+    if (!page || !key) return 0;                                                                         \
+    const weir_u32 overflow_bit = 1u << ((weir_u32)key->hash >> 27);                                     \
+    for (weir_u32 step = 0; step < (PER_PAGE); step++) {                                                 \
       const struct BUCKET* bucket = (const struct BUCKET*)page->word + ((home + step) & ((PER_PAGE)-1)); \
-      const weir_u32 rule = RULE_IN_BUCKET(bucket, SLOTS, DIFFERS);                                    \
-      if (rule != 0 || !(bucket->overflow & overflow_bit)) return rule;                                \
-    }                                                                                                  \
-    return 0;                                                                                          \
+      const weir_u32 rule = RULE_IN_BUCKET(bucket, SLOTS, DIFFERS);                                      \
+      if (rule != 0 || !(bucket->overflow & overflow_bit)) return rule;                                  \
+    }                                                                                                    \
+    return 0;                                                                                            \
   }
 
 #define DIFFERS_1(bucket, slot) ((bucket)->key[slot] ^ key->word[0])
