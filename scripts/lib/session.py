@@ -147,22 +147,12 @@ class Session:
         self.dataplane = self._start("dataplane", command)
         self.wait("the data plane's socket", lambda: can_connect(self.path("dataplane.sock"), socket.SOCK_SEQPACKET))
 
-<<<<<<< HEAD
-    def start_controld(self, policy, targets=None):
-        """targets: options that name them (default: the session's data plane); none: those of the policy."""
-        if targets is None:
-            targets = ["--target", self.path("dataplane.sock")]
-        self.controld = self._start("controld", [
-            os.path.join(self.build, "control/controld"), "--config", os.path.abspath(policy), "--socket",
-            self.path("controld.sock"), "--state-dir", self.path("controld-state"), *targets])
-=======
     def start_controld(self, policy, targets=True, extra=()):
         """targets: the session's data plane; else those of the policy. extra: more options."""
         self.controld = self._start("controld", [
             os.path.join(self.build, "control/controld"), "--config", os.path.abspath(policy), "--socket",
             self.path("controld.sock"), "--state-dir", self.path("controld-state"),
             *(["--target", self.path("dataplane.sock")] if targets else []), *extra])
->>>>>>> x-control
         self.wait("controld's socket", lambda: can_connect(self.path("controld.sock"), socket.SOCK_STREAM))
 
     def wait(self, what, test, seconds=START_SECONDS):

@@ -78,7 +78,7 @@ with Session(BUILD) as session:
     with open(session.path("weir.yaml"), "a", encoding="utf-8") as policy:
         policy.write(f"targets:\n  - dataplane: {session.path('dataplane.sock')}\n"
                      f"  - dataplane: {session.path('nobody.sock')}\n")
-    session.start_controld(session.path("weir.yaml"), targets=())
+    session.start_controld(session.path("weir.yaml"), targets=False)
     session.wait("traffic", lambda: session.call("stats")["packets"] > 50000)
 
     here, away = json.loads(top(session, "--once", "--json", "--interval", "2"))["targets"]
