@@ -91,7 +91,7 @@ static __always_inline int filter(struct xdp_md* ctx) {
   if (state->bypass) {
     reason = WEIR_BYPASSED;
   } else {
-    const struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &frame.group);
+    const struct weir_group* group = group_of(frame.group);
     if (group) {
       reason = judge_frame(ctx, group, &frame);
     } else {

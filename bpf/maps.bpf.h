@@ -75,9 +75,18 @@ struct {
   __type(value, struct weir_list_name);
 } weir_names SEC(".maps");
 
+/* Look-ups take a copy of the number: Linux 6.1 takes no key that lies in what a global function was given. */
+static __always_inline struct weir_group* group_of(weir_u32 group) {
+  return bpf_map_lookup_elem(&weir_groups, &group);
+}
+
+static __always_inline void* arena_of(weir_u32 group) {
+  return bpf_map_lookup_elem(&weir_arenas, &group);
+}
+
 /* A page of a group's snapshot; null: it is not there. */
 static __always_inline struct weir_page* page_of(weir_u32 group, weir_u32 page) {
-  void* arena = bpf_map_lookup_elem(&weir_arenas, &group);
+  void* arena = arena_of(group);
   return arena ? bpf_map_lookup_elem(arena, &page) : 0;
 }
 

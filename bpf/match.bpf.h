@@ -99,7 +99,10 @@ __noinline weir_u32 weir_find_network(weir_u32 group, struct weir_lookup* lookup
   if (!page) return 0;
   const weir_u32 chunk = ((const weir_u32*)page->word)[high & 1023];
   page = page_of(group, lookup->chunks_page + (chunk >> 2));
-  return page ? ((const weir_u32*)page->word)[(chunk & 3) << 8 | (index & 255)] : 0;
+  if (!page) return 0;
+  /* Two steps, not the sum of both: Linux 6.1 does not know how large a 32-bit `or` can get. */
+  const weir_u32(*chunks)[256] = (const weir_u32(*)[256])page->word;
+  return chunks[chunk & 3][index & 255];
 }
 
 /* The filters: 0 when the key is not in it. One function a layout: their stacks would add up. */
@@ -150,7 +153,7 @@ __noinline int weir_make_key(struct weir_frame* frame, struct weir_lookup* looku
   const struct weir_packet* packet = &frame->packet;
   const int destination = lookup->side != 0;
   if (lookup->needs_ports && !(packet->has & WEIR_HAS_PORTS)) return 0;
-  const struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &frame->group);
+  const struct weir_group* group = group_of(frame->group);
   if (!group) return 0;
   const weir_u64 port = destination ? packet->port[1] : packet->port[0];
   const weir_u64 fields = packet->port[0] | (weir_u64)packet->port[1] << 16 | (weir_u64)packet->protocol << 32;
@@ -190,7 +193,7 @@ static __always_inline void add_set(struct weir_frame* frame, const struct weir_
 /* Adds the lists of a residual that holds. 1: it is the last of its chain. */
 __noinline int weir_ask_residual(struct weir_frame* frame, weir_u32 id, weir_u64 now_unix_s) {
   if (!frame) return 1;
-  const struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &frame->group);
+  const struct weir_group* group = group_of(frame->group);
   if (!group) return 1;
   struct weir_page* page = page_of(frame->group, group->residuals_page + id / 32);
   if (!page) return 1;
@@ -212,7 +215,7 @@ static __always_inline weir_u64 wall_clock(void) {
 /* Adds the lists of a key's rule. */
 __noinline int weir_add_rule(struct weir_frame* frame, weir_u32 id, weir_u32 side) {
   if (!frame) return 0;
-  const struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &frame->group);
+  const struct weir_group* group = group_of(frame->group);
   if (!group) return 0;
   struct weir_page* page = page_of(frame->group, group->rules_page + id / 256);
   if (!page) return 0;
@@ -244,7 +247,7 @@ static __always_inline weir_u32 find_host(struct weir_frame* frame, const struct
   if (lookup->side) word = (weir_u32)packet->address[1][0] | (weir_u64)packet->port[1] << 32;
   word &= lookup->mask[0];
   if (lookup->needs_ports && !(packet->has & WEIR_HAS_PORTS)) return 0;
-  void* arena = bpf_map_lookup_elem(&weir_arenas, &frame->group);
+  void* arena = arena_of(frame->group);
   if (!arena) return 0;
   const weir_u64 hash = weir_siphash13(group->secret, &word, 1);
   const weir_u32 line = weir_hash_range(hash, lookup->filter_lines);
@@ -261,7 +264,7 @@ static __always_inline weir_u32 find_host(struct weir_frame* frame, const struct
 /* All lists that match the layer: frame->matched. */
 __noinline int weir_match(struct weir_frame* frame) {
   if (!frame) return 0;
-  struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &frame->group);
+  struct weir_group* group = group_of(frame->group);
   if (!group) return 0;
   const int is_v4 = frame->packet.family == 4;
   const weir_u32 n = is_v4 ? group->n_v4 : group->n_v6;

@@ -48,7 +48,7 @@ static __always_inline void tally_list(const struct weir_group* group, const str
 /* Counts the frame for every list that matches. */
 __noinline int weir_tally_lists(struct weir_verdict* verdict) {
   if (!verdict) return 0;
-  const struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &verdict->group);
+  const struct weir_group* group = group_of(verdict->group);
   if (!group) return 0;
   for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) {
     weir_u64 left = verdict->matched.lists[w];
@@ -71,7 +71,7 @@ static __always_inline void begin_verdict(const struct weir_frame* frame, struct
 /* Steps 3 to 5 for one layer. The outermost layer that drops is credited. */
 __noinline int weir_judge_layer(struct weir_frame* frame, struct weir_verdict* verdict) {
   if (!frame || !verdict) return 0;
-  const struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &frame->group);
+  const struct weir_group* group = group_of(frame->group);
   if (!group) return 0;
   for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) verdict->matched.lists[w] |= frame->matched.lists[w];
   const weir_u32 passed_by = first_of(&frame->matched, group->pass_lists);
@@ -111,7 +111,7 @@ __noinline weir_u32 weir_judge(struct weir_frame* frame) {
  * and list. tunnel: of the outer packet, which is parsed. enum weir_reason. */
 __noinline weir_u32 weir_judge_layers(struct xdp_md* ctx, struct weir_frame* frame, weir_u32 tunnel) {
   if (!frame) return WEIR_DEFAULT_PASSED;
-  const struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &frame->group);
+  const struct weir_group* group = group_of(frame->group);
   if (!group) return WEIR_DEFAULT_PASSED;
   const weir_u32 tunnels = group->tunnels;
   struct weir_verdict verdict = {};

@@ -49,16 +49,20 @@ static inline void weir_page2_mark(weir_u64* page, weir_u32 lines, weir_u32 k, w
   }
 }
 
+/* Bit 0: the key's bits in the first (0) or second (1) line are set. */
+static inline weir_u64 weir_page2_check_line(const weir_u64* page, struct weir_page2_place place, weir_u64 hash,
+                                             weir_u32 which) {
+  const weir_u64* line = page + (place.line[which] & (WEIR_LINES_PER_PAGE - 1u)) * 8u;
+  weir_u64 all = 1;
+  for (weir_u32 w = 0; w < 8; w++) {
+    all &= WEIR_FILTER_WORD(line, w) >> weir_page2_bit(hash, which, w) | (weir_u64)(~place.words[which] >> w & 1u);
+  }
+  return all;
+}
+
 static inline weir_u32 weir_page2_check(const weir_u64* page, weir_u32 lines, weir_u32 k, weir_u64 hash) {
   const struct weir_page2_place place = weir_page2_locate(hash, lines, k);
-  weir_u64 all = 1;
-  for (weir_u32 which = 0; which < 2; which++) {
-    const weir_u64* line = page + (place.line[which] & (WEIR_LINES_PER_PAGE - 1u)) * 8u;
-    for (weir_u32 w = 0; w < 8; w++) {
-      all &= WEIR_FILTER_WORD(line, w) >> weir_page2_bit(hash, which, w) | (weir_u64)(~place.words[which] >> w & 1u);
-    }
-  }
-  return (weir_u32)all;
+  return (weir_u32)(weir_page2_check_line(page, place, hash, 0) & weir_page2_check_line(page, place, hash, 1));
 }
 
 #endif
