@@ -79,7 +79,7 @@ __noinline int weir_read_transport(struct xdp_md* ctx, weir_u32 at, weir_u32 end
 
 /* 1: the header is trusted. */
 __noinline int weir_read_ipv4(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
-  weir_u8 ip[IPV4_BYTES] = {};
+  weir_u8 ip[IPV4_BYTES] __attribute__((aligned(8))) = {};
   if (!frame || at > end || end - at < IPV4_BYTES || bpf_xdp_load_bytes(ctx, at, ip, IPV4_BYTES)) return 0;
   const weir_u32 header_bytes = (ip[0] & 15u) * 4;
   if (ip[0] >> 4 != 4 || header_bytes < IPV4_BYTES || header_bytes > end - at) return 0;
@@ -139,7 +139,7 @@ __noinline weir_u32 weir_walk_extension(struct xdp_md* ctx, weir_u32 at, weir_u3
 
 /* 1: the header is trusted. */
 __noinline int weir_read_ipv6(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
-  weir_u8 ip[IPV6_BYTES] = {};
+  weir_u8 ip[IPV6_BYTES] __attribute__((aligned(8))) = {};
   if (!frame || at > end || end - at < IPV6_BYTES || bpf_xdp_load_bytes(ctx, at, ip, IPV6_BYTES)) return 0;
   if (ip[0] >> 4 != 6) return 0;
   frame->packet.family = 6;

@@ -35,8 +35,8 @@ struct weir_arena {
   __uint(type, BPF_MAP_TYPE_ARRAY);
   __uint(max_entries, 1);
   __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
-  __type(key, __u32);
-  __type(value, struct weir_page);
+  __uint(key_size, sizeof(__u32));
+  __uint(value_size, sizeof(struct weir_page));
 };
 
 struct {

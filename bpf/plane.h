@@ -104,6 +104,6 @@ struct weir_list_name {
 
 WEIR_FORMAT_ASSERT(sizeof(struct weir_lookup) == 72, "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_state) == 64, "shared");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_group) == 184 + 2 * WEIR_MAX_LISTS + 2 * 72 * WEIR_MAX_LOOKUPS, "shared");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_group) == 176 + 2 * WEIR_MAX_LISTS + 2 * 72 * WEIR_MAX_LOOKUPS, "shared");
 
 #endif

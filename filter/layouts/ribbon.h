@@ -31,10 +31,15 @@ static inline weir_u64 weir_ribbon_coefficients(weir_u64 hash) {
 /* page: its 512 words. Needs no special case at shift 0: the second line's share is shifted out in two steps. */
 static inline weir_u32 weir_ribbon_check(const weir_u64* page, weir_u32 pages, weir_u64 hash) {
   const weir_u32 start = weir_ribbon_start(hash, pages);
+  weir_u32 line = start >> 6;
+#ifdef __bpf__ /* the verifier does not know what a product is at most, and a compiler that does would not ask */
+  __asm__ volatile("" : "+r"(line));
+  if (line >= WEIR_RIBBON_STARTS / 64u) return 0;
+#endif
   const weir_u64 coefficients = weir_ribbon_coefficients(hash);
   const weir_u32 shift = start & 63u;
   const weir_u64 in_first = coefficients << shift, in_second = coefficients >> 1 >> (63u - shift);
-  const weir_u64* first = page + (start >> 6) * 8u;
+  const weir_u64* first = page + line * 8u;
   const weir_u64* second = first + 8;
   weir_u32 odd = 0;
   for (weir_u32 b = 0; b < WEIR_RIBBON_BITS; b++) {

@@ -1,0 +1,244 @@
+/* Keys, filter, exact stage: which lists match a packet. The bits are those of filter/layouts, the buckets those of
+ * filter/snapshot.h; nothing of them is said twice here. */
+#ifndef WEIR_BPF_MATCH_H
+#define WEIR_BPF_MATCH_H
+
+#include "bpf/frame.bpf.h"
+#include "filter/layouts/bitmap.h"
+#include "filter/layouts/line8.h"
+#include "filter/layouts/page2.h"
+#include "filter/layouts/page7.h"
+#include "filter/layouts/ribbon.h"
+#include "filter/residual.h"
+#include "filter/siphash.h"
+
+struct weir_key {
+  weir_u64 word[WEIR_MAX_KEY_WORDS];
+  weir_u64 hash;
+};
+
+/* All ones when x is 0, else 0. No branch: the keys of a bucket come at random. */
+static __always_inline weir_u64 if_zero(weir_u64 x) {
+  return ((x | -x) >> 63) - 1;
+}
+
+/* The rule of the key in one bucket, 0 when it is not there. A free slot has rule 0, and may hold any bytes. */
+#define RULE_IN_BUCKET(bucket, slots, differs_in)                                   \
+  ({                                                                                \
+    weir_u64 rule_ = 0;                                                             \
+    _Pragma("unroll") for (weir_u32 slot_ = 0; slot_ < (slots); slot_++) {          \
+      rule_ |= (bucket)->rule[slot_] & if_zero(differs_in(bucket, slot_));          \
+    }                                                                               \
+    (weir_u32) rule_;                                                               \
+  })
+
+/* Walks the buckets of a page from the key's own on, as far as their overflow bits lead: at most once around. */
+#define DEFINE_FIND(NAME, BUCKET, SLOTS, PER_PAGE, DIFFERS)                                            \
+  __noinline weir_u32 NAME(struct weir_page* page, struct weir_key* key, weir_u32 home) {              \
+    if (!page || !key) return 0;                                                                       \
+    const weir_u32 overflow_bit = 1u << ((weir_u32)key->hash >> 27);                                   \
+    for (weir_u32 step = 0; step < (PER_PAGE); step++) {                                               \
+      const struct BUCKET* bucket = (const struct BUCKET*)page->word + ((home + step) & ((PER_PAGE)-1)); \
+      const weir_u32 rule = RULE_IN_BUCKET(bucket, SLOTS, DIFFERS);                                    \
+      if (rule != 0 || !(bucket->overflow & overflow_bit)) return rule;                                \
+    }                                                                                                  \
+    return 0;                                                                                          \
+  }
+
+#define DIFFERS_1(bucket, slot) ((bucket)->key[slot] ^ key->word[0])
+#define DIFFERS_2(bucket, slot) (((bucket)->key[slot][0] ^ key->word[0]) | ((bucket)->key[slot][1] ^ key->word[1]))
+#define DIFFERS_3(bucket, slot) (DIFFERS_2(bucket, slot) | ((bucket)->key[slot][2] ^ key->word[2]))
+#define DIFFERS_5(bucket, slot) \
+  (DIFFERS_3(bucket, slot) | ((bucket)->key[slot][3] ^ key->word[3]) | ((bucket)->key[slot][4] ^ key->word[4]))
+#define FLOW_BUCKETS_PER_PAGE 16u
+
+DEFINE_FIND(weir_find_v4, weir_bucket_v4, WEIR_SLOTS_V4, WEIR_LINES_PER_PAGE, DIFFERS_1)
+DEFINE_FIND(weir_find_v4_port, weir_bucket_v4_port, WEIR_SLOTS_V4_PORT, WEIR_LINES_PER_PAGE, DIFFERS_1)
+DEFINE_FIND(weir_find_v6, weir_bucket_v6, WEIR_SLOTS_V6, WEIR_LINES_PER_PAGE, DIFFERS_2)
+DEFINE_FIND(weir_find_v6_port, weir_bucket_v6_port, WEIR_SLOTS_V6_PORT, WEIR_LINES_PER_PAGE, DIFFERS_3)
+DEFINE_FIND(weir_find_flow, weir_bucket_flow, WEIR_SLOTS_FLOW, FLOW_BUCKETS_PER_PAGE, DIFFERS_5)
+
+/* The exact stage: the key's rule, 0 when it has none. */
+__noinline weir_u32 weir_exact(weir_u32 group, struct weir_lookup* lookup, struct weir_key* key) {
+  if (!lookup || !key) return 0;
+  const weir_u32 bucket = weir_hash_range(key->hash, lookup->exact_buckets);
+  const weir_u32 per_page = lookup->n_words == 5 ? FLOW_BUCKETS_PER_PAGE : WEIR_LINES_PER_PAGE;
+  struct weir_page* page = page_of(group, lookup->exact_page + bucket / per_page);
+  const weir_u32 home = bucket % per_page;
+  switch (lookup->n_words) {
+    case 1:
+      return lookup->with_port ? weir_find_v4_port(page, key, home) : weir_find_v4(page, key, home);
+    case 2:
+      return weir_find_v6(page, key, home);
+    case 3:
+      return weir_find_v6_port(page, key, home);
+    default:
+      return weir_find_flow(page, key, home);
+  }
+}
+
+/* The rule of a network: the bitmap tells whether there is one. */
+__noinline weir_u32 weir_find_network(weir_u32 group, struct weir_lookup* lookup, weir_u32 address_be) {
+  if (!lookup) return 0;
+  const weir_u32 index = weir_bitmap_index(address_be);
+  struct weir_page* page = page_of(group, lookup->filter_page + (index >> 15));
+  if (!page || !weir_bitmap_check((const weir_u8*)page->word, index & 0x7fff)) return 0;
+  const weir_u32 high = index >> 8;
+  page = page_of(group, lookup->exact_page + (high >> 10));
+  if (!page) return 0;
+  const weir_u32 chunk = ((const weir_u32*)page->word)[high & 1023];
+  page = page_of(group, lookup->chunks_page + (chunk >> 2));
+  return page ? ((const weir_u32*)page->word)[(chunk & 3) << 8 | (index & 255)] : 0;
+}
+
+/* The filters: 0 when the key is not in it. One function a layout: their stacks would add up. */
+__noinline int weir_line8_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash) {
+  if (!lookup) return 0;
+  const weir_u32 line = weir_hash_range(hash, lookup->filter_lines);
+  const struct weir_page* page = page_of(group, lookup->filter_page + line / WEIR_LINES_PER_PAGE);
+  return page && weir_line8_check(page->word + line % WEIR_LINES_PER_PAGE * 8, hash);
+}
+
+__noinline int weir_page2_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash) {
+  if (!lookup) return 0;
+  const weir_u32 line = weir_hash_range(hash, lookup->filter_lines);
+  const struct weir_page* page = page_of(group, lookup->filter_page + line / WEIR_LINES_PER_PAGE);
+  return page && weir_page2_check(page->word, lookup->filter_lines, lookup->k, hash);
+}
+
+__noinline int weir_page7_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash) {
+  if (!lookup) return 0;
+  const weir_u32 pages = lookup->filter_lines / WEIR_LINES_PER_PAGE;
+  const struct weir_page* page = page_of(group, lookup->filter_page + weir_hash_range(hash, pages));
+  return page && weir_page7_check(page->word, hash);
+}
+
+__noinline int weir_ribbon_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash) {
+  if (!lookup) return 0;
+  const weir_u32 pages = lookup->filter_lines / WEIR_LINES_PER_PAGE;
+  const struct weir_page* page = page_of(group, lookup->filter_page + weir_hash_range(hash, pages));
+  return page && weir_ribbon_check(page->word, pages, hash);
+}
+
+static __always_inline int filter_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash) {
+  switch (lookup->layout) {
+    case WEIR_LAYOUT_PAGE2:
+      return weir_page2_holds(group, lookup, hash);
+    case WEIR_LAYOUT_PAGE7:
+      return weir_page7_holds(group, lookup, hash);
+    case WEIR_LAYOUT_RIBBON:
+      return weir_ribbon_holds(group, lookup, hash);
+    default:
+      return weir_line8_holds(group, lookup, hash);
+  }
+}
+
+/* The packet's key of a shape, and its hash; 0: it has none. */
+__noinline int weir_make_key(struct weir_frame* frame, struct weir_lookup* lookup, struct weir_key* key) {
+  if (!frame || !lookup || !key) return 0;
+  const struct weir_packet* packet = &frame->packet;
+  const int destination = lookup->side != 0;
+  if (lookup->needs_ports && !(packet->has & WEIR_HAS_PORTS)) return 0;
+  const struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &frame->group);
+  if (!group) return 0;
+  const weir_u64 port = destination ? packet->port[1] : packet->port[0];
+  const weir_u64 fields = packet->port[0] | (weir_u64)packet->port[1] << 16 | (weir_u64)packet->protocol << 32;
+  if (packet->family == 4) {
+    const weir_u64 source_address = (weir_u32)packet->address[0][0];
+    const weir_u64 destination_address = (weir_u32)packet->address[1][0];
+    if (lookup->flow) {
+      key->word[0] = source_address | destination_address << 32;
+      key->word[1] = fields;
+    } else {
+      key->word[0] = (destination ? destination_address : source_address) | port << 32;
+    }
+  } else if (lookup->flow) {
+    key->word[0] = packet->address[0][0];
+    key->word[1] = packet->address[0][1];
+    key->word[2] = packet->address[1][0];
+    key->word[3] = packet->address[1][1];
+    key->word[4] = fields;
+  } else {
+    key->word[0] = destination ? packet->address[1][0] : packet->address[0][0];
+    key->word[1] = destination ? packet->address[1][1] : packet->address[0][1];
+    key->word[2] = port;
+  }
+  for (weir_u32 w = 0; w < WEIR_MAX_KEY_WORDS; w++) key->word[w] &= lookup->mask[w];
+  if (lookup->layout != WEIR_LAYOUT_BITMAP) key->hash = weir_siphash13(group->secret, key->word, lookup->n_words);
+  return 1;
+}
+
+static __always_inline void add_set(struct weir_frame* frame, const struct weir_group* group, weir_u32 set_id) {
+  struct weir_page* page = page_of(frame->group, group->sets_page + set_id / 128);
+  if (!page) return;
+  const struct weir_set* set = (const struct weir_set*)page->word + set_id % 128;
+  for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) frame->matched.lists[w] |= set->lists[w];
+  frame->hit = 1;
+}
+
+/* Adds the lists of a residual that holds. 1: it is the last of its chain. */
+__noinline int weir_ask_residual(struct weir_frame* frame, weir_u32 id, weir_u64 now_unix_s) {
+  if (!frame) return 1;
+  const struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &frame->group);
+  if (!group) return 1;
+  struct weir_page* page = page_of(frame->group, group->residuals_page + id / 32);
+  if (!page) return 1;
+  const struct weir_residual* residual = (const struct weir_residual*)page->word + id % 32;
+  const weir_u32 last = residual->last;
+  if (weir_residual_holds(residual, &frame->packet, now_unix_s)) add_set(frame, group, residual->set);
+  return last;
+}
+
+/* Seconds since 1970, as user space set the clock last: right without it, too, but for what it does not hear of. */
+static __always_inline weir_u64 wall_clock(void) {
+  const weir_u32 zero = 0;
+  const struct weir_state* state = bpf_map_lookup_elem(&weir_state, &zero);
+  if (!state) return 0;
+  if (state->fixed_now_s != 0) return state->fixed_now_s;
+  return (bpf_ktime_get_boot_ns() + state->clock_offset_ns) / 1000000000ull;
+}
+
+/* Adds the lists of a key's rule. */
+__noinline int weir_add_rule(struct weir_frame* frame, weir_u32 id, weir_u32 side) {
+  if (!frame) return 0;
+  const struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &frame->group);
+  if (!group) return 0;
+  struct weir_page* page = page_of(frame->group, group->rules_page + id / 256);
+  if (!page) return 0;
+  const struct weir_rule* rule = (const struct weir_rule*)page->word + id % 256;
+  const weir_u32 set_id = side ? rule->destination_set : rule->source_set;
+  const weir_u32 chain = side ? rule->destination_chain : rule->source_chain;
+  if (set_id != 0) add_set(frame, group, set_id);
+  if (chain == 0) return 0;
+  const weir_u64 now = wall_clock();
+  for (weir_u32 i = 0; i < WEIR_MAX_CHAIN; i++) {
+    if (weir_ask_residual(frame, chain + i, now)) break;
+  }
+  return 0;
+}
+
+/* The rule of the packet's key of any shape; 0: none. */
+static __always_inline weir_u32 find(struct weir_frame* frame, struct weir_lookup* lookup) {
+  struct weir_key key = {};
+  if (!weir_make_key(frame, lookup, &key)) return 0;
+  if (lookup->layout == WEIR_LAYOUT_BITMAP) return weir_find_network(frame->group, lookup, (weir_u32)key.word[0]);
+  return filter_holds(frame->group, lookup, key.hash) ? weir_exact(frame->group, lookup, &key) : 0;
+}
+
+/* All lists that match the layer: frame->matched. */
+__noinline int weir_match(struct weir_frame* frame) {
+  if (!frame) return 0;
+  struct weir_group* group = bpf_map_lookup_elem(&weir_groups, &frame->group);
+  if (!group) return 0;
+  const int is_v4 = frame->packet.family == 4;
+  const weir_u32 n = is_v4 ? group->n_v4 : group->n_v6;
+  for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
+    if (i >= n) break;
+    struct weir_lookup* lookup = is_v4 ? &group->v4[i] : &group->v6[i];
+    const weir_u32 rule = find(frame, lookup);
+    if (rule != 0) weir_add_rule(frame, rule, lookup->side);
+  }
+  return 0;
+}
+
+#endif
