@@ -12,8 +12,8 @@
 #include "common/telemetry.h"
 #include "common/wire.h"
 
-// The XDP plane: a program on interfaces, and its pinned maps (docs/xdp.md). What is pinned enforces on its own: whoever
-// opens it again, after a crash or an update, goes on where the last one stopped.
+// The XDP plane: a program on interfaces, and its pinned maps (docs/xdp.md). What is pinned enforces on its own:
+// whoever opens it again, after a crash or an update, goes on where the last one stopped.
 namespace weir::xdp {
 
 enum class Attach : uint8_t {
@@ -33,10 +33,10 @@ struct Options {
 // How one interface is doing.
 struct InterfaceState {
   std::string name;
-  uint32_t index = 0;     // 0: there is no such interface now
+  uint32_t index = 0;  // 0: there is no such interface now
   bool attached = false;
-  bool native = false;    // where attached
-  std::string error;      // why it is not attached; empty = well
+  bool native = false;  // where attached
+  std::string error;    // why it is not attached; empty = well
 };
 
 // One thread's at a time.

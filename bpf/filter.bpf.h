@@ -36,7 +36,8 @@ static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* fra
     if (told < TCP_FLAG_BYTES || told > length - ETHERNET_BYTES - IPV6_BYTES) return 0;
     packet->family = 6;
     packet->protocol = ip[6];
-    for (weir_u32 half = 0; half < 4; half++) packet->address[half / 2][half % 2] = *(const weir_u64*)(ip + 8 + half * 8);
+    for (weir_u32 half = 0; half < 4; half++)
+      packet->address[half / 2][half % 2] = *(const weir_u64*)(ip + 8 + half * 8);
     transport = ip + IPV6_BYTES;
     frame->at = ETHERNET_BYTES + IPV6_BYTES;
     frame->end = ETHERNET_BYTES + IPV6_BYTES + told;

@@ -2,9 +2,11 @@
 #ifndef WEIR_BPF_MAPS_H
 #define WEIR_BPF_MAPS_H
 
+/* The helpers need the types of the first. */
+/* clang-format off */
 #include <linux/bpf.h>
-
 #include <bpf/bpf_helpers.h>
+/* clang-format on */
 
 #include "bpf/plane.h"
 

@@ -23,37 +23,47 @@ static __always_inline weir_u64 if_zero(weir_u64 x) {
 }
 
 /* The rule of the key in one bucket, 0 when it is not there. A free slot has rule 0, and may hold any bytes. */
-#define RULE_IN_BUCKET(bucket, slots, differs_in)                                   \
-  ({                                                                                \
-    weir_u64 rule_ = 0;                                                             \
-    _Pragma("unroll") for (weir_u32 slot_ = 0; slot_ < (slots); slot_++) {          \
-      rule_ |= (bucket)->rule[slot_] & if_zero(differs_in(bucket, slot_));          \
-    }                                                                               \
-    (weir_u32) rule_;                                                               \
+#define RULE_IN_BUCKET(bucket, slots, differs_in)                          \
+  ({                                                                       \
+    weir_u64 rule_ = 0;                                                    \
+    _Pragma("unroll") for (weir_u32 slot_ = 0; slot_ < (slots); slot_++) { \
+      rule_ |= (bucket)->rule[slot_] & if_zero(differs_in(bucket, slot_)); \
+    }                                                                      \
+    (weir_u32) rule_;                                                      \
   })
 
 /* Walks the buckets of a page from the key's own on, as far as their overflow bits lead: at most once around. */
-#define DEFINE_FIND(NAME, BUCKET, SLOTS, PER_PAGE, DIFFERS)                                            \
-  __noinline weir_u32 NAME(struct weir_page* page, struct weir_key* key, weir_u32 home) {              \
-    if (!page || !key) return 0;                                                                       \
-    const weir_u32 overflow_bit = 1u << ((weir_u32)key->hash >> 27);                                   \
-    for (weir_u32 step = 0; step < (PER_PAGE); step++) {                                               \
-      const struct BUCKET* bucket = (const struct BUCKET*)page->word + ((home + step) & ((PER_PAGE)-1)); \
-      const weir_u32 rule = RULE_IN_BUCKET(bucket, SLOTS, DIFFERS);                                    \
-      if (rule != 0 || !(bucket->overflow & overflow_bit)) return rule;                                \
-    }                                                                                                  \
-    return 0;                                                                                          \
+#define WALK_BUCKETS(BUCKET, SLOTS, PER_PAGE, DIFFERS, hash)                                           \
+  const weir_u32 overflow_bit = 1u << ((weir_u32)(hash) >> 27);                                        \
+  for (weir_u32 step = 0; step < (PER_PAGE); step++) {                                                 \
+    const struct BUCKET* bucket = (const struct BUCKET*)page->word + ((home + step) & ((PER_PAGE)-1)); \
+    const weir_u32 rule = RULE_IN_BUCKET(bucket, SLOTS, DIFFERS);                                      \
+    if (rule != 0 || !(bucket->overflow & overflow_bit)) return rule;                                  \
+  }                                                                                                    \
+  return 0;
+
+/* Keys of one word. */
+#define DEFINE_FIND_WORD(NAME, BUCKET, SLOTS)                                                     \
+  __noinline weir_u32 NAME(struct weir_page* page, weir_u64 word, weir_u64 hash, weir_u32 home) { \
+    if (!page) return 0;                                                                          \
+    WALK_BUCKETS(BUCKET, SLOTS, WEIR_LINES_PER_PAGE, DIFFERS_1, hash)                             \
   }
 
-#define DIFFERS_1(bucket, slot) ((bucket)->key[slot] ^ key->word[0])
+#define DEFINE_FIND(NAME, BUCKET, SLOTS, PER_PAGE, DIFFERS)                               \
+  __noinline weir_u32 NAME(struct weir_page* page, struct weir_key* key, weir_u32 home) { \
+    if (!page || !key) return 0;                                                          \
+    WALK_BUCKETS(BUCKET, SLOTS, PER_PAGE, DIFFERS, key->hash)                             \
+  }
+
+#define DIFFERS_1(bucket, slot) ((bucket)->key[slot] ^ word)
 #define DIFFERS_2(bucket, slot) (((bucket)->key[slot][0] ^ key->word[0]) | ((bucket)->key[slot][1] ^ key->word[1]))
 #define DIFFERS_3(bucket, slot) (DIFFERS_2(bucket, slot) | ((bucket)->key[slot][2] ^ key->word[2]))
 #define DIFFERS_5(bucket, slot) \
   (DIFFERS_3(bucket, slot) | ((bucket)->key[slot][3] ^ key->word[3]) | ((bucket)->key[slot][4] ^ key->word[4]))
 #define FLOW_BUCKETS_PER_PAGE 16u
 
-DEFINE_FIND(weir_find_v4, weir_bucket_v4, WEIR_SLOTS_V4, WEIR_LINES_PER_PAGE, DIFFERS_1)
-DEFINE_FIND(weir_find_v4_port, weir_bucket_v4_port, WEIR_SLOTS_V4_PORT, WEIR_LINES_PER_PAGE, DIFFERS_1)
+DEFINE_FIND_WORD(weir_find_v4, weir_bucket_v4, WEIR_SLOTS_V4)
+DEFINE_FIND_WORD(weir_find_v4_port, weir_bucket_v4_port, WEIR_SLOTS_V4_PORT)
 DEFINE_FIND(weir_find_v6, weir_bucket_v6, WEIR_SLOTS_V6, WEIR_LINES_PER_PAGE, DIFFERS_2)
 DEFINE_FIND(weir_find_v6_port, weir_bucket_v6_port, WEIR_SLOTS_V6_PORT, WEIR_LINES_PER_PAGE, DIFFERS_3)
 DEFINE_FIND(weir_find_flow, weir_bucket_flow, WEIR_SLOTS_FLOW, FLOW_BUCKETS_PER_PAGE, DIFFERS_5)
@@ -67,7 +77,8 @@ __noinline weir_u32 weir_exact(weir_u32 group, struct weir_lookup* lookup, struc
   const weir_u32 home = bucket % per_page;
   switch (lookup->n_words) {
     case 1:
-      return lookup->with_port ? weir_find_v4_port(page, key, home) : weir_find_v4(page, key, home);
+      return lookup->with_port ? weir_find_v4_port(page, key->word[0], key->hash, home)
+                               : weir_find_v4(page, key->word[0], key->hash, home);
     case 2:
       return weir_find_v6(page, key, home);
     case 3:
@@ -225,6 +236,28 @@ static __always_inline weir_u32 find(struct weir_frame* frame, struct weir_looku
   return filter_holds(frame->group, lookup, key.hash) ? weir_exact(frame->group, lookup, &key) : 0;
 }
 
+/* The same for a key of one word in a line8 filter, in one piece: what most packets ask for. */
+static __always_inline weir_u32 find_host(struct weir_frame* frame, const struct weir_group* group,
+                                          const struct weir_lookup* lookup) {
+  const struct weir_packet* packet = &frame->packet;
+  weir_u64 word = (weir_u32)packet->address[0][0] | (weir_u64)packet->port[0] << 32;
+  if (lookup->side) word = (weir_u32)packet->address[1][0] | (weir_u64)packet->port[1] << 32;
+  word &= lookup->mask[0];
+  if (lookup->needs_ports && !(packet->has & WEIR_HAS_PORTS)) return 0;
+  void* arena = bpf_map_lookup_elem(&weir_arenas, &frame->group);
+  if (!arena) return 0;
+  const weir_u64 hash = weir_siphash13(group->secret, &word, 1);
+  const weir_u32 line = weir_hash_range(hash, lookup->filter_lines);
+  weir_u32 at = lookup->filter_page + line / WEIR_LINES_PER_PAGE;
+  struct weir_page* page = bpf_map_lookup_elem(arena, &at);
+  if (!page || !weir_line8_check(page->word + line % WEIR_LINES_PER_PAGE * 8, hash)) return 0;
+  const weir_u32 bucket = weir_hash_range(hash, lookup->exact_buckets);
+  at = lookup->exact_page + bucket / WEIR_LINES_PER_PAGE;
+  page = bpf_map_lookup_elem(arena, &at);
+  const weir_u32 home = bucket % WEIR_LINES_PER_PAGE;
+  return lookup->with_port ? weir_find_v4_port(page, word, hash, home) : weir_find_v4(page, word, hash, home);
+}
+
 /* All lists that match the layer: frame->matched. */
 __noinline int weir_match(struct weir_frame* frame) {
   if (!frame) return 0;
@@ -235,7 +268,8 @@ __noinline int weir_match(struct weir_frame* frame) {
   for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
     if (i >= n) break;
     struct weir_lookup* lookup = is_v4 ? &group->v4[i] : &group->v6[i];
-    const weir_u32 rule = find(frame, lookup);
+    const int is_host = lookup->layout == WEIR_LAYOUT_LINE8 && lookup->n_words == 1;
+    const weir_u32 rule = is_host ? find_host(frame, group, lookup) : find(frame, lookup);
     if (rule != 0) weir_add_rule(frame, rule, lookup->side);
   }
   return 0;

@@ -13,17 +13,17 @@
 #define WEIR_XDP_VERSION 1u
 
 #define WEIR_GROUPS 2u
-#define WEIR_NO_GROUP 2u   /* weir_state.active: no snapshot yet */
-#define WEIR_MAX_LOOKUPS 32u /* of a family: 16 shapes from two sides */
+#define WEIR_NO_GROUP 2u      /* weir_state.active: no snapshot yet */
+#define WEIR_MAX_LOOKUPS 32u  /* of a family: 16 shapes from two sides */
 #define WEIR_LIST_SLOTS 1024u /* lists whose counts are kept: those of two groups, and former ones */
 #define WEIR_MAX_LAYERS 4u
 
 /* One pass over one table: the keys of one shape, taken from one side. */
 struct weir_lookup {
-  weir_u8 layout;    /* enum weir_layout */
-  weir_u8 n_words;   /* of the key */
-  weir_u8 side;      /* enum weir_side; flow shapes: source */
-  weir_u8 flow;      /* 1: of both addresses */
+  weir_u8 layout;  /* enum weir_layout */
+  weir_u8 n_words; /* of the key */
+  weir_u8 side;    /* enum weir_side; flow shapes: source */
+  weir_u8 flow;    /* 1: of both addresses */
   weir_u8 needs_ports;
   weir_u8 with_port; /* the address's port is in the key */
   weir_u8 k;         /* of the filter */
@@ -44,9 +44,10 @@ struct weir_group {
   weir_u64 pass_lists[WEIR_LIST_WORDS], drop_lists[WEIR_LIST_WORDS], monitor_lists[WEIR_LIST_WORDS];
   weir_u32 sets_page, rules_page, residuals_page; /* of the arena */
   weir_u32 n_v4, n_v6;                            /* lookups */
-  weir_u8 default_action, unparsed_action;        /* enum weir_action */
-  weir_u8 tunnels;                                /* mask of enum weir_tunnel */
-  weir_u8 reserved;
+  weir_u32 n_lists;
+  weir_u8 default_action, unparsed_action; /* enum weir_action */
+  weir_u8 tunnels;                         /* mask of enum weir_tunnel */
+  weir_u8 reserved[5];
   weir_u64 snapshot_bytes;
   weir_u64 digest[2];
   weir_u16 slot_of[WEIR_MAX_LISTS]; /* where a list counts */
@@ -55,9 +56,9 @@ struct weir_group {
 
 /* The one word and what else user space tells a program that runs. */
 struct weir_state {
-  weir_u32 version;    /* WEIR_XDP_VERSION */
-  weir_u32 active;     /* the group that enforces, read once a packet; WEIR_NO_GROUP: none */
-  weir_u32 bypass;     /* 1: everything passes */
+  weir_u32 version; /* WEIR_XDP_VERSION */
+  weir_u32 active;  /* the group that enforces, read once a packet; WEIR_NO_GROUP: none */
+  weir_u32 bypass;  /* 1: everything passes */
   weir_u32 drop_without_snapshot;
   weir_u64 clock_offset_ns; /* wall clock minus the clock since boot */
   weir_u64 fixed_now_s;     /* replays: the time that `expires` is compared with; 0: the wall clock */
@@ -104,6 +105,6 @@ struct weir_list_name {
 
 WEIR_FORMAT_ASSERT(sizeof(struct weir_lookup) == 72, "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_state) == 64, "shared");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_group) == 176 + 2 * WEIR_MAX_LISTS + 2 * 72 * WEIR_MAX_LOOKUPS, "shared");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_group) == 184 + 2 * WEIR_MAX_LISTS + 2 * 72 * WEIR_MAX_LOOKUPS, "shared");
 
 #endif

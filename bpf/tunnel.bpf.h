@@ -63,7 +63,7 @@ static __always_inline int skip(struct weir_frame* frame, weir_u32 bytes) {
 __noinline weir_u32 weir_skip_gre(struct xdp_md* ctx, struct weir_frame* frame) {
   weir_u8 gre[4] = {};
   if (!frame || !TAKE(ctx, frame, gre, 4)) return 0;
-  if ((gre[0] & 0x40) || (gre[1] & 7)) return 0; /* routing, version */
+  if ((gre[0] & 0x40) || (gre[1] & 7)) return 0;                                    /* routing, version */
   const weir_u32 options = (gre[0] >> 7) + (gre[0] >> 5 & 1u) + (gre[0] >> 4 & 1u); /* checksum, key, sequence */
   return skip(frame, options * 4) ? be16(gre + 2) : 0;
 }

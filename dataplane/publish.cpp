@@ -1,13 +1,10 @@
 #include "dataplane/publish.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <cstring>
 
 #include "common/files.h"
+#include "filter/sealed.h"
 
 namespace weir::dataplane {
 
@@ -15,9 +12,6 @@ namespace {
 
 using wire::Step;
 using Clock = std::chrono::steady_clock;
-
-// Nobody can change or shrink the bytes any more: what was checked stays so, and a read never meets SIGBUS.
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
 
 uint32_t micros_since(Clock::time_point start) {
   return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
@@ -28,34 +22,6 @@ std::string generation_text(wire::Generation generation) {
   snprintf(text, sizeof text, "%016llx/%llu", static_cast<unsigned long long>(generation.epoch),
            static_cast<unsigned long long>(generation.number));
   return text;
-}
-
-// Seals, size and the header's own size, before anything is mapped. Returns the size.
-Result<size_t> check_descriptor(int fd, uint64_t limit_bytes) {
-  const int seals = fcntl(fd, F_GET_SEALS);
-  if (seals < 0) return Error{"the descriptor is not a memory file (memfd) that allows seals"};
-  if ((seals & kSeals) != kSeals) return Error{"the memory file lacks seals: SHRINK, GROW, WRITE and SEAL are needed"};
-  struct stat status = {};
-  if (fstat(fd, &status) != 0) return errno_error("cannot tell the size of the memory file");
-  const uint64_t size = static_cast<uint64_t>(status.st_size);
-  if (size > limit_bytes) {
-    return Error{"the snapshot has " + std::to_string(size) + " bytes; snapshot_memory allows " +
-                 std::to_string(limit_bytes) + " (half of it: a swap holds two)"};
-  }
-  weir_snapshot_header header;
-  if (size < sizeof header || pread(fd, &header, sizeof header, 0) != static_cast<ssize_t>(sizeof header)) {
-    return Error{"the memory file of " + std::to_string(size) + " bytes is shorter than a snapshot header"};
-  }
-  if (header.magic != WEIR_SNAPSHOT_MAGIC) return Error{"the memory file is not a snapshot (magic number)"};
-  if (header.version != WEIR_SNAPSHOT_VERSION) {
-    return Error{"snapshot of version " + std::to_string(header.version) + "; this data plane reads version " +
-                 std::to_string(WEIR_SNAPSHOT_VERSION)};
-  }
-  if (header.total_bytes != size) {
-    return Error{"the snapshot's header says " + std::to_string(header.total_bytes) + " bytes, the memory file has " +
-                 std::to_string(size)};
-  }
-  return size;
 }
 
 void copy_to_all(std::span<const std::byte> bytes, std::vector<Snapshot::Copy>& copies) {
@@ -99,7 +65,9 @@ std::optional<Publisher::Failure> Publisher::try_publish(const wire::Message& me
   }
   if (!message.fd) return Failure{Step::receive, "the message came without a descriptor"};
 
-  const Result<size_t> size = check_descriptor(message.fd.get(), limit_bytes_);
+  const Result<size_t> size = filter::check_sealed(
+      message.fd.get(), limit_bytes_,
+      "snapshot_memory allows " + std::to_string(limit_bytes_) + " (half of it: a swap holds two)");
   if (!size) return Failure{Step::check, size.error()};
   Result<Mapping> source = map_read_only(message.fd.get(), *size);
   if (!source) return Failure{Step::map, source.error()};

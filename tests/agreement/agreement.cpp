@@ -92,17 +92,21 @@ Compared& Compared::operator+=(const Compared& more) {
   hits += more.hits;
   layered += more.layered;
   disagreements += more.disagreements;
+  by_xdp += more.by_xdp;
   return *this;
 }
 
 Agreement::Agreement(const control::Policy& policy, std::unique_ptr<dataplane::Snapshot> snapshot,
-                     const filter::Kernels& kernels)
+                     const filter::Kernels& kernels, XdpPlane* xdp)
     : policy_(policy),
       judge_(policy, entries_of(policy) <= kAskEvery ? reference::Ask::every_entry : reference::Ask::the_index),
       snapshot_(std::move(snapshot)),
-      flight_(kernels, 2) {}
+      flight_(kernels, 2),
+      xdp_(xdp) {
+  if (xdp_ != nullptr) xdp_before_ = xdp_->stats();
+}
 
-Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy, uint64_t secret) {
+Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy, uint64_t secret, XdpPlane* xdp) {
   const auto kernels = filter::choose_kernels();
   if (!kernels) return Error{kernels.error()};
   control::Merged merged = control::merge(policy);
@@ -111,6 +115,9 @@ Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy
   if (!planned) return Error{planned.error()};
   planned->layout.header.secret[0] = secret;
   planned->layout.header.secret[1] = ~secret;
+  const wire::Generation generation = xdp != nullptr ? xdp->next_generation() : wire::Generation{};
+  planned->layout.header.epoch = generation.epoch;
+  planned->layout.header.number = generation.number;
 
   const size_t size_bytes = planned->layout.header.total_bytes;
   const dataplane::WorkerPlace worker = {};
@@ -119,16 +126,20 @@ Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy
   const std::span<std::byte> bytes = copies->front().memory.mapping.bytes().first(size_bytes);
   std::fill(bytes.begin(), bytes.end(), std::byte{0});
   if (auto ok = filter::build_snapshot(planned->input, planned->layout, bytes); !ok) return Error{ok.error()};
+  if (xdp != nullptr) {
+    if (auto ok = xdp->publish(bytes, generation); !ok) return Error{"XDP: " + ok.error()};
+  }
   constexpr uint64_t kAnyDigest[2] = {};
   auto snapshot = dataplane::Snapshot::open(std::move(*copies), size_bytes, kAnyDigest, **kernels, {&worker, 1});
   if (!snapshot) return Error{snapshot.error()};
-  return std::unique_ptr<Agreement>(new Agreement(policy, std::move(*snapshot), **kernels));
+  return std::unique_ptr<Agreement>(new Agreement(policy, std::move(*snapshot), **kernels, xdp));
 }
 
 std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint64_t now, Choices& cuts) {
   static const dataplane::Route kRoute = {};
   thread_local Packet packets[dataplane::kMaxBurst];
   std::optional<std::string> problem;
+  if (xdp_ != nullptr) xdp_->set_now(now);
   const dataplane::WorkerSnapshot& mine = snapshot_->of_worker(0);
   for (size_t begin = 0; begin < frames.size(); begin += dataplane::kMaxBurst) {
     const std::span<const Frame> some =
@@ -171,7 +182,14 @@ void Agreement::compare(const dataplane::Burst& burst, std::span<const Frame> fr
                   expected.incomplete,
                   !expected.verdict.matched.empty(),
                   expected.layers > 1,
+                  0,
                   0};
+    if (xdp_ != nullptr) {
+      if (auto differs = compare_xdp(frames[i], expected.verdict.action == WEIR_DROP)) {
+        compared_.disagreements++;
+        if (!problem) problem = std::move(differs);
+      }
+    }
     weir_set matched = {};
     const auto add = [&](uint32_t slot) {
       if (is_set(burst.hit, slot)) matched = matched | dataplane::lists_of(burst, slot);
@@ -201,7 +219,63 @@ void Agreement::compare(const dataplane::Burst& burst, std::span<const Frame> fr
   }
 }
 
+std::optional<std::string> Agreement::compare_xdp(const Frame& frame, bool drops) {
+  if (frame.size() < kLeastXdpFrame) {
+    too_short_.add(frame.size());
+    return std::nullopt;
+  }
+  compared_.by_xdp++;
+  const Result<bool> dropped = xdp_->drops(frame);
+  if (!dropped) return "XDP: " + dropped.error();
+  if (*dropped == drops) return std::nullopt;
+  return fmt::format("XDP: {}; reference: {}; frame {}", *dropped ? "drop" : "pass", drops ? "drop" : "pass",
+                     describe(frame));
+}
+
+std::optional<std::string> Agreement::check_xdp_counters() const {
+  std::string problems;
+  const auto check = [&](const std::string& name, uint64_t found, uint64_t before, uint64_t wanted) {
+    if (found - before != wanted) problems += fmt::format("{} {} of {}; ", name, found - before, wanted);
+  };
+  const wire::Stats now = xdp_->stats();
+  const wire::Totals &totals = now.body.totals, &before = xdp_before_.body.totals;
+  const reference::Counters& expected = judge_.counters();
+  const bool short_ones_drop = policy_.unparsed_action == WEIR_DROP;
+  const uint64_t too_short = too_short_.packets;
+  check("packets", totals.packets, before.packets, expected.packets.packets - too_short);
+  check("bytes", totals.bytes, before.bytes, expected.packets.bytes - too_short_.bytes);
+  check("passed", totals.passed, before.passed, expected.passed - (short_ones_drop ? 0 : too_short));
+  check("dropped", totals.dropped, before.dropped, expected.dropped - (short_ones_drop ? too_short : 0));
+  check("malformed", totals.malformed, before.malformed, expected.malformed - too_short);
+  check("not_ip", totals.not_ip, before.not_ip, expected.not_ip);
+  check("incomplete", totals.incomplete, before.incomplete, expected.incomplete);
+  check("default_passed", totals.default_passed, before.default_passed, expected.default_passed);
+  check("default_dropped", totals.default_dropped, before.default_dropped, expected.default_dropped);
+  for (size_t l = 0; l < expected.lists.size(); l++) {
+    const std::string& name = policy_.lists[l].name;
+    const auto named = [&](const wire::ListStats& list) { return wire::get_text(list.name) == name; };
+    const auto found = std::find_if(now.lists.begin(), now.lists.end(), named);
+    const auto former = std::find_if(xdp_before_.lists.begin(), xdp_before_.lists.end(), named);
+    if (found == now.lists.end()) return "XDP: list " + name + " is not counted";
+    const wire::ListStats zero = {}, &from = former == xdp_before_.lists.end() ? zero : *former;
+    const reference::ListTally& wanted = expected.lists[l];
+    check(name + " matched", found->matched, from.matched, wanted.matched.packets);
+    check(name + " dropped", found->dropped, from.dropped, wanted.dropped.packets);
+    check(name + " passed", found->passed, from.passed, wanted.passed.packets);
+    check(name + " would_drop", found->would_drop, from.would_drop, wanted.would_drop.packets);
+    check(name + " matched bytes", found->matched_bytes, from.matched_bytes, wanted.matched.bytes);
+    check(name + " dropped bytes", found->dropped_bytes, from.dropped_bytes, wanted.dropped.bytes);
+    check(name + " passed bytes", found->passed_bytes, from.passed_bytes, wanted.passed.bytes);
+    check(name + " would_drop bytes", found->would_drop_bytes, from.would_drop_bytes, wanted.would_drop.bytes);
+  }
+  if (problems.empty()) return std::nullopt;
+  return "XDP counters differ: " + problems;
+}
+
 std::optional<std::string> Agreement::check_counters() const {
+  if (xdp_ != nullptr) {
+    if (auto differs = check_xdp_counters()) return differs;
+  }
   std::string problems;
   const auto check = [&](const std::string& name, uint64_t found, uint64_t wanted) {
     if (found != wanted) problems += fmt::format("{} {} of {}; ", name, found, wanted);

@@ -13,10 +13,11 @@
 #include "dataplane/snapshot.h"
 #include "tests/agreement/choices.h"
 #include "tests/agreement/random_frames.h"
+#include "tests/agreement/xdp_plane.h"
 #include "tests/reference/judge.h"
 
-// The data plane's stages, parse to verdict, beside the reference: the same frames, verdict by verdict, list by list,
-// and at the end counter by counter.
+// The data plane's stages, parse to verdict, and the XDP program beside the reference: the same frames, verdict by
+// verdict, in the data plane list by list, and at the end counter by counter.
 namespace weir::agreement {
 
 // Frames that were compared.
@@ -25,14 +26,17 @@ struct Compared {
   uint64_t hits = 0;     // some list matches
   uint64_t layered = 0;  // more than one layer
   uint64_t disagreements = 0;
+  uint64_t by_xdp = 0;  // by the XDP program, too
 
   Compared& operator+=(const Compared& more);
 };
 
 class Agreement {
  public:
-  // Borrows the policy. Error: it cannot be compiled.
-  static Result<std::unique_ptr<Agreement>> open(const control::Policy& policy, uint64_t secret);
+  // Borrows the policy, and the XDP plane for as long as this lives; null: the data plane alone. Error: the policy
+  // cannot be compiled.
+  static Result<std::unique_ptr<Agreement>> open(const control::Policy& policy, uint64_t secret,
+                                                 XdpPlane* xdp = nullptr);
 
   // Judges the frames at this time. cuts: decides which of them come in several segments. Returns what differs first;
   // every frame that differs is counted.
@@ -45,7 +49,10 @@ class Agreement {
 
  private:
   Agreement(const control::Policy& policy, std::unique_ptr<dataplane::Snapshot> snapshot,
-            const filter::Kernels& kernels);
+            const filter::Kernels& kernels, XdpPlane* xdp);
+  // The XDP program's verdict; what differs from the expected one.
+  std::optional<std::string> compare_xdp(const Frame& frame, bool drops);
+  std::optional<std::string> check_xdp_counters() const;
   // problem: set by the first frame that differs.
   void compare(const dataplane::Burst& burst, std::span<const Frame> frames, uint64_t now,
                std::optional<std::string>& problem);
@@ -56,6 +63,9 @@ class Agreement {
   dataplane::Flight flight_;
   dataplane::WorkerCounters counters_;
   Compared compared_;
+  XdpPlane* xdp_;
+  wire::Stats xdp_before_;      // its counters go on from policy to policy
+  reference::Tally too_short_;  // frames that it cannot be given; all of them malformed
 };
 
 // A frame as a C array and what the policy makes of it, to paste into a test.

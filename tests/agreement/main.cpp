@@ -34,6 +34,7 @@ struct Totals {
             {"dropped", all.dropped},
             {"malformed", all.malformed},
             {"incomplete", all.incomplete},
+            {"by_xdp", all.by_xdp},
             {"disagreements", disagreements},
             {"policies_in_band", policies_in_band},
             {"packets_in_band", in_band_packets}};
@@ -49,14 +50,14 @@ double share(uint64_t part, uint64_t whole) {
 }
 
 // One policy and its frames. The share of frames with known addresses is steered so that about half of them hit.
-std::optional<std::string> run_policy(uint64_t seed, uint64_t packets, Compared& compared) {
+std::optional<std::string> run_policy(uint64_t seed, uint64_t packets, XdpPlane* xdp, Compared& compared) {
   constexpr size_t kAtOnce = 256;
   Choices choices(seed);
   const std::string text = random_policy(choices);
   Diagnostics diagnostics;
   const auto policy = control::parse_policy("random.yaml", text, diagnostics);
   if (!policy) return "the policy is refused: " + format(diagnostics) + text;
-  auto agreement = Agreement::open(*policy, seed);
+  auto agreement = Agreement::open(*policy, seed, xdp);
   if (!agreement) return agreement.error() + "\n" + text;
   FrameMaker maker(*policy);
   std::vector<Frame> frames(kAtOnce);
@@ -79,12 +80,23 @@ std::optional<std::string> run_policy(uint64_t seed, uint64_t packets, Compared&
   return std::nullopt;
 }
 
-int run_random(uint64_t wanted, uint64_t packets, uint64_t first_seed, unsigned n_threads, bool only_one) {
+// Null: not wanted. Ends the program when it is not to be had.
+std::unique_ptr<XdpPlane> open_xdp(bool wanted) {
+  if (!wanted) return nullptr;
+  Result<std::unique_ptr<XdpPlane>> plane = XdpPlane::open();
+  if (plane) return std::move(*plane);
+  tell(plane.error());
+  std::exit(2);
+}
+
+int run_random(uint64_t wanted, uint64_t packets, uint64_t first_seed, unsigned n_threads, bool only_one,
+               bool with_xdp) {
   Totals totals;
   std::mutex mutex;
   std::atomic<uint64_t> next_seed = first_seed;
   auto told = std::chrono::steady_clock::now();
   const auto work = [&] {
+    const std::unique_ptr<XdpPlane> xdp = open_xdp(with_xdp);
     for (;;) {
       const uint64_t seed = next_seed++;
       Compared compared;
@@ -92,7 +104,7 @@ int run_random(uint64_t wanted, uint64_t packets, uint64_t first_seed, unsigned 
         const std::lock_guard lock(mutex);
         if (totals.policies_in_band >= wanted || (only_one && seed != first_seed)) return;
       }
-      const auto problem = run_policy(seed, packets, compared);
+      const auto problem = run_policy(seed, packets, xdp.get(), compared);
       const std::lock_guard lock(mutex);
       totals.policies++;
       totals.all += compared;
@@ -138,7 +150,8 @@ Result<std::vector<Frame>> read_frames(const std::string& path) {
   return frames;
 }
 
-int run_captures(const std::vector<std::string>& configs, const std::string& folder, uint64_t now) {
+int run_captures(const std::vector<std::string>& configs, const std::string& folder, uint64_t now, bool with_xdp) {
+  const std::unique_ptr<XdpPlane> xdp = open_xdp(with_xdp);
   std::vector<Frame> frames;
   unsigned captures = 0, skipped = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -160,7 +173,7 @@ int run_captures(const std::vector<std::string>& configs, const std::string& fol
       tell(format(diagnostics));
       return 2;
     }
-    auto agreement = Agreement::open(*policy, 1);
+    auto agreement = Agreement::open(*policy, 1, xdp.get());
     if (!agreement) {
       tell(config + ": " + agreement.error());
       return 2;
@@ -197,11 +210,12 @@ int run_captures(const std::vector<std::string>& configs, const std::string& fol
 }  // namespace weir::agreement
 
 int main(int argc, char** argv) {
-  CLI::App app{"The data plane's stages beside the reference classifier."};
+  CLI::App app{"The data plane's stages, and the XDP program, beside the reference classifier."};
   app.require_subcommand(1);
   uint64_t policies = 1000, packets = 100'000, seed = 1, now = weir::agreement::kNow;
   unsigned threads = std::max(1u, std::thread::hardware_concurrency());
-  bool only_one = false;
+  bool only_one = false, xdp = false;
+  app.add_flag("--xdp", xdp, "the XDP program, too (root)");
   CLI::App* random = app.add_subcommand("random", "random policies, random and mutated frames");
   random->add_option("--policies", policies, "so many whose share of hits is 20 to 80 %")->capture_default_str();
   random->add_option("--packets", packets, "of each")->capture_default_str();
@@ -215,6 +229,6 @@ int main(int argc, char** argv) {
   captures->add_option("--config", configs)->required();
   captures->add_option("--now", now, "Unix seconds")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  return random->parsed() ? weir::agreement::run_random(policies, packets, seed, threads, only_one)
-                          : weir::agreement::run_captures(configs, folder, now);
+  return random->parsed() ? weir::agreement::run_random(policies, packets, seed, threads, only_one, xdp)
+                          : weir::agreement::run_captures(configs, folder, now, xdp);
 }

@@ -1,0 +1,67 @@
+#include "bpf/group.h"
+
+#include <algorithm>
+
+#include "filter/rules.h"
+
+namespace weir::xdp {
+
+namespace {
+
+uint32_t page_of(const weir_section& section) {
+  return static_cast<uint32_t>(section.offset / WEIR_PAGE_BYTES);
+}
+
+weir_lookup lookup_of(const weir_shape& from, uint8_t side) {
+  const filter::KeyShape shape = filter::shape_of(from);
+  weir_lookup lookup = {};
+  lookup.layout = from.layout;
+  lookup.n_words = static_cast<uint8_t>(filter::key_words(shape));
+  lookup.side = side;
+  lookup.flow = from.flow;
+  lookup.needs_ports = filter::asks_ports(shape) ? 1 : 0;
+  lookup.with_port = from.with_port;
+  lookup.k = from.k;
+  lookup.filter_lines = from.filter_lines;
+  lookup.exact_buckets = from.exact_buckets;
+  lookup.filter_page = page_of(from.filter);
+  lookup.exact_page = page_of(from.exact);
+  lookup.chunks_page = page_of(from.chunks);
+  const filter::Key mask = filter::key_mask(shape);
+  std::copy(mask.word.begin(), mask.word.end(), lookup.mask);
+  return lookup;
+}
+
+}  // namespace
+
+weir_group make_group(const filter::SnapshotView& view, const uint64_t digest[2]) {
+  const weir_snapshot_header& header = view.header();
+  weir_group group = {};
+  group.epoch = header.epoch;
+  group.number = header.number;
+  std::copy_n(header.secret, 2, group.secret);
+  std::copy_n(header.pass_lists, WEIR_LIST_WORDS, group.pass_lists);
+  std::copy_n(header.drop_lists, WEIR_LIST_WORDS, group.drop_lists);
+  std::copy_n(header.monitor_lists, WEIR_LIST_WORDS, group.monitor_lists);
+  group.sets_page = page_of(header.sets);
+  group.rules_page = page_of(header.rules);
+  group.residuals_page = page_of(header.residuals);
+  group.n_lists = header.n_lists;
+  group.default_action = header.default_action;
+  group.unparsed_action = header.unparsed_action;
+  group.tunnels = header.tunnels;
+  group.snapshot_bytes = header.total_bytes;
+  std::copy_n(digest, 2, group.digest);
+  for (const weir_shape& shape : std::span(header.shapes).first(header.n_shapes)) {
+    for (const uint8_t side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+      const int direction = side == WEIR_SIDE_SOURCE ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
+      if ((shape.directions & direction) == 0) continue;
+      weir_lookup* lookups = shape.family == 4 ? group.v4 : group.v6;
+      uint32_t& n = shape.family == 4 ? group.n_v4 : group.n_v6;
+      lookups[n++] = lookup_of(shape, side);
+    }
+  }
+  return group;
+}
+
+}  // namespace weir::xdp

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "bpf/plane.h"
+#include "common/fd.h"
+#include "common/result.h"
+
+namespace weir::xdp {
+
+// The loaded program and its maps, adopted from a folder of a BPF file system or made and pinned there.
+class Program {
+ public:
+  // Makes the folder, and mounts a BPF file system at kDefaultBpfDir when there is none. Error: see Enforcer::open.
+  static Result<Program> open(const std::string& bpf_dir);
+
+  // Values that programs read while they run.
+  weir_state& state() const { return *reinterpret_cast<weir_state*>(state_.bytes().data()); }
+  weir_group& group(uint32_t i) const { return reinterpret_cast<weir_group*>(groups_.bytes().data())[i]; }
+  std::span<weir_list_name> names() const {
+    return {reinterpret_cast<weir_list_name*>(names_.bytes().data()), WEIR_LIST_SLOTS};
+  }
+  // Sums over the processors.
+  Result<weir_totals> totals() const;
+  Result<weir_list_tally> tally(uint32_t slot) const;
+  Result<void> clear_tally(uint32_t slot) const;
+
+  // A group's snapshot: null takes the one that is there away. Returns after an RCU grace period: no program that runs
+  // then has seen what was there before.
+  Result<void> set_arena(uint32_t group, int arena_fd) const;
+  Result<void> clear_arena(uint32_t group) const;
+
+  int fd() const { return program_.get(); }
+  // The program was loaded anew, and programs that are attached are older: they share its maps.
+  bool is_new() const { return is_new_; }
+  const std::string& bpf_dir() const { return bpf_dir_; }
+
+ private:
+  std::string bpf_dir_;
+  Fd lock_, program_, arenas_, totals_, lists_;
+  Mapping state_, groups_, names_;
+  bool is_new_ = false;
+};
+
+// Where an object is pinned. Names of BPF file systems have no dots; those of interfaces may.
+std::string pin_path(const std::string& bpf_dir, const std::string& name);
+
+// A map of so many pages, and its writable mapping.
+struct Arena {
+  Fd fd;
+  Mapping pages;
+};
+Result<Arena> make_arena(uint64_t size_bytes);
+
+// Bytes that this process may still make the kernel allocate: of the machine, and of its control groups.
+uint64_t kernel_memory_left();
+
+}  // namespace weir::xdp
