@@ -37,9 +37,7 @@
 #include "tests/bench/xdp_hosts.h"
 #include "tests/bench/xdp_peers.h"
 #include "tests/bench/xdp_traffic.h"
-#ifdef WEIR_BENCH_ENFORCER
 #include "tests/bench/xdp_weir.h"
-#endif
 
 namespace weir::bench {
 namespace {
@@ -77,20 +75,14 @@ uint32_t share_of(double hits, uint32_t count) {
 // Everybody whose program can be run.
 struct Contenders {
   std::optional<XdpPeers> peers;
-#ifdef WEIR_BENCH_ENFORCER
   std::unique_ptr<xdp::Enforcer> weir;
-#endif
 
   int program_fd(const std::string& name) const {
-#ifdef WEIR_BENCH_ENFORCER
     if (name == kWeir) return weir->program_fd();
-#endif
     return peers->program_fd(name);
   }
   XdpCounts counts(const std::string& name) const {
-#ifdef WEIR_BENCH_ENFORCER
     if (name == kWeir) return counts_of(*weir);
-#endif
     return name == "none" ? XdpCounts{} : peers->counts();
   }
 };
@@ -108,7 +100,6 @@ Result<Contenders> open_contenders(const std::vector<std::string>& names, const 
     if (!opened) return Error{opened.error()};
     all.peers.emplace(std::move(*opened));
   }
-#ifdef WEIR_BENCH_ENFORCER
   if (std::find(names.begin(), names.end(), kWeir) != names.end()) {
     xdp::Options plane;
     plane.bpf_dir = kBpfDir;
@@ -132,10 +123,6 @@ Result<Contenders> open_contenders(const std::vector<std::string>& names, const 
     const Result<double> published = publish(*all.weir, *compiled);
     if (!published) return Error{published.error()};
   }
-#else
-  (void)interface;
-  (void)told;
-#endif
   return all;
 }
 
@@ -266,7 +253,6 @@ Result<void> serve(const Options& options) {
 
 // load
 
-#ifdef WEIR_BENCH_ENFORCER
 Result<json> load_weir(const std::vector<uint32_t>& listed) {
   const Result<control::Compiled> first = compile_hosts({listed}, 1), second = compile_hosts({listed}, 2);
   if (!first || !second) return Error{!first ? first.error() : second.error()};
@@ -294,23 +280,18 @@ Result<json> load_weir(const std::vector<uint32_t>& listed) {
   }
   return found;
 }
-#endif
 
 // One round: every peer once.
 Result<json> measure_load(const Options& options) {
   const std::vector<uint32_t> listed = members(options.entries);
-  json found = json::object();
-#ifdef WEIR_BENCH_ENFORCER
-  Result<json> weir = load_weir(listed);
-  if (!weir) return weir;
-  found = std::move(*weir);
-#endif
+  Result<json> found = load_weir(listed);
+  if (!found) return found;
   for (const auto& [name, fill] :
        {std::pair("hash", Fill::hash), std::pair("hash_batch", Fill::hash_batch), std::pair("lpm", Fill::lpm),
         std::pair("lpm_batch", Fill::lpm_batch), std::pair("bloom", Fill::bloom)}) {
     const Result<double> seconds = time_fill(fill, listed);
     if (!seconds) return Error{seconds.error()};
-    found[name] = *seconds;
+    (*found)[name] = *seconds;
   }
   return found;
 }
