@@ -52,6 +52,19 @@ def measure_lookup(build, entries, shares, rounds, peers=LOOKUP_PEERS):
     found = on_worker(build, "lookup", "--entries", entries, "--rounds", rounds, "--peers", ",".join(peers), "--hits",
                       ",".join(map(str, shares)))
     found["ghz"] = core_clock(build)["ghz"]
+    found["machine"] = {"kernel": os.uname().release, "mitigations": mitigations()}
+    return found
+
+
+def mitigations():
+    """Of the kernel, that make calls and returns slow, those of BPF programs among them."""
+    found = {}
+    for name in ("spectre_v2", "retbleed", "spec_rstack_overflow"):
+        try:
+            with open(f"/sys/devices/system/cpu/vulnerabilities/{name}", encoding="ascii") as file:
+                found[name] = file.read().strip()
+        except OSError:
+            pass  # an older kernel
     return found
 
 
