@@ -80,7 +80,9 @@ void Attachment::tend() {
   if (!link_) link_.reset(bpf_obj_get(pin_.c_str()));
   if (link_) {
     const std::optional<LinkInfo> info = info_of(link_.get());
-    if (!info || info->interface != state_.index) {  // of an interface that had this name before
+    // Of an interface that had this name before; or in a mode that is not wanted any more, which has to make room.
+    if (!info || info->interface != state_.index || !is_in_wanted_mode()) {
+      (void)bpf_link_detach(link_.get());
       link_.reset();
       unlink(pin_.c_str());
     }
@@ -90,6 +92,10 @@ void Attachment::tend() {
   state_.attached = true;
   state_.native = running_on(state_.index).native;
   state_.error.clear();
+}
+
+bool Attachment::is_in_wanted_mode() const {
+  return attach_ == Attach::any || running_on(state_.index).native == (attach_ == Attach::native);
 }
 
 // The link is there; it may run a program of before.

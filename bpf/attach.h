@@ -22,6 +22,7 @@ class Attachment {
   const InterfaceState& state() const { return state_; }
 
  private:
+  bool is_in_wanted_mode() const;
   Result<void> adopt();
   Result<void> attach_now();
   Result<void> link(uint32_t flags);

@@ -76,5 +76,7 @@ class Enforcer {
 
 // Detaches the interface, or all of them, when no controld runs: takes the pinned links away. Returns their names.
 Result<std::vector<std::string>> detach_pinned(const std::string& bpf_dir, std::optional<std::string> interface);
+// Interfaces that have a pinned link, whoever pinned it. None when there is no such folder.
+Result<std::vector<std::string>> pinned_interfaces(const std::string& bpf_dir);
 
 }  // namespace weir::xdp

@@ -19,6 +19,9 @@ static_assert(sizeof(Totals) == 128 && sizeof(ListStats) == 128 && sizeof(StatsB
 
 static_assert(sizeof(SamplingBody) == 16 && sizeof(Sample) == 152 && sizeof(SamplesBody) == 48);
 
+static_assert(sizeof(InterfaceBody) == 288 && sizeof(InterfacesBody) == 8 && sizeof(DetachBody) == 16);
+static_assert(sizeof(Header) + sizeof(InterfacesBody) + kMaxInterfaces * sizeof(InterfaceBody) <= kMaxMessageBytes);
+
 const char* step_name(Step step) {
   switch (step) {
     case Step::none:
@@ -57,6 +60,8 @@ bool is_known(uint16_t type) {
     case Type::telemetry:
     case Type::ports:
     case Type::samples:
+    case Type::interfaces:
+    case Type::detach:
       return true;
   }
   return false;
@@ -92,6 +97,25 @@ std::optional<Samples> samples_from(const Message& message) {
   }
   if (samples.frames.size() != samples.body.n_samples) return std::nullopt;
   return samples;
+}
+
+std::vector<std::byte> encode_interfaces(std::span<const InterfaceBody> interfaces) {
+  const InterfacesBody body{static_cast<uint32_t>(interfaces.size()), 0};
+  std::vector<std::byte> bytes(sizeof body + interfaces.size_bytes());
+  memcpy(bytes.data(), &body, sizeof body);
+  if (!interfaces.empty()) memcpy(bytes.data() + sizeof body, interfaces.data(), interfaces.size_bytes());
+  return bytes;
+}
+
+std::optional<std::vector<InterfaceBody>> interfaces_from(const Message& message) {
+  InterfacesBody body;
+  if (message.body.size() < sizeof body) return std::nullopt;
+  memcpy(static_cast<void*>(&body), message.body.data(), sizeof body);
+  const size_t rest = message.body.size() - sizeof body;
+  if (rest % sizeof(InterfaceBody) != 0 || rest / sizeof(InterfaceBody) != body.n_interfaces) return std::nullopt;
+  std::vector<InterfaceBody> interfaces(body.n_interfaces);
+  if (rest > 0) memcpy(static_cast<void*>(interfaces.data()), message.body.data() + sizeof body, rest);
+  return interfaces;
 }
 
 void append_sample(std::vector<std::byte>& body, const Sample& sample, const void* bytes) {

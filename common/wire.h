@@ -34,7 +34,10 @@ enum class Type : uint16_t {
   telemetry = 10,  // request: TelemetryRequest; answer: TelemetryBody + buckets
   ports = 11,      // request: none;             answer: PortsBody + n PortStats
   samples = 20,    // request: SamplingBody;     answer: SamplesBody + n Samples, each followed by its bytes
-};                 // an answer has the type of its request, or refused
+  // of the XDP plane alone
+  interfaces = 30,  // request: none;       answer: InterfacesBody + n InterfaceBody
+  detach = 31,      // request: DetachBody; answer: the same, of those that were detached
+};                  // an answer has the type of its request, or refused
 
 struct Header {
   uint32_t magic = kMagic;
@@ -165,6 +168,28 @@ struct Samples {
   std::vector<SampledFrame> frames;
 };
 
+constexpr size_t kMaxInterfaces = 256;
+
+// Where the XDP plane enforces, or should.
+struct InterfaceBody {
+  char name[16] = {};
+  uint32_t index = 0;     // 0: there is no such interface now
+  uint32_t attached = 0;  // 1: what comes in here is judged
+  uint32_t native = 0;    // where attached: 1 = in the driver; 0 = behind it, slower
+  uint32_t reserved = 0;
+  char error[256] = {};  // why it is not attached; empty: well
+};
+
+struct InterfacesBody {
+  uint32_t n_interfaces = 0;  // InterfaceBodies that follow
+  uint32_t reserved = 0;
+};
+
+// Nothing is enforced there from then on, until the target is opened anew.
+struct DetachBody {
+  char interface[16] = {};  // empty: all
+};
+
 struct Message {
   Header header;
   std::vector<std::byte> body;
@@ -198,6 +223,8 @@ struct Stats {
 };
 std::optional<Stats> stats_from(const Message& message);
 std::optional<Samples> samples_from(const Message& message);
+std::vector<std::byte> encode_interfaces(std::span<const InterfaceBody> interfaces);
+std::optional<std::vector<InterfaceBody>> interfaces_from(const Message& message);
 // Appends one frame as samples_from() reads it; sample.captured_bytes are read from bytes.
 void append_sample(std::vector<std::byte>& body, const Sample& sample, const void* bytes);
 constexpr size_t sample_message_bytes(uint32_t captured_bytes) {

@@ -48,6 +48,17 @@ Json reload_json(const ReloadReport& report) {
   return json;
 }
 
+Json interface_json(const wire::InterfaceBody& interface) {
+  const bool attached = interface.attached != 0;
+  return {{"name", wire::get_text(interface.name)},
+          {"index", interface.index},
+          {"attached", attached},
+          {"mode", !attached               ? ""
+                   : interface.native != 0 ? "native"
+                                           : "generic"},
+          {"error", wire::get_text(interface.error)}};
+}
+
 Json target_json(const TargetState& state, wire::Generation running) {
   Json json = {{"socket", state.socket},
                {"connected", state.connected},
@@ -64,6 +75,11 @@ Json target_json(const TargetState& state, wire::Generation running) {
   json["snapshot_limit_bytes"] = status.snapshot_limit_bytes;
   json["huge_pages"] = status.huge_pages != 0;
   json["start_time"] = status.start_time_unix;
+  if (!state.is_xdp) return json;
+  json["interfaces"] = Json::array();
+  if (!state.interfaces) return json;
+  for (const wire::InterfaceBody& interface : *state.interfaces)
+    json["interfaces"].push_back(interface_json(interface));
   return json;
 }
 
@@ -171,13 +187,20 @@ Json bypass(Daemon& daemon, const Json& request) {
   return json;
 }
 
+Json detach(Daemon& daemon, const Json& request) {
+  const std::string interface = request.contains("interface") ? request["interface"].get<std::string>() : "";
+  const Result<std::vector<std::string>> off = daemon.detach(interface);
+  if (!off) return {{"error", off.error()}};
+  return {{"ok", true}, {"controld", true}, {"detached", *off}};
+}
+
 struct Command {
   const char* name;
   Json (*run)(Daemon&, const Json&);
 };
 constexpr Command kCommands[] = {
     {"reload", reload}, {"status", status}, {"explain", explain},     {"shapes", shapes},   {"stats", stats},
-    {"list", list},     {"bypass", bypass}, {"telemetry", telemetry}, {"capture", capture},
+    {"list", list},     {"bypass", bypass}, {"telemetry", telemetry}, {"capture", capture}, {"detach", detach},
 };
 
 }  // namespace

@@ -5,8 +5,8 @@
 
 namespace weir::control {
 
-// One API request, answered: {"command": reload | status | explain | shapes | stats | list | bypass, ...}. An unknown
-// command, a missing member, a request that cannot be done: {"error": ...}. docs/control.md lists every member.
+// One API request, answered: {"command": reload | status | explain | shapes | stats | list | bypass | detach ...}. An
+// unknown command, a missing member, a request that cannot be done: {"error": ...}. docs/control.md lists every member.
 Json answer(Daemon& daemon, const Json& request);
 
 }  // namespace weir::control

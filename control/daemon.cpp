@@ -14,11 +14,17 @@
 
 namespace weir::control {
 
+namespace {
+// The kernel's verifier takes its time: a program that it refuses is not loaded more often.
+constexpr int kLeastXdpRetry_ms = 1000;
+}  // namespace
+
 Daemon::Daemon(Options options, Store store, GenerationFile numbers)
     : options_(std::move(options)),
       store_(std::move(store)),
       capture_(store_.state_dir(), [this](wire::Generation generation) { return store_.origins(generation); }),
-      numbers_(std::move(numbers)) {}
+      numbers_(std::move(numbers)),
+      plane_(std::make_shared<XdpPlane>(options_.bpf_dir)) {}
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Options options) {
   const Places places = find_places(options.config);
@@ -37,13 +43,14 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Options options) {
     daemon->wanted_bypass_ = true;
     spdlog::warn("bypass is ON since before this start: everything passes, until `controlctl bypass off`");
   }
-  const std::vector<std::string>& named = daemon->options_.targets;
+  const std::vector<TargetSpec>& named = daemon->options_.targets;
   daemon->set_targets(named.empty() ? places.targets : named);
 
   daemon->last_reload_ = daemon->reload_once(0);
   if (daemon->running_ == nullptr) {
     if (Result<void> published = daemon->publish_last_good(); !published) return Error{published.error()};
   }
+  daemon->warn_of_left_over();
   daemon->thread_ = std::thread([raw = daemon.get()] { raw->run(); });
   return daemon;
 }
@@ -136,23 +143,65 @@ Result<void> Daemon::publish_last_good() {
   return {};
 }
 
-// Links of targets that stay are kept, with their connections.
-void Daemon::set_targets(const std::vector<std::string>& sockets) {
+// Links of targets that stay are kept, with their connections. Called by the start, then by the reload thread alone.
+void Daemon::set_targets(const std::vector<TargetSpec>& specs) {
+  const auto xdp =
+      std::find_if(specs.begin(), specs.end(), [](const TargetSpec& spec) { return spec.xdp.has_value(); });
+  const std::optional<XdpTarget> wanted = xdp == specs.end() ? std::nullopt : xdp->xdp;
+  const bool plane_stays = plane_->is_configured(wanted);
+  const std::vector<std::shared_ptr<TargetLink>> before = targets();
+  if (!plane_stays) {
+    // Its link must not reach the old plane again, nor complain that it is gone.
+    for (const auto& link : before) {
+      if (link->is_xdp()) link->stop();
+    }
+    plane_->configure(wanted);
+  }
+  std::vector<std::shared_ptr<TargetLink>> links, made;
+  for (const TargetSpec& spec : specs) {
+    const auto same = [name = spec.name()](const auto& link) { return link->socket() == name; };
+    if (std::any_of(links.begin(), links.end(), same)) continue;
+    const auto found = std::find_if(before.begin(), before.end(), same);
+    if (found != before.end() && (!spec.xdp || plane_stays)) {
+      links.push_back(*found);
+    } else {
+      links.push_back(made.emplace_back(make_link(spec)));
+    }
+  }
   std::vector<std::shared_ptr<TargetLink>> gone;  // ends outside the lock
   std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<TargetLink>> links;
-  for (const std::string& socket : sockets) {
-    const auto same = [&](const auto& link) { return link->socket() == socket; };
-    if (std::any_of(links.begin(), links.end(), same)) continue;
-    const auto found = std::find_if(targets_.begin(), targets_.end(), same);
-    if (found != targets_.end()) {
-      links.push_back(*found);
-      continue;
-    }
-    links.push_back(std::make_shared<TargetLink>(socket, options_.times));
-    if (wanted_bypass_) links.back()->bypass(*wanted_bypass_);
+  for (const auto& link : made) {
+    if (wanted_bypass_) link->bypass(*wanted_bypass_);
+    if (stopping_) link->stop();
   }
   gone = std::exchange(targets_, std::move(links));
+}
+
+std::shared_ptr<TargetLink> Daemon::make_link(const TargetSpec& spec) const {
+  if (!spec.xdp) return std::make_shared<TargetLink>(spec.dataplane, options_.times);
+  TargetTimes times = options_.times;
+  times.retry = std::max(times.retry, kLeastXdpRetry_ms);
+  return std::make_shared<TargetLink>(
+      spec.name(), [plane = plane_] { return plane->connect(); }, times);
+}
+
+void Daemon::warn_of_left_over() const {
+  for (const std::string& name : plane_->left_over()) {
+    spdlog::warn(
+        "xdp: a program that is pinned in {} still enforces on {}, which no target names: `controlctl detach "
+        "{}` takes it off",
+        options_.bpf_dir, name, name);
+  }
+}
+
+Result<std::vector<std::string>> Daemon::detach(const std::string& interface) {
+  Result<std::vector<std::string>> off = plane_->detach(interface, options_.times.publish);
+  if (off) {
+    for (const std::string& name : *off) {
+      spdlog::warn("xdp: {} is detached on demand, until the next reload or start: nothing is enforced there", name);
+    }
+  }
+  return off;
 }
 
 Result<std::vector<TargetOutcome>> Daemon::bypass(bool on) {
@@ -209,6 +258,15 @@ std::shared_ptr<const ReloadReport> Daemon::last_reload() const {
 std::vector<std::shared_ptr<TargetLink>> Daemon::targets() const {
   std::lock_guard lock(mutex_);
   return targets_;
+}
+
+CaptureState Daemon::capture() const {
+  CaptureState state = capture_.state();
+  if (!state.on) return state;
+  for (const auto& link : targets()) {
+    if (link->is_xdp()) state.targets.push_back({link->socket(), "XDP gives no samples of what it drops"});
+  }
+  return state;
 }
 
 }  // namespace weir::control

@@ -17,6 +17,7 @@
 #include "control/store.h"
 #include "control/summary.h"
 #include "control/target.h"
+#include "control/xdp_plane.h"
 
 namespace weir::control {
 
@@ -31,7 +32,7 @@ struct Running {
 };
 
 struct TargetOutcome {
-  std::string socket;
+  std::string socket;  // or what else names it
   bool acknowledged = false;
   std::string error;  // why not
 };
@@ -55,9 +56,10 @@ class Daemon {
   struct Options {
     std::string config;
     std::optional<std::string> state_dir;  // instead of the policy's
-    std::vector<std::string> targets;      // instead of the policy's
-    int acknowledge_ms = 10'000;           // how long reload and bypass wait for targets
-    unsigned build_threads = 1;            // of large filters
+    std::vector<TargetSpec> targets;       // instead of the policy's
+    std::string bpf_dir = xdp::kDefaultBpfDir;
+    int acknowledge_ms = 10'000;  // how long reload and bypass wait for targets
+    unsigned build_threads = 1;   // of large filters
     TargetTimes times;
   };
 
@@ -77,12 +79,16 @@ class Daemon {
   Result<std::vector<TargetOutcome>> bypass(bool on);
   bool bypass_on() const { return bypass_on_; }
 
+  // Takes XDP off the interface (empty: off all, also those that no target names), until a reload or the next start.
+  // Returns the names of those that were attached.
+  Result<std::vector<std::string>> detach(const std::string& interface);
+
   Result<Explanation> explain(const std::string& key) const;
 
   std::shared_ptr<const Running> running() const;
   std::shared_ptr<const ReloadReport> last_reload() const;
   std::vector<std::shared_ptr<TargetLink>> targets() const;
-  CaptureState capture() const { return capture_.state(); }
+  CaptureState capture() const;
   const Options& options() const { return options_; }
   const std::string& state_dir() const { return store_.state_dir(); }
 
@@ -91,7 +97,9 @@ class Daemon {
   void run();
   std::shared_ptr<const ReloadReport> reload_once(int acknowledge_ms);
   void publish(std::shared_ptr<const Running> running);
-  void set_targets(const std::vector<std::string>& sockets);
+  void set_targets(const std::vector<TargetSpec>& specs);
+  std::shared_ptr<TargetLink> make_link(const TargetSpec& spec) const;
+  void warn_of_left_over() const;
   void acknowledge(ReloadReport& report, Clock::time_point published, int acknowledge_ms);
   Result<void> publish_last_good();
 
@@ -99,6 +107,7 @@ class Daemon {
   Store store_;  // its files: the reload thread writes, explain reads, bypass has its own
   Capture capture_;
   GenerationFile numbers_;  // start, then the reload thread
+  const std::shared_ptr<XdpPlane> plane_;
   std::mutex bypass_mutex_;
   std::atomic<bool> bypass_on_ = false;
 

@@ -30,8 +30,23 @@ struct Arguments {
   Daemon::Options daemon;
   std::string socket = default_controld_socket();
   std::string state_dir;
+  std::vector<std::string> targets;
   bool verbose = false;
 };
+
+bool read_targets(Arguments& arguments) {
+  bool has_xdp = false;
+  for (const std::string& text : arguments.targets) {
+    Result<TargetSpec> target = target_of(text);
+    if (!target) return fmt::print(stderr, "--target {}: {}\n", text, target.error()), false;
+    if (target->xdp && std::exchange(has_xdp, true)) {
+      fmt::print(stderr, "--target {}: a second xdp target; name all interfaces in one\n", text);
+      return false;
+    }
+    arguments.daemon.targets.push_back(std::move(*target));
+  }
+  return true;
+}
 
 // The exit code when the program is to end here (--help, --version, a wrong option), else empty.
 std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
@@ -39,9 +54,12 @@ std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
   app.add_option("--config", arguments.daemon.config, "the policy; default: ./weir.yaml, then /etc/weir/weir.yaml");
   app.add_option("--socket", arguments.socket, "where controlctl finds this controld")->capture_default_str();
   app.add_option("--state-dir", arguments.state_dir, "instead of the policy's state_dir");
-  app.add_option("--target", arguments.daemon.targets, "socket of a data plane, instead of the policy's targets")
+  app.add_option("--target", arguments.targets,
+                 "socket of a data plane, or xdp:eth0,eth1 (attach: auto); instead of the policy's targets")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--bpf-dir", arguments.daemon.bpf_dir, "BPF file system where XDP programs and maps are pinned")
+      ->capture_default_str();
   // The other half of the processors is the data plane's, whose workers never sleep.
   arguments.daemon.build_threads = std::max(1u, std::thread::hardware_concurrency() / 2);
   app.add_option("--build-threads", arguments.daemon.build_threads,
@@ -55,6 +73,7 @@ std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
     return app.exit(e) == 0 ? 0 : 2;
   }
   if (!arguments.state_dir.empty()) arguments.daemon.state_dir = arguments.state_dir;
+  if (!read_targets(arguments)) return 2;
   return std::nullopt;
 }
 

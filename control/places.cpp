@@ -28,13 +28,10 @@ Places find_places(const std::string& config) {
 
   const yaml::Node* targets = member(root, "targets");
   if (targets == nullptr) {
-    places.targets.push_back(default_dataplane_socket());
+    places.targets.push_back({default_dataplane_socket(), std::nullopt});
     return places;
   }
-  for (const yaml::Node& target : targets->items) {
-    const yaml::Node* socket = member(target, "dataplane");
-    if (socket != nullptr && !socket->text.empty()) places.targets.push_back(socket->text);
-  }
+  places.targets = find_targets(*targets);
   return places;
 }
 

@@ -3,11 +3,13 @@
 #include <string>
 #include <vector>
 
+#include "control/target_spec.h"
+
 namespace weir::control {
 
 struct Places {
   std::string state_dir;
-  std::vector<std::string> targets;
+  std::vector<TargetSpec> targets;
 };
 
 // Where the state directory and the targets are, read from a policy that may be wrong everywhere else: so that a

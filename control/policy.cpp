@@ -1,7 +1,5 @@
 #include "control/policy.h"
 
-#include <sys/un.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -25,7 +23,6 @@ constexpr uint8_t kBothDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
 constexpr size_t kMaxFeedBytes = 0xffff'ffff;
 // One page; more than any machine of today has.
 constexpr uint64_t kLeastMemory = 4096, kMostMemory = uint64_t{1} << 40;
-constexpr size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
 
 // A feed that is still to be read, and what its list says about it.
 struct PendingFeed {
@@ -79,7 +76,10 @@ class PolicyReader {
     read_filter_section(root.map("filter"));
     read_targets(root);
     capture_ = root.map("capture");
-    if (capture_ != nullptr) policy_.capture = read_capture_settings(document_, *capture_, diagnostics_);
+    if (capture_ != nullptr) {
+      policy_.capture = read_capture_settings(document_, *capture_, diagnostics_);
+      warn_of_silent_targets(*capture_);
+    }
     read_lists(root);
     root.finish();
   }
@@ -164,37 +164,20 @@ class PolicyReader {
   void read_targets(MapReader& root) {
     const Node* targets = root.sequence("targets");
     if (targets == nullptr) {
-      policy_.dataplane_sockets.push_back(default_dataplane_socket());
+      policy_.targets.push_back({default_dataplane_socket(), std::nullopt});
     } else if (targets->items.empty()) {
       root.warning(*targets, "no targets: nothing enforces this policy",
                    "take the key out to mean the data plane of this machine");
     } else {
-      for (const Node& target : targets->items) read_target(target);
+      policy_.targets = control::read_targets(file_, *targets);
     }
   }
 
-  void read_target(const Node& node) {
-    MapReader target(document_, &node, "the target", diagnostics_);
-    target.not_supported_yet({"xdp"});
-    const auto path = target.text("dataplane");
-    target.finish();
-    if (!path) {
-      const bool is_said = node.kind != Kind::map || !node.members.empty();
-      if (!is_said) target.error(node, "the target is empty", "as in `- dataplane: /run/weir/dataplane.sock`");
-      return;
-    }
-    const Node& place = *target.find("dataplane");
-    auto& sockets = policy_.dataplane_sockets;
-    if (path->empty()) {
-      target.error(place, "the path of the socket is empty", "as in `- dataplane: /run/weir/dataplane.sock`");
-    } else if (path->size() > kMaxSocketPath) {
-      target.error(place, "`" + *path + "` is longer than a socket's path can be",
-                   "choose one of at most " + std::to_string(kMaxSocketPath) + " bytes");
-    } else if (std::find(sockets.begin(), sockets.end(), *path) != sockets.end()) {
-      target.error(place, "`" + *path + "` is a target already", "name each target once");
-    } else {
-      sockets.push_back(*path);
-    }
+  void warn_of_silent_targets(const Node& capture) {
+    const auto samples = [](const TargetSpec& target) { return !target.xdp; };
+    if (std::all_of(policy_.targets.begin(), policy_.targets.end(), samples)) return;
+    file_.warning(capture, "`capture` samples what data planes drop: the xdp target gives no samples",
+                  "count on `controlctl stats` for what it drops");
   }
 
   void read_lists(MapReader& root) {

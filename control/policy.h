@@ -8,6 +8,7 @@
 #include "common/diagnostic.h"
 #include "common/ip.h"
 #include "control/capture_settings.h"
+#include "control/target_spec.h"
 #include "control/time_text.h"
 #include "filter/snapshot.h"
 
@@ -102,7 +103,7 @@ struct Policy {
   uint64_t memory_bytes = uint64_t{512} << 20;
   std::optional<weir_layout> layout;  // of every filter; empty: the planner chooses
   std::vector<Canary> canaries;
-  std::vector<std::string> dataplane_sockets;
+  std::vector<TargetSpec> targets;
   std::optional<CaptureSettings> capture;  // of what is dropped; empty: off
   std::vector<List> lists;  // in file order; `own`, when there is one, is lists[0]: a pass list, both directions
 };

@@ -17,6 +17,27 @@ double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
+// Of those that sample what they drop.
+std::vector<std::string> sockets_of(const std::vector<TargetSpec>& specs) {
+  std::vector<std::string> sockets;
+  for (const TargetSpec& spec : specs) {
+    if (!spec.xdp) sockets.push_back(spec.dataplane);
+  }
+  return sockets;
+}
+
+// Interfaces of the XDP plane on which nothing is enforced, and why; empty: none.
+std::string not_attached(const TargetState& state) {
+  std::string text;
+  if (!state.interfaces) return text;
+  for (const wire::InterfaceBody& interface : *state.interfaces) {
+    if (interface.attached != 0) continue;
+    text += fmt::format("{}not attached to {}: {}", text.empty() ? "" : "; ", wire::get_text(interface.name),
+                        wire::get_text(interface.error));
+  }
+  return text;
+}
+
 }  // namespace
 
 // read -> compile -> number on disk -> publish -> last good on disk -> acknowledge. Returns early, with the reason, as
@@ -63,7 +84,7 @@ std::shared_ptr<const ReloadReport> Daemon::reload_once(int acknowledge_ms) {
   next->report = std::move(compiled->report);
   next->memory_limit = policy->memory_bytes;
   next->published_at = time(nullptr);
-  const std::vector<std::string> sockets = options_.targets.empty() ? policy->dataplane_sockets : options_.targets;
+  const std::vector<TargetSpec> specs = options_.targets.empty() ? policy->targets : options_.targets;
   if (!options_.state_dir && policy->state_dir != store_.state_dir()) {
     spdlog::warn("state_dir is now {}: {} stays in use until controld starts anew", policy->state_dir,
                  store_.state_dir());
@@ -79,9 +100,9 @@ std::shared_ptr<const ReloadReport> Daemon::reload_once(int acknowledge_ms) {
     report->error = "no number for the new generation: " + committed.error();
     return finish();
   }
-  set_targets(sockets);
+  set_targets(specs);
   publish(next);
-  capture_.configure(capture, sockets);
+  capture_.configure(capture, sockets_of(specs));
   report->generation = publication->generation;
   const Clock::time_point published = Clock::now();
   report->phases.push_back({"publish", ms_between(publishing, published)});
@@ -109,6 +130,9 @@ void Daemon::acknowledge(ReloadReport& report, Clock::time_point published, int 
     const TargetState state = target->state();
     if (outcome.acknowledged) {
       last = std::max(last, state.acknowledged_at);
+      outcome.error = not_attached(state);
+      outcome.acknowledged = outcome.error.empty();
+      if (!outcome.acknowledged) missing++;
     } else {
       missing++;
       last = Clock::now();

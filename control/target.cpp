@@ -27,8 +27,20 @@ std::string reason_of(const wire::PublishedBody& answer) {
 }  // namespace
 
 TargetLink::TargetLink(std::string socket, TargetTimes times)
-    : socket_(std::move(socket)), times_(times), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    : TargetLink(
+          socket, [socket, times] { return wire::connect(socket, times.answer); }, false, times) {}
+
+TargetLink::TargetLink(std::string name, Connect connect, TargetTimes times)
+    : TargetLink(std::move(name), std::move(connect), true, times) {}
+
+TargetLink::TargetLink(std::string name, Connect connect, bool is_xdp, TargetTimes times)
+    : socket_(std::move(name)),
+      connect_(std::move(connect)),
+      is_xdp_(is_xdp),
+      times_(times),
+      wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   state_.socket = socket_;
+  state_.is_xdp = is_xdp_;
   state_.last_error = "not reached yet";
   thread_ = std::thread([this] { run(); });
 }
@@ -140,7 +152,7 @@ void TargetLink::run() {
 
 // Reaches the target and asks what it enforces.
 bool TargetLink::connect() {
-  Result<Fd> connection = wire::connect(socket_, times_.answer);
+  Result<Fd> connection = connect_();
   if (!connection) {
     drop(connection.error());
     return false;
@@ -273,6 +285,7 @@ std::optional<TargetTelemetry> TargetLink::receive_telemetry() {
   std::optional<wire::Ports> ports = wire::ports_from(*answer);
   if (!ports) return drop("what it tells of its ports cannot be understood"), std::nullopt;
   all.ports = std::move(*ports);
+  if (is_xdp_) return all;  // has no workers
   wire::TelemetryRequest request;
   do {
     answer = call(wire::Type::telemetry, wire::bytes_of(request), -1, times_.answer);
@@ -285,7 +298,39 @@ std::optional<TargetTelemetry> TargetLink::receive_telemetry() {
 }
 
 void TargetLink::ask_status() {
+  if (is_xdp_) ask_interfaces();
+  if (!connection_) return;
   if (std::optional<wire::Message> answer = call(wire::Type::status, {}, -1, times_.answer)) take_status(*answer);
+}
+
+// What an operator should know without asking: where nothing is enforced, and where it costs more than it need.
+void TargetLink::log_changes(const std::vector<wire::InterfaceBody>& before,
+                             const std::vector<wire::InterfaceBody>& after) const {
+  for (const wire::InterfaceBody& now : after) {
+    const std::string name = wire::get_text(now.name), error = wire::get_text(now.error);
+    const auto same = [&](const wire::InterfaceBody& was) {
+      return wire::get_text(was.name) == name && was.index == now.index && was.attached == now.attached &&
+             was.native == now.native && wire::get_text(was.error) == error;
+    };
+    if (std::any_of(before.begin(), before.end(), same)) continue;
+    if (now.attached == 0) {
+      spdlog::warn("target {}: NOT attached to {}: {}", socket_, name, error);
+    } else if (now.native == 0) {
+      spdlog::warn("target {}: attached to {}, generic: behind the driver, slower", socket_, name);
+    } else {
+      spdlog::info("target {}: attached to {}, native", socket_, name);
+    }
+  }
+}
+
+void TargetLink::ask_interfaces() {
+  const std::optional<wire::Message> answer = call(wire::Type::interfaces, {}, -1, times_.answer);
+  if (!answer) return;
+  std::optional<std::vector<wire::InterfaceBody>> interfaces = wire::interfaces_from(*answer);
+  if (!interfaces) return drop("what it tells of its interfaces cannot be understood");
+  std::lock_guard lock(mutex_);
+  log_changes(state_.interfaces.value_or(std::vector<wire::InterfaceBody>()), *interfaces);
+  state_.interfaces = std::move(interfaces);
 }
 
 void TargetLink::take_status(const wire::Message& message) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,13 +35,15 @@ struct TargetTelemetry {
 
 // What is known of one enforcer.
 struct TargetState {
-  std::string socket;
+  std::string socket;  // or what else names it
+  bool is_xdp = false;
   bool connected = false;
-  std::optional<wire::StatusBody> status;     // as last told; empty: never reached
-  std::optional<wire::Stats> stats;           // as last told
-  std::optional<TargetTelemetry> telemetry;   // as last told
-  wire::Generation acknowledged;              // newest of ours that it enforces and has on disk
-  std::optional<wire::PublishedBody> answer;  // to the last publication
+  std::optional<wire::StatusBody> status;                      // as last told; empty: never reached
+  std::optional<wire::Stats> stats;                            // as last told
+  std::optional<TargetTelemetry> telemetry;                    // as last told
+  std::optional<std::vector<wire::InterfaceBody>> interfaces;  // of the XDP plane, as last told
+  wire::Generation acknowledged;                               // newest of ours that it enforces and has on disk
+  std::optional<wire::PublishedBody> answer;                   // to the last publication
   Clock::time_point acknowledged_at;
   bool publishing = false;  // a publication is on its way
   std::string last_error;   // why it is away, or did not take the last publication; empty = well
@@ -51,7 +54,11 @@ struct TargetState {
 // as long as they choose.
 class TargetLink {
  public:
+  // A data plane.
   explicit TargetLink(std::string socket, TargetTimes times = {});
+  // The XDP plane: has interfaces instead of workers. connect is called by the thread, and again after an error.
+  using Connect = std::function<Result<Fd>()>;
+  TargetLink(std::string name, Connect connect, TargetTimes times = {});
   ~TargetLink();
   TargetLink(const TargetLink&) = delete;
 
@@ -65,6 +72,7 @@ class TargetLink {
 
   TargetState state() const;
   const std::string& socket() const { return socket_; }
+  bool is_xdp() const { return is_xdp_; }
 
   // Each waits until the target has confirmed, or until the deadline; true when it did.
   bool wait_acknowledged(wire::Generation generation, Clock::time_point deadline) const;
@@ -83,6 +91,7 @@ class TargetLink {
     bool wanted() const { return answered < asked; }
   };
 
+  TargetLink(std::string name, Connect connect, bool is_xdp, TargetTimes times);
   void run();
   bool connect();
   Task next_task();
@@ -95,6 +104,8 @@ class TargetLink {
   std::optional<TargetTelemetry> receive_telemetry();
   bool refresh(Fresh& fresh, Clock::time_point deadline);
   void ask_status();
+  void ask_interfaces();
+  void log_changes(const std::vector<wire::InterfaceBody>& before, const std::vector<wire::InterfaceBody>& after) const;
   void take_status(const wire::Message& message);
   void drop(const std::string& error);
   void set_error(const std::string& error);  // mutex_ is held
@@ -102,6 +113,8 @@ class TargetLink {
   void wake() const;
 
   const std::string socket_;
+  const Connect connect_;
+  const bool is_xdp_;
   const TargetTimes times_;
   Fd wake_;  // eventfd: something changed, or stop
 

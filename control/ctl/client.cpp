@@ -71,19 +71,23 @@ int request(const Context& context, const Json& request, void (*show)(const Json
     fmt::print(stderr, "controlctl: {}\n", answer.error());
     return kUnreachable;
   }
+  return print_answer(context, *answer, show);
+}
+
+int print_answer(const Context& context, const Json& answer, void (*show)(const Json& answer)) {
   try {
-    const std::string version = answer->at("version").get<std::string>();
+    const std::string version = answer.at("version").get<std::string>();
     if (version != WEIR_VERSION) {
       fmt::print(stderr, "controlctl: warning: this is version {}, controld is {}\n", WEIR_VERSION, version);
     }
     if (context.json) {
-      fmt::print("{}", to_line(*answer));
-    } else if (answer->contains("error") && !answer->contains("ok")) {
-      fmt::print(stderr, "controlctl: {}\n", answer->at("error").get<std::string>());
+      fmt::print("{}", to_line(answer));
+    } else if (answer.contains("error") && !answer.contains("ok")) {
+      fmt::print(stderr, "controlctl: {}\n", answer.at("error").get<std::string>());
     } else {
-      show(*answer);
+      show(answer);
     }
-    return exit_code(*answer);
+    return exit_code(answer);
   } catch (const nlohmann::json::exception& e) {
     fmt::print(stderr, "controlctl: the answer of controld is not understood: {}\n", e.what());
     return kFailed;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "control/ctl/command.h"
@@ -9,6 +10,29 @@
 namespace weir::control::ctl {
 
 namespace {
+
+bool is_everywhere(const Json& target) {
+  if (!target.contains("interfaces")) return true;
+  const Json& interfaces = target.at("interfaces");
+  return std::all_of(interfaces.begin(), interfaces.end(), [](const Json& i) { return i.at("attached").get<bool>(); });
+}
+
+void show_interfaces(const Json& targets) {
+  Table table({{"interface"}, {"state"}, {""}});
+  for (const Json& target : targets) {
+    if (!target.contains("interfaces")) continue;
+    const bool connected = target.at("connected").get<bool>();
+    for (const Json& interface : target.at("interfaces")) {
+      const std::string mode = interface.at("mode").get<std::string>();
+      const std::string state = interface.at("attached").get<bool>() ? "attached, " + mode : "NOT ATTACHED";
+      const std::string error = interface.at("error").get<std::string>();
+      const char* remark = mode == "generic" ? "behind the driver: slower than native" : "";
+      table.row({interface.at("name").get<std::string>(), (connected ? "" : "last known: ") + state,
+                 error.empty() ? remark : error});
+    }
+  }
+  if (!table.empty()) fmt::print("\n{}", table.text());
+}
 
 void show_targets(const Json& targets) {
   Table table({{"target"},
@@ -25,15 +49,16 @@ void show_targets(const Json& targets) {
     const bool connected = target.at("connected").get<bool>();
     const bool known = target.at("start_time").get<int64_t>() != 0;  // reached once
     std::string state = !connected ? "away" : target.at("acknowledged").get<bool>() ? "enforces" : "BEHIND";
+    if (connected && !is_everywhere(target)) state += ", NOT EVERYWHERE";
     if (target.at("bypass").get<bool>()) state += ", BYPASS";
     table.row({target.at("socket").get<std::string>(), state,
                std::to_string(target.at("generation").at("number").get<uint64_t>()),
                std::to_string(target.at("workers").get<uint64_t>()), std::to_string(target.at("ports").get<uint64_t>()),
                target.at("isa").get<std::string>(), bytes(target.at("snapshot_bytes").get<uint64_t>()),
                bytes(target.at("snapshot_limit_bytes").get<uint64_t>()),
-               !known                                ? ""
-               : target.at("huge_pages").get<bool>() ? "huge"
-                                                     : "4 KiB",
+               !known || target.contains("interfaces") ? ""
+               : target.at("huge_pages").get<bool>()   ? "huge"
+                                                       : "4 KiB",
                age(target.at("start_time").get<int64_t>())});
   }
   fmt::print("\n{}", table.text());
@@ -41,6 +66,7 @@ void show_targets(const Json& targets) {
     const std::string error = target.at("last_error").get<std::string>();
     if (!error.empty()) fmt::print("{}: {}\n", target.at("socket").get<std::string>(), error);
   }
+  show_interfaces(targets);
 }
 
 void show_shapes(const Json& shapes) {

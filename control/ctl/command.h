@@ -13,15 +13,17 @@ namespace weir::control::ctl {
 
 // What every command may use. Filled by CLI11 while the line is parsed.
 struct Context {
-  std::string socket;     // of controld
-  bool json = false;      // print JSON instead of text for people
-  std::string config;     // check
-  std::string key;        // explain
-  std::string list;       // list
-  std::string on_off;     // bypass
-  std::string dataplane;  // bypass: straight to this data plane
-  bool once = false;      // top
-  double interval_s = 1;  // top
+  std::string socket;                   // of controld
+  bool json = false;                    // print JSON instead of text for people
+  std::string config;                   // check
+  std::string key;                      // explain
+  std::string list;                     // list
+  std::string on_off;                   // bypass
+  std::string dataplane;                // bypass: straight to this data plane
+  std::string interface;                // detach
+  std::string bpf_dir = "/sys/fs/bpf";  // detach
+  bool once = false;                    // top
+  double interval_s = 1;                // top
 
   std::string entries;                   // size
   std::string fpr = "0.005";             // size
@@ -41,11 +43,15 @@ struct Command {
 };
 
 // One file each, cmd_NAME.cpp.
-extern const Command kReload, kStatus, kCheck, kExplain, kShapes, kSize, kStats, kTop, kList, kBypass, kCapture;
+extern const Command kReload, kStatus, kCheck, kExplain, kShapes, kSize, kStats, kTop, kList, kBypass, kCapture,
+    kDetach;
 
 // One request to controld, its answer printed: as it is with --json, else an error to stderr, anything else by `show`
 // (an answer with "ok": false too: it has more to tell than its error). Returns the exit code.
 int request(const Context& context, const Json& request, void (*show)(const Json& answer));
+
+// The second half of it.
+int print_answer(const Context& context, const Json& answer, void (*show)(const Json& answer));
 
 // What an answer means to a script.
 int exit_code(const Json& answer);

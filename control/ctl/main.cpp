@@ -11,7 +11,7 @@ namespace weir::control::ctl {
 namespace {
 
 constexpr const Command* kCommands[] = {
-    &kReload, &kStatus, &kCheck, &kExplain, &kShapes, &kSize, &kStats, &kTop, &kList, &kBypass, &kCapture,
+    &kReload, &kStatus, &kCheck, &kExplain, &kShapes, &kSize, &kStats, &kTop, &kList, &kBypass, &kDetach, &kCapture,
 };
 
 int run(int argc, char** argv) {

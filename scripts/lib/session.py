@@ -15,6 +15,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PROGRAMS = ("dataplane/dataplane", "control/controld", "control/controlctl", "bpf/run_capture")
 HUGE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 HUGE_PAGE_BYTES = 2 << 20
 HEADROOM = 128                     # RTE_PKTMBUF_HEADROOM, in front of every frame in its mbuf
@@ -30,13 +31,12 @@ class SessionError(Exception):
 
 def ensure_built(build):
     """Builds what is not there yet, saying so."""
-    programs = [os.path.join(build, path) for path in ("dataplane/dataplane", "control/controld", "control/controlctl")]
-    if all(os.access(program, os.X_OK) for program in programs):
+    if all(os.access(os.path.join(build, program), os.X_OK) for program in PROGRAMS):
         return
     if not shutil.which("ninja") or not shutil.which("meson"):
         raise SessionError(f"{build} holds no build, and meson and ninja are missing: run scripts/setup first")
     print(f"building into {build} (a few minutes the first time)", flush=True)
-    steps = [["ninja", "-C", build, "dataplane/dataplane", "control/controld", "control/controlctl"]]
+    steps = [["ninja", "-C", build, *PROGRAMS]]
     if not os.path.exists(os.path.join(build, "build.ninja")):
         steps.insert(0, ["meson", "setup", build, ROOT])
     for step in steps:
@@ -90,6 +90,11 @@ class Session:
         self.dataplane = None
         self.controld = None
         self.said_memory = False
+        self.when_over = []
+
+    def at_exit(self, function):
+        """Called when the session is over and its programs have ended."""
+        self.when_over.append(function)
 
     def __enter__(self):
         return self
@@ -103,6 +108,8 @@ class Session:
                 except subprocess.TimeoutExpired:
                     process.kill()
                     process.wait()
+        for function in self.when_over:
+            function()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def path(self, name):
@@ -140,12 +147,12 @@ class Session:
         self.dataplane = self._start("dataplane", command)
         self.wait("the data plane's socket", lambda: can_connect(self.path("dataplane.sock"), socket.SOCK_SEQPACKET))
 
-    def start_controld(self, policy, targets=True):
-        """targets: the session's data plane; else those of the policy."""
+    def start_controld(self, policy, targets=True, extra=()):
+        """targets: the session's data plane; else those of the policy. extra: more options."""
         self.controld = self._start("controld", [
             os.path.join(self.build, "control/controld"), "--config", os.path.abspath(policy), "--socket",
             self.path("controld.sock"), "--state-dir", self.path("controld-state"),
-            *(["--target", self.path("dataplane.sock")] if targets else [])])
+            *(["--target", self.path("dataplane.sock")] if targets else []), *extra])
         self.wait("controld's socket", lambda: can_connect(self.path("controld.sock"), socket.SOCK_STREAM))
 
     def wait(self, what, test, seconds=START_SECONDS):

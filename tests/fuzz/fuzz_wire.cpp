@@ -55,6 +55,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     require(body.size() == message->body.size());
   }
+  if (const auto interfaces = wire::interfaces_from(*message)) {
+    require(interfaces->size() * sizeof(wire::InterfaceBody) <= size);
+    for (const wire::InterfaceBody& interface : *interfaces) {
+      require_text(interface.name);
+      require_text(interface.error);
+    }
+    require(wire::encode_interfaces(*interfaces).size() == message->body.size());
+  }
+  if (const auto detach = wire::body_as<wire::DetachBody>(*message)) require_text(detach->interface);
   if (const auto published = wire::body_as<wire::PublishedBody>(*message)) {
     require(wire::step_name(published->failed_step) != nullptr);
     require_text(published->reason);

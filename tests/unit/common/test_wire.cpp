@@ -98,6 +98,36 @@ TEST_CASE("stats are read only when the lists are all there") {
   CHECK_FALSE(read(bytes));
 }
 
+TEST_CASE("interfaces come back as they were sent, and only when all of them are there") {
+  InterfaceBody first, second;
+  set_text(first.name, "eth0");
+  first.index = 3;
+  first.attached = 1;
+  set_text(second.name, "fifteen-letters");
+  set_text(second.error, "there is no such interface");
+  std::vector<std::byte> bytes = encode_interfaces(std::vector<InterfaceBody>{first, second});
+  const auto read = [](const std::vector<std::byte>& content) {
+    Message message;
+    message.body = content;
+    return interfaces_from(message);
+  };
+  const auto again = read(bytes);
+  REQUIRE(again);
+  REQUIRE(again->size() == 2);
+  CHECK(get_text((*again)[0].name) == "eth0");
+  CHECK((*again)[0].attached == 1);
+  CHECK(get_text((*again)[1].name) == "fifteen-letters");
+  CHECK(get_text((*again)[1].error) == "there is no such interface");
+  for (size_t length = 0; length < bytes.size(); length++) {
+    CHECK_FALSE(read({bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(length)}));
+  }
+  const InterfacesBody lies{UINT32_MAX, 0};
+  memcpy(bytes.data(), &lies, sizeof lies);
+  CHECK_FALSE(read(bytes));
+  REQUIRE(read(encode_interfaces({})));
+  CHECK(read(encode_interfaces({}))->empty());
+}
+
 TEST_CASE("text fields end somewhere") {
   TextBody body;
   set_text(body.text, std::string(1000, 'x'));

@@ -45,6 +45,11 @@ void Enforcer::release() {
   released_.notify_all();
 }
 
+void Enforcer::set_interfaces(std::vector<wire::InterfaceBody> interfaces) {
+  std::lock_guard lock(mutex_);
+  now_.interfaces = std::move(interfaces);
+}
+
 int Enforcer::publications() const {
   std::lock_guard lock(mutex_);
   return publications_;
@@ -100,6 +105,13 @@ bool Enforcer::answer(wire::Message& request) {
   }
   if (type == wire::Type::ports) {
     return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::encode_ports({1, {{}, {}}})));
+  }
+  if (type == wire::Type::interfaces) {
+    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::encode_interfaces(now_.interfaces)));
+  }
+  if (type == wire::Type::telemetry && !now_.interfaces.empty()) {
+    return static_cast<bool>(
+        wire::send(client_.get(), wire::Type::refused, sequence, wire::bytes_of(wire::TextBody{"no workers"})));
   }
   if (type == wire::Type::telemetry) {
     wire::Telemetry telemetry;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "common/fd.h"
 #include "common/wire.h"
@@ -18,12 +19,14 @@ class Enforcer {
     bool refuses = false;  // fails publications in step `validate`
     uint64_t packets = 0;  // told by stats, in the totals and in list "l1"; told by telemetry of every worker
     uint32_t workers = 1;  // told by telemetry
+    std::vector<weir::wire::InterfaceBody> interfaces = {};  // as the XDP plane tells them; telemetry is refused
   };
   explicit Enforcer(const std::string& path) : Enforcer(path, Behaviour()) {}
   Enforcer(const std::string& path, Behaviour behaviour);
   ~Enforcer();
 
   void release();
+  void set_interfaces(std::vector<weir::wire::InterfaceBody> interfaces);
   int publications() const;  // received so far
   bool bypass() const;
   weir::wire::Generation generation() const;

@@ -19,7 +19,7 @@ Daemon::Options options_for(const Folder& folder, std::vector<std::string> targe
   Daemon::Options options;
   options.config = folder / "weir.yaml";
   options.state_dir = folder / "state";
-  options.targets = std::move(targets);
+  for (std::string& socket : targets) options.targets.push_back({std::move(socket), std::nullopt});
   options.times = {5, 20, 10'000, 20'000};
   options.acknowledge_ms = 20'000;
   return options;
@@ -185,6 +185,27 @@ TEST_CASE("reload names the target that is away") {
   CHECK(report->targets[0].acknowledged);
   CHECK_FALSE(report->targets[1].acknowledged);
   CHECK(report->targets[1].error.find("cannot connect") != std::string::npos);
+}
+
+TEST_CASE("reload says where the XDP plane is not attached, and goes on when it cannot be opened") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_text("203.0.113.7"));
+  Enforcer enforcer(folder / "dp");
+  Daemon::Options options = options_for(folder, {folder / "dp"});
+  options.acknowledge_ms = 300;
+  options.bpf_dir = folder / "no-bpf-file-system";
+  options.targets.push_back({"", XdpTarget{{"no-such-if0"}, xdp::Attach::any}});
+  auto daemon = Daemon::start(options);
+  REQUIRE(daemon);
+  const auto report = (*daemon)->reload();
+  REQUIRE(report->targets.size() == 2);
+  CHECK(report->targets[0].acknowledged);
+  CHECK(report->targets[1].socket == "xdp:no-such-if0");
+  CHECK_FALSE(report->targets[1].acknowledged);
+  CHECK_FALSE(report->targets[1].error.empty());
+  const Json status = answer(**daemon, {{"command", "status"}});
+  CHECK_FALSE(status.at("targets").at(0).contains("interfaces"));
+  CHECK(status.at("targets").at(1).at("interfaces") == Json::array());
 }
 
 TEST_CASE("a start on a bad policy publishes the last good, and fails without one") {

@@ -1,4 +1,6 @@
 // One link, one enforcer on a real socket: reached again, given what it should have, and nothing twice.
+#include <atomic>
+
 #include "control/target.h"
 #include "tests/unit/daemon/enforcer.h"
 #include "tests/unit/daemon/support.h"
@@ -73,6 +75,45 @@ TEST_CASE("telemetry is asked of every worker, as many as there may be") {
   TargetLink other(folder / "liar", kFast);
   REQUIRE(eventually([&] { return other.refresh_telemetry(soon()); }));
   CHECK(other.state().telemetry->workers.size() == wire::kMaxWorkers);
+}
+
+TEST_CASE("the XDP plane has interfaces, and no workers") {
+  const Folder folder;
+  wire::InterfaceBody eth0, eth1;
+  wire::set_text(eth0.name, "eth0");
+  eth0.attached = 1;
+  wire::set_text(eth1.name, "eth1");
+  wire::set_text(eth1.error, "there is no such interface");
+  Enforcer enforcer(folder / "xdp", {.interfaces = {eth0, eth1}});
+  std::atomic<int> attempts = 0;
+  TargetLink link(
+      "xdp:eth0,eth1",
+      [&]() -> Result<Fd> {
+        if (++attempts < 3) return Error{"the verifier refuses it"};
+        return wire::connect(folder / "xdp", 10'000);
+      },
+      kFast);
+  CHECK(link.is_xdp());
+  link.publish(sample({7, 1}).publication);
+  REQUIRE(link.wait_acknowledged({7, 1}, soon()));
+  CHECK(attempts == 3);
+  TargetState state = link.state();
+  CHECK(state.socket == "xdp:eth0,eth1");
+  CHECK(state.is_xdp);
+  REQUIRE(state.interfaces);
+  REQUIRE(state.interfaces->size() == 2);
+  CHECK(wire::get_text((*state.interfaces)[1].error) == "there is no such interface");
+
+  REQUIRE(link.refresh_telemetry(soon()));
+  state = link.state();
+  CHECK(state.telemetry->workers.empty());
+  CHECK(state.telemetry->ports.ports.size() == 2);
+  CHECK(state.connected);
+
+  eth1.attached = 1;
+  wire::set_text(eth1.error, "");
+  enforcer.set_interfaces({eth0, eth1});
+  CHECK(eventually([&] { return (*link.state().interfaces)[1].attached == 1; }));
 }
 
 TEST_CASE("a refusal is told, and the old generation stays known") {

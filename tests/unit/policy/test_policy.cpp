@@ -59,8 +59,8 @@ TEST_CASE("defaults") {
   CHECK(policy.memory_bytes == 512u << 20);
   CHECK_FALSE(policy.layout.has_value());
   CHECK(policy.canaries.empty());
-  REQUIRE(policy.dataplane_sockets.size() == 1);
-  CHECK(policy.dataplane_sockets[0] == default_dataplane_socket());
+  REQUIRE(policy.targets.size() == 1);
+  CHECK(policy.targets[0] == TargetSpec{default_dataplane_socket(), std::nullopt});
   REQUIRE(policy.lists.size() == 1);
   const List& list = policy.lists[0];
   CHECK(list.name == "a");
@@ -80,7 +80,7 @@ TEST_CASE("every setting") {
 state_dir: /tmp/state
 policy: {default: drop, unparsed: drop, tunnels: [], own: [192.0.2.0/24, "2001:db8::/32", 192.0.2.1-192.0.2.3]}
 filter: {false_positive_rate: 0.25, memory: 3GiB, layout: page7, canaries: [192.0.2.9, "2001:db8::9", 192.0.2.10/32]}
-targets: [{dataplane: /tmp/a.sock}, {dataplane: /tmp/b.sock}]
+targets: [{dataplane: /tmp/a.sock}, {xdp: {interfaces: [eth1, eth0], attach: native}}, {dataplane: /tmp/b.sock}]
 lists:
   - {name: partners, action: pass, match: either, entries: [198.51.100.1]}
   - {name: watch, action: drop, mode: monitor, match: dst, allow_any: true, ipv6_aggregate: 128, entries: [0.0.0.0/0]}
@@ -97,7 +97,11 @@ lists:
   CHECK(policy.canaries[1].v6 == *parse_ipv6("2001:db8::9"));
   CHECK(policy.canaries[1].is_v6);
   CHECK(policy.canaries[2].text == "192.0.2.10/32");
-  CHECK(policy.dataplane_sockets == std::vector<std::string>{"/tmp/a.sock", "/tmp/b.sock"});
+  REQUIRE(policy.targets.size() == 3);
+  CHECK(policy.targets[0].name() == "/tmp/a.sock");
+  CHECK(policy.targets[1] == TargetSpec{"", XdpTarget{{"eth1", "eth0"}, xdp::Attach::native}});
+  CHECK(policy.targets[1].name() == "xdp:eth1,eth0");
+  CHECK(policy.targets[2].name() == "/tmp/b.sock");
   REQUIRE(policy.lists.size() == 3);
   const List& own = policy.lists[0];
   CHECK(own.name == "own");
