@@ -120,7 +120,11 @@ Result<void> make_bpf_dir(const std::string& bpf_dir) {
       return errno_error("cannot mount a BPF file system at " + bpf_dir + " (mount -t bpf bpf " + bpf_dir + ")");
     }
   }
-  if (mkdir(bpf_dir.c_str(), 0700) != 0 && errno != EEXIST) return errno_error("cannot make " + bpf_dir);
+  const size_t last_slash = bpf_dir.find_last_of('/');
+  const std::string parent = last_slash == std::string::npos ? "." : bpf_dir.substr(0, last_slash + 1);
+  if (is_bpf_file_system(parent) && mkdir(bpf_dir.c_str(), 0700) != 0 && errno != EEXIST) {
+    return errno_error("cannot make " + bpf_dir);
+  }
   if (!is_bpf_file_system(bpf_dir)) {
     return Error{bpf_dir + " is in no BPF file system, where maps outlive their program: mount -t bpf bpf FOLDER"};
   }
@@ -139,6 +143,10 @@ std::string pin_path(const std::string& bpf_dir, const std::string& name) {
     }
   }
   return path;
+}
+
+std::string link_pin(const std::string& bpf_dir, const std::string& interface) {
+  return pin_path(bpf_dir, std::string(kLinkPin) + interface);
 }
 
 Result<Program> Program::open(const std::string& bpf_dir) {
@@ -186,7 +194,7 @@ Result<Program> Program::open(const std::string& bpf_dir) {
     now.start_time_unix = static_cast<uint64_t>(time(nullptr));
     __atomic_store_n(&now.version, WEIR_XDP_VERSION, __ATOMIC_RELEASE);
   }
-  const std::string path = pin_path(bpf_dir, "weir");
+  const std::string path = pin_path(bpf_dir, std::string(kProgramPin));
   Fd pinned(bpf_obj_get(path.c_str()));
   if (pinned && same_program(pinned.get(), loaded->get())) {
     program.program_ = std::move(pinned);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "bpf/plane.h"
 #include "common/fd.h"
@@ -55,6 +56,9 @@ Result<void> make_bpf_dir(const std::string& bpf_dir);
 
 // Where an object is pinned. Names of BPF file systems have no dots; those of interfaces may.
 std::string pin_path(const std::string& bpf_dir, const std::string& name);
+constexpr std::string_view kProgramPin = "weir";
+constexpr std::string_view kLinkPin = "weir_link_";  // and the interface's name
+std::string link_pin(const std::string& bpf_dir, const std::string& interface);
 
 // A map of so many pages, and its writable mapping.
 struct Arena {
