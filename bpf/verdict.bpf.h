@@ -113,13 +113,14 @@ __noinline weir_u32 weir_judge_layers(struct xdp_md* ctx, struct weir_frame* fra
   if (!frame) return WEIR_DEFAULT_PASSED;
   const struct weir_group* group = group_of(frame->group);
   if (!group) return WEIR_DEFAULT_PASSED;
-  const weir_u32 tunnels = group->tunnels;
+  weir_u32 tunnels = group->tunnels;
   struct weir_verdict verdict = {};
   begin_verdict(frame, &verdict);
   _Pragma("nounroll") for (weir_u32 layer = 0; layer < WEIR_MAX_LAYERS; layer++) {
     weir_match(frame);
     weir_judge_layer(frame, &verdict);
     if (layer + 1 == WEIR_MAX_LAYERS || tunnel == 0 || !weir_enter(ctx, tunnel, frame)) break;
+    __asm__ volatile("" : "+r"(tunnels)); /* or each of its bits would have a place on the stack */
     tunnel = tunnel_of(&frame->packet, tunnels);
   }
   return end_verdict(&verdict);
