@@ -60,7 +60,7 @@ std::string name_of(uint32_t program) {
 }  // namespace
 
 Attachment::Attachment(std::string interface, Attach attach, std::string bpf_dir, int program_fd)
-    : attach_(attach), pin_(pin_path(bpf_dir, "weir_link_" + interface)), program_fd_(program_fd) {
+    : attach_(attach), pin_(link_pin(bpf_dir, interface)), program_fd_(program_fd) {
   state_.name = std::move(interface);
 }
 
@@ -98,8 +98,11 @@ bool Attachment::is_in_wanted_mode() const {
   return attach_ == Attach::any || running_on(state_.index).native == (attach_ == Attach::native);
 }
 
-// The link is there; it may run a program of before.
+// The link is there. It may run a program of before, and somebody may have taken its pin away.
 Result<void> Attachment::adopt() {
+  if (access(pin_.c_str(), F_OK) != 0 && bpf_obj_pin(link_.get(), pin_.c_str()) != 0) {
+    return errno_error("cannot pin the link at " + pin_);
+  }
   const std::optional<LinkInfo> info = info_of(link_.get());
   if (info && info->program_id == program_id(program_fd_)) return {};
   if (bpf_link_update(link_.get(), program_fd_, nullptr) != 0) return errno_error("cannot replace the former program");

@@ -1,8 +1,5 @@
 #include "bpf/enforcer.h"
 
-#include <dirent.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -25,7 +22,6 @@ namespace {
 using wire::Step;
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kLinkPrefix = "weir_link_";
 // What the machine keeps for everything else when a snapshot comes.
 constexpr uint64_t kSpareMemory = uint64_t{64} << 20;
 
@@ -337,37 +333,6 @@ Result<void> Enforcer::detach(const std::string& interface) {
     return detached;
   }
   return Error{interface + " is none of the interfaces of this target"};
-}
-
-Result<std::vector<std::string>> detach_pinned(const std::string& bpf_dir, std::optional<std::string> interface) {
-  std::vector<std::string> links, others;
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(bpf_dir.c_str()), closedir);
-  if (!folder) return errno_error("cannot read " + bpf_dir);
-  while (const dirent* entry = readdir(folder.get())) {
-    const std::string name = entry->d_name;
-    if (name.starts_with(kLinkPrefix)) {
-      links.push_back(name);
-    } else if (name == "weir" || name.starts_with("weir_")) {
-      others.push_back(name);
-    }
-  }
-  std::vector<std::string> detached;
-  const std::string wanted = interface ? pin_path(bpf_dir, kLinkPrefix + *interface) : "";
-  for (const std::string& link : links) {
-    const std::string path = bpf_dir + "/" + link;
-    if (interface && path != wanted) continue;
-    if (unlink(path.c_str()) != 0) return errno_error("cannot take " + path + " away");
-    std::string name = link.substr(strlen(kLinkPrefix));
-    for (const auto& [code, text] : {std::pair{"%2e", "."}, std::pair{"%25", "%"}}) {
-      for (size_t at = 0; (at = name.find(code, at)) != std::string::npos; at++) name.replace(at, 3, text);
-    }
-    detached.push_back(name);
-  }
-  if (interface && detached.empty()) return Error{"nothing is attached to " + *interface + " from " + bpf_dir};
-  if (!interface) {
-    for (const std::string& name : others) unlink((bpf_dir + "/" + name).c_str());
-  }
-  return detached;
 }
 
 }  // namespace weir::xdp

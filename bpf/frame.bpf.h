@@ -1,14 +1,19 @@
 /* A frame on its way through the program, and what its bytes mean (docs/dataplane.md, "Frames"). Written apart from
  * dataplane/frame.cpp: tests hold both to one reference, frame by frame.
  *
- * Plain frames are read where they lie (main.bpf.h); these functions read everything else, by offset: a frame may lie
- * in several buffers. They are global functions, which the verifier looks at once, whoever calls them; so each says
- * again what it needs. `at` <= `end` <= the frame's length; nothing from `end` on is read.
+ * Plain frames are read where they lie (read_plain, at the end); the other functions read everything else, by offset: a
+ * frame may lie in several buffers. They are global functions, which the verifier looks at once, whoever calls them; so
+ * each says again what it needs. `at` <= `end` <= the frame's length; nothing from `end` on is read.
  */
 #ifndef WEIR_BPF_FRAME_H
 #define WEIR_BPF_FRAME_H
 
-#include "bpf/maps.bpf.h"
+/* The helpers need the types of the first. */
+/* clang-format off */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+/* clang-format on */
+
 #include "filter/packet.h"
 
 struct weir_frame {
@@ -19,6 +24,7 @@ struct weir_frame {
   weir_u32 group;
   weir_u32 length; /* bytes, without FCS */
   weir_u32 incomplete;
+  weir_u32 fragment; /* 1: a part of a packet, the first one too */
 };
 
 enum outcome { MALFORMED, NOT_IP, IP };
@@ -95,6 +101,7 @@ __noinline int weir_read_ipv4(struct xdp_md* ctx, weir_u32 at, weir_u32 end, str
   frame->packet.address[WEIR_SIDE_DESTINATION][0] = address[1];
   if (total != 0 && total < end - at) end = at + total;
   frame->at = frame->end = 0;
+  frame->fragment = (be16(ip + 6) & 0x3fff) != 0;
   if (be16(ip + 6) & 0x1fff) return 1; /* a later fragment */
   frame->at = at + header_bytes;
   frame->end = end;
@@ -134,6 +141,7 @@ __noinline weir_u32 weir_walk_extension(struct xdp_md* ctx, weir_u32 at, weir_u3
   const weir_u32 bytes = extension_bytes(number, head[1]);
   if (bytes > end - at) return STEP_CUT_OFF;
   frame->packet.protocol = head[0];
+  if (number == 44 && (be16(head + 2) & 0xfff9) != 0) frame->fragment = 1; /* not: alone (RFC 6946) */
   return number == 44 && (be16(head + 2) & 0xfff8) != 0 ? STEP_LAST : bytes;
 }
 
@@ -149,7 +157,7 @@ __noinline int weir_read_ipv6(struct xdp_md* ctx, weir_u32 at, weir_u32 end, str
   const weir_u32 told = be16(ip + 4);
   at += IPV6_BYTES;
   if (told != 0 && told < end - at) end = at + told;
-  frame->at = frame->end = 0;
+  frame->at = frame->end = frame->fragment = 0;
   for (weir_u32 walked = 0; walked <= MAX_EXTENSIONS; walked++) {
     /* The last turn only asks whether the chain goes on. */
     if (walked == MAX_EXTENSIONS && extension_bytes(frame->packet.protocol, 0) != 0) break;
@@ -241,6 +249,55 @@ __noinline int weir_read_ethernet(struct xdp_md* ctx, weir_u32 at, weir_u32 end,
     default:
       return NOT_IP;
   }
+}
+
+/* The frame that most are, read where it lies: IPv4 or IPv6 right behind the Ethernet header, no options, no extension
+ * headers, no fragment, and all that is read of its transport header in the first buffer. 1: frame->packet is complete.
+ */
+static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* frame) {
+  const weir_u8* data = (const weir_u8*)(long)ctx->data;
+  const weir_u8* data_end = (const weir_u8*)(long)ctx->data_end;
+  const weir_u32 length = (weir_u32)(data_end - data);
+  struct weir_packet* packet = &frame->packet;
+  const weir_u8* transport;
+  if (data + ETHERNET_BYTES + IPV4_BYTES + TCP_FLAG_BYTES > data_end) return 0;
+  const weir_u32 type = *(const weir_u16*)(data + 12); /* as on the wire */
+  if (type == __builtin_bswap16(TYPE_IPV4)) {
+    const weir_u8* ip = data + ETHERNET_BYTES;
+    const weir_u32 total = __builtin_bswap16(*(const weir_u16*)(ip + 2));
+    const weir_u32 fragment = *(const weir_u16*)(ip + 6) & __builtin_bswap16(0x3fff);
+    if (ip[0] != 0x45 || fragment != 0) return 0;
+    if (total < IPV4_BYTES + TCP_FLAG_BYTES || total > length - ETHERNET_BYTES) return 0;
+    packet->family = 4;
+    packet->protocol = ip[9];
+    packet->address[WEIR_SIDE_SOURCE][0] = *(const weir_u32*)(ip + 12);
+    packet->address[WEIR_SIDE_DESTINATION][0] = *(const weir_u32*)(ip + 16);
+    transport = ip + IPV4_BYTES;
+    frame->at = ETHERNET_BYTES + IPV4_BYTES;
+    frame->end = ETHERNET_BYTES + total;
+  } else if (type == __builtin_bswap16(TYPE_IPV6)) {
+    const weir_u8* ip = data + ETHERNET_BYTES;
+    if (data + ETHERNET_BYTES + IPV6_BYTES + TCP_FLAG_BYTES > data_end) return 0;
+    const weir_u32 told = __builtin_bswap16(*(const weir_u16*)(ip + 4));
+    if (ip[0] >> 4 != 6 || extension_bytes(ip[6], 0) != 0) return 0;
+    if (told < TCP_FLAG_BYTES || told > length - ETHERNET_BYTES - IPV6_BYTES) return 0;
+    packet->family = 6;
+    packet->protocol = ip[6];
+    for (weir_u32 half = 0; half < 4; half++)
+      packet->address[half / 2][half % 2] = *(const weir_u64*)(ip + 8 + half * 8);
+    transport = ip + IPV6_BYTES;
+    frame->at = ETHERNET_BYTES + IPV6_BYTES;
+    frame->end = ETHERNET_BYTES + IPV6_BYTES + told;
+  } else {
+    return 0;
+  }
+  packet->port[WEIR_SIDE_SOURCE] = *(const weir_u16*)transport;
+  packet->port[WEIR_SIDE_DESTINATION] = *(const weir_u16*)(transport + 2);
+  packet->icmp_type = transport[0];
+  packet->icmp_code = transport[1];
+  packet->tcp_flags = transport[TCP_FLAG_BYTES - 1];
+  packet->has = (weir_u8)carries(packet->protocol);
+  return 1;
 }
 
 #endif

@@ -4,6 +4,7 @@
 #define WEIR_BPF_MATCH_H
 
 #include "bpf/frame.bpf.h"
+#include "bpf/maps.bpf.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/line8.h"
 #include "filter/layouts/page2.h"

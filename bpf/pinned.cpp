@@ -1,4 +1,6 @@
+#include <bpf/bpf.h>
 #include <dirent.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,8 +14,6 @@
 namespace weir::xdp {
 
 namespace {
-
-constexpr std::string_view kLinkPrefix = "weir_link_";
 
 // What pin_path() wrote.
 std::string decoded(std::string_view pin) {
@@ -30,19 +30,56 @@ std::string decoded(std::string_view pin) {
   return name;
 }
 
-}  // namespace
+// Of maps.bpf.h. What steers (weir_steer) is somebody else's.
+constexpr std::string_view kMapPins[] = {"weir_arenas", "weir_groups", "weir_lists",
+                                         "weir_names",  "weir_state",  "weir_totals"};
 
-Result<std::vector<std::string>> pinned_interfaces(const std::string& bpf_dir) {
-  std::vector<std::string> names;
+// Names in the folder that are pins of ours. None: there is no such folder.
+Result<std::vector<std::string>> pins_in(const std::string& bpf_dir) {
+  std::vector<std::string> pins;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir(bpf_dir.c_str()), closedir);
-  if (!folder && errno == ENOENT) return names;
+  if (!folder && errno == ENOENT) return pins;
   if (!folder) return errno_error("cannot read " + bpf_dir);
   while (const dirent* entry = readdir(folder.get())) {
     const std::string_view pin = entry->d_name;
-    if (pin.starts_with(kLinkPrefix)) names.push_back(decoded(pin.substr(kLinkPrefix.size())));
+    const bool is_map = std::find(std::begin(kMapPins), std::end(kMapPins), pin) != std::end(kMapPins);
+    if (pin == kProgramPin || pin.starts_with(kLinkPin) || is_map) pins.emplace_back(pin);
   }
-  std::sort(names.begin(), names.end());
+  std::sort(pins.begin(), pins.end());
+  return pins;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> pinned_interfaces(const std::string& bpf_dir) {
+  const Result<std::vector<std::string>> pins = pins_in(bpf_dir);
+  if (!pins) return Error{pins.error()};
+  std::vector<std::string> names;
+  for (const std::string_view pin : *pins) {
+    if (pin.starts_with(kLinkPin)) names.push_back(decoded(pin.substr(kLinkPin.size())));
+  }
   return names;
+}
+
+Result<std::vector<std::string>> detach_pinned(const std::string& bpf_dir, std::optional<std::string> interface) {
+  const Result<std::vector<std::string>> pinned = pinned_interfaces(bpf_dir);
+  if (!pinned) return Error{pinned.error()};
+  std::vector<std::string> detached;
+  for (const std::string& name : *pinned) {
+    if (interface && name != *interface) continue;
+    const std::string path = link_pin(bpf_dir, name);
+    // Whoever still holds the link keeps it alive, but no longer attached.
+    if (const Fd link(bpf_obj_get(path.c_str())); link) (void)bpf_link_detach(link.get());
+    if (unlink(path.c_str()) != 0) return errno_error("cannot take " + path + " away");
+    detached.push_back(name);
+  }
+  if (interface && detached.empty()) return Error{"nothing is attached to " + *interface + " from " + bpf_dir};
+  if (!interface) {
+    const Result<std::vector<std::string>> others = pins_in(bpf_dir);
+    if (!others) return Error{others.error()};
+    for (const std::string& pin : *others) unlink((bpf_dir + "/" + pin).c_str());
+  }
+  return detached;
 }
 
 }  // namespace weir::xdp

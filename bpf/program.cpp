@@ -25,13 +25,12 @@ namespace weir::xdp {
 
 namespace {
 
-// What libbpf and the verifier said last, to be told when a load fails.
 std::string& last_words() {
   thread_local std::string words;
   return words;
 }
 
-int listen_to_libbpf(libbpf_print_level level, const char* format, va_list arguments) {
+int note(libbpf_print_level level, const char* format, va_list arguments) {
   if (level == LIBBPF_DEBUG) return 0;
   char line[1024];
   vsnprintf(line, sizeof line, format, arguments);
@@ -44,19 +43,6 @@ int listen_to_libbpf(libbpf_print_level level, const char* format, va_list argum
 bool is_bpf_file_system(const std::string& path) {
   struct statfs status = {};
   return statfs(path.c_str(), &status) == 0 && static_cast<uint32_t>(status.f_type) == BPF_FS_MAGIC;
-}
-
-Result<void> make_bpf_dir(const std::string& bpf_dir) {
-  if (bpf_dir == kDefaultBpfDir && !is_bpf_file_system(bpf_dir)) {
-    if (mount("bpf", kDefaultBpfDir, "bpf", 0, "mode=0700") != 0) {
-      return errno_error("cannot mount a BPF file system at " + bpf_dir + " (mount -t bpf bpf " + bpf_dir + ")");
-    }
-  }
-  if (mkdir(bpf_dir.c_str(), 0700) != 0 && errno != EEXIST) return errno_error("cannot make " + bpf_dir);
-  if (!is_bpf_file_system(bpf_dir)) {
-    return Error{bpf_dir + " is in no BPF file system, where maps outlive their program: mount -t bpf bpf FOLDER"};
-  }
-  return {};
 }
 
 template <class Value>
@@ -119,6 +105,32 @@ void add(weir_tally& sum, const weir_tally& more) {
 
 }  // namespace
 
+void listen_to_libbpf() {
+  libbpf_set_print(note);
+  last_words().clear();
+}
+
+const std::string& words_of_libbpf() {
+  return last_words();
+}
+
+Result<void> make_bpf_dir(const std::string& bpf_dir) {
+  if (bpf_dir == kDefaultBpfDir && !is_bpf_file_system(bpf_dir)) {
+    if (mount("bpf", kDefaultBpfDir, "bpf", 0, "mode=0700") != 0) {
+      return errno_error("cannot mount a BPF file system at " + bpf_dir + " (mount -t bpf bpf " + bpf_dir + ")");
+    }
+  }
+  const size_t last_slash = bpf_dir.find_last_of('/');
+  const std::string parent = last_slash == std::string::npos ? "." : bpf_dir.substr(0, last_slash + 1);
+  if (is_bpf_file_system(parent) && mkdir(bpf_dir.c_str(), 0700) != 0 && errno != EEXIST) {
+    return errno_error("cannot make " + bpf_dir);
+  }
+  if (!is_bpf_file_system(bpf_dir)) {
+    return Error{bpf_dir + " is in no BPF file system, where maps outlive their program: mount -t bpf bpf FOLDER"};
+  }
+  return {};
+}
+
 std::string pin_path(const std::string& bpf_dir, const std::string& name) {
   std::string path = bpf_dir + "/";
   for (const char c : name) {
@@ -133,9 +145,12 @@ std::string pin_path(const std::string& bpf_dir, const std::string& name) {
   return path;
 }
 
+std::string link_pin(const std::string& bpf_dir, const std::string& interface) {
+  return pin_path(bpf_dir, std::string(kLinkPin) + interface);
+}
+
 Result<Program> Program::open(const std::string& bpf_dir) {
-  libbpf_set_print(listen_to_libbpf);
-  last_words().clear();
+  listen_to_libbpf();
   if (Result<void> made = make_bpf_dir(bpf_dir); !made) return Error{made.error()};
   Program program;
   program.bpf_dir_ = bpf_dir;
@@ -150,7 +165,7 @@ Result<Program> Program::open(const std::string& bpf_dir) {
   const std::unique_ptr<weir_bpf, void (*)(weir_bpf*)> skeleton(weir_bpf__open_opts(&options), weir_bpf__destroy);
   if (!skeleton) return errno_error("cannot open the XDP program");
   if (weir_bpf__load(skeleton.get()) != 0) {
-    return Error{"cannot load the XDP program: " + std::string(strerror(errno)) + "\n" + last_words()};
+    return Error{"cannot load the XDP program: " + std::string(strerror(errno)) + "\n" + words_of_libbpf()};
   }
   const auto& maps = skeleton->maps;
   Result<Mapping> state = map_values<weir_state>(maps.weir_state, 1);
@@ -179,7 +194,7 @@ Result<Program> Program::open(const std::string& bpf_dir) {
     now.start_time_unix = static_cast<uint64_t>(time(nullptr));
     __atomic_store_n(&now.version, WEIR_XDP_VERSION, __ATOMIC_RELEASE);
   }
-  const std::string path = pin_path(bpf_dir, "weir");
+  const std::string path = pin_path(bpf_dir, std::string(kProgramPin));
   Fd pinned(bpf_obj_get(path.c_str()));
   if (pinned && same_program(pinned.get(), loaded->get())) {
     program.program_ = std::move(pinned);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "bpf/plane.h"
 #include "common/fd.h"
@@ -45,8 +46,19 @@ class Program {
   bool is_new_ = false;
 };
 
+// libbpf speaks to words_of_libbpf() from now on, which is empty.
+void listen_to_libbpf();
+// What libbpf and the verifier said to this thread since, to be told when a load fails.
+const std::string& words_of_libbpf();
+
+// Makes the folder, where BPF maps are pinned; mounts the BPF file system when it is the default one.
+Result<void> make_bpf_dir(const std::string& bpf_dir);
+
 // Where an object is pinned. Names of BPF file systems have no dots; those of interfaces may.
 std::string pin_path(const std::string& bpf_dir, const std::string& name);
+constexpr std::string_view kProgramPin = "weir";
+constexpr std::string_view kLinkPin = "weir_link_";  // and the interface's name
+std::string link_pin(const std::string& bpf_dir, const std::string& interface);
 
 // A map of so many pages, and its writable mapping.
 struct Arena {

@@ -21,9 +21,12 @@ struct Context {
   std::string on_off;                   // bypass
   std::string dataplane;                // bypass: straight to this data plane
   std::string interface;                // detach
-  std::string bpf_dir = "/sys/fs/bpf";  // detach
+  std::string bpf_dir = "/sys/fs/bpf";  // detach, steer
   bool once = false;                    // top
   double interval_s = 1;                // top
+
+  std::string steer_file;                           // steer
+  bool show = false, clear = false, check = false;  // steer
 
   std::string entries;                   // size
   std::string fpr = "0.005";             // size
@@ -44,7 +47,7 @@ struct Command {
 
 // One file each, cmd_NAME.cpp.
 extern const Command kReload, kStatus, kCheck, kExplain, kShapes, kSize, kStats, kTop, kList, kBypass, kCapture,
-    kDetach;
+    kDetach, kSteer;
 
 // One request to controld, its answer printed: as it is with --json, else an error to stderr, anything else by `show`
 // (an answer with "ok": false too: it has more to tell than its error). Returns the exit code.

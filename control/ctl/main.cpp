@@ -11,7 +11,8 @@ namespace weir::control::ctl {
 namespace {
 
 constexpr const Command* kCommands[] = {
-    &kReload, &kStatus, &kCheck, &kExplain, &kShapes, &kSize, &kStats, &kTop, &kList, &kBypass, &kDetach, &kCapture,
+    &kReload, &kStatus, &kCheck,  &kExplain, &kShapes,  &kSize,  &kStats,
+    &kTop,    &kList,   &kBypass, &kDetach,  &kCapture, &kSteer,
 };
 
 int run(int argc, char** argv) {

@@ -1,4 +1,4 @@
-"""The data plane beside the reference (tests/agreement): on every capture of the test data, and on random policies."""
+"""The data plane, and the XDP program, beside the reference (tests/agreement): on every capture of the test data, and on random policies."""
 
 import gzip
 import json
@@ -78,13 +78,14 @@ def run(build, *arguments):
     return json.loads(done.stdout)
 
 
-def agree_on_captures(build, folder):
+def agree_on_captures(build, folder, xdp=False):
+    """xdp: by the XDP program, too (root)."""
     captures = unpack_captures(folder)
     policies = real_policies(folder)
     say(f"frames: every capture with {len(policies)} policies of real lists")
-    return run(build, "captures", captures, *(word for path in policies for word in ("--config", path)))
+    return run(build, *(["--xdp"] if xdp else []), "captures", captures, *(word for path in policies for word in ("--config", path)))
 
 
-def agree_on_random(build, policies=RANDOM_POLICIES, packets=RANDOM_PACKETS):
+def agree_on_random(build, policies=RANDOM_POLICIES, packets=RANDOM_PACKETS, xdp=False):
     say(f"frames: {policies} random policies, {packets} frames each")
-    return run(build, "random", "--policies", policies, "--packets", packets)
+    return run(build, *(["--xdp"] if xdp else []), "random", "--policies", policies, "--packets", packets)

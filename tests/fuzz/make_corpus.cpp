@@ -176,6 +176,13 @@ void messages() {
   keep("telemetry-request", Type::telemetry, bytes_of(TelemetryRequest{}));
   keep("telemetry", Type::telemetry, encode_telemetry(telemetry));
   keep("ports", Type::ports, encode_ports({1, {{}, {}}}));
+  InterfaceBody interface;
+  set_text(interface.name, "eth0");
+  set_text(interface.error, "there is no such interface");
+  const std::vector<std::byte> interfaces = encode_interfaces(std::vector<InterfaceBody>{interface, {}});
+  keep("interfaces", Type::interfaces, interfaces);
+  keep("interfaces-cut", Type::interfaces, std::span(interfaces).first(interfaces.size() - 1));
+  keep("detach", Type::detach, bytes_of(DetachBody{"eth0"}));
   keep("unknown-type", static_cast<Type>(6), {});
   std::vector<std::byte> packet = encode(Type::status, 1, {});
   packet[0] ^= std::byte{1};

@@ -112,6 +112,7 @@ filter:
 targets:
   - dataplane: /run/weir/dataplane.sock
   - dataplane: /run/weir/second.sock
+  - xdp: {interfaces: [eth0, eth1], attach: auto}
 lists:
   - name: partners
     action: pass

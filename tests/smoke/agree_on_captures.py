@@ -1,4 +1,5 @@
-"""The data plane's stages agree with the reference on every capture of the test data, with policies of real lists."""
+"""The data plane's stages, and for root the XDP program, agree with the reference on every capture of the test data, with
+policies of real lists."""
 
 import os
 import sys
@@ -9,12 +10,14 @@ sys.path.insert(0, os.path.join(ROOT, "scripts/lib"))
 from agreement import agree_on_captures  # noqa: E402
 from rig import Skip  # noqa: E402
 
+xdp = os.geteuid() == 0
 with temporary_folder() as folder:
     try:
-        result = agree_on_captures(BUILD, folder)
+        result = agree_on_captures(BUILD, folder, xdp)
     except Skip as reason:
         skip(str(reason))
     equal(result["disagreements"], 0, "disagreements")
+    check(not xdp or result["by_xdp"] > 1_000_000, "frames ran through the XDP program")
     check(result["policies"] >= 6, "six policies at least")
     check(result["captures"] > 500, "captures, archives included")
     check(all(policy["hits"] > 1000 for policy in result["each"]), "every policy's lists are hit")

@@ -1,5 +1,5 @@
 """Send and expect: every encapsulation with every kind of entry (tests/smoke/send_expect_rows.py) through the real data
-plane, frame by frame. Of each row: packets that hit, that just miss, of the other family, and the one that hits cut off
+plane, or the XDP program, frame by frame. Of each row: packets that hit, that just miss, of the other family, and the one that hits cut off
 at every byte.
 
 What is expected comes from the tables and from frames.seen(), which knows where each header of a frame ends because it
@@ -7,7 +7,7 @@ put it there: no parser of weir, nor the reference's, has a say. Each kind of en
 of its own, so the counts by list tell which one hit.
 
     WEIR_BUILD=build python3 tests/smoke/send_expect.py [--only GROUP,...] [--kind NAME]
-                                                          [--encapsulation NAME] [--json FILE]
+                                                          [--encapsulation NAME] [--plane xdp] [--json FILE]
 """
 
 import argparse
@@ -24,6 +24,7 @@ from send_expect_rows import (ALL_TUNNELS, AT_NOW, BLOCK, BUILT, GROUPS, INNOCEN
 from frames import Frame, packed, seen  # the path to it comes with the rows
 
 SHOWN = 12  # frames with a wrong verdict
+LEAST_XDP_FRAME = 14  # no driver hands a shorter one to XDP
 
 
 def of_family(value, family):
@@ -262,19 +263,22 @@ def compare(name, found, expected, keys, failures):
     return len(keys)
 
 
-def run(folder, sender, now):
-    """Sends the frames of one policy. (comparisons, what is wrong)."""
+def run(folder, sender, now, plane):
+    """Sends the frames of one policy. (frames, comparisons, what is wrong)."""
     policy, frames = sender.policy, sender.frames
+    if plane == "xdp":
+        frames = [sent for sent in frames if len(sent.content) >= LEAST_XDP_FRAME]
     pcap, out = os.path.join(folder, f"{policy.name}.pcap"), outputs(folder, policy.name)
     contents = [sent.content for sent in frames]
     write_capture(pcap, Capture(False, contents, [(NOW, 0, len(content)) for content in contents]))
     config = write(folder, f"{policy.name}.yaml", policy.text)
-    replay("--once", "--config", config, "--pcap", pcap, *as_options(out), *(["--now", now] if now else []))
+    replay("--once", "--config", config, "--pcap", pcap, "--plane", plane, *as_options(out),
+           *(["--now", now] if now else []))
     drops, totals, lists = expected_counts(policy, frames)
     try:
         _, dropped = sort_out(contents, read_capture(out[0]).frames, read_capture(out[1]).frames)
     except CaptureError as error:
-        return 0, [f"{policy.name}: {error}"]
+        return len(frames), 0, [f"{policy.name}: {error}"]
     failures, dropped, told_rows = [], set(dropped), set()
     wrong_frames = 0
     for number, (sent, drops_here) in enumerate(zip(frames, drops)):
@@ -299,7 +303,7 @@ def run(folder, sender, now):
     print(f"{policy.name}: {len(sender.rows)} rows, {len(frames)} frames, {totals['dropped']} to drop, {hit} of "
           f"{len(policy.order)} lists to hit: {wrong_frames} wrong verdicts, "
           f"{len(failures) - verdict_failures} wrong counts")
-    return comparisons, failures
+    return len(frames), comparisons, failures
 
 
 def senders(groups, kind_name, encapsulation_name):
@@ -335,6 +339,7 @@ def main():
                         help=f"all, or some of {', '.join(GROUPS)} (default: {','.join(BUILT)})")
     parser.add_argument("--kind", default="", metavar="NAME", help="one kind of entry")
     parser.add_argument("--encapsulation", default="", metavar="NAME", help="one encapsulation")
+    parser.add_argument("--plane", choices=("dpdk", "xdp"), default="dpdk", help="who judges (default: dpdk)")
     parser.add_argument("--json", metavar="FILE", help="rows, frames, comparisons, failures")
     arguments = parser.parse_args()
     groups = GROUPS if arguments.only == "all" else arguments.only.split(",")
@@ -344,9 +349,9 @@ def main():
     rows, frames, comparisons, failures = set(), 0, 0, []
     with temporary_folder() as folder:
         for sender in senders(groups, arguments.kind, arguments.encapsulation):
-            made, wrong = run(folder, sender, AT_NOW if "expires" in groups else None)
+            sent, made, wrong = run(folder, sender, AT_NOW if "expires" in groups else None, arguments.plane)
             rows |= sender.rows
-            frames += len(sender.frames)
+            frames += sent
             comparisons += made
             failures += wrong
     for failure in failures[:SHOWN]:

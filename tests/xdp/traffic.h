@@ -29,9 +29,8 @@
 
 /* Of one processor. */
 struct traffic_counts {
-  unsigned long long observed;
-  unsigned long long wrongly_dropped, wrongly_passed;
-  unsigned long long made;
+  unsigned long long made, made_to_pass;
+  unsigned long long came_of_pass, came_of_drop; /* frames behind the program, by their right verdict */
 };
 
 #endif

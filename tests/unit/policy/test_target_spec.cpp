@@ -39,6 +39,22 @@ TEST_CASE("a target is named as an option names it") {
   CHECK(target_of("xdp:fifteen-letters"));
 }
 
+TEST_CASE("one message tells of all interfaces: there may be 256") {
+  const auto errors = [](size_t interfaces) {
+    std::string names;
+    for (size_t i = 0; i < interfaces; i++) names += "veth" + std::to_string(i) + ", ";
+    Diagnostics diagnostics;
+    const auto document =
+        yaml::parse_document("a.yaml", "targets: [{xdp: {interfaces: [" + names + "]}}]\n", diagnostics);
+    REQUIRE(document);
+    const PolicyFile file{*document, diagnostics, 0};
+    read_targets(file, document->root.members.at(0).value);
+    return format(diagnostics);
+  };
+  CHECK(errors(256).empty());
+  CHECK(errors(257).find("more than 256 interfaces") != std::string::npos);
+}
+
 TEST_CASE("targets of a policy that is wrong elsewhere are found") {
   const std::vector<TargetSpec> all =
       found_in("[{dataplane: /a}, {xdp: {interfaces: [eth0, eth1], attach: generic}}, {dataplane: /b}]");

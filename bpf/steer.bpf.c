@@ -1,0 +1,9 @@
+/* The choice alone: the worker gets what the rules name, the kernel the rest, unfiltered. */
+#include "bpf/steer.bpf.h"
+
+SEC("xdp.frags")
+int weir_steering(struct xdp_md* ctx) {
+  return weir_steer_frame(ctx);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

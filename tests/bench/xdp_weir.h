@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "bpf/enforcer.h"
+#include "common/result.h"
+#include "control/compile.h"
+#include "tests/bench/xdp_peers.h"
+
+// weir's XDP plane for benchmarks: policies of hosts, compiled as controld does it, and published as controld does it.
+namespace weir::bench {
+
+constexpr const char* kBpfDir = "/sys/fs/bpf";
+
+struct XdpPolicy {
+  std::span<const uint32_t> members;  // host order: a drop list of sources
+  bool drop_misses = false;           // policy.default
+  double false_positive_rate = 0.005;
+};
+// number: of the generation.
+Result<control::Compiled> compile_hosts(const XdpPolicy& policy, uint64_t number);
+
+// A publication's seconds, as the caller sees them.
+Result<double> publish(xdp::Enforcer& enforcer, const control::Compiled& compiled);
+
+XdpCounts counts_of(const xdp::Enforcer& enforcer);
+
+}  // namespace weir::bench
