@@ -93,6 +93,7 @@ Compared& Compared::operator+=(const Compared& more) {
   layered += more.layered;
   disagreements += more.disagreements;
   by_xdp += more.by_xdp;
+  layouts |= more.layouts;
   return *this;
 }
 
@@ -132,7 +133,11 @@ Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy
   constexpr uint64_t kAnyDigest[2] = {};
   auto snapshot = dataplane::Snapshot::open(std::move(*copies), size_bytes, kAnyDigest, **kernels, {&worker, 1});
   if (!snapshot) return Error{snapshot.error()};
-  return std::unique_ptr<Agreement>(new Agreement(policy, std::move(*snapshot), **kernels, xdp));
+  std::unique_ptr<Agreement> agreement(new Agreement(policy, std::move(*snapshot), **kernels, xdp));
+  for (uint32_t shape = 0; shape < planned->layout.header.n_shapes; shape++) {
+    agreement->compared_.layouts |= 1u << planned->layout.header.shapes[shape].layout;
+  }
+  return agreement;
 }
 
 std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint64_t now, Choices& cuts) {

@@ -26,7 +26,8 @@ struct Compared {
   uint64_t hits = 0;     // some list matches
   uint64_t layered = 0;  // more than one layer
   uint64_t disagreements = 0;
-  uint64_t by_xdp = 0;  // by the XDP program, too
+  uint64_t by_xdp = 0;   // by the XDP program, too
+  uint32_t layouts = 0;  // bit 1 << l: some filter had the weir_layout l
 
   Compared& operator+=(const Compared& more);
 };

@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "filter/layout.h"
 #include "tests/agreement/agreement.h"
 #include "tests/agreement/random_policy.h"
 
@@ -27,6 +28,10 @@ struct Totals {
   uint64_t policies = 0, policies_in_band = 0, in_band_packets = 0, disagreements = 0;
 
   Json json() const {
+    Json layouts = Json::array();
+    for (const filter::Layout& layout : filter::all_layouts()) {
+      if (all.layouts >> layout.id & 1) layouts.push_back(layout.name);
+    }
     return {{"policies", policies},
             {"packets", all.packets},
             {"hits", all.hits},
@@ -35,6 +40,7 @@ struct Totals {
             {"malformed", all.malformed},
             {"incomplete", all.incomplete},
             {"by_xdp", all.by_xdp},
+            {"layouts", layouts},
             {"disagreements", disagreements},
             {"policies_in_band", policies_in_band},
             {"packets_in_band", in_band_packets}};

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from machine import Guest
 
 
 @dataclass(frozen=True)
@@ -14,19 +15,6 @@ class Card:
     pci_id: str     # vendor:device, so that another card is not taken for it
     queues: int = 1
     isa: str = ""   # WEIR_FORCE_ISA; empty: the data plane chooses
-
-
-@dataclass(frozen=True)
-class Guest:
-    name: str
-    cpu: str
-    isa: str          # that the data plane has to choose on it
-    numa: bool        # two NUMA nodes, the last CPU alone on the second
-    iommu: bool
-    cards: tuple
-
-    def cpus(self):
-        return 1 + max(card.queues for card in self.cards)  # the first one is not for workers
 
 
 VIRTIO, E1000, VMXNET3 = "librte_net_virtio.so", "librte_net_e1000.so", "librte_net_vmxnet3.so"

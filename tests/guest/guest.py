@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 
-PORT = "weir.nic"  # its name on both sides
+PORT = "weir.guest"  # its name on both sides
 SECONDS = 480      # for one program
 processes = {}     # name -> Popen
 

@@ -11,10 +11,13 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
+
+from kernel import Missing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_PDEATHSIG = 1       # prctl(2): QEMU ends when this process does
-PORT = "weir.nic"          # as in guest.py
+PORT = "weir.guest"          # as in guest.py
 NEEDED = ("qemu-system-x86_64", "busybox", "cpio", "depmod", "modprobe", "zstd", "ip")
 MEMORY_MIB = 2048
 HUGE_PAGES = 448           # of 2 MiB
@@ -29,6 +32,25 @@ FIRST_SLOT = 8             # on the root bus, of a card
 
 class Failed(Exception):
     """The guest or a program in it did not do its part."""
+
+
+@dataclass(frozen=True)
+class Guest:
+    name: str
+    cpu: str             # QEMU's
+    isa: str = ""        # that the data plane has to choose on it
+    numa: bool = False   # two NUMA nodes, the last CPU alone on the second
+    iommu: bool = False
+    cards: tuple = ()    # tests/nic/cards.py
+
+    def cpus(self):
+        return 1 + max((card.queues for card in self.cards), default=1)  # the first one is not for workers
+
+
+def check_programs():
+    """Missing, when one of NEEDED is."""
+    if missing := [name for name in NEEDED if not shutil.which(name)]:
+        raise Missing(f"no {', '.join(missing)}: scripts/setup installs them")
 
 
 def make_start_files(kernel, folder):
