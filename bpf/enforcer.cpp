@@ -1,5 +1,9 @@
 #include "bpf/enforcer.h"
 
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -24,6 +28,17 @@ using Clock = std::chrono::steady_clock;
 
 // What the machine keeps for everything else when a snapshot comes.
 constexpr uint64_t kSpareMemory = uint64_t{64} << 20;
+
+// Drivers put frames of this size into one buffer.
+constexpr int kMostSingleBufferMtu = 2000;
+
+// 0: there is no such interface now.
+int mtu_of(const std::string& interface) {
+  const Fd any_socket(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request = {};
+  interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  return ioctl(any_socket.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
+}
 
 uint32_t micros_since(Clock::time_point start) {
   return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
@@ -109,7 +124,11 @@ Enforcer::Enforcer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Enforcer::~Enforcer() = default;
 
 Result<std::unique_ptr<Enforcer>> Enforcer::open(Options options) {
-  Result<Program> program = Program::open(options.bpf_dir);
+  const std::vector<std::string>& names = options.interfaces;
+  const bool multi_buffer = names.empty() || std::any_of(names.begin(), names.end(), [](const std::string& name) {
+                              return mtu_of(name) > kMostSingleBufferMtu;
+                            });
+  Result<Program> program = Program::open(options.bpf_dir, multi_buffer);
   if (!program) return Error{program.error()};
   auto parts = std::make_unique<Parts>(std::move(options), std::move(*program));
   for (const std::string& name : parts->options.interfaces) {

@@ -233,7 +233,8 @@ __noinline int weir_add_rule(struct weir_frame* frame, weir_u32 id, weir_u32 sid
 }
 
 /* The rule of the packet's key of any shape; 0: none. */
-static __always_inline weir_u32 find(struct weir_frame* frame, struct weir_lookup* lookup) {
+__noinline weir_u32 weir_find(struct weir_frame* frame, struct weir_lookup* lookup) {
+  if (!frame || !lookup) return 0;
   struct weir_key key = {};
   if (!weir_make_key(frame, lookup, &key)) return 0;
   if (lookup->layout == WEIR_LAYOUT_BITMAP) return weir_find_network(frame->group, lookup, (weir_u32)key.word[0]);
@@ -258,11 +259,42 @@ static __always_inline weir_u32 find_host(struct weir_frame* frame, const struct
   const weir_u32 bucket = weir_hash_range(hash, lookup->exact_buckets);
   at = lookup->exact_page + bucket / WEIR_LINES_PER_PAGE;
   page = bpf_map_lookup_elem(arena, &at);
+  if (!page) return 0;
   const weir_u32 home = bucket % WEIR_LINES_PER_PAGE;
-  return lookup->with_port ? weir_find_v4_port(page, word, hash, home) : weir_find_v4(page, word, hash, home);
+  if (lookup->with_port) return weir_find_v4_port(page, word, hash, home);
+  const struct weir_bucket_v4* own = (const struct weir_bucket_v4*)page->word + home;
+  const weir_u32 rule = RULE_IN_BUCKET(own, WEIR_SLOTS_V4, DIFFERS_1);
+  return rule == 0 && own->overflow != 0 ? weir_find_v4(page, word, hash, home) : rule;
 }
 
-/* All lists that match the layer: frame->matched. */
+/* 0: no network of the bitmap holds the address. */
+static __always_inline int may_be_network(const struct weir_frame* frame, const struct weir_lookup* lookup) {
+  void* arena = arena_of(frame->group);
+  if (!arena) return 0;
+  const weir_u64 address = lookup->side ? frame->packet.address[1][0] : frame->packet.address[0][0];
+  const weir_u32 index = weir_bitmap_index(address);
+  const weir_u32 at = lookup->filter_page + (index >> 15);
+  const struct weir_page* page = bpf_map_lookup_elem(arena, &at);
+  return page && weir_bitmap_check((const weir_u8*)page->word, index & 0x7fff);
+}
+
+/* All lists that match an IPv4 packet: frame->matched. In one piece, because a call costs more than what is called: a
+ * return is 6 ns where the kernel makes it safe from speculation (Zen 3). */
+static __always_inline void match_v4(struct weir_frame* frame, struct weir_group* group) {
+  for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
+    if (i >= group->n_v4) break;
+    struct weir_lookup* lookup = &group->v4[i];
+    weir_u32 rule = 0;
+    if (lookup->layout == WEIR_LAYOUT_LINE8 && lookup->n_words == 1) {
+      rule = find_host(frame, group, lookup);
+    } else if (lookup->layout != WEIR_LAYOUT_BITMAP || may_be_network(frame, lookup)) {
+      rule = weir_find(frame, lookup);
+    }
+    if (rule != 0) weir_add_rule(frame, rule, lookup->side);
+  }
+}
+
+/* All lists that match the layer, whatever it is. */
 __noinline int weir_match(struct weir_frame* frame) {
   if (!frame) return 0;
   struct weir_group* group = group_of(frame->group);
@@ -272,8 +304,7 @@ __noinline int weir_match(struct weir_frame* frame) {
   for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
     if (i >= n) break;
     struct weir_lookup* lookup = is_v4 ? &group->v4[i] : &group->v6[i];
-    const int is_host = lookup->layout == WEIR_LAYOUT_LINE8 && lookup->n_words == 1;
-    const weir_u32 rule = is_host ? find_host(frame, group, lookup) : find(frame, lookup);
+    const weir_u32 rule = weir_find(frame, lookup);
     if (rule != 0) weir_add_rule(frame, rule, lookup->side);
   }
   return 0;

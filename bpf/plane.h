@@ -63,7 +63,9 @@ struct weir_state {
   weir_u64 clock_offset_ns; /* wall clock minus the clock since boot */
   weir_u64 fixed_now_s;     /* replays: the time that `expires` is compared with; 0: the wall clock */
   weir_u64 start_time_unix; /* seconds: since when it counts */
-  weir_u64 reserved[3];
+  weir_u32 multi_buffer;    /* 1: the pinned program takes frames that lie in several buffers */
+  weir_u32 reserved0;
+  weir_u64 reserved[2];
 };
 
 /* Why a frame passed or was dropped; each frame has one. */

@@ -149,7 +149,7 @@ std::string link_pin(const std::string& bpf_dir, const std::string& interface) {
   return pin_path(bpf_dir, std::string(kLinkPin) + interface);
 }
 
-Result<Program> Program::open(const std::string& bpf_dir) {
+Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
   listen_to_libbpf();
   if (Result<void> made = make_bpf_dir(bpf_dir); !made) return Error{made.error()};
   Program program;
@@ -164,6 +164,11 @@ Result<Program> Program::open(const std::string& bpf_dir) {
   LIBBPF_OPTS(bpf_object_open_opts, options, .pin_root_path = bpf_dir.c_str());
   const std::unique_ptr<weir_bpf, void (*)(weir_bpf*)> skeleton(weir_bpf__open_opts(&options), weir_bpf__destroy);
   if (!skeleton) return errno_error("cannot open the XDP program");
+  skeleton->rodata->multi_buffer = multi_buffer ? 1 : 0;
+  if (!multi_buffer) {
+    bpf_program* program_of = skeleton->progs.weir;
+    bpf_program__set_flags(program_of, bpf_program__flags(program_of) & ~uint32_t{BPF_F_XDP_HAS_FRAGS});
+  }
   if (weir_bpf__load(skeleton.get()) != 0) {
     return Error{"cannot load the XDP program: " + std::string(strerror(errno)) + "\n" + words_of_libbpf()};
   }
@@ -196,10 +201,12 @@ Result<Program> Program::open(const std::string& bpf_dir) {
   }
   const std::string path = pin_path(bpf_dir, std::string(kProgramPin));
   Fd pinned(bpf_obj_get(path.c_str()));
-  if (pinned && same_program(pinned.get(), loaded->get())) {
+  const bool same_kind = (now.multi_buffer != 0) == multi_buffer;
+  if (pinned && same_kind && same_program(pinned.get(), loaded->get())) {
     program.program_ = std::move(pinned);
     return program;
   }
+  now.multi_buffer = multi_buffer ? 1 : 0;
   if (pinned) unlink(path.c_str());
   if (bpf_obj_pin(loaded->get(), path.c_str()) != 0) return errno_error("cannot pin the program at " + path);
   program.program_ = std::move(*loaded);

@@ -16,7 +16,8 @@ namespace weir::xdp {
 class Program {
  public:
   // Makes the folder, and mounts a BPF file system at kDefaultBpfDir when there is none. Error: see Enforcer::open.
-  static Result<Program> open(const std::string& bpf_dir);
+  // multi_buffer: frames may lie in several buffers, which costs each of them a call.
+  static Result<Program> open(const std::string& bpf_dir, bool multi_buffer = true);
 
   // Values that programs read while they run.
   weir_state& state() const { return *reinterpret_cast<weir_state*>(state_.bytes().data()); }
