@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -37,7 +38,9 @@ Result<Fd> open_rules(const std::string& bpf_dir) {
   bpf_program__set_autoload(skeleton->progs.weir_steering, false);
   bpf_map__set_autocreate(skeleton->maps.xsks_map, false);
   if (weir_steer_bpf__load(skeleton.get()) != 0) {
-    return Error{"cannot make the steering maps in " + bpf_dir + ": " + strerror(errno) + "\n" + words_of_libbpf()};
+    const char* hint = errno == EPERM && geteuid() != 0 ? " (it needs root)" : "";
+    return Error{"cannot make the steering maps in " + bpf_dir + ": " + strerror(errno) + hint + "\n" +
+                 words_of_libbpf()};
   }
   Fd rules(fcntl(bpf_map__fd(skeleton->maps.weir_steer), F_DUPFD_CLOEXEC, 0));
   if (!rules) return errno_error("cannot keep weir_steer");

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from steer_rig import (CARD, HOST4, HOST6, PEER, Echo, SharedCard, answers, attached, make_host, send_udp)
+from steer_rig import (CARD, HOST4, HOST6, PEER, Echo, SharedCard, answers, attached, make_host, send_udp, shown)
 from weir_smoke import check, equal, write
 from wires import ip
 
@@ -146,6 +146,39 @@ def plane_goes(session, client):
     echo.close()
 
 
+def service_behind_the_worker(client):
+    """The host's own service, its address on a tap behind the data plane: judged as it comes in; what it answers leaves
+    by the card."""
+    client.run("ethtool", "-K", PEER, "tx", "off", "tso", "off", "gso", "off")  # nobody else finishes a veth's frames
+    with SharedCard("weir-steer.bpf.o") as session:
+        session.steer(["to: worker, dst: 203.0.113.0/24"])
+        session.start_plane("forward: pair\nports: [{port: 0}, {port: 1}]", [f"net_tap1,iface=host0,mac={shown()['address']}"])
+        ip("address", "add", "203.0.113.5/32", "dev", "host0")
+        ip("address", "add", "203.0.113.66/32", "dev", "host0")
+        for name in ("all", "host0"):  # the way back is another one
+            write("/proc/sys/net/ipv4/conf", f"{name}/rp_filter", "0")
+        session.start_controld(write(session.folder, "weir.yaml", POLICY))
+        session.wait_enforced()
+        with Echo(socket.AF_INET, "203.0.113.66", 7000), client.udp() as wire:
+            check(not answers(wire, ("203.0.113.66", 7000), 1), "what the policy drops does not come to its service")
+        with socket.create_server(("203.0.113.5", 0)) as listener:
+            dialled = client.call(lambda: socket.create_connection(listener.getsockname(), timeout=20))
+            accepted, _ = listener.accept()
+            data, found = bytes(range(256)) * 4000, b""
+            sender = threading.Thread(target=lambda: (dialled.sendall(data), dialled.shutdown(socket.SHUT_WR)))
+            sender.start()
+            accepted.settimeout(20)
+            while part := accepted.recv(1 << 16):
+                found += part
+            sender.join()
+            check(found == data, f"a TCP stream through the worker: {len(found)} of {len(data)} bytes")
+            dialled.close()
+            accepted.close()
+        stats = session.stats()
+        check(stats["packets"] > len(data) // 1500, f"the stream's segments are the data plane's: {stats['packets']}")
+        check(stats["lists"]["bad"]["dropped"] >= 1, "it dropped what its policy names")
+
+
 client = make_host()
 with SharedCard("weir-steer.bpf.o") as session, Echo(socket.AF_INET, HOST4, 7000) as echo, \
         Echo(socket.AF_INET6, HOST6, 7000):
@@ -173,3 +206,4 @@ with SharedCard("weir-steer.bpf.o") as session, Echo(socket.AF_INET, HOST4, 7000
     session.controlctl_steer("--clear")
     kernel_is_there(client, "rules cleared")
     plane_goes(session, client)
+service_behind_the_worker(client)

@@ -202,10 +202,15 @@ class SharedCard(Session):
         return {name: tally["packets"] for name, tally in self.controlctl_steer("--show")["totals"].items()}
 
 
+def shown():
+    """What `ip link` says of the card."""
+    return json.loads(subprocess.run(["ip", "-j", "-d", "link", "show", CARD], capture_output=True, text=True,
+                                     check=True).stdout)[0]
+
+
 def attached():
     """Names of the XDP programs on the card."""
-    shown = subprocess.run(["ip", "-j", "-d", "link", "show", CARD], capture_output=True, text=True, check=True).stdout
-    return [json.loads(shown)[0].get("xdp", {}).get("prog", {}).get("name")] if '"xdp"' in shown else []
+    return [shown()["xdp"]["prog"]["name"]] if "xdp" in shown() else []
 
 
 def make_host():
