@@ -83,7 +83,9 @@ static __always_inline weir_u32 taker_of(struct xdp_md* ctx, const struct weir_s
   const int has_ports = (frame.packet.has & WEIR_HAS_PORTS) && !frame.fragment;
   for (weir_u32 i = 0; i < WEIR_MAX_STEER_RULES; i++) {
     if (i >= steering->n_rules) break;
-    if (rule_takes(&steering->rule[i], &frame.packet, has_ports)) return i;
+    const struct weir_packet* packet = &frame.packet;
+    __asm__ volatile("" : "+r"(packet)); /* or each of its fields would have a second place on the stack */
+    if (rule_takes(&steering->rule[i], packet, has_ports)) return i;
   }
   return WEIR_TAKEN_BY_DEFAULT;
 }

@@ -1,5 +1,5 @@
 // Loads an object of XDP programs, pins nothing, and prints as JSON what the verifier says of each. Exit code 0: all
-// are accepted; 1: one is not; 2: it did not come to that. tests/xdp/kernels runs it.
+// are accepted; 1: one is not; 2: it did not come to that; 77: no XDP here. tests/xdp/kernels runs it.
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -24,9 +24,9 @@ constexpr uint32_t kPath = 1;        // BPF_LOG_LEVEL1: the instructions that le
 constexpr size_t kLogBytes = size_t{16} << 20;
 constexpr size_t kTailBytes = 8000;
 
-[[noreturn]] void fail(const std::string& why) {
+[[noreturn]] void fail(const std::string& why, int code = 2) {
   fmt::print(stderr, "verifier_log: {}\n", why);
-  std::exit(2);
+  std::exit(code);
 }
 
 // What stands behind `name` in the log; -1: it is not there.
@@ -150,7 +150,8 @@ int main(int argc, char** argv) {
   if (argc != 2) fail("which object?");
   libbpf_set_print(nullptr);
   if (const int known = libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_XDP, nullptr); known != 1) {
-    fail(std::string("no XDP program can be loaded here: ") + (known < 0 ? strerror(-known) : "the kernel has no XDP"));
+    fail(std::string("no XDP program can be loaded here: ") + (known < 0 ? strerror(-known) : "the kernel has no XDP"),
+         77);
   }
   const Loaded loaded = load(argv[1], kStatistics);
   Json all = {{"accepted", loaded.error == 0}, {"seconds", loaded.seconds}, {"programs", Json::array()}};
