@@ -215,7 +215,8 @@ Result<void> serve(const Options& options) {
   const Result<Contenders> all = open_contenders({options.peer}, options, true, kReceiver, ready);
   if (!all) return Error{all.error()};
   if (options.peer != "none" && options.peer != kWeir) {
-    LIBBPF_OPTS(bpf_xdp_attach_opts, attach);
+    bpf_xdp_attach_opts attach = {};
+    attach.sz = sizeof attach;
     const int result = bpf_xdp_attach(static_cast<int>(if_nametoindex(kReceiver)), all->program_fd(options.peer),
                                       XDP_FLAGS_DRV_MODE, &attach);
     if (result != 0) return Error{fmt::format("attaching {}: {}", options.peer, strerror(-result))};

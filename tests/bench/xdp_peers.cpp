@@ -54,7 +54,8 @@ Result<void> fill_in_batches(int map, std::span<const Key> keys) {
   const std::vector<uint32_t> values(std::min<size_t>(kBatch, keys.size()), kListed);
   for (size_t at = 0; at < keys.size();) {
     uint32_t count = static_cast<uint32_t>(std::min<size_t>(kBatch, keys.size() - at));
-    LIBBPF_OPTS(bpf_map_batch_opts, options);
+    bpf_map_batch_opts options = {};
+    options.sz = sizeof options;
     if (bpf_map_update_batch(map, &keys[at], values.data(), &count, &options) != 0) {
       return bpf_error("BPF_MAP_UPDATE_BATCH", -errno);
     }
@@ -162,7 +163,8 @@ Result<double> time_fill(Fill fill, std::span<const uint32_t> members) {
   const uint32_t count = static_cast<uint32_t>(members.size());
   const std::vector<uint32_t> keys = hash_keys(members);
   const std::vector<Prefix> prefixes = lpm_keys(members);
-  LIBBPF_OPTS(bpf_map_create_opts, options);
+  bpf_map_create_opts options = {};
+  options.sz = sizeof options;
   const double start = wall_ns();
   Fd map;
   Result<void> filled;

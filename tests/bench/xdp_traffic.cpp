@@ -121,7 +121,8 @@ Result<void> XdpTraffic::call(int program_fd) {
 
 Result<double> XdpTraffic::run(uint32_t frames) {
   const Frame frame = make_frame(0);
-  LIBBPF_OPTS(bpf_test_run_opts, options);
+  bpf_test_run_opts options = {};
+  options.sz = sizeof options;
   options.data_in = frame.data();
   options.data_size_in = kFrameBytes;
   options.repeat = static_cast<int>(frames);
@@ -137,7 +138,8 @@ Result<uint32_t> XdpTraffic::verdict(uint32_t source_be) {
   const std::array<uint32_t, 1> only = {source_be};
   set_sources(only);
   const Frame frame = make_frame(0);
-  LIBBPF_OPTS(bpf_test_run_opts, options);
+  bpf_test_run_opts options = {};
+  options.sz = sizeof options;
   options.data_in = frame.data();
   options.data_size_in = kFrameBytes;
   const int result = bpf_prog_test_run_opts(bpf_program__fd(skeleton_->progs.vary), &options);
@@ -153,7 +155,8 @@ Result<XdpTraffic::Sent> XdpTraffic::send(double seconds) {
   const double helped = soft_interrupts.empty() ? 0 : times_of(soft_interrupts).first;
   Sent sent = {};
   while (sent.wall_ns < seconds * 1e9) {
-    LIBBPF_OPTS(bpf_test_run_opts, options);
+    bpf_test_run_opts options = {};
+    options.sz = sizeof options;
     options.data_in = frame.data();
     options.data_size_in = kFrameBytes;
     options.repeat = kFramesPerCall;
