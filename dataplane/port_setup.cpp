@@ -115,6 +115,10 @@ std::string queue_hint(const PortRow& row) {
            "mempool.data_room for its longest frame";
   }
   if (row.driver == "net_af_packet") return "; its framesz must fit mempool.data_room";
+  if (row.driver == "net_af_xdp") {  // the driver itself says which, in the lines above
+    return "; an XDP program that is on the interface already must go first (ip link set dev INTERFACE xdp off), and "
+           "`descriptors` must be a power of 2";
+  }
   return "; choose other `descriptors`, or leave them out for what the driver prefers";
 }
 

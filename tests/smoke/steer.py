@@ -8,7 +8,7 @@ import threading
 import time
 
 from steer_rig import (CARD, HOST4, HOST6, PEER, Echo, SharedCard, answers, attached, make_host, send_udp, shown)
-from weir_smoke import check, equal, write
+from weir_smoke import SessionError, check, equal, write
 from wires import ip
 
 POLICY = """\
@@ -137,6 +137,17 @@ def plane_goes(session, client):
         session.wait("what is chosen at the kernel", lambda: answers(wire, ("203.0.113.5", 7000), 1), 20)
         check(session.steered()["no_socket"] > 0, "and is counted as without a socket")
         kernel_is_there(client, "after a kill")
+        try:
+            session.start_plane()
+            check(False, "the program that is left refuses the next data plane")
+        except SessionError:
+            check("xdp off" in session.log("dataplane"), "what to do is said")
+        session.dataplane = None
+        equal(attached(), [], "and went with the one that was refused")
+        session.start_plane()
+        equal(session.stop("dataplane"), 0, "exit code of the second data plane")
+        session.start_plane()
+        session.kill("dataplane")
         subprocess.run(["ip", "link", "set", "dev", CARD, "xdp", "off"], check=True)  # docs/steering.md
         session.start_plane()
         check(not answers(wire, ("203.0.113.5", 7000), 1), "what is chosen is the new data plane's, with the old rules")
