@@ -8,6 +8,7 @@ import os
 import statistics
 import subprocess
 import sys
+import time
 
 import xdp_lanes
 from figures_filter import available_mib
@@ -26,6 +27,7 @@ FILTERS = {"xdp-filter": xdp_lanes.XdpFilter, "xdp-filter-deny": xdp_lanes.XdpFi
 # What everybody's list takes together, MiB; the sets of nft and ipset of 10M do not fit a transaction everywhere.
 NEEDS_MIB = {10_000_000: 6_000}
 LANE_SECONDS = 1
+SETTLE_SECONDS = 2  # the kernel frees what former lists held
 SHARE_TOLERANCE = 0.005  # a lane stops in the middle of the sources
 
 
@@ -98,6 +100,9 @@ def measure_lanes(build, folder, entries, shares, rounds, seconds=LANE_SECONDS, 
     missing, rows = {}, []
     lanes = open_lanes(build, folder, entries, peers or LANES, missing)
     try:
+        time.sleep(SETTLE_SECONDS)
+        for lane in lanes.values():
+            lane.run(shares[0], seconds / 4, 0)  # not counted: the first ones still pay for what loading left to do
         for hits in shares:
             runs = []
             for number in range(rounds):
