@@ -4,7 +4,7 @@
 
 SEC("xdp.frags")
 int weir_combined(struct xdp_md* ctx) {
-  return filter(ctx) == XDP_DROP ? XDP_DROP : weir_steer_frame(ctx);
+  return filter(ctx) == XDP_DROP ? XDP_DROP : steer(ctx);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

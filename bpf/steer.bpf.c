@@ -3,7 +3,7 @@
 
 SEC("xdp.frags")
 int weir_steering(struct xdp_md* ctx) {
-  return weir_steer_frame(ctx);
+  return steer(ctx);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

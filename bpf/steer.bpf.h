@@ -70,53 +70,68 @@ static __always_inline int rule_takes(const struct weir_steer_rule* rule, const 
   return !(asks & WEIR_STEER_BY_DESTINATION_PORT) || port_is_in(rule, packet, WEIR_SIDE_DESTINATION);
 }
 
-/* What takes the frame: a rule's number, or enum weir_steer_taker. Fragments have no ports here, the first one neither:
- * so all of a packet goes one way. */
-static __always_inline weir_u32 taker_of(struct xdp_md* ctx, const struct weir_steering* steering, weir_u32 length) {
+/* The number of the first rule that takes the packet; WEIR_TAKEN_BY_DEFAULT: none does. Fragments have no ports here,
+ * the first one neither: so all of a packet goes one way. */
+__noinline weir_u32 weir_first_rule(struct weir_steering* steering, struct weir_frame* frame) {
+  if (!steering || !frame) return WEIR_TAKEN_BY_DEFAULT;
+  const int has_ports = (frame->packet.has & WEIR_HAS_PORTS) && !frame->fragment;
+  for (weir_u32 i = 0; i < WEIR_MAX_STEER_RULES; i++) {
+    if (i >= steering->n_rules) break;
+    if (rule_takes(&steering->rule[i], &frame->packet, has_ports)) return i;
+  }
+  return WEIR_TAKEN_BY_DEFAULT;
+}
+
+/* What takes the frame: a rule's number, or enum weir_steer_taker. */
+static __always_inline weir_u32 taker_of(struct xdp_md* ctx, struct weir_steering* steering, weir_u32 length) {
   struct weir_frame frame = {};
   if (!read_plain(ctx, &frame)) {
     const int outcome = weir_read_ethernet(ctx, 0, length, &frame);
     if (outcome == NOT_IP) return WEIR_TAKEN_BY_LINK;
     if (outcome != IP) return WEIR_TAKEN_BY_DEFAULT;
   }
-  if (is_discovery(&frame.packet)) return WEIR_TAKEN_BY_LINK;
-  const int has_ports = (frame.packet.has & WEIR_HAS_PORTS) && !frame.fragment;
-  for (weir_u32 i = 0; i < WEIR_MAX_STEER_RULES; i++) {
-    if (i >= steering->n_rules) break;
-    const struct weir_packet* packet = &frame.packet;
-    __asm__ volatile("" : "+r"(packet)); /* or each of its fields would have a second place on the stack */
-    if (rule_takes(&steering->rule[i], packet, has_ports)) return i;
-  }
-  return WEIR_TAKEN_BY_DEFAULT;
+  return is_discovery(&frame.packet) ? WEIR_TAKEN_BY_LINK : weir_first_rule(steering, &frame);
 }
 
-static __always_inline weir_u32 choose(struct xdp_md* ctx, weir_u32 length) {
+/* What the rules say of the frame: enum weir_steer_end. The functions stand beside each other
+ * where they can: then their stacks do not add up. */
+__noinline weir_u32 weir_choose(struct xdp_md* ctx) {
   const weir_u32 zero = 0;
   void* rules = bpf_map_lookup_elem(&weir_steer, &zero);
   if (!rules) return WEIR_STEERED_NO_RULES;
   struct weir_steering* steering = bpf_map_lookup_elem(rules, &zero);
   if (!steering || steering->version != WEIR_STEER_VERSION) return WEIR_STEERED_NO_RULES;
-  const weir_u32 taker = taker_of(ctx, steering, length);
+  const weir_u32 length = (weir_u32)bpf_xdp_get_buff_len(ctx);
+  weir_u64 taker = taker_of(ctx, steering, length);
+  /* Else half of the register would be compared, and the verifier learns about all of it only from all of it. */
+  asm volatile("" : "+r"(taker));
   weir_u32 to = taker == WEIR_TAKEN_BY_LINK ? steering->link_to : steering->default_to;
   if (taker < WEIR_MAX_STEER_RULES) to = steering->rule[taker].to;
   if (taker < WEIR_STEER_TAKERS) count_frame(&steering->taken[taker], length);
-  if (to != WEIR_TO_WORKER) return WEIR_STEERED_TO_KERNEL;
-  /* AF_XDP takes one buffer: net_af_xdp asks for no more, and kernels before 6.6 know none. */
-  const weir_u8* data = (const weir_u8*)(long)ctx->data;
-  if (length > (weir_u32)((const weir_u8*)(long)ctx->data_end - data)) return WEIR_STEERED_TOO_LONG;
-  const weir_u32 queue = ctx->rx_queue_index;
-  return bpf_map_lookup_elem(&xsks_map, &queue) ? WEIR_STEERED_TO_WORKER : WEIR_STEERED_NO_SOCKET;
+  return to == WEIR_TO_WORKER ? WEIR_STEERED_TO_WORKER : WEIR_STEERED_TO_KERNEL;
 }
 
-/* XDP_REDIRECT or XDP_PASS. */
-__noinline int weir_steer_frame(struct xdp_md* ctx) {
+/* Counts what becomes of the frame, and does it: XDP_REDIRECT or XDP_PASS. */
+__noinline int weir_hand_on(struct xdp_md* ctx, weir_u32 end) {
   const weir_u32 zero = 0;
+  const weir_u32 queue = ctx->rx_queue_index;
   const weir_u32 length = (weir_u32)bpf_xdp_get_buff_len(ctx);
-  const weir_u32 end = choose(ctx, length);
+  if (end == WEIR_STEERED_TO_WORKER) {
+    /* AF_XDP takes one buffer: net_af_xdp asks for no more, and kernels before 6.6 know none. */
+    const weir_u8* data = (const weir_u8*)(long)ctx->data;
+    if (length > (weir_u32)((const weir_u8*)(long)ctx->data_end - data)) {
+      end = WEIR_STEERED_TOO_LONG;
+    } else if (!bpf_map_lookup_elem(&xsks_map, &queue)) {
+      end = WEIR_STEERED_NO_SOCKET;
+    }
+  }
   struct weir_steer_totals* totals = bpf_map_lookup_elem(&weir_steered, &zero);
   if (totals && end < WEIR_STEER_ENDS) count_frame(&totals->end[end], length);
-  if (end != WEIR_STEERED_TO_WORKER) return XDP_PASS;
-  return (int)bpf_redirect_map(&xsks_map, ctx->rx_queue_index, XDP_PASS);
+  return end == WEIR_STEERED_TO_WORKER ? (int)bpf_redirect_map(&xsks_map, queue, XDP_PASS) : XDP_PASS;
+}
+
+static __always_inline int steer(struct xdp_md* ctx) {
+  return weir_hand_on(ctx, weir_choose(ctx));
 }
 
 #endif
