@@ -115,9 +115,10 @@ const std::string& words_of_libbpf() {
 }
 
 Result<void> make_bpf_dir(const std::string& bpf_dir) {
-  if (bpf_dir == kDefaultBpfDir && !is_bpf_file_system(bpf_dir)) {
+  if (bpf_dir.starts_with(kDefaultBpfDir) && !is_bpf_file_system(kDefaultBpfDir)) {
+    const std::string place = kDefaultBpfDir;
     if (mount("bpf", kDefaultBpfDir, "bpf", 0, "mode=0700") != 0) {
-      return errno_error("cannot mount a BPF file system at " + bpf_dir + " (mount -t bpf bpf " + bpf_dir + ")");
+      return errno_error("cannot mount a BPF file system at " + place + " (mount -t bpf bpf " + place + ")");
     }
   }
   const size_t last_slash = bpf_dir.find_last_of('/');

@@ -104,6 +104,7 @@ Result<Contenders> open_contenders(const std::vector<std::string>& names, const 
     xdp::Options plane;
     plane.bpf_dir = kBpfDir;
     if (!interface.empty()) plane.interfaces = {interface};
+    plane.multi_buffer = false;  // as on interfaces with an ordinary MTU
     plane.attach = xdp::Attach::native;
     Result<std::unique_ptr<xdp::Enforcer>> opened = xdp::Enforcer::open(plane);
     if (!opened) return Error{opened.error()};
@@ -259,6 +260,7 @@ Result<json> load_weir(const std::vector<uint32_t>& listed) {
   if (!first || !second) return Error{!first ? first.error() : second.error()};
   xdp::Options plane;
   plane.bpf_dir = kBpfDir;
+  plane.multi_buffer = false;
   Result<std::unique_ptr<xdp::Enforcer>> enforcer = xdp::Enforcer::open(plane);
   if (!enforcer) return Error{enforcer.error()};
   Result<XdpTraffic> traffic = XdpTraffic::open("");

@@ -40,7 +40,7 @@ static __always_inline int change_source(struct xdp_md* ctx) {
 }
 
 /* Into the program that is measured, with the next source. Costs the same in front of each of them. */
-SEC("xdp.frags")
+SEC("xdp")
 int vary(struct xdp_md* ctx) {
   if (change_source(ctx)) bpf_tail_call(ctx, &callee, 0);
   not_called++;
@@ -48,7 +48,7 @@ int vary(struct xdp_md* ctx) {
 }
 
 /* Out of an interface, with the next source. */
-SEC("xdp.frags")
+SEC("xdp")
 int generate(struct xdp_md* ctx) {
   return change_source(ctx) ? (int)bpf_redirect(out_interface, 0) : XDP_ABORTED;
 }

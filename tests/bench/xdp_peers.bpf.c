@@ -47,13 +47,13 @@ static __always_inline int decide(__u32 hit) {
 }
 
 /* The base of all of them: nothing is looked up, and no frame has the source 0. */
-SEC("xdp.frags")
+SEC("xdp")
 int parse(struct xdp_md* ctx) {
   const struct iphdr* ip = ipv4_of(ctx);
   return ip ? decide(ip->saddr == 0) : XDP_ABORTED;
 }
 
-SEC("xdp.frags")
+SEC("xdp")
 int hash(struct xdp_md* ctx) {
   const struct iphdr* ip = ipv4_of(ctx);
   if (!ip) return XDP_ABORTED;
@@ -61,7 +61,7 @@ int hash(struct xdp_md* ctx) {
   return decide(bpf_map_lookup_elem(&members, &source) != 0);
 }
 
-SEC("xdp.frags")
+SEC("xdp")
 int lpm(struct xdp_md* ctx) {
   const struct iphdr* ip = ipv4_of(ctx);
   if (!ip) return XDP_ABORTED;
@@ -70,7 +70,7 @@ int lpm(struct xdp_md* ctx) {
 }
 
 /* The hash map confirms what the filter lets through. */
-SEC("xdp.frags")
+SEC("xdp")
 int bloom(struct xdp_md* ctx) {
   const struct iphdr* ip = ipv4_of(ctx);
   if (!ip) return XDP_ABORTED;
@@ -80,7 +80,7 @@ int bloom(struct xdp_md* ctx) {
 }
 
 /* The filter alone: its rate of false positives. */
-SEC("xdp.frags")
+SEC("xdp")
 int bloom_alone(struct xdp_md* ctx) {
   const struct iphdr* ip = ipv4_of(ctx);
   if (!ip) return XDP_ABORTED;

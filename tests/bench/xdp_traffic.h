@@ -24,7 +24,7 @@ class XdpTraffic {
 
   // XDP_SOURCES of them, big endian; they begin anew.
   void set_sources(std::span<const uint32_t> sources);
-  // From here on run() runs this program (SEC "xdp.frags").
+  // From here on run() runs this program (SEC "xdp": single buffers).
   Result<void> call(int program_fd);
   // Returns the nanoseconds of this thread.
   Result<double> run(uint32_t frames);
