@@ -207,18 +207,16 @@ std::optional<Enforcer::Parts::Failure> Enforcer::Parts::try_publish(const wire:
   const uint32_t idle = former == 0 ? 1 : 0;
   weir_group group = make_group(*view, request->digest);
   if (Result<void> dealt = deal_slots(*view, group); !dealt) return Failure{Step::copy, dealt.error()};
-  if (Result<void> set = program.set_arena(idle, arena->fd.get()); !set) return Failure{Step::copy, set.error()};
+  if (Result<void> set = program.set_arena(idle, *arena); !set) return Failure{Step::copy, set.error()};
   memcpy(&program.group(idle), &group, sizeof group);
   set_clock();
   const Clock::time_point exchanged = Clock::now();
   __atomic_store_n(&state.active, idle, __ATOMIC_RELEASE);
   if (former >= WEIR_GROUPS) return std::nullopt;
-  // Whoever read `active` before is done when this returns: it waits, though it changes nothing.
-  if (Result<void> waited = program.set_arena(idle, arena->fd.get()); !waited) {
-    return Failure{Step::grace, waited.error()};
-  }
+  if (Result<void> waited = program.wait_for_programs(); !waited) return Failure{Step::grace, waited.error()};
   answer.grace_us = micros_since(exchanged);
-  if (Result<void> freed = program.clear_arena(former); !freed) return Failure{Step::free, freed.error()};
+  if (Result<void> freed = program.clear_arena(former, program.group(former).snapshot_bytes); !freed)
+    return Failure{Step::free, freed.error()};
   return std::nullopt;
 }
 

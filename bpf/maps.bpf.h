@@ -32,21 +32,22 @@ struct {
   __type(value, struct weir_group);
 } weir_groups SEC(".maps");
 
-/* A snapshot's pages. Snapshots differ in size: BPF_F_INNER_MAP allows that. */
-struct weir_arena {
+/* Some of a snapshot's pages. */
+struct weir_chunk {
   __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(max_entries, 1);
-  __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+  __uint(max_entries, WEIR_CHUNK_PAGES);
+  __uint(map_flags, BPF_F_MMAPABLE);
   __uint(key_size, sizeof(__u32));
   __uint(value_size, sizeof(struct weir_page));
 };
 
+/* All chunks of group 0, then those of group 1. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-  __uint(max_entries, WEIR_GROUPS);
+  __uint(max_entries, WEIR_GROUPS* WEIR_CHUNKS);
   __uint(pinning, LIBBPF_PIN_BY_NAME);
   __type(key, __u32);
-  __array(values, struct weir_arena);
+  __array(values, struct weir_chunk);
 } weir_arenas SEC(".maps");
 
 struct {
@@ -80,14 +81,12 @@ static __always_inline struct weir_group* group_of(weir_u32 group) {
   return bpf_map_lookup_elem(&weir_groups, &group);
 }
 
-static __always_inline void* arena_of(weir_u32 group) {
-  return bpf_map_lookup_elem(&weir_arenas, &group);
-}
-
 /* A page of a group's snapshot; null: it is not there. */
 static __always_inline struct weir_page* page_of(weir_u32 group, weir_u32 page) {
-  void* arena = arena_of(group);
-  return arena ? bpf_map_lookup_elem(arena, &page) : 0;
+  const weir_u32 at = group * WEIR_CHUNKS + page / WEIR_CHUNK_PAGES;
+  void* chunk = bpf_map_lookup_elem(&weir_arenas, &at);
+  const weir_u32 in_chunk = page % WEIR_CHUNK_PAGES;
+  return chunk ? bpf_map_lookup_elem(chunk, &in_chunk) : 0;
 }
 
 #endif

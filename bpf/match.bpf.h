@@ -23,6 +23,11 @@ static __always_inline weir_u64 if_zero(weir_u64 x) {
   return ((x | -x) >> 63) - 1;
 }
 
+/* The same of 32 bits, in two instructions that no compiler makes a branch of. */
+static __always_inline weir_u64 if_zero_32(weir_u32 x) {
+  return ((weir_u64)x - 1) >> 32;
+}
+
 /* The rule of the key in one bucket, 0 when it is not there. A free slot has rule 0, and may hold any bytes. */
 #define RULE_IN_BUCKET(bucket, slots, differs_in)                          \
   ({                                                                       \
@@ -249,32 +254,28 @@ static __always_inline weir_u32 find_host(struct weir_frame* frame, const struct
   if (lookup->side) word = (weir_u32)packet->address[1][0] | (weir_u64)packet->port[1] << 32;
   word &= lookup->mask[0];
   if (lookup->needs_ports && !(packet->has & WEIR_HAS_PORTS)) return 0;
-  void* arena = arena_of(frame->group);
-  if (!arena) return 0;
   const weir_u64 hash = weir_siphash13(group->secret, &word, 1);
   const weir_u32 line = weir_hash_range(hash, lookup->filter_lines);
-  weir_u32 at = lookup->filter_page + line / WEIR_LINES_PER_PAGE;
-  struct weir_page* page = bpf_map_lookup_elem(arena, &at);
+  struct weir_page* page = page_of(frame->group, lookup->filter_page + line / WEIR_LINES_PER_PAGE);
   if (!page || !weir_line8_check(page->word + line % WEIR_LINES_PER_PAGE * 8, hash)) return 0;
   const weir_u32 bucket = weir_hash_range(hash, lookup->exact_buckets);
-  at = lookup->exact_page + bucket / WEIR_LINES_PER_PAGE;
-  page = bpf_map_lookup_elem(arena, &at);
+  page = page_of(frame->group, lookup->exact_page + bucket / WEIR_LINES_PER_PAGE);
   if (!page) return 0;
   const weir_u32 home = bucket % WEIR_LINES_PER_PAGE;
   if (lookup->with_port) return weir_find_v4_port(page, word, hash, home);
   const struct weir_bucket_v4* own = (const struct weir_bucket_v4*)page->word + home;
-  const weir_u32 rule = RULE_IN_BUCKET(own, WEIR_SLOTS_V4, DIFFERS_1);
-  return rule == 0 && own->overflow != 0 ? weir_find_v4(page, word, hash, home) : rule;
+  weir_u64 rule = 0;
+  _Pragma("unroll") for (weir_u32 slot = 0; slot < WEIR_SLOTS_V4; slot++) {
+    rule |= own->rule[slot] & if_zero_32(own->key[slot] ^ (weir_u32)word);
+  }
+  return rule == 0 && own->overflow != 0 ? weir_find_v4(page, word, hash, home) : (weir_u32)rule;
 }
 
 /* 0: no network of the bitmap holds the address. */
 static __always_inline int may_be_network(const struct weir_frame* frame, const struct weir_lookup* lookup) {
-  void* arena = arena_of(frame->group);
-  if (!arena) return 0;
   const weir_u64 address = lookup->side ? frame->packet.address[1][0] : frame->packet.address[0][0];
   const weir_u32 index = weir_bitmap_index(address);
-  const weir_u32 at = lookup->filter_page + (index >> 15);
-  const struct weir_page* page = bpf_map_lookup_elem(arena, &at);
+  const struct weir_page* page = page_of(frame->group, lookup->filter_page + (index >> 15));
   return page && weir_bitmap_check((const weir_u8*)page->word, index & 0x7fff);
 }
 

@@ -1,6 +1,6 @@
 /* What the XDP program and its user space share: the maps' values. C subset, shared by inclusion (C++, BPF).
  *
- * A snapshot lies in an array map as it is, page by page (the arena), so filter/snapshot.h defines its bytes here too.
+ * A snapshot lies in array maps as it is, page by page (the arena), so filter/snapshot.h defines its bytes here too.
  * What a packet needs before its first lookup stands in a group: one of two, and one word, weir_state.active, names the
  * one that enforces (docs/xdp.md).
  */
@@ -17,6 +17,10 @@
 #define WEIR_MAX_LOOKUPS 32u  /* of a family: 16 shapes from two sides */
 #define WEIR_LIST_SLOTS 1024u /* lists whose counts are kept: those of two groups, and former ones */
 #define WEIR_MAX_LAYERS 4u
+/* An arena's pages lie in chunks, maps of one size: the verifier turns a lookup in a map whose size it knows into a few
+ * instructions, and any other into a call. 16 GiB a group. */
+#define WEIR_CHUNK_PAGES 1024u
+#define WEIR_CHUNKS 4096u
 
 /* One pass over one table: the keys of one shape, taken from one side. */
 struct weir_lookup {

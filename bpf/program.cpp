@@ -98,6 +98,12 @@ Result<std::vector<Value>> values_of_processors(int map, uint32_t key) {
   return values;
 }
 
+constexpr size_t kChunkBytes = size_t{WEIR_CHUNK_PAGES} * WEIR_PAGE_BYTES;
+
+size_t chunks_of(uint64_t size_bytes) {
+  return (size_bytes + kChunkBytes - 1) / kChunkBytes;
+}
+
 void add(weir_tally& sum, const weir_tally& more) {
   sum.packets += more.packets;
   sum.bytes += more.bytes;
@@ -194,11 +200,23 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
   program.totals_ = std::move(*totals);
   program.lists_ = std::move(*lists);
 
+  Result<Arena> nothing = make_arena(kChunkBytes);
+  if (!nothing) return Error{nothing.error()};
+  nothing->pages.reset();
+  program.nothing_ = std::move(*nothing);
+
   weir_state& now = program.state();
   if (now.version == 0) {
     now.active = WEIR_NO_GROUP;
     now.start_time_unix = static_cast<uint64_t>(time(nullptr));
     __atomic_store_n(&now.version, WEIR_XDP_VERSION, __ATOMIC_RELEASE);
+  }
+  // What a publication that ended early has left.
+  for (uint32_t group = 0; group < WEIR_GROUPS; group++) {
+    if (group == now.active) continue;
+    if (Result<void> cleared = program.clear_arena(group, WEIR_CHUNKS * kChunkBytes); !cleared) {
+      return Error{cleared.error()};
+    }
   }
   const std::string path = pin_path(bpf_dir, std::string(kProgramPin));
   Fd pinned(bpf_obj_get(path.c_str()));
@@ -245,36 +263,57 @@ Result<void> Program::clear_tally(uint32_t slot) const {
   return {};
 }
 
-// The kernel waits for programs that run when an element of a map of maps changes (since 4.20).
-Result<void> Program::set_arena(uint32_t group, int arena_fd) const {
-  if (bpf_map_update_elem(arenas_.get(), &group, &arena_fd, BPF_ANY) != 0) {
-    return errno_error("cannot hand over the snapshot's pages");
+Result<void> Program::set_chunks(uint32_t group, const std::vector<int>& chunks) const {
+  std::vector<uint32_t> places(chunks.size());
+  for (uint32_t i = 0; i < places.size(); i++) places[i] = group * WEIR_CHUNKS + i;
+  auto n = static_cast<uint32_t>(chunks.size());
+  if (bpf_map_update_batch(arenas_.get(), places.data(), chunks.data(), &n, nullptr) != 0) {
+    return errno_error("cannot hand over the pages of a snapshot");
   }
   return {};
 }
 
-Result<void> Program::clear_arena(uint32_t group) const {
-  if (bpf_map_delete_elem(arenas_.get(), &group) != 0 && errno != ENOENT) {
-    return errno_error("cannot let go of the former snapshot's pages");
-  }
+Result<void> Program::set_arena(uint32_t group, const Arena& arena) const {
+  std::vector<int> chunks;
+  for (const Fd& chunk : arena.chunks) chunks.push_back(chunk.get());
+  return set_chunks(group, chunks);
+}
+
+Result<void> Program::clear_arena(uint32_t group, uint64_t size_bytes) const {
+  return set_chunks(group, std::vector<int>(chunks_of(size_bytes), nothing_.chunks.front().get()));
+}
+
+// The kernel waits for programs that run when one element of a map of maps changes (since 4.20). The last one is no
+// snapshot's.
+Result<void> Program::wait_for_programs() const {
+  const uint32_t last = WEIR_GROUPS * WEIR_CHUNKS - 1;
+  const int chunk = nothing_.chunks.front().get();
+  if (bpf_map_update_elem(arenas_.get(), &last, &chunk, BPF_ANY) != 0) return errno_error("cannot wait for programs");
   return {};
 }
 
 Result<Arena> make_arena(uint64_t size_bytes) {
-  const uint64_t pages = (size_bytes + WEIR_PAGE_BYTES - 1) / WEIR_PAGE_BYTES;
-  if (pages > UINT32_MAX) return Error{"a snapshot of " + std::to_string(size_bytes) + " bytes has too many pages"};
-  LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP);
+  const size_t n = chunks_of(size_bytes);
+  if (n >= WEIR_CHUNKS) return Error{"a snapshot of " + std::to_string(size_bytes) + " bytes has too many pages"};
+  // One place for all of them; each map then takes its part.
+  void* place = mmap(nullptr, n * kChunkBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (place == MAP_FAILED) return errno_error("cannot find a place for " + std::to_string(n * kChunkBytes) + " bytes");
   Arena arena;
-  arena.fd.reset(bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_arena", sizeof(uint32_t), WEIR_PAGE_BYTES,
-                                static_cast<uint32_t>(pages), &options));
-  if (!arena.fd) {
-    return errno_error("cannot make a BPF map of " + std::to_string(size_bytes >> 20) + " MiB (" +
-                       std::to_string(kernel_memory_left() >> 20) + " MiB of memory are left)");
+  arena.pages = Mapping(place, n * kChunkBytes);
+  LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
+  for (size_t i = 0; i < n; i++) {
+    Fd chunk(bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_chunk", sizeof(uint32_t), WEIR_PAGE_BYTES, WEIR_CHUNK_PAGES,
+                            &options));
+    if (!chunk) {
+      return errno_error("cannot make BPF maps of " + std::to_string(n * kChunkBytes >> 20) + " MiB (" +
+                         std::to_string(kernel_memory_left() >> 20) + " MiB of memory are left)");
+    }
+    if (mmap(arena.pages.bytes().data() + i * kChunkBytes, kChunkBytes, PROT_READ | PROT_WRITE,
+             MAP_SHARED | MAP_FIXED | MAP_POPULATE, chunk.get(), 0) == MAP_FAILED) {
+      return errno_error("cannot map a BPF map of " + std::to_string(kChunkBytes) + " bytes");
+    }
+    arena.chunks.push_back(std::move(chunk));
   }
-  const size_t bytes = pages * WEIR_PAGE_BYTES;
-  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, arena.fd.get(), 0);
-  if (address == MAP_FAILED) return errno_error("cannot map a BPF map of " + std::to_string(bytes) + " bytes");
-  arena.pages = Mapping(address, bytes);
   return arena;
 }
 

@@ -5,12 +5,20 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bpf/plane.h"
 #include "common/fd.h"
 #include "common/result.h"
 
 namespace weir::xdp {
+
+// Maps of pages, and their writable mapping, one behind the other.
+struct Arena {
+  std::vector<Fd> chunks;
+  Mapping pages;
+};
+Result<Arena> make_arena(uint64_t size_bytes);
 
 // The loaded program and its maps, adopted from a folder of a BPF file system or made and pinned there.
 class Program {
@@ -30,10 +38,12 @@ class Program {
   Result<weir_list_tally> tally(uint32_t slot) const;
   Result<void> clear_tally(uint32_t slot) const;
 
-  // A group's snapshot: null takes the one that is there away. Returns after an RCU grace period: no program that runs
-  // then has seen what was there before.
-  Result<void> set_arena(uint32_t group, int arena_fd) const;
-  Result<void> clear_arena(uint32_t group) const;
+  // A group's snapshot, from page 0 on.
+  Result<void> set_arena(uint32_t group, const Arena& arena) const;
+  // Takes the pages of a snapshot of so many bytes away from the group.
+  Result<void> clear_arena(uint32_t group, uint64_t size_bytes) const;
+  // Returns after an RCU grace period: programs that began before are done.
+  Result<void> wait_for_programs() const;
 
   int fd() const { return program_.get(); }
   // The program was loaded anew, and programs that are attached are older: they share its maps.
@@ -42,7 +52,10 @@ class Program {
 
  private:
   std::string bpf_dir_;
+  Result<void> set_chunks(uint32_t group, const std::vector<int>& chunks) const;
+
   Fd lock_, program_, arenas_, totals_, lists_;
+  Arena nothing_;  // a chunk that stands where a group has none
   Mapping state_, groups_, names_;
   bool is_new_ = false;
 };
@@ -60,13 +73,6 @@ std::string pin_path(const std::string& bpf_dir, const std::string& name);
 constexpr std::string_view kProgramPin = "weir";
 constexpr std::string_view kLinkPin = "weir_link_";  // and the interface's name
 std::string link_pin(const std::string& bpf_dir, const std::string& interface);
-
-// A map of so many pages, and its writable mapping.
-struct Arena {
-  Fd fd;
-  Mapping pages;
-};
-Result<Arena> make_arena(uint64_t size_bytes);
 
 // Bytes that this process may still make the kernel allocate: of the machine, and of its control groups.
 uint64_t kernel_memory_left();
