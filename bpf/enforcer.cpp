@@ -125,10 +125,9 @@ Enforcer::~Enforcer() = default;
 
 Result<std::unique_ptr<Enforcer>> Enforcer::open(Options options) {
   const std::vector<std::string>& names = options.interfaces;
-  const bool multi_buffer = names.empty() || std::any_of(names.begin(), names.end(), [](const std::string& name) {
-                              return mtu_of(name) > kMostSingleBufferMtu;
-                            });
-  Result<Program> program = Program::open(options.bpf_dir, multi_buffer);
+  const auto is_large = [](const std::string& name) { return mtu_of(name) > kMostSingleBufferMtu; };
+  const bool by_mtu = names.empty() || std::any_of(names.begin(), names.end(), is_large);
+  Result<Program> program = Program::open(options.bpf_dir, options.multi_buffer.value_or(by_mtu));
   if (!program) return Error{program.error()};
   auto parts = std::make_unique<Parts>(std::move(options), std::move(*program));
   for (const std::string& name : parts->options.interfaces) {

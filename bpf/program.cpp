@@ -172,10 +172,7 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
   const std::unique_ptr<weir_bpf, void (*)(weir_bpf*)> skeleton(weir_bpf__open_opts(&options), weir_bpf__destroy);
   if (!skeleton) return errno_error("cannot open the XDP program");
   skeleton->rodata->multi_buffer = multi_buffer ? 1 : 0;
-  if (!multi_buffer) {
-    bpf_program* program_of = skeleton->progs.weir;
-    bpf_program__set_flags(program_of, bpf_program__flags(program_of) & ~uint32_t{BPF_F_XDP_HAS_FRAGS});
-  }
+  if (multi_buffer) bpf_program__set_flags(skeleton->progs.weir, BPF_F_XDP_HAS_FRAGS);
   if (weir_bpf__load(skeleton.get()) != 0) {
     return Error{"cannot load the XDP program: " + std::string(strerror(errno)) + "\n" + words_of_libbpf()};
   }
