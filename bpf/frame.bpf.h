@@ -20,11 +20,12 @@ struct weir_frame {
   struct weir_packet packet; /* the layer that is looked at */
   weir_u32 at, end;          /* what it carries, to the packet's end; at = end = 0: nothing that can be read */
   struct weir_set matched;   /* lists that match this layer */
-  weir_u32 hit;              /* 1: some do */
   weir_u32 group;
   weir_u32 length; /* bytes, without FCS */
-  weir_u32 incomplete;
-  weir_u32 fragment; /* 1: a part of a packet, the first one too */
+  weir_u8 hit;     /* 1: some do */
+  weir_u8 incomplete;
+  weir_u8 fragment; /* 1: a part of a packet, the first one too */
+  weir_u8 reserved;
 };
 
 enum outcome { MALFORMED, NOT_IP, IP };

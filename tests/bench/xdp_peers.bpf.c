@@ -1,6 +1,6 @@
-/* What else XDP has for a list of IPv4 hosts, each as small as it can be: the header's bounds checked, the source looked
- * up, the outcome counted on this processor. They know no other family, tag or tunnel, keep no counters by list, and
- * cannot be swapped. */
+/* What else XDP has for a list of IPv4 hosts, each as small as it can be: the header's bounds checked, the source
+ * looked up, the outcome counted on this processor. They know no other family, tag or tunnel, keep no counters by list,
+ * and cannot be swapped. */
 #include "tests/bench/xdp_frame.bpf.h"
 #include "tests/bench/xdp_tally.h"
 

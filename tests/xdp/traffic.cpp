@@ -2,6 +2,8 @@
 // that come through behind the XDP program on another one, where they end. Prints a JSON line a second, and one at the
 // end, after --packets or at SIGTERM or SIGINT: {"made", "made_to_pass", "came_of_pass", "came_of_drop", "seconds"}.
 
+#include "tests/xdp/traffic.h"
+
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/format.h>
@@ -18,7 +20,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "tests/xdp/traffic.h"
 #include "traffic.skel.h"
 
 namespace {
