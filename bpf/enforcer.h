@@ -27,8 +27,8 @@ constexpr const char* kDefaultBpfDir = "/sys/fs/bpf";
 struct Options {
   std::vector<std::string> interfaces;  // may be missing now; none: the maps are kept for programs that others attach
   Attach attach = Attach::any;
-  std::string bpf_dir = kDefaultBpfDir;  // in a BPF file system; one enforcer each
-  std::optional<bool> multi_buffer;      // frames may lie in several buffers; empty: as the interfaces' MTUs ask for
+  std::string bpf_dir = kDefaultBpfDir;   // in a BPF file system; one enforcer each
+  std::optional<bool> multi_buffer = {};  // frames may lie in several buffers; empty: as the interfaces' MTUs ask for
 };
 
 // How one interface is doing.

@@ -95,7 +95,6 @@ struct weir_tally {
 struct weir_totals {
   struct weir_tally reason[WEIR_REASONS];
   weir_u64 incomplete;
-  weir_u64 failed; /* a page that should be there was not: the frame passed. 0, or there is a bug */
 };
 
 /* Of one processor and one list. */

@@ -162,7 +162,7 @@ class RuleReader {
     }
     rule_.first_port[side] = *first;
     rule_.last_port[side] = *last;
-    rule_.asks |= kSides[side].asks;
+    rule_.asks = static_cast<weir_u8>(rule_.asks | kSides[side].asks);
   }
 
   const PolicyFile& file_;
