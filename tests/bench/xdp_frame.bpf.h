@@ -2,12 +2,15 @@
 #ifndef WEIR_BENCH_XDP_FRAME_BPF_H
 #define WEIR_BENCH_XDP_FRAME_BPF_H
 
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
+/* The helpers need the types of the first. */
+/* clang-format off */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
 #include <linux/ip.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+/* clang-format on */
 
 /* The header, when all of it is in the frame; null: it is no IPv4. */
 static __always_inline struct iphdr* ipv4_of(struct xdp_md* ctx) {
