@@ -88,7 +88,8 @@ with temporary_folder() as folder:
     bad = write(folder, "bad.yaml", "version: 1\nlists:\n  - {name: bad, action: drop, entries: [198.18.0.1/33]}\n")
     text = replay("--once", "--config", bad, "--pcap", path, expect=2)
     check("bad.yaml:3:" in text, f"the place of the error in the policy: {text}")
-    for options, expected in ((["--plane", "xdp"], "not supported yet"), (["--now", "tomorrow"], "not a time like"),
+    for options, expected in ((["--plane", "xdp", "--cores", "2"], "runs on one core"), (["--plane", "tc"], "invalid choice"),
+                              (["--now", "tomorrow"], "not a time like"),
                               (["--now", "2026-02-30T00:00:00Z"], "not a time like"),
                               (["--passed", path], "need --once"), (["--cores", "0"], "--cores must be"),
                               (["--once", "--cores", "2"], "one core"), (["--seconds", "0"], "above 0")):
