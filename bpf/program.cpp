@@ -208,11 +208,13 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
     now.start_time_unix = static_cast<uint64_t>(time(nullptr));
     __atomic_store_n(&now.version, WEIR_XDP_VERSION, __ATOMIC_RELEASE);
   }
-  // What a publication that ended early has left.
+  // What a publication that ended early, or the last one of another process, has left. Each costs a grace period.
   for (uint32_t group = 0; group < WEIR_GROUPS; group++) {
-    if (group == now.active) continue;
-    if (Result<void> cleared = program.clear_arena(group, WEIR_CHUNKS * kChunkBytes); !cleared) {
-      return Error{cleared.error()};
+    const uint32_t first = group * WEIR_CHUNKS;
+    uint32_t map_id = 0;
+    for (uint32_t at = first; group != now.active && at < first + WEIR_CHUNKS; at++) {
+      if (bpf_map_lookup_elem(program.arenas_.get(), &at, &map_id) != 0) break;
+      (void)bpf_map_delete_elem(program.arenas_.get(), &at);
     }
   }
   const std::string path = pin_path(bpf_dir, std::string(kProgramPin));
