@@ -196,15 +196,22 @@ std::optional<Enforcer::Parts::Failure> Enforcer::Parts::try_publish(const wire:
                                        ", the snapshot " + std::to_string(header.number)};
   }
 
-  Result<Arena> arena = make_arena(*size);
+  weir_group group = make_group(*view, request->digest);
+  if (group.arena_bytes > limit) {
+    return Failure{Step::check, "the snapshot and its prefilters take " + mib(group.arena_bytes) +
+                                    ", and the kernel has " + mib(limit) +
+                                    " left for maps, beside what enforces now and " + mib(kSpareMemory) +
+                                    " kept for others"};
+  }
+  Result<Arena> arena = make_arena(group.arena_bytes);
   if (!arena) return Failure{Step::copy, arena.error()};
   memcpy(arena->pages.bytes().data(), source->bytes().data(), *size);
+  fill_prefilters(*view, group, arena->pages.bytes());
   arena->pages.reset();
 
   weir_state& state = program.state();
   const uint32_t former = state.active;
   const uint32_t idle = former == 0 ? 1 : 0;
-  weir_group group = make_group(*view, request->digest);
   if (Result<void> dealt = deal_slots(*view, group); !dealt) return Failure{Step::copy, dealt.error()};
   if (Result<void> set = program.set_arena(idle, *arena); !set) return Failure{Step::copy, set.error()};
   memcpy(&program.group(idle), &group, sizeof group);
@@ -214,7 +221,7 @@ std::optional<Enforcer::Parts::Failure> Enforcer::Parts::try_publish(const wire:
   if (former >= WEIR_GROUPS) return std::nullopt;
   if (Result<void> waited = program.wait_for_programs(); !waited) return Failure{Step::grace, waited.error()};
   answer.grace_us = micros_since(exchanged);
-  if (Result<void> freed = program.clear_arena(former, program.group(former).snapshot_bytes); !freed)
+  if (Result<void> freed = program.clear_arena(former, program.group(former).arena_bytes); !freed)
     return Failure{Step::free, freed.error()};
   return std::nullopt;
 }

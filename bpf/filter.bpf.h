@@ -8,7 +8,8 @@
 const volatile weir_u32 multi_buffer = 1;
 
 /* enum weir_reason. */
-static __always_inline weir_u32 judge_frame(struct xdp_md* ctx, struct weir_group* group, struct weir_frame* frame) {
+static __always_inline weir_u32 judge_frame(struct xdp_md* ctx, struct weir_group* group, struct weir_totals* totals,
+                                            struct weir_frame* frame) {
   if (!read_plain(ctx, frame)) {
     const int outcome = weir_read_ethernet(ctx, 0, frame->length, frame);
     if (outcome == NOT_IP) return WEIR_NOT_IP;
@@ -22,11 +23,14 @@ static __always_inline weir_u32 judge_frame(struct xdp_md* ctx, struct weir_grou
     if (tunnel != 0) return weir_judge_layers(ctx, frame, tunnel);
   }
   if (frame->packet.family == 4) {
-    match_v4(frame, group);
+    match_v4(frame, group, totals);
   } else {
     weir_match(frame);
   }
-  if (frame->hit) return weir_judge(frame);
+  if (frame->hit) {
+    const weir_u32 only = only_list(&frame->matched);
+    return only == NO_LIST ? weir_judge(frame) : judge_only(group, only, frame->length);
+  }
   return group->default_action == WEIR_DROP ? WEIR_DEFAULT_DROPPED : WEIR_DEFAULT_PASSED;
 }
 
@@ -38,8 +42,9 @@ static __always_inline int drops(weir_u32 reason) {
 /* XDP_DROP or XDP_PASS. */
 static __always_inline int filter(struct xdp_md* ctx) {
   const weir_u32 zero = 0;
-  const struct weir_state* state = bpf_map_lookup_elem(&weir_state, &zero);
-  if (!state) return XDP_PASS;
+  struct weir_state* state = bpf_map_lookup_elem(&weir_state, &zero);
+  struct weir_totals* totals = bpf_map_lookup_elem(&weir_totals, &zero);
+  if (!state || !totals) return XDP_PASS;
   struct weir_frame frame = {};
   frame.length = multi_buffer ? (weir_u32)bpf_xdp_get_buff_len(ctx) : (weir_u32)(ctx->data_end - ctx->data);
   frame.group = *(const volatile weir_u32*)&state->active; /* once: all that follows is of this generation */
@@ -47,15 +52,14 @@ static __always_inline int filter(struct xdp_md* ctx) {
   if (state->bypass) {
     reason = WEIR_BYPASSED;
   } else {
-    struct weir_group* group = group_of(frame.group);
-    if (group) {
-      reason = judge_frame(ctx, group, &frame);
+    if (frame.group < WEIR_GROUPS) {
+      struct weir_group* group = &state->group[frame.group];
+      IN_REGISTER(group);
+      reason = judge_frame(ctx, group, totals, &frame);
     } else {
       reason = state->drop_without_snapshot ? WEIR_NO_SNAPSHOT_DROPPED : WEIR_NO_SNAPSHOT_PASSED;
     }
   }
-  struct weir_totals* totals = bpf_map_lookup_elem(&weir_totals, &zero);
-  if (!totals) return XDP_PASS;
   if (reason < WEIR_REASONS) add(&totals->reason[reason], frame.length);
   if (frame.incomplete) totals->incomplete++;
   return drops(reason) ? XDP_DROP : XDP_PASS;

@@ -148,13 +148,13 @@ __noinline weir_u32 weir_walk_extension(struct xdp_md* ctx, weir_u32 at, weir_u3
 
 /* 1: the header is trusted. */
 __noinline int weir_read_ipv6(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
-  weir_u8 ip[IPV6_BYTES] __attribute__((aligned(8))) = {};
-  if (!frame || at > end || end - at < IPV6_BYTES || bpf_xdp_load_bytes(ctx, at, ip, IPV6_BYTES)) return 0;
+  weir_u8 ip[8] = {};
+  if (!frame || at > end || end - at < IPV6_BYTES || bpf_xdp_load_bytes(ctx, at, ip, sizeof ip)) return 0;
   if (ip[0] >> 4 != 6) return 0;
+  if (bpf_xdp_load_bytes(ctx, at + 8, frame->packet.address, 32)) return 0; /* no room on the stack to go by there */
   frame->packet.family = 6;
   frame->packet.protocol = ip[6];
   frame->packet.has = 0;
-  __builtin_memcpy(frame->packet.address, ip + 8, 32);
   const weir_u32 told = be16(ip + 4);
   at += IPV6_BYTES;
   if (told != 0 && told < end - at) end = at + told;
@@ -193,21 +193,28 @@ __noinline int weir_ipv4_checksum_holds(struct xdp_md* ctx, weir_u32 at) {
   return sum == 0xffff;
 }
 
-/* Labels from `at` on, behind so many tags, and what is behind them. Only the first nibble tells what that is, and it
- * may be a pseudowire's: an IPv4 header must also hold its checksum. */
-__noinline int weir_read_mpls(struct xdp_md* ctx, weir_u32 at, weir_u32 end, weir_u32 tags, struct weir_frame* frame) {
+/* Where the labels end that begin at `at` (not 0), behind so many tags; 0: malformed. */
+__noinline weir_u32 weir_walk_labels(struct xdp_md* ctx, weir_u32 at, weir_u32 end, weir_u32 tags) {
   weir_u8 label[TAG_BYTES] = {};
-  if (!frame || at > end) return MALFORMED;
+  if (at > end) return 0;
   for (weir_u32 i = 0; i <= MAX_TAGS; i++) {
-    if (++tags > MAX_TAGS || end - at < TAG_BYTES || bpf_xdp_load_bytes(ctx, at, label, TAG_BYTES)) return MALFORMED;
+    if (++tags > MAX_TAGS || end - at < TAG_BYTES || bpf_xdp_load_bytes(ctx, at, label, TAG_BYTES)) return 0;
     at += TAG_BYTES;
     if (label[2] & 1) break; /* the bottom of the stack */
   }
-  if (at >= end || bpf_xdp_load_bytes(ctx, at, label, 1)) return NOT_IP;
-  if (label[0] >> 4 == 4) {
-    return weir_read_ipv4(ctx, at, end, frame) && weir_ipv4_checksum_holds(ctx, at) ? IP : NOT_IP;
-  }
-  return label[0] >> 4 == 6 && weir_read_ipv6(ctx, at, end, frame) ? IP : NOT_IP;
+  return at;
+}
+
+/* Labels from `at` on, behind so many tags, and what is behind them. Only the first nibble tells what that is, and it
+ * may be a pseudowire's: an IPv4 header must also hold its checksum. */
+__noinline int weir_read_mpls(struct xdp_md* ctx, weir_u32 at, weir_u32 end, weir_u32 tags, struct weir_frame* frame) {
+  weir_u8 first = 0;
+  if (!frame) return MALFORMED;
+  at = weir_walk_labels(ctx, at, end, tags);
+  if (at == 0) return MALFORMED;
+  if (at >= end || bpf_xdp_load_bytes(ctx, at, &first, 1)) return NOT_IP;
+  if (first >> 4 == 4) return weir_read_ipv4(ctx, at, end, frame) && weir_ipv4_checksum_holds(ctx, at) ? IP : NOT_IP;
+  return first >> 4 == 6 && weir_read_ipv6(ctx, at, end, frame) ? IP : NOT_IP;
 }
 
 __noinline int weir_read_pppoe(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {

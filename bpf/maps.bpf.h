@@ -23,15 +23,6 @@ struct {
   __type(value, struct weir_state);
 } weir_state SEC(".maps");
 
-struct {
-  __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(max_entries, WEIR_GROUPS);
-  __uint(map_flags, BPF_F_MMAPABLE);
-  __uint(pinning, LIBBPF_PIN_BY_NAME);
-  __type(key, __u32);
-  __type(value, struct weir_group);
-} weir_groups SEC(".maps");
-
 /* Some of a snapshot's pages. */
 struct weir_chunk {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -76,12 +67,18 @@ struct {
   __type(value, struct weir_list_name);
 } weir_names SEC(".maps");
 
-/* Look-ups take a copy of the number: Linux 6.1 takes no key that lies in what a global function was given. */
+/* From here on one address: not a sum that is made anew, or kept on the stack, for each of its fields. */
+#define IN_REGISTER(pointer) __asm__ volatile("" : "+r"(pointer))
+
+/* Null: there is no such group. */
 static __always_inline struct weir_group* group_of(weir_u32 group) {
-  return bpf_map_lookup_elem(&weir_groups, &group);
+  const weir_u32 zero = 0;
+  struct weir_state* state = bpf_map_lookup_elem(&weir_state, &zero);
+  return state && group < WEIR_GROUPS ? &state->group[group] : 0;
 }
 
-/* A page of a group's snapshot; null: it is not there. */
+/* A page of a group's snapshot; null: it is not there. Linux 6.1 takes no key that lies in what a global function was
+ * given: look-ups take a copy. */
 static __always_inline struct weir_page* page_of(weir_u32 group, weir_u32 page) {
   const weir_u32 at = group * WEIR_CHUNKS + page / WEIR_CHUNK_PAGES;
   void* chunk = bpf_map_lookup_elem(&weir_arenas, &at);

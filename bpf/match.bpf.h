@@ -5,6 +5,7 @@
 
 #include "bpf/frame.bpf.h"
 #include "bpf/maps.bpf.h"
+#include "bpf/prefilter.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/line8.h"
 #include "filter/layouts/page2.h"
@@ -153,7 +154,18 @@ static __always_inline int filter_holds(weir_u32 group, struct weir_lookup* look
   }
 }
 
-/* The packet's key of a shape, and its hash; 0: it has none. */
+/* 0: the key of a hashed shape is not there. */
+static __always_inline int may_hold(weir_u32 group_id, const struct weir_group* group, const struct weir_lookup* lookup,
+                                    const weir_u64* words, weir_u32 n_words) {
+  const weir_u32 hash = weir_prefilter_hash(group->multiplier, words, n_words);
+  const weir_u32 bit = weir_prefilter_bit(hash, lookup->prefilter_bits);
+  const struct weir_page* page = page_of(group_id, lookup->prefilter_page + bit / WEIR_PAGE_BITS);
+  if (!page) return 0;
+  const weir_u64 word = page->word[bit % WEIR_PAGE_BITS / 64];
+  return word >> (bit & 63) & word >> weir_prefilter_second(hash) & 1;
+}
+
+/* The packet's key of a shape, and its hash; 0: it has none, or one that is not there. */
 __noinline int weir_make_key(struct weir_frame* frame, struct weir_lookup* lookup, struct weir_key* key) {
   if (!frame || !lookup || !key) return 0;
   const struct weir_packet* packet = &frame->packet;
@@ -184,7 +196,9 @@ __noinline int weir_make_key(struct weir_frame* frame, struct weir_lookup* looku
     key->word[2] = port;
   }
   for (weir_u32 w = 0; w < WEIR_MAX_KEY_WORDS; w++) key->word[w] &= lookup->mask[w];
-  if (lookup->layout != WEIR_LAYOUT_BITMAP) key->hash = weir_siphash13(group->secret, key->word, lookup->n_words);
+  if (lookup->layout == WEIR_LAYOUT_BITMAP) return 1;
+  if (!may_hold(frame->group, group, lookup, key->word, lookup->n_words)) return 0;
+  key->hash = weir_siphash13(group->secret, key->word, lookup->n_words);
   return 1;
 }
 
@@ -246,22 +260,36 @@ __noinline weir_u32 weir_find(struct weir_frame* frame, struct weir_lookup* look
   return filter_holds(frame->group, lookup, key.hash) ? weir_exact(frame->group, lookup, &key) : 0;
 }
 
+/* What comes before the exact stage pays where most keys are not there, and costs where most are. A lookup's rate of
+ * hits of late, 65536 for 1, tells what to ask. */
+#define ASK_PREFILTER_BELOW (65536u * 3 / 4)
+#define ASK_FILTER_BELOW (65536u / 8)
+#define RATE_SHIFT 6 /* a packet counts for 1/64 */
+
+static __always_inline weir_u32 next_rate(weir_u32 rate, int is_hit) {
+  return rate - (rate >> RATE_SHIFT) + (is_hit ? 65536u >> RATE_SHIFT : 0);
+}
+
 /* The same for a key of one word in a line8 filter, in one piece: what most packets ask for. */
 static __always_inline weir_u32 find_host(struct weir_frame* frame, const struct weir_group* group,
-                                          const struct weir_lookup* lookup) {
+                                          const struct weir_lookup* lookup, weir_u32 rate) {
   const struct weir_packet* packet = &frame->packet;
   weir_u64 word = (weir_u32)packet->address[0][0] | (weir_u64)packet->port[0] << 32;
   if (lookup->side) word = (weir_u32)packet->address[1][0] | (weir_u64)packet->port[1] << 32;
   word &= lookup->mask[0];
   if (lookup->needs_ports && !(packet->has & WEIR_HAS_PORTS)) return 0;
+  if (rate < ASK_PREFILTER_BELOW && !may_hold(frame->group, group, lookup, &word, 1)) return 0;
   const weir_u64 hash = weir_siphash13(group->secret, &word, 1);
-  const weir_u32 line = weir_hash_range(hash, lookup->filter_lines);
-  struct weir_page* page = page_of(frame->group, lookup->filter_page + line / WEIR_LINES_PER_PAGE);
-  if (!page || !weir_line8_check(page->word + line % WEIR_LINES_PER_PAGE * 8, hash)) return 0;
+  struct weir_page* page;
+  if (rate < ASK_FILTER_BELOW) {
+    const weir_u32 line = weir_hash_range(hash, lookup->filter_lines);
+    page = page_of(frame->group, lookup->filter_page + line / WEIR_LINES_PER_PAGE);
+    if (!page || !weir_line8_check(page->word + line % WEIR_LINES_PER_PAGE * 8, hash)) return 0;
+  }
   const weir_u32 bucket = weir_hash_range(hash, lookup->exact_buckets);
+  const weir_u32 home = bucket % WEIR_LINES_PER_PAGE;
   page = page_of(frame->group, lookup->exact_page + bucket / WEIR_LINES_PER_PAGE);
   if (!page) return 0;
-  const weir_u32 home = bucket % WEIR_LINES_PER_PAGE;
   if (lookup->with_port) return weir_find_v4_port(page, word, hash, home);
   const struct weir_bucket_v4* own = (const struct weir_bucket_v4*)page->word + home;
   weir_u64 rule = 0;
@@ -281,17 +309,29 @@ static __always_inline int may_be_network(const struct weir_frame* frame, const 
 
 /* All lists that match an IPv4 packet: frame->matched. In one piece, because a call costs more than what is called: a
  * return is 6 ns where the kernel makes it safe from speculation (Zen 3). */
-static __always_inline void match_v4(struct weir_frame* frame, struct weir_group* group) {
+static __always_inline void match_v4(struct weir_frame* frame, struct weir_group* group, struct weir_totals* totals) {
   for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
     if (i >= group->n_v4) break;
-    struct weir_lookup* lookup = &group->v4[i];
+    weir_u64 at = i;
+    IN_REGISTER(at); /* else each array has a pointer of its own on the stack */
+    struct weir_lookup* lookup = &group->v4[at];
+    IN_REGISTER(lookup);
     weir_u32 rule = 0;
     if (lookup->layout == WEIR_LAYOUT_LINE8 && lookup->n_words == 1) {
-      rule = find_host(frame, group, lookup);
+      const weir_u32 rate = totals->hit_rate[at];
+      rule = find_host(frame, group, lookup, rate);
+      totals->hit_rate[at] = next_rate(rate, rule != 0);
     } else if (lookup->layout != WEIR_LAYOUT_BITMAP || may_be_network(frame, lookup)) {
       rule = weir_find(frame, lookup);
     }
-    if (rule != 0) weir_add_rule(frame, rule, lookup->side);
+    if (rule == 0) continue;
+    const weir_u64 lists = rule < WEIR_SHORT_RULES ? group->lists_of_rule[lookup->side & 1][rule] : 0;
+    if (lists != 0) {
+      frame->matched.lists[0] |= lists;
+      frame->hit = 1;
+    } else {
+      weir_add_rule(frame, rule, lookup->side);
+    }
   }
 }
 

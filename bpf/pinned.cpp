@@ -31,8 +31,7 @@ std::string decoded(std::string_view pin) {
 }
 
 // Of maps.bpf.h. What steers (weir_steer) is somebody else's.
-constexpr std::string_view kMapPins[] = {"weir_arenas", "weir_groups", "weir_lists",
-                                         "weir_names",  "weir_state",  "weir_totals"};
+constexpr std::string_view kMapPins[] = {"weir_arenas", "weir_lists", "weir_names", "weir_state", "weir_totals"};
 
 // Names in the folder that are pins of ours. None: there is no such folder.
 Result<std::vector<std::string>> pins_in(const std::string& bpf_dir) {

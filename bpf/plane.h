@@ -10,7 +10,7 @@
 #include "filter/snapshot.h"
 
 /* Of the values below and of what the program makes of them. Pins of another version are not adopted. */
-#define WEIR_XDP_VERSION 1u
+#define WEIR_XDP_VERSION 2u
 
 #define WEIR_GROUPS 2u
 #define WEIR_NO_GROUP 2u      /* weir_state.active: no snapshot yet */
@@ -21,6 +21,7 @@
  * instructions, and any other into a call. 16 GiB a group. */
 #define WEIR_CHUNK_PAGES 1024u
 #define WEIR_CHUNKS 4096u
+#define WEIR_SHORT_RULES 128u
 
 /* One pass over one table: the keys of one shape, taken from one side. */
 struct weir_lookup {
@@ -37,6 +38,8 @@ struct weir_lookup {
   weir_u32 filter_page; /* of the arena: where the section begins */
   weir_u32 exact_page;
   weir_u32 chunks_page;
+  weir_u32 prefilter_page; /* behind the snapshot */
+  weir_u32 prefilter_bits; /* bitmap: 0 */
   weir_u32 reserved1;
   weir_u64 mask[WEIR_MAX_KEY_WORDS]; /* of the packet's bits: those in the key */
 };
@@ -45,6 +48,7 @@ struct weir_lookup {
 struct weir_group {
   weir_u64 epoch, number; /* generation */
   weir_u64 secret[2];
+  weir_u64 multiplier[WEIR_MAX_KEY_WORDS]; /* of prefilters; odd */
   weir_u64 pass_lists[WEIR_LIST_WORDS], drop_lists[WEIR_LIST_WORDS], monitor_lists[WEIR_LIST_WORDS];
   weir_u32 sets_page, rules_page, residuals_page; /* of the arena */
   weir_u32 n_v4, n_v6;                            /* lookups */
@@ -53,8 +57,12 @@ struct weir_group {
   weir_u8 tunnels;                         /* mask of enum weir_tunnel */
   weir_u8 reserved[5];
   weir_u64 snapshot_bytes;
+  weir_u64 arena_bytes; /* prefilters included */
   weir_u64 digest[2];
   weir_u16 slot_of[WEIR_MAX_LISTS]; /* where a list counts */
+  /* By side, what a rule says, where it has no chain and only lists of the first 64: saves the way to rule and set. 0:
+   * ask the rule. */
+  weir_u64 lists_of_rule[2][WEIR_SHORT_RULES];
   struct weir_lookup v4[WEIR_MAX_LOOKUPS], v6[WEIR_MAX_LOOKUPS];
 };
 
@@ -70,6 +78,7 @@ struct weir_state {
   weir_u32 multi_buffer;    /* 1: the pinned program takes frames that lie in several buffers */
   weir_u32 reserved0;
   weir_u64 reserved[2];
+  struct weir_group group[WEIR_GROUPS];
 };
 
 /* Why a frame passed or was dropped; each frame has one. */
@@ -95,6 +104,7 @@ struct weir_tally {
 struct weir_totals {
   struct weir_tally reason[WEIR_REASONS];
   weir_u64 incomplete;
+  weir_u32 hit_rate[WEIR_MAX_LOOKUPS]; /* of an IPv4 lookup, of late: 65536 for 1. No count, but what to ask first */
 };
 
 /* Of one processor and one list. */
@@ -108,8 +118,10 @@ struct weir_list_name {
   weir_u64 used;                   /* number of the newest generation that has the list */
 };
 
-WEIR_FORMAT_ASSERT(sizeof(struct weir_lookup) == 72, "shared");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_state) == 64, "shared");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_group) == 184 + 2 * WEIR_MAX_LISTS + 2 * 72 * WEIR_MAX_LOOKUPS, "shared");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_lookup) == 80, "shared");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_state) == 64 + WEIR_GROUPS * sizeof(struct weir_group), "shared");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_group) ==
+                       232 + 2 * WEIR_MAX_LISTS + 16 * WEIR_SHORT_RULES + 2 * 80 * WEIR_MAX_LOOKUPS,
+                   "shared");
 
 #endif

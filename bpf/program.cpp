@@ -178,13 +178,11 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
   }
   const auto& maps = skeleton->maps;
   Result<Mapping> state = map_values<weir_state>(maps.weir_state, 1);
-  Result<Mapping> groups = map_values<weir_group>(maps.weir_groups, WEIR_GROUPS);
   Result<Mapping> names = map_values<weir_list_name>(maps.weir_names, WEIR_LIST_SLOTS);
-  for (const Result<Mapping>* mapping : {&state, &groups, &names}) {
+  for (const Result<Mapping>* mapping : {&state, &names}) {
     if (!*mapping) return Error{mapping->error()};
   }
   program.state_ = std::move(*state);
-  program.groups_ = std::move(*groups);
   program.names_ = std::move(*names);
   Result<Fd> arenas = keep(bpf_map__fd(maps.weir_arenas), "weir_arenas");
   Result<Fd> totals = keep(bpf_map__fd(maps.weir_totals), "weir_totals");

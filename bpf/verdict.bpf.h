@@ -122,17 +122,23 @@ __noinline weir_u32 weir_judge(struct weir_frame* frame) {
   if (!group) return WEIR_DEFAULT_PASSED;
   struct weir_verdict verdict = {};
   begin_verdict(frame, &verdict);
-  const weir_u32 only = only_list(&frame->matched);
-  if (only == NO_LIST) {
-    weir_judge_layer(frame, &verdict);
-    return end_verdict(&verdict);
-  }
-  const weir_u64 bit = 1ull << (only & 63);
+  weir_judge_layer(frame, &verdict);
+  return end_verdict(&verdict);
+}
+
+/* The same when one list matches, of the first 64. */
+static __always_inline weir_u32 judge_only(const struct weir_group* group, weir_u32 list, weir_u32 length) {
+  const weir_u64 bit = 1ull << (list & 63);
   const int monitored = (group->monitor_lists[0] & bit) != 0;
-  verdict.dropped = (group->drop_lists[0] & bit) || (monitored && group->default_action == WEIR_DROP);
-  verdict.list = monitored ? NO_LIST : only;
-  tally_list(group, &verdict, only, monitored);
-  return reason_of(&verdict);
+  const int dropped = (group->drop_lists[0] & bit) != 0;
+  const weir_u32 slot = group->slot_of[list & 63];
+  struct weir_list_tally* tally = bpf_map_lookup_elem(&weir_lists, &slot);
+  if (tally) {
+    add(&tally->matched, length);
+    add(monitored ? &tally->would_drop : dropped ? &tally->dropped : &tally->passed, length);
+  }
+  if (monitored) return group->default_action == WEIR_DROP ? WEIR_DEFAULT_DROPPED : WEIR_DEFAULT_PASSED;
+  return dropped ? WEIR_LIST_DROPPED : WEIR_LIST_PASSED;
 }
 
 /* A frame with inner layers: each is a packet of its own, the frame drops when one of them does. Counts once per frame

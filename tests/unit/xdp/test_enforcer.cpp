@@ -64,13 +64,13 @@ std::string list(const std::string& name, const std::string& entry) {
   return "  - {name: " + name + ", action: drop, entries: [" + entry + "]}\n";
 }
 
-// A UDP frame from 198.18.0.last.
-bool drops(const Enforcer& enforcer, uint8_t last) {
+// A UDP frame from 198.18.0.last, so many times.
+bool drops(const Enforcer& enforcer, uint8_t last, int times = 1) {
   uint8_t frame[60] = {};
   frame[12] = 8;
   const uint8_t ip[] = {0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 198, 18, 0, last, 192, 0, 2, 1};
   memcpy(frame + 14, ip, sizeof ip);
-  LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = sizeof frame, .repeat = 1);
+  LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = sizeof frame, .repeat = times);
   REQUIRE(bpf_prog_test_run_opts(enforcer.program_fd(), &run) == 0);
   return run.retval == XDP_DROP;
 }
@@ -149,6 +149,32 @@ TEST_CASE("what cannot be enforced is refused by its step, and what enforced goe
   REQUIRE(plane.enforcer->publish(good).ok == 1);
   CHECK(drops(*plane.enforcer, 2));
   CHECK_FALSE(drops(*plane.enforcer, 1));
+}
+
+// What a lookup asks first depends on how many packets it hit of late: prefilter, filter, or neither.
+TEST_CASE("verdicts and counts do not depend on what came before") {
+  constexpr uint8_t kMembers = 100, kStranger = 200;
+  std::string entries = "198.18.0.1";
+  for (unsigned last = 2; last <= kMembers; last++) entries += ", 198.18.0." + std::to_string(last);
+  Plane plane;
+  REQUIRE(plane.enforcer->publish(publication(list("a", entries), 1)).ok == 1);
+  uint64_t hits = 0;
+  for (const int hits_of_32 : {0, 2, 8, 16, 28, 32, 0}) {
+    CAPTURE(hits_of_32);
+    for (int i = 0; i < 64; i++) {
+      if (hits_of_32 > 0) drops(*plane.enforcer, 1, hits_of_32);
+      if (hits_of_32 < 32) drops(*plane.enforcer, kStranger, 32 - hits_of_32);
+    }
+    hits += 64 * static_cast<uint64_t>(hits_of_32);
+    for (unsigned last = 1; last <= 250; last++) {
+      CAPTURE(last);
+      CHECK(drops(*plane.enforcer, static_cast<uint8_t>(last)) == (last <= kMembers));
+      // Back to where it was before this one.
+      drops(*plane.enforcer, last <= kMembers ? kStranger : 1);
+    }
+    hits += kMembers + (250 - kMembers);
+    CHECK(matched_by(*plane.enforcer, "a") == hits);
+  }
 }
 
 TEST_CASE("the same publication again changes nothing") {
