@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -26,7 +27,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uint32_t kAtOnce = 1 << 17;  // frames made by one system call, which is slow to begin
+constexpr uint32_t kAtOnce = 1 << 17;    // frames made by one system call, which is slow to begin; at most
+constexpr double kMostWaitSeconds = 10;  // without one: those to pass have not come
 
 volatile sig_atomic_t stopped = 0;
 
@@ -71,7 +73,7 @@ int main(int argc, char** argv) {
   std::string behind, interface;
   double packets = 1e8, pause_ms = 0;
   app.add_option("--packets", packets, "to make")->capture_default_str();
-  app.add_option("--pause-ms", pause_ms, "after every 131,072 of them")->capture_default_str();
+  app.add_option("--pause-ms", pause_ms, "after at most 131,072 of them")->capture_default_str();
   app.add_option("OUT", interface, "interface to send out of")->required();
   app.add_option("IN", behind, "interface that the program is on: where they come in")->required();
   CLI11_PARSE(app, argc, argv);
@@ -102,7 +104,7 @@ int main(int argc, char** argv) {
         sum.made, sum.made_to_pass, sum.came_of_pass, sum.came_of_drop, seconds);
     fflush(stdout);
   };
-  double told = 0, seconds = 0;
+  double told = 0, seconds = 0, progress = 0;
   uint64_t made = 0;
   while (stopped == 0 && static_cast<double>(made) < packets) {
     LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame.data(), .data_size_in = static_cast<uint32_t>(frame.size()),
@@ -110,9 +112,11 @@ int main(int argc, char** argv) {
     if (bpf_prog_test_run_opts(bpf_program__fd(skeleton->progs.make), &run) != 0 && errno != EINTR) {
       return fail("cannot make frames");
     }
-    made += kAtOnce;
+    const uint64_t before = std::exchange(made, sum_of(map).made);
     if (pause_ms > 0) usleep(static_cast<useconds_t>(pause_ms * 1000));
     seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    if (made != before) progress = seconds;
+    if (seconds > progress + kMostWaitSeconds) break;
     if (seconds >= told + 1) tell(told = seconds);
   }
   usleep(100'000);  // what is on its way
