@@ -14,6 +14,7 @@ from rig import PROGRAMS, build_release, say, spread
 from session import ROOT, SessionError, tail
 
 ROUNDS = 5
+VETH_ROUNDS, VETH_SECONDS = 15, 0.4
 ENTRIES = 1_000_000
 NFT = ("nft-prerouting", "nft-ingress")
 
@@ -60,7 +61,7 @@ def of_lanes(name, row, peers, limit):
 
 def veth(build, folder):
     peers = {name: lane for name, lane in LANES.items() if name in (BASE, WEIR, "hash", "ipset", *NFT)}
-    row, = measure_lanes(build, folder, ENTRIES, (0.5,), ROUNDS, peers=peers)
+    row, = measure_lanes(build, folder, ENTRIES, (0.5,), VETH_ROUNDS, VETH_SECONDS, peers)
     return [of_lanes("xdp.veth_vs_hash", row, ("hash",), 0.5), of_lanes("xdp.veth_vs_nft", row, NFT, 0.2),
             of_lanes("xdp.veth_vs_ipset", row, ("ipset",), 0.15)], row
 
