@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""The filter on `lo`: attached by controld, and beside another program by libxdp's dispatcher. Run as root in a guest.
+
+    tests/xdp/live_on_lo.py BUILD
+Prints a JSON list of what is wrong. lo has no driver's hook, so all of it is generic XDP.
+"""
+
+import glob
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+BPF_DIR = "/sys/fs/bpf"
+LISTED, OTHER, HERE = "198.18.0.1", "198.18.0.2", "127.0.0.1"
+POLICY = f"""version: 1
+lists:
+  - {{name: bad, action: drop, match: src, entries: [{LISTED}]}}
+"""
+START_SECONDS, ARRIVE_SECONDS = 120, 2
+problems = []
+
+
+def check(holds, what):
+    if not holds:
+        problems.append(what)
+    return holds
+
+
+def run(*command):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False)
+
+
+def arrives(source):
+    """Whether a datagram from this address comes in by lo."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there, \
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+        there.bind((HERE, 0))
+        there.settimeout(ARRIVE_SECONDS)
+        here.bind((source, 0))
+        here.sendto(b"x", there.getsockname())
+        try:
+            return there.recvfrom(1)[1][0] == source
+        except TimeoutError:
+            return False
+
+
+class Controld:
+    def __init__(self, build, folder, target):
+        self.socket = os.path.join(folder, "controld.sock")
+        self.ctl = [os.path.join(build, "control/controlctl"), "--socket", self.socket]
+        policy = os.path.join(folder, "policy.yaml")
+        with open(policy, "w", encoding="ascii") as file:
+            file.write(POLICY)
+        self.process = subprocess.Popen(
+            [os.path.join(build, "control/controld"), "--config", policy, "--socket", self.socket, "--state-dir",
+             os.path.join(folder, "state"), "--target", target, "--bpf-dir", BPF_DIR],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def wait_enforced(self):
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            done = run(*self.ctl, "status", "--json")
+            if done.returncode == 0:
+                target, = json.loads(done.stdout)["targets"]
+                if target["acknowledged"] and all(interface["attached"] for interface in target["interfaces"]):
+                    return True
+            time.sleep(0.2)
+        return check(False, f"controld enforces nothing after {START_SECONDS} s: {done.stdout}")
+
+    def matched(self):
+        return json.loads(run(*self.ctl, "stats", "--json").stdout)["lists"]["bad"]["matched"]
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def attached_by_controld(build, folder):
+    controld = Controld(build, folder, "xdp:lo")
+    try:
+        if not controld.wait_enforced():
+            return
+        check(arrives(OTHER) and not arrives(LISTED), "attached: wrong verdicts")
+        check(controld.matched() == 1, f"attached: {controld.matched()} packets counted for 1")
+    finally:
+        controld.close()
+    check(not arrives(LISTED), "enforcement ended with controld")
+    done = run(os.path.join(build, "control/controlctl"), "--socket", controld.socket, "detach", "--bpf-dir", BPF_DIR)
+    check(done.returncode == 0 and arrives(LISTED), f"detach ended with {done.returncode}: {done.stdout}")
+
+
+def beside_another(build, folder):
+    """Another program, which passes everything here, runs first; then weir's, with the maps that controld keeps."""
+    controld = Controld(build, folder, "xdp:")
+    try:
+        if not controld.wait_enforced():
+            return
+        other, = glob.glob("/usr/lib/*/bpf/xdpfilt_alw_tcp.o")
+        for command in (("xdp-loader", "load", "--mode", "skb", "lo", other),
+                        ("xdp-loader", "load", "--mode", "skb", "--pin-path", BPF_DIR, "lo",
+                         os.path.join(build, "bpf/weir.bpf.o"))):
+            done = run(*command)
+            if not check(done.returncode == 0, f"{' '.join(command)}: {done.stdout}"):
+                return
+        shown = run("xdp-loader", "status", "lo").stdout
+        check("xdpfilt_alw_tcp" in shown and " weir " in shown, f"the dispatcher does not have both: {shown}")
+        check(arrives(OTHER) and not arrives(LISTED), "by the dispatcher: wrong verdicts")
+        check(controld.matched() == 1, f"by the dispatcher: {controld.matched()} packets counted for 1")
+        check(run("xdp-loader", "unload", "lo", "--all").returncode == 0 and arrives(LISTED), "unload: still enforced")
+    finally:
+        controld.close()
+
+
+def main():
+    build, = sys.argv[1:]
+    for command in (("ip", "link", "set", "lo", "up"), ("ip", "address", "add", f"{LISTED}/32", "dev", "lo"),
+                    ("ip", "address", "add", f"{OTHER}/32", "dev", "lo")):
+        done = run(*command)
+        check(done.returncode == 0, f"{' '.join(command)}: {done.stdout}")
+    for test in (attached_by_controld, beside_another):
+        with tempfile.TemporaryDirectory() as folder:
+            test(build, folder)
+    print(json.dumps(problems))
+
+
+main()
