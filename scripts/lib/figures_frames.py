@@ -22,7 +22,7 @@ POLICY_EXECUTIONS = 1_000_000  # a YAML file costs a hundred frames
 COVERAGE = 0.9
 CASES = 150
 AT_A_TIME = 2
-SLOWEST_FIRST = ("snapshot", "feed", "policy", "wire", "frame")
+SLOWEST_FIRST = ("snapshot", "feed", "policy", "steering", "wire", "frame")
 
 
 def beside(build_folder, name):

@@ -48,6 +48,8 @@ TARGETS = {
                      without=("read_document", "read_policy", "read_feed", "read_feeds"), options=NOT_ENTROPIC),
     "snapshot": Target(512, ("filter/validate.cpp", "filter/view.cpp"), only=("filter/view.cpp", "open"),
                        options=NOT_ENTROPIC),
+    "steering": Target(512, ("control/steer_file.cpp",), "steering.dict", without=("read_steer_file",),
+                       options=NOT_ENTROPIC),
     "wire": Target(1024, ("common/wire.cpp",), without=("send", "take_descriptor", "receive", "connect", "call")),
 }
 

@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("policy", "feed", "snapshot", "frame", "wire")
+TARGETS = ("policy", "feed", "snapshot", "frame", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -194,6 +194,32 @@ def policies(folder):
     write(folder, "policy", "flows", FLOWS % "\n      - ".join(FLOW_ENTRIES[:6]))
 
 
+STEERING = """\
+version: 1
+default: worker
+link: worker
+rules:
+  - %s
+"""
+STEERING_RULES = (
+    "{to: worker, family: 6, proto: udp, src: '2001:db8::/32', dst: '2001:db8::1', sport: 1-65535, dport: 53, comment: x}",
+    "{to: kernel, src: 192.0.2.0/24, dst: 0.0.0.0/0}", "{to: kernel, family: 4, src: '2001:db8::1'}",
+    "{to: kernel, src: 192.0.2.1, dst: '2001:db8::1'}", "{to: kernel, src: 192.0.2.0-192.0.2.9}", "{to: nowhere}",
+    "{to: worker}", "{to: worker, proto: 255}", "{to: worker, proto: nothing}", "{to: worker, dport: 9-8}",
+    "{to: worker, dport: 65536}", "{to: worker, proto: icmp, dport: 80}", "{src: 192.0.2.1}", "{to: worker, other: 1}", "{}",
+    "~", "[]", "''", "*unknown",
+)
+
+
+def steering(folder):
+    shutil.copy(os.path.join(ROOT, "configs/steer.yaml"), os.path.join(folder, "corpus-seed/steering/manual"))
+    for number, rule in enumerate(STEERING_RULES):
+        write(folder, "steering", f"rule-{number}", STEERING % rule)
+    write(folder, "steering", "all", STEERING % "\n  - ".join(STEERING_RULES[:2]))
+    for number, text in enumerate(SMALL_POLICIES):
+        write(folder, "steering", f"small-{number}", text.replace("lists", "rules"))
+
+
 def feeds(folder):
     lines = LINES.splitlines()
     for number, line in enumerate(lines):
@@ -219,6 +245,7 @@ def main():
     frames(folder)
     policies(folder)
     feeds(folder)
+    steering(folder)
     subprocess.run([sys.argv[2], os.path.join(folder, "corpus-seed")], check=True,
                    env=dict(os.environ, LLVM_PROFILE_FILE="/dev/null"))  # of a coverage build: nobody asks
     if len(sys.argv) > 3:
