@@ -19,9 +19,9 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bpf/enforcer.h"
-#include "bpf/plane.h"
-#include "bpf/program.h"
+#include "bpf/enforce/enforcer.h"
+#include "bpf/enforce/program.h"
+#include "bpf/program/plane.h"
 #include "common/files.h"
 
 namespace weir::xdp {

@@ -136,7 +136,7 @@ struct Sample {
   Generation generation;      // that judged it; {0,0}: none
   uint64_t time_unix_ns = 0;  // when it was judged
   uint64_t now_unix_s = 0;    // what `expires` was compared with
-  // The layer that drops, as weir_packet of filter/packet.h; family 0: the frame has no headers.
+  // The layer that drops, as weir_packet of filter/format/packet.h; family 0: the frame has no headers.
   uint64_t address[2][2] = {};
   uint16_t l4_port[2] = {};
   uint8_t family = 0, protocol = 0, has = 0, icmp_type = 0, icmp_code = 0, tcp_flags = 0;

@@ -17,9 +17,9 @@
 #include <CLI/CLI.hpp>
 
 #include "common/paths.h"
-#include "control/answers.h"
-#include "control/api.h"
-#include "control/daemon.h"
+#include "control/answer/answers.h"
+#include "control/daemon/api.h"
+#include "control/daemon/daemon.h"
 
 namespace weir::control {
 namespace {

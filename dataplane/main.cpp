@@ -16,19 +16,19 @@
 #include <thread>
 #include <utility>
 
-#include "dataplane/control.h"
-#include "dataplane/devices.h"
 #include "dataplane/doctor/doctor.h"
-#include "dataplane/eal_arguments.h"
-#include "dataplane/eal_check.h"
-#include "dataplane/options.h"
-#include "dataplane/port_stats.h"
-#include "dataplane/privileges.h"
-#include "dataplane/report.h"
-#include "dataplane/say.h"
-#include "dataplane/telemetry.h"
-#include "filter/calibrate.h"
-#include "filter/dispatch.h"
+#include "dataplane/ports/devices.h"
+#include "dataplane/ports/port_stats.h"
+#include "dataplane/serve/control.h"
+#include "dataplane/serve/report.h"
+#include "dataplane/serve/say.h"
+#include "dataplane/serve/telemetry.h"
+#include "dataplane/start/eal_arguments.h"
+#include "dataplane/start/eal_check.h"
+#include "dataplane/start/options.h"
+#include "dataplane/start/privileges.h"
+#include "filter/probe/calibrate.h"
+#include "filter/probe/dispatch.h"
 
 namespace weir::dataplane {
 

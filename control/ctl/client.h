@@ -3,7 +3,7 @@
 #include <string>
 
 #include "common/result.h"
-#include "control/report_json.h"
+#include "control/answer/report_json.h"
 
 namespace weir::control::ctl {
 

@@ -4,11 +4,11 @@
 
 #include <CLI/CLI.hpp>
 
-#include "control/compile.h"
+#include "control/answer/summary.h"
+#include "control/compile/compile.h"
 #include "control/ctl/command.h"
 #include "control/ctl/text.h"
-#include "control/policy.h"
-#include "control/summary.h"
+#include "control/model/policy.h"
 
 // Needs no controld and changes nothing: reads the policy and its feeds, and plans.
 namespace weir::control::ctl {

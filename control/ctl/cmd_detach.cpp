@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bpf/enforcer.h"
+#include "bpf/enforce/enforcer.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/print.h"

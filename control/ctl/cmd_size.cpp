@@ -5,12 +5,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include "control/compile/plan/levels.h"
+#include "control/compile/plan/size.h"
 #include "control/ctl/command.h"
 #include "control/ctl/text.h"
-#include "control/levels.h"
-#include "control/size.h"
-#include "filter/calibrate.h"
-#include "filter/layout.h"
+#include "filter/layouts/layout.h"
+#include "filter/probe/calibrate.h"
 
 // Needs no controld and no policy: what so many keys at such a rate would take, and cost a packet.
 namespace weir::control::ctl {

@@ -5,10 +5,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "bpf/steering.h"
+#include "bpf/enforce/steering.h"
 #include "control/ctl/command.h"
 #include "control/ctl/text.h"
-#include "control/steer_file.h"
+#include "control/read/steer_file.h"
 
 // Needs no controld: writes the maps that the steering programs share. docs/steering.md.
 namespace weir::control::ctl {

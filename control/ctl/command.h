@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "control/report_json.h"
+#include "control/answer/report_json.h"
 
 namespace CLI {  // its header is slow to compile: only files that add options include it
 class App;

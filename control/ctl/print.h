@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "control/report_json.h"
+#include "control/answer/report_json.h"
 
 // Pieces of answers that several commands print.
 namespace weir::control::ctl {

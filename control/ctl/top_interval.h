@@ -1,6 +1,6 @@
 #pragma once
 
-#include "control/report_json.h"
+#include "control/answer/report_json.h"
 
 namespace weir::control::ctl {
 

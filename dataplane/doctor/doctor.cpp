@@ -10,7 +10,7 @@
 #include <cstdlib>
 
 #include "dataplane/doctor/subject.h"
-#include "filter/dispatch.h"
+#include "filter/probe/dispatch.h"
 
 namespace weir::dataplane::doctor {
 

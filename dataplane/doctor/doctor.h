@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "dataplane/config.h"
+#include "dataplane/start/config.h"
 
 // dataplane --doctor: is the machine fit for these options? Reads /proc and /sys, changes nothing, needs no EAL.
 namespace weir::dataplane::doctor {
@@ -64,7 +64,7 @@ struct Inputs {
   Config config;
   std::vector<InterfaceAddress> addresses;
   std::string ssh_connection;      // the environment variable; empty: not set
-  std::vector<KernelSet> kernels;  // filter/dispatch.h, best first
+  std::vector<KernelSet> kernels;  // filter/probe/dispatch.h, best first
   std::string forced_isa;          // WEIR_FORCE_ISA; empty: not set
   std::string dpdk_version;
   std::string pmd_folder;  // where EAL looks for drivers; empty: they are linked in

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "dataplane/doctor/subject.h"
-#include "dataplane/mbuf_pools.h"
+#include "dataplane/ports/mbuf_pools.h"
 
 // Memory: what the configuration wants of each NUMA node, and what is there.
 namespace weir::dataplane::doctor {

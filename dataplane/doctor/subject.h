@@ -7,7 +7,7 @@
 #include "dataplane/doctor/doctor.h"
 #include "dataplane/doctor/eal.h"
 #include "dataplane/doctor/tree.h"
-#include "dataplane/eal_arguments.h"
+#include "dataplane/start/eal_arguments.h"
 
 // What the checks share: the machine and how it would be used.
 namespace weir::dataplane::doctor {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "filter/format/siphash.h"
 #include "filter/kernels/common.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
-#include "filter/siphash.h"
 
 namespace weir::filter {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <utility>
 
+#include "filter/format/siphash.h"
 #include "filter/kernels/common.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
-#include "filter/siphash.h"
 
 namespace weir::filter {
 namespace {

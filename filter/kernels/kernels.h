@@ -1,6 +1,6 @@
 #pragma once
 
-#include "filter/dispatch.h"
+#include "filter/probe/dispatch.h"
 
 // The compiled-in sets; dispatch.cpp lists them. A new instruction set is its file here, one line below, one row in
 // dispatch.cpp and its flags in meson.build.

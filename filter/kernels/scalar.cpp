@@ -1,5 +1,7 @@
 // The definition, one key at a time: the shared C headers in loops.
 
+#include "common/prefetch.h"
+#include "filter/format/siphash.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/line8.h"
@@ -7,8 +9,6 @@
 #include "filter/layouts/page7.h"
 #include "filter/layouts/ribbon.h"
 #include "filter/layouts/standard.h"
-#include "filter/prefetch.h"
-#include "filter/siphash.h"
 
 namespace weir::filter {
 namespace {

@@ -3,7 +3,7 @@
 #ifndef WEIR_FILTER_LAYOUTS_BITMAP_H
 #define WEIR_FILTER_LAYOUTS_BITMAP_H
 
-#include "filter/snapshot.h"
+#include "filter/format/snapshot.h"
 
 #define WEIR_BITMAP_BITS (1u << 24)
 #define WEIR_BITMAP_BYTES (WEIR_BITMAP_BITS / 8u)

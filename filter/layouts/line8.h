@@ -3,7 +3,7 @@
 #ifndef WEIR_FILTER_LAYOUTS_LINE8_H
 #define WEIR_FILTER_LAYOUTS_LINE8_H
 
-#include "filter/layouts/hash.h"
+#include "filter/format/hash.h"
 
 /* Bit (0..63) of word i (0..7): the top six bits of lo32(hash) * salt. */
 static inline weir_u32 weir_line8_bit(weir_u64 hash, weir_u32 i) {

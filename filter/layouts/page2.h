@@ -4,7 +4,7 @@
 #ifndef WEIR_FILTER_LAYOUTS_PAGE2_H
 #define WEIR_FILTER_LAYOUTS_PAGE2_H
 
-#include "filter/layouts/hash.h"
+#include "filter/format/hash.h"
 
 #define WEIR_PAGE2_MIN_K 8u /* k: even, so many bits of each key */
 #define WEIR_PAGE2_MAX_K 14u

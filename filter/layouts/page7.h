@@ -3,7 +3,7 @@
 #ifndef WEIR_FILTER_LAYOUTS_PAGE7_H
 #define WEIR_FILTER_LAYOUTS_PAGE7_H
 
-#include "filter/layouts/hash.h"
+#include "filter/format/hash.h"
 
 #define WEIR_PAGE7_K 7u
 

@@ -1,14 +1,14 @@
 /* ribbon: every page is an independent homogeneous ribbon (Dillinger, Hübschle-Schneider, Sanders, Walzer 2021,
  * arXiv:2109.01892): 4096 rows of 8 bits, and a key is in it when the rows that its 64 coefficients choose add up, bit
- * by bit and modulo 2, to zero. The page's bits solve that for all its keys at once (filter/ribbon.h), so a page is
- * written as a whole. 9 bits a key for 0.40 %.
+ * by bit and modulo 2, to zero. The page's bits solve that for all its keys at once (filter/build/ribbon.h), so a page
+ * is written as a whole. 9 bits a key for 0.40 %.
  *
  * Interleaved: line l of the page holds rows 64 l .. 64 l + 63; its word b holds bit b of each of them. The 64 rows of
  * a key begin anywhere, so they lie in two neighbouring lines. */
 #ifndef WEIR_FILTER_LAYOUTS_RIBBON_H
 #define WEIR_FILTER_LAYOUTS_RIBBON_H
 
-#include "filter/layouts/hash.h"
+#include "filter/format/hash.h"
 
 #define WEIR_RIBBON_ROWS 4096u   /* in a page */
 #define WEIR_RIBBON_WIDTH 64u    /* coefficients of a key */

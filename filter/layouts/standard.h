@@ -3,7 +3,7 @@
 #ifndef WEIR_FILTER_LAYOUTS_STANDARD_H
 #define WEIR_FILTER_LAYOUTS_STANDARD_H
 
-#include "filter/layouts/hash.h"
+#include "filter/format/hash.h"
 
 #define WEIR_STANDARD_MAX_K 16u
 

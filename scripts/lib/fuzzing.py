@@ -41,14 +41,14 @@ class Target:
 
 
 TARGETS = {
-    "frame": Target(1024, ("dataplane/frame.cpp", "dataplane/tunnel*.cpp")),
-    "feed": Target(256, ("control/feeds/*.cpp", "control/entry_text.cpp"), "plain.dict"),
-    "policy": Target(1024, ("control/policy*.cpp", "control/entry_*.cpp", "control/field_names.cpp",
-                            "control/time_text.cpp", "common/yaml*.cpp"), "policy.dict",
+    "frame": Target(1024, ("dataplane/frame/frame.cpp", "dataplane/tunnel*.cpp")),
+    "feed": Target(256, ("control/feeds/*.cpp", "control/read/entry_text.cpp"), "plain.dict"),
+    "policy": Target(1024, ("control/policy*.cpp", "control/entry_*.cpp", "control/model/field_names.cpp",
+                            "control/model/time_text.cpp", "common/yaml*.cpp"), "policy.dict",
                      without=("read_document", "read_policy", "read_feed", "read_feeds"), options=NOT_ENTROPIC),
-    "snapshot": Target(512, ("filter/validate.cpp", "filter/view.cpp"), only=("filter/view.cpp", "open"),
+    "snapshot": Target(512, ("filter/read/validate.cpp", "filter/read/view.cpp"), only=("filter/read/view.cpp", "open"),
                        options=NOT_ENTROPIC),
-    "steering": Target(512, ("control/steer_file.cpp",), "steering.dict", without=("read_steer_file",),
+    "steering": Target(512, ("control/read/steer_file.cpp",), "steering.dict", without=("read_steer_file",),
                        options=NOT_ENTROPIC),
     "wire": Target(1024, ("common/wire.cpp",), without=("send", "take_descriptor", "receive", "connect", "call")),
 }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <rte_mbuf.h>
 
-#include "control/flow_index.h"
-#include "control/merge.h"
-#include "control/plan.h"
-#include "dataplane/stages.h"
+#include "control/compile/merge.h"
+#include "control/compile/plan/flow_index.h"
+#include "control/compile/plan/plan.h"
+#include "dataplane/burst/stages.h"
 #include "tests/reference/frames.h"
 
 namespace weir::agreement {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "common/result.h"
-#include "control/policy.h"
-#include "dataplane/flight.h"
-#include "dataplane/snapshot.h"
+#include "control/model/policy.h"
+#include "dataplane/burst/flight.h"
+#include "dataplane/snapshot/snapshot.h"
 #include "tests/agreement/choices.h"
 #include "tests/agreement/random_frames.h"
 #include "tests/agreement/xdp_plane.h"

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "control/policy.h"
+#include "control/model/policy.h"
 #include "tests/agreement/choices.h"
 
 namespace weir::agreement {

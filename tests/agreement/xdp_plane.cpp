@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "common/files.h"
-#include "filter/sealed.h"
+#include "filter/read/sealed.h"
 
 namespace weir::agreement {
 

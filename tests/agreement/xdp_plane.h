@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bpf/enforcer.h"
+#include "bpf/enforce/enforcer.h"
 #include "common/result.h"
 
 // The XDP program as the kernel runs it, without an interface: one frame at a time, by BPF_PROG_TEST_RUN.

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "filter/layout.h"
+#include "filter/layouts/layout.h"
 #include "tests/bench/filter_lanes.h"
 #include "tests/bench/filter_loops.h"
 #include "tests/bench/filter_peers.h"

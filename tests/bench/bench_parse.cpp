@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/stages.h"
+#include "dataplane/burst/stages.h"
 #include "tests/unit/dataplane/frames.h"
 
 namespace weir::bench {

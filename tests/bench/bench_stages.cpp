@@ -18,9 +18,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "dataplane/flight.h"
-#include "dataplane/stages.h"
-#include "dataplane/state_dir.h"
+#include "dataplane/burst/flight.h"
+#include "dataplane/burst/stages.h"
+#include "dataplane/snapshot/state_dir.h"
 
 namespace weir::bench {
 namespace {

@@ -23,9 +23,9 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "filter/dispatch.h"
-#include "filter/layout.h"
-#include "filter/update.h"
+#include "filter/build/update.h"
+#include "filter/layouts/layout.h"
+#include "filter/probe/dispatch.h"
 #include "tests/bench/filter_lanes.h"
 #include "tests/bench/filter_loops.h"
 #ifdef WEIR_BENCH_DPDK

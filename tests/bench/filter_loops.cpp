@@ -4,7 +4,7 @@
 #include <bit>
 #include <memory>
 
-#include "filter/lookup.h"
+#include "filter/probe/lookup.h"
 #include "tests/bench/filter_lanes.h"
 #include "tests/bench/filter_tables.h"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "filter/dispatch.h"
-#include "filter/view.h"
+#include "filter/probe/dispatch.h"
+#include "filter/read/view.h"
 #include "tests/bench/filter_rig.h"
 
 // What is measured, as loops over keys that are made in registers on the way (filter_lanes.h). Each loop owns its

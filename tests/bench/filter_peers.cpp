@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "filter/dispatch.h"
+#include "filter/probe/dispatch.h"
 #include "tests/bench/filter_lanes.h"
 #include "tests/bench/filter_tables.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "filter/layout.h"
-#include "filter/ribbon.h"
-#include "filter/sizing.h"
+#include "filter/build/ribbon.h"
+#include "filter/build/sizing.h"
+#include "filter/layouts/layout.h"
 #include "tests/bench/filter_lanes.h"
 
 namespace weir::bench {

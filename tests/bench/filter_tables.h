@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "filter/builder.h"
-#include "filter/sizing.h"
-#include "filter/view.h"
+#include "filter/build/builder.h"
+#include "filter/build/sizing.h"
+#include "filter/read/view.h"
 #include "tests/bench/filter_rig.h"
 
 // Filters and snapshots of the keys of tests/bench/filter_lanes.h: 0..n-1 are in, from 2^31 on are not.

@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/files.h"
-#include "control/compile.h"
+#include "control/compile/compile.h"
 
 namespace weir::bench {
 namespace {

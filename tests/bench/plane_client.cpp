@@ -17,8 +17,8 @@
 #include "common/files.h"
 #include "common/telemetry.h"
 #include "common/wire.h"
-#include "control/seal.h"
-#include "filter/snapshot.h"
+#include "control/compile/seal.h"
+#include "filter/format/snapshot.h"
 
 namespace weir::bench {
 namespace {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <span>
 
-#include "bpf/enforcer.h"
+#include "bpf/enforce/enforcer.h"
 #include "common/result.h"
-#include "control/compile.h"
+#include "control/compile/compile.h"
 #include "tests/bench/xdp_peers.h"
 
 // weir's XDP plane for benchmarks: policies of hosts, compiled as controld does it, and published as controld does it.

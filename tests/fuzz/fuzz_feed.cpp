@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "control/feeds/format.h"
+#include "control/read/feeds/format.h"
 
 namespace {
 

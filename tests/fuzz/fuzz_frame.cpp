@@ -5,7 +5,7 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "dataplane/tunnel.h"
+#include "dataplane/frame/tunnel.h"
 
 using namespace weir::dataplane;
 

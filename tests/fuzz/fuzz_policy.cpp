@@ -1,10 +1,10 @@
-// Any bytes as a policy file: no crash, and what is accepted keeps the promises of control/policy.h.
+// Any bytes as a policy file: no crash, and what is accepted keeps the promises of control/model/policy.h.
 #include <cstdlib>
 #include <set>
 #include <string>
 
-#include "control/policy.h"
-#include "control/range_text.h"
+#include "control/model/policy.h"
+#include "control/model/range_text.h"
 
 namespace {
 

@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "filter/residual.h"
-#include "filter/view.h"
+#include "filter/format/residual.h"
+#include "filter/read/view.h"
 #include "tests/fuzz/snapshot_edits.h"
 #include "tests/unit/filter/inputs.h"
 

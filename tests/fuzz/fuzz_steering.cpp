@@ -1,8 +1,8 @@
-// Any bytes as a steer.yaml: no crash, and what is accepted keeps the promises of bpf/steer.h.
+// Any bytes as a steer.yaml: no crash, and what is accepted keeps the promises of bpf/program/steer.h.
 #include <cstdlib>
 #include <string>
 
-#include "control/steer_file.h"
+#include "control/read/steer_file.h"
 
 namespace {
 

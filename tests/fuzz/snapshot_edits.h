@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "filter/snapshot.h"
+#include "filter/format/snapshot.h"
 
 // What an input of fuzz_snapshot means, for it and for make_corpus.
 namespace weir::fuzz {

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "common/files.h"
-#include "control/policy.h"
+#include "control/model/policy.h"
 
 namespace {
 

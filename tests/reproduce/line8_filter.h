@@ -1,9 +1,9 @@
 // weir's own filter layout (filter/layouts/line8.h) and its kernels, asked as the baselines of probes.h are.
 #pragma once
 
-#include "filter/dispatch.h"
+#include "filter/format/siphash.h"
 #include "filter/layouts/line8.h"
-#include "filter/siphash.h"
+#include "filter/probe/dispatch.h"
 #include "tests/reproduce/measure.h"
 
 namespace weir::reproduce {

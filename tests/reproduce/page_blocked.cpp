@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "filter/dispatch.h"
+#include "filter/probe/dispatch.h"
 #include "tests/reproduce/line8_filter.h"
 #include "tests/reproduce/probes.h"
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstring>
 
-#include "filter/siphash.h"
+#include "filter/format/siphash.h"
 #include "tests/reproduce/measure.h"
 
 namespace weir::reproduce {

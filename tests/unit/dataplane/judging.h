@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "dataplane/flight.h"
-#include "dataplane/stages.h"
+#include "dataplane/burst/flight.h"
+#include "dataplane/burst/stages.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/frames.h"
 #include "tests/unit/dataplane/snapshots.h"

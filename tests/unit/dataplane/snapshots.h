@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "common/fd.h"
-#include "dataplane/snapshot.h"
-#include "dataplane/state_dir.h"
-#include "filter/builder.h"
+#include "dataplane/snapshot/snapshot.h"
+#include "dataplane/snapshot/state_dir.h"
+#include "filter/build/builder.h"
 #include "tests/catch.h"
 
 // Snapshots made by hand, for tests.

@@ -1,5 +1,5 @@
 #include "common/paths.h"
-#include "dataplane/config.h"
+#include "dataplane/start/config.h"
 #include "tests/catch.h"
 
 using namespace weir;

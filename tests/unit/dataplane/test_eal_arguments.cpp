@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "dataplane/eal_arguments.h"
-#include "dataplane/options.h"
+#include "dataplane/start/eal_arguments.h"
+#include "dataplane/start/options.h"
 #include "tests/catch.h"
 
 using namespace weir::dataplane;

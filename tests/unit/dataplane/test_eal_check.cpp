@@ -1,8 +1,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "dataplane/eal_check.h"
-#include "dataplane/lcore_list.h"
+#include "dataplane/start/eal_check.h"
+#include "dataplane/start/lcore_list.h"
 #include "tests/catch.h"
 
 using namespace weir::dataplane;

@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "dataplane/frame.h"
+#include "dataplane/frame/frame.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/frames.h"
 

@@ -2,7 +2,7 @@
 #include <thread>
 #include <vector>
 
-#include "dataplane/gauges.h"
+#include "dataplane/burst/gauges.h"
 #include "tests/catch.h"
 
 using namespace weir;

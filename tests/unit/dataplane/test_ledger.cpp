@@ -1,4 +1,4 @@
-#include "dataplane/ledger.h"
+#include "dataplane/snapshot/ledger.h"
 #include "tests/catch.h"
 
 using namespace weir;

@@ -1,6 +1,6 @@
 #include <set>
 
-#include "dataplane/port_plan.h"
+#include "dataplane/ports/port_plan.h"
 #include "tests/catch.h"
 
 using namespace weir;

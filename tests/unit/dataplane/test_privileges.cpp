@@ -19,7 +19,7 @@
 #include <thread>
 
 #include "common/fd.h"
-#include "dataplane/privileges.h"
+#include "dataplane/start/privileges.h"
 #include "tests/catch.h"
 
 using namespace weir;

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "dataplane/control.h"
+#include "dataplane/serve/control.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/snapshots.h"
 

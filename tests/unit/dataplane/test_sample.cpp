@@ -1,6 +1,6 @@
 #include <random>
 
-#include "dataplane/sample_drain.h"
+#include "dataplane/serve/sample_drain.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/judging.h"
 

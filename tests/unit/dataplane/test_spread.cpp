@@ -2,10 +2,10 @@
 
 #include <array>
 
-#include "dataplane/flight.h"
-#include "dataplane/mbuf_pools.h"
-#include "dataplane/rss.h"
-#include "dataplane/spread.h"
+#include "dataplane/burst/flight.h"
+#include "dataplane/burst/spread.h"
+#include "dataplane/ports/mbuf_pools.h"
+#include "dataplane/ports/rss.h"
 #include "tests/catch.h"
 
 using namespace weir::dataplane;

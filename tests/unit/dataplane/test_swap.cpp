@@ -1,7 +1,7 @@
 #include <atomic>
 #include <thread>
 
-#include "dataplane/snapshot_slot.h"
+#include "dataplane/snapshot/snapshot_slot.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/snapshots.h"
 

@@ -2,7 +2,7 @@
 #include <memory>
 #include <string>
 
-#include "dataplane/tunnel.h"
+#include "dataplane/frame/tunnel.h"
 #include "tests/catch.h"
 #include "tests/reference/frames.h"
 #include "tests/unit/dataplane/random_frames.h"

@@ -5,8 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "filter/builder.h"
-#include "filter/rules.h"
+#include "filter/build/builder.h"
+#include "filter/format/rules.h"
 
 // Made-up snapshots, for unit tests and fuzzing.
 namespace weir::filter::test {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "filter/view.h"
+#include "filter/read/view.h"
 
 namespace weir::filter::test {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <span>
 
-#include "filter/builder.h"
-#include "filter/view.h"
+#include "filter/build/builder.h"
+#include "filter/read/view.h"
 #include "tests/catch.h"
 #include "tests/unit/filter/inputs.h"
 

@@ -1,12 +1,12 @@
 #include <map>
 
-#include "filter/exact.h"
-#include "filter/layout.h"
+#include "filter/build/networks.h"
+#include "filter/build/sizing.h"
+#include "filter/format/buckets.h"
+#include "filter/format/siphash.h"
 #include "filter/layouts/bitmap.h"
+#include "filter/layouts/layout.h"
 #include "filter/layouts/line8.h"
-#include "filter/networks.h"
-#include "filter/siphash.h"
-#include "filter/sizing.h"
 #include "tests/unit/filter/support.h"
 
 using namespace weir::filter;

@@ -1,11 +1,11 @@
 #include <cstdlib>
 
-#include "filter/dispatch.h"
-#include "filter/layout.h"
+#include "filter/build/ribbon.h"
+#include "filter/format/siphash.h"
 #include "filter/layouts/bitmap.h"
+#include "filter/layouts/layout.h"
 #include "filter/layouts/line8.h"
-#include "filter/ribbon.h"
-#include "filter/siphash.h"
+#include "filter/probe/dispatch.h"
 #include "tests/unit/filter/support.h"
 
 using namespace weir::filter;

@@ -1,7 +1,7 @@
 #include <deque>
 
-#include "filter/layout.h"
-#include "filter/lookup.h"
+#include "filter/layouts/layout.h"
+#include "filter/probe/lookup.h"
 #include "tests/unit/filter/support.h"
 
 using namespace weir::filter;

@@ -1,13 +1,13 @@
 #include <vector>
 
-#include "filter/siphash.h"
+#include "filter/format/siphash.h"
 #include "tests/unit/filter/support.h"
 
 using namespace weir::filter;
 
 namespace {
 
-// Straight from section 2 of the paper, byte by byte, sharing nothing with filter/siphash.h.
+// Straight from section 2 of the paper, byte by byte, sharing nothing with filter/format/siphash.h.
 uint64_t paper_siphash(unsigned c, unsigned d, uint64_t k0, uint64_t k1, const std::vector<uint8_t>& message) {
   uint64_t v[4] = {k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573};
   const auto rotate = [](uint64_t x, unsigned bits) { return x << bits | x >> (64 - bits); };

@@ -1,11 +1,11 @@
 #include <cmath>
 #include <vector>
 
-#include "filter/dispatch.h"
-#include "filter/layout.h"
-#include "filter/layouts/hash.h"
-#include "filter/ribbon.h"
-#include "filter/sizing.h"
+#include "filter/build/ribbon.h"
+#include "filter/build/sizing.h"
+#include "filter/format/hash.h"
+#include "filter/layouts/layout.h"
+#include "filter/probe/dispatch.h"
 #include "tests/unit/filter/support.h"
 
 using namespace weir::filter;

@@ -2,9 +2,9 @@
 #include <map>
 #include <thread>
 
-#include "filter/layout.h"
-#include "filter/lookup.h"
-#include "filter/update.h"
+#include "filter/build/update.h"
+#include "filter/layouts/layout.h"
+#include "filter/probe/lookup.h"
 #include "tests/unit/filter/support.h"
 
 using namespace weir::filter;

@@ -1,8 +1,8 @@
 #include <cstddef>
 #include <functional>
 
-#include "filter/exact.h"
-#include "filter/networks.h"
+#include "filter/build/networks.h"
+#include "filter/format/buckets.h"
 #include "tests/unit/filter/lookups.h"
 #include "tests/unit/filter/support.h"
 

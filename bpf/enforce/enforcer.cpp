@@ -1,0 +1,357 @@
+#include "bpf/enforce/enforcer.h"
+
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <ctime>
+#include <deque>
+#include <memory>
+
+#include "bpf/enforce/attach.h"
+#include "bpf/enforce/group.h"
+#include "bpf/enforce/program.h"
+#include "bpf/program/plane.h"
+#include "common/files.h"
+#include "filter/read/sealed.h"
+#include "filter/read/view.h"
+
+namespace weir::xdp {
+
+namespace {
+
+using wire::Step;
+using Clock = std::chrono::steady_clock;
+
+// What the machine keeps for everything else when a snapshot comes.
+constexpr uint64_t kSpareMemory = uint64_t{64} << 20;
+
+// Drivers put frames of this size into one buffer.
+constexpr int kMostSingleBufferMtu = 2000;
+
+// 0: there is no such interface now.
+int mtu_of(const std::string& interface) {
+  const Fd any_socket(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request = {};
+  interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
+  return ioctl(any_socket.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
+}
+
+uint32_t micros_since(Clock::time_point start) {
+  return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
+}
+
+int64_t nanoseconds(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+uint64_t packets_of(const weir_totals& totals, std::initializer_list<weir_reason> reasons) {
+  uint64_t packets = 0;
+  for (const weir_reason reason : reasons) packets += totals.reason[reason].packets;
+  return packets;
+}
+
+wire::Totals to_wire(const weir_totals& from) {
+  wire::Totals totals = {};
+  totals.dropped =
+      packets_of(from, {WEIR_DEFAULT_DROPPED, WEIR_LIST_DROPPED, WEIR_MALFORMED_DROPPED, WEIR_NO_SNAPSHOT_DROPPED});
+  totals.passed = packets_of(from, {WEIR_DEFAULT_PASSED, WEIR_LIST_PASSED, WEIR_NOT_IP, WEIR_MALFORMED_PASSED,
+                                    WEIR_BYPASSED, WEIR_NO_SNAPSHOT_PASSED});
+  totals.packets = totals.passed + totals.dropped;
+  for (const weir_tally& reason : from.reason) totals.bytes += reason.bytes;
+  totals.malformed = packets_of(from, {WEIR_MALFORMED_PASSED, WEIR_MALFORMED_DROPPED});
+  totals.not_ip = packets_of(from, {WEIR_NOT_IP});
+  totals.incomplete = from.incomplete;
+  totals.default_passed = packets_of(from, {WEIR_DEFAULT_PASSED});
+  totals.default_dropped = packets_of(from, {WEIR_DEFAULT_DROPPED});
+  totals.bypassed = packets_of(from, {WEIR_BYPASSED});
+  totals.no_snapshot_passed = packets_of(from, {WEIR_NO_SNAPSHOT_PASSED});
+  totals.no_snapshot_dropped = packets_of(from, {WEIR_NO_SNAPSHOT_DROPPED});
+  return totals;
+}
+
+wire::ListStats to_wire(const char (&name)[WEIR_LIST_NAME_BYTES], const weir_list_tally& from) {
+  wire::ListStats stats = {};
+  static_assert(sizeof stats.name == sizeof name);
+  memcpy(stats.name, name, sizeof stats.name);
+  stats.matched = from.matched.packets;
+  stats.dropped = from.dropped.packets;
+  stats.passed = from.passed.packets;
+  stats.would_drop = from.would_drop.packets;
+  stats.matched_bytes = from.matched.bytes;
+  stats.dropped_bytes = from.dropped.bytes;
+  stats.passed_bytes = from.passed.bytes;
+  stats.would_drop_bytes = from.would_drop.bytes;
+  return stats;
+}
+
+std::string mib(uint64_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
+
+}  // namespace
+
+struct Enforcer::Parts {
+  Parts(Options wanted, Program loaded) : options(std::move(wanted)), program(std::move(loaded)) {}
+
+  struct Failure {
+    Step step;
+    std::string reason;
+  };
+  std::optional<Failure> try_publish(const wire::Message& message, wire::PublishedBody& answer);
+  Result<void> deal_slots(const filter::SnapshotView& view, weir_group& group);
+  // The group that enforces; null: none.
+  const weir_group* active() const {
+    const uint32_t group = program.state().active;
+    return group < WEIR_GROUPS ? &program.group(group) : nullptr;
+  }
+  void set_clock() {
+    program.state().clock_offset_ns = static_cast<uint64_t>(nanoseconds(CLOCK_REALTIME) - nanoseconds(CLOCK_BOOTTIME));
+  }
+
+  Options options;
+  Program program;
+  std::deque<Attachment> attachments;
+  std::vector<InterfaceState> interfaces;  // of attachments
+};
+
+Enforcer::Enforcer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Enforcer::~Enforcer() = default;
+
+Result<std::unique_ptr<Enforcer>> Enforcer::open(Options options) {
+  const std::vector<std::string>& names = options.interfaces;
+  const auto is_large = [](const std::string& name) { return mtu_of(name) > kMostSingleBufferMtu; };
+  const bool by_mtu = names.empty() || std::any_of(names.begin(), names.end(), is_large);
+  Result<Program> program = Program::open(options.bpf_dir, options.multi_buffer.value_or(by_mtu));
+  if (!program) return Error{program.error()};
+  auto parts = std::make_unique<Parts>(std::move(options), std::move(*program));
+  for (const std::string& name : parts->options.interfaces) {
+    parts->attachments.emplace_back(name, parts->options.attach, parts->options.bpf_dir, parts->program.fd());
+  }
+  std::unique_ptr<Enforcer> enforcer(new Enforcer(std::move(parts)));
+  enforcer->tend();
+  return enforcer;
+}
+
+void Enforcer::tend() {
+  parts_->set_clock();
+  parts_->interfaces.clear();
+  for (Attachment& attachment : parts_->attachments) {
+    attachment.tend();
+    parts_->interfaces.push_back(attachment.state());
+  }
+}
+
+wire::PublishedBody Enforcer::publish(const wire::Message& message) {
+  const Clock::time_point start = Clock::now();
+  wire::PublishedBody answer;
+  if (const auto failure = parts_->try_publish(message, answer)) {
+    answer.failed_step = failure->step;
+    wire::set_text(answer.reason, failure->reason);
+  } else {
+    answer.ok = 1;
+  }
+  if (const weir_group* group = parts_->active()) answer.generation = {group->epoch, group->number};
+  answer.total_us = micros_since(start);
+  return answer;
+}
+
+// Everything is written to the group that nobody reads; the store to `active` is the swap. Wherever this stops, for
+// whatever reason, what enforced goes on.
+std::optional<Enforcer::Parts::Failure> Enforcer::Parts::try_publish(const wire::Message& message,
+                                                                     wire::PublishedBody& answer) {
+  const std::optional<wire::PublishBody> request = wire::body_as<wire::PublishBody>(message);
+  if (!request) return Failure{Step::receive, "the message has the wrong length"};
+  if (const weir_group* group = active();
+      group != nullptr && wire::Generation{group->epoch, group->number} == request->generation) {
+    if (std::equal(group->digest, group->digest + 2, request->digest)) return std::nullopt;
+    return Failure{Step::check, "generation " + std::to_string(group->number) +
+                                    " is enforced already, with other bytes: a generation is used once"};
+  }
+  if (!message.fd) return Failure{Step::receive, "the message came without a descriptor"};
+
+  const uint64_t left = kernel_memory_left();
+  const uint64_t limit = left > kSpareMemory ? left - kSpareMemory : 0;
+  const std::string room = "the kernel has " + mib(limit) + " left for maps, beside what enforces now and " +
+                           mib(kSpareMemory) + " kept for others";
+  const Result<size_t> size = filter::check_sealed(message.fd.get(), limit, room);
+  if (!size) return Failure{Step::check, size.error()};
+  const Result<Mapping> source = map_read_only(message.fd.get(), *size);
+  if (!source) return Failure{Step::map, source.error()};
+  if (const auto digest = filter::digest_of(source->bytes());
+      !std::equal(digest.begin(), digest.end(), request->digest)) {
+    return Failure{Step::validate, "the digest does not fit the snapshot's bytes: they were damaged on the way"};
+  }
+  const Result<filter::SnapshotView> view = filter::SnapshotView::open(source->bytes());
+  if (!view) return Failure{Step::validate, view.error()};
+  if (const weir_snapshot_header& header = view->header();
+      wire::Generation{header.epoch, header.number} != request->generation) {
+    return Failure{Step::validate, "the message says generation " + std::to_string(request->generation.number) +
+                                       ", the snapshot " + std::to_string(header.number)};
+  }
+
+  weir_group group = make_group(*view, request->digest);
+  if (group.arena_bytes > limit) {
+    return Failure{Step::check, "the snapshot and its prefilters take " + mib(group.arena_bytes) + ", and " + room};
+  }
+  Result<Arena> arena = make_arena(group.arena_bytes);
+  if (!arena) return Failure{Step::copy, arena.error()};
+  memcpy(arena->pages.bytes().data(), source->bytes().data(), *size);
+  fill_prefilters(*view, group, arena->pages.bytes());
+  arena->pages.reset();
+
+  weir_state& state = program.state();
+  const uint32_t former = state.active;
+  const uint32_t idle = former == 0 ? 1 : 0;
+  if (Result<void> dealt = deal_slots(*view, group); !dealt) return Failure{Step::copy, dealt.error()};
+  if (Result<void> set = program.set_arena(idle, *arena); !set) return Failure{Step::copy, set.error()};
+  memcpy(&program.group(idle), &group, sizeof group);
+  set_clock();
+  const Clock::time_point exchanged = Clock::now();
+  __atomic_store_n(&state.active, idle, __ATOMIC_RELEASE);
+  if (former >= WEIR_GROUPS) return std::nullopt;
+  if (Result<void> waited = program.wait_for_programs(); !waited) return Failure{Step::grace, waited.error()};
+  answer.grace_us = micros_since(exchanged);
+  if (Result<void> freed = program.clear_arena(former, program.group(former).arena_bytes); !freed)
+    return Failure{Step::free, freed.error()};
+  return std::nullopt;
+}
+
+// Lists keep the slot that their name has; a new name takes a free one, or that of the list that went away longest ago.
+Result<void> Enforcer::Parts::deal_slots(const filter::SnapshotView& view, weir_group& group) {
+  const std::span<weir_list_name> names = program.names();
+  std::array<bool, WEIR_LIST_SLOTS> taken = {};
+  const weir_group* now = active();
+  for (uint32_t i = 0; now != nullptr && i < now->n_lists; i++) taken[now->slot_of[i]] = true;
+  std::vector<uint32_t> without;  // lists
+  for (uint32_t i = 0; i < view.lists().size(); i++) {
+    const weir_list& list = view.lists()[i];
+    const auto found = std::find_if(names.begin(), names.end(), [&](const weir_list_name& name) {
+      return memcmp(name.name, list.name, sizeof name.name) == 0;
+    });
+    if (found == names.end()) {
+      without.push_back(i);
+      continue;
+    }
+    const auto slot = static_cast<uint16_t>(found - names.begin());
+    group.slot_of[i] = slot;
+    taken[slot] = true;
+    found->used = group.number;
+  }
+  for (const uint32_t i : without) {
+    uint32_t best = WEIR_LIST_SLOTS;
+    for (uint32_t slot = 0; slot < WEIR_LIST_SLOTS; slot++) {
+      if (taken[slot]) continue;
+      if (names[slot].name[0] == '\0') {
+        best = slot;
+        break;
+      }
+      if (best == WEIR_LIST_SLOTS || names[slot].used < names[best].used) best = slot;
+    }
+    if (best == WEIR_LIST_SLOTS) return Error{"no place to count in"};  // 1024 slots for twice 256 lists
+    weir_list_name& name = names[best];
+    name = {};
+    if (Result<void> cleared = program.clear_tally(best); !cleared) return cleared;
+    name.used = group.number;
+    memcpy(name.name, view.lists()[i].name, sizeof name.name);
+    taken[best] = true;
+    group.slot_of[i] = static_cast<uint16_t>(best);
+  }
+  return {};
+}
+
+wire::StatusBody Enforcer::status() const {
+  wire::StatusBody status;
+  wire::set_text(status.version, WEIR_VERSION);
+  wire::set_text(status.isa, "bpf");
+  const weir_state& state = parts_->program.state();
+  if (const weir_group* group = parts_->active()) {
+    status.generation = {group->epoch, group->number};
+    status.snapshot_bytes = group->snapshot_bytes;
+  }
+  status.start_time_unix = state.start_time_unix;
+  const uint64_t left = kernel_memory_left();
+  status.snapshot_limit_bytes = left > kSpareMemory ? left - kSpareMemory : 0;
+  status.ports = static_cast<uint32_t>(std::count_if(parts_->interfaces.begin(), parts_->interfaces.end(),
+                                                     [](const InterfaceState& i) { return i.attached; }));
+  status.bypass = state.bypass;
+  return status;
+}
+
+wire::Stats Enforcer::stats() const {
+  wire::Stats stats;
+  const Program& program = parts_->program;
+  stats.body.start_time_unix = program.state().start_time_unix;
+  stats.body.taken_us = static_cast<uint32_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(Clock::now().time_since_epoch()).count());
+  if (const Result<weir_totals> totals = program.totals(); totals) stats.body.totals = to_wire(*totals);
+  const std::span<const weir_list_name> names = program.names();
+  std::array<bool, WEIR_LIST_SLOTS> told = {};
+  const auto tell = [&](uint32_t slot) {
+    told[slot] = true;
+    if (const Result<weir_list_tally> tally = program.tally(slot); tally) {
+      stats.lists.push_back(to_wire(names[slot].name, *tally));
+    }
+  };
+  if (const weir_group* group = parts_->active()) {
+    stats.body.generation = {group->epoch, group->number};
+    for (uint32_t i = 0; i < group->n_lists; i++) tell(group->slot_of[i]);
+  }
+  for (uint32_t slot = 0; slot < WEIR_LIST_SLOTS; slot++) {
+    if (!told[slot] && names[slot].name[0] != '\0') tell(slot);
+  }
+  stats.body.n_lists = static_cast<uint32_t>(stats.lists.size());
+  return stats;
+}
+
+wire::Ports Enforcer::ports() const {
+  wire::Ports ports;
+  ports.taken_us = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(Clock::now().time_since_epoch()).count());
+  for (const InterfaceState& interface : parts_->interfaces) {
+    wire::PortStats port;
+    wire::set_text(port.name, interface.name);
+    wire::set_text(port.driver, !interface.attached ? "" : interface.native ? "native" : "generic");
+    port.port = interface.index;
+    port.link_up = interface.attached ? 1 : 0;
+    ports.ports.push_back(port);
+  }
+  return ports;
+}
+
+const std::vector<InterfaceState>& Enforcer::interfaces() const {
+  return parts_->interfaces;
+}
+
+void Enforcer::bypass(bool on) {
+  __atomic_store_n(&parts_->program.state().bypass, on ? 1u : 0u, __ATOMIC_RELEASE);
+}
+
+void Enforcer::drop_without_snapshot(bool drop) {
+  parts_->program.state().drop_without_snapshot = drop ? 1 : 0;
+}
+
+void Enforcer::fix_clock(uint64_t now_unix_s) {
+  parts_->program.state().fixed_now_s = now_unix_s;
+}
+
+int Enforcer::program_fd() const {
+  return parts_->program.fd();
+}
+
+Result<void> Enforcer::detach(const std::string& interface) {
+  for (Attachment& attachment : parts_->attachments) {
+    if (attachment.state().name != interface) continue;
+    Result<void> detached = attachment.detach();
+    tend();
+    return detached;
+  }
+  return Error{interface + " is none of the interfaces of this target"};
+}
+
+}  // namespace weir::xdp

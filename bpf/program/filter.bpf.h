@@ -1,0 +1,66 @@
+/* The filter: what becomes of one frame. Programs of other choices include it (weir.bpf.c, combined.bpf.c). */
+#ifndef WEIR_BPF_FILTER_H
+#define WEIR_BPF_FILTER_H
+
+#include "bpf/program/verdict.bpf.h"
+
+/* 1: frames may lie in several buffers (jumbo frames). Known when the program is loaded: asking costs a call. */
+const volatile weir_u32 multi_buffer = 1;
+
+/* enum weir_reason. */
+static __always_inline weir_u32 judge_frame(struct xdp_md* ctx, struct weir_group* group, struct weir_totals* totals,
+                                            struct weir_frame* frame) {
+  if (!read_plain(ctx, frame)) {
+    const int outcome = weir_read_ethernet(ctx, 0, frame->length, frame);
+    if (outcome == NOT_IP) return WEIR_NOT_IP;
+    if (outcome != IP) {
+      return group->unparsed_action == WEIR_DROP ? WEIR_MALFORMED_DROPPED : WEIR_MALFORMED_PASSED;
+    }
+    frame->incomplete = frame->packet.has & WEIR_INCOMPLETE;
+  }
+  if (group->tunnels != 0) {
+    const weir_u32 tunnel = tunnel_of(&frame->packet, group->tunnels);
+    if (tunnel != 0) return weir_judge_layers(ctx, frame, tunnel);
+  }
+  if (frame->packet.family == 4) {
+    match_v4(frame, group, totals);
+  } else {
+    weir_match(frame);
+  }
+  if (frame->hit) {
+    const weir_u32 only = only_list(&frame->matched);
+    return only == NO_LIST ? weir_judge(frame) : judge_only(group, only, frame->length);
+  }
+  return group->default_action == WEIR_DROP ? WEIR_DEFAULT_DROPPED : WEIR_DEFAULT_PASSED;
+}
+
+static __always_inline int drops(weir_u32 reason) {
+  return reason == WEIR_DEFAULT_DROPPED || reason == WEIR_LIST_DROPPED || reason == WEIR_MALFORMED_DROPPED ||
+         reason == WEIR_NO_SNAPSHOT_DROPPED;
+}
+
+/* XDP_DROP or XDP_PASS. */
+static __always_inline int filter(struct xdp_md* ctx) {
+  const weir_u32 zero = 0;
+  struct weir_state* state = bpf_map_lookup_elem(&weir_state, &zero);
+  struct weir_totals* totals = bpf_map_lookup_elem(&weir_totals, &zero);
+  if (!state || !totals) return XDP_PASS;
+  struct weir_frame frame = {};
+  frame.length = multi_buffer ? (weir_u32)bpf_xdp_get_buff_len(ctx) : (weir_u32)(ctx->data_end - ctx->data);
+  frame.group = *(const volatile weir_u32*)&state->active; /* once: all that follows is of this generation */
+  weir_u32 reason;
+  if (state->bypass) {
+    reason = WEIR_BYPASSED;
+  } else if (frame.group < WEIR_GROUPS) {
+    struct weir_group* group = &state->group[frame.group];
+    IN_REGISTER(group);
+    reason = judge_frame(ctx, group, totals, &frame);
+  } else {
+    reason = state->drop_without_snapshot ? WEIR_NO_SNAPSHOT_DROPPED : WEIR_NO_SNAPSHOT_PASSED;
+  }
+  if (reason < WEIR_REASONS) add(&totals->reason[reason], frame.length);
+  if (frame.incomplete) totals->incomplete++;
+  return drops(reason) ? XDP_DROP : XDP_PASS;
+}
+
+#endif

@@ -1,0 +1,311 @@
+/* A frame on its way through the program, and what its bytes mean (docs/dataplane.md, "Frames"). Written apart from
+ * dataplane/frame/frame.cpp: tests hold both to one reference, frame by frame.
+ *
+ * Plain frames are read where they lie (read_plain, at the end); the other functions read everything else, by offset: a
+ * frame may lie in several buffers. They are global functions, which the verifier looks at once, whoever calls them; so
+ * each says again what it needs. `at` <= `end` <= the frame's length; nothing from `end` on is read.
+ */
+#ifndef WEIR_BPF_FRAME_H
+#define WEIR_BPF_FRAME_H
+
+/* The helpers need the types of the first. */
+/* clang-format off */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+/* clang-format on */
+
+#include "filter/format/packet.h"
+
+struct weir_frame {
+  struct weir_packet packet; /* the layer that is looked at */
+  weir_u32 at, end;          /* what it carries, to the packet's end; at = end = 0: nothing that can be read */
+  struct weir_set matched;   /* lists that match this layer */
+  weir_u32 group;
+  weir_u32 length; /* bytes, without FCS */
+  weir_u8 hit;     /* 1: some do */
+  weir_u8 incomplete;
+  weir_u8 fragment; /* 1: a part of a packet, the first one too */
+  weir_u8 reserved;
+};
+
+enum outcome { MALFORMED, NOT_IP, IP };
+
+#define ETHERNET_BYTES 14u
+#define TAG_BYTES 4u
+#define MAX_TAGS 8u
+#define PPPOE_BYTES 8u
+#define IPV4_BYTES 20u
+#define IPV6_BYTES 40u
+#define MAX_EXTENSIONS 16u
+#define PORT_BYTES 4u
+#define TCP_FLAG_BYTES 14u
+
+#define TYPE_IPV4 0x0800u
+#define TYPE_IPV6 0x86ddu
+#define TYPE_MPLS_UNICAST 0x8847u
+#define TYPE_MPLS_MULTICAST 0x8848u
+#define TYPE_PPPOE_SESSION 0x8864u
+#define TYPE_ETHERNET 0x6558u
+
+static __always_inline weir_u32 be16(const weir_u8* bytes) {
+  return (weir_u32)bytes[0] << 8 | bytes[1];
+}
+
+static __always_inline int is_vlan(weir_u32 type) {
+  return type == 0x8100 || type == 0x88a8 || type == 0x9100;
+}
+
+/* What a header of this protocol holds when all of it is there: mask of weir_has. */
+static __always_inline weir_u32 carries(weir_u32 protocol) {
+  if (protocol == 6) return WEIR_HAS_PORTS | WEIR_HAS_TCP_FLAGS;
+  if (protocol == 17 || protocol == 132 || protocol == 33 || protocol == 136) return WEIR_HAS_PORTS;
+  return protocol == 1 || protocol == 58 ? WEIR_HAS_ICMP : 0;
+}
+
+/* Ports, TCP flags, ICMP type and code, when their bytes are in the packet. */
+__noinline int weir_read_transport(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
+  weir_u8 bytes[PORT_BYTES] = {};
+  if (!frame || at > end) return 0;
+  const weir_u32 carried = carries(frame->packet.protocol);
+  if (carried & WEIR_HAS_PORTS) {
+    if (end - at < PORT_BYTES || bpf_xdp_load_bytes(ctx, at, bytes, PORT_BYTES)) return 0;
+    __builtin_memcpy(frame->packet.port, bytes, PORT_BYTES);
+    frame->packet.has |= WEIR_HAS_PORTS;
+    if (!(carried & WEIR_HAS_TCP_FLAGS) || end - at < TCP_FLAG_BYTES) return 0;
+    if (bpf_xdp_load_bytes(ctx, at + TCP_FLAG_BYTES - 1, bytes, 1)) return 0;
+    frame->packet.tcp_flags = bytes[0];
+    frame->packet.has |= WEIR_HAS_TCP_FLAGS;
+  } else if (carried) {
+    if (end - at < 2 || bpf_xdp_load_bytes(ctx, at, bytes, 2)) return 0;
+    frame->packet.icmp_type = bytes[0];
+    frame->packet.icmp_code = bytes[1];
+    frame->packet.has |= WEIR_HAS_ICMP;
+  }
+  return 0;
+}
+
+/* 1: the header is trusted. */
+__noinline int weir_read_ipv4(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
+  weir_u8 ip[IPV4_BYTES] __attribute__((aligned(8))) = {};
+  if (!frame || at > end || end - at < IPV4_BYTES || bpf_xdp_load_bytes(ctx, at, ip, IPV4_BYTES)) return 0;
+  const weir_u32 header_bytes = (ip[0] & 15u) * 4;
+  if (ip[0] >> 4 != 4 || header_bytes < IPV4_BYTES || header_bytes > end - at) return 0;
+  const weir_u32 total = be16(ip + 2);
+  if (total != 0 && total < header_bytes) return 0;
+
+  frame->packet.family = 4;
+  frame->packet.protocol = ip[9];
+  frame->packet.has = 0;
+  weir_u32 address[2];
+  __builtin_memcpy(address, ip + 12, sizeof address);
+  frame->packet.address[WEIR_SIDE_SOURCE][0] = address[0];
+  frame->packet.address[WEIR_SIDE_DESTINATION][0] = address[1];
+  if (total != 0 && total < end - at) end = at + total;
+  frame->at = frame->end = 0;
+  frame->fragment = (be16(ip + 6) & 0x3fff) != 0;
+  if (be16(ip + 6) & 0x1fff) return 1; /* a later fragment */
+  frame->at = at + header_bytes;
+  frame->end = end;
+  weir_read_transport(ctx, at + header_bytes, end, frame);
+  return 1;
+}
+
+/* Bytes of the extension header with this number and length field; 0: none that is walked. */
+static __always_inline weir_u32 extension_bytes(weir_u32 number, weir_u32 length) {
+  switch (number) {
+    case 0:   /* hop-by-hop */
+    case 43:  /* routing */
+    case 60:  /* destination options */
+    case 135: /* mobility */
+    case 139: /* HIP */
+    case 140: /* shim6 */
+      return (length + 1) * 8;
+    case 44: /* fragment */
+      return 8;
+    case 51: /* authentication: in 4-byte units minus 2 (RFC 4302 section 2.2) */
+      return (length + 2) * 4;
+    default:
+      return 0;
+  }
+}
+
+/* One step along a chain of extension headers. Returns the bytes walked; 0: the chain ends here, and ~0: what is walked
+ * is cut off; with STEP_LAST, what follows is data of a fragmented packet. */
+#define STEP_CUT_OFF 0xffffffffu
+#define STEP_LAST 0x80000000u
+__noinline weir_u32 weir_walk_extension(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
+  weir_u8 head[4] = {};
+  if (!frame || at > end) return 0;
+  const weir_u32 number = frame->packet.protocol;
+  if (extension_bytes(number, 0) == 0) return 0;
+  if (end - at < 8 || bpf_xdp_load_bytes(ctx, at, head, sizeof head)) return STEP_CUT_OFF;
+  const weir_u32 bytes = extension_bytes(number, head[1]);
+  if (bytes > end - at) return STEP_CUT_OFF;
+  frame->packet.protocol = head[0];
+  if (number == 44 && (be16(head + 2) & 0xfff9) != 0) frame->fragment = 1; /* not: alone (RFC 6946) */
+  return number == 44 && (be16(head + 2) & 0xfff8) != 0 ? STEP_LAST : bytes;
+}
+
+/* 1: the header is trusted. */
+__noinline int weir_read_ipv6(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
+  weir_u8 ip[8] = {};
+  if (!frame || at > end || end - at < IPV6_BYTES || bpf_xdp_load_bytes(ctx, at, ip, sizeof ip)) return 0;
+  if (ip[0] >> 4 != 6) return 0;
+  if (bpf_xdp_load_bytes(ctx, at + 8, frame->packet.address, 32)) return 0; /* no room on the stack to go by there */
+  frame->packet.family = 6;
+  frame->packet.protocol = ip[6];
+  frame->packet.has = 0;
+  const weir_u32 told = be16(ip + 4);
+  at += IPV6_BYTES;
+  if (told != 0 && told < end - at) end = at + told;
+  frame->at = frame->end = frame->fragment = 0;
+  for (weir_u32 walked = 0; walked <= MAX_EXTENSIONS; walked++) {
+    /* The last turn only asks whether the chain goes on. */
+    if (walked == MAX_EXTENSIONS && extension_bytes(frame->packet.protocol, 0) != 0) break;
+    const weir_u32 step = weir_walk_extension(ctx, at, end, frame);
+    if (step == STEP_CUT_OFF) break;
+    if (step == STEP_LAST) return 1;
+    if (step == 0) {
+      frame->at = at;
+      frame->end = end;
+      weir_read_transport(ctx, at, end, frame);
+      return 1;
+    }
+    at += step;
+  }
+  frame->packet.has |= WEIR_INCOMPLETE;
+  return 1;
+}
+
+/* RFC 1071 sum over a header that was read before. */
+__noinline int weir_ipv4_checksum_holds(struct xdp_md* ctx, weir_u32 at) {
+  weir_u8 word[4] = {};
+  weir_u32 sum = 0;
+  if (bpf_xdp_load_bytes(ctx, at, word, 1)) return 0;
+  const weir_u32 words = word[0] & 15u;
+  for (weir_u32 i = 0; i < 15; i++) {
+    if (i == words) break;
+    if (bpf_xdp_load_bytes(ctx, at + i * 4, word, sizeof word)) return 0;
+    sum += be16(word) + be16(word + 2);
+  }
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return sum == 0xffff;
+}
+
+/* Where the labels end that begin at `at` (not 0), behind so many tags; 0: malformed. */
+__noinline weir_u32 weir_walk_labels(struct xdp_md* ctx, weir_u32 at, weir_u32 end, weir_u32 tags) {
+  weir_u8 label[TAG_BYTES] = {};
+  if (at > end) return 0;
+  for (weir_u32 i = 0; i <= MAX_TAGS; i++) {
+    if (++tags > MAX_TAGS || end - at < TAG_BYTES || bpf_xdp_load_bytes(ctx, at, label, TAG_BYTES)) return 0;
+    at += TAG_BYTES;
+    if (label[2] & 1) break; /* the bottom of the stack */
+  }
+  return at;
+}
+
+/* Labels from `at` on, behind so many tags, and what is behind them. Only the first nibble tells what that is, and it
+ * may be a pseudowire's: an IPv4 header must also hold its checksum. */
+__noinline int weir_read_mpls(struct xdp_md* ctx, weir_u32 at, weir_u32 end, weir_u32 tags, struct weir_frame* frame) {
+  weir_u8 first = 0;
+  if (!frame) return MALFORMED;
+  at = weir_walk_labels(ctx, at, end, tags);
+  if (at == 0) return MALFORMED;
+  if (at >= end || bpf_xdp_load_bytes(ctx, at, &first, 1)) return NOT_IP;
+  if (first >> 4 == 4) return weir_read_ipv4(ctx, at, end, frame) && weir_ipv4_checksum_holds(ctx, at) ? IP : NOT_IP;
+  return first >> 4 == 6 && weir_read_ipv6(ctx, at, end, frame) ? IP : NOT_IP;
+}
+
+__noinline int weir_read_pppoe(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
+  weir_u8 head[PPPOE_BYTES] = {};
+  if (at > end || end - at < PPPOE_BYTES || bpf_xdp_load_bytes(ctx, at, head, PPPOE_BYTES)) return MALFORMED;
+  if (head[0] != 0x11 || head[1] != 0) return NOT_IP; /* version and type 1, code 0: session data */
+  const weir_u32 protocol = be16(head + 6);
+  at += PPPOE_BYTES;
+  if (protocol == 0x0021) return weir_read_ipv4(ctx, at, end, frame) ? IP : MALFORMED;
+  if (protocol == 0x0057) return weir_read_ipv6(ctx, at, end, frame) ? IP : MALFORMED;
+  return NOT_IP;
+}
+
+/* An Ethernet frame from `at`. enum outcome. */
+__noinline int weir_read_ethernet(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
+  weir_u8 bytes[TAG_BYTES] = {};
+  if (at > end || end - at < ETHERNET_BYTES || bpf_xdp_load_bytes(ctx, at + 12, bytes, 2)) return MALFORMED;
+  weir_u32 type = be16(bytes);
+  weir_u32 tags = 0;
+  at += ETHERNET_BYTES;
+  /* Tested at its end: were the loop entered in its middle, its body could fall through to there, and Linux 6.1 takes
+   * no way back that is not a jump. */
+  if (is_vlan(type)) {
+    do {
+      if (++tags > MAX_TAGS || end - at < TAG_BYTES || bpf_xdp_load_bytes(ctx, at, bytes, TAG_BYTES)) return MALFORMED;
+      type = be16(bytes + 2);
+      at += TAG_BYTES;
+    } while (is_vlan(type));
+  }
+  switch (type) {
+    case TYPE_IPV4:
+      return weir_read_ipv4(ctx, at, end, frame) ? IP : MALFORMED;
+    case TYPE_IPV6:
+      return weir_read_ipv6(ctx, at, end, frame) ? IP : MALFORMED;
+    case TYPE_MPLS_UNICAST:
+    case TYPE_MPLS_MULTICAST:
+      return weir_read_mpls(ctx, at, end, tags, frame);
+    case TYPE_PPPOE_SESSION:
+      return weir_read_pppoe(ctx, at, end, frame);
+    default:
+      return NOT_IP;
+  }
+}
+
+/* The frame that most are, read where it lies: IPv4 or IPv6 right behind the Ethernet header, no options, no extension
+ * headers, no fragment, and all that is read of its transport header in the first buffer. 1: frame->packet is complete.
+ */
+static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* frame) {
+  const weir_u8* data = (const weir_u8*)(long)ctx->data;
+  const weir_u8* data_end = (const weir_u8*)(long)ctx->data_end;
+  const weir_u32 length = (weir_u32)(data_end - data);
+  struct weir_packet* packet = &frame->packet;
+  const weir_u8* transport;
+  if (data + ETHERNET_BYTES + IPV4_BYTES + TCP_FLAG_BYTES > data_end) return 0;
+  const weir_u32 type = *(const weir_u16*)(data + 12); /* as on the wire */
+  if (type == __builtin_bswap16(TYPE_IPV4)) {
+    const weir_u8* ip = data + ETHERNET_BYTES;
+    const weir_u32 total = __builtin_bswap16(*(const weir_u16*)(ip + 2));
+    const weir_u32 fragment = *(const weir_u16*)(ip + 6) & __builtin_bswap16(0x3fff);
+    if (ip[0] != 0x45 || fragment != 0) return 0;
+    if (total < IPV4_BYTES + TCP_FLAG_BYTES || total > length - ETHERNET_BYTES) return 0;
+    packet->family = 4;
+    packet->protocol = ip[9];
+    packet->address[WEIR_SIDE_SOURCE][0] = *(const weir_u32*)(ip + 12);
+    packet->address[WEIR_SIDE_DESTINATION][0] = *(const weir_u32*)(ip + 16);
+    transport = ip + IPV4_BYTES;
+    frame->at = ETHERNET_BYTES + IPV4_BYTES;
+    frame->end = ETHERNET_BYTES + total;
+  } else if (type == __builtin_bswap16(TYPE_IPV6)) {
+    const weir_u8* ip = data + ETHERNET_BYTES;
+    if (data + ETHERNET_BYTES + IPV6_BYTES + TCP_FLAG_BYTES > data_end) return 0;
+    const weir_u32 told = __builtin_bswap16(*(const weir_u16*)(ip + 4));
+    if (ip[0] >> 4 != 6 || extension_bytes(ip[6], 0) != 0) return 0;
+    if (told < TCP_FLAG_BYTES || told > length - ETHERNET_BYTES - IPV6_BYTES) return 0;
+    packet->family = 6;
+    packet->protocol = ip[6];
+    for (weir_u32 half = 0; half < 4; half++)
+      packet->address[half / 2][half % 2] = *(const weir_u64*)(ip + 8 + half * 8);
+    transport = ip + IPV6_BYTES;
+    frame->at = ETHERNET_BYTES + IPV6_BYTES;
+    frame->end = ETHERNET_BYTES + IPV6_BYTES + told;
+  } else {
+    return 0;
+  }
+  packet->port[WEIR_SIDE_SOURCE] = *(const weir_u16*)transport;
+  packet->port[WEIR_SIDE_DESTINATION] = *(const weir_u16*)(transport + 2);
+  packet->icmp_type = transport[0];
+  packet->icmp_code = transport[1];
+  packet->tcp_flags = transport[TCP_FLAG_BYTES - 1];
+  packet->has = (weir_u8)carries(packet->protocol);
+  return 1;
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* The maps, shared by every program that filters (docs/xdp.md, "Maps"). They are pinned by these names. */
+#ifndef WEIR_BPF_MAPS_H
+#define WEIR_BPF_MAPS_H
+
+/* The helpers need the types of the first. */
+/* clang-format off */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+/* clang-format on */
+
+#include "bpf/program/plane.h"
+
+struct weir_page {
+  weir_u64 word[WEIR_PAGE_BYTES / 8];
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, 1);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __type(value, struct weir_state);
+} weir_state SEC(".maps");
+
+/* Some of a snapshot's pages. */
+struct weir_chunk {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, WEIR_CHUNK_PAGES);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(key_size, sizeof(__u32));
+  __uint(value_size, sizeof(struct weir_page));
+};
+
+/* All chunks of group 0, then those of group 1. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+  __uint(max_entries, WEIR_GROUPS* WEIR_CHUNKS);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __array(values, struct weir_chunk);
+} weir_arenas SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __type(value, struct weir_totals);
+} weir_totals SEC(".maps");
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, WEIR_LIST_SLOTS);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __type(value, struct weir_list_tally);
+} weir_lists SEC(".maps");
+
+/* Not read by programs: whose counts weir_lists holds. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, WEIR_LIST_SLOTS);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __type(value, struct weir_list_name);
+} weir_names SEC(".maps");
+
+/* From here on one address: not a sum that is made anew, or kept on the stack, for each of its fields. */
+#define IN_REGISTER(pointer) __asm__ volatile("" : "+r"(pointer))
+
+/* Null: there is no such group. */
+static __always_inline struct weir_group* group_of(weir_u32 group) {
+  const weir_u32 zero = 0;
+  struct weir_state* state = bpf_map_lookup_elem(&weir_state, &zero);
+  return state && group < WEIR_GROUPS ? &state->group[group] : 0;
+}
+
+/* A page of a group's snapshot; null: it is not there. Linux 6.1 takes no key that lies in what a global function was
+ * given: look-ups take a copy. */
+static __always_inline struct weir_page* page_of(weir_u32 group, weir_u32 page) {
+  const weir_u32 at = group * WEIR_CHUNKS + page / WEIR_CHUNK_PAGES;
+  void* chunk = bpf_map_lookup_elem(&weir_arenas, &at);
+  const weir_u32 in_chunk = page % WEIR_CHUNK_PAGES;
+  return chunk ? bpf_map_lookup_elem(chunk, &in_chunk) : 0;
+}
+
+#endif

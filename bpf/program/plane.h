@@ -1,0 +1,127 @@
+/* What the XDP program and its user space share: the maps' values. C subset, shared by inclusion (C++, BPF).
+ *
+ * A snapshot lies in array maps as it is, page by page (the arena), so filter/format/snapshot.h defines its bytes here
+ * too. What a packet needs before its first lookup stands in a group: one of two, and one word, weir_state.active,
+ * names the one that enforces (docs/xdp.md).
+ */
+#ifndef WEIR_BPF_PLANE_H
+#define WEIR_BPF_PLANE_H
+
+#include "filter/format/snapshot.h"
+
+/* Of the values below and of what the program makes of them. Pins of another version are not adopted. */
+#define WEIR_XDP_VERSION 2u
+
+#define WEIR_GROUPS 2u
+#define WEIR_NO_GROUP 2u      /* weir_state.active: no snapshot yet */
+#define WEIR_MAX_LOOKUPS 32u  /* of a family: 16 shapes from two sides */
+#define WEIR_LIST_SLOTS 1024u /* lists whose counts are kept: those of two groups, and former ones */
+#define WEIR_MAX_LAYERS 4u
+/* An arena's pages lie in chunks, maps of one size: the verifier turns a lookup in a map whose size it knows into a few
+ * instructions, and any other into a call. 16 GiB a group. */
+#define WEIR_CHUNK_PAGES 1024u
+#define WEIR_CHUNKS 4096u
+#define WEIR_SHORT_RULES 128u
+
+/* One pass over one table: the keys of one shape, taken from one side. */
+struct weir_lookup {
+  weir_u8 layout;  /* enum weir_layout */
+  weir_u8 n_words; /* of the key */
+  weir_u8 side;    /* enum weir_side; flow shapes: source */
+  weir_u8 flow;    /* 1: of both addresses */
+  weir_u8 needs_ports;
+  weir_u8 with_port; /* the address's port is in the key */
+  weir_u8 k;         /* of the filter */
+  weir_u8 reserved;
+  weir_u32 filter_lines;
+  weir_u32 exact_buckets;
+  weir_u32 filter_page; /* of the arena: where the section begins */
+  weir_u32 exact_page;
+  weir_u32 chunks_page;
+  weir_u32 prefilter_page; /* behind the snapshot */
+  weir_u32 prefilter_bits; /* bitmap: 0 */
+  weir_u32 reserved1;
+  weir_u64 mask[WEIR_MAX_KEY_WORDS]; /* of the packet's bits: those in the key */
+};
+
+/* What of a snapshot every packet needs. Written while it is idle. */
+struct weir_group {
+  weir_u64 epoch, number; /* generation */
+  weir_u64 secret[2];
+  weir_u64 multiplier[WEIR_MAX_KEY_WORDS]; /* of prefilters; odd */
+  weir_u64 pass_lists[WEIR_LIST_WORDS], drop_lists[WEIR_LIST_WORDS], monitor_lists[WEIR_LIST_WORDS];
+  weir_u32 sets_page, rules_page, residuals_page; /* of the arena */
+  weir_u32 n_v4, n_v6;                            /* lookups */
+  weir_u32 n_lists;
+  weir_u8 default_action, unparsed_action; /* enum weir_action */
+  weir_u8 tunnels;                         /* mask of enum weir_tunnel */
+  weir_u8 reserved[5];
+  weir_u64 snapshot_bytes;
+  weir_u64 arena_bytes; /* prefilters included */
+  weir_u64 digest[2];
+  weir_u16 slot_of[WEIR_MAX_LISTS]; /* where a list counts */
+  /* By side, what a rule says, where it has no chain and only lists of the first 64: saves the way to rule and set. 0:
+   * ask the rule. */
+  weir_u64 lists_of_rule[2][WEIR_SHORT_RULES];
+  struct weir_lookup v4[WEIR_MAX_LOOKUPS], v6[WEIR_MAX_LOOKUPS];
+};
+
+/* The one word and what else user space tells a program that runs. */
+struct weir_state {
+  weir_u32 version; /* WEIR_XDP_VERSION */
+  weir_u32 active;  /* the group that enforces, read once a packet; WEIR_NO_GROUP: none */
+  weir_u32 bypass;  /* 1: everything passes */
+  weir_u32 drop_without_snapshot;
+  weir_u64 clock_offset_ns; /* wall clock minus the clock since boot */
+  weir_u64 fixed_now_s;     /* replays: the time that `expires` is compared with; 0: the wall clock */
+  weir_u64 start_time_unix; /* seconds: since when it counts */
+  weir_u32 multi_buffer;    /* 1: the pinned program takes frames that lie in several buffers */
+  weir_u32 reserved0;
+  weir_u64 reserved[2];
+  struct weir_group group[WEIR_GROUPS];
+};
+
+/* Why a frame passed or was dropped; each frame has one. */
+enum weir_reason {
+  WEIR_DEFAULT_PASSED,
+  WEIR_DEFAULT_DROPPED,
+  WEIR_LIST_PASSED,
+  WEIR_LIST_DROPPED,
+  WEIR_NOT_IP,
+  WEIR_MALFORMED_PASSED,
+  WEIR_MALFORMED_DROPPED,
+  WEIR_BYPASSED,
+  WEIR_NO_SNAPSHOT_PASSED,
+  WEIR_NO_SNAPSHOT_DROPPED,
+  WEIR_REASONS
+};
+
+struct weir_tally {
+  weir_u64 packets, bytes; /* bytes: frame length without FCS */
+};
+
+/* Of one processor. */
+struct weir_totals {
+  struct weir_tally reason[WEIR_REASONS];
+  weir_u64 incomplete;
+  weir_u32 hit_rate[WEIR_MAX_LOOKUPS]; /* of an IPv4 lookup, of late: 65536 for 1. No count, but what to ask first */
+};
+
+/* Of one processor and one list. */
+struct weir_list_tally {
+  struct weir_tally matched, dropped, passed, would_drop;
+};
+
+/* Whose counts a slot holds. */
+struct weir_list_name {
+  char name[WEIR_LIST_NAME_BYTES]; /* empty: free */
+  weir_u64 used;                   /* number of the newest generation that has the list */
+};
+
+WEIR_FORMAT_ASSERT(sizeof(struct weir_lookup) == 80, "shared");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_state) == 64 + WEIR_GROUPS * sizeof(struct weir_group), "shared");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_group) ==
+                       232 + 2 * WEIR_MAX_LISTS + 16 * WEIR_SHORT_RULES + 2 * 80 * WEIR_MAX_LOOKUPS,
+                   "shared");
+
+#endif

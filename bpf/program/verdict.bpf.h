@@ -1,0 +1,156 @@
+/* What becomes of a frame, and what is counted for it (docs/dataplane.md, "Verdict" and "Counters"). */
+#ifndef WEIR_BPF_VERDICT_H
+#define WEIR_BPF_VERDICT_H
+
+#include "bpf/program/match.bpf.h"
+#include "bpf/program/tunnel.bpf.h"
+
+#define NO_LIST WEIR_MAX_LISTS
+
+struct weir_verdict {
+  struct weir_set matched, would_drop; /* in some layer */
+  weir_u32 list;                       /* credited; NO_LIST: the default decided */
+  weir_u32 passed_by;                  /* of the outermost layer that has a pass list; NO_LIST: none has */
+  weir_u32 dropped;
+  weir_u32 length;
+  weir_u32 group;
+};
+
+static __always_inline weir_u32 lowest_bit(weir_u64 bits) {
+  return (weir_u32)__builtin_popcountll((bits & -bits) - 1);
+}
+
+/* The first list of both sets. */
+static __always_inline weir_u32 first_of(const struct weir_set* matched, const weir_u64* lists) {
+  for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) {
+    const weir_u64 both = matched->lists[w] & lists[w];
+    if (both != 0) return w * 64 + lowest_bit(both);
+  }
+  return NO_LIST;
+}
+
+static __always_inline void add(struct weir_tally* tally, weir_u32 length) {
+  tally->packets++;
+  tally->bytes += length;
+}
+
+/* Counts the frame for one list. */
+static __always_inline void tally_list(const struct weir_group* group, const struct weir_verdict* verdict,
+                                       weir_u32 list, int would_drop) {
+  const weir_u32 slot = group->slot_of[list & (WEIR_MAX_LISTS - 1)];
+  struct weir_list_tally* tally = bpf_map_lookup_elem(&weir_lists, &slot);
+  if (!tally) return;
+  add(&tally->matched, verdict->length);
+  if (would_drop) add(&tally->would_drop, verdict->length);
+  if (list == verdict->list) add(verdict->dropped ? &tally->dropped : &tally->passed, verdict->length);
+}
+
+/* Counts the frame for every list that matches. */
+__noinline int weir_tally_lists(struct weir_verdict* verdict) {
+  if (!verdict) return 0;
+  const struct weir_group* group = group_of(verdict->group);
+  if (!group) return 0;
+  for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) {
+    weir_u64 left = verdict->matched.lists[w];
+    const weir_u64 would_drop = verdict->would_drop.lists[w];
+    for (weir_u32 i = 0; i < 64 && left != 0; i++) {
+      const weir_u32 b = lowest_bit(left);
+      tally_list(group, verdict, w * 64 + b, would_drop >> (b & 63) & 1);
+      left &= left - 1;
+    }
+  }
+  return 0;
+}
+
+static __always_inline void begin_verdict(const struct weir_frame* frame, struct weir_verdict* verdict) {
+  verdict->list = verdict->passed_by = NO_LIST;
+  verdict->length = frame->length;
+  verdict->group = frame->group;
+}
+
+static __always_inline weir_u32 reason_of(const struct weir_verdict* verdict) {
+  if (verdict->list == NO_LIST) return verdict->dropped ? WEIR_DEFAULT_DROPPED : WEIR_DEFAULT_PASSED;
+  return verdict->dropped ? WEIR_LIST_DROPPED : WEIR_LIST_PASSED;
+}
+
+/* Steps 3 to 5 for one layer. The outermost layer that drops is credited. */
+__noinline int weir_judge_layer(struct weir_frame* frame, struct weir_verdict* verdict) {
+  if (!frame || !verdict) return 0;
+  const struct weir_group* group = group_of(frame->group);
+  if (!group) return 0;
+  for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) verdict->matched.lists[w] |= frame->matched.lists[w];
+  const weir_u32 passed_by = first_of(&frame->matched, group->pass_lists);
+  if (passed_by != NO_LIST) {
+    if (verdict->passed_by == NO_LIST) verdict->passed_by = passed_by;
+    return 0;
+  }
+  for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) {
+    verdict->would_drop.lists[w] |= frame->matched.lists[w] & group->monitor_lists[w];
+  }
+  const weir_u32 dropped_by = first_of(&frame->matched, group->drop_lists);
+  if (!verdict->dropped && (dropped_by != NO_LIST || group->default_action == WEIR_DROP)) {
+    verdict->dropped = 1;
+    verdict->list = dropped_by;
+  }
+  return 0;
+}
+
+/* Counts for the lists. enum weir_reason. */
+static __always_inline weir_u32 end_verdict(struct weir_verdict* verdict) {
+  if (!verdict->dropped) verdict->list = verdict->passed_by;
+  weir_tally_lists(verdict);
+  return reason_of(verdict);
+}
+
+/* A frame of one layer that was matched. enum weir_reason. */
+__noinline weir_u32 weir_judge(struct weir_frame* frame) {
+  if (!frame) return WEIR_DEFAULT_PASSED;
+  struct weir_verdict verdict = {};
+  begin_verdict(frame, &verdict);
+  weir_judge_layer(frame, &verdict);
+  return end_verdict(&verdict);
+}
+
+/* The only list that matches, which is what nearly every hit is: told without a loop, and counted without a call. More
+ * than one, or one past the first 64: NO_LIST. */
+static __always_inline weir_u32 only_list(const struct weir_set* matched) {
+  const weir_u64 first = matched->lists[0];
+  const weir_u64 others = matched->lists[1] | matched->lists[2] | matched->lists[3];
+  return (first & (first - 1)) | others ? NO_LIST : lowest_bit(first);
+}
+
+/* weir_judge() when only this list matches. */
+static __always_inline weir_u32 judge_only(const struct weir_group* group, weir_u32 list, weir_u32 length) {
+  const weir_u64 bit = 1ull << (list & 63);
+  const int monitored = (group->monitor_lists[0] & bit) != 0;
+  const int dropped = (group->drop_lists[0] & bit) != 0;
+  const weir_u32 slot = group->slot_of[list & 63];
+  struct weir_list_tally* tally = bpf_map_lookup_elem(&weir_lists, &slot);
+  if (tally) {
+    add(&tally->matched, length);
+    add(monitored ? &tally->would_drop : dropped ? &tally->dropped : &tally->passed, length);
+  }
+  if (monitored) return group->default_action == WEIR_DROP ? WEIR_DEFAULT_DROPPED : WEIR_DEFAULT_PASSED;
+  return dropped ? WEIR_LIST_DROPPED : WEIR_LIST_PASSED;
+}
+
+/* A frame with inner layers: each is a packet of its own, the frame drops when one of them does. Counts once per frame
+ * and list. tunnel: of the outer packet, which is parsed. enum weir_reason. */
+__noinline weir_u32 weir_judge_layers(struct xdp_md* ctx, struct weir_frame* frame, weir_u32 tunnel) {
+  if (!frame) return WEIR_DEFAULT_PASSED;
+  const struct weir_group* group = group_of(frame->group);
+  if (!group) return WEIR_DEFAULT_PASSED;
+  weir_u32 tunnels = group->tunnels;
+  struct weir_verdict verdict = {};
+  begin_verdict(frame, &verdict);
+  _Pragma("nounroll") for (weir_u32 layer = 0; layer < WEIR_MAX_LAYERS; layer++) {
+    weir_match(frame);
+    weir_judge_layer(frame, &verdict);
+    if (layer + 1 == WEIR_MAX_LAYERS || tunnel == 0 || !weir_enter(ctx, tunnel, frame)) break;
+    __asm__ volatile("" : "+r"(tunnels)); /* or each of its bits would have a place on the stack */
+    tunnel = tunnel_of(&frame->packet, tunnels);
+  }
+  return end_verdict(&verdict);
+}
+
+#endif

@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+#include "common/nearest.h"
+#include "common/yaml/yaml.h"
+
+namespace weir::yaml {
+namespace {
+
+constexpr const char* kMapHint = "write one `key: value` a line, further to the right, or {key: value, key: value}";
+
+const char* kind_name(const Node& node) {
+  switch (node.kind) {
+    case Kind::null:
+      return "nothing";
+    case Kind::scalar:
+      return "a text";
+    case Kind::sequence:
+      return "a sequence";
+    case Kind::map:
+      return "a map";
+  }
+  return "";
+}
+
+// "did you mean `action`?" for a typing mistake (two letters, or a third of a long word), else every name there is.
+template <class Names>
+std::string name_hint(const std::string& wrong, const Names& names, const char* all) {
+  std::vector<std::string_view> all_names;
+  std::string listed;
+  for (const auto& name : names) {
+    all_names.emplace_back(name);
+    listed += (listed.empty() ? "" : ", ") + std::string(name);
+  }
+  const std::string_view nearest = nearest_name(wrong, all_names);
+  if (!nearest.empty()) return "did you mean `" + std::string(nearest) + "`?";
+  return listed.empty() ? "" : all + listed;
+}
+
+// The value as errors show it: quotes when it has them, shortened.
+std::string shown(const Node& node) {
+  constexpr size_t kShown = 80;
+  const std::string text = node.text.size() > kShown ? node.text.substr(0, kShown) + "..." : node.text;
+  return node.quoted ? "\"" + text + "\"" : "`" + text + "`";
+}
+
+std::string plain_number(double value) {
+  char text[32];
+  snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+// 1024^0 .. 1024^4 by their suffix; 0 = unknown.
+uint64_t unit_bytes(std::string_view unit) {
+  constexpr std::string_view kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
+  for (size_t i = 0; i < std::size(kUnits); i++) {
+    if (unit == kUnits[i]) return uint64_t{1} << (10 * i);
+  }
+  return 0;
+}
+
+std::string size_text(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (unit + 1 < std::size(kUnits) && bytes != 0 && bytes % 1024 == 0) bytes /= 1024, unit++;
+  return std::to_string(bytes) + kUnits[unit];
+}
+
+}  // namespace
+
+MapReader::MapReader(const Document& document, const Node* node, std::string what, Diagnostics& diagnostics)
+    : document_(document), node_(node), what_(std::move(what)), diagnostics_(diagnostics) {
+  if (node_ == nullptr || node_->kind == Kind::map) return;
+  error(*node_, what_ + " must be a map of `key: value` lines, not " + kind_name(*node_), kMapHint);
+  node_ = nullptr;
+}
+
+void MapReader::error(const Node& at, std::string message, std::string hint) {
+  diagnostics_.add(
+      {Severity::error, document_.where(at), std::move(message), document_.source_line(at.line), std::move(hint)});
+}
+
+void MapReader::warning(const Node& at, std::string message, std::string hint) {
+  diagnostics_.add(
+      {Severity::warning, document_.where(at), std::move(message), document_.source_line(at.line), std::move(hint)});
+}
+
+const Node* MapReader::find(std::string_view key) {
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
+  if (node_ == nullptr) return nullptr;
+  for (const auto& [name, value] : node_->members) {
+    if (name.text == key) return value.kind == Kind::null ? nullptr : &value;
+  }
+  return nullptr;
+}
+
+const Node* MapReader::require(std::string_view key) {
+  const Node* found = find(key);
+  if (found == nullptr && node_ != nullptr) {
+    error(*node_, what_ + " has no `" + std::string(key) + "`", "add a line `" + std::string(key) + ": ...`");
+  }
+  return found;
+}
+
+std::optional<std::string> MapReader::text(std::string_view key) {
+  const Node* found = find(key);
+  if (found == nullptr) return std::nullopt;
+  if (found->kind == Kind::scalar) return found->text;
+  error(*found, "`" + std::string(key) + "` must be a text, not " + kind_name(*found),
+        "write one value, without [ ] or { }");
+  return std::nullopt;
+}
+
+std::optional<bool> MapReader::boolean(std::string_view key) {
+  const Node* found = find(key);
+  if (found == nullptr || !text(key)) return std::nullopt;
+  if (!found->quoted && found->text == "true") return true;
+  if (!found->quoted && found->text == "false") return false;
+  error(*found, "`" + std::string(key) + "` is " + shown(*found) + ": it must be true or false",
+        "write true or false, without quotes");
+  return std::nullopt;
+}
+
+std::optional<uint64_t> MapReader::integer(std::string_view key, uint64_t least, uint64_t most) {
+  const Node* found = find(key);
+  if (found == nullptr || !text(key)) return std::nullopt;
+  const std::string& digits = found->text;
+  uint64_t value = 0;
+  const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const bool leading_zero = digits.size() > 1 && digits[0] == '0';
+  const bool whole = end == digits.data() + digits.size() && !digits.empty() && !leading_zero && !found->quoted;
+  if (whole && failure == std::errc{} && value >= least && value <= most) return value;
+  error(*found,
+        "`" + std::string(key) + "` is " + shown(*found) + ": it must be a whole number from " + std::to_string(least) +
+            " to " + std::to_string(most),
+        found->quoted ? "write it without quotes" : "write it in decimal, without a unit");
+  return std::nullopt;
+}
+
+std::optional<double> MapReader::number(std::string_view key, double least, double most) {
+  const Node* found = find(key);
+  if (found == nullptr || !text(key)) return std::nullopt;
+  // Decimal notation only: strtod would also take hexadecimal, inf and nan.
+  const bool decimal = !found->text.empty() && found->text.find_first_not_of("0123456789.eE+-") == std::string::npos;
+  char* end = nullptr;
+  const double value = strtod(found->text.c_str(), &end);
+  if (decimal && !found->quoted && *end == '\0' && value >= least && value <= most) return value;
+  error(*found,
+        "`" + std::string(key) + "` is " + shown(*found) + ": it must be a number from " + plain_number(least) +
+            " to " + plain_number(most),
+        found->quoted ? "write it without quotes" : "write it in decimal, without a unit");
+  return std::nullopt;
+}
+
+std::optional<uint64_t> MapReader::size_bytes(std::string_view key, uint64_t least, uint64_t most) {
+  const Node* found = find(key);
+  if (found == nullptr || !text(key)) return std::nullopt;
+  const std::string& written = found->text;
+  const char* last = written.data() + written.size();
+  uint64_t value = 0;
+  const auto [end, failure] = std::from_chars(written.data(), last, value);
+  const uint64_t unit = unit_bytes({end, static_cast<size_t>(last - end)});
+  const bool fits = failure == std::errc{} && unit != 0 && value <= std::numeric_limits<uint64_t>::max() / unit;
+  if (fits && !found->quoted && value * unit >= least && value * unit <= most) return value * unit;
+  error(*found,
+        "`" + std::string(key) + "` is " + shown(*found) + ": it must be a size from " + size_text(least) + " to " +
+            size_text(most),
+        "write a whole number of bytes, KiB, MiB, GiB or TiB, without quotes or blanks, as in 512MiB");
+  return std::nullopt;
+}
+
+std::optional<size_t> MapReader::choice(std::string_view key, std::initializer_list<std::string_view> names) {
+  const Node* found = find(key);
+  if (found == nullptr || !text(key)) return std::nullopt;
+  const auto known = std::find(names.begin(), names.end(), found->text);
+  if (known != names.end()) return static_cast<size_t>(known - names.begin());
+  std::string listed;
+  for (const std::string_view& name : names) {
+    if (!listed.empty()) listed += &name + 1 == names.end() ? " or " : ", ";
+    listed += name;
+  }
+  error(*found, "`" + std::string(key) + "` is " + shown(*found) + ": it must be " + listed,
+        name_hint(found->text, names, "choose one of: "));
+  return std::nullopt;
+}
+
+const Node* MapReader::sequence(std::string_view key) {
+  const Node* found = find(key);
+  if (found == nullptr || found->kind == Kind::sequence) return found;
+  error(*found, "`" + std::string(key) + "` must be a sequence, not " + kind_name(*found),
+        "write " + std::string(key) + ": [first, second], or one `- value` a line");
+  return nullptr;
+}
+
+const Node* MapReader::map(std::string_view key) {
+  const Node* found = find(key);
+  if (found == nullptr || found->kind == Kind::map) return found;
+  error(*found, "`" + std::string(key) + "` must be a map of `key: value` lines, not " + kind_name(*found), kMapHint);
+  return nullptr;
+}
+
+void MapReader::not_supported_yet(std::initializer_list<std::string_view> keys) {
+  for (std::string_view key : keys) {
+    not_built_.emplace_back(key);
+    if (node_ == nullptr) continue;
+    for (const auto& [name, value] : node_->members) {
+      if (name.text == key)
+        error(name, std::string(key) + ": not supported yet", "take it out: this version cannot do it");
+    }
+  }
+}
+
+void MapReader::finish() {
+  if (node_ == nullptr) return;
+  for (const auto& [name, value] : node_->members) {
+    if (std::find(known_.begin(), known_.end(), name.text) != known_.end()) continue;
+    if (std::find(not_built_.begin(), not_built_.end(), name.text) != not_built_.end()) continue;
+    error(name, "unknown key " + shown(name) + " in " + what_, name_hint(name.text, known_, "known keys: "));
+  }
+}
+
+}  // namespace weir::yaml

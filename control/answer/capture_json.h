@@ -1,0 +1,11 @@
+#pragma once
+
+#include "control/answer/report_json.h"
+#include "control/capture/capture.h"
+
+namespace weir::control {
+
+// docs/capture.md, "Counters".
+Json to_json(const CaptureState& state);
+
+}  // namespace weir::control

@@ -1,0 +1,132 @@
+#include "control/answer/explain.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/book/origin.h"
+#include "control/compile/plan/plan.h"
+#include "control/compile/prove/verdict.h"
+#include "control/model/flow_condition.h"
+#include "control/model/range_text.h"
+#include "control/read/entry_text.h"
+#include "filter/format/siphash.h"
+#include "filter/layouts/bitmap.h"
+#include "filter/layouts/layout.h"
+
+namespace weir::control {
+namespace {
+
+std::vector<std::string> names_of(const filter::SnapshotView& snapshot, const weir_set& set) {
+  std::vector<std::string> names;
+  for (uint32_t l = 0; l < snapshot.header().n_lists; l++) {
+    if (has_list(set, l)) names.emplace_back(snapshot.lists()[l].name);
+  }
+  return names;
+}
+
+template <class Addr>
+std::string key_text(filter::KeyShape shape, Addr address, uint16_t port) {
+  const std::string prefix =
+      to_string(address & prefix_mask<Addr>(shape.addr_bits)) + "/" + std::to_string(shape.addr_bits);
+  return shape.with_port ? fmt::format("{} port {}", prefix, port) : prefix;
+}
+
+// Fills where the filter was asked, and what it said.
+void ask_filter(const filter::ShapeView& shape, const filter::Key& key, ShapeProbe& probe) {
+  const filter::Layout& layout = filter::layout_of(shape.layout);
+  const bool bitmap = shape.layout == WEIR_LAYOUT_BITMAP;
+  if (!bitmap) probe.hash = weir_siphash13(shape.secret, key.word.data(), filter::key_words(shape.shape));
+  const uint64_t place = bitmap ? weir_bitmap_index(key.word[0]) : probe.hash;
+  probe.layout = layout.name;
+  probe.place = key_place(shape, place);
+  probe.filter_hit = layout.check(shape.filter, place);
+}
+
+Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched) {
+  const Judgement judgement = judge(snapshot.header(), matched);
+  Verdict verdict;
+  verdict.action = judgement.action == WEIR_DROP ? "drop" : "pass";
+  verdict.reason = judgement.list == kNoList ? "default" : snapshot.lists()[static_cast<size_t>(judgement.list)].name;
+  verdict.matched = names_of(snapshot, matched);
+  verdict.monitored = names_of(snapshot, lists_in(matched, snapshot.header().monitor_lists));
+  return verdict;
+}
+
+// Adds the lists of a chain that every packet with the key has now, and collects what the others depend on.
+weir_set follow_chain(const filter::SnapshotView& snapshot, uint32_t chain, const char* side, uint8_t family,
+                      uint64_t now, std::vector<ShapeCondition>& conditions) {
+  weir_set lists = {};
+  snapshot.visit_chain(chain, [&](const weir_residual& residual) {
+    const bool expired = (residual.asks & WEIR_ASKS_EXPIRES) != 0 && now >= residual.expires_unix_s;
+    if (residual.asks == WEIR_ASKS_EXPIRES && !expired) {
+      lists = lists | snapshot.set(residual.set);
+    } else {
+      conditions.push_back({side, flow_text(flow_of(residual, family)) + (expired ? " (expired)" : ""),
+                            names_of(snapshot, snapshot.set(residual.set))});
+    }
+  });
+  return lists;
+}
+
+template <class Addr>
+Explanation explain_address(const filter::SnapshotView& snapshot, const OriginView& origins, Addr address,
+                            uint16_t port, uint64_t now) {
+  constexpr uint8_t kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
+  Explanation explanation;
+  weir_set source = {}, destination = {};
+  for (const filter::ShapeView& shape : snapshot.shapes()) {
+    if (shape.shape.family != kFamily || (shape.shape.with_port && port == 0)) continue;
+    if (shape.shape.flow) {
+      explanation.flow_shapes.push_back(shape_name(shape.shape, false));
+      continue;
+    }
+    const filter::Key key = filter::make_key(shape.shape, address, port);
+    ShapeProbe probe;
+    probe.shape = shape_name(shape.shape, shape.layout == WEIR_LAYOUT_BITMAP);
+    probe.key = key_text(shape.shape, address, port);
+    ask_filter(shape, key, probe);
+    probe.rule = filter::find_rule(shape, key);
+    const weir_rule& rule = snapshot.rule(probe.rule);  // rule 0 has no lists
+    const weir_set as_source = snapshot.set(rule.source_set) |
+                               follow_chain(snapshot, rule.source_chain, "source", kFamily, now, probe.conditions);
+    const weir_set as_destination =
+        snapshot.set(rule.destination_set) |
+        follow_chain(snapshot, rule.destination_chain, "destination", kFamily, now, probe.conditions);
+    probe.source_lists = names_of(snapshot, as_source);
+    probe.destination_lists = names_of(snapshot, as_destination);
+    source = source | as_source;
+    destination = destination | as_destination;
+    explanation.probes.push_back(std::move(probe));
+  }
+  explanation.origins = origins.find(address, port);
+  explanation.n_origins = explanation.origins.size();
+  explanation.origins.resize(std::min(explanation.n_origins, kMaxOrigins));
+  explanation.as_source = verdict_of(snapshot, source);
+  explanation.as_destination = verdict_of(snapshot, destination);
+  return explanation;
+}
+
+}  // namespace
+
+Result<Explanation> explain(const filter::SnapshotView& snapshot, std::span<const std::byte> origins,
+                            const std::string& key, uint64_t now) {
+  const Result<OriginView> view = OriginView::open(origins);
+  if (!view) return Error{view.error()};
+  const EntryText parsed = parse_entry(key);
+  if (const auto* error = std::get_if<EntryError>(&parsed)) {
+    return Error{fmt::format("{}: {}\nhint: give an address, or address:port ([v6]:port)", key, error->reason)};
+  }
+  const auto answer = [&](const auto& entry) -> Result<Explanation> {
+    if (entry.first != entry.last) {
+      return Error{key + ": more than one address\nhint: give one address, or address:port ([v6]:port)"};
+    }
+    return explain_address(snapshot, *view, entry.first, entry.port, now);
+  };
+  const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed);
+  Result<Explanation> explanation = v4 != nullptr ? answer(*v4) : answer(std::get<ParsedEntry<Ipv6>>(parsed));
+  if (explanation) explanation->key = key;
+  return explanation;
+}
+
+}  // namespace weir::control

@@ -1,0 +1,28 @@
+#include "control/answer/summary.h"
+
+#include <cstring>
+
+namespace weir::control {
+
+std::vector<ListSummary> summarise(const Policy& policy) {
+  std::vector<ListSummary> lists;
+  for (const List& list : policy.lists) {
+    lists.push_back({list.name, list.action, list.mode, list.match, list.file, list.v4.size(), list.v6.size(),
+                     list.flows.size(), list.entries(), list.ipv6_aggregate, list.ipv6_widened, list.feed});
+  }
+  return lists;
+}
+
+std::vector<ListSummary> summarise(const filter::SnapshotView& snapshot) {
+  std::vector<ListSummary> lists;
+  for (const weir_list& list : snapshot.lists()) {
+    ListSummary& summary = lists.emplace_back();
+    summary.name.assign(list.name, strnlen(list.name, sizeof list.name));
+    summary.action = static_cast<weir_action>(list.action);
+    summary.mode = static_cast<weir_mode>(list.mode);
+    summary.entries = list.n_entries;
+  }
+  return lists;
+}
+
+}  // namespace weir::control

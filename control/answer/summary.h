@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "control/model/policy.h"
+#include "filter/read/view.h"
+
+namespace weir::control {
+
+// What is kept of a list once it is compiled: its entries (40 bytes each) are released.
+struct ListSummary {
+  std::string name;
+  weir_action action = WEIR_DROP;
+  weir_mode mode = WEIR_ENFORCE;
+  uint8_t match = 0;  // mask of weir_direction; 0: not known (last good)
+  std::string file;
+  uint64_t v4 = 0, v6 = 0, flows = 0;  // entries of each kind; 0 when only the sum is known (last good)
+  uint64_t entries = 0;
+  uint8_t ipv6_aggregate = 128;
+  uint64_t ipv6_widened = 0;  // addresses that `ipv6_aggregate` made networks
+  FeedReport feed;
+};
+
+std::vector<ListSummary> summarise(const Policy& policy);
+// All that a last good snapshot itself tells.
+std::vector<ListSummary> summarise(const filter::SnapshotView& snapshot);
+
+}  // namespace weir::control

@@ -1,0 +1,89 @@
+#include "control/capture/sample_source.h"
+
+#include <poll.h>
+
+namespace weir::control {
+
+namespace {
+constexpr std::chrono::milliseconds kInterval{250};
+constexpr std::chrono::seconds kRetry{1};
+constexpr int kMaxFinishing = 64;  // messages: more than the rings of many workers hold
+}  // namespace
+
+void SampleSource::ask(Clock::time_point now) {
+  if (!connection_) {
+    Result<Fd> connected = wire::connect(socket_, static_cast<int>(kPatience.count()));
+    if (!connected) return drop(connected.error(), now);
+    connection_ = std::move(*connected);
+  }
+  Result<void> sent = wire::send(connection_.get(), wire::Type::samples, 0, wire::bytes_of(wanted_));
+  if (!sent) return drop(sent.error(), now);
+  asked_ = true;
+}
+
+std::vector<wire::SampledFrame> SampleSource::take(Clock::time_point now) {
+  asked_ = false;
+  const Result<wire::Message> answer = wire::receive(connection_.get());
+  if (!answer) return drop(answer.error(), now), std::vector<wire::SampledFrame>();
+  if (answer->header.type != static_cast<uint16_t>(wire::Type::samples)) {
+    const auto text = wire::body_as<wire::TextBody>(*answer);
+    return drop("refused by the data plane: " + (text ? wire::get_text(text->text) : std::string("no reason given")),
+                now),
+           std::vector<wire::SampledFrame>();
+  }
+  std::optional<wire::Samples> samples = wire::samples_from(*answer);
+  if (!samples) return drop("its samples cannot be understood", now), std::vector<wire::SampledFrame>();
+  count(samples->body, samples->frames.size());
+  error_.clear();
+  due_ = samples->body.waiting > 0 ? now : now + kInterval;
+  return std::move(samples->frames);
+}
+
+// What was told and did not arrive is lost, and so is what waited in a data plane that ended. One that is met for the
+// first time has counted for others before; one that started anew counts from 0.
+void SampleSource::count(const wire::SamplesBody& now, size_t frames) {
+  if (!reached()) {
+    last_ = now;
+    last_.told = now.told - frames;
+    last_.sampled = now.sampled - frames - now.waiting;
+  } else if (now.start_time_unix != last_.start_time_unix || now.told < last_.told) {
+    counts_.lost += last_.waiting;
+    last_ = {};
+  }
+  const uint64_t lost_on_the_way = now.told - last_.told - frames;
+  counts_.sampled += now.sampled - last_.sampled;
+  counts_.limited += now.limited - last_.limited;
+  counts_.lost += now.lost - last_.lost + lost_on_the_way;
+  counts_.waiting = now.waiting;
+  last_ = now;
+}
+
+void SampleSource::drop(const std::string& error, Clock::time_point now) {
+  connection_.reset();
+  asked_ = false;
+  error_ = error;
+  due_ = now + kRetry;
+}
+
+std::vector<wire::SampledFrame> SampleSource::finish() {
+  std::vector<wire::SampledFrame> all;
+  wanted_.one_in = 0;
+  const Clock::time_point deadline = Clock::now() + kPatience;
+  bool told_off = false;
+  for (int message = 0; message < kMaxFinishing && connection_ && Clock::now() < deadline; message++) {
+    if (!asked_) {
+      if (told_off && counts_.waiting == 0) break;
+      ask(Clock::now());
+      told_off = true;
+    }
+    pollfd ready = {fd(), POLLIN, 0};
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    if (!asked_ || poll(&ready, 1, std::max(0, static_cast<int>(left.count()))) <= 0) break;
+    for (wire::SampledFrame& frame : take(Clock::now())) all.push_back(std::move(frame));
+  }
+  connection_.reset();
+  asked_ = false;
+  return all;
+}
+
+}  // namespace weir::control

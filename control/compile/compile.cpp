@@ -1,0 +1,153 @@
+#include "control/compile/compile.h"
+
+#include <fmt/format.h>
+#include <sys/random.h>
+
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+
+#include "common/files.h"
+#include "control/book/origin.h"
+#include "control/compile/merge.h"
+#include "control/compile/plan/flow_index.h"
+#include "control/compile/plan/plan.h"
+#include "control/compile/prove/prove.h"
+#include "control/compile/seal.h"
+#include "filter/format/rules.h"
+
+namespace weir::control {
+namespace {
+
+// A page of an exact stage overflows less than once in 10^9 builds (filter/build/builder.h): more attempts than this
+// mean that something else is wrong.
+constexpr int kMaxAttempts = 8;
+
+class PhaseClock {
+ public:
+  explicit PhaseClock(std::vector<PhaseTime>& phases) : phases_(phases) {}
+
+  void finish(const char* name) {
+    const Clock::time_point now = Clock::now();
+    phases_.push_back({name, std::chrono::duration<double, std::milli>(now - begin_).count()});
+    begin_ = now;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::vector<PhaseTime>& phases_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+template <class T>
+Result<T> random_value() {
+  T value;
+  if (getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
+    return errno_error("cannot get random bytes");
+  }
+  return value;
+}
+
+unsigned probes_of(const std::vector<ShapeReport>& shapes, unsigned family) {
+  unsigned probes = 0;
+  for (const ShapeReport& report : shapes) {
+    if (report.shape.family == family) probes += static_cast<unsigned>(std::popcount(report.shape.directions));
+  }
+  return probes;
+}
+
+CompileReport report_of(const Policy& policy, const Planned& planned) {
+  CompileReport report;
+  report.shapes = planned.shapes;
+  for (const List& list : policy.lists) report.entries += list.entries();
+  report.snapshot_bytes = planned.layout.header.total_bytes;
+  report.sets = planned.input.sets.size();
+  report.rules = planned.input.rules.size();
+  report.longest_chain = filter::longest_chain(planned.input.residuals);
+  report.probes_v4 = probes_of(planned.shapes, 4);
+  report.probes_v6 = probes_of(planned.shapes, 6);
+  return report;
+}
+
+// A secret with which every key finds room.
+Result<Draft> build(Planned& planned, unsigned threads) {
+  std::string last_error;
+  for (int attempt = 0; attempt < kMaxAttempts; attempt++) {
+    const auto secret = random_value<std::array<uint64_t, 2>>();
+    if (!secret) return Error{secret.error()};
+    planned.layout.header.secret[0] = (*secret)[0];
+    planned.layout.header.secret[1] = (*secret)[1];
+    Result<Draft> draft = make_draft(planned.layout.header.total_bytes);
+    if (!draft) return draft;
+    const auto built = filter::build_snapshot(planned.input, planned.layout, draft->mapping.bytes(), threads);
+    if (built) return draft;
+    last_error = built.error();
+  }
+  return Error{fmt::format("building failed with {} secrets, the last time: {}", kMaxAttempts, last_error)};
+}
+
+}  // namespace
+
+Result<Compiled> compile(const Policy& policy, wire::Generation generation, unsigned build_threads) {
+  Compiled compiled;
+  compiled.generation = generation;
+  std::vector<PhaseTime> phases;
+  PhaseClock clock(phases);
+
+  Merged merged = merge(policy);
+  clock.finish("merge");
+
+  if (auto ok = index_flows(policy, merged); !ok) return Error{ok.error()};
+  clock.finish("index");
+
+  Result<Planned> planned = plan(merged, policy);
+  if (!planned) return Error{planned.error()};
+  merged = {};
+  planned->layout.header.epoch = generation.epoch;
+  planned->layout.header.number = generation.number;
+  planned->layout.header.built_unix_s = static_cast<uint64_t>(time(nullptr));
+  clock.finish("plan");
+
+  Result<Draft> draft = build(*planned, build_threads);
+  if (!draft) return Error{draft.error()};
+  compiled.report = report_of(policy, *planned);
+  compiled.size_bytes = draft->mapping.size();
+  planned->input = {};
+  clock.finish("build");
+
+  const auto seed = random_value<uint64_t>();
+  if (!seed) return Error{seed.error()};
+  const Result<Proof> proof = prove(policy, draft->mapping.bytes(), *seed);
+  if (!proof) return Error{proof.error()};
+  compiled.report.proved_entries = proof->entries;
+  compiled.report.proved_strangers = proof->strangers;
+  clock.finish("prove");
+
+  Result<Sealed> sealed = seal(std::move(*draft));
+  if (!sealed) return Error{sealed.error()};
+  compiled.snapshot = std::move(sealed->fd);
+  compiled.digest = sealed->digest;
+  compiled.origins = write_origins(policy);
+  clock.finish("seal");
+
+  compiled.report.phases = std::move(phases);
+  return compiled;
+}
+
+Result<CompileReport> plan_only(const Policy& policy) {
+  std::vector<PhaseTime> phases;
+  PhaseClock clock(phases);
+  Merged merged = merge(policy);
+  clock.finish("merge");
+  if (auto ok = index_flows(policy, merged); !ok) return Error{ok.error()};
+  clock.finish("index");
+  const Result<Planned> planned = plan(merged, policy);
+  if (!planned) return Error{planned.error()};
+  clock.finish("plan");
+  CompileReport report = report_of(policy, *planned);
+  report.phases = std::move(phases);
+  return report;
+}
+
+}  // namespace weir::control

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/diagnostic.h"
+#include "common/fd.h"
+#include "common/result.h"
+#include "common/wire.h"
+#include "control/model/policy.h"
+#include "filter/format/snapshot.h"
+
+// A checked policy becomes a proven, sealed snapshot: merge -> index -> plan -> build -> prove -> seal (DESIGN section
+// 5), one file a step. Nothing here publishes.
+namespace weir::control {
+
+struct PhaseTime {
+  const char* name;  // read, merge, index, plan, build, prove, seal; the daemon adds publish, acknowledge
+  double milliseconds;
+};
+
+struct ShapeReport {
+  std::string name;         // "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 dst/32 + proto + dport"
+  weir_shape shape;         // as in the snapshot's header
+  double expected_fpr = 0;  // 0 for a bitmap
+  double bits_per_key = 0;  // of the filter, for each key that it has room for; 0 for a bitmap
+  std::string why;          // the planner's reason: which prefix lengths it serves, how many keys came from expansion
+  std::string layout_why;   // and why this layout: "0.5 % wanted", "asked for"; empty when it is not known any more
+};
+
+// Numbers a person asks for; the daemon keeps it beside the running generation.
+struct CompileReport {
+  std::vector<PhaseTime> phases;
+  std::vector<ShapeReport> shapes;
+  uint64_t entries = 0;         // of all lists
+  uint64_t snapshot_bytes = 0;  // capacity included
+  uint64_t sets = 0, rules = 0;
+  uint64_t longest_chain = 0;             // residuals that one key has, at most
+  unsigned probes_v4 = 0, probes_v6 = 0;  // filter probes per packet, both directions counted
+  uint64_t proved_entries = 0, proved_strangers = 0;
+};
+
+struct Compiled {
+  Fd snapshot;  // sealed memfd, opened read-only
+  uint64_t size_bytes = 0;
+  std::array<uint64_t, 2> digest = {};  // XXH3-128 (low, high)
+  wire::Generation generation;
+  std::string origins;  // bytes of the origin file (control/book/origin.h): entry -> list, file, line
+  CompileReport report;
+};
+
+// The secret is drawn anew. Errors (with numbers and a way out): the policy needs more than filter.memory; a canary
+// would drop; a proof failed.
+Result<Compiled> compile(const Policy& policy, wire::Generation generation, unsigned build_threads = 1);
+
+// As compile, up to the plan: what `controlctl check` reports. Cheap checks only, nothing is built.
+Result<CompileReport> plan_only(const Policy& policy);
+
+}  // namespace weir::control

@@ -1,0 +1,121 @@
+#include "control/compile/prove/lookup.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+#include <optional>
+#include <type_traits>
+
+#include "filter/format/hash.h"
+#include "filter/format/residual.h"
+
+namespace weir::control {
+namespace {
+
+bool is_settled(const Matched& matched, const Until& until, unsigned i) {
+  const uint8_t sides = until.sides[i];
+  return ((sides & WEIR_AS_SOURCE) == 0 || has_list(matched.source, until.list)) &&
+         ((sides & WEIR_AS_DESTINATION) == 0 || has_list(matched.destination, until.list));
+}
+
+template <class Addr>
+void look_up_family(const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
+                    std::span<const Probe<Addr>> probes, bool with_ports, Matched* matched, const Until* until) {
+  constexpr uint8_t kFamily = std::is_same_v<Addr, Ipv4> ? 4 : 6;
+  std::fill_n(matched, probes.size(), Matched{});
+  unsigned open[filter::kMaxBatch];  // the probes that are asked about still
+  auto n_open = static_cast<unsigned>(probes.size());
+  std::iota(open, open + n_open, 0u);
+
+  uint64_t words[WEIR_MAX_KEY_WORDS][filter::kMaxBatch];
+  const uint64_t* const columns[WEIR_MAX_KEY_WORDS] = {words[0], words[1], words[2], words[3], words[4]};
+  uint64_t hash[filter::kMaxBatch];
+  uint32_t rules[filter::kMaxBatch];
+  const auto shapes = snapshot.shapes();
+  for (auto shape = shapes.rbegin(); shape != shapes.rend() && n_open > 0; ++shape) {
+    const filter::KeyShape fields = shape->shape;
+    if (fields.family != kFamily || fields.flow || (fields.with_port && !with_ports)) continue;
+    const unsigned n_words = filter::key_words(fields);
+    for (unsigned k = 0; k < n_open; k++) {
+      const Probe<Addr>& probe = probes[open[k]];
+      const filter::Key key = filter::make_key(fields, probe.address, probe.port);
+      for (unsigned w = 0; w < n_words; w++) words[w][k] = key.word[w];
+    }
+    const uint64_t hits = filter::filter_check(kernels, *shape, columns, n_open, hash);
+    if (shape->layout != WEIR_LAYOUT_BITMAP) {
+      for (uint64_t left = hits; left != 0; left &= left - 1) {
+        const uint64_t line = weir_hash_range(hash[std::countr_zero(left)], shape->exact_lines.lines);
+        __builtin_prefetch(shape->exact + line * WEIR_LINE_BYTES);
+      }
+    }
+    const uint64_t found = filter::exact_find_batch(*shape, columns, hash, hits, rules);
+    for (uint64_t left = found; left != 0; left &= left - 1) {
+      const auto k = static_cast<unsigned>(std::countr_zero(left));
+      const weir_rule& rule = snapshot.rule(rules[k]);
+      Matched& of_probe = matched[open[k]];
+      if ((shape->directions & WEIR_AS_SOURCE) != 0) of_probe.source = of_probe.source | snapshot.set(rule.source_set);
+      if ((shape->directions & WEIR_AS_DESTINATION) != 0) {
+        of_probe.destination = of_probe.destination | snapshot.set(rule.destination_set);
+      }
+    }
+    if (until == nullptr || found == 0) continue;
+    const auto end = std::remove_if(open, open + n_open, [&](unsigned i) { return is_settled(matched[i], *until, i); });
+    n_open = static_cast<unsigned>(end - open);
+  }
+}
+
+// Of a packet's address, host order.
+template <class Addr>
+Addr address_of(const weir_packet& packet, weir_side side) {
+  if constexpr (std::is_same_v<Addr, Ipv4>) {
+    return __builtin_bswap32(static_cast<uint32_t>(packet.address[side][0]));
+  } else {
+    return Ipv6{__builtin_bswap64(packet.address[side][0])} << 64 | __builtin_bswap64(packet.address[side][1]);
+  }
+}
+
+// The packet's key; empty when it has not all fields of the shape.
+template <class Addr>
+std::optional<filter::Key> key_of(filter::KeyShape shape, const weir_packet& packet, weir_side side) {
+  if (filter::asks_ports(shape) && (packet.has & WEIR_HAS_PORTS) == 0) return std::nullopt;
+  const auto port = [&](weir_side of) { return __builtin_bswap16(packet.port[of]); };
+  if (!shape.flow) return filter::make_key(shape, address_of<Addr>(packet, side), port(side));
+  return filter::make_flow_key(shape, address_of<Addr>(packet, WEIR_SIDE_SOURCE),
+                               address_of<Addr>(packet, WEIR_SIDE_DESTINATION),
+                               {port(WEIR_SIDE_SOURCE), port(WEIR_SIDE_DESTINATION), packet.protocol});
+}
+
+}  // namespace
+
+weir_set match(const filter::SnapshotView& snapshot, const weir_packet& packet, uint64_t now, uint8_t sides) {
+  weir_set matched = {};
+  for (const filter::ShapeView& shape : snapshot.shapes()) {
+    if (shape.shape.family != packet.family) continue;
+    const uint8_t asked = shape.shape.flow ? uint8_t{WEIR_AS_SOURCE} : sides & shape.directions;
+    for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+      if ((asked & (side == WEIR_SIDE_SOURCE ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION)) == 0) continue;
+      const auto key =
+          packet.family == 4 ? key_of<Ipv4>(shape.shape, packet, side) : key_of<Ipv6>(shape.shape, packet, side);
+      if (!key) continue;
+      const weir_rule& rule = snapshot.rule(filter::find_rule(shape, *key));  // rule 0 has no lists
+      matched = matched | snapshot.set(side == WEIR_SIDE_SOURCE ? rule.source_set : rule.destination_set);
+      const uint32_t chain = side == WEIR_SIDE_SOURCE ? rule.source_chain : rule.destination_chain;
+      snapshot.visit_chain(chain, [&](const weir_residual& residual) {
+        if (weir_residual_holds(&residual, &packet, now)) matched = matched | snapshot.set(residual.set);
+      });
+    }
+  }
+  return matched;
+}
+
+void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv4>> probes,
+             bool with_ports, Matched* matched, const Until* until) {
+  look_up_family(snapshot, kernels, probes, with_ports, matched, until);
+}
+
+void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv6>> probes,
+             bool with_ports, Matched* matched, const Until* until) {
+  look_up_family(snapshot, kernels, probes, with_ports, matched, until);
+}
+
+}  // namespace weir::control

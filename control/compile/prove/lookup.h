@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "common/ip.h"
+#include "control/compile/rule_book.h"
+#include "filter/format/packet.h"
+#include "filter/read/view.h"
+
+namespace weir::control {
+
+// The lists that match every packet with the address (and port) as its source, as its destination.
+struct Matched {
+  weir_set source = {};
+  weir_set destination = {};
+};
+
+template <class Addr>
+struct Probe {
+  Addr address;
+  uint16_t port;
+};
+
+// The lists that match the packet at this time (Unix seconds): every shape, filter, exact stage and residuals; scalar.
+// sides: mask of weir_direction, the sides on which address shapes are asked. Flow shapes always are.
+weir_set match(const filter::SnapshotView& snapshot, const weir_packet& packet, uint64_t now,
+               uint8_t sides = WEIR_AS_SOURCE | WEIR_AS_DESTINATION);
+
+// When to stop asking about a probe: it has this list on all of these sides (mask of weir_direction).
+struct Until {
+  unsigned list;
+  const uint8_t* sides;  // of each probe
+};
+
+// What a data plane would find by address alone, without residuals and flow shapes: the shapes of the family, the
+// longest first; filter, then exact stage, in batches and with the kernels that data planes use. probes.size() <=
+// filter::kMaxBatch; matched has as many. with_ports: the packet has ports; without them no port shape is asked. until:
+// none: every shape is asked.
+void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv4>> probes,
+             bool with_ports, Matched* matched, const Until* until = nullptr);
+void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv6>> probes,
+             bool with_ports, Matched* matched, const Until* until = nullptr);
+
+}  // namespace weir::control

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "common/result.h"
+#include "control/model/policy.h"
+#include "filter/read/view.h"
+
+// prove: the finished bytes do what the policy says. Reads the policy's entries, not what merge and plan made of them.
+namespace weir::control {
+
+constexpr unsigned kStrangers = 65536;  // of each family that has entries
+
+struct Proof {
+  uint64_t entries = 0;    // every one of the policy
+  uint64_t strangers = 0;  // addresses that no entry covers
+};
+
+// snapshot: 64-byte aligned. seed: of the random samples. Checks, in this order:
+//  - the bytes are a valid snapshot (SnapshotView::open);
+//  - every entry's first and last address, and one inside, match its list on each of its sides; pass entries pass;
+//  - every flow matches packets made from it, and packets changed in one field match what the flows say;
+//  - no canary drops, as source or as destination: its address alone, now and whenever an entry about it ends; nor a
+//    packet made from a flow that names the address on that side;
+//  - strangers match no list: half of them anywhere, half right beside an entry;
+//  - every filter is as full as its number of keys says, and random absent keys hit it as often as its bits say.
+// The Error names entry, list and file:line, or the numbers.
+Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, uint64_t seed);
+
+// The point about flows.
+Result<void> prove_flows(const Policy& policy, const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
+                         uint64_t seed);
+
+// What flows that name the address do to it. name: of the canary; address: IPv4 in the low 32 bits.
+Result<void> prove_flow_canary(const Policy& policy, const filter::SnapshotView& snapshot, const std::string& name,
+                               uint8_t family, Ipv6 address);
+
+// The last point, for all hashed shapes.
+Result<void> prove_rates(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, uint64_t seed);
+
+}  // namespace weir::control

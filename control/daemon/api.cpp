@@ -1,0 +1,142 @@
+#include "control/daemon/api.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <optional>
+
+#include "common/files.h"
+
+namespace weir::control {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::optional<sockaddr_un> address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path) return std::nullopt;
+  memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+// Waits until the socket is ready for `events`; false at the deadline.
+bool wait_ready(int socket, short events, Clock::time_point deadline) {
+  while (true) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return false;
+    pollfd event{socket, events, 0};
+    const int ready = poll(&event, 1, static_cast<int>(left));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return false;
+  }
+}
+
+// One line (or all, when the client ends its side without one). An error's text is for the client.
+Result<std::string> receive_line(int socket, Clock::time_point deadline) {
+  std::string line;
+  while (true) {
+    if (!wait_ready(socket, POLLIN, deadline)) return Error{"no complete request line in time"};
+    char chunk[4096];
+    const ssize_t got = recv(socket, chunk, sizeof chunk, MSG_DONTWAIT);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0) return errno_error("cannot receive");
+    const void* end = memchr(chunk, '\n', static_cast<size_t>(got));
+    line.append(chunk, end == nullptr ? static_cast<size_t>(got) : static_cast<const char*>(end) - chunk);
+    if (line.size() > ApiServer::kMaxRequestBytes) {
+      return Error{fmt::format("request of more than {} bytes", ApiServer::kMaxRequestBytes)};
+    }
+    if (end != nullptr || got == 0) return line;
+  }
+}
+
+void send_all(int socket, std::string_view text, Clock::time_point deadline) {
+  while (!text.empty()) {
+    if (!wait_ready(socket, POLLOUT, deadline)) return;  // a client that does not read loses its answer
+    const ssize_t put = ::send(socket, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (put < 0) return;
+    text.remove_prefix(static_cast<size_t>(put));
+  }
+}
+
+bool allowed(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  return peer.uid == 0 || peer.uid == geteuid();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ApiServer>> ApiServer::start(const std::string& path, Handler handler, int client_ms) {
+  const std::optional<sockaddr_un> address = address_of(path);
+  if (!address) return Error{fmt::format("socket path {} is empty or longer than 107 bytes", path)};
+  const auto* generic = reinterpret_cast<const sockaddr*>(&*address);
+  if (const size_t slash = path.rfind('/'); slash != std::string::npos && slash != 0) {
+    if (Result<void> made = make_directories(path.substr(0, slash), 0755); !made) return Error{made.error()};
+  }
+  Fd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (connect(probe.get(), generic, sizeof *address) == 0) return Error{"somebody listens on " + path + " already"};
+  struct stat status {};
+  if (lstat(path.c_str(), &status) == 0) {  // left over by a controld that was killed
+    if (!S_ISSOCK(status.st_mode)) return Error{path + " is there and is not a socket"};
+    if (unlink(path.c_str()) != 0) return errno_error("cannot remove the stale " + path);
+  }
+  Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (bind(listener.get(), generic, sizeof *address) != 0) return errno_error("cannot bind " + path);
+  if (chmod(path.c_str(), 0660) != 0) return errno_error("cannot set the mode of " + path);
+  if (listen(listener.get(), 64) != 0) return errno_error("cannot listen on " + path);
+  return std::unique_ptr<ApiServer>(new ApiServer(path, std::move(listener), std::move(handler), client_ms));
+}
+
+ApiServer::ApiServer(std::string path, Fd listener, Handler handler, int client_ms)
+    : path_(std::move(path)), listener_(std::move(listener)), handler_(std::move(handler)), client_ms_(client_ms) {
+  for (int i = 0; i < kMaxConnections; i++) threads_.emplace_back([this] { serve(); });
+}
+
+ApiServer::~ApiServer() {
+  shutdown(listener_.get(), SHUT_RDWR);  // every accept() returns
+  for (std::thread& thread : threads_) thread.join();
+  unlink(path_.c_str());
+}
+
+void ApiServer::serve() {
+  while (true) {
+    Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!client) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EMFILE && errno != ENFILE) return;  // EINVAL: shut down
+      spdlog::error("API: {}", strerror(errno));
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));  // until descriptors are free again
+      continue;
+    }
+    if (!allowed(client.get())) continue;
+    const auto patience = std::chrono::milliseconds(client_ms_);
+    const Result<std::string> line = receive_line(client.get(), Clock::now() + patience);
+    Json reply = line ? answer(*line) : Json{{"error", line.error()}};
+    reply["version"] = WEIR_VERSION;
+    send_all(client.get(), to_line(reply), Clock::now() + patience);
+  }
+}
+
+Json ApiServer::answer(const std::string& line) const {
+  const Json request = Json::parse(line, nullptr, false);
+  if (!request.is_object()) return {{"error", "a request is one JSON object on one line"}};
+  try {
+    return handler_(request);
+  } catch (const std::exception& e) {  // nlohmann-json: a member of another type than it should have
+    return {{"error", fmt::format("request not understood: {}", e.what())}};
+  }
+}
+
+}  // namespace weir::control

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/fd.h"
+#include "common/result.h"
+#include "control/answer/report_json.h"
+
+namespace weir::control {
+
+// The Unix socket of controld: one JSON object line in, one out, then the connection ends. Only the own uid and root
+// may speak. Every answer names the program's version.
+class ApiServer {
+ public:
+  static constexpr size_t kMaxRequestBytes = 64 * 1024;  // requests are a command and a key
+  static constexpr int kMaxConnections = 16;             // one thread each; the next ones wait in the backlog
+  static constexpr int kClientMs = 5000;                 // to send a request, and again to take the answer
+
+  using Handler = std::function<Json(const Json& request)>;
+
+  // Replaces a stale socket file. Error: somebody listens there. handler is called from kMaxConnections threads.
+  static Result<std::unique_ptr<ApiServer>> start(const std::string& path, Handler handler, int client_ms = kClientMs);
+  ~ApiServer();  // waits for the answers that are being made
+
+ private:
+  ApiServer(std::string path, Fd listener, Handler handler, int client_ms);
+  void serve();
+  Json answer(const std::string& line) const;
+
+  const std::string path_;
+  Fd listener_;
+  const Handler handler_;
+  const int client_ms_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace weir::control

@@ -1,0 +1,64 @@
+#include "control/model/range_text.h"
+
+#include "control/model/field_names.h"
+
+namespace weir::control {
+namespace {
+
+template <class Addr>
+std::string text_of(Addr first, Addr last) {
+  if (first == last) return to_string(first);
+  for (unsigned bits = 0; bits < kAddrBits<Addr>; bits++) {
+    const auto mask = prefix_mask<Addr>(bits);
+    const bool is_prefix = (first & mask) == first && last == static_cast<Addr>(first | static_cast<Addr>(~mask));
+    if (is_prefix) return to_string(first) + "/" + std::to_string(bits);
+  }
+  return to_string(first) + "-" + to_string(last);
+}
+
+std::string text_of(PortRange ports) {
+  const std::string first = std::to_string(ports.first);
+  return ports.first == ports.last ? first : first + "-" + std::to_string(ports.last);
+}
+
+std::string protocol_text(uint8_t protocol) {
+  const std::string_view name = protocol_name(protocol);
+  return name.empty() ? "proto " + std::to_string(protocol) : std::string(name);
+}
+
+}  // namespace
+
+std::string range_text(Ipv4 first, Ipv4 last, uint16_t port) {
+  return text_of(first, last) + (port == 0 ? "" : ":" + std::to_string(port));
+}
+
+std::string range_text(Ipv6 first, Ipv6 last, uint16_t port) {
+  return port == 0 ? text_of(first, last) : "[" + text_of(first, last) + "]:" + std::to_string(port);
+}
+
+std::string expiry_text(uint32_t expires) {
+  return expires == kNever ? "" : " expires " + time_text(expires);
+}
+
+std::string flow_text(const Flow& flow) {
+  const auto address = [&](const AddressRange& range) {
+    if (flow.family == 6) return text_of(range.first, range.last);
+    return text_of(static_cast<Ipv4>(range.first), static_cast<Ipv4>(range.last));
+  };
+  std::string text;
+  if (flow.src) text += " src " + address(*flow.src);
+  if (flow.dst) text += " dst " + address(*flow.dst);
+  if (flow.protocol) text += " " + protocol_text(*flow.protocol);
+  if (flow.sport) text += " sport " + text_of(*flow.sport);
+  if (flow.dport) text += " dport " + text_of(*flow.dport);
+  if (flow.icmp_type) text += " icmp-type " + std::to_string(*flow.icmp_type);
+  if (flow.icmp_code) text += " icmp-code " + std::to_string(*flow.icmp_code);
+  if (flow.tcp_mask != 0) {
+    text +=
+        " tcp-flags " + bit_names(flow.tcp_set, tcp_flag_names()) + "/" + bit_names(flow.tcp_mask, tcp_flag_names());
+  }
+  text += expiry_text(flow.expires);
+  return text.empty() ? text : text.substr(1);
+}
+
+}  // namespace weir::control

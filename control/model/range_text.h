@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "common/ip.h"
+#include "control/model/policy.h"
+
+// Entries as one line of canonical text, for messages and `explain`.
+namespace weir::control {
+
+// 203.0.113.7, 203.0.113.0/24, 203.0.113.10-203.0.113.99, 203.0.113.7:443, [2001:db8::7]:443. port 0 = any.
+std::string range_text(Ipv4 first, Ipv4 last, uint16_t port);
+std::string range_text(Ipv6 first, Ipv6 last, uint16_t port);
+
+// What stands behind an entry: ` expires 2026-12-01T00:00:00Z`; nothing when it never does.
+std::string expiry_text(uint32_t expires);
+
+// Everything that is asked, in this order:
+//   src 10.0.0.0/8 dst 203.0.113.9 tcp sport 53 dport 8000-8010 tcp-flags syn/syn,ack expires 2026-12-01T00:00:00Z
+//   dst 2001:db8::9 icmpv6 icmp-type 128 icmp-code 0
+// A protocol without a name is `proto 200`; TCP flags are SET/MASK.
+std::string flow_text(const Flow& flow);
+
+}  // namespace weir::control

@@ -1,0 +1,325 @@
+#include "control/model/policy.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "common/files.h"
+#include "common/paths.h"
+#include "common/yaml/yaml.h"
+#include "control/read/feeds/format.h"
+#include "control/read/policy_entries.h"
+
+namespace weir::control {
+namespace {
+
+using yaml::Kind;
+using yaml::MapReader;
+using yaml::Node;
+
+constexpr const char* kVersion = "1";
+constexpr uint8_t kBothDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
+// Line numbers of a feed fit 32 bits.
+constexpr size_t kMaxFeedBytes = 0xffff'ffff;
+// One page; more than any machine of today has.
+constexpr uint64_t kLeastMemory = 4096, kMostMemory = uint64_t{1} << 40;
+
+// A feed that is still to be read, and what its list says about it.
+struct PendingFeed {
+  size_t list;        // index in Policy::lists
+  const Node* place;  // the value of `file`
+  const feeds::Format* format;
+  bool allow_any;
+};
+
+bool is_name(const std::string& text) {
+  constexpr std::string_view kAllowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  return !text.empty() && text.size() < WEIR_LIST_NAME_BYTES && text.find_first_not_of(kAllowed) == std::string::npos;
+}
+
+// Widens every single IPv6 address of the list, with or without a port, to its `ipv6_aggregate`.
+void aggregate_ipv6(List& list) {
+  if (list.ipv6_aggregate == 128) return;
+  const auto mask = prefix_mask<Ipv6>(list.ipv6_aggregate);
+  const auto widen = [&](Ipv6& first, Ipv6& last) {
+    if (first != last) return;
+    first &= mask;
+    last = first | ~mask;
+    list.ipv6_widened++;
+  };
+  for (Entry<Ipv6>& entry : list.v6) widen(entry.first, entry.last);
+  for (Flow& flow : list.flows) {
+    if (flow.family != 6) continue;
+    if (flow.src) widen(flow.src->first, flow.src->last);
+    if (flow.dst) widen(flow.dst->first, flow.dst->last);
+  }
+}
+
+// One method a section, in the order of the file.
+class PolicyReader {
+ public:
+  PolicyReader(const yaml::Document& document, Diagnostics& diagnostics, uint64_t now)
+      : document_(document), diagnostics_(diagnostics), file_{document, diagnostics, now} {
+    policy_.path = document.path;
+  }
+
+  void read_file_sections() {
+    if (document_.root.kind == Kind::null) {
+      diagnostics_.add({Severity::error, document_.where(document_.root), "the policy is empty", "",
+                        "begin with a line `version: 1`"});
+      return;
+    }
+    MapReader root(document_, &document_.root, "the policy", diagnostics_);
+    if (!read_version(root)) return;
+    read_state_dir(root);
+    read_policy_section(root.map("policy"));
+    read_filter_section(root.map("filter"));
+    read_targets(root);
+    capture_ = root.map("capture");
+    if (capture_ != nullptr) {
+      policy_.capture = read_capture_settings(document_, *capture_, diagnostics_);
+      warn_of_silent_targets(*capture_);
+    }
+    read_lists(root);
+    root.finish();
+  }
+
+  // What asks the system: feeds, names in a filter.
+  void read_feeds() {
+    for (const PendingFeed& feed : feeds_) read_feed(feed);
+    if (policy_.capture) check_capture_filter(document_, *capture_, *policy_.capture, diagnostics_);
+  }
+
+  Policy take() {
+    for (List& list : policy_.lists) aggregate_ipv6(list);
+    return std::move(policy_);
+  }
+
+ private:
+  // Another version means other keys: no further error would be to the point.
+  bool read_version(MapReader& root) {
+    const Node* node = root.require("version");
+    const auto version = root.text("version");
+    if (!version) return document_.root.kind == Kind::map;
+    if (*version == kVersion && !node->quoted) return true;
+    root.error(*node,
+               "policy version " + (node->quoted ? "\"" + *version + "\"" : "`" + *version + "`") + " is not known",
+               std::string("this program reads `version: ") + kVersion + "`");
+    return false;
+  }
+
+  void read_state_dir(MapReader& root) {
+    policy_.state_dir = root.text("state_dir").value_or(default_state_dir());
+    if (policy_.state_dir.empty()) root.error(*root.find("state_dir"), "`state_dir` is empty", "name a folder");
+  }
+
+  void read_policy_section(const Node* node) {
+    MapReader section(document_, node, "`policy`", diagnostics_);
+    policy_.default_action = read_action(section, "default").value_or(policy_.default_action);
+    policy_.unparsed_action = read_action(section, "unparsed").value_or(policy_.unparsed_action);
+    if (const Node* tunnels = section.sequence("tunnels")) {
+      policy_.tunnels = read_names(file_, *tunnels, tunnel_names(), "a tunnel").value_or(0);
+    }
+    const Node* own = section.sequence("own");
+    if (own != nullptr && !own->items.empty()) {
+      List list;
+      list.name = "own";
+      list.action = WEIR_PASS;
+      list.match = kBothDirections;
+      read_own_entries(file_, *own, list);
+      policy_.lists.push_back(std::move(list));
+    }
+    section.finish();
+  }
+
+  static std::optional<weir_action> read_action(MapReader& section, std::string_view key) {
+    const auto chosen = section.choice(key, {"pass", "drop"});
+    if (!chosen) return std::nullopt;
+    return *chosen == 0 ? WEIR_PASS : WEIR_DROP;
+  }
+
+  void read_filter_section(const Node* node) {
+    MapReader section(document_, node, "`filter`", diagnostics_);
+    policy_.false_positive_rate =
+        section.number("false_positive_rate", kLeastRate, kMostRate).value_or(policy_.false_positive_rate);
+    policy_.memory_bytes = section.size_bytes("memory", kLeastMemory, kMostMemory).value_or(policy_.memory_bytes);
+    read_layout(section);
+    if (const Node* canaries = section.sequence("canaries")) read_canaries(file_, *canaries, policy_.canaries);
+    section.finish();
+  }
+
+  void read_layout(MapReader& section) {
+    constexpr weir_layout kChoices[] = {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON};
+    const auto chosen = section.choice("layout", {"auto", "line8", "page2", "page7", "ribbon"});
+    if (!chosen || *chosen == 0) return;
+    policy_.layout = kChoices[*chosen - 1];
+    if (policy_.layout == WEIR_LAYOUT_RIBBON && policy_.false_positive_rate < kLeastRibbonRate) {
+      section.error(*section.find("layout"),
+                    "`layout` is `ribbon`, which cannot keep a `false_positive_rate` of " +
+                        section.find("false_positive_rate")->text + ": its lowest is 0.00391 (one in 256)",
+                    "raise `false_positive_rate` to 0.004 or more, or take `layout` out");
+    }
+  }
+
+  void read_targets(MapReader& root) {
+    const Node* targets = root.sequence("targets");
+    if (targets == nullptr) {
+      policy_.targets.push_back({default_dataplane_socket(), std::nullopt});
+    } else if (targets->items.empty()) {
+      root.warning(*targets, "no targets: nothing enforces this policy",
+                   "take the key out to mean the data plane of this machine");
+    } else {
+      policy_.targets = control::read_targets(file_, *targets);
+    }
+  }
+
+  void warn_of_silent_targets(const Node& capture) {
+    const auto samples = [](const TargetSpec& target) { return !target.xdp; };
+    if (std::all_of(policy_.targets.begin(), policy_.targets.end(), samples)) return;
+    file_.warning(capture, "`capture` samples what data planes drop: the xdp target gives no samples",
+                  "count on `controlctl stats` for what it drops");
+  }
+
+  void read_lists(MapReader& root) {
+    const Node* lists = root.sequence("lists");
+    if (lists == nullptr || lists->items.empty()) {
+      const Node& place = lists != nullptr ? *lists : document_.root;
+      if (root.find("lists") == lists) {
+        root.warning(place, "no lists: every packet meets `policy.default`", "add a list under `lists:`");
+      }
+      return;
+    }
+    for (const Node& node : lists->items) {
+      if (policy_.lists.size() == WEIR_MAX_LISTS) {
+        root.error(node, "more than " + std::to_string(WEIR_MAX_LISTS) + " lists (`own` is one of them)",
+                   "join lists that have the same action and mode");
+        return;
+      }
+      read_list(node);
+    }
+  }
+
+  void read_list(const Node& node) {
+    MapReader reader(document_, &node, "the list", diagnostics_);
+    if (node.kind != Kind::map) return;
+    List list;
+    read_name(reader, list);
+    reader.require("action");
+    const auto action = read_action(reader, "action");
+    list.action = action.value_or(WEIR_DROP);
+    if (const auto mode = reader.choice("mode", {"enforce", "monitor"}); mode == size_t{1}) {
+      list.mode = WEIR_MONITOR;
+      if (action == WEIR_PASS) {
+        reader.error(*reader.find("mode"), "`mode: monitor` has no meaning in a pass list",
+                     "take it out: pass lists are always enforced");
+      }
+    }
+    constexpr uint8_t kMatch[] = {WEIR_AS_SOURCE, WEIR_AS_DESTINATION, kBothDirections};
+    list.match = kMatch[reader.choice("match", {"src", "dst", "either"}).value_or(0)];
+    const bool allow_any = reader.boolean("allow_any").value_or(false);
+    reader.not_supported_yet({"guard"});
+    read_ipv6_aggregate(reader, allow_any, list);
+    const Node* entries = reader.sequence("entries");
+    if (entries != nullptr) read_entries(file_, *entries, allow_any, list);
+    read_file_and_format(reader, allow_any, list);
+    const bool has_entries = reader.find("entries") != nullptr && (entries == nullptr || !entries->items.empty());
+    if (!has_entries && reader.find("file") == nullptr) {
+      reader.warning(node, "the list is empty: it has no `entries` and no `file`", "give it one of them");
+    }
+    reader.finish();
+    policy_.lists.push_back(std::move(list));
+  }
+
+  static void read_ipv6_aggregate(MapReader& reader, bool allow_any, List& list) {
+    list.ipv6_aggregate = static_cast<uint8_t>(reader.integer("ipv6_aggregate", 0, 128).value_or(128));
+    if (list.ipv6_aggregate != 0 || allow_any) return;
+    reader.error(*reader.find("ipv6_aggregate"), "`ipv6_aggregate: 0` makes every IPv6 host all addresses",
+                 "write `allow_any: true` in the list if that is what you want");
+  }
+
+  void read_name(MapReader& reader, List& list) {
+    const Node* place = reader.require("name");
+    const auto name = reader.text("name");
+    if (!name) return;
+    list.name = *name;
+    if (!is_name(*name)) {
+      reader.error(*place, "`" + *name + "` is not a name for a list", "1 to 63 of the letters A-Z a-z 0-9 and . _ -");
+    } else if (*name == "own") {
+      reader.error(*place, "the name `own` belongs to `policy.own`", "choose another, or move its entries there");
+    } else if (const auto [known, is_new] = line_of_name_.emplace(*name, place->line); !is_new) {
+      reader.error(*place, "a list named `" + *name + "` is on line " + std::to_string(known->second) + " already",
+                   "choose another name");
+    }
+  }
+
+  void read_file_and_format(MapReader& reader, bool allow_any, List& list) {
+    const auto format_name = reader.text("format");
+    const feeds::Format* format = feeds::find_format(format_name.value_or("auto"));
+    if (format == nullptr) {
+      std::string known = "auto";
+      for (const feeds::Format& f : feeds::formats()) known += std::string(", ") + f.name;
+      reader.error(*reader.find("format"), "format: not supported yet (`" + *format_name + "`)",
+                   "formats of this version: " + known);
+    }
+    const auto file = reader.text("file");
+    if (!file) return;
+    const Node* place = reader.find("file");
+    if (file->empty()) {
+      reader.error(*place, "`file` is empty", "name a feed, as in file: feeds/drop.txt");
+    } else if (file->find_first_of("*?[") != std::string::npos) {
+      reader.error(*place, "file: not supported yet (the pattern `" + *file + "`)", "name one file, without * ? [");
+    } else {
+      list.file = *file;
+      if (format != nullptr) feeds_.push_back({policy_.lists.size(), place, format, allow_any});
+    }
+  }
+
+  void read_feed(const PendingFeed& feed) {
+    List& list = policy_.lists[feed.list];
+    list.feed.path = (std::filesystem::path(policy_.path).parent_path() / list.file).string();
+    const Result<std::string> text = weir::read_file(list.feed.path, kMaxFeedBytes);
+    if (!text) {
+      file_.error(*feed.place, text.error(), "a relative path begins at the folder of the policy");
+      return;
+    }
+    feed.format->read(*text, {.directions = list.match, .allow_any = feed.allow_any}, list);
+    if (list.feed.entries == 0) {
+      file_.warning(*feed.place, list.feed.path + " holds no entries (" + std::to_string(list.feed.bad) + " bad lines)",
+                    "look at the file: is it a list of addresses?");
+    }
+  }
+
+  const yaml::Document& document_;
+  Diagnostics& diagnostics_;
+  const PolicyFile file_;
+  Policy policy_;
+  std::vector<PendingFeed> feeds_;
+  const Node* capture_ = nullptr;  // the section
+  std::map<std::string, uint32_t> line_of_name_;
+};
+
+enum class Feeds { read, skip };
+
+std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds feeds, size_t errors_before,
+                            Diagnostics& diagnostics, uint64_t now) {
+  if (!document) return std::nullopt;
+  PolicyReader reader(*document, diagnostics, now);
+  reader.read_file_sections();
+  if (feeds == Feeds::read) reader.read_feeds();
+  if (diagnostics.errors() != errors_before) return std::nullopt;
+  return reader.take();
+}
+
+}  // namespace
+
+std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now) {
+  const size_t before = diagnostics.errors();
+  return check(yaml::read_document(path, diagnostics), Feeds::read, before, diagnostics, now);
+}
+
+std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics, uint64_t now) {
+  const size_t before = diagnostics.errors();
+  return check(yaml::parse_document(path, std::move(text), diagnostics), Feeds::skip, before, diagnostics, now);
+}
+
+}  // namespace weir::control

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "control/model/policy.h"
+#include "control/read/policy_file.h"
+
+// The entries of a policy file: YAML nodes -> Entry<Addr> and Flow.
+namespace weir::control {
+
+// Appends the entries of a list: texts, and maps with named fields.
+void read_entries(const PolicyFile& file, const yaml::Node& entries, bool allow_any, List& list);
+
+// Appends `policy.own`: addresses, prefixes and ranges, as source and destination.
+void read_own_entries(const PolicyFile& file, const yaml::Node& entries, List& list);
+
+// Appends `filter.canaries`: single addresses.
+void read_canaries(const PolicyFile& file, const yaml::Node& canaries, std::vector<Canary>& found);
+
+}  // namespace weir::control

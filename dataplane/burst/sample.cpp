@@ -1,0 +1,116 @@
+#include "dataplane/burst/sample.h"
+
+#include <rte_cycles.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace weir::dataplane {
+
+namespace {
+
+void copy_packet(const Headers& headers, wire::Sample& sample) {
+  for (const Side side : {kSource, kDestination}) {
+    sample.address[side][0] = headers.address[side][0];
+    sample.address[side][1] = headers.family == 6 ? headers.address[side][1] : 0;
+    sample.l4_port[side] = has(headers, WEIR_HAS_PORTS) ? headers.port[side] : uint16_t{0};
+  }
+  sample.family = headers.family;
+  sample.protocol = headers.protocol;
+  sample.has = headers.has;
+  sample.icmp_type = has(headers, WEIR_HAS_ICMP) ? headers.icmp_type : uint8_t{0};
+  sample.icmp_code = has(headers, WEIR_HAS_ICMP) ? headers.icmp_code : uint8_t{0};
+  sample.tcp_flags = has(headers, WEIR_HAS_TCP_FLAGS) ? headers.tcp_flags : uint8_t{0};
+}
+
+}  // namespace
+
+uint64_t tsc_ticks() noexcept {
+  return rte_rdtsc();
+}
+
+void Sampler::set(const wire::SamplingBody& wanted, uint64_t ticks_per_second) noexcept {
+  ticks_per_second_.store(std::max<uint64_t>(ticks_per_second, 1), std::memory_order_relaxed);
+  snap_bytes_.store(std::min(wanted.snap_bytes, wire::kMaxSnapBytes), std::memory_order_relaxed);
+  per_list_per_second_.store(wanted.per_list_per_second, std::memory_order_relaxed);
+  one_in_.store(wanted.one_in, std::memory_order_relaxed);
+}
+
+// xorshift64*: Vigna 2016, arXiv:1402.6246. Nobody gains by foretelling it: what is dropped is dropped.
+uint32_t Sampler::random_below(uint32_t n) noexcept {
+  random_ ^= random_ >> 12;
+  random_ ^= random_ << 25;
+  random_ ^= random_ >> 27;
+  return static_cast<uint32_t>(((random_ * 0x2545f4914f6cdd1d) >> 32) * n >> 32);
+}
+
+void Sampler::choose(uint32_t one_in, Burst& burst, const WorkerSnapshot* snapshot, PortQueue in) noexcept {
+  if (run_ != one_in) {
+    run_ = one_in;
+    random_ ^= ticks_() | 1;
+    skip_ = place_ = random_below(run_);
+  }
+  uint64_t dropped = burst.drop;
+  auto n = static_cast<uint32_t>(__builtin_popcountll(dropped));
+  while (n > skip_) {
+    n -= static_cast<uint32_t>(skip_) + 1;
+    for (; skip_ > 0; skip_--) dropped &= dropped - 1;
+    take(burst, static_cast<uint32_t>(__builtin_ctzll(dropped)), snapshot, in);
+    dropped &= dropped - 1;
+    const uint32_t rest = run_ - 1 - place_;
+    place_ = random_below(run_);
+    skip_ = uint64_t{rest} + place_;
+  }
+  skip_ -= n;
+}
+
+bool Sampler::within_limit(const DropCredit& credit, uint64_t ticks) noexcept {
+  const uint32_t index =
+      credit.by == wire::DroppedBy::list ? credit.list : WEIR_MAX_LISTS + static_cast<uint32_t>(credit.by) - 1;
+  Second& second = second_of_[index];
+  const uint64_t number = ticks / ticks_per_second_.load(std::memory_order_relaxed);
+  if (second.number != number) second = {number, 0};
+  if (second.samples >= per_list_per_second_.load(std::memory_order_relaxed)) return false;
+  second.samples++;
+  return true;
+}
+
+[[gnu::noinline]] void Sampler::take(Burst& burst, uint32_t i, const WorkerSnapshot* snapshot, PortQueue in) noexcept {
+  sampled_.add(1);
+  const uint64_t ticks = ticks_();
+  const DropCredit credit =
+      snapshot == nullptr ? DropCredit{wire::DroppedBy::no_snapshot, 0, 0, 0} : why_dropped(*snapshot, burst, i);
+  if (!within_limit(credit, ticks)) return limited_.add(1);
+  SampleSlot* slot = ring_.free_slot();
+  if (slot == nullptr) return lost_.add(1);
+
+  wire::Sample& sample = slot->sample;
+  sample = {};
+  sample.time_unix_ns = ticks;
+  sample.dropped_by = credit.by;
+  sample.layer = credit.layer;
+  sample.port = in.port;
+  sample.queue = in.queue;
+  if (snapshot != nullptr) {
+    const weir_snapshot_header& header = snapshot->view->header();
+    sample.generation = {header.epoch, header.number};
+    sample.now_unix_s = burst.now_unix_s;
+    if (credit.by == wire::DroppedBy::list) {
+      static_assert(sizeof sample.list == sizeof(weir_list::name));
+      memcpy(sample.list, snapshot->view->lists()[credit.list].name, sizeof sample.list);
+    }
+    if (credit.by != wire::DroppedBy::unparsed) copy_packet(headers_of(burst, credit.slot), sample);
+  }
+  const rte_mbuf* packet = burst.pkt[i];
+  sample.frame_bytes = packet->pkt_len;
+  sample.captured_bytes = std::min(packet->pkt_len, snap_bytes_.load(std::memory_order_relaxed));
+  const void* bytes = rte_pktmbuf_read(packet, 0, sample.captured_bytes, slot->bytes);
+  if (bytes == nullptr) {
+    sample.captured_bytes = 0;
+  } else if (bytes != slot->bytes) {
+    memcpy(slot->bytes, bytes, sample.captured_bytes);
+  }
+  ring_.push();
+}
+
+}  // namespace weir::dataplane

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "dataplane/burst/sample_ring.h"
+#include "dataplane/burst/stages.h"
+
+namespace weir::dataplane {
+
+uint64_t tsc_ticks() noexcept;
+
+// Copies one in N of the frames that a worker drops into its ring (docs/capture.md). Stratified: of every N dropped
+// frames in a row, one at a random place. So the share is exact, every frame has the same chance, and traffic with a
+// period cannot fall into step with it.
+//
+// One worker calls sample(), one control thread all else. sample() neither allocates, locks, logs nor calls the system;
+// it reads the processor's cycle counter, of chosen frames only.
+class Sampler {
+ public:
+  explicit Sampler(uint64_t (*ticks)() = tsc_ticks) noexcept : ticks_(ticks) {}
+
+  // ticks_per_second: for per_list_per_second, which is a limit for each worker.
+  void set(const wire::SamplingBody& wanted, uint64_t ticks_per_second) noexcept;
+  SampleRing& ring() noexcept { return ring_; }
+  uint64_t sampled() const noexcept { return sampled_.get(); }
+  uint64_t limited() const noexcept { return limited_.get(); }
+  uint64_t lost() const noexcept { return lost_.get(); }
+
+  // After the verdict, before frames leave. snapshot: null when it was `no_snapshot` that dropped.
+  void sample(Burst& burst, const WorkerSnapshot* snapshot, PortQueue in) noexcept {
+    const uint32_t one_in = one_in_.load(std::memory_order_relaxed);
+    if (one_in != 0 && burst.drop != 0) choose(one_in, burst, snapshot, in);
+  }
+
+ private:
+  // Lists, and the reasons that are no list.
+  static constexpr uint32_t kCredits = WEIR_MAX_LISTS + 3;
+
+  void choose(uint32_t one_in, Burst& burst, const WorkerSnapshot* snapshot, PortQueue in) noexcept;
+  void take(Burst& burst, uint32_t i, const WorkerSnapshot* snapshot, PortQueue in) noexcept;
+  bool within_limit(const DropCredit& credit, uint64_t ticks) noexcept;
+  uint32_t random_below(uint32_t n) noexcept;
+
+  uint64_t (*ticks_)();
+  SampleRing ring_;
+  std::atomic<uint32_t> one_in_ = 0, snap_bytes_ = 0, per_list_per_second_ = 0;
+  std::atomic<uint64_t> ticks_per_second_ = 1;
+  Counter sampled_, limited_, lost_;
+
+  // The worker's.
+  uint32_t run_ = 0;    // frames in a run: one_in, as it was when the run began
+  uint32_t place_ = 0;  // of the run's sample in it
+  uint64_t skip_ = 0;   // dropped frames before the next sample
+  uint64_t random_ = 0x9e3779b97f4a7c15;
+  struct Second {
+    uint64_t number = 0;
+    uint32_t samples = 0;
+  };
+  Second second_of_[kCredits];
+};
+
+}  // namespace weir::dataplane

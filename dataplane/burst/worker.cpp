@@ -1,0 +1,201 @@
+#include "dataplane/burst/worker.h"
+
+#include <rte_cycles.h>
+
+#include <cassert>
+
+#include "dataplane/burst/flight.h"
+#include "dataplane/burst/idle.h"
+
+namespace weir::dataplane {
+
+namespace {
+
+using wire::Stage;
+
+// True: a snapshot enforces. False: told to stop before there was one.
+bool wait_for_first_snapshot(const WorkerSetup& setup) noexcept {
+  while (!setup.switches.stop.load(std::memory_order_relaxed)) {
+    if (setup.slot.acquire() != nullptr) return true;
+    rest_before_first_snapshot(setup.idle);
+  }
+  return false;
+}
+
+// Bursts that stay in flight keep the worker from a quiescent state, so now and then all come out.
+constexpr uint32_t kMaxLoopsInFlight = 64;
+
+class Loop {
+ public:
+  Loop(Worker& worker, const WorkerSetup& setup)
+      : worker_(worker),
+        counters_(worker.counters),
+        setup_(setup),
+        flight_(setup.kernels, setup.look_ahead),
+        timed_passes_(setup.sample_one_in),
+        idle_(setup.idle, worker.id, worker.routes, setup.slot, worker.gauges) {}
+
+  void run() noexcept;
+
+ private:
+  // One pass. Watch: StageWatch, or NoWatch in the passes that are not timed. True: there were frames.
+  template <class Watch>
+  bool pass(Watch& watch) noexcept;
+  [[gnu::noinline]] bool timed_pass(uint64_t begin) noexcept;
+  template <class Watch>
+  void judge(const Route& route, Burst& burst, const WorkerSnapshot& snapshot, Watch& watch) noexcept;
+  template <class Watch>
+  void pass_by(bool pass, Counter& reason, const Route& route, Watch& watch) noexcept;
+  template <class Watch>
+  void finish(Burst& burst, Watch& watch) noexcept;
+  template <class Watch>
+  void leave(const Route& route, Burst& burst, Watch& watch) noexcept;
+  template <class Watch>
+  void finish_done(Watch& watch) noexcept;
+  template <class Watch>
+  void finish_all(Watch& watch) noexcept;
+
+  Worker& worker_;
+  WorkerCounters& counters_;
+  const WorkerSetup& setup_;
+  Flight flight_;
+  uint32_t loops_in_flight_ = 0;
+  TimedPasses timed_passes_;
+  Idle idle_;
+};
+
+template <class Watch>
+void Loop::leave(const Route& route, Burst& burst, Watch& watch) noexcept {
+  const uint32_t n = burst.n;
+  tx(route, burst, counters_);
+  watch.lap(Stage::tx, n);
+  if (burst.rx_cycles != 0) [[unlikely]]
+    worker_.gauges.latency_cycles.record(rte_rdtsc() - burst.rx_cycles, n);
+}
+
+template <class Watch>
+void Loop::finish(Burst& burst, Watch& watch) noexcept {
+  verdict(*burst.snapshot, burst, counters_);
+  watch.lap(Stage::verdict, burst.n);
+  worker_.sampler.sample(burst, burst.snapshot, burst.route->in);
+  leave(*burst.route, burst, watch);
+}
+
+template <class Watch>
+void Loop::finish_done(Watch& watch) noexcept {
+  while (Burst* done = flight_.pop()) finish(*done, watch);
+}
+
+template <class Watch>
+void Loop::finish_all(Watch& watch) noexcept {
+  flight_.drain();
+  watch.lap(Stage::lookup, 0);
+  finish_done(watch);
+}
+
+// Frames that no snapshot judges; those before them leave first.
+template <class Watch>
+void Loop::pass_by(bool pass, Counter& reason, const Route& route, Watch& watch) noexcept {
+  Burst& burst = flight_.next();
+  finish_all(watch);
+  verdict_for_all(pass, burst, reason, counters_);
+  watch.lap(Stage::verdict, burst.n);
+  worker_.sampler.sample(burst, nullptr, route.in);
+  leave(route, burst, watch);
+}
+
+template <class Watch>
+void Loop::judge(const Route& route, Burst& burst, const WorkerSnapshot& snapshot, Watch& watch) noexcept {
+  burst.now_unix_s = setup_.switches.now_unix_s.load(std::memory_order_relaxed);
+  const uint64_t rx_cycles = burst.rx_cycles;
+  for (Burst* part = &burst; part != nullptr; part = flight_.carry_over(*part)) {
+    part->rx_cycles = rx_cycles;
+    parse(snapshot.wants, *part, counters_);
+    watch.lap(Stage::parse, part->n);
+    flight_.push(snapshot, route);
+    watch.lap(Stage::lookup, part->n);
+  }
+  finish_done(watch);
+}
+
+template <class Watch>
+bool Loop::pass(Watch& watch) noexcept {
+  bool busy = !flight_.empty();
+  bool overlap = true;  // every queue has more than it could give: the next bursts are there already
+  for (const Spread& spread : worker_.spreads) {
+    const bool full = spread_burst(spread, counters_);
+    overlap &= full;
+    busy |= full;
+  }
+  for (const Route& route : worker_.routes) {
+    if (flight_.full()) finish_all(watch);
+    Burst& burst = flight_.next();
+    burst.rx_cycles = watch.last();
+    const uint32_t n = rx(route.in, burst);
+    watch.lap(Stage::rx, n);
+    worker_.gauges.burst_sizes[n].add(1);
+    overlap &= n == kMaxBurst;
+    if (n == 0) continue;
+    busy = true;
+    const Snapshot* snapshot = setup_.slot.acquire();  // once per burst
+    if (setup_.switches.bypass.load(std::memory_order_relaxed)) {
+      pass_by(true, counters_.bypassed, route, watch);
+    } else if (snapshot != nullptr) {
+      const WorkerSnapshot& mine = snapshot->of_worker(worker_.id);
+      judge(route, burst, mine, watch);
+      overlap &= mine.look_ahead;
+    } else if (setup_.pass_without_snapshot) {
+      pass_by(true, counters_.no_snapshot_passed, route, watch);
+    } else {
+      pass_by(false, counters_.no_snapshot_dropped, route, watch);
+    }
+  }
+  if (overlap && loops_in_flight_++ < kMaxLoopsInFlight) return busy;
+  loops_in_flight_ = 0;
+  finish_all(watch);
+  assert(flight_.empty());
+  setup_.slot.quiescent(worker_.id);  // no reference into a snapshot is alive past this line
+  return busy;
+}
+
+bool Loop::timed_pass(uint64_t begin) noexcept {
+  StageWatch watch(begin);
+  if (!pass(watch)) return false;
+  watch.add_to(worker_.gauges);
+  worker_.gauges.pass_cycles.record(rte_rdtsc() - begin, 1);
+  return true;
+}
+
+void Loop::run() noexcept {
+  NoWatch no_watch;
+  BusyTime& time = worker_.gauges.time;
+  bool was_busy = false;
+  time.begin(rte_rdtsc());
+  while (!setup_.switches.stop.load(std::memory_order_relaxed)) {
+    const bool timed = timed_passes_.due();
+    const uint64_t begin = timed || !was_busy ? rte_rdtsc() : 0;
+    const bool busy = timed ? timed_pass(begin) : pass(no_watch);
+    if (busy) timed_passes_.next();
+    if (!busy && !was_busy) {
+      idle_.rest(begin);
+    } else if (busy != was_busy) {
+      time.change(busy, busy ? begin : rte_rdtsc());
+      if (busy) idle_.frames_came();
+      was_busy = busy;
+    }
+  }
+  finish_all(no_watch);
+}
+
+}  // namespace
+
+void run(Worker& worker, const WorkerSetup& setup) noexcept {
+  if (worker.routes.empty() && worker.spreads.empty()) return;
+  Loop loop(worker, setup);
+  if (setup.wait_for_snapshot && !wait_for_first_snapshot(setup)) return;
+  setup.slot.online(worker.id);
+  loop.run();
+  setup.slot.offline(worker.id);
+}
+
+}  // namespace weir::dataplane

@@ -1,0 +1,247 @@
+#include "dataplane/frame/frame.h"
+
+#include <array>
+#include <cstring>
+
+namespace weir::dataplane {
+
+namespace {
+
+constexpr bool is_vlan(uint16_t type) {
+  return type == 0x8100 || type == 0x88a8 || type == 0x9100;
+}
+
+constexpr std::array<uint8_t, 256> kCarries = [] {
+  std::array<uint8_t, 256> table = {};
+  for (unsigned protocol = 0; protocol < table.size(); protocol++) {
+    table[protocol] = carries(static_cast<uint8_t>(protocol));
+  }
+  return table;
+}();
+
+// Ports, TCP flags, ICMP type and code, when their bytes are in the packet. at <= end. Where a field is, but is not the
+// protocol's, anything may stand in it: `has` does not name it.
+inline void read_transport(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers) {
+  const uint32_t carried = kCarries[headers.protocol];
+  const uint32_t bytes = end - at;
+  if ((carried & WEIR_HAS_PORTS) != 0) {
+    if (bytes < kPortBytes) return;
+    memcpy(headers.port, frame + at, kPortBytes);
+    const bool with_flags = bytes >= kTcpFlagBytes;  // no branch: TCP and UDP come in any order
+    headers.tcp_flags = frame[at + (with_flags ? kTcpFlagBytes - 1 : 0)];
+    headers.has |= static_cast<uint8_t>(carried & (with_flags ? ~0u : ~uint32_t{WEIR_HAS_TCP_FLAGS}));
+  } else if (carried != 0 && bytes >= kIcmpBytes) {
+    headers.icmp_type = frame[at];
+    headers.icmp_code = frame[at + 1];
+    headers.has |= WEIR_HAS_ICMP;
+  }
+}
+
+// RFC 1071 sum over a header of ihl 4-byte words.
+bool ipv4_checksum_holds(const uint8_t* header, uint32_t header_bytes) {
+  uint32_t sum = 0;
+  for (uint32_t i = 0; i < header_bytes; i += 2) sum += load_be16(header + i);
+  sum = (sum & 0xffff) + (sum >> 16);
+  sum = (sum & 0xffff) + (sum >> 16);
+  return sum == 0xffff;
+}
+
+// False: the header is not trusted.
+inline bool read_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
+  if (length - at < kIpv4Bytes) return false;
+  const uint8_t* ip = frame + at;
+  const uint32_t header_bytes = (ip[0] & 15u) * 4;
+  if (ip[0] >> 4 != 4 || header_bytes < kIpv4Bytes || header_bytes > length - at) return false;
+  const uint32_t total = load_be16(ip + 2);
+  if (total != 0 && total < header_bytes) return false;
+
+  headers.family = 4;
+  headers.protocol = ip[9];
+  headers.has = 0;
+  uint32_t address;
+  memcpy(&address, ip + 12, sizeof address);
+  headers.address[kSource][0] = address;
+  memcpy(&address, ip + 16, sizeof address);
+  headers.address[kDestination][0] = address;
+
+  const uint32_t end = total == 0 || total > length - at ? length : at + total;
+  const bool later_fragment = (load_be16(ip + 6) & 0x1fff) != 0;
+  payload = later_fragment ? Payload{0, 0} : Payload{at + header_bytes, end};
+  if (!later_fragment) read_transport(frame, at + header_bytes, end, headers);
+  return true;
+}
+
+// Bytes of the extension header that starts at `at`, by its own length field; 0 when `number` is none that is walked.
+// Every such header has at least two bytes in front of `end`, or the answer is more than what is left.
+uint32_t extension_bytes(uint8_t number, const uint8_t* frame, uint32_t at, uint32_t end) {
+  switch (number) {
+    case 0:    // hop-by-hop
+    case 43:   // routing
+    case 60:   // destination options
+    case 135:  // mobility
+    case 139:  // HIP
+    case 140:  // shim6
+      return end - at < 2 ? 8 : (frame[at + 1] + 1u) * 8;
+    case 44:  // fragment: fixed, its second byte is reserved
+      return 8;
+    case 51:  // authentication: in 4-byte units minus 2 (RFC 4302 section 2.2)
+      return end - at < 2 ? 8 : (frame[at + 1] + 2u) * 4;
+    default:
+      return 0;
+  }
+}
+
+// Walks the chain from `at`. A later fragment ends it: what follows is data of the fragmented packet.
+inline void walk_extensions(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) {
+  payload = {0, 0};
+  for (uint32_t walked = 0;; walked++) {
+    const uint32_t bytes = extension_bytes(headers.protocol, frame, at, end);
+    if (bytes == 0) break;
+    if (walked == kMaxExtensions || bytes > end - at) {
+      headers.has |= WEIR_INCOMPLETE;
+      return;
+    }
+    const bool later_fragment = headers.protocol == 44 && (load_be16(frame + at + 2) & 0xfff8) != 0;
+    headers.protocol = frame[at];
+    if (later_fragment) return;
+    at += bytes;
+  }
+  payload = {at, end};
+  read_transport(frame, at, end, headers);
+}
+
+// False: the header is not trusted.
+inline bool read_ipv6(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
+  if (length - at < kIpv6Bytes || frame[at] >> 4 != 6) return false;
+  const uint8_t* ip = frame + at;
+  headers.family = 6;
+  headers.protocol = ip[6];
+  headers.has = 0;
+  memcpy(headers.address[kSource], ip + 8, 16);
+  memcpy(headers.address[kDestination], ip + 24, 16);
+
+  const uint32_t told = load_be16(ip + 4);  // bytes behind the header
+  const uint32_t rest = length - at - kIpv6Bytes;
+  const uint32_t end = told == 0 || told > rest ? length : at + kIpv6Bytes + told;
+  walk_extensions(frame, at + kIpv6Bytes, end, headers, payload);
+  return true;
+}
+
+// Behind the bottom label only the first nibble tells what follows, and it may be a pseudowire's: an IPv4 header must
+// also hold its checksum.
+Outcome read_behind_mpls(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
+  if (at == length) return Outcome::not_ip;
+  const uint32_t nibble = frame[at] >> 4;
+  if (nibble == 4 && read_ipv4(frame, at, length, headers, payload) &&
+      ipv4_checksum_holds(frame + at, (frame[at] & 15u) * 4)) {
+    return Outcome::ip;
+  }
+  if (nibble == 6 && read_ipv6(frame, at, length, headers, payload)) return Outcome::ip;
+  return Outcome::not_ip;
+}
+
+// tags: VLAN tags in front of the first label.
+Outcome read_mpls(const uint8_t* frame, uint32_t at, uint32_t length, uint32_t tags, Headers& headers,
+                  Payload& payload) {
+  for (bool bottom = false; !bottom; at += kTagBytes) {
+    if (++tags > kMaxTags || length - at < kTagBytes) return Outcome::malformed;
+    bottom = (frame[at + 2] & 1) != 0;
+  }
+  return read_behind_mpls(frame, at, length, headers, payload);
+}
+
+Outcome read_pppoe(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
+  if (length - at < kPppoeBytes) return Outcome::malformed;
+  if (frame[at] != 0x11 || frame[at + 1] != 0) return Outcome::not_ip;  // version and type 1, code 0: session data
+  const uint16_t protocol = load_be16(frame + at + 6);
+  at += kPppoeBytes;
+  if (protocol == 0x0021) return read_ipv4(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
+  if (protocol == 0x0057) return read_ipv6(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
+  return Outcome::not_ip;
+}
+
+// type: the EtherType in front of `at`, neither IPv4 nor IPv6.
+[[gnu::noinline]] Outcome read_tagged(const uint8_t* frame, uint32_t at, uint32_t length, uint16_t type,
+                                      Headers& headers, Payload& payload) {
+  uint32_t tags = 0;
+  for (; is_vlan(type); at += kTagBytes) {
+    if (++tags > kMaxTags || length - at < kTagBytes) return Outcome::malformed;
+    type = load_be16(frame + at + 2);
+  }
+  switch (type) {
+    case kTypeIpv4:
+      return read_ipv4(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
+    case kTypeIpv6:
+      return read_ipv6(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
+    case kTypeMplsUnicast:
+    case kTypeMplsMulticast:
+      return read_mpls(frame, at, length, tags, headers, payload);
+    case kTypePppoeSession:
+      return read_pppoe(frame, at, length, headers, payload);
+    default:
+      return Outcome::not_ip;
+  }
+}
+
+// at <= length.
+inline Outcome read_ethernet(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
+  if (length - at < kEthernetBytes) return Outcome::malformed;
+  const uint16_t type = load_be16(frame + at + 12);
+  at += kEthernetBytes;
+  if (type == kTypeIpv4) {
+    return read_ipv4(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
+  }
+  if (type == kTypeIpv6) {
+    return read_ipv6(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
+  }
+  return read_tagged(frame, at, length, type, headers, payload);
+}
+
+// A plain frame with its transport header. Says what read_ethernet says, in half the instructions; false: not such a
+// frame.
+inline bool read_plain_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
+  if (!has_plain_transport(frame + at, length - at)) return false;
+  const uint8_t* ip = frame + at + kEthernetBytes;
+  const uint8_t* transport = ip + kIpv4Bytes;
+  const uint32_t total = load_be16(ip + 2);
+  headers.family = 4;
+  headers.protocol = ip[9];
+  headers.has = kCarries[headers.protocol];
+  uint32_t address[2];
+  memcpy(address, ip + 12, sizeof address);
+  headers.address[kSource][0] = address[kSource];
+  headers.address[kDestination][0] = address[kDestination];
+  memcpy(headers.port, transport, kPortBytes);
+  headers.icmp_type = transport[0];
+  headers.icmp_code = transport[1];
+  headers.tcp_flags = transport[kTcpFlagBytes - 1];
+  payload = {at + kEthernetBytes + kIpv4Bytes, at + kEthernetBytes + total};
+  return true;
+}
+
+}  // namespace
+
+Outcome parse_frame(const uint8_t* frame, uint32_t length, Headers& headers) noexcept {
+  Payload ignored;
+  if (read_plain_ipv4(frame, 0, length, headers, ignored)) return Outcome::ip;
+  return read_ethernet(frame, 0, length, headers, ignored);
+}
+
+Outcome parse_ethernet(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept {
+  if (read_plain_ipv4(frame, at, end, headers, payload)) return Outcome::ip;
+  return read_ethernet(frame, at, end, headers, payload);
+}
+
+Outcome parse_mpls(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept {
+  return read_mpls(frame, at, end, 0, headers, payload);
+}
+
+bool parse_ipv4(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept {
+  return read_ipv4(frame, at, end, headers, payload);
+}
+
+bool parse_ipv6(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept {
+  return read_ipv6(frame, at, end, headers, payload);
+}
+
+}  // namespace weir::dataplane

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "filter/format/packet.h"
+
+// What the bytes of one frame mean (docs/dataplane.md, "Frames"). Pure: no DPDK, no state, nothing read outside the
+// frame, so that tests and the fuzzer can hold it to exact-size buffers. What tunnels hold: dataplane/frame/tunnel.h.
+namespace weir::dataplane {
+
+// EtherTypes (IEEE 802 numbers, IANA).
+constexpr uint16_t kTypeIpv4 = 0x0800;
+constexpr uint16_t kTypeIpv6 = 0x86dd;
+constexpr uint16_t kTypeMplsUnicast = 0x8847;
+constexpr uint16_t kTypeMplsMulticast = 0x8848;
+constexpr uint16_t kTypePppoeSession = 0x8864;
+constexpr uint16_t kTypeEthernet = 0x6558;  // transparent Ethernet bridging: in GRE and Geneve
+
+constexpr uint16_t load_be16(const uint8_t* bytes) {
+  return static_cast<uint16_t>(bytes[0] << 8 | bytes[1]);
+}
+
+enum class Outcome : uint8_t { ip, not_ip, malformed };
+
+enum Side : uint8_t { kSource = 0, kDestination = 1 };
+
+using Headers = weir_packet;
+
+constexpr bool has(const Headers& headers, weir_has what) {
+  return (headers.has & what) != 0;
+}
+
+constexpr uint32_t kEthernetBytes = 14;
+constexpr uint32_t kMaxTags = 8;  // VLAN tags and MPLS labels together
+constexpr uint32_t kTagBytes = 4;
+constexpr uint32_t kPppoeBytes = 8;  // PPPoE header (RFC 2516) and the two-byte PPP protocol
+constexpr uint32_t kIpv4Bytes = 20;
+constexpr uint32_t kIpv6Bytes = 40;
+constexpr uint32_t kMaxExtensions = 16;
+constexpr uint32_t kMaxExtensionBytes = 8 * 256;  // its length field counts 8-byte units behind the first
+constexpr uint32_t kPortBytes = 4;
+constexpr uint32_t kIcmpBytes = 2;      // type and code
+constexpr uint32_t kTcpFlagBytes = 14;  // the last of them is the flags
+
+// No header that is read can lie further from the start of a frame, or of a packet in it.
+constexpr uint32_t kMaxLinkBytes = kEthernetBytes + kMaxTags * kTagBytes + kPppoeBytes;
+constexpr uint32_t kMaxIpBytes = kIpv6Bytes + kMaxExtensions * kMaxExtensionBytes;
+constexpr uint32_t kMaxHeaderBytes = kMaxLinkBytes + kMaxIpBytes + kTcpFlagBytes;
+
+// TCP, UDP, SCTP, DCCP, UDP-Lite: their first four bytes are the ports.
+constexpr bool carries_ports(uint8_t protocol) {
+  return protocol == 6 || protocol == 17 || protocol == 132 || protocol == 33 || protocol == 136;
+}
+
+// What a header of this protocol holds when all of it is there: mask of weir_has.
+constexpr uint8_t carries(uint8_t protocol) {
+  if (protocol == 1 || protocol == 58) return WEIR_HAS_ICMP;
+  if (protocol == 6) return WEIR_HAS_PORTS | WEIR_HAS_TCP_FLAGS;
+  return carries_ports(protocol) ? WEIR_HAS_PORTS : 0;
+}
+
+// length: captured bytes, without FCS. headers is complete when the outcome is ip and undefined otherwise.
+Outcome parse_frame(const uint8_t* frame, uint32_t length, Headers& headers) noexcept;
+
+// True when bytes behind `length` could not have changed what parse_frame said (frames of several segments).
+inline bool decided(Outcome outcome, const Headers& headers) noexcept {
+  return outcome == Outcome::ip && !has(headers, WEIR_INCOMPLETE) &&
+         (headers.has & carries(headers.protocol)) == carries(headers.protocol);
+}
+
+// The frame that most are: IPv4 right behind the Ethernet header, without options. These say so, and no more, in a few
+// instructions; false: parse_frame tells. Such a frame's outcome is ip, and it is not incomplete.
+//
+// length: captured bytes. The packet ends within them.
+inline bool has_plain_ipv4(const uint8_t* frame, uint32_t length, uint32_t least_total) noexcept {
+  if (length < kEthernetBytes + least_total) return false;
+  uint64_t head;  // EtherType, version and header length, type of service, total length
+  memcpy(&head, frame + kEthernetBytes - 2, sizeof head);
+  constexpr uint32_t kWanted = 0x450008, kCompared = 0xffffff;  // 08 00 45, as a little-endian load has them
+  const uint32_t total = __builtin_bswap16(static_cast<uint16_t>(head >> 32));
+  const uint32_t longest = length - kEthernetBytes;
+  return ((head & kCompared) == kWanted) & (total - least_total <= longest - least_total);
+}
+// Its addresses are there. What it carries may be a fragment or cut off.
+inline bool has_plain_addresses(const uint8_t* frame, uint32_t length) noexcept {
+  return has_plain_ipv4(frame, length, kIpv4Bytes);
+}
+// It is no fragment, and has as many bytes behind its header as any field of a transport header takes.
+inline bool has_plain_transport(const uint8_t* frame, uint32_t length) noexcept {
+  static_assert(kTcpFlagBytes >= kPortBytes && kTcpFlagBytes >= kIcmpBytes);
+  if (!has_plain_ipv4(frame, length, kIpv4Bytes + kTcpFlagBytes)) return false;
+  constexpr uint16_t kMoreFragmentsAndOffset = 0x3fff;
+  return (load_be16(frame + kEthernetBytes + 6) & kMoreFragmentsAndOffset) == 0;
+}
+
+// The parts of parse_frame, for what lies in tunnels. `at` <= `end` <= the frame's length; nothing from `end` on is
+// read.
+
+// What follows the last header that was walked: from `at`, to the packet's end. Empty, at 0, behind a later fragment or
+// an incomplete chain. at <= end.
+struct Payload {
+  uint32_t at, end;
+};
+
+// An Ethernet frame from `at`. headers and payload are complete when the outcome is ip.
+Outcome parse_ethernet(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept;
+// The labels that begin at `at`, and what is behind them.
+Outcome parse_mpls(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept;
+// False: the header is not trusted.
+bool parse_ipv4(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept;
+bool parse_ipv6(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept;
+
+}  // namespace weir::dataplane

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+
+#include "dataplane/frame/frame.h"
+
+// A frame and the packets in its tunnels (docs/dataplane.md, "Tunnels"). Pure, as frame.h.
+namespace weir::dataplane {
+
+constexpr uint32_t kMaxLayers = 4;  // the outer one included
+
+// The packets inside a frame's outer one, outer ones first.
+struct InnerLayers {
+  uint32_t n;
+  Headers layer[kMaxLayers - 1];
+};
+
+// The longest way from a packet's last IP header to the next packet: GTP-U with all its extension headers.
+constexpr uint32_t kUdpBytes = 8;
+constexpr uint32_t kGtpBytes = 12;  // with the optional four
+constexpr uint32_t kMaxGtpExtensions = 16;
+constexpr uint32_t kMaxTunnelBytes = kUdpBytes + kGtpBytes + kMaxGtpExtensions * 255 * 4;
+static_assert(kMaxTunnelBytes > kUdpBytes + 8 + 63 * 4 + kMaxLinkBytes, "Geneve with all its options, then Ethernet");
+
+// No header that is read can lie further from the frame's start.
+constexpr uint32_t kMaxLayersBytes =
+    kMaxLinkBytes + kMaxLayers * kMaxIpBytes + (kMaxLayers - 1) * kMaxTunnelBytes + kTcpFlagBytes;
+
+// As parse_frame, and what lies in the tunnels of the mask (enum weir_tunnel). A layer ends where the packet around it
+// does. inner.n is 0 when the outcome is not ip.
+Outcome parse_layers(const uint8_t* frame, uint32_t length, uint8_t tunnels, Headers& outer,
+                     InnerLayers& inner) noexcept;
+
+// True when bytes behind `length` could not have changed what parse_layers said.
+bool decided(Outcome outcome, const Headers& outer, const InnerLayers& inner, uint8_t tunnels) noexcept;
+
+}  // namespace weir::dataplane

@@ -1,0 +1,168 @@
+#include "dataplane/serve/control.h"
+
+#include <rte_cycles.h>
+
+#include <chrono>
+#include <cstring>
+#include <ctime>
+
+#include "dataplane/serve/sample_drain.h"
+#include "dataplane/serve/say.h"
+
+namespace weir::dataplane {
+
+namespace {
+
+template <class Body>
+Answer answer_with(wire::Type type, const Body& body) {
+  const std::span<const std::byte> bytes = wire::bytes_of(body);
+  return {type, {bytes.begin(), bytes.end()}};
+}
+
+Answer answer_with(const wire::Stats& stats) {
+  const std::span<const std::byte> lists = std::as_bytes(std::span(stats.lists));
+  Answer answer = {wire::Type::stats, std::vector<std::byte>(sizeof stats.body + lists.size())};
+  memcpy(answer.body.data(), &stats.body, sizeof stats.body);
+  if (!lists.empty()) memcpy(answer.body.data() + sizeof stats.body, lists.data(), lists.size());
+  return answer;
+}
+
+uint32_t monotonic_us() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
+}  // namespace
+
+Control::Control(const Parts& parts) : parts_(parts), start_time_unix_(static_cast<uint64_t>(time(nullptr))) {}
+
+Answer Control::answer(const wire::Message& request) {
+  const auto type = static_cast<wire::Type>(request.header.type);
+  if (type == wire::Type::publish) return publish(request);
+  if (type == wire::Type::bypass) return bypass(request);
+  if (type == wire::Type::telemetry) return telemetry(request);
+  if (type == wire::Type::samples) return samples(request);
+  if (type != wire::Type::status && type != wire::Type::stats && type != wire::Type::ports) {
+    return refuse("this message is no request");
+  }
+  if (!request.body.empty()) return refuse("the request must have no body");
+  if (type == wire::Type::ports) return {type, wire::encode_ports(ports())};
+  return type == wire::Type::status ? answer_with(type, status()) : answer_with(stats());
+}
+
+Answer Control::publish(const wire::Message& request) {
+  const wire::PublishedBody published = parts_.publisher.publish(request);
+  if (published.ok) {
+    say("generation {:016x}/{} enforced after {} us (grace {} us)", published.generation.epoch,
+        published.generation.number, published.total_us, published.grace_us);
+  } else {
+    say("a publication failed in step {}: {}", wire::step_name(published.failed_step),
+        wire::get_text(published.reason));
+  }
+  return answer_with(wire::Type::publish, published);
+}
+
+Answer Control::bypass(const wire::Message& request) {
+  const std::optional<wire::BypassBody> body = wire::body_as<wire::BypassBody>(request);
+  if (!body || body->on > 1) return refuse("a bypass request holds 0 or 1");
+  const bool on = body->on == 1;
+  parts_.switches.bypass.store(on, std::memory_order_relaxed);
+  say("bypass is {}", on ? "ON: everything passes" : "off");
+  if (const Result<void> saved = parts_.state.save_bypass(on); !saved) {
+    say("bypass would not outlive a restart: {}", saved.error());
+    return refuse(std::string("bypass is ") + (on ? "on" : "off") +
+                  " but would not outlive a restart: " + saved.error());
+  }
+  return answer_with(wire::Type::bypass, status());
+}
+
+wire::StatusBody Control::status() const {
+  wire::StatusBody status;
+  wire::set_text(status.version, WEIR_VERSION);
+  wire::set_text(status.isa, parts_.isa);
+  status.start_time_unix = start_time_unix_;
+  status.snapshot_limit_bytes = parts_.publisher.limit_bytes();
+  for (const Worker& worker : parts_.workers) status.workers += !worker.routes.empty();
+  status.ports = parts_.n_ports;
+  status.bypass = parts_.switches.bypass.load(std::memory_order_relaxed);
+  const auto held = parts_.publisher.hold();
+  if (const Snapshot* snapshot = parts_.slot.current()) {
+    status.generation = snapshot->generation();
+    status.snapshot_bytes = snapshot->bytes().size();
+    status.huge_pages = snapshot->huge();
+  }
+  return status;
+}
+
+Answer Control::telemetry(const wire::Message& request) const {
+  const std::optional<wire::TelemetryRequest> body = wire::body_as<wire::TelemetryRequest>(request);
+  if (!body || body->worker >= workers()) {
+    return refuse("a telemetry request names one of the workers 0 to " + std::to_string(workers() - 1));
+  }
+  return {wire::Type::telemetry, wire::encode_telemetry(telemetry(body->worker))};
+}
+
+wire::Telemetry Control::telemetry(uint32_t id) const {
+  const Worker& worker = parts_.workers[id];
+  wire::Telemetry telemetry;
+  wire::TelemetryBody& body = telemetry.body;
+  body.worker = id;
+  body.workers = workers();
+  body.lcore = worker.lcore;
+  body.queues = static_cast<uint32_t>(worker.routes.size());
+  body.sample_one_in = parts_.sample_one_in;
+  body.tsc_hz = rte_get_tsc_hz();
+  body.taken_cycles = rte_rdtsc();
+  body.packets = worker.counters.packets.get();
+  body.bytes = worker.counters.bytes.get();
+  body.passed = worker.counters.passed.get();
+  body.dropped = worker.counters.dropped.get();
+  worker.gauges.add_to(telemetry, body.taken_cycles);
+  return telemetry;
+}
+
+Answer Control::samples(const wire::Message& request) {
+  const std::optional<wire::SamplingBody> wanted = wire::body_as<wire::SamplingBody>(request);
+  if (!wanted || wanted->snap_bytes > wire::kMaxSnapBytes) {
+    return refuse(fmt::format("a request for samples has a wrong size, or asks for more than {} bytes of a frame",
+                              wire::kMaxSnapBytes));
+  }
+  const uint64_t ticks_per_second = rte_get_tsc_hz();
+  const SampleClock clock(tsc_ticks(), ticks_per_second);
+  wire::SamplesBody body = {.start_time_unix = start_time_unix_};
+  Answer answer = {wire::Type::samples, std::vector<std::byte>(sizeof body)};
+  for (Worker& worker : parts_.workers) {
+    worker.sampler.set(*wanted, ticks_per_second);
+    body.n_samples += append_samples(worker.sampler, clock, wire::kMaxMessageBytes - sizeof(wire::Header), answer.body);
+    body.limited += worker.sampler.limited();
+    body.lost += worker.sampler.lost();
+    body.waiting += worker.sampler.ring().size();
+    body.sampled += worker.sampler.sampled();
+  }
+  samples_told_ += body.n_samples;
+  body.told = samples_told_;
+  memcpy(answer.body.data(), &body, sizeof body);
+  return answer;
+}
+
+wire::Totals Control::totals() const {
+  wire::Totals totals = {};
+  for (const Worker& worker : parts_.workers) worker.counters.add_to(totals);
+  totals.rx_missed += parts_.rx_missed();
+  return totals;
+}
+
+wire::Stats Control::stats() const {
+  wire::Stats stats;
+  const auto held = parts_.publisher.hold();
+  const Snapshot* snapshot = parts_.slot.current();
+  if (snapshot != nullptr) stats.body.generation = snapshot->generation();
+  stats.body.start_time_unix = start_time_unix_;
+  stats.body.taken_us = monotonic_us();
+  stats.body.totals = totals();
+  stats.lists = parts_.ledger.totals(snapshot == nullptr ? std::vector<wire::ListStats>() : snapshot->list_stats());
+  stats.body.n_lists = static_cast<uint32_t>(stats.lists.size());
+  return stats;
+}
+
+}  // namespace weir::dataplane

@@ -1,0 +1,51 @@
+#include "dataplane/snapshot/snapshot_slot.h"
+
+#include <rte_rcu_qsbr.h>
+
+#include <cstdlib>
+
+namespace weir::dataplane {
+
+void SnapshotSlot::Free::operator()(rte_rcu_qsbr* rcu) const {
+  free(rcu);
+}
+
+Result<std::unique_ptr<SnapshotSlot>> SnapshotSlot::make(uint32_t max_workers) {
+  std::unique_ptr<SnapshotSlot> slot(new SnapshotSlot);
+  const size_t size_bytes = rte_rcu_qsbr_get_memsize(max_workers);  // a multiple of the cache line
+  slot->rcu_.reset(static_cast<rte_rcu_qsbr*>(aligned_alloc(RTE_CACHE_LINE_SIZE, size_bytes)));
+  if (!slot->rcu_ || rte_rcu_qsbr_init(slot->rcu_.get(), max_workers) != 0) {
+    return Error{"cannot make the RCU variable for " + std::to_string(max_workers) + " workers"};
+  }
+  return slot;
+}
+
+SnapshotSlot::~SnapshotSlot() {
+  delete current_.load(std::memory_order_relaxed);
+}
+
+void SnapshotSlot::online(uint32_t worker) noexcept {
+  rte_rcu_qsbr_thread_register(rcu_.get(), worker);
+  rte_rcu_qsbr_thread_online(rcu_.get(), worker);
+}
+
+void SnapshotSlot::offline(uint32_t worker) noexcept {
+  rte_rcu_qsbr_thread_offline(rcu_.get(), worker);
+  rte_rcu_qsbr_thread_unregister(rcu_.get(), worker);
+}
+
+void SnapshotSlot::quiescent(uint32_t worker) noexcept {
+  rte_rcu_qsbr_quiescent(rcu_.get(), worker);
+}
+
+std::unique_ptr<Snapshot> SnapshotSlot::exchange(std::unique_ptr<Snapshot> next) {
+  return std::unique_ptr<Snapshot>(current_.exchange(next.release(), std::memory_order_acq_rel));
+}
+
+void SnapshotSlot::wait_for_readers() {
+  // rte_rcu_qsbr_synchronize() in its two inline halves, so that ThreadSanitizer sees what orders readers and free.
+  const uint64_t token = rte_rcu_qsbr_start(rcu_.get());
+  rte_rcu_qsbr_check(rcu_.get(), token, true);
+}
+
+}  // namespace weir::dataplane

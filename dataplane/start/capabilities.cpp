@@ -1,0 +1,175 @@
+#include "dataplane/start/capabilities.h"
+
+#include <cap-ng.h>
+#include <linux/capability.h>
+#include <semaphore.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <set>
+
+namespace weir::dataplane {
+
+namespace {
+
+constexpr int kMaxCapability = 63;  // bits of the kernel's sets
+constexpr int kAnswerSeconds = 10;  // a thread that does not take a signal by then blocks it
+constexpr int kMaxRounds = 100;     // over the list of threads, until no new one appears
+
+// What the signal handler runs, and how it says that it did. Raw system calls only: a handler may not lock or allocate.
+std::atomic<bool (*)()> g_work;  // false: the kernel refused it
+std::atomic<int> g_refused;
+sem_t g_answered;
+
+void on_signal(int) {
+  const int saved = errno;
+  if (!g_work.load()()) g_refused++;
+  sem_post(&g_answered);
+  errno = saved;
+}
+
+// A real-time signal that nobody uses. net_tap takes some of them, from the lowest.
+std::optional<int> unused_signal() {
+  for (int number = SIGRTMAX; number >= SIGRTMIN; number--) {
+    struct sigaction current = {};
+    if (sigaction(number, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) return number;
+  }
+  return std::nullopt;
+}
+
+std::set<pid_t> threads() {
+  std::set<pid_t> ids;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    const std::string name = entry.path().filename().string();
+    pid_t id = 0;
+    std::from_chars(name.data(), name.data() + name.size(), id);
+    ids.insert(id);
+  }
+  return ids;
+}
+
+bool wait_for_answer() {
+  timespec deadline = {};
+  clock_gettime(CLOCK_REALTIME, &deadline);
+  deadline.tv_sec += kAnswerSeconds;
+  int result = 0;
+  do {
+    result = sem_timedwait(&g_answered, &deadline);
+  } while (result != 0 && errno == EINTR);
+  return result == 0;
+}
+
+Result<void> ask_thread(pid_t id, int signal_number) {
+  if (syscall(SYS_tgkill, getpid(), id, signal_number) != 0) return {};  // it has ended
+  if (wait_for_answer() || !threads().contains(id)) return {};
+  return Error{"thread " + std::to_string(id) + " of this process does not take signals"};
+}
+
+// Until every thread has done it: one that is asked may just have made another.
+Result<void> ask_all(int signal_number) {
+  std::set<pid_t> done = {gettid()};
+  for (int round = 0; round < kMaxRounds; round++) {
+    bool all = true;
+    for (const pid_t id : threads()) {
+      if (!done.insert(id).second) continue;
+      all = false;
+      if (Result<void> asked = ask_thread(id, signal_number); !asked) return asked;
+    }
+    if (all) return done.size() > 1 || !threads().empty() ? Result<void>() : Error{"/proc is not there"};
+  }
+  return Error{"threads appear faster than they can be asked"};
+}
+
+Result<void> in_every_thread(bool (*work)()) {
+  const std::optional<int> number = unused_signal();
+  if (!number) return Error{"every real-time signal is in use"};
+  g_work = work;
+  g_refused = 0;
+  sem_init(&g_answered, 0, 0);
+  struct sigaction handler = {};
+  handler.sa_handler = on_signal;
+  handler.sa_flags = SA_RESTART;
+  sigaction(*number, &handler, nullptr);
+  if (!work()) g_refused++;
+  Result<void> asked = ask_all(*number);
+  signal(*number, asked ? SIG_DFL : SIG_IGN);  // of a thread that may still answer, the signal must not end us
+  if (asked && g_refused > 0) return Error{"the kernel refuses it to " + std::to_string(g_refused) + " threads"};
+  return asked;
+}
+
+bool forbid_gaining_here() {
+  for (int number = 0; number <= kMaxCapability; number++) {
+    if (prctl(PR_CAPBSET_READ, number) == 1) prctl(PR_CAPBSET_DROP, number);
+  }
+  prctl(PR_SET_KEEPCAPS, 1);
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
+
+struct Sets {
+  __user_cap_data_struct word[_LINUX_CAPABILITY_U32S_3];
+};
+
+bool read_sets(Sets& sets) {
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  return syscall(SYS_capget, &header, sets.word) == 0;
+}
+
+std::atomic<Capabilities> g_kept;
+
+// Ambient capabilities go with the permitted ones.
+bool keep_only_here() {
+  Sets sets = {};
+  if (!read_sets(sets)) return false;
+  const Capabilities kept = g_kept.load();
+  for (size_t i = 0; i < std::size(sets.word); i++) {
+    sets.word[i].permitted &= static_cast<uint32_t>(kept >> (32 * i));
+    sets.word[i].effective = sets.word[i].permitted;
+    sets.word[i].inheritable = 0;
+  }
+  __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+  return syscall(SYS_capset, &header, sets.word) == 0;
+}
+
+}  // namespace
+
+Capabilities own_capabilities() {
+  Sets sets = {};
+  if (!read_sets(sets)) return 0;
+  return Capabilities{sets.word[1].permitted} << 32 | sets.word[0].permitted;
+}
+
+std::string names_of(Capabilities capabilities) {
+  std::string names;
+  for (int number = 0; number <= kMaxCapability; number++) {
+    if ((capabilities & capability(number)) == 0) continue;
+    const char* name = capng_capability_to_name(static_cast<unsigned>(number));
+    names += (names.empty() ? "" : ", ") + (name != nullptr ? std::string(name) : std::to_string(number));
+  }
+  return names.empty() ? "none" : names;
+}
+
+Capabilities capability_named(const std::string& name) {
+  const int number = capng_name_to_capability(name.c_str());
+  return number < 0 || number > kMaxCapability ? 0 : capability(number);
+}
+
+Result<void> forbid_gaining() {
+  return in_every_thread(forbid_gaining_here);
+}
+
+Result<void> keep_only(Capabilities kept) {
+  g_kept = kept;
+  return in_every_thread(keep_only_here);
+}
+
+}  // namespace weir::dataplane

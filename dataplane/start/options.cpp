@@ -1,0 +1,93 @@
+#include "dataplane/start/options.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include <CLI/CLI.hpp>
+
+namespace weir::dataplane {
+
+namespace {
+
+constexpr const char* kProgramOptions[] = {"--config", "--socket", "--state-dir", "--wait-for-snapshot",
+                                           "--now",    "--doctor", "--json",      "--version",
+                                           "--help",   "-h"};
+
+bool is_program_option(const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
+  return std::find(std::begin(kProgramOptions), std::end(kProgramOptions), name) != std::end(kProgramOptions);
+}
+
+// 2026-12-01T00:00:00Z, as Unix seconds. Empty: it is no such time.
+std::optional<uint64_t> parse_time(const std::string& text) {
+  constexpr const char* kFormat = "%Y-%m-%dT%H:%M:%SZ";
+  tm parts = {};
+  const char* end = strptime(text.c_str(), kFormat, &parts);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  const time_t seconds = timegm(&parts);
+  // strptime takes February 30th and hours of one digit; what is written back tells.
+  char again[32];
+  const tm* normal = gmtime_r(&seconds, &parts);
+  if (normal == nullptr || strftime(again, sizeof again, kFormat, normal) == 0 || text != again) return std::nullopt;
+  if (seconds < 0) return std::nullopt;
+  return static_cast<uint64_t>(seconds);
+}
+
+// CLI11 throws; nothing gets past this function.
+std::optional<int> parse_program_options(std::vector<std::string> arguments, Options& options) {
+  CLI::App app(
+      "Drops what the enforced snapshot names, on DPDK ports.\n"
+      "Without a network card, huge pages, root or a config file it runs on virtual ports.",
+      "dataplane [EAL options] --");
+  app.add_option("--config", options.config_path, "dataplane.yaml; every setting has a default");
+  app.add_option("--socket", options.socket_path, "control socket, instead of the configured one");
+  app.add_option("--state-dir", options.state_dir, "folder of the last good snapshot, instead of the configured one");
+  app.add_flag("--wait-for-snapshot", options.wait_for_snapshot, "poll no port before the first snapshot enforces");
+  std::string now;
+  app.add_option("--now", now, "fixes the clock for `expires`, as 2026-12-01T00:00:00Z; for replays");
+  CLI::Option* doctor =
+      app.add_flag("--doctor", options.doctor,
+                   "say whether the machine is fit for these options and how to mend it; changes nothing");
+  app.add_flag("--json", options.json, "for programs, not people")->needs(doctor);
+  app.set_version_flag("--version", "dataplane " WEIR_VERSION);
+  try {
+    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    if (code == 0) return 0;
+    std::cerr << "EAL options stand in front of `--`, the program's behind it: dataplane -l 0 -- --config FILE\n";
+    return 2;
+  } catch (const std::exception& error) {
+    std::cerr << "dataplane: cannot read the command line: " << error.what() << "\n";
+    return 2;
+  }
+  if (!now.empty()) {
+    options.now_unix_s = parse_time(now);
+    if (!options.now_unix_s) {
+      std::cerr << "--now " << now << ": not a time like 2026-12-01T00:00:00Z\n";
+      return 2;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+CommandLine parse_command_line(std::span<const std::string> arguments) {
+  CommandLine line;
+  std::vector<std::string> program;
+  const auto separator = std::find(arguments.begin(), arguments.end(), "--");
+  if (separator != arguments.end()) {
+    line.eal.assign(arguments.begin(), separator);
+    program.assign(separator + 1, arguments.end());
+  } else if (std::any_of(arguments.begin(), arguments.end(), is_program_option)) {
+    program.assign(arguments.begin(), arguments.end());
+  } else {
+    line.eal.assign(arguments.begin(), arguments.end());
+  }
+  line.exit_code = parse_program_options(std::move(program), line.options);
+  return line;
+}
+
+}  // namespace weir::dataplane

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "filter/format/key_shape.h"
+#include "filter/format/snapshot.h"
+#include "filter/probe/dispatch.h"
+
+namespace weir::filter {
+
+// Patches need room: this part of every section stays free (DESIGN section 5).
+constexpr double kHeadroom = 0.25;
+
+struct ListInfo {
+  std::string name;
+  weir_action action = WEIR_DROP;
+  weir_mode mode = WEIR_ENFORCE;
+  uint64_t n_entries = 0;
+};
+
+// One hashed shape's content: unique canonical keys (structure of arrays: words[w][i], the first key_words(shape)
+// vectors are filled) and the rule of each (> 0).
+struct KeyTable {
+  KeyShape shape;
+  weir_layout layout = WEIR_LAYOUT_LINE8;
+  double false_positive_rate = 0.005;  // wanted of its filter
+  std::array<std::vector<uint64_t>, WEIR_MAX_KEY_WORDS> words;
+  std::vector<uint32_t> rules;
+};
+
+// Keys as structure of arrays: word w of key i is words[w][i].
+struct KeyColumns {
+  const uint64_t* words[WEIR_MAX_KEY_WORDS] = {};
+  unsigned n_words = 0;
+  size_t n = 0;
+};
+
+inline KeyColumns columns_of(const KeyTable& table) {
+  KeyColumns columns = {.n_words = key_words(table.shape), .n = table.rules.size()};
+  for (unsigned w = 0; w < columns.n_words; w++) columns.words[w] = table.words[w].data();
+  return columns;
+}
+
+// IPv4 /24 and shorter: runs of /24 networks (address >> 8) with one rule, ascending, disjoint, first <= last.
+struct NetworkRun {
+  uint32_t first;
+  uint32_t last;
+  uint32_t rule;
+};
+
+// Residual 0.
+constexpr weir_residual no_residual() {
+  weir_residual none = {};
+  none.last = 1;
+  return none;
+}
+
+struct SnapshotInput {
+  uint64_t epoch = 0;
+  uint64_t number = 0;
+  uint64_t built_unix_s = 0;
+  std::array<uint64_t, 2> secret = {};
+  weir_action default_action = WEIR_PASS;
+  weir_action unparsed_action = WEIR_PASS;
+  uint8_t tunnels = 0;                                     // mask of weir_tunnel
+  std::vector<ListInfo> lists;                             // at most 256
+  std::vector<weir_set> sets;                              // [0] empty
+  std::vector<weir_rule> rules;                            // [0] all zero
+  std::vector<weir_residual> residuals = {no_residual()};  // [0] as snapshot.h says
+  std::vector<KeyTable> tables;      // at most 16 shapes a family, networks included; each shape once
+  std::vector<NetworkRun> networks;  // not empty: one more shape, v4 /24 as bitmap
+};
+
+// Where everything goes and how large the snapshot gets, capacity included.
+struct SnapshotPlan {
+  weir_snapshot_header header;  // complete
+};
+Result<SnapshotPlan> plan_snapshot(const SnapshotInput& input);
+
+// Writes header.total_bytes bytes. out is zeroed memory of that size (a new memfd), 64-byte aligned. Fails when a page
+// of an exact stage overflows: the caller tries again with another secret (probability below 1e-9 by sizing). Large
+// shapes are built by up to `threads` threads; the bytes' meaning does not depend on how many.
+Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan, std::span<std::byte> out,
+                            unsigned threads = 1);
+
+// Marks keys in a zeroed filter of its own, without an exact stage. layout: one that has marks (not ribbon, not
+// bitmap).
+void build_filter(const Kernels& kernels, const uint64_t secret[2], const KeyColumns& keys, weir_layout layout,
+                  const FilterWords& filter, unsigned threads = 1);
+
+}  // namespace weir::filter

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/result.h"
+#include "filter/format/key_shape.h"
+#include "filter/format/snapshot.h"
+#include "filter/probe/dispatch.h"
+
+namespace weir::filter {
+
+// One shape of a validated snapshot, ready to probe.
+struct ShapeView {
+  KeyShape shape;
+  weir_layout layout = WEIR_LAYOUT_LINE8;
+  uint8_t directions = 0;            // mask of weir_direction
+  bool prefetch = false;             // false when the filter fits L2 (FILTERS: prefetching then costs)
+  const uint64_t* secret = nullptr;  // [2]
+  FilterBits filter;
+  FilterBits exact_lines;  // the exact stage as lines to prefetch; hashed only
+  uint32_t exact_buckets = 0;
+  const uint8_t* exact = nullptr;    // hashed: buckets; bitmap: chunk_of[65536]
+  const uint32_t* chunks = nullptr;  // bitmap: rules
+};
+
+// Bytes that have been checked from end to end: after open() every offset, id and bound holds, so lookups need none of
+// their own, and every loop over them has a constant bound. Borrows the bytes; position independent.
+class SnapshotView {
+ public:
+  // bytes: exactly one snapshot, 64-byte aligned, not changed by anybody while the view lives but by an Updater. Errors
+  // name the field and the value. Reads header.total_bytes bytes once.
+  static Result<SnapshotView> open(std::span<const std::byte> bytes);
+
+  const weir_snapshot_header& header() const { return *header_; }
+  std::span<const ShapeView> shapes() const { return {shapes_, header_->n_shapes}; }
+  std::span<const weir_list> lists() const { return {lists_, header_->n_lists}; }
+  const weir_set& set(uint32_t id) const { return sets_[id]; }
+  const weir_rule& rule(uint32_t id) const { return rules_[id]; }
+  std::span<const weir_residual> residuals() const { return {residuals_, header_->n_residuals}; }
+  // A chain's first residual; the chain ends with the one that is `last`.
+  const weir_residual* chain(uint32_t id) const { return residuals_ + id; }
+  // Calls visit(residual) for each of the chain; 0: none.
+  template <class Visit>
+  void visit_chain(uint32_t id, Visit visit) const {
+    if (id == 0) return;
+    const weir_residual* residual = chain(id);
+    for (uint32_t i = 0; i < WEIR_MAX_CHAIN; i++, residual++) {
+      visit(*residual);
+      if (residual->last != 0) return;
+    }
+  }
+
+ private:
+  const weir_snapshot_header* header_ = nullptr;
+  const weir_list* lists_ = nullptr;
+  const weir_set* sets_ = nullptr;
+  const weir_rule* rules_ = nullptr;
+  const weir_residual* residuals_ = nullptr;
+  ShapeView shapes_[WEIR_MAX_SHAPES] = {};
+};
+
+// True when a filter of so many bytes leaves L2, so that its lines are worth a prefetch.
+bool outgrows_l2(size_t filter_bytes);
+
+// The keys' hashes, as filter and exact stage want them: of a bitmap, the keys' indexes. n <= kMaxBatch.
+void hash_keys(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words, unsigned n,
+               uint64_t* hash);
+
+// The filter stage, synchronous: n <= kMaxBatch keys of one shape (structure of arrays as in Kernels::siphash13). Bit i
+// of the result is 1 when key i may be present. Fills hash[i] for exact_find.
+uint64_t filter_check(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words, unsigned n,
+                      uint64_t* hash);
+
+// The exact stage: the rule of the key, 0 when it is not in the table.
+uint32_t exact_find(const ShapeView& shape, const Key& key, uint64_t hash);
+
+// The same for the keys whose bits are set in `wanted`, of n keys as in filter_check. Sets rule[i] for each of them;
+// bit i of the result is 1 when it is not 0.
+uint64_t exact_find_batch(const ShapeView& shape, const uint64_t* const* words, const uint64_t* hash, uint64_t wanted,
+                          uint32_t* rule);
+
+// Both stages for one key, scalar: the definition that proofs and `explain` use.
+uint32_t find_rule(const ShapeView& shape, const Key& key);
+
+}  // namespace weir::filter

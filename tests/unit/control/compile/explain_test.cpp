@@ -1,0 +1,300 @@
+// Origins and explain: why a key is treated as it is, down to file and line.
+
+#include "control/answer/explain.h"
+
+#include <algorithm>
+
+#include "control/book/origin.h"
+#include "control/compile/prove/split_mix.h"
+#include "filter/layouts/layout.h"
+#include "tests/unit/control/compile/build_unproven.h"
+#include "tests/unit/control/compile/make_policy.h"
+
+namespace weir::control {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+constexpr uint64_t kToday = 1'800'000'000;
+
+std::span<const std::byte> as_bytes(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+Policy sample_policy() {
+  Policy policy = make_policy({
+      make_list("own", WEIR_PASS, kEither, {"192.0.2.128/25"}),
+      make_list("nets", WEIR_DROP, kSource, {"192.0.2.0/24", "12.0.0.0/8"}),
+      make_list("c2", WEIR_DROP, kDestination, {"203.0.113.7:443", "203.0.113.7", "2001:db8::/32"}),
+      make_list("watch", WEIR_DROP, kEither, {"192.0.2.0-192.0.2.200", "[2001:db8::7]:53"}),
+  });
+  policy.lists[3].mode = WEIR_MONITOR;
+  policy.lists[1].feed.path = "feeds/nets.txt";
+  policy.lists[1].v4[0].source = 1;
+  return policy;
+}
+
+// "c2 weir.yaml:10 203.0.113.7:443 2"
+Texts texts(const std::vector<OriginMatch>& matches) {
+  Texts texts;
+  for (const OriginMatch& match : matches) {
+    texts.push_back(match.list + " " + match.file + ":" + std::to_string(match.line) + " " + match.entry + " " +
+                    std::to_string(match.directions));
+  }
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("origins name list, file and line") {
+  const std::string file = write_origins(sample_policy());
+  const auto origins = OriginView::open(as_bytes(file));
+  if (!origins) FAIL(origins.error());
+  CHECK(origins->entries() == 8);
+  CHECK(texts(origins->find(*parse_ipv4("192.0.2.200"), 0)) == Texts{"own weir.yaml:10 192.0.2.128/25 3",
+                                                                     "nets feeds/nets.txt:10 192.0.2.0/24 1",
+                                                                     "watch weir.yaml:10 192.0.2.0-192.0.2.200 3"});
+  CHECK(texts(origins->find(*parse_ipv4("192.0.2.201"), 0)).size() == 2);
+  CHECK(texts(origins->find(*parse_ipv4("12.255.255.255"), 0)) == Texts{"nets weir.yaml:11 12.0.0.0/8 1"});
+  CHECK(texts(origins->find(*parse_ipv4("203.0.113.7"), 0)) == Texts{"c2 weir.yaml:11 203.0.113.7 2"});
+  CHECK(texts(origins->find(*parse_ipv4("203.0.113.7"), 443)) ==
+        Texts{"c2 weir.yaml:10 203.0.113.7:443 2", "c2 weir.yaml:11 203.0.113.7 2"});
+  CHECK(texts(origins->find(*parse_ipv4("203.0.113.7"), 80)) == Texts{"c2 weir.yaml:11 203.0.113.7 2"});
+  CHECK(texts(origins->find(*parse_ipv6("2001:db8::7"), 53)) ==
+        Texts{"c2 weir.yaml:12 2001:db8::/32 2", "watch weir.yaml:11 [2001:db8::7]:53 3"});
+  CHECK(origins->find(*parse_ipv6("::"), 53).empty());
+}
+
+TEST_CASE("damaged origin files are refused or harmless") {
+  const std::string file = write_origins(sample_policy());
+  for (size_t size = 0; size < file.size(); size++) {
+    REQUIRE_FALSE(OriginView::open(as_bytes(file.substr(0, size))));
+  }
+  REQUIRE_FALSE(OriginView::open(as_bytes(file + "x")));
+
+  const auto error_with = [&](size_t offset, uint64_t value, size_t bytes) {
+    std::string damaged = file;
+    memcpy(damaged.data() + offset, &value, bytes);
+    const auto origins = OriginView::open(as_bytes(damaged));
+    return origins ? "" : origins.error();
+  };
+  CHECK(error_with(0, 1, 8) == "origin file: not one (wrong magic number)");
+  CHECK(error_with(8, 4, 4) == "origin file: version 4, this program reads version 3");
+  CHECK(error_with(12, 257, 4) == "origin file: too many lists");
+  CHECK(error_with(16, ~uint64_t{0}, 8).find("are not what its header says") != std::string::npos);
+  CHECK(error_with(24, uint64_t{1} << 60, 8).find("are not what its header says") != std::string::npos);
+  CHECK(error_with(40, 0, 8).find("are not what its header says") != std::string::npos);
+  CHECK(error_with(48, 0xffffffff, 4) == "origin file: list 0 is damaged");  // a name's offset
+  CHECK(error_with(52, 0xffffffff, 4) == "origin file: list 0 is damaged");  // and its length
+  const size_t entries = 48 + 4 * 24;
+  CHECK(error_with(entries, 0xffffffff, 4) == "origin file: entry 0 is damaged");  // first > last
+  CHECK(error_with(entries + 14, 4, 1) == "origin file: entry 0 is damaged");      // of no list
+  CHECK(error_with(entries + 15, 0x08, 1) == "origin file: entry 0 is damaged");   // unknown flag
+  CHECK(error_with(entries + 15, 0x04, 1) == "origin file: entry 0 is damaged");   // no direction
+
+  // Whatever else is flipped, what opens can be searched (under a sanitizer this is where it would show).
+  SplitMix random{5};
+  unsigned opened = 0;
+  for (int round = 0; round < 20000; round++) {
+    std::string damaged = file;
+    for (uint64_t n = 1 + random.next() % 3; n > 0; n--) {
+      damaged[random.next() % damaged.size()] = static_cast<char>(random.next());
+    }
+    const auto origins = OriginView::open(as_bytes(damaged));
+    if (!origins) continue;
+    opened++;
+    for (const OriginMatch& match : origins->find(*parse_ipv4("192.0.2.200"), 0)) {
+      REQUIRE(match.list.size() + match.file.size() <= 2 * file.size());
+    }
+  }
+  CHECK(opened > 1000);
+}
+
+TEST_CASE("explain rows") {
+  struct Row {
+    const char* key;
+    Texts shapes;           // "shape key: lists as source / lists as destination"
+    const char* as_source;  // "action reason: matched (monitored)"
+    const char* as_destination;
+    size_t origins;
+  };
+  const Row rows[] = {
+      {"192.0.2.1",
+       {"v4 addr/32 192.0.2.1/32: watch / watch", "v4 addr/24 bitmap 192.0.2.0/24: nets /"},
+       "drop nets: nets watch (watch)",
+       "pass default: watch (watch)",
+       2},
+      {"192.0.2.129",
+       {"v4 addr/32 192.0.2.129/32: own watch / own watch", "v4 addr/24 bitmap 192.0.2.0/24: nets /"},
+       "pass own: own nets watch (watch)",
+       "pass own: own watch (watch)",
+       3},
+      {"203.0.113.7", {"v4 addr/32 203.0.113.7/32: / c2"}, "pass default: ()", "drop c2: c2 ()", 1},
+      {"203.0.113.7:443",
+       {"v4 addr/32 203.0.113.7/32: / c2", "v4 addr/32 + port 203.0.113.7/32 port 443: / c2"},
+       "pass default: ()",
+       "drop c2: c2 ()",
+       2},
+      {"[2001:db8::7]:53",
+       {"v6 addr/32 2001:db8::/32: / c2", "v6 addr/128 + port 2001:db8::7/128 port 53: watch / watch"},
+       "pass default: watch (watch)",
+       "drop c2: c2 watch (watch)",
+       2},
+      {"8.8.8.8", {}, "pass default: ()", "pass default: ()", 0},
+  };
+  const auto joined = [](const Texts& texts) {
+    std::string text;
+    for (const std::string& part : texts) text += (text.empty() ? "" : " ") + part;
+    return text;
+  };
+  const auto verdict_text = [&](const Verdict& verdict) {
+    return verdict.action + " " + verdict.reason + ": " + joined(verdict.matched) +
+           (verdict.matched.empty() ? "(" : " (") + joined(verdict.monitored) + ")";
+  };
+  const Policy policy = sample_policy();
+  const BuiltSnapshot snapshot = build_unproven(policy, 1);
+  const std::string origins = write_origins(policy);
+  for (const Row& row : rows) {
+    INFO(row.key);
+    const auto explanation = explain(snapshot.view(), as_bytes(origins), row.key, kToday);
+    if (!explanation) FAIL(explanation.error());
+    Texts found;
+    for (const ShapeProbe& probe : explanation->probes) {
+      const bool bitmap = probe.shape == "v4 addr/24 bitmap";
+      REQUIRE(probe.place.lines.size() == 1);
+      CHECK(probe.place.lines[0].line < WEIR_LINES_PER_PAGE);
+      CHECK(probe.place.lines[0].bits.size() == (bitmap ? 1 : 8));
+      CHECK(probe.layout == (bitmap ? "bitmap" : "line8"));
+      CHECK((probe.hash == 0) == bitmap);
+      CHECK((probe.rule == 0 || probe.filter_hit));
+      if (probe.rule == 0) continue;
+      std::string text = probe.shape + " " + probe.key + ":";
+      for (const std::string& name : probe.source_lists) text += " " + name;
+      text += " /";
+      for (const std::string& name : probe.destination_lists) text += " " + name;
+      found.push_back(text);
+    }
+    CHECK(found == row.shapes);
+    CHECK(verdict_text(explanation->as_source) == row.as_source);
+    CHECK(verdict_text(explanation->as_destination) == row.as_destination);
+    CHECK(explanation->origins.size() == row.origins);
+    CHECK(explanation->key == row.key);
+  }
+  // Where a bitmap keeps 192.0.2.0/24: bit 0xc00002 of the universe.
+  const auto explanation = explain(snapshot.view(), as_bytes(origins), "192.0.2.1", kToday);
+  const auto bitmap = std::find_if(explanation->probes.begin(), explanation->probes.end(),
+                                   [](const ShapeProbe& probe) { return probe.layout == "bitmap"; });
+  REQUIRE(bitmap != explanation->probes.end());
+  CHECK(bitmap->place.page == 0xc00002 / 512 / 64);
+  CHECK(bitmap->place.lines[0].line == 0xc00002 / 512 % 64);
+  CHECK(bitmap->place.lines[0].bits[0] == 0xc00002 % 512);
+}
+
+TEST_CASE("explain shows what a key's lists depend on, and where it is written") {
+  Policy policy = sample_policy();
+  policy.lists[1].v4[0].expires = kToday + 1;  // 192.0.2.0/24
+  Flow flow;
+  flow.family = 4;
+  flow.src = {{0x0a000000, 0x0affffff}};
+  flow.dst = {{0xcb007107, 0xcb007107}};
+  flow.protocol = 6;
+  flow.dport = {{8000, 8010}};
+  flow.line = 33;
+  policy.lists[2].flows.push_back(flow);
+  Flow dns;
+  dns.protocol = 17;
+  dns.sport = {{53, 53}};
+  dns.line = 34;
+  policy.lists[3].flows.push_back(dns);
+  const BuiltSnapshot snapshot = build_unproven(policy, 3);
+  const std::string origins = write_origins(policy);
+
+  const auto host = explain(snapshot.view(), as_bytes(origins), "203.0.113.7", kToday);
+  REQUIRE(host);
+  CHECK(host->flow_shapes == Texts{"v4 proto + sport"});
+  Texts conditions;
+  for (const ShapeProbe& probe : host->probes) {
+    for (const ShapeCondition& condition : probe.conditions) {
+      conditions.push_back(condition.side + ": " + condition.text + ": " + condition.lists[0]);
+    }
+  }
+  CHECK(conditions == Texts{"destination: src 10.0.0.0/8 tcp dport 8000-8010: c2"});
+  CHECK(texts(host->origins) == Texts{"c2 weir.yaml:11 203.0.113.7 2",
+                                      "c2 weir.yaml:33 src 10.0.0.0/8 dst 203.0.113.7 tcp dport 8000-8010 3",
+                                      "watch weir.yaml:34 udp sport 53 0"});
+
+  for (const bool live : {true, false}) {
+    const auto network = explain(snapshot.view(), as_bytes(origins), "192.0.2.1", live ? kToday : kToday + 1);
+    REQUIRE(network);
+    CHECK(network->as_source.action == (live ? "drop" : "pass"));
+    CHECK(network->probes.back().conditions.size() == (live ? 0 : 1));
+    if (!live) CHECK(network->probes.back().conditions[0].text == "expires 2027-01-15T08:00:01Z (expired)");
+    CHECK(texts(network->origins)[1] == "nets feeds/nets.txt:10 192.0.2.0/24 expires 2027-01-15T08:00:01Z 1");
+  }
+  for (size_t cut = 0; cut < origins.size(); cut += 13) {
+    CHECK_FALSE(OriginView::open(as_bytes(origins).first(cut)));
+  }
+}
+
+// The scalar check is the definition: it finds the key, and with any one of the bits turned around it does not.
+TEST_CASE("explain names the bits that a lookup reads, in every layout") {
+  struct Row {
+    weir_layout layout;
+    size_t least_lines, most_lines, least_bits, most_bits;
+  };
+  const Row rows[] = {{WEIR_LAYOUT_LINE8, 1, 1, 8, 8},
+                      {WEIR_LAYOUT_PAGE2, 2, 2, 8, 14},
+                      {WEIR_LAYOUT_PAGE7, 1, 7, 6, 7},
+                      {WEIR_LAYOUT_RIBBON, 1, 2, 10, 60}};
+  for (const Row& row : rows) {
+    Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {"2001:db8::7"})});
+    for (unsigned i = 0; i < 30000; i++) policy.lists[0].v6.push_back({Ipv6{i} << 9, Ipv6{i} << 9, 1, 0, kSource, 0});
+    policy.layout = row.layout;
+    const BuiltSnapshot snapshot = build_unproven(policy, 7);
+    const std::string origins = write_origins(policy);
+    const filter::Layout& layout = filter::layout_of(row.layout);
+    for (unsigned i = 0; i < 200; i++) {
+      const std::string text = to_string(Ipv6{i} << 9);
+      const auto explanation = explain(snapshot.view(), as_bytes(origins), text, kToday);
+      INFO(std::string(layout.name) << " " << text);
+      REQUIRE(explanation);
+      REQUIRE(explanation->probes.size() == 1);
+      const ShapeProbe& probe = explanation->probes[0];
+      REQUIRE(probe.layout == layout.name);
+      REQUIRE(probe.filter_hit);
+      REQUIRE((probe.place.lines.size() >= row.least_lines && probe.place.lines.size() <= row.most_lines));
+      const filter::FilterBits filter = snapshot.view().shapes()[0].filter;
+      auto* words = snapshot.at<uint64_t>(snapshot.header().shapes[0].filter.offset);
+      size_t bits = 0;
+      for (const LineBits& line : probe.place.lines) {
+        REQUIRE(line.line < WEIR_LINES_PER_PAGE);
+        for (const uint32_t bit : line.bits) {
+          bits++;
+          uint64_t& word = words[(size_t{probe.place.page} * WEIR_LINES_PER_PAGE + line.line) * 8 + bit / 64];
+          if (row.layout != WEIR_LAYOUT_RIBBON) REQUIRE((word >> bit % 64 & 1) == 1);
+          word ^= uint64_t{1} << bit % 64;
+          REQUIRE_FALSE(layout.check(filter, probe.hash));
+          word ^= uint64_t{1} << bit % 64;
+        }
+      }
+      REQUIRE((bits >= row.least_bits && bits <= row.most_bits));
+    }
+  }
+}
+
+TEST_CASE("keys that explain refuses") {
+  const Policy policy = sample_policy();
+  const BuiltSnapshot snapshot = build_unproven(policy, 1);
+  const std::string origins = write_origins(policy);
+  for (const char* key : {"", "example.org", "192.0.2.0/24", "192.0.2.1-192.0.2.2", "192.0.2.1:0", "192.0.2.1 "}) {
+    INFO(key);
+    const auto explanation = explain(snapshot.view(), as_bytes(origins), key, kToday);
+    REQUIRE_FALSE(explanation);
+    CHECK(explanation.error().find("hint: give ") != std::string::npos);
+  }
+  const auto damaged = explain(snapshot.view(), {}, "192.0.2.1", kToday);
+  REQUIRE_FALSE(damaged);
+  CHECK(damaged.error().find("origin file: ") == 0);
+}
+
+}  // namespace weir::control

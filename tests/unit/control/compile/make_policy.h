@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "control/model/policy.h"
+#include "control/read/entry_text.h"
+#include "tests/catch.h"
+
+// Policies for tests, without a file: list("feed", WEIR_DROP, WEIR_AS_SOURCE, {"192.0.2.0/24", "[2001:db8::7]:443"}).
+namespace weir::control {
+
+inline void add_entry(List& list, const std::string& text, uint8_t directions, uint32_t line) {
+  const EntryText parsed = parse_entry(text);
+  INFO(text);
+  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed)) {
+    list.v4.push_back({v4->first, v4->last, line, v4->port, directions, 0});
+  } else if (const auto* v6 = std::get_if<ParsedEntry<Ipv6>>(&parsed)) {
+    list.v6.push_back({v6->first, v6->last, line, v6->port, directions, 0});
+  } else {
+    FAIL(std::get<EntryError>(parsed).reason);
+  }
+}
+
+inline List make_list(const std::string& name, weir_action action, uint8_t match,
+                      const std::vector<std::string>& entries) {
+  List list;
+  list.name = name;
+  list.action = action;
+  list.match = match;
+  for (size_t i = 0; i < entries.size(); i++) add_entry(list, entries[i], match, static_cast<uint32_t>(i + 10));
+  return list;
+}
+
+inline Policy make_policy(std::vector<List> lists) {
+  Policy policy;
+  policy.path = "weir.yaml";
+  policy.lists = std::move(lists);
+  return policy;
+}
+
+constexpr uint8_t kSource = WEIR_AS_SOURCE;
+constexpr uint8_t kDestination = WEIR_AS_DESTINATION;
+constexpr uint8_t kEither = kSource | kDestination;
+
+}  // namespace weir::control

@@ -1,0 +1,158 @@
+// Random policies: what a snapshot answers, against the reference classifier.
+
+#include <algorithm>
+
+#include "control/compile/prove/lookup.h"
+#include "control/compile/prove/split_mix.h"
+#include "control/compile/prove/verdict.h"
+#include "tests/reference/classifier.h"
+#include "tests/unit/control/compile/build_unproven.h"
+#include "tests/unit/control/compile/make_policy.h"
+
+namespace weir::control {
+namespace {
+
+constexpr int kPolicies = 1000;
+constexpr int kPackets = 256;  // of each policy
+
+// Addresses crowd into few bits, so that entries nest and overlap and packets hit them often.
+struct World {
+  SplitMix random;
+  unsigned v4_bits;  // 10.0.0.0 and this many low bits
+  unsigned v6_bits;  // 2001:db8:: and this many bits below bit v6_shift
+  unsigned v6_shift;
+
+  unsigned below(unsigned n) { return static_cast<unsigned>(random.next() % n); }
+  Ipv4 address(Ipv4) { return (10u << 24) + below(1u << v4_bits); }
+  Ipv6 address(Ipv6) {
+    Ipv6 address = Ipv6{0x20010db8} << 96;
+    address += Ipv6{below(1u << v6_bits)} << v6_shift;
+    return address + below(4);
+  }
+  unsigned length(Ipv4) { return below(3) == 0 ? 32 : 33 - 1 - below(v4_bits + 2); }
+  unsigned length(Ipv6) { return below(3) == 0 ? 128 : 128 - std::min(128u, below(v6_bits + v6_shift + 2)); }
+  uint16_t port() {
+    const uint16_t ports[] = {53, 80, 443, 65535};
+    return ports[below(4)];
+  }
+};
+
+template <class Addr>
+Entry<Addr> random_entry(World& world) {
+  const auto directions = static_cast<uint8_t>(1 + world.below(3));
+  const Addr address = world.address(Addr{});
+  const unsigned kind = world.below(8);
+  if (kind == 0) return {address, address, 1, world.port(), directions, 0};
+  if (kind == 1) {
+    const Addr other = world.address(Addr{});
+    return {std::min(address, other), std::max(address, other), 1, 0, directions, 0};
+  }
+  const unsigned bits = world.length(Addr{});
+  const Addr first = address & prefix_mask<Addr>(bits);
+  return {first, static_cast<Addr>(first | low_bits<Addr>(kAddrBits<Addr> - bits)), 1, 0, directions, 0};
+}
+
+Policy random_policy(World& world) {
+  Policy policy = make_policy({});
+  policy.default_action = world.below(2) == 0 ? WEIR_PASS : WEIR_DROP;
+  const unsigned n_lists = world.below(20) == 0 ? 256 : 1 + world.below(6);
+  for (unsigned l = 0; l < n_lists; l++) {
+    List list = make_list("l" + std::to_string(l), world.below(3) == 0 ? WEIR_PASS : WEIR_DROP, kSource, {});
+    if (list.action == WEIR_DROP && world.below(4) == 0) list.mode = WEIR_MONITOR;
+    for (unsigned n = world.below(12); n > 0; n--) {
+      if (world.below(2) == 0) {
+        list.v4.push_back(random_entry<Ipv4>(world));
+      } else {
+        list.v6.push_back(random_entry<Ipv6>(world));
+      }
+    }
+    policy.lists.push_back(std::move(list));
+  }
+  return policy;
+}
+
+template <class Addr>
+Addr packet_address(World& world, const Policy& policy) {
+  const List& list = policy.lists[world.below(static_cast<unsigned>(policy.lists.size()))];
+  if (world.below(2) == 0) return world.address(Addr{});
+  Addr around = world.address(Addr{});
+  if constexpr (std::is_same_v<Addr, Ipv4>) {
+    if (!list.v4.empty()) around = world.below(2) == 0 ? list.v4[0].first : list.v4.back().last;
+  } else {
+    if (!list.v6.empty()) around = world.below(2) == 0 ? list.v6[0].first : list.v6.back().last;
+  }
+  return static_cast<Addr>(around + world.below(3) - 1);
+}
+
+template <class Addr>
+reference::PacketKeys random_packet(World& world, const Policy& policy) {
+  return {.family = std::is_same_v<Addr, Ipv4> ? uint8_t{4} : uint8_t{6},
+          .src = packet_address<Addr>(world, policy),
+          .dst = packet_address<Addr>(world, policy),
+          .has_ports = world.below(4) != 0,
+          .sport = world.port(),
+          .dport = world.port()};
+}
+
+// Both sides of a packet, as a data plane asks.
+template <class Addr>
+reference::Classified classify(const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
+                               const reference::PacketKeys& packet) {
+  const Probe<Addr> probes[2] = {{static_cast<Addr>(packet.src), packet.sport},
+                                 {static_cast<Addr>(packet.dst), packet.dport}};
+  Matched sides[2];
+  look_up(snapshot, kernels, probes, packet.has_ports, sides);
+  const weir_set matched = sides[0].source | sides[1].destination;
+  const Judgement verdict = judge(snapshot.header(), matched);
+  reference::Classified answer;
+  for (unsigned l = 0; l < snapshot.header().n_lists; l++) {
+    if (has_list(matched, l)) answer.matched.push_back(l);
+  }
+  answer.credited = verdict.list;
+  answer.action = verdict.action;
+  return answer;
+}
+
+}  // namespace
+
+TEST_CASE("snapshots of random policies agree with the reference classifier, and that with its index") {
+  const auto kernels = filter::choose_kernels();
+  REQUIRE(kernels);
+  uint64_t packets = 0, hits = 0;
+  for (int round = 0; round < kPolicies; round++) {
+    SplitMix seed{static_cast<uint64_t>(round)};
+    World world{{seed.next()}, 0, 0, 0};
+    world.v4_bits = 4 + world.below(14);
+    world.v6_bits = 4 + world.below(8);
+    world.v6_shift = world.below(90);
+    Policy policy = random_policy(world);
+    // A low ceiling for most: many shapes of few keys are quick to build. The others expand as they like.
+    if (round % 8 != 0) policy.memory_bytes = uint64_t{8} << 20;
+    // Some have another layout, in turn: those take longer to size.
+    constexpr weir_layout kLayouts[] = {WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON};
+    if (round % 16 == 1) {
+      policy.layout = kLayouts[round / 16 % 3];
+      policy.false_positive_rate = 0.3;  // many strangers get to the exact stage
+    }
+    const BuiltSnapshot snapshot = build_unproven(policy, world.random.next());
+    const filter::SnapshotView view = snapshot.view();
+    const reference::Classifier index(policy);
+    for (int i = 0; i < kPackets; i++) {
+      const bool v4 = world.below(2) == 0;
+      const reference::PacketKeys packet = v4 ? random_packet<Ipv4>(world, policy) : random_packet<Ipv6>(world, policy);
+      const reference::Classified expected = reference::classify_linear(policy, packet);
+      const reference::Classified found =
+          v4 ? classify<Ipv4>(view, **kernels, packet) : classify<Ipv6>(view, **kernels, packet);
+      if (found != expected) FAIL("policy " << round << ", packet " << i << ": the snapshot disagrees");
+      if (index.classify(packet) != expected) FAIL("policy " << round << ", packet " << i << ": the index disagrees");
+      packets++;
+      hits += !expected.matched.empty();
+    }
+  }
+  const double hit_share = static_cast<double>(hits) / static_cast<double>(packets);
+  INFO("share of packets that match: " << hit_share);
+  CHECK(hit_share > 0.2);
+  CHECK(hit_share < 0.8);
+}
+
+}  // namespace weir::control

@@ -1,0 +1,154 @@
+#include "tests/unit/control/daemon/enforcer.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "common/telemetry.h"
+
+using namespace weir;
+
+// Quiet, and made before any thread: ThreadSanitizer does not see how libspdlog guards the making of its logger.
+[[maybe_unused]] static const bool kQuiet = (spdlog::set_level(spdlog::level::off), true);
+
+Enforcer::Enforcer(const std::string& path, Behaviour behaviour) : path_(path), now_(behaviour) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  memcpy(address.sun_path, path.data(), path.size());
+  listener_ = Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) abort();
+  if (listen(listener_.get(), 8) != 0) abort();
+  thread_ = std::thread([this] { run(); });
+}
+
+Enforcer::~Enforcer() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (client_) shutdown(client_.get(), SHUT_RDWR);
+    shutdown(listener_.get(), SHUT_RDWR);
+  }
+  released_.notify_all();
+  thread_.join();
+  unlink(path_.c_str());
+}
+
+void Enforcer::release() {
+  {
+    std::lock_guard lock(mutex_);
+    now_.hangs = false;
+  }
+  released_.notify_all();
+}
+
+void Enforcer::set_interfaces(std::vector<wire::InterfaceBody> interfaces) {
+  std::lock_guard lock(mutex_);
+  now_.interfaces = std::move(interfaces);
+}
+
+int Enforcer::publications() const {
+  std::lock_guard lock(mutex_);
+  return publications_;
+}
+
+bool Enforcer::bypass() const {
+  std::lock_guard lock(mutex_);
+  return now_.bypass;
+}
+
+wire::Generation Enforcer::generation() const {
+  std::lock_guard lock(mutex_);
+  return now_.generation;
+}
+
+void Enforcer::run() {
+  while (true) {
+    Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!client) return;
+    {
+      std::lock_guard lock(mutex_);
+      if (stopping_) return;
+      client_ = std::move(client);
+    }
+    while (true) {
+      Result<wire::Message> request = wire::receive(client_.get());
+      if (!request || !answer(*request)) break;
+    }
+    std::lock_guard lock(mutex_);
+    client_.reset();
+  }
+}
+
+bool Enforcer::answer(wire::Message& request) {
+  const auto type = static_cast<wire::Type>(request.header.type);
+  const uint32_t sequence = request.header.sequence;
+  if (type == wire::Type::publish) {
+    const wire::PublishedBody body = publish(request);
+    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::bytes_of(body)));
+  }
+  std::lock_guard lock(mutex_);
+  if (type == wire::Type::stats) {
+    struct {
+      wire::StatsBody body;
+      wire::ListStats list;
+    } answer = {};
+    answer.body.generation = now_.generation;
+    answer.body.totals.packets = now_.packets;
+    answer.body.n_lists = 1;
+    strcpy(answer.list.name, "l1");
+    answer.list.matched = now_.packets;
+    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::bytes_of(answer)));
+  }
+  if (type == wire::Type::ports) {
+    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::encode_ports({1, {{}, {}}})));
+  }
+  if (type == wire::Type::interfaces) {
+    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::encode_interfaces(now_.interfaces)));
+  }
+  if (type == wire::Type::telemetry && !now_.interfaces.empty()) {
+    return static_cast<bool>(
+        wire::send(client_.get(), wire::Type::refused, sequence, wire::bytes_of(wire::TextBody{"no workers"})));
+  }
+  if (type == wire::Type::telemetry) {
+    wire::Telemetry telemetry;
+    telemetry.body.worker = wire::body_as<wire::TelemetryRequest>(request)->worker;
+    telemetry.body.workers = now_.workers;
+    telemetry.body.packets = now_.packets;
+    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::encode_telemetry(telemetry)));
+  }
+  if (type == wire::Type::bypass) now_.bypass = wire::body_as<wire::BypassBody>(request)->on != 0;
+  return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::bytes_of(status())));
+}
+
+wire::PublishedBody Enforcer::publish(const wire::Message& request) {
+  const wire::PublishBody wanted = *wire::body_as<wire::PublishBody>(request);
+  struct stat file {};
+  const bool complete = fstat(request.fd.get(), &file) == 0 && static_cast<uint64_t>(file.st_size) == wanted.size_bytes;
+
+  std::unique_lock lock(mutex_);
+  publications_++;
+  released_.wait(lock, [&] { return !now_.hangs || stopping_; });
+  wire::PublishedBody body;
+  if (now_.refuses || !complete) {
+    body.failed_step = wire::Step::validate;
+    strcpy(body.reason, "the test refuses it");
+  } else {
+    now_.generation = wanted.generation;
+    body.ok = 1;
+  }
+  body.generation = now_.generation;
+  return body;
+}
+
+wire::StatusBody Enforcer::status() const {  // mutex_ is held
+  wire::StatusBody body;
+  strcpy(body.version, "test");
+  body.generation = now_.generation;
+  body.start_time_unix = 1;
+  body.bypass = now_.bypass ? 1 : 0;
+  return body;
+}

@@ -1,0 +1,149 @@
+// What controld knows of the samples of a data plane, whatever becomes of either.
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "control/capture/sample_source.h"
+#include "tests/unit/control/daemon/support.h"
+
+using namespace weir;
+using namespace weir::control;
+
+namespace {
+
+// A data plane that tells what a test says.
+class Plane {
+ public:
+  explicit Plane(const std::string& path) : listener_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    memcpy(address.sun_path, path.data(), path.size());
+    REQUIRE(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    REQUIRE(listen(listener_.get(), 4) == 0);
+  }
+
+  wire::SamplingBody hear() {
+    if (!client_) client_ = Fd(accept(listener_.get(), nullptr, nullptr));
+    const Result<wire::Message> request = wire::receive(client_.get());
+    REQUIRE(request);
+    REQUIRE(request->header.type == static_cast<uint16_t>(wire::Type::samples));
+    return wire::body_as<wire::SamplingBody>(*request).value();
+  }
+  void tell(wire::SamplesBody head) {
+    std::vector<std::byte> body(wire::bytes_of(head).begin(), wire::bytes_of(head).end());
+    for (uint32_t i = 0; i < head.n_samples; i++) {
+      wire::Sample sample;
+      sample.captured_bytes = 3;
+      wire::append_sample(body, sample, "abc");
+    }
+    REQUIRE(wire::send(client_.get(), wire::Type::samples, 0, body));
+  }
+  void refuse() {
+    wire::TextBody text;
+    wire::set_text(text.text, "no such request");
+    REQUIRE(wire::send(client_.get(), wire::Type::refused, 0, wire::bytes_of(text)));
+  }
+  void close() { client_.reset(); }
+
+ private:
+  Fd listener_, client_;
+};
+
+struct Exchange {
+  SampleSource& source;
+  Plane& plane;
+  size_t operator()(wire::SamplesBody body) {
+    source.ask(SampleSource::Clock::now());
+    plane.hear();
+    plane.tell(body);
+    return source.take(SampleSource::Clock::now()).size();
+  }
+};
+
+void check_counts(const SampleSource& source, SampleSource::Counts expected) {
+  const SampleSource::Counts& counts = source.counts();
+  CHECK(counts.sampled == expected.sampled);
+  CHECK(counts.limited == expected.limited);
+  CHECK(counts.lost == expected.lost);
+  CHECK(counts.waiting == expected.waiting);
+}
+
+}  // namespace
+
+TEST_CASE("counters begin with the first answer, and what got lost on the way is lost") {
+  const Folder folder;
+  Plane plane(folder / "dp.sock");
+  SampleSource source(folder / "dp.sock");
+  source.want({10, 5, 64, 0});
+  Exchange exchange{source, plane};
+  // Before: 100 sampled, of which 40 limited, 20 lost, 33 told to others, 2 in this answer, 5 waiting.
+  CHECK(exchange({1, 100, 40, 20, 35, 5, 2}) == 2);
+  check_counts(source, {7, 0, 0, 5});
+  CHECK(source.due() <= SampleSource::Clock::now());  // there is more
+  CHECK(exchange({1, 110, 43, 21, 46, 0, 4}) == 4);   // 7 of the 11 that were told went to nobody
+  check_counts(source, {17, 3, 1 + 7, 0});
+  CHECK(source.due() > SampleSource::Clock::now());
+}
+
+TEST_CASE("a data plane that starts anew counts from 0; what waited in it is lost") {
+  const Folder folder;
+  Plane plane(folder / "dp.sock");
+  SampleSource source(folder / "dp.sock");
+  Exchange exchange{source, plane};
+  CHECK(exchange({1, 9, 0, 0, 2, 7, 2}) == 2);
+  CHECK(exchange({2, 3, 1, 0, 2, 0, 2}) == 2);
+  check_counts(source, {9 + 3, 1, 7, 0});
+}
+
+TEST_CASE("what a data plane says wrongly ends the connection, with its reason, and is tried again") {
+  const Folder folder;
+  Plane plane(folder / "dp.sock");
+  SampleSource source(folder / "dp.sock");
+  const auto begin = SampleSource::Clock::now();
+  source.ask(begin);
+  CHECK(source.fd() >= 0);
+  CHECK(source.due() == SampleSource::Clock::time_point::max());
+  plane.hear();
+  plane.refuse();
+  CHECK(source.take(begin).empty());
+  CHECK(source.error().find("no such request") != std::string::npos);
+  CHECK(source.fd() == -1);
+  CHECK(source.due() > begin);
+  plane.close();
+
+  source.ask(begin);
+  plane.hear();
+  wire::SamplesBody lie = {1, 0, 0, 0, 0, 0, 0};
+  plane.tell(lie);
+  CHECK(source.take(begin).empty());
+  CHECK(source.error().empty());
+  source.ask(begin);
+  plane.hear();
+  plane.close();
+  CHECK(source.take(begin).empty());
+  CHECK(source.error() == "closed by the peer");
+
+  SampleSource nobody(folder / "none.sock");
+  nobody.ask(begin);
+  CHECK(nobody.error().find("none.sock") != std::string::npos);
+}
+
+TEST_CASE("at the end sampling is switched off and what is left is fetched") {
+  const Folder folder;
+  Plane plane(folder / "dp.sock");
+  SampleSource source(folder / "dp.sock");
+  source.want({10, 5, 64, 0});
+  Exchange exchange{source, plane};
+  CHECK(exchange({1, 1, 0, 0, 1, 0, 1}) == 1);
+  std::vector<uint32_t> asked;
+  std::thread answers([&] {
+    asked.push_back(plane.hear().one_in);
+    plane.tell({1, 6, 0, 0, 4, 2, 3});
+    asked.push_back(plane.hear().one_in);
+    plane.tell({1, 6, 0, 0, 6, 0, 2});
+  });
+  CHECK(source.finish().size() == 5);
+  answers.join();
+  CHECK(asked == std::vector<uint32_t>{0, 0});
+  check_counts(source, {6, 0, 0, 0});
+}

@@ -1,0 +1,184 @@
+// What controld keeps on disk: generations never used twice, a last good that is whole or refused, one controld at a
+// time.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/files.h"
+#include "control/compile/seal.h"
+#include "control/publish/generation.h"
+#include "control/publish/store.h"
+#include "tests/unit/control/daemon/support.h"
+
+using namespace weir;
+using namespace weir::control;
+
+TEST_CASE("numbers rise by one and survive") {
+  const Folder folder;
+  wire::Generation first;
+  {
+    auto file = GenerationFile::open(folder / "");
+    REQUIRE(file);
+    CHECK(file->notice().empty());
+    CHECK(file->last().number == 0);
+    CHECK(file->last().epoch != 0);
+    first = file->next();
+    CHECK(first.number == 1);
+    REQUIRE(file->commit());
+    CHECK(file->last() == first);
+    REQUIRE(file->commit());
+  }
+  auto again = GenerationFile::open(folder / "");
+  REQUIRE(again);
+  CHECK(again->last() == wire::Generation{first.epoch, 2});
+  CHECK(again->next() == wire::Generation{first.epoch, 3});
+}
+
+TEST_CASE("a number that cannot be written is not given out") {
+  const Folder folder;
+  auto file = GenerationFile::open(folder / "");
+  REQUIRE(file);
+  std::filesystem::create_directory(folder / "epoch.new");  // in the way of the temporary file
+  const wire::Generation before = file->last();
+  CHECK_FALSE(file->commit());
+  CHECK(file->last() == before);
+}
+
+TEST_CASE("every damage of the epoch file begins a new epoch, loudly") {
+  const Folder folder;
+  uint64_t epoch = 0;
+  {
+    auto file = GenerationFile::open(folder / "");
+    REQUIRE(file);
+    for (int i = 0; i < 12; i++) REQUIRE(file->commit());
+    epoch = file->last().epoch;
+  }
+  const std::string good = folder.read("epoch");
+  const auto refused = [&](const std::string& text) {
+    folder.write("epoch", text);
+    auto file = GenerationFile::open(folder / "");
+    REQUIRE(file);
+    CHECK(file->last().epoch != epoch);
+    CHECK(file->last().number == 0);
+    CHECK(file->notice().find("damaged") != std::string::npos);
+    CHECK(folder.read("epoch.damaged") == text);
+  };
+  for (size_t i = 0; i < good.size(); i++) {
+    INFO("byte " << i);
+    std::string text = good;
+    text[i] = static_cast<char>(text[i] ^ 1);
+    refused(text);
+    refused(good.substr(0, i));
+  }
+  folder.write("epoch", good);
+  CHECK(GenerationFile::open(folder / "")->last() == wire::Generation{epoch, 12});
+}
+
+TEST_CASE("an epoch file that is behind the last good begins a new epoch") {
+  const Folder folder;
+  auto file = GenerationFile::open(folder / "");
+  REQUIRE(file);
+  REQUIRE(file->commit());
+  const wire::Generation last = file->last();
+  REQUIRE(file->not_behind(last));
+  REQUIRE(file->not_behind({last.epoch ^ 1, 99}));
+  CHECK(file->last() == last);
+  REQUIRE(file->not_behind({last.epoch, 2}));
+  CHECK(file->last().epoch != last.epoch);
+  CHECK_FALSE(file->notice().empty());
+}
+
+TEST_CASE("two controlds do not share a state directory") {
+  const Folder folder;
+  const auto in_other_process = [&] {
+    const pid_t child = fork();
+    if (child == 0) _exit(Store::open(folder / "state") ? 0 : 1);
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WEXITSTATUS(status) == 0;
+  };
+  {
+    auto store = Store::open(folder / "state");
+    REQUIRE(store);
+    struct stat status {};
+    REQUIRE(stat((folder / "state").c_str(), &status) == 0);
+    CHECK((status.st_mode & 0777) == 0700);
+    CHECK_FALSE(in_other_process());
+    auto second = Store::open(folder / "state");
+    REQUIRE_FALSE(second);
+    CHECK(second.error().find("another controld") != std::string::npos);
+  }
+  CHECK(in_other_process());
+}
+
+TEST_CASE("the last good comes back as it was, sealed") {
+  const Folder folder;
+  const Sample saved = sample({7, 3});
+  {
+    auto store = Store::open(folder / "");
+    REQUIRE(store);
+    auto nothing = store->load();
+    REQUIRE(nothing);
+    CHECK_FALSE(*nothing);
+    REQUIRE(store->save(*saved.publication, std::as_bytes(std::span(saved.origins))));
+  }
+  auto store = Store::open(folder / "");
+  REQUIRE(store);
+  CHECK(*store->stored_generation() == wire::Generation{7, 3});
+  auto loaded = store->load();
+  REQUIRE(loaded);
+  REQUIRE(*loaded);
+  const Publication& publication = **loaded;
+  CHECK(publication.generation == wire::Generation{7, 3});
+  CHECK(publication.digest == saved.publication->digest);
+  CHECK(publication.size_bytes == saved.publication->size_bytes);
+  auto mapping = map_read_only(publication.snapshot.get(), publication.size_bytes);
+  REQUIRE(mapping);
+  CHECK(digest_of(mapping->bytes()) == saved.publication->digest);
+  const int all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+  CHECK((fcntl(publication.snapshot.get(), F_GET_SEALS) & all) == all);
+  struct stat status {};
+  REQUIRE(stat((folder / "snapshot.weir").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+
+  auto origins = store->origins({7, 3});
+  REQUIRE(origins);
+  CHECK(std::string(reinterpret_cast<const char*>(origins->bytes().data()), origins->size_bytes) == saved.origins);
+  CHECK_FALSE(store->origins({7, 4}));
+}
+
+TEST_CASE("a last good that is damaged or cut off is refused") {
+  const Folder folder;
+  auto store = Store::open(folder / "");
+  REQUIRE(store);
+  const Sample saved = sample({7, 3});
+  REQUIRE(store->save(*saved.publication, std::as_bytes(std::span(saved.origins))));
+  const std::string good = folder.read("snapshot.weir");
+  std::vector<size_t> places = {0, 1, 63, 64, 4095, 4096, good.size() / 2};
+  for (size_t back = 1; back <= 65; back++) places.push_back(good.size() - back);  // the whole trailer
+  for (const size_t at : places) {
+    INFO("byte " << at << " of " << good.size());
+    std::string text = good;
+    text[at] = static_cast<char>(text[at] ^ 0x10);
+    folder.write("snapshot.weir", text);
+    CHECK_FALSE(store->load());
+    folder.write("snapshot.weir", good.substr(0, at));
+    CHECK_FALSE(store->load());
+  }
+  folder.write("snapshot.weir", good + "x");
+  CHECK_FALSE(store->load());
+  folder.write("snapshot.weir", good);
+  CHECK(store->load());
+}
+
+TEST_CASE("bypass is remembered") {
+  const Folder folder;
+  const auto on = [&] { return Store::open(folder / "")->bypass(); };
+  CHECK_FALSE(on());
+  REQUIRE(Store::open(folder / "")->set_bypass(true));
+  CHECK(on());
+  REQUIRE(Store::open(folder / "")->set_bypass(false));
+  REQUIRE(Store::open(folder / "")->set_bypass(false));
+  CHECK_FALSE(on());
+}

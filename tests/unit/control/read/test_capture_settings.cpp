@@ -1,0 +1,80 @@
+#include <fstream>
+#include <sstream>
+
+#include "control/capture/frame_filter.h"
+#include "control/model/policy.h"
+#include "tests/catch.h"
+
+using namespace weir;
+using namespace weir::control;
+
+namespace {
+
+std::optional<Policy> policy_with(const std::string& section) {
+  Diagnostics diagnostics;
+  auto policy = parse_policy("dir/weir.yaml", "version: 1\n" + section + "\nlists: []\n", diagnostics);
+  INFO(format(diagnostics));
+  CHECK(policy.has_value());
+  return policy;
+}
+
+bool passes(const std::string& expression, const std::vector<uint8_t>& frame) {
+  const Result<FrameFilter> filter = FrameFilter::compile(expression);
+  REQUIRE(filter);
+  return filter->passes(std::as_bytes(std::span(frame)), 1500);
+}
+
+}  // namespace
+
+TEST_CASE("capture is off unless the policy has the section") {
+  CHECK_FALSE(policy_with("")->capture);
+  CHECK_FALSE(policy_with("capture:")->capture);
+  CHECK(policy_with("capture: {}")->capture == CaptureSettings{});
+}
+
+TEST_CASE("every key of capture is read; a folder begins at the policy's") {
+  const auto policy = policy_with(
+      "capture: {folder: drops, one_in: 1, per_list_per_second: 7, snap_bytes: 64, filter: udp, file_size: 1MiB,"
+      " file_age: 2m, files: 3}");
+  CHECK(policy->capture == CaptureSettings{"dir/drops", 1, 7, 64, "udp", 1 << 20, 120, 3});
+  CHECK(policy_with("capture: {folder: /var/drops}")->capture->folder == "/var/drops");
+}
+
+TEST_CASE("configs/weir.yaml names the defaults of capture") {
+  std::ifstream file("configs/weir.yaml");
+  std::string section;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("#capture:") || (!section.empty() && line.starts_with("#  "))) {
+      section += line.substr(1) + "\n";
+    } else if (!section.empty()) {
+      break;
+    }
+  }
+  const auto policy = policy_with(section);
+  REQUIRE(policy->capture);
+  CaptureSettings settings = *policy->capture;
+  CHECK(settings.folder == "/var/lib/weir/capture");
+  settings.folder.clear();
+  CHECK(settings == CaptureSettings{});
+  size_t keys = 0;
+  for (const char* key :
+       {"folder:", "one_in:", "per_list_per_second:", "snap_bytes:", "filter:", "file_size:", "file_age:", "files:"}) {
+    keys += section.find(std::string("  ") + key) != std::string::npos;
+  }
+  CHECK(keys == 8);
+}
+
+TEST_CASE("a filter sees a frame's first bytes and its whole length") {
+  std::vector<uint8_t> udp = {1, 2,  3,  4, 5, 6,   7, 8,   9, 10,  11, 12,  8, 0, 0x45, 0, 1,   0, 0, 0, 0,
+                              0, 64, 17, 0, 0, 203, 0, 113, 7, 198, 51, 100, 9, 0, 53,   1, 187, 0, 8, 0, 0};
+  CHECK(passes("", udp));
+  CHECK(passes("udp port 53", udp));
+  CHECK(passes("src net 203.0.113.0/24 and greater 1500", udp));
+  CHECK_FALSE(passes("tcp", udp));
+  udp.resize(34);
+  CHECK_FALSE(passes("udp port 53", udp));  // the ports are not there
+  CHECK(passes("ip host 203.0.113.7", udp));
+  const Result<FrameFilter> bad = FrameFilter::compile("tcp prt 443");
+  REQUIRE_FALSE(bad);
+  CHECK(bad.error().find("syntax error") != std::string::npos);
+}

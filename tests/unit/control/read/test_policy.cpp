@@ -1,0 +1,233 @@
+// Whole policies that are good. Those that are not are in configs/bad, with their messages.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "common/paths.h"
+#include "control/model/policy.h"
+#include "tests/catch.h"
+
+using namespace weir;
+using namespace weir::control;
+
+namespace {
+
+Policy parse(const std::string& text) {
+  Diagnostics diagnostics;
+  auto policy = parse_policy("a.yaml", text, diagnostics);
+  INFO(text << format(diagnostics));
+  REQUIRE(policy);
+  CHECK(diagnostics.warnings() == 0);
+  return std::move(*policy);
+}
+
+constexpr uint8_t kSource = WEIR_AS_SOURCE, kDestination = WEIR_AS_DESTINATION;
+constexpr uint8_t kEither = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
+
+// A folder for one test.
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/weir-policy-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(path_ + "/" + name).parent_path());
+    std::ofstream(path_ + "/" + name) << text;
+    return path_ + "/" + name;
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+TEST_CASE("defaults") {
+  const Policy policy = parse("version: 1\nlists: [{name: a, action: drop, entries: [192.0.2.1]}]\n");
+  CHECK(policy.path == "a.yaml");
+  CHECK(policy.state_dir == default_state_dir());
+  CHECK(policy.default_action == WEIR_PASS);
+  CHECK(policy.unparsed_action == WEIR_PASS);
+  CHECK(policy.false_positive_rate == Approx(0.005));
+  CHECK(policy.memory_bytes == 512u << 20);
+  CHECK_FALSE(policy.layout.has_value());
+  CHECK(policy.canaries.empty());
+  REQUIRE(policy.targets.size() == 1);
+  CHECK(policy.targets[0] == TargetSpec{default_dataplane_socket(), std::nullopt});
+  REQUIRE(policy.lists.size() == 1);
+  const List& list = policy.lists[0];
+  CHECK(list.name == "a");
+  CHECK(list.action == WEIR_DROP);
+  CHECK(list.mode == WEIR_ENFORCE);
+  CHECK(list.match == kSource);
+  CHECK(list.file == "");
+  CHECK(list.feed.path == "");
+  REQUIRE(list.v4.size() == 1);
+  CHECK(list.v4[0].line == 2);
+  CHECK(list.v4[0].source == 0);
+  CHECK(list.v4[0].directions == kSource);
+}
+
+TEST_CASE("every setting") {
+  const Policy policy = parse(R"(version: 1
+state_dir: /tmp/state
+policy: {default: drop, unparsed: drop, tunnels: [], own: [192.0.2.0/24, "2001:db8::/32", 192.0.2.1-192.0.2.3]}
+filter: {false_positive_rate: 0.25, memory: 3GiB, layout: page7, canaries: [192.0.2.9, "2001:db8::9", 192.0.2.10/32]}
+targets: [{dataplane: /tmp/a.sock}, {xdp: {interfaces: [eth1, eth0], attach: native}}, {dataplane: /tmp/b.sock}]
+lists:
+  - {name: partners, action: pass, match: either, entries: [198.51.100.1]}
+  - {name: watch, action: drop, mode: monitor, match: dst, allow_any: true, ipv6_aggregate: 128, entries: [0.0.0.0/0]}
+)");
+  CHECK(policy.state_dir == "/tmp/state");
+  CHECK(policy.default_action == WEIR_DROP);
+  CHECK(policy.unparsed_action == WEIR_DROP);
+  CHECK(policy.false_positive_rate == Approx(0.25));
+  CHECK(policy.memory_bytes == uint64_t{3} << 30);
+  CHECK(policy.layout == WEIR_LAYOUT_PAGE7);
+  REQUIRE(policy.canaries.size() == 3);
+  CHECK(policy.canaries[0].v4 == parse_ipv4("192.0.2.9"));
+  CHECK_FALSE(policy.canaries[0].is_v6);
+  CHECK(policy.canaries[1].v6 == *parse_ipv6("2001:db8::9"));
+  CHECK(policy.canaries[1].is_v6);
+  CHECK(policy.canaries[2].text == "192.0.2.10/32");
+  REQUIRE(policy.targets.size() == 3);
+  CHECK(policy.targets[0].name() == "/tmp/a.sock");
+  CHECK(policy.targets[1] == TargetSpec{"", XdpTarget{{"eth1", "eth0"}, xdp::Attach::native}});
+  CHECK(policy.targets[1].name() == "xdp:eth1,eth0");
+  CHECK(policy.targets[2].name() == "/tmp/b.sock");
+  REQUIRE(policy.lists.size() == 3);
+  const List& own = policy.lists[0];
+  CHECK(own.name == "own");
+  CHECK(own.action == WEIR_PASS);
+  CHECK(own.match == kEither);
+  REQUIRE(own.v4.size() == 2);
+  REQUIRE(own.v6.size() == 1);
+  CHECK(own.v4[0].directions == kEither);
+  CHECK(own.v6[0].directions == kEither);
+  CHECK(policy.lists[1].action == WEIR_PASS);
+  CHECK(policy.lists[1].match == kEither);
+  CHECK(policy.lists[2].mode == WEIR_MONITOR);
+  CHECK(policy.lists[2].match == kDestination);
+  REQUIRE(policy.lists[2].v4.size() == 1);
+  CHECK(policy.lists[2].v4[0].last == 0xffff'ffff);
+}
+
+TEST_CASE("every kind of entry") {
+  struct Row {
+    const char* text;
+    const char* first;
+    const char* last;
+    uint16_t port;
+    uint8_t directions;  // in a list with match: either
+  };
+  const Row rows[] = {
+      {"203.0.113.7", "203.0.113.7", "203.0.113.7", 0, kEither},
+      {"198.51.100.0/24", "198.51.100.0", "198.51.100.255", 0, kEither},
+      {"203.0.113.10-203.0.113.99", "203.0.113.10", "203.0.113.99", 0, kEither},
+      {"203.0.113.7:443", "203.0.113.7", "203.0.113.7", 443, kEither},
+      {"2001:db8::/48", "2001:db8::", "2001:db8:0:ffff:ffff:ffff:ffff:ffff", 0, kEither},
+      {"\"[2001:db8::7]:443\"", "2001:db8::7", "2001:db8::7", 443, kEither},
+      {"{entry: 203.0.113.7:443}", "203.0.113.7", "203.0.113.7", 443, kEither},
+      {"{entry: 203.0.113.0/30, comment: x}", "203.0.113.0", "203.0.113.3", 0, kEither},
+      {"{src: 203.0.113.7}", "203.0.113.7", "203.0.113.7", 0, kSource},
+      {"{dst: 203.0.113.0/24}", "203.0.113.0", "203.0.113.255", 0, kDestination},
+      {"{dst: 203.0.113.1-203.0.113.2, comment: \"two: of them\"}", "203.0.113.1", "203.0.113.2", 0, kDestination},
+      {"{src: 203.0.113.7, sport: 53}", "203.0.113.7", "203.0.113.7", 53, kSource},
+      {"{dst: 203.0.113.7/32, dport: 53-53}", "203.0.113.7", "203.0.113.7", 53, kDestination},
+      {"{dst: \"2001:db8::7\", dport: 65535}", "2001:db8::7", "2001:db8::7", 65535, kDestination},
+  };
+  for (const Row& row : rows) {
+    INFO(row.text);
+    const Policy policy =
+        parse(std::string("version: 1\nlists:\n- name: a\n  action: drop\n  match: either\n  entries:\n  - ") +
+              row.text + "\n");
+    const List& list = policy.lists.at(0);
+    REQUIRE(list.entries() == 1);
+    const auto check = [&](const auto& entry) {
+      CHECK(to_string(entry.first) == row.first);
+      CHECK(to_string(entry.last) == row.last);
+      CHECK(entry.port == row.port);
+      CHECK(entry.directions == row.directions);
+      CHECK(entry.line == 7);
+      CHECK(entry.source == 0);
+    };
+    list.v4.empty() ? check(list.v6[0]) : check(list.v4[0]);
+  }
+}
+
+TEST_CASE("256 lists are allowed, own among them") {
+  std::string text = "version: 1\npolicy: {own: [192.0.2.1]}\nlists:\n";
+  for (int i = 0; i < 255; i++) text += "- {name: l" + std::to_string(i) + ", action: drop, entries: [192.0.2.2]}\n";
+  CHECK(parse(text).lists.size() == 256);
+  Diagnostics diagnostics;
+  CHECK_FALSE(parse_policy("a.yaml", text + "- {name: one-more, action: drop, entries: [192.0.2.2]}\n", diagnostics));
+}
+
+TEST_CASE("a feed is read from the policy's folder, after the inline entries") {
+  const Folder folder;
+  folder.write("feeds/a.txt", "192.0.2.7\nbad\n192.0.2.8:80\n2001:db8::7\n0.0.0.0/0\n");
+  const std::string path = folder.write(
+      "weir.yaml",
+      "version: 1\nlists:\n- {name: a, action: drop, match: dst, file: feeds/a.txt, entries: [192.0.2.6]}\n"
+      "- {name: b, action: pass, allow_any: true, file: " +
+          folder.path() + "/feeds/a.txt, format: plain}\n");
+  Diagnostics diagnostics;
+  const auto policy = read_policy(path, diagnostics);
+  INFO(format(diagnostics));
+  REQUIRE(policy);
+  CHECK(diagnostics.warnings() == 0);
+  const List& a = policy->lists.at(0);
+  CHECK(a.file == "feeds/a.txt");
+  CHECK(a.feed.path == folder.path() + "/feeds/a.txt");
+  CHECK(a.feed.lines == 5);
+  CHECK(a.feed.entries == 3);
+  CHECK(a.feed.bad == 2);
+  REQUIRE(a.v4.size() == 3);
+  CHECK(a.v4[0].source == 0);
+  CHECK(a.v4[0].first == parse_ipv4("192.0.2.6"));
+  CHECK(a.v4[1].source == 1);
+  CHECK(a.v4[1].line == 1);
+  CHECK(a.v4[1].directions == kDestination);
+  CHECK(a.v4[2].port == 80);
+  CHECK(policy->lists.at(1).feed.bad == 1);
+  CHECK(policy->lists.at(1).v4.size() == 3);
+}
+
+TEST_CASE("feeds are not opened by parse_policy") {
+  CHECK(parse("version: 1\nlists: [{name: a, action: drop, file: nowhere.txt}]\n").lists.at(0).file == "nowhere.txt");
+}
+
+TEST_CASE("a policy that is not there") {
+  Diagnostics diagnostics;
+  CHECK_FALSE(read_policy("nowhere/weir.yaml", diagnostics));
+  CHECK(format(diagnostics) ==
+        "nowhere/weir.yaml: error: cannot open nowhere/weir.yaml: No such file or directory\n"
+        "hint: name a YAML file that can be read\n");
+}
+
+TEST_CASE("errors from before do not make a good policy bad") {
+  Diagnostics diagnostics;
+  diagnostics.add({Severity::error, {}, "of another file", "", ""});
+  CHECK(parse_policy("a.yaml", "version: 1\nlists: []\n", diagnostics));
+}
+
+TEST_CASE("the sample policy has neither errors nor warnings, and its feeds no bad lines") {
+  Diagnostics diagnostics;
+  const auto policy = read_policy("configs/weir.yaml", diagnostics);
+  CHECK(format(diagnostics) == "");
+  REQUIRE(policy);
+  CHECK(policy->lists.size() == 5);
+  for (const List& list : policy->lists) {
+    INFO(list.name);
+    CHECK(list.entries() > 0);
+    CHECK(list.feed.bad == 0);
+    CHECK((list.file.empty() || list.feed.entries > 0));
+  }
+}
