@@ -7,9 +7,9 @@
 #include "common/histogram.h"
 #include "common/wire.h"
 
-// What a data plane tells of its workers and ports (wire::Type::telemetry, wire::Type::ports). docs/telemetry.md says
-// what the numbers mean. All counts rise from the start of the data plane: a rate is the difference of two answers,
-// over the difference of their own time stamps.
+// What a data plane tells of its workers and ports (wire::Type::telemetry, wire::Type::ports).
+// docs/operate/telemetry.md says what the numbers mean. All counts rise from the start of the data plane: a rate is the
+// difference of two answers, over the difference of their own time stamps.
 namespace weir::wire {
 
 enum class Stage : uint32_t { rx, parse, lookup, verdict, tx };

@@ -1,5 +1,5 @@
 // controld: compiles the policy, publishes it to its targets, serves the API. Foreground; SIGHUP reloads, SIGTERM and
-// SIGINT stop it. docs/control.md.
+// SIGINT stop it. docs/use/control.md.
 
 #include <fmt/format.h>
 #include <malloc.h>
@@ -17,7 +17,7 @@
 #include <CLI/CLI.hpp>
 
 #include "common/paths.h"
-#include "control/answer/answers.h"
+#include "control/daemon/answers.h"
 #include "control/daemon/api.h"
 #include "control/daemon/daemon.h"
 

@@ -12,8 +12,8 @@
 #include "common/telemetry.h"
 #include "common/wire.h"
 
-// The XDP plane: a program on interfaces, and its pinned maps (docs/xdp.md). What is pinned enforces on its own:
-// whoever opens it again, after a crash or an update, goes on where the last one stopped.
+// The XDP plane: a program on interfaces, and its pinned maps (docs/operate/xdp.md). What is pinned enforces on its
+// own: whoever opens it again, after a crash or an update, goes on where the last one stopped.
 namespace weir::xdp {
 
 enum class Attach : uint8_t {

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "bpf/enforce/enforcer.h"
-#include "bpf/weir.skel.h"
+#include "bpf/program/weir.skel.h"
 #include "common/files.h"
 
 namespace weir::xdp {

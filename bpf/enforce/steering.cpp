@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bpf/enforce/program.h"
-#include "bpf/weir-steer.skel.h"
+#include "bpf/program/weir-steer.skel.h"
 #include "common/fd.h"
 #include "common/files.h"
 

@@ -6,8 +6,8 @@
 #include "bpf/program/steer.h"
 #include "common/result.h"
 
-// The rules of the steering programs, in the maps that those share by pinning them (docs/steering.md). The programs
-// need not run: what is applied before waits for them. Needs root.
+// The rules of the steering programs, in the maps that those share by pinning them (docs/operate/steering.md). The
+// programs need not run: what is applied before waits for them. Needs root.
 namespace weir::xdp {
 
 // Exchanges the rules in one step: each frame meets the old ones or the new ones. Returns when no program reads the old

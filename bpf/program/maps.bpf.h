@@ -1,4 +1,4 @@
-/* The maps, shared by every program that filters (docs/xdp.md, "Maps"). They are pinned by these names. */
+/* The maps, shared by every program that filters (docs/operate/xdp.md, "Maps"). They are pinned by these names. */
 #ifndef WEIR_BPF_MAPS_H
 #define WEIR_BPF_MAPS_H
 

@@ -2,7 +2,7 @@
  *
  * A snapshot lies in array maps as it is, page by page (the arena), so filter/format/snapshot.h defines its bytes here
  * too. What a packet needs before its first lookup stands in a group: one of two, and one word, weir_state.active,
- * names the one that enforces (docs/xdp.md).
+ * names the one that enforces (docs/operate/xdp.md).
  */
 #ifndef WEIR_BPF_PLANE_H
 #define WEIR_BPF_PLANE_H

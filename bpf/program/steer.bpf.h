@@ -1,4 +1,5 @@
-/* The choice: which frames go to the data plane's worker by AF_XDP, and which stay in the kernel (docs/steering.md). */
+/* The choice: which frames go to the data plane's worker by AF_XDP, and which stay in the kernel
+ * (docs/operate/steering.md). */
 #ifndef WEIR_BPF_STEER_BPF_H
 #define WEIR_BPF_STEER_BPF_H
 

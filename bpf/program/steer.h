@@ -1,5 +1,5 @@
-/* What the steering programs and their user space share: the maps' values (docs/steering.md). C subset, shared by
- * inclusion (C++, BPF).
+/* What the steering programs and their user space share: the maps' values (docs/operate/steering.md). C subset, shared
+ * by inclusion (C++, BPF).
  */
 #ifndef WEIR_BPF_STEER_H
 #define WEIR_BPF_STEER_H

@@ -1,5 +1,5 @@
-/* The packets in a frame's tunnels (docs/dataplane.md, "Tunnels"). In: what the outer packet carries, frame->at to
- * frame->end; out: the inner packet and what it carries. 0: there is none. */
+/* The packets in a frame's tunnels (docs/operate/dataplane.md, "Tunnels"). In: what the outer packet carries, frame->at
+ * to frame->end; out: the inner packet and what it carries. 0: there is none. */
 #ifndef WEIR_BPF_TUNNEL_H
 #define WEIR_BPF_TUNNEL_H
 

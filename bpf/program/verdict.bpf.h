@@ -1,4 +1,4 @@
-/* What becomes of a frame, and what is counted for it (docs/dataplane.md, "Verdict" and "Counters"). */
+/* What becomes of a frame, and what is counted for it (docs/operate/dataplane.md, "Verdict" and "Counters"). */
 #ifndef WEIR_BPF_VERDICT_H
 #define WEIR_BPF_VERDICT_H
 

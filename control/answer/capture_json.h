@@ -5,7 +5,7 @@
 
 namespace weir::control {
 
-// docs/capture.md, "Counters".
+// docs/operate/capture.md, "Counters".
 Json to_json(const CaptureState& state);
 
 }  // namespace weir::control

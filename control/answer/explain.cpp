@@ -9,7 +9,7 @@
 #include "control/compile/prove/verdict.h"
 #include "control/model/flow_condition.h"
 #include "control/model/range_text.h"
-#include "control/read/entry_text.h"
+#include "control/read/feeds/entry_text.h"
 #include "filter/format/siphash.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/layout.h"

@@ -10,7 +10,7 @@
 #include "control/answer/summary.h"
 #include "control/compile/compile.h"
 
-// JSON of what both controld's API and `controlctl check` report. docs/control.md lists every member.
+// JSON of what both controld's API and `controlctl check` report. docs/use/control.md lists every member.
 namespace weir::control {
 
 using Json = nlohmann::ordered_json;  // members in the order in which they are written here

@@ -6,7 +6,7 @@
 namespace weir::control {
 
 // Answers `telemetry`: the counters of every target and what its workers and ports measure, asked now, as they were
-// told. Whoever wants rates asks twice (control/ctl/top_interval.h). docs/telemetry.md lists every member.
+// told. Whoever wants rates asks twice (control/ctl/top_interval.h). docs/operate/telemetry.md lists every member.
 Json telemetry(Daemon& daemon, const Json& request);
 
 }  // namespace weir::control

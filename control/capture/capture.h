@@ -12,10 +12,10 @@
 
 #include "control/book/origin.h"
 #include "control/capture/capture_files.h"
-#include "control/capture/frame_filter.h"
 #include "control/capture/sample_source.h"
+#include "control/model/capture.h"
 #include "control/publish/store.h"
-#include "control/read/capture_settings.h"
+#include "control/read/frame_filter.h"
 
 namespace weir::control {
 

@@ -10,7 +10,7 @@
 
 #include "common/files.h"
 #include "control/book/origin.h"
-#include "control/compile/merge.h"
+#include "control/compile/merge/merge.h"
 #include "control/compile/plan/flow_index.h"
 #include "control/compile/plan/plan.h"
 #include "control/compile/prove/prove.h"

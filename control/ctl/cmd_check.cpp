@@ -8,7 +8,7 @@
 #include "control/compile/compile.h"
 #include "control/ctl/command.h"
 #include "control/ctl/text.h"
-#include "control/model/policy.h"
+#include "control/read/policy.h"
 
 // Needs no controld and changes nothing: reads the policy and its feeds, and plans.
 namespace weir::control::ctl {

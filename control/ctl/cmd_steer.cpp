@@ -10,7 +10,7 @@
 #include "control/ctl/text.h"
 #include "control/read/steer_file.h"
 
-// Needs no controld: writes the maps that the steering programs share. docs/steering.md.
+// Needs no controld: writes the maps that the steering programs share. docs/operate/steering.md.
 namespace weir::control::ctl {
 
 namespace {

@@ -35,7 +35,7 @@ struct Context {
   bool all = false, calibration = true;  // size
 };
 
-// Exit codes, as docs/control.md has them.
+// Exit codes, as docs/use/control.md has them.
 enum Exit : int { kOk = 0, kFailed = 1, kUsage = 2, kNotAcknowledged = 3, kUnreachable = 4 };
 
 struct Command {

@@ -1,4 +1,4 @@
-// controlctl: one command, one request to controld, one answer. docs/control.md.
+// controlctl: one command, one request to controld, one answer. docs/use/control.md.
 
 #include <optional>
 

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "control/daemon/daemon.h"
+#include "control/read/policy.h"
 
 // One reload, from the policy file to the last target's acknowledgement.
 namespace weir::control {

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "common/wire.h"
-#include "control/capture/frame_filter.h"
+#include "control/read/frame_filter.h"
 
 namespace weir::control {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "control/model/policy.h"
-#include "control/read/entry_text.h"
+#include "control/read/feeds/entry_text.h"
 #include "control/read/policy_file.h"
 
 // One entry's text in a policy file: a scalar node -> ParsedEntry.

@@ -1,4 +1,4 @@
-#include "control/model/policy.h"
+#include "control/read/policy.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -7,7 +7,7 @@
 #include "common/diagnostic.h"
 
 // steer.yaml: which frames go to the data plane, and which stay in the kernel (configs/steer.yaml is its manual by
-// example, docs/steering.md its reference).
+// example, docs/operate/steering.md its reference).
 namespace weir::control {
 
 // The rules as the steering programs read them, in file order; counts and `since` are 0. Empty when there were errors.

@@ -85,7 +85,7 @@ class TargetsReader {
     has_xdp_ = true;
     MapReader section(file_.document, &node, "`xdp`", file_.diagnostics);
     XdpTarget xdp;
-    constexpr xdp::Attach kAttach[] = {xdp::Attach::any, xdp::Attach::native, xdp::Attach::generic};
+    constexpr Attach kAttach[] = {Attach::any, Attach::native, Attach::generic};
     section.require("interfaces");
     const Node* interfaces = section.sequence("interfaces");
     xdp.attach = kAttach[section.choice("attach", {"auto", "native", "generic"}).value_or(0)];
@@ -128,22 +128,12 @@ std::optional<XdpTarget> find_xdp(const Node& node) {
     if (good && !contains(xdp.interfaces, item.text)) xdp.interfaces.push_back(item.text);
   }
   const Node* attach = member(node, "attach");
-  if (attach != nullptr && attach->text == "native") xdp.attach = xdp::Attach::native;
-  if (attach != nullptr && attach->text == "generic") xdp.attach = xdp::Attach::generic;
+  if (attach != nullptr && attach->text == "native") xdp.attach = Attach::native;
+  if (attach != nullptr && attach->text == "generic") xdp.attach = Attach::generic;
   return xdp;
 }
 
 }  // namespace
-
-std::string TargetSpec::name() const {
-  if (!xdp) return dataplane;
-  std::string name(kXdpPrefix);
-  for (const std::string& interface : xdp->interfaces) {
-    if (name.size() > kXdpPrefix.size()) name += ',';
-    name += interface;
-  }
-  return name;
-}
 
 Result<TargetSpec> target_of(std::string_view text) {
   if (!text.starts_with(kXdpPrefix)) {

@@ -5,27 +5,11 @@
 #include <string_view>
 #include <vector>
 
-#include "bpf/enforce/enforcer.h"
 #include "common/result.h"
+#include "control/model/target.h"
 #include "control/read/policy_file.h"
 
 namespace weir::control {
-
-// XDP on interfaces; none: the maps are kept for a program that somebody else attaches.
-struct XdpTarget {
-  std::vector<std::string> interfaces;  // in the order of the policy, each once
-  xdp::Attach attach = xdp::Attach::any;
-  bool operator==(const XdpTarget&) const = default;
-};
-
-// Who enforces: a data plane, or the XDP plane of this machine.
-struct TargetSpec {
-  std::string dataplane;         // path of its socket; empty: xdp
-  std::optional<XdpTarget> xdp;  // at most one in a policy
-
-  std::string name() const;  // the socket; xdp:eth0,eth1
-  bool operator==(const TargetSpec&) const = default;
-};
 
 // As `--target` has it: a socket, or xdp:eth0,eth1.
 Result<TargetSpec> target_of(std::string_view text);

@@ -36,7 +36,7 @@ class Histogram {
   Counter counts_[kHistogramBuckets];
 };
 
-// Of one worker, in frames. packets = passed + dropped; what the names mean: docs/dataplane.md, "Counters".
+// Of one worker, in frames. packets = passed + dropped; what the names mean: docs/operate/dataplane.md, "Counters".
 struct alignas(64) WorkerCounters {
   Counter packets, bytes, passed, dropped;
   Counter malformed, not_ip, incomplete, default_passed, default_dropped;

@@ -11,8 +11,8 @@
 
 namespace weir::dataplane {
 
-// What a worker does between two looks at queues that are empty: docs/telemetry.md, "Idle". Made and used on the
-// worker's own thread.
+// What a worker does between two looks at queues that are empty: docs/operate/telemetry.md, "Idle". Made and used on
+// the worker's own thread.
 class Idle {
  public:
   // Finds out whether all queues raise interrupts, when the configuration asks for them, and says so when not.

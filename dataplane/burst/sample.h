@@ -10,9 +10,9 @@ namespace weir::dataplane {
 
 uint64_t tsc_ticks() noexcept;
 
-// Copies one in N of the frames that a worker drops into its ring (docs/capture.md). Stratified: of every N dropped
-// frames in a row, one at a random place. So the share is exact, every frame has the same chance, and traffic with a
-// period cannot fall into step with it.
+// Copies one in N of the frames that a worker drops into its ring (docs/operate/capture.md). Stratified: of every N
+// dropped frames in a row, one at a random place. So the share is exact, every frame has the same chance, and traffic
+// with a period cannot fall into step with it.
 //
 // One worker calls sample(), one control thread all else. sample() neither allocates, locks, logs nor calls the system;
 // it reads the processor's cycle counter, of chosen frames only.

@@ -55,7 +55,7 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, Frames fram
 }
 
 // A frame with inner layers: each layer is a packet of its own, the frame drops when one of them does. Counts once per
-// frame and list; what credits the verdict: docs/dataplane.md, "Tunnels". True: it drops.
+// frame and list; what credits the verdict: docs/operate/dataplane.md, "Tunnels". True: it drops.
 [[gnu::noinline]] bool judge_layers(const WorkerSnapshot& snapshot, const Burst& burst, uint32_t i,
                                     WorkerCounters& counters) noexcept {
   const weir_snapshot_header& header = snapshot.view->header();

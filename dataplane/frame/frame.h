@@ -6,8 +6,9 @@
 
 #include "filter/format/packet.h"
 
-// What the bytes of one frame mean (docs/dataplane.md, "Frames"). Pure: no DPDK, no state, nothing read outside the
-// frame, so that tests and the fuzzer can hold it to exact-size buffers. What tunnels hold: dataplane/frame/tunnel.h.
+// What the bytes of one frame mean (docs/operate/dataplane.md, "Frames"). Pure: no DPDK, no state, nothing read outside
+// the frame, so that tests and the fuzzer can hold it to exact-size buffers. What tunnels hold:
+// dataplane/frame/tunnel.h.
 namespace weir::dataplane {
 
 // EtherTypes (IEEE 802 numbers, IANA).

@@ -4,7 +4,7 @@
 
 #include "dataplane/frame/frame.h"
 
-// A frame and the packets in its tunnels (docs/dataplane.md, "Tunnels"). Pure, as frame.h.
+// A frame and the packets in its tunnels (docs/operate/dataplane.md, "Tunnels"). Pure, as frame.h.
 namespace weir::dataplane {
 
 constexpr uint32_t kMaxLayers = 4;  // the outer one included

@@ -12,7 +12,7 @@
 #include "dataplane/start/capabilities.h"
 #include "dataplane/start/syscall_filter.h"
 
-// What the process may still do once its ports run: as little as they need. docs/privileges.md
+// What the process may still do once its ports run: as little as they need. docs/operate/privileges.md
 namespace weir::dataplane {
 
 constexpr const char* kDefaultUser = "weir";

@@ -59,7 +59,7 @@ void on_threads(unsigned threads, Work work) {
 // no.
 //
 // With several threads, each has a range of the hashes, so a place in memory is only ever written by one. All of them
-// hash all keys: that costs less than handing keys over (docs/filter.md).
+// hash all keys: that costs less than handing keys over (docs/develop/filter.md).
 template <class Approach, class Place>
 void stream_keys(const Kernels& kernels, const uint64_t secret[2], const KeyColumns& keys, HashRange range,
                  Approach approach, Place place) {

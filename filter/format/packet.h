@@ -1,4 +1,5 @@
-/* One layer of a packet (docs/dataplane.md, "Frames"): the fields that keys are made of and residuals ask about.
+/* One layer of a packet (docs/operate/dataplane.md, "Frames"): the fields that keys are made of and residuals ask
+ * about.
  *
  * C subset, shared by inclusion (C++, BPF, tests). Whoever parses fills it; who compares reads nothing that `has` does
  * not name.

@@ -1,5 +1,5 @@
-/* page7: page -> seven bits anywhere in its 4096 bytes. The page-blocked filter of Zawierucha (docs/papers.md), k = 7
- * and one page a key: the baseline for everything that blocks by page. */
+/* page7: page -> seven bits anywhere in its 4096 bytes. The page-blocked filter of Zawierucha (docs/develop/papers.md),
+ * k = 7 and one page a key: the baseline for everything that blocks by page. */
 #ifndef WEIR_FILTER_LAYOUTS_PAGE7_H
 #define WEIR_FILTER_LAYOUTS_PAGE7_H
 

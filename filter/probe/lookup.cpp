@@ -11,8 +11,8 @@ namespace weir::filter {
 namespace {
 
 // Hit ratios (in 1/65536) above which looking into the table at once is cheaper than asking the filter first, and below
-// which the filter pays again. Measured break-even: docs/filter.md. The gap keeps a lane from changing its mind with
-// every batch.
+// which the filter pays again. Measured break-even: docs/develop/filter.md. The gap keeps a lane from changing its mind
+// with every batch.
 constexpr uint32_t kBypassAbove = 65536 * 30 / 100;
 constexpr uint32_t kBypassBelow = 65536 * 20 / 100;
 constexpr unsigned kRatioShift = 4;  // of the moving average: a batch counts 1/16

@@ -1,5 +1,5 @@
 """The data plane along every axis of policy and traffic, beside testpmd and minimal loops with DPDK's tables; a table
-and plots. docs/benchmarks.md tells how to read them.
+and plots. docs/develop/benchmarks.md tells how to read them.
 
 Run as a program it only draws:  bench_dataplane.py DATAPLANE.json FOLDER
 """

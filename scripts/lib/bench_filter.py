@@ -1,4 +1,4 @@
-"""The filter's benchmarks, one process a size, and their plots. docs/figures.md tells how they measure.
+"""The filter's benchmarks, one process a size, and their plots. docs/develop/figures.md tells how they measure.
 
 Run as a program it only draws:  bench_filter.py FILTER.json FOLDER
 """

@@ -1,4 +1,4 @@
-"""Lists of hosts in XDP: weir's program beside the kernel's maps, sets and filters. docs/benchmarks.md tells how.
+"""Lists of hosts in XDP: weir's program beside the kernel's maps, sets and filters. docs/develop/benchmarks.md tells how.
 
 Run as a program it only draws:  bench_xdp.py XDP.json FOLDER
 """

@@ -1,4 +1,4 @@
-"""Figures of the whole journey: from a line of a policy to a dropped frame. docs/figures.md says how each is measured."""
+"""Figures of the whole journey: from a line of a policy to a dropped frame. docs/develop/figures.md says how each is measured."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Figures of the filter at the memory limit. docs/figures.md says how each is measured; tests/bench/filter_figures does."""
+"""Figures of the filter at the memory limit. docs/develop/figures.md says how each is measured; tests/bench/filter_figures does."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Figures of the parsers: what hostile bytes and every kind of frame make of them. docs/figures.md says how each is
+"""Figures of the parsers: what hostile bytes and every kind of frame make of them. docs/develop/figures.md says how each is
 measured."""
 
 import json

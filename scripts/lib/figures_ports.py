@@ -1,4 +1,4 @@
-"""Figures of real ports at their full rate. docs/figures.md says how each is measured."""
+"""Figures of real ports at their full rate. docs/develop/figures.md says how each is measured."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Figures of the policy in XDP beside the kernel's maps, sets and filters. docs/figures.md says how each is measured."""
+"""Figures of the policy in XDP beside the kernel's maps, sets and filters. docs/develop/figures.md says how each is measured."""
 
 import json
 import os

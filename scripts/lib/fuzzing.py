@@ -42,7 +42,7 @@ class Target:
 
 TARGETS = {
     "frame": Target(1024, ("dataplane/frame/frame.cpp", "dataplane/tunnel*.cpp")),
-    "feed": Target(256, ("control/feeds/*.cpp", "control/read/entry_text.cpp"), "plain.dict"),
+    "feed": Target(256, ("control/feeds/*.cpp", "control/read/feeds/entry_text.cpp"), "plain.dict"),
     "policy": Target(1024, ("control/policy*.cpp", "control/entry_*.cpp", "control/model/field_names.cpp",
                             "control/model/time_text.cpp", "common/yaml*.cpp"), "policy.dict",
                      without=("read_document", "read_policy", "read_feed", "read_feeds"), options=NOT_ENTROPIC),

@@ -1,5 +1,5 @@
 """Host mode for real: a data plane between a veth that plays the network card and a tap with the host's addresses, in
-two network namespaces, and TCP that crosses it while the policy is reloaded. docs/host-mode.md
+two network namespaces, and TCP that crosses it while the policy is reloaded. docs/operate/host-mode.md
 """
 
 import ctypes
@@ -110,7 +110,7 @@ class HostSession(Session):
         return super()._start(name, inside + command)
 
     def wire(self):
-        """The card and its wire. The commands are those of docs/host-mode.md."""
+        """The card and its wire. The commands are those of docs/operate/host-mode.md."""
         for namespace in (self.host, self.client):
             run("ip", "netns", "add", namespace)
         single = ("numrxqueues", "1", "numtxqueues", "1")

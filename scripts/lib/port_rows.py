@@ -1,6 +1,6 @@
 """What is measured at a port: rows of policy, traffic and mode; made once and kept in the build.
 
-A row is made again when a program or a script that makes it is newer. docs/figures.md tells what each row is for.
+A row is made again when a program or a script that makes it is newer. docs/develop/figures.md tells what each row is for.
 """
 
 import json

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <rte_mbuf.h>
 
-#include "control/compile/merge.h"
+#include "control/compile/merge/merge.h"
 #include "control/compile/plan/flow_index.h"
 #include "control/compile/plan/plan.h"
 #include "dataplane/burst/stages.h"

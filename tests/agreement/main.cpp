@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "control/read/policy.h"
 #include "filter/layouts/layout.h"
 #include "tests/agreement/agreement.h"
 #include "tests/agreement/random_policy.h"

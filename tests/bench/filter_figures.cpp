@@ -1,5 +1,5 @@
 // Measures what the figures of the filter are made of and prints it as one JSON object. scripts/figures filter runs it;
-// docs/figures.md tells what each number is.
+// docs/develop/figures.md tells what each number is.
 //
 //   filter_figures limit --keys N          filter against the gather limit: pipelined, look-ahead 1, from 16-byte keys
 //   filter_figures build --keys N          time to build a filter and a snapshot, and to change it in place

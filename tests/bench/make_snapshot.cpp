@@ -13,6 +13,7 @@
 
 #include "common/files.h"
 #include "control/compile/compile.h"
+#include "control/read/policy.h"
 
 namespace weir::bench {
 namespace {

@@ -3,8 +3,8 @@
 #include <set>
 #include <string>
 
-#include "control/model/policy.h"
 #include "control/model/range_text.h"
+#include "control/read/policy.h"
 
 namespace {
 

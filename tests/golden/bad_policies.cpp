@@ -8,7 +8,7 @@
 #include <set>
 
 #include "common/files.h"
-#include "control/model/policy.h"
+#include "control/read/policy.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Zawierucha's experiments with a Bloom filter blocked by 4 KiB pages (docs/papers.md): distinct pages, time of
+// Zawierucha's experiments with a Bloom filter blocked by 4 KiB pages (docs/develop/papers.md): distinct pages, time of
 // inserting, false-positive rate, throughput of queries. k = 7 as there; each in the paper's form and in the best one
 // known here.
 

@@ -1,5 +1,5 @@
 // The Rational Bloom filter and the Variably-Sized Block Bloom filter of Walther, Mansour, Zollner, Werner
-// (docs/papers.md), and the rates that follow from their construction.
+// (docs/develop/papers.md), and the rates that follow from their construction.
 #pragma once
 
 #include <cmath>

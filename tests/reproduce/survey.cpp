@@ -1,5 +1,6 @@
-// The filters of two surveys (docs/papers.md) at the same keys, beside weir's line8 and two libraries of Debian: from a
-// 16-byte key to an answer. All but the libraries hash with weir's batched SipHash-1-3, prefetch a batch, then test it.
+// The filters of two surveys (docs/develop/papers.md) at the same keys, beside weir's line8 and two libraries of
+// Debian: from a 16-byte key to an answer. All but the libraries hash with weir's batched SipHash-1-3, prefetch a
+// batch, then test it.
 
 #include "tests/reproduce/survey.h"
 

@@ -148,7 +148,7 @@ def plane_goes(session, client):
         equal(session.stop("dataplane"), 0, "exit code of the second data plane")
         session.start_plane()
         session.kill("dataplane")
-        subprocess.run(["ip", "link", "set", "dev", CARD, "xdp", "off"], check=True)  # docs/steering.md
+        subprocess.run(["ip", "link", "set", "dev", CARD, "xdp", "off"], check=True)  # docs/operate/steering.md
         session.start_plane()
         check(not answers(wire, ("203.0.113.5", 7000), 1), "what is chosen is the new data plane's, with the old rules")
         equal(session.stop("dataplane"), 0, "the data plane's exit code")

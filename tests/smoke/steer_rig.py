@@ -1,4 +1,4 @@
-"""A host whose card is shared by the kernel and a data plane (docs/steering.md), and a client on its wire: the card in
+"""A host whose card is shared by the kernel and a data plane (docs/operate/steering.md), and a client on its wire: the card in
 this process's own network namespace, the client in another, a BPF file system of their own at the default place.
 
 The namespaces go with the process, and with them everything made in them.
@@ -171,7 +171,7 @@ class SharedCard(Session):
 
     def __init__(self, program):
         super().__init__(BUILD)
-        self.program = os.path.join(BUILD, "bpf", program)
+        self.program = os.path.join(BUILD, "bpf/program", program)
 
     def __enter__(self):
         super().__enter__()

@@ -103,7 +103,7 @@ def beside_another(build, folder):
         other, = glob.glob("/usr/lib/*/bpf/xdpfilt_alw_tcp.o")
         for command in (("xdp-loader", "load", "--mode", "skb", "lo", other),
                         ("xdp-loader", "load", "--mode", "skb", "--pin-path", BPF_DIR, "lo",
-                         os.path.join(build, "bpf/weir.bpf.o"))):
+                         os.path.join(build, "bpf/program/weir.bpf.o"))):
             done = run(*command)
             if not check(done.returncode == 0, f"{' '.join(command)}: {done.stdout}"):
                 return

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "control/compile/merge.h"
+#include "control/compile/merge/merge.h"
 #include "control/compile/plan/levels.h"
 #include "filter/build/builder.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "control/compile/merge.h"
+#include "control/compile/merge/merge.h"
 #include "control/compile/plan/levels.h"
 #include "control/model/policy.h"
 

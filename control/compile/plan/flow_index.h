@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/result.h"
-#include "control/compile/merge.h"
+#include "control/compile/merge/merge.h"
 #include "control/model/policy.h"
 
 // index: under which key each flow is looked up. What an entry demands beyond its key becomes a residual.

@@ -5,7 +5,7 @@
 
 #include "common/result.h"
 #include "control/compile/compile.h"
-#include "control/compile/merge.h"
+#include "control/compile/merge/merge.h"
 #include "control/compile/plan/fit.h"
 #include "control/model/policy.h"
 #include "filter/build/builder.h"

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "common/ip.h"
-#include "control/compile/rule_book.h"
+#include "control/compile/merge/rule_book.h"
 #include "filter/format/packet.h"
 #include "filter/read/view.h"
 

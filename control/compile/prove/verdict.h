@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "control/compile/rule_book.h"
+#include "control/compile/merge/rule_book.h"
 #include "filter/format/snapshot.h"
 
 namespace weir::control {

@@ -16,6 +16,18 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+xdp::Attach attach_of(Attach attach) {
+  switch (attach) {
+    case Attach::any:
+      return xdp::Attach::any;
+    case Attach::native:
+      return xdp::Attach::native;
+    case Attach::generic:
+      break;
+  }
+  return xdp::Attach::generic;
+}
+
 }  // namespace
 
 bool XdpPlane::is_configured(const std::optional<XdpTarget>& target) const {
@@ -63,7 +75,7 @@ Result<void> XdpPlane::open() {
   for (const std::string& name : target_->interfaces) {
     if (!contains(detached_, name) && !contains(detached_, "")) options.interfaces.push_back(name);
   }
-  options.attach = target_->attach;
+  options.attach = attach_of(target_->attach);
   options.bpf_dir = bpf_dir_;
   Result<std::unique_ptr<xdp::Enforcer>> enforcer = xdp::Enforcer::open(std::move(options));
   if (!enforcer) return Error{enforcer.error()};

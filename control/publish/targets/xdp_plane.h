@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bpf/enforce/server.h"
-#include "control/read/target_spec.h"
+#include "control/model/target.h"
 
 namespace weir::control {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "control/read/entry_text.h"
+#include "control/read/feeds/entry_text.h"
 
 namespace weir::control::feeds {
 namespace {

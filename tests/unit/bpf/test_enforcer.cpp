@@ -12,6 +12,7 @@
 #include "bpf/enforce/program.h"
 #include "bpf/program/plane.h"
 #include "control/compile/compile.h"
+#include "control/read/policy.h"
 #include "filter/read/sealed.h"
 #include "tests/catch.h"
 

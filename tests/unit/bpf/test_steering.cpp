@@ -11,7 +11,7 @@
 
 #include "bpf/enforce/enforcer.h"
 #include "bpf/enforce/steering.h"
-#include "bpf/weir-steer.skel.h"
+#include "bpf/program/weir-steer.skel.h"
 #include "tests/catch.h"
 
 using namespace weir;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "control/compile/compile.h"
+#include "control/read/policy.h"
 #include "tests/catch.h"
 
 namespace weir::control {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "control/compile/merge.h"
+#include "control/compile/merge/merge.h"
 #include "control/compile/plan/flow_index.h"
 #include "control/compile/plan/plan.h"
 #include "filter/read/view.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "control/model/policy.h"
-#include "control/read/entry_text.h"
+#include "control/read/feeds/entry_text.h"
 #include "tests/catch.h"
 
 // Policies for tests, without a file: list("feed", WEIR_DROP, WEIR_AS_SOURCE, {"192.0.2.0/24", "[2001:db8::7]:443"}).

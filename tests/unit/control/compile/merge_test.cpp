@@ -1,6 +1,6 @@
 // merge: entries -> prefixes with the rules of all lists that hold them.
 
-#include "control/compile/merge.h"
+#include "control/compile/merge/merge.h"
 
 #include <string>
 #include <utility>

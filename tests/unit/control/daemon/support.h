@@ -8,6 +8,7 @@
 
 #include "control/compile/compile.h"
 #include "control/publish/store.h"
+#include "control/read/policy.h"
 #include "tests/catch.h"
 
 // A folder that goes with the test.

@@ -4,7 +4,7 @@
 
 #include <future>
 
-#include "control/answer/answers.h"
+#include "control/daemon/answers.h"
 #include "control/daemon/api.h"
 #include "control/daemon/daemon.h"
 #include "tests/unit/control/daemon/enforcer.h"
@@ -194,7 +194,7 @@ TEST_CASE("reload says where the XDP plane is not attached, and goes on when it 
   Daemon::Options options = options_for(folder, {folder / "dp"});
   options.acknowledge_ms = 300;
   options.bpf_dir = folder / "no-bpf-file-system";
-  options.targets.push_back({"", XdpTarget{{"no-such-if0"}, xdp::Attach::any}});
+  options.targets.push_back({"", XdpTarget{{"no-such-if0"}, Attach::any}});
   auto daemon = Daemon::start(options);
   REQUIRE(daemon);
   const auto report = (*daemon)->reload();

@@ -1,8 +1,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "control/capture/frame_filter.h"
-#include "control/model/policy.h"
+#include "control/read/frame_filter.h"
+#include "control/read/policy.h"
 #include "tests/catch.h"
 
 using namespace weir;

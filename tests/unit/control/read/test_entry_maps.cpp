@@ -7,8 +7,8 @@
 #include <string>
 
 #include "control/model/field_names.h"
-#include "control/model/policy.h"
 #include "control/model/range_text.h"
+#include "control/read/policy.h"
 #include "tests/catch.h"
 
 using namespace weir;

@@ -1,7 +1,7 @@
 // Every text an entry may have, and every reason why a text is none.
 #include <string>
 
-#include "control/read/entry_text.h"
+#include "control/read/feeds/entry_text.h"
 #include "tests/catch.h"
 
 using namespace weir;

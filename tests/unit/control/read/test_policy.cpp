@@ -8,7 +8,7 @@
 #include <string>
 
 #include "common/paths.h"
-#include "control/model/policy.h"
+#include "control/read/policy.h"
 #include "tests/catch.h"
 
 using namespace weir;
@@ -99,7 +99,7 @@ lists:
   CHECK(policy.canaries[2].text == "192.0.2.10/32");
   REQUIRE(policy.targets.size() == 3);
   CHECK(policy.targets[0].name() == "/tmp/a.sock");
-  CHECK(policy.targets[1] == TargetSpec{"", XdpTarget{{"eth1", "eth0"}, xdp::Attach::native}});
+  CHECK(policy.targets[1] == TargetSpec{"", XdpTarget{{"eth1", "eth0"}, Attach::native}});
   CHECK(policy.targets[1].name() == "xdp:eth1,eth0");
   CHECK(policy.targets[2].name() == "/tmp/b.sock");
   REQUIRE(policy.lists.size() == 3);

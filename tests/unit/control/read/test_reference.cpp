@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "control/model/policy.h"
+#include "control/read/policy.h"
 #include "tests/catch.h"
 #include "tests/reference/classifier.h"
 

@@ -27,7 +27,7 @@ TEST_CASE("a target is named as an option names it") {
     CHECK(target->name() == name);
     CHECK(target->xdp.has_value() == std::string(name).starts_with("xdp:"));
   }
-  CHECK(target_of("xdp:eth0,eth1")->xdp == XdpTarget{{"eth0", "eth1"}, xdp::Attach::any});
+  CHECK(target_of("xdp:eth0,eth1")->xdp == XdpTarget{{"eth0", "eth1"}, Attach::any});
   const std::string long_path(108, 'x');
   for (const std::string bad : {"", "xdp:,", "xdp:eth0,", "xdp:,eth0", "xdp:eth0,,eth1", "xdp:eth0,eth0", "xdp:eth 0",
                                 "xdp:eth0/1", "xdp:eth0:1", "xdp:..", "xdp:sixteen-letters0", long_path.c_str()}) {
@@ -60,13 +60,13 @@ TEST_CASE("targets of a policy that is wrong elsewhere are found") {
       found_in("[{dataplane: /a}, {xdp: {interfaces: [eth0, eth1], attach: generic}}, {dataplane: /b}]");
   REQUIRE(all.size() == 3);
   CHECK(all[0].name() == "/a");
-  CHECK(all[1] == TargetSpec{"", XdpTarget{{"eth0", "eth1"}, xdp::Attach::generic}});
+  CHECK(all[1] == TargetSpec{"", XdpTarget{{"eth0", "eth1"}, Attach::generic}});
   CHECK(all[2].name() == "/b");
 
   const std::vector<TargetSpec> some = found_in(
       "[~, text, [x], {dataplane: }, {xdp: eth0}, {xdp: {interfaces: eth0}}, {xdp: {attach: native}}, {unknown: x}, "
       "{xdp: {interfaces: [eth0, '', eth/1, [x], eth0, eth2], attach: faster, more: x}}, {xdp: {interfaces: [eth3]}}]");
   REQUIRE(some.size() == 1);
-  CHECK(some[0] == TargetSpec{"", XdpTarget{{"eth0", "eth2"}, xdp::Attach::any}});
+  CHECK(some[0] == TargetSpec{"", XdpTarget{{"eth0", "eth2"}, Attach::any}});
   CHECK(found_in("nothing").empty());
 }

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include "common/ip.h"
+#include "control/model/time_text.h"
+
+namespace weir::control {
+
+// One predicate, normalised: an inclusive address range (a host is first == last; a prefix is its range), optionally
+// with a port. It matches a packet whose source (address and source port) or destination (address and destination
+// port) lies in it, as directions say.
+template <class Addr>
+struct Entry {
+  Addr first;
+  Addr last;
+  uint32_t line;              // where it was written: 1-based line of the source
+  uint16_t port;              // 0 = any
+  uint8_t directions;         // mask of weir_direction
+  uint8_t source;             // 0 = the policy file, 1 = the list's feed file
+  uint32_t expires = kNever;  // Unix seconds: live while now < expires
+};
+
+}  // namespace weir::control

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/diagnostic.h"
+#include "control/model/policy.h"
+
+namespace weir::control {
+
+// Reads and checks the policy file, then every feed (DESIGN section 3): all diagnostics of the file go to
+// `diagnostics`, bad feed lines into each list's FeedReport. Empty when there was an error. now: Unix seconds; entries
+// that have expired by then are warnings, and stay.
+std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now = unix_now());
+
+// The file alone, without opening feeds (fuzzing; text as if it were the file `path`).
+std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics,
+                                   uint64_t now = unix_now());
+
+}  // namespace weir::control
