@@ -20,6 +20,7 @@
 #include "control/daemon/answers.h"
 #include "control/daemon/api.h"
 #include "control/daemon/daemon.h"
+#include "control/read/target_spec.h"
 
 namespace weir::control {
 namespace {

@@ -7,8 +7,10 @@
 #include "common/files.h"
 #include "common/paths.h"
 #include "common/yaml/yaml.h"
+#include "control/read/capture_settings.h"
 #include "control/read/feeds/format.h"
 #include "control/read/policy_entries.h"
+#include "control/read/target_spec.h"
 
 namespace weir::control {
 namespace {
