@@ -42,7 +42,7 @@ def measure_filter(build, folder):
     """Google Benchmark's JSON of all sizes in one; a size that does not fit is told and left out."""
     if subprocess.run(["ninja", "-C", build, PROGRAM], stdout=subprocess.DEVNULL,
                       stderr=subprocess.DEVNULL).returncode != 0:
-        raise Skip(f"{PROGRAM} is not built: it needs Google Benchmark (scripts/setup)")
+        raise Skip(f"{PROGRAM} is not built: it needs Google Benchmark (scripts/setup bench)")
     result = {"benchmarks": []}
     for n_keys in (100_000, *SIZES.values()):
         try:

@@ -178,7 +178,7 @@ def llvm(tool):
     version = re.search(r"version (\d+)", text)[1]
     found = shutil.which(f"{tool}-{version}") or shutil.which(tool)
     if not found:
-        raise SessionError(f"{tool} is missing: run scripts/setup (Debian package llvm)")
+        raise SessionError(f"{tool} is missing: run scripts/setup test (Debian package llvm)")
     return found
 
 

@@ -48,7 +48,7 @@ def missing():
         return "network namespaces need root"
     absent = [program for program in NEEDED if not shutil.which(program)]
     if absent:
-        return f"no {', '.join(absent)}: scripts/setup installs them"
+        return f"no {', '.join(absent)}: scripts/setup test installs them"
     if not os.path.exists("/dev/net/tun"):
         return "no /dev/net/tun: this kernel has no tap interfaces"
     return None

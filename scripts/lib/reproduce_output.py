@@ -26,7 +26,7 @@ def plots_wanted():
     try:
         import matplotlib
     except ImportError:
-        say("reproduce: no plots: python3-matplotlib is not installed (scripts/setup)")
+        say("reproduce: no plots: python3-matplotlib is not installed (scripts/setup bench)")
         return False
     matplotlib.use("Agg")
     matplotlib.rcParams["svg.hashsalt"] = "weir"  # the same figures give the same file

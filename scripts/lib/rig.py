@@ -36,12 +36,28 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
+def install_peers():
+    """Installs what the measurements compare with. Without root they go on with what is there, and say what they miss."""
+    done = subprocess.run([os.path.join(ROOT, "scripts/setup"), "bench"], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, errors="replace")
+    if done.returncode != 0:
+        say(tail(done.stdout))
+
+
+def with_tests(build):
+    """Whether this build was configured with tests and benchmarks; scripts/demo does without."""
+    options = json.loads(subprocess.check_output(["meson", "introspect", "--buildoptions", build]))
+    return any(option["name"] == "tests" and option["value"] == "enabled" for option in options)
+
+
 def build_release(build, targets=PROGRAMS + TOOLS):
     """The release build, made when it is not there; ninja decides what is out of date."""
     steps = [["ninja", "-C", build, *targets]]
     if not os.path.exists(os.path.join(build, "build.ninja")):
         say(f"configuring a release build in {build}")
-        steps.insert(0, ["meson", "setup", build, ROOT, "-Dbuildtype=release"])
+        steps.insert(0, ["meson", "setup", build, ROOT, "-Dbuildtype=release", "-Dtests=enabled"])
+    elif not with_tests(build):
+        steps.insert(0, ["meson", "setup", "--reconfigure", build, ROOT, "-Dtests=enabled"])
     say(f"building what is out of date in {build} (a few minutes the first time)")
     for step in steps:
         done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
@@ -210,4 +226,4 @@ def plot_anyhow(script, result, name, plots, folder):
         known = subprocess.run([interpreter, "-c", "import matplotlib"], stderr=subprocess.DEVNULL).returncode == 0
         if known and subprocess.run([interpreter, script, path, plots]).returncode == 0:
             return
-    say("bench: no plots: they need python3-matplotlib (scripts/setup)")
+    say("bench: no plots: they need python3-matplotlib (scripts/setup bench)")

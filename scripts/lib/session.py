@@ -15,7 +15,7 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = ("dataplane/dataplane", "control/controld", "control/controlctl", "bpf/run_capture")
+PROGRAMS = ("dataplane/dataplane", "control/controld", "control/controlctl")
 HUGE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 HUGE_PAGE_BYTES = 2 << 20
 HEADROOM = 128                     # RTE_PKTMBUF_HEADROOM, in front of every frame in its mbuf
@@ -29,16 +29,16 @@ class SessionError(Exception):
     """Something that was started did not do its part; the text says which and what."""
 
 
-def ensure_built(build):
-    """Builds what is not there yet, saying so."""
-    if all(os.access(os.path.join(build, program), os.X_OK) for program in PROGRAMS):
+def ensure_built(build, more=()):
+    """Builds the product when a program of it is missing, and so with those of more, saying so."""
+    if all(os.access(os.path.join(build, program), os.X_OK) for program in (*PROGRAMS, *more)):
         return
     if not shutil.which("ninja") or not shutil.which("meson"):
         raise SessionError(f"{build} holds no build, and meson and ninja are missing: run scripts/setup first")
     print(f"building into {build} (a few minutes the first time)", flush=True)
-    steps = [["ninja", "-C", build, *PROGRAMS]]
+    steps = [["ninja", "-C", build, "all", *more]]
     if not os.path.exists(os.path.join(build, "build.ninja")):
-        steps.insert(0, ["meson", "setup", build, ROOT])
+        steps.insert(0, ["meson", "setup", build, ROOT, "-Dtests=disabled"])
     for step in steps:
         done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         if done.returncode != 0:

@@ -1,10 +1,18 @@
-"""Prints the ninja targets that the tests of some suites of a Meson build run: FOLDER SUITE..."""
+"""Prints the ninja targets that the tests of some suites of a Meson build run: FOLDER SUITE... [--test NAME]..."""
 import json
 import os
 import subprocess
 import sys
 
-folder, suites = os.path.abspath(sys.argv[1]), {"weir:" + suite for suite in sys.argv[2:]}
-tests = json.loads(subprocess.check_output(["meson", "introspect", "--tests", folder]))
-programs = {test["cmd"][0] for test in tests if suites & set(test["suite"])}
-print(*sorted(os.path.relpath(program, folder) for program in programs if program.startswith(folder + os.sep)))
+
+def introspect(folder, what):
+    return json.loads(subprocess.check_output(["meson", "introspect", "--" + what, folder]))
+
+
+folder = os.path.abspath(sys.argv[1])
+suites = {"weir:" + name for before, name in zip(sys.argv[1:], sys.argv[2:]) if before != "--test" and name != "--test"}
+names = {name for before, name in zip(sys.argv[1:], sys.argv[2:]) if before == "--test"}
+needed = {identity for test in introspect(folder, "tests") if suites & set(test["suite"]) or test["name"] in names
+          for identity in test["depends"]}
+files = {file for target in introspect(folder, "targets") if target["id"] in needed for file in target["filename"]}
+print(*sorted(os.path.relpath(file, folder) for file in files))

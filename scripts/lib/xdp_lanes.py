@@ -28,7 +28,7 @@ def need_root():
 def need(*programs):
     for program in programs:
         if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
-            raise Skip(f"{program} is not installed (scripts/setup)", missing_here=True)
+            raise Skip(f"{program} is not installed (scripts/setup bench)", missing_here=True)
 
 
 def run_tool(command, what, **options):

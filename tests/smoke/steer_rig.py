@@ -219,7 +219,7 @@ def make_host():
         skip("interfaces are made by root only")
     for program in ("ip", "nsenter", "ethtool"):
         if not shutil.which(program):
-            skip(f"no {program}: scripts/setup installs it")
+            skip(f"no {program}: scripts/setup test installs it")
     own_network()
     own_bpf_file_system()
     with open("/proc/sys/net/ipv6/conf/all/disable_ipv6", "w", encoding="ascii") as file:
