@@ -1,14 +1,13 @@
 #include "common/wire.h"
 
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 
 #include <atomic>
 #include <cerrno>
 #include <string>
 
 #include "common/files.h"
+#include "common/unix_socket.h"
 
 namespace weir::wire {
 
@@ -236,26 +235,7 @@ Result<Message> receive(int socket) {
 }
 
 Result<Fd> connect(const std::string& path, int timeout_ms) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return Error{"socket path " + path + " has " + std::to_string(path.size()) + " characters; it must have 1 to " +
-                 std::to_string(sizeof address.sun_path - 1)};
-  }
-  memcpy(address.sun_path, path.data(), path.size());
-  Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (!fd) return errno_error("cannot make a socket");
-  timeval timeout = {};
-  timeout.tv_sec = timeout_ms / 1000;
-  timeout.tv_usec = timeout_ms % 1000 * 1000;
-  if (setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout) != 0 ||
-      setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout) != 0) {
-    return errno_error("cannot set the time limit of a socket");
-  }
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return errno_error("cannot connect to " + path);
-  }
-  return fd;
+  return unix_socket::connect(path, unix_socket::Kind::seqpacket, timeout_ms);
 }
 
 Result<Message> call(int socket, Type type, std::span<const std::byte> body, int fd) {

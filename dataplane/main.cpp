@@ -292,7 +292,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (!kernels) return say("{}", kernels.error()), kBadInput;
   const Result<StateDir> state = StateDir::open(config->state_dir);
   if (!state) return say("{}", state.error()), kFailed;
-  Result<Listener> listener = Listener::open(config->socket_path, !config->allow_uid.empty());
+  Result<unix_socket::Listener> listener = listen_on(config->socket_path, !config->allow_uid.empty());
   if (!listener) return say("{}", listener.error()), kFailed;
 
   const Fd stop_signals = block_stop_signals();

@@ -2,15 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
-#include "common/fd.h"
 #include "common/files.h"
+#include "common/unix_socket.h"
 #include "control/ctl/command.h"
 
 namespace weir::control::ctl {
@@ -18,29 +15,15 @@ namespace weir::control::ctl {
 namespace {
 
 // A reload reads, compiles and then waits for targets; nothing takes minutes.
-constexpr time_t kAnswerSeconds = 120;
-
-Result<Fd> connect_to(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return Error{path + " is too long for a socket"};
-  memcpy(address.sun_path, path.data(), path.size());
-  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const timeval timeout{kAnswerSeconds, 0};
-  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return errno_error("cannot reach controld on " + path);
-  }
-  return fd;
-}
+constexpr int kAnswerMs = 120'000;
 
 }  // namespace
 
 Result<Json> call_controld(const std::string& socket, const Json& request) {
-  Result<Fd> fd = connect_to(socket);
+  Result<Fd> fd = unix_socket::connect(socket, unix_socket::Kind::stream, kAnswerMs);
   if (!fd) {
-    return Error{fd.error() + "\nhint: start it with `controld --config weir.yaml --socket " + socket +
+    return Error{"cannot reach controld: " + fd.error() +
+                 "\nhint: start it with `controld --config weir.yaml --socket " + socket +
                  "`, or name its socket with --socket"};
   }
   // A failed send still reads: controld may have answered (request too long) before it closed.

@@ -1,11 +1,10 @@
 #include "control/daemon/api.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -21,13 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::optional<sockaddr_un> address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) return std::nullopt;
-  memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
+constexpr int kBacklog = 64;
 
 // Waits until the socket is ready for `events`; false at the deadline.
 bool wait_ready(int socket, short events, Clock::time_point deadline) {
@@ -70,49 +63,33 @@ void send_all(int socket, std::string_view text, Clock::time_point deadline) {
 }
 
 bool allowed(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
-  return peer.uid == 0 || peer.uid == geteuid();
+  const std::optional<uid_t> peer = unix_socket::peer_uid(socket);
+  return peer && (*peer == 0 || *peer == geteuid());
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ApiServer>> ApiServer::start(const std::string& path, Handler handler, int client_ms) {
-  const std::optional<sockaddr_un> address = address_of(path);
-  if (!address) return Error{fmt::format("socket path {} is empty or longer than 107 bytes", path)};
-  const auto* generic = reinterpret_cast<const sockaddr*>(&*address);
-  if (const size_t slash = path.rfind('/'); slash != std::string::npos && slash != 0) {
-    if (Result<void> made = make_directories(path.substr(0, slash), 0755); !made) return Error{made.error()};
-  }
-  Fd probe(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (connect(probe.get(), generic, sizeof *address) == 0) return Error{"somebody listens on " + path + " already"};
-  struct stat status {};
-  if (lstat(path.c_str(), &status) == 0) {  // left over by a controld that was killed
-    if (!S_ISSOCK(status.st_mode)) return Error{path + " is there and is not a socket"};
-    if (unlink(path.c_str()) != 0) return errno_error("cannot remove the stale " + path);
-  }
-  Fd listener(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (bind(listener.get(), generic, sizeof *address) != 0) return errno_error("cannot bind " + path);
-  if (chmod(path.c_str(), 0660) != 0) return errno_error("cannot set the mode of " + path);
-  if (listen(listener.get(), 64) != 0) return errno_error("cannot listen on " + path);
-  return std::unique_ptr<ApiServer>(new ApiServer(path, std::move(listener), std::move(handler), client_ms));
+  Result<unix_socket::Listener> listener = unix_socket::Listener::open(path, unix_socket::Kind::stream, 0660, kBacklog);
+  if (!listener) return Error{listener.error()};
+  // The threads wait in accept().
+  if (fcntl(listener->fd(), F_SETFL, 0) != 0) return errno_error("cannot set up " + path);
+  return std::unique_ptr<ApiServer>(new ApiServer(std::move(*listener), std::move(handler), client_ms));
 }
 
-ApiServer::ApiServer(std::string path, Fd listener, Handler handler, int client_ms)
-    : path_(std::move(path)), listener_(std::move(listener)), handler_(std::move(handler)), client_ms_(client_ms) {
+ApiServer::ApiServer(unix_socket::Listener listener, Handler handler, int client_ms)
+    : listener_(std::move(listener)), handler_(std::move(handler)), client_ms_(client_ms) {
   for (int i = 0; i < kMaxConnections; i++) threads_.emplace_back([this] { serve(); });
 }
 
 ApiServer::~ApiServer() {
-  shutdown(listener_.get(), SHUT_RDWR);  // every accept() returns
+  shutdown(listener_.fd(), SHUT_RDWR);  // every accept() returns
   for (std::thread& thread : threads_) thread.join();
-  unlink(path_.c_str());
 }
 
 void ApiServer::serve() {
   while (true) {
-    Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    Fd client(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!client) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       if (errno != EMFILE && errno != ENFILE) return;  // EINVAL: shut down

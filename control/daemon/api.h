@@ -6,8 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "common/fd.h"
-#include "common/result.h"
+#include "common/unix_socket.h"
 #include "control/answer/report_json.h"
 
 namespace weir::control {
@@ -27,12 +26,11 @@ class ApiServer {
   ~ApiServer();  // waits for the answers that are being made
 
  private:
-  ApiServer(std::string path, Fd listener, Handler handler, int client_ms);
+  ApiServer(unix_socket::Listener listener, Handler handler, int client_ms);
   void serve();
   Json answer(const std::string& line) const;
 
-  const std::string path_;
-  Fd listener_;
+  unix_socket::Listener listener_;
   const Handler handler_;
   const int client_ms_;
   std::vector<std::thread> threads_;

@@ -1,79 +1,14 @@
 #include "dataplane/serve/server.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-
-#include "common/files.h"
 
 namespace weir::dataplane {
 
-namespace {
-
-constexpr int kBacklog = 16;
-constexpr unsigned kFolderMode = 0755;  // others must be able to reach the socket; the folder holds no secret
-
-Result<sockaddr_un> address_of(const std::string& path) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return Error{"socket path `" + path + "` has " + std::to_string(path.size()) +
-                 " characters; the system allows 1 to " + std::to_string(sizeof address.sun_path - 1)};
-  }
-  memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
-
-// True when a process listens there, whether or not it lets us in.
-bool somebody_answers(const sockaddr_un& address) {
-  Fd probe(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
-  return errno != ECONNREFUSED && errno != ENOENT;
-}
-
-// Removes a socket file that was left behind. Anything else in its place stays.
-Result<void> clear_stale_socket(const std::string& path, const sockaddr_un& address) {
-  struct stat status = {};
-  if (lstat(path.c_str(), &status) != 0) return {};
-  if (!S_ISSOCK(status.st_mode)) return Error{path + " is in the way of the control socket and is not a socket"};
-  if (somebody_answers(address)) {
-    return Error{"another program answers on " + path + ": stop it, or choose another --socket and --state-dir"};
-  }
-  if (unlink(path.c_str()) != 0) return errno_error("cannot replace " + path);
-  return {};
-}
-
-}  // namespace
-
-Result<Listener> Listener::open(const std::string& path, bool open_to_all) {
-  const Result<sockaddr_un> address = address_of(path);
-  if (!address) return Error{address.error()};
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (!folder.empty()) {
-    if (Result<void> made = make_directories(folder, kFolderMode); !made) return Error{made.error()};
-  }
-  if (Result<void> clear = clear_stale_socket(path, *address); !clear) return Error{clear.error()};
-  Fd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd) return errno_error("cannot make a socket");
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0) {
-    return errno_error("cannot bind " + path);
-  }
-  Listener listener(path, std::move(fd));
-  if (chmod(path.c_str(), open_to_all ? 0666 : 0600) != 0) return errno_error("cannot set the mode of " + path);
-  if (listen(listener.fd(), kBacklog) != 0) return errno_error("cannot listen on " + path);
-  return listener;
-}
-
-Listener::~Listener() {
-  if (fd_) unlink(path_.c_str());
+Result<unix_socket::Listener> listen_on(const std::string& path, bool open_to_all) {
+  return unix_socket::Listener::open(path, unix_socket::Kind::seqpacket, open_to_all ? 0666 : 0600, kMaxClients);
 }
 
 Answer refuse(std::string_view reason) {
@@ -102,8 +37,9 @@ bool Server::serve_once(int stop_fd, int timeout_ms) {
 }
 
 void Server::accept_client() {
-  Fd fd(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!fd) return;  // gone again, or no descriptor left: poll() says when there is one
+  Result<std::optional<Fd>> accepted = listener_.accept();
+  if (!accepted || !*accepted) return;  // no descriptor left, or gone again
+  Fd fd = std::move(**accepted);
   std::string why;
   if (!may_speak(fd.get(), why)) {
     (void)wire::send(fd.get(), wire::Type::refused, 0, refuse(why).body);
@@ -119,15 +55,14 @@ void Server::accept_client() {
 }
 
 bool Server::may_speak(int fd, std::string& why) const {
-  ucred peer = {};
-  socklen_t length = sizeof peer;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) {
+  const std::optional<uid_t> peer = unix_socket::peer_uid(fd);
+  if (!peer) {
     why = "the peer's user is unknown";
     return false;
   }
-  if (peer.uid == 0 || peer.uid == geteuid()) return true;
-  if (std::find(allow_uid_.begin(), allow_uid_.end(), peer.uid) != allow_uid_.end()) return true;
-  why = "user " + std::to_string(peer.uid) + " may not speak to this data plane; socket.allow_uid names who may";
+  if (*peer == 0 || *peer == geteuid()) return true;
+  if (std::find(allow_uid_.begin(), allow_uid_.end(), *peer) != allow_uid_.end()) return true;
+  why = "user " + std::to_string(*peer) + " may not speak to this data plane; socket.allow_uid names who may";
   return false;
 }
 

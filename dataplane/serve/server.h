@@ -9,30 +9,15 @@
 #include <vector>
 
 #include "common/fd.h"
-#include "common/result.h"
+#include "common/unix_socket.h"
 #include "common/wire.h"
 
 namespace weir::dataplane {
 
-constexpr size_t kMaxClients = 16;
+constexpr size_t kMaxClients = 16;  // and so many that wait to be accepted
 
-// A Unix socket that answers. Owns the socket file.
-class Listener {
- public:
-  // Makes the folder. A socket file that nobody answers on is replaced; one that somebody answers on is an error.
-  // open_to_all: users besides our own may connect (the server still asks who they are).
-  static Result<Listener> open(const std::string& path, bool open_to_all);
-  Listener(Listener&&) noexcept = default;
-  Listener& operator=(Listener&&) noexcept = delete;
-  ~Listener();
-
-  int fd() const { return fd_.get(); }
-
- private:
-  Listener(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
-  std::string path_;
-  Fd fd_;
-};
+// The socket of a data plane. open_to_all: users besides our own may connect (the server still asks who they are).
+Result<unix_socket::Listener> listen_on(const std::string& path, bool open_to_all);
 
 // One answer to one understood request.
 struct Answer {
@@ -49,7 +34,7 @@ class Server {
   using Handler = std::function<Answer(const wire::Message&)>;
 
   // allow_uid: besides our own user and root.
-  Server(const Listener& listener, std::vector<uid_t> allow_uid, Handler handler)
+  Server(unix_socket::Listener& listener, std::vector<uid_t> allow_uid, Handler handler)
       : listener_(listener), allow_uid_(std::move(allow_uid)), handler_(std::move(handler)) {}
 
   // Until stop_fd (a signalfd) can be read.
@@ -66,7 +51,7 @@ class Server {
   bool may_speak(int fd, std::string& why) const;
   bool serve(Client& client);  // false: close it
 
-  const Listener& listener_;
+  unix_socket::Listener& listener_;
   std::vector<uid_t> allow_uid_;
   Handler handler_;
   std::vector<Client> clients_;

@@ -1,7 +1,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -10,6 +9,7 @@
 #include "dataplane/serve/control.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/snapshots.h"
+#include "tests/unit/stale_socket.h"
 
 using namespace weir;
 using namespace weir::dataplane;
@@ -44,7 +44,7 @@ class Plane {
         slot_(std::move(*SnapshotSlot::make(1))),
         publisher_(*slot_, ledger_, state_, scalar_kernels(), {{-1}}, kMemory),
         control_({workers_, switches_, *slot_, publisher_, ledger_, state_, [] { return uint64_t{0}; }, 2, "scalar"}),
-        listener_(std::move(*Listener::open(folder + "/run/socket", false))),
+        listener_(std::move(*listen_on(folder + "/run/socket", false))),
         server_(listener_, {}, [this](const wire::Message& request) { return control_.answer(request); }),
         path_(folder + "/run/socket") {
     int ends[2];
@@ -101,7 +101,7 @@ class Plane {
   std::vector<Worker> workers_;
   Publisher publisher_;
   Control control_;
-  Listener listener_;
+  unix_socket::Listener listener_;
   Server server_;
   std::string path_;
   Fd stop_read_, stop_write_;
@@ -284,7 +284,7 @@ TEST_CASE("one data plane per socket and per state folder; a dead one's socket i
   const std::string path = folder.path() + "/run/socket";
   {
     const Plane plane(folder.path());
-    const Result<Listener> second = Listener::open(path, false);
+    const Result<unix_socket::Listener> second = listen_on(path, false);
     REQUIRE_FALSE(second);
     CHECK_THAT(second.error(), Catch::Matchers::Contains("another program answers"));
     const Result<StateDir> state = StateDir::open(folder.path() + "/state");
@@ -292,13 +292,8 @@ TEST_CASE("one data plane per socket and per state folder; a dead one's socket i
     CHECK_THAT(state.error(), Catch::Matchers::Contains("in use by another data plane"));
   }
   CHECK_FALSE(std::filesystem::exists(path));  // a clean stop leaves none behind
-  Fd stale(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  memcpy(address.sun_path, path.data(), path.size());
-  REQUIRE(bind(stale.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-  stale.reset();
-  CHECK(Listener::open(path, false));
+  leave_socket(path, SOCK_SEQPACKET);
+  CHECK(listen_on(path, false));
   std::ofstream(path) << "not a socket";
-  CHECK_FALSE(Listener::open(path, false));
+  CHECK_FALSE(listen_on(path, false));
 }

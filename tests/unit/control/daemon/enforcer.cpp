@@ -1,10 +1,9 @@
 #include "tests/unit/control/daemon/enforcer.h"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <cstring>
 
@@ -15,13 +14,9 @@ using namespace weir;
 // Quiet, and made before any thread: ThreadSanitizer does not see how libspdlog guards the making of its logger.
 [[maybe_unused]] static const bool kQuiet = (spdlog::set_level(spdlog::level::off), true);
 
-Enforcer::Enforcer(const std::string& path, Behaviour behaviour) : path_(path), now_(behaviour) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  memcpy(address.sun_path, path.data(), path.size());
-  listener_ = Fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  if (bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) abort();
-  if (listen(listener_.get(), 8) != 0) abort();
+Enforcer::Enforcer(const std::string& path, Behaviour behaviour)
+    : listener_(std::move(*unix_socket::Listener::open(path, unix_socket::Kind::seqpacket, 0600, 8))), now_(behaviour) {
+  fcntl(listener_.fd(), F_SETFL, 0);  // the thread waits in accept()
   thread_ = std::thread([this] { run(); });
 }
 
@@ -30,11 +25,10 @@ Enforcer::~Enforcer() {
     std::lock_guard lock(mutex_);
     stopping_ = true;
     if (client_) shutdown(client_.get(), SHUT_RDWR);
-    shutdown(listener_.get(), SHUT_RDWR);
+    shutdown(listener_.fd(), SHUT_RDWR);
   }
   released_.notify_all();
   thread_.join();
-  unlink(path_.c_str());
 }
 
 void Enforcer::release() {
@@ -67,7 +61,7 @@ wire::Generation Enforcer::generation() const {
 
 void Enforcer::run() {
   while (true) {
-    Fd client(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    Fd client(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!client) return;
     {
       std::lock_guard lock(mutex_);

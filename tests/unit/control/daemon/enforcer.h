@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/fd.h"
+#include "common/unix_socket.h"
 #include "common/wire.h"
 
 // A small enforcer: speaks common/wire.h on a real socket and does what a test tells it.
@@ -37,8 +38,7 @@ class Enforcer {
   weir::wire::PublishedBody publish(const weir::wire::Message& request);
   weir::wire::StatusBody status() const;
 
-  const std::string path_;
-  weir::Fd listener_;
+  weir::unix_socket::Listener listener_;
   mutable std::mutex mutex_;
   std::condition_variable released_;
   Behaviour now_;

@@ -1,8 +1,8 @@
 // What controld knows of the samples of a data plane, whatever becomes of either.
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
+#include "common/unix_socket.h"
 #include "control/capture/sample_source.h"
 #include "tests/unit/control/daemon/support.h"
 
@@ -14,16 +14,11 @@ namespace {
 // A data plane that tells what a test says.
 class Plane {
  public:
-  explicit Plane(const std::string& path) : listener_(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    memcpy(address.sun_path, path.data(), path.size());
-    REQUIRE(bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-    REQUIRE(listen(listener_.get(), 4) == 0);
-  }
+  explicit Plane(const std::string& path)
+      : listener_(std::move(*unix_socket::Listener::open(path, unix_socket::Kind::seqpacket, 0600, 4))) {}
 
   wire::SamplingBody hear() {
-    if (!client_) client_ = Fd(accept(listener_.get(), nullptr, nullptr));
+    if (!client_) client_ = Fd(accept(listener_.fd(), nullptr, nullptr));
     const Result<wire::Message> request = wire::receive(client_.get());
     REQUIRE(request);
     REQUIRE(request->header.type == static_cast<uint16_t>(wire::Type::samples));
@@ -46,7 +41,8 @@ class Plane {
   void close() { client_.reset(); }
 
  private:
-  Fd listener_, client_;
+  unix_socket::Listener listener_;
+  Fd client_;
 };
 
 struct Exchange {
