@@ -36,16 +36,9 @@ struct Arguments {
 };
 
 bool read_targets(Arguments& arguments) {
-  bool has_xdp = false;
-  for (const std::string& text : arguments.targets) {
-    Result<TargetSpec> target = target_of(text);
-    if (!target) return fmt::print(stderr, "--target {}: {}\n", text, target.error()), false;
-    if (target->xdp && std::exchange(has_xdp, true)) {
-      fmt::print(stderr, "--target {}: a second xdp target; name all interfaces in one\n", text);
-      return false;
-    }
-    arguments.daemon.targets.push_back(std::move(*target));
-  }
+  Result<std::vector<TargetSpec>> targets = targets_of(arguments.targets);
+  if (!targets) return fmt::print(stderr, "--target {}\n", targets.error()), false;
+  arguments.daemon.targets = std::move(*targets);
   return true;
 }
 

@@ -5,11 +5,12 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 
 #include "common/files.h"
 #include "control/book/origin.h"
 #include "control/compile/plan/plan.h"
-#include "control/read/places.h"
+#include "control/read/policy.h"
 #include "filter/format/rules.h"
 
 namespace weir::control {
@@ -17,6 +18,12 @@ namespace weir::control {
 namespace {
 // The kernel's verifier takes its time: a program that it refuses is not loaded more often.
 constexpr int kLeastXdpRetry_ms = 1000;
+
+std::string absolute(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path whole = std::filesystem::absolute(path, ignored);
+  return whole.empty() ? path : whole.lexically_normal().string();
+}
 }  // namespace
 
 Daemon::Daemon(Options options, Store store, GenerationFile numbers)
@@ -27,9 +34,19 @@ Daemon::Daemon(Options options, Store store, GenerationFile numbers)
       plane_(std::make_shared<XdpPlane>(options_.bpf_dir)) {}
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Options options) {
-  const Places places = find_places(options.config);
-  Result<Store> store = Store::open(options.state_dir.value_or(places.state_dir));
+  const std::string config = absolute(options.config);
+  const Places places = read_places(options.config);
+  const std::string state_dir = options.state_dir  ? *options.state_dir
+                                : places.state_dir ? *places.state_dir
+                                                   : remembered_state_dir(options.default_state_dir, config);
+  if (!options.state_dir && !places.state_dir) {
+    spdlog::warn("{} does not say where its state is: {} is used, as {}", options.config, state_dir,
+                 state_dir == options.default_state_dir ? "nothing else is known of it" : "the last time");
+  }
+  Result<Store> store = Store::open(state_dir);
   if (!store) return Error{store.error()};
+  Result<std::optional<InForce>> in_force = read_in_force(state_dir);
+  if (!in_force) spdlog::error("{}: who enforced the last good is not known", in_force.error());
   Result<GenerationFile> numbers = GenerationFile::open(store->state_dir());
   if (!numbers) return Error{numbers.error()};
   if (Result<wire::Generation> stored = store->stored_generation(); stored) {
@@ -43,12 +60,24 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Options options) {
     daemon->wanted_bypass_ = true;
     spdlog::warn("bypass is ON since before this start: everything passes, until `controlctl bypass off`");
   }
+  if (in_force) daemon->in_force_ = *in_force;
+  // Until the policy is compiled, and longer when it is bad: those that have the last good.
   const std::vector<TargetSpec>& named = daemon->options_.targets;
-  daemon->set_targets(named.empty() ? places.targets : named);
+  if (!named.empty()) {
+    daemon->set_targets(named);
+  } else if (daemon->in_force_ && daemon->in_force_->config == config) {
+    daemon->set_targets(daemon->in_force_->targets);
+  } else if (places.targets) {
+    daemon->set_targets(*places.targets);
+  }
 
   daemon->last_reload_ = daemon->reload_once(0);
   if (daemon->running_ == nullptr) {
-    if (Result<void> published = daemon->publish_last_good(); !published) return Error{published.error()};
+    const bool somebody = !named.empty() || daemon->in_force_ || places.targets;
+    Result<void> published = somebody ? daemon->publish_last_good()
+                                      : Error{"the policy is bad, and who enforced the last good of " + state_dir +
+                                              " is not known: name the targets with --target"};
+    if (!published) return Error{published.error()};
   }
   daemon->warn_of_left_over();
   daemon->thread_ = std::thread([raw = daemon.get()] { raw->run(); });
@@ -116,11 +145,26 @@ void Daemon::publish(std::shared_ptr<const Running> running) {
   running_ = std::move(running);
 }
 
+// Kept with the last good, for a start on a policy that cannot be read.
+Result<void> Daemon::keep_in_force(const std::vector<TargetSpec>& specs) {
+  InForce now{absolute(options_.config), specs};
+  if (in_force_ != now) {
+    if (Result<void> written = write_in_force(store_.state_dir(), now); !written) return written;
+    in_force_ = std::move(now);
+  }
+  if (options_.state_dir) return {};
+  return remember_state_dir(options_.default_state_dir, in_force_->config, store_.state_dir());
+}
+
 Result<void> Daemon::publish_last_good() {
   const std::string reason = last_reload_->error.empty() ? "the policy is bad" : last_reload_->error;
   Result<std::optional<Publication>> loaded = store_.load();
   if (!loaded) return Error{reason + ", and the last good cannot be used: " + loaded.error()};
   if (!*loaded) return Error{reason + ", and there is no last good in " + store_.state_dir()};
+  if (in_force_ && in_force_->config != absolute(options_.config)) {
+    return Error{fmt::format("{}, and the last good in {} is that of {}: give {} its own state_dir, or --state-dir",
+                             reason, store_.state_dir(), in_force_->config, options_.config)};
+  }
   auto running = std::make_shared<Running>();
   auto publication = std::make_shared<Publication>(std::move(**loaded));
   Result<Mapping> mapping = map_read_only(publication->snapshot.get(), publication->size_bytes);
@@ -146,8 +190,8 @@ Result<void> Daemon::publish_last_good() {
 // Links of targets that stay are kept, with their connections. Called by the start, then by the reload thread alone.
 void Daemon::set_targets(const std::vector<TargetSpec>& specs) {
   const auto xdp =
-      std::find_if(specs.begin(), specs.end(), [](const TargetSpec& spec) { return spec.xdp.has_value(); });
-  const std::optional<XdpTarget> wanted = xdp == specs.end() ? std::nullopt : xdp->xdp;
+      std::find_if(specs.begin(), specs.end(), [](const TargetSpec& spec) { return spec.kind == TargetKind::xdp; });
+  const std::optional<TargetSpec> wanted = xdp == specs.end() ? std::nullopt : std::optional(*xdp);
   const bool plane_stays = plane_->is_configured(wanted);
   const std::vector<std::shared_ptr<TargetLink>> before = targets();
   if (!plane_stays) {
@@ -159,10 +203,10 @@ void Daemon::set_targets(const std::vector<TargetSpec>& specs) {
   }
   std::vector<std::shared_ptr<TargetLink>> links, made;
   for (const TargetSpec& spec : specs) {
-    const auto same = [name = spec.name()](const auto& link) { return link->socket() == name; };
+    const auto same = [&name = spec.name](const auto& link) { return link->socket() == name; };
     if (std::any_of(links.begin(), links.end(), same)) continue;
     const auto found = std::find_if(before.begin(), before.end(), same);
-    if (found != before.end() && (!spec.xdp || plane_stays)) {
+    if (found != before.end() && (spec.kind != TargetKind::xdp || plane_stays)) {
       links.push_back(*found);
     } else {
       links.push_back(made.emplace_back(make_link(spec)));
@@ -178,11 +222,11 @@ void Daemon::set_targets(const std::vector<TargetSpec>& specs) {
 }
 
 std::shared_ptr<TargetLink> Daemon::make_link(const TargetSpec& spec) const {
-  if (!spec.xdp) return std::make_shared<TargetLink>(spec.dataplane, options_.times);
+  if (spec.kind != TargetKind::xdp) return std::make_shared<TargetLink>(spec.name, options_.times);
   TargetTimes times = options_.times;
   times.retry = std::max(times.retry, kLeastXdpRetry_ms);
   return std::make_shared<TargetLink>(
-      spec.name(), [plane = plane_] { return plane->connect(); }, times);
+      spec.name, [plane = plane_] { return plane->connect(); }, times);
 }
 
 void Daemon::warn_of_left_over() const {

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "common/diagnostic.h"
+#include "common/paths.h"
 #include "control/answer/explain.h"
 #include "control/answer/summary.h"
 #include "control/capture/capture.h"
 #include "control/compile/compile.h"
 #include "control/publish/generation.h"
+#include "control/publish/in_force.h"
 #include "control/publish/store.h"
 #include "control/publish/targets/target.h"
 #include "control/publish/targets/xdp_plane.h"
@@ -57,6 +59,7 @@ class Daemon {
     std::string config;
     std::optional<std::string> state_dir;  // instead of the policy's
     std::vector<TargetSpec> targets;       // instead of the policy's
+    std::string default_state_dir = weir::default_state_dir();
     std::string bpf_dir = xdp::kDefaultBpfDir;
     int acknowledge_ms = 10'000;  // how long reload and bypass wait for targets
     unsigned build_threads = 1;   // of large filters
@@ -102,11 +105,13 @@ class Daemon {
   void warn_of_left_over() const;
   void acknowledge(ReloadReport& report, Clock::time_point published, int acknowledge_ms);
   Result<void> publish_last_good();
+  Result<void> keep_in_force(const std::vector<TargetSpec>& specs);
 
   const Options options_;
   Store store_;  // its files: the reload thread writes, explain reads, bypass has its own
   Capture capture_;
-  GenerationFile numbers_;  // start, then the reload thread
+  GenerationFile numbers_;           // start, then the reload thread
+  std::optional<InForce> in_force_;  // as on disk; the same
   const std::shared_ptr<XdpPlane> plane_;
   std::mutex bypass_mutex_;
   std::atomic<bool> bypass_on_ = false;

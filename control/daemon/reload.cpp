@@ -22,7 +22,7 @@ double ms_between(Clock::time_point from, Clock::time_point to) {
 std::vector<std::string> sockets_of(const std::vector<TargetSpec>& specs) {
   std::vector<std::string> sockets;
   for (const TargetSpec& spec : specs) {
-    if (!spec.xdp) sockets.push_back(spec.dataplane);
+    if (traits_of(spec.kind).why_no_samples == nullptr) sockets.push_back(spec.name);
   }
   return sockets;
 }
@@ -108,6 +108,8 @@ std::shared_ptr<const ReloadReport> Daemon::reload_once(int acknowledge_ms) {
   const Clock::time_point published = Clock::now();
   report->phases.push_back({"publish", ms_between(publishing, published)});
 
+  const Result<void> kept = keep_in_force(specs);
+  if (!kept) spdlog::error("who enforces is not kept beside the last good: {}", kept.error());
   Result<void> saved = store_.save(*publication, std::as_bytes(std::span(compiled->origins)));
   const double store_ms = ms_between(published, Clock::now());
   if (saved) capture_.stored(publication->generation);

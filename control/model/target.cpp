@@ -2,15 +2,40 @@
 
 namespace weir::control {
 
-std::string TargetSpec::name() const {
-  if (!xdp) return dataplane;
-  std::string name = "xdp:";
+namespace {
+constexpr TargetTraits kTraits[kTargetKinds] = {
+    // in the order of TargetKind
+    {.name = "dataplane", .only_one = false, .has_workers = true, .has_interfaces = false, .why_no_samples = nullptr},
+    {.name = "xdp",
+     .only_one = true,
+     .has_workers = false,
+     .has_interfaces = true,
+     .why_no_samples = "XDP gives no samples of what it drops"},
+};
+}  // namespace
+
+const TargetTraits& traits_of(TargetKind kind) {
+  return kTraits[static_cast<size_t>(kind)];
+}
+
+TargetSpec dataplane_target(std::string socket) {
+  TargetSpec spec;
+  spec.name = std::move(socket);
+  return spec;
+}
+
+TargetSpec xdp_target(std::vector<std::string> interfaces, Attach attach) {
+  TargetSpec spec;
+  spec.kind = TargetKind::xdp;
+  spec.name = "xdp:";
   const char* separator = "";
-  for (const std::string& interface : xdp->interfaces) {
-    name += separator + interface;
+  for (const std::string& interface : interfaces) {
+    spec.name += separator + interface;
     separator = ",";
   }
-  return name;
+  spec.interfaces = std::move(interfaces);
+  spec.attach = attach;
+  return spec;
 }
 
 }  // namespace weir::control

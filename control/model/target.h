@@ -1,29 +1,40 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace weir::control {
 
+// Kinds of what enforces: a data plane, or the XDP plane of this machine.
+enum class TargetKind : uint8_t { dataplane, xdp };
+constexpr size_t kTargetKinds = 2;
+
+// What a kind is like. How it is written in YAML: control/read/target_spec.cpp; how it is reached:
+// control/publish/targets/.
+struct TargetTraits {
+  const char* name;            // as the policy has it
+  bool only_one;               // in a policy
+  bool has_workers;            // that measure themselves
+  bool has_interfaces;         // each attached or not
+  const char* why_no_samples;  // of what it drops; null: it gives them
+};
+const TargetTraits& traits_of(TargetKind kind);
+
 // How XDP is attached to an interface: any = native (in the driver) where that works, else generic (behind it).
 enum class Attach : uint8_t { any, native, generic };
+constexpr const char* kAttachNames[] = {"auto", "native", "generic"};  // in the order of Attach
 
-// XDP on interfaces; none: the maps are kept for a program that somebody else attaches.
-struct XdpTarget {
-  std::vector<std::string> interfaces;  // in the order of the policy, each once
-  Attach attach = Attach::any;
-  bool operator==(const XdpTarget&) const = default;
-};
-
-// Who enforces: a data plane, or the XDP plane of this machine.
+// One target: plain data.
 struct TargetSpec {
-  std::string dataplane;         // path of its socket; empty: xdp
-  std::optional<XdpTarget> xdp;  // at most one in a policy
-
-  std::string name() const;  // the socket; xdp:eth0,eth1
+  TargetKind kind = TargetKind::dataplane;
+  std::string name;                     // as users see it: the path of a socket; xdp:eth0,eth1
+  std::vector<std::string> interfaces;  // xdp: in the order of the policy, each once; none: the maps are kept for a
+                                        // program that somebody else attaches
+  Attach attach = Attach::any;          // xdp
   bool operator==(const TargetSpec&) const = default;
 };
+TargetSpec dataplane_target(std::string socket);
+TargetSpec xdp_target(std::vector<std::string> interfaces, Attach attach);
 
 }  // namespace weir::control

@@ -86,6 +86,20 @@ class PolicyReader {
     root.finish();
   }
 
+  // These two sections alone; a member is left empty when it has an error.
+  Places read_places() {
+    Places places;
+    if (document_.root.kind == Kind::null) return places;
+    MapReader root(document_, &document_.root, "the policy", diagnostics_);
+    size_t errors = diagnostics_.errors();
+    read_state_dir(root);
+    if (diagnostics_.errors() == errors) places.state_dir = policy_.state_dir;
+    errors = diagnostics_.errors();
+    read_targets(root);
+    if (diagnostics_.errors() == errors) places.targets = std::move(policy_.targets);
+    return places;
+  }
+
   // What asks the system: feeds, names in a filter.
   void read_feeds() {
     for (const PendingFeed& feed : feeds_) read_feed(feed);
@@ -166,7 +180,7 @@ class PolicyReader {
   void read_targets(MapReader& root) {
     const Node* targets = root.sequence("targets");
     if (targets == nullptr) {
-      policy_.targets.push_back({default_dataplane_socket(), std::nullopt});
+      policy_.targets.push_back(dataplane_target(default_dataplane_socket()));
     } else if (targets->items.empty()) {
       root.warning(*targets, "no targets: nothing enforces this policy",
                    "take the key out to mean the data plane of this machine");
@@ -176,9 +190,13 @@ class PolicyReader {
   }
 
   void warn_of_silent_targets(const Node& capture) {
-    const auto samples = [](const TargetSpec& target) { return !target.xdp; };
-    if (std::all_of(policy_.targets.begin(), policy_.targets.end(), samples)) return;
-    file_.warning(capture, "`capture` samples what data planes drop: the xdp target gives no samples",
+    const auto silent = std::find_if(policy_.targets.begin(), policy_.targets.end(), [](const TargetSpec& target) {
+      return traits_of(target.kind).why_no_samples != nullptr;
+    });
+    if (silent == policy_.targets.end()) return;
+    file_.warning(capture,
+                  std::string("`capture` samples what data planes drop: the ") + traits_of(silent->kind).name +
+                      " target gives no samples",
                   "count on `controlctl stats` for what it drops");
   }
 
@@ -317,6 +335,13 @@ std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds
 std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now) {
   const size_t before = diagnostics.errors();
   return check(yaml::read_document(path, diagnostics), Feeds::read, before, diagnostics, now);
+}
+
+Places read_places(const std::string& path) {
+  Diagnostics ignored;
+  const std::optional<yaml::Document> document = yaml::read_document(path, ignored);
+  if (!document || !ignored.ok()) return {};
+  return PolicyReader(*document, ignored, 0).read_places();
 }
 
 std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics, uint64_t now) {

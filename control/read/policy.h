@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/diagnostic.h"
 #include "control/model/policy.h"
@@ -13,6 +14,14 @@ namespace weir::control {
 // `diagnostics`, bad feed lines into each list's FeedReport. Empty when there was an error. now: Unix seconds; entries
 // that have expired by then are warnings, and stay.
 std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now = unix_now());
+
+// Where a policy keeps its state, and who enforces it: what a start has to know before it reads feeds. Empty: there is
+// an error in it, which read_policy() tells.
+struct Places {
+  std::optional<std::string> state_dir;
+  std::optional<std::vector<TargetSpec>> targets;
+};
+Places read_places(const std::string& path);
 
 // The file alone, without opening feeds (fuzzing; text as if it were the file `path`).
 std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics,

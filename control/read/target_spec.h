@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,10 +13,10 @@ namespace weir::control {
 
 // As `--target` has it: a socket, or xdp:eth0,eth1.
 Result<TargetSpec> target_of(std::string_view text);
+// Several of them. Errors begin with the one that is wrong.
+Result<std::vector<TargetSpec>> targets_of(std::span<const std::string> texts);
 
 // The sequence `targets` of a policy. Errors go to the file's diagnostics, and what has one is left out.
 std::vector<TargetSpec> read_targets(const PolicyFile& file, const yaml::Node& sequence);
-// The same of a policy that may be wrong anywhere: what cannot be understood is left out without a word.
-std::vector<TargetSpec> find_targets(const yaml::Node& sequence);
 
 }  // namespace weir::control

@@ -30,17 +30,17 @@ xdp::Attach attach_of(Attach attach) {
 
 }  // namespace
 
-bool XdpPlane::is_configured(const std::optional<XdpTarget>& target) const {
+bool XdpPlane::is_configured(const std::optional<TargetSpec>& target) const {
   std::lock_guard lock(mutex_);
   return target == target_ && detached_.empty();
 }
 
-void XdpPlane::configure(std::optional<XdpTarget> target) {
+void XdpPlane::configure(std::optional<TargetSpec> target) {
   std::lock_guard lock(mutex_);
   if (target == target_ && detached_.empty()) return;
   server_.reset();
   detached_.clear();
-  const std::optional<XdpTarget> before = std::exchange(target_, std::move(target));
+  const std::optional<TargetSpec> before = std::exchange(target_, std::move(target));
   if (!before) return;
   if (!target_) {
     leaving_.clear();

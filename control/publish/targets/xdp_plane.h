@@ -18,11 +18,11 @@ class XdpPlane {
   explicit XdpPlane(std::string bpf_dir) : bpf_dir_(std::move(bpf_dir)) {}
 
   // True when configure() with the same would change nothing.
-  bool is_configured(const std::optional<XdpTarget>& target) const;
+  bool is_configured(const std::optional<TargetSpec>& target) const;
   // From now on this target. Interfaces that the last one named and this one does not are detached: at once when there
   // is no target any more, else after connect() has opened the plane for those that stay. What was detached on demand
   // is attached again.
-  void configure(std::optional<XdpTarget> target);
+  void configure(std::optional<TargetSpec> target);
 
   // To a plane that enforces the target. Error: why it cannot be opened.
   Result<Fd> connect();
@@ -40,7 +40,7 @@ class XdpPlane {
 
   const std::string bpf_dir_;
   mutable std::mutex mutex_;
-  std::optional<XdpTarget> target_;
+  std::optional<TargetSpec> target_;
   std::vector<std::string> leaving_;   // to be detached when the plane is open
   std::vector<std::string> detached_;  // on demand; "": all
   std::unique_ptr<xdp::Server> server_;

@@ -1,14 +1,15 @@
 // controld as a whole, in this process: policy file in, enforcers and API out.
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <future>
 
+#include "common/unix_socket.h"
 #include "control/daemon/answers.h"
 #include "control/daemon/api.h"
 #include "control/daemon/daemon.h"
 #include "tests/unit/control/daemon/enforcer.h"
 #include "tests/unit/control/daemon/support.h"
+#include "tests/unit/stale_socket.h"
 
 using namespace weir;
 using namespace weir::control;
@@ -19,7 +20,7 @@ Daemon::Options options_for(const Folder& folder, std::vector<std::string> targe
   Daemon::Options options;
   options.config = folder / "weir.yaml";
   options.state_dir = folder / "state";
-  for (std::string& socket : targets) options.targets.push_back({std::move(socket), std::nullopt});
+  for (std::string& socket : targets) options.targets.push_back(dataplane_target(std::move(socket)));
   options.times = {5, 20, 10'000, 20'000};
   options.acknowledge_ms = 20'000;
   return options;
@@ -27,11 +28,9 @@ Daemon::Options options_for(const Folder& folder, std::vector<std::string> targe
 
 // The raw answer to raw bytes; end: also says that no more comes.
 std::string raw_call(const std::string& path, const std::string& bytes, bool end) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  memcpy(address.sun_path, path.data(), path.size());
-  Fd fd(socket(AF_UNIX, SOCK_STREAM, 0));
-  REQUIRE(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+  const Result<Fd> connected = unix_socket::connect(path, unix_socket::Kind::stream, 20'000);
+  REQUIRE(connected);
+  const Fd& fd = *connected;
   size_t sent = 0;
   while (sent < bytes.size()) {
     const ssize_t put = send(fd.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
@@ -83,13 +82,7 @@ TEST_CASE("the API answers everybody who may speak, whatever they say") {
 TEST_CASE("a socket that a killed controld left is replaced; another file is not") {
   const Folder folder;
   const auto nothing = [](const Json&) { return Json::object(); };
-  {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    strcpy(address.sun_path, (folder / "api.sock").c_str());
-    Fd left(socket(AF_UNIX, SOCK_STREAM, 0));
-    REQUIRE(bind(left.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-  }
+  leave_socket(folder / "api.sock", SOCK_STREAM);
   CHECK(ApiServer::start(folder / "api.sock", nothing));
   folder.write("file", "precious");
   CHECK_FALSE(ApiServer::start(folder / "file", nothing));
@@ -194,7 +187,7 @@ TEST_CASE("reload says where the XDP plane is not attached, and goes on when it 
   Daemon::Options options = options_for(folder, {folder / "dp"});
   options.acknowledge_ms = 300;
   options.bpf_dir = folder / "no-bpf-file-system";
-  options.targets.push_back({"", XdpTarget{{"no-such-if0"}, Attach::any}});
+  options.targets.push_back(xdp_target({"no-such-if0"}, Attach::any));
   auto daemon = Daemon::start(options);
   REQUIRE(daemon);
   const auto report = (*daemon)->reload();
@@ -243,6 +236,48 @@ TEST_CASE("a start on a bad policy publishes the last good, and fails without on
   CHECK(shapes.at("shapes").size() > 0);
   const Json list = answer(**daemon, {{"command", "list"}, {"name", "l1"}});
   CHECK(list.at("lists").at(0).at("entries") == 1);
+}
+
+TEST_CASE("a start on a policy that cannot be read gives the last good to those who had it, from where it was") {
+  const Folder folder;
+  const auto start = [&](const std::string& config) {
+    Daemon::Options options = options_for(folder, {});
+    options.config = folder / config;
+    options.state_dir.reset();
+    options.default_state_dir = folder / "usual";
+    return Daemon::start(options);
+  };
+  const std::string places = "state_dir: " + (folder / "mine") + "\ntargets: [{dataplane: " + (folder / "dp") + "}]\n";
+  folder.write("weir.yaml", places + policy_text("203.0.113.7"));
+  wire::Generation good;
+  {
+    auto daemon = start("weir.yaml");
+    REQUIRE(daemon);
+    good = (*daemon)->running()->publication->generation;
+  }
+  Enforcer enforcer(folder / "dp");
+  for (const std::string& bad : {std::string("lists: [nonsense\n"), std::string(),
+                                 "state_dir: " + (folder / "mine") + "\ntargets: [{dataplane: " + (folder / "other") +
+                                     "}]\n" + policy_text("203.0.113.7/33")}) {
+    INFO(bad);
+    folder.write("weir.yaml", bad);
+    auto daemon = start("weir.yaml");
+    REQUIRE(daemon);
+    CHECK((*daemon)->state_dir() == folder / "mine");
+    REQUIRE((*daemon)->targets().size() == 1);
+    CHECK((*daemon)->targets()[0]->socket() == folder / "dp");
+    CHECK(eventually([&] { return enforcer.generation() == good; }));
+  }
+  // Another policy, of which nothing is known: the last good of its folder is not its own.
+  folder.write("other.yaml", "state_dir: " + (folder / "mine") + "\nlists: nonsense\n");
+  auto other = start("other.yaml");
+  REQUIRE_FALSE(other);
+  CHECK(other.error().find("is that of " + (folder / "weir.yaml")) != std::string::npos);
+  folder.write("other.yaml", "lists: [nonsense\n");
+  auto unknown = start("other.yaml");
+  REQUIRE_FALSE(unknown);
+  CHECK(unknown.error().find("name the targets with --target") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(folder / "usual/snapshot.weir"));
 }
 
 TEST_CASE("reloads that come while one runs share the next one") {

@@ -8,6 +8,7 @@
 #include "common/files.h"
 #include "control/compile/seal.h"
 #include "control/publish/generation.h"
+#include "control/publish/in_force.h"
 #include "control/publish/store.h"
 #include "tests/unit/control/daemon/support.h"
 
@@ -181,4 +182,42 @@ TEST_CASE("bypass is remembered") {
   REQUIRE(Store::open(folder / "")->set_bypass(false));
   REQUIRE(Store::open(folder / "")->set_bypass(false));
   CHECK_FALSE(on());
+}
+
+TEST_CASE("who enforces the last good is kept, whole or not at all") {
+  const Folder folder;
+  auto none = read_in_force(folder / "");
+  REQUIRE(none);
+  CHECK_FALSE(*none);
+  const InForce kept = {"/etc/weir/weir.yaml",
+                        {dataplane_target("/run/a b.sock"), xdp_target({"eth0", "eth1"}, Attach::native),
+                         xdp_target({}, Attach::generic)}};
+  REQUIRE(write_in_force(folder / "", kept));
+  CHECK(read_in_force(folder / "").value() == kept);
+  const std::string good = folder.read("targets");
+  for (size_t i = 0; i < good.size(); i++) {
+    INFO("byte " << i);
+    std::string text = good;
+    text[i] = static_cast<char>(text[i] ^ 1);
+    folder.write("targets", text);
+    CHECK_FALSE(read_in_force(folder / ""));
+    folder.write("targets", good.substr(0, i));
+    CHECK_FALSE(read_in_force(folder / ""));
+  }
+  CHECK_FALSE(write_in_force(folder / "", {"/two\nlines", {}}));
+  REQUIRE(write_in_force(folder / "", {"/c", {}}));
+  CHECK(read_in_force(folder / "").value() == InForce{"/c", {}});
+}
+
+TEST_CASE("where a policy keeps its state is remembered for each policy") {
+  const Folder folder;
+  const std::string usual = folder / "usual";
+  CHECK(remembered_state_dir(usual, "/a.yaml") == usual);
+  REQUIRE(remember_state_dir(usual, "/a.yaml", usual));
+  CHECK_FALSE(std::filesystem::exists(usual));  // nothing to remember
+  REQUIRE(remember_state_dir(usual, "/a.yaml", "/state of/a"));
+  CHECK(remembered_state_dir(usual, "/a.yaml") == "/state of/a");
+  CHECK(remembered_state_dir(usual, "/b.yaml") == usual);
+  REQUIRE(remember_state_dir(usual, "/a.yaml", usual));
+  CHECK(remembered_state_dir(usual, "/a.yaml") == usual);
 }

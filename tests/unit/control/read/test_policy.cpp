@@ -60,7 +60,7 @@ TEST_CASE("defaults") {
   CHECK_FALSE(policy.layout.has_value());
   CHECK(policy.canaries.empty());
   REQUIRE(policy.targets.size() == 1);
-  CHECK(policy.targets[0] == TargetSpec{default_dataplane_socket(), std::nullopt});
+  CHECK(policy.targets[0] == dataplane_target(default_dataplane_socket()));
   REQUIRE(policy.lists.size() == 1);
   const List& list = policy.lists[0];
   CHECK(list.name == "a");
@@ -98,10 +98,10 @@ lists:
   CHECK(policy.canaries[1].is_v6);
   CHECK(policy.canaries[2].text == "192.0.2.10/32");
   REQUIRE(policy.targets.size() == 3);
-  CHECK(policy.targets[0].name() == "/tmp/a.sock");
-  CHECK(policy.targets[1] == TargetSpec{"", XdpTarget{{"eth1", "eth0"}, Attach::native}});
-  CHECK(policy.targets[1].name() == "xdp:eth1,eth0");
-  CHECK(policy.targets[2].name() == "/tmp/b.sock");
+  CHECK(policy.targets[0].name == "/tmp/a.sock");
+  CHECK(policy.targets[1] == xdp_target({"eth1", "eth0"}, Attach::native));
+  CHECK(policy.targets[1].name == "xdp:eth1,eth0");
+  CHECK(policy.targets[2].name == "/tmp/b.sock");
   REQUIRE(policy.lists.size() == 3);
   const List& own = policy.lists[0];
   CHECK(own.name == "own");

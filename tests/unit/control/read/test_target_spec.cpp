@@ -1,22 +1,15 @@
 // Targets as options name them, and of policies that are wrong. What policies say well: test_policy.cpp; what is
 // refused: configs/bad/target-*.
+#include <filesystem>
+#include <fstream>
+
+#include "common/paths.h"
+#include "control/read/policy.h"
 #include "control/read/target_spec.h"
 #include "tests/catch.h"
 
 using namespace weir;
 using namespace weir::control;
-
-namespace {
-
-std::vector<TargetSpec> found_in(const std::string& targets) {
-  Diagnostics diagnostics;
-  const auto document = yaml::parse_document("a.yaml", "targets: " + targets + "\n", diagnostics);
-  INFO(targets << format(diagnostics));
-  REQUIRE(document);
-  return find_targets(document->root.members.at(0).value);
-}
-
-}  // namespace
 
 TEST_CASE("a target is named as an option names it") {
   for (const char* name :
@@ -24,10 +17,10 @@ TEST_CASE("a target is named as an option names it") {
     INFO(name);
     const Result<TargetSpec> target = target_of(name);
     REQUIRE(target);
-    CHECK(target->name() == name);
-    CHECK(target->xdp.has_value() == std::string(name).starts_with("xdp:"));
+    CHECK(target->name == name);
+    CHECK((target->kind == TargetKind::xdp) == std::string(name).starts_with("xdp:"));
   }
-  CHECK(target_of("xdp:eth0,eth1")->xdp == XdpTarget{{"eth0", "eth1"}, Attach::any});
+  CHECK(*target_of("xdp:eth0,eth1") == xdp_target({"eth0", "eth1"}, Attach::any));
   const std::string long_path(108, 'x');
   for (const std::string bad : {"", "xdp:,", "xdp:eth0,", "xdp:,eth0", "xdp:eth0,,eth1", "xdp:eth0,eth0", "xdp:eth 0",
                                 "xdp:eth0/1", "xdp:eth0:1", "xdp:..", "xdp:sixteen-letters0", long_path.c_str()}) {
@@ -55,18 +48,52 @@ TEST_CASE("one message tells of all interfaces: there may be 256") {
   CHECK(errors(257).find("more than 256 interfaces") != std::string::npos);
 }
 
-TEST_CASE("targets of a policy that is wrong elsewhere are found") {
-  const std::vector<TargetSpec> all =
-      found_in("[{dataplane: /a}, {xdp: {interfaces: [eth0, eth1], attach: generic}}, {dataplane: /b}]");
-  REQUIRE(all.size() == 3);
-  CHECK(all[0].name() == "/a");
-  CHECK(all[1] == TargetSpec{"", XdpTarget{{"eth0", "eth1"}, Attach::generic}});
-  CHECK(all[2].name() == "/b");
+TEST_CASE("several options: a kind of which there is one at most is refused the second time") {
+  const std::vector<std::string> good = {"/a", "xdp:eth0", "/b"};
+  const auto targets = targets_of(good);
+  REQUIRE(targets);
+  REQUIRE(targets->size() == 3);
+  CHECK((*targets)[1] == xdp_target({"eth0"}, Attach::any));
+  const std::vector<std::string> two = {"xdp:eth0", "/a", "xdp:eth1"};
+  const auto refused = targets_of(two);
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error() == "xdp:eth1: a second xdp target; name all interfaces in one");
+  CHECK_FALSE(targets_of(std::vector<std::string>{"/a", ""}));
+}
 
-  const std::vector<TargetSpec> some = found_in(
-      "[~, text, [x], {dataplane: }, {xdp: eth0}, {xdp: {interfaces: eth0}}, {xdp: {attach: native}}, {unknown: x}, "
-      "{xdp: {interfaces: [eth0, '', eth/1, [x], eth0, eth2], attach: faster, more: x}}, {xdp: {interfaces: [eth3]}}]");
-  REQUIRE(some.size() == 1);
-  CHECK(some[0] == TargetSpec{"", XdpTarget{{"eth0", "eth2"}, Attach::any}});
-  CHECK(found_in("nothing").empty());
+TEST_CASE("places of a policy that is wrong elsewhere are read as the policy reads them") {
+  const auto places_in = [](const std::string& text) {
+    const std::string path = (std::filesystem::temp_directory_path() / "weir-places.yaml").string();
+    std::ofstream(path) << text;
+    Places places = read_places(path);
+    std::filesystem::remove(path);
+    return places;
+  };
+  const Places places = places_in(
+      "version: 7\nstate_dir: /s\ntargets: [{dataplane: /a}, {xdp: {interfaces: [eth0, eth1], attach: generic}}]\n"
+      "lists: nonsense\n");
+  CHECK(places.state_dir == "/s");
+  REQUIRE(places.targets);
+  REQUIRE(places.targets->size() == 2);
+  CHECK((*places.targets)[0] == dataplane_target("/a"));
+  CHECK((*places.targets)[1] == xdp_target({"eth0", "eth1"}, Attach::generic));
+
+  const Places defaults = places_in("version: 1\n");
+  CHECK(defaults.state_dir == default_state_dir());
+  CHECK(defaults.targets == std::vector<TargetSpec>{dataplane_target(default_dataplane_socket())});
+
+  // A target that is half understood is none: what it should have been is not guessed.
+  for (const char* wrong :
+       {"[{dataplane: }]", "nothing", "[{xdp: {interfaces: eth0}}]", "[{dataplane: /a}, {unknown: x}]",
+        "[{xdp: {interfaces: [eth0], attach: faster}}]", "[{xdp: {interfaces: [eth0, eth/1]}}]"}) {
+    INFO(wrong);
+    const Places some = places_in(std::string("state_dir: /s\ntargets: ") + wrong + "\n");
+    CHECK(some.state_dir == "/s");
+    CHECK_FALSE(some.targets);
+  }
+  for (const char* unreadable : {"lists: [nonsense\n", "", "state_dir: /s\nstate_dir: /t\n"}) {
+    INFO(unreadable);
+    CHECK_FALSE(places_in(unreadable).state_dir);
+    CHECK_FALSE(places_in(unreadable).targets);
+  }
 }
