@@ -21,12 +21,12 @@
 #include "dataplane/ports/port_stats.h"
 #include "dataplane/serve/control.h"
 #include "dataplane/serve/report.h"
-#include "dataplane/serve/say.h"
 #include "dataplane/serve/telemetry.h"
 #include "dataplane/start/eal_arguments.h"
 #include "dataplane/start/eal_check.h"
 #include "dataplane/start/options.h"
 #include "dataplane/start/privileges.h"
+#include "dataplane/start/say.h"
 #include "filter/probe/calibrate.h"
 #include "filter/probe/dispatch.h"
 

@@ -13,6 +13,7 @@
 #include "filter/format/siphash.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/layout.h"
+#include "filter/probe/exact.h"
 
 namespace weir::control {
 namespace {

@@ -1,40 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <vector>
-
-#include "common/histogram.h"
+#include "common/counter.h"
 #include "common/wire.h"
 
 namespace weir::dataplane {
-
-// One writer (a worker), any number of readers. Compiles to one add.
-class Counter {
- public:
-  void add(uint64_t n) noexcept { value_.store(get() + n, std::memory_order_relaxed); }
-  uint64_t get() const noexcept { return value_.load(std::memory_order_relaxed); }
-
- private:
-  std::atomic<uint64_t> value_ = 0;
-};
-
-// One writer, any number of readers. A reader sees every count that was there when it began.
-class Histogram {
- public:
-  void record(uint64_t value, uint64_t n) noexcept { counts_[bucket_of(value)].add(n); }
-  // Those with a count.
-  std::vector<Bucket> buckets() const {
-    std::vector<Bucket> buckets;
-    for (uint32_t i = 0; i < kHistogramBuckets; i++) {
-      if (const uint64_t count = counts_[i].get(); count != 0) buckets.push_back({bucket_upper(i), count});
-    }
-    return buckets;
-  }
-
- private:
-  Counter counts_[kHistogramBuckets];
-};
 
 // Of one worker, in frames. packets = passed + dropped; what the names mean: docs/operate/dataplane.md, "Counters".
 struct alignas(64) WorkerCounters {
@@ -75,31 +44,5 @@ struct alignas(64) WorkerCounters {
     totals.rx_missed += rx_lost.get();
   }
 };
-
-// Frames and their bytes (without FCS).
-struct Tally {
-  Counter packets, bytes;
-  void add(uint64_t n_packets, uint64_t n_bytes) noexcept {
-    packets.add(n_packets);
-    bytes.add(n_bytes);
-  }
-};
-
-// Of one worker and one list of one snapshot.
-struct alignas(64) ListCounters {
-  Tally matched, dropped, passed, would_drop;
-
-  void add_to(wire::ListStats& stats) const noexcept {
-    stats.matched += matched.packets.get();
-    stats.dropped += dropped.packets.get();
-    stats.passed += passed.packets.get();
-    stats.would_drop += would_drop.packets.get();
-    stats.matched_bytes += matched.bytes.get();
-    stats.dropped_bytes += dropped.bytes.get();
-    stats.passed_bytes += passed.bytes.get();
-    stats.would_drop_bytes += would_drop.bytes.get();
-  }
-};
-static_assert(sizeof(ListCounters) == 64, "one cache line");
 
 }  // namespace weir::dataplane

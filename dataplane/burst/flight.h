@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "dataplane/burst/burst.h"
+#include "dataplane/ports/mbuf_pools.h"
 #include "filter/probe/lookup.h"
 
 namespace weir::dataplane {
@@ -36,10 +37,7 @@ class Flight {
   // Lookups wait for at most so many others behind them (LookupPipeline), and every burst may have just one.
   static constexpr uint32_t kBursts = filter::LookupPipeline::kMaxInFlight;
 
- public:
-  static constexpr uint32_t kMostFrames = kBursts * kMaxBurst;  // that it holds
-
- private:
+  static_assert(kBursts * kMaxBurst <= kMostFramesHeld);
   // Bursts that what is received at once can become: each has room for 16 frames with all their layers.
   static constexpr uint32_t kMaxParts = kMaxLayers;
   static constexpr uint32_t kBatches = filter::LookupPipeline::kMaxInFlight;

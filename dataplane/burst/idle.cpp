@@ -10,7 +10,7 @@
 #include <ctime>
 #include <string>
 
-#include "dataplane/serve/say.h"
+#include "dataplane/start/say.h"
 
 namespace weir::dataplane {
 

@@ -8,8 +8,6 @@
 
 #include <algorithm>
 
-#include "dataplane/burst/burst.h"
-
 namespace weir::dataplane {
 
 namespace {
@@ -39,9 +37,10 @@ uint64_t most_kept_by(const PortRow& row) {
 
 // Frames that no worker took any more.
 void empty_spread_queues(const PortRow& row) {
-  rte_mbuf* frames[kMaxBurst];
+  constexpr uint16_t kAtOnce = 64;
+  rte_mbuf* frames[kAtOnce];
   for (uint16_t queue = 0; queue < row.rx_queues; queue++) {
-    while (const uint16_t n = rte_eth_rx_burst(row.port, queue, frames, kMaxBurst)) rte_pktmbuf_free_bulk(frames, n);
+    while (const uint16_t n = rte_eth_rx_burst(row.port, queue, frames, kAtOnce)) rte_pktmbuf_free_bulk(frames, n);
   }
 }
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <rte_ethdev.h>
 
-#include "dataplane/serve/say.h"
+#include "dataplane/start/say.h"
 
 namespace weir::dataplane {
 

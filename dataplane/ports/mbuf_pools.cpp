@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <string>
 
-#include "dataplane/burst/flight.h"
-
 namespace weir::dataplane {
 
 namespace {
@@ -19,8 +17,8 @@ constexpr uint32_t kLeastMbufs = 2048;  // several times the cache, as rte_mempo
 }  // namespace
 
 uint32_t MbufPools::size_for(uint64_t descriptors, unsigned n_lcores) {
-  // A cache is flushed at 1.5 times its size (rte_mempool.h); a worker holds its flight.
-  const uint64_t per_lcore = kCache + kCache / 2 + Flight::kMostFrames;
+  // A cache is flushed at 1.5 times its size (rte_mempool.h); a worker holds its bursts.
+  const uint64_t per_lcore = kCache + kCache / 2 + kMostFramesHeld;
   const uint64_t mbufs = descriptors + per_lcore * n_lcores;
   return static_cast<uint32_t>(std::clamp<uint64_t>(mbufs, kLeastMbufs, UINT32_MAX));
 }

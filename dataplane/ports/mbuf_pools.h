@@ -9,6 +9,9 @@ struct rte_mempool;
 
 namespace weir::dataplane {
 
+// Frames that a worker may hold at once, all its bursts in flight (dataplane/burst/flight.h).
+constexpr uint32_t kMostFramesHeld = 2048;
+
 struct MbufCount {
   uint64_t total = 0;
   uint64_t missing = 0;    // not back in their pool

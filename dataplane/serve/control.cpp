@@ -7,7 +7,7 @@
 #include <ctime>
 
 #include "dataplane/serve/sample_drain.h"
-#include "dataplane/serve/say.h"
+#include "dataplane/start/say.h"
 
 namespace weir::dataplane {
 

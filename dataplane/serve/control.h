@@ -12,7 +12,7 @@
 #include "dataplane/snapshot/ledger.h"
 #include "dataplane/snapshot/publish.h"
 #include "dataplane/snapshot/snapshot_slot.h"
-#include "dataplane/snapshot/state_dir.h"
+#include "dataplane/start/state_dir.h"
 
 namespace weir::dataplane {
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "dataplane/serve/say.h"
+#include "dataplane/start/say.h"
 
 namespace weir::dataplane {
 

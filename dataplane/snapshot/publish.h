@@ -8,8 +8,8 @@
 #include "common/wire.h"
 #include "dataplane/snapshot/ledger.h"
 #include "dataplane/snapshot/snapshot_slot.h"
-#include "dataplane/snapshot/state_dir.h"
-#include "filter/probe/dispatch.h"
+#include "dataplane/start/state_dir.h"
+#include "filter/kernels/kernels.h"
 
 namespace weir::dataplane {
 

@@ -8,10 +8,10 @@
 
 #include "common/result.h"
 #include "common/wire.h"
-#include "dataplane/burst/counters.h"
 #include "dataplane/frame/frame.h"
+#include "dataplane/snapshot/list_counters.h"
 #include "dataplane/snapshot/snapshot_memory.h"
-#include "filter/probe/dispatch.h"
+#include "filter/kernels/kernels.h"
 #include "filter/probe/lookup.h"
 #include "filter/read/view.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/result.h"
-#include "dataplane/snapshot/state_dir.h"
 #include "dataplane/start/capabilities.h"
+#include "dataplane/start/state_dir.h"
 #include "dataplane/start/syscall_filter.h"
 
 // What the process may still do once its ports run: as little as they need. docs/operate/privileges.md

@@ -12,6 +12,7 @@
 #include "filter/build/rehash.h"
 #include "filter/build/ribbon.h"
 #include "filter/format/buckets.h"
+#include "filter/kernels/kernels.h"
 #include "filter/layouts/layout.h"
 #include "filter/probe/dispatch.h"
 

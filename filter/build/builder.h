@@ -11,7 +11,7 @@
 #include "common/result.h"
 #include "filter/format/key_shape.h"
 #include "filter/format/snapshot.h"
-#include "filter/probe/dispatch.h"
+#include "filter/kernels/kernels.h"
 
 namespace weir::filter {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "filter/format/buckets.h"
-#include "filter/probe/dispatch.h"
+#include "filter/kernels/kernels.h"
 
 // From the exact stage back to hashes. Filter and exact stage are co-indexed, so the keys of one filter line or page
 // lie in a few neighbouring buckets: a part of a filter can be made again from them alone.

@@ -10,7 +10,7 @@
 #include "filter/build/rehash.h"
 #include "filter/format/key_shape.h"
 #include "filter/format/snapshot.h"
-#include "filter/probe/dispatch.h"
+#include "filter/kernels/kernels.h"
 
 // Small changes to a snapshot that is in use, in place, beside its readers.
 //

@@ -3,12 +3,12 @@
 #include <cstdint>
 
 #include "common/prefetch.h"
+#include "filter/layouts/filter_bits.h"
 #include "filter/layouts/line8.h"
 #include "filter/layouts/page2.h"
 #include "filter/layouts/page7.h"
 #include "filter/layouts/ribbon.h"
 #include "filter/layouts/standard.h"
-#include "filter/probe/dispatch.h"
 
 // What no vector makes faster, as the definition has it, for the kernels with vectors: where a key's lines are, asking
 // for them, and the marks of layouts that are rarely built. Static, so that every kernel library has its own

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "filter/format/snapshot.h"
-#include "filter/probe/dispatch.h"
+#include "filter/layouts/filter_bits.h"
 
 namespace weir::filter {
 

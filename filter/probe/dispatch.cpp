@@ -3,8 +3,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "filter/kernels/kernels.h"
-
 namespace weir::filter {
 namespace {
 

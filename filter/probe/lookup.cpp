@@ -4,8 +4,9 @@
 #include <bit>
 
 #include "common/prefetch.h"
-#include "filter/build/networks.h"
-#include "filter/format/buckets.h"
+#include "filter/format/chunks.h"
+#include "filter/format/hash.h"
+#include "filter/probe/exact.h"
 
 namespace weir::filter {
 namespace {

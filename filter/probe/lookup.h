@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "filter/format/key_shape.h"
-#include "filter/probe/dispatch.h"
+#include "filter/kernels/kernels.h"
 #include "filter/read/view.h"
 
 // Lookups of many batches at once. One batch is too short for the memory: the lines of 64 keys arrive long after they

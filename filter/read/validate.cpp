@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
-#include "filter/build/networks.h"
 #include "filter/format/buckets.h"
+#include "filter/format/chunks.h"
 #include "filter/format/rules.h"
 #include "filter/format/snapshot.h"
 #include "filter/layouts/bitmap.h"

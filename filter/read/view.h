@@ -7,7 +7,7 @@
 #include "common/result.h"
 #include "filter/format/key_shape.h"
 #include "filter/format/snapshot.h"
-#include "filter/probe/dispatch.h"
+#include "filter/layouts/filter_bits.h"
 
 namespace weir::filter {
 
@@ -63,25 +63,5 @@ class SnapshotView {
 
 // True when a filter of so many bytes leaves L2, so that its lines are worth a prefetch.
 bool outgrows_l2(size_t filter_bytes);
-
-// The keys' hashes, as filter and exact stage want them: of a bitmap, the keys' indexes. n <= kMaxBatch.
-void hash_keys(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words, unsigned n,
-               uint64_t* hash);
-
-// The filter stage, synchronous: n <= kMaxBatch keys of one shape (structure of arrays as in Kernels::siphash13). Bit i
-// of the result is 1 when key i may be present. Fills hash[i] for exact_find.
-uint64_t filter_check(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words, unsigned n,
-                      uint64_t* hash);
-
-// The exact stage: the rule of the key, 0 when it is not in the table.
-uint32_t exact_find(const ShapeView& shape, const Key& key, uint64_t hash);
-
-// The same for the keys whose bits are set in `wanted`, of n keys as in filter_check. Sets rule[i] for each of them;
-// bit i of the result is 1 when it is not 0.
-uint64_t exact_find_batch(const ShapeView& shape, const uint64_t* const* words, const uint64_t* hash, uint64_t wanted,
-                          uint32_t* rule);
-
-// Both stages for one key, scalar: the definition that proofs and `explain` use.
-uint32_t find_rule(const ShapeView& shape, const Key& key);
 
 }  // namespace weir::filter

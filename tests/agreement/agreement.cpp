@@ -7,6 +7,7 @@
 #include "control/compile/plan/flow_index.h"
 #include "control/compile/plan/plan.h"
 #include "dataplane/burst/stages.h"
+#include "filter/probe/dispatch.h"
 #include "tests/reference/frames.h"
 
 namespace weir::agreement {

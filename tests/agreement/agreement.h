@@ -9,6 +9,7 @@
 
 #include "common/result.h"
 #include "control/model/policy.h"
+#include "dataplane/burst/counters.h"
 #include "dataplane/burst/flight.h"
 #include "dataplane/snapshot/snapshot.h"
 #include "tests/agreement/choices.h"

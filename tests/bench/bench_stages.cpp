@@ -20,7 +20,8 @@
 
 #include "dataplane/burst/flight.h"
 #include "dataplane/burst/stages.h"
-#include "dataplane/snapshot/state_dir.h"
+#include "dataplane/start/state_dir.h"
+#include "filter/probe/dispatch.h"
 
 namespace weir::bench {
 namespace {

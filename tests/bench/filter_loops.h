@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "filter/probe/dispatch.h"
+#include "filter/probe/exact.h"
 #include "filter/read/view.h"
 #include "tests/bench/filter_rig.h"
 

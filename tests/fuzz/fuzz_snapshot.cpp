@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "filter/format/residual.h"
+#include "filter/probe/dispatch.h"
+#include "filter/probe/exact.h"
 #include "filter/read/view.h"
 #include "tests/fuzz/snapshot_edits.h"
 #include "tests/unit/filter/inputs.h"

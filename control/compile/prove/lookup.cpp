@@ -8,6 +8,7 @@
 
 #include "filter/format/hash.h"
 #include "filter/format/residual.h"
+#include "filter/probe/exact.h"
 
 namespace weir::control {
 namespace {

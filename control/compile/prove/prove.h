@@ -7,6 +7,7 @@
 
 #include "common/result.h"
 #include "control/model/policy.h"
+#include "filter/probe/dispatch.h"
 #include "filter/read/view.h"
 
 // prove: the finished bytes do what the policy says. Reads the policy's entries, not what merge and plan made of them.

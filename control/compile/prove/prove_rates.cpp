@@ -12,6 +12,7 @@
 #include "filter/layouts/layout.h"
 #include "filter/layouts/page2.h"
 #include "filter/layouts/page7.h"
+#include "filter/probe/exact.h"
 
 namespace weir::control {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "dataplane/burst/flight.h"
 #include "dataplane/burst/stages.h"
+#include "filter/probe/dispatch.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/frames.h"
 #include "tests/unit/dataplane/snapshots.h"

@@ -12,8 +12,9 @@
 
 #include "common/fd.h"
 #include "dataplane/snapshot/snapshot.h"
-#include "dataplane/snapshot/state_dir.h"
+#include "dataplane/start/state_dir.h"
 #include "filter/build/builder.h"
+#include "filter/probe/dispatch.h"
 #include "tests/catch.h"
 
 // Snapshots made by hand, for tests.

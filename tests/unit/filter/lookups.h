@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "filter/probe/dispatch.h"
+#include "filter/probe/exact.h"
 #include "filter/read/view.h"
 
 namespace weir::filter::test {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "filter/build/builder.h"
+#include "filter/probe/exact.h"
 #include "filter/read/view.h"
 #include "tests/catch.h"
 #include "tests/unit/filter/inputs.h"

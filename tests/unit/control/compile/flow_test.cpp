@@ -6,6 +6,7 @@
 #include "control/compile/prove/lookup.h"
 #include "control/compile/prove/prove.h"
 #include "control/compile/prove/split_mix.h"
+#include "filter/probe/dispatch.h"
 #include "tests/unit/control/compile/build_unproven.h"
 #include "tests/unit/control/compile/make_policy.h"
 

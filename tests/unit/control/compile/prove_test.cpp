@@ -9,6 +9,7 @@
 #include "filter/format/siphash.h"
 #include "filter/layouts/layout.h"
 #include "filter/layouts/line8.h"
+#include "filter/probe/dispatch.h"
 #include "tests/unit/control/compile/build_unproven.h"
 #include "tests/unit/control/compile/make_policy.h"
 

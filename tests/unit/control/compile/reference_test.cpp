@@ -5,6 +5,7 @@
 #include "control/compile/prove/lookup.h"
 #include "control/compile/prove/split_mix.h"
 #include "control/compile/prove/verdict.h"
+#include "filter/probe/dispatch.h"
 #include "tests/reference/classifier.h"
 #include "tests/unit/control/compile/build_unproven.h"
 #include "tests/unit/control/compile/make_policy.h"

@@ -1,6 +1,7 @@
 #include <array>
 #include <random>
 
+#include "filter/probe/dispatch.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/judging.h"
 

@@ -5,7 +5,7 @@
 
 #include "dataplane/doctor/doctor.h"
 #include "tests/catch.h"
-#include "tests/unit/dataplane/doctor_tree.h"
+#include "tests/unit/dataplane/doctor/doctor_tree.h"
 
 using namespace weir::dataplane;
 using namespace weir::dataplane::doctor;

@@ -7,7 +7,7 @@
 #include "dataplane/doctor/eal.h"
 #include "dataplane/doctor/tree.h"
 #include "tests/catch.h"
-#include "tests/unit/dataplane/doctor_tree.h"
+#include "tests/unit/dataplane/doctor/doctor_tree.h"
 
 using namespace weir::dataplane;
 using namespace weir::dataplane::doctor;

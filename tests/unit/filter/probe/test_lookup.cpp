@@ -1,6 +1,7 @@
 #include <deque>
 
 #include "filter/layouts/layout.h"
+#include "filter/probe/dispatch.h"
 #include "filter/probe/lookup.h"
 #include "tests/unit/filter/support.h"
 

@@ -7,6 +7,7 @@
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/layout.h"
 #include "filter/layouts/line8.h"
+#include "filter/probe/dispatch.h"
 #include "tests/unit/filter/support.h"
 
 using namespace weir::filter;

@@ -4,6 +4,7 @@
 
 #include "filter/build/update.h"
 #include "filter/layouts/layout.h"
+#include "filter/probe/dispatch.h"
 #include "filter/probe/lookup.h"
 #include "tests/unit/filter/support.h"
 

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "filter/probe/dispatch.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/judging.h"
 

@@ -77,6 +77,6 @@ TEST_CASE("the RSS key repeats 16 bits, so that swapped addresses and ports give
 TEST_CASE("a pool holds what rings, caches and every worker's flight hold") {
   constexpr uint32_t kCaches = 384;  // rte_mempool flushes a cache of 256 there
   for (const unsigned workers : {1u, 2u, 16u}) {
-    CHECK(MbufPools::size_for(4096, workers) >= 4096 + workers * (Flight::kMostFrames + kCaches));
+    CHECK(MbufPools::size_for(4096, workers) >= 4096 + workers * (kMostFramesHeld + kCaches));
   }
 }

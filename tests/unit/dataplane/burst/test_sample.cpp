@@ -1,6 +1,7 @@
 #include <random>
 
 #include "dataplane/serve/sample_drain.h"
+#include "filter/probe/dispatch.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/judging.h"
 

@@ -1,4 +1,4 @@
-#include "dataplane/snapshot/state_dir.h"
+#include "dataplane/start/state_dir.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

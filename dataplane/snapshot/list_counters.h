@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+#include "common/counter.h"
+#include "common/wire.h"
+
+namespace weir::dataplane {
+
+// Frames and their bytes (without FCS).
+struct Tally {
+  Counter packets, bytes;
+  void add(uint64_t n_packets, uint64_t n_bytes) noexcept {
+    packets.add(n_packets);
+    bytes.add(n_bytes);
+  }
+};
+
+// Of one worker and one list of one snapshot.
+struct alignas(64) ListCounters {
+  Tally matched, dropped, passed, would_drop;
+
+  void add_to(wire::ListStats& stats) const noexcept {
+    stats.matched += matched.packets.get();
+    stats.dropped += dropped.packets.get();
+    stats.passed += passed.packets.get();
+    stats.would_drop += would_drop.packets.get();
+    stats.matched_bytes += matched.bytes.get();
+    stats.dropped_bytes += dropped.bytes.get();
+    stats.passed_bytes += passed.bytes.get();
+    stats.would_drop_bytes += would_drop.bytes.get();
+  }
+};
+static_assert(sizeof(ListCounters) == 64, "one cache line");
+
+}  // namespace weir::dataplane
