@@ -11,6 +11,9 @@ std::string environment(const char* name) {
   const char* value = getenv(name);
   return value == nullptr ? "" : value;
 }
+
+constexpr const char* kDefaultConfigs[] = {"weir.yaml", "/etc/weir/weir.yaml"};
+
 }  // namespace
 
 std::string default_runtime_dir() {
@@ -31,6 +34,14 @@ std::string default_dataplane_socket() {
 
 std::string default_controld_socket() {
   return default_runtime_dir() + "/controld.sock";
+}
+
+Result<std::string> default_config() {
+  for (const char* candidate : kDefaultConfigs) {
+    if (access(candidate, R_OK) == 0) return std::string(candidate);
+  }
+  return Error{std::string("no policy: there is no ") + kDefaultConfigs[0] + " and no " + kDefaultConfigs[1] +
+               "; name one with --config"};
 }
 
 }  // namespace weir

@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "common/result.h"
+
 namespace weir {
 
 // Where sockets and state go when nothing says otherwise: /run/weir and /var/lib/weir for root, else
@@ -11,5 +13,8 @@ std::string default_state_dir();
 
 std::string default_dataplane_socket();  // RUNTIME/dataplane.sock
 std::string default_controld_socket();   // RUNTIME/controld.sock
+
+// The policy when no --config names one: ./weir.yaml, then /etc/weir/weir.yaml. Error: neither can be read.
+Result<std::string> default_config();
 
 }  // namespace weir

@@ -25,8 +25,6 @@
 namespace weir::control {
 namespace {
 
-constexpr const char* kDefaultConfigs[] = {"weir.yaml", "/etc/weir/weir.yaml"};
-
 struct Arguments {
   Daemon::Options daemon;
   std::string socket = default_controld_socket();
@@ -73,14 +71,11 @@ std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
 
 bool find_config(std::string& config) {
   if (!config.empty()) return true;
-  for (const char* candidate : kDefaultConfigs) {
-    if (access(candidate, R_OK) != 0) continue;
-    spdlog::info("no --config: using {}", candidate);
-    config = candidate;
-    return true;
-  }
-  spdlog::error("no policy: there is no {} and no {}; name one with --config", kDefaultConfigs[0], kDefaultConfigs[1]);
-  return false;
+  const Result<std::string> found = default_config();
+  if (!found) return spdlog::error("{}", found.error()), false;
+  config = *found;
+  spdlog::info("no --config: using {}", config);
+  return true;
 }
 
 void notify_reloading() {
@@ -130,7 +125,7 @@ int run(int argc, char** argv) {
   }
   Daemon& running = **daemon;
   Result<std::unique_ptr<ApiServer>> api =
-      ApiServer::start(arguments.socket, [&running](const Json& request) { return answer(running, request); });
+      ApiServer::start(arguments.socket, [&running](const Request& request) { return answer(running, request); });
   if (!api) {
     spdlog::error("{}", api.error());
     return 1;

@@ -1,131 +1,97 @@
 #include "control/answer/stats.h"
 
-#include <cstring>
-
-#include "control/answer/capture_json.h"
+#include <iterator>
 
 namespace weir::control {
 
 namespace {
 
-// A target that is busy with a publication answers after it; one that hangs must not hold the API for longer.
-constexpr std::chrono::milliseconds kFreshWait{1000};
-
-struct TotalRow {
-  const char* name;
-  uint64_t wire::Totals::*member;
-};
 constexpr TotalRow kTotals[] = {
-    {"packets", &wire::Totals::packets},
-    {"bytes", &wire::Totals::bytes},
-    {"passed", &wire::Totals::passed},
-    {"dropped", &wire::Totals::dropped},
-    {"malformed", &wire::Totals::malformed},
-    {"not_ip", &wire::Totals::not_ip},
-    {"incomplete", &wire::Totals::incomplete},
-    {"default_passed", &wire::Totals::default_passed},
-    {"default_dropped", &wire::Totals::default_dropped},
-    {"bypassed", &wire::Totals::bypassed},
-    {"no_snapshot_passed", &wire::Totals::no_snapshot_passed},
-    {"no_snapshot_dropped", &wire::Totals::no_snapshot_dropped},
-    {"tx_packets", &wire::Totals::tx_packets},
-    {"tx_lost", &wire::Totals::tx_lost},
-    {"capture_lost", &wire::Totals::capture_lost},
-    {"rx_missed", &wire::Totals::rx_missed},
+    {"packets", &wire::Totals::packets, "frames", "judged: passed + dropped"},
+    {"bytes", &wire::Totals::bytes, "bytes", "of them, without FCS"},
+    {"passed", &wire::Totals::passed, "frames", "that passed"},
+    {"dropped", &wire::Totals::dropped, "frames", "that were dropped"},
+    {"malformed", &wire::Totals::malformed, "frames", "whose headers are cut off or wrong"},
+    {"not_ip", &wire::Totals::not_ip, "frames", "that are neither IPv4 nor IPv6"},
+    {"incomplete", &wire::Totals::incomplete, "frames", "whose IPv6 extension headers were not walked to the end"},
+    {"default_passed", &wire::Totals::default_passed, "frames", "of no list, passed by the default"},
+    {"default_dropped", &wire::Totals::default_dropped, "frames", "of no list, dropped by the default"},
+    {"bypassed", &wire::Totals::bypassed, "frames", "that passed because bypass was on"},
+    {"no_snapshot_passed", &wire::Totals::no_snapshot_passed, "frames", "that passed before there was a snapshot"},
+    {"no_snapshot_dropped", &wire::Totals::no_snapshot_dropped, "frames",
+     "that were dropped before there was a snapshot"},
+    {"tx_packets", &wire::Totals::tx_packets, "frames", "passed, and sent by a port"},
+    {"tx_lost", &wire::Totals::tx_lost, "frames", "passed, but not taken by the output port"},
+    {"capture_lost", &wire::Totals::capture_lost, "frames", "dropped, but not taken by the drop_port"},
+    {"rx_missed", &wire::Totals::rx_missed, "frames", "that ports lost before a worker saw them"},
 };
-static_assert(sizeof kTotals / sizeof kTotals[0] * sizeof(uint64_t) == sizeof(wire::Totals), "every counter has a row");
+static_assert(std::size(kTotals) * sizeof(uint64_t) == sizeof(wire::Totals), "every counter has a row");
 
 struct ListRow {
   const char* name;
   uint64_t wire::ListStats::*member;
+  const char* unit;
+  const char* meaning;
 };
 constexpr ListRow kListCounters[] = {
-    {"matched", &wire::ListStats::matched},
-    {"dropped", &wire::ListStats::dropped},
-    {"passed", &wire::ListStats::passed},
-    {"would_drop", &wire::ListStats::would_drop},
-    {"matched_bytes", &wire::ListStats::matched_bytes},
-    {"dropped_bytes", &wire::ListStats::dropped_bytes},
-    {"passed_bytes", &wire::ListStats::passed_bytes},
-    {"would_drop_bytes", &wire::ListStats::would_drop_bytes},
-};
-
-Json totals_json(const wire::Totals& totals) {
-  Json json = Json::object();
-  for (const TotalRow& row : kTotals) json[row.name] = totals.*row.member;
-  return json;
-}
-
-Json list_json(const wire::ListStats& list) {
-  Json json = Json::object();
-  for (const ListRow& row : kListCounters) json[row.name] = list.*row.member;
-  return json;
-}
-
-// Lists by name, in the order in which they were first seen.
-class ListSums {
- public:
-  wire::ListStats& of(const std::string& name) {
-    for (auto& [known, sums] : lists_) {
-      if (known == name) return sums;
-    }
-    return lists_.emplace_back(name, wire::ListStats{}).second;
-  }
-  void add(const std::vector<wire::ListStats>& lists) {
-    for (const wire::ListStats& list : lists) {
-      wire::ListStats& sums = of(std::string(list.name, strnlen(list.name, sizeof list.name)));
-      for (const ListRow& row : kListCounters) sums.*row.member += list.*row.member;
-    }
-  }
-  Json json() const {
-    Json json = Json::object();
-    for (const auto& [name, sums] : lists_) json[name] = list_json(sums);
-    return json;
-  }
-
- private:
-  std::vector<std::pair<std::string, wire::ListStats>> lists_;
+    {"matched", &wire::ListStats::matched, "frames", "that an entry of the list matches"},
+    {"dropped", &wire::ListStats::dropped, "frames", "that the list dropped"},
+    {"passed", &wire::ListStats::passed, "frames", "that the list let pass"},
+    {"would_drop", &wire::ListStats::would_drop, "frames", "that the list would drop if it were enforced"},
+    {"matched_bytes", &wire::ListStats::matched_bytes, "bytes", "of matched, without FCS"},
+    {"dropped_bytes", &wire::ListStats::dropped_bytes, "bytes", "of dropped"},
+    {"passed_bytes", &wire::ListStats::passed_bytes, "bytes", "of passed"},
+    {"would_drop_bytes", &wire::ListStats::would_drop_bytes, "bytes", "of would_drop"},
 };
 
 }  // namespace
 
-Json target_stats(const TargetState& state, bool fresh) {
-  const wire::Stats known = state.stats.value_or(wire::Stats{});
-  ListSums lists;
-  lists.add(known.lists);
-  Json json = {{"socket", state.socket},
-               {"connected", state.connected},
-               {"fresh", fresh},
-               {"start_time", known.body.start_time_unix},
-               {"taken_us", known.body.taken_us},
-               {"generation", to_json(known.body.generation)}};
-  json.update(totals_json(known.body.totals));
-  json["lists"] = lists.json();
-  return json;
+std::span<const TotalRow> totals_rows() {
+  return kTotals;
 }
 
-Json stats(Daemon& daemon, const Json&) {
-  const std::shared_ptr<const Running> running = daemon.running();
-  wire::Totals sums = {};
-  ListSums lists;
-  for (const ListSummary& list : running->lists) lists.of(list.name);  // also those that nobody counted yet
+void members(Fields& f, wire::Totals& totals) {
+  for (const TotalRow& row : kTotals) f({row.name, row.unit, row.meaning}, totals.*row.member);
+}
 
-  const Clock::time_point deadline = Clock::now() + kFreshWait;
-  Json targets = Json::array();
-  for (const auto& target : daemon.targets()) {
-    const bool fresh = target->refresh_stats(deadline);
-    const TargetState state = target->state();
-    const wire::Stats known = state.stats.value_or(wire::Stats{});
-    for (const TotalRow& row : kTotals) sums.*row.member += known.body.totals.*row.member;
-    lists.add(known.lists);
-    targets.push_back(target_stats(state, fresh));
+void members(Fields& f, wire::ListStats& list) {
+  for (const ListRow& row : kListCounters) f({row.name, row.unit, row.meaning}, list.*row.member);
+}
+
+wire::ListStats& list_of(ListCounters& lists, const std::string& name) {
+  for (auto& [known, counters] : lists) {
+    if (known == name) return counters;
   }
-  Json json = totals_json(sums);
-  json["generation"] = to_json(running->publication->generation);
-  json["lists"] = lists.json();
-  json["targets"] = std::move(targets);
-  json["capture"] = to_json(daemon.capture());
-  return json;
+  return lists.emplace_back(name, wire::ListStats{}).second;
+}
+
+void members(Fields& f, TargetStats& target) {
+  f({"socket", "", "names the target"}, target.socket);
+  f({"connected", "", "controld reaches it"}, target.connected);
+  f({"fresh", "", "it told this just now; false: earlier"}, target.fresh);
+  f({"start_time", "Unix seconds", "since when it counts; 0: never reached"}, target.start_time);
+  f({"taken_us", "us", "of its monotonic clock, modulo 2^32, when it told this"}, target.taken_us);
+  f.object({"generation", "", "that it enforces"}, target.generation, "generation");
+  members(f, target.totals);
+  f.by_name({"lists", "", "its lists; former ones as long as it counts them"}, target.lists, "list counters");
+}
+
+void members(Fields& f, StatsAnswer& answer) {
+  members(f, answer.totals);
+  f.object({"generation", "", "that controld runs"}, answer.generation, "generation");
+  f.by_name({"lists", "", "sums over the targets; every configured list is there"}, answer.lists, "list counters");
+  f.array({"targets", "", "what each counted"}, answer.targets, "target counters");
+  f.object({"capture", "", "as capture answers"}, answer.capture, "capture");
+}
+
+void add(wire::ListStats& sums, const wire::ListStats& counters) {
+  for (const ListRow& row : kListCounters) sums.*row.member += counters.*row.member;
+}
+
+void add(StatsAnswer& answer, TargetStats target) {
+  for (const TotalRow& row : kTotals) answer.totals.*row.member += target.totals.*row.member;
+  for (const auto& [name, counters] : target.lists) add(list_of(answer.lists, name), counters);
+  answer.targets.push_back(std::move(target));
 }
 
 }  // namespace weir::control

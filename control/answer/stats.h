@@ -1,15 +1,54 @@
 #pragma once
 
-#include "control/answer/report_json.h"
-#include "control/daemon/daemon.h"
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/answer/capture.h"
+#include "control/answer/parts.h"
 
 namespace weir::control {
 
-// Answers `stats`: the counters of every target, asked now, and their sums. A target that does not answer in time
-// counts with what it told last; its own line says so ("fresh": false).
-Json stats(Daemon& daemon, const Json& request);
+void members(Fields& f, wire::Totals& totals);
+void members(Fields& f, wire::ListStats& list);
 
-// What one target counted, as last told: a member of `targets`. fresh: it was told just now.
-Json target_stats(const TargetState& state, bool fresh);
+// Lists by name, in the order in which they were first seen.
+using ListCounters = std::vector<std::pair<std::string, wire::ListStats>>;
+wire::ListStats& list_of(ListCounters& lists, const std::string& name);  // made when it is not there
+
+struct TargetStats {
+  std::string socket;
+  bool connected = false, fresh = false;
+  uint64_t start_time = 0;
+  uint32_t taken_us = 0;
+  wire::Generation generation;
+  wire::Totals totals = {};
+  ListCounters lists;
+};
+void members(Fields& f, TargetStats& target);
+
+struct StatsAnswer {
+  wire::Totals totals = {};
+  wire::Generation generation;
+  ListCounters lists;
+  std::vector<TargetStats> targets;
+  CaptureAnswer capture;
+};
+void members(Fields& f, StatsAnswer& answer);
+
+void add(wire::ListStats& sums, const wire::ListStats& counters);
+// Adds what a target counted.
+void add(StatsAnswer& answer, TargetStats target);
+
+// In the order in which people read them.
+struct TotalRow {
+  const char* name;
+  uint64_t wire::Totals::*member;
+  const char* unit;
+  const char* meaning;
+};
+std::span<const TotalRow> totals_rows();
 
 }  // namespace weir::control

@@ -1,89 +1,67 @@
 #include "control/answer/telemetry.h"
 
-#include "control/answer/stats.h"
-
 namespace weir::control {
 
-namespace {
-
-constexpr std::chrono::milliseconds kFreshWait{1000};  // a target that hangs must not hold the API for longer
-
-Json histogram_json(const std::vector<Bucket>& buckets) {
-  Json json = Json::array();
-  for (const Bucket& bucket : buckets) json.push_back(Json::array({bucket.upper, bucket.count}));
-  return json;
+void members(Fields& f, wire::StageCost& cost) {
+  f({"cycles", "TSC cycles", "in timed passes"}, cost.cycles);
+  f({"packets", "frames", "in timed passes"}, cost.packets);
 }
 
-Json stages_json(const wire::TelemetryBody& body) {
-  Json json = Json::object();
-  for (uint32_t i = 0; i < wire::kStages; i++) {
-    json[wire::stage_name(static_cast<wire::Stage>(i))] = {{"cycles", body.stages[i].cycles},
-                                                           {"packets", body.stages[i].packets}};
-  }
-  return json;
+void members(Fields& f, WorkerHistograms& histograms) {
+  f.buckets({"pass_cycles", "TSC cycles", "upper end and count: of each timed pass that had frames"},
+            histograms.pass_cycles);
+  f.buckets({"latency_cycles", "TSC cycles", "upper end and count: of each frame of a timed pass, from rx to tx"},
+            histograms.latency_cycles);
 }
 
-Json worker_json(const wire::Telemetry& telemetry) {
-  const wire::TelemetryBody& body = telemetry.body;
-  return {{"worker", body.worker},
-          {"lcore", body.lcore},
-          {"queues", body.queues},
-          {"idle_mode", wire::rest_name(body.rest)},
-          {"sample_one_in", body.sample_one_in},
-          {"tsc_hz", body.tsc_hz},
-          {"taken_cycles", body.taken_cycles},
-          {"total_cycles", body.total_cycles},
-          {"busy_cycles", body.busy_cycles},
-          {"rests", body.rests},
-          {"packets", body.packets},
-          {"bytes", body.bytes},
-          {"passed", body.passed},
-          {"dropped", body.dropped},
-          {"stages", stages_json(body)},
-          {"burst_sizes", body.burst_sizes},
-          {"histograms",
-           {{"pass_cycles", histogram_json(telemetry.pass_cycles)},
-            {"latency_cycles", histogram_json(telemetry.latency_cycles)}}}};
+void members(Fields& f, WorkerTelemetry& worker) {
+  f({"worker", "", "its number"}, worker.worker);
+  f({"lcore", "", "DPDK's number of its core"}, worker.lcore);
+  f({"queues", "", "that it polls; 0: it has nothing to do"}, worker.queues);
+  f({"idle_mode", "", "poll, pause, interrupt or sleep"}, worker.idle_mode);
+  f({"sample_one_in", "passes", "of which one is timed; 0: none"}, worker.sample_one_in);
+  f({"tsc_hz", "Hz", "of the time stamp counter"}, worker.tsc_hz);
+  f({"taken_cycles", "TSC cycles", "the counter when this was told"}, worker.taken_cycles);
+  f({"total_cycles", "TSC cycles", "since it began to poll"}, worker.total_cycles);
+  f({"busy_cycles", "TSC cycles", "of these, in passes that had frames"}, worker.busy_cycles);
+  f({"rests", "", "times it paused or slept"}, worker.rests);
+  f({"packets", "frames", "judged"}, worker.packets);
+  f({"bytes", "bytes", "of them, without FCS"}, worker.bytes);
+  f({"passed", "frames", "that passed"}, worker.passed);
+  f({"dropped", "frames", "that were dropped"}, worker.dropped);
+  f.by_name({"stages", "", "rx, parse, lookup, verdict, tx"}, worker.stages, "stage");
+  f.numbers({"burst_sizes", "polls", "of a queue that gave 0, 1, ... 64 frames"}, worker.burst_sizes);
+  f.object({"histograms", "", "of the timed passes"}, worker.histograms, "histograms");
 }
 
-Json port_json(const wire::PortStats& port, uint64_t taken_us) {
-  return {{"port", port.port},
-          {"name", wire::get_text(port.name)},
-          {"driver", wire::get_text(port.driver)},
-          {"link_up", port.link_up != 0},
-          {"speed_mbps", port.speed_mbps},
-          {"taken_us", taken_us},
-          {"rx_packets", port.rx_packets},
-          {"rx_bytes", port.rx_bytes},
-          {"tx_packets", port.tx_packets},
-          {"tx_bytes", port.tx_bytes},
-          {"rx_missed", port.rx_missed},
-          {"rx_errors", port.rx_errors},
-          {"tx_errors", port.tx_errors},
-          {"rx_nombuf", port.rx_nombuf}};
+void members(Fields& f, PortTelemetry& port) {
+  f({"port", "", "its number"}, port.port);
+  f({"name", "", "DPDK's, or of the interface"}, port.name);
+  f({"driver", "", "DPDK's; of XDP native, generic, or empty: not attached"}, port.driver);
+  f({"link_up", "", "of XDP: attached"}, port.link_up);
+  f({"speed_mbps", "Mbit/s", "0: not known"}, port.speed_mbps);
+  f({"taken_us", "us", "of a monotonic clock, when this was told"}, port.taken_us);
+  f({"rx_packets", "frames", "received"}, port.rx_packets);
+  f({"rx_bytes", "bytes", "received"}, port.rx_bytes);
+  f({"tx_packets", "frames", "sent"}, port.tx_packets);
+  f({"tx_bytes", "bytes", "sent"}, port.tx_bytes);
+  f({"rx_missed", "frames", "the ring was full"}, port.rx_missed);
+  f({"rx_errors", "frames", "received with errors"}, port.rx_errors);
+  f({"tx_errors", "frames", "not sent for errors"}, port.tx_errors);
+  f({"rx_nombuf", "frames", "no mbuf was free"}, port.rx_nombuf);
 }
 
-Json target_json(TargetLink& target, Clock::time_point deadline) {
-  const bool fresh = target.refresh_stats(deadline) && target.refresh_telemetry(deadline);
-  const TargetState state = target.state();
-  Json json = target_stats(state, fresh);
-  json["last_error"] = state.last_error;
-  json["workers"] = Json::array();
-  json["ports"] = Json::array();
-  if (!state.telemetry) return json;
-  for (const wire::Telemetry& worker : state.telemetry->workers) json["workers"].push_back(worker_json(worker));
-  const wire::Ports& ports = state.telemetry->ports;
-  for (const wire::PortStats& port : ports.ports) json["ports"].push_back(port_json(port, ports.taken_us));
-  return json;
+void members(Fields& f, TargetMeasures& target) {
+  members(f, target.stats);
+  f({"last_error", "", "why it is away, or did not take the last publication; empty: well"}, target.last_error);
+  f.array({"workers", "", "empty: XDP, or never told"}, target.workers, "worker");
+  f.array({"ports", "", "of XDP its interfaces"}, target.ports, "port");
 }
 
-}  // namespace
-
-Json telemetry(Daemon& daemon, const Json&) {
-  const Clock::time_point deadline = Clock::now() + kFreshWait;
-  Json targets = Json::array();
-  for (const auto& target : daemon.targets()) targets.push_back(target_json(*target, deadline));
-  return {{"generation", to_json(daemon.running()->publication->generation)}, {"targets", std::move(targets)}};
+void members(Fields& f, TelemetryAnswer& answer) {
+  f({"version", "", "of controld"}, answer.version);
+  f.object({"generation", "", "that controld runs"}, answer.generation, "generation");
+  f.array({"targets", "", "what each measures"}, answer.targets, "target measures");
 }
 
 }  // namespace weir::control

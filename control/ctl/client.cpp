@@ -19,7 +19,7 @@ constexpr int kAnswerMs = 120'000;
 
 }  // namespace
 
-Result<Json> call_controld(const std::string& socket, const Json& request) {
+Result<Document> call_controld(const std::string& socket, const Request& request) {
   Result<Fd> fd = unix_socket::connect(socket, unix_socket::Kind::stream, kAnswerMs);
   if (!fd) {
     return Error{"cannot reach controld: " + fd.error() +
@@ -27,7 +27,7 @@ Result<Json> call_controld(const std::string& socket, const Json& request) {
                  "`, or name its socket with --socket"};
   }
   // A failed send still reads: controld may have answered (request too long) before it closed.
-  const std::string line = to_line(request);
+  const std::string line = write_json(request).line();
   for (std::string_view left = line; !left.empty();) {
     const ssize_t put = send(fd->get(), left.data(), left.size(), MSG_NOSIGNAL);
     if (put < 0) break;
@@ -43,47 +43,51 @@ Result<Json> call_controld(const std::string& socket, const Json& request) {
     text.append(chunk, static_cast<size_t>(got));
   }
   if (text.empty()) return Error{"controld on " + socket + " closed without an answer"};
-  Json answer = Json::parse(text, nullptr, false);
-  if (!answer.is_object()) return Error{"controld on " + socket + " answered something that is not a JSON object"};
+  Result<Document> answer = Document::parse(text);
+  if (!answer) return Error{"controld on " + socket + " answered something that is not a JSON object"};
   return answer;
 }
 
-int request(const Context& context, const Json& request, void (*show)(const Json& answer)) {
-  const Result<Json> answer = call_controld(context.socket, request);
-  if (!answer) {
-    fmt::print(stderr, "controlctl: {}\n", answer.error());
-    return kUnreachable;
-  }
-  return print_answer(context, *answer, show);
+std::optional<Document> ask(const Context& context, const Request& request) {
+  Result<Document> answer = call_controld(context.socket, request);
+  if (answer) return std::move(*answer);
+  if (context.json) fmt::print("{}", failure_line(answer.error()));
+  fmt::print(stderr, "controlctl: {}\n", answer.error());
+  return std::nullopt;
 }
 
-int print_answer(const Context& context, const Json& answer, void (*show)(const Json& answer)) {
-  try {
-    const std::string version = answer.at("version").get<std::string>();
-    if (version != WEIR_VERSION) {
-      fmt::print(stderr, "controlctl: warning: this is version {}, controld is {}\n", WEIR_VERSION, version);
-    }
-    if (context.json) {
-      fmt::print("{}", to_line(answer));
-    } else if (answer.contains("error") && !answer.contains("ok")) {
-      fmt::print(stderr, "controlctl: {}\n", answer.at("error").get<std::string>());
-    } else {
-      show(answer);
-    }
-    return exit_code(answer);
-  } catch (const nlohmann::json::exception& e) {
-    fmt::print(stderr, "controlctl: the answer of controld is not understood: {}\n", e.what());
-    return kFailed;
+bool is_printed(const Context& context, const Document& answer) {
+  const std::string version = answer.text("version").value_or("");
+  if (version != WEIR_VERSION) {
+    fmt::print(stderr, "controlctl: warning: this is version {}, controld is {}\n", WEIR_VERSION, version);
+  }
+  const std::optional<std::string> error = answer.text("error");
+  if (context.json) {
+    fmt::print("{}", answer.line());
+  } else if (error && !answer.contains("ok")) {
+    fmt::print(stderr, "controlctl: {}\n", *error);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+int not_understood(const std::string& error) {
+  fmt::print(stderr, "controlctl: the answer of controld is not understood: {}\n", error);
+  return kFailed;
+}
+
+void warn_of_unknown(const std::vector<std::string>& members) {
+  for (const std::string& member : members) {
+    if (member == "version" || member == "error") continue;  // of every answer
+    fmt::print(stderr, "controlctl: warning: the answer of controld is not understood: member {} is unknown\n", member);
   }
 }
 
-int exit_code(const Json& answer) {
-  if (answer.contains("ok") && answer.contains("targets")) {
-    for (const Json& target : answer.at("targets")) {
-      if (!target.at("acknowledged").get<bool>()) return kNotAcknowledged;
-    }
-  }
-  return answer.contains("error") || !answer.value("ok", true) ? kFailed : kOk;
+int exit_code(const Document& answer) {
+  const bool has_ok = answer.contains("ok");
+  if (has_ok && answer.has_false("targets", "acknowledged")) return kNotAcknowledged;
+  return answer.contains("error") || !answer.flag("ok").value_or(true) ? kFailed : kOk;
 }
 
 }  // namespace weir::control::ctl

@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-
-#include <CLI/CLI.hpp>
+#include <memory>
 
 #include "common/wire.h"
+#include "control/answer/reload.h"
 #include "control/ctl/command.h"
+#include "control/ctl/commands.h"
 #include "control/ctl/print.h"
 
 // The panic switch: everything passes, on every plane, until turned off.
@@ -15,9 +16,18 @@ namespace {
 
 constexpr int kDataplaneMs = 2000;  // a data plane answers between two bursts of its control thread's work
 
-void show(const Json& answer) {
-  fmt::print("bypass is {}\n", answer.at("bypass").get<bool>() ? "ON: everything passes" : "off");
-  print_targets(answer.at("targets"));
+struct Wanted {
+  std::string state;      // on, off
+  std::string dataplane;  // empty: by controld
+};
+
+const char* text_of(bool on) {
+  return on ? "ON: everything passes" : "off";
+}
+
+void show(const BypassAnswer& answer) {
+  fmt::print("bypass is {}\n", text_of(answer.bypass));
+  if (answer.told) print_targets(answer.told->targets);
 }
 
 Result<void> tell(const std::string& socket, bool on) {
@@ -32,37 +42,47 @@ Result<void> tell(const std::string& socket, bool on) {
 }
 
 // Without controld, which may be down.
-int run_direct(const Context& context, bool on) {
-  const Result<void> told = tell(context.dataplane, on);
-  const std::string error = told ? "" : told.error();
-  const Json answer = {
-      {"version", WEIR_VERSION},
-      {"ok", told ? true : false},
-      {"bypass", on},
-      {"targets", {{{"socket", context.dataplane}, {"acknowledged", told ? true : false}, {"error", error}}}}};
+int run_direct(const Context& context, const std::string& dataplane, bool on) {
+  const Result<void> told = tell(dataplane, on);
+  const bool ok = static_cast<bool>(told);
+  const BypassAnswer answer{on, BypassAnswer::Told{ok, {{dataplane, ok, ok ? "" : told.error()}}}, ""};
   if (context.json) {
-    fmt::print("{}", to_line(answer));
+    fmt::print("{}", answer_line(answer));
   } else {
-    print_targets(answer.at("targets"));
-    if (told) fmt::print("bypass is {}\n", on ? "ON: everything passes" : "off");
+    print_targets(answer.told->targets);
+    if (ok) fmt::print("bypass is {}\n", text_of(on));
   }
-  return exit_code(answer);
+  return ok ? kOk : kNotAcknowledged;
 }
 
-int run(const Context& context) {
-  const bool on = context.on_off == "on";
-  if (!context.dataplane.empty()) return run_direct(context, on);
-  return request(context, {{"command", "bypass"}, {"on", on}}, show);
+int run(const Context& context, const Wanted& wanted) {
+  const bool on = wanted.state == "on";
+  if (!wanted.dataplane.empty()) return run_direct(context, wanted.dataplane, on);
+  Request asked{"bypass"};
+  asked.on = on;
+  return request(context, asked, show);
 }
 
-void options(CLI::App& app, Context& context) {
-  app.add_option("STATE", context.on_off, "on or off")->required()->check(CLI::IsMember({"on", "off"}));
-  app.add_option("--dataplane", context.dataplane, "tell the data plane on this socket itself, without controld");
+Run configure(Options& options) {
+  auto wanted = std::make_shared<Wanted>();
+  options.argument("STATE", wanted->state, "everything passes, or it is filtered again")
+      .required()
+      .one_of({"on", "off"});
+  options
+      .text("--dataplane", "SOCKET", wanted->dataplane, "tell the data plane on this socket itself, without controld")
+      .files();
+  return [wanted](const Context& context) { return run(context, *wanted); };
 }
 
 }  // namespace
 
-const Command kBypass = {"bypass", "the panic switch: on = everything passes, on every target, until off", options,
-                         run};
+const Command kBypass = {
+    "bypass",
+    Group::change,
+    "the panic switch: on = everything passes, on every target, until off",
+    "It is told to every target at once, and again to each one that returns. Exit code 3 says that "
+    "not every target\nconfirmed.",
+    configure,
+    [](MemberTable& table) { table.add<BypassAnswer>("bypass"); }};
 
 }  // namespace weir::control::ctl

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 
+#include "control/answer/capture.h"
 #include "control/ctl/command.h"
+#include "control/ctl/commands.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -17,34 +19,40 @@ std::string seconds_text(uint64_t seconds) {
   return fmt::format("{}s", seconds);
 }
 
-void show(const Json& answer) {
-  const auto number = [&](const char* name) { return answer.at(name).get<uint64_t>(); };
-  const auto text = [&](const char* name) { return answer.at(name).get<std::string>(); };
+void show(const CaptureAnswer& answer) {
   fmt::print("capture     {}\n", capture_text(answer));
-  if (!answer.at("on").get<bool>()) return;
+  if (!answer.settings) return;
+  const CaptureSettings& asked = answer.settings->asked;
+  const std::string& current = answer.settings->current;
   fmt::print("samples     1 in {} dropped frames, at most {} of a list a second, {} of each\nfilter      {}\n",
-             count(number("one_in")), count(number("per_list_per_second")), bytes(number("snap_bytes")),
-             text("filter").empty() ? "none" : text("filter"));
-  fmt::print("folder      {}\nfiles       at most {} of {} or {}\nwriting     {}\n", text("folder"), number("files"),
-             bytes(number("file_bytes")), seconds_text(number("file_age_s")),
-             text("current").empty() ? "nothing yet" : text("current"));
+             count(asked.one_in), count(asked.per_list_per_second), bytes(asked.snap_bytes),
+             asked.filter.empty() ? "none" : asked.filter);
+  fmt::print("folder      {}\nfiles       at most {} of {} or {}\nwriting     {}\n", asked.folder, count(asked.files),
+             bytes(asked.file_bytes), seconds_text(asked.file_age_s), current.empty() ? "nothing yet" : current);
   Table counters({{"counter"}, {"samples", Table::Align::right}});
-  for (const char* name : {"sampled", "written", "filtered", "limited", "lost", "waiting"}) {
-    counters.row({name, count(number(name))});
-  }
+  counters.row({"sampled", count(answer.sampled)});
+  counters.row({"written", count(answer.written)});
+  counters.row({"filtered", count(answer.filtered)});
+  counters.row({"limited", count(answer.limited)});
+  counters.row({"lost", count(answer.lost)});
+  counters.row({"waiting", count(answer.waiting)});
   fmt::print("\n{}", counters.text());
-  for (const Json& target : answer.at("targets")) {
-    const std::string error = target.at("last_error").get<std::string>();
-    if (!error.empty()) fmt::print("{}: {}\n", target.at("socket").get<std::string>(), error);
+  for (const CaptureAnswer::Target& target : answer.settings->targets) {
+    if (!target.last_error.empty()) fmt::print("{}: {}\n", target.socket, target.last_error);
   }
 }
 
-int run(const Context& context) {
-  return request(context, {{"command", "capture"}}, show);
+Run configure(Options&) {
+  return [](const Context& context) { return request(context, {"capture"}, show); };
 }
 
 }  // namespace
 
-const Command kCapture = {"capture", "what becomes of the samples of dropped frames", nullptr, run};
+const Command kCapture = {"capture",
+                          Group::look,
+                          "what becomes of the samples of dropped frames",
+                          "The policy says what is sampled, in its section capture.",
+                          configure,
+                          [](MemberTable& table) { table.add<CaptureAnswer>("capture"); }};
 
 }  // namespace weir::control::ctl

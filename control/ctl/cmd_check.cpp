@@ -1,12 +1,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <memory>
 
-#include <CLI/CLI.hpp>
-
-#include "control/answer/summary.h"
+#include "common/paths.h"
+#include "control/answer/make.h"
 #include "control/compile/compile.h"
 #include "control/ctl/command.h"
+#include "control/ctl/commands.h"
 #include "control/ctl/text.h"
 #include "control/read/policy.h"
 
@@ -47,51 +48,89 @@ void show(const std::string& config, const Diagnostics& diagnostics, const std::
   fmt::print("{}\n", diagnostics.warnings() == 0 ? "" : "; " + plural(diagnostics.warnings(), "warning"));
 }
 
-Json report(const Diagnostics& diagnostics, const std::vector<ListSummary>& lists,
-            const std::optional<CompileReport>& plan) {
-  Json json = {{"ok", plan.has_value()},
-               {"version", WEIR_VERSION},
-               {"errors", diagnostics.errors()},
-               {"warnings", diagnostics.warnings()},
-               {"diagnostics", to_json(diagnostics)}};
-  json["lists"] = Json::array();
-  for (const ListSummary& list : lists) json["lists"].push_back(to_json(list));
-  if (!plan) return json;
-  json["entries"] = plan->entries;
-  json["snapshot_bytes"] = plan->snapshot_bytes;
-  json["shapes"] = Json::array();
-  for (const ShapeReport& shape : plan->shapes) json["shapes"].push_back(to_json(shape));
-  return json;
+struct CheckAnswer {
+  struct Planned {
+    uint64_t entries = 0, snapshot_bytes = 0;
+    std::vector<ShapeDetails> shapes;
+  };
+  bool ok = false;
+  uint64_t errors = 0, warnings = 0;
+  std::vector<Diagnostic> diagnostics;
+  std::vector<ListDetails> lists;
+  std::optional<Planned> planned;
+};
+
+void members(Fields& f, CheckAnswer::Planned& planned) {
+  f({"entries", "", "of all lists"}, planned.entries);
+  f({"snapshot_bytes", "bytes", "of the snapshot, room for more included"}, planned.snapshot_bytes);
+  f.array({"shapes", "", "that the planner would choose"}, planned.shapes, "shape");
 }
 
-int run(const Context& context) {
+void members(Fields& f, CheckAnswer& answer) {
+  f({"ok", "", "there is no error"}, answer.ok);
+  f({"errors", "", "in the policy and its feeds"}, answer.errors);
+  f({"warnings", "", "in the policy and its feeds"}, answer.warnings);
+  f.array({"diagnostics", "", "the first 100 errors and the first 100 warnings"}, answer.diagnostics, "diagnostic");
+  f.array({"lists", "", "in the order of the policy"}, answer.lists, "list");
+  f.group("entries", answer.planned);
+}
+
+CheckAnswer answer_of(const Diagnostics& diagnostics, const std::vector<ListSummary>& lists,
+                      const std::optional<CompileReport>& plan) {
+  CheckAnswer answer;
+  answer.ok = plan.has_value();
+  answer.errors = diagnostics.errors();
+  answer.warnings = diagnostics.warnings();
+  answer.diagnostics = diagnostics.kept();
+  answer.lists = all_details<ListDetails>(lists);
+  if (plan) answer.planned = {plan->entries, plan->snapshot_bytes, all_details<ShapeDetails>(plan->shapes)};
+  return answer;
+}
+
+int check(const Context& context, const std::string& config) {
   Diagnostics diagnostics;
   std::vector<ListSummary> lists;
   std::optional<CompileReport> plan;
-  if (std::optional<Policy> policy = read_policy(context.config, diagnostics)) {
+  if (std::optional<Policy> policy = read_policy(config, diagnostics)) {
     lists = summarise(*policy);
     Result<CompileReport> planned = plan_only(*policy);
     if (planned) {
       plan = std::move(*planned);
     } else {
-      diagnostics.add({Severity::error, {context.config, 0, 0}, planned.error(), "", ""});
+      diagnostics.add({Severity::error, {config, 0, 0}, planned.error(), "", ""});
     }
   }
   if (context.json) {
-    fmt::print("{}", to_line(report(diagnostics, lists, plan)));
+    fmt::print("{}", answer_line(answer_of(diagnostics, lists, plan)));
   } else {
-    show(context.config, diagnostics, lists, plan);
+    show(config, diagnostics, lists, plan);
   }
   return plan ? kOk : kFailed;
 }
 
-void options(CLI::App& app, Context& context) {
-  app.add_option("--config,config", context.config, "the policy file")->required();
+int run(const Context& context, const std::string& asked) {
+  const Result<std::string> config = asked.empty() ? default_config() : Result<std::string>(asked);
+  if (config) return check(context, *config);
+  if (context.json) fmt::print("{}", failure_line(config.error()));
+  fmt::print(stderr, "controlctl check: {}\n", config.error());
+  return kFailed;
+}
+
+Run configure(Options& options) {
+  auto config = std::make_shared<std::string>();
+  options.text("--config", "FILE", *config, "the policy file; default: ./weir.yaml, then /etc/weir/weir.yaml")
+      .argument_too()
+      .files();
+  return [config](const Context& context) { return run(context, *config); };
 }
 
 }  // namespace
 
-const Command kCheck = {"check", "read a policy and its feeds, and say all that is wrong; needs no controld", options,
-                        run};
+const Command kCheck = {"check",
+                        Group::file,
+                        "read a policy and its feeds, and say all that is wrong; needs no controld",
+                        "It changes nothing. Exit code 1 says that the policy has errors.",
+                        configure,
+                        [](MemberTable& table) { table.add<CheckAnswer>("check"); }};
 
 }  // namespace weir::control::ctl

@@ -1,10 +1,11 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <memory>
 
-#include <CLI/CLI.hpp>
-
+#include "control/answer/list.h"
 #include "control/ctl/command.h"
+#include "control/ctl/commands.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -12,13 +13,7 @@ namespace weir::control::ctl {
 
 namespace {
 
-std::string widened(const Json& list) {
-  return fmt::format("{} widened to /{}",
-                     plural(list.at("ipv6_widened").get<uint64_t>(), "IPv6 address", "IPv6 addresses"),
-                     list.at("ipv6_aggregate").get<unsigned>());
-}
-
-void show(const Json& answer) {
+void show(const ListAnswer& answer) {
   Table table({{"list"},
                {"action"},
                {"mode"},
@@ -29,45 +24,43 @@ void show(const Json& answer) {
                {"flows", Table::Align::right},
                {"bad lines", Table::Align::right},
                {"feed"}});
-  for (const Json& list : answer.at("lists")) {
-    const bool fed = list.contains("feed");
-    table.row({list.at("name").get<std::string>(), list.at("action").get<std::string>(),
-               list.at("mode").get<std::string>(), joined(list.at("match")), count(list.at("entries").get<uint64_t>()),
-               count(list.at("v4").get<uint64_t>()), count(list.at("v6").get<uint64_t>()),
-               count(list.at("flows").get<uint64_t>()), fed ? count(list.at("feed").at("bad").get<uint64_t>()) : "",
-               fed ? list.at("feed").at("path").get<std::string>() : ""});
+  for (const ListDetails& list : answer.lists) {
+    table.row({list.name, list.action, list.mode, directions_text(list.match), count(list.entries), count(list.v4),
+               count(list.v6), count(list.flows), list.feed ? count(list.feed->bad) : "",
+               list.feed ? list.feed->path : ""});
   }
   fmt::print("{}", table.text());
 }
 
 // One list: also what became of its IPv6 hosts, and what is wrong with its feed.
-void show_one(const Json& answer) {
+void show_one(const ListAnswer& answer) {
   show(answer);
-  const Json& list = answer.at("lists").at(0);
-  if (list.contains("ipv6_aggregate")) fmt::print("\n{}\n", widened(list));
-  if (!list.contains("feed")) return;
-  const Json& feed = list.at("feed");
-  fmt::print("\nfeed {}: {}, {}, {}\n", feed.at("path").get<std::string>(),
-             plural(feed.at("lines").get<uint64_t>(), "line"),
-             plural(feed.at("entries").get<uint64_t>(), "entry", "entries"),
-             plural(feed.at("bad").get<uint64_t>(), "bad line"));
-  for (const Json& bad : feed.at("samples")) {
-    fmt::print("  line {}: {}: {}\n", bad.at("line").get<uint32_t>(), bad.at("reason").get<std::string>(),
-               bad.at("text").get<std::string>());
+  for (const ListDetails& list : answer.lists) {
+    if (list.widened) {
+      fmt::print("\n{} widened to /{}\n", plural(list.widened->ipv6_widened, "IPv6 address", "IPv6 addresses"),
+                 list.widened->ipv6_aggregate);
+    }
+    if (!list.feed) continue;
+    const FeedReport& feed = *list.feed;
+    fmt::print("\nfeed {}: {}, {}, {}\n", feed.path, plural(feed.lines, "line"),
+               plural(feed.entries, "entry", "entries"), plural(feed.bad, "bad line"));
+    for (const BadLine& bad : feed.samples) fmt::print("  line {}: {}: {}\n", bad.line, bad.reason, bad.text);
   }
 }
 
-int run(const Context& context) {
-  if (context.list.empty()) return request(context, {{"command", "list"}}, show);
-  return request(context, {{"command", "list"}, {"name", context.list}}, show_one);
-}
-
-void options(CLI::App& app, Context& context) {
-  app.add_option("NAME", context.list, "only this list, with samples of its feed's bad lines");
+Run configure(Options& options) {
+  auto name = std::make_shared<std::string>();
+  options.argument("NAME", *name, "only this list, with samples of its feed's bad lines");
+  return [name](const Context& context) {
+    Request wanted{"list"};
+    if (!name->empty()) wanted.name = *name;
+    return request(context, wanted, name->empty() ? show : show_one);
+  };
 }
 
 }  // namespace
 
-const Command kList = {"list", "the lists of the running generation", options, run};
+const Command kList = {"list", Group::look, "the lists of the running generation",
+                       "",     configure,   [](MemberTable& table) { table.add<ListAnswer>("list"); }};
 
 }  // namespace weir::control::ctl

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 
+#include "control/answer/reload.h"
 #include "control/ctl/command.h"
+#include "control/ctl/commands.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -10,35 +12,38 @@ namespace weir::control::ctl {
 
 namespace {
 
-void show(const Json& answer) {
+void show(const ReloadAnswer& answer) {
   std::fflush(stdout);
-  print_diagnostics(answer.at("diagnostics"));
-  const uint64_t errors = answer.at("errors").get<uint64_t>();
-  const std::string running = generation_text(answer.at("generation"));
-  const bool published = !answer.at("targets").empty() || answer.at("ok").get<bool>();
+  print_diagnostics(answer.diagnostics);
+  const std::string running = generation_text(answer.generation);
+  const bool published = !answer.targets.empty() || answer.ok;
   if (!published) {
-    const std::string reason = errors != 0 ? plural(errors, "error") + " in the policy" : answer.value("error", "");
+    const std::string reason = answer.errors != 0 ? plural(answer.errors, "error") + " in the policy" : answer.error;
     fmt::print(stderr, "reload failed: {}\nstill enforced: generation {}\n", reason, running);
     return;
   }
   Table phases({{"phase"}, {"time", Table::Align::right}});
-  for (const auto& [name, ms] : answer.at("phases").items()) phases.row({name, milliseconds(ms.get<double>())});
-  phases.row({"total", milliseconds(answer.at("total_ms").get<double>())});
+  for (const auto& [name, ms] : answer.phases) phases.row({name, milliseconds(ms)});
+  phases.row({"total", milliseconds(answer.total_ms)});
   fmt::print("{}\n", phases.text());
-  fmt::print("generation {}: {}, {} snapshot\n", running,
-             plural(answer.at("entries").get<uint64_t>(), "entry", "entries"),
-             bytes(answer.at("snapshot_bytes").get<uint64_t>()));
-  print_targets(answer.at("targets"));
-  if (answer.contains("error")) fmt::print(stderr, "reload: {}\n", answer.at("error").get<std::string>());
+  fmt::print("generation {}: {}, {} snapshot\n", running, plural(answer.entries, "entry", "entries"),
+             bytes(answer.snapshot_bytes));
+  print_targets(answer.targets);
+  if (!answer.error.empty()) fmt::print(stderr, "reload: {}\n", answer.error);
 }
 
-int run(const Context& context) {
-  return request(context, {{"command", "reload"}}, show);
+Run configure(Options&) {
+  return [](const Context& context) { return request(context, {"reload"}, show); };
 }
 
 }  // namespace
 
-const Command kReload = {"reload", "read the policy again, compile and publish it; waits for every target", nullptr,
-                         run};
+const Command kReload = {
+    "reload",
+    Group::change,
+    "read the policy again, compile and publish it; waits for every target",
+    "A step that fails leaves what is enforced as it is. Exit code 3 says that not every target acknowledged.",
+    configure,
+    [](MemberTable& table) { table.add<ReloadAnswer>("reload"); }};
 
 }  // namespace weir::control::ctl

@@ -2,7 +2,9 @@
 
 #include <cstdio>
 
+#include "control/answer/shapes.h"
 #include "control/ctl/command.h"
+#include "control/ctl/commands.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -10,13 +12,11 @@ namespace weir::control::ctl {
 
 namespace {
 
-void show(const Json& answer) {
-  fmt::print("generation {}: {}, {} snapshot\n", generation_text(answer.at("generation")),
-             plural(answer.at("entries").get<uint64_t>(), "entry", "entries"),
-             bytes(answer.at("snapshot_bytes").get<uint64_t>()));
-  fmt::print("filter probes a packet: IPv4 {}, IPv6 {}; {}, {}\n\n", answer.at("probes_v4").get<uint64_t>(),
-             answer.at("probes_v6").get<uint64_t>(), plural(answer.at("sets").get<uint64_t>(), "list set"),
-             plural(answer.at("rules").get<uint64_t>(), "rule"));
+void show(const ShapesAnswer& answer) {
+  fmt::print("generation {}: {}, {} snapshot\n", generation_text(answer.generation),
+             plural(answer.entries, "entry", "entries"), bytes(answer.snapshot_bytes));
+  fmt::print("filter probes a packet: IPv4 {}, IPv6 {}; {}, {}\n\n", answer.probes_v4, answer.probes_v6,
+             plural(answer.sets, "list set"), plural(answer.rules, "rule"));
   Table table({{"shape"},
                {"match"},
                {"keys", Table::Align::right},
@@ -28,22 +28,21 @@ void show(const Json& answer) {
                {"bits/key", Table::Align::right},
                {"layout"},
                {"why"}});
-  for (const Json& shape : answer.at("shapes")) {
-    table.row({shape.at("name").get<std::string>(), joined(shape.at("directions")),
-               count(shape.at("keys").get<uint64_t>()), count(shape.at("max_keys").get<uint64_t>()),
-               bytes(shape.at("filter_bytes").get<uint64_t>()), bytes(shape.at("exact_bytes").get<uint64_t>()),
-               percent(shape.at("expected_fpr").get<double>()), std::to_string(shape.at("k").get<uint64_t>()),
-               bits_per_key_text(shape), layout_text(shape), shape.at("why").get<std::string>()});
+  for (const ShapeDetails& shape : answer.shapes) {
+    table.row({shape.name, directions_text(shape.directions), count(shape.keys), count(shape.max_keys),
+               bytes(shape.filter_bytes), bytes(shape.exact_bytes), percent(shape.expected_fpr),
+               std::to_string(shape.k), bits_per_key_text(shape), layout_text(shape), shape.why});
   }
   fmt::print("{}", table.text());
 }
 
-int run(const Context& context) {
-  return request(context, {{"command", "shapes"}}, show);
+Run configure(Options&) {
+  return [](const Context& context) { return request(context, {"shapes"}, show); };
 }
 
 }  // namespace
 
-const Command kShapes = {"shapes", "which key shapes the planner chose, how large, and why", nullptr, run};
+const Command kShapes = {"shapes", Group::look, "which key shapes the planner chose, how large, and why",
+                         "",       configure,   [](MemberTable& table) { table.add<ShapesAnswer>("shapes"); }};
 
 }  // namespace weir::control::ctl

@@ -2,12 +2,12 @@
 
 #include <cmath>
 #include <cstdio>
-
-#include <CLI/CLI.hpp>
+#include <memory>
 
 #include "control/compile/plan/levels.h"
 #include "control/compile/plan/size.h"
 #include "control/ctl/command.h"
+#include "control/ctl/commands.h"
 #include "control/ctl/text.h"
 #include "filter/layouts/layout.h"
 #include "filter/probe/calibrate.h"
@@ -16,6 +16,15 @@
 namespace weir::control::ctl {
 
 namespace {
+
+struct Asked {
+  std::string entries;
+  std::string fpr = "0.005";
+  std::string shape = "v4";
+  std::string layout = "auto";
+  bool all = false;
+  bool no_calibration = false;
+};
 
 struct NamedShape {
   const char* name;
@@ -37,12 +46,12 @@ Error not_one_of(const std::string& option, const std::string& value, const std:
   return {fmt::format("--{}: `{}` is not known: it must be one of {}", option, value, names)};
 }
 
-Result<SizeQuestion> question_of(const Context& context) {
+Result<SizeQuestion> question_of(const Asked& asked) {
   SizeQuestion question;
-  const Result<uint64_t> keys = parse_count(context.entries, kMostKeys);
+  const Result<uint64_t> keys = parse_count(asked.entries, kMostKeys);
   if (!keys) return Error{"--entries: " + keys.error()};
   question.keys = *keys;
-  const Result<double> rate = parse_rate(context.fpr);
+  const Result<double> rate = parse_rate(asked.fpr);
   if (!rate) return Error{"--fpr: " + rate.error()};
   question.false_positive_rate = *rate;
 
@@ -50,21 +59,21 @@ Result<SizeQuestion> question_of(const Context& context) {
   bool known = false;
   for (const NamedShape& named : kShapeNames) {
     names += (names.empty() ? "" : ", ") + std::string(named.name);
-    if (context.shape != named.name) continue;
+    if (asked.shape != named.name) continue;
     question.shape = named.shape;
     known = true;
   }
-  if (!known) return not_one_of("shape", context.shape, names);
+  if (!known) return not_one_of("shape", asked.shape, names);
 
   names = "auto";
-  known = context.layout == "auto";
+  known = asked.layout == "auto";
   for (const filter::Layout* layout : choices()) {
     names += ", " + std::string(layout->name);
-    if (context.layout != layout->name) continue;
+    if (asked.layout != layout->name) continue;
     question.layout = layout->id;
     known = true;
   }
-  if (!known) return not_one_of("layout", context.layout, names);
+  if (!known) return not_one_of("layout", asked.layout, names);
   return question;
 }
 
@@ -86,8 +95,8 @@ struct Timing {
   }
 };
 
-Result<std::optional<Timing>> measure(const Context& context) {
-  if (!context.calibration) return std::optional<Timing>();
+Result<std::optional<Timing>> measure(const Asked& asked) {
+  if (asked.no_calibration) return std::optional<Timing>();
   const auto kernels = filter::choose_kernels();
   if (!kernels) return Error{kernels.error()};
   auto calibration = filter::calibrate(**kernels);
@@ -162,61 +171,156 @@ double four_digits(double value) {
   return std::round(value * unit) / unit;
 }
 
-Json page_json(const KeysPerPage& keys) {
-  return {{"mean", four_digits(keys.mean)}, {"low", four_digits(keys.low)}, {"high", four_digits(keys.high)}};
+struct PageKeys {
+  double mean = 0, low = 0, high = 0;
+};
+
+struct SizeNumbers {
+  std::string layout_why;
+  unsigned k = 0;
+  double bits_per_key = 0;
+  uint64_t keys = 0, max_keys = 0, filter_bytes = 0, exact_bytes = 0, snapshot_bytes = 0, huge_pages = 0;
+  PageKeys per_page, per_page_full;
+  double fpr = 0, fpr_full = 0;
+  std::optional<double> pipelined_ns, sync_ns;
+};
+
+struct SizeOfLayout {
+  std::string layout;
+  std::optional<SizeNumbers> numbers;
+  std::string error;
+};
+
+struct MeasuredPoint {
+  uint64_t filter_bytes = 0;
+  double sync_ns = 0, pipelined_ns = 0;
+  unsigned look_ahead = 0;
+};
+
+struct Measured {
+  std::string isa;
+  unsigned look_ahead = 0;
+  bool huge_pages = false;
+  std::vector<MeasuredPoint> points;
+};
+
+struct SizeReport {
+  bool ok = true;
+  std::string version = WEIR_VERSION;
+  std::string shape;
+  double false_positive_rate = 0;
+  SizeOfLayout size;
+  std::optional<Measured> calibration;
+  std::optional<std::vector<SizeOfLayout>> layouts;
+};
+
+void members(Fields& f, PageKeys& keys) {
+  f({"mean", "keys", "of a page"}, keys.mean);
+  f({"low", "keys", "fewer are no accident (8 sigma)"}, keys.low);
+  f({"high", "keys", "more are no accident (8 sigma)"}, keys.high);
 }
 
-Json to_json(const SizeAnswer& answer, const std::optional<Timing>& timing) {
-  Json json = {{"layout", name_of(answer.layout)},
-               {"layout_why", answer.layout_why},
-               {"k", answer.k},
-               {"bits_per_key", four_digits(answer.bits_per_key)},
-               {"keys", answer.keys},
-               {"max_keys", answer.max_keys},
-               {"filter_bytes", answer.filter_bytes},
-               {"exact_bytes", answer.exact_bytes},
-               {"snapshot_bytes", answer.total_bytes},
-               {"huge_pages", answer.huge_pages},
-               {"keys_per_page", page_json(answer.per_page)},
-               {"keys_per_page_full", page_json(answer.per_page_full)},
-               {"fpr", four_digits(answer.rate)},
-               {"fpr_full", four_digits(answer.rate_full)}};
-  if (timing) {
-    json["pipelined_ns"] = four_digits(timing->pipelined(answer));
-    json["sync_ns"] = four_digits(timing->sync(answer));
-  }
-  return json;
+void members(Fields& f, SizeNumbers& numbers) {
+  f({"layout_why", "", "why this layout"}, numbers.layout_why);
+  f({"k", "bits", "of a key in the filter"}, numbers.k);
+  f({"bits_per_key", "bits", "of the filter, for each of max_keys"}, numbers.bits_per_key);
+  f({"keys", "", "as asked"}, numbers.keys);
+  f({"max_keys", "", "that there is room for"}, numbers.max_keys);
+  f({"filter_bytes", "bytes", "of the filter"}, numbers.filter_bytes);
+  f({"exact_bytes", "bytes", "of the exact stage"}, numbers.exact_bytes);
+  f({"snapshot_bytes", "bytes", "of the snapshot"}, numbers.snapshot_bytes);
+  f({"huge_pages", "", "of 2 MiB that it fills"}, numbers.huge_pages);
+  f.object({"keys_per_page", "", "now"}, numbers.per_page, "keys per page");
+  f.object({"keys_per_page_full", "", "when the room is used up"}, numbers.per_page_full, "keys per page");
+  f({"fpr", "share", "expected false positives now, 0 to 1"}, numbers.fpr);
+  f({"fpr_full", "share", "when the room is used up"}, numbers.fpr_full);
+  f.maybe({"pipelined_ns", "ns", "a lookup among others, on this machine"}, numbers.pipelined_ns);
+  f.maybe({"sync_ns", "ns", "a lookup alone, on this machine"}, numbers.sync_ns);
 }
 
-Json report(const Context& context, const SizeQuestion& question, const SizeAnswer& answer,
-            const std::optional<Timing>& timing) {
-  Json json = {{"ok", true},
-               {"version", WEIR_VERSION},
-               {"shape", context.shape},
-               {"false_positive_rate", question.false_positive_rate}};
-  json.update(to_json(answer, timing));
+void members(Fields& f, SizeOfLayout& size) {
+  f({"layout", "", "of the filter"}, size.layout);
+  f.group("layout_why", size.numbers);
+  f.unless_empty({"error", "", "why this layout cannot keep the rate"}, size.error);
+}
+
+void members(Fields& f, MeasuredPoint& point) {
+  f({"filter_bytes", "bytes", "of the filter that was measured"}, point.filter_bytes);
+  f({"sync_ns", "ns", "a lookup alone"}, point.sync_ns);
+  f({"pipelined_ns", "ns", "a lookup among others"}, point.pipelined_ns);
+  f({"look_ahead", "keys", "on their way at once"}, point.look_ahead);
+}
+
+void members(Fields& f, Measured& measured) {
+  f({"isa", "", "of the filter kernels"}, measured.isa);
+  f({"look_ahead", "keys", "on their way at once"}, measured.look_ahead);
+  f({"huge_pages", "", "the filters lay in huge pages"}, measured.huge_pages);
+  f.array({"points", "", "by size"}, measured.points, "calibration point");
+}
+
+void members(Fields& f, SizeReport& report) {
+  f({"ok", "", "always true"}, report.ok);
+  f({"version", "", "of controlctl"}, report.version);
+  f({"shape", "", "as asked"}, report.shape);
+  f({"false_positive_rate", "share", "as asked"}, report.false_positive_rate);
+  members(f, report.size);
+  f.maybe_object({"calibration", "", "what lookups cost on this machine"}, report.calibration, "calibration");
+  f.maybe_array({"layouts", "", "with --all: what every layout would take"}, report.layouts, "size of a layout");
+}
+
+PageKeys four_digits(const KeysPerPage& keys) {
+  return {four_digits(keys.mean), four_digits(keys.low), four_digits(keys.high)};
+}
+
+SizeOfLayout size_of(const SizeAnswer& answer, const std::optional<Timing>& timing) {
+  SizeNumbers numbers;
+  numbers.layout_why = answer.layout_why;
+  numbers.k = answer.k;
+  numbers.bits_per_key = four_digits(answer.bits_per_key);
+  numbers.keys = answer.keys;
+  numbers.max_keys = answer.max_keys;
+  numbers.filter_bytes = answer.filter_bytes;
+  numbers.exact_bytes = answer.exact_bytes;
+  numbers.snapshot_bytes = answer.total_bytes;
+  numbers.huge_pages = answer.huge_pages;
+  numbers.per_page = four_digits(answer.per_page);
+  numbers.per_page_full = four_digits(answer.per_page_full);
+  numbers.fpr = four_digits(answer.rate);
+  numbers.fpr_full = four_digits(answer.rate_full);
   if (timing) {
-    json["calibration"] = {{"isa", timing->isa},
-                           {"look_ahead", timing->calibration.look_ahead},
-                           {"huge_pages", timing->calibration.huge_pages},
-                           {"points", Json::array()}};
-    for (const filter::CalibrationPoint& point : timing->calibration.points) {
-      json["calibration"]["points"].push_back({{"filter_bytes", point.filter_bytes},
-                                               {"sync_ns", four_digits(point.sync_ns)},
-                                               {"pipelined_ns", four_digits(point.pipelined_ns)},
-                                               {"look_ahead", point.look_ahead}});
-    }
+    numbers.pipelined_ns = four_digits(timing->pipelined(answer));
+    numbers.sync_ns = four_digits(timing->sync(answer));
   }
-  if (!context.all) return json;
-  json["layouts"] = Json::array();
+  return {name_of(answer.layout), numbers, ""};
+}
+
+Measured measured_of(const Timing& timing) {
+  const filter::Calibration& calibration = timing.calibration;
+  Measured measured{timing.isa, calibration.look_ahead, calibration.huge_pages, {}};
+  for (const filter::CalibrationPoint& point : calibration.points) {
+    measured.points.push_back(
+        {point.filter_bytes, four_digits(point.sync_ns), four_digits(point.pipelined_ns), point.look_ahead});
+  }
+  return measured;
+}
+
+SizeReport report(const Asked& asked, const SizeQuestion& question, const SizeAnswer& answer,
+                  const std::optional<Timing>& timing) {
+  SizeReport report;
+  report.shape = asked.shape;
+  report.false_positive_rate = question.false_positive_rate;
+  report.size = size_of(answer, timing);
+  if (timing) report.calibration = measured_of(*timing);
+  if (!asked.all) return report;
+  report.layouts.emplace();
   for (const filter::Layout* layout : choices()) {
-    SizeQuestion asked = question;
-    asked.layout = layout->id;
-    const Result<SizeAnswer> other = size_table(asked);
-    json["layouts"].push_back(other ? to_json(*other, timing)
-                                    : Json{{"layout", layout->name}, {"error", other.error()}});
+    SizeQuestion other = question;
+    other.layout = layout->id;
+    const Result<SizeAnswer> size = size_table(other);
+    report.layouts->push_back(size ? size_of(*size, timing)
+                                   : SizeOfLayout{std::string(layout->name), std::nullopt, size.error()});
   }
-  return json;
+  return report;
 }
 
 int fail(const std::string& error, int code) {
@@ -224,33 +328,45 @@ int fail(const std::string& error, int code) {
   return code;
 }
 
-int run(const Context& context) {
-  const Result<SizeQuestion> question = question_of(context);
+int run(const Context& context, const Asked& asked) {
+  const Result<SizeQuestion> question = question_of(asked);
   if (!question) return fail(question.error(), kUsage);
   const Result<SizeAnswer> answer = size_table(*question);
   if (!answer) return fail(answer.error() + "\nhint: raise --fpr, or leave --layout to the planner", kFailed);
-  const Result<std::optional<Timing>> timing = measure(context);
+  const Result<std::optional<Timing>> timing = measure(asked);
   if (!timing) return fail(timing.error(), kFailed);
   if (context.json) {
-    fmt::print("{}", to_line(report(context, *question, *answer, *timing)));
+    fmt::print("{}", write_json(report(asked, *question, *answer, *timing)).line());
     return kOk;
   }
-  show(*question, context.shape, *answer, *timing);
-  if (context.all) show_all(*question, *timing);
+  show(*question, asked.shape, *answer, *timing);
+  if (asked.all) show_all(*question, *timing);
   return kOk;
 }
 
-void options(CLI::App& app, Context& context) {
-  app.add_option("--entries", context.entries, "how many keys: 20M, 1.5k, 2e7, 1_000_000")->required();
-  app.add_option("--fpr", context.fpr, "false-positive rate, 1e-9 to 0.5")->capture_default_str();
-  app.add_option("--shape", context.shape, "v4, v4-port, v6 or v6-port")->capture_default_str();
-  app.add_option("--layout", context.layout, "auto, or a layout")->capture_default_str();
-  app.add_flag("--all", context.all, "also what every other layout would take");
-  app.add_flag("!--no-calibration", context.calibration, "do not measure what a lookup costs (0.3 s)");
+Run configure(Options& options) {
+  auto asked = std::make_shared<Asked>();
+  options.text("--entries", "N", asked->entries, "how many keys: 20M, 1.5k, 2e7, 1_000_000").required();
+  options.text("--fpr", "RATE", asked->fpr, "false-positive rate, 1e-9 to 0.5");
+  options.text("--shape", "SHAPE", asked->shape, "v4, v4-port, v6 or v6-port").suggested = {"v4", "v4-port", "v6",
+                                                                                            "v6-port"};
+  Option& layout = options.text("--layout", "NAME", asked->layout, "auto, or a layout");
+  layout.suggested = {"auto"};
+  for (const filter::Layout* choice : choices()) layout.suggested.emplace_back(choice->name);
+  options.flag("--all", asked->all, "also what every other layout would take");
+  options.flag("--no-calibration", asked->no_calibration, "do not measure what a lookup costs (0.3 s)");
+  return [asked](const Context& context) { return run(context, *asked); };
 }
 
 }  // namespace
 
-const Command kSize = {"size", "what so many keys would take, and cost a packet; needs no controld", options, run};
+const Command kSize = {"size",
+                       Group::file,
+                       "what so many keys would take, and cost a packet; needs no controld",
+                       "One table of so many keys, by the formulas of the planner, and what a lookup costs on this "
+                       "machine:\n"
+                       "    controlctl size --entries 20M --fpr 1e-4",
+                       configure,
+                       [](MemberTable& table) { table.add<SizeReport>("size"); }};
 
 }  // namespace weir::control::ctl

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "control/answer/status.h"
 #include "control/ctl/command.h"
+#include "control/ctl/commands.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -11,30 +13,26 @@ namespace weir::control::ctl {
 
 namespace {
 
-bool is_everywhere(const Json& target) {
-  if (!target.contains("interfaces")) return true;
-  const Json& interfaces = target.at("interfaces");
-  return std::all_of(interfaces.begin(), interfaces.end(), [](const Json& i) { return i.at("attached").get<bool>(); });
+bool is_everywhere(const TargetStatus& target) {
+  if (!target.interfaces) return true;
+  return std::all_of(target.interfaces->begin(), target.interfaces->end(), [](const auto& i) { return i.attached; });
 }
 
-void show_interfaces(const Json& targets) {
+void show_interfaces(const std::vector<TargetStatus>& targets) {
   Table table({{"interface"}, {"state"}, {""}});
-  for (const Json& target : targets) {
-    if (!target.contains("interfaces")) continue;
-    const bool connected = target.at("connected").get<bool>();
-    for (const Json& interface : target.at("interfaces")) {
-      const std::string mode = interface.at("mode").get<std::string>();
-      const std::string state = interface.at("attached").get<bool>() ? "attached, " + mode : "NOT ATTACHED";
-      const std::string error = interface.at("error").get<std::string>();
-      const char* remark = mode == "generic" ? "behind the driver: slower than native" : "";
-      table.row({interface.at("name").get<std::string>(), (connected ? "" : "last known: ") + state,
-                 error.empty() ? remark : error});
+  for (const TargetStatus& target : targets) {
+    if (!target.interfaces) continue;
+    for (const InterfaceStatus& interface : *target.interfaces) {
+      const std::string state = interface.attached ? "attached, " + interface.mode : "NOT ATTACHED";
+      const char* remark = interface.mode == "generic" ? "behind the driver: slower than native" : "";
+      table.row({interface.name, (target.connected ? "" : "last known: ") + state,
+                 interface.error.empty() ? remark : interface.error});
     }
   }
   if (!table.empty()) fmt::print("\n{}", table.text());
 }
 
-void show_targets(const Json& targets) {
+void show_targets(const std::vector<TargetStatus>& targets) {
   Table table({{"target"},
                {"state"},
                {"generation"},
@@ -45,95 +43,90 @@ void show_targets(const Json& targets) {
                {"of", Table::Align::right},
                {"pages"},
                {"started"}});
-  for (const Json& target : targets) {
-    const bool connected = target.at("connected").get<bool>();
-    const bool known = target.at("start_time").get<int64_t>() != 0;  // reached once
-    std::string state = !connected ? "away" : target.at("acknowledged").get<bool>() ? "enforces" : "BEHIND";
-    if (connected && !is_everywhere(target)) state += ", NOT EVERYWHERE";
-    if (target.at("bypass").get<bool>()) state += ", BYPASS";
-    table.row({target.at("socket").get<std::string>(), state,
-               std::to_string(target.at("generation").at("number").get<uint64_t>()),
-               std::to_string(target.at("workers").get<uint64_t>()), std::to_string(target.at("ports").get<uint64_t>()),
-               target.at("isa").get<std::string>(), bytes(target.at("snapshot_bytes").get<uint64_t>()),
-               bytes(target.at("snapshot_limit_bytes").get<uint64_t>()),
-               !known || target.contains("interfaces") ? ""
-               : target.at("huge_pages").get<bool>()   ? "huge"
-                                                       : "4 KiB",
-               age(target.at("start_time").get<int64_t>())});
+  for (const TargetStatus& target : targets) {
+    const bool known = target.start_time != 0;  // reached once
+    std::string state = !target.connected ? "away" : target.acknowledged ? "enforces" : "BEHIND";
+    if (target.connected && !is_everywhere(target)) state += ", NOT EVERYWHERE";
+    if (target.bypass) state += ", BYPASS";
+    const char* pages = !known || target.interfaces ? "" : target.huge_pages ? "huge" : "4 KiB";
+    table.row({target.socket, state, std::to_string(target.generation.number), std::to_string(target.workers),
+               std::to_string(target.ports), target.isa, bytes(target.snapshot_bytes),
+               bytes(target.snapshot_limit_bytes), pages, age(static_cast<int64_t>(target.start_time))});
   }
   fmt::print("\n{}", table.text());
-  for (const Json& target : targets) {
-    const std::string error = target.at("last_error").get<std::string>();
-    if (!error.empty()) fmt::print("{}: {}\n", target.at("socket").get<std::string>(), error);
+  for (const TargetStatus& target : targets) {
+    if (!target.last_error.empty()) fmt::print("{}: {}\n", target.socket, target.last_error);
   }
   show_interfaces(targets);
 }
 
-void show_shapes(const Json& shapes) {
+void show_shapes(const std::vector<ShapeDetails>& shapes) {
   Table table({{"shape"},
                {"keys", Table::Align::right},
                {"filter", Table::Align::right},
                {"k", Table::Align::right},
                {"bits/key", Table::Align::right},
                {"layout"}});
-  for (const Json& shape : shapes) {
-    table.row({shape.at("name").get<std::string>(), count(shape.at("keys").get<uint64_t>()),
-               bytes(shape.at("filter_bytes").get<uint64_t>()), std::to_string(shape.at("k").get<uint64_t>()),
+  for (const ShapeDetails& shape : shapes) {
+    table.row({shape.name, count(shape.keys), bytes(shape.filter_bytes), std::to_string(shape.k),
                bits_per_key_text(shape), layout_text(shape)});
   }
   if (!table.empty()) fmt::print("\n{}", table.text());
 }
 
-void show_limits(const Json& limits) {
+void show_limits(const std::vector<std::pair<std::string, Limit>>& limits) {
   Table table({{"limit"}, {"used", Table::Align::right}, {"max", Table::Align::right}});
-  for (const auto& [name, limit] : limits.items()) {
+  for (const auto& [name, limit] : limits) {
     const bool size = name.ends_with("_bytes");
-    const uint64_t used = limit.at("used").get<uint64_t>(), max = limit.at("max").get<uint64_t>();
-    const std::string limit_text = max == 0 ? "unknown" : size ? bytes(max) : count(max);
-    table.row({size ? name.substr(0, name.size() - 6) : name, size ? bytes(used) : count(used), limit_text});
+    const std::string limit_text = limit.max == 0 ? "unknown" : size ? bytes(limit.max) : count(limit.max);
+    table.row(
+        {size ? name.substr(0, name.size() - 6) : name, size ? bytes(limit.used) : count(limit.used), limit_text});
   }
   fmt::print("\n{}", table.text());
 }
 
-void show(const Json& answer) {
-  if (answer.at("bypass").get<bool>()) fmt::print("BYPASS IS ON: everything passes, until `controlctl bypass off`\n");
-  fmt::print("controld {}, pid {}\npolicy      {}\nstate       {}\n", answer.at("version").get<std::string>(),
-             answer.at("pid").get<int>(), answer.at("config").get<std::string>(),
-             answer.at("state_dir").get<std::string>());
-  fmt::print("generation  {}, published {}{}\nentries     {}\nmemory      {}, at most {} so far\n",
-             generation_text(answer.at("generation")), age(answer.at("published_at").get<int64_t>()),
-             answer.at("from_last_good").get<bool>() ? ", FROM LAST GOOD" : "",
-             count(answer.at("entries").get<uint64_t>()), bytes(answer.at("memory").at("rss_bytes").get<uint64_t>()),
-             bytes(answer.at("memory").at("peak_bytes").get<uint64_t>()));
-
-  const Json& reload = answer.at("last_reload");
-  const std::string when = age(reload.at("at").get<int64_t>());
-  const uint64_t errors = reload.at("errors").get<uint64_t>();
-  if (reload.at("ok").get<bool>()) {
-    fmt::print("last reload {}, {}\n", when, milliseconds(reload.at("total_ms").get<double>()));
-  } else {
-    fmt::print("last reload {}, FAILED: {}\n", when,
-               errors != 0 ? plural(errors, "error") + " in the policy" : reload.value("error", ""));
-    for (const Json& diagnostic : reload.at("diagnostics")) {
-      if (diagnostic.at("severity") != "error") continue;
-      fmt::print("  {}:{}: {}\n", diagnostic.at("file").get<std::string>(), diagnostic.at("line").get<uint32_t>(),
-                 diagnostic.at("message").get<std::string>());
-      if (errors > 1) fmt::print("  `controlctl check` shows all of them\n");
-      break;
-    }
+void show_reload(const ReloadAnswer& reload) {
+  const std::string when = age(reload.at);
+  if (reload.ok) {
+    fmt::print("last reload {}, {}\n", when, milliseconds(reload.total_ms));
+    return;
   }
-  fmt::print("capture     {}\n", capture_text(answer.at("capture")));
-  show_targets(answer.at("targets"));
-  show_shapes(answer.at("shapes"));
-  show_limits(answer.at("limits"));
+  fmt::print("last reload {}, FAILED: {}\n", when,
+             reload.errors != 0 ? plural(reload.errors, "error") + " in the policy" : reload.error);
+  for (const Diagnostic& diagnostic : reload.diagnostics) {
+    if (diagnostic.severity != Severity::error) continue;
+    fmt::print("  {}:{}: {}\n", diagnostic.where.file, diagnostic.where.line, diagnostic.message);
+    if (reload.errors > 1) fmt::print("  `controlctl check` shows all of them\n");
+    break;
+  }
 }
 
-int run(const Context& context) {
-  return request(context, {{"command", "status"}}, show);
+void show(const StatusAnswer& answer) {
+  if (answer.bypass) fmt::print("BYPASS IS ON: everything passes, until `controlctl bypass off`\n");
+  fmt::print("controld {}, pid {}\npolicy      {}\nstate       {}\n", answer.version, answer.pid, answer.config,
+             answer.state_dir);
+  fmt::print("generation  {}, published {}{}\nentries     {}\nmemory      {}, at most {} so far\n",
+             generation_text(answer.generation), age(answer.published_at),
+             answer.from_last_good ? ", FROM LAST GOOD" : "", count(answer.entries), bytes(answer.memory.rss_bytes),
+             bytes(answer.memory.peak_bytes));
+  show_reload(answer.last_reload);
+  fmt::print("capture     {}\n", capture_text(answer.capture));
+  show_targets(answer.targets);
+  show_shapes(answer.shapes);
+  show_limits(answer.limits);
+}
+
+Run configure(Options&) {
+  return [](const Context& context) { return request(context, {"status"}, show); };
 }
 
 }  // namespace
 
-const Command kStatus = {"status", "what is enforced where, the last reload, limits and memory", nullptr, run};
+const Command kStatus = {"status",
+                         Group::look,
+                         "what is enforced where, the last reload, limits and memory",
+                         "Answers at once, also during a reload; it waits for no target.",
+                         configure,
+                         [](MemberTable& table) { table.add<StatusAnswer>("status"); }};
 
 }  // namespace weir::control::ctl

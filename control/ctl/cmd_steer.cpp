@@ -2,11 +2,12 @@
 
 #include <cstdio>
 #include <ctime>
-
-#include <CLI/CLI.hpp>
+#include <memory>
 
 #include "bpf/enforce/steering.h"
+#include "control/answer/parts.h"
 #include "control/ctl/command.h"
+#include "control/ctl/commands.h"
 #include "control/ctl/text.h"
 #include "control/read/steer_file.h"
 
@@ -15,37 +16,110 @@ namespace weir::control::ctl {
 
 namespace {
 
+struct Asked {
+  std::string file;
+  bool show = false, clear = false, check = false;
+  std::string bpf_dir = "/sys/fs/bpf";
+};
+
 constexpr const char* kEndNames[WEIR_STEER_ENDS] = {"to_worker", "to_kernel", "no_rules", "no_socket", "too_long"};
 constexpr const char* kEndTexts[WEIR_STEER_ENDS] = {"to the worker", "to the kernel", "to the kernel: no rules",
                                                     "to the kernel: no socket on the queue",
                                                     "to the kernel: longer than a buffer"};
 
-Json tally_json(const weir_tally& tally) {
-  return {{"packets", tally.packets}, {"bytes", tally.bytes}};
+struct Tally {
+  uint64_t packets = 0, bytes = 0;
+};
+
+struct RuleAnswer {
+  std::string to, match;
+  Tally taken;
+};
+
+struct RulesAnswer {
+  std::string default_to, link_to;
+  Tally default_taken, link_taken;
+  uint64_t since = 0;
+  std::vector<RuleAnswer> rules;
+};
+
+struct Totals {
+  std::vector<std::pair<std::string, Tally>> ends;
+};
+
+struct SteerAnswer {
+  bool ok = false;
+  std::optional<bool> applied;
+  std::optional<RulesAnswer> rules;
+  std::optional<Totals> totals;
+  std::optional<std::string> error;
+  std::optional<std::vector<Diagnostic>> diagnostics;
+  std::optional<uint32_t> n_rules;
+};
+
+void members(Fields& f, Tally& tally) {
+  f({"packets", "frames", "that it took"}, tally.packets);
+  f({"bytes", "bytes", "of them"}, tally.bytes);
 }
 
-Json rules_json(const weir_steering& rules) {
-  Json json = {{"default", steer_to_name(rules.default_to)},
-               {"default_taken", tally_json(rules.taken[WEIR_TAKEN_BY_DEFAULT])},
-               {"link", steer_to_name(rules.link_to)},
-               {"link_taken", tally_json(rules.taken[WEIR_TAKEN_BY_LINK])},
-               {"since", rules.since_unix},
-               {"rules", Json::array()}};
+void members(Fields& f, RuleAnswer& rule) {
+  f({"to", "", "worker or kernel"}, rule.to);
+  f({"match", "", "as it is written"}, rule.match);
+  f.object({"taken", "", "by this rule"}, rule.taken, "tally");
+}
+
+void members(Fields& f, RulesAnswer& rules) {
+  f({"default", "", "where IP goes that no rule takes: worker or kernel"}, rules.default_to);
+  f.object({"default_taken", "", "by the default"}, rules.default_taken, "tally");
+  f({"link", "", "where frames go that are not IP, and neighbour discovery"}, rules.link_to);
+  f.object({"link_taken", "", "of these"}, rules.link_taken, "tally");
+  f({"since", "Unix seconds", "when they were applied"}, rules.since);
+  f.array({"rules", "", "in their order"}, rules.rules, "rule");
+}
+
+void members(Fields& f, Totals& totals) {
+  f.by_name(
+      {"totals", "", "with --show: to_worker, to_kernel, no_rules, no_socket, too_long; since the maps are there"},
+      totals.ends, "tally");
+}
+
+void members(Fields& f, SteerAnswer& answer) {
+  f({"ok", "", "it was done"}, answer.ok);
+  f.maybe({"applied", "", "rules are applied now"}, answer.applied);
+  f.group("default", answer.rules);
+  f.group("totals", answer.totals);
+  f.maybe({"error", "", "why not; may be empty"}, answer.error);
+  f.maybe_array({"diagnostics", "", "with FILE: what is wrong with it"}, answer.diagnostics, "diagnostic");
+  f.maybe({"n_rules", "", "with FILE: how many it has"}, answer.n_rules);
+}
+
+Tally tally_of(const weir_tally& tally) {
+  return {tally.packets, tally.bytes};
+}
+
+RulesAnswer answer_of(const weir_steering& rules) {
+  RulesAnswer answer;
+  answer.default_to = steer_to_name(rules.default_to);
+  answer.default_taken = tally_of(rules.taken[WEIR_TAKEN_BY_DEFAULT]);
+  answer.link_to = steer_to_name(rules.link_to);
+  answer.link_taken = tally_of(rules.taken[WEIR_TAKEN_BY_LINK]);
+  answer.since = rules.since_unix;
   for (uint32_t i = 0; i < rules.n_rules; i++) {
-    const weir_steer_rule& rule = rules.rule[i];
-    json["rules"].push_back(
-        {{"to", steer_to_name(rule.to)}, {"match", rule_text(rule)}, {"taken", tally_json(rules.taken[i])}});
+    answer.rules.push_back({steer_to_name(rules.rule[i].to), rule_text(rules.rule[i]), tally_of(rules.taken[i])});
   }
-  return json;
+  return answer;
 }
 
-Json state_json(const xdp::SteeringState& state) {
-  Json json = {{"ok", true}, {"version", WEIR_VERSION}, {"applied", state.rules.has_value()}};
-  if (state.rules) json.update(rules_json(*state.rules));
-  json["totals"] = Json::object();
-  for (unsigned end = 0; end < WEIR_STEER_ENDS; end++)
-    json["totals"][kEndNames[end]] = tally_json(state.totals.end[end]);
-  return json;
+SteerAnswer answer_of(const xdp::SteeringState& state) {
+  SteerAnswer answer;
+  answer.ok = true;
+  answer.applied = state.rules.has_value();
+  if (state.rules) answer.rules = answer_of(*state.rules);
+  answer.totals.emplace();
+  for (unsigned end = 0; end < WEIR_STEER_ENDS; end++) {
+    answer.totals->ends.emplace_back(kEndNames[end], tally_of(state.totals.end[end]));
+  }
+  return answer;
 }
 
 void show_rules(const weir_steering& rules) {
@@ -82,82 +156,94 @@ void show(const xdp::SteeringState& state) {
 }
 
 int fail(const Context& context, const std::string& error) {
-  if (context.json) fmt::print("{}", to_line({{"ok", false}, {"version", WEIR_VERSION}, {"error", error}}));
+  if (context.json) {
+    SteerAnswer answer;
+    answer.error = error;
+    fmt::print("{}", answer_line(answer));
+  }
   fmt::print(stderr, "controlctl steer: {}\n", error);
   return kFailed;
 }
 
-int run_show(const Context& context) {
-  const Result<xdp::SteeringState> state = xdp::read_steering(context.bpf_dir);
+int run_show(const Context& context, const Asked& asked) {
+  const Result<xdp::SteeringState> state = xdp::read_steering(asked.bpf_dir);
   if (!state) return fail(context, state.error());
   if (context.json) {
-    fmt::print("{}", to_line(state_json(*state)));
+    fmt::print("{}", answer_line(answer_of(*state)));
   } else {
     show(*state);
   }
   return kOk;
 }
 
-int run_clear(const Context& context) {
-  const Result<void> cleared = xdp::clear_steering(context.bpf_dir);
+int run_clear(const Context& context, const Asked& asked) {
+  const Result<void> cleared = xdp::clear_steering(asked.bpf_dir);
   if (!cleared) return fail(context, cleared.error());
   if (context.json) {
-    fmt::print("{}", to_line({{"ok", true}, {"version", WEIR_VERSION}, {"applied", false}}));
+    SteerAnswer answer;
+    answer.ok = true;
+    answer.applied = false;
+    fmt::print("{}", answer_line(answer));
   } else {
     fmt::print("no rules are applied: everything stays in the kernel\n");
   }
   return kOk;
 }
 
-int run_file(const Context& context) {
+int run_file(const Context& context, const Asked& asked) {
   Diagnostics diagnostics;
-  std::optional<weir_steering> rules = read_steer_file(context.steer_file, diagnostics);
+  std::optional<weir_steering> rules = read_steer_file(asked.file, diagnostics);
   std::string error;
-  if (rules && !context.check) {
+  if (rules && !asked.check) {
     rules->since_unix = static_cast<uint64_t>(time(nullptr));
-    const Result<void> applied = xdp::apply_steering(context.bpf_dir, *rules);
+    const Result<void> applied = xdp::apply_steering(asked.bpf_dir, *rules);
     if (!applied) error = applied.error();
   }
   const bool ok = rules && error.empty();
   if (context.json) {
-    Json json = {{"ok", ok},
-                 {"version", WEIR_VERSION},
-                 {"applied", ok && !context.check},
-                 {"error", error},
-                 {"diagnostics", to_json(diagnostics)}};
-    if (rules) json["n_rules"] = rules->n_rules;
-    fmt::print("{}", to_line(json));
+    SteerAnswer answer;
+    answer.ok = ok;
+    answer.applied = ok && !asked.check;
+    answer.error = error;
+    answer.diagnostics = diagnostics.kept();
+    if (rules) answer.n_rules = rules->n_rules;
+    fmt::print("{}", answer_line(answer));
   } else {
     fmt::print(stderr, "{}", format(diagnostics));
     if (!error.empty()) fmt::print(stderr, "controlctl steer: {}\n", error);
     if (ok) {
-      fmt::print("{}: {}: {}, the rest to the {}\n", context.steer_file, context.check ? "ok" : "applied",
+      fmt::print("{}: {}: {}, the rest to the {}\n", asked.file, asked.check ? "ok" : "applied",
                  plural(rules->n_rules, "rule"), steer_to_name(rules->default_to));
     }
   }
   return ok ? kOk : kFailed;
 }
 
-int run(const Context& context) {
-  if (context.show) return run_show(context);
-  if (context.clear) return run_clear(context);
-  return run_file(context);
+int run(const Context& context, const Asked& asked) {
+  if (asked.show) return run_show(context, asked);
+  if (asked.clear) return run_clear(context, asked);
+  return run_file(context, asked);
 }
 
-void options(CLI::App& app, Context& context) {
-  CLI::Option_group* what = app.add_option_group("one of");
-  what->add_option("FILE", context.steer_file, "apply these rules (configs/steer.yaml); as root");
-  what->add_flag("--show", context.show, "the rules that apply, and what they took");
-  what->add_flag("--clear", context.clear, "no rules: everything stays in the kernel");
-  what->require_option(1);
-  app.add_flag("--check", context.check, "only look whether FILE is right");
-  app.add_option("--bpf-dir", context.bpf_dir, "where the maps are pinned; net_af_xdp knows the default only")
-      ->capture_default_str();
+Run configure(Options& options) {
+  auto asked = std::make_shared<Asked>();
+  options.argument("FILE", asked->file, "apply these rules (configs/steer.yaml); as root").files();
+  options.flag("--show", asked->show, "the rules that apply, and what they took");
+  options.flag("--clear", asked->clear, "no rules: everything stays in the kernel");
+  options.exactly_one({"FILE", "--show", "--clear"});
+  options.flag("--check", asked->check, "only look whether FILE is right");
+  options.text("--bpf-dir", "DIR", asked->bpf_dir, "where the maps are pinned; net_af_xdp knows the default only")
+      .files();
+  return [asked](const Context& context) { return run(context, *asked); };
 }
 
 }  // namespace
 
-const Command kSteer = {"steer", "which frames go to a data plane's net_af_xdp port, and which stay in the kernel",
-                        options, run};
+const Command kSteer = {"steer",
+                        Group::file,
+                        "which frames go to a data plane's net_af_xdp port, and which stay in the kernel",
+                        "It needs no controld: it writes the maps that the steering programs share.",
+                        configure,
+                        [](MemberTable& table) { table.add<SteerAnswer>("steer"); }};
 
 }  // namespace weir::control::ctl

@@ -1,62 +1,46 @@
 #pragma once
 
-#include <span>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "control/answer/report_json.h"
+#include "control/answer/request.h"
+#include "control/ctl/line/command.h"
 
-namespace CLI {  // its header is slow to compile: only files that add options include it
-class App;
-}
-
+// What the commands share: a request to controld, its answer shown.
 namespace weir::control::ctl {
 
-// What every command may use. Filled by CLI11 while the line is parsed.
-struct Context {
-  std::string socket;                   // of controld
-  bool json = false;                    // print JSON instead of text for people
-  std::string config;                   // check
-  std::string key;                      // explain
-  std::string list;                     // list
-  std::string on_off;                   // bypass
-  std::string dataplane;                // bypass: straight to this data plane
-  std::string interface;                // detach
-  std::string bpf_dir = "/sys/fs/bpf";  // detach, steer
-  bool once = false;                    // top
-  double interval_s = 1;                // top
-
-  std::string steer_file;                           // steer
-  bool show = false, clear = false, check = false;  // steer
-
-  std::string entries;                   // size
-  std::string fpr = "0.005";             // size
-  std::string shape = "v4";              // size
-  std::string layout = "auto";           // size
-  bool all = false, calibration = true;  // size
-};
-
-// Exit codes, as docs/use/control.md has them.
-enum Exit : int { kOk = 0, kFailed = 1, kUsage = 2, kNotAcknowledged = 3, kUnreachable = 4 };
-
-struct Command {
-  const char* name;
-  const char* help;
-  void (*options)(CLI::App&, Context&);  // null: none of its own
-  int (*run)(const Context&);
-};
-
-// One file each, cmd_NAME.cpp.
-extern const Command kReload, kStatus, kCheck, kExplain, kShapes, kSize, kStats, kTop, kList, kBypass, kCapture,
-    kDetach, kSteer;
-
-// One request to controld, its answer printed: as it is with --json, else an error to stderr, anything else by `show`
-// (an answer with "ok": false too: it has more to tell than its error). Returns the exit code.
-int request(const Context& context, const Json& request, void (*show)(const Json& answer));
-
-// The second half of it.
-int print_answer(const Context& context, const Json& answer, void (*show)(const Json& answer));
+// One request to controld and its answer. Empty when controld cannot be reached: that was said, as JSON too if asked.
+std::optional<Document> ask(const Context& context, const Request& request);
 
 // What an answer means to a script.
-int exit_code(const Json& answer);
+int exit_code(const Document& answer);
+
+// Prints an answer as JSON, or that it is an error. False: it is to be shown (an answer with "ok": false too: it has
+// more to tell than its error).
+bool is_printed(const Context& context, const Document& answer);
+// "the answer of controld is not understood: member X is missing". Returns kFailed.
+int not_understood(const std::string& error);
+// Warns of members that this program does not know; they are left out.
+void warn_of_unknown(const std::vector<std::string>& members);
+
+template <class Answer>
+int print_answer(const Context& context, const Document& document, void (*show)(const Answer& answer)) {
+  if (!document.text("version")) return not_understood("member version is missing");
+  if (is_printed(context, document)) return exit_code(document);
+  std::vector<std::string> unknown;
+  const Result<Answer> answer = read_json<Answer>(document, &unknown);
+  if (!answer) return not_understood(answer.error());
+  warn_of_unknown(unknown);
+  show(*answer);
+  return exit_code(document);
+}
+
+// A whole command: the request, its answer printed. Returns the exit code.
+template <class Answer>
+int request(const Context& context, const Request& request, void (*show)(const Answer& answer)) {
+  const std::optional<Document> answer = ask(context, request);
+  return answer ? print_answer(context, *answer, show) : kUnreachable;
+}
 
 }  // namespace weir::control::ctl

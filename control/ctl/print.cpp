@@ -5,60 +5,54 @@
 #include <cstdio>
 
 #include "control/ctl/text.h"
+#include "filter/format/snapshot.h"
 
 namespace weir::control::ctl {
 
-std::string generation_text(const Json& generation) {
-  const uint64_t number = generation.at("number").get<uint64_t>();
-  if (number == 0) return "none";
-  return fmt::format("{} (epoch {})", number, generation.at("epoch").get<std::string>());
+std::string generation_text(const wire::Generation& generation) {
+  if (generation.number == 0) return "none";
+  return fmt::format("{} (epoch {:016x})", generation.number, generation.epoch);
 }
 
-std::string joined(const Json& strings) {
-  std::string text;
-  for (const Json& one : strings) text += (text.empty() ? "" : ", ") + one.get<std::string>();
-  return text.empty() ? "-" : text;
+std::string joined(const std::vector<std::string>& texts) {
+  std::string all;
+  for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
+  return all.empty() ? "-" : all;
 }
 
-std::string layout_text(const Json& shape) {
-  const std::string layout = shape.at("layout").get<std::string>(), why = shape.at("layout_why").get<std::string>();
-  return why.empty() ? layout : layout + ": " + why;
+std::string directions_text(uint8_t mask) {
+  std::vector<std::string> names;
+  if ((mask & WEIR_AS_SOURCE) != 0) names.emplace_back("src");
+  if ((mask & WEIR_AS_DESTINATION) != 0) names.emplace_back("dst");
+  return joined(names);
 }
 
-std::string bits_per_key_text(const Json& shape) {
-  const double bits = shape.at("bits_per_key").get<double>();
-  return bits == 0 ? "-" : fmt::format("{:.1f}", bits);
+std::string layout_text(const ShapeDetails& shape) {
+  return shape.layout_why.empty() ? shape.layout : shape.layout + ": " + shape.layout_why;
 }
 
-std::string capture_text(const Json& capture) {
-  const auto number = [&](const char* name) { return count(capture.at(name).get<uint64_t>()); };
-  const std::string error = capture.at("last_error").get<std::string>();
-  const std::string state = !error.empty() ? "FAILS: " + error : capture.at("on").get<bool>() ? "on" : "off";
-  if (capture.at("sampled").get<uint64_t>() == 0) return state;
-  return fmt::format("{}; {} of {} samples written, {} past a list's limit, {} lost", state, number("written"),
-                     number("sampled"), number("limited"), number("lost"));
+std::string bits_per_key_text(const ShapeDetails& shape) {
+  return shape.bits_per_key == 0 ? "-" : fmt::format("{:.1f}", shape.bits_per_key);
 }
 
-void print_diagnostics(const Json& diagnostics) {
-  for (const Json& json : diagnostics) {
-    Diagnostic diagnostic;
-    diagnostic.severity = json.at("severity") == "error" ? Severity::error : Severity::warning;
-    diagnostic.where = {json.at("file").get<std::string>(), json.at("line").get<uint32_t>(),
-                        json.at("column").get<uint32_t>()};
-    diagnostic.message = json.at("message").get<std::string>();
-    diagnostic.source_line = json.at("source").get<std::string>();
-    diagnostic.hint = json.at("hint").get<std::string>();
-    fmt::print(stderr, "{}", format(diagnostic));
-  }
+std::string capture_text(const CaptureAnswer& capture) {
+  const std::string& error = capture.last_error;
+  const std::string state = !error.empty() ? "FAILS: " + error : capture.on ? "on" : "off";
+  if (capture.sampled == 0) return state;
+  return fmt::format("{}; {} of {} samples written, {} past a list's limit, {} lost", state, count(capture.written),
+                     count(capture.sampled), count(capture.limited), count(capture.lost));
 }
 
-void print_targets(const Json& outcomes) {
-  for (const Json& target : outcomes) {
-    const std::string socket = target.at("socket").get<std::string>();
-    if (target.at("acknowledged").get<bool>()) {
-      fmt::print("target {}: acknowledged\n", socket);
+void print_diagnostics(const std::vector<Diagnostic>& diagnostics) {
+  for (const Diagnostic& diagnostic : diagnostics) fmt::print(stderr, "{}", format(diagnostic));
+}
+
+void print_targets(const std::vector<TargetOutcome>& outcomes) {
+  for (const TargetOutcome& target : outcomes) {
+    if (target.acknowledged) {
+      fmt::print("target {}: acknowledged\n", target.socket);
     } else {
-      fmt::print(stderr, "target {}: NOT acknowledged: {}\n", socket, target.at("error").get<std::string>());
+      fmt::print(stderr, "target {}: NOT acknowledged: {}\n", target.socket, target.error);
     }
   }
 }

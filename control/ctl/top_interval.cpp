@@ -2,23 +2,109 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
-#include <vector>
 
 #include "common/histogram.h"
 
 namespace weir::control::ctl {
 
+void members(Fields& f, Percentiles& percentiles) {
+  f.or_null({"p50", "us", "half of them took no longer"}, percentiles.p50);
+  f.or_null({"p99", "us", "99 of 100 took no longer"}, percentiles.p99);
+  f.or_null({"p999", "us", "999 of 1000 took no longer"}, percentiles.p999);
+  f.or_null({"max", "us", "the longest"}, percentiles.max);
+}
+
+void members(Fields& f, CyclesPerPacket& cycles) {
+  f.or_null({"rx", "TSC cycles", "a frame, to receive"}, cycles.rx);
+  f.or_null({"parse", "TSC cycles", "a frame, to parse"}, cycles.parse);
+  f.or_null({"lookup", "TSC cycles", "a frame: keys, filter, exact stage"}, cycles.lookup);
+  f.or_null({"verdict", "TSC cycles", "a frame, to judge"}, cycles.verdict);
+  f.or_null({"tx", "TSC cycles", "a frame, to send"}, cycles.tx);
+  f.or_null({"total", "TSC cycles", "their sum"}, cycles.total);
+}
+
+void members(Fields& f, WorkerInterval& worker) {
+  f({"worker", "", "its number"}, worker.worker);
+  f({"lcore", "", "DPDK's number of its core"}, worker.lcore);
+  f({"queues", "", "that it polls; 0: it has nothing to do"}, worker.queues);
+  f({"idle_mode", "", "poll, pause, interrupt or sleep"}, worker.idle_mode);
+  f({"sample_one_in", "passes", "of which one is timed; 0: none"}, worker.sample_one_in);
+  f({"seconds", "s", "by the worker's clock"}, worker.seconds);
+  f({"tsc_hz", "Hz", "of the time stamp counter"}, worker.tsc_hz);
+  f.or_null({"busy", "share", "of the time in passes that had frames, 0 to 1"}, worker.busy);
+  f({"rests_per_s", "1/s", "pauses or sleeps"}, worker.rests_per_s);
+  f({"packets", "frames", "judged"}, worker.packets);
+  f({"mpps", "million frames/s", "judged"}, worker.mpps);
+  f({"gbps", "Gbit/s", "of frames, without FCS"}, worker.gbps);
+  f({"passed_mpps", "million frames/s", "that passed"}, worker.passed_mpps);
+  f({"dropped_mpps", "million frames/s", "that were dropped"}, worker.dropped_mpps);
+  f.or_null({"empty_polls", "share", "of the polls of a queue that gave nothing"}, worker.empty_polls);
+  f.or_null({"average_burst", "frames", "of a poll that gave some"}, worker.average_burst);
+  f.object({"cycles_per_packet", "", "of the timed passes"}, worker.cycles_per_packet, "cycles per packet");
+  f.object({"latency_us", "", "of frames, from rx to tx"}, worker.latency_us, "percentiles");
+  f.object({"pass_us", "", "of passes that had frames"}, worker.pass_us, "percentiles");
+  f.numbers({"burst_sizes", "polls", "of a queue that gave 0, 1, ... 64 frames"}, worker.burst_sizes);
+  f.object({"histograms", "", "of the timed passes; buckets without a count left out"}, worker.histograms,
+           "histograms");
+}
+
+void members(Fields& f, PortInterval& port) {
+  f({"port", "", "its number"}, port.port);
+  f({"name", "", "DPDK's, or of the interface"}, port.name);
+  f({"driver", "", "DPDK's; of XDP native, generic, or empty: not attached"}, port.driver);
+  f({"link_up", "", "of XDP: attached"}, port.link_up);
+  f({"speed_mbps", "Mbit/s", "0: not known"}, port.speed_mbps);
+  f({"seconds", "s", "between the two looks at the port"}, port.seconds);
+  f({"rx_mpps", "million frames/s", "received"}, port.rx_mpps);
+  f({"tx_mpps", "million frames/s", "sent"}, port.tx_mpps);
+  f({"rx_gbps", "Gbit/s", "received"}, port.rx_gbps);
+  f({"tx_gbps", "Gbit/s", "sent"}, port.tx_gbps);
+  f({"rx_missed", "frames", "the ring was full"}, port.rx_missed);
+  f({"rx_errors", "frames", "received with errors"}, port.rx_errors);
+  f({"tx_errors", "frames", "not sent for errors"}, port.tx_errors);
+  f({"rx_nombuf", "frames", "no mbuf was free"}, port.rx_nombuf);
+}
+
+void members(Fields& f, ListInterval& list) {
+  f({"name", "", "of the list"}, list.name);
+  f({"matched_pps", "frames/s", "that an entry of the list matches"}, list.matched_pps);
+  f({"dropped_pps", "frames/s", "that the list dropped"}, list.dropped_pps);
+  f({"passed_pps", "frames/s", "that the list let pass"}, list.passed_pps);
+  f({"would_drop_pps", "frames/s", "that the list would drop if it were enforced"}, list.would_drop_pps);
+}
+
+void members(Fields& f, TargetInterval::Measured& measured) {
+  f({"seconds", "s", "between the two answers, by the target's clock"}, measured.seconds);
+  f({"mpps", "million frames/s", "judged"}, measured.mpps);
+  f({"gbps", "Gbit/s", "of frames, without FCS"}, measured.gbps);
+  f({"passed_mpps", "million frames/s", "that passed"}, measured.passed_mpps);
+  f({"dropped_mpps", "million frames/s", "that were dropped"}, measured.dropped_mpps);
+  f({"packets", "frames", "judged in the interval"}, measured.packets);
+  f({"passed", "frames", "that passed in the interval"}, measured.passed);
+  f({"dropped", "frames", "that were dropped in the interval"}, measured.dropped);
+  f({"tx_lost", "frames", "passed, but not taken by the output port"}, measured.tx_lost);
+  f({"rx_missed", "frames", "that ports lost before a worker saw them"}, measured.rx_missed);
+  f.array({"lists", "", "those that drop most first"}, measured.lists, "list in an interval");
+  f.array({"workers", "", "of XDP none"}, measured.workers, "worker in an interval");
+  f.array({"ports", "", "of XDP its interfaces"}, measured.ports, "port in an interval");
+}
+
+void members(Fields& f, TargetInterval& target) {
+  f({"socket", "", "names the target"}, target.socket);
+  f({"state", "", "measured; else there is no interval: away, silent (did not answer in time), new, restarted"},
+    target.state);
+  f({"last_error", "", "why it is away, or did not take the last publication; empty: well"}, target.last_error);
+  f.object({"generation", "", "that it enforces"}, target.generation, "generation");
+  f.group("seconds", target.measured);
+}
+
+void members(Fields& f, Interval& interval) {
+  f({"version", "", "of controld"}, interval.version);
+  f.object({"generation", "", "that controld runs"}, interval.generation, "generation");
+  f.array({"targets", "", "what each did"}, interval.targets, "target in an interval");
+}
+
 namespace {
-
-// A member of the same object in both answers.
-struct Pair {
-  const Json& before;
-  const Json& after;
-
-  uint64_t added(const char* name) const { return after.at(name).get<uint64_t>() - before.at(name).get<uint64_t>(); }
-  Pair at(const char* name) const { return {before.at(name), after.at(name)}; }
-};
 
 double per(double amount, double seconds) {
   return seconds > 0 ? amount / seconds : 0;
@@ -33,62 +119,76 @@ double gigabits(uint64_t bytes, double seconds) {
   return per(static_cast<double>(bytes) * 8, seconds) / 1e9;
 }
 
-// Null: of nothing.
-Json ratio(uint64_t part, uint64_t whole) {
-  return whole == 0 ? Json() : Json(static_cast<double>(part) / static_cast<double>(whole));
+// Empty: of nothing.
+std::optional<double> ratio(uint64_t part, uint64_t whole) {
+  if (whole == 0) return std::nullopt;
+  return static_cast<double>(part) / static_cast<double>(whole);
 }
 
-std::vector<Bucket> added_buckets(Pair histograms) {
-  std::map<uint64_t, uint64_t> before;
-  for (const Json& bucket : histograms.before) before[bucket.at(0).get<uint64_t>()] = bucket.at(1).get<uint64_t>();
+// One counter of the same struct in both answers.
+template <class T, class Integer>
+auto added(const T& before, const T& after, Integer T::*counter) {
+  return after.*counter - before.*counter;
+}
+
+std::vector<Bucket> added_buckets(const std::vector<Bucket>& before, const std::vector<Bucket>& after) {
+  std::map<uint64_t, uint64_t> known;
+  for (const Bucket& bucket : before) known[bucket.upper] = bucket.count;
   std::vector<Bucket> added;
-  for (const Json& bucket : histograms.after) {
-    const uint64_t upper = bucket.at(0).get<uint64_t>();
-    const uint64_t count = bucket.at(1).get<uint64_t>() - before[upper];
-    if (count != 0) added.push_back({upper, count});
+  for (const Bucket& bucket : after) {
+    const uint64_t count = bucket.count - known[bucket.upper];
+    if (count != 0) added.push_back({bucket.upper, count});
   }
   return added;
 }
 
-Json buckets_json(const std::vector<Bucket>& buckets) {
-  Json json = Json::array();
-  for (const Bucket& bucket : buckets) json.push_back(Json::array({bucket.upper, bucket.count}));
-  return json;
+Percentiles percentiles_us(const std::vector<Bucket>& buckets, uint64_t tsc_hz) {
+  if (buckets.empty()) return {};
+  const auto us = [&](uint64_t cycles) { return static_cast<double>(cycles) * 1e6 / static_cast<double>(tsc_hz); };
+  return {us(percentile(buckets, 0.5)), us(percentile(buckets, 0.99)), us(percentile(buckets, 0.999)),
+          us(largest(buckets))};
 }
 
-Json percentiles_us(const std::vector<Bucket>& buckets, uint64_t tsc_hz) {
-  const auto us = [&](uint64_t cycles) {
-    return buckets.empty() ? Json() : Json(static_cast<double>(cycles) * 1e6 / static_cast<double>(tsc_hz));
-  };
-  return {{"p50", us(percentile(buckets, 0.5))},
-          {"p99", us(percentile(buckets, 0.99))},
-          {"p999", us(percentile(buckets, 0.999))},
-          {"max", us(largest(buckets))}};
+struct StageRow {
+  const char* name;
+  std::optional<double> CyclesPerPacket::*member;
+};
+constexpr StageRow kStages[] = {{"rx", &CyclesPerPacket::rx},
+                                {"parse", &CyclesPerPacket::parse},
+                                {"lookup", &CyclesPerPacket::lookup},
+                                {"verdict", &CyclesPerPacket::verdict},
+                                {"tx", &CyclesPerPacket::tx}};
+
+const wire::StageCost* stage_of(const WorkerTelemetry& worker, std::string_view name) {
+  const auto found =
+      std::find_if(worker.stages.begin(), worker.stages.end(), [&](const auto& s) { return s.first == name; });
+  return found == worker.stages.end() ? nullptr : &found->second;
 }
 
-Json stages_json(Pair stages) {
-  Json json = Json::object();
+CyclesPerPacket cycles_per_packet(const WorkerTelemetry& before, const WorkerTelemetry& after) {
+  CyclesPerPacket all;
   double total = 0;
   bool known = true;
-  for (const auto& [name, after] : stages.after.items()) {
-    const Pair stage{stages.before.at(name), after};
-    json[name] = ratio(stage.added("cycles"), stage.added("packets"));
-    known = known && !json[name].is_null();
-    total += json[name].is_null() ? 0 : json[name].get<double>();
+  for (const StageRow& row : kStages) {
+    const wire::StageCost *was = stage_of(before, row.name), *now = stage_of(after, row.name);
+    std::optional<double>& cycles = all.*row.member;
+    if (was != nullptr && now != nullptr) cycles = ratio(now->cycles - was->cycles, now->packets - was->packets);
+    known = known && cycles;
+    total += cycles.value_or(0);
   }
-  json["total"] = known ? Json(total) : Json();
-  return json;
+  if (known) all.total = total;
+  return all;
 }
 
 struct Bursts {
-  Json sizes = Json::array();
+  std::vector<uint64_t> sizes;
   uint64_t polls = 0, bursts = 0, packets = 0;
 };
 
-Bursts added_bursts(Pair sizes) {
+Bursts added_bursts(const std::vector<uint64_t>& before, const std::vector<uint64_t>& after) {
   Bursts bursts;
-  for (size_t n = 0; n < sizes.after.size(); n++) {
-    const uint64_t count = sizes.after.at(n).get<uint64_t>() - sizes.before.at(n).get<uint64_t>();
+  for (size_t n = 0; n < after.size(); n++) {
+    const uint64_t count = after[n] - (n < before.size() ? before[n] : 0);
     bursts.sizes.push_back(count);
     bursts.polls += count;
     bursts.bursts += n > 0 ? count : 0;
@@ -97,118 +197,135 @@ Bursts added_bursts(Pair sizes) {
   return bursts;
 }
 
-Json worker_json(Pair worker) {
-  const uint64_t tsc_hz = worker.after.at("tsc_hz").get<uint64_t>();
-  const double seconds = static_cast<double>(worker.added("taken_cycles")) / static_cast<double>(tsc_hz);
-  const Bursts bursts = added_bursts(worker.at("burst_sizes"));
-  const Pair histograms = worker.at("histograms");
-  const std::vector<Bucket> passes = added_buckets(histograms.at("pass_cycles"));
-  const std::vector<Bucket> latencies = added_buckets(histograms.at("latency_cycles"));
-  Json json = {{"worker", worker.after.at("worker")},
-               {"lcore", worker.after.at("lcore")},
-               {"queues", worker.after.at("queues")},
-               {"idle_mode", worker.after.at("idle_mode")},
-               {"sample_one_in", worker.after.at("sample_one_in")},
-               {"seconds", seconds},
-               {"tsc_hz", tsc_hz},
-               {"busy", ratio(worker.added("busy_cycles"), worker.added("total_cycles"))},
-               {"rests_per_s", per(static_cast<double>(worker.added("rests")), seconds)},
-               {"packets", worker.added("packets")},
-               {"mpps", mega(worker.added("packets"), seconds)},
-               {"gbps", gigabits(worker.added("bytes"), seconds)},
-               {"passed_mpps", mega(worker.added("passed"), seconds)},
-               {"dropped_mpps", mega(worker.added("dropped"), seconds)}};
-  json["empty_polls"] = ratio(bursts.polls - bursts.bursts, bursts.polls);
-  json["average_burst"] = ratio(bursts.packets, bursts.bursts);
-  json["cycles_per_packet"] = stages_json(worker.at("stages"));
-  json["latency_us"] = percentiles_us(latencies, tsc_hz);
-  json["pass_us"] = percentiles_us(passes, tsc_hz);
-  json["burst_sizes"] = bursts.sizes;
-  json["histograms"] = {{"pass_cycles", buckets_json(passes)}, {"latency_cycles", buckets_json(latencies)}};
-  return json;
+WorkerInterval between(const WorkerTelemetry& before, const WorkerTelemetry& after) {
+  const auto more = [&](auto counter) { return added(before, after, counter); };
+  const double seconds = static_cast<double>(more(&WorkerTelemetry::taken_cycles)) / static_cast<double>(after.tsc_hz);
+  const Bursts bursts = added_bursts(before.burst_sizes, after.burst_sizes);
+  WorkerInterval worker;
+  worker.worker = after.worker;
+  worker.lcore = after.lcore;
+  worker.queues = after.queues;
+  worker.idle_mode = after.idle_mode;
+  worker.sample_one_in = after.sample_one_in;
+  worker.seconds = seconds;
+  worker.tsc_hz = after.tsc_hz;
+  worker.busy = ratio(more(&WorkerTelemetry::busy_cycles), more(&WorkerTelemetry::total_cycles));
+  worker.rests_per_s = per(static_cast<double>(more(&WorkerTelemetry::rests)), seconds);
+  worker.packets = more(&WorkerTelemetry::packets);
+  worker.mpps = mega(worker.packets, seconds);
+  worker.gbps = gigabits(more(&WorkerTelemetry::bytes), seconds);
+  worker.passed_mpps = mega(more(&WorkerTelemetry::passed), seconds);
+  worker.dropped_mpps = mega(more(&WorkerTelemetry::dropped), seconds);
+  worker.empty_polls = ratio(bursts.polls - bursts.bursts, bursts.polls);
+  worker.average_burst = ratio(bursts.packets, bursts.bursts);
+  worker.cycles_per_packet = cycles_per_packet(before, after);
+  worker.histograms = {added_buckets(before.histograms.pass_cycles, after.histograms.pass_cycles),
+                       added_buckets(before.histograms.latency_cycles, after.histograms.latency_cycles)};
+  worker.latency_us = percentiles_us(worker.histograms.latency_cycles, after.tsc_hz);
+  worker.pass_us = percentiles_us(worker.histograms.pass_cycles, after.tsc_hz);
+  worker.burst_sizes = bursts.sizes;
+  return worker;
 }
 
-Json port_json(Pair port) {
-  const double seconds = static_cast<double>(port.added("taken_us")) / 1e6;
-  Json json = Json::object();
-  for (const char* name : {"port", "name", "driver", "link_up", "speed_mbps"}) json[name] = port.after.at(name);
-  json["seconds"] = seconds;
-  json["rx_mpps"] = mega(port.added("rx_packets"), seconds);
-  json["tx_mpps"] = mega(port.added("tx_packets"), seconds);
-  json["rx_gbps"] = gigabits(port.added("rx_bytes"), seconds);
-  json["tx_gbps"] = gigabits(port.added("tx_bytes"), seconds);
-  for (const char* name : {"rx_missed", "rx_errors", "tx_errors", "rx_nombuf"}) json[name] = port.added(name);
-  return json;
+PortInterval between(const PortTelemetry& before, const PortTelemetry& after) {
+  const auto more = [&](auto counter) { return added(before, after, counter); };
+  const double seconds = static_cast<double>(more(&PortTelemetry::taken_us)) / 1e6;
+  PortInterval port;
+  port.port = after.port;
+  port.name = after.name;
+  port.driver = after.driver;
+  port.link_up = after.link_up;
+  port.speed_mbps = after.speed_mbps;
+  port.seconds = seconds;
+  port.rx_mpps = mega(more(&PortTelemetry::rx_packets), seconds);
+  port.tx_mpps = mega(more(&PortTelemetry::tx_packets), seconds);
+  port.rx_gbps = gigabits(more(&PortTelemetry::rx_bytes), seconds);
+  port.tx_gbps = gigabits(more(&PortTelemetry::tx_bytes), seconds);
+  port.rx_missed = more(&PortTelemetry::rx_missed);
+  port.rx_errors = more(&PortTelemetry::rx_errors);
+  port.tx_errors = more(&PortTelemetry::tx_errors);
+  port.rx_nombuf = more(&PortTelemetry::rx_nombuf);
+  return port;
 }
 
-Json lists_json(const Json& before, const Json& after, double seconds) {
-  std::vector<Json> lists;
-  for (const auto& [name, counts] : after.items()) {
-    Json list = {{"name", name}};
-    for (const char* counter : {"matched", "dropped", "passed", "would_drop"}) {
-      const uint64_t was = before.contains(name) ? before.at(name).at(counter).get<uint64_t>() : 0;
-      list[std::string(counter) + "_pps"] = per(static_cast<double>(counts.at(counter).get<uint64_t>() - was), seconds);
-    }
-    lists.push_back(std::move(list));
+std::vector<ListInterval> between(const ListCounters& before, const ListCounters& after, double seconds) {
+  std::vector<ListInterval> lists;
+  for (const auto& [name, now] : after) {
+    const auto is_it = [&, &wanted = name](const auto& list) { return list.first == wanted; };
+    const auto found = std::find_if(before.begin(), before.end(), is_it);
+    const wire::ListStats was = found == before.end() ? wire::ListStats{} : found->second;
+    const auto rate = [&, &counters = now](uint64_t wire::ListStats::*counter) {
+      return per(static_cast<double>(added(was, counters, counter)), seconds);
+    };
+    lists.push_back({name, rate(&wire::ListStats::matched), rate(&wire::ListStats::dropped),
+                     rate(&wire::ListStats::passed), rate(&wire::ListStats::would_drop)});
   }
   std::stable_sort(lists.begin(), lists.end(),
-                   [](const Json& a, const Json& b) { return a.at("dropped_pps") > b.at("dropped_pps"); });
+                   [](const ListInterval& a, const ListInterval& b) { return a.dropped_pps > b.dropped_pps; });
   return lists;
 }
 
-// Pairs of the objects that both arrays hold, by a member that names them.
-template <class Make>
-Json each_pair(const Json& before, const Json& after, const char* key, Make make) {
-  Json all = Json::array();
-  for (const Json& now : after) {
-    const auto was =
-        std::find_if(before.begin(), before.end(), [&](const Json& other) { return other.at(key) == now.at(key); });
-    if (was != before.end()) all.push_back(make(Pair{*was, now}));
+// Intervals of those that both answers have; key: a member that names them.
+template <class Made, class T>
+std::vector<Made> each_between(const std::vector<T>& before, const std::vector<T>& after, uint32_t T::*key) {
+  std::vector<Made> all;
+  for (const T& now : after) {
+    const auto was = std::find_if(before.begin(), before.end(), [&](const T& other) { return other.*key == now.*key; });
+    if (was != before.end()) all.push_back(between(*was, now));
   }
   return all;
 }
 
-const char* state_of(const Json& before, const Json& after) {
-  if (!after.at("connected").get<bool>()) return "away";
-  if (!after.at("fresh").get<bool>()) return "silent";
-  if (before.is_null() || !before.at("fresh").get<bool>()) return "new";
-  const bool again = before.at("start_time") != after.at("start_time") || before.at("packets") > after.at("packets");
+const char* state_of(const TargetStats* before, const TargetStats& after) {
+  if (!after.connected) return "away";
+  if (!after.fresh) return "silent";
+  if (before == nullptr || !before->fresh) return "new";
+  const bool again = before->start_time != after.start_time || before->totals.packets > after.totals.packets;
   return again ? "restarted" : "measured";
 }
 
-Json target_json(const Json& before, const Json& after) {
-  const std::string state = state_of(before, after);
-  Json json = {{"socket", after.at("socket")},
-               {"state", state},
-               {"last_error", after.at("last_error")},
-               {"generation", after.at("generation")}};
-  if (state != "measured") return json;
-  const Pair target{before, after};
-  const uint32_t us = static_cast<uint32_t>(target.added("taken_us"));  // modulo 2^32, as told
-  const double seconds = us / 1e6;
-  json["seconds"] = seconds;
-  json["mpps"] = mega(target.added("packets"), seconds);
-  json["gbps"] = gigabits(target.added("bytes"), seconds);
-  json["passed_mpps"] = mega(target.added("passed"), seconds);
-  json["dropped_mpps"] = mega(target.added("dropped"), seconds);
-  for (const char* name : {"packets", "passed", "dropped", "tx_lost", "rx_missed"}) json[name] = target.added(name);
-  json["lists"] = lists_json(before.at("lists"), after.at("lists"), seconds);
-  json["workers"] = each_pair(before.at("workers"), after.at("workers"), "worker", worker_json);
-  json["ports"] = each_pair(before.at("ports"), after.at("ports"), "port", port_json);
-  return json;
+TargetInterval::Measured between(const TargetMeasures& before, const TargetMeasures& after) {
+  const wire::Totals &was = before.stats.totals, &now = after.stats.totals;
+  const uint32_t us = after.stats.taken_us - before.stats.taken_us;  // modulo 2^32, as told
+  TargetInterval::Measured measured;
+  measured.seconds = us / 1e6;
+  measured.packets = now.packets - was.packets;
+  measured.passed = now.passed - was.passed;
+  measured.dropped = now.dropped - was.dropped;
+  measured.tx_lost = now.tx_lost - was.tx_lost;
+  measured.rx_missed = now.rx_missed - was.rx_missed;
+  measured.mpps = mega(measured.packets, measured.seconds);
+  measured.gbps = gigabits(now.bytes - was.bytes, measured.seconds);
+  measured.passed_mpps = mega(measured.passed, measured.seconds);
+  measured.dropped_mpps = mega(measured.dropped, measured.seconds);
+  measured.lists = between(before.stats.lists, after.stats.lists, measured.seconds);
+  measured.workers = each_between<WorkerInterval>(before.workers, after.workers, &WorkerTelemetry::worker);
+  measured.ports = each_between<PortInterval>(before.ports, after.ports, &PortTelemetry::port);
+  return measured;
+}
+
+TargetInterval interval_of(const TargetMeasures* before, const TargetMeasures& after) {
+  TargetInterval target;
+  target.socket = after.stats.socket;
+  target.state = state_of(before == nullptr ? nullptr : &before->stats, after.stats);
+  target.last_error = after.last_error;
+  target.generation = after.stats.generation;
+  if (target.state == "measured") target.measured = between(*before, after);
+  return target;
 }
 
 }  // namespace
 
-Json interval_between(const Json& before, const Json& after) {
-  Json targets = Json::array();
-  const Json& known = before.at("targets");
-  for (const Json& now : after.at("targets")) {
-    const auto was = std::find_if(known.begin(), known.end(),
-                                  [&](const Json& other) { return other.at("socket") == now.at("socket"); });
-    targets.push_back(target_json(was == known.end() ? Json() : *was, now));
+Interval interval_between(const TelemetryAnswer& before, const TelemetryAnswer& after) {
+  Interval interval;
+  interval.version = after.version;
+  interval.generation = after.generation;
+  for (const TargetMeasures& now : after.targets) {
+    const auto was = std::find_if(before.targets.begin(), before.targets.end(),
+                                  [&](const TargetMeasures& other) { return other.stats.socket == now.stats.socket; });
+    interval.targets.push_back(interval_of(was == before.targets.end() ? nullptr : &*was, now));
   }
-  return {{"version", after.at("version")}, {"generation", after.at("generation")}, {"targets", std::move(targets)}};
+  return interval;
 }
 
 }  // namespace weir::control::ctl

@@ -10,81 +10,31 @@
 #include <cstring>
 
 #include "common/files.h"
-#include "control/answer/capture_json.h"
-#include "control/answer/stats.h"
-#include "control/answer/telemetry.h"
+#include "control/answer/explain_answer.h"
+#include "control/answer/make.h"
 
 namespace weir::control {
 
 namespace {
 
-Json phases_json(const std::vector<PhaseTime>& phases) {
-  Json json = Json::object();
-  for (const PhaseTime& phase : phases) json[phase.name] = phase.milliseconds;
-  return json;
-}
+// A target that is busy with a publication answers after it; one that hangs must not hold the API for longer.
+constexpr std::chrono::milliseconds kFreshWait{1000};
 
-Json outcomes_json(const std::vector<TargetOutcome>& outcomes) {
-  Json json = Json::array();
-  for (const TargetOutcome& target : outcomes) {
-    json.push_back({{"socket", target.socket}, {"acknowledged", target.acknowledged}, {"error", target.error}});
-  }
-  return json;
-}
-
-Json reload_json(const ReloadReport& report) {
-  Json json = {{"ok", report.ok},
-               {"generation", to_json(report.generation)},
-               {"at", report.at},
-               {"phases", phases_json(report.phases)},
-               {"total_ms", report.total_ms},
-               {"entries", report.entries},
-               {"snapshot_bytes", report.snapshot_bytes},
-               {"targets", outcomes_json(report.targets)},
-               {"errors", report.diagnostics.errors()},
-               {"warnings", report.diagnostics.warnings()},
-               {"diagnostics", to_json(report.diagnostics)}};
-  if (!report.error.empty()) json["error"] = report.error;
-  return json;
-}
-
-Json interface_json(const wire::InterfaceBody& interface) {
-  const bool attached = interface.attached != 0;
-  return {{"name", wire::get_text(interface.name)},
-          {"index", interface.index},
-          {"attached", attached},
-          {"mode", !attached               ? ""
-                   : interface.native != 0 ? "native"
-                                           : "generic"},
-          {"error", wire::get_text(interface.error)}};
-}
-
-Json target_json(const TargetState& state, wire::Generation running) {
-  Json json = {{"socket", state.socket},
-               {"connected", state.connected},
-               {"acknowledged", state.acknowledged == running},
-               {"last_error", state.last_error}};
-  const wire::StatusBody status = state.status.value_or(wire::StatusBody{});
-  json["version"] = status.version;
-  json["generation"] = to_json(status.generation);
-  json["bypass"] = status.bypass != 0;
-  json["workers"] = status.workers;
-  json["ports"] = status.ports;
-  json["isa"] = status.isa;
-  json["snapshot_bytes"] = status.snapshot_bytes;
-  json["snapshot_limit_bytes"] = status.snapshot_limit_bytes;
-  json["huge_pages"] = status.huge_pages != 0;
-  json["start_time"] = status.start_time_unix;
-  if (!state.is_xdp) return json;
-  json["interfaces"] = Json::array();
-  if (!state.interfaces) return json;
-  for (const wire::InterfaceBody& interface : *state.interfaces)
-    json["interfaces"].push_back(interface_json(interface));
-  return json;
-}
-
-Json used_of(uint64_t used, uint64_t max) {
-  return {{"used", used}, {"max", max}};
+ReloadAnswer answer_of(const ReloadReport& report) {
+  ReloadAnswer answer;
+  answer.ok = report.ok;
+  answer.generation = report.generation;
+  answer.at = report.at;
+  for (const PhaseTime& phase : report.phases) answer.phases.emplace_back(phase.name, phase.milliseconds);
+  answer.total_ms = report.total_ms;
+  answer.entries = report.entries;
+  answer.snapshot_bytes = report.snapshot_bytes;
+  answer.targets = report.targets;
+  answer.errors = report.diagnostics.errors();
+  answer.warnings = report.diagnostics.warnings();
+  answer.diagnostics = report.diagnostics.kept();
+  answer.error = report.error;
+  return answer;
 }
 
 uint64_t count_shapes(const Running& running, uint8_t family) {
@@ -92,111 +42,135 @@ uint64_t count_shapes(const Running& running, uint8_t family) {
                                              [&](const ShapeReport& report) { return report.shape.family == family; }));
 }
 
+std::vector<std::pair<std::string, Limit>> limits_of(const Running& running) {
+  return {{"lists", {running.lists.size(), WEIR_MAX_LISTS}},
+          {"shapes_v4", {count_shapes(running, 4), WEIR_MAX_SHAPES_PER_FAMILY}},
+          {"shapes_v6", {count_shapes(running, 6), WEIR_MAX_SHAPES_PER_FAMILY}},
+          {"conditions_of_a_key", {running.report.longest_chain, WEIR_MAX_CHAIN}},
+          {"snapshot_bytes", {running.report.snapshot_bytes, running.memory_limit}}};
+}
+
 // Of this process, from the kernel (VmRSS, VmHWM).
-Json memory() {
+Memory memory() {
   uint64_t rss_kib = 0, peak_kib = 0;
   if (Result<std::string> text = read_file("/proc/self/status", 64 * 1024); text) {
     if (const char* line = strstr(text->c_str(), "VmRSS:")) sscanf(line, "VmRSS: %" SCNu64, &rss_kib);
     if (const char* line = strstr(text->c_str(), "VmHWM:")) sscanf(line, "VmHWM: %" SCNu64, &peak_kib);
   }
-  return {{"rss_bytes", rss_kib * 1024}, {"peak_bytes", peak_kib * 1024}};
+  return {rss_kib * 1024, peak_kib * 1024};
 }
 
-Json reload(Daemon& daemon, const Json&) {
-  return reload_json(*daemon.reload());
+std::string reload(Daemon& daemon, const Request&) {
+  return answer_line(answer_of(*daemon.reload()));
 }
 
-Json status(Daemon& daemon, const Json&) {
+std::string status(Daemon& daemon, const Request&) {
   const std::shared_ptr<const Running> running = daemon.running();
-  const wire::Generation generation = running->publication->generation;
-  Json targets = Json::array();
-  for (const auto& target : daemon.targets()) targets.push_back(target_json(target->state(), generation));
-  Json shapes = Json::array();
-  for (const ShapeReport& shape : running->report.shapes) shapes.push_back(to_json(shape));
-  return {{"config", daemon.options().config},
-          {"state_dir", daemon.state_dir()},
-          {"pid", getpid()},
-          {"generation", to_json(generation)},
-          {"published_at", running->published_at},
-          {"from_last_good", running->from_last_good},
-          {"entries", running->report.entries},
-          {"bypass", daemon.bypass_on()},
-          {"targets", std::move(targets)},
-          {"shapes", std::move(shapes)},
-          {"last_reload", reload_json(*daemon.last_reload())},
-          {"capture", to_json(daemon.capture())},
-          {"limits",
-           {{"lists", used_of(running->lists.size(), WEIR_MAX_LISTS)},
-            {"shapes_v4", used_of(count_shapes(*running, 4), WEIR_MAX_SHAPES_PER_FAMILY)},
-            {"shapes_v6", used_of(count_shapes(*running, 6), WEIR_MAX_SHAPES_PER_FAMILY)},
-            {"conditions_of_a_key", used_of(running->report.longest_chain, WEIR_MAX_CHAIN)},
-            {"snapshot_bytes", used_of(running->report.snapshot_bytes, running->memory_limit)}}},
-          {"memory", memory()}};
+  StatusAnswer answer;
+  answer.config = daemon.options().config;
+  answer.state_dir = daemon.state_dir();
+  answer.pid = getpid();
+  answer.generation = running->publication->generation;
+  answer.published_at = running->published_at;
+  answer.from_last_good = running->from_last_good;
+  answer.entries = running->report.entries;
+  answer.bypass = daemon.bypass_on();
+  for (const auto& target : daemon.targets()) answer.targets.push_back(status_of(target->state(), answer.generation));
+  answer.shapes = all_details<ShapeDetails>(running->report.shapes);
+  answer.last_reload = answer_of(*daemon.last_reload());
+  answer.capture = answer_of(daemon.capture());
+  answer.limits = limits_of(*running);
+  answer.memory = memory();
+  return answer_line(answer);
 }
 
-Json explain(Daemon& daemon, const Json& request) {
-  if (!request.contains("key")) return {{"error", "explain needs a key: an address, or address:port"}};
+// The counters of every target, asked now, and their sums. A target that does not answer in time counts with what it
+// told last; its own line says so ("fresh": false).
+std::string stats(Daemon& daemon, const Request&) {
+  const std::shared_ptr<const Running> running = daemon.running();
+  StatsAnswer answer;
+  answer.generation = running->publication->generation;
+  for (const ListSummary& list : running->lists) list_of(answer.lists, list.name);  // also those nobody counted yet
+  const Clock::time_point deadline = Clock::now() + kFreshWait;
+  for (const auto& target : daemon.targets()) {
+    const bool fresh = target->refresh_stats(deadline);
+    add(answer, stats_of(target->state(), fresh));
+  }
+  answer.capture = answer_of(daemon.capture());
+  return answer_line(answer);
+}
+
+// The counters of every target and what its workers and ports measure, asked now, as they were told.
+std::string telemetry(Daemon& daemon, const Request&) {
+  TelemetryAnswer answer;
+  answer.generation = daemon.running()->publication->generation;
+  const Clock::time_point deadline = Clock::now() + kFreshWait;
+  for (const auto& target : daemon.targets()) {
+    const bool fresh = target->refresh_stats(deadline) && target->refresh_telemetry(deadline);
+    answer.targets.push_back(measures_of(target->state(), fresh));
+  }
+  return answer_line(answer);
+}
+
+std::string explain(Daemon& daemon, const Request& request) {
+  if (!request.key) return failure_line("explain needs a key: an address, or address:port");
   const wire::Generation generation = daemon.running()->publication->generation;
-  const Result<Explanation> explanation = daemon.explain(request["key"].get<std::string>());
-  if (!explanation) return {{"error", explanation.error()}};
-  Json json = to_json(*explanation);
-  json["generation"] = to_json(generation);
-  return json;
+  const Result<Explanation> explanation = daemon.explain(*request.key);
+  if (!explanation) return failure_line(explanation.error());
+  return answer_line(ExplainAnswer{*explanation, generation});
 }
 
-Json shapes(Daemon& daemon, const Json&) {
+std::string shapes(Daemon& daemon, const Request&) {
   const std::shared_ptr<const Running> running = daemon.running();
   const CompileReport& report = running->report;
-  Json all = Json::array();
-  for (const ShapeReport& shape : report.shapes) all.push_back(to_json(shape));
-  return {{"generation", to_json(running->publication->generation)},
-          {"shapes", std::move(all)},
-          {"probes_v4", report.probes_v4},
-          {"probes_v6", report.probes_v6},
-          {"entries", report.entries},
-          {"sets", report.sets},
-          {"rules", report.rules},
-          {"snapshot_bytes", report.snapshot_bytes},
-          {"proved_entries", report.proved_entries},
-          {"proved_strangers", report.proved_strangers}};
+  ShapesAnswer answer;
+  answer.generation = running->publication->generation;
+  answer.shapes = all_details<ShapeDetails>(report.shapes);
+  answer.probes_v4 = report.probes_v4;
+  answer.probes_v6 = report.probes_v6;
+  answer.entries = report.entries;
+  answer.sets = report.sets;
+  answer.rules = report.rules;
+  answer.snapshot_bytes = report.snapshot_bytes;
+  answer.proved_entries = report.proved_entries;
+  answer.proved_strangers = report.proved_strangers;
+  return answer_line(answer);
 }
 
-Json capture(Daemon& daemon, const Json&) {
-  return to_json(daemon.capture());
+std::string capture(Daemon& daemon, const Request&) {
+  return answer_line(answer_of(daemon.capture()));
 }
 
-Json list(Daemon& daemon, const Json& request) {
+std::string list(Daemon& daemon, const Request& request) {
   const std::shared_ptr<const Running> running = daemon.running();
-  Json all = Json::array();
-  const std::string name = request.contains("name") ? request["name"].get<std::string>() : "";
+  const std::string name = request.name.value_or("");
+  ListAnswer answer;
+  answer.generation = running->publication->generation;
   for (const ListSummary& summary : running->lists) {
-    if (name.empty() || summary.name == name) all.push_back(to_json(summary));
+    if (name.empty() || summary.name == name) answer.lists.push_back(details_of(summary));
   }
-  if (!name.empty() && all.empty()) return {{"error", fmt::format("no list is called '{}'", name)}};
-  return {{"generation", to_json(running->publication->generation)}, {"lists", std::move(all)}};
+  if (!name.empty() && answer.lists.empty()) return failure_line(fmt::format("no list is called '{}'", name));
+  return answer_line(answer);
 }
 
-Json bypass(Daemon& daemon, const Json& request) {
-  if (!request.contains("on")) return {{"error", "bypass needs on: true or false"}};
-  const bool on = request["on"].get<bool>();
-  const Result<std::vector<TargetOutcome>> outcomes = daemon.bypass(on);
-  if (!outcomes) return {{"error", outcomes.error()}, {"bypass", on}};
+std::string bypass(Daemon& daemon, const Request& request) {
+  if (!request.on) return failure_line("bypass needs on: true or false");
+  const Result<std::vector<TargetOutcome>> outcomes = daemon.bypass(*request.on);
+  if (!outcomes) return answer_line(BypassAnswer{*request.on, std::nullopt, outcomes.error()});
   const bool ok = std::all_of(outcomes->begin(), outcomes->end(), [](const auto& o) { return o.acknowledged; });
-  Json json = {{"ok", ok}, {"bypass", on}, {"targets", outcomes_json(*outcomes)}};
-  if (!ok) json["error"] = "not every target confirmed";
-  return json;
+  return answer_line(
+      BypassAnswer{*request.on, BypassAnswer::Told{ok, *outcomes}, ok ? "" : "not every target confirmed"});
 }
 
-Json detach(Daemon& daemon, const Json& request) {
-  const std::string interface = request.contains("interface") ? request["interface"].get<std::string>() : "";
-  const Result<std::vector<std::string>> off = daemon.detach(interface);
-  if (!off) return {{"error", off.error()}};
-  return {{"ok", true}, {"controld", true}, {"detached", *off}};
+std::string detach(Daemon& daemon, const Request& request) {
+  const Result<std::vector<std::string>> off = daemon.detach(request.interface.value_or(""));
+  if (!off) return failure_line(off.error());
+  return answer_line(DetachAnswer{true, true, *off});
 }
 
 struct Command {
   const char* name;
-  Json (*run)(Daemon&, const Json&);
+  std::string (*run)(Daemon&, const Request&);
 };
 constexpr Command kCommands[] = {
     {"reload", reload}, {"status", status}, {"explain", explain},     {"shapes", shapes},   {"stats", stats},
@@ -205,15 +179,14 @@ constexpr Command kCommands[] = {
 
 }  // namespace
 
-Json answer(Daemon& daemon, const Json& request) {
-  const std::string name = request.contains("command") ? request["command"].get<std::string>() : "";
-  spdlog::debug("API: {}", name);
+std::string answer(Daemon& daemon, const Request& request) {
+  spdlog::debug("API: {}", request.command);
   std::string known;
   for (const Command& command : kCommands) {
-    if (name == command.name) return command.run(daemon, request);
+    if (request.command == command.name) return command.run(daemon, request);
     known += fmt::format("{}{}", known.empty() ? "" : ", ", command.name);
   }
-  return {{"error", fmt::format("unknown command '{}'; known: {}", name, known)}};
+  return failure_line(fmt::format("unknown command '{}'; known: {}", request.command, known));
 }
 
 }  // namespace weir::control

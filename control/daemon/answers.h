@@ -1,13 +1,15 @@
 #pragma once
 
-#include "control/answer/report_json.h"
+#include <string>
+
+#include "control/answer/request.h"
 #include "control/daemon/daemon.h"
 
 namespace weir::control {
 
-// One API request, answered: {"command": reload | status | explain | shapes | stats | list | bypass | detach ...}. An
-// unknown command, a missing member, a request that cannot be done: {"error": ...}. docs/use/control.md lists every
+// One API request, answered with a line of JSON: reload | status | explain | shapes | stats | list | bypass | detach
+// ... An unknown command, a missing member, a request that cannot be done: {"error": ...}. docs/use/api.md lists every
 // member.
-Json answer(Daemon& daemon, const Json& request);
+std::string answer(Daemon& daemon, const Request& request);
 
 }  // namespace weir::control

@@ -100,20 +100,17 @@ void ApiServer::serve() {
     if (!allowed(client.get())) continue;
     const auto patience = std::chrono::milliseconds(client_ms_);
     const Result<std::string> line = receive_line(client.get(), Clock::now() + patience);
-    Json reply = line ? answer(*line) : Json{{"error", line.error()}};
-    reply["version"] = WEIR_VERSION;
-    send_all(client.get(), to_line(reply), Clock::now() + patience);
+    const std::string reply = line ? answer(*line) : failure_line(line.error());
+    send_all(client.get(), reply, Clock::now() + patience);
   }
 }
 
-Json ApiServer::answer(const std::string& line) const {
-  const Json request = Json::parse(line, nullptr, false);
-  if (!request.is_object()) return {{"error", "a request is one JSON object on one line"}};
-  try {
-    return handler_(request);
-  } catch (const std::exception& e) {  // nlohmann-json: a member of another type than it should have
-    return {{"error", fmt::format("request not understood: {}", e.what())}};
-  }
+std::string ApiServer::answer(const std::string& line) const {
+  const Result<Document> document = Document::parse(line);
+  if (!document) return failure_line("a request is one JSON object on one line");
+  const Result<Request> request = read_json<Request>(*document);
+  if (!request) return failure_line("request not understood: " + request.error());
+  return handler_(*request);
 }
 
 }  // namespace weir::control

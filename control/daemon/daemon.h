@@ -12,6 +12,7 @@
 #include "common/diagnostic.h"
 #include "common/paths.h"
 #include "control/answer/explain.h"
+#include "control/answer/parts.h"
 #include "control/answer/summary.h"
 #include "control/capture/capture.h"
 #include "control/compile/compile.h"
@@ -31,12 +32,6 @@ struct Running {
   uint64_t memory_limit = 0;  // filter.memory in bytes; 0: not known (last good)
   int64_t published_at = 0;   // unix seconds
   bool from_last_good = false;
-};
-
-struct TargetOutcome {
-  std::string socket;  // or what else names it
-  bool acknowledged = false;
-  std::string error;  // why not
 };
 
 struct ReloadReport {

@@ -1,82 +1,81 @@
+#include "control/answer/json/json.h"
 #include "control/ctl/top_interval.h"
 #include "tests/catch.h"
 
+using namespace weir;
 using namespace weir::control;
-using ctl::interval_between;
+using namespace weir::control::ctl;
 
 namespace {
 
-Json counts(uint64_t dropped) {
-  return {{"matched", dropped}, {"dropped", dropped}, {"passed", 0}, {"would_drop", 0}};
+wire::ListStats counts(uint64_t dropped) {
+  wire::ListStats list = {};
+  list.matched = list.dropped = dropped;
+  return list;
 }
 
 // A worker that has judged so many bursts of 32 in `seconds`, and was busy half of them; a TSC of 1 GHz.
-Json worker(uint64_t bursts, uint64_t seconds) {
-  Json sizes = Json::array();
-  for (int n = 0; n <= 64; n++) sizes.push_back(0);
-  sizes[0] = 3 * bursts;
-  sizes[32] = bursts;
-  const auto cost = [&](uint64_t cycles) { return Json{{"cycles", cycles * bursts}, {"packets", 32 * bursts}}; };
-  return {
-      {"worker", 0},
-      {"lcore", 1},
-      {"queues", 1},
-      {"idle_mode", "pause"},
-      {"sample_one_in", 1},
-      {"tsc_hz", 1'000'000'000},
-      {"taken_cycles", 7'000'000'000 + seconds * 1'000'000'000},
-      {"total_cycles", seconds * 1'000'000'000},
-      {"busy_cycles", seconds * 500'000'000},
-      {"rests", 0},
-      {"packets", 32 * bursts},
-      {"bytes", 32 * 100 * bursts},
-      {"passed", 24 * bursts},
-      {"dropped", 8 * bursts},
-      {"stages",
-       {{"rx", cost(320)}, {"parse", cost(640)}, {"lookup", cost(32)}, {"verdict", cost(64)}, {"tx", cost(0)}}},
-      {"burst_sizes", sizes},
-      {"histograms", {{"pass_cycles", {{1000, bursts}, {9000, seconds}}}, {"latency_cycles", {{2000, 32 * bursts}}}}}};
+WorkerTelemetry worker(uint64_t bursts, uint64_t seconds) {
+  const auto cost = [&](uint64_t cycles) { return wire::StageCost{cycles * bursts, 32 * bursts}; };
+  WorkerTelemetry w;
+  w.lcore = 1;
+  w.queues = 1;
+  w.idle_mode = "pause";
+  w.sample_one_in = 1;
+  w.tsc_hz = 1'000'000'000;
+  w.taken_cycles = 7'000'000'000 + seconds * 1'000'000'000;
+  w.total_cycles = seconds * 1'000'000'000;
+  w.busy_cycles = seconds * 500'000'000;
+  w.packets = 32 * bursts;
+  w.bytes = 32 * 100 * bursts;
+  w.passed = 24 * bursts;
+  w.dropped = 8 * bursts;
+  w.stages = {{"rx", cost(320)}, {"parse", cost(640)}, {"lookup", cost(32)}, {"verdict", cost(64)}, {"tx", cost(0)}};
+  w.burst_sizes.assign(65, 0);
+  w.burst_sizes[0] = 3 * bursts;
+  w.burst_sizes[32] = bursts;
+  w.histograms = {{{1000, bursts}, {9000, seconds}}, {{2000, 32 * bursts}}};
+  return w;
 }
 
-Json target(uint64_t bursts, uint64_t seconds) {
-  const uint64_t taken_us = (4'294'000'000 + seconds * 1'000'000) % (uint64_t{1} << 32);
-  return {{"socket", "/a"},
-          {"connected", true},
-          {"fresh", true},
-          {"start_time", 5},
-          {"taken_us", taken_us},
-          {"last_error", ""},
-          {"generation", {{"epoch", "1"}, {"number", 1}}},
-          {"packets", 32 * bursts},
-          {"bytes", 32 * 100 * bursts},
-          {"passed", 24 * bursts},
-          {"dropped", 8 * bursts},
-          {"tx_lost", 0},
-          {"rx_missed", seconds},
-          {"lists", {{"few", counts(bursts)}, {"many", counts(7 * bursts)}}},
-          {"workers", Json::array({worker(bursts, seconds)})},
-          {"ports", Json::array({{{"port", 0},
-                                  {"name", "net_null0"},
-                                  {"driver", "net_null"},
-                                  {"link_up", true},
-                                  {"speed_mbps", 10000},
-                                  {"taken_us", seconds * 2'000'000},
-                                  {"rx_packets", 32 * bursts},
-                                  {"rx_bytes", 3200 * bursts},
-                                  {"tx_packets", 0},
-                                  {"tx_bytes", 0},
-                                  {"rx_missed", 0},
-                                  {"rx_errors", 0},
-                                  {"tx_errors", 0},
-                                  {"rx_nombuf", 0}}})}};
+PortTelemetry port(uint64_t bursts, uint64_t seconds) {
+  PortTelemetry p;
+  p.name = "net_null0";
+  p.driver = "net_null";
+  p.link_up = true;
+  p.speed_mbps = 10000;
+  p.taken_us = seconds * 2'000'000;
+  p.rx_packets = 32 * bursts;
+  p.rx_bytes = 3200 * bursts;
+  return p;
 }
 
-Json answer(const std::vector<Json>& targets) {
-  return {{"version", "1"}, {"generation", {{"epoch", "1"}, {"number", 1}}}, {"targets", targets}};
+TargetMeasures target(uint64_t bursts, uint64_t seconds) {
+  TargetMeasures t;
+  t.stats.socket = "/a";
+  t.stats.connected = t.stats.fresh = true;
+  t.stats.start_time = 5;
+  t.stats.taken_us = static_cast<uint32_t>(4'294'000'000 + seconds * 1'000'000);  // modulo 2^32
+  t.stats.generation = {1, 1};
+  t.stats.totals.packets = 32 * bursts;
+  t.stats.totals.bytes = 32 * 100 * bursts;
+  t.stats.totals.passed = 24 * bursts;
+  t.stats.totals.dropped = 8 * bursts;
+  t.stats.totals.rx_missed = seconds;
+  t.stats.lists = {{"few", counts(bursts)}, {"many", counts(7 * bursts)}};
+  t.workers = {worker(bursts, seconds)};
+  t.ports = {port(bursts, seconds)};
+  return t;
 }
 
-Json only_target(const Json& before, const Json& after) {
-  return interval_between(answer({before}), answer({after})).at("targets").at(0);
+TelemetryAnswer answer(std::vector<TargetMeasures> targets) {
+  TelemetryAnswer all;
+  all.targets = std::move(targets);
+  return all;
+}
+
+TargetInterval only_target(const TargetMeasures& before, const TargetMeasures& after) {
+  return interval_between(answer({before}), answer({after})).targets.at(0);
 }
 
 Approx about(double value) {
@@ -87,53 +86,58 @@ Approx about(double value) {
 
 TEST_CASE("rates are differences over the target's own time") {
   // Two seconds, over the wrap of the time stamp's 2^32 microseconds.
-  const Json t = only_target(target(1'000'000, 0), target(3'000'000, 2));
-  CHECK(t.at("state") == "measured");
-  CHECK(t.at("seconds").get<double>() == about(2));
-  CHECK(t.at("mpps").get<double>() == about(32));
-  CHECK(t.at("dropped_mpps").get<double>() == about(8));
-  CHECK(t.at("rx_missed") == 2);
-  CHECK(t.at("lists").at(0).at("name") == "many");  // the one that drops most
-  CHECK(t.at("lists").at(0).at("dropped_pps").get<double>() == about(7'000'000));
-  CHECK(t.at("ports").at(0).at("rx_mpps").get<double>() == about(16));  // its own time stamps: four seconds
+  const TargetInterval t = only_target(target(1'000'000, 0), target(3'000'000, 2));
+  CHECK(t.state == "measured");
+  REQUIRE(t.measured);
+  CHECK(t.measured->seconds == about(2));
+  CHECK(t.measured->mpps == about(32));
+  CHECK(t.measured->dropped_mpps == about(8));
+  CHECK(t.measured->rx_missed == 2);
+  CHECK(t.measured->lists.at(0).name == "many");  // the one that drops most
+  CHECK(t.measured->lists.at(0).dropped_pps == about(7'000'000));
+  CHECK(t.measured->ports.at(0).rx_mpps == about(16));  // its own time stamps: four seconds
 }
 
 TEST_CASE("shares, costs and percentiles are those of the interval") {
-  const Json t = only_target(target(1'000'000, 0), target(3'000'000, 2));
-  const Json& w = t.at("workers").at(0);
-  CHECK(w.at("busy").get<double>() == about(0.5));
-  CHECK(w.at("mpps").get<double>() == about(32));
-  CHECK(w.at("average_burst").get<double>() == about(32));
-  CHECK(w.at("empty_polls").get<double>() == about(0.75));
-  CHECK(w.at("cycles_per_packet").at("rx").get<double>() == about(10));
-  CHECK(w.at("cycles_per_packet").at("total").get<double>() == about(33));
-  CHECK(w.at("latency_us").at("p50").get<double>() == about(2));
-  CHECK(w.at("pass_us").at("p999").get<double>() == about(1));
-  CHECK(w.at("pass_us").at("max").get<double>() == about(9));  // new in this interval
-  CHECK(w.at("histograms").at("pass_cycles") == Json({{1000, 2'000'000}, {9000, 2}}));
+  const TargetInterval t = only_target(target(1'000'000, 0), target(3'000'000, 2));
+  REQUIRE(t.measured);
+  const WorkerInterval& w = t.measured->workers.at(0);
+  CHECK(w.busy.value() == about(0.5));
+  CHECK(w.mpps == about(32));
+  CHECK(w.average_burst.value() == about(32));
+  CHECK(w.empty_polls.value() == about(0.75));
+  CHECK(w.cycles_per_packet.rx.value() == about(10));
+  CHECK(w.cycles_per_packet.total.value() == about(33));
+  CHECK(w.latency_us.p50.value() == about(2));
+  CHECK(w.pass_us.p999.value() == about(1));
+  CHECK(w.pass_us.max.value() == about(9));  // new in this interval
+  CHECK(w.histograms.pass_cycles == std::vector<Bucket>{{1000, 2'000'000}, {9000, 2}});
 }
 
 TEST_CASE("what did not happen has no cost") {
-  const Json t = only_target(target(1000, 1), target(1000, 2));
-  const Json& w = t.at("workers").at(0);
-  CHECK(w.at("mpps") == 0);
-  CHECK(w.at("average_burst").is_null());
-  CHECK(w.at("cycles_per_packet").at("rx").is_null());
-  CHECK(w.at("cycles_per_packet").at("total").is_null());
-  CHECK(w.at("latency_us").at("p50").is_null());
+  const TargetInterval t = only_target(target(1000, 1), target(1000, 2));
+  REQUIRE(t.measured);
+  const WorkerInterval& w = t.measured->workers.at(0);
+  CHECK(w.mpps == 0);
+  CHECK_FALSE(w.average_burst);
+  CHECK_FALSE(w.cycles_per_packet.rx);
+  CHECK_FALSE(w.cycles_per_packet.total);
+  CHECK_FALSE(w.latency_us.p50);
+  // In JSON such a value is null.
+  CHECK(write_json(t).line().find("\"average_burst\":null") != std::string::npos);
 }
 
 TEST_CASE("a target without an interval says why") {
-  const Json here = target(1000, 1);
-  Json away = here, silent = here, restarted = target(10, 0), again = target(5000, 2);
-  away["connected"] = false;
-  away["fresh"] = false;
-  silent["fresh"] = false;
-  again["start_time"] = 6;
-  CHECK(only_target(here, away).at("state") == "away");
-  CHECK(only_target(here, silent).at("state") == "silent");
-  CHECK(only_target(away, here).at("state") == "new");
-  CHECK(only_target(here, restarted).at("state") == "restarted");
-  CHECK(only_target(here, again).at("state") == "restarted");
-  CHECK(interval_between(answer({}), answer({here})).at("targets").at(0).at("state") == "new");
+  const TargetMeasures here = target(1000, 1);
+  TargetMeasures away = here, silent = here, restarted = target(10, 0), again = target(5000, 2);
+  away.stats.connected = false;
+  away.stats.fresh = false;
+  silent.stats.fresh = false;
+  again.stats.start_time = 6;
+  CHECK(only_target(here, away).state == "away");
+  CHECK(only_target(here, silent).state == "silent");
+  CHECK(only_target(away, here).state == "new");
+  CHECK(only_target(here, restarted).state == "restarted");
+  CHECK(only_target(here, again).state == "restarted");
+  CHECK(interval_between(answer({}), answer({here})).targets.at(0).state == "new");
 }

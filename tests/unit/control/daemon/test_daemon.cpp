@@ -3,6 +3,8 @@
 
 #include <future>
 
+#include <nlohmann/json.hpp>
+
 #include "common/unix_socket.h"
 #include "control/daemon/answers.h"
 #include "control/daemon/api.h"
@@ -15,6 +17,17 @@ using namespace weir;
 using namespace weir::control;
 
 namespace {
+
+using Json = nlohmann::json;
+
+// Over the text of both, as a client sees them.
+Json asked(Daemon& daemon, const Json& request) {
+  const Result<Document> document = Document::parse(request.dump());
+  REQUIRE(document);
+  const Result<Request> read = read_json<Request>(*document);
+  REQUIRE(read);
+  return Json::parse(control::answer(daemon, *read));
+}
 
 Daemon::Options options_for(const Folder& folder, std::vector<std::string> targets) {
   Daemon::Options options;
@@ -56,11 +69,14 @@ std::string error_of(const std::string& line) {
 TEST_CASE("the API answers everybody who may speak, whatever they say") {
   const Folder folder;
   const std::string path = folder / "api.sock";
-  const auto echo = [](const Json& request) { return Json{{"echo", request.at("key").get<std::string>()}}; };
+  const auto echo = [](const Request& request) {
+    return request.key ? answer_line(Request{*request.key}) : failure_line("not understood: there is no key");
+  };
   auto server = ApiServer::start(path, echo, 100);
   REQUIRE(server);
-  CHECK(Json::parse(raw_call(path, "{\"key\": \"x\"}\n", false)) == Json({{"echo", "x"}, {"version", WEIR_VERSION}}));
-  CHECK(Json::parse(raw_call(path, "{\"key\": \"x\"}", true)).at("echo") == "x");
+  CHECK(Json::parse(raw_call(path, "{\"key\": \"x\"}\n", false)) ==
+        Json({{"command", "x"}, {"version", WEIR_VERSION}}));
+  CHECK(Json::parse(raw_call(path, "{\"key\": \"x\"}", true)).at("command") == "x");
   for (const char* bad : {"\n", "{\n", "[1]\n", "\"text\"\n", "nonsense\n", "{\"key\": \xff}\n"}) {
     INFO(bad);
     CHECK(error_of(raw_call(path, bad, false)).find("JSON object") != std::string::npos);
@@ -81,7 +97,7 @@ TEST_CASE("the API answers everybody who may speak, whatever they say") {
 
 TEST_CASE("a socket that a killed controld left is replaced; another file is not") {
   const Folder folder;
-  const auto nothing = [](const Json&) { return Json::object(); };
+  const auto nothing = [](const Request&) { return std::string(); };
   leave_socket(folder / "api.sock", SOCK_STREAM);
   CHECK(ApiServer::start(folder / "api.sock", nothing));
   folder.write("file", "precious");
@@ -111,7 +127,7 @@ TEST_CASE("start publishes, reload publishes the next one, a bad policy changes 
                                            "acknowledge", "store"});
 
   folder.write("weir.yaml", policy_text("203.0.113.7/33"));
-  const Json refused = answer(daemon, {{"command", "reload"}});
+  const Json refused = asked(daemon, {{"command", "reload"}});
   CHECK_FALSE(refused.at("ok"));
   CHECK(refused.at("diagnostics").at(0).at("line") == 3);
   CHECK(refused.at("generation").at("number") == 2);
@@ -119,29 +135,29 @@ TEST_CASE("start publishes, reload publishes the next one, a bad policy changes 
 
   folder.write("weir.yaml", policy_text("203.0.113.8"));
   CHECK(daemon.reload()->generation.number == 3);  // the failure used none
-  const Json explained = answer(daemon, {{"command", "explain"}, {"key", "203.0.113.8"}});
+  const Json explained = asked(daemon, {{"command", "explain"}, {"key", "203.0.113.8"}});
   CHECK(explained.at("as_source").at("action") == "drop");
   CHECK(explained.at("origins").at(0).at("line") == 3);
 
   std::filesystem::remove(folder / "state/origins.weir");
-  const Json without_origins = answer(daemon, {{"command", "explain"}, {"key", "203.0.113.8"}});
+  const Json without_origins = asked(daemon, {{"command", "explain"}, {"key", "203.0.113.8"}});
   CHECK(without_origins.at("as_source").at("action") == "drop");
   CHECK(without_origins.at("origins").empty());
 
-  const Json stats = answer(daemon, {{"command", "stats"}});
+  const Json stats = asked(daemon, {{"command", "stats"}});
   CHECK(stats.at("packets") == 12);
   CHECK(stats.at("lists").at("l1").at("matched") == 12);
   CHECK(stats.at("lists").at("l2").at("matched") == 0);
   CHECK(stats.at("targets").size() == 2);
 
-  const Json bypassed = answer(daemon, {{"command", "bypass"}, {"on", true}});
+  const Json bypassed = asked(daemon, {{"command", "bypass"}, {"on", true}});
   CHECK(bypassed.at("ok"));
   CHECK((one.bypass() && two.bypass()));
-  CHECK(answer(daemon, {{"command", "status"}}).at("bypass"));
-  CHECK(answer(daemon, {{"command", "list"}, {"name", "nope"}}).contains("error"));
-  CHECK(answer(daemon, {{"command", "explain"}}).contains("error"));
-  CHECK(answer(daemon, {{"command", "dance"}}).at("error").get<std::string>().find("unknown command") == 0);
-  CHECK(answer(daemon, Json::object()).contains("error"));
+  CHECK(asked(daemon, {{"command", "status"}}).at("bypass"));
+  CHECK(asked(daemon, {{"command", "list"}, {"name", "nope"}}).contains("error"));
+  CHECK(asked(daemon, {{"command", "explain"}}).contains("error"));
+  CHECK(asked(daemon, {{"command", "dance"}}).at("error").get<std::string>().find("unknown command") == 0);
+  CHECK(asked(daemon, Json::object()).contains("error"));
 }
 
 TEST_CASE("status and stats are answered while a reload waits for a target that hangs") {
@@ -153,10 +169,10 @@ TEST_CASE("status and stats are answered while a reload waits for a target that 
   REQUIRE(eventually([&] { return enforcer.publications() == 1; }));
   auto reload = std::async(std::launch::async, [&] { return (*daemon)->reload(); });
   REQUIRE(eventually([&] { return (*daemon)->running()->publication->generation.number == 2; }));
-  const Json status = answer(**daemon, {{"command", "status"}});
+  const Json status = asked(**daemon, {{"command", "status"}});
   CHECK(status.at("generation").at("number") == 2);
   CHECK_FALSE(status.at("targets").at(0).at("acknowledged"));
-  const Json stats = answer(**daemon, {{"command", "stats"}});
+  const Json stats = asked(**daemon, {{"command", "stats"}});
   CHECK_FALSE(stats.at("targets").at(0).at("fresh"));
   CHECK(reload.wait_for(std::chrono::seconds(0)) == std::future_status::timeout);
   enforcer.release();
@@ -196,7 +212,7 @@ TEST_CASE("reload says where the XDP plane is not attached, and goes on when it 
   CHECK(report->targets[1].socket == "xdp:no-such-if0");
   CHECK_FALSE(report->targets[1].acknowledged);
   CHECK_FALSE(report->targets[1].error.empty());
-  const Json status = answer(**daemon, {{"command", "status"}});
+  const Json status = asked(**daemon, {{"command", "status"}});
   CHECK_FALSE(status.at("targets").at(0).contains("interfaces"));
   CHECK(status.at("targets").at(1).at("interfaces") == Json::array());
 }
@@ -228,13 +244,13 @@ TEST_CASE("a start on a bad policy publishes the last good, and fails without on
   CHECK((*daemon)->running()->from_last_good);
   REQUIRE(eventually([&] { return enforcer.generation() == good; }));
   CHECK(eventually([&] { return enforcer.bypass(); }));
-  const Json status = answer(**daemon, {{"command", "status"}});
+  const Json status = asked(**daemon, {{"command", "status"}});
   CHECK(status.at("from_last_good"));
   CHECK_FALSE(status.at("last_reload").at("ok"));
   CHECK(status.at("last_reload").at("errors") == 1);
-  const Json shapes = answer(**daemon, {{"command", "shapes"}});
+  const Json shapes = asked(**daemon, {{"command", "shapes"}});
   CHECK(shapes.at("shapes").size() > 0);
-  const Json list = answer(**daemon, {{"command", "list"}, {"name", "l1"}});
+  const Json list = asked(**daemon, {{"command", "list"}, {"name", "l1"}});
   CHECK(list.at("lists").at(0).at("entries") == 1);
 }
 

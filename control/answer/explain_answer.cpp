@@ -1,0 +1,62 @@
+#include "control/answer/explain_answer.h"
+
+namespace weir::control {
+
+void members(Fields& f, LineBits& line) {
+  f({"line", "", "of the page, 0 to 63"}, line.line);
+  std::vector<uint64_t> bits(line.bits.begin(), line.bits.end());
+  f.numbers({"bits", "", "word * 64 + bit in the word, 0 to 511; ribbon: the bit in each of the line's words, 0 to 63"},
+            bits);
+  if (!f.reading()) return;
+  line.bits.clear();
+  for (const uint64_t bit : bits) line.bits.push_back(static_cast<uint32_t>(bit));
+}
+
+void members(Fields& f, ShapeCondition& condition) {
+  f({"side", "", "of the key: source or destination"}, condition.side);
+  f({"condition", "", "what a packet must have besides, as tcp dport 8000-8010"}, condition.text);
+  f.texts({"lists", "", "that then match"}, condition.lists);
+}
+
+void members(Fields& f, ShapeProbe& probe) {
+  f({"shape", "", "its name"}, probe.shape);
+  f({"key", "", "as 203.0.113.7/32"}, probe.key);
+  f.hex({"hash", "", "of the key; 0 for a bitmap"}, probe.hash);
+  f({"layout", "", "of the filter"}, probe.layout);
+  f({"page", "", "of the filter, in which the key's bits are"}, probe.place.page);
+  f.array({"lines", "", "of the page, in which the key's bits are"}, probe.place.lines, "line");
+  f({"filter_hit", "", "the filter says that the key may be listed"}, probe.filter_hit);
+  f({"rule", "", "number of the key's rule; 0: the key is not listed"}, probe.rule);
+  f.texts({"source_lists", "", "that match every packet with the key as source"}, probe.source_lists);
+  f.texts({"destination_lists", "", "that match every packet with the key as destination"}, probe.destination_lists);
+  f.array({"conditions", "", "under which more lists match"}, probe.conditions, "condition");
+}
+
+void members(Fields& f, OriginMatch& origin) {
+  f({"list", "", "its name"}, origin.list);
+  f({"file", "", "the policy or a feed"}, origin.file);
+  f({"line", "", "of the file"}, origin.line);
+  f({"entry", "", "as 203.0.113.0/24, 203.0.113.7:443"}, origin.entry);
+  directions(f, {"directions", "", "src, dst: what the entry is compared with"}, origin.directions);
+}
+
+void members(Fields& f, Verdict& verdict) {
+  f({"action", "", "pass or drop"}, verdict.action);
+  f({"reason", "", "the list that decides, or default"}, verdict.reason);
+  f.texts({"matched", "", "lists that match"}, verdict.matched);
+  f.texts({"monitored", "", "of these, lists that only monitor"}, verdict.monitored);
+}
+
+void members(Fields& f, ExplainAnswer& answer) {
+  Explanation& explanation = answer.explanation;
+  f({"key", "", "as it was asked"}, explanation.key);
+  f.array({"probes", "", "what each shape says of the key"}, explanation.probes, "probe");
+  f.texts({"flow_shapes", "", "names of shapes that ask for more of a packet than the key"}, explanation.flow_shapes);
+  f.array({"origins", "", "entries that name the key: the first 100"}, explanation.origins, "origin");
+  f({"n_origins", "", "all of them"}, explanation.n_origins);
+  f.object({"as_source", "", "of a packet in which nothing else matches"}, explanation.as_source, "verdict");
+  f.object({"as_destination", "", "of a packet in which nothing else matches"}, explanation.as_destination, "verdict");
+  f.object({"generation", "", "that runs"}, answer.generation, "generation");
+}
+
+}  // namespace weir::control

@@ -1,0 +1,44 @@
+#include "control/answer/list.h"
+
+namespace weir::control {
+
+void members(Fields& f, BadLine& line) {
+  f({"line", "", "its number"}, line.line);
+  f({"text", "", "of it, 80 characters at most"}, line.text);
+  f({"reason", "", "what is wrong with it"}, line.reason);
+}
+
+void members(Fields& f, FeedReport& feed) {
+  f({"path", "", "as it was opened"}, feed.path);
+  f({"lines", "", "all lines of the file"}, feed.lines);
+  f({"entries", "", "lines that are entries"}, feed.entries);
+  f({"bad", "", "lines that are neither entries nor comments"}, feed.bad);
+  f.array({"samples", "", "the first bad lines"}, feed.samples, "bad line");
+}
+
+void members(Fields& f, ListDetails::Widened& widened) {
+  f({"ipv6_aggregate", "bits", "length that single IPv6 addresses are widened to; unless it is 128"},
+    widened.ipv6_aggregate);
+  f({"ipv6_widened", "", "addresses that were widened"}, widened.ipv6_widened);
+}
+
+void members(Fields& f, ListDetails& list) {
+  f({"name", "", "of the list"}, list.name);
+  f({"action", "", "drop or pass"}, list.action);
+  f({"mode", "", "enforce or monitor"}, list.mode);
+  directions(f, {"match", "", "src, dst: what entries without named fields are compared with; empty: not known"},
+             list.match);
+  f({"entries", "", "all"}, list.entries);
+  f({"v4", "", "IPv4 addresses, prefixes and ranges"}, list.v4);
+  f({"v6", "", "IPv6 addresses, prefixes and ranges"}, list.v6);
+  f({"flows", "", "entries with more fields"}, list.flows);
+  f.group("ipv6_aggregate", list.widened);
+  f.maybe_object({"feed", "", "of a list with a file"}, list.feed, "feed");
+}
+
+void members(Fields& f, ListAnswer& answer) {
+  f.object({"generation", "", "that runs"}, answer.generation, "generation");
+  f.array({"lists", "", "in the order of the policy"}, answer.lists, "list");
+}
+
+}  // namespace weir::control

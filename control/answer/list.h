@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/answer/parts.h"
+#include "control/model/list.h"
+
+namespace weir::control {
+
+void members(Fields& f, BadLine& line);
+void members(Fields& f, FeedReport& feed);
+
+struct ListDetails {
+  struct Widened {
+    uint8_t ipv6_aggregate = 128;
+    uint64_t ipv6_widened = 0;
+  };
+  std::string name, action, mode;
+  uint8_t match = 0;  // mask of weir_direction
+  uint64_t entries = 0, v4 = 0, v6 = 0, flows = 0;
+  std::optional<Widened> widened;
+  std::optional<FeedReport> feed;
+};
+void members(Fields& f, ListDetails::Widened& widened);
+void members(Fields& f, ListDetails& list);
+
+struct ListAnswer {
+  wire::Generation generation;
+  std::vector<ListDetails> lists;
+};
+void members(Fields& f, ListAnswer& answer);
+
+}  // namespace weir::control

@@ -1,0 +1,177 @@
+#include "control/answer/make.h"
+
+#include "filter/layouts/layout.h"
+
+namespace weir::control {
+
+namespace {
+
+std::vector<std::string> flow_fields(uint8_t fields) {
+  std::vector<std::string> names;
+  if ((fields & WEIR_FLOW_PROTOCOL) != 0) names.emplace_back("proto");
+  if ((fields & WEIR_FLOW_SPORT) != 0) names.emplace_back("sport");
+  if ((fields & WEIR_FLOW_DPORT) != 0) names.emplace_back("dport");
+  return names;
+}
+
+InterfaceStatus status_of(const wire::InterfaceBody& interface) {
+  const bool attached = interface.attached != 0;
+  return {wire::get_text(interface.name), interface.index, attached,
+          !attached               ? ""
+          : interface.native != 0 ? "native"
+                                  : "generic",
+          wire::get_text(interface.error)};
+}
+
+WorkerTelemetry measures_of(const wire::Telemetry& telemetry) {
+  const wire::TelemetryBody& body = telemetry.body;
+  WorkerTelemetry worker;
+  worker.worker = body.worker;
+  worker.lcore = body.lcore;
+  worker.queues = body.queues;
+  worker.idle_mode = wire::rest_name(body.rest);
+  worker.sample_one_in = body.sample_one_in;
+  worker.tsc_hz = body.tsc_hz;
+  worker.taken_cycles = body.taken_cycles;
+  worker.total_cycles = body.total_cycles;
+  worker.busy_cycles = body.busy_cycles;
+  worker.rests = body.rests;
+  worker.packets = body.packets;
+  worker.bytes = body.bytes;
+  worker.passed = body.passed;
+  worker.dropped = body.dropped;
+  for (uint32_t i = 0; i < wire::kStages; i++) {
+    worker.stages.emplace_back(wire::stage_name(static_cast<wire::Stage>(i)), body.stages[i]);
+  }
+  worker.burst_sizes.assign(std::begin(body.burst_sizes), std::end(body.burst_sizes));
+  worker.histograms = {telemetry.pass_cycles, telemetry.latency_cycles};
+  return worker;
+}
+
+PortTelemetry measures_of(const wire::PortStats& port, uint64_t taken_us) {
+  return {port.port,
+          wire::get_text(port.name),
+          wire::get_text(port.driver),
+          port.link_up != 0,
+          port.speed_mbps,
+          taken_us,
+          port.rx_packets,
+          port.rx_bytes,
+          port.tx_packets,
+          port.tx_bytes,
+          port.rx_missed,
+          port.rx_errors,
+          port.tx_errors,
+          port.rx_nombuf};
+}
+
+}  // namespace
+
+ShapeDetails details_of(const ShapeReport& report) {
+  const weir_shape& shape = report.shape;
+  ShapeDetails details;
+  details.name = report.name;
+  details.family = shape.family;
+  details.addr_bits = shape.addr_bits;
+  details.with_port = shape.with_port != 0;
+  details.flow = shape.flow != 0;
+  details.destination_bits = shape.destination_bits;
+  details.flow_fields = flow_fields(shape.flow_fields);
+  details.layout = filter::layout_of(static_cast<weir_layout>(shape.layout)).name;
+  details.layout_why = report.layout_why;
+  details.k = shape.k;
+  details.bits_per_key = report.bits_per_key;
+  details.directions = shape.directions;
+  details.keys = shape.n_keys;
+  details.max_keys = shape.max_keys;
+  details.filter_bytes = shape.filter.capacity_bytes;
+  details.exact_bytes = shape.exact.capacity_bytes + shape.chunks.capacity_bytes;
+  details.expected_fpr = report.expected_fpr;
+  details.why = report.why;
+  return details;
+}
+
+ListDetails details_of(const ListSummary& list) {
+  ListDetails details;
+  details.name = list.name;
+  details.action = list.action == WEIR_DROP ? "drop" : "pass";
+  details.mode = list.mode == WEIR_MONITOR ? "monitor" : "enforce";
+  details.match = list.match;
+  details.entries = list.entries;
+  details.v4 = list.v4;
+  details.v6 = list.v6;
+  details.flows = list.flows;
+  if (list.ipv6_aggregate != 128) details.widened = {list.ipv6_aggregate, list.ipv6_widened};
+  if (!list.file.empty()) details.feed = list.feed;
+  return details;
+}
+
+CaptureAnswer answer_of(const CaptureState& state) {
+  const CaptureCounts& counts = state.counts;
+  CaptureAnswer answer;
+  answer.on = state.on;
+  answer.last_error = state.error;
+  answer.sampled = counts.sampled;
+  answer.written = counts.written;
+  answer.filtered = counts.filtered;
+  answer.limited = counts.limited;
+  answer.lost = counts.lost;
+  answer.waiting = counts.waiting;
+  if (!state.on) return answer;
+  answer.settings = {state.settings, state.current, {}};
+  for (const CaptureState::Target& target : state.targets) {
+    answer.settings->targets.push_back({target.socket, target.error});
+  }
+  return answer;
+}
+
+TargetStatus status_of(const TargetState& state, wire::Generation running) {
+  const wire::StatusBody told = state.status.value_or(wire::StatusBody{});
+  TargetStatus status;
+  status.socket = state.socket;
+  status.connected = state.connected;
+  status.acknowledged = state.acknowledged == running;
+  status.last_error = state.last_error;
+  status.version = wire::get_text(told.version);
+  status.generation = told.generation;
+  status.bypass = told.bypass != 0;
+  status.workers = told.workers;
+  status.ports = told.ports;
+  status.isa = wire::get_text(told.isa);
+  status.snapshot_bytes = told.snapshot_bytes;
+  status.snapshot_limit_bytes = told.snapshot_limit_bytes;
+  status.huge_pages = told.huge_pages != 0;
+  status.start_time = told.start_time_unix;
+  if (!state.is_xdp) return status;
+  status.interfaces.emplace();
+  if (!state.interfaces) return status;
+  for (const wire::InterfaceBody& interface : *state.interfaces) status.interfaces->push_back(status_of(interface));
+  return status;
+}
+
+TargetStats stats_of(const TargetState& state, bool fresh) {
+  const wire::Stats known = state.stats.value_or(wire::Stats{});
+  TargetStats stats;
+  stats.socket = state.socket;
+  stats.connected = state.connected;
+  stats.fresh = fresh;
+  stats.start_time = known.body.start_time_unix;
+  stats.taken_us = known.body.taken_us;
+  stats.generation = known.body.generation;
+  stats.totals = known.body.totals;
+  for (const wire::ListStats& list : known.lists) add(list_of(stats.lists, wire::get_text(list.name)), list);
+  return stats;
+}
+
+TargetMeasures measures_of(const TargetState& state, bool fresh) {
+  TargetMeasures measures;
+  measures.stats = stats_of(state, fresh);
+  measures.last_error = state.last_error;
+  if (!state.telemetry) return measures;
+  for (const wire::Telemetry& worker : state.telemetry->workers) measures.workers.push_back(measures_of(worker));
+  const wire::Ports& ports = state.telemetry->ports;
+  for (const wire::PortStats& port : ports.ports) measures.ports.push_back(measures_of(port, ports.taken_us));
+  return measures;
+}
+
+}  // namespace weir::control

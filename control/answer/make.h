@@ -1,0 +1,32 @@
+#pragma once
+
+#include "control/answer/capture.h"
+#include "control/answer/list.h"
+#include "control/answer/reload.h"
+#include "control/answer/shapes.h"
+#include "control/answer/status.h"
+#include "control/answer/summary.h"
+#include "control/answer/telemetry.h"
+#include "control/capture/capture.h"
+#include "control/compile/compile.h"
+#include "control/publish/targets/target.h"
+
+// Answers are made from what the steps of controld report.
+namespace weir::control {
+
+ShapeDetails details_of(const ShapeReport& report);
+ListDetails details_of(const ListSummary& list);
+CaptureAnswer answer_of(const CaptureState& state);
+TargetStatus status_of(const TargetState& state, wire::Generation running);
+// fresh: it was told just now.
+TargetStats stats_of(const TargetState& state, bool fresh);
+TargetMeasures measures_of(const TargetState& state, bool fresh);
+
+template <class Details, class Reports>
+std::vector<Details> all_details(const Reports& reports) {
+  std::vector<Details> all;
+  for (const auto& report : reports) all.push_back(details_of(report));
+  return all;
+}
+
+}  // namespace weir::control

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/diagnostic.h"
+#include "common/wire.h"
+#include "control/answer/json/fields.h"
+
+// What several answers have.
+namespace weir::control {
+
+void members(Fields& f, wire::Generation& generation);
+void members(Fields& f, Diagnostic& diagnostic);
+
+struct TargetOutcome {
+  std::string socket;  // or what else names it
+  bool acknowledged = false;
+  std::string error;  // why not
+};
+void members(Fields& f, TargetOutcome& outcome);
+
+// src, dst: a mask of weir_direction.
+void directions(Fields& f, const Member& member, uint8_t& mask);
+
+}  // namespace weir::control

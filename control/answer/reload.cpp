@@ -1,0 +1,43 @@
+#include "control/answer/reload.h"
+
+namespace weir::control {
+
+void members(Fields& f, ReloadAnswer& answer) {
+  f({"ok", "", "published, stored, and acknowledged by every target"}, answer.ok);
+  f.object({"generation", "", "the one published afterwards: the old one after a failure"}, answer.generation,
+           "generation");
+  f({"at", "Unix seconds", "when it began"}, answer.at);
+  f.by_name({"phases", "ms", "how long each phase took, in their order"}, answer.phases);
+  f({"total_ms", "ms", "from the first to the last"}, answer.total_ms);
+  f({"entries", "", "of all lists"}, answer.entries);
+  f({"snapshot_bytes", "bytes", "of the snapshot, room for more included"}, answer.snapshot_bytes);
+  f.array({"targets", "", "empty when nothing was published"}, answer.targets, "outcome");
+  f({"errors", "", "in the policy and its feeds"}, answer.errors);
+  f({"warnings", "", "in the policy and its feeds"}, answer.warnings);
+  f.array({"diagnostics", "", "the first 100 errors and the first 100 warnings"}, answer.diagnostics, "diagnostic");
+  f.unless_empty({"error", "", "when something else than the policy is wrong"}, answer.error);
+}
+
+void members(Fields& f, BypassAnswer::Told& told) {
+  f({"ok", "", "every target confirmed"}, told.ok);
+  f.array({"targets", "", "each with what it said"}, told.targets, "outcome");
+}
+
+void members(Fields& f, BypassAnswer& answer) {
+  f({"bypass", "", "true: everything passes"}, answer.bypass);
+  f.group("ok", answer.told);
+  f.unless_empty({"error", "", "why not every target confirmed"}, answer.error);
+}
+
+void members(Fields& f, DetachAnswer& answer) {
+  f({"ok", "", "always true: a failure has error alone"}, answer.ok);
+  f({"controld", "", "false: controlctl did it without controld"}, answer.controld);
+  f.texts({"detached", "", "names of the interfaces that were attached"}, answer.detached);
+}
+
+void members(Fields& f, DetachFailure& failure) {
+  f({"controld", "", "false: controlctl tried it without controld"}, failure.controld);
+  f({"error", "", "why it failed"}, failure.error);
+}
+
+}  // namespace weir::control

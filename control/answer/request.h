@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "control/answer/json/json.h"
+
+// What controld is asked, and what every answer has.
+namespace weir::control {
+
+struct Request {
+  std::string command;
+  std::optional<std::string> key = {};        // explain
+  std::optional<std::string> name = {};       // list
+  std::optional<bool> on = {};                // bypass
+  std::optional<std::string> interface = {};  // detach
+};
+void members(Fields& f, Request& request);
+
+// Of every answer.
+struct Head {
+  std::string version = WEIR_VERSION;
+  std::string error;  // empty: none
+};
+void members(Fields& f, Head& head);
+
+// One line: the members of the answer, and the version of the program.
+template <class Answer>
+std::string answer_line(const Answer& answer) {
+  Document::Writer writer;
+  members(writer.fields(), const_cast<Answer&>(answer));  // a Writer changes nothing
+  Head head;
+  members(writer.fields(), head);
+  return writer.take().line();
+}
+
+std::string failure_line(const std::string& error);
+
+}  // namespace weir::control

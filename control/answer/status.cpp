@@ -1,0 +1,59 @@
+#include "control/answer/status.h"
+
+namespace weir::control {
+
+void members(Fields& f, InterfaceStatus& interface) {
+  f({"name", "", "of the interface"}, interface.name);
+  f({"index", "", "the kernel's; 0: there is no such interface now"}, interface.index);
+  f({"attached", "", "what comes in there is judged"}, interface.attached);
+  f({"mode", "", "native, generic, or empty: not attached"}, interface.mode);
+  f({"error", "", "why it is not attached; empty: well"}, interface.error);
+}
+
+void members(Fields& f, TargetStatus& target) {
+  f({"socket", "", "names the target: the path of a data plane's socket, or xdp:eth0,eth1"}, target.socket);
+  f({"connected", "", "controld reaches it"}, target.connected);
+  f({"acknowledged", "", "it enforces the running generation"}, target.acknowledged);
+  f({"last_error", "", "why it is away, or did not take the last publication; empty: well"}, target.last_error);
+  f({"version", "", "of the program; this and what follows stays when the target is away"}, target.version);
+  f.object({"generation", "", "that it enforces"}, target.generation, "generation");
+  f({"bypass", "", "true: everything passes there"}, target.bypass);
+  f({"workers", "", "of XDP 0"}, target.workers);
+  f({"ports", "", "of XDP its interfaces"}, target.ports);
+  f({"isa", "", "of the filter kernels; of XDP bpf"}, target.isa);
+  f({"snapshot_bytes", "bytes", "of what it enforces"}, target.snapshot_bytes);
+  f({"snapshot_limit_bytes", "bytes", "that it has room for"}, target.snapshot_limit_bytes);
+  f({"huge_pages", "", "the snapshot lies in huge pages"}, target.huge_pages);
+  f({"start_time", "Unix seconds", "of the program; 0: never reached"}, target.start_time);
+  f.maybe_array({"interfaces", "", "of XDP alone"}, target.interfaces, "interface");
+}
+
+void members(Fields& f, Limit& limit) {
+  f({"used", "", "now"}, limit.used);
+  f({"max", "", "possible; 0: not known"}, limit.max);
+}
+
+void members(Fields& f, Memory& memory) {
+  f({"rss_bytes", "bytes", "resident now"}, memory.rss_bytes);
+  f({"peak_bytes", "bytes", "resident at most, so far"}, memory.peak_bytes);
+}
+
+void members(Fields& f, StatusAnswer& answer) {
+  f({"version", "", "of controld"}, answer.version);
+  f({"config", "", "path of the policy"}, answer.config);
+  f({"state_dir", "", "path of the state directory"}, answer.state_dir);
+  f({"pid", "", "of controld"}, answer.pid);
+  f.object({"generation", "", "that runs"}, answer.generation, "generation");
+  f({"published_at", "Unix seconds", "when it was"}, answer.published_at);
+  f({"from_last_good", "", "the policy was bad at the start: what ran before runs"}, answer.from_last_good);
+  f({"entries", "", "of all lists"}, answer.entries);
+  f({"bypass", "", "everything passes until `bypass off`"}, answer.bypass);
+  f.array({"targets", "", "of the policy"}, answer.targets, "target");
+  f.array({"shapes", "", "of the snapshot"}, answer.shapes, "shape");
+  f.object({"last_reload", "", "as reload answered"}, answer.last_reload, "reload");
+  f.object({"capture", "", "as capture answers"}, answer.capture, "capture");
+  f.by_name({"limits", "", "lists, shapes_v4, shapes_v6, conditions_of_a_key, snapshot_bytes"}, answer.limits, "limit");
+  f.object({"memory", "", "of controld"}, answer.memory, "memory");
+}
+
+}  // namespace weir::control

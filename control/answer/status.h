@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/answer/capture.h"
+#include "control/answer/reload.h"
+#include "control/answer/shapes.h"
+
+namespace weir::control {
+
+struct InterfaceStatus {
+  std::string name;
+  uint32_t index = 0;
+  bool attached = false;
+  std::string mode, error;
+};
+void members(Fields& f, InterfaceStatus& interface);
+
+struct TargetStatus {
+  std::string socket;
+  bool connected = false, acknowledged = false;
+  std::string last_error, version;
+  wire::Generation generation;
+  bool bypass = false;
+  uint32_t workers = 0, ports = 0;
+  std::string isa;
+  uint64_t snapshot_bytes = 0, snapshot_limit_bytes = 0;
+  bool huge_pages = false;
+  uint64_t start_time = 0;
+  std::optional<std::vector<InterfaceStatus>> interfaces;  // of XDP
+};
+void members(Fields& f, TargetStatus& target);
+
+struct Limit {
+  uint64_t used = 0, max = 0;
+};
+void members(Fields& f, Limit& limit);
+
+struct Memory {
+  uint64_t rss_bytes = 0, peak_bytes = 0;
+};
+void members(Fields& f, Memory& memory);
+
+struct StatusAnswer {
+  std::string version = WEIR_VERSION;  // of controld
+  std::string config, state_dir;
+  int64_t pid = 0;
+  wire::Generation generation;
+  int64_t published_at = 0;
+  bool from_last_good = false;
+  uint64_t entries = 0;
+  bool bypass = false;
+  std::vector<TargetStatus> targets;
+  std::vector<ShapeDetails> shapes;
+  ReloadAnswer last_reload;
+  CaptureAnswer capture;
+  std::vector<std::pair<std::string, Limit>> limits;
+  Memory memory;
+};
+void members(Fields& f, StatusAnswer& answer);
+
+}  // namespace weir::control

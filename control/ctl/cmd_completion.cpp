@@ -1,0 +1,35 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "control/ctl/commands.h"
+#include "control/ctl/line/pages.h"
+
+namespace weir::control::ctl {
+
+namespace {
+
+int run(const std::string& shell) {
+  const auto completion = shell == "bash" ? bash_completion : shell == "zsh" ? zsh_completion : fish_completion;
+  fmt::print("{}", completion(all_commands()));
+  return kOk;
+}
+
+Run configure(Options& options) {
+  auto shell = std::make_shared<std::string>();
+  options.argument("SHELL", *shell, "for which shell").required().one_of({"bash", "zsh", "fish"});
+  return [shell](const Context&) { return run(*shell); };
+}
+
+}  // namespace
+
+const Command kCompletion = {"completion", Group::own, "print the completion for a shell",
+                             "To use it at once:\n"
+                             "    source <(controlctl completion bash)\n"
+                             "    source <(controlctl completion zsh)\n"
+                             "    controlctl completion fish | source\n"
+                             "`meson install` installs the one for bash.",
+                             configure};
+
+}  // namespace weir::control::ctl

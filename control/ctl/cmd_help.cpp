@@ -1,0 +1,42 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "control/ctl/commands.h"
+#include "control/ctl/line/pages.h"
+
+namespace weir::control::ctl {
+
+namespace {
+
+struct Asked {
+  std::string command;
+};
+
+int run(const Asked& asked) {
+  if (asked.command.empty()) {
+    fmt::print("{}", help_of_all(all_commands()));
+    return kOk;
+  }
+  const Command* command = find_command(all_commands(), asked.command);
+  if (command == nullptr) {
+    fmt::print(stderr, "controlctl: {}", unknown_command(all_commands(), asked.command));
+    return kUsage;
+  }
+  fmt::print("{}", help_of(*command));
+  return kOk;
+}
+
+Run configure(Options& options) {
+  auto asked = std::make_shared<Asked>();
+  Option& command = options.argument("COMMAND", asked->command, "which one; default: all of them, a line each");
+  for (const Command* known : all_commands()) command.suggested.emplace_back(known->name);
+  return [asked](const Context&) { return run(*asked); };
+}
+
+}  // namespace
+
+const Command kHelp = {"help", Group::own, "what the commands do, or one of them and its options", "", configure};
+
+}  // namespace weir::control::ctl

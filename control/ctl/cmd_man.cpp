@@ -1,0 +1,26 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "control/ctl/commands.h"
+#include "control/ctl/line/pages.h"
+
+namespace weir::control::ctl {
+
+namespace {
+
+Run configure(Options&) {
+  return [](const Context&) {
+    fmt::print("{}", man_page(all_commands()));
+    return int{kOk};
+  };
+}
+
+}  // namespace
+
+const Command kMan = {"man", Group::own, "print the man page, as roff",
+                      "To read it:\n"
+                      "    controlctl man | man -l -",
+                      configure};
+
+}  // namespace weir::control::ctl

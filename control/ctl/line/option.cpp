@@ -1,0 +1,29 @@
+#include "control/ctl/line/option.h"
+
+#include <fmt/format.h>
+
+namespace weir::control::ctl {
+
+std::string Option::default_text() const {
+  if (const auto* text = std::get_if<std::string*>(&target)) return **text;
+  if (const auto* number = std::get_if<double*>(&target)) return fmt::format("{}", **number);
+  return "";
+}
+
+Option& Options::argument(const char* name, std::string& value, const char* help) {
+  return all_.emplace_back(Option{name, "", &value, help});
+}
+
+Option& Options::flag(const char* name, bool& value, const char* help) {
+  return all_.emplace_back(Option{name, "", &value, help});
+}
+
+Option& Options::text(const char* name, const char* value_name, std::string& value, const char* help) {
+  return all_.emplace_back(Option{name, value_name, &value, help});
+}
+
+Option& Options::number(const char* name, const char* value_name, double& value, const char* help) {
+  return all_.emplace_back(Option{name, value_name, &value, help});
+}
+
+}  // namespace weir::control::ctl

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "control/ctl/line/command.h"
+
+// Pages that are made of the table of commands.
+namespace weir::control::ctl {
+
+std::string help_of_all(Commands commands);
+std::string help_of(const Command& command);
+std::string command_names(Commands commands);  // reload, status, ...
+// What to say when there is no such command: the one that was probably meant, and all there are.
+std::string unknown_command(Commands commands, std::string_view name);
+
+std::string man_page(Commands commands);  // roff, section 1
+
+std::string bash_completion(Commands commands);
+std::string zsh_completion(Commands commands);
+std::string fish_completion(Commands commands);
+
+}  // namespace weir::control::ctl
