@@ -1,0 +1,146 @@
+#include "control/loop/loop.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/eventfd.h>
+#include <systemd/sd-event.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+namespace weir::control {
+
+namespace {
+
+constexpr uint64_t kAccuracy_us = 1000;  // 0 would mean 250 ms
+constexpr uint64_t kLongest_us = 3'600'000'000;
+
+uint64_t microseconds(Clock::duration time) {
+  return static_cast<uint64_t>(
+      std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::microseconds>(time).count()));
+}
+
+// Callbacks are called from C. An exception must not reach it, and a negative answer would switch the source off.
+template <class Callback, class... Arguments>
+int call(void* userdata, Arguments... arguments) noexcept {
+  try {
+    (*static_cast<Callback*>(userdata))(arguments...);
+  } catch (const std::exception& e) {
+    spdlog::error("event loop: {}", e.what());
+  }
+  return 0;
+}
+
+using Plain = std::function<void()>;
+using Io = std::function<void(uint32_t)>;
+
+template <class Callback>
+void destroy(void* userdata) {
+  delete static_cast<Callback*>(userdata);
+}
+
+// Without memory, or with an fd that is none: nothing can go on.
+void must(int error, const char* what) {
+  if (error >= 0) return;
+  spdlog::critical("event loop: {}: {}", what, strerror(-error));
+  abort();
+}
+
+// The callback lives as long as the source, which sd-event keeps until a callback that runs has returned.
+template <class Callback>
+Loop::Source own(sd_event_source* source) {
+  must(sd_event_source_set_destroy_callback(source, destroy<Callback>), "destroy callback");
+  return Loop::Source(source);
+}
+
+}  // namespace
+
+void Loop::Source::reset() {
+  if (source_ != nullptr) sd_event_source_disable_unref(std::exchange(source_, nullptr));
+}
+
+Loop::Loop() : wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  must(sd_event_new(&event_), "cannot make one");
+  posted_source_ = io(wake_.get(), EPOLLIN, [this](uint32_t) { run_posted(); });
+}
+
+Loop::~Loop() {
+  posted_source_.reset();
+  sd_event_unref(event_);
+}
+
+Loop::Source Loop::io(int fd, uint32_t events, Io callback) {
+  sd_event_source* source = nullptr;
+  const auto handler = [](sd_event_source*, int, uint32_t ready, void* userdata) { return call<Io>(userdata, ready); };
+  must(sd_event_add_io(event_, &source, fd, events, handler, new Io(std::move(callback))), "cannot watch a descriptor");
+  return own<Io>(source);
+}
+
+Loop::Source Loop::timer(Clock::time_point at, Plain callback) {
+  sd_event_source* source = nullptr;
+  const auto handler = [](sd_event_source*, uint64_t, void* userdata) { return call<Plain>(userdata); };
+  // steady_clock is CLOCK_MONOTONIC in libstdc++.
+  must(sd_event_add_time(event_, &source, CLOCK_MONOTONIC, microseconds(at.time_since_epoch()), kAccuracy_us, handler,
+                         new Plain(std::move(callback))),
+       "cannot set a timer");
+  return own<Plain>(source);
+}
+
+Loop::Source Loop::signal(int number, Plain callback) {
+  sd_event_source* source = nullptr;
+  const auto handler = [](sd_event_source*, const signalfd_siginfo*, void* userdata) { return call<Plain>(userdata); };
+  must(sd_event_add_signal(event_, &source, number, handler, new Plain(std::move(callback))), "cannot take a signal");
+  return own<Plain>(source);
+}
+
+void Loop::feed_watchdog() {
+  const int set = sd_event_set_watchdog(event_, 1);
+  if (set < 0) spdlog::warn("no watchdog: {}", strerror(-set));
+}
+
+void Loop::post(Plain job) {
+  {
+    std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(job));
+  }
+  eventfd_write(wake_.get(), 1);
+}
+
+void Loop::run_posted() {
+  eventfd_t count = 0;
+  eventfd_read(wake_.get(), &count);
+  std::deque<Plain> jobs;
+  {
+    std::lock_guard lock(mutex_);
+    jobs.swap(posted_);
+  }
+  for (Plain& job : jobs) call<Plain>(&job);
+}
+
+void Loop::stop() {
+  post([this] { stopping_ = true; });
+}
+
+void Loop::run() {
+  while (!stopping_) turn(UINT64_MAX);
+  stopping_ = false;
+}
+
+bool Loop::run_until(const std::function<bool()>& done, Clock::time_point deadline) {
+  while (!done()) {
+    if (stopping_) return false;
+    const Clock::time_point now = Clock::now();
+    if (now >= deadline) return false;
+    turn(std::min(microseconds(deadline - now) + 1, kLongest_us));
+  }
+  return true;
+}
+
+void Loop::turn(uint64_t timeout_us) {
+  const int ran = sd_event_run(event_, timeout_us);
+  if (ran < 0 && ran != -EINTR) must(ran, "cannot go on");
+}
+
+}  // namespace weir::control

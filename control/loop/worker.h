@@ -1,0 +1,32 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace weir::control {
+
+// A thread for what would hold a loop: does jobs in turn. The thread is made with the first of them.
+class Worker {
+ public:
+  Worker() = default;
+  ~Worker();  // waits for the job at hand; those after it are dropped
+  Worker(const Worker&) = delete;
+
+  void submit(std::function<void()> job);  // any thread
+  // Nothing but what the job at hand does is done from now on, without waiting for it.
+  void stop();
+
+ private:
+  void run();
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> jobs_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace weir::control

@@ -1,0 +1,180 @@
+// The loop, its sources and owners; jobs of other threads; waits.
+#include <signal.h>
+#include <sys/eventfd.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+
+#include "control/loop/loop.h"
+#include "control/loop/waits.h"
+#include "control/loop/worker.h"
+#include "tests/catch.h"
+
+using namespace weir;
+using namespace weir::control;
+using std::chrono::milliseconds;
+
+namespace {
+
+Clock::time_point soon() {
+  return Clock::now() + std::chrono::seconds(20);
+}
+
+bool turn_for(Loop& loop, int ms) {
+  return loop.run_until([] { return false; }, Clock::now() + milliseconds(ms));
+}
+
+}  // namespace
+
+TEST_CASE("a descriptor calls back as long as it is ready, and not when its source is gone") {
+  Loop loop;
+  const Fd event(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  int calls = 0;
+  Loop::Source source = loop.io(event.get(), EPOLLIN, [&](uint32_t ready) {
+    CHECK(ready == EPOLLIN);
+    calls++;
+  });
+  CHECK_FALSE(turn_for(loop, 5));
+  CHECK(calls == 0);
+  eventfd_write(event.get(), 1);
+  CHECK(loop.run_until([&] { return calls == 3; }, soon()));
+  source.reset();
+  CHECK_FALSE(source);
+  CHECK_FALSE(turn_for(loop, 5));
+  CHECK(calls == 3);
+}
+
+TEST_CASE("a source may end in its own callback, and be replaced there") {
+  Loop loop;
+  std::string told = "first";
+  Loop::Source source;
+  source = loop.timer(Clock::now(), [&, text = std::string(100, 'x')] {
+    source = loop.timer(Clock::now(), [&] {
+      source.reset();
+      told = "second";
+    });
+    told = text;  // what the callback owns is still there
+  });
+  CHECK(loop.run_until([&] { return told == std::string(100, 'x'); }, soon()));
+  CHECK(loop.run_until([&] { return told == "second"; }, soon()));
+}
+
+TEST_CASE("a timer calls once, when it is due") {
+  Loop loop;
+  const Clock::time_point begin = Clock::now();
+  int calls = 0;
+  const Loop::Source source = loop.timer(begin + milliseconds(30), [&] { calls++; });
+  CHECK(loop.run_until([&] { return calls > 0; }, soon()));
+  CHECK(Clock::now() - begin >= milliseconds(29));
+  CHECK_FALSE(turn_for(loop, 5));
+  CHECK(calls == 1);
+}
+
+TEST_CASE("a callback that throws is called again") {
+  Loop loop;
+  const Fd event(eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC));
+  int calls = 0;
+  const Loop::Source source = loop.io(event.get(), EPOLLIN, [&](uint32_t) {
+    calls++;
+    throw std::runtime_error("the test throws");
+  });
+  CHECK(loop.run_until([&] { return calls == 3; }, soon()));
+}
+
+TEST_CASE("a signal arrives as an event") {
+  sigset_t mask, before;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGUSR2);
+  pthread_sigmask(SIG_BLOCK, &mask, &before);
+  {
+    Loop loop;
+    bool is_told = false;
+    const Loop::Source source = loop.signal(SIGUSR2, [&] { is_told = true; });
+    kill(getpid(), SIGUSR2);
+    CHECK(loop.run_until([&] { return is_told; }, soon()));
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_CASE("jobs of other threads run here, each thread's in its order, and stop() ends the loop") {
+  Loop loop;
+  constexpr int kThreads = 3, kJobs = 1000;
+  int next[kThreads] = {};
+  bool in_order = true;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; t++) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kJobs; i++) loop.post([&, t, i] { in_order = in_order && next[t]++ == i; });
+    });
+  }
+  CHECK(loop.run_until([&] { return next[0] + next[1] + next[2] == kThreads * kJobs; }, soon()));
+  CHECK(in_order);
+  for (std::thread& thread : threads) thread.join();
+  std::thread stopper([&] { loop.stop(); });
+  loop.run();
+  stopper.join();
+  std::thread again([&] { loop.stop(); });
+  CHECK_FALSE(loop.run_until([] { return false; }, Clock::time_point::max()));
+  again.join();
+}
+
+TEST_CASE("mail for an object that is gone is dropped") {
+  Loop loop;
+  int told = 0;
+  auto mailbox = std::make_unique<Mailbox>(loop);
+  mailbox->post([&] { told++; });
+  const auto kept = mailbox->guarded([&] { told += 10; });
+  kept();
+  CHECK(told == 10);
+  mailbox.reset();
+  kept();
+  CHECK_FALSE(turn_for(loop, 5));
+  CHECK(told == 10);
+}
+
+TEST_CASE("a worker does its jobs in turn, and drops what it has not begun") {
+  std::atomic<int> done = 0;
+  {
+    Loop loop;
+    const Mailbox mailbox(loop);
+    Worker worker;
+    std::vector<int> order;
+    for (int i = 0; i < 10; i++) worker.submit([&, i] { mailbox.post([&, i] { order.push_back(i); }); });
+    CHECK(loop.run_until([&] { return order.size() == 10; }, soon()));
+    CHECK(std::is_sorted(order.begin(), order.end()));
+    worker.submit([&] {
+      done++;
+      std::this_thread::sleep_for(milliseconds(50));
+      done++;
+    });
+    while (done == 0) std::this_thread::yield();
+    worker.submit([&] { done += 100; });
+  }
+  CHECK(done == 2);
+}
+
+TEST_CASE("who waits is called once: when it is so, at the deadline, or when all is over") {
+  Loop loop;
+  Waits waits(loop);
+  bool is_so = false;
+  std::string told;
+  waits.add([&] { return is_so; }, soon(), [&] { told += "so "; });
+  waits.add([] { return true; }, soon(), [&] { told += "already "; });
+  CHECK(told.empty());  // nobody is called back while he asks
+  CHECK(loop.run_until([&] { return told == "already "; }, soon()));
+  waits.check();
+  CHECK(told == "already ");
+  is_so = true;
+  waits.check();
+  waits.check();
+  CHECK(told == "already so ");
+  waits.add([] { return false; }, Clock::now() + milliseconds(5),
+            [&] {
+              told += "late ";
+              waits.add([] { return false; }, soon(), [&] { told += "nested "; });
+            });
+  CHECK(loop.run_until([&] { return told.ends_with("late "); }, soon()));
+  waits.end_all();
+  CHECK(told == "already so late nested ");
+}
