@@ -44,4 +44,8 @@ Result<std::string> default_config() {
                "; name one with --config"};
 }
 
+std::string panic_socket_of(const std::string& controld_socket) {
+  return controld_socket + ".bypass";
+}
+
 }  // namespace weir

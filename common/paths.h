@@ -17,4 +17,7 @@ std::string default_controld_socket();   // RUNTIME/controld.sock
 // The policy when no --config names one: ./weir.yaml, then /etc/weir/weir.yaml. Error: neither can be read.
 Result<std::string> default_config();
 
+// Of the panic switch of the controld that answers on this socket.
+std::string panic_socket_of(const std::string& controld_socket);
+
 }  // namespace weir

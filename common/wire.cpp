@@ -238,21 +238,29 @@ Result<Fd> connect(const std::string& path, int timeout_ms) {
   return unix_socket::connect(path, unix_socket::Kind::seqpacket, timeout_ms);
 }
 
-Result<Message> call(int socket, Type type, std::span<const std::byte> body, int fd) {
-  static std::atomic<uint32_t> next_sequence = 1;
-  const uint32_t sequence = next_sequence.fetch_add(1, std::memory_order_relaxed);
-  if (Result<void> sent = send(socket, type, sequence, body, fd); !sent) return Error{sent.error()};
-  Result<Message> answer = receive(socket);
-  if (!answer) return answer;
-  if (answer->header.type == static_cast<uint16_t>(Type::refused)) {
-    const std::optional<TextBody> text = body_as<TextBody>(*answer);
+uint32_t next_sequence() {
+  static std::atomic<uint32_t> next = 1;
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+Result<Message> answer_to(Type type, uint32_t sequence, Result<Message> received) {
+  if (!received) return received;
+  const Header& header = received->header;
+  if (header.type == static_cast<uint16_t>(Type::refused)) {
+    const std::optional<TextBody> text = body_as<TextBody>(*received);
     return Error{"refused by the peer: " + (text ? get_text(text->text) : std::string("no reason given"))};
   }
-  if (answer->header.sequence != sequence || answer->header.type != static_cast<uint16_t>(type)) {
-    return Error{"the answer does not belong to the request (type " + std::to_string(answer->header.type) +
-                 ", sequence " + std::to_string(answer->header.sequence) + ")"};
+  if (header.sequence != sequence || header.type != static_cast<uint16_t>(type)) {
+    return Error{"the answer does not belong to the request (type " + std::to_string(header.type) + ", sequence " +
+                 std::to_string(header.sequence) + ")"};
   }
-  return answer;
+  return received;
+}
+
+Result<Message> call(int socket, Type type, std::span<const std::byte> body, int fd) {
+  const uint32_t sequence = next_sequence();
+  if (Result<void> sent = send(socket, type, sequence, body, fd); !sent) return Error{sent.error()};
+  return answer_to(type, sequence, receive(socket));
 }
 
 }  // namespace weir::wire

@@ -246,8 +246,12 @@ Result<void> send(int socket, Type type, uint32_t sequence, std::span<const std:
 // One packet in. An orderly end of the peer is the error "closed by the peer". Surplus descriptors are closed.
 Result<Message> receive(int socket);
 
-// Connects to an enforcer's socket; every later send or receive fails after timeout_ms.
+// Connects to an enforcer's socket; every later send or receive fails after timeout_ms (0: it does not block).
 Result<Fd> connect(const std::string& path, int timeout_ms);
+// For the next request of this process. Any thread.
+uint32_t next_sequence();
+// What was received, checked: it answers the request of this type and sequence; refused becomes an error.
+Result<Message> answer_to(Type type, uint32_t sequence, Result<Message> received);
 // send + receive + the sequence and type of the answer checked (refused becomes an error).
 Result<Message> call(int socket, Type type, std::span<const std::byte> body = {}, int fd = -1);
 

@@ -17,13 +17,18 @@
 #include <CLI/CLI.hpp>
 
 #include "common/paths.h"
+#include "control/answer/request.h"
 #include "control/daemon/answers.h"
 #include "control/daemon/api.h"
 #include "control/daemon/daemon.h"
+#include "control/loop/loop.h"
 #include "control/read/target_spec.h"
 
 namespace weir::control {
 namespace {
+
+// For answers, and what captures still fetch, after a stop.
+constexpr std::chrono::seconds kLastAnswers{2};
 
 struct Arguments {
   Daemon::Options daemon;
@@ -85,22 +90,6 @@ void notify_reloading() {
   sd_notify(0, fmt::format("RELOADING=1\nMONOTONIC_USEC={}", usec).c_str());  // sd_notify(3)
 }
 
-// Handles signals until one says stop.
-void serve(Daemon& daemon, const sigset_t& signals) {
-  while (true) {
-    int number = 0;
-    if (sigwait(&signals, &number) != 0) continue;
-    if (number != SIGHUP) {
-      spdlog::info("{}: stopping", number == SIGTERM ? "SIGTERM" : "SIGINT");
-      return;
-    }
-    spdlog::info("SIGHUP: reloading");
-    notify_reloading();
-    daemon.request_reload();
-    sd_notify(0, "READY=1");  // the old generation enforces until the new one does: ready all along
-  }
-}
-
 int run(int argc, char** argv) {
   Arguments arguments;
   if (std::optional<int> code = parse(argc, argv, arguments)) return *code;
@@ -109,32 +98,60 @@ int run(int argc, char** argv) {
   if (arguments.verbose) spdlog::set_level(spdlog::level::debug);
   if (!find_config(arguments.daemon.config)) return 1;
 
-  // Before any thread exists, so that all of them leave signals to sigwait().
+  // Before any thread exists, so that all of them leave signals to the loop.
   sigset_t signals;
   sigemptyset(&signals);
-  for (int number : {SIGHUP, SIGTERM, SIGINT}) sigaddset(&signals, number);
+  for (const int number : {SIGHUP, SIGTERM, SIGINT}) sigaddset(&signals, number);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
-  // Policies are read and compiled in turn by few threads: more arenas would only keep more freed memory.
+  // Policies are read and compiled in turn by one thread: more arenas would only keep more freed memory.
   mallopt(M_ARENA_MAX, 2);
 
-  Result<std::unique_ptr<Daemon>> daemon = Daemon::start(std::move(arguments.daemon));
-  if (!daemon) {
-    spdlog::error("{}", daemon.error());
+  Loop loop;
+  std::unique_ptr<Daemon> daemon;
+  bool is_stopped = false, is_changed = false;
+  const auto stop = [&](const char* name) {
+    spdlog::info("{}: stopping", name);
+    is_stopped = true;
+    loop.stop();
+  };
+  const auto reload = [&] {
+    if (daemon == nullptr) {  // the first policy is being compiled, and may be another one by now
+      is_changed = true;
+      return;
+    }
+    spdlog::info("SIGHUP: reloading");
+    notify_reloading();
+    daemon->reload([](const std::shared_ptr<const ReloadReport>&) {});
+    sd_notify(0, "READY=1");  // the old generation enforces until the new one does: ready all along
+  };
+  const Loop::Source sources[] = {loop.signal(SIGTERM, [&] { stop("SIGTERM"); }),
+                                  loop.signal(SIGINT, [&] { stop("SIGINT"); }), loop.signal(SIGHUP, reload)};
+
+  arguments.daemon.panic_socket = panic_socket_of(arguments.socket);
+  Result<std::unique_ptr<Daemon>> started = Daemon::start(loop, std::move(arguments.daemon));
+  if (is_stopped) return 0;
+  if (!started) {
+    spdlog::error("{}", started.error());
     return 1;
   }
-  Daemon& running = **daemon;
-  Result<std::unique_ptr<ApiServer>> api =
-      ApiServer::start(arguments.socket, [&running](const Request& request) { return answer(running, request); });
+  daemon = std::move(*started);
+  const auto answer_line = [&](const std::string& line, ApiServer::Reply reply) {
+    answer(*daemon, line, std::move(reply));
+  };
+  Result<std::unique_ptr<ApiServer>> api = ApiServer::start(loop, arguments.socket, {answer_line, failure_line});
   if (!api) {
     spdlog::error("{}", api.error());
     return 1;
   }
   spdlog::info("controld {} is ready on {}", WEIR_VERSION, arguments.socket);
   sd_notify(0, "READY=1");
-  serve(running, signals);
+  loop.feed_watchdog();
+  if (is_changed) reload();
+  loop.run();
   sd_notify(0, "STOPPING=1");
-  running.stop();  // ends the waits of requests, which the API then answers
+  daemon->stop();  // ends the waits of requests, which the API then answers
+  loop.run_until([&] { return (*api)->is_idle() && daemon->is_idle(); }, Clock::now() + kLastAnswers);
   return 0;
 }
 

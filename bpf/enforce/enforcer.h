@@ -56,7 +56,7 @@ class Enforcer {
   wire::Stats stats() const;
   wire::Ports ports() const;
   const std::vector<InterfaceState>& interfaces() const;
-  void bypass(bool on);
+  void bypass(bool on);  // any thread; one store
   void drop_without_snapshot(bool drop);
 
   // Once a second, or so: tells the program the clock, attaches to interfaces that appeared, forgets those that went.

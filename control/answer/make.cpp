@@ -142,7 +142,7 @@ TargetStatus status_of(const TargetState& state, wire::Generation running) {
   status.snapshot_limit_bytes = told.snapshot_limit_bytes;
   status.huge_pages = told.huge_pages != 0;
   status.start_time = told.start_time_unix;
-  if (!state.is_xdp) return status;
+  if (!state.has_interfaces) return status;
   status.interfaces.emplace();
   if (!state.interfaces) return status;
   for (const wire::InterfaceBody& interface : *state.interfaces) status.interfaces->push_back(status_of(interface));

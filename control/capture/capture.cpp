@@ -1,9 +1,7 @@
 #include "control/capture/capture.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <spdlog/spdlog.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 
@@ -24,6 +22,7 @@ constexpr std::chrono::seconds kWaitForOrigins{10};
 // Searches for entries take at most one part in this many of a processor.
 constexpr int kSearchShare = 10;
 constexpr milliseconds kSearchInterval{100};
+constexpr milliseconds kPatience{500};  // with data planes that should tell what they still hold
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 std::string list_or_reason(const wire::Sample& sample) {
@@ -33,89 +32,46 @@ std::string list_or_reason(const wire::Sample& sample) {
 
 }  // namespace
 
-Capture::Capture(std::string state_dir, Origins origins)
-    : state_dir_(std::move(state_dir)), origins_(std::move(origins)), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  thread_ = std::thread([this] { run(); });
-}
-
-Capture::~Capture() {
-  stop();
-  thread_.join();
-}
+Capture::Capture(Loop& loop, std::string state_dir, Origins origins)
+    : state_dir_(std::move(state_dir)), origins_(std::move(origins)), loop_(loop) {}
 
 void Capture::configure(std::optional<CaptureSettings> settings, std::vector<std::string> sockets) {
-  {
-    std::lock_guard lock(mutex_);
-    orders_.settings = std::move(settings);
-    orders_.sockets = std::move(sockets);
-    orders_.configured = true;
-  }
-  eventfd_write(wake_.get(), 1);
+  if (!end_at_ && settings == settings_ && sockets == sockets_) return;
+  wish_ = Wish{std::move(settings), std::move(sockets)};
+  if (!end_at_) begin_end();
+  turn();
 }
 
 void Capture::stored(wire::Generation generation) {
-  {
-    std::lock_guard lock(mutex_);
-    orders_.stored = generation;
-  }
-  eventfd_write(wake_.get(), 1);
+  if (generation != stored_) learn(generation);
+  turn();
 }
 
-void Capture::stop() {
-  {
-    std::lock_guard lock(mutex_);
-    orders_.stop = true;
-  }
-  eventfd_write(wake_.get(), 1);
-}
-
-CaptureState Capture::state() const {
-  std::lock_guard lock(mutex_);
-  return state_;
-}
-
-void Capture::run() {
-  while (true) {
-    Orders orders;
-    {
-      std::lock_guard lock(mutex_);
-      orders = orders_;
-      orders_.configured = false;
-    }
-    obey(orders);
-    if (orders.stop) return;
-    const Steady::time_point now = Steady::now();
-    ask(now);
-    std::vector<pollfd> events = {{wake_.get(), POLLIN, 0}};
-    for (const FromSource& from : sources_) events.push_back({from.source->fd(), POLLIN, 0});  // -1 is skipped
-    poll(events.data(), events.size(), wait_ms(now));
-    eventfd_t count = 0;
-    eventfd_read(wake_.get(), &count);
-    for (uint32_t i = 0; i < sources_.size(); i++) {
-      if (events[i + 1].revents != 0) receive(i, sources_[i].source->take(Steady::now()), Steady::now());
-    }
+// Whatever is due now, then a rest until something is.
+void Capture::turn() {
+  const auto is_finished = [](const FromSource& from) { return from.source->is_finished(); };
+  if (end_at_ && (Steady::now() >= *end_at_ || std::all_of(sources_.begin(), sources_.end(), is_finished))) end();
+  if (settings_) {
+    ask(Steady::now());
     write_ready(Steady::now(), false);
-    if (files_ && Steady::now() >= next_flush_) {
+    if (Steady::now() >= next_flush_) {
       files_->flush(system_clock::now());
       next_flush_ = Steady::now() + kFlushInterval;
     }
-    tell_state();
   }
+  log_errors();
+  arm();
 }
 
-void Capture::obey(const Orders& orders) {
-  if (orders.stop) {
-    end();
-  } else if (orders.configured && (orders.settings != settings_ || orders.sockets != sockets_)) {
-    end();
-    settings_ = orders.settings;
-    sockets_ = orders.sockets;
-    if (settings_) begin(*settings_, sockets_);
-    learn(orders.stored);
-  } else if (orders.stored != stored_) {
-    learn(orders.stored);
+void Capture::arm() {
+  timer_.reset();
+  if (!settings_) return;
+  for (uint32_t i = 0; i < sources_.size(); i++) {
+    FromSource& from = sources_[i];
+    if (from.readable || from.source->fd() < 0) continue;
+    from.readable = loop_.io(from.source->fd(), EPOLLIN, [this, i](uint32_t) { receive(i); });
   }
-  tell_state();
+  timer_ = loop_.timer(due(), [this] { turn(); });
 }
 
 void Capture::begin(const CaptureSettings& settings, const std::vector<std::string>& sockets) {
@@ -149,11 +105,26 @@ void Capture::begin(const CaptureSettings& settings, const std::vector<std::stri
   spdlog::info("capture: 1 in {} of what is dropped, to {}", settings.one_in, files_->folder());
 }
 
-// Samples that are under way are fetched and written first.
+// Samples that are under way are fetched first.
+void Capture::begin_end() {
+  end_at_ = Steady::now() + (settings_ ? kPatience : milliseconds(0));
+  for (FromSource& from : sources_) from.source->finish();
+}
+
 void Capture::end() {
+  end_at_.reset();
   refused_.clear();
-  if (!settings_) return;
-  for (uint32_t i = 0; i < sources_.size(); i++) receive(i, sources_[i].source->finish(), Steady::now());
+  if (settings_) end_files();
+  Wish wish = std::move(*wish_);
+  wish_.reset();
+  settings_ = std::move(wish.settings);
+  sockets_ = std::move(wish.sockets);
+  if (settings_) begin(*settings_, sockets_);
+  learn(stored_);
+}
+
+void Capture::end_files() {
+  for (FromSource& from : sources_) from.readable.reset();
   write_ready(Steady::now(), true);
   files_->finish(system_clock::now());
   for (const FromSource& from : sources_) {
@@ -197,27 +168,28 @@ void Capture::ask(Steady::time_point now) {
   }
 }
 
-int Capture::wait_ms(Steady::time_point now) const {
-  if (!settings_) return -1;
+Capture::Steady::time_point Capture::due() const {
   Steady::time_point until = next_flush_;
+  if (end_at_) until = std::min(until, *end_at_);
   if (waiting_.size() < kMaxWaiting) {
     for (const FromSource& from : sources_) until = std::min(until, from.source->due());
   }
   if (!waiting_.empty()) until = std::min(until, next_write_);
-  const auto left = std::chrono::duration_cast<milliseconds>(until - now).count() + 1;
-  return static_cast<int>(std::clamp<int64_t>(left, 0, 1000));
+  return until;
 }
 
-void Capture::receive(uint32_t source, std::vector<wire::SampledFrame> frames, Steady::time_point now) {
+void Capture::receive(uint32_t source) {
   FromSource& from = sources_[source];
-  for (wire::SampledFrame& frame : frames) {
+  from.readable.reset();  // before the source may close its connection
+  for (wire::SampledFrame& frame : from.source->take(Steady::now())) {
     if (filter_ && !filter_->passes(frame.bytes, frame.sample.frame_bytes)) {
       from.filtered++;
       continue;
     }
     from.accepted++;
-    waiting_.push_back({std::move(frame), source, now});
+    waiting_.push_back({std::move(frame), source, Steady::now()});
   }
+  turn();
 }
 
 const Capture::Known* Capture::known(wire::Generation generation) const {
@@ -288,7 +260,7 @@ void Capture::write_ready(Steady::time_point now, bool all) {
   next_write_ = Steady::now() + std::max<Steady::duration>(kSearchInterval, (kSearchShare - 1) * (Steady::now() - now));
 }
 
-void Capture::tell_state() {
+CaptureState Capture::state() const {
   CaptureState state;
   state.on = settings_.has_value();
   state.counts = ended_;
@@ -311,10 +283,15 @@ void Capture::tell_state() {
     state.counts.lost += files_->lost();
     state.counts.waiting += files_->waiting() + waiting_.size();
   }
-  std::lock_guard lock(mutex_);
-  if (state.error != state_.error && !state.error.empty()) spdlog::error("capture: {}", state.error);
-  if (state.error.empty() && !state_.error.empty() && state.on) spdlog::info("capture: files are written again");
-  state_ = std::move(state);
+  return state;
+}
+
+void Capture::log_errors() {
+  const std::string& error = settings_ ? files_->error() : refused_;
+  if (error == told_error_) return;
+  if (!error.empty()) spdlog::error("capture: {}", error);
+  if (error.empty() && settings_) spdlog::info("capture: files are written again");
+  told_error_ = error;
 }
 
 }  // namespace weir::control

@@ -4,15 +4,14 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "control/book/origin.h"
 #include "control/capture/capture_files.h"
 #include "control/capture/sample_source.h"
+#include "control/loop/loop.h"
 #include "control/model/capture.h"
 #include "control/publish/store.h"
 #include "control/read/frame_filter.h"
@@ -42,22 +41,24 @@ struct CaptureState {
   std::vector<Target> targets;
 };
 
-// Drop capture: a thread that fetches samples from the data planes, names the entry that dropped each, and writes them
-// to files. Nobody waits for it but configure(), which waits for nothing but a lock held shortly.
+// Drop capture: fetches samples from the data planes, names the entry that dropped each, and writes them to files. Part
+// of a loop. Files are written here, a megabyte a second at most (kSearchShare and the limits of the settings); a disk
+// that hangs holds the loop, but not the panic switch.
 class Capture {
  public:
   using Origins = std::function<Result<Store::Bytes>(wire::Generation)>;
-  // origins: those of a generation, as long as they are the newest in the store. Called by the thread.
-  Capture(std::string state_dir, Origins origins);
-  ~Capture();
+  // origins: those of a generation, as long as they are the newest in the store.
+  Capture(Loop& loop, std::string state_dir, Origins origins);
   Capture(const Capture&) = delete;
 
-  // From now on; settings empty: off. Files that are written end when anything changes.
+  // From now on; settings empty: off. Files that are written end when anything changes, after what the data planes
+  // still hold was fetched.
   void configure(std::optional<CaptureSettings> settings, std::vector<std::string> sockets);
   // The store holds this generation.
   void stored(wire::Generation generation);
-  // Ends the thread, after what data planes still hold was written.
-  void stop();
+  // Off for good; when is_ended(), what data planes still held was written.
+  void stop() { configure(std::nullopt, {}); }
+  bool is_ended() const { return !settings_; }
 
   CaptureState state() const;
 
@@ -75,38 +76,37 @@ class Capture {
   };
   struct FromSource {
     std::unique_ptr<SampleSource> source;
+    Loop::Source readable;  // while an answer is awaited
     uint64_t limited = 0, filtered = 0, accepted = 0;
   };
-  struct Orders {  // of other threads
+  struct Wish {
     std::optional<CaptureSettings> settings;
     std::vector<std::string> sockets;
-    wire::Generation stored;
-    bool configured = false, stop = false;
   };
 
-  void run();
-  void obey(const Orders& orders);
+  void turn();
+  void arm();
   void begin(const CaptureSettings& settings, const std::vector<std::string>& sockets);
+  void begin_end();
   void end();
+  void end_files();
   void learn(wire::Generation generation);
   void ask(Steady::time_point now);
-  int wait_ms(Steady::time_point now) const;
-  void receive(uint32_t source, std::vector<wire::SampledFrame> frames, Steady::time_point now);
+  Steady::time_point due() const;
+  void receive(uint32_t source);
   bool is_ready(const Waiting& waiting, Steady::time_point now) const;
   void write_ready(Steady::time_point now, bool all);
   const Known* known(wire::Generation generation) const;
   bool within_limit(const wire::Sample& sample);
-  void tell_state();
+  void log_errors();
 
   const std::string state_dir_;
   const Origins origins_;
-  Fd wake_;  // eventfd
-
-  mutable std::mutex mutex_;  // guards orders_ and state_
-  Orders orders_;
-  CaptureState state_;
-
-  // The thread's.
+  Loop& loop_;
+  Loop::Source timer_;
+  std::optional<Wish> wish_;                  // what comes after what is ending
+  std::optional<Steady::time_point> end_at_;  // ending: not later
+  std::string told_error_;                    // logged already
   std::optional<CaptureSettings> settings_;
   std::vector<std::string> sockets_;
   std::string refused_;  // why it is off although it is asked for
@@ -123,8 +123,6 @@ class Capture {
   };
   std::map<std::string, Second> second_of_;  // by list
   CaptureCounts ended_;                      // of sources and files that are no more
-
-  std::thread thread_;
 };
 
 }  // namespace weir::control

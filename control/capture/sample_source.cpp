@@ -1,24 +1,22 @@
 #include "control/capture/sample_source.h"
 
-#include <poll.h>
-
 namespace weir::control {
 
 namespace {
 constexpr std::chrono::milliseconds kInterval{250};
 constexpr std::chrono::seconds kRetry{1};
-constexpr int kMaxFinishing = 64;  // messages: more than the rings of many workers hold
 }  // namespace
 
 void SampleSource::ask(Clock::time_point now) {
   if (!connection_) {
-    Result<Fd> connected = wire::connect(socket_, static_cast<int>(kPatience.count()));
+    Result<Fd> connected = wire::connect(socket_, 0);
     if (!connected) return drop(connected.error(), now);
     connection_ = std::move(*connected);
   }
   Result<void> sent = wire::send(connection_.get(), wire::Type::samples, 0, wire::bytes_of(wanted_));
   if (!sent) return drop(sent.error(), now);
   asked_ = true;
+  asked_off_ = finishing_;
 }
 
 std::vector<wire::SampledFrame> SampleSource::take(Clock::time_point now) {
@@ -34,6 +32,7 @@ std::vector<wire::SampledFrame> SampleSource::take(Clock::time_point now) {
   std::optional<wire::Samples> samples = wire::samples_from(*answer);
   if (!samples) return drop("its samples cannot be understood", now), std::vector<wire::SampledFrame>();
   count(samples->body, samples->frames.size());
+  told_off_ = asked_off_;
   error_.clear();
   due_ = samples->body.waiting > 0 ? now : now + kInterval;
   return std::move(samples->frames);
@@ -65,25 +64,10 @@ void SampleSource::drop(const std::string& error, Clock::time_point now) {
   due_ = now + kRetry;
 }
 
-std::vector<wire::SampledFrame> SampleSource::finish() {
-  std::vector<wire::SampledFrame> all;
+void SampleSource::finish() {
+  finishing_ = true;
   wanted_.one_in = 0;
-  const Clock::time_point deadline = Clock::now() + kPatience;
-  bool told_off = false;
-  for (int message = 0; message < kMaxFinishing && connection_ && Clock::now() < deadline; message++) {
-    if (!asked_) {
-      if (told_off && counts_.waiting == 0) break;
-      ask(Clock::now());
-      told_off = true;
-    }
-    pollfd ready = {fd(), POLLIN, 0};
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    if (!asked_ || poll(&ready, 1, std::max(0, static_cast<int>(left.count()))) <= 0) break;
-    for (wire::SampledFrame& frame : take(Clock::now())) all.push_back(std::move(frame));
-  }
-  connection_.reset();
-  asked_ = false;
-  return all;
+  due_ = {};
 }
 
 }  // namespace weir::control

@@ -11,23 +11,24 @@
 namespace weir::control {
 
 // Fetches the samples of one data plane, by a connection of its own: what goes wrong here leaves its target link alone.
-// One thread uses it; only connecting and finish() may wait, for kPatience.
+// Nothing here waits.
 class SampleSource {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::milliseconds kPatience{500};
 
   explicit SampleSource(std::string socket) : socket_(std::move(socket)) {}
 
   void want(const wire::SamplingBody& sampling) { wanted_ = sampling; }
-  // When ask() has something to do; never while an answer is awaited.
-  Clock::time_point due() const { return asked_ ? Clock::time_point::max() : due_; }
+  // When ask() has something to do; never while an answer is awaited, or when all is fetched.
+  Clock::time_point due() const { return asked_ || is_finished() ? Clock::time_point::max() : due_; }
   void ask(Clock::time_point now);  // connects first, when it must
   // An answer, or the end of the connection, is there when this can be read; -1: none is awaited.
   int fd() const { return asked_ ? connection_.get() : -1; }
   std::vector<wire::SampledFrame> take(Clock::time_point now);
-  // Ends the sampling and fetches what is left.
-  std::vector<wire::SampledFrame> finish();
+  // Ends the sampling; what is left is asked for and taken as before, until is_finished(). One that is not connected
+  // has nothing left.
+  void finish();
+  bool is_finished() const { return finishing_ && (!connection_ || (told_off_ && !asked_ && counts_.waiting == 0)); }
 
   // Since this object was made: sampled = limited + lost + what take() gave + waiting.
   struct Counts {
@@ -46,7 +47,9 @@ class SampleSource {
   wire::SamplingBody wanted_;
   Fd connection_;
   bool asked_ = false;
-  Clock::time_point due_;  // at once
+  bool finishing_ = false;
+  bool asked_off_ = false, told_off_ = false;  // a request that ends the sampling was sent, was answered
+  Clock::time_point due_;                      // at once
   wire::SamplesBody last_;
   Counts counts_;
   std::string error_;

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "common/files.h"
+#include "common/paths.h"
 #include "common/unix_socket.h"
 #include "control/ctl/command.h"
 
@@ -16,11 +17,16 @@ namespace {
 
 // A reload reads, compiles and then waits for targets; nothing takes minutes.
 constexpr int kAnswerMs = 120'000;
+// The panic switch waits for no reload; it reports after 10 s at the latest.
+constexpr int kPanicAnswerMs = 15'000;
 
 }  // namespace
 
 Result<Document> call_controld(const std::string& socket, const Request& request) {
-  Result<Fd> fd = unix_socket::connect(socket, unix_socket::Kind::stream, kAnswerMs);
+  const bool is_panic = request.command == "bypass";  // has a socket that nothing else can hold up
+  const std::string path = is_panic ? panic_socket_of(socket) : socket;
+  const int patience_ms = is_panic ? kPanicAnswerMs : kAnswerMs;
+  Result<Fd> fd = unix_socket::connect(path, unix_socket::Kind::stream, patience_ms);
   if (!fd) {
     return Error{"cannot reach controld: " + fd.error() +
                  "\nhint: start it with `controld --config weir.yaml --socket " + socket +

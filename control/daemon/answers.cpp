@@ -8,10 +8,14 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 
 #include "common/files.h"
 #include "control/answer/explain_answer.h"
 #include "control/answer/make.h"
+#include "control/answer/request.h"
+#include "control/daemon/daemon.h"
+#include "control/daemon/panic.h"
 
 namespace weir::control {
 
@@ -60,11 +64,15 @@ Memory memory() {
   return {rss_kib * 1024, peak_kib * 1024};
 }
 
-std::string reload(Daemon& daemon, const Request&) {
-  return answer_line(answer_of(*daemon.reload()));
+using Reply = ApiServer::Reply;
+
+void reload(Daemon& daemon, const Request&, Reply reply) {
+  daemon.reload([reply = std::move(reply)](const std::shared_ptr<const ReloadReport>& report) {
+    reply(answer_line(answer_of(*report)));
+  });
 }
 
-std::string status(Daemon& daemon, const Request&) {
+std::string status(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
   StatusAnswer answer;
   answer.config = daemon.options().config;
@@ -86,30 +94,29 @@ std::string status(Daemon& daemon, const Request&) {
 
 // The counters of every target, asked now, and their sums. A target that does not answer in time counts with what it
 // told last; its own line says so ("fresh": false).
-std::string stats(Daemon& daemon, const Request&) {
-  const std::shared_ptr<const Running> running = daemon.running();
-  StatsAnswer answer;
-  answer.generation = running->publication->generation;
-  for (const ListSummary& list : running->lists) list_of(answer.lists, list.name);  // also those nobody counted yet
-  const Clock::time_point deadline = Clock::now() + kFreshWait;
-  for (const auto& target : daemon.targets()) {
-    const bool fresh = target->refresh_stats(deadline);
-    add(answer, stats_of(target->state(), fresh));
-  }
-  answer.capture = answer_of(daemon.capture());
-  return answer_line(answer);
+void stats(Daemon& daemon, const Request&, Reply reply) {
+  daemon.refresh(Daemon::Counters::stats, Clock::now() + kFreshWait, [&daemon, reply](const Daemon::Refreshed& all) {
+    const std::shared_ptr<const Running> running = daemon.running();
+    StatsAnswer answer;
+    answer.generation = running->publication->generation;
+    for (const ListSummary& list : running->lists) list_of(answer.lists, list.name);  // also those nobody counted yet
+    for (const auto& [target, is_fresh] : all) add(answer, stats_of(target->state(), is_fresh));
+    answer.capture = answer_of(daemon.capture());
+    reply(answer_line(answer));
+  });
 }
 
 // The counters of every target and what its workers and ports measure, asked now, as they were told.
-std::string telemetry(Daemon& daemon, const Request&) {
-  TelemetryAnswer answer;
-  answer.generation = daemon.running()->publication->generation;
-  const Clock::time_point deadline = Clock::now() + kFreshWait;
-  for (const auto& target : daemon.targets()) {
-    const bool fresh = target->refresh_stats(deadline) && target->refresh_telemetry(deadline);
-    answer.targets.push_back(measures_of(target->state(), fresh));
-  }
-  return answer_line(answer);
+void telemetry(Daemon& daemon, const Request&, Reply reply) {
+  daemon.refresh(Daemon::Counters::stats_and_telemetry, Clock::now() + kFreshWait,
+                 [&daemon, reply](const Daemon::Refreshed& all) {
+                   TelemetryAnswer answer;
+                   answer.generation = daemon.running()->publication->generation;
+                   for (const auto& [target, is_fresh] : all) {
+                     answer.targets.push_back(measures_of(target->state(), is_fresh));
+                   }
+                   reply(answer_line(answer));
+                 });
 }
 
 std::string explain(Daemon& daemon, const Request& request) {
@@ -120,7 +127,7 @@ std::string explain(Daemon& daemon, const Request& request) {
   return answer_line(ExplainAnswer{*explanation, generation});
 }
 
-std::string shapes(Daemon& daemon, const Request&) {
+std::string shapes(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
   const CompileReport& report = running->report;
   ShapesAnswer answer;
@@ -137,7 +144,7 @@ std::string shapes(Daemon& daemon, const Request&) {
   return answer_line(answer);
 }
 
-std::string capture(Daemon& daemon, const Request&) {
+std::string capture(Daemon& daemon) {
   return answer_line(answer_of(daemon.capture()));
 }
 
@@ -153,40 +160,96 @@ std::string list(Daemon& daemon, const Request& request) {
   return answer_line(answer);
 }
 
-std::string bypass(Daemon& daemon, const Request& request) {
-  if (!request.on) return failure_line("bypass needs on: true or false");
-  const Result<std::vector<TargetOutcome>> outcomes = daemon.bypass(*request.on);
-  if (!outcomes) return answer_line(BypassAnswer{*request.on, std::nullopt, outcomes.error()});
-  const bool ok = std::all_of(outcomes->begin(), outcomes->end(), [](const auto& o) { return o.acknowledged; });
-  return answer_line(
-      BypassAnswer{*request.on, BypassAnswer::Told{ok, *outcomes}, ok ? "" : "not every target confirmed"});
+std::string bypass_line(const PanicSwitch::Report& report) {
+  BypassAnswer answer;
+  answer.bypass = report.on;
+  if (!report.remembered) {
+    answer.error = "the targets were told, but it is not remembered: " + report.remembered.error();
+    return answer_line(answer);
+  }
+  BypassAnswer::Told told{true, {}};
+  for (const PanicSwitch::Outcome& one : report.targets) {
+    told.ok = told.ok && one.confirmed;
+    told.targets.push_back({one.target, one.confirmed, one.error});
+  }
+  if (!told.ok) answer.error = "not every target confirmed";
+  answer.told = std::move(told);
+  return answer_line(answer);
 }
 
-std::string detach(Daemon& daemon, const Request& request) {
-  const Result<std::vector<std::string>> off = daemon.detach(request.interface.value_or(""));
-  if (!off) return failure_line(off.error());
-  return answer_line(DetachAnswer{true, true, *off});
+constexpr const char* kOnOrOff = "bypass needs on: true or false";
+
+void bypass(Daemon& daemon, const Request& request, Reply reply) {
+  if (!request.on) return reply(failure_line(kOnOrOff));
+  daemon.bypass(*request.on,
+                [reply = std::move(reply)](const PanicSwitch::Report& report) { reply(bypass_line(report)); });
+}
+
+void detach(Daemon& daemon, const Request& request, Reply reply) {
+  daemon.detach(request.interface.value_or(""), [reply = std::move(reply)](const XdpPlane::Names& off) {
+    reply(off ? answer_line(DetachAnswer{true, true, *off}) : failure_line(off.error()));
+  });
+}
+
+// An answer that is there at once.
+template <auto make>
+void at_once(Daemon& daemon, const Request& request, Reply reply) {
+  if constexpr (std::is_invocable_v<decltype(make), Daemon&>) {
+    reply(make(daemon));
+  } else {
+    reply(make(daemon, request));
+  }
 }
 
 struct Command {
   const char* name;
-  std::string (*run)(Daemon&, const Request&);
+  void (*run)(Daemon&, const Request&, Reply);
 };
 constexpr Command kCommands[] = {
-    {"reload", reload}, {"status", status}, {"explain", explain},     {"shapes", shapes},   {"stats", stats},
-    {"list", list},     {"bypass", bypass}, {"telemetry", telemetry}, {"capture", capture}, {"detach", detach},
+    {"reload", reload},
+    {"status", at_once<status>},
+    {"explain", at_once<explain>},
+    {"shapes", at_once<shapes>},
+    {"stats", stats},
+    {"list", at_once<list>},
+    {"bypass", bypass},
+    {"telemetry", telemetry},
+    {"capture", at_once<capture>},
+    {"detach", detach},
 };
+
+Result<Request> request_of(const std::string& line) {
+  const Result<Document> document = Document::parse(line);
+  if (!document) return Error{"a request is one JSON object on one line"};
+  Result<Request> request = read_json<Request>(*document);
+  if (!request) return Error{"request not understood: " + request.error()};
+  return request;
+}
 
 }  // namespace
 
-std::string answer(Daemon& daemon, const Request& request) {
-  spdlog::debug("API: {}", request.command);
+void answer(Daemon& daemon, const std::string& line, Reply reply) {
+  const Result<Request> request = request_of(line);
+  if (!request) return reply(failure_line(request.error()));
+  spdlog::debug("API: {}", request->command);
   std::string known;
   for (const Command& command : kCommands) {
-    if (request.command == command.name) return command.run(daemon, request);
+    if (request->command == command.name) return command.run(daemon, *request, std::move(reply));
     known += fmt::format("{}{}", known.empty() ? "" : ", ", command.name);
   }
-  return failure_line(fmt::format("unknown command '{}'; known: {}", request.command, known));
+  reply(failure_line(fmt::format("unknown command '{}'; known: {}", request->command, known)));
+}
+
+void answer_panic(PanicSwitch& panic, const std::string& line, Reply reply) {
+  const Result<Request> request = request_of(line);
+  if (!request) return reply(failure_line(request.error()));
+  spdlog::debug("panic switch: {}", request->command);
+  if (request->command != "bypass") {
+    return reply(failure_line(fmt::format("unknown command '{}'; this socket knows: bypass", request->command)));
+  }
+  if (!request->on) return reply(failure_line(kOnOrOff));
+  panic.order(*request->on,
+              [reply = std::move(reply)](const PanicSwitch::Report& report) { reply(bypass_line(report)); });
 }
 
 }  // namespace weir::control

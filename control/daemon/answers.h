@@ -2,14 +2,19 @@
 
 #include <string>
 
-#include "control/answer/request.h"
-#include "control/daemon/daemon.h"
+#include "control/daemon/api.h"
 
 namespace weir::control {
 
-// One API request, answered with a line of JSON: reload | status | explain | shapes | stats | list | bypass | detach
-// ... An unknown command, a missing member, a request that cannot be done: {"error": ...}. docs/use/api.md lists every
-// member.
-std::string answer(Daemon& daemon, const Request& request);
+class Daemon;
+class PanicSwitch;
+
+// One API request, a line of JSON, answered with another: reload | status | explain | shapes | stats | list | bypass |
+// detach ... An unknown command, a missing member, a request that cannot be done: {"error": ...}. docs/use/api.md lists
+// every member. What takes time is answered when it is done.
+void answer(Daemon& daemon, const std::string& line, ApiServer::Reply reply);
+
+// The same on the panic switch's own socket: bypass, and nothing else. By its thread.
+void answer_panic(PanicSwitch& panic, const std::string& line, ApiServer::Reply reply);
 
 }  // namespace weir::control

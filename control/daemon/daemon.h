@@ -1,12 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "common/diagnostic.h"
@@ -16,11 +13,15 @@
 #include "control/answer/summary.h"
 #include "control/capture/capture.h"
 #include "control/compile/compile.h"
+#include "control/daemon/panic.h"
+#include "control/loop/loop.h"
+#include "control/loop/waits.h"
+#include "control/loop/worker.h"
 #include "control/publish/generation.h"
 #include "control/publish/in_force.h"
 #include "control/publish/store.h"
+#include "control/publish/targets/kinds.h"
 #include "control/publish/targets/target.h"
-#include "control/publish/targets/xdp_plane.h"
 
 namespace weir::control {
 
@@ -46,8 +47,9 @@ struct ReloadReport {
   std::vector<TargetOutcome> targets;  // empty when nothing was published
 };
 
-// All that controld is, without its API: the running generation, the state directory, one link per target, and the
-// thread that reloads. Every method can be called from any thread; only reload() and bypass() wait for targets.
+// All that controld is, without its API: the running generation, the state directory, one link per target, the panic
+// switch. It lives on a loop, whose thread alone may call it; only reading, compiling and storing happen on the worker.
+// What takes time calls back.
 class Daemon {
  public:
   struct Options {
@@ -56,72 +58,108 @@ class Daemon {
     std::vector<TargetSpec> targets;       // instead of the policy's
     std::string default_state_dir = weir::default_state_dir();
     std::string bpf_dir = xdp::kDefaultBpfDir;
+    std::string panic_socket;     // of the panic switch's own API; empty: none
     int acknowledge_ms = 10'000;  // how long reload and bypass wait for targets
     unsigned build_threads = 1;   // of large filters
     TargetTimes times;
   };
 
-  // Reads, compiles and hands to the targets, without waiting for them. When the policy is bad: the last good one, and
-  // last_reload() tells why; without a last good, an error (the diagnostics were printed to stderr).
-  static Result<std::unique_ptr<Daemon>> start(Options options);
-  ~Daemon();
-  // Ends the reload thread, the links and every wait. The destructor does it too.
+  // Reads, compiles and hands to the targets, without waiting for them; runs the loop meanwhile. When the policy is
+  // bad: the last good one, and last_reload() tells why; without a last good, an error (the diagnostics were printed to
+  // stderr). The panic switch works from the beginning.
+  static Result<std::unique_ptr<Daemon>> start(Loop& loop, Options options);
+  Daemon(const Daemon&) = delete;
+
+  // Ends every wait, so that whoever asked is answered. What captures still fetch is there when is_idle().
   void stop();
+  bool is_idle() const { return capture_.is_ended(); }
 
   // Compiles the policy again and publishes it. Reloads run one after the other; calls that come while one runs share
   // the next one.
-  std::shared_ptr<const ReloadReport> reload();
-  void request_reload();  // the same without waiting
+  using Reloaded = std::function<void(std::shared_ptr<const ReloadReport>)>;
+  void reload(Reloaded done);
 
   // To every target now, and to those that return later.
-  Result<std::vector<TargetOutcome>> bypass(bool on);
-  bool bypass_on() const { return bypass_on_; }
+  void bypass(bool on, std::function<void(const PanicSwitch::Report&)> done);
+  bool bypass_on() const { return panic_->is_on(); }
 
   // Takes XDP off the interface (empty: off all, also those that no target names), until a reload or the next start.
-  // Returns the names of those that were attached.
-  Result<std::vector<std::string>> detach(const std::string& interface);
+  // Tells the names of those that were attached.
+  void detach(const std::string& interface, std::function<void(XdpPlane::Names)> done);
 
   Result<Explanation> explain(const std::string& key) const;
 
-  std::shared_ptr<const Running> running() const;
-  std::shared_ptr<const ReloadReport> last_reload() const;
-  std::vector<std::shared_ptr<TargetLink>> targets() const;
+  // Calls back when every target has told fresh counters, or is away, or at the deadline. fresh: by target.
+  using Refreshed = std::vector<std::pair<std::shared_ptr<const TargetLink>, bool>>;
+  enum class Counters { stats, stats_and_telemetry };
+  void refresh(Counters counters, Clock::time_point deadline, std::function<void(const Refreshed&)> done);
+
+  std::shared_ptr<const Running> running() const { return running_; }
+  std::shared_ptr<const ReloadReport> last_reload() const { return last_reload_; }
+  const std::vector<std::shared_ptr<TargetLink>>& targets() const { return targets_; }
   CaptureState capture() const;
   const Options& options() const { return options_; }
   const std::string& state_dir() const { return store_.state_dir(); }
 
  private:
-  Daemon(Options options, Store store, GenerationFile numbers);
-  void run();
-  std::shared_ptr<const ReloadReport> reload_once(int acknowledge_ms);
+  // What the worker makes of the policy file.
+  struct Prepared {
+    std::shared_ptr<ReloadReport> report;
+    std::shared_ptr<Running> next;  // null: it failed
+    std::vector<TargetSpec> targets;
+    std::optional<CaptureSettings> capture;
+    std::string origins;
+    double commit_ms = 0;
+    Clock::time_point begin, published;
+  };
+  struct Stored {
+    Result<void> saved;
+    double milliseconds = 0;
+  };
+
+  Daemon(Loop& loop, Options options, Store store, GenerationFile numbers);
+  Result<void> begin(const std::optional<InForce>& in_force, std::optional<std::vector<TargetSpec>> named);
+  void begin_reload();
+  std::shared_ptr<Prepared> prepare();                                 // worker
+  Stored keep(Prepared& prepared);                                     // worker
+  Result<void> keep_in_force(const std::vector<TargetSpec>& targets);  // worker
+  void take_prepared(const std::shared_ptr<Prepared>& prepared);
+  void take_stored(const std::shared_ptr<Prepared>& prepared, const Stored& stored);
+  void acknowledge(Prepared& prepared);
+  void finish_reload(const Prepared& prepared);
   void publish(std::shared_ptr<const Running> running);
   void set_targets(const std::vector<TargetSpec>& specs);
-  std::shared_ptr<TargetLink> make_link(const TargetSpec& spec) const;
+  std::shared_ptr<TargetLink> make_link(const TargetSpec& spec);
+  void take_confirmation(const std::string& target, bool on);
   void warn_of_left_over() const;
-  void acknowledge(ReloadReport& report, Clock::time_point published, int acknowledge_ms);
   Result<void> publish_last_good();
-  Result<void> keep_in_force(const std::vector<TargetSpec>& specs);
+  void check_waits();
 
+  Loop& loop_;
   const Options options_;
-  Store store_;  // its files: the reload thread writes, explain reads, bypass has its own
+  const std::string config_;  // absolute
+  Store store_;               // its files: the worker writes, explain reads, bypass has its own
+  Mailbox mailbox_;
+  Waits waits_;
+  bool is_check_posted_ = false;
   Capture capture_;
-  GenerationFile numbers_;           // start, then the reload thread
-  std::optional<InForce> in_force_;  // as on disk; the same
-  const std::shared_ptr<XdpPlane> plane_;
-  std::mutex bypass_mutex_;
-  std::atomic<bool> bypass_on_ = false;
+  Planes planes_;
+  std::unique_ptr<PanicSwitch> panic_;
 
-  mutable std::mutex mutex_;  // guards what follows; never held while waiting for anything else
-  std::condition_variable wake_;
-  std::condition_variable finished_;
   bool stopping_ = false;
-  uint64_t asked_ = 0, begun_ = 0, done_ = 0;  // reloads
+  bool is_first_ = true;  // the reload that start() waits for does not wait for targets
+  bool is_reloading_ = false;
+  std::vector<Reloaded> asking_, asking_for_next_;
   std::shared_ptr<const Running> running_;
   std::shared_ptr<const ReloadReport> last_reload_;
   std::vector<std::shared_ptr<TargetLink>> targets_;
-  std::optional<bool> wanted_bypass_;  // what links made later are told
+  std::optional<InForce> last_in_force_;  // as on disk at the start
 
-  std::thread thread_;  // reloads
+  // The worker's.
+  GenerationFile numbers_;
+  std::optional<InForce> in_force_;  // as on disk
+
+  Worker worker_;  // last: ends before what it uses
 };
 
 }  // namespace weir::control

@@ -9,7 +9,7 @@
 #include "control/daemon/daemon.h"
 #include "control/read/policy.h"
 
-// One reload, from the policy file to the last target's acknowledgement.
+// One reload, from the policy file to the last target's acknowledgement: on the worker, on the loop, and again.
 namespace weir::control {
 
 namespace {
@@ -27,7 +27,7 @@ std::vector<std::string> sockets_of(const std::vector<TargetSpec>& specs) {
   return sockets;
 }
 
-// Interfaces of the XDP plane on which nothing is enforced, and why; empty: none.
+// Interfaces on which nothing is enforced, and why; empty: none.
 std::string not_attached(const TargetState& state) {
   std::string text;
   if (!state.interfaces) return text;
@@ -41,38 +41,36 @@ std::string not_attached(const TargetState& state) {
 
 }  // namespace
 
-// read -> compile -> number on disk -> publish -> last good on disk -> acknowledge. Returns early, with the reason, as
-// soon as a step fails: what runs keeps running.
-std::shared_ptr<const ReloadReport> Daemon::reload_once(int acknowledge_ms) {
-  const Clock::time_point begin = Clock::now();
-  auto report = std::make_shared<ReloadReport>();
-  report->at = time(nullptr);
-  const std::shared_ptr<const Running> old = running();
-  const wire::Generation before = old ? old->publication->generation : wire::Generation{};
-  report->generation = before;
-  const auto finish = [&]() -> std::shared_ptr<const ReloadReport> {
-    report->total_ms = ms_between(begin, Clock::now());
-    report->ok = report->diagnostics.ok() && report->error.empty();
-    fputs(format(report->diagnostics).c_str(), stderr);
-    if (report->generation != before) {
-      spdlog::info("generation {}: {} entries, {} bytes, {:.1f} ms", report->generation.number, report->entries,
-                   report->snapshot_bytes, report->total_ms);
-    }
-    if (!report->ok) {
-      const std::string policy_errors = fmt::format("errors in the policy: {}", report->diagnostics.errors());
-      spdlog::error("reload: {}", report->error.empty() ? policy_errors : report->error);
-    }
-    return report;
-  };
+void Daemon::reload(Reloaded done) {
+  // One that runs already may have read the policy before the caller changed it.
+  (is_reloading_ ? asking_for_next_ : asking_).push_back(std::move(done));
+  if (!is_reloading_) begin_reload();
+}
 
-  std::optional<Policy> policy = read_policy(options_.config, report->diagnostics);
-  if (!policy) return finish();
-  report->phases.push_back({"read", ms_between(begin, Clock::now())});
+void Daemon::begin_reload() {
+  is_reloading_ = true;
+  worker_.submit([this] {
+    const std::shared_ptr<Prepared> prepared = prepare();
+    mailbox_.post([this, prepared] { take_prepared(prepared); });
+  });
+}
+
+// On the worker: read -> compile -> number on disk. Returns early, with the reason, as soon as a step fails: what runs
+// keeps running.
+std::shared_ptr<Daemon::Prepared> Daemon::prepare() {
+  auto prepared = std::make_shared<Prepared>();
+  prepared->begin = Clock::now();
+  prepared->report = std::make_shared<ReloadReport>();
+  ReloadReport& report = *prepared->report;
+  report.at = time(nullptr);
+  std::optional<Policy> policy = read_policy(options_.config, report.diagnostics);
+  if (!policy) return prepared;
+  report.phases.push_back({"read", ms_between(prepared->begin, Clock::now())});
 
   Result<Compiled> compiled = compile(*policy, numbers_.next(), options_.build_threads);
   if (!compiled) {
-    report->error = compiled.error();
-    return finish();
+    report.error = compiled.error();
+    return prepared;
   }
   auto publication = std::make_shared<Publication>();
   publication->generation = compiled->generation;
@@ -84,70 +82,137 @@ std::shared_ptr<const ReloadReport> Daemon::reload_once(int acknowledge_ms) {
   next->lists = summarise(*policy);
   next->report = std::move(compiled->report);
   next->memory_limit = policy->memory_bytes;
-  next->published_at = time(nullptr);
-  const std::vector<TargetSpec> specs = options_.targets.empty() ? policy->targets : options_.targets;
+  prepared->targets = options_.targets.empty() ? policy->targets : options_.targets;
   if (!options_.state_dir && policy->state_dir != store_.state_dir()) {
     spdlog::warn("state_dir is now {}: {} stays in use until controld starts anew", policy->state_dir,
                  store_.state_dir());
   }
-  const std::optional<CaptureSettings> capture = policy->capture;
-  policy.reset();
-  report->entries = next->report.entries;
-  report->snapshot_bytes = next->report.snapshot_bytes;
-  report->phases.insert(report->phases.end(), next->report.phases.begin(), next->report.phases.end());
+  prepared->capture = policy->capture;
+  prepared->origins = std::move(compiled->origins);
+  report.entries = next->report.entries;
+  report.snapshot_bytes = next->report.snapshot_bytes;
+  report.phases.insert(report.phases.end(), next->report.phases.begin(), next->report.phases.end());
 
-  const Clock::time_point publishing = Clock::now();
+  const Clock::time_point committing = Clock::now();
   if (Result<void> committed = numbers_.commit(); !committed) {
-    report->error = "no number for the new generation: " + committed.error();
-    return finish();
+    report.error = "no number for the new generation: " + committed.error();
+    return prepared;
   }
-  set_targets(specs);
-  publish(next);
-  capture_.configure(capture, sockets_of(specs));
-  report->generation = publication->generation;
-  const Clock::time_point published = Clock::now();
-  report->phases.push_back({"publish", ms_between(publishing, published)});
-
-  const Result<void> kept = keep_in_force(specs);
-  if (!kept) spdlog::error("who enforces is not kept beside the last good: {}", kept.error());
-  Result<void> saved = store_.save(*publication, std::as_bytes(std::span(compiled->origins)));
-  const double store_ms = ms_between(published, Clock::now());
-  if (saved) capture_.stored(publication->generation);
-  if (!saved) report->error = "published, but not kept as the last good: " + saved.error();
-  compiled->origins = std::string();
-  // What reading and compiling took goes back to the system: entries of the next policy need as much again.
-  malloc_trim(0);
-
-  if (acknowledge_ms > 0) acknowledge(*report, published, acknowledge_ms);
-  report->phases.push_back({"store", store_ms});
-  return finish();
+  prepared->commit_ms = ms_between(committing, Clock::now());
+  prepared->next = std::move(next);
+  return prepared;
 }
 
-void Daemon::acknowledge(ReloadReport& report, Clock::time_point published, int acknowledge_ms) {
-  const Clock::time_point deadline = published + std::chrono::milliseconds(acknowledge_ms);
-  Clock::time_point last = published;
+// On the loop: to the targets, whose links take it from here, and back to the worker.
+void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
+  if (stopping_) return;
+  ReloadReport& report = *prepared->report;
+  if (prepared->next == nullptr) return finish_reload(*prepared);
+  const Clock::time_point publishing = Clock::now();
+  prepared->next->published_at = time(nullptr);
+  set_targets(prepared->targets);
+  publish(prepared->next);
+  capture_.configure(prepared->capture, sockets_of(prepared->targets));
+  report.generation = running_->publication->generation;
+  prepared->published = Clock::now();
+  report.phases.push_back({"publish", prepared->commit_ms + ms_between(publishing, prepared->published)});
+  worker_.submit([this, prepared] {
+    const Stored stored = keep(*prepared);
+    mailbox_.post([this, prepared, stored] { take_stored(prepared, stored); });
+  });
+}
+
+// On the worker: the last good to disk, while the targets work.
+Daemon::Stored Daemon::keep(Prepared& prepared) {
+  const Clock::time_point begin = Clock::now();
+  const Result<void> kept = keep_in_force(prepared.targets);
+  if (!kept) spdlog::error("who enforces is not kept beside the last good: {}", kept.error());
+  Stored stored;
+  stored.saved = store_.save(*prepared.next->publication, std::as_bytes(std::span(prepared.origins)));
+  stored.milliseconds = ms_between(begin, Clock::now());
+  prepared.origins = std::string();
+  // What reading and compiling took goes back to the system: entries of the next policy need as much again.
+  malloc_trim(0);
+  return stored;
+}
+
+// Kept with the last good, for a start on a policy that cannot be read.
+Result<void> Daemon::keep_in_force(const std::vector<TargetSpec>& targets) {
+  InForce now{config_, targets};
+  if (in_force_ != now) {
+    if (Result<void> written = write_in_force(store_.state_dir(), now); !written) return written;
+    in_force_ = std::move(now);
+  }
+  if (options_.state_dir) return {};
+  return remember_state_dir(options_.default_state_dir, config_, store_.state_dir());
+}
+
+void Daemon::take_stored(const std::shared_ptr<Prepared>& prepared, const Stored& stored) {
+  if (stopping_) return;
+  if (stored.saved) capture_.stored(prepared->report->generation);
+  if (!stored.saved) {
+    prepared->report->error = "published, but not kept as the last good: " + stored.saved.error();
+  }
+  const auto finish = [this, prepared, milliseconds = stored.milliseconds] {
+    if (stopping_) return;
+    if (!is_first_) acknowledge(*prepared);
+    prepared->report->phases.push_back({"store", milliseconds});
+    finish_reload(*prepared);
+  };
+  if (is_first_) return finish();
+  const auto is_settled = [this, generation = prepared->report->generation] {
+    return std::all_of(targets_.begin(), targets_.end(),
+                       [&](const auto& target) { return target->is_settled(generation); });
+  };
+  waits_.add(is_settled, prepared->published + std::chrono::milliseconds(options_.acknowledge_ms), finish);
+}
+
+void Daemon::acknowledge(Prepared& prepared) {
+  ReloadReport& report = *prepared.report;
+  Clock::time_point last = prepared.published;
   size_t missing = 0;
-  const auto links = targets();
-  for (const auto& target : links) {
-    TargetOutcome outcome{target->socket(), target->wait_acknowledged(report.generation, deadline), ""};
-    const TargetState state = target->state();
+  for (const auto& target : targets_) {
+    const TargetState& state = target->state();
+    TargetOutcome outcome{target->name(), state.acknowledged == report.generation, ""};
     if (outcome.acknowledged) {
       last = std::max(last, state.acknowledged_at);
       outcome.error = not_attached(state);
       outcome.acknowledged = outcome.error.empty();
-      if (!outcome.acknowledged) missing++;
     } else {
-      missing++;
       last = Clock::now();
       outcome.error =
-          state.last_error.empty() ? fmt::format("no answer within {} ms", acknowledge_ms) : state.last_error;
+          state.last_error.empty() ? fmt::format("no answer within {} ms", options_.acknowledge_ms) : state.last_error;
     }
+    if (!outcome.acknowledged) missing++;
     report.targets.push_back(std::move(outcome));
   }
-  report.phases.push_back({"acknowledge", ms_between(published, last)});
+  report.phases.push_back({"acknowledge", ms_between(prepared.published, last)});
   if (missing != 0 && report.error.empty()) {
-    report.error = fmt::format("{} of {} targets did not acknowledge", missing, links.size());
+    report.error = fmt::format("{} of {} targets did not acknowledge", missing, targets_.size());
   }
+}
+
+void Daemon::finish_reload(const Prepared& prepared) {
+  const std::shared_ptr<ReloadReport>& report = prepared.report;
+  report->total_ms = ms_between(prepared.begin, Clock::now());
+  report->ok = report->diagnostics.ok() && report->error.empty();
+  fputs(format(report->diagnostics).c_str(), stderr);
+  if (prepared.next != nullptr) {
+    spdlog::info("generation {}: {} entries, {} bytes, {:.1f} ms", report->generation.number, report->entries,
+                 report->snapshot_bytes, report->total_ms);
+  } else if (running_ != nullptr) {
+    report->generation = running_->publication->generation;
+  }
+  if (!report->ok) {
+    const std::string policy_errors = fmt::format("errors in the policy: {}", report->diagnostics.errors());
+    spdlog::error("reload: {}", report->error.empty() ? policy_errors : report->error);
+  }
+  last_reload_ = report;
+  is_first_ = false;
+  const std::vector<Reloaded> asking = std::exchange(asking_, std::exchange(asking_for_next_, {}));
+  is_reloading_ = !asking_.empty();
+  if (is_reloading_) begin_reload();
+  for (const Reloaded& done : asking) done(last_reload_);
 }
 
 }  // namespace weir::control

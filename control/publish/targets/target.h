@@ -1,23 +1,19 @@
 #pragma once
 
-#include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
+#include <vector>
 
 #include "common/fd.h"
 #include "common/telemetry.h"
 #include "common/wire.h"
+#include "control/loop/loop.h"
+#include "control/model/target.h"
 #include "control/publish/store.h"
 
 namespace weir::control {
-
-using Clock = std::chrono::steady_clock;
 
 // Patience, in milliseconds. Tests shorten it.
 struct TargetTimes {
@@ -35,13 +31,13 @@ struct TargetTelemetry {
 
 // What is known of one enforcer.
 struct TargetState {
-  std::string socket;  // or what else names it
-  bool is_xdp = false;
+  std::string socket;           // or what else names it
+  bool has_interfaces = false;  // as its kind
   bool connected = false;
   std::optional<wire::StatusBody> status;                      // as last told; empty: never reached
   std::optional<wire::Stats> stats;                            // as last told
   std::optional<TargetTelemetry> telemetry;                    // as last told
-  std::optional<std::vector<wire::InterfaceBody>> interfaces;  // of the XDP plane, as last told
+  std::optional<std::vector<wire::InterfaceBody>> interfaces;  // as last told
   wire::Generation acknowledged;                               // newest of ours that it enforces and has on disk
   std::optional<wire::PublishedBody> answer;                   // to the last publication
   Clock::time_point acknowledged_at;
@@ -49,88 +45,94 @@ struct TargetState {
   std::string last_error;   // why it is away, or did not take the last publication; empty = well
 };
 
-// One enforcer: a thread that owns the connection, reaches the target again when it went away, and brings it what it
-// should have. Other threads say what that is and read what is known; none of them ever waits for the socket, only for
-// as long as they choose.
+// One enforcer: owns the connection, reaches the target again when it went away, and brings it what it should have. A
+// state machine on the loop: at most one request is on its way, and nothing here ever waits.
 class TargetLink {
  public:
-  // A data plane.
-  explicit TargetLink(std::string socket, TargetTimes times = {});
-  // The XDP plane: has interfaces instead of workers. connect is called by the thread, and again after an error.
-  using Connect = std::function<Result<Fd>()>;
-  TargetLink(std::string name, Connect connect, TargetTimes times = {});
-  ~TargetLink();
+  using Done = std::function<void()>;
+  struct Surroundings {
+    // Makes a connection. Calls back on the loop, at once or later.
+    std::function<void(std::function<void(Result<Fd>)>)> connect;
+    // What a target must hear on a new connection before anything is published to it; calls back on the loop, whether
+    // it did or not. bypass: what it said of itself. May be empty.
+    std::function<void(bool bypass, Done)> greet;
+    // Something of state() changed. May be empty.
+    std::function<void()> changed;
+  };
+  TargetLink(Loop& loop, TargetSpec spec, Surroundings surroundings, TargetTimes times = {});
   TargetLink(const TargetLink&) = delete;
 
   // From now on the target should enforce this one. Sent when the target does not have it already.
   void publish(std::shared_ptr<const Publication> publication);
-  // From now on the target should (not) bypass. Never called: a target's own switch is left as it is.
-  void bypass(bool on);
+  // It enforces this generation, or will not: it refused it.
+  bool is_settled(wire::Generation generation) const;
 
-  // Ends the thread's work and every wait, also when the target hangs. The destructor does it too.
+  // Lets the target go, for good: what waits for it is told so by changed().
   void stop();
 
-  TargetState state() const;
-  const std::string& socket() const { return socket_; }
-  bool is_xdp() const { return is_xdp_; }
+  // Ask for fresh counters; is_told() is true once they are in state(), or when the target went away.
+  uint64_t ask_stats() { return ask_anew(stats_); }
+  uint64_t ask_telemetry() { return ask_anew(telemetry_); }
+  bool has_stats(uint64_t ticket) const { return stats_.answered >= ticket; }
+  bool has_telemetry(uint64_t ticket) const { return telemetry_.answered >= ticket; }
+  // The panic switch told it so, and it confirmed.
+  void take_bypass(bool on);
 
-  // Each waits until the target has confirmed, or until the deadline; true when it did.
-  bool wait_acknowledged(wire::Generation generation, Clock::time_point deadline) const;
-  bool wait_bypass(bool on, Clock::time_point deadline) const;
-  // Asks for fresh counters; false: state().stats is what was told last.
-  bool refresh_stats(Clock::time_point deadline);
-  // The same for state().telemetry.
-  bool refresh_telemetry(Clock::time_point deadline);
+  const TargetState& state() const { return state_; }
+  const TargetSpec& spec() const { return spec_; }
+  const std::string& name() const { return spec_.name; }
 
  private:
-  enum class Task { connect, bypass, publish, stats, telemetry, status, idle, stop };
-
+  using Take = std::function<void(const wire::Message&)>;
+  struct Asked {  // a request that is on its way
+    wire::Type type;
+    uint32_t sequence;
+    Take take;
+  };
   // Answers that are asked for anew each time.
   struct Fresh {
     uint64_t asked = 0, answered = 0;
     bool wanted() const { return answered < asked; }
   };
 
-  TargetLink(std::string name, Connect connect, bool is_xdp, TargetTimes times);
-  void run();
-  bool connect();
-  Task next_task();
-  // One request and its answer. An error has dropped the connection and says so in last_error.
-  std::optional<wire::Message> call(wire::Type type, std::span<const std::byte> body, int fd, int timeout_ms);
-  void send_bypass();
+  void reach();
+  void take_connection(Result<Fd> connection);
+  void next();
+  void ask(wire::Type type, std::span<const std::byte> body, int fd, int timeout_ms, Take take);
+  void receive();
+  uint64_t ask_anew(Fresh& fresh);
   void send_publication();
-  void ask_stats();
-  void ask_telemetry();
-  std::optional<TargetTelemetry> receive_telemetry();
-  bool refresh(Fresh& fresh, Clock::time_point deadline);
+  void take_answer(const Publication& publication, const wire::Message& message);
+  void ask_for_stats();
+  void ask_for_telemetry();
+  void ask_for_worker(std::shared_ptr<TargetTelemetry> so_far, uint64_t ticket);
   void ask_status();
   void ask_interfaces();
   void log_changes(const std::vector<wire::InterfaceBody>& before, const std::vector<wire::InterfaceBody>& after) const;
   void take_status(const wire::Message& message);
   void drop(const std::string& error);
-  void set_error(const std::string& error);  // mutex_ is held
-  void wait_for_event(int timeout_ms);
-  void wake() const;
+  void set_error(const std::string& error);
+  void tell_change();
 
-  const std::string socket_;
-  const Connect connect_;
-  const bool is_xdp_;
+  Loop& loop_;
+  const TargetSpec spec_;
+  const TargetTraits& traits_;
+  const Surroundings surroundings_;
   const TargetTimes times_;
-  Fd wake_;  // eventfd: something changed, or stop
+  const Mailbox mailbox_;
 
-  mutable std::mutex mutex_;  // guards all below; never held while the socket is used
-  mutable std::condition_variable changed_;
-  bool stopping_ = false;
-  Fd connection_;  // made and closed by the thread; shut down by the destructor
+  Fd connection_;
+  uint64_t connections_ = 0;  // so far: tells callbacks of an old one
+  Loop::Source readable_, timeout_, wake_;
+  std::optional<Asked> asked_;
+  bool greeting_ = false;
+  bool bypass_is_older_ = false;  // in the status that is on its way
+  bool stopped_ = false;
   TargetState state_;
   std::shared_ptr<const Publication> wanted_;
   bool wanted_is_news_ = false;  // wanted_ was not tried on this connection
-  std::optional<bool> wanted_bypass_;
-  bool bypass_is_news_ = false;  // not tried on this connection
   Fresh stats_, telemetry_;
   Clock::time_point status_due_;
-
-  std::thread thread_;  // last: starts when all else is there
 };
 
 }  // namespace weir::control

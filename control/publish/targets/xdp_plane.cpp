@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
-#include <sys/socket.h>
-#include <sys/time.h>
 
 #include <algorithm>
+#include <memory>
+
+#include "common/unix_socket.h"
 
 namespace weir::control {
 
@@ -30,15 +31,51 @@ xdp::Attach attach_of(Attach attach) {
 
 }  // namespace
 
-bool XdpPlane::is_configured(const std::optional<TargetSpec>& target) const {
-  std::lock_guard lock(mutex_);
-  return target == target_ && detached_.empty();
+XdpPlane::XdpPlane(Loop& loop, std::string bpf_dir) : bpf_dir_(std::move(bpf_dir)), mailbox_(loop) {}
+
+template <class Answer>
+void XdpPlane::let_worker(std::function<Answer()> work, std::function<void(Answer)> done) {
+  worker_.submit([this, work = std::move(work), done = std::move(done)] {
+    // Shared, because a job must be copyable and an answer may own a descriptor.
+    auto answer = std::make_shared<Answer>(work());
+    mailbox_.post([answer, done] { done(std::move(*answer)); });
+  });
 }
 
-void XdpPlane::configure(std::optional<TargetSpec> target) {
-  std::lock_guard lock(mutex_);
-  if (target == target_ && detached_.empty()) return;
+bool XdpPlane::configure(const std::optional<TargetSpec>& target) {
+  if (target == configured_ && !is_detached_) return false;
+  configured_ = target;
+  is_detached_ = false;
+  worker_.submit([this, target] { take_target(target); });
+  return true;
+}
+
+void XdpPlane::connect(std::function<void(Result<Fd>)> done) {
+  let_worker<Result<Fd>>([this] { return connect_now(); }, std::move(done));
+}
+
+void XdpPlane::detach(const std::string& interface, int timeout_ms, std::function<void(Names)> done) {
+  is_detached_ = true;
+  let_worker<Names>([this, interface, timeout_ms] { return detach_now(interface, timeout_ms); }, std::move(done));
+}
+
+Result<void> XdpPlane::bypass(bool on) {
+  const std::lock_guard lock(mutex_);
+  if (open_ == nullptr) return Error{"the XDP plane is not open"};
+  open_->bypass(on);
+  return {};
+}
+
+void XdpPlane::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    open_ = nullptr;
+  }
   server_.reset();
+}
+
+void XdpPlane::take_target(std::optional<TargetSpec> target) {
+  close();
   detached_.clear();
   const std::optional<TargetSpec> before = std::exchange(target_, std::move(target));
   if (!before) return;
@@ -59,8 +96,7 @@ void XdpPlane::configure(std::optional<TargetSpec> target) {
   std::erase_if(leaving_, [&](const std::string& name) { return contains(target_->interfaces, name); });
 }
 
-Result<Fd> XdpPlane::connect() {
-  std::lock_guard lock(mutex_);
+Result<Fd> XdpPlane::connect_now() {
   if (!target_) return Error{"the policy has no xdp target any more"};
   if (!server_) {
     const Result<void> opened = open();
@@ -80,6 +116,8 @@ Result<void> XdpPlane::open() {
   Result<std::unique_ptr<xdp::Enforcer>> enforcer = xdp::Enforcer::open(std::move(options));
   if (!enforcer) return Error{enforcer.error()};
   server_ = std::make_unique<xdp::Server>(std::move(*enforcer), bpf_dir_);
+  const std::lock_guard lock(mutex_);
+  open_ = server_.get();
   return {};
 }
 
@@ -97,24 +135,18 @@ void XdpPlane::detach_leaving() {
   leaving_.clear();
 }
 
-Result<std::vector<std::string>> XdpPlane::detach(const std::string& interface, int timeout_ms) {
+XdpPlane::Names XdpPlane::detach_now(const std::string& interface, int timeout_ms) {
   wire::DetachBody body;
   if (interface.size() >= sizeof body.interface) return Error{"no interface has so long a name"};
   wire::set_text(body.interface, interface);
-  Fd connection;
-  {
-    std::lock_guard lock(mutex_);
-    if (!contains(detached_, interface)) detached_.push_back(interface);
-    if (!server_) {
-      return xdp::detach_pinned(bpf_dir_, interface.empty() ? std::nullopt : std::optional(interface));
-    }
-    Result<Fd> connected = server_->connect();
-    if (!connected) return Error{connected.error()};
-    connection = std::move(*connected);
+  if (!contains(detached_, interface)) detached_.push_back(interface);
+  if (!server_) return xdp::detach_pinned(bpf_dir_, interface.empty() ? std::nullopt : std::optional(interface));
+  const Result<Fd> connection = server_->connect();
+  if (!connection) return Error{connection.error()};
+  if (Result<void> limited = unix_socket::set_timeout(connection->get(), timeout_ms); !limited) {
+    return Error{limited.error()};
   }
-  const timeval timeout{timeout_ms / 1000, timeout_ms % 1000 * 1000};
-  setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-  const Result<wire::Message> answer = wire::call(connection.get(), wire::Type::detach, wire::bytes_of(body));
+  const Result<wire::Message> answer = wire::call(connection->get(), wire::Type::detach, wire::bytes_of(body));
   if (!answer) return Error{answer.error()};
   const std::optional<std::vector<wire::InterfaceBody>> off = wire::interfaces_from(*answer);
   if (!off) return Error{"the answer of the XDP plane cannot be understood"};
@@ -124,10 +156,10 @@ Result<std::vector<std::string>> XdpPlane::detach(const std::string& interface, 
 }
 
 std::vector<std::string> XdpPlane::left_over() const {
-  std::lock_guard lock(mutex_);
   Result<std::vector<std::string>> pinned = xdp::pinned_interfaces(bpf_dir_);
   if (!pinned) return {};
-  if (target_) std::erase_if(*pinned, [&](const std::string& name) { return contains(target_->interfaces, name); });
+  const auto is_named = [&](const std::string& name) { return configured_ && contains(configured_->interfaces, name); };
+  std::erase_if(*pinned, is_named);
   return std::move(*pinned);
 }
 

@@ -10,7 +10,7 @@
 #include "control/publish/generation.h"
 #include "control/publish/in_force.h"
 #include "control/publish/store.h"
-#include "tests/unit/control/daemon/support.h"
+#include "tests/unit/control/support/support.h"
 
 using namespace weir;
 using namespace weir::control;

@@ -4,7 +4,7 @@
 
 #include "common/unix_socket.h"
 #include "control/capture/sample_source.h"
-#include "tests/unit/control/daemon/support.h"
+#include "tests/unit/control/support/support.h"
 
 using namespace weir;
 using namespace weir::control;
@@ -52,6 +52,7 @@ struct Exchange {
     source.ask(SampleSource::Clock::now());
     plane.hear();
     plane.tell(body);
+    REQUIRE(source.fd() >= 0);
     return source.take(SampleSource::Clock::now()).size();
   }
 };
@@ -138,7 +139,19 @@ TEST_CASE("at the end sampling is switched off and what is left is fetched") {
     asked.push_back(plane.hear().one_in);
     plane.tell({1, 6, 0, 0, 6, 0, 2});
   });
-  CHECK(source.finish().size() == 5);
+  source.finish();
+  size_t fetched = 0;
+  while (!source.is_finished()) {
+    if (source.fd() < 0) {
+      REQUIRE(source.due() <= SampleSource::Clock::now());
+      source.ask(SampleSource::Clock::now());
+    }
+    pollfd ready = {source.fd(), POLLIN, 0};
+    REQUIRE(poll(&ready, 1, 20'000) == 1);
+    fetched += source.take(SampleSource::Clock::now()).size();
+  }
+  CHECK(fetched == 5);
+  CHECK(source.due() == SampleSource::Clock::time_point::max());
   answers.join();
   CHECK(asked == std::vector<uint32_t>{0, 0});
   check_counts(source, {6, 0, 0, 0});

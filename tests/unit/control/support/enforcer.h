@@ -17,6 +17,7 @@ class Enforcer {
     weir::wire::Generation generation = {};  // enforced when it starts, as from its disk
     bool bypass = false;
     bool hangs = false;    // takes publications and does not answer, until release()
+    bool is_deaf = false;  // takes orders of the panic switch and does not answer them, until release()
     bool refuses = false;  // fails publications in step `validate`
     uint64_t packets = 0;  // told by stats, in the totals and in list "l1"; told by telemetry of every worker
     uint32_t workers = 1;  // told by telemetry
@@ -27,14 +28,17 @@ class Enforcer {
   ~Enforcer();
 
   void release();
+  void set_bypass(bool on);  // as by another's order
   void set_interfaces(std::vector<weir::wire::InterfaceBody> interfaces);
   int publications() const;  // received so far
+  int orders() const;        // of the panic switch, carried out so far
   bool bypass() const;
   weir::wire::Generation generation() const;
 
  private:
   void run();
-  bool answer(weir::wire::Message& request);
+  void serve(weir::Fd client);
+  bool answer(int client, weir::wire::Message& request);
   weir::wire::PublishedBody publish(const weir::wire::Message& request);
   weir::wire::StatusBody status() const;
 
@@ -42,8 +46,9 @@ class Enforcer {
   mutable std::mutex mutex_;
   std::condition_variable released_;
   Behaviour now_;
-  int publications_ = 0;
+  int publications_ = 0, orders_ = 0;
   bool stopping_ = false;
-  weir::Fd client_;
+  std::vector<int> clients_;  // connections that are served
+  std::vector<std::thread> threads_;
   std::thread thread_;
 };

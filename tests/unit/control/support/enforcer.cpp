@@ -1,4 +1,4 @@
-#include "tests/unit/control/daemon/enforcer.h"
+#include "tests/unit/control/support/enforcer.h"
 
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
@@ -24,19 +24,30 @@ Enforcer::~Enforcer() {
   {
     std::lock_guard lock(mutex_);
     stopping_ = true;
-    if (client_) shutdown(client_.get(), SHUT_RDWR);
+    for (const int client : clients_) shutdown(client, SHUT_RDWR);
     shutdown(listener_.fd(), SHUT_RDWR);
   }
   released_.notify_all();
   thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void Enforcer::release() {
   {
     std::lock_guard lock(mutex_);
-    now_.hangs = false;
+    now_.hangs = now_.is_deaf = false;
   }
   released_.notify_all();
+}
+
+void Enforcer::set_bypass(bool on) {
+  std::lock_guard lock(mutex_);
+  now_.bypass = on;
+}
+
+int Enforcer::orders() const {
+  std::lock_guard lock(mutex_);
+  return orders_;
 }
 
 void Enforcer::set_interfaces(std::vector<wire::InterfaceBody> interfaces) {
@@ -61,30 +72,33 @@ wire::Generation Enforcer::generation() const {
 
 void Enforcer::run() {
   while (true) {
-    Fd client(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!client) return;
-    {
-      std::lock_guard lock(mutex_);
-      if (stopping_) return;
-      client_ = std::move(client);
-    }
-    while (true) {
-      Result<wire::Message> request = wire::receive(client_.get());
-      if (!request || !answer(*request)) break;
-    }
+    auto client = std::make_shared<Fd>(accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!*client) return;
     std::lock_guard lock(mutex_);
-    client_.reset();
+    if (stopping_) return;
+    clients_.push_back(client->get());
+    threads_.emplace_back([this, client] { serve(std::move(*client)); });
   }
 }
 
-bool Enforcer::answer(wire::Message& request) {
+void Enforcer::serve(Fd client) {
+  while (true) {
+    Result<wire::Message> request = wire::receive(client.get());
+    if (!request || !answer(client.get(), *request)) break;
+  }
+  std::lock_guard lock(mutex_);
+  std::erase(clients_, client.get());
+  client.reset();
+}
+
+bool Enforcer::answer(int client, wire::Message& request) {
   const auto type = static_cast<wire::Type>(request.header.type);
   const uint32_t sequence = request.header.sequence;
   if (type == wire::Type::publish) {
     const wire::PublishedBody body = publish(request);
-    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::bytes_of(body)));
+    return static_cast<bool>(wire::send(client, type, sequence, wire::bytes_of(body)));
   }
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (type == wire::Type::stats) {
     struct {
       wire::StatsBody body;
@@ -95,27 +109,31 @@ bool Enforcer::answer(wire::Message& request) {
     answer.body.n_lists = 1;
     strcpy(answer.list.name, "l1");
     answer.list.matched = now_.packets;
-    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::bytes_of(answer)));
+    return static_cast<bool>(wire::send(client, type, sequence, wire::bytes_of(answer)));
   }
   if (type == wire::Type::ports) {
-    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::encode_ports({1, {{}, {}}})));
+    return static_cast<bool>(wire::send(client, type, sequence, wire::encode_ports({1, {{}, {}}})));
   }
   if (type == wire::Type::interfaces) {
-    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::encode_interfaces(now_.interfaces)));
+    return static_cast<bool>(wire::send(client, type, sequence, wire::encode_interfaces(now_.interfaces)));
   }
   if (type == wire::Type::telemetry && !now_.interfaces.empty()) {
     return static_cast<bool>(
-        wire::send(client_.get(), wire::Type::refused, sequence, wire::bytes_of(wire::TextBody{"no workers"})));
+        wire::send(client, wire::Type::refused, sequence, wire::bytes_of(wire::TextBody{"no workers"})));
   }
   if (type == wire::Type::telemetry) {
     wire::Telemetry telemetry;
     telemetry.body.worker = wire::body_as<wire::TelemetryRequest>(request)->worker;
     telemetry.body.workers = now_.workers;
     telemetry.body.packets = now_.packets;
-    return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::encode_telemetry(telemetry)));
+    return static_cast<bool>(wire::send(client, type, sequence, wire::encode_telemetry(telemetry)));
   }
-  if (type == wire::Type::bypass) now_.bypass = wire::body_as<wire::BypassBody>(request)->on != 0;
-  return static_cast<bool>(wire::send(client_.get(), type, sequence, wire::bytes_of(status())));
+  if (type == wire::Type::bypass) {
+    released_.wait(lock, [&] { return !now_.is_deaf || stopping_; });
+    now_.bypass = wire::body_as<wire::BypassBody>(request)->on != 0;
+    orders_++;
+  }
+  return static_cast<bool>(wire::send(client, type, sequence, wire::bytes_of(status())));
 }
 
 wire::PublishedBody Enforcer::publish(const wire::Message& request) {

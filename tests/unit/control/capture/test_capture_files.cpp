@@ -3,7 +3,7 @@
 
 #include "control/capture/capture_comment.h"
 #include "control/capture/capture_files.h"
-#include "tests/unit/control/daemon/support.h"
+#include "tests/unit/control/support/support.h"
 
 using namespace weir;
 using namespace weir::control;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "control/compile/compile.h"
+#include "control/loop/loop.h"
 #include "control/publish/store.h"
 #include "control/read/policy.h"
 #include "tests/catch.h"
@@ -42,6 +43,17 @@ bool eventually(Test test) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return false;
+}
+
+// The same, while the loop turns.
+template <class Test>
+bool eventually(weir::control::Loop& loop, Test test) {
+  const auto deadline = weir::control::Clock::now() + std::chrono::seconds(20);
+  while (weir::control::Clock::now() < deadline) {
+    if (test()) return true;
+    loop.run_until(test, weir::control::Clock::now() + std::chrono::milliseconds(1));
+  }
+  return test();
 }
 
 inline std::string policy_text(const std::string& entry) {

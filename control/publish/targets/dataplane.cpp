@@ -1,0 +1,22 @@
+#include "common/wire.h"
+#include "control/publish/targets/kinds.h"
+
+// A data plane: a program of its own, behind a Unix socket.
+namespace weir::control {
+
+namespace {
+
+Result<Fd> connect_now(const TargetSpec& target) {
+  return wire::connect(target.name, 0);
+}
+
+void connect(Planes&, const TargetSpec& target, std::function<void(Result<Fd>)> done) {
+  done(connect_now(target));
+}
+
+}  // namespace
+
+const TargetFunctions kDataplaneFunctions = {
+    .configure = nullptr, .connect = connect, .bypass = nullptr, .connect_now = connect_now, .least_retry_ms = 0};
+
+}  // namespace weir::control
