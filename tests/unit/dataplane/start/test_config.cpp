@@ -42,7 +42,7 @@ TEST_CASE("the manual by example loads, and says the defaults") {
   INFO(format(diagnostics));
   REQUIRE(diagnostics.ok());
   CHECK(diagnostics.warnings() == 0);
-  const Config defaults = default_config();
+  const Config defaults = dataplane::default_config();
   CHECK(config.snapshot_memory == defaults.snapshot_memory);
   CHECK(config.pass_without_snapshot == defaults.pass_without_snapshot);
   CHECK(config.forward == defaults.forward);
