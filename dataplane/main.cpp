@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/paths.h"
 #include "dataplane/doctor/doctor.h"
 #include "dataplane/ports/devices.h"
 #include "dataplane/ports/port_stats.h"
@@ -294,6 +295,10 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (!state) return say("{}", state.error()), kFailed;
   Result<unix_socket::Listener> listener = listen_on(config->socket_path, !config->allow_uid.empty());
   if (!listener) return say("{}", listener.error()), kFailed;
+  Result<unix_socket::Listener> panic_socket =
+      listen_on(panic_socket_of(config->socket_path), !config->allow_uid.empty());
+  if (!panic_socket) return say("{}", panic_socket.error()), kFailed;
+  std::optional<unix_socket::Listener> panic_listener(std::move(*panic_socket));
 
   const Fd stop_signals = block_stop_signals();
   const std::optional<Eal> eal = Eal::start(program, line.eal);
@@ -350,14 +355,22 @@ int run_program(const std::string& program, const CommandLine& line) {
     server.run(stop_signals.get());
     switches.stop.store(true, std::memory_order_relaxed);
   });
+  Server panic_server(*panic_listener, config->allow_uid,
+                      [&](const wire::Message& request) { return control.panic(request); });
+  ControlThread panic_thread([&] { panic_server.run(stop_signals.get()); });
   if (const int error = control_thread.start("weir-control"); error != 0) {
     return say("cannot start the control thread: {}", rte_strerror(error)), kFailed;
+  }
+  if (const int error = panic_thread.start("weir-panic"); error != 0) {
+    say("orders of the panic switch will wait for publications: no thread of its own: {}", rte_strerror(error));
+    panic_listener.reset();  // its clients take the other socket
   }
   say("running: {} filter kernels, lookups {} bursts ahead, control socket {}", (*kernels)->name, *look_ahead,
       config->socket_path);
   run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels,
                         *look_ahead, config->idle, config->sample_one_in});
   control_thread.join();
+  panic_thread.join();
   clock.stop();  // it asks the ports, which go now
 
   const wire::Stats stats = control.stats();

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "common/panic.h"
 #include "common/wire.h"
 #include "control/answer/reload.h"
 #include "control/ctl/command.h"
@@ -31,7 +32,7 @@ void show(const BypassAnswer& answer) {
 }
 
 Result<void> tell(const std::string& socket, bool on) {
-  Result<Fd> connection = wire::connect(socket, kDataplaneMs);
+  Result<Fd> connection = wire::connect_panic(socket, kDataplaneMs);
   if (!connection) return Error{connection.error()};
   const wire::BypassBody body{on ? 1u : 0u, 0};
   Result<wire::Message> answer = wire::call(connection->get(), wire::Type::bypass, wire::bytes_of(body));

@@ -62,13 +62,24 @@ Answer Control::publish(const wire::Message& request) {
   return answer_with(wire::Type::publish, published);
 }
 
+Answer Control::panic(const wire::Message& request) {
+  if (request.header.type == static_cast<uint16_t>(wire::Type::bypass)) return bypass(request);
+  return refuse("this socket takes orders of the panic switch, and nothing else");
+}
+
 Answer Control::bypass(const wire::Message& request) {
   const std::optional<wire::BypassBody> body = wire::body_as<wire::BypassBody>(request);
   if (!body || body->on > 1) return refuse("a bypass request holds 0 or 1");
   const bool on = body->on == 1;
   parts_.switches.bypass.store(on, std::memory_order_relaxed);
   say("bypass is {}", on ? "ON: everything passes" : "off");
-  if (const Result<void> saved = parts_.state.save_bypass(on); !saved) {
+  Result<void> saved;
+  {
+    // Two threads may give orders: whoever writes last writes what is so now.
+    const std::lock_guard lock(remember_);
+    saved = parts_.state.save_bypass(parts_.switches.bypass.load(std::memory_order_relaxed));
+  }
+  if (!saved) {
     say("bypass would not outlive a restart: {}", saved.error());
     return refuse(std::string("bypass is ") + (on ? "on" : "off") +
                   " but would not outlive a restart: " + saved.error());

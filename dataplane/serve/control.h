@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +36,9 @@ class Control {
   explicit Control(const Parts& parts);
 
   Answer answer(const wire::Message& request);
+  // The same on the panic switch's own socket, from a thread of its own: nothing that answer() is busy with, a
+  // publication, say, holds up an order.
+  Answer panic(const wire::Message& request);
   wire::StatusBody status() const;
   wire::Stats stats() const;
   wire::Ports ports() const { return parts_.ports(); }
@@ -50,6 +54,7 @@ class Control {
   wire::Totals totals() const;
 
   Parts parts_;
+  std::mutex remember_;  // of writing the switch to disk
   uint64_t start_time_unix_;
   uint64_t samples_told_ = 0;
 };

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/files.h"
 #include "common/paths.h"
@@ -61,8 +63,12 @@ void hand_over(const OwnFiles& files, const User& user) {
     for (const std::string& name : StateDir::file_names()) give(files.state.path() + "/" + name, user);
   }
   give(files.socket_path, user);
-  const std::string names[] = {std::filesystem::path(files.socket_path).filename().string(),
-                               std::filesystem::path(default_controld_socket()).filename().string()};
+  give(panic_socket_of(files.socket_path), user);
+  std::vector<std::string> names;
+  for (const std::string& socket : {files.socket_path, default_controld_socket()}) {
+    names.push_back(std::filesystem::path(socket).filename().string());
+    names.push_back(std::filesystem::path(panic_socket_of(socket)).filename().string());
+  }
   if (holds_only(folder_of(files.socket_path), names)) give(folder_of(files.socket_path), user);
 }
 

@@ -1,3 +1,4 @@
+#include "common/panic.h"
 #include "common/wire.h"
 #include "control/publish/targets/kinds.h"
 
@@ -7,11 +8,11 @@ namespace weir::control {
 namespace {
 
 Result<Fd> connect_now(const TargetSpec& target) {
-  return wire::connect(target.name, 0);
+  return wire::connect_panic(target.name, 0);
 }
 
 void connect(Planes&, const TargetSpec& target, std::function<void(Result<Fd>)> done) {
-  done(connect_now(target));
+  done(wire::connect(target.name, 0));
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <thread>
 
+#include "common/panic.h"
+#include "common/paths.h"
 #include "dataplane/serve/control.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/snapshots.h"
@@ -46,6 +49,8 @@ class Plane {
         control_({workers_, switches_, *slot_, publisher_, ledger_, state_, [] { return uint64_t{0}; }, 2, "scalar"}),
         listener_(std::move(*listen_on(folder + "/run/socket", false))),
         server_(listener_, {}, [this](const wire::Message& request) { return control_.answer(request); }),
+        panic_listener_(std::move(*listen_on(panic_socket_of(folder + "/run/socket"), false))),
+        panic_server_(panic_listener_, {}, [this](const wire::Message& request) { return control_.panic(request); }),
         path_(folder + "/run/socket") {
     int ends[2];
     REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
@@ -53,6 +58,7 @@ class Plane {
     stop_write_.reset(ends[1]);
     restored_ = publisher_.restore();
     thread_ = std::thread([this] { server_.run(stop_read_.get()); });
+    panic_thread_ = std::thread([this] { panic_server_.run(stop_read_.get()); });
     worker_ = std::thread([this] {
       slot_->online(0);
       while (!switches_.stop) slot_->quiescent(0);
@@ -62,6 +68,7 @@ class Plane {
   ~Plane() {
     stop_write_.reset();
     thread_.join();
+    panic_thread_.join();
     switches_.stop = true;
     worker_.join();
   }
@@ -103,10 +110,12 @@ class Plane {
   Control control_;
   unix_socket::Listener listener_;
   Server server_;
+  unix_socket::Listener panic_listener_;
+  Server panic_server_;
   std::string path_;
   Fd stop_read_, stop_write_;
   Result<bool> restored_ = false;
-  std::thread thread_, worker_;
+  std::thread thread_, panic_thread_, worker_;
 };
 
 void check_failure(const wire::PublishedBody& answer, wire::Step step, const std::string& words) {
@@ -296,4 +305,39 @@ TEST_CASE("one data plane per socket and per state folder; a dead one's socket i
   CHECK(listen_on(path, false));
   std::ofstream(path) << "not a socket";
   CHECK_FALSE(listen_on(path, false));
+}
+
+TEST_CASE("an order of the panic switch is carried out while a publication waits for the disk") {
+  const TempDir folder;
+  const SnapshotBytes snapshot = build(empty_input(1));
+  const Plane plane(folder.path());
+  const std::string waits = plane.snapshot_path() + ".new";  // opening it to write waits for somebody who reads
+  REQUIRE(mkfifo(waits.c_str(), 0600) == 0);
+  const Fd bytes = memory_file(snapshot.bytes(), kAllSeals);
+  std::thread publication([&] {
+    const Result<Fd> socket = wire::connect(plane.path(), 20'000);
+    const wire::PublishBody body = body_for(snapshot.bytes(), {7, 1});
+    (void)wire::call(socket->get(), wire::Type::publish, wire::bytes_of(body), bytes.get());
+  });
+  for (bool is_busy = false; !is_busy;) {
+    const Result<Fd> socket = wire::connect(plane.path(), 50);
+    REQUIRE(socket);
+    is_busy = !wire::call(socket->get(), wire::Type::status);
+  }
+  const Result<Fd> panic = wire::connect_panic(plane.path(), 10'000);
+  REQUIRE(panic);
+  for (const uint32_t on : {1u, 0u, 1u}) {
+    const wire::BypassBody body{on, 0};
+    const Result<wire::Message> answer = wire::call(panic->get(), wire::Type::bypass, wire::bytes_of(body));
+    INFO((answer ? "" : answer.error()));
+    REQUIRE(answer);
+    CHECK(wire::body_as<wire::StatusBody>(*answer)->bypass == on);
+  }
+  CHECK_FALSE(wire::call(panic->get(), wire::Type::stats));  // it knows nothing else
+  const Fd reader(open(waits.c_str(), O_RDONLY | O_CLOEXEC));
+  char chunk[4096];
+  while (read(reader.get(), chunk, sizeof chunk) > 0) {
+  }
+  publication.join();
+  CHECK(plane.status().bypass == 1);
 }
