@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <thread>
 
-#include <CLI/CLI.hpp>
-
+#include "common/options/parse.h"
 #include "common/paths.h"
 #include "control/answer/request.h"
 #include "control/daemon/answers.h"
@@ -47,28 +47,26 @@ bool read_targets(Arguments& arguments) {
 
 // The exit code when the program is to end here (--help, --version, a wrong option), else empty.
 std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
-  CLI::App app("Compiles a weir policy and publishes it to the data planes.", "controld");
-  app.add_option("--config", arguments.daemon.config, "the policy; default: ./weir.yaml, then /etc/weir/weir.yaml");
-  app.add_option("--socket", arguments.socket, "where controlctl finds this controld")->capture_default_str();
-  app.add_option("--state-dir", arguments.state_dir, "instead of the policy's state_dir");
-  app.add_option("--target", arguments.targets,
-                 "socket of a data plane, or xdp:eth0,eth1 (attach: auto); instead of the policy's targets")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  app.add_option("--bpf-dir", arguments.daemon.bpf_dir, "BPF file system where XDP programs and maps are pinned")
-      ->capture_default_str();
+  Options options;
+  options.text("--config", "FILE", arguments.daemon.config,
+               "the policy; default: ./weir.yaml, then /etc/weir/weir.yaml");
+  options.text("--socket", "PATH", arguments.socket, "where controlctl finds this controld");
+  options.text("--state-dir", "DIR", arguments.state_dir, "instead of the policy's state_dir");
+  options.texts("--target", "TARGET", arguments.targets,
+                "socket of a data plane, or xdp:eth0,eth1 (attach: auto); instead of the policy's targets");
+  options.text("--bpf-dir", "DIR", arguments.daemon.bpf_dir, "BPF file system where XDP programs and maps are pinned");
   // The other half of the processors is the data plane's, whose workers never sleep.
   arguments.daemon.build_threads = std::max(1u, std::thread::hardware_concurrency() / 2);
-  app.add_option("--build-threads", arguments.daemon.build_threads,
-                 "threads that build large filters; default: for half of the processors that controld may use")
-      ->check(CLI::Range(1u, 256u));
-  app.add_flag("--verbose", arguments.verbose, "also log every API request");
-  app.set_version_flag("--version", "controld " WEIR_VERSION);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  }
+  options
+      .number("--build-threads", "N", arguments.daemon.build_threads,
+              "threads that build large filters; default: for half of the processors that controld may use")
+      .range(1, 256);
+  options.flag("--verbose", arguments.verbose, "also log every API request");
+  const Program program{"controld", "Compiles a weir policy and publishes it to the data planes.",
+                        "controld " WEIR_VERSION};
+  const std::optional<int> code =
+      parse_options(program, std::array<const Options*, 1>{&options}, std::vector<std::string>(argv + 1, argv + argc));
+  if (code) return code;
   if (!arguments.state_dir.empty()) arguments.daemon.state_dir = arguments.state_dir;
   if (!read_targets(arguments)) return 2;
   return std::nullopt;

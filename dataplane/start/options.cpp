@@ -1,9 +1,11 @@
 #include "dataplane/start/options.h"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
+#include <iostream>
 
-#include <CLI/CLI.hpp>
+#include "common/options/parse.h"
 
 namespace weir::dataplane {
 
@@ -33,34 +35,28 @@ std::optional<uint64_t> parse_time(const std::string& text) {
   return static_cast<uint64_t>(seconds);
 }
 
-// CLI11 throws; nothing gets past this function.
 std::optional<int> parse_program_options(std::vector<std::string> arguments, Options& options) {
-  CLI::App app(
-      "Drops what the enforced snapshot names, on DPDK ports.\n"
-      "Without a network card, huge pages, root or a config file it runs on virtual ports.",
-      "dataplane [EAL options] --");
-  app.add_option("--config", options.config_path, "dataplane.yaml; every setting has a default");
-  app.add_option("--socket", options.socket_path, "control socket, instead of the configured one");
-  app.add_option("--state-dir", options.state_dir, "folder of the last good snapshot, instead of the configured one");
-  app.add_flag("--wait-for-snapshot", options.wait_for_snapshot, "poll no port before the first snapshot enforces");
+  weir::Options rows;
+  rows.text("--config", "FILE", options.config_path, "dataplane.yaml; every setting has a default");
+  rows.text("--socket", "PATH", options.socket_path, "control socket, instead of the configured one");
+  rows.text("--state-dir", "DIR", options.state_dir, "folder of the last good snapshot, instead of the configured one");
+  rows.flag("--wait-for-snapshot", options.wait_for_snapshot, "poll no port before the first snapshot enforces");
   std::string now;
-  app.add_option("--now", now, "fixes the clock for `expires`, as 2026-12-01T00:00:00Z; for replays");
-  CLI::Option* doctor =
-      app.add_flag("--doctor", options.doctor,
-                   "say whether the machine is fit for these options and how to mend it; changes nothing");
-  app.add_flag("--json", options.json, "for programs, not people")->needs(doctor);
-  app.set_version_flag("--version", "dataplane " WEIR_VERSION);
-  try {
-    std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
-    app.parse(std::move(arguments));
-  } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);
-    if (code == 0) return 0;
-    std::cerr << "EAL options stand in front of `--`, the program's behind it: dataplane -l 0 -- --config FILE\n";
-    return 2;
-  } catch (const std::exception& error) {
-    std::cerr << "dataplane: cannot read the command line: " << error.what() << "\n";
-    return 2;
+  rows.text("--now", "TIME", now, "fixes the clock for `expires`, as 2026-12-01T00:00:00Z; for replays");
+  rows.flag("--doctor", options.doctor,
+            "say whether the machine is fit for these options and how to mend it; changes nothing");
+  rows.flag("--json", options.json, "for programs, not people");
+  rows.needs("--json", "--doctor");
+  const Program program{"dataplane [EAL options] --",
+                        "Drops what the enforced snapshot names, on DPDK ports.\n"
+                        "Without a network card, huge pages, root or a config file it runs on virtual ports.",
+                        "dataplane " WEIR_VERSION};
+  if (const std::optional<int> code =
+          parse_options(program, std::array<const weir::Options*, 1>{&rows}, std::move(arguments))) {
+    if (*code != 0) {
+      std::cerr << "EAL options stand in front of `--`, the program's behind it: dataplane -l 0 -- --config FILE\n";
+    }
+    return code;
   }
   if (!now.empty()) {
     options.now_unix_s = parse_time(now);

@@ -4,8 +4,8 @@
 #include <span>
 #include <string>
 
+#include "common/options/option.h"
 #include "control/answer/json/table.h"
-#include "control/ctl/line/option.h"
 
 namespace weir::control::ctl {
 

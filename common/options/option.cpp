@@ -1,12 +1,13 @@
-#include "control/ctl/line/option.h"
+#include "common/options/option.h"
 
 #include <fmt/format.h>
 
-namespace weir::control::ctl {
+namespace weir {
 
 std::string Option::default_text() const {
   if (const auto* text = std::get_if<std::string*>(&target)) return **text;
   if (const auto* number = std::get_if<double*>(&target)) return fmt::format("{}", **number);
+  if (const auto* number = std::get_if<unsigned*>(&target)) return std::to_string(**number);
   return "";
 }
 
@@ -26,4 +27,12 @@ Option& Options::number(const char* name, const char* value_name, double& value,
   return all_.emplace_back(Option{name, value_name, &value, help});
 }
 
-}  // namespace weir::control::ctl
+Option& Options::number(const char* name, const char* value_name, unsigned& value, const char* help) {
+  return all_.emplace_back(Option{name, value_name, &value, help});
+}
+
+Option& Options::texts(const char* name, const char* value_name, std::vector<std::string>& values, const char* help) {
+  return all_.emplace_back(Option{name, value_name, &values, help});
+}
+
+}  // namespace weir
