@@ -16,7 +16,7 @@ static_assert(sizeof(PublishBody) == 40 && sizeof(PublishedBody) == 288 && sizeo
 static_assert(sizeof(TextBody) == 256 && sizeof(BypassBody) == 8);
 static_assert(sizeof(Totals) == 128 && sizeof(ListStats) == 128 && sizeof(StatsBody) == 160);
 
-static_assert(sizeof(SamplingBody) == 16 && sizeof(Sample) == 152 && sizeof(SamplesBody) == 48);
+static_assert(sizeof(SamplingBody) == 16 && sizeof(SamplesBody) == 48);
 
 static_assert(sizeof(InterfaceBody) == 288 && sizeof(InterfacesBody) == 8 && sizeof(DetachBody) == 16);
 static_assert(sizeof(Header) + sizeof(InterfacesBody) + kMaxInterfaces * sizeof(InterfaceBody) <= kMaxMessageBytes);

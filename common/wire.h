@@ -20,7 +20,7 @@
 namespace weir::wire {
 
 constexpr uint32_t kMagic = 0x52494557;  // "WEIR"
-constexpr uint16_t kVersion = 1;
+constexpr uint16_t kVersion = 2;
 constexpr size_t kMaxMessageBytes = 128 * 1024;
 constexpr size_t kMaxLists = 256;
 
@@ -131,21 +131,23 @@ constexpr uint32_t kMaxSnapBytes = 512;
 
 enum class DroppedBy : uint8_t { list, default_action, unparsed, no_snapshot };
 
+constexpr size_t kPacketBytes = 48;
+
 // A dropped frame.
 struct Sample {
   Generation generation;      // that judged it; {0,0}: none
   uint64_t time_unix_ns = 0;  // when it was judged
   uint64_t now_unix_s = 0;    // what `expires` was compared with
-  // The layer that drops, as weir_packet of filter/format/packet.h; family 0: the frame has no headers.
-  uint64_t address[2][2] = {};
-  uint16_t l4_port[2] = {};
-  uint8_t family = 0, protocol = 0, has = 0, icmp_type = 0, icmp_code = 0, tcp_flags = 0;
+  // The layer that drops: struct weir_packet of filter/format/packet.h, with 0 where a packet has nothing (so its
+  // family, when the frame has no headers).
+  alignas(8) std::byte packet[kPacketBytes] = {};
   DroppedBy dropped_by = DroppedBy::list;
   uint8_t layer = 0;             // 0: the outer one
   uint16_t port = 0, queue = 0;  // where it came in
-  uint32_t frame_bytes = 0;      // without FCS
-  uint32_t captured_bytes = 0;   // that follow, filled up with zeros to a multiple of 8
-  char list[64] = {};            // credited; empty unless dropped_by a list
+  uint16_t reserved = 0;
+  uint32_t frame_bytes = 0;     // without FCS
+  uint32_t captured_bytes = 0;  // that follow, filled up with zeros to a multiple of 8
+  char list[64] = {};           // credited; empty unless dropped_by a list
 };
 
 // Since the enforcer started: sampled = limited + lost + told + waiting.
@@ -158,6 +160,8 @@ struct SamplesBody {
   uint32_t waiting = 0;  // of those, to be told
   uint32_t n_samples = 0;
 };
+
+static_assert(sizeof(Sample) == 32 + kPacketBytes + 16 + 64, "no padding");
 
 struct SampledFrame {
   Sample sample;

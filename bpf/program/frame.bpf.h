@@ -14,6 +14,7 @@
 #include <bpf/bpf_helpers.h>
 /* clang-format on */
 
+#include "filter/format/frame_rules.h"
 #include "filter/format/packet.h"
 
 struct weir_frame {
@@ -55,18 +56,11 @@ static __always_inline int is_vlan(weir_u32 type) {
   return type == 0x8100 || type == 0x88a8 || type == 0x9100;
 }
 
-/* What a header of this protocol holds when all of it is there: mask of weir_has. */
-static __always_inline weir_u32 carries(weir_u32 protocol) {
-  if (protocol == 6) return WEIR_HAS_PORTS | WEIR_HAS_TCP_FLAGS;
-  if (protocol == 17 || protocol == 132 || protocol == 33 || protocol == 136) return WEIR_HAS_PORTS;
-  return protocol == 1 || protocol == 58 ? WEIR_HAS_ICMP : 0;
-}
-
 /* Ports, TCP flags, ICMP type and code, when their bytes are in the packet. */
 __noinline int weir_read_transport(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
   weir_u8 bytes[PORT_BYTES] = {};
   if (!frame || at > end) return 0;
-  const weir_u32 carried = carries(frame->packet.protocol);
+  const weir_u32 carried = weir_carries(frame->packet.protocol);
   if (carried & WEIR_HAS_PORTS) {
     if (end - at < PORT_BYTES || bpf_xdp_load_bytes(ctx, at, bytes, PORT_BYTES)) return 0;
     __builtin_memcpy(frame->packet.port, bytes, PORT_BYTES);
@@ -76,10 +70,12 @@ __noinline int weir_read_transport(struct xdp_md* ctx, weir_u32 at, weir_u32 end
     frame->packet.tcp_flags = bytes[0];
     frame->packet.has |= WEIR_HAS_TCP_FLAGS;
   } else if (carried) {
-    if (end - at < 2 || bpf_xdp_load_bytes(ctx, at, bytes, 2)) return 0;
+    if (end - at < 1 || bpf_xdp_load_bytes(ctx, at, bytes, 1)) return 0;
     frame->packet.icmp_type = bytes[0];
-    frame->packet.icmp_code = bytes[1];
-    frame->packet.has |= WEIR_HAS_ICMP;
+    frame->packet.has |= WEIR_HAS_ICMP_TYPE;
+    if (end - at < 2 || bpf_xdp_load_bytes(ctx, at + 1, bytes, 1)) return 0;
+    frame->packet.icmp_code = bytes[0];
+    frame->packet.has |= WEIR_HAS_ICMP_CODE;
   }
   return 0;
 }
@@ -304,7 +300,7 @@ static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* fra
   packet->icmp_type = transport[0];
   packet->icmp_code = transport[1];
   packet->tcp_flags = transport[TCP_FLAG_BYTES - 1];
-  packet->has = (weir_u8)carries(packet->protocol);
+  packet->has = (weir_u8)weir_carries(packet->protocol);
   return 1;
 }
 

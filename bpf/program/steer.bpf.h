@@ -47,7 +47,7 @@ static __always_inline void count_frame(struct weir_tally* tally, weir_u32 lengt
 /* ICMPv6 of the link itself, without which IPv6 finds no neighbour: listener discovery (RFC 2710, RFC 3810) and
  * neighbour discovery (RFC 4861). */
 static __always_inline int is_discovery(const struct weir_packet* packet) {
-  if (packet->protocol != 58 || packet->family != 6 || !(packet->has & WEIR_HAS_ICMP)) return 0;
+  if (packet->protocol != 58 || packet->family != 6 || !(packet->has & WEIR_HAS_ICMP_TYPE)) return 0;
   return (packet->icmp_type >= 130 && packet->icmp_type <= 137) || packet->icmp_type == 143;
 }
 

@@ -11,7 +11,7 @@
 namespace weir::control::origin_file {
 
 constexpr uint64_t kMagic = 0x4749524f52494557;  // "WEIRORIG"
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 
 struct Header {
   uint64_t magic;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <cstring>
 
 namespace weir::control {
 
@@ -35,17 +35,9 @@ std::string capture_comment(const wire::Sample& sample, const OriginMatch* entry
 }
 
 weir_packet packet_of(const wire::Sample& sample) {
-  weir_packet packet = {};
-  for (const int side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-    std::copy_n(sample.address[side], 2, packet.address[side]);
-    packet.port[side] = sample.l4_port[side];
-  }
-  packet.family = sample.family;
-  packet.protocol = sample.protocol;
-  packet.has = sample.has;
-  packet.icmp_type = sample.icmp_type;
-  packet.icmp_code = sample.icmp_code;
-  packet.tcp_flags = sample.tcp_flags;
+  weir_packet packet;
+  static_assert(sizeof packet == sizeof sample.packet);
+  memcpy(&packet, sample.packet, sizeof packet);
   return packet;
 }
 

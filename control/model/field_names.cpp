@@ -1,7 +1,9 @@
 #include "control/model/field_names.h"
 
+#include <algorithm>
 #include <charconv>
 
+#include "filter/format/frame_rules.h"
 #include "filter/format/snapshot.h"
 
 namespace weir::control {
@@ -63,6 +65,20 @@ std::string bit_names(uint8_t mask, std::span<const NamedBit> names, const char*
   return text.empty() ? "none" : text;
 }
 
+std::optional<uint8_t> parse_bits(std::string_view text, std::span<const NamedBit> names) {
+  uint8_t bits = 0;
+  if (text == "none") return bits;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t comma = std::min(text.find(',', from), text.size());
+    const std::string_view word = text.substr(from, comma - from);
+    const auto known = std::find_if(names.begin(), names.end(), [&](const NamedBit& bit) { return bit.name == word; });
+    if (known == names.end()) return std::nullopt;
+    bits |= known->bit;
+    from = comma + 1;
+  }
+  return bits;
+}
+
 std::optional<uint8_t> parse_protocol(std::string_view text) {
   for (const auto& [name, number] : kProtocols) {
     if (text == name) return number;
@@ -91,10 +107,7 @@ std::string protocol_names() {
 }
 
 bool has_ports(uint8_t protocol) {
-  for (const std::string_view name : {"tcp", "udp", "sctp", "dccp", "udplite"}) {
-    if (protocol_name(protocol) == name) return true;
-  }
-  return false;
+  return (weir_carries(protocol) & WEIR_HAS_PORTS) != 0;
 }
 
 }  // namespace weir::control

@@ -5,6 +5,7 @@
 
 #include "common/ip.h"
 #include "control/model/time_text.h"
+#include "filter/format/fields.h"
 
 namespace weir::control {
 
@@ -14,19 +15,15 @@ struct AddressRange {
   bool operator==(const AddressRange&) const = default;
 };
 
-struct PortRange {
-  uint16_t first, last;  // inclusive, 1..65535
-  bool operator==(const PortRange&) const = default;
-};
+using PortRange = weir_range16;
 
 // An entry with named fields that Entry cannot hold: everything that is given must hold, in one layer of a packet.
 struct Flow {
   uint8_t family = 0;  // 4 or 6; 0: both, when neither address is given
   std::optional<AddressRange> src, dst;
-  std::optional<uint8_t> protocol;
-  std::optional<PortRange> sport, dport;        // of packets that have ports
-  std::optional<uint8_t> icmp_type, icmp_code;  // of packets that have an ICMP header: protocol 1 or 58
-  uint8_t tcp_set = 0, tcp_mask = 0;  // (flags & mask) == set, of packets that have TCP flags; mask 0: not asked
+#define WEIR_FLOW_MEMBER(name, NAME, kind, needs, member, order) std::optional<weir_##kind> name;
+  WEIR_FIELDS(WEIR_FLOW_MEMBER)  // protocol, sport, ...: a member for each row of filter/format/fields.h
+#undef WEIR_FLOW_MEMBER
   uint32_t expires = kNever;
   uint32_t line = 0;  // always of the policy file
 };

@@ -23,33 +23,13 @@ weir_residual condition_of(const Flow& flow) {
     put(flow.dst->first, condition.destination_first);
     put(flow.dst->last, condition.destination_last);
   }
-  if (flow.protocol) {
-    ask(WEIR_ASKS_PROTOCOL);
-    condition.protocol = *flow.protocol;
+#define WEIR_ASK_FOR(name, NAME, kind, needs, member, order) \
+  if (flow.name) {                                           \
+    ask(WEIR_ASKS_##NAME);                                   \
+    condition.name = *flow.name;                             \
   }
-  if (flow.sport) {
-    ask(WEIR_ASKS_SPORT);
-    condition.sport_first = flow.sport->first;
-    condition.sport_last = flow.sport->last;
-  }
-  if (flow.dport) {
-    ask(WEIR_ASKS_DPORT);
-    condition.dport_first = flow.dport->first;
-    condition.dport_last = flow.dport->last;
-  }
-  if (flow.icmp_type) {
-    ask(WEIR_ASKS_ICMP_TYPE);
-    condition.icmp_type = *flow.icmp_type;
-  }
-  if (flow.icmp_code) {
-    ask(WEIR_ASKS_ICMP_CODE);
-    condition.icmp_code = *flow.icmp_code;
-  }
-  if (flow.tcp_mask != 0) {
-    ask(WEIR_ASKS_TCP_FLAGS);
-    condition.tcp_set = flow.tcp_set;
-    condition.tcp_mask = flow.tcp_mask;
-  }
+  WEIR_FIELDS(WEIR_ASK_FOR)
+#undef WEIR_ASK_FOR
   if (flow.expires != kNever) {
     ask(WEIR_ASKS_EXPIRES);
     condition.expires_unix_s = flow.expires;
@@ -67,9 +47,10 @@ void forget(weir_residual& condition, unsigned asked) {
     put(0, condition.destination_first);
     put(0, condition.destination_last);
   }
-  if ((asked & WEIR_ASKS_PROTOCOL) != 0) condition.protocol = 0;
-  if ((asked & WEIR_ASKS_SPORT) != 0) condition.sport_first = condition.sport_last = 0;
-  if ((asked & WEIR_ASKS_DPORT) != 0) condition.dport_first = condition.dport_last = 0;
+#define WEIR_FORGET(name, NAME, kind, needs, member, order) \
+  if ((asked & WEIR_ASKS_##NAME) != 0) condition.name = {};
+  WEIR_FIELDS(WEIR_FORGET)
+#undef WEIR_FORGET
 }
 
 Flow flow_of(const weir_residual& residual, uint8_t family) {
@@ -79,13 +60,10 @@ Flow flow_of(const weir_residual& residual, uint8_t family) {
   flow.family = family;
   if (asks(WEIR_ASKS_SOURCE)) flow.src = {address(residual.source_first), address(residual.source_last)};
   if (asks(WEIR_ASKS_DESTINATION)) flow.dst = {address(residual.destination_first), address(residual.destination_last)};
-  if (asks(WEIR_ASKS_PROTOCOL)) flow.protocol = residual.protocol;
-  if (asks(WEIR_ASKS_SPORT)) flow.sport = {residual.sport_first, residual.sport_last};
-  if (asks(WEIR_ASKS_DPORT)) flow.dport = {residual.dport_first, residual.dport_last};
-  if (asks(WEIR_ASKS_ICMP_TYPE)) flow.icmp_type = residual.icmp_type;
-  if (asks(WEIR_ASKS_ICMP_CODE)) flow.icmp_code = residual.icmp_code;
-  flow.tcp_set = residual.tcp_set;
-  flow.tcp_mask = residual.tcp_mask;
+#define WEIR_ASKED(name, NAME, kind, needs, member, order) \
+  if (asks(WEIR_ASKS_##NAME)) flow.name = residual.name;
+  WEIR_FIELDS(WEIR_ASKED)
+#undef WEIR_ASKED
   if (asks(WEIR_ASKS_EXPIRES)) flow.expires = static_cast<uint32_t>(residual.expires_unix_s);
   return flow;
 }

@@ -10,7 +10,7 @@ namespace weir::control {
 // are equal bytes.
 weir_residual condition_of(const Flow& flow);
 
-// Takes out what a key says already. asked: mask of weir_asks, of addresses, protocol and ports.
+// Takes out what a key says already. asked: mask of weir_asks.
 void forget(weir_residual& condition, unsigned asked);
 
 // What the residual asks, as the flow that it came from said it.

@@ -1,6 +1,6 @@
 #include "control/model/range_text.h"
 
-#include "control/model/field_names.h"
+#include "control/model/fields.h"
 
 namespace weir::control {
 namespace {
@@ -14,16 +14,6 @@ std::string text_of(Addr first, Addr last) {
     if (is_prefix) return to_string(first) + "/" + std::to_string(bits);
   }
   return to_string(first) + "-" + to_string(last);
-}
-
-std::string text_of(PortRange ports) {
-  const std::string first = std::to_string(ports.first);
-  return ports.first == ports.last ? first : first + "-" + std::to_string(ports.last);
-}
-
-std::string protocol_text(uint8_t protocol) {
-  const std::string_view name = protocol_name(protocol);
-  return name.empty() ? "proto " + std::to_string(protocol) : std::string(name);
 }
 
 }  // namespace
@@ -48,14 +38,8 @@ std::string flow_text(const Flow& flow) {
   std::string text;
   if (flow.src) text += " src " + address(*flow.src);
   if (flow.dst) text += " dst " + address(*flow.dst);
-  if (flow.protocol) text += " " + protocol_text(*flow.protocol);
-  if (flow.sport) text += " sport " + text_of(*flow.sport);
-  if (flow.dport) text += " dport " + text_of(*flow.dport);
-  if (flow.icmp_type) text += " icmp-type " + std::to_string(*flow.icmp_type);
-  if (flow.icmp_code) text += " icmp-code " + std::to_string(*flow.icmp_code);
-  if (flow.tcp_mask != 0) {
-    text +=
-        " tcp-flags " + bit_names(flow.tcp_set, tcp_flag_names()) + "/" + bit_names(flow.tcp_mask, tcp_flag_names());
+  for (const Field& field : fields()) {
+    if (field.is_asked(flow)) text += " " + field_text(field, flow);
   }
   text += expiry_text(flow.expires);
   return text.empty() ? text : text.substr(1);

@@ -1,8 +1,10 @@
 #include "control/read/entry_map.h"
 
-#include <charconv>
+#include <algorithm>
 
+#include "control/model/fields.h"
 #include "control/read/entry_node.h"
+#include "filter/format/frame_rules.h"
 
 namespace weir::control {
 namespace {
@@ -18,32 +20,9 @@ struct Side {
 };
 constexpr Side kSides[2] = {{"src", "sport", WEIR_AS_SOURCE}, {"dst", "dport", WEIR_AS_DESTINATION}};
 
-uint16_t parse_port(std::string_view text) {  // 0 = none
-  uint16_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = failure == std::errc{} && end == text.data() + text.size() && text[0] != '0';
-  return whole ? value : uint16_t{0};
-}
-
 AddressRange range_of(const EntryText& parsed) {
   return visit_parsed(parsed, [](const auto& entry) { return AddressRange{entry.first, entry.last}; });
 }
-
-// The nodes of the fields; nullptr: not given.
-struct Fields {
-  const Node* entry;
-  const Node* address[2];  // indexed as kSides
-  const Node* port[2];
-  const Node* proto;
-  const Node* icmp;
-  const Node* tcp_flags;
-
-  const Node* any_port() const { return port[0] != nullptr ? port[0] : port[1]; }
-  bool any_named() const {
-    return address[0] != nullptr || address[1] != nullptr || any_port() != nullptr || proto != nullptr ||
-           icmp != nullptr || tcp_flags != nullptr;
-  }
-};
 
 class EntryMapReader {
  public:
@@ -54,27 +33,30 @@ class EntryMapReader {
     if (looks_like_an_address()) return;
     const size_t errors = file_.diagnostics.errors();
     MapReader map(file_.document, &node_, "the entry", file_.diagnostics);
-    find_fields(map);
+    find_all(map);
     const uint32_t expires = read_expires(map);
     map.text("comment");
     map.finish();
     refuse_empty_fields(node_);
-    if (fields_.entry != nullptr && fields_.any_named()) {
+    if (entry_ != nullptr && any_named_) {
       file_.error(node_, "the entry has both `entry` and named fields", "write one or the other");
-    } else if (fields_.entry != nullptr) {
-      const auto parsed = parse_node(file_, *fields_.entry, allow_any_);
+    } else if (entry_ != nullptr) {
+      const auto parsed = parse_node(file_, *entry_, allow_any_);
       if (parsed) append(*parsed, {node_.line, port_of(*parsed), list_.match, expires}, list_);
-    } else if (fields_.any_named()) {
+    } else if (any_named_) {
       flow_.expires = expires;
       flow_.line = node_.line;
       read_fields(map);
       if (file_.diagnostics.errors() != errors) return;
-      refuse_the_impossible();
-      warn_of_other_icmp();
+      refuse_the_impossible(map);
+      warn_of_other_icmp(map);
       if (file_.diagnostics.errors() == errors) keep();
     } else if (file_.diagnostics.errors() == errors) {
-      file_.error(node_, "the entry names nothing to match",
-                  "give it `entry`, or some of `src`, `dst`, `proto`, `sport`, `dport`, `icmp`, `tcp_flags`");
+      std::string keys = "`src`, `dst`";
+      for (const Field& field : fields()) {
+        if (is_first_of_key(field)) keys += ", `" + std::string(field.key) + "`";
+      }
+      file_.error(node_, "the entry names nothing to match", "give it `entry`, or some of " + keys);
     }
   }
 
@@ -89,15 +71,18 @@ class EntryMapReader {
     return true;
   }
 
-  void find_fields(MapReader& map) {
-    fields_.entry = map.find("entry");
+  // Rows that share a map: the first of them reads all of it.
+  static bool is_first_of_key(const Field& field) { return &field == fields().data() || (&field)[-1].key != field.key; }
+
+  // Tells the reader every key, in the order in which it lists them.
+  void find_all(MapReader& map) {
+    entry_ = map.find("entry");
     for (int side = 0; side < 2; side++) {
-      fields_.address[side] = map.find(kSides[side].name);
-      fields_.port[side] = map.find(kSides[side].port_name);
+      address_[side] = map.find(kSides[side].name);
+      map.find(kSides[side].port_name);
+      any_named_ |= address_[side] != nullptr;
     }
-    fields_.proto = map.find("proto");
-    fields_.icmp = map.find("icmp");
-    fields_.tcp_flags = map.find("tcp_flags");
+    for (const Field& field : fields()) any_named_ |= map.find(field.key) != nullptr;
   }
 
   // Elsewhere a key without a value counts as left out. Here that would match more than was meant.
@@ -125,15 +110,33 @@ class EntryMapReader {
 
   void read_fields(MapReader& map) {
     for (int side = 0; side < 2; side++) read_address(side);
-    flow_.sport = read_ports(map, kSides[0].port_name);
-    flow_.dport = read_ports(map, kSides[1].port_name);
-    read_protocol(map);
-    if (const Node* icmp = map.map("icmp")) read_icmp(*icmp);
-    if (const Node* flags = map.map("tcp_flags")) read_tcp_flags(*flags);
+    for (const Field& field : fields()) {
+      if (is_first_of_key(field)) read_field(map, field);
+    }
+  }
+
+  void read_field(MapReader& map, const Field& field) {
+    switch (field.form) {
+      case FieldForm::scalar:
+        if (const auto text = map.text(field.key)) parse(field, *map.find(field.key), *text);
+        break;
+      case FieldForm::number:
+        if (const Node* numbers = map.map(field.key)) read_numbers(*numbers, field.key);
+        break;
+      case FieldForm::bits:
+        if (const Node* bits = map.map(field.key)) read_bits(*bits, field);
+        break;
+    }
+  }
+
+  void parse(const Field& field, const Node& place, const std::string& text) {
+    const auto error = field.parse(field, text, flow_);
+    if (!error) return;
+    file_.error(place, "`" + std::string(field.key) + "` is " + quoted(text) + ": " + error->reason, error->hint);
   }
 
   void read_address(int side) {
-    const Node* node = fields_.address[side];
+    const Node* node = address_[side];
     if (node == nullptr) return;
     parsed_[side] = parse_node(file_, *node, allow_any_);
     if (!parsed_[side]) return;
@@ -145,61 +148,48 @@ class EntryMapReader {
     flow_.family = std::holds_alternative<ParsedEntry<Ipv4>>(*parsed_[side]) ? 4 : 6;
   }
 
-  std::optional<PortRange> read_ports(MapReader& map, const std::string& name) const {
-    const auto text = map.text(name);
-    if (!text) return std::nullopt;
-    const Node& place = *map.find(name);
-    const size_t hyphen = text->find('-');
-    const uint16_t first = parse_port(std::string_view(*text).substr(0, hyphen));
-    const uint16_t last = hyphen == std::string::npos ? first : parse_port(std::string_view(*text).substr(hyphen + 1));
-    if (first == 0 || last == 0) {
-      file_.error(place, quoted(name) + " is " + quoted(*text) + ": it must be a port from 1 to 65535, or a range",
-                  "as in " + name + ": 443 or " + name + ": 8000-8010");
-    } else if (last < first) {
-      file_.error(place, quoted(name) + " is " + quoted(*text) + ": the range ends before it begins", "swap its ends");
+  // All rows of this key.
+  void read_numbers(const Node& node, std::string_view key) {
+    const size_t errors = file_.diagnostics.errors();
+    MapReader numbers(file_.document, &node, "`" + std::string(key) + "`", file_.diagnostics);
+    bool any = false;
+    const char* example = "";
+    for (const Field& field : fields()) {
+      if (field.key != key) continue;
+      example = field.example;
+      const auto value = numbers.integer(field.inner, 0, UINT8_MAX);
+      if (!value) continue;
+      any = true;
+      field.parse(field, std::to_string(*value), flow_);
     }
-    return PortRange{first, last};
-  }
-
-  void read_protocol(MapReader& map) {
-    const auto text = map.text("proto");
-    if (!text) return;
-    flow_.protocol = parse_protocol(*text);
-    if (flow_.protocol) return;
-    file_.error(*fields_.proto, "`proto` is " + quoted(*text) + ": it must be a protocol's name or number, 0 to 255",
-                "names: " + protocol_names());
-  }
-
-  void read_icmp(const Node& node) {
-    const size_t errors = file_.diagnostics.errors();
-    MapReader icmp(file_.document, &node, "`icmp`", file_.diagnostics);
-    const auto type = icmp.integer("type", 0, 255);
-    const auto code = icmp.integer("code", 0, 255);
-    icmp.finish();
+    numbers.finish();
     refuse_empty_fields(node);
-    if (type) flow_.icmp_type = static_cast<uint8_t>(*type);
-    if (code) flow_.icmp_code = static_cast<uint8_t>(*code);
-    if (type || code || file_.diagnostics.errors() != errors) return;
-    file_.error(node, "`icmp` names nothing to match", "give it `type`, `code` or both, as in icmp: {type: 8}");
+    if (any || file_.diagnostics.errors() != errors) return;
+    file_.error(node, "`" + std::string(key) + "` names nothing to match", example);
   }
 
-  void read_tcp_flags(const Node& node) {
+  void read_bits(const Node& node, const Field& field) {
     const size_t errors = file_.diagnostics.errors();
-    MapReader flags(file_.document, &node, "`tcp_flags`", file_.diagnostics);
-    const Node* set = flags.sequence("set");
-    const Node* mask = flags.sequence("mask");
-    flags.finish();
+    const std::string key(field.key);
+    MapReader map(file_.document, &node, "`" + key + "`", file_.diagnostics);
+    const Node* set_node = map.sequence("set");
+    const Node* mask_node = map.sequence("mask");
+    map.finish();
     refuse_empty_fields(node);
-    if (set != nullptr) flow_.tcp_set = read_names(file_, *set, tcp_flag_names(), "a TCP flag").value_or(0);
-    if (mask != nullptr) flow_.tcp_mask = read_names(file_, *mask, tcp_flag_names(), "a TCP flag").value_or(0);
+    const auto names = field.names();
+    const auto bits_of = [&](const Node* list) {
+      return list == nullptr ? uint8_t{0} : read_names(file_, *list, names, field.name_noun).value_or(0);
+    };
+    const uint8_t set = bits_of(set_node);
+    const uint8_t mask = mask_node == nullptr ? set : bits_of(mask_node);
     if (file_.diagnostics.errors() != errors) return;
-    if (mask == nullptr) flow_.tcp_mask = flow_.tcp_set;
-    if (const auto left_out = static_cast<uint8_t>(flow_.tcp_set & ~flow_.tcp_mask); left_out != 0) {
-      cannot_match(node, "`set` has " + bit_names(left_out, tcp_flag_names()) + ", which `mask` leaves out",
+    if (const auto left_out = static_cast<uint8_t>(set & ~mask); left_out != 0) {
+      cannot_match(node, "`set` has " + bit_names(left_out, names) + ", which `mask` leaves out",
                    "every flag of `set` must stand in `mask`, too");
-    } else if (flow_.tcp_mask == 0) {
-      file_.error(node, "`tcp_flags` names nothing to match",
-                  "as in tcp_flags: {set: [syn], mask: [syn, ack]}: SYN is set, ACK is not");
+    } else if (mask == 0) {
+      file_.error(node, "`" + key + "` names nothing to match", field.example);
+    } else {
+      field.parse(field, bit_names(set, names) + "/" + bit_names(mask, names), flow_);
     }
   }
 
@@ -207,53 +197,80 @@ class EntryMapReader {
     file_.error(at, "the entry cannot match: " + why, std::move(hint));
   }
 
-  void refuse_the_impossible() const {
+  // The first field given that needs any of these (mask of weir_has); null: there is none.
+  const Node* first_needing(MapReader& map, unsigned needs) const {
+    for (const Field& field : fields()) {
+      if (field.is_asked(flow_) && (needs_of(field.asks) & needs) != 0) return map.find(field.key);
+    }
+    return nullptr;
+  }
+
+  void refuse_the_impossible(MapReader& map) const {
     if (parsed_[0] && parsed_[1] && parsed_[0]->index() != parsed_[1]->index()) {
       cannot_match(node_, "`src` and `dst` are of different families",
                    "no packet has an IPv4 address on one side and an IPv6 address on the other");
     }
-    const bool is_icmp = flow_.protocol == kProtocolIcmp || flow_.protocol == kProtocolIcmpv6;
-    const std::string proto = fields_.proto != nullptr ? quoted(fields_.proto->text) : "";
-    if (fields_.any_port() != nullptr && flow_.protocol && !has_ports(*flow_.protocol)) {
-      cannot_match(*fields_.any_port(), "packets of " + proto + " have no ports",
-                   "ports are of tcp, udp, sctp, dccp and udplite");
-    }
-    if (fields_.icmp != nullptr && flow_.protocol && !is_icmp) {
-      cannot_match(*fields_.icmp, "packets of " + proto + " have no ICMP header",
-                   "`icmp` goes with `proto: icmp` (IPv4) or `proto: icmpv6`");
-    }
-    if (fields_.tcp_flags != nullptr && flow_.protocol && flow_.protocol != kProtocolTcp) {
-      cannot_match(*fields_.tcp_flags, "packets of " + proto + " have no TCP flags",
-                   "`tcp_flags` goes with `proto: tcp`");
-    }
-    if (flow_.protocol) return;
-    if (fields_.icmp != nullptr && fields_.any_port() != nullptr) {
-      cannot_match(*fields_.any_port(), "packets with an ICMP header have no ports", "keep `icmp` or the port");
-    }
-    if (fields_.icmp != nullptr && fields_.tcp_flags != nullptr) {
-      cannot_match(*fields_.tcp_flags, "packets with an ICMP header have no TCP flags", "keep `icmp` or `tcp_flags`");
+    if (flow_.protocol) {
+      refuse_what_is_not_carried(map);
+    } else {
+      refuse_what_no_protocol_carries(map);
     }
   }
 
+  void refuse_what_is_not_carried(MapReader& map) const {
+    const unsigned lacking = needs_of(fields_asked(flow_)) & ~weir_carries(*flow_.protocol);
+    const Carried* told = nullptr;
+    for (const Field& field : fields()) {
+      if (!field.is_asked(flow_) || (needs_of(field.asks) & lacking) == 0) continue;
+      const Carried& part = *std::find_if(carried().begin(), carried().end(), [&](const Carried& each) {
+        return (each.needs & needs_of(field.asks)) != 0;
+      });
+      if (told == &part) continue;  // the source port or the ICMP type has told
+      told = &part;
+      cannot_match(*map.find(field.key), "packets of " + quoted(map.find("proto")->text) + " have no " + part.absent,
+                   part.goes_with);
+    }
+  }
+
+  void refuse_what_no_protocol_carries(MapReader& map) const {
+    const unsigned needs = needs_of(fields_asked(flow_));
+    for (const Carried& a : carried()) {
+      for (const Carried& b : carried().subspan(static_cast<size_t>(&a - carried().data()) + 1)) {
+        if ((needs & a.needs) == 0 || (needs & b.needs) == 0 || go_together(a, b)) continue;
+        cannot_match(*first_needing(map, b.needs), std::string("packets with ") + a.present + " have no " + b.absent,
+                     std::string("keep ") + a.keep + " or " + b.keep);
+      }
+    }
+  }
+
+  // Some protocol has both.
+  static bool go_together(const Carried& a, const Carried& b) {
+    for (unsigned protocol = 0; protocol <= UINT8_MAX; protocol++) {
+      if ((weir_carries(protocol) & a.needs) != 0 && (weir_carries(protocol) & b.needs) != 0) return true;
+    }
+    return false;
+  }
+
   // It may match, but hardly what its author had in mind.
-  void warn_of_other_icmp() const {
-    const std::string proto = fields_.proto != nullptr ? quoted(fields_.proto->text) : "";
+  void warn_of_other_icmp(MapReader& map) const {
+    const Node* place = map.find("proto");
+    const std::string proto = place != nullptr ? quoted(place->text) : "";
     if (flow_.family == 6 && flow_.protocol == kProtocolIcmp) {
-      file_.warning(*fields_.proto, proto + " is the ICMP of IPv4, and the address is of IPv6", "write proto: icmpv6");
+      file_.warning(*place, proto + " is the ICMP of IPv4, and the address is of IPv6", "write proto: icmpv6");
     } else if (flow_.family == 4 && flow_.protocol == kProtocolIcmpv6) {
-      file_.warning(*fields_.proto, proto + " is the ICMP of IPv6, and the address is of IPv4", "write proto: icmp");
+      file_.warning(*place, proto + " is the ICMP of IPv6, and the address is of IPv4", "write proto: icmp");
     }
   }
 
   // As an Entry when it is one side's addresses; with a port of the same side when that is one port of one address.
   // Ports of whole networks would need a key shape for every prefix length: as flows they stand under the network.
   void keep() const {
-    const int side = fields_.address[0] != nullptr ? 0 : 1;
+    const int side = address_[0] != nullptr ? 0 : 1;
     const std::optional<PortRange> port = side == 0 ? flow_.sport : flow_.dport;
-    const bool is_entry = fields_.address[side] != nullptr && fields_.address[1 - side] == nullptr &&
-                          fields_.port[1 - side] == nullptr &&
-                          (!port || (port->first == port->last && is_single(*parsed_[side]))) &&
-                          fields_.proto == nullptr && fields_.icmp == nullptr && fields_.tcp_flags == nullptr;
+    const unsigned of_side = side == 0 ? WEIR_ASKS_SPORT : WEIR_ASKS_DPORT;
+    const bool is_entry = address_[side] != nullptr && address_[1 - side] == nullptr &&
+                          (fields_asked(flow_) & ~of_side) == 0 &&
+                          (!port || (port->first == port->last && is_single(*parsed_[side])));
     if (!is_entry) return list_.flows.push_back(flow_);
     const uint16_t one_port = port ? port->first : uint16_t{0};
     append(*parsed_[side], {node_.line, one_port, kSides[side].direction, flow_.expires}, list_);
@@ -263,7 +280,9 @@ class EntryMapReader {
   const Node& node_;
   const bool allow_any_;
   List& list_;
-  Fields fields_{};
+  const Node* entry_ = nullptr;  // nullptr, here and below: not given
+  const Node* address_[2] = {};  // indexed as kSides
+  bool any_named_ = false;
   std::optional<EntryText> parsed_[2];  // the addresses, indexed as kSides
   Flow flow_;
 };

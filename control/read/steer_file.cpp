@@ -1,12 +1,12 @@
 #include "control/read/steer_file.h"
 
 #include <bit>
-#include <charconv>
 #include <cstring>
 
 #include "common/ip.h"
 #include "common/yaml/yaml.h"
-#include "control/model/field_names.h"
+#include "control/model/fields.h"
+#include "control/model/range_text.h"
 #include "control/read/entry_node.h"
 #include "filter/format/packet.h"
 
@@ -48,13 +48,6 @@ std::optional<unsigned> prefix_bits(const ParsedEntry<Addr>& range) {
     if (differ == host) return (range.first & host) == 0 ? std::optional(bits) : std::nullopt;
   }
   return std::nullopt;
-}
-
-std::optional<uint16_t> parse_port(std::string_view text) {
-  uint16_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc{} || end != text.data() + text.size() || text[0] == '0') return std::nullopt;
-  return value;
 }
 
 class RuleReader {
@@ -124,44 +117,38 @@ class RuleReader {
     set_words(rule_.mask[side], prefix_mask<Addr>(*bits));
   }
 
-  void read_protocol() {
-    const auto text = map_.text("proto");
-    if (!text) return;
-    const std::optional<uint8_t> protocol = parse_protocol(*text);
-    if (!protocol) {
-      file_.error(*map_.find("proto"),
-                  "`proto` is " + quoted(*text) + ": it must be a protocol's name or number, 0 to 255",
-                  "names: " + protocol_names());
-      return;
+  // As an entry of a policy has it. False: it is not given, or says nothing.
+  bool read_field(const char* key, Flow& flow) {
+    const auto text = map_.text(key);
+    if (!text) return false;
+    const Field& field = *find_field(key);
+    const auto error = field.parse(field, *text, flow);
+    if (error) {
+      const std::string name(key);
+      file_.error(*map_.find(key), "`" + name + "` is " + quoted(*text) + ": " + error->reason, error->hint);
     }
-    rule_.protocol = *protocol;
+    return !error;
+  }
+
+  void read_protocol() {
+    Flow flow;
+    if (!read_field("proto", flow)) return;
+    rule_.protocol = static_cast<weir_u8>(*flow.protocol);
     rule_.asks |= WEIR_STEER_BY_PROTOCOL;
   }
 
   void read_ports(int side) {
-    const std::string name = kSides[side].port;
-    const auto text = map_.text(name);
-    if (!text) return;
-    const Node& node = *map_.find(name);
-    const size_t hyphen = text->find('-');
-    const auto first = parse_port(std::string_view(*text).substr(0, hyphen));
-    const auto last = hyphen == std::string::npos ? first : parse_port(std::string_view(*text).substr(hyphen + 1));
-    if (!first || !last) {
-      file_.error(node, quoted(name) + " is " + quoted(*text) + ": it must be a port from 1 to 65535, or a range",
-                  "as in " + name + ": 443 or " + name + ": 8000-8010");
-      return;
-    }
-    if (*last < *first) {
-      file_.error(node, quoted(name) + " is " + quoted(*text) + ": the range ends before it begins", "swap its ends");
-      return;
-    }
+    Flow flow;
+    if (!read_field(kSides[side].port, flow)) return;
+    const Node& node = *map_.find(kSides[side].port);
+    const PortRange ports = side == 0 ? *flow.sport : *flow.dport;
     if ((rule_.asks & WEIR_STEER_BY_PROTOCOL) != 0 && !has_ports(rule_.protocol)) {
       file_.error(node, "the rule cannot match: packets of " + quoted(map_.find("proto")->text) + " have no ports",
                   "ports are of tcp, udp, sctp, dccp and udplite");
       return;
     }
-    rule_.first_port[side] = *first;
-    rule_.last_port[side] = *last;
+    rule_.first_port[side] = ports.first;
+    rule_.last_port[side] = ports.last;
     rule_.asks = static_cast<weir_u8>(rule_.asks | kSides[side].asks);
   }
 
@@ -242,9 +229,13 @@ std::string prefix_text(const weir_steer_rule& rule, int side) {
   return bits == (rule.family == 4 ? 32u : 128u) ? address : address + "/" + std::to_string(bits);
 }
 
-std::string port_text(const weir_steer_rule& rule, int side) {
-  const std::string first = std::to_string(rule.first_port[side]);
-  return rule.first_port[side] == rule.last_port[side] ? first : first + "-" + std::to_string(rule.last_port[side]);
+Flow flow_of(const weir_steer_rule& rule) {
+  const auto asks = [&](weir_steer_by what) { return (rule.asks & what) != 0; };
+  Flow flow;
+  if (asks(WEIR_STEER_BY_PROTOCOL)) flow.protocol = rule.protocol;
+  if (asks(WEIR_STEER_BY_SOURCE_PORT)) flow.sport = {rule.first_port[0], rule.last_port[0]};
+  if (asks(WEIR_STEER_BY_DESTINATION_PORT)) flow.dport = {rule.first_port[1], rule.last_port[1]};
+  return flow;
 }
 
 }  // namespace
@@ -256,14 +247,8 @@ std::string rule_text(const weir_steer_rule& rule) {
       text += std::string(" ") + kSides[side].address + " " + prefix_text(rule, side);
   }
   if (text.empty() && rule.family != 0) text = " IPv" + std::to_string(rule.family);
-  if ((rule.asks & WEIR_STEER_BY_PROTOCOL) != 0) {
-    const std::string name(protocol_name(rule.protocol));
-    text += name.empty() ? " proto " + std::to_string(rule.protocol) : " " + name;
-  }
-  for (int side = 0; side < 2; side++) {
-    if ((rule.asks & kSides[side].asks) != 0)
-      text += std::string(" ") + kSides[side].port + " " + port_text(rule, side);
-  }
+  const std::string fields = flow_text(flow_of(rule));
+  if (!fields.empty()) text += " " + fields;
   return text.empty() ? "any IP packet" : text.substr(1);
 }
 

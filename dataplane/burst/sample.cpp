@@ -5,22 +5,17 @@
 #include <algorithm>
 #include <cstring>
 
+#include "filter/format/residual.h"
+
 namespace weir::dataplane {
 
 namespace {
 
 void copy_packet(const Headers& headers, wire::Sample& sample) {
-  for (const Side side : {kSource, kDestination}) {
-    sample.address[side][0] = headers.address[side][0];
-    sample.address[side][1] = headers.family == 6 ? headers.address[side][1] : 0;
-    sample.l4_port[side] = has(headers, WEIR_HAS_PORTS) ? headers.port[side] : uint16_t{0};
-  }
-  sample.family = headers.family;
-  sample.protocol = headers.protocol;
-  sample.has = headers.has;
-  sample.icmp_type = has(headers, WEIR_HAS_ICMP) ? headers.icmp_type : uint8_t{0};
-  sample.icmp_code = has(headers, WEIR_HAS_ICMP) ? headers.icmp_code : uint8_t{0};
-  sample.tcp_flags = has(headers, WEIR_HAS_TCP_FLAGS) ? headers.tcp_flags : uint8_t{0};
+  static_assert(sizeof headers == sizeof sample.packet);
+  Headers packet = headers;
+  weir_clear_absent(&packet);
+  memcpy(sample.packet, &packet, sizeof packet);
 }
 
 }  // namespace

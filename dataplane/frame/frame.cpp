@@ -30,10 +30,11 @@ inline void read_transport(const uint8_t* frame, uint32_t at, uint32_t end, Head
     const bool with_flags = bytes >= kTcpFlagBytes;  // no branch: TCP and UDP come in any order
     headers.tcp_flags = frame[at + (with_flags ? kTcpFlagBytes - 1 : 0)];
     headers.has |= static_cast<uint8_t>(carried & (with_flags ? ~0u : ~uint32_t{WEIR_HAS_TCP_FLAGS}));
-  } else if (carried != 0 && bytes >= kIcmpBytes) {
+  } else if (carried != 0 && bytes > 0) {  // ICMP: each byte by itself
+    const bool with_code = bytes >= kIcmpBytes;
     headers.icmp_type = frame[at];
-    headers.icmp_code = frame[at + 1];
-    headers.has |= WEIR_HAS_ICMP;
+    headers.icmp_code = frame[at + with_code];
+    headers.has |= static_cast<uint8_t>(carried & (with_code ? ~0u : ~uint32_t{WEIR_HAS_ICMP_CODE}));
   }
 }
 

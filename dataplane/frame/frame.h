@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "filter/format/frame_rules.h"
 #include "filter/format/packet.h"
 
 // What the bytes of one frame mean (docs/operate/dataplane.md, "Frames"). Pure: no DPDK, no state, nothing read outside
@@ -52,14 +53,12 @@ constexpr uint32_t kMaxHeaderBytes = kMaxLinkBytes + kMaxIpBytes + kTcpFlagBytes
 
 // TCP, UDP, SCTP, DCCP, UDP-Lite: their first four bytes are the ports.
 constexpr bool carries_ports(uint8_t protocol) {
-  return protocol == 6 || protocol == 17 || protocol == 132 || protocol == 33 || protocol == 136;
+  return (weir_carries(protocol) & WEIR_HAS_PORTS) != 0;
 }
 
 // What a header of this protocol holds when all of it is there: mask of weir_has.
 constexpr uint8_t carries(uint8_t protocol) {
-  if (protocol == 1 || protocol == 58) return WEIR_HAS_ICMP;
-  if (protocol == 6) return WEIR_HAS_PORTS | WEIR_HAS_TCP_FLAGS;
-  return carries_ports(protocol) ? WEIR_HAS_PORTS : 0;
+  return static_cast<uint8_t>(weir_carries(protocol));
 }
 
 // length: captured bytes, without FCS. headers is complete when the outcome is ip and undefined otherwise.

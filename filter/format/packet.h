@@ -13,10 +13,11 @@ enum weir_side { WEIR_SIDE_SOURCE = 0, WEIR_SIDE_DESTINATION = 1 };
 
 enum weir_has { /* a mask */
                 WEIR_HAS_PORTS = 1,
-                WEIR_HAS_ICMP = 2,      /* type and code, of protocols 1 and 58 */
+                WEIR_HAS_ICMP_TYPE = 2, /* of protocols 1 and 58 */
                 WEIR_HAS_TCP_FLAGS = 4, /* of protocol 6 */
                 WEIR_INCOMPLETE =
                     8, /* IPv6 chain that is cut off or too long: protocol is the number of the header not walked */
+                WEIR_HAS_ICMP_CODE = 16, /* of protocols 1 and 58 */
 };
 
 struct weir_packet {
@@ -27,6 +28,7 @@ struct weir_packet {
   weir_u8 has; /* mask of enum weir_has */
   weir_u8 icmp_type, icmp_code;
   weir_u8 tcp_flags; /* byte 13 of the TCP header: CWR ECE URG ACK PSH RST SYN FIN, from the highest bit */
+  weir_u8 reserved[6];
 };
 
 #endif

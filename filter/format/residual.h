@@ -20,29 +20,21 @@ static inline int weir_address_within(const struct weir_packet* packet, int side
          (high < last[0] || (high == last[0] && low <= last[1]));
 }
 
+#define WEIR_VALUE_HOST(member) ((weir_u32)(member))
+#define WEIR_VALUE_WIRE(member) ((weir_u32)__builtin_bswap16(member))
+
 /* now: Unix seconds. */
 static inline int weir_residual_holds(const struct weir_residual* residual, const struct weir_packet* packet,
                                       weir_u64 now) {
   const weir_u32 asks = residual->asks;
-  const weir_u8 has = packet->has;
+  const weir_u32 has = packet->has;
   if ((asks & WEIR_ASKS_EXPIRES) != 0 && now >= residual->expires_unix_s) return 0;
-  if ((asks & WEIR_ASKS_PROTOCOL) != 0 && packet->protocol != residual->protocol) return 0;
-  if ((asks & (WEIR_ASKS_SPORT | WEIR_ASKS_DPORT)) != 0) {
-    if ((has & WEIR_HAS_PORTS) == 0) return 0;
-    const weir_u16 sport = __builtin_bswap16(packet->port[WEIR_SIDE_SOURCE]);
-    const weir_u16 dport = __builtin_bswap16(packet->port[WEIR_SIDE_DESTINATION]);
-    if ((asks & WEIR_ASKS_SPORT) != 0 && (sport < residual->sport_first || sport > residual->sport_last)) return 0;
-    if ((asks & WEIR_ASKS_DPORT) != 0 && (dport < residual->dport_first || dport > residual->dport_last)) return 0;
-  }
-  if ((asks & (WEIR_ASKS_ICMP_TYPE | WEIR_ASKS_ICMP_CODE)) != 0) {
-    if ((has & WEIR_HAS_ICMP) == 0) return 0;
-    if ((asks & WEIR_ASKS_ICMP_TYPE) != 0 && packet->icmp_type != residual->icmp_type) return 0;
-    if ((asks & WEIR_ASKS_ICMP_CODE) != 0 && packet->icmp_code != residual->icmp_code) return 0;
-  }
-  if ((asks & WEIR_ASKS_TCP_FLAGS) != 0) {
-    if ((has & WEIR_HAS_TCP_FLAGS) == 0) return 0;
-    if ((packet->tcp_flags & residual->tcp_mask) != residual->tcp_set) return 0;
-  }
+#define WEIR_ASK_FIELD(name, NAME, kind, needs, member, order)                                              \
+  if ((asks & WEIR_ASKS_##NAME) != 0 &&                                                                     \
+      (((needs) & ~has) != 0 || !weir_##kind##_holds(&residual->name, WEIR_VALUE_##order(packet->member)))) \
+    return 0;
+  WEIR_FIELDS(WEIR_ASK_FIELD)
+#undef WEIR_ASK_FIELD
   if ((asks & WEIR_ASKS_SOURCE) != 0 &&
       !weir_address_within(packet, WEIR_SIDE_SOURCE, residual->source_first, residual->source_last)) {
     return 0;
@@ -52,6 +44,17 @@ static inline int weir_residual_holds(const struct weir_residual* residual, cons
     return 0;
   }
   return 1;
+}
+
+/* Makes 0 of what the packet does not have, so that equal packets are equal bytes. */
+static inline void weir_clear_absent(struct weir_packet* packet) {
+  const weir_u32 has = packet->has;
+#define WEIR_CLEAR_FIELD(name, NAME, kind, needs, member, order) \
+  if (((needs) & ~has) != 0) packet->member = 0;
+  WEIR_FIELDS(WEIR_CLEAR_FIELD)
+#undef WEIR_CLEAR_FIELD
+  if (packet->family != 6) packet->address[WEIR_SIDE_SOURCE][1] = packet->address[WEIR_SIDE_DESTINATION][1] = 0;
+  for (int i = 0; i < 6; i++) packet->reserved[i] = 0;
 }
 
 #endif

@@ -8,21 +8,10 @@
 #ifndef WEIR_FILTER_SNAPSHOT_H
 #define WEIR_FILTER_SNAPSHOT_H
 
-#ifdef __bpf__
-typedef __UINT8_TYPE__ weir_u8;
-typedef __UINT16_TYPE__ weir_u16;
-typedef __UINT32_TYPE__ weir_u32;
-typedef __UINT64_TYPE__ weir_u64;
-#else
-#include <stdint.h>
-typedef uint8_t weir_u8;
-typedef uint16_t weir_u16;
-typedef uint32_t weir_u32;
-typedef uint64_t weir_u64;
-#endif
+#include "filter/format/fields.h"
 
 #define WEIR_SNAPSHOT_MAGIC 0x50414e5352494557ull /* "WEIRSNAP" */
-#define WEIR_SNAPSHOT_VERSION 3u
+#define WEIR_SNAPSHOT_VERSION 4u
 
 #define WEIR_PAGE_BYTES 4096u
 #define WEIR_LINE_BYTES 64u
@@ -88,19 +77,6 @@ struct weir_rule {
   weir_u32 destination_chain;
 };
 
-enum weir_asks { /* a mask */
-                 WEIR_ASKS_SOURCE = 1,
-                 WEIR_ASKS_DESTINATION = 2,
-                 WEIR_ASKS_PROTOCOL = 4,
-                 WEIR_ASKS_SPORT = 8,
-                 WEIR_ASKS_DPORT = 16,
-                 WEIR_ASKS_ICMP_TYPE = 32,
-                 WEIR_ASKS_ICMP_CODE = 64,
-                 WEIR_ASKS_TCP_FLAGS = 128,
-                 WEIR_ASKS_EXPIRES = 256,
-};
-#define WEIR_ASKS 0x1ffu
-
 /* What an entry demands beyond its key (filter/format/residual.h compares). The residuals of a chain lie one behind the
  * other, at most WEIR_MAX_CHAIN, up to the one that is `last`. Residual 0 is all zero but `last`. What is not asked is
  * 0. */
@@ -108,15 +84,13 @@ struct weir_residual {
   weir_u32 set;  /* lists that match when everything asked holds */
   weir_u16 asks; /* mask of enum weir_asks */
   weir_u8 last;  /* 1: ends its chain */
-  weir_u8 protocol;
-  weir_u16 sport_first, sport_last; /* ports in host order, ends included */
-  weir_u16 dport_first, dport_last;
-  weir_u8 icmp_type, icmp_code;
-  weir_u8 tcp_set, tcp_mask; /* (flags & mask) == set */
-  weir_u32 reserved0;
+  weir_u8 reserved0;
   weir_u64 expires_unix_s;                  /* live while now < expires */
   weir_u64 source_first[2], source_last[2]; /* host order, high half first; IPv4 in the low 32 bits of the low half */
   weir_u64 destination_first[2], destination_last[2];
+#define WEIR_RESIDUAL_MEMBER(name, NAME, kind, needs, member, order) weir_##kind name;
+  WEIR_FIELDS(WEIR_RESIDUAL_MEMBER) /* what each row of filter/format/fields.h asks for */
+#undef WEIR_RESIDUAL_MEMBER
   weir_u64 reserved[4];
 };
 
@@ -226,6 +200,11 @@ WEIR_FORMAT_ASSERT(sizeof(struct weir_list) == 80, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_set) == 32, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_rule) == 16, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_residual) == 128, "format");
+#define WEIR_FIELD_BYTES(name, NAME, kind, needs, member, order) +sizeof(weir_##kind)
+WEIR_FORMAT_ASSERT(sizeof(struct weir_residual) ==
+                       8 + 9 * 8 WEIR_FIELDS(WEIR_FIELD_BYTES) + sizeof(((struct weir_residual*)0)->reserved),
+                   "no padding: move the row, or take the bytes from `reserved`");
+#undef WEIR_FIELD_BYTES
 WEIR_FORMAT_ASSERT(sizeof(struct weir_shape) == 112, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v4) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v4_port) == WEIR_LINE_BYTES, "one cache line");

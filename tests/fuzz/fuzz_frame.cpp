@@ -22,6 +22,7 @@ void require_sound(const Headers& headers, uint32_t size) {
   require((fields & ~carries(headers.protocol)) == 0);  // nothing that the protocol does not have
   require(!has(headers, WEIR_INCOMPLETE) || (fields == 0 && headers.family == 6));
   require(!has(headers, WEIR_HAS_TCP_FLAGS) || has(headers, WEIR_HAS_PORTS));  // they lie behind the ports
+  require(!has(headers, WEIR_HAS_ICMP_CODE) || has(headers, WEIR_HAS_ICMP_TYPE));
 }
 
 bool same(const Headers& a, const Headers& b) {
@@ -33,7 +34,8 @@ bool same(const Headers& a, const Headers& b) {
     }
   }
   if (has(a, WEIR_HAS_PORTS) && memcmp(a.port, b.port, sizeof a.port) != 0) return false;
-  if (has(a, WEIR_HAS_ICMP) && (a.icmp_type != b.icmp_type || a.icmp_code != b.icmp_code)) return false;
+  if (has(a, WEIR_HAS_ICMP_TYPE) && a.icmp_type != b.icmp_type) return false;
+  if (has(a, WEIR_HAS_ICMP_CODE) && a.icmp_code != b.icmp_code) return false;
   return !has(a, WEIR_HAS_TCP_FLAGS) || a.tcp_flags == b.tcp_flags;
 }
 

@@ -44,10 +44,11 @@ void require_flow(const weir::control::Flow& flow) {
   for (const auto& range : {flow.src, flow.dst}) {
     if (range && flow.family == 4) require(range->last <= UINT32_MAX);
   }
-  const bool ports = flow.sport || flow.dport, icmp = flow.icmp_type || flow.icmp_code, flags = flow.tcp_mask != 0;
+  const bool ports = flow.sport || flow.dport, icmp = flow.icmp_type || flow.icmp_code;
+  const bool flags = flow.tcp_flags.has_value();
   if (flow.sport) require(flow.sport->first >= 1);
   if (flow.dport) require(flow.dport->first >= 1);
-  require((flow.tcp_set & ~flow.tcp_mask) == 0);
+  if (flags) require(flow.tcp_flags->mask != 0 && (flow.tcp_flags->set & ~flow.tcp_flags->mask) == 0);
   require(!(icmp && (ports || flags)));
   if (flow.protocol) {
     require(!icmp || flow.protocol == 1 || flow.protocol == 58);

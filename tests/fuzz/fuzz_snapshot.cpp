@@ -63,7 +63,7 @@ uint64_t follow(const SnapshotView& view, test::Random& random) {
   uint64_t seen = 0;
   weir_packet packet = {};
   packet.family = 4;
-  packet.has = WEIR_HAS_PORTS | WEIR_HAS_ICMP | WEIR_HAS_TCP_FLAGS;
+  packet.has = WEIR_HAS_PORTS | WEIR_HAS_ICMP_TYPE | WEIR_HAS_ICMP_CODE | WEIR_HAS_TCP_FLAGS;
   const auto follow_chain = [&](uint32_t id) {
     const weir_residual* residual = view.chain(id);
     for (unsigned i = 0;; i++) {

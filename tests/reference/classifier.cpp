@@ -52,9 +52,10 @@ bool flow_matches(const control::Flow& flow, const PacketKeys& packet, uint64_t 
   if (flow.protocol && *flow.protocol != packet.protocol) return false;
   if (flow.sport && !(packet.has_ports && is_in(packet.sport, *flow.sport))) return false;
   if (flow.dport && !(packet.has_ports && is_in(packet.dport, *flow.dport))) return false;
-  if (flow.icmp_type && !(packet.has_icmp && packet.icmp_type == *flow.icmp_type)) return false;
-  if (flow.icmp_code && !(packet.has_icmp && packet.icmp_code == *flow.icmp_code)) return false;
-  if (flow.tcp_mask != 0 && !(packet.has_tcp_flags && (packet.tcp_flags & flow.tcp_mask) == flow.tcp_set)) return false;
+  if (flow.icmp_type && !(packet.has_icmp_type && packet.icmp_type == *flow.icmp_type)) return false;
+  if (flow.icmp_code && !(packet.has_icmp_code && packet.icmp_code == *flow.icmp_code)) return false;
+  if (flow.tcp_flags && !packet.has_tcp_flags) return false;
+  if (flow.tcp_flags && (packet.tcp_flags & flow.tcp_flags->mask) != flow.tcp_flags->set) return false;
   return true;
 }
 

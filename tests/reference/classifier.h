@@ -20,7 +20,7 @@ struct PacketKeys {
   uint16_t sport = 0;
   uint16_t dport = 0;
   uint8_t protocol = 0;
-  bool has_icmp = false;  // type and code
+  bool has_icmp_type = false, has_icmp_code = false;
   uint8_t icmp_type = 0, icmp_code = 0;
   bool has_tcp_flags = false;
   uint8_t tcp_flags = 0;  // as in byte 13 of the TCP header

@@ -67,9 +67,12 @@ void read_transport(Layer& layer, Bytes payload) {
       break;
     case 1:   // ICMP
     case 58:  // ICMPv6
-      if (payload.size() >= 2) {
-        keys.has_icmp = true;
+      if (payload.size() >= 1) {
+        keys.has_icmp_type = true;
         keys.icmp_type = payload[0];
+      }
+      if (payload.size() >= 2) {
+        keys.has_icmp_code = true;
         keys.icmp_code = payload[1];
       }
       break;

@@ -157,7 +157,7 @@ def moved(session, packets=20000):
 
 # common/wire.h, spoken from outside: header {magic, version, type, body_bytes, sequence}, body little-endian.
 WIRE_HEADER = struct.Struct("<IHHII")
-WIRE_STATS, WIRE_MAGIC, WIRE_VERSION = 3, 0x52494557, 1
+WIRE_STATS, WIRE_MAGIC, WIRE_VERSION = 3, 0x52494557, 2
 
 
 def ask_dataplane(session):

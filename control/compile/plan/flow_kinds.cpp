@@ -250,7 +250,8 @@ filter::KeyShape shape_of(uint8_t family, const Kind& kind) {
 filter::Key key_of(filter::KeyShape shape, const Item& item) {
   const Flow& flow = *item.flow;
   const filter::FlowFields fields = {flow.sport ? flow.sport->first : uint16_t{0},
-                                     flow.dport ? flow.dport->first : uint16_t{0}, flow.protocol.value_or(0)};
+                                     flow.dport ? flow.dport->first : uint16_t{0},
+                                     static_cast<uint8_t>(flow.protocol.value_or(0))};
   const Ipv6 source = item.side[kSource].address, destination = item.side[kDestination].address;
   return shape.family == 4
              ? filter::make_flow_key(shape, static_cast<Ipv4>(source), static_cast<Ipv4>(destination), fields)

@@ -9,7 +9,9 @@
 #include "control/compile/prove/prove.h"
 #include "control/compile/prove/split_mix.h"
 #include "control/compile/prove/verdict.h"
+#include "control/model/fields.h"
 #include "control/model/range_text.h"
+#include "filter/format/frame_rules.h"
 
 namespace weir::control {
 namespace {
@@ -22,14 +24,43 @@ bool lies_in(Ipv6 address, const std::optional<AddressRange>& range) {
   return !range || (range->first <= address && address <= range->last);
 }
 
-bool lies_in(uint16_t port, const std::optional<PortRange>& range) {
-  return !range || (range->first <= port && port <= range->last);
+// What each kind of filter/format/fields.h asks for, said once more: does the value hold, and one that does.
+bool holds(weir_value asked, unsigned value) {
+  return value == asked;
+}
+bool holds(const weir_range16& asked, unsigned value) {
+  return asked.first <= value && value <= asked.last;
+}
+bool holds(const weir_masked& asked, unsigned value) {
+  return ((value ^ asked.set) & asked.mask) == 0;
 }
 
-// A packet in host order, and as planes see it.
+unsigned some_value(weir_value asked, SplitMix&) {
+  return asked;
+}
+unsigned some_value(const weir_range16& asked, SplitMix& random) {
+  return asked.first + static_cast<unsigned>(random.next() % (asked.last - asked.first + 1u));
+}
+unsigned some_value(const weir_masked& asked, SplitMix& random) {
+  return (static_cast<unsigned>(random.next()) & ~unsigned{asked.mask}) | asked.set;
+}
+
+unsigned loaded(uint8_t member) {
+  return member;
+}
+unsigned loaded(uint16_t on_the_wire) {
+  return __builtin_bswap16(on_the_wire);
+}
+void store(uint8_t& member, unsigned value) {
+  member = static_cast<uint8_t>(value);
+}
+void store(uint16_t& on_the_wire, unsigned value) {
+  on_the_wire = __builtin_bswap16(static_cast<uint16_t>(value));
+}
+
+// A packet as planes see it, and its addresses in host order.
 struct Sample {
   Ipv6 address[2];
-  uint16_t port[2];
   weir_packet packet;
 
   void finish() {
@@ -40,28 +71,21 @@ struct Sample {
         packet.address[side][0] = __builtin_bswap64(static_cast<uint64_t>(address[side] >> 64));
         packet.address[side][1] = __builtin_bswap64(static_cast<uint64_t>(address[side]));
       }
-      packet.port[side] = __builtin_bswap16(port[side]);
     }
   }
+  uint16_t port(weir_side side) const { return __builtin_bswap16(packet.port[side]); }
 };
 
 bool flow_matches(const Flow& flow, const Sample& sample, uint64_t now) {
   const weir_packet& packet = sample.packet;
   if (flow.family != 0 && flow.family != packet.family) return false;
   if (flow.expires != kNever && now >= flow.expires) return false;
-  if (flow.protocol && *flow.protocol != packet.protocol) return false;
   if (!lies_in(sample.address[0], flow.src) || !lies_in(sample.address[1], flow.dst)) return false;
-  if (flow.sport || flow.dport) {
-    if ((packet.has & WEIR_HAS_PORTS) == 0) return false;
-    if (!lies_in(sample.port[0], flow.sport) || !lies_in(sample.port[1], flow.dport)) return false;
-  }
-  if (flow.icmp_type || flow.icmp_code) {
-    if ((packet.has & WEIR_HAS_ICMP) == 0) return false;
-    if (flow.icmp_type.value_or(packet.icmp_type) != packet.icmp_type) return false;
-    if (flow.icmp_code.value_or(packet.icmp_code) != packet.icmp_code) return false;
-  }
-  if (flow.tcp_mask == 0) return true;
-  return (packet.has & WEIR_HAS_TCP_FLAGS) != 0 && (packet.tcp_flags & flow.tcp_mask) == flow.tcp_set;
+#define WEIR_MATCHES(name, NAME, kind, needs, member, order) \
+  if (flow.name && ((packet.has & (needs)) != (needs) || !holds(*flow.name, loaded(packet.member)))) return false;
+  WEIR_FIELDS(WEIR_MATCHES)
+#undef WEIR_MATCHES
+  return true;
 }
 
 class SampleMaker {
@@ -72,25 +96,18 @@ class SampleMaker {
 
   // A packet that the flow matches, but for its expiry.
   Sample packet_of(const Flow& flow, uint8_t family) {
-    constexpr uint8_t kIcmp = 1, kTcp = 6, kUdp = 17, kIcmpV6 = 58;
     Sample sample = {};
     weir_packet& packet = sample.packet;
     packet.family = family;
     sample.address[0] = address_in(flow.src, family);
     sample.address[1] = address_in(flow.dst, family);
-    sample.port[0] = port_in(flow.sport);
-    sample.port[1] = port_in(flow.dport);
-    packet.tcp_flags = static_cast<uint8_t>((random_.next() & ~flow.tcp_mask) | flow.tcp_set);
-    packet.icmp_type = flow.icmp_type.value_or(static_cast<uint8_t>(random_.next()));
-    packet.icmp_code = flow.icmp_code.value_or(static_cast<uint8_t>(random_.next()));
-    const bool icmp = flow.icmp_type || flow.icmp_code;
-    packet.protocol = flow.protocol.value_or(icmp                 ? family == 4 ? kIcmp : kIcmpV6
-                                             : flow.tcp_mask != 0 ? kTcp
-                                             : below(2) == 0      ? kTcp
-                                                                  : kUdp);
-    if (icmp) packet.has |= WEIR_HAS_ICMP;
-    if (packet.protocol == kTcp) packet.has |= WEIR_HAS_TCP_FLAGS | WEIR_HAS_PORTS;
-    if (flow.sport || flow.dport || packet.protocol == kUdp) packet.has |= WEIR_HAS_PORTS;
+#define WEIR_CHOOSE(name, NAME, kind, needs, member, order) \
+  store(packet.member, flow.name ? some_value(*flow.name, random_) : static_cast<unsigned>(random_.next()));
+    WEIR_FIELDS(WEIR_CHOOSE)
+#undef WEIR_CHOOSE
+    const unsigned needs = needs_of(fields_asked(flow));
+    if (!flow.protocol) packet.protocol = protocol_with(needs, family);
+    packet.has = static_cast<uint8_t>(weir_carries(packet.protocol) | needs);
     sample.finish();
     return sample;
   }
@@ -110,9 +127,15 @@ class SampleMaker {
     }
   }
 
-  uint16_t port_in(const std::optional<PortRange>& range) {
-    const PortRange from = range.value_or(PortRange{1, UINT16_MAX});
-    return static_cast<uint16_t>(from.first + below(from.last - from.first + 1u));
+  // TCP or UDP where either will do.
+  uint8_t protocol_with(unsigned needs, uint8_t family) {
+    const uint8_t usual[] = {kProtocolTcp, kProtocolUdp};
+    const uint8_t other = family == 4 ? kProtocolIcmp : kProtocolIcmpv6;
+    const uint8_t first = usual[below(2)];
+    for (const uint8_t protocol : {first, kProtocolTcp, kProtocolUdp, other}) {
+      if ((weir_carries(protocol) & needs) == needs) return protocol;
+    }
+    return first;
   }
 
   SplitMix random_;
@@ -155,20 +178,27 @@ class FlowProof {
         if (sample.packet.family == 4) sample.address[side] &= UINT32_MAX;
         break;
       case 2:
-        sample.port[side] = static_cast<uint16_t>(sample.port[side] + step);
-        break;
-      case 3:
-        sample.packet.protocol = static_cast<uint8_t>(sample.packet.protocol + step);
-        break;
-      case 4:
         sample.packet.has = 0;  // a later fragment
         break;
       default:
-        sample.packet.tcp_flags ^= static_cast<uint8_t>(1 << samples_.below(8));
-        sample.packet.icmp_type = static_cast<uint8_t>(sample.packet.icmp_type + samples_.below(2));
-        sample.packet.icmp_code = static_cast<uint8_t>(sample.packet.icmp_code + samples_.below(2));
+        change_field(sample.packet, static_cast<weir_field>(samples_.below(WEIR_N_FIELDS)), step);
     }
     sample.finish();
+  }
+
+  void change_field(weir_packet& packet, weir_field field, int step) {
+    // One bit, as flags and sets need, or one more or less, as ranges do.
+    const unsigned bit = samples_.below(2) == 0 ? 1u << samples_.below(8) : 0;
+    const auto changed = [&](unsigned value) { return bit != 0 ? value ^ bit : value + static_cast<unsigned>(step); };
+    switch (field) {
+#define WEIR_CHANGE(name, NAME, kind, needs, member, order) \
+  case WEIR_FIELD_##NAME:                                   \
+    return store(packet.member, changed(loaded(packet.member)));
+      WEIR_FIELDS(WEIR_CHANGE)
+#undef WEIR_CHANGE
+      case WEIR_N_FIELDS:
+        break;
+    }
   }
 
   Result<void> prove_found(unsigned list, const Flow& flow, const Sample& sample) const {
@@ -192,11 +222,12 @@ class FlowProof {
     const bool with_ports = (sample.packet.has & WEIR_HAS_PORTS) != 0;
     Matched sides[2];
     if (sample.packet.family == 4) {
-      const Probe<Ipv4> probes[2] = {{static_cast<Ipv4>(sample.address[0]), sample.port[0]},
-                                     {static_cast<Ipv4>(sample.address[1]), sample.port[1]}};
+      const Probe<Ipv4> probes[2] = {{static_cast<Ipv4>(sample.address[0]), sample.port(WEIR_SIDE_SOURCE)},
+                                     {static_cast<Ipv4>(sample.address[1]), sample.port(WEIR_SIDE_DESTINATION)}};
       look_up(snapshot_, kernels_, probes, with_ports, sides);
     } else {
-      const Probe<Ipv6> probes[2] = {{sample.address[0], sample.port[0]}, {sample.address[1], sample.port[1]}};
+      const Probe<Ipv6> probes[2] = {{sample.address[0], sample.port(WEIR_SIDE_SOURCE)},
+                                     {sample.address[1], sample.port(WEIR_SIDE_DESTINATION)}};
       look_up(snapshot_, kernels_, probes, with_ports, sides);
     }
     expected = expected | sides[0].source | sides[1].destination;

@@ -90,8 +90,7 @@ inline SnapshotInput flow_input(size_t n, uint64_t seed) {
   web.set = 1;
   web.asks = WEIR_ASKS_PROTOCOL | WEIR_ASKS_DPORT;
   web.protocol = 6;
-  web.dport_first = 80;
-  web.dport_last = 90;
+  web.dport = {80, 90};
   web.last = 1;
   input.residuals = {no_residual(), expiring, web, web};
   input.rules = {{0, 0, 0, 0}, {1, 0, 0, 0}, {0, 0, 1, 0}, {2, 0, 3, 0}};

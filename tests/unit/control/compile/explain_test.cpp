@@ -79,7 +79,7 @@ TEST_CASE("damaged origin files are refused or harmless") {
     return origins ? "" : origins.error();
   };
   CHECK(error_with(0, 1, 8) == "origin file: not one (wrong magic number)");
-  CHECK(error_with(8, 4, 4) == "origin file: version 4, this program reads version 3");
+  CHECK(error_with(8, 5, 4) == "origin file: version 5, this program reads version 4");
   CHECK(error_with(12, 257, 4) == "origin file: too many lists");
   CHECK(error_with(16, ~uint64_t{0}, 8).find("are not what its header says") != std::string::npos);
   CHECK(error_with(24, uint64_t{1} << 60, 8).find("are not what its header says") != std::string::npos);

@@ -77,7 +77,7 @@ TEST_CASE("few flows of an address stand under it; what is left becomes a residu
   CHECK(residual.asks == (WEIR_ASKS_SOURCE | WEIR_ASKS_PROTOCOL | WEIR_ASKS_DPORT));  // the key says the destination
   CHECK(residual.source_first[1] == 0x0a000000);
   CHECK(residual.source_last[1] == 0x0affffff);
-  CHECK(residual.dport_last == 8010);
+  CHECK(residual.dport.last == 8010);
   CHECK(residual.last == 1);
   const weir_rule& rule = input.rules[input.tables[0].rules[0]];
   CHECK(rule.destination_chain == 1);
@@ -267,8 +267,7 @@ TEST_CASE("the proof notices a residual that is wrong") {
   Flow flow;
   flow.family = 4;
   flow.protocol = 6;
-  flow.tcp_set = 2;
-  flow.tcp_mask = 18;
+  flow.tcp_flags = {2, 18};
   std::vector<Flow> flows;  // 50 destinations, one residual
   for (Ipv4 i = 0; i < 50; i++) {
     flow.dst = host(0xcb007100 + i);
@@ -284,7 +283,8 @@ TEST_CASE("the proof notices a residual that is wrong") {
     return proof ? std::string() : proof.error();
   };
   CHECK(proof_after([](weir_residual&) {}).empty());
-  CHECK_THAT(proof_after([](weir_residual& r) { r.tcp_set = 0; }), Contains("does not match a packet made from it"));
+  CHECK_THAT(proof_after([](weir_residual& r) { r.tcp_flags.set = 0; }),
+             Contains("does not match a packet made from it"));
   CHECK_THAT(proof_after([](weir_residual& r) { r.protocol = 17; }), Contains("weir.yaml:10"));
   CHECK_THAT(proof_after([](weir_residual& r) { r.asks &= ~WEIR_ASKS_TCP_FLAGS; }), Contains("do not name"));
 }
@@ -409,8 +409,8 @@ TEST_CASE("snapshots of random flows answer what the flows say") {
         flow.icmp_type = some(static_cast<uint8_t>(below(3)));
         flow.icmp_code = some(static_cast<uint8_t>(below(3)));
       } else if (flow.protocol == 6 && below(2) == 0) {
-        flow.tcp_mask = static_cast<uint8_t>(1 + below(255));
-        flow.tcp_set = static_cast<uint8_t>(random.next()) & flow.tcp_mask;
+        const auto mask = static_cast<uint8_t>(1 + below(255));
+        flow.tcp_flags = {static_cast<uint8_t>(random.next() & mask), mask};
       }
       if (below(5) == 0) flow.expires = 1 + below(1000);
       flows.push_back(flow);

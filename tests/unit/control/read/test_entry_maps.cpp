@@ -125,8 +125,7 @@ TEST_CASE("a flow's fields, as numbers") {
   CHECK_FALSE(flow.protocol);
   CHECK(flow.sport == PortRange{1, 2});
   CHECK(flow.dport == PortRange{3, 3});
-  CHECK(flow.tcp_set == 0x02);
-  CHECK(flow.tcp_mask == 0x82);
+  CHECK(flow.tcp_flags == weir_masked{0x02, 0x82});
   CHECK(flow.expires == kNever);
 }
 

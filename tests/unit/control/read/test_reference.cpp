@@ -44,7 +44,7 @@ PacketKeys with_ports(const char* src, const char* dst, uint8_t protocol, uint16
 }
 PacketKeys icmp(const char* src, const char* dst, uint8_t protocol, uint8_t type, uint8_t code) {
   PacketKeys keys = packet(src, dst, protocol);
-  keys.has_icmp = true;
+  keys.has_icmp_type = keys.has_icmp_code = true;
   keys.icmp_type = type;
   keys.icmp_code = code;
   return keys;

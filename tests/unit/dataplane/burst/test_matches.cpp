@@ -61,14 +61,12 @@ weir_residual protocol(uint8_t number) {
 }
 weir_residual sports(uint16_t first, uint16_t last) {
   weir_residual r = residual(WEIR_ASKS_SPORT);
-  r.sport_first = first;
-  r.sport_last = last;
+  r.sport = {first, last};
   return r;
 }
 weir_residual dports(uint16_t first, uint16_t last) {
   weir_residual r = residual(WEIR_ASKS_DPORT);
-  r.dport_first = first;
-  r.dport_last = last;
+  r.dport = {first, last};
   return r;
 }
 weir_residual icmp_is(uint8_t type, uint8_t code) {
@@ -79,8 +77,7 @@ weir_residual icmp_is(uint8_t type, uint8_t code) {
 }
 weir_residual flags_are(uint8_t set, uint8_t mask) {
   weir_residual r = residual(WEIR_ASKS_TCP_FLAGS);
-  r.tcp_set = set;
-  r.tcp_mask = mask;
+  r.tcp_flags = {set, mask};
   return r;
 }
 weir_residual destinations(Ipv6 first, Ipv6 last) {

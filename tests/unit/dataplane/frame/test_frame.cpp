@@ -217,12 +217,11 @@ TEST_CASE("every encapsulation, whole and cut at every byte") {
       REQUIRE(headers.family == row.family);
       REQUIRE(has(headers, WEIR_INCOMPLETE) == (length < row.complete_from));
       REQUIRE(has(headers, WEIR_HAS_PORTS) == (row.ports_from != 0 && length >= row.ports_from));
-      REQUIRE(has(headers, WEIR_HAS_ICMP) == (row.icmp_from != 0 && length >= row.icmp_from));
+      REQUIRE(has(headers, WEIR_HAS_ICMP_TYPE) == (row.icmp_from != 0 && length >= row.icmp_from - 1));
+      REQUIRE(has(headers, WEIR_HAS_ICMP_CODE) == (row.icmp_from != 0 && length >= row.icmp_from));
       REQUIRE(has(headers, WEIR_HAS_TCP_FLAGS) == (row.flags_from != 0 && length >= row.flags_from));
-      if (has(headers, WEIR_HAS_ICMP)) {
-        CHECK(headers.icmp_type == row.frame[row.icmp_from - 2]);
-        CHECK(headers.icmp_code == row.frame[row.icmp_from - 1]);
-      }
+      if (has(headers, WEIR_HAS_ICMP_TYPE)) CHECK(headers.icmp_type == row.frame[row.icmp_from - 2]);
+      if (has(headers, WEIR_HAS_ICMP_CODE)) CHECK(headers.icmp_code == row.frame[row.icmp_from - 1]);
       if (has(headers, WEIR_HAS_TCP_FLAGS)) CHECK(headers.tcp_flags == row.frame[row.flags_from - 1]);
       if (!has(headers, WEIR_INCOMPLETE)) REQUIRE(headers.protocol == row.protocol);
       check_addresses(headers, row.family, row.frame.data() + row.ip_at);
@@ -317,6 +316,7 @@ TEST_CASE("a chain that is cut or too long leaves the header not walked") {
 }
 
 TEST_CASE("what lies behind the packet's end, or in a later fragment, is no field") {
+  constexpr uint8_t kHasIcmp = WEIR_HAS_ICMP_TYPE | WEIR_HAS_ICMP_CODE;
   struct {
     const char* name;
     Bytes frame;
@@ -325,14 +325,15 @@ TEST_CASE("what lies behind the packet's end, or in a later fragment, is no fiel
       {"tcp flags in the padding", ethernet(0x0800) + ipv4({kTcp, tcp(2), 1, 2, 0, 20 + 13}), WEIR_HAS_PORTS},
       {"tcp flags are the last byte", ethernet(0x0800) + ipv4({kTcp, tcp(2), 1, 2, 0, 20 + 14}),
        WEIR_HAS_PORTS | WEIR_HAS_TCP_FLAGS},
-      {"icmp code in the padding", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, 20 + 1}), 0},
-      {"icmp code is the last byte", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, 20 + 2}), WEIR_HAS_ICMP},
+      {"icmp code in the padding", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, 20 + 1}), WEIR_HAS_ICMP_TYPE},
+      {"icmp type in the padding", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, 20}), 0},
+      {"icmp code is the last byte", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, 20 + 2}), kHasIcmp},
       {"later fragment, tcp", ethernet(0x0800) + ipv4({kTcp, tcp(2), 1, 2, 0, -1, 1}), 0},
       {"later fragment, icmp", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, -1, 1}), 0},
-      {"first fragment, icmp", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, -1, 0x2000}), WEIR_HAS_ICMP},
+      {"first fragment, icmp", ethernet(0x0800) + ipv4({kIcmp, icmp(8, 0), 1, 2, 0, -1, 0x2000}), kHasIcmp},
       {"v6 later fragment, icmp6", ethernet(0x86dd) + ipv6({44, fragment(kIcmp6, 8) + icmp(128, 0)}), 0},
-      {"v6 icmp6 behind an extension", ethernet(0x86dd) + ipv6({60, extension(kIcmp6) + icmp(128, 0)}), WEIR_HAS_ICMP},
-      {"v6 icmp6 in the padding", ethernet(0x86dd) + ipv6({kIcmp6, icmp(128, 0), 1, 2, 1}), 0},
+      {"v6 icmp6 behind an extension", ethernet(0x86dd) + ipv6({60, extension(kIcmp6) + icmp(128, 0)}), kHasIcmp},
+      {"v6 icmp6 code in the padding", ethernet(0x86dd) + ipv6({kIcmp6, icmp(128, 0), 1, 2, 1}), WEIR_HAS_ICMP_TYPE},
       {"v6 incomplete chain", ethernet(0x86dd) + ipv6({60, Bytes{kIcmp6}}), WEIR_INCOMPLETE},
   };
   for (const auto& row : cases) {

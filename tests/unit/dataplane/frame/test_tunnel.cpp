@@ -47,10 +47,13 @@ Ipv6 address_of(const Headers& headers, Side side) {
 bool same(const Headers& ours, const reference::PacketKeys& theirs) {
   return ours.family == theirs.family && ours.protocol == theirs.protocol && address_of(ours, kSource) == theirs.src &&
          address_of(ours, kDestination) == theirs.dst && has(ours, WEIR_HAS_PORTS) == theirs.has_ports &&
-         has(ours, WEIR_HAS_ICMP) == theirs.has_icmp && has(ours, WEIR_HAS_TCP_FLAGS) == theirs.has_tcp_flags &&
+         has(ours, WEIR_HAS_ICMP_TYPE) == theirs.has_icmp_type &&
+         has(ours, WEIR_HAS_ICMP_CODE) == theirs.has_icmp_code &&
+         has(ours, WEIR_HAS_TCP_FLAGS) == theirs.has_tcp_flags &&
          (!theirs.has_ports || (__builtin_bswap16(ours.port[kSource]) == theirs.sport &&
                                 __builtin_bswap16(ours.port[kDestination]) == theirs.dport)) &&
-         (!theirs.has_icmp || (ours.icmp_type == theirs.icmp_type && ours.icmp_code == theirs.icmp_code)) &&
+         (!theirs.has_icmp_type || ours.icmp_type == theirs.icmp_type) &&
+         (!theirs.has_icmp_code || ours.icmp_code == theirs.icmp_code) &&
          (!theirs.has_tcp_flags || ours.tcp_flags == theirs.tcp_flags);
 }
 
@@ -79,7 +82,8 @@ bool equal(const Parsed& a, const Parsed& b) {
     if (address_of(x, kSource) != address_of(y, kSource)) return false;
     if (address_of(x, kDestination) != address_of(y, kDestination)) return false;
     if (has(x, WEIR_HAS_PORTS) && memcmp(x.port, y.port, sizeof x.port) != 0) return false;
-    if (has(x, WEIR_HAS_ICMP) && (x.icmp_type != y.icmp_type || x.icmp_code != y.icmp_code)) return false;
+    if (has(x, WEIR_HAS_ICMP_TYPE) && x.icmp_type != y.icmp_type) return false;
+    if (has(x, WEIR_HAS_ICMP_CODE) && x.icmp_code != y.icmp_code) return false;
     if (has(x, WEIR_HAS_TCP_FLAGS) && x.tcp_flags != y.tcp_flags) return false;
   }
   return true;

@@ -115,7 +115,7 @@ TEST_CASE("flow keys are found in every layout, and strangers are not") {
       }
       const weir_residual* chain = view.chain(view.rule(2).source_chain);
       CHECK(chain[0].last == 0);
-      CHECK(chain[1].dport_last == 90);
+      CHECK(chain[1].dport.last == 90);
       CHECK(chain[1].last == 1);
     }
   }
