@@ -25,8 +25,7 @@ struct weir_frame {
   weir_u32 length; /* bytes, without FCS */
   weir_u8 hit;     /* 1: some do */
   weir_u8 incomplete;
-  weir_u8 fragment; /* 1: a part of a packet, the first one too */
-  weir_u8 reserved;
+  weir_u8 reserved[2];
 };
 
 enum outcome { MALFORMED, NOT_IP, IP };
@@ -96,10 +95,12 @@ __noinline int weir_read_ipv4(struct xdp_md* ctx, weir_u32 at, weir_u32 end, str
   __builtin_memcpy(address, ip + 12, sizeof address);
   frame->packet.address[WEIR_SIDE_SOURCE][0] = address[0];
   frame->packet.address[WEIR_SIDE_DESTINATION][0] = address[1];
+  frame->packet.length = total != 0 ? total : end - at;
+  frame->packet.dscp = ip[1] >> 2;
+  frame->packet.fragment = weir_fragment_of_ipv4(be16(ip + 6));
   if (total != 0 && total < end - at) end = at + total;
   frame->at = frame->end = 0;
-  frame->fragment = (be16(ip + 6) & 0x3fff) != 0;
-  if (be16(ip + 6) & 0x1fff) return 1; /* a later fragment */
+  if (frame->packet.fragment == WEIR_FRAGMENT_LATER) return 1;
   frame->at = at + header_bytes;
   frame->end = end;
   weir_read_transport(ctx, at + header_bytes, end, frame);
@@ -138,8 +139,10 @@ __noinline weir_u32 weir_walk_extension(struct xdp_md* ctx, weir_u32 at, weir_u3
   const weir_u32 bytes = extension_bytes(number, head[1]);
   if (bytes > end - at) return STEP_CUT_OFF;
   frame->packet.protocol = head[0];
-  if (number == 44 && (be16(head + 2) & 0xfff9) != 0) frame->fragment = 1; /* not: alone (RFC 6946) */
-  return number == 44 && (be16(head + 2) & 0xfff8) != 0 ? STEP_LAST : bytes;
+  if (number != 44) return bytes;
+  const weir_u8 fragment = weir_fragment_of_ipv6(be16(head + 2));
+  if (fragment != WEIR_FRAGMENT_NONE) frame->packet.fragment = fragment;
+  return fragment == WEIR_FRAGMENT_LATER ? STEP_LAST : bytes;
 }
 
 /* 1: the header is trusted. */
@@ -152,9 +155,12 @@ __noinline int weir_read_ipv6(struct xdp_md* ctx, weir_u32 at, weir_u32 end, str
   frame->packet.protocol = ip[6];
   frame->packet.has = 0;
   const weir_u32 told = be16(ip + 4);
+  frame->packet.length = told != 0 ? IPV6_BYTES + told : end - at;
+  frame->packet.dscp = (weir_u8)((be16(ip) & 0x0fff) >> 6);
+  frame->packet.fragment = WEIR_FRAGMENT_NONE;
   at += IPV6_BYTES;
   if (told != 0 && told < end - at) end = at + told;
-  frame->at = frame->end = frame->fragment = 0;
+  frame->at = frame->end = 0;
   for (weir_u32 walked = 0; walked <= MAX_EXTENSIONS; walked++) {
     /* The last turn only asks whether the chain goes on. */
     if (walked == MAX_EXTENSIONS && extension_bytes(frame->packet.protocol, 0) != 0) break;
@@ -274,6 +280,8 @@ static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* fra
     if (total < IPV4_BYTES + TCP_FLAG_BYTES || total > length - ETHERNET_BYTES) return 0;
     packet->family = 4;
     packet->protocol = ip[9];
+    packet->length = total;
+    packet->dscp = ip[1] >> 2;
     packet->address[WEIR_SIDE_SOURCE][0] = *(const weir_u32*)(ip + 12);
     packet->address[WEIR_SIDE_DESTINATION][0] = *(const weir_u32*)(ip + 16);
     transport = ip + IPV4_BYTES;
@@ -287,6 +295,8 @@ static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* fra
     if (told < TCP_FLAG_BYTES || told > length - ETHERNET_BYTES - IPV6_BYTES) return 0;
     packet->family = 6;
     packet->protocol = ip[6];
+    packet->length = IPV6_BYTES + told;
+    packet->dscp = (weir_u8)((__builtin_bswap16(*(const weir_u16*)ip) & 0x0fff) >> 6);
     for (weir_u32 half = 0; half < 4; half++)
       packet->address[half / 2][half % 2] = *(const weir_u64*)(ip + 8 + half * 8);
     transport = ip + IPV6_BYTES;

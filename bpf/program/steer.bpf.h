@@ -75,7 +75,7 @@ static __always_inline int rule_takes(const struct weir_steer_rule* rule, const 
  * the first one neither: so all of a packet goes one way. */
 __noinline weir_u32 weir_first_rule(struct weir_steering* steering, struct weir_frame* frame) {
   if (!steering || !frame) return WEIR_TAKEN_BY_DEFAULT;
-  const int has_ports = (frame->packet.has & WEIR_HAS_PORTS) && !frame->fragment;
+  const int has_ports = (frame->packet.has & WEIR_HAS_PORTS) && frame->packet.fragment == WEIR_FRAGMENT_NONE;
   for (weir_u32 i = 0; i < WEIR_MAX_STEER_RULES; i++) {
     if (i >= steering->n_rules) break;
     if (rule_takes(&steering->rule[i], &frame->packet, has_ports)) return i;

@@ -23,6 +23,7 @@ struct FieldError {
 // How a policy file gives a field its value.
 enum class FieldForm : uint8_t {
   scalar,  // proto: tcp
+  list,    // dscp: [46, 10-14], or one of these alone
   number,  // icmp: {type: 8}: a number from 0 to 255, under `inner` of the map that `key` has
   bits,    // tcp_flags: {set: [syn], mask: [syn, ack]}: names of bits
 };
@@ -34,7 +35,7 @@ struct Field {
   std::string_view label;  // in front of the value, in texts
   FieldForm form;
   bool (*is_asked)(const Flow&);
-  // Reads what print() writes, and what a policy file has.
+  // Reads what print() writes, and what a policy file has. Form list: adds to what the flow asks for.
   std::optional<FieldError> (*parse)(const Field&, std::string_view text, Flow& flow);
   std::string (*print)(const Flow&);  // of a flow that asks for it
   const char* example = "";           // hint for a map that asks for nothing
@@ -54,6 +55,13 @@ std::string field_text(const Field& field, const Flow& flow);
 unsigned fields_asked(const Flow& flow);
 // Mask of weir_has: what a packet must have for these (mask of weir_asks).
 unsigned needs_of(unsigned asked);
+
+// Why no packet can match, where that is not for its protocol: `field` is the one to blame.
+struct Contradiction {
+  const Field* field;
+  std::string reason, hint;
+};
+std::optional<Contradiction> contradiction_in(const Flow& flow);
 
 // What only packets of some protocols have.
 struct Carried {

@@ -120,6 +120,9 @@ class EntryMapReader {
       case FieldForm::scalar:
         if (const auto text = map.text(field.key)) parse(field, *map.find(field.key), *text);
         break;
+      case FieldForm::list:
+        read_list(map, field);
+        break;
       case FieldForm::number:
         if (const Node* numbers = map.map(field.key)) read_numbers(*numbers, field.key);
         break;
@@ -131,8 +134,11 @@ class EntryMapReader {
 
   void parse(const Field& field, const Node& place, const std::string& text) {
     const auto error = field.parse(field, text, flow_);
-    if (!error) return;
-    file_.error(place, "`" + std::string(field.key) + "` is " + quoted(text) + ": " + error->reason, error->hint);
+    if (error) report(field, place, text, *error);
+  }
+
+  void report(const Field& field, const Node& place, const std::string& text, const FieldError& error) const {
+    file_.error(place, "`" + std::string(field.key) + "` is " + quoted(text) + ": " + error.reason, error.hint);
   }
 
   void read_address(int side) {
@@ -146,6 +152,30 @@ class EntryMapReader {
     }
     (side == 0 ? flow_.src : flow_.dst) = range_of(*parsed_[side]);
     flow_.family = std::holds_alternative<ParsedEntry<Ipv4>>(*parsed_[side]) ? 4 : 6;
+  }
+
+  void read_list(MapReader& map, const Field& field) {
+    const Node* node = map.find(field.key);
+    if (node == nullptr || node->kind != Kind::sequence) {
+      if (const auto text = map.text(field.key)) parse_item(field, *node, *text);
+      return;
+    }
+    const std::string key(field.key);
+    if (node->items.empty()) file_.error(*node, "`" + key + "` names nothing to match", field.example);
+    for (const Node& item : node->items) {
+      if (item.kind == Kind::scalar) {
+        parse_item(field, item, item.text);
+      } else {
+        file_.error(item, "a value of `" + key + "` must be a text", field.example);
+      }
+    }
+  }
+
+  // Commas are for the one line of text; in a policy file each value is an item.
+  void parse_item(const Field& field, const Node& place, const std::string& text) {
+    const bool is_one = text.find(',') == std::string::npos;
+    const auto error = field.parse(field, is_one ? text : "", flow_);
+    if (error) report(field, place, text, *error);
   }
 
   // All rows of this key.
@@ -209,6 +239,9 @@ class EntryMapReader {
     if (parsed_[0] && parsed_[1] && parsed_[0]->index() != parsed_[1]->index()) {
       cannot_match(node_, "`src` and `dst` are of different families",
                    "no packet has an IPv4 address on one side and an IPv6 address on the other");
+    }
+    if (const auto contradiction = contradiction_in(flow_)) {
+      cannot_match(*map.find(contradiction->field->key), contradiction->reason, contradiction->hint);
     }
     if (flow_.protocol) {
       refuse_what_is_not_carried(map);

@@ -9,13 +9,24 @@ namespace {
 
 static_assert(kMaxBurst / kMaxLayers == 16, "frames that every burst has room for");
 
+// A packet whose header leaves its length open, and that ends with the frame, behind what was parsed of it. False: no
+// such packet.
+bool lengthen(Headers& headers, uint32_t unseen_bytes) noexcept {
+  const bool is_open = has(headers, WEIR_OPEN_END);
+  if (is_open) headers.length += unseen_bytes;
+  return is_open;
+}
+
 // A frame in several segments whose first one did not tell all: parses a copy of what headers can reach. A copy is
 // bounded by kMaxHeaderBytes (33 KiB), with tunnels by kMaxLayersBytes (176 KiB), so no frame makes it large.
 [[gnu::noinline]] Outcome parse_segments(const rte_mbuf* packet, Headers& headers) noexcept {
   uint8_t copy[kMaxHeaderBytes];
   const uint32_t length = std::min(packet->pkt_len, kMaxHeaderBytes);
   const void* bytes = rte_pktmbuf_read(packet, 0, length, copy);
-  return bytes == nullptr ? Outcome::malformed : parse_frame(static_cast<const uint8_t*>(bytes), length, headers);
+  if (bytes == nullptr) return Outcome::malformed;
+  const Outcome outcome = parse_frame(static_cast<const uint8_t*>(bytes), length, headers);
+  if (outcome == Outcome::ip) lengthen(headers, packet->pkt_len - length);
+  return outcome;
 }
 
 [[gnu::noinline]] Outcome parse_segments(const rte_mbuf* packet, uint8_t tunnels, Headers& outer,
@@ -24,8 +35,11 @@ static_assert(kMaxBurst / kMaxLayers == 16, "frames that every burst has room fo
   const uint32_t length = std::min(packet->pkt_len, kMaxLayersBytes);
   const void* bytes = rte_pktmbuf_read(packet, 0, length, copy);
   inner.n = 0;
-  return bytes == nullptr ? Outcome::malformed
-                          : parse_layers(static_cast<const uint8_t*>(bytes), length, tunnels, outer, inner);
+  if (bytes == nullptr) return Outcome::malformed;
+  const Outcome outcome = parse_layers(static_cast<const uint8_t*>(bytes), length, tunnels, outer, inner);
+  bool is_open = outcome == Outcome::ip && lengthen(outer, packet->pkt_len - length);
+  for (uint32_t i = 0; i < inner.n && is_open; i++) is_open = lengthen(inner.layer[i], packet->pkt_len - length);
+  return outcome;
 }
 
 uint64_t fields_word(uint8_t protocol, const void* ports) noexcept {

@@ -58,7 +58,10 @@ inline bool read_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Header
 
   headers.family = 4;
   headers.protocol = ip[9];
-  headers.has = 0;
+  headers.has = total == 0 ? WEIR_OPEN_END : 0;
+  headers.length = total == 0 ? length - at : total;
+  headers.dscp = ip[1] >> 2;
+  headers.fragment = weir_fragment_of_ipv4(load_be16(ip + 6));
   uint32_t address;
   memcpy(&address, ip + 12, sizeof address);
   headers.address[kSource][0] = address;
@@ -66,7 +69,7 @@ inline bool read_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Header
   headers.address[kDestination][0] = address;
 
   const uint32_t end = total == 0 || total > length - at ? length : at + total;
-  const bool later_fragment = (load_be16(ip + 6) & 0x1fff) != 0;
+  const bool later_fragment = headers.fragment == WEIR_FRAGMENT_LATER;
   payload = later_fragment ? Payload{0, 0} : Payload{at + header_bytes, end};
   if (!later_fragment) read_transport(frame, at + header_bytes, end, headers);
   return true;
@@ -102,9 +105,12 @@ inline void walk_extensions(const uint8_t* frame, uint32_t at, uint32_t end, Hea
       headers.has |= WEIR_INCOMPLETE;
       return;
     }
-    const bool later_fragment = headers.protocol == 44 && (load_be16(frame + at + 2) & 0xfff8) != 0;
+    if (headers.protocol == 44) {
+      const uint8_t fragment = weir_fragment_of_ipv6(load_be16(frame + at + 2));
+      if (fragment != WEIR_FRAGMENT_NONE) headers.fragment = fragment;
+    }
     headers.protocol = frame[at];
-    if (later_fragment) return;
+    if (headers.fragment == WEIR_FRAGMENT_LATER) return;
     at += bytes;
   }
   payload = {at, end};
@@ -115,13 +121,16 @@ inline void walk_extensions(const uint8_t* frame, uint32_t at, uint32_t end, Hea
 inline bool read_ipv6(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
   if (length - at < kIpv6Bytes || frame[at] >> 4 != 6) return false;
   const uint8_t* ip = frame + at;
+  const uint32_t told = load_be16(ip + 4);  // bytes behind the header
   headers.family = 6;
   headers.protocol = ip[6];
-  headers.has = 0;
+  headers.has = told == 0 ? WEIR_OPEN_END : 0;
+  headers.length = told == 0 ? length - at : kIpv6Bytes + told;
+  headers.dscp = static_cast<uint8_t>((load_be16(ip) & 0x0fff) >> 6);
+  headers.fragment = WEIR_FRAGMENT_NONE;
   memcpy(headers.address[kSource], ip + 8, 16);
   memcpy(headers.address[kDestination], ip + 24, 16);
 
-  const uint32_t told = load_be16(ip + 4);  // bytes behind the header
   const uint32_t rest = length - at - kIpv6Bytes;
   const uint32_t end = told == 0 || told > rest ? length : at + kIpv6Bytes + told;
   walk_extensions(frame, at + kIpv6Bytes, end, headers, payload);
@@ -208,6 +217,9 @@ inline bool read_plain_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, 
   headers.family = 4;
   headers.protocol = ip[9];
   headers.has = kCarries[headers.protocol];
+  headers.length = total;
+  headers.dscp = ip[1] >> 2;
+  headers.fragment = WEIR_FRAGMENT_NONE;
   uint32_t address[2];
   memcpy(address, ip + 12, sizeof address);
   headers.address[kSource][0] = address[kSource];

@@ -66,7 +66,7 @@ Outcome parse_frame(const uint8_t* frame, uint32_t length, Headers& headers) noe
 
 // True when bytes behind `length` could not have changed what parse_frame said (frames of several segments).
 inline bool decided(Outcome outcome, const Headers& headers) noexcept {
-  return outcome == Outcome::ip && !has(headers, WEIR_INCOMPLETE) &&
+  return outcome == Outcome::ip && (headers.has & (WEIR_INCOMPLETE | WEIR_OPEN_END)) == 0 &&
          (headers.has & carries(headers.protocol)) == carries(headers.protocol);
 }
 

@@ -185,6 +185,10 @@ Outcome parse_layers(const uint8_t* frame, uint32_t length, uint8_t tunnels, Hea
 
 bool decided(Outcome outcome, const Headers& outer, const InnerLayers& inner, uint8_t tunnels) noexcept {
   const Headers& last = inner.n == 0 ? outer : inner.layer[inner.n - 1];
+  if (has(outer, WEIR_OPEN_END)) return false;
+  for (uint32_t i = 0; i < inner.n; i++) {
+    if (has(inner.layer[i], WEIR_OPEN_END)) return false;
+  }
   return decided(outcome, last) && (inner.n == kMaxLayers - 1 || tunnel_of(last, tunnels) == 0);
 }
 

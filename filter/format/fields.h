@@ -24,7 +24,10 @@
   FIELD(dport, DPORT, range16, WEIR_HAS_PORTS, port[WEIR_SIDE_DESTINATION], WIRE) \
   FIELD(icmp_type, ICMP_TYPE, value, WEIR_HAS_ICMP_TYPE, icmp_type, HOST)         \
   FIELD(icmp_code, ICMP_CODE, value, WEIR_HAS_ICMP_CODE, icmp_code, HOST)         \
-  FIELD(tcp_flags, TCP_FLAGS, masked, WEIR_HAS_TCP_FLAGS, tcp_flags, HOST)
+  FIELD(tcp_flags, TCP_FLAGS, masked, WEIR_HAS_TCP_FLAGS, tcp_flags, HOST)        \
+  FIELD(length, LENGTH, range32, 0, length, HOST)                                 \
+  FIELD(dscp, DSCP, one_of, 0, dscp, HOST)                                        \
+  FIELD(fragment, FRAGMENT, one_of, 0, fragment, HOST)
 
 enum weir_field {
 #define WEIR_FIELD_NUMBER(name, NAME, kind, needs, member, order) WEIR_FIELD_##NAME,
@@ -58,6 +61,26 @@ typedef struct weir_range16 { /* both ends included */
 } weir_range16;
 static inline int weir_range16_holds(const weir_range16* asked, weir_u32 value) {
   return value >= asked->first && value <= asked->last;
+}
+
+typedef struct weir_range32 { /* both ends included; open to above: last is 2^32 - 1 */
+  weir_u32 first, last;
+#ifdef __cplusplus
+  bool operator==(const weir_range32&) const = default;
+#endif
+} weir_range32;
+static inline int weir_range32_holds(const weir_range32* asked, weir_u32 value) {
+  return value >= asked->first && value <= asked->last;
+}
+
+typedef struct weir_one_of { /* bit v: the value v will do; values are below 64 */
+  weir_u64 values;
+#ifdef __cplusplus
+  bool operator==(const weir_one_of&) const = default;
+#endif
+} weir_one_of;
+static inline int weir_one_of_holds(const weir_one_of* asked, weir_u32 value) {
+  return (asked->values >> (value & 63) & 1) != 0;
 }
 
 typedef struct weir_masked { /* (value & mask) == set */

@@ -19,4 +19,26 @@ WEIR_RULE weir_u32 weir_carries(weir_u32 protocol) {
   return protocol == 1 || protocol == 58 ? WEIR_HAS_ICMP_TYPE | WEIR_HAS_ICMP_CODE : 0;
 }
 
+/* Bytes of a transport header that have these fields (mask of enum weir_has). */
+#define WEIR_PORT_BYTES 4u
+#define WEIR_ICMP_BYTES 2u      /* type and code */
+#define WEIR_TCP_FLAG_BYTES 14u /* the last of them is the flags */
+WEIR_RULE weir_u32 weir_bytes_with(weir_u32 has) {
+  if ((has & WEIR_HAS_TCP_FLAGS) != 0) return WEIR_TCP_FLAG_BYTES;
+  if ((has & WEIR_HAS_PORTS) != 0) return WEIR_PORT_BYTES;
+  if ((has & WEIR_HAS_ICMP_CODE) != 0) return WEIR_ICMP_BYTES;
+  return (has & WEIR_HAS_ICMP_TYPE) != 0 ? 1 : 0;
+}
+
+/* enum weir_fragment. word: the two bytes of flags and offset of an IPv4 header; of offset and flags of an IPv6
+ * fragment header. */
+WEIR_RULE weir_u8 weir_fragment_of_ipv4(weir_u32 word) {
+  if ((word & 0x1fff) != 0) return WEIR_FRAGMENT_LATER;
+  return (word & 0x2000) != 0 ? WEIR_FRAGMENT_FIRST : WEIR_FRAGMENT_NONE;
+}
+WEIR_RULE weir_u8 weir_fragment_of_ipv6(weir_u32 word) {
+  if ((word & 0xfff8) != 0) return WEIR_FRAGMENT_LATER;
+  return (word & 1) != 0 ? WEIR_FRAGMENT_FIRST : WEIR_FRAGMENT_NONE;
+}
+
 #endif

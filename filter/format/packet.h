@@ -18,7 +18,10 @@ enum weir_has { /* a mask */
                 WEIR_INCOMPLETE =
                     8, /* IPv6 chain that is cut off or too long: protocol is the number of the header not walked */
                 WEIR_HAS_ICMP_CODE = 16, /* of protocols 1 and 58 */
+                WEIR_OPEN_END = 32,      /* length 0 in its header: it ends where what is around it does */
 };
+
+enum weir_fragment { WEIR_FRAGMENT_NONE, WEIR_FRAGMENT_FIRST, WEIR_FRAGMENT_LATER };
 
 struct weir_packet {
   weir_u64 address[2][2]; /* [side][half] as on the wire; IPv4: the low four bytes of half 0, half 1 is not set */
@@ -28,7 +31,9 @@ struct weir_packet {
   weir_u8 has; /* mask of enum weir_has */
   weir_u8 icmp_type, icmp_code;
   weir_u8 tcp_flags; /* byte 13 of the TCP header: CWR ECE URG ACK PSH RST SYN FIN, from the highest bit */
-  weir_u8 reserved[6];
+  weir_u8 dscp;      /* upper six bits of IPv4's type of service, IPv6's traffic class (RFC 2474) */
+  weir_u8 fragment;  /* enum weir_fragment; an atomic one (RFC 6946) is none */
+  weir_u32 length; /* of the IP packet, header included, as its header says; 0 there: to the end of what is around it */
 };
 
 #endif

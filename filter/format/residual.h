@@ -54,7 +54,6 @@ static inline void weir_clear_absent(struct weir_packet* packet) {
   WEIR_FIELDS(WEIR_CLEAR_FIELD)
 #undef WEIR_CLEAR_FIELD
   if (packet->family != 6) packet->address[WEIR_SIDE_SOURCE][1] = packet->address[WEIR_SIDE_DESTINATION][1] = 0;
-  for (int i = 0; i < 6; i++) packet->reserved[i] = 0;
 }
 
 #endif

@@ -11,7 +11,7 @@
 #include "filter/format/fields.h"
 
 #define WEIR_SNAPSHOT_MAGIC 0x50414e5352494557ull /* "WEIRSNAP" */
-#define WEIR_SNAPSHOT_VERSION 4u
+#define WEIR_SNAPSHOT_VERSION 5u
 
 #define WEIR_PAGE_BYTES 4096u
 #define WEIR_LINE_BYTES 64u
@@ -91,7 +91,7 @@ struct weir_residual {
 #define WEIR_RESIDUAL_MEMBER(name, NAME, kind, needs, member, order) weir_##kind name;
   WEIR_FIELDS(WEIR_RESIDUAL_MEMBER) /* what each row of filter/format/fields.h asks for */
 #undef WEIR_RESIDUAL_MEMBER
-  weir_u64 reserved[4];
+  weir_u64 reserved[1];
 };
 
 /* What a flow key holds besides its addresses; a mask. */

@@ -17,7 +17,7 @@ MOBILITY, UDP_LITE, HIP, SHIM6 = 135, 136, 139, 140
 WITH_PORTS = (TCP, UDP, SCTP, DCCP, UDP_LITE)
 FIN, SYN, RST, PSH, ACK, URG, ECE, CWR = (1 << bit for bit in range(8))
 MAX_TAGS, MAX_EXTENSIONS, MAX_LAYERS = 8, 16, 4
-PORT_BYTES, ICMP_BYTES, TCP_FLAG_BYTES = 4, 2, 14  # of their header, to know ports; type and code; flags
+PORT_BYTES, ICMP_CODE_BYTES, TCP_FLAG_BYTES = 4, 2, 14  # of their header, to know ports; the code; flags
 
 
 class Header:
@@ -87,10 +87,10 @@ class V4(Header):
     ethertype, number, family = 0x0800, IPIP, 4
 
     def __init__(self, src, dst, options=b"", fragment=0, total=None, version=4, ihl=None, right_checksum=True,
-                 padding=b""):
+                 padding=b"", dscp=0):
         self.src, self.dst, self.options, self.fragment = src, dst, options, fragment
         self.total, self.version, self.ihl = total, version, ihl
-        self.right_checksum, self.padding = right_checksum, padding
+        self.right_checksum, self.padding, self.dscp = right_checksum, padding, dscp
 
     def encode(self, payload, following):
         if self.ihl is None:
@@ -99,7 +99,8 @@ class V4(Header):
             self.total = 20 + len(self.options) + len(payload)
         self.sound = self.version == 4 and self.ihl >= 5 and (self.total == 0 or self.total >= 4 * self.ihl)
         self.protocol = following.number
-        head = struct.pack(">BBHHHBBH4s4s", self.version << 4 | self.ihl, 0, self.total, 1, self.fragment, 64,
+        # The lower two bits, ECN, are no part of the DSCP.
+        head = struct.pack(">BBHHHBBH4s4s", self.version << 4 | self.ihl, self.dscp << 2 | 1, self.total, 1, self.fragment, 64,
                            self.protocol, 0, packed(self.src, 4), packed(self.dst, 4)) + self.options
         total = checksum(head) ^ (0 if self.right_checksum else 0x0101)
         return head[:10] + struct.pack(">H", total) + head[12:]
@@ -112,8 +113,9 @@ class V6(Header):
     ethertype, number, family = 0x86dd, SIX_IN_4, 6
     right_checksum = True
 
-    def __init__(self, src, dst, payload_bytes=None, version=6, padding=b""):
+    def __init__(self, src, dst, payload_bytes=None, version=6, padding=b"", dscp=0):
         self.src, self.dst, self.payload_bytes, self.version, self.padding = src, dst, payload_bytes, version, padding
+        self.dscp = dscp
 
     def encode(self, payload, following):
         if self.payload_bytes is None:
@@ -121,7 +123,7 @@ class V6(Header):
         self.total = self.payload_bytes and 40 + self.payload_bytes
         self.sound = self.version == 6
         self.protocol = following.number
-        return struct.pack(">IHBB16s16s", self.version << 28, self.payload_bytes, self.protocol, 64,
+        return struct.pack(">IHBB16s16s", self.version << 28 | self.dscp << 22 | 2 << 20, self.payload_bytes, self.protocol, 64,
                            packed(self.src, 6), packed(self.dst, 6))
 
     def head_bytes(self):
@@ -337,8 +339,12 @@ class Layer:
     protocol: int
     sport: int | None = None
     dport: int | None = None
-    icmp: tuple | None = None
+    icmp_type: int | None = None
+    icmp_code: int | None = None
     flags: int | None = None
+    length: int = 0  # as its header says, or to the end of what is around it
+    dscp: int = 0
+    fragment: str = "none"  # none | first | later
 
 
 @dataclass
@@ -387,27 +393,36 @@ def _layer(headers, place, need_checksum, end, tunnels):
     header = headers[place]
     if not header.sound or end < header.at + header.head_bytes() or (need_checksum and not header.right_checksum):
         return None, False, None, end
+    layer = Layer(header.family, header.src, header.dst, header.protocol)
+    layer.length, layer.dscp = header.total or end - header.at, header.dscp
     if header.total:
         end = min(end, header.at + header.total)
-    layer = Layer(header.family, header.src, header.dst, header.protocol)
     place += 1
     later = header.family == 4 and header.fragment & 0x1fff != 0
+    if header.family == 4 and header.fragment & 0x3fff:
+        layer.fragment = "later" if later else "first"
     walked = 0
     while header.family == 6 and isinstance(headers[place], Extension) and not later:
         extension = headers[place]
         if walked == MAX_EXTENSIONS or end < extension.end:
             return layer, True, None, end
         layer.protocol, later = extension.following, extension.later
+        if isinstance(extension, Fragment) and (later or extension.more):
+            layer.fragment = "later" if later else "first"
         walked, place = walked + 1, place + 1
-    if later:
+    # Where a header lies about its own length, what is read behind it is data, which no row asks for.
+    lies = header.head_bytes() != header.end - header.at
+    if later or lies:
         return layer, False, None, end
     carried = headers[place]
     if isinstance(carried, Transport):
         there = end - carried.at
         if carried.ports and there >= PORT_BYTES:
             layer.sport, layer.dport = carried.ports
-        if carried.icmp and there >= ICMP_BYTES:
-            layer.icmp = carried.icmp
+        if carried.icmp and there >= 1:
+            layer.icmp_type = carried.icmp[0]
+        if carried.icmp and there >= ICMP_CODE_BYTES:
+            layer.icmp_code = carried.icmp[1]
         if carried.flags is not None and there >= TCP_FLAG_BYTES:
             layer.flags = carried.flags
     return layer, False, _inner(headers, place, end, tunnels), end

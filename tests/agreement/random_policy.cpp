@@ -139,6 +139,35 @@ class PolicyText {
     return fmt::format("{{set: [{}], mask: [{}]}}", set, mask);
   }
 
+  // Of a packet with any header that a flow can ask for: never shorter than that.
+  std::string length() {
+    const unsigned a = 54 + choices_.below(80), b = 54 + choices_.below(80);
+    switch (choices_.below(3)) {
+      case 0:
+        return std::to_string(a);
+      case 1:
+        return std::to_string(20 + choices_.below(120)) + "-";
+      default:
+        return fmt::format("{}-{}", std::min(a, b), std::max(a, b));
+    }
+  }
+
+  std::string dscp() {
+    std::string values;
+    for (unsigned n = 1 + choices_.below(3); n > 0; n--) {
+      const unsigned a = choices_.below(64), b = choices_.below(64);
+      values += values.empty() ? "" : ", ";
+      values += choices_.below(2) == 0 ? std::to_string(a) : fmt::format("{}-{}", std::min(a, b), std::max(a, b));
+    }
+    return choices_.below(4) == 0 && values.find(',') == std::string::npos ? values : "[" + values + "]";
+  }
+
+  // Later fragments have no transport header.
+  std::string fragment(bool with_transport) {
+    constexpr const char* kWords[] = {"none", "first", "any", "later"};
+    return kWords[choices_.below(with_transport ? 3 : 4)];
+  }
+
   std::string entry() {
     const bool is_v6 = choices_.below(2) == 1;
     switch (choices_.below(10)) {
@@ -165,7 +194,13 @@ class PolicyText {
     const unsigned sides = choices_.one_in(12) ? 0 : 1 + choices_.below(3);
     if ((sides & 1) != 0) add(fmt::format("src: \"{}\"", addresses(is_v6)));
     if ((sides & 2) != 0) add(fmt::format("dst: \"{}\"", addresses(is_v6)));
-    switch (choices_.below(7)) {
+    const unsigned kind = choices_.below(8);
+    const bool with_transport = kind >= 1 && kind <= 5;
+    const unsigned header = kind == 6 ? 1 + choices_.below(7) : choices_.one_in(4) ? choices_.below(8) : 0;
+    if ((header & 1) != 0) add("length: " + length());
+    if ((header & 2) != 0) add("dscp: " + dscp());
+    if ((header & 4) != 0) add("fragment: " + fragment(with_transport));
+    switch (kind) {
       case 1: {
         constexpr const char* kWithPorts[] = {"tcp", "udp", "sctp", "dccp", "udplite"};
         if (choices_.below(2) == 1) add(fmt::format("proto: {}", choices_.of(kWithPorts)));
@@ -191,6 +226,8 @@ class PolicyText {
       case 5:
         add("tcp_flags: " + flags());
         if (choices_.below(2) == 1) add("dport: " + ports());
+        break;
+      case 6:
         break;
       default: {
         constexpr unsigned kProtocols[] = {6, 17, 1, 58, 47, 4, 41, 132, 50, 44, 0};

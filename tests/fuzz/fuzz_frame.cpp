@@ -18,15 +18,19 @@ void require(bool holds) {
 void require_sound(const Headers& headers, uint32_t size) {
   require(headers.family == 4 || headers.family == 6);
   require(size >= (headers.family == 4 ? kIpv4Bytes : kIpv6Bytes));
-  const auto fields = static_cast<uint8_t>(headers.has & ~WEIR_INCOMPLETE);
+  const auto fields = static_cast<uint8_t>(headers.has & ~(WEIR_INCOMPLETE | WEIR_OPEN_END));
   require((fields & ~carries(headers.protocol)) == 0);  // nothing that the protocol does not have
   require(!has(headers, WEIR_INCOMPLETE) || (fields == 0 && headers.family == 6));
   require(!has(headers, WEIR_HAS_TCP_FLAGS) || has(headers, WEIR_HAS_PORTS));  // they lie behind the ports
+  require(headers.dscp < 64 && headers.fragment <= WEIR_FRAGMENT_LATER);
+  require(headers.fragment != WEIR_FRAGMENT_LATER || fields == 0);
+  require(headers.length >= (headers.family == 4 ? kIpv4Bytes : kIpv6Bytes));
   require(!has(headers, WEIR_HAS_ICMP_CODE) || has(headers, WEIR_HAS_ICMP_TYPE));
 }
 
 bool same(const Headers& a, const Headers& b) {
   if (a.family != b.family || a.protocol != b.protocol || a.has != b.has) return false;
+  if (a.length != b.length || a.dscp != b.dscp || a.fragment != b.fragment) return false;
   for (const Side side : {kSource, kDestination}) {
     if (a.family == 4 ? static_cast<uint32_t>(a.address[side][0]) != static_cast<uint32_t>(b.address[side][0])
                       : memcmp(a.address[side], b.address[side], sizeof a.address[side]) != 0) {

@@ -54,9 +54,14 @@ void require_flow(const weir::control::Flow& flow) {
     require(!icmp || flow.protocol == 1 || flow.protocol == 58);
     require(!flags || flow.protocol == 6);
   }
-  require(flow.src || flow.dst || flow.protocol || ports || icmp || flags);
+  const bool header = flow.length || flow.dscp || flow.fragment;
+  require(flow.src || flow.dst || flow.protocol || ports || icmp || flags || header);
   // What an Entry can hold is one.
-  require((flow.src && flow.dst) || flow.protocol || icmp || flags || flow.sport || flow.dport);
+  require((flow.src && flow.dst) || flow.protocol || icmp || flags || header || flow.sport || flow.dport);
+  require_range(flow.length);
+  if (flow.length) require(flow.length->first >= 20);
+  if (flow.dscp) require(flow.dscp->values != 0);
+  if (flow.fragment) require(flow.fragment->values != 0 && flow.fragment->values < 7);
   require(!flow_text(flow).empty());
 }
 

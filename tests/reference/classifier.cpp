@@ -56,6 +56,20 @@ bool flow_matches(const control::Flow& flow, const PacketKeys& packet, uint64_t 
   if (flow.icmp_code && !(packet.has_icmp_code && packet.icmp_code == *flow.icmp_code)) return false;
   if (flow.tcp_flags && !packet.has_tcp_flags) return false;
   if (flow.tcp_flags && (packet.tcp_flags & flow.tcp_flags->mask) != flow.tcp_flags->set) return false;
+  if (flow.length && (packet.length < flow.length->first || packet.length > flow.length->last)) return false;
+  if (flow.dscp && (flow.dscp->values & (uint64_t{1} << packet.dscp)) == 0) return false;
+  if (flow.fragment) {
+    const bool asks_none = (flow.fragment->values & 1) != 0, asks_first = (flow.fragment->values & 2) != 0,
+               asks_later = (flow.fragment->values & 4) != 0;
+    switch (packet.fragment) {
+      case PacketKeys::Fragment::none:
+        return asks_none;
+      case PacketKeys::Fragment::first:
+        return asks_first;
+      case PacketKeys::Fragment::later:
+        return asks_later;
+    }
+  }
   return true;
 }
 

@@ -24,6 +24,9 @@ struct PacketKeys {
   uint8_t icmp_type = 0, icmp_code = 0;
   bool has_tcp_flags = false;
   uint8_t tcp_flags = 0;  // as in byte 13 of the TCP header
+  size_t length = 0;      // of the IP packet, as its header says, or to the end of what is around it
+  unsigned dscp = 0;
+  enum class Fragment : uint8_t { none, first, later } fragment = Fragment::none;
 };
 
 struct Classified {

@@ -116,8 +116,16 @@ Layer parse_v4(Bytes bytes) {
   layer.keys.src = ipv4_from_bytes(header->data() + 12);
   layer.keys.dst = ipv4_from_bytes(header->data() + 16);
   layer.keys.protocol = (*header)[9];
-  const bool later_fragment = (be16(*header, 6) & 0x1fff) != 0;
-  if (later_fragment) return layer;
+  const size_t total_length = be16(*header, 2);
+  layer.keys.length = total_length == 0 ? bytes.size() : total_length;
+  layer.keys.dscp = (*header)[1] / 4u;
+  const unsigned offset = be16(*header, 6) % 0x2000u;
+  const bool more_to_come = ((*header)[6] & 0x20) != 0;
+  if (offset == 0 && more_to_come) layer.keys.fragment = PacketKeys::Fragment::first;
+  if (offset != 0) {
+    layer.keys.fragment = PacketKeys::Fragment::later;
+    return layer;
+  }
   Cursor packet(packet_bytes(bytes, be16(*header, 2)));
   packet.take(header->size());
   read_transport(layer, packet.rest());
@@ -157,6 +165,8 @@ Layer parse_v6(Bytes bytes) {
   layer.keys.dst = ipv6_from_bytes(bytes.data() + 24);
   layer.keys.protocol = bytes[6];
   const size_t payload_length = be16(bytes, 4);
+  layer.keys.length = payload_length == 0 ? bytes.size() : 40 + payload_length;
+  layer.keys.dscp = (bytes[0] % 16u) * 4u + bytes[1] / 64u;
   Cursor packet(packet_bytes(bytes, payload_length == 0 ? 0 : 40 + payload_length));
   packet.take(40);
   for (int walked = 0;; walked++) {
@@ -170,9 +180,14 @@ Layer parse_v6(Bytes bytes) {
       layer.incomplete = true;  // the protocol stays the number of the header that was not walked
       return layer;
     }
-    const bool later_fragment = layer.keys.protocol == 44 && be16(*header, 2) >> 3 != 0;
+    const bool is_fragment_header = layer.keys.protocol == 44;
     layer.keys.protocol = (*header)[0];
-    if (later_fragment) return layer;
+    if (!is_fragment_header) continue;
+    if (be16(*header, 2) >> 3 != 0) {
+      layer.keys.fragment = PacketKeys::Fragment::later;
+      return layer;
+    }
+    if (((*header)[3] & 1) != 0) layer.keys.fragment = PacketKeys::Fragment::first;
   }
 }
 

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from weir_smoke import (BUILD, Capture, Session, check, controlctl, equal, moved, skip, start_loop, write)
-from frames import Ethernet, Frame, ICMP, Icmp, TCP, V4, V6, WithPorts, number_of, udp
+from frames import Data, Ethernet, Frame, ICMP, Icmp, TCP, V4, V6, WithPorts, number_of, udp
 
 POLICY = """\
 version: 1
@@ -30,6 +30,9 @@ lists:
       - 198.51.100.7:443
       - {{src: 192.0.2.0/24, dst: 198.51.100.8, proto: udp, dport: 50-60, comment: a flow}}
       - {{entry: 198.51.100.9, expires: 2099-01-01T00:00:00Z}}
+      - {{dst: 198.51.100.10, dscp: [46, 10-14], fragment: later}}
+      - {{dst: 198.51.100.10, length: 29}}
+      - {{dst: 198.51.100.10, fragment: first}}
   - {{name: six, action: drop, entries: ["2001:db8:bad::/48"]}}
 """
 NETS = "203.0.113.0/24\n10.9.0.0/16\n10.9.9.9\n"
@@ -38,8 +41,8 @@ COMMENT = re.compile(r"generation ([0-9a-f]{16})/(\d+), list ([\w-]+), entry (.+
 SECOND_NS = 10**9
 
 
-def v4(src, dst):
-    return V4(number_of(src), number_of(dst))
+def v4(src, dst, **fields):
+    return V4(number_of(src), number_of(dst), **fields)
 
 
 # frame, the list that drops it (none: it passes), the address that explain is asked about
@@ -51,9 +54,16 @@ ROWS = [
     ([v4("192.0.2.78", "198.51.100.9"), Icmp(ICMP, 8, 0)], "services", "198.51.100.9"),
     ([V6(number_of("2001:db8:bad::1"), number_of("2001:db8::2")), udp(7, 8)], "six", "2001:db8:bad::1"),
     ([v4("8.8.8.8", "9.9.9.9"), v4("8.8.4.4", "10.9.1.2"), udp(1, 2)], "nets", "10.9.1.2"),  # in a tunnel
+    ([v4("8.8.8.8", "198.51.100.10", dscp=46, fragment=0x2001), udp(1, 2)], "services", "198.51.100.10"),
+    ([v4("8.8.8.8", "198.51.100.10", dscp=46), udp(1, 2), Data(b"x")], "services", "198.51.100.10"),
+    ([v4("8.8.8.8", "198.51.100.10", fragment=0x2000), udp(1, 2)], "services", "198.51.100.10"),
+    ([v4("8.8.8.8", "198.51.100.10", dscp=46), udp(1, 2)], None, None),
     ([v4("8.8.8.8", "198.51.100.7"), WithPorts(TCP, 5, 80)], None, None),
     ([v4("203.0.113.200", "8.8.8.8"), udp(1, 2)], None, None),
 ]
+# Of several entries with one address, which one is named: by the row's number.
+ENTRIES = {7: "dst 198.51.100.10 dscp 10-14,46 fragment later", 8: "dst 198.51.100.10 length 29",
+           9: "dst 198.51.100.10 fragment first"}
 FRAMES = [Frame([Ethernet()] + headers).bytes for headers, _, _ in ROWS]
 
 
@@ -177,12 +187,12 @@ def names_what_dropped(session):
     equal((os.stat(folder).st_mode & 0o777, os.stat(path).st_mode & 0o777), (0o700, 0o600), "modes")
     rows, bodies = tshark(path), packets(path)
     equal((len(rows), len(bodies)), (counts["written"], counts["written"]), "frames in the file")
-    expected = {bytes(frame[:SNAP]): (name, key, len(frame), 1 + (len(headers) > 2))
-                for frame, (headers, name, key) in zip(FRAMES, ROWS) if name}
+    expected = {bytes(frame[:SNAP]): (name, key, len(frame), 1 + isinstance(headers[1], V4), ENTRIES.get(number))
+                for number, (frame, (headers, name, key)) in enumerate(zip(FRAMES, ROWS)) if name}
     per_second, met = {}, set()
     for (time, comment, interface, length, captured), body in zip(rows, bodies):
         check(body in expected, f"frame {body.hex()} should not have been dropped: {comment}")
-        name, key, frame_bytes, layer = expected[body]
+        name, key, frame_bytes, layer, wanted = expected[body]
         match = COMMENT.fullmatch(comment)
         check(match, f"comment {comment!r}")
         epoch, number, found, entry, file, line, found_layer = match.groups()
@@ -190,6 +200,7 @@ def names_what_dropped(session):
         answers = [answers[name, key] for answers in (before, after) if answers[name, key][0]["number"] == int(number)]
         check(answers and answers[0][0]["epoch"] == epoch, f"generation in {comment!r}")
         check((entry, file, int(line)) in answers[0][1], f"{comment!r} is not what explain {key} says: {answers[0][1]}")
+        equal(wanted or entry, entry, f"the entry in {comment!r}")
         equal((interface, length, captured), (session.path("dataplane.sock"), frame_bytes, min(SNAP, frame_bytes)),
               "interface and lengths")
         second = name, time // SECOND_NS

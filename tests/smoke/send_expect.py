@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from weir_smoke import (Capture, CaptureError, as_options, check, load, outputs, read_capture, replay, sort_out,
                         temporary_folder, write, write_capture)
-from send_expect_rows import (ALL_TUNNELS, AT_NOW, BLOCK, BUILT, GROUPS, INNOCENT, KINDS, NOW, PLAIN, TUNNELS, Packet,
+from send_expect_rows import (ALL_TUNNELS, AT_NOW, BLOCK, BUILT, GROUPS, INNOCENT, KINDS, NOW, PLAIN, TUNNELS, Between, Packet,
                               carried_headers, in_wide)
 from frames import Frame, packed, seen  # the path to it comes with the rows
 
@@ -146,13 +146,17 @@ class Policy:
         return drops, reason, matched, credited
 
 
+def holds(wanted, value):
+    return wanted.holds(value) if isinstance(wanted, Between) else wanted == value
+
+
 def hits_of(policy, entry, fields, what):
     """The lists that each layer hits. fields: what the packet hits by; None when it is made to miss."""
     hits = []
     for layer in what.layers:
         lists = set()
-        if fields is not None and all(getattr(layer, name if name != "proto" else "protocol") == value
-                                      for name, value in fields.items()):
+        if fields is not None and all(holds(value, getattr(layer, name if name != "proto" else "protocol"))
+                                      for name, value in fields.items() if name not in ("carrier", "data")):
             lists.add(entry.list)
         if in_wide(entry.kind) and layer.family == entry.family and (entry.holds(layer.src) or entry.holds(layer.dst)):
             lists.add("wide")
@@ -173,7 +177,8 @@ def other_family(fields, family):
 def frame_of(encapsulation, family, fields, turn):
     source, destination = INNOCENT[family]
     carried = carried_headers(family, fields, turn)
-    return Frame(encapsulation.wrap(Packet(family, fields.get("src", source), fields.get("dst", destination), carried)))
+    return Frame(encapsulation.wrap(Packet(family, fields.get("src", source), fields.get("dst", destination), carried,
+                                           fields.get("dscp", 0))))
 
 
 class Sender:
@@ -211,7 +216,7 @@ class Sender:
             return
         for fields in other_family((hits + misses)[0], family):
             if not entry.kind.anywhere:  # ICMP is another protocol there: any
-                fields = {name: value for name, value in fields.items() if name not in ("proto", "icmp")}
+                fields = {name: value for name, value in fields.items() if name not in ("proto", "icmp_type", "icmp_code")}
             frame = frame_of(encapsulation, other, fields, turn)
             self.add(row + ", other family", frame, len(frame.bytes), entry, fields if entry.kind.anywhere else None)
 
@@ -251,7 +256,8 @@ def told(sent):
         return sent.seen.outcome
     return ("incomplete, " if sent.seen.incomplete else "") + "; ".join(
         f"{text_of(layer.src, layer.family)} > {text_of(layer.dst, layer.family)} proto {layer.protocol} ports "
-        f"{layer.sport} > {layer.dport} icmp {layer.icmp} flags {layer.flags}: hits "
+        f"{layer.sport} > {layer.dport} icmp {layer.icmp_type} {layer.icmp_code} flags {layer.flags} length {layer.length} "
+        f"dscp {layer.dscp} fragment {layer.fragment}: hits "
         f"{', '.join(sorted(hits)) or 'nothing'}"
         for layer, hits in zip(sent.seen.layers, sent.hits))
 

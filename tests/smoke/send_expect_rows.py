@@ -11,7 +11,7 @@ from frames import (ACK, AH, DCCP, ECE, ESP, FIN, HIP, HOP_BY_HOP, ICMP, ICMP6, 
                     Extension, Fragment, Geneve, Gre, Gtpu, Icmp, Mpls, Opaque, Pppoe, Teredo, Vlan, Vxlan, WithPorts, number_of,
                     udp)
 
-GROUPS = ("address", "port", "flow", "icmp", "flags", "expires", "lists", "tunnel")
+GROUPS = ("address", "port", "flow", "icmp", "flags", "header", "expires", "lists", "tunnel")
 BUILT = GROUPS  # those that the programs can do; the others they refuse
 
 NOW = 1782864000                 # 2026-07-01T00:00:00Z, what --now says
@@ -28,7 +28,9 @@ class Kind:
 
     entry: its text; @N is address N of the kind's block, @N!P that address with port P. match, action, mode: of the
     list. hits: fields of packets that match; what a hit names must be there for the entry to match, whatever else the
-    packet is. misses: fields of packets that do not. src and dst are numbers in the block; left out, they are innocent.
+    packet is (or, for Between and Among, must lie there). carrier: a protocol that the entry does not ask for, data:
+    bytes behind the transport header; these two are not compared. misses: fields of packets that do not. src and dst
+    are numbers in the block; left out, they are innocent.
     Values that depend on the family are {4: V, 6: V}.
     """
 
@@ -39,11 +41,29 @@ class Kind:
         self.anywhere = anywhere  # names no address: hits in the other family, too
 
 
+class Between:
+    """What the encapsulation has a say in, too: a packet hits when its value lies here."""
+
+    def __init__(self, first, last):
+        self.first, self.last = first, last
+
+    def holds(self, value):
+        return self.first <= value <= self.last
+
+
+class Among(Between):
+    def __init__(self, *values):
+        self.values = values
+
+    def holds(self, value):
+        return value in self.values
+
+
 def both(v4, v6):
     return {4: v4, 6: v6}
 
 
-ECHO = both((8, 0), (128, 0))
+ECHO = dict(icmp_type=both(8, 128))
 ECHO_NAME = both("icmp", "icmpv6")
 ECHO_NUMBER = both(ICMP, ICMP6)
 SYN_ENTRY = "{dst: '@10', proto: tcp, tcp_flags: {set: [syn], mask: [syn, ack]}}"
@@ -58,6 +78,16 @@ FIVE_ENTRY = "{src: '@10', dst: '@20', proto: udp, sport: 5000, dport: 53}"
 FIVE_MISSES = [{**FIVE, **other} for other in
                (dict(proto=TCP), dict(sport=5001), dict(dport=54), dict(src=9), dict(dst=21),
                 dict(src=20, dst=10, sport=53, dport=5000))]
+
+
+def with_data(*sizes, **fields):
+    return [dict(data=size, **fields) for size in sizes]
+
+
+# UDP: 28 bytes and the data with IPv4, 48 with IPv6.
+LENGTH_RANGE = dict(src=10, carrier=UDP, length=both(Between(40, 60), Between(60, 80)))
+LENGTH_OPEN = dict(dst=10, proto=UDP, dport=53, length=both(Between(200, 1 << 32), Between(220, 1 << 32)))
+DSCP_LIST = "{dst: '@10', dscp: [1, 10-14, 63]}"
 
 
 def expiring(when):
@@ -134,19 +164,19 @@ KINDS = (
     # ICMP
     Kind("icmp", "icmp-type", both("{dst: '@10', proto: icmp, icmp: {type: 8}}",
                                    "{dst: '@10', proto: icmpv6, icmp: {type: 128}}"),
-         [dict(dst=10, proto=ECHO_NUMBER, icmp=ECHO), dict(dst=10, proto=ECHO_NUMBER, icmp=both((8, 200), (128, 255)))],
-         [dict(dst=10, proto=ECHO_NUMBER, icmp=both((0, 8), (129, 0))), dict(dst=11, proto=ECHO_NUMBER, icmp=ECHO),
-          dict(src=10, proto=ECHO_NUMBER, icmp=ECHO), dict(dst=10, proto=TCP, sport=both(0x0800, 0x8000), dport=0)]),
+         [dict(dst=10, proto=ECHO_NUMBER, **ECHO), dict(dst=10, proto=ECHO_NUMBER, icmp_type=both(8, 128), icmp_code=both(200, 255))],
+         [dict(dst=10, proto=ECHO_NUMBER, icmp_type=both(0, 129), icmp_code=both(8, 0)), dict(dst=11, proto=ECHO_NUMBER, **ECHO),
+          dict(src=10, proto=ECHO_NUMBER, **ECHO), dict(dst=10, proto=TCP, sport=both(0x0800, 0x8000), dport=0)]),
     Kind("icmp", "icmp-code", both("{src: '@10', proto: icmp, icmp: {type: 3, code: 4}}",
                                    "{src: '@10', proto: icmpv6, icmp: {type: 1, code: 4}}"),
-         [dict(src=10, proto=ECHO_NUMBER, icmp=both((3, 4), (1, 4)))],
-         [dict(src=10, proto=ECHO_NUMBER, icmp=both((3, 3), (1, 3))),
-          dict(src=10, proto=ECHO_NUMBER, icmp=both((4, 4), (2, 4))),
+         [dict(src=10, proto=ECHO_NUMBER, icmp_type=both(3, 1), icmp_code=both(4, 4))],
+         [dict(src=10, proto=ECHO_NUMBER, icmp_type=both(3, 1), icmp_code=both(3, 3)),
+          dict(src=10, proto=ECHO_NUMBER, icmp_type=both(4, 2), icmp_code=both(4, 4)),
           dict(src=10, proto=UDP, sport=both(0x0304, 0x0104), dport=0)]),
     Kind("icmp", "icmp-zero", both("{dst: '@10', proto: icmp, icmp: {type: 0, code: 0}}",
                                    "{dst: '@10', proto: icmpv6, icmp: {type: 0, code: 0}}"),
-         [dict(dst=10, proto=ECHO_NUMBER, icmp=(0, 0))],
-         [dict(dst=10, proto=ECHO_NUMBER, icmp=(0, 1)), dict(dst=10, proto=ECHO_NUMBER, icmp=(1, 0))]),
+         [dict(dst=10, proto=ECHO_NUMBER, icmp_type=0, icmp_code=0)],
+         [dict(dst=10, proto=ECHO_NUMBER, icmp_type=0, icmp_code=1), dict(dst=10, proto=ECHO_NUMBER, icmp_type=1, icmp_code=0)]),
     # TCP flags
     Kind("flags", "flags-syn", SYN_ENTRY,
          [dict(dst=10, proto=TCP, flags=SYN), dict(dst=10, proto=TCP, flags=SYN | ECE | URG)],
@@ -159,6 +189,31 @@ KINDS = (
     Kind("flags", "flags-port", "{dst: '@10', proto: tcp, dport: 80, tcp_flags: {set: [rst], mask: [rst]}}",
          [dict(dst=10, proto=TCP, dport=80, flags=RST), dict(dst=10, proto=TCP, dport=80, flags=RST | ACK)],
          [dict(dst=10, proto=TCP, dport=80, flags=ACK), dict(dst=10, proto=TCP, dport=81, flags=RST)]),
+    # IP headers
+    Kind("header", "length", both("{src: '@10', length: 32}", "{src: '@10', length: 52}"),
+         with_data(4, 3, 5, src=10, carrier=UDP, length=both(Among(32), Among(52))), [dict(src=11, carrier=UDP)]),
+    Kind("header", "length-range", both("{src: '@10', length: 40-60}", "{src: '@10', length: 60-80}"),
+         with_data(12, 11, 32, 33, **LENGTH_RANGE), [dict(src=9, carrier=UDP, data=20)]),
+    Kind("header", "length-open", both("{dst: '@10', proto: udp, dport: 53, length: 200-}",
+                                       "{dst: '@10', proto: udp, dport: 53, length: 220-}"),
+         with_data(172, 171, 1200, **LENGTH_OPEN), [dict(dst=10, proto=UDP, dport=54, data=172)]),
+    Kind("header", "dscp", "{src: '@10', dscp: 46}", [dict(src=10, dscp=46)],
+         [dict(src=10, dscp=45), dict(src=10, dscp=47), dict(src=10, dscp=23), dict(src=10, dscp=0),
+          dict(src=11, dscp=46), dict(dst=10, dscp=46)]),
+    Kind("header", "dscp-list", DSCP_LIST, [dict(dst=10, dscp=value) for value in (63, 1, 10, 12, 14)],
+         [dict(dst=10, dscp=value) for value in (0, 2, 9, 15, 62)]),
+    Kind("header", "anywhere-dscp", "{dscp: 61}", [dict(dscp=61)], [dict(dscp=60), dict(dscp=62)], families=(4,),
+         anywhere=True),
+    Kind("header", "fragment-none", "{src: '@10', fragment: none}", [dict(src=10, fragment=Among("none"))],
+         [dict(src=11)]),
+    Kind("header", "fragment-first", "{src: '@10', fragment: first}", [dict(src=10, fragment=Among("first"))],
+         [dict(src=11)]),
+    Kind("header", "fragment-later", "{src: '@10', fragment: later}", [dict(src=10, fragment=Among("later"))],
+         [dict(dst=10)]),
+    Kind("header", "fragment-any", "{dst: '@10', fragment: any}", [dict(dst=10, fragment=Among("first", "later"))],
+         [dict(src=10)]),
+    Kind("header", "fragment-port", "{dst: '@10', proto: udp, dport: 53, fragment: first}",
+         [dict(dst=10, proto=UDP, dport=53, fragment=Among("first"))], [dict(dst=10, proto=UDP, dport=54)]),
     # expiry
     Kind("expires", "live", expiring(LATER), [dict(src=10)], [dict(src=11), dict(dst=10)]),
     Kind("expires", "live-a-second", expiring(SECOND_AFTER), [dict(src=10)], [dict(src=11)]),
@@ -189,13 +244,13 @@ def in_wide(kind):
 class Packet:
     """What a row wants to send, for an encapsulation to wrap up."""
 
-    def __init__(self, family, src, dst, carried):
-        self.family, self.src, self.dst, self.carried = family, src, dst, carried
+    def __init__(self, family, src, dst, carried, dscp=0):
+        self.family, self.src, self.dst, self.carried, self.dscp = family, src, dst, carried, dscp
 
     def ip(self, *between, **lies):
         """The IP header, what stands between it and the transport header, that one, and data."""
         make = V4 if self.family == 4 else V6
-        return [make(self.src, self.dst, **lies), *between, *self.carried]
+        return [make(self.src, self.dst, dscp=self.dscp, **lies), *between, *self.carried]
 
 
 def outer4(**lies):
@@ -398,13 +453,13 @@ CARRIERS = (TCP, UDP, SCTP, DCCP, UDP_LITE)
 
 def carried_headers(family, fields, turn):
     """The transport header that the fields ask for, and data behind it."""
-    number = fields.get("proto")
+    number = fields.get("proto", fields.get("carrier"))
     if number is None:
         number = CARRIERS[turn % 5] if "sport" in fields or "dport" in fields else (*CARRIERS, ICMP, ICMP6)[turn % 7]
     if number in (ICMP, ICMP6):
-        head = Icmp(number, *fields.get("icmp", (8, 0) if family == 4 else (128, 0)))
+        head = Icmp(number, fields.get("icmp_type", 8 if family == 4 else 128), fields.get("icmp_code", 0))
     elif number in CARRIERS:
         head = WithPorts(number, fields.get("sport", 40001), fields.get("dport", 40002), fields.get("flags", SYN))
     else:
         head = Opaque(number)
-    return [head, Data(b"data")]
+    return [head, Data((b"data" * 300)[:fields.get("data", 4)])]

@@ -268,7 +268,8 @@ Result<std::vector<Group>> group_flows(const Policy& policy, uint8_t family, con
       return std::pair(a->list, a->flow->line) < std::pair(b->list, b->flow->line);
     });
     return Error{fmt::format(
-        "{} entries differ only in ranges of ports, ICMP, TCP flags, address ranges or expiry, the first of them in "
+        "{} entries differ only in what no key can hold (ranges, expiry, all but addresses, protocol and ports), the "
+        "first of them in "
         "list {} ({}:{}); at most {} may\nhint: join ranges that touch, or write single ports or smaller prefixes",
         alike.size(), policy.lists[first.list].name, policy.path, first.flow->line, WEIR_MAX_CHAIN)};
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "control/compile/prove/lookup.h"
 #include "control/compile/prove/prove.h"
@@ -31,6 +32,12 @@ bool holds(weir_value asked, unsigned value) {
 bool holds(const weir_range16& asked, unsigned value) {
   return asked.first <= value && value <= asked.last;
 }
+bool holds(const weir_range32& asked, unsigned value) {
+  return asked.first <= value && value <= asked.last;
+}
+bool holds(const weir_one_of& asked, unsigned value) {
+  return value < 64 && (asked.values & uint64_t{1} << value) != 0;
+}
 bool holds(const weir_masked& asked, unsigned value) {
   return ((value ^ asked.set) & asked.mask) == 0;
 }
@@ -41,11 +48,28 @@ unsigned some_value(weir_value asked, SplitMix&) {
 unsigned some_value(const weir_range16& asked, SplitMix& random) {
   return asked.first + static_cast<unsigned>(random.next() % (asked.last - asked.first + 1u));
 }
+unsigned some_value(const weir_range32& asked, SplitMix& random) {
+  return asked.first + static_cast<unsigned>(random.next() % (uint64_t{asked.last} - asked.first + 1));
+}
+unsigned some_value(const weir_one_of& asked, SplitMix& random) {
+  uint64_t left = asked.values;
+  for (uint64_t skip = random.next() % static_cast<uint64_t>(std::popcount(left)); skip > 0; skip--) left &= left - 1;
+  return static_cast<unsigned>(std::countr_zero(left));
+}
 unsigned some_value(const weir_masked& asked, SplitMix& random) {
   return (static_cast<unsigned>(random.next()) & ~unsigned{asked.mask}) | asked.set;
 }
 
+// What a packet's value may be, whatever is asked: a mask.
+template <class Kind>
+constexpr unsigned kValues = UINT32_MAX;
+template <>
+constexpr unsigned kValues<weir_one_of> = 63;
+
 unsigned loaded(uint8_t member) {
+  return member;
+}
+unsigned loaded(uint32_t member) {
   return member;
 }
 unsigned loaded(uint16_t on_the_wire) {
@@ -53,6 +77,9 @@ unsigned loaded(uint16_t on_the_wire) {
 }
 void store(uint8_t& member, unsigned value) {
   member = static_cast<uint8_t>(value);
+}
+void store(uint32_t& member, unsigned value) {
+  member = value;
 }
 void store(uint16_t& on_the_wire, unsigned value) {
   on_the_wire = __builtin_bswap16(static_cast<uint16_t>(value));
@@ -102,7 +129,8 @@ class SampleMaker {
     sample.address[0] = address_in(flow.src, family);
     sample.address[1] = address_in(flow.dst, family);
 #define WEIR_CHOOSE(name, NAME, kind, needs, member, order) \
-  store(packet.member, flow.name ? some_value(*flow.name, random_) : static_cast<unsigned>(random_.next()));
+  store(packet.member,                                      \
+        flow.name ? some_value(*flow.name, random_) : static_cast<unsigned>(random_.next()) & kValues<weir_##kind>);
     WEIR_FIELDS(WEIR_CHOOSE)
 #undef WEIR_CHOOSE
     const unsigned needs = needs_of(fields_asked(flow));
@@ -193,7 +221,7 @@ class FlowProof {
     switch (field) {
 #define WEIR_CHANGE(name, NAME, kind, needs, member, order) \
   case WEIR_FIELD_##NAME:                                   \
-    return store(packet.member, changed(loaded(packet.member)));
+    return store(packet.member, changed(loaded(packet.member)) & kValues<weir_##kind>);
       WEIR_FIELDS(WEIR_CHANGE)
 #undef WEIR_CHANGE
       case WEIR_N_FIELDS:

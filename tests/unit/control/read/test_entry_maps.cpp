@@ -107,6 +107,11 @@ TEST_CASE("all else is a flow, and its text says what is asked") {
       {"{tcp_flags: {mask: [fin, syn, rst, psh, ack, urg, ece, cwr]}}",
        "flow 0 tcp-flags none/fin,syn,rst,psh,ack,urg,ece,cwr"},
       {"{tcp_flags: {set: [], mask: [rst]}, dport: 22}", "flow 0 dport 22 tcp-flags none/rst"},
+      {"{dst: 203.0.113.9, proto: udp, sport: 123, length: 200-}", "flow 4 dst 203.0.113.9 udp sport 123 length 200-"},
+      {"{src: 192.0.2.0/24, dscp: [46, 10-14], fragment: later}",
+       "flow 4 src 192.0.2.0/24 dscp 10-14,46 fragment later"},
+      {"{dscp: [10, 11, 12, 63, 12], length: 64-64}", "flow 0 length 64 dscp 10-12,63"},
+      {"{fragment: any, length: 64-128}", "flow 0 length 64-128 fragment any"},
       {"{expires: 2026-12-01T00:00:00Z, proto: esp}", "flow 0 esp expires 2026-12-01T00:00:00Z"},
   };
   for (const Row& row : rows) {

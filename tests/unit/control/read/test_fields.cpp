@@ -34,6 +34,15 @@ void choose(std::optional<weir_masked>& asked) {
   asked = weir_masked{static_cast<uint8_t>(below(256) & mask), mask};
 }
 
+void choose(std::optional<weir_range32>& asked) {
+  const uint32_t first = 20 + below(65555), last = first + below(65576 - first);
+  asked = weir_range32{first, below(3) == 0 ? UINT32_MAX : last};
+}
+void choose(std::optional<weir_one_of>& asked) {
+  const uint64_t words[] = {1, 2, 4, 6};  // the values of `fragment` that have a word
+  asked = weir_one_of{words[below(4)]};
+}
+
 // A flow that asks for this field and nothing else.
 Flow flow_with(const Field& wanted) {
   Flow flow;
@@ -41,6 +50,8 @@ Flow flow_with(const Field& wanted) {
   if (wanted.asks == WEIR_ASKS_##NAME) choose(flow.name);
   WEIR_FIELDS(WEIR_CHOOSE)
 #undef WEIR_CHOOSE
+  if (wanted.asks == WEIR_ASKS_DSCP)
+    flow.dscp = weir_one_of{(uint64_t{numbers()} << 32 | numbers()) | uint64_t{1} << below(64)};
   return flow;
 }
 
@@ -60,6 +71,8 @@ std::string yaml_text(const Field& field, const Flow& flow) {
       const std::string set = value.substr(0, slash) == "none" ? "" : value.substr(0, slash);
       return key + ": {set: [" + set + "], mask: [" + value.substr(slash + 1) + "]}";
     }
+    case FieldForm::list:
+      return key + ": [" + value + "]";
     default:
       return key + ": " + value;
   }
@@ -122,6 +135,10 @@ TEST_CASE("what says nothing is refused") {
   const std::pair<const char*, std::vector<const char*>> rows[] = {
       {"proto", {"", "tpc", "256", "-1", "06", "TCP", "6 "}},
       {"sport", {"", "0", "65536", "1-", "-1", "1-0", "2-1", "1-65536", "01", "1-2-3", "1 - 2", "http"}},
+      {"length",
+       {"", "0", "19", "65576", "-", "0-", "19-", "-200", "200-100", "200-65576", "200--", "0200", "4294967295"}},
+      {"dscp", {"", "64", "-1", "10-", "14-10", "1,", ",1", "1,,2", "1-2-3", "ef", "0x10", "63-64", "01"}},
+      {"fragment", {"", "None", "all", "first,later", "1"}},
       {"tcp_flags", {"", "/", "syn/", "/syn", "syn/ack", "none/none", "syn,/syn", "SYN/SYN", "syn/syn/syn"}},
   };
   for (const auto& [key, texts] : rows) {

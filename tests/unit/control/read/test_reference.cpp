@@ -56,6 +56,16 @@ PacketKeys tcp(uint8_t flags) {
   return keys;
 }
 
+PacketKeys header(size_t length, unsigned dscp, PacketKeys::Fragment fragment) {
+  PacketKeys keys = packet("10.0.0.1", "203.0.113.9", 17);
+  keys.length = length;
+  keys.dscp = dscp;
+  keys.fragment = fragment;
+  return keys;
+}
+constexpr auto kWhole = PacketKeys::Fragment::none, kFirst = PacketKeys::Fragment::first,
+               kLater = PacketKeys::Fragment::later;
+
 constexpr const char* kA = "10.0.0.1";
 constexpr const char* kB = "203.0.113.9";
 constexpr const char* kA6 = "2001:db8::1";
@@ -108,6 +118,21 @@ TEST_CASE("each field of a flow, hit and miss") {
       {"{dport: 80, tcp_flags: {mask: [fin, syn, rst, psh, ack, urg, ece, cwr]}}",
        {tcp(0)},
        {tcp(1), tcp(0x80), with_ports(kA, kB, 6, 1, 80)}},
+      {"{length: 64}", {header(64, 0, kWhole)}, {header(63, 0, kWhole), header(65, 0, kWhole)}},
+      {"{length: 64-128}",
+       {header(64, 0, kWhole), header(128, 0, kFirst)},
+       {header(63, 0, kWhole), header(129, 0, kWhole)}},
+      {"{dst: 203.0.113.9, length: 200-}",
+       {header(200, 0, kWhole), header(70'000, 0, kWhole)},
+       {header(199, 0, kWhole)}},
+      {"{dscp: [46, 10-14]}",
+       {header(64, 46, kWhole), header(64, 10, kWhole), header(64, 14, kLater)},
+       {header(64, 9, kWhole), header(64, 15, kWhole), header(64, 45, kWhole), header(64, 0, kWhole)}},
+      {"{dscp: 0-63}", {header(64, 0, kWhole), header(64, 63, kWhole)}, {}},
+      {"{fragment: none}", {header(64, 0, kWhole)}, {header(64, 0, kFirst), header(64, 0, kLater)}},
+      {"{fragment: first}", {header(64, 0, kFirst)}, {header(64, 0, kWhole), header(64, 0, kLater)}},
+      {"{fragment: later}", {header(64, 0, kLater)}, {header(64, 0, kWhole), header(64, 0, kFirst)}},
+      {"{proto: udp, fragment: any}", {header(64, 0, kFirst), header(64, 0, kLater)}, {header(64, 0, kWhole)}},
   };
   for (const Row& row : rows) {
     INFO(row.entry);

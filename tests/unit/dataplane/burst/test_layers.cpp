@@ -394,6 +394,32 @@ TEST_CASE("layers that cross segments are read whole") {
   }
 }
 
+TEST_CASE("a packet whose header leaves its length open ends with the frame, however many segments that has") {
+  V4 open;
+  open.total_length = 0;
+  open.payload = Bytes(40'000, 0x11);
+  const Bytes inside = ipv4(open);
+  V4 around = {kIpip, inside};
+  around.total_length = 0;
+  for (const uint8_t tunnels : {uint8_t{0}, uint8_t{WEIR_TUNNEL_IPIP}}) {
+    const Bytes frame = ethernet(0x0800) + ipv4(around);
+    const std::unique_ptr<Packet> packet[] = {std::make_unique<Packet>(frame, std::vector<size_t>{60, 2000, 30'000})};
+    auto burst = std::make_unique<Burst>();
+    burst->pkt[0] = packet[0]->mbuf();
+    burst->n = 1;
+    WorkerCounters counters;
+    Wants wants = {};
+    wants.tunnels = tunnels;
+    dataplane::parse(wants, *burst, counters);
+    REQUIRE(burst->ip == 1);
+    CHECK(headers_of(*burst, 0).length == 20 + 20 + 40'000);
+    if (tunnels != 0) {
+      REQUIRE(burst->n_inner[0] == 1);
+      CHECK(burst->hdr[burst->inner[0]].length == 20 + 40'000);
+    }
+  }
+}
+
 TEST_CASE("the furthest header that a frame of many segments can have") {
   const std::unique_ptr<Snapshot> snapshot = attach(with_tunnels(WEIR_TUNNELS));
   const auto longest = [](uint8_t last_protocol, const Bytes& inside, uint8_t source) {

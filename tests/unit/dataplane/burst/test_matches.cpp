@@ -80,6 +80,32 @@ weir_residual flags_are(uint8_t set, uint8_t mask) {
   r.tcp_flags = {set, mask};
   return r;
 }
+weir_residual lengths(uint32_t first, uint32_t last) {
+  weir_residual r = residual(WEIR_ASKS_LENGTH);
+  r.length = {first, last};
+  return r;
+}
+weir_residual dscps(uint64_t values) {
+  weir_residual r = residual(WEIR_ASKS_DSCP);
+  r.dscp = {values};
+  return r;
+}
+weir_residual fragments(uint64_t values) {
+  weir_residual r = residual(WEIR_ASKS_FRAGMENT);
+  r.fragment = {values};
+  return r;
+}
+// The second byte of the IPv4 header.
+Bytes with_tos(Bytes frame, uint8_t tos) {
+  frame[15] = tos;
+  return frame;
+}
+// The first two bytes of the IPv6 header.
+Bytes with_class(Bytes frame, uint8_t traffic_class) {
+  frame[14] = static_cast<uint8_t>(0x60 | traffic_class >> 4);
+  frame[15] = static_cast<uint8_t>(traffic_class << 4 | 0x0f);
+  return frame;
+}
 weir_residual destinations(Ipv6 first, Ipv6 last) {
   weir_residual r = residual(WEIR_ASKS_DESTINATION);
   r.destination_first[0] = static_cast<uint64_t>(first >> 64);
@@ -139,6 +165,31 @@ std::vector<Row> rows() {
       {"flags, v6", flags_are(kSyn, kSyn), from_host6(kTcp, tcp(kSyn)), true},
       {"flags, cut", flags_are(kSyn, kSyn), from_host(kTcp, tcp(kSyn), 20 + 13), false},
       {"flags of udp", flags_are(0, 0), from_host(kUdp, tcp(kSyn)), false},
+      {"length", lengths(28, 28), udp_frame, true},
+      {"length, range above", lengths(29, UINT32_MAX), udp_frame, false},
+      {"length, range below", lengths(20, 27), udp_frame, false},
+      {"length, v6", lengths(48, 48), from_host6(kUdp, udp_payload()), true},
+      {"length, v6, range below", lengths(20, 47), from_host6(kUdp, udp_payload()), false},
+      {"length, padding is not the packet's", lengths(28, 28), udp_frame + Bytes(18, 0xbb), true},
+      {"length, the header says more than is there", lengths(1000, 1000), from_host(kUdp, udp_payload(), 1000), true},
+      {"length 0: what is there", lengths(28, 28), from_host(kUdp, udp_payload(), 0), true},
+      {"length 0: what is there, padding too", lengths(28, 28), from_host(kUdp, udp_payload(), 0) + Bytes(1), false},
+      {"dscp", dscps(uint64_t{1} << 46), with_tos(udp_frame, 46 << 2 | 3), true},
+      {"dscp, another", dscps(~(uint64_t{1} << 46)), with_tos(udp_frame, 46 << 2), false},
+      {"dscp 63", dscps(uint64_t{1} << 63), with_tos(udp_frame, 63 << 2), true},
+      {"dscp 0", dscps(1), udp_frame, true},
+      {"dscp, v6", dscps(uint64_t{1} << 46), with_class(from_host6(kUdp, udp_payload()), 46 << 2 | 1), true},
+      {"dscp, v6, another", dscps(uint64_t{1} << 46), with_class(from_host6(kUdp, udp_payload()), 45 << 2 | 3), false},
+      {"no fragment", fragments(1), udp_frame, true},
+      {"no fragment, but one more to come", fragments(1), from_host(kUdp, udp_payload(), -1, 0x2000), false},
+      {"first fragment", fragments(2), from_host(kUdp, udp_payload(), -1, 0x2000), true},
+      {"first fragment, but it has an offset", fragments(2), from_host(kUdp, udp_payload(), -1, 0x2001), false},
+      {"later fragment", fragments(4), from_host(kUdp, udp_payload(), -1, 0x2001), true},
+      {"last fragment", fragments(4), from_host(kUdp, udp_payload(), -1, 0x1fff), true},
+      {"any fragment, but it is none", fragments(6), from_host(kUdp, udp_payload(), -1, 0x4000), false},
+      {"atomic fragment, v6", fragments(1), from_host6(44, fragment(kUdp, 0) + udp_payload()), true},
+      {"first fragment, v6", fragments(2), from_host6(44, fragment(kUdp, 1) + udp_payload()), true},
+      {"later fragment, v6", fragments(4), from_host6(44, fragment(kUdp, 8) + udp_payload()), true},
       {"destination", destinations(0x08080808, 0x08080808), udp_frame, true},
       {"destination, below", destinations(0, 0x08080807), udp_frame, false},
       {"destination, above", destinations(0x08080809, 0xffffffff), udp_frame, false},

@@ -45,6 +45,8 @@ Ipv6 address_of(const Headers& headers, Side side) {
 }
 
 bool same(const Headers& ours, const reference::PacketKeys& theirs) {
+  if (ours.length != theirs.length || ours.dscp != theirs.dscp) return false;
+  if (ours.fragment != static_cast<uint8_t>(theirs.fragment)) return false;
   return ours.family == theirs.family && ours.protocol == theirs.protocol && address_of(ours, kSource) == theirs.src &&
          address_of(ours, kDestination) == theirs.dst && has(ours, WEIR_HAS_PORTS) == theirs.has_ports &&
          has(ours, WEIR_HAS_ICMP_TYPE) == theirs.has_icmp_type &&
@@ -78,6 +80,7 @@ bool equal(const Parsed& a, const Parsed& b) {
   if (a.outcome != b.outcome || a.layers.size() != b.layers.size()) return false;
   for (size_t i = 0; i < a.layers.size(); i++) {
     const Headers &x = a.layers[i], &y = b.layers[i];
+    if (x.length != y.length || x.dscp != y.dscp || x.fragment != y.fragment) return false;
     if (x.family != y.family || x.has != y.has || x.protocol != y.protocol) return false;
     if (address_of(x, kSource) != address_of(y, kSource)) return false;
     if (address_of(x, kDestination) != address_of(y, kDestination)) return false;
