@@ -30,42 +30,21 @@ struct weir_frame {
 
 enum outcome { MALFORMED, NOT_IP, IP };
 
-#define ETHERNET_BYTES 14u
-#define TAG_BYTES 4u
-#define MAX_TAGS 8u
-#define PPPOE_BYTES 8u
-#define IPV4_BYTES 20u
-#define IPV6_BYTES 40u
-#define MAX_EXTENSIONS 16u
-#define PORT_BYTES 4u
-#define TCP_FLAG_BYTES 14u
-
-#define TYPE_IPV4 0x0800u
-#define TYPE_IPV6 0x86ddu
-#define TYPE_MPLS_UNICAST 0x8847u
-#define TYPE_MPLS_MULTICAST 0x8848u
-#define TYPE_PPPOE_SESSION 0x8864u
-#define TYPE_ETHERNET 0x6558u
-
 static __always_inline weir_u32 be16(const weir_u8* bytes) {
   return (weir_u32)bytes[0] << 8 | bytes[1];
 }
 
-static __always_inline int is_vlan(weir_u32 type) {
-  return type == 0x8100 || type == 0x88a8 || type == 0x9100;
-}
-
 /* Ports, TCP flags, ICMP type and code, when their bytes are in the packet. */
 __noinline int weir_read_transport(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
-  weir_u8 bytes[PORT_BYTES] = {};
+  weir_u8 bytes[WEIR_PORT_BYTES] = {};
   if (!frame || at > end) return 0;
   const weir_u32 carried = weir_carries(frame->packet.protocol);
   if (carried & WEIR_HAS_PORTS) {
-    if (end - at < PORT_BYTES || bpf_xdp_load_bytes(ctx, at, bytes, PORT_BYTES)) return 0;
-    __builtin_memcpy(frame->packet.port, bytes, PORT_BYTES);
+    if (end - at < WEIR_PORT_BYTES || bpf_xdp_load_bytes(ctx, at, bytes, WEIR_PORT_BYTES)) return 0;
+    __builtin_memcpy(frame->packet.port, bytes, WEIR_PORT_BYTES);
     frame->packet.has |= WEIR_HAS_PORTS;
-    if (!(carried & WEIR_HAS_TCP_FLAGS) || end - at < TCP_FLAG_BYTES) return 0;
-    if (bpf_xdp_load_bytes(ctx, at + TCP_FLAG_BYTES - 1, bytes, 1)) return 0;
+    if (!(carried & WEIR_HAS_TCP_FLAGS) || end - at < WEIR_TCP_FLAG_BYTES) return 0;
+    if (bpf_xdp_load_bytes(ctx, at + WEIR_TCP_FLAG_BYTES - 1, bytes, 1)) return 0;
     frame->packet.tcp_flags = bytes[0];
     frame->packet.has |= WEIR_HAS_TCP_FLAGS;
   } else if (carried) {
@@ -81,10 +60,10 @@ __noinline int weir_read_transport(struct xdp_md* ctx, weir_u32 at, weir_u32 end
 
 /* 1: the header is trusted. */
 __noinline int weir_read_ipv4(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
-  weir_u8 ip[IPV4_BYTES] __attribute__((aligned(8))) = {};
-  if (!frame || at > end || end - at < IPV4_BYTES || bpf_xdp_load_bytes(ctx, at, ip, IPV4_BYTES)) return 0;
+  weir_u8 ip[WEIR_IPV4_BYTES] __attribute__((aligned(8))) = {};
+  if (!frame || at > end || end - at < WEIR_IPV4_BYTES || bpf_xdp_load_bytes(ctx, at, ip, WEIR_IPV4_BYTES)) return 0;
   const weir_u32 header_bytes = (ip[0] & 15u) * 4;
-  if (ip[0] >> 4 != 4 || header_bytes < IPV4_BYTES || header_bytes > end - at) return 0;
+  if (ip[0] >> 4 != 4 || header_bytes < WEIR_IPV4_BYTES || header_bytes > end - at) return 0;
   const weir_u32 total = be16(ip + 2);
   if (total != 0 && total < header_bytes) return 0;
 
@@ -107,25 +86,6 @@ __noinline int weir_read_ipv4(struct xdp_md* ctx, weir_u32 at, weir_u32 end, str
   return 1;
 }
 
-/* Bytes of the extension header with this number and length field; 0: none that is walked. */
-static __always_inline weir_u32 extension_bytes(weir_u32 number, weir_u32 length) {
-  switch (number) {
-    case 0:   /* hop-by-hop */
-    case 43:  /* routing */
-    case 60:  /* destination options */
-    case 135: /* mobility */
-    case 139: /* HIP */
-    case 140: /* shim6 */
-      return (length + 1) * 8;
-    case 44: /* fragment */
-      return 8;
-    case 51: /* authentication: in 4-byte units minus 2 (RFC 4302 section 2.2) */
-      return (length + 2) * 4;
-    default:
-      return 0;
-  }
-}
-
 /* One step along a chain of extension headers. Returns the bytes walked; 0: the chain ends here, and ~0: what is walked
  * is cut off; with STEP_LAST, what follows is data of a fragmented packet. */
 #define STEP_CUT_OFF 0xffffffffu
@@ -134,9 +94,9 @@ __noinline weir_u32 weir_walk_extension(struct xdp_md* ctx, weir_u32 at, weir_u3
   weir_u8 head[4] = {};
   if (!frame || at > end) return 0;
   const weir_u32 number = frame->packet.protocol;
-  if (extension_bytes(number, 0) == 0) return 0;
+  if (weir_extension_bytes(number, 0) == 0) return 0;
   if (end - at < 8 || bpf_xdp_load_bytes(ctx, at, head, sizeof head)) return STEP_CUT_OFF;
-  const weir_u32 bytes = extension_bytes(number, head[1]);
+  const weir_u32 bytes = weir_extension_bytes(number, head[1]);
   if (bytes > end - at) return STEP_CUT_OFF;
   frame->packet.protocol = head[0];
   if (number != 44) return bytes;
@@ -148,22 +108,22 @@ __noinline weir_u32 weir_walk_extension(struct xdp_md* ctx, weir_u32 at, weir_u3
 /* 1: the header is trusted. */
 __noinline int weir_read_ipv6(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
   weir_u8 ip[8] = {};
-  if (!frame || at > end || end - at < IPV6_BYTES || bpf_xdp_load_bytes(ctx, at, ip, sizeof ip)) return 0;
+  if (!frame || at > end || end - at < WEIR_IPV6_BYTES || bpf_xdp_load_bytes(ctx, at, ip, sizeof ip)) return 0;
   if (ip[0] >> 4 != 6) return 0;
   if (bpf_xdp_load_bytes(ctx, at + 8, frame->packet.address, 32)) return 0; /* no room on the stack to go by there */
   frame->packet.family = 6;
   frame->packet.protocol = ip[6];
   frame->packet.has = 0;
   const weir_u32 told = be16(ip + 4);
-  frame->packet.length = told != 0 ? IPV6_BYTES + told : end - at;
+  frame->packet.length = told != 0 ? WEIR_IPV6_BYTES + told : end - at;
   frame->packet.dscp = (weir_u8)((be16(ip) & 0x0fff) >> 6);
   frame->packet.fragment = WEIR_FRAGMENT_NONE;
-  at += IPV6_BYTES;
+  at += WEIR_IPV6_BYTES;
   if (told != 0 && told < end - at) end = at + told;
   frame->at = frame->end = 0;
-  for (weir_u32 walked = 0; walked <= MAX_EXTENSIONS; walked++) {
+  for (weir_u32 walked = 0; walked <= WEIR_MAX_EXTENSIONS; walked++) {
     /* The last turn only asks whether the chain goes on. */
-    if (walked == MAX_EXTENSIONS && extension_bytes(frame->packet.protocol, 0) != 0) break;
+    if (walked == WEIR_MAX_EXTENSIONS && weir_extension_bytes(frame->packet.protocol, 0) != 0) break;
     const weir_u32 step = weir_walk_extension(ctx, at, end, frame);
     if (step == STEP_CUT_OFF) break;
     if (step == STEP_LAST) return 1;
@@ -197,11 +157,12 @@ __noinline int weir_ipv4_checksum_holds(struct xdp_md* ctx, weir_u32 at) {
 
 /* Where the labels end that begin at `at` (not 0), behind so many tags; 0: malformed. */
 __noinline weir_u32 weir_walk_labels(struct xdp_md* ctx, weir_u32 at, weir_u32 end, weir_u32 tags) {
-  weir_u8 label[TAG_BYTES] = {};
+  weir_u8 label[WEIR_TAG_BYTES] = {};
   if (at > end) return 0;
-  for (weir_u32 i = 0; i <= MAX_TAGS; i++) {
-    if (++tags > MAX_TAGS || end - at < TAG_BYTES || bpf_xdp_load_bytes(ctx, at, label, TAG_BYTES)) return 0;
-    at += TAG_BYTES;
+  for (weir_u32 i = 0; i <= WEIR_MAX_TAGS; i++) {
+    if (++tags > WEIR_MAX_TAGS || end - at < WEIR_TAG_BYTES || bpf_xdp_load_bytes(ctx, at, label, WEIR_TAG_BYTES))
+      return 0;
+    at += WEIR_TAG_BYTES;
     if (label[2] & 1) break; /* the bottom of the stack */
   }
   return at;
@@ -220,41 +181,42 @@ __noinline int weir_read_mpls(struct xdp_md* ctx, weir_u32 at, weir_u32 end, wei
 }
 
 __noinline int weir_read_pppoe(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
-  weir_u8 head[PPPOE_BYTES] = {};
-  if (at > end || end - at < PPPOE_BYTES || bpf_xdp_load_bytes(ctx, at, head, PPPOE_BYTES)) return MALFORMED;
-  if (head[0] != 0x11 || head[1] != 0) return NOT_IP; /* version and type 1, code 0: session data */
+  weir_u8 head[WEIR_PPPOE_BYTES] = {};
+  if (at > end || end - at < WEIR_PPPOE_BYTES || bpf_xdp_load_bytes(ctx, at, head, WEIR_PPPOE_BYTES)) return MALFORMED;
+  if (!weir_is_pppoe_data(head[0], head[1])) return NOT_IP;
   const weir_u32 protocol = be16(head + 6);
-  at += PPPOE_BYTES;
-  if (protocol == 0x0021) return weir_read_ipv4(ctx, at, end, frame) ? IP : MALFORMED;
-  if (protocol == 0x0057) return weir_read_ipv6(ctx, at, end, frame) ? IP : MALFORMED;
+  at += WEIR_PPPOE_BYTES;
+  if (protocol == WEIR_PPP_IPV4) return weir_read_ipv4(ctx, at, end, frame) ? IP : MALFORMED;
+  if (protocol == WEIR_PPP_IPV6) return weir_read_ipv6(ctx, at, end, frame) ? IP : MALFORMED;
   return NOT_IP;
 }
 
 /* An Ethernet frame from `at`. enum outcome. */
 __noinline int weir_read_ethernet(struct xdp_md* ctx, weir_u32 at, weir_u32 end, struct weir_frame* frame) {
-  weir_u8 bytes[TAG_BYTES] = {};
-  if (at > end || end - at < ETHERNET_BYTES || bpf_xdp_load_bytes(ctx, at + 12, bytes, 2)) return MALFORMED;
+  weir_u8 bytes[WEIR_TAG_BYTES] = {};
+  if (at > end || end - at < WEIR_ETHERNET_BYTES || bpf_xdp_load_bytes(ctx, at + 12, bytes, 2)) return MALFORMED;
   weir_u32 type = be16(bytes);
   weir_u32 tags = 0;
-  at += ETHERNET_BYTES;
+  at += WEIR_ETHERNET_BYTES;
   /* Tested at its end: were the loop entered in its middle, its body could fall through to there, and Linux 6.1 takes
    * no way back that is not a jump. */
-  if (is_vlan(type)) {
+  if (weir_is_vlan(type)) {
     do {
-      if (++tags > MAX_TAGS || end - at < TAG_BYTES || bpf_xdp_load_bytes(ctx, at, bytes, TAG_BYTES)) return MALFORMED;
+      if (++tags > WEIR_MAX_TAGS || end - at < WEIR_TAG_BYTES || bpf_xdp_load_bytes(ctx, at, bytes, WEIR_TAG_BYTES))
+        return MALFORMED;
       type = be16(bytes + 2);
-      at += TAG_BYTES;
-    } while (is_vlan(type));
+      at += WEIR_TAG_BYTES;
+    } while (weir_is_vlan(type));
   }
   switch (type) {
-    case TYPE_IPV4:
+    case WEIR_TYPE_IPV4:
       return weir_read_ipv4(ctx, at, end, frame) ? IP : MALFORMED;
-    case TYPE_IPV6:
+    case WEIR_TYPE_IPV6:
       return weir_read_ipv6(ctx, at, end, frame) ? IP : MALFORMED;
-    case TYPE_MPLS_UNICAST:
-    case TYPE_MPLS_MULTICAST:
+    case WEIR_TYPE_MPLS_UNICAST:
+    case WEIR_TYPE_MPLS_MULTICAST:
       return weir_read_mpls(ctx, at, end, tags, frame);
-    case TYPE_PPPOE_SESSION:
+    case WEIR_TYPE_PPPOE_SESSION:
       return weir_read_pppoe(ctx, at, end, frame);
     default:
       return NOT_IP;
@@ -270,38 +232,38 @@ static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* fra
   const weir_u32 length = (weir_u32)(data_end - data);
   struct weir_packet* packet = &frame->packet;
   const weir_u8* transport;
-  if (data + ETHERNET_BYTES + IPV4_BYTES + TCP_FLAG_BYTES > data_end) return 0;
+  if (data + WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES + WEIR_TCP_FLAG_BYTES > data_end) return 0;
   const weir_u32 type = *(const weir_u16*)(data + 12); /* as on the wire */
-  if (type == __builtin_bswap16(TYPE_IPV4)) {
-    const weir_u8* ip = data + ETHERNET_BYTES;
+  if (type == __builtin_bswap16(WEIR_TYPE_IPV4)) {
+    const weir_u8* ip = data + WEIR_ETHERNET_BYTES;
     const weir_u32 total = __builtin_bswap16(*(const weir_u16*)(ip + 2));
     const weir_u32 fragment = *(const weir_u16*)(ip + 6) & __builtin_bswap16(0x3fff);
     if (ip[0] != 0x45 || fragment != 0) return 0;
-    if (total < IPV4_BYTES + TCP_FLAG_BYTES || total > length - ETHERNET_BYTES) return 0;
+    if (total < WEIR_IPV4_BYTES + WEIR_TCP_FLAG_BYTES || total > length - WEIR_ETHERNET_BYTES) return 0;
     packet->family = 4;
     packet->protocol = ip[9];
     packet->length = total;
     packet->dscp = ip[1] >> 2;
     packet->address[WEIR_SIDE_SOURCE][0] = *(const weir_u32*)(ip + 12);
     packet->address[WEIR_SIDE_DESTINATION][0] = *(const weir_u32*)(ip + 16);
-    transport = ip + IPV4_BYTES;
-    frame->at = ETHERNET_BYTES + IPV4_BYTES;
-    frame->end = ETHERNET_BYTES + total;
-  } else if (type == __builtin_bswap16(TYPE_IPV6)) {
-    const weir_u8* ip = data + ETHERNET_BYTES;
-    if (data + ETHERNET_BYTES + IPV6_BYTES + TCP_FLAG_BYTES > data_end) return 0;
+    transport = ip + WEIR_IPV4_BYTES;
+    frame->at = WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES;
+    frame->end = WEIR_ETHERNET_BYTES + total;
+  } else if (type == __builtin_bswap16(WEIR_TYPE_IPV6)) {
+    const weir_u8* ip = data + WEIR_ETHERNET_BYTES;
+    if (data + WEIR_ETHERNET_BYTES + WEIR_IPV6_BYTES + WEIR_TCP_FLAG_BYTES > data_end) return 0;
     const weir_u32 told = __builtin_bswap16(*(const weir_u16*)(ip + 4));
-    if (ip[0] >> 4 != 6 || extension_bytes(ip[6], 0) != 0) return 0;
-    if (told < TCP_FLAG_BYTES || told > length - ETHERNET_BYTES - IPV6_BYTES) return 0;
+    if (ip[0] >> 4 != 6 || weir_extension_bytes(ip[6], 0) != 0) return 0;
+    if (told < WEIR_TCP_FLAG_BYTES || told > length - WEIR_ETHERNET_BYTES - WEIR_IPV6_BYTES) return 0;
     packet->family = 6;
     packet->protocol = ip[6];
-    packet->length = IPV6_BYTES + told;
+    packet->length = WEIR_IPV6_BYTES + told;
     packet->dscp = (weir_u8)((__builtin_bswap16(*(const weir_u16*)ip) & 0x0fff) >> 6);
     for (weir_u32 half = 0; half < 4; half++)
       packet->address[half / 2][half % 2] = *(const weir_u64*)(ip + 8 + half * 8);
-    transport = ip + IPV6_BYTES;
-    frame->at = ETHERNET_BYTES + IPV6_BYTES;
-    frame->end = ETHERNET_BYTES + IPV6_BYTES + told;
+    transport = ip + WEIR_IPV6_BYTES;
+    frame->at = WEIR_ETHERNET_BYTES + WEIR_IPV6_BYTES;
+    frame->end = WEIR_ETHERNET_BYTES + WEIR_IPV6_BYTES + told;
   } else {
     return 0;
   }
@@ -309,7 +271,7 @@ static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* fra
   packet->port[WEIR_SIDE_DESTINATION] = *(const weir_u16*)(transport + 2);
   packet->icmp_type = transport[0];
   packet->icmp_code = transport[1];
-  packet->tcp_flags = transport[TCP_FLAG_BYTES - 1];
+  packet->tcp_flags = transport[WEIR_TCP_FLAG_BYTES - 1];
   packet->has = (weir_u8)weir_carries(packet->protocol);
   return 1;
 }

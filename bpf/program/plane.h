@@ -16,7 +16,6 @@
 #define WEIR_NO_GROUP 2u      /* weir_state.active: no snapshot yet */
 #define WEIR_MAX_LOOKUPS 32u  /* of a family: 16 shapes from two sides */
 #define WEIR_LIST_SLOTS 1024u /* lists whose counts are kept: those of two groups, and former ones */
-#define WEIR_MAX_LAYERS 4u
 /* An arena's pages lie in chunks, maps of one size: the verifier turns a lookup in a map whose size it knows into a few
  * instructions, and any other into a call. 16 GiB a group. */
 #define WEIR_CHUNK_PAGES 1024u

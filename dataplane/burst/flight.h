@@ -39,7 +39,7 @@ class Flight {
 
   static_assert(kBursts * kMaxBurst <= kMostFramesHeld);
   // Bursts that what is received at once can become: each has room for 16 frames with all their layers.
-  static constexpr uint32_t kMaxParts = kMaxLayers;
+  static constexpr uint32_t kMaxParts = WEIR_MAX_LAYERS;
   static constexpr uint32_t kBatches = filter::LookupPipeline::kMaxInFlight;
 
   void collect() noexcept;

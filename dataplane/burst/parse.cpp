@@ -7,7 +7,7 @@ namespace weir::dataplane {
 
 namespace {
 
-static_assert(kMaxBurst / kMaxLayers == 16, "frames that every burst has room for");
+static_assert(kMaxBurst / WEIR_MAX_LAYERS == 16, "frames that every burst has room for");
 
 // A packet whose header leaves its length open, and that ends with the frame, behind what was parsed of it. False: no
 // such packet.
@@ -68,14 +68,14 @@ bool list_plain(const rte_mbuf* packet, uint32_t slot, Burst& burst) noexcept {
   if (kFields ? !has_plain_transport(frame, packet->data_len) : !has_plain_addresses(frame, packet->data_len)) {
     return false;
   }
-  const uint8_t* ip = frame + kEthernetBytes;
+  const uint8_t* ip = frame + WEIR_ETHERNET_BYTES;
   const uint32_t k = burst.n_v4++;
   burst.v4[k] = static_cast<uint8_t>(slot);
   memcpy(&burst.v4_addresses[k], ip + 12, sizeof burst.v4_addresses[k]);
   if constexpr (kFields) {
     const uint8_t protocol = ip[9];
-    burst.v4_fields[k] = fields_word(protocol, ip + kIpv4Bytes);
-    burst.v4_ports |= uint64_t{carries_ports(protocol)} << k;
+    burst.v4_fields[k] = fields_word(protocol, ip + WEIR_IPV4_BYTES);
+    burst.v4_ports |= uint64_t{(weir_carries(protocol) & WEIR_HAS_PORTS) != 0} << k;
   }
   burst.unread |= bit(slot);
   return true;

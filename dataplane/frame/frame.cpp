@@ -7,14 +7,10 @@ namespace weir::dataplane {
 
 namespace {
 
-constexpr bool is_vlan(uint16_t type) {
-  return type == 0x8100 || type == 0x88a8 || type == 0x9100;
-}
-
 constexpr std::array<uint8_t, 256> kCarries = [] {
   std::array<uint8_t, 256> table = {};
   for (unsigned protocol = 0; protocol < table.size(); protocol++) {
-    table[protocol] = carries(static_cast<uint8_t>(protocol));
+    table[protocol] = static_cast<uint8_t>(weir_carries(protocol));
   }
   return table;
 }();
@@ -25,13 +21,13 @@ inline void read_transport(const uint8_t* frame, uint32_t at, uint32_t end, Head
   const uint32_t carried = kCarries[headers.protocol];
   const uint32_t bytes = end - at;
   if ((carried & WEIR_HAS_PORTS) != 0) {
-    if (bytes < kPortBytes) return;
-    memcpy(headers.port, frame + at, kPortBytes);
-    const bool with_flags = bytes >= kTcpFlagBytes;  // no branch: TCP and UDP come in any order
-    headers.tcp_flags = frame[at + (with_flags ? kTcpFlagBytes - 1 : 0)];
+    if (bytes < WEIR_PORT_BYTES) return;
+    memcpy(headers.port, frame + at, WEIR_PORT_BYTES);
+    const bool with_flags = bytes >= WEIR_TCP_FLAG_BYTES;  // no branch: TCP and UDP come in any order
+    headers.tcp_flags = frame[at + (with_flags ? WEIR_TCP_FLAG_BYTES - 1 : 0)];
     headers.has |= static_cast<uint8_t>(carried & (with_flags ? ~0u : ~uint32_t{WEIR_HAS_TCP_FLAGS}));
   } else if (carried != 0 && bytes > 0) {  // ICMP: each byte by itself
-    const bool with_code = bytes >= kIcmpBytes;
+    const bool with_code = bytes >= WEIR_ICMP_BYTES;
     headers.icmp_type = frame[at];
     headers.icmp_code = frame[at + with_code];
     headers.has |= static_cast<uint8_t>(carried & (with_code ? ~0u : ~uint32_t{WEIR_HAS_ICMP_CODE}));
@@ -49,10 +45,10 @@ bool ipv4_checksum_holds(const uint8_t* header, uint32_t header_bytes) {
 
 // False: the header is not trusted.
 inline bool read_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
-  if (length - at < kIpv4Bytes) return false;
+  if (length - at < WEIR_IPV4_BYTES) return false;
   const uint8_t* ip = frame + at;
   const uint32_t header_bytes = (ip[0] & 15u) * 4;
-  if (ip[0] >> 4 != 4 || header_bytes < kIpv4Bytes || header_bytes > length - at) return false;
+  if (ip[0] >> 4 != 4 || header_bytes < WEIR_IPV4_BYTES || header_bytes > length - at) return false;
   const uint32_t total = load_be16(ip + 2);
   if (total != 0 && total < header_bytes) return false;
 
@@ -78,21 +74,7 @@ inline bool read_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Header
 // Bytes of the extension header that starts at `at`, by its own length field; 0 when `number` is none that is walked.
 // Every such header has at least two bytes in front of `end`, or the answer is more than what is left.
 uint32_t extension_bytes(uint8_t number, const uint8_t* frame, uint32_t at, uint32_t end) {
-  switch (number) {
-    case 0:    // hop-by-hop
-    case 43:   // routing
-    case 60:   // destination options
-    case 135:  // mobility
-    case 139:  // HIP
-    case 140:  // shim6
-      return end - at < 2 ? 8 : (frame[at + 1] + 1u) * 8;
-    case 44:  // fragment: fixed, its second byte is reserved
-      return 8;
-    case 51:  // authentication: in 4-byte units minus 2 (RFC 4302 section 2.2)
-      return end - at < 2 ? 8 : (frame[at + 1] + 2u) * 4;
-    default:
-      return 0;
-  }
+  return weir_extension_bytes(number, end - at < 2 ? 0 : frame[at + 1]);
 }
 
 // Walks the chain from `at`. A later fragment ends it: what follows is data of the fragmented packet.
@@ -101,7 +83,7 @@ inline void walk_extensions(const uint8_t* frame, uint32_t at, uint32_t end, Hea
   for (uint32_t walked = 0;; walked++) {
     const uint32_t bytes = extension_bytes(headers.protocol, frame, at, end);
     if (bytes == 0) break;
-    if (walked == kMaxExtensions || bytes > end - at) {
+    if (walked == WEIR_MAX_EXTENSIONS || bytes > end - at) {
       headers.has |= WEIR_INCOMPLETE;
       return;
     }
@@ -119,21 +101,21 @@ inline void walk_extensions(const uint8_t* frame, uint32_t at, uint32_t end, Hea
 
 // False: the header is not trusted.
 inline bool read_ipv6(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
-  if (length - at < kIpv6Bytes || frame[at] >> 4 != 6) return false;
+  if (length - at < WEIR_IPV6_BYTES || frame[at] >> 4 != 6) return false;
   const uint8_t* ip = frame + at;
   const uint32_t told = load_be16(ip + 4);  // bytes behind the header
   headers.family = 6;
   headers.protocol = ip[6];
   headers.has = told == 0 ? WEIR_OPEN_END : 0;
-  headers.length = told == 0 ? length - at : kIpv6Bytes + told;
+  headers.length = told == 0 ? length - at : WEIR_IPV6_BYTES + told;
   headers.dscp = static_cast<uint8_t>((load_be16(ip) & 0x0fff) >> 6);
   headers.fragment = WEIR_FRAGMENT_NONE;
   memcpy(headers.address[kSource], ip + 8, 16);
   memcpy(headers.address[kDestination], ip + 24, 16);
 
-  const uint32_t rest = length - at - kIpv6Bytes;
-  const uint32_t end = told == 0 || told > rest ? length : at + kIpv6Bytes + told;
-  walk_extensions(frame, at + kIpv6Bytes, end, headers, payload);
+  const uint32_t rest = length - at - WEIR_IPV6_BYTES;
+  const uint32_t end = told == 0 || told > rest ? length : at + WEIR_IPV6_BYTES + told;
+  walk_extensions(frame, at + WEIR_IPV6_BYTES, end, headers, payload);
   return true;
 }
 
@@ -153,20 +135,22 @@ Outcome read_behind_mpls(const uint8_t* frame, uint32_t at, uint32_t length, Hea
 // tags: VLAN tags in front of the first label.
 Outcome read_mpls(const uint8_t* frame, uint32_t at, uint32_t length, uint32_t tags, Headers& headers,
                   Payload& payload) {
-  for (bool bottom = false; !bottom; at += kTagBytes) {
-    if (++tags > kMaxTags || length - at < kTagBytes) return Outcome::malformed;
+  for (bool bottom = false; !bottom; at += WEIR_TAG_BYTES) {
+    if (++tags > WEIR_MAX_TAGS || length - at < WEIR_TAG_BYTES) return Outcome::malformed;
     bottom = (frame[at + 2] & 1) != 0;
   }
   return read_behind_mpls(frame, at, length, headers, payload);
 }
 
 Outcome read_pppoe(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
-  if (length - at < kPppoeBytes) return Outcome::malformed;
-  if (frame[at] != 0x11 || frame[at + 1] != 0) return Outcome::not_ip;  // version and type 1, code 0: session data
+  if (length - at < WEIR_PPPOE_BYTES) return Outcome::malformed;
+  if (!weir_is_pppoe_data(frame[at], frame[at + 1])) return Outcome::not_ip;
   const uint16_t protocol = load_be16(frame + at + 6);
-  at += kPppoeBytes;
-  if (protocol == 0x0021) return read_ipv4(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
-  if (protocol == 0x0057) return read_ipv6(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
+  at += WEIR_PPPOE_BYTES;
+  if (protocol == WEIR_PPP_IPV4)
+    return read_ipv4(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
+  if (protocol == WEIR_PPP_IPV6)
+    return read_ipv6(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
   return Outcome::not_ip;
 }
 
@@ -174,19 +158,19 @@ Outcome read_pppoe(const uint8_t* frame, uint32_t at, uint32_t length, Headers& 
 [[gnu::noinline]] Outcome read_tagged(const uint8_t* frame, uint32_t at, uint32_t length, uint16_t type,
                                       Headers& headers, Payload& payload) {
   uint32_t tags = 0;
-  for (; is_vlan(type); at += kTagBytes) {
-    if (++tags > kMaxTags || length - at < kTagBytes) return Outcome::malformed;
+  for (; weir_is_vlan(type); at += WEIR_TAG_BYTES) {
+    if (++tags > WEIR_MAX_TAGS || length - at < WEIR_TAG_BYTES) return Outcome::malformed;
     type = load_be16(frame + at + 2);
   }
   switch (type) {
-    case kTypeIpv4:
+    case WEIR_TYPE_IPV4:
       return read_ipv4(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
-    case kTypeIpv6:
+    case WEIR_TYPE_IPV6:
       return read_ipv6(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
-    case kTypeMplsUnicast:
-    case kTypeMplsMulticast:
+    case WEIR_TYPE_MPLS_UNICAST:
+    case WEIR_TYPE_MPLS_MULTICAST:
       return read_mpls(frame, at, length, tags, headers, payload);
-    case kTypePppoeSession:
+    case WEIR_TYPE_PPPOE_SESSION:
       return read_pppoe(frame, at, length, headers, payload);
     default:
       return Outcome::not_ip;
@@ -195,13 +179,13 @@ Outcome read_pppoe(const uint8_t* frame, uint32_t at, uint32_t length, Headers& 
 
 // at <= length.
 inline Outcome read_ethernet(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
-  if (length - at < kEthernetBytes) return Outcome::malformed;
+  if (length - at < WEIR_ETHERNET_BYTES) return Outcome::malformed;
   const uint16_t type = load_be16(frame + at + 12);
-  at += kEthernetBytes;
-  if (type == kTypeIpv4) {
+  at += WEIR_ETHERNET_BYTES;
+  if (type == WEIR_TYPE_IPV4) {
     return read_ipv4(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
   }
-  if (type == kTypeIpv6) {
+  if (type == WEIR_TYPE_IPV6) {
     return read_ipv6(frame, at, length, headers, payload) ? Outcome::ip : Outcome::malformed;
   }
   return read_tagged(frame, at, length, type, headers, payload);
@@ -211,8 +195,8 @@ inline Outcome read_ethernet(const uint8_t* frame, uint32_t at, uint32_t length,
 // frame.
 inline bool read_plain_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
   if (!has_plain_transport(frame + at, length - at)) return false;
-  const uint8_t* ip = frame + at + kEthernetBytes;
-  const uint8_t* transport = ip + kIpv4Bytes;
+  const uint8_t* ip = frame + at + WEIR_ETHERNET_BYTES;
+  const uint8_t* transport = ip + WEIR_IPV4_BYTES;
   const uint32_t total = load_be16(ip + 2);
   headers.family = 4;
   headers.protocol = ip[9];
@@ -224,11 +208,11 @@ inline bool read_plain_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, 
   memcpy(address, ip + 12, sizeof address);
   headers.address[kSource][0] = address[kSource];
   headers.address[kDestination][0] = address[kDestination];
-  memcpy(headers.port, transport, kPortBytes);
+  memcpy(headers.port, transport, WEIR_PORT_BYTES);
   headers.icmp_type = transport[0];
   headers.icmp_code = transport[1];
-  headers.tcp_flags = transport[kTcpFlagBytes - 1];
-  payload = {at + kEthernetBytes + kIpv4Bytes, at + kEthernetBytes + total};
+  headers.tcp_flags = transport[WEIR_TCP_FLAG_BYTES - 1];
+  payload = {at + WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES, at + WEIR_ETHERNET_BYTES + total};
   return true;
 }
 

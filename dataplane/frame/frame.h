@@ -12,14 +12,6 @@
 // dataplane/frame/tunnel.h.
 namespace weir::dataplane {
 
-// EtherTypes (IEEE 802 numbers, IANA).
-constexpr uint16_t kTypeIpv4 = 0x0800;
-constexpr uint16_t kTypeIpv6 = 0x86dd;
-constexpr uint16_t kTypeMplsUnicast = 0x8847;
-constexpr uint16_t kTypeMplsMulticast = 0x8848;
-constexpr uint16_t kTypePppoeSession = 0x8864;
-constexpr uint16_t kTypeEthernet = 0x6558;  // transparent Ethernet bridging: in GRE and Geneve
-
 constexpr uint16_t load_be16(const uint8_t* bytes) {
   return static_cast<uint16_t>(bytes[0] << 8 | bytes[1]);
 }
@@ -34,32 +26,12 @@ constexpr bool has(const Headers& headers, weir_has what) {
   return (headers.has & what) != 0;
 }
 
-constexpr uint32_t kEthernetBytes = 14;
-constexpr uint32_t kMaxTags = 8;  // VLAN tags and MPLS labels together
-constexpr uint32_t kTagBytes = 4;
-constexpr uint32_t kPppoeBytes = 8;  // PPPoE header (RFC 2516) and the two-byte PPP protocol
-constexpr uint32_t kIpv4Bytes = 20;
-constexpr uint32_t kIpv6Bytes = 40;
-constexpr uint32_t kMaxExtensions = 16;
 constexpr uint32_t kMaxExtensionBytes = 8 * 256;  // its length field counts 8-byte units behind the first
-constexpr uint32_t kPortBytes = 4;
-constexpr uint32_t kIcmpBytes = 2;      // type and code
-constexpr uint32_t kTcpFlagBytes = 14;  // the last of them is the flags
 
 // No header that is read can lie further from the start of a frame, or of a packet in it.
-constexpr uint32_t kMaxLinkBytes = kEthernetBytes + kMaxTags * kTagBytes + kPppoeBytes;
-constexpr uint32_t kMaxIpBytes = kIpv6Bytes + kMaxExtensions * kMaxExtensionBytes;
-constexpr uint32_t kMaxHeaderBytes = kMaxLinkBytes + kMaxIpBytes + kTcpFlagBytes;
-
-// TCP, UDP, SCTP, DCCP, UDP-Lite: their first four bytes are the ports.
-constexpr bool carries_ports(uint8_t protocol) {
-  return (weir_carries(protocol) & WEIR_HAS_PORTS) != 0;
-}
-
-// What a header of this protocol holds when all of it is there: mask of weir_has.
-constexpr uint8_t carries(uint8_t protocol) {
-  return static_cast<uint8_t>(weir_carries(protocol));
-}
+constexpr uint32_t kMaxLinkBytes = WEIR_ETHERNET_BYTES + WEIR_MAX_TAGS * WEIR_TAG_BYTES + WEIR_PPPOE_BYTES;
+constexpr uint32_t kMaxIpBytes = WEIR_IPV6_BYTES + WEIR_MAX_EXTENSIONS * kMaxExtensionBytes;
+constexpr uint32_t kMaxHeaderBytes = kMaxLinkBytes + kMaxIpBytes + WEIR_TCP_FLAG_BYTES;
 
 // length: captured bytes, without FCS. headers is complete when the outcome is ip and undefined otherwise.
 Outcome parse_frame(const uint8_t* frame, uint32_t length, Headers& headers) noexcept;
@@ -67,7 +39,7 @@ Outcome parse_frame(const uint8_t* frame, uint32_t length, Headers& headers) noe
 // True when bytes behind `length` could not have changed what parse_frame said (frames of several segments).
 inline bool decided(Outcome outcome, const Headers& headers) noexcept {
   return outcome == Outcome::ip && (headers.has & (WEIR_INCOMPLETE | WEIR_OPEN_END)) == 0 &&
-         (headers.has & carries(headers.protocol)) == carries(headers.protocol);
+         (headers.has & weir_carries(headers.protocol)) == weir_carries(headers.protocol);
 }
 
 // The frame that most are: IPv4 right behind the Ethernet header, without options. These say so, and no more, in a few
@@ -75,24 +47,24 @@ inline bool decided(Outcome outcome, const Headers& headers) noexcept {
 //
 // length: captured bytes. The packet ends within them.
 inline bool has_plain_ipv4(const uint8_t* frame, uint32_t length, uint32_t least_total) noexcept {
-  if (length < kEthernetBytes + least_total) return false;
+  if (length < WEIR_ETHERNET_BYTES + least_total) return false;
   uint64_t head;  // EtherType, version and header length, type of service, total length
-  memcpy(&head, frame + kEthernetBytes - 2, sizeof head);
+  memcpy(&head, frame + WEIR_ETHERNET_BYTES - 2, sizeof head);
   constexpr uint32_t kWanted = 0x450008, kCompared = 0xffffff;  // 08 00 45, as a little-endian load has them
   const uint32_t total = __builtin_bswap16(static_cast<uint16_t>(head >> 32));
-  const uint32_t longest = length - kEthernetBytes;
+  const uint32_t longest = length - WEIR_ETHERNET_BYTES;
   return ((head & kCompared) == kWanted) & (total - least_total <= longest - least_total);
 }
 // Its addresses are there. What it carries may be a fragment or cut off.
 inline bool has_plain_addresses(const uint8_t* frame, uint32_t length) noexcept {
-  return has_plain_ipv4(frame, length, kIpv4Bytes);
+  return has_plain_ipv4(frame, length, WEIR_IPV4_BYTES);
 }
 // It is no fragment, and has as many bytes behind its header as any field of a transport header takes.
 inline bool has_plain_transport(const uint8_t* frame, uint32_t length) noexcept {
-  static_assert(kTcpFlagBytes >= kPortBytes && kTcpFlagBytes >= kIcmpBytes);
-  if (!has_plain_ipv4(frame, length, kIpv4Bytes + kTcpFlagBytes)) return false;
+  static_assert(WEIR_TCP_FLAG_BYTES >= WEIR_PORT_BYTES && WEIR_TCP_FLAG_BYTES >= WEIR_ICMP_BYTES);
+  if (!has_plain_ipv4(frame, length, WEIR_IPV4_BYTES + WEIR_TCP_FLAG_BYTES)) return false;
   constexpr uint16_t kMoreFragmentsAndOffset = 0x3fff;
-  return (load_be16(frame + kEthernetBytes + 6) & kMoreFragmentsAndOffset) == 0;
+  return (load_be16(frame + WEIR_ETHERNET_BYTES + 6) & kMoreFragmentsAndOffset) == 0;
 }
 
 // The parts of parse_frame, for what lies in tunnels. `at` <= `end` <= the frame's length; nothing from `end` on is

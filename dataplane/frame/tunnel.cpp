@@ -6,42 +6,25 @@ namespace weir::dataplane {
 
 namespace {
 
-// IANA service names and port numbers.
-constexpr uint16_t kVxlanPort = 4789;
-constexpr uint16_t kGenevePort = 6081;
-constexpr uint16_t kGtpuPort = 2152;
-constexpr uint16_t kTeredoPort = 3544;
-
-constexpr uint8_t kUdpTunnels = WEIR_TUNNEL_VXLAN | WEIR_TUNNEL_GENEVE | WEIR_TUNNEL_GTPU | WEIR_TUNNEL_TEREDO;
-
 // The tunnels that a packet of this protocol may be one of.
 constexpr std::array<uint8_t, 256> kTunnelsOf = [] {
   std::array<uint8_t, 256> table = {};
-  table[4] = WEIR_TUNNEL_IPIP;
-  table[41] = WEIR_TUNNEL_6IN4;
-  table[47] = WEIR_TUNNEL_GRE;
-  table[17] = kUdpTunnels;
+  for (unsigned protocol = 0; protocol < table.size(); protocol++) {
+    table[protocol] = static_cast<uint8_t>(weir_tunnels_over(protocol, WEIR_TUNNELS));
+  }
   return table;
 }();
 
-// The tunnel of the mask whose port the packet has; of two, the first one here.
 uint8_t udp_tunnel(const Headers& headers, uint8_t tunnels) {
   if (!has(headers, WEIR_HAS_PORTS)) return 0;
-  const uint16_t source = __builtin_bswap16(headers.port[kSource]);
-  const uint16_t destination = __builtin_bswap16(headers.port[kDestination]);
-  if ((tunnels & WEIR_TUNNEL_VXLAN) != 0 && destination == kVxlanPort) return WEIR_TUNNEL_VXLAN;
-  if ((tunnels & WEIR_TUNNEL_GENEVE) != 0 && destination == kGenevePort) return WEIR_TUNNEL_GENEVE;
-  if ((tunnels & WEIR_TUNNEL_GTPU) != 0 && (source == kGtpuPort || destination == kGtpuPort)) return WEIR_TUNNEL_GTPU;
-  if ((tunnels & WEIR_TUNNEL_TEREDO) != 0 && (source == kTeredoPort || destination == kTeredoPort)) {
-    return WEIR_TUNNEL_TEREDO;
-  }
-  return 0;
+  return static_cast<uint8_t>(weir_udp_tunnel(__builtin_bswap16(headers.port[kSource]),
+                                              __builtin_bswap16(headers.port[kDestination]), tunnels));
 }
 
 // The tunnel of the mask that a packet with these headers is of; 0: none.
 inline uint8_t tunnel_of(const Headers& headers, uint8_t tunnels) {
   const uint8_t possible = tunnels & kTunnelsOf[headers.protocol];
-  return (possible & kUdpTunnels) != 0 ? udp_tunnel(headers, possible) : possible;
+  return (possible & WEIR_UDP_TUNNELS) != 0 ? udp_tunnel(headers, possible) : possible;
 }
 
 // Below: the layer behind a tunnel's own header. in: what the outer packet carries; out: what the inner one does.
@@ -60,11 +43,11 @@ bool enter_ip(const uint8_t* frame, Headers& headers, Payload& payload) {
 
 bool enter_ethertype(const uint8_t* frame, uint16_t type, Headers& headers, Payload& payload) {
   switch (type) {
-    case kTypeIpv4:
+    case WEIR_TYPE_IPV4:
       return parse_ipv4(frame, payload.at, payload.end, headers, payload);
-    case kTypeIpv6:
+    case WEIR_TYPE_IPV6:
       return parse_ipv6(frame, payload.at, payload.end, headers, payload);
-    case kTypeEthernet:
+    case WEIR_TYPE_ETHERNET:
       return enter_ethernet(frame, headers, payload);
     default:
       return false;
@@ -78,45 +61,40 @@ bool skip(Payload& payload, uint32_t bytes) {
   return true;
 }
 
-// RFC 2784 and 2890; with the routing bit it is RFC 1701, which nobody speaks.
 bool enter_gre(const uint8_t* frame, Headers& headers, Payload& payload) {
   const uint8_t* gre = frame + payload.at;
-  if (!skip(payload, 4)) return false;
-  const bool checksum = (gre[0] & 0x80) != 0, routing = (gre[0] & 0x40) != 0;
-  const bool key = (gre[0] & 0x20) != 0, sequence = (gre[0] & 0x10) != 0;
-  const uint32_t version = gre[1] & 7u;
-  if (routing || version != 0 || !skip(payload, 4u * (checksum + key + sequence))) return false;
+  if (payload.end - payload.at < 4) return false;
+  const uint32_t bytes = weir_gre_bytes(gre);
+  if (bytes == 0 || !skip(payload, bytes)) return false;
   const uint16_t type = load_be16(gre + 2);
-  if (type == kTypeMplsUnicast || type == kTypeMplsMulticast) {
+  if (type == WEIR_TYPE_MPLS_UNICAST || type == WEIR_TYPE_MPLS_MULTICAST) {
     return parse_mpls(frame, payload.at, payload.end, headers, payload) == Outcome::ip;
   }
   return enter_ethertype(frame, type, headers, payload);
 }
 
-// RFC 7348.
 bool enter_vxlan(const uint8_t* frame, Headers& headers, Payload& payload) {
   const uint8_t* vxlan = frame + payload.at;
-  return skip(payload, 8) && (vxlan[0] & 0x08) != 0 && enter_ethernet(frame, headers, payload);
+  return skip(payload, WEIR_VXLAN_BYTES) && weir_vxlan_is_valid(vxlan) && enter_ethernet(frame, headers, payload);
 }
 
-// RFC 8926. Option length in 4-byte units.
 bool enter_geneve(const uint8_t* frame, Headers& headers, Payload& payload) {
   const uint8_t* geneve = frame + payload.at;
-  if (!skip(payload, 8) || geneve[0] >> 6 != 0 || !skip(payload, (geneve[0] & 63u) * 4)) return false;
+  if (payload.end - payload.at < WEIR_GENEVE_BYTES) return false;
+  const uint32_t bytes = weir_geneve_bytes(geneve);
+  if (bytes == 0 || !skip(payload, bytes)) return false;
   return enter_ethertype(frame, load_be16(geneve + 2), headers, payload);
 }
 
-// 3GPP TS 29.281, section 5. Version 1, protocol type 1, message G-PDU. An extension header begins with its length in
-// 4-byte units and ends with the type of the next one; 0 ends them.
 bool enter_gtpu(const uint8_t* frame, Headers& headers, Payload& payload) {
   const uint8_t* gtp = frame + payload.at;
-  if (!skip(payload, 8) || gtp[0] >> 5 != 1 || (gtp[0] & 0x10) == 0 || gtp[1] != 255) return false;
-  if ((gtp[0] & 0x07) == 0) return enter_ip(frame, headers, payload);
-  if (!skip(payload, 4)) return false;
-  if ((gtp[0] & 0x04) == 0) return enter_ip(frame, headers, payload);
-  uint8_t next = gtp[11];
+  if (!skip(payload, WEIR_GTP_BYTES) || !weir_gtp_is_packet(gtp)) return false;
+  if (!weir_gtp_has_options(gtp)) return enter_ip(frame, headers, payload);
+  if (!skip(payload, WEIR_GTP_OPTION_BYTES)) return false;
+  if (!weir_gtp_has_extensions(gtp)) return enter_ip(frame, headers, payload);
+  uint8_t next = frame[payload.at - 1];
   for (uint32_t extensions = 0; next != 0; extensions++) {
-    if (extensions == kMaxGtpExtensions || payload.at == payload.end) return false;
+    if (extensions == WEIR_MAX_GTP_EXTENSIONS || payload.at == payload.end) return false;
     const uint32_t bytes = frame[payload.at] * 4u;
     if (bytes == 0 || !skip(payload, bytes)) return false;
     next = frame[payload.at - 1];
@@ -124,21 +102,20 @@ bool enter_gtpu(const uint8_t* frame, Headers& headers, Payload& payload) {
   return enter_ip(frame, headers, payload);
 }
 
-// RFC 4380, section 5.1.1: an authentication header, then an origin indication, both optional, in front of IPv6.
 bool enter_teredo(const uint8_t* frame, Headers& headers, Payload& payload) {
   const auto begins_with = [&](uint16_t indicator) {
     return payload.end - payload.at >= 2 && load_be16(frame + payload.at) == indicator;
   };
-  if (begins_with(0x0001)) {
-    const uint8_t* lengths = frame + payload.at + 2;  // of client identifier and authentication value
-    if (!skip(payload, 4) || !skip(payload, lengths[0] + lengths[1] + 8u + 1u)) return false;  // nonce, confirmation
+  if (begins_with(WEIR_TEREDO_AUTHENTICATION)) {
+    if (payload.end - payload.at < 4) return false;
+    if (!skip(payload, weir_teredo_authentication_bytes(frame + payload.at))) return false;
   }
-  if (begins_with(0x0000) && !skip(payload, 8)) return false;
+  if (begins_with(WEIR_TEREDO_ORIGIN) && !skip(payload, WEIR_TEREDO_ORIGIN_BYTES)) return false;
   return parse_ipv6(frame, payload.at, payload.end, headers, payload);
 }
 
 bool enter(const uint8_t* frame, uint8_t tunnel, Headers& headers, Payload& payload) {
-  if ((tunnel & kUdpTunnels) != 0 && !skip(payload, kUdpBytes)) return false;
+  if ((tunnel & WEIR_UDP_TUNNELS) != 0 && !skip(payload, WEIR_UDP_BYTES)) return false;
   switch (tunnel) {
     case WEIR_TUNNEL_IPIP:
       return parse_ipv4(frame, payload.at, payload.end, headers, payload);
@@ -162,7 +139,7 @@ bool enter(const uint8_t* frame, uint8_t tunnel, Headers& headers, Payload& payl
 // tunnel: of the outer packet.
 [[gnu::noinline]] void parse_inner(const uint8_t* frame, uint8_t tunnel, uint8_t tunnels, Payload payload,
                                    InnerLayers& inner) {
-  while (tunnel != 0 && inner.n < kMaxLayers - 1) {
+  while (tunnel != 0 && inner.n < WEIR_MAX_LAYERS - 1) {
     Headers& headers = inner.layer[inner.n];
     if (!enter(frame, tunnel, headers, payload)) return;
     inner.n++;
@@ -189,7 +166,7 @@ bool decided(Outcome outcome, const Headers& outer, const InnerLayers& inner, ui
   for (uint32_t i = 0; i < inner.n; i++) {
     if (has(inner.layer[i], WEIR_OPEN_END)) return false;
   }
-  return decided(outcome, last) && (inner.n == kMaxLayers - 1 || tunnel_of(last, tunnels) == 0);
+  return decided(outcome, last) && (inner.n == WEIR_MAX_LAYERS - 1 || tunnel_of(last, tunnels) == 0);
 }
 
 }  // namespace weir::dataplane

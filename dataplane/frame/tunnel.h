@@ -7,24 +7,21 @@
 // A frame and the packets in its tunnels (docs/operate/dataplane.md, "Tunnels"). Pure, as frame.h.
 namespace weir::dataplane {
 
-constexpr uint32_t kMaxLayers = 4;  // the outer one included
-
 // The packets inside a frame's outer one, outer ones first.
 struct InnerLayers {
   uint32_t n;
-  Headers layer[kMaxLayers - 1];
+  Headers layer[WEIR_MAX_LAYERS - 1];
 };
 
 // The longest way from a packet's last IP header to the next packet: GTP-U with all its extension headers.
-constexpr uint32_t kUdpBytes = 8;
-constexpr uint32_t kGtpBytes = 12;  // with the optional four
-constexpr uint32_t kMaxGtpExtensions = 16;
-constexpr uint32_t kMaxTunnelBytes = kUdpBytes + kGtpBytes + kMaxGtpExtensions * 255 * 4;
-static_assert(kMaxTunnelBytes > kUdpBytes + 8 + 63 * 4 + kMaxLinkBytes, "Geneve with all its options, then Ethernet");
+constexpr uint32_t kMaxTunnelBytes =
+    WEIR_UDP_BYTES + WEIR_GTP_BYTES + WEIR_GTP_OPTION_BYTES + WEIR_MAX_GTP_EXTENSIONS * 255 * 4;
+static_assert(kMaxTunnelBytes > WEIR_UDP_BYTES + WEIR_GENEVE_BYTES + 63 * 4 + kMaxLinkBytes,
+              "Geneve with all its options, then Ethernet");
 
 // No header that is read can lie further from the frame's start.
 constexpr uint32_t kMaxLayersBytes =
-    kMaxLinkBytes + kMaxLayers * kMaxIpBytes + (kMaxLayers - 1) * kMaxTunnelBytes + kTcpFlagBytes;
+    kMaxLinkBytes + WEIR_MAX_LAYERS * kMaxIpBytes + (WEIR_MAX_LAYERS - 1) * kMaxTunnelBytes + WEIR_TCP_FLAG_BYTES;
 
 // As parse_frame, and what lies in the tunnels of the mask (enum weir_tunnel). A layer ends where the packet around it
 // does. inner.n is 0 when the outcome is not ip.

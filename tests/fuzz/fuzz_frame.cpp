@@ -17,14 +17,14 @@ void require(bool holds) {
 
 void require_sound(const Headers& headers, uint32_t size) {
   require(headers.family == 4 || headers.family == 6);
-  require(size >= (headers.family == 4 ? kIpv4Bytes : kIpv6Bytes));
+  require(size >= (headers.family == 4 ? WEIR_IPV4_BYTES : WEIR_IPV6_BYTES));
   const auto fields = static_cast<uint8_t>(headers.has & ~(WEIR_INCOMPLETE | WEIR_OPEN_END));
-  require((fields & ~carries(headers.protocol)) == 0);  // nothing that the protocol does not have
+  require((fields & ~weir_carries(headers.protocol)) == 0);  // nothing that the protocol does not have
   require(!has(headers, WEIR_INCOMPLETE) || (fields == 0 && headers.family == 6));
   require(!has(headers, WEIR_HAS_TCP_FLAGS) || has(headers, WEIR_HAS_PORTS));  // they lie behind the ports
   require(headers.dscp < 64 && headers.fragment <= WEIR_FRAGMENT_LATER);
   require(headers.fragment != WEIR_FRAGMENT_LATER || fields == 0);
-  require(headers.length >= (headers.family == 4 ? kIpv4Bytes : kIpv6Bytes));
+  require(headers.length >= (headers.family == 4 ? WEIR_IPV4_BYTES : WEIR_IPV6_BYTES));
   require(!has(headers, WEIR_HAS_ICMP_CODE) || has(headers, WEIR_HAS_ICMP_TYPE));
 }
 
@@ -63,16 +63,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(inner.n == 0);
     return 0;
   }
-  require_sound(headers, length - kEthernetBytes);
+  require_sound(headers, length - WEIR_ETHERNET_BYTES);
   require(same(headers, outer));  // what is inside changes nothing
-  require(inner.n < kMaxLayers && (inner.n == 0 || !has(outer, WEIR_INCOMPLETE)));
-  for (uint32_t i = 0; i < inner.n; i++) require_sound(inner.layer[i], length - kEthernetBytes);
+  require(inner.n < WEIR_MAX_LAYERS && (inner.n == 0 || !has(outer, WEIR_INCOMPLETE)));
+  for (uint32_t i = 0; i < inner.n; i++) require_sound(inner.layer[i], length - WEIR_ETHERNET_BYTES);
 
   // A tunnel that the policy does not name is none.
   const auto some = static_cast<uint8_t>(data[0] & WEIR_TUNNELS);
   InnerLayers fewer = {};
   parse_layers(data, length, some, outer, fewer);
-  require(fewer.n < kMaxLayers && same(headers, outer) && (some != 0 || fewer.n == 0));
+  require(fewer.n < WEIR_MAX_LAYERS && same(headers, outer) && (some != 0 || fewer.n == 0));
 
   // What the first bytes decide, the rest does not change.
   const uint32_t part = data[1] * length / 256;

@@ -298,7 +298,7 @@ TEST_CASE("ports of two tunnels: the first in the order of the policy's names th
 
 TEST_CASE("random and changed frames: as the reference parser") {
   Random random(20261121);
-  size_t layers[kMaxLayers + 1] = {};
+  size_t layers[WEIR_MAX_LAYERS + 1] = {};
   for (int i = 0; i < 60000; i++) {
     const Bytes frame = random_frame(random);
     INFO("frame " << i);
