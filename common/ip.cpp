@@ -35,7 +35,7 @@ std::optional<Ipv6> parse_ipv6(std::string_view text) {
 }
 
 bool is_ipv4_mapped(Ipv6 address) {
-  return static_cast<uint64_t>(address >> 32) == 0xffffu;
+  return address >> 32 == 0xffffu;  // all 96 leading bits
 }
 
 std::string to_string(Ipv4 address) {

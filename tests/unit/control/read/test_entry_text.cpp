@@ -61,6 +61,10 @@ constexpr Row kGood[] = {
     {"2001:db8::1/64", "2001:db8:: 2001:db8::ffff:ffff:ffff:ffff 0 host-bits"},
     {"2001:db8::7/128", "2001:db8::7 2001:db8::7 0"},
     {"::/0", ":: ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 0 any"},
+    // Only the lower half of the leading bits are those of IPv4-mapped addresses.
+    {"fe80::ffff:ffff:fffe", "fe80::ffff:ffff:fffe fe80::ffff:ffff:fffe 0"},
+    {"2001:db8::ffff:0:6", "2001:db8::ffff:0:6 2001:db8::ffff:0:6 0"},
+    {"64:ff9b::ffff:c000:201", "64:ff9b::ffff:c000:201 64:ff9b::ffff:c000:201 0"},
     {"::/8", ":: ff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 0"},
     {"2001:db8::1-2001:db8::ff", "2001:db8::1 2001:db8::ff 0"},
     {"::-ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", ":: ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 0 any"},
