@@ -35,11 +35,11 @@ def ensure_built(build, more=()):
         return
     if not shutil.which("ninja") or not shutil.which("meson"):
         raise SessionError(f"{build} holds no build, and meson and ninja are missing: run scripts/setup first")
-    print(f"building into {build} (a few minutes the first time)", flush=True)
     steps = [["ninja", "-C", build, "all", *more]]
     if not os.path.exists(os.path.join(build, "build.ninja")):
         steps.insert(0, ["meson", "setup", build, ROOT, "-Dtests=disabled"])
     for step in steps:
+        print(f"configuring {build}" if step[0] == "meson" else f"building into {build} (minutes the first time)", flush=True)
         done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         if done.returncode != 0:
             raise SessionError(f"{' '.join(step)} failed:\n{tail(done.stdout)}")
