@@ -52,14 +52,14 @@ def memory_for(made, workers):
 def worker_cpus(workers):
     first, others = processors()
     if workers > 1 + len(others):
-        raise Skip(f"{workers} workers need as many processors, {1 + len(others)} are there")
+        raise Skip(f"processors: {workers} workers need as many processors, {1 + len(others)} are there")
     return [first, *others][:workers]
 
 
 def testpmd_run(made, mode, workers, seconds):
     """{"packets", "mpps", "ns"}: received per second, processor time per packet."""
     if not shutil.which("dpdk-testpmd"):
-        raise Skip("dpdk-testpmd is not installed", missing_here=True)
+        raise Skip("package: dpdk-testpmd is not installed", missing_here=True)
     cpus, memory, readings = worker_cpus(workers), memory_for(made, workers), []
     # testpmd wants a main lcore beside the forwarding ones; it sleeps while another polls the same processor.
     lcores = ",".join([f"0@{cpus[0]}", *(f"{number}@{cpu}" for number, cpu in enumerate(cpus, 1))])

@@ -22,7 +22,7 @@ def unpack_captures(folder):
     """Every capture of the test data, archives included, below one folder. Skip when they are not there."""
     data = os.path.join(os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data")), "pcaps")
     if not os.path.isdir(data):
-        raise Skip(f"no test data {os.path.normpath(data)}")
+        raise Skip(f"data: no {os.path.normpath(data)}")
     target = os.path.join(folder, "pcaps")
     for path, _, names in os.walk(data):
         for name in names:

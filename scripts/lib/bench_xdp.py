@@ -44,7 +44,7 @@ def on_worker(build, *arguments, timeout=1800):
 def need_memory(entries):
     needs = NEEDS_MIB.get(entries, 0)
     if available_mib() < needs:
-        raise Skip(f"lists of {entries} hosts need {needs} MiB of memory, {available_mib()} are available")
+        raise Skip(f"memory: lists of {entries} hosts need {needs} MiB of memory, {available_mib()} are available")
 
 
 def measure_lookup(build, entries, shares, rounds, peers=LOOKUP_PEERS):

@@ -1,13 +1,35 @@
-"""Prints "PASSED FAILED SKIPPED" of a Meson testlog.json (one JSON object a line); names each skipped test on stderr."""
+"""Prints "PASSED FAILED SKIPPED" of a Meson testlog.json (one JSON object a line), and names each skipped test on stderr.
+
+    count_tests.py LOG [--require] [--times FILE]
+
+A reason to skip begins with a word (docs/develop/testing.md). With --require only a test that this machine cannot run may be
+skipped; any other skip is a failure. --times: adds a line "SECONDS NAME" for each test.
+"""
+import argparse
 import json
 import sys
 
-counts = {"OK": 0, "FAIL": 0, "SKIP": 0}
-for line in open(sys.argv[1], encoding="utf-8"):
-    test = json.loads(line)
-    result = test["result"] if test["result"] in ("OK", "SKIP") else "FAIL"
-    counts[result] += 1
-    if result == "SKIP":
-        reason = (test.get("stdout") or test.get("stderr") or "no reason given").strip().splitlines()[-1]
-        print(f"test: skipped {test['name']}: {reason}", file=sys.stderr)
+CANNOT = ("kernel", "memory", "processors")  # what neither a package nor a right nor a download mends
+
+parser = argparse.ArgumentParser()
+parser.add_argument("log")
+parser.add_argument("--require", action="store_true")
+parser.add_argument("--times")
+arguments = parser.parse_args()
+counts, times = {"OK": 0, "FAIL": 0, "SKIP": 0}, []
+with open(arguments.log, encoding="utf-8") as log:
+    for test in map(json.loads, log):
+        result = test["result"] if test["result"] in ("OK", "SKIP") else "FAIL"
+        if result == "SKIP":
+            lines = (test.get("stdout") or test.get("stderr") or "no reason given").strip().splitlines()
+            reason = next((line for line in reversed(lines) if line.startswith("skipped: ")), lines[-1]).removeprefix("skipped: ")
+            told = "skipped"
+            if arguments.require and reason.split(":")[0] not in CANNOT:
+                result, told = "FAIL", "FAILED, because it was skipped:"
+            print(f"test: {told} {test['name']}: {reason}", file=sys.stderr)
+        counts[result] += 1
+        times.append(f"{test['duration']:.1f} {test['name']}\n")
+if arguments.times:
+    with open(arguments.times, "a", encoding="utf-8") as file:
+        file.writelines(times)
 print(counts["OK"], counts["FAIL"], counts["SKIP"])

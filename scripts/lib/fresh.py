@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 
+from namespaces import NoNamespace, bind, own_mounts
 from rig import Skip, say
 from session import ROOT, SessionError, tail
 
@@ -20,27 +21,9 @@ MIRROR, SUITE = "http://deb.debian.org/debian", "bookworm"
 SECURITY = "http://deb.debian.org/debian-security"
 CLONE = "/root/weir"  # in the folder
 DATA = "/root/data"
-CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x00020000, 0x1000, 0x4000, 1 << 18  # unshare(2), mount(2)
 # The first line of a phase, by how it begins, and the phase's name. What comes before the first is `setup`.
 PHASES = (("setup: installing", "install"), ("setup: packages installed", "setup"), ("configuring", "configure"),
           ("building", "build"), ("== Samples", "demo"))
-
-
-def own_mounts():
-    """From here on, this process mounts for itself and what it starts alone. The root folder need not be a mount point."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) != 0:
-        raise Skip(f"no mount namespace: {os.strerror(ctypes.get_errno())}")
-    with open("/proc/self/mountinfo", encoding="utf-8") as file:
-        for point in [line.split()[4].encode().decode("unicode_escape") for line in file]:
-            libc.mount(None, point.encode(), None, MS_PRIVATE, None)
-
-
-def bind(source, target):
-    os.makedirs(target, exist_ok=True)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(source.encode(), target.encode(), None, MS_BIND | MS_REC, None) != 0:
-        raise Skip(f"cannot bind {source} into the folder: {os.strerror(ctypes.get_errno())}")
 
 
 def make_system(folder, mirror):
@@ -85,7 +68,10 @@ def measure_fresh(what, mirror=MIRROR, source=ROOT):
         raise Skip("chroot and debootstrap need root", missing_here=True)
     if not shutil.which("debootstrap"):
         raise Skip("no debootstrap: scripts/setup bench installs it", missing_here=True)
-    own_mounts()
+    try:
+        own_mounts()
+    except NoNamespace as reason:
+        raise Skip(str(reason)) from None
     with tempfile.TemporaryDirectory(prefix="weir-fresh-") as holder:
         folder = os.path.join(holder, "debian")
         os.mkdir(folder)
@@ -93,11 +79,13 @@ def measure_fresh(what, mirror=MIRROR, source=ROOT):
         result = {"system_s": round(make_system(folder, mirror), 1)}
         mounted = []
         try:
+            # Its own network is this machine's: packages come from the mirror.
             for name in ("proc", "sys", "dev"):
                 bind("/" + name, os.path.join(folder, name))
                 mounted.append(name)
             data = os.path.realpath(os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data")))
             if os.path.isdir(data):
+                os.makedirs(folder + DATA)
                 bind(data, folder + DATA)
                 mounted.append(DATA[1:])
             start = time.monotonic()
@@ -119,6 +107,8 @@ def measure_fresh(what, mirror=MIRROR, source=ROOT):
                 if code != 0:
                     raise SessionError(f"scripts/{command} ended with {code} in a fresh Debian:\n{tail(text, 60)}")
             return result
+        except NoNamespace as reason:
+            raise Skip(str(reason)) from None
         finally:
             libc = ctypes.CDLL(None)
             for name in reversed(mounted):  # or removing the folder would remove what is mounted in it

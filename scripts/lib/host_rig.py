@@ -2,7 +2,6 @@
 two network namespaces, and TCP that crosses it while the policy is reloaded. docs/operate/host-mode.md
 """
 
-import ctypes
 import hashlib
 import ipaddress
 import json
@@ -15,10 +14,10 @@ import subprocess
 import threading
 import time
 
+from namespaces import in_network
 from session import Memory, Session, SessionError
 
 NEEDED = ("ip", "nft", "nsenter", "ethtool")
-CLONE_NEWNET = 0x40000000
 CARD, TAP, PEER = "card0", "host0", "peer0"          # interfaces: in the host's namespace, and the client's
 CLIENT4, HOST4 = "10.99.0.1", "10.99.0.2"
 CLIENT6, HOST6 = "fd99::1", "fd99::2"  # nodad: an address that is still being checked cannot be bound
@@ -45,12 +44,12 @@ lists:
 def missing():
     """Why it cannot run on this machine, or None."""
     if os.geteuid() != 0:
-        return "network namespaces need root"
+        return "root: network namespaces need it"
     absent = [program for program in NEEDED if not shutil.which(program)]
     if absent:
-        return f"no {', '.join(absent)}: scripts/setup test installs them"
+        return f"package: no {', '.join(absent)}: scripts/setup test installs them"
     if not os.path.exists("/dev/net/tun"):
-        return "no /dev/net/tun: this kernel has no tap interfaces"
+        return "kernel: no /dev/net/tun: this kernel has no tap interfaces"
     return None
 
 
@@ -62,25 +61,13 @@ def run(*command):
 
 
 def in_namespace(namespace, make):
-    """What make() returns, called by a thread of its own in the namespace. A socket stays where it was made."""
-    result = []
+    """What make() returns, called in the namespace of that name."""
+    return in_network(f"/run/netns/{namespace}", make)
 
-    def work():
-        with open(f"/run/netns/{namespace}", encoding="ascii") as file:
-            if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET) != 0:
-                result.append(OSError(ctypes.get_errno(), f"cannot enter the namespace {namespace}"))
-                return
-        try:
-            result.append(make())
-        except OSError as error:
-            result.append(error)
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    if isinstance(result[0], OSError):
-        raise result[0]
-    return result[0]
+def run_in(namespace, *command):
+    """Not `ip netns exec`: it needs a root folder that is a mount point."""
+    return run("nsenter", f"--net=/run/netns/{namespace}", *command)
 
 
 class HostSession(Session):
@@ -117,11 +104,11 @@ class HostSession(Session):
         run("ip", "link", "add", CARD, "netns", self.host, *single, "type", "veth", "peer", "name", PEER, "netns",
             self.client, *single)
         # What leaves a veth was on no wire: segments are not cut, checksums not written. A real sender's card does both.
-        run("ip", "netns", "exec", self.client, "ethtool", "-K", PEER, "tx", "off", "tso", "off", "gso", "off")
-        run("ip", "netns", "exec", self.host, "ethtool", "-K", CARD, "gro", "off")
-        run("ip", "netns", "exec", self.host, "sysctl", "-qw", f"net.ipv6.conf.{CARD}.disable_ipv6=1")
+        run_in(self.client, "ethtool", "-K", PEER, "tx", "off", "tso", "off", "gso", "off")
+        run_in(self.host, "ethtool", "-K", CARD, "gro", "off")
+        run_in(self.host, "sysctl", "-qw", f"net.ipv6.conf.{CARD}.disable_ipv6=1")
         # The kernel's own stack must not see what the data plane is still to judge.
-        run("ip", "netns", "exec", self.host, "nft", SHUT.format(card=CARD))
+        run_in(self.host, "nft", SHUT.format(card=CARD))
         run("ip", "-n", self.host, "link", "set", CARD, "up")
         self.address(self.client, PEER, CLIENT4, CLIENT6)
         run("ip", "-n", self.client, "link", "set", PEER, "up")

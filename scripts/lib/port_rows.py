@@ -81,7 +81,7 @@ def older(path, *than):
 def run_maker(build, folder, row, number, out):
     needs = NEEDS_MIB.get(row.entries, 0)
     if available_mib() < needs:
-        raise Skip(f"{row.name}: compiling {row.entries} entries needs {needs} MiB of memory, {available_mib()} are "
+        raise Skip(f"memory: {row.name}: compiling {row.entries} entries needs {needs} MiB of memory, {available_mib()} are "
                    "available")
     say(f"compiling {row.policy}")
     command = [os.path.join(build, MAKER), "--policy", os.path.join(folder, row.policy + ".yaml"), "--out", out,

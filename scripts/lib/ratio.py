@@ -27,7 +27,7 @@ COMBINED = "version: 1\nlists:\n  - {{name: combined, action: drop, match: src, 
 def testpmd_mpps(pcap, memory, seconds, folder):
     """Received per second by testpmd's own clock and counters, io mode, its defaults; median of the seconds."""
     if not shutil.which("dpdk-testpmd"):
-        raise Skip("dpdk-testpmd is not installed", missing_here=True)
+        raise Skip("package: dpdk-testpmd is not installed", missing_here=True)
     worker, _ = processors()
     # testpmd wants a main lcore beside the forwarding one; it sleeps while the other polls the same processor.
     command = ["dpdk-testpmd", "--lcores", f"0@{worker},1@{worker}", "--no-pci", "--no-telemetry",

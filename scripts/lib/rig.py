@@ -70,7 +70,7 @@ def test_data(name, folder):
     data = os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data"))
     source = os.path.join(data, name)
     if not os.path.exists(source):
-        raise Skip(f"no test data {name} in {os.path.normpath(data)}")
+        raise Skip(f"data: no {name} in {os.path.normpath(data)}")
     if not name.endswith(".xz") or name.endswith(".tar.xz"):
         return source
     target = os.path.join(folder, os.path.basename(name).removesuffix(".xz"))
@@ -84,7 +84,7 @@ def processors():
     """(the one for what is measured, list of the others)."""
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < 2:
-        raise Skip("needs two processors: one for the worker, one for everything else")
+        raise Skip("processors: needs two, one for the worker, one for everything else")
     return usable[0], usable[1:]
 
 

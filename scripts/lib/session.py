@@ -75,8 +75,11 @@ class Memory:
 
 
 def eal_lcores(workers):
-    """--lcores value: worker i on the i-th processor this process may use; round again when there are fewer."""
+    """--lcores value: worker i on the i-th processor this process may use; round again when there are fewer. Tests that
+    run side by side begin with different ones (WEIR_FIRST_PROCESSOR)."""
     processors = sorted(os.sched_getaffinity(0))
+    first = int(os.environ.get("WEIR_FIRST_PROCESSOR", 0)) % len(processors)
+    processors = processors[first:] + processors[:first]
     return ",".join(f"{worker}@{processors[worker % len(processors)]}" for worker in range(workers))
 
 

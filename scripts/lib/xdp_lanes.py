@@ -22,13 +22,13 @@ XDP_FILTER_MOST = 10_000  # entries; its maps are made for so many
 
 def need_root():
     if os.geteuid() != 0:
-        raise Skip("needs root: BPF programs and namespaces")
+        raise Skip("root: needed for BPF programs and namespaces")
 
 
 def need(*programs):
     for program in programs:
         if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
-            raise Skip(f"{program} is not installed (scripts/setup bench)", missing_here=True)
+            raise Skip(f"package: {program} is not installed (scripts/setup bench)", missing_here=True)
 
 
 def run_tool(command, what, **options):

@@ -23,6 +23,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -60,10 +61,20 @@ Error errno_error(const std::string& what) {
   return Error{fmt::format("{}: {}", what, strerror(errno))};
 }
 
+// One mount after the other: the root folder is none in a plain chroot.
+void make_mounts_private() {
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words(line);
+    std::string id, parent, device, root, point;
+    if (words >> id >> parent >> device >> root >> point) mount(nullptr, point.c_str(), nullptr, MS_PRIVATE, nullptr);
+  }
+}
+
 // What is mounted, pinned and made here is seen by nobody else, and goes with the last process in it.
 Result<void> enter_own_namespaces() {
   if (unshare(CLONE_NEWNS | CLONE_NEWNET) != 0) return errno_error("making namespaces");
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return errno_error("making mounts private");
+  make_mounts_private();
   if (mount("bpf", "/sys/fs/bpf", "bpf", 0, nullptr) != 0) return errno_error("mounting a BPF file system");
   return {};
 }

@@ -54,7 +54,7 @@ def _newest(cache, problem):
     """An older one is as good, when a new one cannot be had."""
     kept = sorted(glob.glob(os.path.join(cache, "linux-image-*")), key=os.path.getmtime)
     if not kept:
-        raise Missing(f"no kernel for the guest: {problem}")
+        raise Missing(f"qemu: no kernel for the guest: {problem}")
     return _load(kept[-1])
 
 
@@ -117,7 +117,7 @@ def _modules_in_order(tree):
     for module in MODULES:
         shown = run("modprobe", "-d", base, "-S", version, "--show-depends", module)
         if shown.returncode != 0:
-            raise Missing(f"the kernel {version} has no module {module}: {_last_line(shown.stdout)}")
+            raise Missing(f"qemu: the kernel {version} has no module {module}: {_last_line(shown.stdout)}")
         paths += [line.split()[1] for line in shown.stdout.splitlines() if line.startswith("insmod ")]
     return list(dict.fromkeys(paths))
 

@@ -50,7 +50,7 @@ class Guest:
 def check_programs():
     """Missing, when one of NEEDED is."""
     if missing := [name for name in NEEDED if not shutil.which(name)]:
-        raise Missing(f"no {', '.join(missing)}: scripts/setup test installs them")
+        raise Missing(f"qemu: no {', '.join(missing)}: scripts/setup test installs them")
 
 
 def make_start_files(kernel, folder):

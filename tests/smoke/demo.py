@@ -7,7 +7,7 @@ import subprocess
 from weir_smoke import BUILD, ROOT, check, run, skip
 
 if subprocess.run([os.path.join(ROOT, "scripts/setup"), "demo", "--check"], stdout=subprocess.DEVNULL).returncode != 0:
-    skip("scripts/setup --check misses packages: the demo would install them")
+    skip("package: scripts/setup demo --check misses packages: the demo would install them")
 text = run(os.path.join(ROOT, "scripts/demo"), "--build", BUILD)
 for expected in ("$ controlctl status", "$ controlctl stats", "$ controlctl explain", "$ controlctl reload",
                  "$ controlctl bypass on", "$ controlctl bypass off", "Both programs ended cleanly"):

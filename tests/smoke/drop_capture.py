@@ -273,7 +273,7 @@ def survives_a_full_disk(session):
 
 
 if not shutil.which("tshark"):
-    skip("no tshark: scripts/setup test installs it")
+    skip("package: no tshark: scripts/setup test installs it")
 SNAP, LIMIT = 64, 50
 SECTION = f"capture: {{folder: captures, one_in: 10, per_list_per_second: {LIMIT}, snap_bytes: {SNAP}}}"
 with Session(BUILD) as session:

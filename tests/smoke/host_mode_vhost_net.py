@@ -6,7 +6,7 @@ from weir_smoke import BUILD, check, equal, skip  # first: it knows where the ot
 from host_rig import VIRTIO_USER, measure_host_mode, missing
 
 if not os.path.exists("/dev/vhost-net"):
-    skip("no /dev/vhost-net: this kernel has no vhost-net (modprobe vhost_net)")
+    skip("kernel: no /dev/vhost-net (modprobe vhost_net)")
 if reason := missing():
     skip(reason)
 found = measure_host_mode(BUILD, reloads=20, kernel_side=VIRTIO_USER)

@@ -164,8 +164,8 @@ testpmd = shutil.which("dpdk-testpmd")
 before_the_first_snapshot()
 without_interrupts()
 if not testpmd:
-    skip("no dpdk-testpmd (package dpdk-dev): interrupts were not tried")
+    skip("package: no dpdk-testpmd (package dpdk-dev): interrupts were not tried")
 if not Memory(4096 + GUEST_MIB * 512, 1518).huge:  # a vhost guest's memory must be shared
-    skip("not enough free huge pages for a vhost guest: interrupts were not tried")
+    skip("memory: not enough free huge pages for a vhost guest: interrupts were not tried")
 for each in ("poll", "pause", "interrupt"):
     with_guest(each)

@@ -180,7 +180,7 @@ if reason := missing():
     skip(reason)
 with open("/proc/self/status", encoding="ascii") as file:
     if "Seccomp:" not in file.read():
-        skip("this kernel has no seccomp")
+        skip("kernel: no seccomp")
 wire()
 try:
     for name in ("root", "nobody"):

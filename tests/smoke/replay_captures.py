@@ -55,7 +55,7 @@ with temporary_folder() as folder:
                 joined.frames.append(frame)
                 joined.headers.append(header)
     if not joined.frames:
-        skip(f"no captures in {source}")
+        skip(f"data: no captures in {source}")
     path = os.path.join(folder, "joined.pcap")
     write_capture(path, joined)
     totals = agrees_with_reference(folder, write(folder, "weir.yaml", POLICY), path)

@@ -7,6 +7,6 @@ from weir_smoke import skip
 from send_expect import main
 
 if os.geteuid() != 0:
-    skip("loading an XDP program needs root")
+    skip("root: loading an XDP program needs it")
 sys.argv += ["--plane", "xdp"]
 main()

@@ -14,11 +14,10 @@ import subprocess
 import threading
 import time
 
-from weir_smoke import BUILD, Memory, Session, check, equal, skip
-from wires import CLONE_NEWNET, ip, own_network
+from weir_smoke import BUILD, Memory, Session, check, equal, skip, skips_without_namespaces
+from namespaces import CLONE_NEWNET, in_network, mount_bpf, own_mounts
+from wires import ip, own_network
 
-CLONE_NEWNS = 0x00020000  # unshare(2)
-MS_REC, MS_PRIVATE = 0x4000, 1 << 18  # mount(2)
 BPF_DIR = "/sys/fs/bpf"
 CARD, PEER = "card0", "peer0"
 HOST4, CLIENT4, ROUTED4 = "10.98.0.2", "10.98.0.1", "203.0.113.0/24"
@@ -26,16 +25,6 @@ HOST6, CLIENT6, ROUTED6 = "fd98::2", "fd98::1", "2001:db8:113::/48"
 SINK = "forward: sink\nports: [{port: 0}]"
 RUNNING = "dataplane: running"
 ICMP_ECHO = {socket.AF_INET: (socket.IPPROTO_ICMP, 8, 0), socket.AF_INET6: (socket.IPPROTO_ICMPV6, 128, 129)}
-
-
-def own_bpf_file_system():
-    """From here on, this process and all that it starts pin BPF objects where nobody else sees them."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) != 0:
-        skip(f"no mount namespace: {os.strerror(ctypes.get_errno())}")
-    if (libc.mount(None, b"/", None, MS_REC | MS_PRIVATE, None) != 0
-            or libc.mount(b"bpf", BPF_DIR.encode(), b"bpf", 0, b"mode=0700") != 0):
-        skip(f"no BPF file system: {os.strerror(ctypes.get_errno())}")
 
 
 class Client:
@@ -47,7 +36,7 @@ class Client:
         threading.Thread(target=self._live, args=(ready,), daemon=True).start()
         ready.wait()
         if self.failure:
-            skip(f"no second network namespace: {self.failure}")
+            skip(f"kernel: no second network namespace: {self.failure}")
 
     def _live(self, ready):
         if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
@@ -62,24 +51,7 @@ class Client:
 
     def call(self, make):
         """What make() returns, called in the namespace. A socket stays where it was made."""
-        result = []
-
-        def work():
-            with open(self.namespace, encoding="ascii") as file:
-                if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET) != 0:
-                    result.append(OSError(ctypes.get_errno(), "cannot enter the client's namespace"))
-                    return
-            try:
-                result.append(make())
-            except OSError as error:
-                result.append(error)
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        if isinstance(result[0], OSError):
-            raise result[0]
-        return result[0]
+        return in_network(self.namespace, make)
 
     def run(self, *command):
         done = subprocess.run(["nsenter", f"--net={self.namespace}", *command], capture_output=True, text=True)
@@ -216,12 +188,14 @@ def attached():
 def make_host():
     """Both ends of the wire, up, with addresses and routes. The client."""
     if os.geteuid() != 0:
-        skip("interfaces are made by root only")
+        skip("root: interfaces are made by root only")
     for program in ("ip", "nsenter", "ethtool"):
         if not shutil.which(program):
-            skip(f"no {program}: scripts/setup test installs it")
+            skip(f"package: no {program}: scripts/setup test installs it")
     own_network()
-    own_bpf_file_system()
+    with skips_without_namespaces():
+        own_mounts()  # what is pinned, nobody else sees
+        mount_bpf(BPF_DIR)
     with open("/proc/sys/net/ipv6/conf/all/disable_ipv6", "w", encoding="ascii") as file:
         file.write("0")
     with open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w", encoding="ascii") as file:

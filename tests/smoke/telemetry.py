@@ -28,7 +28,7 @@ def ask(session, *commands):
 
 script = shutil.which("dpdk-telemetry.py")
 if not script:
-    skip("no dpdk-telemetry.py (package dpdk)")
+    skip("package: no dpdk-telemetry.py (package dpdk)")
 with Session(BUILD) as session:
     make_samples(session.folder, flows=1000, frames=5000)
     start_loop(session, read_capture(session.path("capture.pcap")), workers=2,

@@ -5,6 +5,7 @@ the project. A test that cannot run here exits with 77 and the reason.
 """
 
 import contextlib
+import fcntl
 import json
 import lzma
 import os
@@ -17,6 +18,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
 from capture import Capture, CaptureError, read_capture, sort_out, split, write_capture  # noqa: E402,F401 (for the tests)
+from namespaces import NoNamespace  # noqa: E402
 from samples import make_samples  # noqa: E402,F401
 from session import Memory, Session, SessionError  # noqa: E402,F401
 
@@ -24,9 +26,35 @@ BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build"))
 SKIPPED = 77
 
 
+def take_processor():
+    """Workers of this test begin with a processor that no test beside it has begun with. The lock lasts as long as this
+    process."""
+    for number in range(os.cpu_count()):
+        try:
+            lock = open(os.path.join(BUILD, f".smoke-processor-{number}"), "w", encoding="ascii")
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue
+        os.environ["WEIR_FIRST_PROCESSOR"] = str(number)
+        return lock
+    return None
+
+
+PROCESSOR = take_processor()
+
+
 def skip(reason):
+    """reason: its first word is a kind of docs/develop/testing.md, as in "root: interfaces need it"."""
     print(f"skipped: {reason}")
     sys.exit(SKIPPED)
+
+
+@contextlib.contextmanager
+def skips_without_namespaces():
+    try:
+        yield
+    except NoNamespace as reason:
+        skip(reason)
 
 
 def check(condition, what):
@@ -42,7 +70,7 @@ def data_folder(name):
     """A folder of the test data; skips the test when it is not there."""
     path = os.path.join(os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data")), name)
     if not os.path.isdir(path):
-        skip(f"no test data {path}: WEIR_DATA names its folder")
+        skip(f"data: no {path}: WEIR_DATA names its folder")
     return path
 
 
@@ -50,7 +78,7 @@ def data_file(folder, name):
     """Path of a file of the test data, unpacked into folder; skips the test when it is not there."""
     source = os.path.join(data_folder(os.path.dirname(name)), os.path.basename(name))
     if not os.path.exists(source):
-        skip(f"no test data {source}")
+        skip(f"data: no {source}")
     target = os.path.join(folder, os.path.basename(name).removesuffix(".xz"))
     with lzma.open(source) as packed, open(target, "wb") as file:
         file.write(packed.read())

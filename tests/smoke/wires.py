@@ -3,17 +3,15 @@
 The namespace goes with the process, and with it everything made in it.
 """
 
-import ctypes
-import os
 import select
 import socket
 import struct
 import subprocess
 import time
 
-from weir_smoke import check, skip, write
+from weir_smoke import check, skips_without_namespaces, write  # first: it knows where the others are
+import namespaces  # noqa: E402
 
-CLONE_NEWNET = 0x40000000  # unshare(2)
 SO_RCVBUFFORCE = 33        # socket(7)
 RECEIVE_BUFFER = 64 << 20
 OUTGOING = 4               # packet(7): what the interface itself sent
@@ -33,17 +31,9 @@ lists:
 
 
 def own_network():
-    """From here on, this process and all that it starts see only the interfaces made here. Nothing of the kernel's own
-    is sent on them."""
-    if os.geteuid() != 0:
-        skip("interfaces are made by root only")
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
-        skip(f"no network namespace: {os.strerror(ctypes.get_errno())}")
-    for which in ("all", "default"):
-        path = f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6"
-        if os.path.exists(path):
-            with open(path, "w", encoding="ascii") as file:
-                file.write("1")
+    """The test sees only the interfaces made here, or skips."""
+    with skips_without_namespaces():
+        namespaces.own_network()
 
 
 def ip(*arguments):

@@ -9,7 +9,7 @@ import sys
 from weir_smoke import BUILD, ROOT, check, equal, skip
 
 if os.geteuid() != 0:
-    skip("loading an XDP program and making interfaces needs root")
+    skip("root: loading an XDP program and making interfaces needs it")
 TOOL = os.path.join(ROOT, "scripts/lib/xdp_swaps.py")
 
 

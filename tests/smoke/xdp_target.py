@@ -12,10 +12,10 @@ import subprocess
 import threading
 import time
 
-from weir_smoke import BUILD, Session, check, controlctl, equal, skip, write
+from weir_smoke import BUILD, Session, check, controlctl, equal, skips_without_namespaces, write
+from namespaces import mount_bpf, own_mounts
 from wires import Wire, exchange, ip, make_frames, make_veth, own_network, wait_until_joined
 
-CLONE_NEWNS = 0x20000                                # unshare(2)
 SYS_BPF = 321                                        # x86-64
 BPF_PROG_LOAD, BPF_LINK_CREATE, BPF_XDP = 5, 28, 37  # linux/bpf.h
 PROG_TYPE_XDP = 6
@@ -28,13 +28,10 @@ libc = ctypes.CDLL(None, use_errno=True)
 @contextlib.contextmanager
 def own_bpf_file_system(folder):
     """In a mount namespace of the test's own: what is pinned goes with it."""
-    if libc.unshare(CLONE_NEWNS) != 0:
-        skip(f"no mount namespace: {os.strerror(ctypes.get_errno())}")
     os.makedirs(folder)
-    for command in (["mount", "--make-rprivate", "/"], ["mount", "-t", "bpf", "none", folder]):
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            skip(f"{' '.join(command)}: {done.stderr.strip()}")
+    with skips_without_namespaces():
+        own_mounts()
+        mount_bpf(folder)
     try:
         yield
     finally:

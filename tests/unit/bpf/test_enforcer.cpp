@@ -283,7 +283,8 @@ int main(int argc, char** argv) {
     const auto enforcer = geteuid() == 0 ? Enforcer::open({{}, Attach::any, folder})
                                          : Result<std::unique_ptr<Enforcer>>(Error{"it needs root"});
     if (!enforcer) {
-      fprintf(stderr, "skipped: no XDP program can be loaded: %s\n", enforcer.error().c_str());
+      fprintf(stderr, "skipped: %s: no XDP program can be loaded: %s\n", geteuid() == 0 ? "kernel" : "root",
+              enforcer.error().c_str());
       return 77;
     }
     (void)detach_pinned(folder, std::nullopt);
