@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 namespace weir {
 
@@ -46,6 +47,11 @@ Result<std::string> default_config() {
 
 std::string panic_socket_of(const std::string& controld_socket) {
   return controld_socket + ".bypass";
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
 }
 
 }  // namespace weir

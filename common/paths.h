@@ -14,6 +14,8 @@ std::string default_state_dir();
 std::string default_dataplane_socket();  // RUNTIME/dataplane.sock
 std::string default_controld_socket();   // RUNTIME/controld.sock
 
+std::string folder_of(const std::string& path);  // of a file; "." when the path names none
+
 // The policy when no --config names one: ./weir.yaml, then /etc/weir/weir.yaml. Error: neither can be read.
 Result<std::string> default_config();
 

@@ -4,7 +4,7 @@ namespace weir::control {
 
 namespace {
 constexpr std::chrono::milliseconds kInterval{250};
-constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::seconds kAskAgain{1};
 }  // namespace
 
 void SampleSource::ask(Clock::time_point now) {
@@ -61,7 +61,7 @@ void SampleSource::drop(const std::string& error, Clock::time_point now) {
   connection_.reset();
   asked_ = false;
   error_ = error;
-  due_ = now + kRetry;
+  due_ = now + kAskAgain;
 }
 
 void SampleSource::finish() {

@@ -7,8 +7,6 @@ namespace weir::dataplane::doctor {
 
 namespace {
 
-const std::string kCpuFolder = "sys/devices/system/cpu/";
-
 void check_present(const Subject& subject, Section& section) {
   if (subject.online.empty()) return section.unknown("present", "/sys/devices/system/cpu/online cannot be read");
   const Cpus missing = without(subject.workers, subject.online);

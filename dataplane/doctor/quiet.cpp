@@ -12,7 +12,6 @@ namespace {
 
 constexpr int64_t kSlowWakeUs = 10;    // C1 takes 1 to 2 us, C6 above 100
 constexpr double kMuchStolen = 0.001;  // share of time: 1 ms a second is 15,000 frames of 10 Gbit/s
-const std::string kCpuFolder = "sys/devices/system/cpu/";
 
 std::string cpu_folder(unsigned cpu) {
   return kCpuFolder + "cpu" + std::to_string(cpu) + "/";

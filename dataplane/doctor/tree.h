@@ -12,6 +12,7 @@
 namespace weir::dataplane::doctor {
 
 using Cpus = std::set<unsigned>;
+inline const std::string kCpuFolder = "sys/devices/system/cpu/";
 constexpr unsigned kMaxCpu = 8191;  // NR_CPUS of x86-64 is at most 8192
 
 // "0-3,8" as the kernel writes it; empty text is the empty set.

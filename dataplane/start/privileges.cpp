@@ -45,11 +45,6 @@ bool holds_only(const std::string& folder, std::span<const std::string> names) {
   return !error;
 }
 
-std::string folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
-}
-
 // What is root's. Whether it worked where it matters is asked afterwards, of who has to write there.
 void give(const std::string& path, const User& user) {
   struct stat status = {};

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "common/nearest.h"
+#include "common/paths.h"
 
 namespace weir::dataplane {
 
@@ -76,11 +77,6 @@ bool is_of(std::string_view name, std::string_view driver) {
     if (name.starts_with(front) && name.substr(front.size()).starts_with(driver)) return true;
   }
   return false;
-}
-
-std::string folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  return folder.empty() ? "." : folder;
 }
 
 std::string interfaces() {
