@@ -28,7 +28,7 @@ with open(arguments.log, encoding="utf-8") as log:
                 result, told = "FAIL", "FAILED, because it was skipped:"
             print(f"test: {told} {test['name']}: {reason}", file=sys.stderr)
         counts[result] += 1
-        times.append(f"{test['duration']:.1f} {test['name']}\n")
+        times.append(f"{test['duration']:.1f} {test['name'].split(' / ')[-1]}\n")
 if arguments.times:
     with open(arguments.times, "a", encoding="utf-8") as file:
         file.writelines(times)
