@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "control/book/origin.h"
+#include "control/answer/packet_text.h"
 #include "control/compile/plan/plan.h"
+#include "control/compile/prove/lookup.h"
 #include "control/compile/prove/verdict.h"
 #include "control/model/flow_condition.h"
 #include "control/model/range_text.h"
@@ -70,9 +71,16 @@ weir_set follow_chain(const filter::SnapshotView& snapshot, uint32_t chain, cons
   return lists;
 }
 
+// Keeps the first kMaxOrigins; returns how many there were.
+size_t shorten(std::vector<Origin>& origins) {
+  const size_t all = origins.size();
+  if (all > kMaxOrigins) origins.erase(origins.begin() + kMaxOrigins, origins.end());
+  return all;
+}
+
 template <class Addr>
-Explanation explain_address(const filter::SnapshotView& snapshot, const OriginView& origins, Addr address,
-                            uint16_t port, uint64_t now) {
+Explanation explain_address(const filter::SnapshotView& snapshot, const Book& book, Addr address, uint16_t port,
+                            uint64_t now) {
   constexpr uint8_t kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
   Explanation explanation;
   weir_set source = {}, destination = {};
@@ -100,9 +108,11 @@ Explanation explain_address(const filter::SnapshotView& snapshot, const OriginVi
     destination = destination | as_destination;
     explanation.probes.push_back(std::move(probe));
   }
-  explanation.origins = origins.find(address, port);
-  explanation.n_origins = explanation.origins.size();
-  explanation.origins.resize(std::min(explanation.n_origins, kMaxOrigins));
+  AddressClaims claims = claims_of(book, address, port);
+  explanation.n_origins = shorten(claims.origins);
+  explanation.n_of_ports = shorten(claims.of_ports);
+  explanation.origins = std::move(claims.origins);
+  explanation.of_ports = std::move(claims.of_ports);
   explanation.as_source = verdict_of(snapshot, source);
   explanation.as_destination = verdict_of(snapshot, destination);
   return explanation;
@@ -110,10 +120,8 @@ Explanation explain_address(const filter::SnapshotView& snapshot, const OriginVi
 
 }  // namespace
 
-Result<Explanation> explain(const filter::SnapshotView& snapshot, std::span<const std::byte> origins,
-                            const std::string& key, uint64_t now) {
-  const Result<OriginView> view = OriginView::open(origins);
-  if (!view) return Error{view.error()};
+Result<Explanation> explain(const filter::SnapshotView& snapshot, const Book& book, const std::string& key,
+                            uint64_t now) {
   const EntryText parsed = parse_entry(key);
   if (const auto* error = std::get_if<EntryError>(&parsed)) {
     return Error{fmt::format("{}: {}\nhint: give an address, or address:port ([v6]:port)", key, error->reason)};
@@ -122,11 +130,27 @@ Result<Explanation> explain(const filter::SnapshotView& snapshot, std::span<cons
     if (entry.first != entry.last) {
       return Error{key + ": more than one address\nhint: give one address, or address:port ([v6]:port)"};
     }
-    return explain_address(snapshot, *view, entry.first, entry.port, now);
+    return explain_address(snapshot, book, entry.first, entry.port, now);
   };
   const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed);
   Result<Explanation> explanation = v4 != nullptr ? answer(*v4) : answer(std::get<ParsedEntry<Ipv6>>(parsed));
   if (explanation) explanation->key = key;
+  return explanation;
+}
+
+bool is_packet_text(const std::string& key) {
+  return key.find_first_of(" \t") != std::string::npos;
+}
+
+Result<PacketExplanation> explain_packet(const filter::SnapshotView& snapshot, const Book& book, const std::string& key,
+                                         uint64_t now) {
+  const Result<weir_packet> packet = parse_packet(key);
+  if (!packet) return Error{packet.error()};
+  PacketExplanation explanation;
+  explanation.packet = packet_text(*packet);
+  explanation.verdict = verdict_of(snapshot, match(snapshot, *packet, now));
+  explanation.origins = claims_of(book, *packet, now);
+  explanation.n_origins = shorten(explanation.origins);
   return explanation;
 }
 

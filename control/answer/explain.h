@@ -2,23 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "common/result.h"
 #include "control/answer/key_place.h"
+#include "control/book/claims.h"
+#include "control/model/list.h"
 #include "filter/read/view.h"
 
 namespace weir::control {
-
-struct OriginMatch {
-  std::string list;
-  std::string file;  // the policy or the feed
-  uint32_t line;
-  std::string entry;  // in canonical text, e.g. 203.0.113.0/24, 203.0.113.7:443
-  uint8_t directions;
-};
 
 struct ShapeCondition {
   std::string side;  // of the key: source | destination
@@ -51,14 +44,27 @@ struct Explanation {
   std::string key;
   std::vector<ShapeProbe> probes;
   std::vector<std::string> flow_shapes;  // that need more of a packet than the key
-  std::vector<OriginMatch> origins;      // the first kMaxOrigins
+  std::vector<Origin> origins;           // the first kMaxOrigins
   size_t n_origins = 0;                  // all
+  std::vector<Origin> of_ports;          // asked about without a port: the first kMaxOrigins entries of one port
+  size_t n_of_ports = 0;                 // all
   Verdict as_source, as_destination;     // with nothing else in the packet matching
 };
 
-// key: an address, or address:port / [v6]:port. snapshot and origins: the running generation's bytes. now: Unix
-// seconds.
-Result<Explanation> explain(const filter::SnapshotView& snapshot, std::span<const std::byte> origins,
-                            const std::string& key, uint64_t now);
+// key: an address, or address:port / [v6]:port. snapshot and book: of the running generation. now: Unix seconds.
+Result<Explanation> explain(const filter::SnapshotView& snapshot, const Book& book, const std::string& key,
+                            uint64_t now);
+
+struct PacketExplanation {
+  std::string packet;  // in canonical text
+  Verdict verdict;
+  std::vector<Origin> origins;  // every entry that matches: the first kMaxOrigins
+  size_t n_origins = 0;         // all
+};
+
+// Is the key a whole packet, as in `src 10.0.0.1 dst 203.0.113.9 proto tcp dport 443` (control/answer/packet_text.h)?
+bool is_packet_text(const std::string& key);
+Result<PacketExplanation> explain_packet(const filter::SnapshotView& snapshot, const Book& book, const std::string& key,
+                                         uint64_t now);
 
 }  // namespace weir::control

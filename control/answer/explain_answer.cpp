@@ -32,7 +32,7 @@ void members(Fields& f, ShapeProbe& probe) {
   f.array({"conditions", "", "under which more lists match"}, probe.conditions, "condition");
 }
 
-void members(Fields& f, OriginMatch& origin) {
+void members(Fields& f, Origin& origin) {
   f({"list", "", "its name"}, origin.list);
   f({"file", "", "the policy or a feed"}, origin.file);
   f({"line", "", "of the file"}, origin.line);
@@ -47,15 +47,29 @@ void members(Fields& f, Verdict& verdict) {
   f.texts({"monitored", "", "of these, lists that only monitor"}, verdict.monitored);
 }
 
-void members(Fields& f, ExplainAnswer& answer) {
-  Explanation& explanation = answer.explanation;
+void members(Fields& f, Explanation& explanation) {
   f({"key", "", "as it was asked"}, explanation.key);
   f.array({"probes", "", "what each shape says of the key"}, explanation.probes, "probe");
   f.texts({"flow_shapes", "", "names of shapes that ask for more of a packet than the key"}, explanation.flow_shapes);
   f.array({"origins", "", "entries that name the key: the first 100"}, explanation.origins, "origin");
   f({"n_origins", "", "all of them"}, explanation.n_origins);
+  f.array({"of_ports", "", "of a key without a port: entries of one port of it, the first 100"}, explanation.of_ports,
+          "origin");
+  f({"n_of_ports", "", "all of them"}, explanation.n_of_ports);
   f.object({"as_source", "", "of a packet in which nothing else matches"}, explanation.as_source, "verdict");
   f.object({"as_destination", "", "of a packet in which nothing else matches"}, explanation.as_destination, "verdict");
+}
+
+void members(Fields& f, PacketExplanation& explanation) {
+  f({"packet", "", "that was asked about, in one spelling"}, explanation.packet);
+  f.object({"verdict", "", "on the packet"}, explanation.verdict, "verdict");
+  f.array({"origins", "", "entries that match the packet: the first 100"}, explanation.origins, "origin");
+  f({"n_origins", "", "all of them"}, explanation.n_origins);
+}
+
+void members(Fields& f, ExplainAnswer& answer) {
+  f.group("key", answer.of_key);
+  f.group("packet", answer.of_packet);
   f.object({"generation", "", "that runs"}, answer.generation, "generation");
 }
 

@@ -4,11 +4,11 @@
 
 namespace weir::control {
 
-std::vector<ListSummary> summarise(const Policy& policy) {
+std::vector<ListSummary> summarise(const Book& book) {
   std::vector<ListSummary> lists;
-  for (const List& list : policy.lists) {
-    lists.push_back({list.name, list.action, list.mode, list.match, list.file, list.v4.size(), list.v6.size(),
-                     list.flows.size(), list.entries(), list.ipv6_aggregate, list.ipv6_widened, list.feed});
+  for (const List& list : book) {
+    lists.push_back({list.name, list.action, list.mode, list.match, list.file, list.v4().size(), list.v6().size(),
+                     list.flows().size(), list.entries(), list.ipv6_aggregate, list.ipv6_widened, list.feed});
   }
   return lists;
 }

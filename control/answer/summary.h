@@ -8,7 +8,7 @@
 
 namespace weir::control {
 
-// What is kept of a list once it is compiled: its entries (40 bytes each) are released.
+// What people are told of a list.
 struct ListSummary {
   std::string name;
   weir_action action = WEIR_DROP;
@@ -22,7 +22,7 @@ struct ListSummary {
   FeedReport feed;
 };
 
-std::vector<ListSummary> summarise(const Policy& policy);
+std::vector<ListSummary> summarise(const Book& book);
 // All that a last good snapshot itself tells.
 std::vector<ListSummary> summarise(const filter::SnapshotView& snapshot);
 

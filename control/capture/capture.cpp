@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "control/book/claims.h"
 #include "control/capture/capture_comment.h"
 
 namespace weir::control {
@@ -17,8 +18,8 @@ using std::chrono::system_clock;
 constexpr size_t kMaxWaiting = 8192;  // samples here; past it data planes are not asked, and count what they lose
 constexpr size_t kMaxKnown = 3;       // generations
 constexpr std::chrono::seconds kFlushInterval{1};
-// The origins of a new generation reach the disk after the data planes have it.
-constexpr std::chrono::seconds kWaitForOrigins{10};
+// A data plane may be faster with a new generation than the note about it.
+constexpr std::chrono::seconds kWaitForBook{10};
 // Searches for entries take at most one part in this many of a processor.
 constexpr int kSearchShare = 10;
 constexpr milliseconds kSearchInterval{100};
@@ -32,8 +33,8 @@ std::string list_or_reason(const wire::Sample& sample) {
 
 }  // namespace
 
-Capture::Capture(Loop& loop, std::string state_dir, Origins origins)
-    : state_dir_(std::move(state_dir)), origins_(std::move(origins)), loop_(loop) {}
+Capture::Capture(Loop& loop, std::string state_dir, Books books)
+    : state_dir_(std::move(state_dir)), books_(std::move(books)), loop_(loop) {}
 
 void Capture::configure(std::optional<CaptureSettings> settings, std::vector<std::string> sockets) {
   if (!end_at_ && settings == settings_ && sockets == sockets_) return;
@@ -42,8 +43,8 @@ void Capture::configure(std::optional<CaptureSettings> settings, std::vector<std
   turn();
 }
 
-void Capture::stored(wire::Generation generation) {
-  if (generation != stored_) learn(generation);
+void Capture::published(wire::Generation generation) {
+  if (generation != published_) learn(generation);
   turn();
 }
 
@@ -120,7 +121,7 @@ void Capture::end() {
   settings_ = std::move(wish.settings);
   sockets_ = std::move(wish.sockets);
   if (settings_) begin(*settings_, sockets_);
-  learn(stored_);
+  learn(published_);
 }
 
 void Capture::end_files() {
@@ -143,17 +144,16 @@ void Capture::end_files() {
   known_.clear();
 }
 
-// Keeps the file open: the store replaces it at the next generation, while samples of this one still arrive.
+// Keeps the book: samples of this generation still arrive when the next one runs.
 void Capture::learn(wire::Generation generation) {
-  stored_ = generation;
+  published_ = generation;
   if (!settings_ || generation.epoch == 0) return;
-  Result<Store::Bytes> bytes = origins_(generation);
-  Result<OriginView> view = bytes ? OriginView::open(bytes->bytes()) : Result<OriginView>(Error{bytes.error()});
-  if (!view) {
-    spdlog::info("capture: comments of generation {} will name no entries: {}", generation.number, view.error());
+  std::shared_ptr<const Book> book = books_(generation);
+  if (book == nullptr) {
+    spdlog::info("capture: comments of generation {} will name no entries", generation.number);
     return;
   }
-  known_.push_back({generation, std::move(*bytes), std::move(*view)});
+  known_.push_back({generation, std::move(book)});
   if (known_.size() > kMaxKnown) known_.pop_front();
 }
 
@@ -201,8 +201,8 @@ const Capture::Known* Capture::known(wire::Generation generation) const {
 bool Capture::is_ready(const Waiting& waiting, Steady::time_point now) const {
   const wire::Sample& sample = waiting.frame.sample;
   if (sample.dropped_by != wire::DroppedBy::list || known(sample.generation) != nullptr) return true;
-  const bool is_past = sample.generation.epoch == stored_.epoch && sample.generation.number <= stored_.number;
-  return is_past || now - waiting.since >= kWaitForOrigins;
+  const bool is_past = sample.generation.epoch == published_.epoch && sample.generation.number <= published_.number;
+  return is_past || now - waiting.since >= kWaitForBook;
 }
 
 // The workers' limits are for each worker; this one is for all.
@@ -215,7 +215,7 @@ bool Capture::within_limit(const wire::Sample& sample) {
   return true;
 }
 
-// In the order of their times, with the entries of all of one generation looked up together. all: do not wait.
+// In the order of their times. all: do not wait.
 void Capture::write_ready(Steady::time_point now, bool all) {
   if (waiting_.empty() || (now < next_write_ && !all)) return;
   const auto later = std::stable_partition(waiting_.begin(), waiting_.end(),
@@ -234,27 +234,15 @@ void Capture::write_ready(Steady::time_point now, bool all) {
     return !within;
   });
 
-  std::vector<std::optional<OriginMatch>> entries(ready.size());
-  for (const Known& known : known_) {
-    std::vector<std::string> names;
-    std::vector<OriginQuestion> questions;
-    std::vector<size_t> of_question;
-    names.reserve(ready.size());
-    for (size_t i = 0; i < ready.size(); i++) {
-      const wire::Sample& sample = ready[i].frame.sample;
-      if (sample.generation != known.generation || sample.dropped_by != wire::DroppedBy::list) continue;
-      names.push_back(wire::get_text(sample.list));
-      questions.push_back({names.back(), packet_of(sample), sample.now_unix_s});
-      of_question.push_back(i);
+  for (Waiting& waiting : ready) {
+    const wire::Sample& sample = waiting.frame.sample;
+    const Known* of_sample = sample.dropped_by == wire::DroppedBy::list ? known(sample.generation) : nullptr;
+    std::optional<Origin> entry;
+    if (of_sample != nullptr) {
+      entry = first_claim(*of_sample->book, wire::get_text(sample.list), packet_of(sample), sample.now_unix_s);
     }
-    if (questions.empty()) continue;
-    std::vector<std::optional<OriginMatch>> found = known.view.first_matches(questions);
-    for (size_t q = 0; q < found.size(); q++) entries[of_question[q]] = std::move(found[q]);
-  }
-  for (size_t i = 0; i < ready.size(); i++) {
-    const wire::Sample& sample = ready[i].frame.sample;
-    files_->add({ready[i].source, sample.time_unix_ns, ready[i].frame.bytes, sample.frame_bytes, sample.queue,
-                 capture_comment(sample, entries[i] ? &*entries[i] : nullptr)},
+    files_->add({waiting.source, sample.time_unix_ns, waiting.frame.bytes, sample.frame_bytes, sample.queue,
+                 capture_comment(sample, entry ? &*entry : nullptr)},
                 system_clock::now());
   }
   next_write_ = Steady::now() + std::max<Steady::duration>(kSearchInterval, (kSearchShare - 1) * (Steady::now() - now));

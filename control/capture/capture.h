@@ -8,12 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "control/book/origin.h"
 #include "control/capture/capture_files.h"
 #include "control/capture/sample_source.h"
 #include "control/loop/loop.h"
 #include "control/model/capture.h"
-#include "control/publish/store.h"
+#include "control/model/list.h"
 #include "control/read/frame_filter.h"
 
 namespace weir::control {
@@ -46,16 +45,16 @@ struct CaptureState {
 // that hangs holds the loop, but not the panic switch.
 class Capture {
  public:
-  using Origins = std::function<Result<Store::Bytes>(wire::Generation)>;
-  // origins: those of a generation, as long as they are the newest in the store.
-  Capture(Loop& loop, std::string state_dir, Origins origins);
+  using Books = std::function<std::shared_ptr<const Book>(wire::Generation)>;
+  // books: that of a generation, as long as it runs; null: not known.
+  Capture(Loop& loop, std::string state_dir, Books books);
   Capture(const Capture&) = delete;
 
   // From now on; settings empty: off. Files that are written end when anything changes, after what the data planes
   // still hold was fetched.
   void configure(std::optional<CaptureSettings> settings, std::vector<std::string> sockets);
-  // The store holds this generation.
-  void stored(wire::Generation generation);
+  // This generation runs.
+  void published(wire::Generation generation);
   // Off for good; when is_ended(), what data planes still held was written.
   void stop() { configure(std::nullopt, {}); }
   bool is_ended() const { return !settings_; }
@@ -66,8 +65,7 @@ class Capture {
   using Steady = SampleSource::Clock;
   struct Known {  // where the entries of a generation were written
     wire::Generation generation;
-    Store::Bytes bytes;
-    OriginView view;
+    std::shared_ptr<const Book> book;
   };
   struct Waiting {
     wire::SampledFrame frame;
@@ -101,7 +99,7 @@ class Capture {
   void log_errors();
 
   const std::string state_dir_;
-  const Origins origins_;
+  const Books books_;
   Loop& loop_;
   Loop::Source timer_;
   std::optional<Wish> wish_;                  // what comes after what is ending
@@ -113,7 +111,7 @@ class Capture {
   std::optional<FrameFilter> filter_;
   std::vector<FromSource> sources_;
   std::unique_ptr<CaptureFiles> files_;
-  wire::Generation stored_;
+  wire::Generation published_;
   std::deque<Known> known_;  // newest last
   std::vector<Waiting> waiting_;
   Steady::time_point next_write_, next_flush_;

@@ -8,7 +8,7 @@ namespace weir::control {
 
 namespace {
 
-std::string reason_of(const wire::Sample& sample, const OriginMatch* entry) {
+std::string reason_of(const wire::Sample& sample, const Origin* entry) {
   switch (sample.dropped_by) {
     case wire::DroppedBy::list:
       return fmt::format("list {}, {}", wire::get_text(sample.list),
@@ -26,7 +26,7 @@ std::string reason_of(const wire::Sample& sample, const OriginMatch* entry) {
 
 }  // namespace
 
-std::string capture_comment(const wire::Sample& sample, const OriginMatch* entry) {
+std::string capture_comment(const wire::Sample& sample, const Origin* entry) {
   const std::string generation = sample.generation.epoch == 0
                                      ? "none"
                                      : fmt::format("{:016x}/{}", sample.generation.epoch, sample.generation.number);

@@ -3,12 +3,13 @@
 #include <string>
 
 #include "common/wire.h"
-#include "control/book/origin.h"
+#include "control/book/claims.h"
+#include "filter/format/packet.h"
 
 namespace weir::control {
 
 // Why the frame was dropped, for its comment in a capture file. entry: null when it is not known.
-std::string capture_comment(const wire::Sample& sample, const OriginMatch* entry);
+std::string capture_comment(const wire::Sample& sample, const Origin* entry);
 
 // The layer that dropped the frame.
 weir_packet packet_of(const wire::Sample& sample);

@@ -9,10 +9,8 @@
 #include <ctime>
 
 #include "common/files.h"
-#include "control/book/origin.h"
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/flow_index.h"
-#include "control/compile/plan/plan.h"
 #include "control/compile/prove/prove.h"
 #include "control/compile/seal.h"
 #include "filter/format/rules.h"
@@ -128,7 +126,6 @@ Result<Compiled> compile(const Policy& policy, wire::Generation generation, unsi
   if (!sealed) return Error{sealed.error()};
   compiled.snapshot = std::move(sealed->fd);
   compiled.digest = sealed->digest;
-  compiled.origins = write_origins(policy);
   clock.finish("seal");
 
   compiled.report.phases = std::move(phases);

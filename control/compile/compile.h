@@ -10,6 +10,7 @@
 #include "common/fd.h"
 #include "common/result.h"
 #include "common/wire.h"
+#include "control/compile/plan/plan.h"
 #include "control/model/policy.h"
 #include "filter/format/snapshot.h"
 
@@ -20,15 +21,6 @@ namespace weir::control {
 struct PhaseTime {
   const char* name;  // read, merge, index, plan, build, prove, seal; the daemon adds publish, acknowledge
   double milliseconds;
-};
-
-struct ShapeReport {
-  std::string name;         // "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 dst/32 + proto + dport"
-  weir_shape shape;         // as in the snapshot's header
-  double expected_fpr = 0;  // 0 for a bitmap
-  double bits_per_key = 0;  // of the filter, for each key that it has room for; 0 for a bitmap
-  std::string why;          // the planner's reason: which prefix lengths it serves, how many keys came from expansion
-  std::string layout_why;   // and why this layout: "0.5 % wanted", "asked for"; empty when it is not known any more
 };
 
 // Numbers a person asks for; the daemon keeps it beside the running generation.
@@ -48,7 +40,6 @@ struct Compiled {
   uint64_t size_bytes = 0;
   std::array<uint64_t, 2> digest = {};  // XXH3-128 (low, high)
   wire::Generation generation;
-  std::string origins;  // bytes of the origin file (control/book/origin.h): entry -> list, file, line
   CompileReport report;
 };
 

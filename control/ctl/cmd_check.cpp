@@ -92,7 +92,7 @@ int check(const Context& context, const std::string& config) {
   std::vector<ListSummary> lists;
   std::optional<CompileReport> plan;
   if (std::optional<Policy> policy = read_policy(config, diagnostics)) {
-    lists = summarise(*policy);
+    lists = summarise(policy->lists);
     Result<CompileReport> planned = plan_only(*policy);
     if (planned) {
       plan = std::move(*planned);

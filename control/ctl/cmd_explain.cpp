@@ -41,9 +41,25 @@ const char* answer_of(const ShapeProbe& probe) {
   return ribbon ? "they add up" : "all set";
 }
 
-void show(const ExplainAnswer& answer) {
-  const Explanation& explanation = answer.explanation;
-  fmt::print("{} in generation {}\n\n", explanation.key, generation_text(answer.generation));
+void show_origins(const std::vector<Origin>& origins, size_t all) {
+  Table table({{"list"}, {"entry"}, {"match"}, {"written at"}});
+  for (const Origin& origin : origins) {
+    table.row({origin.list, origin.entry, directions_text(origin.directions),
+               fmt::format("{}:{}", origin.file, origin.line)});
+  }
+  if (!table.empty()) fmt::print("\n{}", table.text());
+  if (origins.size() < all) fmt::print("... and {} more\n", all - origins.size());
+}
+
+void show(const PacketExplanation& explanation) {
+  const Verdict& verdict = explanation.verdict;
+  fmt::print("{} ({}){}\n", verdict.action, verdict.reason,
+             verdict.monitored.empty() ? "" : "; monitored by " + joined(verdict.monitored));
+  if (verdict.matched.empty()) fmt::print("no list matches it\n");
+  show_origins(explanation.origins, explanation.n_origins);
+}
+
+void show(const Explanation& explanation) {
   show_verdict("source", explanation.as_source);
   show_verdict("destination", explanation.as_destination);
 
@@ -58,28 +74,37 @@ void show(const ExplainAnswer& answer) {
       fmt::print("  asks    as {}, {}: lists {}\n", condition.side, condition.text, joined(condition.lists));
     }
   }
-  if (explanation.probes.empty()) fmt::print("\nno shape of this snapshot looks at such a key\n");
+  const bool named = !explanation.origins.empty() || !explanation.of_ports.empty();
+  if (explanation.probes.empty()) {
+    fmt::print("\n{}\n", named ? "no entry names it alone: those below ask for more of a packet"
+                               : "no shape of this snapshot looks at such a key");
+  }
   if (!explanation.flow_shapes.empty()) {
     fmt::print("\nshapes that need more of a packet than this key: {}\n", joined(explanation.flow_shapes));
   }
+  show_origins(explanation.origins, explanation.n_origins);
+  if (explanation.of_ports.empty()) return;
+  fmt::print("\nwith a port:\n");
+  show_origins(explanation.of_ports, explanation.n_of_ports);
+}
 
-  Table origins({{"list"}, {"entry"}, {"match"}, {"written at"}});
-  for (const OriginMatch& origin : explanation.origins) {
-    origins.row({origin.list, origin.entry, directions_text(origin.directions),
-                 fmt::format("{}:{}", origin.file, origin.line)});
-  }
-  if (!origins.empty()) fmt::print("\n{}", origins.text());
-  const size_t shown = explanation.origins.size();
-  if (shown < explanation.n_origins) fmt::print("... and {} more\n", explanation.n_origins - shown);
+void show_answer(const ExplainAnswer& answer) {
+  const std::string what = answer.of_packet ? answer.of_packet->packet : answer.of_key ? answer.of_key->key : "";
+  fmt::print("{} in generation {}\n\n", what, generation_text(answer.generation));
+  if (answer.of_packet) show(*answer.of_packet);
+  if (answer.of_key) show(*answer.of_key);
 }
 
 Run configure(Options& options) {
   auto key = std::make_shared<std::string>();
-  options.argument("KEY", *key, "an address, a.b.c.d:port or [v6]:port").required();
+  options
+      .argument("KEY", *key,
+                "an address, a.b.c.d:port, [v6]:port, or a packet: 'src 10.0.0.1 dst 203.0.113.9 proto tcp dport 443'")
+      .required();
   return [key](const Context& context) {
     Request asked{"explain"};
     asked.key = *key;
-    return request(context, asked, show);
+    return request(context, asked, show_answer);
   };
 }
 
@@ -87,8 +112,8 @@ Run configure(Options& options) {
 
 const Command kExplain = {"explain",
                           Group::look,
-                          "why an address drops or passes: filter bits, rule, lists, file and line",
-                          "The verdict is that of a packet with this key in which nothing else matches.",
+                          "why an address or a packet drops or passes: filter bits, rule, lists, file and line",
+                          "The verdict on an address is that of a packet with this key in which nothing else matches.",
                           configure,
                           [](MemberTable& table) { table.add<ExplainAnswer>("explain"); }};
 

@@ -120,11 +120,23 @@ void telemetry(Daemon& daemon, const Request&, Reply reply) {
 }
 
 std::string explain(Daemon& daemon, const Request& request) {
-  if (!request.key) return failure_line("explain needs a key: an address, or address:port");
-  const wire::Generation generation = daemon.running()->publication->generation;
-  const Result<Explanation> explanation = daemon.explain(*request.key);
-  if (!explanation) return failure_line(explanation.error());
-  return answer_line(ExplainAnswer{*explanation, generation});
+  if (!request.key) return failure_line("explain needs a key: an address, address:port, or a packet");
+  const std::shared_ptr<const Running> running = daemon.running();
+  const Result<const filter::SnapshotView*> snapshot = running->snapshot->view();
+  if (!snapshot) return failure_line(snapshot.error());
+  const auto now = static_cast<uint64_t>(time(nullptr));
+  ExplainAnswer answer;
+  answer.generation = running->publication->generation;
+  if (is_packet_text(*request.key)) {
+    Result<PacketExplanation> of_packet = explain_packet(**snapshot, *running->book, *request.key, now);
+    if (!of_packet) return failure_line(of_packet.error());
+    answer.of_packet = std::move(*of_packet);
+  } else {
+    Result<Explanation> of_key = control::explain(**snapshot, *running->book, *request.key, now);
+    if (!of_key) return failure_line(of_key.error());
+    answer.of_key = std::move(*of_key);
+  }
+  return answer_line(answer);
 }
 
 std::string shapes(Daemon& daemon) {

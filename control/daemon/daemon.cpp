@@ -7,9 +7,8 @@
 #include <ctime>
 #include <filesystem>
 
-#include "common/files.h"
 #include "control/answer/request.h"
-#include "control/book/origin.h"
+#include "control/book/disk.h"
 #include "control/compile/plan/plan.h"
 #include "control/daemon/answers.h"
 #include "control/read/policy.h"
@@ -34,7 +33,7 @@ Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers)
       store_(std::move(store)),
       mailbox_(loop),
       waits_(loop),
-      capture_(loop, store_.state_dir(), [this](wire::Generation generation) { return store_.origins(generation); }),
+      capture_(loop, store_.state_dir(), [this](wire::Generation generation) { return book_of(generation); }),
       planes_(loop, options_.bpf_dir),
       numbers_(std::move(numbers)) {}
 
@@ -136,11 +135,12 @@ Result<void> Daemon::publish_last_good() {
   }
   auto running = std::make_shared<Running>();
   auto publication = std::make_shared<Publication>(std::move(**loaded));
-  Result<Mapping> mapping = map_read_only(publication->snapshot.get(), publication->size_bytes);
-  if (!mapping) return Error{mapping.error()};
-  Result<filter::SnapshotView> view = filter::SnapshotView::open(mapping->bytes());
-  if (!view) return Error{view.error()};
-  running->lists = summarise(*view);
+  running->snapshot = std::make_shared<OpenSnapshot>(publication);
+  const Result<const filter::SnapshotView*> opened = running->snapshot->view();
+  if (!opened) return Error{opened.error()};
+  const filter::SnapshotView* view = *opened;
+  running->book = last_good_book(publication->generation);
+  running->lists = running->book->empty() ? summarise(*view) : summarise(*running->book);
   running->report.snapshot_bytes = publication->size_bytes;
   running->report.longest_chain = filter::longest_chain(view->residuals());
   for (const ListSummary& list : running->lists) running->report.entries += list.entries;
@@ -154,6 +154,19 @@ Result<void> Daemon::publish_last_good() {
   running->publication = std::move(publication);
   publish(std::move(running));
   return {};
+}
+
+// Without it, `explain` still knows all but file and line.
+std::shared_ptr<const Book> Daemon::last_good_book(wire::Generation generation) const {
+  const Result<Store::Bytes> bytes = store_.book(generation);
+  Result<Book> book = bytes ? read_book(bytes->bytes()) : Result<Book>(Error{bytes.error()});
+  if (book) return std::make_shared<const Book>(std::move(*book));
+  spdlog::warn("`explain` will name no files and lines: {}", book.error());
+  return std::make_shared<const Book>();
+}
+
+std::shared_ptr<const Book> Daemon::book_of(wire::Generation generation) const {
+  return running_ != nullptr && running_->publication->generation == generation ? running_->book : nullptr;
 }
 
 // Links of targets that stay are kept, with their connections.
@@ -236,20 +249,6 @@ void Daemon::bypass(bool on, std::function<void(const PanicSwitch::Report&)> don
   panic_->order(on, [this, done = std::move(done)](const PanicSwitch::Report& report) {
     mailbox_.post([done, report] { done(report); });
   });
-}
-
-Result<Explanation> Daemon::explain(const std::string& key) const {
-  Result<Mapping> mapping = map_read_only(running_->publication->snapshot.get(), running_->publication->size_bytes);
-  if (!mapping) return Error{mapping.error()};
-  Result<filter::SnapshotView> view = filter::SnapshotView::open(mapping->bytes());
-  if (!view) return Error{view.error()};
-  const auto now_s = static_cast<uint64_t>(time(nullptr));
-  const Result<Store::Bytes> origins = store_.origins(running_->publication->generation);
-  if (origins) return control::explain(*view, origins->bytes(), key, now_s);
-  // They are being replaced just now, or damaged: all but file and line is still known.
-  spdlog::warn("explain: {}", origins.error());
-  const std::string none = write_origins(Policy{});
-  return control::explain(*view, std::as_bytes(std::span(none)), key, now_s);
 }
 
 void Daemon::refresh(Counters counters, Clock::time_point deadline, std::function<void(const Refreshed&)> done) {

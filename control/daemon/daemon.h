@@ -13,12 +13,14 @@
 #include "control/answer/summary.h"
 #include "control/capture/capture.h"
 #include "control/compile/compile.h"
+#include "control/compile/reuse.h"
 #include "control/daemon/panic.h"
 #include "control/loop/loop.h"
 #include "control/loop/waits.h"
 #include "control/loop/worker.h"
 #include "control/publish/generation.h"
 #include "control/publish/in_force.h"
+#include "control/publish/open_snapshot.h"
 #include "control/publish/store.h"
 #include "control/publish/targets/kinds.h"
 #include "control/publish/targets/target.h"
@@ -28,6 +30,9 @@ namespace weir::control {
 // The generation that is published now.
 struct Running {
   std::shared_ptr<const Publication> publication;
+  std::shared_ptr<const OpenSnapshot> snapshot;  // to look into the publication
+  std::shared_ptr<const Book> book;              // from_last_good: empty when it is not on disk
+  std::optional<InputsDigest> inputs;            // of the snapshot; empty: not known, or it depends on the time
   std::vector<ListSummary> lists;
   CompileReport report;       // from_last_good: phases and reasons are empty
   uint64_t memory_limit = 0;  // filter.memory in bytes; 0: not known (last good)
@@ -87,8 +92,6 @@ class Daemon {
   // Tells the names of those that were attached.
   void detach(const std::string& interface, std::function<void(XdpPlane::Names)> done);
 
-  Result<Explanation> explain(const std::string& key) const;
-
   // Calls back when every target has told fresh counters, or is away, or at the deadline. fresh: by target.
   using Refreshed = std::vector<std::pair<std::shared_ptr<const TargetLink>, bool>>;
   enum class Counters { stats, stats_and_telemetry };
@@ -108,7 +111,6 @@ class Daemon {
     std::shared_ptr<Running> next;  // null: it failed
     std::vector<TargetSpec> targets;
     std::optional<CaptureSettings> capture;
-    std::string origins;
     double commit_ms = 0;
     Clock::time_point begin, published;
   };
@@ -120,9 +122,10 @@ class Daemon {
   Daemon(Loop& loop, Options options, Store store, GenerationFile numbers);
   Result<void> begin(const std::optional<InForce>& in_force, std::optional<std::vector<TargetSpec>> named);
   void begin_reload();
-  std::shared_ptr<Prepared> prepare();                                 // worker
-  Stored keep(Prepared& prepared);                                     // worker
-  Result<void> keep_in_force(const std::vector<TargetSpec>& targets);  // worker
+  std::shared_ptr<Prepared> prepare(const Running* old);                                            // worker
+  Result<Compiled> compile_or_copy(const Policy& policy, const Running* old, const Running& next);  // worker
+  Stored keep(Prepared& prepared);                                                                  // worker
+  Result<void> keep_in_force(const std::vector<TargetSpec>& targets);                               // worker
   void take_prepared(const std::shared_ptr<Prepared>& prepared);
   void take_stored(const std::shared_ptr<Prepared>& prepared, const Stored& stored);
   void acknowledge(Prepared& prepared);
@@ -133,12 +136,14 @@ class Daemon {
   void take_confirmation(const std::string& target, bool on);
   void warn_of_left_over() const;
   Result<void> publish_last_good();
+  std::shared_ptr<const Book> last_good_book(wire::Generation generation) const;
+  std::shared_ptr<const Book> book_of(wire::Generation generation) const;
   void check_waits();
 
   Loop& loop_;
   const Options options_;
   const std::string config_;  // absolute
-  Store store_;               // its files: the worker writes, explain reads, bypass has its own
+  Store store_;               // its files: the worker writes, bypass has its own
   Mailbox mailbox_;
   Waits waits_;
   bool is_check_posted_ = false;

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "common/files.h"
+#include "control/book/disk.h"
 #include "control/daemon/daemon.h"
 #include "control/read/policy.h"
 
@@ -49,25 +51,29 @@ void Daemon::reload(Reloaded done) {
 
 void Daemon::begin_reload() {
   is_reloading_ = true;
-  worker_.submit([this] {
-    const std::shared_ptr<Prepared> prepared = prepare();
+  worker_.submit([this, old = running_] {
+    const std::shared_ptr<Prepared> prepared = prepare(old.get());
     mailbox_.post([this, prepared] { take_prepared(prepared); });
   });
 }
 
 // On the worker: read -> compile -> number on disk. Returns early, with the reason, as soon as a step fails: what runs
-// keeps running.
-std::shared_ptr<Daemon::Prepared> Daemon::prepare() {
+// keeps running. old: that; null: nothing does.
+std::shared_ptr<Daemon::Prepared> Daemon::prepare(const Running* old) {
   auto prepared = std::make_shared<Prepared>();
   prepared->begin = Clock::now();
   prepared->report = std::make_shared<ReloadReport>();
   ReloadReport& report = *prepared->report;
   report.at = time(nullptr);
-  std::optional<Policy> policy = read_policy(options_.config, report.diagnostics);
+  // What another version of this program may have read is not taken over.
+  const Book* before = old != nullptr && !old->from_last_good ? old->book.get() : nullptr;
+  std::optional<Policy> policy = read_policy(options_.config, report.diagnostics, unix_now(), before);
   if (!policy) return prepared;
   report.phases.push_back({"read", ms_between(prepared->begin, Clock::now())});
 
-  Result<Compiled> compiled = compile(*policy, numbers_.next(), options_.build_threads);
+  auto next = std::make_shared<Running>();
+  next->inputs = inputs_digest(*policy);
+  Result<Compiled> compiled = compile_or_copy(*policy, old, *next);
   if (!compiled) {
     report.error = compiled.error();
     return prepared;
@@ -77,9 +83,10 @@ std::shared_ptr<Daemon::Prepared> Daemon::prepare() {
   publication->snapshot = std::move(compiled->snapshot);
   publication->size_bytes = compiled->size_bytes;
   publication->digest = compiled->digest;
-  auto next = std::make_shared<Running>();
   next->publication = publication;
-  next->lists = summarise(*policy);
+  next->snapshot = std::make_shared<OpenSnapshot>(publication);
+  next->book = std::make_shared<const Book>(policy->lists);
+  next->lists = summarise(*next->book);
   next->report = std::move(compiled->report);
   next->memory_limit = policy->memory_bytes;
   prepared->targets = options_.targets.empty() ? policy->targets : options_.targets;
@@ -88,7 +95,6 @@ std::shared_ptr<Daemon::Prepared> Daemon::prepare() {
                  store_.state_dir());
   }
   prepared->capture = policy->capture;
-  prepared->origins = std::move(compiled->origins);
   report.entries = next->report.entries;
   report.snapshot_bytes = next->report.snapshot_bytes;
   report.phases.insert(report.phases.end(), next->report.phases.begin(), next->report.phases.end());
@@ -103,6 +109,19 @@ std::shared_ptr<Daemon::Prepared> Daemon::prepare() {
   return prepared;
 }
 
+// A copy of what runs, under the next number, when nothing has changed that a snapshot depends on.
+Result<Compiled> Daemon::compile_or_copy(const Policy& policy, const Running* old, const Running& next) {
+  if (old != nullptr && next.inputs && next.inputs == old->inputs) {
+    const Publication& running = *old->publication;
+    const Result<Mapping> bytes = map_read_only(running.snapshot.get(), running.size_bytes);
+    Result<Compiled> copy = bytes ? renumber(bytes->bytes(), running.digest, old->report, numbers_.next())
+                                  : Result<Compiled>(Error{bytes.error()});
+    if (copy) return copy;
+    spdlog::error("the running snapshot is not copied but built anew: {}", copy.error());
+  }
+  return compile(policy, numbers_.next(), options_.build_threads);
+}
+
 // On the loop: to the targets, whose links take it from here, and back to the worker.
 void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   if (stopping_) return;
@@ -114,6 +133,7 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   publish(prepared->next);
   capture_.configure(prepared->capture, sockets_of(prepared->targets));
   report.generation = running_->publication->generation;
+  capture_.published(report.generation);
   prepared->published = Clock::now();
   report.phases.push_back({"publish", prepared->commit_ms + ms_between(publishing, prepared->published)});
   worker_.submit([this, prepared] {
@@ -128,9 +148,13 @@ Daemon::Stored Daemon::keep(Prepared& prepared) {
   const Result<void> kept = keep_in_force(prepared.targets);
   if (!kept) spdlog::error("who enforces is not kept beside the last good: {}", kept.error());
   Stored stored;
-  stored.saved = store_.save(*prepared.next->publication, std::as_bytes(std::span(prepared.origins)));
+  std::string book = write_book(*prepared.next->book);
+  stored.saved = store_.save(*prepared.next->publication, std::as_bytes(std::span(book)));
+  book = std::string();
   stored.milliseconds = ms_between(begin, Clock::now());
-  prepared.origins = std::string();
+  // Here, so that no `explain` holds the loop for it.
+  const Result<const filter::SnapshotView*> opened = prepared.next->snapshot->view();
+  if (!opened) spdlog::error("the new snapshot cannot be looked into: {}", opened.error());
   // What reading and compiling took goes back to the system: entries of the next policy need as much again.
   malloc_trim(0);
   return stored;
@@ -149,7 +173,6 @@ Result<void> Daemon::keep_in_force(const std::vector<TargetSpec>& targets) {
 
 void Daemon::take_stored(const std::shared_ptr<Prepared>& prepared, const Stored& stored) {
   if (stopping_) return;
-  if (stored.saved) capture_.stored(prepared->report->generation);
   if (!stored.saved) {
     prepared->report->error = "published, but not kept as the last good: " + stored.saved.error();
   }

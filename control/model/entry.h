@@ -19,6 +19,8 @@ struct Entry {
   uint8_t directions;         // mask of weir_direction
   uint8_t source;             // 0 = the policy file, 1 = the list's feed file
   uint32_t expires = kNever;  // Unix seconds: live while now < expires
+
+  bool operator==(const Entry&) const = default;
 };
 
 }  // namespace weir::control

@@ -26,6 +26,8 @@ struct Flow {
 #undef WEIR_FLOW_MEMBER
   uint32_t expires = kNever;
   uint32_t line = 0;  // always of the policy file
+
+  bool operator==(const Flow&) const = default;
 };
 
 }  // namespace weir::control

@@ -1,44 +1,72 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/ip.h"
-#include "control/model/entry.h"
+#include "control/model/feed.h"
 #include "control/model/flow.h"
+#include "control/model/rows.h"
 #include "filter/format/snapshot.h"
 
 namespace weir::control {
 
-struct BadLine {
-  uint32_t line;
-  std::string text;    // shortened to 80 characters
-  std::string reason;  // e.g. "leading zero in an octet"
+// The entries of one list while it is read, in the order of its files: its own in the policy, then the feed's.
+struct ListDraft {
+  uint8_t match = WEIR_AS_SOURCE;  // mask of weir_direction: what entries without named fields are compared with
+  std::vector<Entry<Ipv4>> v4;
+  std::vector<Entry<Ipv6>> v6;
+  std::vector<Flow> flows;
+  FeedReport feed;
+
+  uint64_t entries() const { return v4.size() + v6.size() + flows.size(); }
 };
 
-struct FeedReport {
-  std::string path;      // as opened; empty: the list has no file
-  uint64_t lines = 0;    // all lines of the file
-  uint64_t entries = 0;  // good ones
-  uint64_t bad = 0;
-  std::vector<BadLine> samples;  // the first 5 bad ones
+// The same, normalised; never changed. Made by control/book/columns.h.
+struct Entries {
+  Rows<Ipv4> v4;
+  Rows<Ipv6> v6;
+  std::vector<Flow> flows;              // few (a policy file holds them): in the order of the file
+  std::array<uint64_t, 2> digest = {};  // XXH3-128 (low, high) of what they match; where they are written is not in it
+
+  uint64_t size() const { return v4.size() + v6.size() + flows.size(); }
 };
 
 struct List {
   std::string name;
   weir_action action = WEIR_DROP;
   weir_mode mode = WEIR_ENFORCE;
-  uint8_t match = WEIR_AS_SOURCE;  // mask of weir_direction: what entries without named fields are compared with
-  std::string file;                // feed, as written in the policy; empty: none
-  std::vector<Entry<Ipv4>> v4;     // in file order: inline entries, then the feed's
-  std::vector<Entry<Ipv6>> v6;
-  std::vector<Flow> flows;
+  uint8_t match = WEIR_AS_SOURCE;
   uint8_t ipv6_aggregate = 128;  // single IPv6 addresses are widened to networks of this length
   uint64_t ipv6_widened = 0;     // how many were
+  std::string file;              // feed, as written in the policy; empty: none
+  std::string policy_path;       // of the file that the list is written in
   FeedReport feed;
+  FeedState feed_state;  // of the feed's file
+  std::shared_ptr<const Entries> content = std::make_shared<Entries>();
 
-  uint64_t entries() const { return v4.size() + v6.size() + flows.size(); }
+  const Rows<Ipv4>& v4() const { return content->v4; }
+  const Rows<Ipv6>& v6() const { return content->v6; }
+  const std::vector<Flow>& flows() const { return content->flows; }
+  uint64_t entries() const { return content->size(); }
+  const std::string& file_of(uint8_t source) const { return source == 0 ? policy_path : feed.path; }  // Entry::source
 };
+
+// Of one family.
+template <class Addr>
+const Rows<Addr>& rows_of(const List& list) {
+  if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
+    return list.v4();
+  } else {
+    return list.v6();
+  }
+}
+
+// What is enforced: the lists of a policy in the order of its file, with where each entry is written. Copies share the
+// entries.
+using Book = std::vector<List>;
 
 }  // namespace weir::control

@@ -37,7 +37,7 @@ struct Policy {
   std::vector<Canary> canaries;
   std::vector<TargetSpec> targets;
   std::optional<CaptureSettings> capture;  // of what is dropped; empty: off
-  std::vector<List> lists;  // in file order; `own`, when there is one, is lists[0]: a pass list, both directions
+  Book lists;  // in file order; `own`, when there is one, is lists[0]: a pass list, both directions
 };
 
 }  // namespace weir::control

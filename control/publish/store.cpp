@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <cerrno>
@@ -20,7 +21,7 @@ namespace {
 constexpr uint64_t kTrailerMagic = 0x444f4f4754534c57;  // "WLSTGOOD"
 constexpr uint32_t kTrailerVersion = 1;
 
-// The last 64 bytes of snapshot.weir and origins.weir.
+// The last 64 bytes of snapshot.weir and book.weir.
 struct Trailer {
   uint64_t magic = kTrailerMagic;
   uint32_t version = kTrailerVersion;
@@ -100,13 +101,13 @@ Result<Store> Store::open(const std::string& state_dir) {
   return store;
 }
 
-Result<void> Store::save(const Publication& publication, std::span<const std::byte> origins) {
+Result<void> Store::save(const Publication& publication, std::span<const std::byte> book) {
   Result<Mapping> snapshot = map_read_only(publication.snapshot.get(), publication.size_bytes);
   if (!snapshot) return Error{snapshot.error()};
-  // Origins first: they only help `explain`, and say themselves which generation they belong to.
-  Result<void> written =
-      write_with_trailer(state_dir_ + "/origins.weir", publication.generation, origins, digest_of(origins));
+  // The book first: it only helps `explain`, and says itself which generation it belongs to.
+  Result<void> written = write_with_trailer(state_dir_ + "/book.weir", publication.generation, book, digest_of(book));
   if (!written) return written;
+  unlink((state_dir_ + "/origins.weir").c_str());  // what versions before the book kept instead
   return write_with_trailer(state_dir_ + "/snapshot.weir", publication.generation, snapshot->bytes(),
                             publication.digest);
 }
@@ -135,10 +136,10 @@ Result<wire::Generation> Store::stored_generation() const {
   return checked->trailer.generation;
 }
 
-Result<Store::Bytes> Store::origins(wire::Generation generation) const {
-  Result<Checked> checked = read_with_trailer(state_dir_ + "/origins.weir");
+Result<Store::Bytes> Store::book(wire::Generation generation) const {
+  Result<Checked> checked = read_with_trailer(state_dir_ + "/book.weir");
   if (!checked) return Error{checked.error()};
-  if (checked->trailer.generation != generation) return Error{"the origins on disk belong to another generation"};
+  if (checked->trailer.generation != generation) return Error{"the book on disk belongs to another generation"};
   const size_t size_bytes = checked->trailer.size_bytes;
   return Bytes{std::move(checked->mapping), size_bytes};
 }

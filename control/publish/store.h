@@ -21,8 +21,8 @@ struct Publication {
   std::array<uint64_t, 2> digest = {};  // XXH3-128 (low, high)
 };
 
-// The state directory of one controld: the last good snapshot, its origins and the bypass switch. Owns the lock that
-// keeps a second controld out. Files: snapshot.weir and origins.weir (bytes, then a trailer with their digest, so that
+// The state directory of one controld: the last good snapshot, its book and the bypass switch. Owns the lock that
+// keeps a second controld out. Files: snapshot.weir and book.weir (bytes, then a trailer with their digest, so that
 // one rename replaces both; 0600, the snapshot holds the filter's secret), bypass (present = on), lock.
 class Store {
  public:
@@ -30,7 +30,7 @@ class Store {
   static Result<Store> open(const std::string& state_dir);
 
   // Durable when it returns.
-  Result<void> save(const Publication& publication, std::span<const std::byte> origins);
+  Result<void> save(const Publication& publication, std::span<const std::byte> book);
   // The last good, digest and content checked, in a new sealed memfd. Empty: none was saved yet. Error: damaged.
   Result<std::optional<Publication>> load() const;
 
@@ -42,8 +42,9 @@ class Store {
     size_t size_bytes = 0;
     std::span<const std::byte> bytes() const { return mapping.bytes().first(size_bytes); }
   };
-  // The origins of exactly this generation. Error: none, of another generation, or damaged.
-  Result<Bytes> origins(wire::Generation generation) const;
+  // The book of exactly this generation, as control/book/disk.h writes it; the digest is right. Error: none, of another
+  // generation, or damaged.
+  Result<Bytes> book(wire::Generation generation) const;
 
   bool bypass() const;
   Result<void> set_bypass(bool on);

@@ -26,7 +26,7 @@ AddressRange range_of(const EntryText& parsed) {
 
 class EntryMapReader {
  public:
-  EntryMapReader(const PolicyFile& file, const Node& node, bool allow_any, List& list)
+  EntryMapReader(const PolicyFile& file, const Node& node, bool allow_any, ListDraft& list)
       : file_(file), node_(node), allow_any_(allow_any), list_(list) {}
 
   void read() {
@@ -312,7 +312,7 @@ class EntryMapReader {
   const PolicyFile& file_;
   const Node& node_;
   const bool allow_any_;
-  List& list_;
+  ListDraft& list_;
   const Node* entry_ = nullptr;  // nullptr, here and below: not given
   const Node* address_[2] = {};  // indexed as kSides
   bool any_named_ = false;
@@ -322,7 +322,7 @@ class EntryMapReader {
 
 }  // namespace
 
-void read_entry_map(const PolicyFile& file, const Node& node, bool allow_any, List& list) {
+void read_entry_map(const PolicyFile& file, const Node& node, bool allow_any, ListDraft& list) {
   EntryMapReader(file, node, allow_any, list).read();
 }
 

@@ -45,7 +45,7 @@ std::optional<EntryText> parse_node(const PolicyFile& file, const Node& node, bo
   return std::nullopt;
 }
 
-void append(const EntryText& parsed, const EntryTail& tail, List& list) {
+void append(const EntryText& parsed, const EntryTail& tail, ListDraft& list) {
   if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed)) {
     list.v4.push_back({v4->first, v4->last, tail.line, tail.port, tail.directions, 0, tail.expires});
   } else if (const auto* v6 = std::get_if<ParsedEntry<Ipv6>>(&parsed)) {

@@ -30,6 +30,6 @@ struct EntryTail {
   uint8_t directions;
   uint32_t expires = kNever;
 };
-void append(const EntryText& parsed, const EntryTail& tail, List& list);
+void append(const EntryText& parsed, const EntryTail& tail, ListDraft& list);
 
 }  // namespace weir::control

@@ -4,10 +4,11 @@
 #include <filesystem>
 #include <map>
 
-#include "common/files.h"
 #include "common/paths.h"
 #include "common/yaml/yaml.h"
+#include "control/book/columns.h"
 #include "control/read/capture_settings.h"
+#include "control/read/feed_file.h"
 #include "control/read/feeds/format.h"
 #include "control/read/policy_entries.h"
 #include "control/read/target_spec.h"
@@ -21,17 +22,15 @@ using yaml::Node;
 
 constexpr const char* kVersion = "1";
 constexpr uint8_t kBothDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
-// Line numbers of a feed fit 32 bits.
-constexpr size_t kMaxFeedBytes = 0xffff'ffff;
 // One page; more than any machine of today has.
 constexpr uint64_t kLeastMemory = 4096, kMostMemory = uint64_t{1} << 40;
 
-// A feed that is still to be read, and what its list says about it.
-struct PendingFeed {
-  size_t list;        // index in Policy::lists
-  const Node* place;  // the value of `file`
-  const feeds::Format* format;
-  bool allow_any;
+// What is known of a list before its feed is read.
+struct PendingList {
+  ListDraft own;  // the entries that the policy file holds
+  bool allow_any = false;
+  const Node* feed = nullptr;  // the value of `file`; null: none
+  const feeds::Format* format = nullptr;
 };
 
 bool is_name(const std::string& text) {
@@ -39,29 +38,11 @@ bool is_name(const std::string& text) {
   return !text.empty() && text.size() < WEIR_LIST_NAME_BYTES && text.find_first_not_of(kAllowed) == std::string::npos;
 }
 
-// Widens every single IPv6 address of the list, with or without a port, to its `ipv6_aggregate`.
-void aggregate_ipv6(List& list) {
-  if (list.ipv6_aggregate == 128) return;
-  const auto mask = prefix_mask<Ipv6>(list.ipv6_aggregate);
-  const auto widen = [&](Ipv6& first, Ipv6& last) {
-    if (first != last) return;
-    first &= mask;
-    last = first | ~mask;
-    list.ipv6_widened++;
-  };
-  for (Entry<Ipv6>& entry : list.v6) widen(entry.first, entry.last);
-  for (Flow& flow : list.flows) {
-    if (flow.family != 6) continue;
-    if (flow.src) widen(flow.src->first, flow.src->last);
-    if (flow.dst) widen(flow.dst->first, flow.dst->last);
-  }
-}
-
 // One method a section, in the order of the file.
 class PolicyReader {
  public:
-  PolicyReader(const yaml::Document& document, Diagnostics& diagnostics, uint64_t now)
-      : document_(document), diagnostics_(diagnostics), file_{document, diagnostics, now} {
+  PolicyReader(const yaml::Document& document, Diagnostics& diagnostics, uint64_t now, const Book* before)
+      : document_(document), diagnostics_(diagnostics), file_{document, diagnostics, now}, before_(before) {
     policy_.path = document.path;
   }
 
@@ -102,12 +83,19 @@ class PolicyReader {
 
   // What asks the system: feeds, names in a filter.
   void read_feeds() {
-    for (const PendingFeed& feed : feeds_) read_feed(feed);
+    for (size_t l = 0; l < pending_.size(); l++) {
+      if (pending_[l].feed != nullptr) read_feed(pending_[l], policy_.lists[l]);
+    }
     if (policy_.capture) check_capture_filter(document_, *capture_, *policy_.capture, diagnostics_);
   }
 
   Policy take() {
-    for (List& list : policy_.lists) aggregate_ipv6(list);
+    for (size_t l = 0; l < pending_.size(); l++) {
+      List& list = policy_.lists[l];
+      if (list.content != nullptr) continue;  // with its feed
+      list.ipv6_widened = aggregate_ipv6(pending_[l].own, list.ipv6_aggregate);
+      list.content = make_entries(std::move(pending_[l].own));
+    }
     return std::move(policy_);
   }
 
@@ -142,10 +130,19 @@ class PolicyReader {
       list.name = "own";
       list.action = WEIR_PASS;
       list.match = kBothDirections;
-      read_own_entries(file_, *own, list);
-      policy_.lists.push_back(std::move(list));
+      PendingList pending;
+      pending.own.match = list.match;
+      read_own_entries(file_, *own, pending.own);
+      keep(std::move(list), std::move(pending));
     }
     section.finish();
+  }
+
+  void keep(List list, PendingList pending) {
+    list.policy_path = policy_.path;
+    list.content = nullptr;  // until it is read
+    policy_.lists.push_back(std::move(list));
+    pending_.push_back(std::move(pending));
   }
 
   static std::optional<weir_action> read_action(MapReader& section, std::string_view key) {
@@ -236,18 +233,20 @@ class PolicyReader {
     }
     constexpr uint8_t kMatch[] = {WEIR_AS_SOURCE, WEIR_AS_DESTINATION, kBothDirections};
     list.match = kMatch[reader.choice("match", {"src", "dst", "either"}).value_or(0)];
-    const bool allow_any = reader.boolean("allow_any").value_or(false);
+    PendingList pending;
+    pending.own.match = list.match;
+    pending.allow_any = reader.boolean("allow_any").value_or(false);
     reader.not_supported_yet({"guard"});
-    read_ipv6_aggregate(reader, allow_any, list);
+    read_ipv6_aggregate(reader, pending.allow_any, list);
     const Node* entries = reader.sequence("entries");
-    if (entries != nullptr) read_entries(file_, *entries, allow_any, list);
-    read_file_and_format(reader, allow_any, list);
+    if (entries != nullptr) read_entries(file_, *entries, pending.allow_any, pending.own);
+    read_file_and_format(reader, list, pending);
     const bool has_entries = reader.find("entries") != nullptr && (entries == nullptr || !entries->items.empty());
     if (!has_entries && reader.find("file") == nullptr) {
       reader.warning(node, "the list is empty: it has no `entries` and no `file`", "give it one of them");
     }
     reader.finish();
-    policy_.lists.push_back(std::move(list));
+    keep(std::move(list), std::move(pending));
   }
 
   static void read_ipv6_aggregate(MapReader& reader, bool allow_any, List& list) {
@@ -272,7 +271,7 @@ class PolicyReader {
     }
   }
 
-  void read_file_and_format(MapReader& reader, bool allow_any, List& list) {
+  void read_file_and_format(MapReader& reader, List& list, PendingList& pending) {
     const auto format_name = reader.text("format");
     const feeds::Format* format = feeds::find_format(format_name.value_or("auto"));
     if (format == nullptr) {
@@ -290,21 +289,24 @@ class PolicyReader {
       reader.error(*place, "file: not supported yet (the pattern `" + *file + "`)", "name one file, without * ? [");
     } else {
       list.file = *file;
-      if (format != nullptr) feeds_.push_back({policy_.lists.size(), place, format, allow_any});
+      pending.feed = format != nullptr ? place : nullptr;
+      pending.format = format;
     }
   }
 
-  void read_feed(const PendingFeed& feed) {
-    List& list = policy_.lists[feed.list];
-    list.feed.path = (std::filesystem::path(policy_.path).parent_path() / list.file).string();
-    const Result<std::string> text = weir::read_file(list.feed.path, kMaxFeedBytes);
-    if (!text) {
-      file_.error(*feed.place, text.error(), "a relative path begins at the folder of the policy");
-      return;
-    }
-    feed.format->read(*text, {.directions = list.match, .allow_any = feed.allow_any}, list);
-    if (list.feed.entries == 0) {
-      file_.warning(*feed.place, list.feed.path + " holds no entries (" + std::to_string(list.feed.bad) + " bad lines)",
+  void read_feed(PendingList& pending, List& list) {
+    const FeedRequest request = {
+        (std::filesystem::path(policy_.path).parent_path() / list.file).string(),
+        pending.format,
+        {pending.format->name, list.match, list.ipv6_aggregate, pending.allow_any},
+    };
+    const uint64_t widened = aggregate_ipv6(pending.own, list.ipv6_aggregate);
+    const Result<void> read = control::read_feed(request, std::move(pending.own), widened, before_, list);
+    if (!read) {
+      file_.error(*pending.feed, read.error(), "a relative path begins at the folder of the policy");
+    } else if (list.feed.entries == 0) {
+      file_.warning(*pending.feed,
+                    list.feed.path + " holds no entries (" + std::to_string(list.feed.bad) + " bad lines)",
                     "look at the file: is it a list of addresses?");
     }
   }
@@ -312,18 +314,19 @@ class PolicyReader {
   const yaml::Document& document_;
   Diagnostics& diagnostics_;
   const PolicyFile file_;
+  const Book* const before_;
   Policy policy_;
-  std::vector<PendingFeed> feeds_;
-  const Node* capture_ = nullptr;  // the section
+  std::vector<PendingList> pending_;  // of each list
+  const Node* capture_ = nullptr;     // the section
   std::map<std::string, uint32_t> line_of_name_;
 };
 
 enum class Feeds { read, skip };
 
 std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds feeds, size_t errors_before,
-                            Diagnostics& diagnostics, uint64_t now) {
+                            Diagnostics& diagnostics, uint64_t now, const Book* before) {
   if (!document) return std::nullopt;
-  PolicyReader reader(*document, diagnostics, now);
+  PolicyReader reader(*document, diagnostics, now, before);
   reader.read_file_sections();
   if (feeds == Feeds::read) reader.read_feeds();
   if (diagnostics.errors() != errors_before) return std::nullopt;
@@ -332,21 +335,22 @@ std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds
 
 }  // namespace
 
-std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now) {
-  const size_t before = diagnostics.errors();
-  return check(yaml::read_document(path, diagnostics), Feeds::read, before, diagnostics, now);
+std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now, const Book* before) {
+  const size_t errors_before = diagnostics.errors();
+  return check(yaml::read_document(path, diagnostics), Feeds::read, errors_before, diagnostics, now, before);
 }
 
 Places read_places(const std::string& path) {
   Diagnostics ignored;
   const std::optional<yaml::Document> document = yaml::read_document(path, ignored);
   if (!document || !ignored.ok()) return {};
-  return PolicyReader(*document, ignored, 0).read_places();
+  return PolicyReader(*document, ignored, 0, nullptr).read_places();
 }
 
 std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics, uint64_t now) {
-  const size_t before = diagnostics.errors();
-  return check(yaml::parse_document(path, std::move(text), diagnostics), Feeds::skip, before, diagnostics, now);
+  const size_t errors_before = diagnostics.errors();
+  return check(yaml::parse_document(path, std::move(text), diagnostics), Feeds::skip, errors_before, diagnostics, now,
+               nullptr);
 }
 
 }  // namespace weir::control

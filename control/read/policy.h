@@ -12,8 +12,10 @@ namespace weir::control {
 
 // Reads and checks the policy file, then every feed (DESIGN section 3): all diagnostics of the file go to
 // `diagnostics`, bad feed lines into each list's FeedReport. Empty when there was an error. now: Unix seconds; entries
-// that have expired by then are warnings, and stay.
-std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now = unix_now());
+// that have expired by then are warnings, and stay. before: what was read last time, whose entries are taken from there
+// when their files have not changed (control/read/feed_file.h).
+std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now = unix_now(),
+                                  const Book* before = nullptr);
 
 // Where a policy keeps its state, and who enforces it: what a start has to know before it reads feeds. Empty: there is
 // an error in it, which read_policy() tells.

@@ -7,7 +7,7 @@ namespace weir::control {
 
 using yaml::Node;
 
-void read_entries(const PolicyFile& file, const Node& entries, bool allow_any, List& list) {
+void read_entries(const PolicyFile& file, const Node& entries, bool allow_any, ListDraft& list) {
   for (const Node& node : entries.items) {
     if (node.kind == yaml::Kind::map) {
       read_entry_map(file, node, allow_any, list);
@@ -17,7 +17,7 @@ void read_entries(const PolicyFile& file, const Node& entries, bool allow_any, L
   }
 }
 
-void read_own_entries(const PolicyFile& file, const Node& entries, List& list) {
+void read_own_entries(const PolicyFile& file, const Node& entries, ListDraft& list) {
   for (const Node& node : entries.items) {
     const auto parsed = parse_node(file, node);
     if (!parsed) continue;

@@ -346,15 +346,15 @@ FrameMaker::FrameMaker(const control::Policy& policy) {
     known.push_back(first + (last - first) / 3);
   };
   for (const control::List& list : policy.lists) {
-    for (const auto& entry : list.v4) {
+    for (const auto entry : list.v4()) {
       add(addresses_[0], entry.first, entry.last);
       if (entry.port != 0) ports_.push_back(entry.port);
     }
-    for (const auto& entry : list.v6) {
+    for (const auto entry : list.v6()) {
       add(addresses_[1], entry.first, entry.last);
       if (entry.port != 0) ports_.push_back(entry.port);
     }
-    for (const control::Flow& flow : list.flows) {
+    for (const control::Flow& flow : list.flows()) {
       for (const auto& range : {flow.src, flow.dst}) {
         if (range) add(addresses_[flow.family == 6], range->first, range->last);
       }

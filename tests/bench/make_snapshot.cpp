@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/files.h"
+#include "control/book/columns.h"
 #include "control/compile/compile.h"
 #include "control/read/policy.h"
 
@@ -27,11 +28,10 @@ control::AddressRange host(Ipv4 address) {
   return {address, address};
 }
 
-// Lines of "SRC DST PROTO SPORT DPORT", all of them numbers, addresses in dotted form; appended to the last list.
-Result<void> add_flows(const std::string& path, control::Policy& policy) {
+// Lines of "SRC DST PROTO SPORT DPORT", all of them numbers, addresses in dotted form.
+Result<void> add_flows(const std::string& path, control::ListDraft& list) {
   std::ifstream file(path);
   if (!file) return Error{"cannot open " + path};
-  if (policy.lists.empty()) return Error{path + ": the policy has no list that could take flows"};
   std::string source, destination;
   unsigned protocol = 0, sport = 0, dport = 0;
   for (uint32_t line = 1; file >> source >> destination >> protocol >> sport >> dport; line++) {
@@ -47,19 +47,18 @@ Result<void> add_flows(const std::string& path, control::Policy& policy) {
     flow.sport = control::PortRange{static_cast<uint16_t>(sport), static_cast<uint16_t>(sport)};
     flow.dport = control::PortRange{static_cast<uint16_t>(dport), static_cast<uint16_t>(dport)};
     flow.line = line;
-    policy.lists.back().flows.push_back(flow);
+    list.flows.push_back(flow);
   }
   if (!file.eof()) return Error{path + ": a line is not SRC DST PROTO SPORT DPORT"};
   return {};
 }
 
-// "COUNT STEP": the hosts 0, STEP, 2 * STEP, ... modulo 2^32, as sources of the last list.
-Result<void> add_numbered(const std::string& path, control::Policy& policy) {
+// "COUNT STEP": the hosts 0, STEP, 2 * STEP, ... modulo 2^32, as sources.
+Result<void> add_numbered(const std::string& path, control::ListDraft& list) {
   std::ifstream file(path);
   uint32_t count = 0, step = 0;
   if (!(file >> count >> step)) return Error{path + ": not COUNT STEP"};
-  if (policy.lists.empty()) return Error{path + ": the policy has no list that could take hosts"};
-  std::vector<control::Entry<Ipv4>>& hosts = policy.lists.back().v4;
+  std::vector<control::Entry<Ipv4>>& hosts = list.v4;
   hosts.reserve(hosts.size() + count);
   for (uint32_t i = 0; i < count; i++) {
     control::Entry<Ipv4> entry = {};
@@ -76,11 +75,17 @@ Result<nlohmann::json> make(const Options& options) {
   Diagnostics diagnostics;
   std::optional<control::Policy> policy = control::read_policy(options.policy, diagnostics);
   if (!policy) return Error{format(diagnostics)};
-  if (!options.flows.empty()) {
-    if (Result<void> added = add_flows(options.flows, *policy); !added) return Error{added.error()};
-  }
-  if (!options.numbered.empty()) {
-    if (Result<void> added = add_numbered(options.numbered, *policy); !added) return Error{added.error()};
+  if (!options.flows.empty() || !options.numbered.empty()) {
+    if (policy->lists.empty()) return Error{options.policy + ": the policy has no list that could take entries"};
+    control::List& list = policy->lists.back();
+    control::ListDraft draft = control::draft_of(*list.content);
+    if (!options.flows.empty()) {
+      if (Result<void> added = add_flows(options.flows, draft); !added) return Error{added.error()};
+    }
+    if (!options.numbered.empty()) {
+      if (Result<void> added = add_numbered(options.numbered, draft); !added) return Error{added.error()};
+    }
+    list.content = control::make_entries(std::move(draft));
   }
   const Result<control::Compiled> compiled =
       control::compile(*policy, {options.epoch, options.number}, static_cast<unsigned>(get_nprocs()));

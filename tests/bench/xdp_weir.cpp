@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "control/book/columns.h"
 #include "tests/bench/xdp_traffic.h"
 
 namespace weir::bench {
@@ -23,15 +24,17 @@ Result<control::Compiled> compile_hosts(const XdpPolicy& wanted, uint64_t number
   policy.memory_bytes = kMostBytes;
   control::List list;
   list.name = "members";
-  list.v4.reserve(wanted.members.size());
+  control::ListDraft draft;
+  draft.v4.reserve(wanted.members.size());
   for (const uint32_t member : wanted.members) {
     control::Entry<Ipv4> entry = {};
     entry.first = entry.last = member;
-    entry.line = static_cast<uint32_t>(list.v4.size()) + 1;
+    entry.line = static_cast<uint32_t>(draft.v4.size()) + 1;
     entry.directions = WEIR_AS_SOURCE;
     entry.expires = control::kNever;
-    list.v4.push_back(entry);
+    draft.v4.push_back(entry);
   }
+  list.content = control::make_entries(std::move(draft));
   policy.lists.push_back(std::move(list));
   return control::compile(policy, {kEpoch, number}, static_cast<unsigned>(get_nprocs()));
 }

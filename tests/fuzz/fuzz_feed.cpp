@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const bool allow_any = size % 2 == 0;
   for (const weir::control::feeds::Format& format : weir::control::feeds::formats()) {
-    weir::control::List list;
+    weir::control::ListDraft list;
     format.read(text, {.directions = WEIR_AS_DESTINATION, .allow_any = allow_any}, list);
     const auto& feed = list.feed;
     require(feed.lines <= size && feed.entries == list.entries());

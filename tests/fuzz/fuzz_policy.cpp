@@ -15,8 +15,8 @@ void require(bool holds) {
 }
 
 template <class Addr>
-void require_entries(const std::vector<weir::control::Entry<Addr>>& entries) {
-  for (const auto& entry : entries) {
+void require_entries(const weir::control::Rows<Addr>& entries) {
+  for (const auto entry : entries) {
     require(entry.first <= entry.last);
     require(entry.directions >= 1 && entry.directions <= 3);
     require(entry.line >= 1 && entry.source == 0);
@@ -79,9 +79,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::set<std::string> names;
   for (const weir::control::List& list : policy->lists) {
     require(!list.name.empty() && list.name.size() < WEIR_LIST_NAME_BYTES && names.insert(list.name).second);
-    require_entries(list.v4);
-    require_entries(list.v6);
-    for (const weir::control::Flow& flow : list.flows) require_flow(flow);
+    require_entries(list.v4());
+    require_entries(list.v6());
+    for (const weir::control::Flow& flow : list.flows()) require_flow(flow);
     if (list.ipv6_aggregate == 128) require(list.ipv6_widened == 0);
   }
   return 0;

@@ -10,6 +10,8 @@
 
 #include "common/telemetry.h"
 #include "common/wire.h"
+#include "control/book/disk.h"
+#include "control/read/policy.h"
 #include "tests/fuzz/snapshot_edits.h"
 
 namespace {
@@ -44,6 +46,40 @@ class Edits {
  private:
   std::vector<std::byte> bytes_;
 };
+
+void books() {
+  constexpr struct {
+    const char* name;
+    const char* entries;
+  } kLists[] = {
+      {"hosts", "192.0.2.1, 192.0.2.2, 192.0.2.9"},
+      {"ranges", "192.0.2.0/24, 192.0.2.1-192.0.2.9, \"2001:db8::/32\", \"2001:db8::1\""},
+      {"ports", "\"192.0.2.1:443\", \"[2001:db8::7]:53\", 192.0.2.1"},
+      {"flows", "{src: 10.0.0.0/8, proto: tcp, dport: 80-90}, {proto: icmp, icmp: {type: 8}}"},
+      {"expiring", "{entry: 192.0.2.1, expires: 2030-01-01T00:00:00Z}, 192.0.2.1"},
+  };
+  const auto save_book = [](const std::string& name, const control::Book& book) {
+    const std::string bytes = control::write_book(book);
+    save("book", name, std::as_bytes(std::span(bytes)));
+  };
+  control::Book all;
+  for (const auto& list : kLists) {
+    Diagnostics diagnostics;
+    const auto policy = control::parse_policy("weir.yaml",
+                                              std::string("version: 1\nlists:\n- {name: ") + list.name +
+                                                  ", action: drop, match: either, entries: [" + list.entries + "]}\n",
+                                              diagnostics);
+    if (!policy) {
+      fprintf(stderr, "make-corpus: %s\n", format(diagnostics).c_str());
+      std::exit(1);
+    }
+    save_book(list.name, policy->lists);
+    all.insert(all.end(), policy->lists.begin(), policy->lists.end());
+  }
+  all[0].feed = {"feed.txt", 9, 3, 2, {{4, "bad", "no address"}}};
+  save_book("all", all);
+  save_book("empty", {});
+}
 
 constexpr uint32_t kValues[] = {0, 1, 3, 4, 0x3f, 0x40, 0xff, 0x1000, 0x10000, 0x7fffffff, 0xffffffff};
 
@@ -205,6 +241,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   folder = argv[1];
+  books();
   snapshots();
   messages();
 }

@@ -25,8 +25,8 @@ bool is_live(uint32_t expires, uint64_t now) {
 }
 
 template <class Addr>
-bool any_entry_matches(const std::vector<control::Entry<Addr>>& entries, const PacketKeys& packet, uint64_t now) {
-  for (const control::Entry<Addr>& entry : entries) {
+bool any_entry_matches(const control::Rows<Addr>& entries, const PacketKeys& packet, uint64_t now) {
+  for (const control::Entry<Addr> entry : entries) {
     if (!is_live(entry.expires, now)) continue;
     for (const uint8_t side : {WEIR_AS_SOURCE, WEIR_AS_DESTINATION}) {
       if (side_matches(packet, side, entry.first, entry.last, entry.port, entry.directions)) return true;
@@ -137,8 +137,8 @@ Classified classify_linear(const control::Policy& policy, const PacketKeys& pack
   for (unsigned l = 0; l < policy.lists.size(); l++) {
     const control::List& list = policy.lists[l];
     const bool entry_matches =
-        packet.family == 4 ? any_entry_matches(list.v4, packet, now) : any_entry_matches(list.v6, packet, now);
-    if (entry_matches || any_flow_matches(list.flows, packet, now)) matched.push_back(l);
+        packet.family == 4 ? any_entry_matches(list.v4(), packet, now) : any_entry_matches(list.v6(), packet, now);
+    if (entry_matches || any_flow_matches(list.flows(), packet, now)) matched.push_back(l);
   }
   return judge(policy, std::move(matched));
 }
@@ -156,7 +156,7 @@ size_t Classifier::AddressHash::operator()(Ipv6 address) const {
 
 Classifier::Classifier(const control::Policy& policy) : policy_(policy) {
   const auto add = [](Family& family, const auto& entries, unsigned list) {
-    for (const auto& entry : entries) {
+    for (const auto entry : entries) {
       const Claim claim = {entry.first, entry.last, entry.port, entry.directions, entry.expires, list};
       if (entry.first == entry.last) {
         family.hosts.emplace(entry.first, claim);
@@ -166,8 +166,8 @@ Classifier::Classifier(const control::Policy& policy) : policy_(policy) {
     }
   };
   for (unsigned l = 0; l < policy.lists.size(); l++) {
-    add(v4_, policy.lists[l].v4, l);
-    add(v6_, policy.lists[l].v6, l);
+    add(v4_, policy.lists[l].v4(), l);
+    add(v6_, policy.lists[l].v6(), l);
   }
   for (Family* family : {&v4_, &v6_}) {
     std::sort(family->ranges.begin(), family->ranges.end(),
@@ -205,7 +205,7 @@ Classified Classifier::classify(const PacketKeys& packet, uint64_t now) const {
   match_side(family, packet, WEIR_AS_DESTINATION, now, lists);
   std::vector<unsigned> matched;
   for (unsigned l = 0; l < lists.size(); l++) {
-    if (lists[l] || any_flow_matches(policy_.lists[l].flows, packet, now)) matched.push_back(l);
+    if (lists[l] || any_flow_matches(policy_.lists[l].flows(), packet, now)) matched.push_back(l);
   }
   return judge(policy_, std::move(matched));
 }

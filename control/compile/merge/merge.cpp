@@ -44,8 +44,8 @@ struct Claims {
   ClaimsByLength<Addr> any_port;
   ClaimsByLength<Addr> one_port;
 
-  void add(unsigned list, const std::vector<Entry<Addr>>& entries) {
-    for (const Entry<Addr>& entry : entries) {
+  void add(unsigned list, const Rows<Addr>& rows) {
+    for (const Entry<Addr> entry : rows) {
       auto& by_length = entry.port == 0 ? any_port : one_port;
       split_range(entry.first, entry.last, [&](Addr address, unsigned bits) {
         const Claim<Addr> claim = {address, entry.port, static_cast<uint8_t>(list), entry.directions};
@@ -84,7 +84,7 @@ class SingleListRules {
 // Sorts the claims and unites those of the same prefix and port. Empties claims.
 template <class Addr>
 std::vector<RuledPrefix<Addr>> unite(std::vector<Claim<Addr>>& claims, RuleBook& book, SingleListRules& single) {
-  std::sort(claims.begin(), claims.end());
+  sort_runs(claims);
   std::vector<RuledPrefix<Addr>> prefixes;
   prefixes.reserve(claims.size());
   for (size_t begin = 0, end = 0; begin < claims.size(); begin = end) {
@@ -138,8 +138,8 @@ Merged merge(const Policy& policy) {
   Claims<Ipv4> v4;
   Claims<Ipv6> v6;
   for (unsigned list = 0; list < policy.lists.size(); list++) {
-    v4.add(list, policy.lists[list].v4);
-    v6.add(list, policy.lists[list].v6);
+    v4.add(list, policy.lists[list].v4());
+    v6.add(list, policy.lists[list].v6());
   }
   Merged merged;
   SingleListRules single(merged.book);

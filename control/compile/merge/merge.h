@@ -16,6 +16,29 @@
 // host inside a listed network keeps both lists.
 namespace weir::control {
 
+// Sorts what is in order in long runs, as the rows of lists are: the runs are merged. Few runs cost less than sorting.
+template <class T>
+void sort_runs(std::vector<T>& values) {
+  constexpr size_t kManyRuns = 64;
+  std::vector<size_t> ends;  // of the runs
+  for (size_t i = 1; i <= values.size(); i++) {
+    if (i < values.size() && !(values[i] < values[i - 1])) continue;
+    ends.push_back(i);
+    if (ends.size() > kManyRuns) return std::sort(values.begin(), values.end());
+  }
+  while (ends.size() > 1) {
+    std::vector<size_t> merged;
+    const auto at = [&](size_t index) { return values.begin() + static_cast<ptrdiff_t>(index); };
+    for (size_t i = 0, begin = 0; i < ends.size(); i += 2) {
+      const size_t end = i + 1 < ends.size() ? ends[i + 1] : ends[i];
+      std::inplace_merge(at(begin), at(ends[i]), at(end));
+      merged.push_back(end);
+      begin = end;
+    }
+    ends = std::move(merged);
+  }
+}
+
 // The prefix's length is the table that holds it.
 template <class Addr>
 struct RuledPrefix {

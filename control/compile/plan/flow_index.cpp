@@ -40,7 +40,7 @@ class FamilyIndex {
       : policy_(policy), family_(family), merged_(merged) {
     std::unordered_map<std::string, unsigned> predicates;
     for (unsigned list = 0; list < policy.lists.size(); list++) {
-      for (const Flow& flow : policy.lists[list].flows) {
+      for (const Flow& flow : policy.lists[list].flows()) {
         if (flow.family != 0 && flow.family != family) continue;
         const weir_residual asked = condition_of(flow);
         const std::string bytes(reinterpret_cast<const char*>(&asked), sizeof asked);
@@ -75,7 +75,7 @@ class FamilyIndex {
     const auto add = [&](const auto& entries) {
       for (const auto& entry : entries) sides |= entry.directions;
     };
-    for (const List& list : policy_.lists) family_ == 4 ? add(list.v4) : add(list.v6);
+    for (const List& list : policy_.lists) family_ == 4 ? add(list.v4()) : add(list.v6());
     return sides;
   }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "control/model/packet.h"
 #include "filter/format/hash.h"
 #include "filter/format/residual.h"
 #include "filter/probe/exact.h"
@@ -62,16 +63,6 @@ void look_up_family(const filter::SnapshotView& snapshot, const filter::Kernels&
     if (until == nullptr || found == 0) continue;
     const auto end = std::remove_if(open, open + n_open, [&](unsigned i) { return is_settled(matched[i], *until, i); });
     n_open = static_cast<unsigned>(end - open);
-  }
-}
-
-// Of a packet's address, host order.
-template <class Addr>
-Addr address_of(const weir_packet& packet, weir_side side) {
-  if constexpr (std::is_same_v<Addr, Ipv4>) {
-    return __builtin_bswap32(static_cast<uint32_t>(packet.address[side][0]));
-  } else {
-    return Ipv6{__builtin_bswap64(packet.address[side][0])} << 64 | __builtin_bswap64(packet.address[side][1]);
   }
 }
 

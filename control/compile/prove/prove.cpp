@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <tuple>
 #include <vector>
 
+#include "control/book/search.h"
+#include "control/compile/merge/merge.h"
 #include "control/compile/prove/lookup.h"
 #include "control/compile/prove/split_mix.h"
 #include "control/compile/prove/verdict.h"
+#include "control/model/packet.h"
 #include "control/model/range_text.h"
 #include "control/model/time_text.h"
 
@@ -21,15 +26,6 @@ struct Context {
   const filter::Kernels& kernels;
   SplitMix random;
 };
-
-template <class Addr>
-const std::vector<Entry<Addr>>& entries_of(const List& list) {
-  if constexpr (std::is_same_v<Addr, Ipv4>) {
-    return list.v4;
-  } else {
-    return list.v6;
-  }
-}
 
 template <class Addr>
 Addr random_address(SplitMix& random) {
@@ -48,9 +44,9 @@ Addr random_below(SplitMix& random, Addr count) {
 }
 
 template <class Addr>
-std::string place(const Policy& policy, const List& list, const Entry<Addr>& entry) {
+std::string place(const List& list, const Entry<Addr>& entry) {
   return fmt::format("list {}, entry {} ({}:{})", list.name, range_text(entry.first, entry.last, entry.port),
-                     entry.source == 0 ? policy.path : list.feed.path, entry.line);
+                     list.file_of(entry.source), entry.line);
 }
 
 // Entries of one list wait here until there are enough for a batch.
@@ -61,7 +57,7 @@ class EntryBatch {
       : context_(context), list_(list), with_ports_(with_ports) {}
 
   Result<void> add(const Entry<Addr>& entry, Addr address) {
-    entries_[n_] = &entry;
+    entries_[n_] = entry;
     sides_[n_] = entry.directions;
     probes_[n_++] = {address, entry.port};
     return n_ == filter::kMaxBatch ? flush() : Result<void>{};
@@ -72,7 +68,7 @@ class EntryBatch {
     const Until until = {list_, sides_};
     look_up(context_.snapshot, context_.kernels, std::span(probes_, n_), with_ports_, matched, &until);
     for (unsigned i = 0; i < n_; i++) {
-      const uint8_t directions = entries_[i]->directions;
+      const uint8_t directions = entries_[i].directions;
       if ((directions & WEIR_AS_SOURCE) != 0) {
         if (auto ok = check(i, matched[i].source, "source"); !ok) return ok;
       }
@@ -94,7 +90,7 @@ class EntryBatch {
       problem = "does not pass";
     }
     if (problem == nullptr) return {};
-    return Error{fmt::format("proof failed: {} {} with {} as {}", place(context_.policy, list, *entries_[i]), problem,
+    return Error{fmt::format("proof failed: {} {} with {} as {}", place(list, entries_[i]), problem,
                              range_text(probes_[i].address, probes_[i].address, probes_[i].port), side)};
   }
 
@@ -102,7 +98,7 @@ class EntryBatch {
   unsigned list_;
   bool with_ports_;
   unsigned n_ = 0;
-  const Entry<Addr>* entries_[filter::kMaxBatch];
+  Entry<Addr> entries_[filter::kMaxBatch];
   uint8_t sides_[filter::kMaxBatch];
   Probe<Addr> probes_[filter::kMaxBatch];
 };
@@ -111,16 +107,12 @@ class EntryBatch {
 template <class Addr>
 weir_packet packet_of(Addr address, uint16_t port) {
   constexpr uint8_t kForExperiments = 253;  // RFC 3692
-  constexpr bool kIsV4 = std::is_same_v<Addr, Ipv4>;
-  const filter::Key key =
-      filter::make_key({.family = kIsV4 ? uint8_t{4} : uint8_t{6}, .addr_bits = kAddrBits<Addr>}, address);
   weir_packet packet = {};
-  packet.family = kIsV4 ? 4 : 6;
+  packet.family = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
   packet.protocol = kForExperiments;
   if (port != 0) packet.has = WEIR_HAS_PORTS;
-  for (const int side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-    packet.address[side][0] = key.word[0];
-    packet.address[side][1] = key.word[1];
+  for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+    set_address(packet, side, address);
     packet.port[side] = __builtin_bswap16(port);
   }
   return packet;
@@ -141,10 +133,10 @@ Result<void> prove_expiring(const Context& context, unsigned list, const Entry<A
       const weir_set afterwards = match(context.snapshot, packet_of(address, entry.port), UINT64_MAX, side);
       const bool ends = has_list(afterwards, list) == has_list(of_side, list);
       if (has_list(matched, list) && ends) continue;
-      return Error{
-          fmt::format("proof failed: {} {} with {} as {}", place(context.policy, context.policy.lists[list], entry),
-                      ends ? "does not match before it expires" : "matches for longer than it should",
-                      range_text(address, address, entry.port), side == WEIR_AS_SOURCE ? "source" : "destination")};
+      return Error{fmt::format("proof failed: {} {} with {} as {}", place(context.policy.lists[list], entry),
+                               ends ? "does not match before it expires" : "matches for longer than it should",
+                               range_text(address, address, entry.port),
+                               side == WEIR_AS_SOURCE ? "source" : "destination")};
     }
   }
   return {};
@@ -153,7 +145,7 @@ Result<void> prove_expiring(const Context& context, unsigned list, const Entry<A
 template <class Addr>
 Result<void> prove_entries(Context& context, unsigned list) {
   EntryBatch<Addr> any_port(context, list, false), one_port(context, list, true);
-  for (const Entry<Addr>& entry : entries_of<Addr>(context.policy.lists[list])) {
+  for (const Entry<Addr> entry : rows_of<Addr>(context.policy.lists[list])) {
     if (entry.expires == 0) continue;  // it never lives
     if (entry.expires != kNever) {
       if (auto ok = prove_expiring(context, list, entry); !ok) return ok;
@@ -176,11 +168,14 @@ template <class Addr>
 std::string blame(const Policy& policy, int list, Addr address, uint16_t port) {
   if (list == kNoList) return "policy.default";
   const List& guilty = policy.lists[static_cast<size_t>(list)];
-  for (const Entry<Addr>& entry : entries_of<Addr>(guilty)) {
-    if (entry.port != 0 && entry.port != port) continue;
-    if (entry.first <= address && address <= entry.last) return place(policy, guilty, entry);
-  }
-  return "list " + guilty.name;
+  const Rows<Addr>& rows = rows_of<Addr>(guilty);
+  std::optional<Entry<Addr>> first;
+  visit_rows(rows, address, [&](size_t row) {
+    const Entry<Addr> entry = rows[row];
+    if (entry.port != 0 && entry.port != port) return;
+    if (!first || std::tie(entry.source, entry.line) < std::tie(first->source, first->line)) first = entry;
+  });
+  return first ? place(guilty, *first) : "list " + guilty.name;
 }
 
 // Now, and every later time at which an entry about the address ends: nobody publishes then. No port (0), and every
@@ -195,11 +190,12 @@ Moments moments_of(const Context& context, Addr address) {
   const uint64_t now = context.snapshot.header().built_unix_s;
   Moments moments = {{now}};
   for (const List& list : context.policy.lists) {
-    for (const Entry<Addr>& entry : entries_of<Addr>(list)) {
-      if (address < entry.first || entry.last < address) continue;
-      moments.ports.insert(entry.port);
-      if (entry.expires != kNever && entry.expires > now) moments.times.insert(entry.expires);
-    }
+    const Rows<Addr>& rows = rows_of<Addr>(list);
+    visit_rows(rows, address, [&](size_t row) {
+      moments.ports.insert(rows.port[row]);
+      const uint32_t expires = rows.expires[row];
+      if (expires != kNever && expires > now) moments.times.insert(expires);
+    });
   }
   return moments;
 }
@@ -239,9 +235,10 @@ template <class Addr>
 std::vector<Gap<Addr>> gaps_between_entries(const Policy& policy) {
   std::vector<std::pair<Addr, Addr>> ranges;
   for (const List& list : policy.lists) {
-    for (const Entry<Addr>& entry : entries_of<Addr>(list)) ranges.emplace_back(entry.first, entry.last);
+    const Rows<Addr>& rows = rows_of<Addr>(list);
+    for (size_t row = 0; row < rows.size(); row++) ranges.emplace_back(rows.first[row], rows.last_of(row));
   }
-  std::sort(ranges.begin(), ranges.end());
+  sort_runs(ranges);
   std::vector<Gap<Addr>> gaps;
   if (ranges.empty()) return gaps;
   Addr free = 0, end = 0;  // the lowest address that is not covered by the ranges so far

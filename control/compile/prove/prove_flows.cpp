@@ -176,12 +176,12 @@ class FlowProof {
 
   Result<void> run() {
     size_t flows = 0;
-    for (const List& list : policy_.lists) flows += list.flows.size();
+    for (const List& list : policy_.lists) flows += list.flows().size();
     if (flows == 0) return {};
     const size_t changed_share = std::max<size_t>(1, flows * flows / kMaxComparisons);  // every so many flows
     size_t nth = 0;
     for (unsigned list = 0; list < policy_.lists.size(); list++) {
-      for (const Flow& flow : policy_.lists[list].flows) {
+      for (const Flow& flow : policy_.lists[list].flows()) {
         for (const uint8_t family : {uint8_t{4}, uint8_t{6}}) {
           if ((flow.family != 0 && flow.family != family) || flow.expires == 0) continue;
           Sample sample = samples_.packet_of(flow, family);
@@ -243,7 +243,7 @@ class FlowProof {
   Result<void> prove_same(const Sample& sample) const {
     weir_set expected = {};
     for (unsigned list = 0; list < policy_.lists.size(); list++) {
-      for (const Flow& flow : policy_.lists[list].flows) {
+      for (const Flow& flow : policy_.lists[list].flows()) {
         if (flow_matches(flow, sample, kAfterAllExpiry)) add_list(expected, list);
       }
     }
@@ -287,7 +287,7 @@ Result<void> prove_flow_canary(const Policy& policy, const filter::SnapshotView&
   const uint64_t now = snapshot.header().built_unix_s;
   SampleMaker samples(1);
   for (const List& list : policy.lists) {
-    for (const Flow& flow : list.flows) {
+    for (const Flow& flow : list.flows()) {
       if (flow.family != family || list.action != WEIR_DROP || (flow.expires != kNever && flow.expires <= now))
         continue;
       for (const int side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {

@@ -19,7 +19,7 @@ struct Format {
   const char* what;  // one line for people
   // Appends the entries of a whole feed to list.v4 and list.v6 and fills list.feed (all but its path). Any bytes are a
   // feed: what is not understood is a bad line.
-  void (*read)(std::string_view text, const Options& options, List& list);
+  void (*read)(std::string_view text, const Options& options, ListDraft& list);
 };
 
 std::span<const Format> formats();

@@ -54,7 +54,7 @@ const char* append(const ParsedEntry<Addr>& parsed, uint32_t line, const Options
 }
 
 // Returns why the line is bad; nullptr: it is an entry, or there is none in it.
-const char* read_line(std::string_view text, uint32_t line, const Options& options, List& list) {
+const char* read_line(std::string_view text, uint32_t line, const Options& options, ListDraft& list) {
   text = trim(text.substr(0, text.find_first_of("#;")));
   if (text.empty()) return nullptr;
   const EntryText parsed = parse_entry(entry_of(text));
@@ -64,7 +64,7 @@ const char* read_line(std::string_view text, uint32_t line, const Options& optio
 }
 
 // Most lines of most feeds are one IPv4 address and nothing else: read without looking for blanks, comments or words.
-bool read_host_line(std::string_view text, uint32_t line, const Options& options, List& list) {
+bool read_host_line(std::string_view text, uint32_t line, const Options& options, ListDraft& list) {
   constexpr size_t kLongest = sizeof "255.255.255.255\r" - 1;
   if (text.size() > kLongest) return false;
   if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
@@ -75,7 +75,7 @@ bool read_host_line(std::string_view text, uint32_t line, const Options& options
 
 }  // namespace
 
-void read_plain(std::string_view text, const Options& options, List& list) {
+void read_plain(std::string_view text, const Options& options, ListDraft& list) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   const auto lines = static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
   list.v4.reserve(list.v4.size() + lines);  // untouched pages cost nothing when the feed turns out to be IPv6

@@ -171,7 +171,7 @@ TEST_CASE("a comment tells generation, list, entry and its place") {
   wire::Sample sample;
   sample.generation = {0xabc, 7};
   wire::set_text(sample.list, "c2");
-  const OriginMatch entry = {"c2", "feeds/c2.txt", 17, "203.0.113.0/24", 1};
+  const Origin entry = {"c2", "feeds/c2.txt", 17, "203.0.113.0/24", 1};
   CHECK(capture_comment(sample, &entry) ==
         "generation 0000000000000abc/7, list c2, entry 203.0.113.0/24, feeds/c2.txt:17, port 0");
   sample.layer = 1;

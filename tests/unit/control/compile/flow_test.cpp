@@ -31,7 +31,7 @@ PortRange port(uint16_t value) {
 Policy policy_of(std::vector<Flow> flows) {
   Policy policy = make_policy({make_list("flows", WEIR_DROP, kSource, {})});
   for (size_t i = 0; i < flows.size(); i++) flows[i].line = static_cast<uint32_t>(i + 10);
-  policy.lists[0].flows = std::move(flows);
+  edit(policy.lists[0])->flows = std::move(flows);
   return policy;
 }
 
@@ -292,11 +292,11 @@ TEST_CASE("the proof notices a residual that is wrong") {
 TEST_CASE("entries that expire: each list's last one counts, and none beside a lasting one") {
   Policy policy = make_policy({make_list("a", WEIR_DROP, kEither, {"192.0.2.1", "192.0.2.1", "192.0.2.0/24"}),
                                make_list("b", WEIR_DROP, kSource, {"192.0.2.1:443", "2001:db8::1"})});
-  policy.lists[0].v4[0].expires = 100;
-  policy.lists[0].v4[1].expires = 200;
-  policy.lists[0].v4[2].expires = 50;
-  policy.lists[1].v4[0].expires = 300;
-  policy.lists[1].v6[0].expires = 400;
+  edit(policy.lists[0])->v4[0].expires = 100;
+  edit(policy.lists[0])->v4[1].expires = 200;
+  edit(policy.lists[0])->v4[2].expires = 50;
+  edit(policy.lists[1])->v4[0].expires = 300;
+  edit(policy.lists[1])->v6[0].expires = 400;
   const BuiltSnapshot snapshot = build_unproven(policy, 9);
   weir_packet packet = {};
   packet.family = 4;
@@ -329,7 +329,7 @@ TEST_CASE("entries that expire: each list's last one counts, and none beside a l
 
 TEST_CASE("a residual that never ends, or ends too soon, is noticed") {
   Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {"192.0.2.1"})});
-  policy.lists[0].v4[0].expires = 2'000'000'000;
+  edit(policy.lists[0])->v4[0].expires = 2'000'000'000;
   const auto proof_after = [&](auto damage) {
     const BuiltSnapshot snapshot = build_unproven(policy, 14);
     damage(snapshot.at<weir_residual>(snapshot.header().residuals.offset)[1]);
@@ -352,9 +352,9 @@ TEST_CASE("canaries: flows that name them, and what passes them only for a time"
     return proven ? std::string() : proven.error();
   };
   CHECK(proof().empty());
-  policy.lists[0].v4[0].expires = 1'800'000'001;
+  edit(policy.lists[0])->v4[0].expires = 1'800'000'001;
   CHECK_THAT(proof(), Contains("canary 203.0.113.9 would drop as source, from 2027-01-15T08:00:01Z on: list drop"));
-  policy.lists[1].v4[0].expires = 1'800'000'001;  // ends with it
+  edit(policy.lists[1])->v4[0].expires = 1'800'000'001;  // ends with it
   CHECK(proof().empty());
 
   policy.lists = {make_list("drop", WEIR_DROP, kDestination, {"203.0.113.9:443"})};
@@ -368,16 +368,16 @@ TEST_CASE("canaries: flows that name them, and what passes them only for a time"
   flow.dport = port(22);
   flow.line = 77;
   policy.lists = {make_list("drop", WEIR_DROP, kEither, {})};
-  policy.lists[0].flows.push_back(flow);
+  edit(policy.lists[0])->flows.push_back(flow);
   CHECK_THAT(proof(), Contains("canary 203.0.113.9 would drop as destination: list drop, entry dst 203.0.113.0/25 tcp "
                                "dport 22 (weir.yaml:77)"));
   policy.lists[0].mode = WEIR_MONITOR;
   CHECK(proof().empty());
   policy.lists[0].mode = WEIR_ENFORCE;
-  policy.lists[0].flows[0].expires = 1'700'000'000;
+  edit(policy.lists[0])->flows[0].expires = 1'700'000'000;
   CHECK(proof().empty());
-  policy.lists[0].flows[0].expires = kNever;
-  policy.lists[0].flows[0].dst = net4(0xcb007180, 25);
+  edit(policy.lists[0])->flows[0].expires = kNever;
+  edit(policy.lists[0])->flows[0].dst = net4(0xcb007180, 25);
   CHECK(proof().empty());
 }
 

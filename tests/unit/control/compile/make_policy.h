@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "control/book/columns.h"
 #include "control/model/policy.h"
 #include "control/read/feeds/entry_text.h"
 #include "tests/catch.h"
@@ -10,7 +11,25 @@
 // Policies for tests, without a file: list("feed", WEIR_DROP, WEIR_AS_SOURCE, {"192.0.2.0/24", "[2001:db8::7]:443"}).
 namespace weir::control {
 
-inline void add_entry(List& list, const std::string& text, uint8_t directions, uint32_t line) {
+// The entries of a list, to be changed: edit(policy.lists[0])->v4[0].expires = 100. They are in the order in which
+// they were written; what was changed is in the list when this ends.
+class Edit {
+ public:
+  explicit Edit(List& list) : list_(list), draft_(draft_of(*list.content)) {}
+  Edit(const Edit&) = delete;
+  ~Edit() { list_.content = make_entries(std::move(draft_)); }
+  ListDraft* operator->() { return &draft_; }
+
+ private:
+  List& list_;
+  ListDraft draft_;
+};
+
+inline Edit edit(List& list) {
+  return Edit(list);
+}
+
+inline void add_entry(ListDraft& list, const std::string& text, uint8_t directions, uint32_t line) {
   const EntryText parsed = parse_entry(text);
   INFO(text);
   if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed)) {
@@ -28,7 +47,10 @@ inline List make_list(const std::string& name, weir_action action, uint8_t match
   list.name = name;
   list.action = action;
   list.match = match;
-  for (size_t i = 0; i < entries.size(); i++) add_entry(list, entries[i], match, static_cast<uint32_t>(i + 10));
+  list.policy_path = "weir.yaml";
+  ListDraft draft;
+  for (size_t i = 0; i < entries.size(); i++) add_entry(draft, entries[i], match, static_cast<uint32_t>(i + 10));
+  list.content = make_entries(std::move(draft));
   return list;
 }
 

@@ -142,7 +142,7 @@ TEST_CASE("256 lists are told apart, and sets are interned") {
   for (int l = 0; l < 256; l++) {
     lists.push_back(make_list("l" + std::to_string(l), WEIR_DROP, kSource, {"192.0.2.1", "192.0.2.2"}));
   }
-  lists[255].v4.pop_back();
+  edit(lists[255])->v4.pop_back();
   const Merged result = merge(make_policy(lists));
   const auto& hosts = result.v4.any_port[32];
   REQUIRE(hosts.size() == 2);

@@ -151,12 +151,14 @@ TEST_CASE("expansion neither loses nor invents anything") {
     Policy policy = make_policy({});
     for (int l = 0; l < 4; l++) {
       List list = make_list("l" + std::to_string(l), WEIR_DROP, kSource, {});
+      ListDraft draft;
       for (uint64_t n = random.next() % 40; n > 0; n--) {
         const unsigned bits = lengths[random.next() % std::size(lengths)];
         const Ipv4 first = (kBase + static_cast<Ipv4>(random.next() % kSize)) & prefix_mask<Ipv4>(bits);
         const auto directions = static_cast<uint8_t>(1 + random.next() % 3);
-        list.v4.push_back({first, first | low_bits<Ipv4>(32 - bits), 1, 0, directions, 0});
+        draft.v4.push_back({first, first | low_bits<Ipv4>(32 - bits), 1, 0, directions, 0});
       }
+      list.content = make_entries(std::move(draft));
       policy.lists.push_back(std::move(list));
     }
     const Merged merged = merge(policy);
@@ -195,7 +197,7 @@ TEST_CASE("expansion neither loses nor invents anything") {
         }
         weir_set source_wanted = {}, destination_wanted = {};
         for (unsigned l = 0; l < policy.lists.size(); l++) {
-          for (const Entry<Ipv4>& entry : policy.lists[l].v4) {
+          for (const Entry<Ipv4> entry : policy.lists[l].v4()) {
             if (address < entry.first || address > entry.last) continue;
             if ((entry.directions & kSource) != 0) add_list(source_wanted, l);
             if ((entry.directions & kDestination) != 0) add_list(destination_wanted, l);
@@ -212,9 +214,9 @@ TEST_CASE("expansion neither loses nor invents anything") {
 TEST_CASE("expansion of port keys and of IPv6") {
   const Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {"2001:db8::/126", "2001:db8::2"})});
   Policy with_ports = policy;
-  with_ports.lists[0].v4.push_back({0x0a000000, 0x0a000003, 1, 443, kSource, 0});
-  with_ports.lists[0].v4.push_back({0x0a000000, 0x0a000003, 1, 80, kSource, 0});
-  with_ports.lists[0].v4.push_back({0x0a000001, 0x0a000001, 1, 80, kDestination, 0});
+  edit(with_ports.lists[0])->v4.push_back({0x0a000000, 0x0a000003, 1, 443, kSource, 0});
+  edit(with_ports.lists[0])->v4.push_back({0x0a000000, 0x0a000003, 1, 80, kSource, 0});
+  edit(with_ports.lists[0])->v4.push_back({0x0a000001, 0x0a000001, 1, 80, kDestination, 0});
   const Merged merged = merge(with_ports);
   RuleBook book = merged.book;
   const Level v6 = {{6, 128, false}, false, {126, 128}};
@@ -232,10 +234,12 @@ TEST_CASE("expansion of port keys and of IPv6") {
 
 TEST_CASE("the ceiling: less expansion first, then a refusal with the numbers") {
   Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {"2001:db8::/48"})});
+  ListDraft draft = draft_of(*policy.lists[0].content);
   for (unsigned i = 0; i < 3000; i++) {  // /45: eight keys each when written as /48
     const Ipv6 first = Ipv6{0x2a00} << 112 | Ipv6{i} << 83;
-    policy.lists[0].v6.push_back({first, first | low_bits<Ipv6>(83), 1, 0, kSource, 0});
+    draft.v6.push_back({first, first | low_bits<Ipv6>(83), 1, 0, kSource, 0});
   }
+  policy.lists[0].content = make_entries(std::move(draft));
   const Merged merged = merge(policy);
   const Result<Planned> roomy = plan(merged, policy);
   REQUIRE(roomy);
@@ -287,10 +291,12 @@ TEST_CASE("the ceiling: less expansion first, then a refusal with the numbers") 
 
 TEST_CASE("the layout follows the rate, unless one is asked for") {
   Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {"2001:db8::/48", "192.0.2.7", "10.0.0.0/8"})});
+  ListDraft draft = draft_of(*policy.lists[0].content);
   for (unsigned i = 0; i < 5000; i++) {
     const Ipv6 first = Ipv6{0x2a00} << 112 | Ipv6{i} << 80;
-    policy.lists[0].v6.push_back({first, first | low_bits<Ipv6>(80), 1, 0, kSource, 0});
+    draft.v6.push_back({first, first | low_bits<Ipv6>(80), 1, 0, kSource, 0});
   }
+  policy.lists[0].content = make_entries(std::move(draft));
   struct Row {
     double rate;
     std::optional<weir_layout> asked;
@@ -340,10 +346,12 @@ TEST_CASE("the layout follows the rate, unless one is asked for") {
 // At 5,000 /48s, ribbons of 9 bits would save memory, and no rate below 2^-8 can have them.
 TEST_CASE("a low rate has no compact mode") {
   Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {})});
+  ListDraft draft = draft_of(*policy.lists[0].content);
   for (unsigned i = 0; i < 5000; i++) {
     const Ipv6 first = Ipv6{0x2a00} << 112 | Ipv6{i} << 80;
-    policy.lists[0].v6.push_back({first, first | low_bits<Ipv6>(80), 1, 0, kSource, 0});
+    draft.v6.push_back({first, first | low_bits<Ipv6>(80), 1, 0, kSource, 0});
   }
+  policy.lists[0].content = make_entries(std::move(draft));
   policy.false_positive_rate = 0.002;
   policy.memory_bytes = plan(merge(policy), policy)->layout.header.total_bytes - 1;
   const Result<Planned> refused = plan(merge(policy), policy);

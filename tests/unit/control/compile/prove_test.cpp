@@ -23,10 +23,12 @@ Policy policy_of_everything() {
   Policy policy = make_policy({make_list("own", WEIR_PASS, kEither, {"10.0.0.0/8", "192.0.2.1"}),
                                make_list("hosts", WEIR_DROP, kSource, {}),
                                make_list("mixed", WEIR_DROP, kEither, {"203.0.113.7:443", "2001:db8::/64"})});
+  ListDraft hosts;
   for (unsigned i = 0; i < kHosts; i++) {
     const Ipv4 host = (11u << 24) + 2 * i;
-    policy.lists[1].v4.push_back({host, host, i + 1, 0, kSource, 1});
+    hosts.v4.push_back({host, host, i + 1, 0, kSource, 1});
   }
+  policy.lists[1].content = make_entries(std::move(hosts));
   policy.lists[1].feed.path = "feeds/hosts.txt";
   return policy;
 }
@@ -145,7 +147,7 @@ TEST_CASE("a lost key is named with its list, file and line") {
   const Ipv4 host = (11u << 24) + 2 * 4;
   memset(line_of(snapshot, host), 0, WEIR_LINE_BYTES);
   Policy only_it = policy;  // other hosts of the line are gone as well: ask for this one alone
-  only_it.lists[1].v4 = {policy.lists[1].v4[4]};
+  edit(only_it.lists[1])->v4 = {policy.lists[1].v4()[4]};
   const auto proof = prove(only_it, snapshot.bytes(), 99);
   REQUIRE_FALSE(proof);
   CHECK(proof.error() ==
@@ -157,7 +159,9 @@ TEST_CASE("false-positive rates hold at every size and rate") {
     for (const double rate : {0.2, 0.01, 0.0005}) {
       Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {})});
       policy.false_positive_rate = rate;
-      for (unsigned i = 0; i < n; i++) policy.lists[0].v6.push_back({Ipv6{i} << 20, Ipv6{i} << 20, 1, 0, kSource, 0});
+      ListDraft hosts;
+      for (unsigned i = 0; i < n; i++) hosts.v6.push_back({Ipv6{i} << 20, Ipv6{i} << 20, 1, 0, kSource, 0});
+      policy.lists[0].content = make_entries(std::move(hosts));
       for (uint64_t secret = 0; secret < 3; secret++) {
         const BuiltSnapshot snapshot = build_unproven(policy, secret);
         const auto proof = prove(policy, snapshot.bytes(), secret);
@@ -185,7 +189,9 @@ Policy policy_of_hosts(weir_layout layout, double rate, unsigned n) {
   Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {})});
   policy.layout = layout;
   policy.false_positive_rate = rate;
-  for (unsigned i = 0; i < n; i++) policy.lists[0].v6.push_back({Ipv6{i} << 20, Ipv6{i} << 20, 1, 0, kSource, 0});
+  ListDraft hosts;
+  for (unsigned i = 0; i < n; i++) hosts.v6.push_back({Ipv6{i} << 20, Ipv6{i} << 20, 1, 0, kSource, 0});
+  policy.lists[0].content = make_entries(std::move(hosts));
   return policy;
 }
 

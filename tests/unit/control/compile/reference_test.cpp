@@ -60,13 +60,15 @@ Policy random_policy(World& world) {
   for (unsigned l = 0; l < n_lists; l++) {
     List list = make_list("l" + std::to_string(l), world.below(3) == 0 ? WEIR_PASS : WEIR_DROP, kSource, {});
     if (list.action == WEIR_DROP && world.below(4) == 0) list.mode = WEIR_MONITOR;
+    ListDraft draft;
     for (unsigned n = world.below(12); n > 0; n--) {
       if (world.below(2) == 0) {
-        list.v4.push_back(random_entry<Ipv4>(world));
+        draft.v4.push_back(random_entry<Ipv4>(world));
       } else {
-        list.v6.push_back(random_entry<Ipv6>(world));
+        draft.v6.push_back(random_entry<Ipv6>(world));
       }
     }
+    list.content = make_entries(std::move(draft));
     policy.lists.push_back(std::move(list));
   }
   return policy;
@@ -78,9 +80,9 @@ Addr packet_address(World& world, const Policy& policy) {
   if (world.below(2) == 0) return world.address(Addr{});
   Addr around = world.address(Addr{});
   if constexpr (std::is_same_v<Addr, Ipv4>) {
-    if (!list.v4.empty()) around = world.below(2) == 0 ? list.v4[0].first : list.v4.back().last;
+    if (!list.v4().empty()) around = world.below(2) == 0 ? list.v4()[0].first : list.v4().last_of(list.v4().size() - 1);
   } else {
-    if (!list.v6.empty()) around = world.below(2) == 0 ? list.v6[0].first : list.v6.back().last;
+    if (!list.v6().empty()) around = world.below(2) == 0 ? list.v6()[0].first : list.v6().last_of(list.v6().size() - 1);
   }
   return static_cast<Addr>(around + world.below(3) - 1);
 }

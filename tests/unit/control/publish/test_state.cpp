@@ -122,7 +122,7 @@ TEST_CASE("the last good comes back as it was, sealed") {
     auto nothing = store->load();
     REQUIRE(nothing);
     CHECK_FALSE(*nothing);
-    REQUIRE(store->save(*saved.publication, std::as_bytes(std::span(saved.origins))));
+    REQUIRE(store->save(*saved.publication, std::as_bytes(std::span(saved.book))));
   }
   auto store = Store::open(folder / "");
   REQUIRE(store);
@@ -143,10 +143,10 @@ TEST_CASE("the last good comes back as it was, sealed") {
   REQUIRE(stat((folder / "snapshot.weir").c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0600);
 
-  auto origins = store->origins({7, 3});
-  REQUIRE(origins);
-  CHECK(std::string(reinterpret_cast<const char*>(origins->bytes().data()), origins->size_bytes) == saved.origins);
-  CHECK_FALSE(store->origins({7, 4}));
+  auto book = store->book({7, 3});
+  REQUIRE(book);
+  CHECK(std::string(reinterpret_cast<const char*>(book->bytes().data()), book->size_bytes) == saved.book);
+  CHECK_FALSE(store->book({7, 4}));
 }
 
 TEST_CASE("a last good that is damaged or cut off is refused") {
@@ -154,7 +154,7 @@ TEST_CASE("a last good that is damaged or cut off is refused") {
   auto store = Store::open(folder / "");
   REQUIRE(store);
   const Sample saved = sample({7, 3});
-  REQUIRE(store->save(*saved.publication, std::as_bytes(std::span(saved.origins))));
+  REQUIRE(store->save(*saved.publication, std::as_bytes(std::span(saved.book))));
   const std::string good = folder.read("snapshot.weir");
   std::vector<size_t> places = {0, 1, 63, 64, 4095, 4096, good.size() / 2};
   for (size_t back = 1; back <= 65; back++) places.push_back(good.size() - back);  // the whole trailer

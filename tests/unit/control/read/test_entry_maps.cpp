@@ -39,10 +39,10 @@ std::string described(const List& list) {
     return std::string("entry ") + kSides[entry.directions] + " " + range_text(entry.first, entry.last, entry.port) +
            expiry_text(entry.expires);
   };
-  if (!list.v4.empty()) return describe(list.v4[0]);
-  if (!list.v6.empty()) return describe(list.v6[0]);
-  CHECK(list.flows[0].line == 4);
-  return "flow " + std::to_string(list.flows[0].family) + " " + flow_text(list.flows[0]);
+  if (!list.v4().empty()) return describe(list.v4()[0]);
+  if (!list.v6().empty()) return describe(list.v6()[0]);
+  CHECK(list.flows()[0].line == 4);
+  return "flow " + std::to_string(list.flows()[0].family) + " " + flow_text(list.flows()[0]);
 }
 
 struct Row {
@@ -123,8 +123,8 @@ TEST_CASE("all else is a flow, and its text says what is asked") {
 TEST_CASE("a flow's fields, as numbers") {
   const List list =
       parse("{src: 10.0.0.0/8, dst: 203.0.113.9, sport: 1-2, dport: 3, tcp_flags: {set: [syn], mask: [syn, cwr]}}");
-  REQUIRE(list.flows.size() == 1);
-  const Flow& flow = list.flows[0];
+  REQUIRE(list.flows().size() == 1);
+  const Flow& flow = list.flows()[0];
   CHECK(flow.src == AddressRange{0x0a00'0000, 0x0aff'ffff});
   CHECK(flow.dst == AddressRange{*parse_ipv4("203.0.113.9"), *parse_ipv4("203.0.113.9")});
   CHECK_FALSE(flow.protocol);
@@ -258,10 +258,10 @@ TEST_CASE("the other family's ICMP is a warning and stays") {
 
 TEST_CASE("flows and entries of one list are counted together") {
   const List list = parse("{proto: gre},\n  203.0.113.7,\n  {src: 203.0.113.8},\n  {dport: 22},\n  2001:db8::7");
-  CHECK(list.v4.size() == 2);
-  CHECK(list.v6.size() == 1);
-  REQUIRE(list.flows.size() == 2);
-  CHECK(list.flows[1].line == 7);
+  CHECK(list.v4().size() == 2);
+  CHECK(list.v6().size() == 1);
+  REQUIRE(list.flows().size() == 2);
+  CHECK(list.flows()[1].line == 7);
   CHECK(list.entries() == 5);
 }
 
@@ -321,13 +321,13 @@ TEST_CASE("ipv6_aggregate widens the hosts of feeds, and no other list's") {
   std::filesystem::remove_all(folder);
   REQUIRE(policy);
   const List& a = policy->lists[0];
-  REQUIRE(a.v6.size() == 4);
+  REQUIRE(a.v6().size() == 4);
   CHECK(a.ipv6_widened == 3);
-  CHECK(range_text(a.v6[0].first, a.v6[0].last, a.v6[0].port) == "2001:db8:1::/64");
-  CHECK(range_text(a.v6[2].first, a.v6[2].last, a.v6[2].port) == "[2001:db8:2::/64]:80");
-  CHECK(range_text(a.v6[3].first, a.v6[3].last, a.v6[3].port) == "2001:db8:3::/48");
+  CHECK(range_text(a.v6()[0].first, a.v6()[0].last, a.v6()[0].port) == "2001:db8:1::/64");
+  CHECK(range_text(a.v6()[2].first, a.v6()[2].last, a.v6()[2].port) == "[2001:db8:2::/64]:80");
+  CHECK(range_text(a.v6()[3].first, a.v6()[3].last, a.v6()[3].port) == "2001:db8:3::/48");
   CHECK(policy->lists[1].ipv6_widened == 0);
-  CHECK(policy->lists[1].v6[0].first == policy->lists[1].v6[0].last);
+  CHECK(policy->lists[1].v6()[0].first == policy->lists[1].v6()[0].last);
 }
 
 TEST_CASE("tunnels") {

@@ -11,15 +11,15 @@ using namespace std::string_literals;
 
 namespace {
 
-List read(std::string_view text, feeds::Options options = {}) {
-  List list;
+ListDraft read(std::string_view text, feeds::Options options = {}) {
+  ListDraft list;
   feeds::find_format("plain")->read(text, options, list);
   return list;
 }
 
 // The entries, as "FIRST[-LAST][:PORT] " each; bad lines as "!LINE ".
 std::string described(std::string_view text) {
-  const List list = read(text);
+  const ListDraft list = read(text);
   std::string all;
   const auto describe = [&](const auto& entry) {
     all += to_string(entry.first);
@@ -97,8 +97,8 @@ TEST_CASE("lines of a plain feed") {
 }
 
 TEST_CASE("a feed is counted: lines, entries, bad lines, and the first five of those") {
-  const List list = read("# head\n192.0.2.1\n\nbad-1\nbad-2 \x1b[31m\xff\n192.0.2.01 # x\n2001:db8::1\nbad-4\n" +
-                         std::string(200, 'y') + "\nbad-6\nbad-7");
+  const ListDraft list = read("# head\n192.0.2.1\n\nbad-1\nbad-2 \x1b[31m\xff\n192.0.2.01 # x\n2001:db8::1\nbad-4\n" +
+                              std::string(200, 'y') + "\nbad-6\nbad-7");
   CHECK(list.feed.lines == 11);
   CHECK(list.feed.entries == 2);
   CHECK(list.feed.bad == 7);
@@ -116,8 +116,8 @@ TEST_CASE("a feed is counted: lines, entries, bad lines, and the first five of t
 }
 
 TEST_CASE("entries of a feed know their line, their directions and that they are from the feed") {
-  const List list = read("\n192.0.2.1\n192.0.2.0/24 # slow path\n2001:db8::1\n",
-                         {.directions = WEIR_AS_SOURCE | WEIR_AS_DESTINATION, .allow_any = false});
+  const ListDraft list = read("\n192.0.2.1\n192.0.2.0/24 # slow path\n2001:db8::1\n",
+                              {.directions = WEIR_AS_SOURCE | WEIR_AS_DESTINATION, .allow_any = false});
   REQUIRE(list.v4.size() == 2);
   REQUIRE(list.v6.size() == 1);
   CHECK(list.v4[0].line == 2);
@@ -132,7 +132,7 @@ TEST_CASE("entries of a feed know their line, their directions and that they are
 }
 
 TEST_CASE("allow_any makes /0 an entry") {
-  const List list = read("0.0.0.0/0\n::/0\n", {.directions = WEIR_AS_SOURCE, .allow_any = true});
+  const ListDraft list = read("0.0.0.0/0\n::/0\n", {.directions = WEIR_AS_SOURCE, .allow_any = true});
   CHECK(list.feed.bad == 0);
   REQUIRE(list.v4.size() == 1);
   REQUIRE(list.v6.size() == 1);

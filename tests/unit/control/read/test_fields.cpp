@@ -105,8 +105,8 @@ TEST_CASE("a policy file that has what a row prints means the same") {
       Diagnostics diagnostics;
       const auto policy = parse_policy("a.yaml", text, diagnostics, 0);
       REQUIRE(policy);
-      REQUIRE(policy->lists[0].flows.size() == 1);
-      CHECK(same(policy->lists[0].flows[0], flow));
+      REQUIRE(policy->lists[0].flows().size() == 1);
+      CHECK(same(policy->lists[0].flows()[0], flow));
     }
   }
 }

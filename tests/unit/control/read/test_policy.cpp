@@ -69,10 +69,10 @@ TEST_CASE("defaults") {
   CHECK(list.match == kSource);
   CHECK(list.file == "");
   CHECK(list.feed.path == "");
-  REQUIRE(list.v4.size() == 1);
-  CHECK(list.v4[0].line == 2);
-  CHECK(list.v4[0].source == 0);
-  CHECK(list.v4[0].directions == kSource);
+  REQUIRE(list.v4().size() == 1);
+  CHECK(list.v4()[0].line == 2);
+  CHECK(list.v4()[0].source == 0);
+  CHECK(list.v4()[0].directions == kSource);
 }
 
 TEST_CASE("every setting") {
@@ -107,16 +107,16 @@ lists:
   CHECK(own.name == "own");
   CHECK(own.action == WEIR_PASS);
   CHECK(own.match == kEither);
-  REQUIRE(own.v4.size() == 2);
-  REQUIRE(own.v6.size() == 1);
-  CHECK(own.v4[0].directions == kEither);
-  CHECK(own.v6[0].directions == kEither);
+  REQUIRE(own.v4().size() == 2);
+  REQUIRE(own.v6().size() == 1);
+  CHECK(own.v4()[0].directions == kEither);
+  CHECK(own.v6()[0].directions == kEither);
   CHECK(policy.lists[1].action == WEIR_PASS);
   CHECK(policy.lists[1].match == kEither);
   CHECK(policy.lists[2].mode == WEIR_MONITOR);
   CHECK(policy.lists[2].match == kDestination);
-  REQUIRE(policy.lists[2].v4.size() == 1);
-  CHECK(policy.lists[2].v4[0].last == 0xffff'ffff);
+  REQUIRE(policy.lists[2].v4().size() == 1);
+  CHECK(policy.lists[2].v4()[0].last == 0xffff'ffff);
 }
 
 TEST_CASE("every kind of entry") {
@@ -158,7 +158,7 @@ TEST_CASE("every kind of entry") {
       CHECK(entry.line == 7);
       CHECK(entry.source == 0);
     };
-    list.v4.empty() ? check(list.v6[0]) : check(list.v4[0]);
+    list.v4().empty() ? check(list.v6()[0]) : check(list.v4()[0]);
   }
 }
 
@@ -189,15 +189,15 @@ TEST_CASE("a feed is read from the policy's folder, after the inline entries") {
   CHECK(a.feed.lines == 5);
   CHECK(a.feed.entries == 3);
   CHECK(a.feed.bad == 2);
-  REQUIRE(a.v4.size() == 3);
-  CHECK(a.v4[0].source == 0);
-  CHECK(a.v4[0].first == parse_ipv4("192.0.2.6"));
-  CHECK(a.v4[1].source == 1);
-  CHECK(a.v4[1].line == 1);
-  CHECK(a.v4[1].directions == kDestination);
-  CHECK(a.v4[2].port == 80);
+  REQUIRE(a.v4().size() == 3);
+  CHECK(a.v4()[0].source == 0);
+  CHECK(a.v4()[0].first == parse_ipv4("192.0.2.6"));
+  CHECK(a.v4()[1].source == 1);
+  CHECK(a.v4()[1].line == 1);
+  CHECK(a.v4()[1].directions == kDestination);
+  CHECK(a.v4()[2].port == 80);
   CHECK(policy->lists.at(1).feed.bad == 1);
-  CHECK(policy->lists.at(1).v4.size() == 3);
+  CHECK(policy->lists.at(1).v4().size() == 3);
 }
 
 TEST_CASE("feeds are not opened by parse_policy") {

@@ -138,7 +138,7 @@ TEST_CASE("each field of a flow, hit and miss") {
     INFO(row.entry);
     const Policy policy =
         parse(std::string("version: 1\nlists:\n- name: a\n  action: drop\n  entries:\n  - ") + row.entry + "\n");
-    REQUIRE(policy.lists[0].flows.size() == 1);
+    REQUIRE(policy.lists[0].flows().size() == 1);
     const Classifier index(policy);
     const auto check = [&](const std::vector<PacketKeys>& packets, weir_action action) {
       for (size_t i = 0; i < packets.size(); i++) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "control/book/disk.h"
 #include "control/compile/compile.h"
 #include "control/loop/loop.h"
 #include "control/publish/store.h"
@@ -63,7 +64,7 @@ inline std::string policy_text(const std::string& entry) {
 
 struct Sample {
   std::shared_ptr<const weir::control::Publication> publication;
-  std::string origins;
+  std::string book;
 };
 
 // A real snapshot of a small policy.
@@ -78,5 +79,5 @@ inline Sample sample(weir::wire::Generation generation) {
   publication->snapshot = std::move(compiled->snapshot);
   publication->size_bytes = compiled->size_bytes;
   publication->digest = compiled->digest;
-  return {publication, compiled->origins};
+  return {publication, weir::control::write_book(policy->lists)};
 }

@@ -1,10 +1,8 @@
-// Origins and explain: why a key is treated as it is, down to file and line.
-
-#include "control/answer/explain.h"
+// Explain: why a key or a packet is treated as it is, down to file and line.
 
 #include <algorithm>
 
-#include "control/book/origin.h"
+#include "control/answer/explain.h"
 #include "control/compile/prove/split_mix.h"
 #include "filter/layouts/layout.h"
 #include "tests/unit/control/compile/build_unproven.h"
@@ -17,10 +15,6 @@ using Texts = std::vector<std::string>;
 
 constexpr uint64_t kToday = 1'800'000'000;
 
-std::span<const std::byte> as_bytes(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
 Policy sample_policy() {
   Policy policy = make_policy({
       make_list("own", WEIR_PASS, kEither, {"192.0.2.128/25"}),
@@ -30,14 +24,14 @@ Policy sample_policy() {
   });
   policy.lists[3].mode = WEIR_MONITOR;
   policy.lists[1].feed.path = "feeds/nets.txt";
-  policy.lists[1].v4[0].source = 1;
+  edit(policy.lists[1])->v4[0].source = 1;
   return policy;
 }
 
 // "c2 weir.yaml:10 203.0.113.7:443 2"
-Texts texts(const std::vector<OriginMatch>& matches) {
+Texts texts(const std::vector<Origin>& matches) {
   Texts texts;
-  for (const OriginMatch& match : matches) {
+  for (const Origin& match : matches) {
     texts.push_back(match.list + " " + match.file + ":" + std::to_string(match.line) + " " + match.entry + " " +
                     std::to_string(match.directions));
   }
@@ -45,70 +39,6 @@ Texts texts(const std::vector<OriginMatch>& matches) {
 }
 
 }  // namespace
-
-TEST_CASE("origins name list, file and line") {
-  const std::string file = write_origins(sample_policy());
-  const auto origins = OriginView::open(as_bytes(file));
-  if (!origins) FAIL(origins.error());
-  CHECK(origins->entries() == 8);
-  CHECK(texts(origins->find(*parse_ipv4("192.0.2.200"), 0)) == Texts{"own weir.yaml:10 192.0.2.128/25 3",
-                                                                     "nets feeds/nets.txt:10 192.0.2.0/24 1",
-                                                                     "watch weir.yaml:10 192.0.2.0-192.0.2.200 3"});
-  CHECK(texts(origins->find(*parse_ipv4("192.0.2.201"), 0)).size() == 2);
-  CHECK(texts(origins->find(*parse_ipv4("12.255.255.255"), 0)) == Texts{"nets weir.yaml:11 12.0.0.0/8 1"});
-  CHECK(texts(origins->find(*parse_ipv4("203.0.113.7"), 0)) == Texts{"c2 weir.yaml:11 203.0.113.7 2"});
-  CHECK(texts(origins->find(*parse_ipv4("203.0.113.7"), 443)) ==
-        Texts{"c2 weir.yaml:10 203.0.113.7:443 2", "c2 weir.yaml:11 203.0.113.7 2"});
-  CHECK(texts(origins->find(*parse_ipv4("203.0.113.7"), 80)) == Texts{"c2 weir.yaml:11 203.0.113.7 2"});
-  CHECK(texts(origins->find(*parse_ipv6("2001:db8::7"), 53)) ==
-        Texts{"c2 weir.yaml:12 2001:db8::/32 2", "watch weir.yaml:11 [2001:db8::7]:53 3"});
-  CHECK(origins->find(*parse_ipv6("::"), 53).empty());
-}
-
-TEST_CASE("damaged origin files are refused or harmless") {
-  const std::string file = write_origins(sample_policy());
-  for (size_t size = 0; size < file.size(); size++) {
-    REQUIRE_FALSE(OriginView::open(as_bytes(file.substr(0, size))));
-  }
-  REQUIRE_FALSE(OriginView::open(as_bytes(file + "x")));
-
-  const auto error_with = [&](size_t offset, uint64_t value, size_t bytes) {
-    std::string damaged = file;
-    memcpy(damaged.data() + offset, &value, bytes);
-    const auto origins = OriginView::open(as_bytes(damaged));
-    return origins ? "" : origins.error();
-  };
-  CHECK(error_with(0, 1, 8) == "origin file: not one (wrong magic number)");
-  CHECK(error_with(8, 5, 4) == "origin file: version 5, this program reads version 4");
-  CHECK(error_with(12, 257, 4) == "origin file: too many lists");
-  CHECK(error_with(16, ~uint64_t{0}, 8).find("are not what its header says") != std::string::npos);
-  CHECK(error_with(24, uint64_t{1} << 60, 8).find("are not what its header says") != std::string::npos);
-  CHECK(error_with(40, 0, 8).find("are not what its header says") != std::string::npos);
-  CHECK(error_with(48, 0xffffffff, 4) == "origin file: list 0 is damaged");  // a name's offset
-  CHECK(error_with(52, 0xffffffff, 4) == "origin file: list 0 is damaged");  // and its length
-  const size_t entries = 48 + 4 * 24;
-  CHECK(error_with(entries, 0xffffffff, 4) == "origin file: entry 0 is damaged");  // first > last
-  CHECK(error_with(entries + 14, 4, 1) == "origin file: entry 0 is damaged");      // of no list
-  CHECK(error_with(entries + 15, 0x08, 1) == "origin file: entry 0 is damaged");   // unknown flag
-  CHECK(error_with(entries + 15, 0x04, 1) == "origin file: entry 0 is damaged");   // no direction
-
-  // Whatever else is flipped, what opens can be searched (under a sanitizer this is where it would show).
-  SplitMix random{5};
-  unsigned opened = 0;
-  for (int round = 0; round < 20000; round++) {
-    std::string damaged = file;
-    for (uint64_t n = 1 + random.next() % 3; n > 0; n--) {
-      damaged[random.next() % damaged.size()] = static_cast<char>(random.next());
-    }
-    const auto origins = OriginView::open(as_bytes(damaged));
-    if (!origins) continue;
-    opened++;
-    for (const OriginMatch& match : origins->find(*parse_ipv4("192.0.2.200"), 0)) {
-      REQUIRE(match.list.size() + match.file.size() <= 2 * file.size());
-    }
-  }
-  CHECK(opened > 1000);
-}
 
 TEST_CASE("explain rows") {
   struct Row {
@@ -153,10 +83,9 @@ TEST_CASE("explain rows") {
   };
   const Policy policy = sample_policy();
   const BuiltSnapshot snapshot = build_unproven(policy, 1);
-  const std::string origins = write_origins(policy);
   for (const Row& row : rows) {
     INFO(row.key);
-    const auto explanation = explain(snapshot.view(), as_bytes(origins), row.key, kToday);
+    const auto explanation = explain(snapshot.view(), policy.lists, row.key, kToday);
     if (!explanation) FAIL(explanation.error());
     Texts found;
     for (const ShapeProbe& probe : explanation->probes) {
@@ -181,7 +110,7 @@ TEST_CASE("explain rows") {
     CHECK(explanation->key == row.key);
   }
   // Where a bitmap keeps 192.0.2.0/24: bit 0xc00002 of the universe.
-  const auto explanation = explain(snapshot.view(), as_bytes(origins), "192.0.2.1", kToday);
+  const auto explanation = explain(snapshot.view(), policy.lists, "192.0.2.1", kToday);
   const auto bitmap = std::find_if(explanation->probes.begin(), explanation->probes.end(),
                                    [](const ShapeProbe& probe) { return probe.layout == "bitmap"; });
   REQUIRE(bitmap != explanation->probes.end());
@@ -192,7 +121,7 @@ TEST_CASE("explain rows") {
 
 TEST_CASE("explain shows what a key's lists depend on, and where it is written") {
   Policy policy = sample_policy();
-  policy.lists[1].v4[0].expires = kToday + 1;  // 192.0.2.0/24
+  edit(policy.lists[1])->v4[1].expires = kToday + 1;  // 192.0.2.0/24, of the feed
   Flow flow;
   flow.family = 4;
   flow.src = {{0x0a000000, 0x0affffff}};
@@ -200,16 +129,15 @@ TEST_CASE("explain shows what a key's lists depend on, and where it is written")
   flow.protocol = 6;
   flow.dport = {{8000, 8010}};
   flow.line = 33;
-  policy.lists[2].flows.push_back(flow);
+  edit(policy.lists[2])->flows.push_back(flow);
   Flow dns;
   dns.protocol = 17;
   dns.sport = {{53, 53}};
   dns.line = 34;
-  policy.lists[3].flows.push_back(dns);
+  edit(policy.lists[3])->flows.push_back(dns);
   const BuiltSnapshot snapshot = build_unproven(policy, 3);
-  const std::string origins = write_origins(policy);
 
-  const auto host = explain(snapshot.view(), as_bytes(origins), "203.0.113.7", kToday);
+  const auto host = explain(snapshot.view(), policy.lists, "203.0.113.7", kToday);
   REQUIRE(host);
   CHECK(host->flow_shapes == Texts{"v4 proto + sport"});
   Texts conditions;
@@ -224,15 +152,80 @@ TEST_CASE("explain shows what a key's lists depend on, and where it is written")
                                       "watch weir.yaml:34 udp sport 53 0"});
 
   for (const bool live : {true, false}) {
-    const auto network = explain(snapshot.view(), as_bytes(origins), "192.0.2.1", live ? kToday : kToday + 1);
+    const auto network = explain(snapshot.view(), policy.lists, "192.0.2.1", live ? kToday : kToday + 1);
     REQUIRE(network);
     CHECK(network->as_source.action == (live ? "drop" : "pass"));
     CHECK(network->probes.back().conditions.size() == (live ? 0 : 1));
     if (!live) CHECK(network->probes.back().conditions[0].text == "expires 2027-01-15T08:00:01Z (expired)");
     CHECK(texts(network->origins)[1] == "nets feeds/nets.txt:10 192.0.2.0/24 expires 2027-01-15T08:00:01Z 1");
   }
-  for (size_t cut = 0; cut < origins.size(); cut += 13) {
-    CHECK_FALSE(OriginView::open(as_bytes(origins).first(cut)));
+}
+
+TEST_CASE("an address that only entries with more to ask name is not left unexplained") {
+  Policy policy = make_policy({make_list("c2", WEIR_DROP, kDestination, {"203.0.113.8:443", "203.0.113.8:80"})});
+  Flow ping;
+  ping.family = 4;
+  ping.dst = {{0xcb007108, 0xcb007108}};
+  ping.protocol = 1;
+  ping.icmp_type = 8;
+  ping.line = 12;
+  edit(policy.lists[0])->flows.push_back(ping);
+  const BuiltSnapshot snapshot = build_unproven(policy, 4);
+  const auto host = explain(snapshot.view(), policy.lists, "203.0.113.8", kToday);
+  REQUIRE(host);
+  CHECK(texts(host->origins) == Texts{"c2 weir.yaml:12 dst 203.0.113.8 icmp icmp-type 8 2"});
+  CHECK(texts(host->of_ports) == Texts{"c2 weir.yaml:10 203.0.113.8:443 2", "c2 weir.yaml:11 203.0.113.8:80 2"});
+  CHECK(host->n_of_ports == 2);
+  CHECK(host->as_destination.action == "pass");
+  const auto with_port = explain(snapshot.view(), policy.lists, "203.0.113.8:443", kToday);
+  REQUIRE(with_port);
+  CHECK(with_port->of_ports.empty());
+  CHECK(with_port->as_destination.action == "drop");
+}
+
+TEST_CASE("explain takes a whole packet") {
+  Policy policy = sample_policy();
+  Flow flow;
+  flow.family = 4;
+  flow.src = {{0x0a000000, 0x0affffff}};
+  flow.dst = {{0xcb007109, 0xcb007109}};
+  flow.protocol = 6;
+  flow.dport = {{8000, 8010}};
+  flow.line = 33;
+  edit(policy.lists[2])->flows.push_back(flow);
+  const BuiltSnapshot snapshot = build_unproven(policy, 3);
+  struct Row {
+    const char* packet;
+    const char* verdict;  // "action reason: matched"
+    Texts origins;
+  };
+  const Row rows[] = {
+      {"src 10.0.0.1 dst 203.0.113.9 proto tcp dport 8000",
+       "drop c2: c2",
+       {"c2 weir.yaml:33 src 10.0.0.0/8 dst 203.0.113.9 tcp dport 8000-8010 3"}},
+      {"src 10.0.0.1 dst 203.0.113.9 proto tcp dport 8011", "pass default:", {}},
+      {"src 10.0.0.1 dst 203.0.113.9 proto udp dport 8000", "pass default:", {}},
+      {"src 203.0.113.9 dst 10.0.0.1 proto tcp dport 8000", "pass default:", {}},
+      {"dst 203.0.113.7 src 8.8.8.8 proto tcp sport 1 dport 443",
+       "drop c2: c2",
+       {"c2 weir.yaml:10 203.0.113.7:443 2", "c2 weir.yaml:11 203.0.113.7 2"}},
+      {"src 192.0.2.1 dst 192.0.2.129",  // an allowlist always wins
+       "pass own: own nets watch",
+       {"own weir.yaml:10 192.0.2.128/25 3", "nets feeds/nets.txt:10 192.0.2.0/24 1",
+        "watch weir.yaml:10 192.0.2.0-192.0.2.200 3"}},
+      {"src 2001:db8::7 dst 2001:db9:: proto udp sport 53",
+       "pass default: watch",
+       {"watch weir.yaml:11 [2001:db8::7]:53 3"}},
+  };
+  for (const Row& row : rows) {
+    INFO(row.packet);
+    const auto explanation = explain_packet(snapshot.view(), policy.lists, row.packet, kToday);
+    if (!explanation) FAIL(explanation.error());
+    std::string verdict = explanation->verdict.action + " " + explanation->verdict.reason + ":";
+    for (const std::string& name : explanation->verdict.matched) verdict += " " + name;
+    CHECK(verdict == row.verdict);
+    CHECK(texts(explanation->origins) == row.origins);
+    CHECK(explanation->n_origins == row.origins.size());
   }
 }
 
@@ -248,14 +241,15 @@ TEST_CASE("explain names the bits that a lookup reads, in every layout") {
                       {WEIR_LAYOUT_RIBBON, 1, 2, 10, 60}};
   for (const Row& row : rows) {
     Policy policy = make_policy({make_list("a", WEIR_DROP, kSource, {"2001:db8::7"})});
-    for (unsigned i = 0; i < 30000; i++) policy.lists[0].v6.push_back({Ipv6{i} << 9, Ipv6{i} << 9, 1, 0, kSource, 0});
+    ListDraft hosts = draft_of(*policy.lists[0].content);
+    for (unsigned i = 0; i < 30000; i++) hosts.v6.push_back({Ipv6{i} << 9, Ipv6{i} << 9, 1, 0, kSource, 0});
+    policy.lists[0].content = make_entries(std::move(hosts));
     policy.layout = row.layout;
     const BuiltSnapshot snapshot = build_unproven(policy, 7);
-    const std::string origins = write_origins(policy);
     const filter::Layout& layout = filter::layout_of(row.layout);
     for (unsigned i = 0; i < 200; i++) {
       const std::string text = to_string(Ipv6{i} << 9);
-      const auto explanation = explain(snapshot.view(), as_bytes(origins), text, kToday);
+      const auto explanation = explain(snapshot.view(), policy.lists, text, kToday);
       INFO(std::string(layout.name) << " " << text);
       REQUIRE(explanation);
       REQUIRE(explanation->probes.size() == 1);
@@ -285,16 +279,12 @@ TEST_CASE("explain names the bits that a lookup reads, in every layout") {
 TEST_CASE("keys that explain refuses") {
   const Policy policy = sample_policy();
   const BuiltSnapshot snapshot = build_unproven(policy, 1);
-  const std::string origins = write_origins(policy);
   for (const char* key : {"", "example.org", "192.0.2.0/24", "192.0.2.1-192.0.2.2", "192.0.2.1:0", "192.0.2.1 "}) {
     INFO(key);
-    const auto explanation = explain(snapshot.view(), as_bytes(origins), key, kToday);
+    const auto explanation = explain(snapshot.view(), policy.lists, key, kToday);
     REQUIRE_FALSE(explanation);
     CHECK(explanation.error().find("hint: give ") != std::string::npos);
   }
-  const auto damaged = explain(snapshot.view(), {}, "192.0.2.1", kToday);
-  REQUIRE_FALSE(damaged);
-  CHECK(damaged.error().find("origin file: ") == 0);
 }
 
 }  // namespace weir::control

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/ip.h"
+#include "control/model/list.h"
+#include "filter/format/packet.h"
+
+// Which entries of a book hold a key? Address entries are searched (some microseconds among ten million); flows are
+// compared one by one, some nanoseconds each: a policy file holds few.
+namespace weir::control {
+
+// An entry, and where it was written.
+struct Origin {
+  std::string list;
+  std::string file;  // the policy or the feed
+  uint32_t line;
+  std::string entry;  // in canonical text, e.g. 203.0.113.0/24, 203.0.113.7:443
+  uint8_t directions;
+};
+
+struct AddressClaims {
+  // Entries that every packet side with this address and port matches, in the order of the lists and their lines; then
+  // what depends on more than that: entries that expire, and flows that name the address on some side, or none.
+  std::vector<Origin> origins;
+  // Asked about without a port: entries of one port of the address.
+  std::vector<Origin> of_ports;
+};
+// port 0: none, only entries of any port match.
+AddressClaims claims_of(const Book& book, Ipv4 address, uint16_t port);
+AddressClaims claims_of(const Book& book, Ipv6 address, uint16_t port);
+
+// Every entry that matches the packet at this time (Unix seconds), in the order of the lists and their lines.
+std::vector<Origin> claims_of(const Book& book, const weir_packet& packet, uint64_t now);
+
+// Of this list the first entry that matches, in the order of its sources (policy, feed) and lines.
+std::optional<Origin> first_claim(const Book& book, std::string_view list, const weir_packet& packet, uint64_t now);
+
+}  // namespace weir::control

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "common/ip.h"
+#include "filter/format/packet.h"
+
+// A packet's addresses and ports as numbers in host order.
+namespace weir::control {
+
+template <class Addr>
+Addr address_of(const weir_packet& packet, weir_side side) {
+  if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
+    return __builtin_bswap32(static_cast<uint32_t>(packet.address[side][0]));
+  } else {
+    return Ipv6{__builtin_bswap64(packet.address[side][0])} << 64 | __builtin_bswap64(packet.address[side][1]);
+  }
+}
+
+// 0: the packet has no ports.
+inline uint16_t port_of(const weir_packet& packet, weir_side side) {
+  return (packet.has & WEIR_HAS_PORTS) != 0 ? __builtin_bswap16(packet.port[side]) : uint16_t{0};
+}
+
+inline void set_address(weir_packet& packet, weir_side side, Ipv4 address) {
+  packet.address[side][0] = __builtin_bswap32(address);
+}
+
+inline void set_address(weir_packet& packet, weir_side side, Ipv6 address) {
+  packet.address[side][0] = __builtin_bswap64(static_cast<uint64_t>(address >> 64));
+  packet.address[side][1] = __builtin_bswap64(static_cast<uint64_t>(address));
+}
+
+}  // namespace weir::control

@@ -1,0 +1,120 @@
+// Feeds that have not changed are taken from what was read last time.
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "control/book/columns.h"
+#include "control/read/feed_file.h"
+#include "control/read/policy.h"
+#include "tests/catch.h"
+
+namespace weir::control {
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "weir-feed-XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+const std::string kPolicy =
+    "version: 1\nlists:\n- {name: a, action: drop, file: a.txt, entries: [192.0.2.6]}\n"
+    "- {name: b, action: drop, match: dst, file: a.txt}\n";
+
+Book read(const std::string& path, const Book* before = nullptr) {
+  Diagnostics diagnostics;
+  const auto policy = read_policy(path, diagnostics, kNever - 1, before);
+  INFO(format(diagnostics));
+  REQUIRE(policy);
+  return policy->lists;
+}
+
+// The book with a mark in every feed: whatever has it afterwards was not parsed again.
+Book marked(Book book, bool settled) {
+  for (List& list : book) {
+    ListDraft draft = draft_of(*list.content);
+    draft.v4.push_back({1, 1, 1000, 0, list.match, 1});
+    list.content = make_entries(std::move(draft));
+    list.feed.entries = 1000;
+    list.feed_state.settled = settled;
+  }
+  return book;
+}
+
+bool has_mark(const List& list) {
+  return !list.v4().empty() && list.v4()[0].line == 1000;
+}
+
+}  // namespace
+
+TEST_CASE("a feed whose file is the same and had settled is not read again") {
+  const Folder folder;
+  folder.write("a.txt", "192.0.2.7\nbad\n");
+  const std::string path = folder.write("weir.yaml", kPolicy);
+  const Book first = read(path);
+  CHECK(first[0].entries() == 2);
+  CHECK_FALSE(first[0].feed_state.settled);  // it was written just now
+  const Book before = marked(first, true);
+  const Book again = read(path, &before);
+  for (size_t l = 0; l < 2; l++) {
+    CHECK(again[l].content == before[l].content);  // shared
+    CHECK(again[l].feed == before[l].feed);
+    CHECK(again[l].feed.bad == 1);
+  }
+}
+
+TEST_CASE("a feed that may have changed is compared by its bytes, and parsed when they differ") {
+  const Folder folder;
+  folder.write("a.txt", "192.0.2.7\n");
+  const std::string path = folder.write("weir.yaml", kPolicy);
+  const Book before = marked(read(path), false);
+  CHECK(has_mark(read(path, &before)[0]));  // the same bytes
+  folder.write("a.txt", "192.0.2.7\n");     // written again
+  CHECK(has_mark(read(path, &before)[0]));
+  const Book settled = marked(read(path), true);
+  folder.write("a.txt", "192.0.2.8\n");  // as long as before
+  for (const Book* book : {&before, &settled}) {
+    const Book changed = read(path, book);
+    CHECK_FALSE(has_mark(changed[0]));
+    CHECK(changed[0].v4()[1].first == *parse_ipv4("192.0.2.8"));
+    CHECK(changed[1].v4()[0].first == *parse_ipv4("192.0.2.8"));
+  }
+}
+
+TEST_CASE("other options are another feed; other entries of the policy are not") {
+  const Folder folder;
+  folder.write("a.txt", "192.0.2.7\n2001:db8::7\n");
+  const std::string path = folder.write("weir.yaml", kPolicy);
+  const Book before = marked(read(path), true);
+  const auto read_with = [&](const std::string& list) {
+    folder.write("weir.yaml", "version: 1\nlists:\n- {name: a, action: drop, file: a.txt" + list + "}\n");
+    return read(path, &before)[0];
+  };
+  CHECK_FALSE(has_mark(read_with(", match: either")));
+  CHECK_FALSE(has_mark(read_with(", allow_any: true")));
+  const List widened = read_with(", ipv6_aggregate: 64, entries: [\"2001:db8:1::1\"]");
+  CHECK_FALSE(has_mark(widened));
+  CHECK(widened.ipv6_widened == 2);
+  const Book with_widened = {widened};
+  CHECK(read(path, &with_widened)[0].ipv6_widened == 2);
+  CHECK(has_mark(read_with(", format: plain, mode: monitor")));
+  const List other = read_with(", entries: [192.0.2.9, 192.0.2.6]");
+  CHECK(has_mark(other));
+  CHECK(other.entries() == before[0].entries() + 1);
+  CHECK(has_mark(read_with(", match: dst")));  // as list b has it
+}
+
+}  // namespace weir::control
