@@ -50,14 +50,20 @@ def all_lists(folder, match="src"):
 def measure_all_lists(build, folder, reloads=5):
     """Reloads of all lists: answers of controlctl reload, its shapes, status and the peak of controld's memory."""
     with PlacedSession(build) as session:
-        with open(session.path("policy.yaml"), "w", encoding="utf-8") as file:
-            file.write(all_lists(folder))
+        policy = all_lists(folder)
+
+        def write_policy(match):
+            with open(session.path("policy.yaml"), "w", encoding="utf-8") as file:
+                file.write(policy.replace("match: src", f"match: {match}"))
+
+        write_policy("dst")
         session.start_dataplane("forward: sink\nports: [{port: 0}]", ["net_null0"], 1)
         session.start_controld(session.path("policy.yaml"))
         session.wait_enforced()
         answers = []
         for i in range(reloads):
             say(f"frames: reload {i + 1} of {reloads} of all lists")
+            write_policy("dst" if i % 2 else "src")  # else nothing would be read and built again
             answers.append(ask(session, "reload"))
         return {"reloads": answers, "shapes": ask(session, "shapes"), "status": ask(session, "status"),
                 "peak_mib": session.peak_mib()}

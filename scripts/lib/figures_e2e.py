@@ -62,14 +62,18 @@ def reload_combined(build, folder):
     """The time from asking for a reload to its acknowledgement, and what it costs controld in memory."""
     combined = test_data("blocklists/combined-v4.txt.xz", folder)
     with PlacedSession(build) as session:
-        with open(session.path("policy.yaml"), "w", encoding="utf-8") as file:
-            file.write(COMBINED.format(path=combined))
+        def write_policy(match):
+            with open(session.path("policy.yaml"), "w", encoding="utf-8") as file:
+                file.write(COMBINED.format(path=combined).replace("match: src", f"match: {match}"))
+
+        write_policy("dst")
         session.start_dataplane(CONFIG, ["net_null0"], 1)
         session.start_controld(session.path("policy.yaml"))
         session.wait_enforced()
         say(f"e2e: {RELOADS} reloads of combined-v4")
         answers = []
-        for _ in range(RELOADS):
+        for i in range(RELOADS):
+            write_policy("dst" if i % 2 else "src")  # else nothing would be read and built again
             code, out, err = session.controlctl("reload", "--json")
             if code != 0:
                 raise SessionError(f"controlctl reload ended with {code}: {out}{err}")

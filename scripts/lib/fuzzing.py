@@ -41,6 +41,7 @@ class Target:
 
 
 TARGETS = {
+    "book": Target(2048, ("control/book/disk.cpp",), without=("write_book",)),
     "frame": Target(1024, ("dataplane/frame/frame.cpp", "dataplane/tunnel*.cpp")),
     "feed": Target(256, ("control/feeds/*.cpp", "control/read/feeds/entry_text.cpp"), "plain.dict"),
     "policy": Target(1024, ("control/policy*.cpp", "control/entry_*.cpp", "control/model/field_names.cpp",
