@@ -25,7 +25,7 @@ struct Address {
 };
 
 // What was read so far.
-struct Fields {
+struct PacketFields {
   std::optional<Address> address[2];
   std::optional<uint8_t> protocol, icmp_type, icmp_code, tcp_flags, dscp, fragment;
   std::optional<uint32_t> length;
@@ -79,35 +79,38 @@ bool read_fragment(std::string_view text, std::optional<uint8_t>& fragment) {
 
 struct FieldName {
   std::string_view name;
-  bool (*is_given)(const Fields&);
-  bool (*read)(std::string_view text, Fields&);
+  bool (*is_given)(const PacketFields&);
+  bool (*read)(std::string_view text, PacketFields&);
   const char* wanted;
 };
 constexpr FieldName kFields[] = {
-    {"src", [](const Fields& f) { return f.address[0].has_value(); },
-     [](std::string_view text, Fields& f) { return read_address(text, f.address[0]); }, "an address"},
-    {"dst", [](const Fields& f) { return f.address[1].has_value(); },
-     [](std::string_view text, Fields& f) { return read_address(text, f.address[1]); }, "an address"},
-    {"proto", [](const Fields& f) { return f.protocol.has_value(); },
-     [](std::string_view text, Fields& f) { return read_protocol(text, f.protocol); },
+    {"src", [](const PacketFields& f) { return f.address[0].has_value(); },
+     [](std::string_view text, PacketFields& f) { return read_address(text, f.address[0]); }, "an address"},
+    {"dst", [](const PacketFields& f) { return f.address[1].has_value(); },
+     [](std::string_view text, PacketFields& f) { return read_address(text, f.address[1]); }, "an address"},
+    {"proto", [](const PacketFields& f) { return f.protocol.has_value(); },
+     [](std::string_view text, PacketFields& f) { return read_protocol(text, f.protocol); },
      "a protocol's name or number, 0 to 255"},
-    {"sport", [](const Fields& f) { return f.port[0].has_value(); },
-     [](std::string_view text, Fields& f) { return read_number(text, 1, f.port[0]); }, "a port from 1 to 65535"},
-    {"dport", [](const Fields& f) { return f.port[1].has_value(); },
-     [](std::string_view text, Fields& f) { return read_number(text, 1, f.port[1]); }, "a port from 1 to 65535"},
-    {"icmp-type", [](const Fields& f) { return f.icmp_type.has_value(); },
-     [](std::string_view text, Fields& f) { return read_number(text, 0, f.icmp_type); }, "a number from 0 to 255"},
-    {"icmp-code", [](const Fields& f) { return f.icmp_code.has_value(); },
-     [](std::string_view text, Fields& f) { return read_number(text, 0, f.icmp_code); }, "a number from 0 to 255"},
-    {"tcp-flags", [](const Fields& f) { return f.tcp_flags.has_value(); },
-     [](std::string_view text, Fields& f) { return read_tcp_flags(text, f.tcp_flags); }, "TCP flags, as in syn,ack"},
-    {"length", [](const Fields& f) { return f.length.has_value(); },
-     [](std::string_view text, Fields& f) { return read_number(text, 1, f.length); }, "a number of bytes"},
-    {"dscp", [](const Fields& f) { return f.dscp.has_value(); },
-     [](std::string_view text, Fields& f) { return read_number(text, 0, f.dscp) && *f.dscp < 64; },
+    {"sport", [](const PacketFields& f) { return f.port[0].has_value(); },
+     [](std::string_view text, PacketFields& f) { return read_number(text, 1, f.port[0]); }, "a port from 1 to 65535"},
+    {"dport", [](const PacketFields& f) { return f.port[1].has_value(); },
+     [](std::string_view text, PacketFields& f) { return read_number(text, 1, f.port[1]); }, "a port from 1 to 65535"},
+    {"icmp-type", [](const PacketFields& f) { return f.icmp_type.has_value(); },
+     [](std::string_view text, PacketFields& f) { return read_number(text, 0, f.icmp_type); },
+     "a number from 0 to 255"},
+    {"icmp-code", [](const PacketFields& f) { return f.icmp_code.has_value(); },
+     [](std::string_view text, PacketFields& f) { return read_number(text, 0, f.icmp_code); },
+     "a number from 0 to 255"},
+    {"tcp-flags", [](const PacketFields& f) { return f.tcp_flags.has_value(); },
+     [](std::string_view text, PacketFields& f) { return read_tcp_flags(text, f.tcp_flags); },
+     "TCP flags, as in syn,ack"},
+    {"length", [](const PacketFields& f) { return f.length.has_value(); },
+     [](std::string_view text, PacketFields& f) { return read_number(text, 1, f.length); }, "a number of bytes"},
+    {"dscp", [](const PacketFields& f) { return f.dscp.has_value(); },
+     [](std::string_view text, PacketFields& f) { return read_number(text, 0, f.dscp) && *f.dscp < 64; },
      "a number from 0 to 63"},
-    {"fragment", [](const Fields& f) { return f.fragment.has_value(); },
-     [](std::string_view text, Fields& f) { return read_fragment(text, f.fragment); }, "none, first or later"},
+    {"fragment", [](const PacketFields& f) { return f.fragment.has_value(); },
+     [](std::string_view text, PacketFields& f) { return read_fragment(text, f.fragment); }, "none, first or later"},
 };
 
 std::vector<std::string_view> words_of(std::string_view text) {
@@ -125,8 +128,8 @@ Error wrong(std::string_view what) {
   return Error{fmt::format("{}\n{}", what, kHint)};
 }
 
-Result<Fields> read_fields(std::string_view text) {
-  Fields fields;
+Result<PacketFields> read_fields(std::string_view text) {
+  PacketFields fields;
   const std::vector<std::string_view> words = words_of(text);
   for (size_t i = 0; i < words.size(); i += 2) {
     const auto field =
@@ -150,7 +153,7 @@ bool is_icmp(uint8_t protocol) {
 }
 
 // Empty: such a packet exists.
-std::string impossible(const Fields& fields) {
+std::string impossible(const PacketFields& fields) {
   for (const int side : {0, 1}) {
     if (!fields.address[side])
       return fmt::format("a packet has both addresses: `{}` is missing", side == 0 ? "src" : "dst");
@@ -169,7 +172,7 @@ std::string impossible(const Fields& fields) {
 }  // namespace
 
 Result<weir_packet> parse_packet(std::string_view text) {
-  const Result<Fields> fields = read_fields(text);
+  const Result<PacketFields> fields = read_fields(text);
   if (!fields) return Error{fields.error()};
   if (const std::string why = impossible(*fields); !why.empty()) return wrong(why);
   weir_packet packet = {};
