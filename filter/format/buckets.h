@@ -16,9 +16,6 @@
 
 // The exact stage's buckets (format and overflow rule: filter/format/snapshot.h). Both directions of it stand here, so
 // that what insert writes and what find stops at can be compared by eye.
-//
-// Readers may look while one writer changes slots (filter/build/update.h), so they load with relaxed or acquire order:
-// on x86 these are plain loads. A slot is its key first and its rule last; a reader takes them in the other order.
 namespace weir::filter {
 
 template <class Bucket>
@@ -37,9 +34,9 @@ constexpr unsigned key_words_of() {
 template <class Bucket>
 uint64_t slot_word(const Bucket& bucket, unsigned slot, unsigned w) {
   if constexpr (key_words_of<Bucket>() == 1) {
-    return __atomic_load_n(&bucket.key[slot], __ATOMIC_RELAXED);
+    return bucket.key[slot];
   } else {
-    return __atomic_load_n(&bucket.key[slot][w], __ATOMIC_RELAXED);
+    return bucket.key[slot][w];
   }
 }
 
@@ -50,27 +47,15 @@ bool slot_holds(const Bucket& bucket, unsigned slot, const Key& key) {
   return differs == 0;
 }
 
-// The key only: the slot stays free until a rule is stored.
+// The key only: the slot stays free until it has a rule.
 template <class Bucket>
 void store_key(Bucket& bucket, unsigned slot, const Key& key) {
   if constexpr (key_words_of<Bucket>() == 1) {
     using Word = std::remove_extent_t<decltype(Bucket::key)>;
-    __atomic_store_n(&bucket.key[slot], static_cast<Word>(key.word[0]), __ATOMIC_RELAXED);
+    bucket.key[slot] = static_cast<Word>(key.word[0]);
   } else {
-    for (unsigned w = 0; w < key_words_of<Bucket>(); w++) {
-      __atomic_store_n(&bucket.key[slot][w], key.word[w], __ATOMIC_RELAXED);
-    }
+    for (unsigned w = 0; w < key_words_of<Bucket>(); w++) bucket.key[slot][w] = key.word[w];
   }
-}
-
-template <class Bucket>
-void store_rule(Bucket& bucket, unsigned slot, uint32_t rule) {
-  __atomic_store_n(&bucket.rule[slot], rule, __ATOMIC_RELEASE);
-}
-
-template <class Bucket>
-uint32_t slot_rule(const Bucket& bucket, unsigned slot) {
-  return __atomic_load_n(&bucket.rule[slot], __ATOMIC_ACQUIRE);
 }
 
 // Calls work.template operator()<Bucket>() with the bucket type of the shape.
@@ -119,16 +104,14 @@ class BucketPath {
   uint32_t home_;
 };
 
-#if defined(__SSE2__) && !defined(__SANITIZE_THREAD__)
-// Seven slots in two overlapping halves. Each 32-bit lane is loaded whole on x86, and rules before keys, as the scalar
-// loop does; ThreadSanitizer, which knows loads of 16 bytes as one, gets the scalar loop.
+#ifdef __SSE2__
+// Seven slots in two overlapping halves.
 //
 //   lanes   0 1 2 3  and  3 4 5 6      rule where the key is the wanted one, else 0; slot 3 twice
 [[gnu::always_inline]] inline uint32_t rule_in_bucket(const weir_bucket_v4& bucket, const Key& key) {
   static_assert(WEIR_SLOTS_V4 == 7);
   const auto lanes = [](const weir_u32* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); };
   const __m128i low_rules = lanes(bucket.rule), high_rules = lanes(bucket.rule + 3);
-  __atomic_signal_fence(__ATOMIC_ACQUIRE);
   const __m128i wanted = _mm_set1_epi32(static_cast<int>(key.word[0]));
   const __m128i low = _mm_and_si128(_mm_cmpeq_epi32(lanes(bucket.key), wanted), low_rules);
   const __m128i high = _mm_and_si128(_mm_cmpeq_epi32(lanes(bucket.key + 3), wanted), high_rules);
@@ -144,7 +127,7 @@ template <class Bucket>
 [[gnu::always_inline]] inline uint32_t rule_in_bucket(const Bucket& bucket, const Key& key) {
   uint32_t rule = 0;  // max: a free slot (rule 0) may hold the same bytes as a key
   for (unsigned slot = 0; slot < kSlots<Bucket>; slot++) {
-    const uint32_t slots_rule = slot_rule(bucket, slot);
+    const uint32_t slots_rule = bucket.rule[slot];
     rule = std::max(rule, slot_holds(bucket, slot, key) ? slots_rule : 0);
   }
   return rule;
@@ -153,7 +136,7 @@ template <class Bucket>
 // True when the key may lie behind this bucket, in which it is not.
 template <class Bucket>
 bool goes_on(const Bucket& bucket, uint32_t rule, uint64_t hash) {
-  const uint32_t overflow = __atomic_load_n(&bucket.overflow, __ATOMIC_RELAXED) & overflow_bit(hash);
+  const uint32_t overflow = bucket.overflow & overflow_bit(hash);
   return ((rule == 0) & (overflow != 0)) != 0;  // one branch, seldom taken: hits and misses come at random
 }
 
@@ -205,8 +188,7 @@ uint64_t find_batch_in_buckets(const Bucket* buckets, uint32_t n_buckets, const 
 
 enum class Insertion : uint8_t { done, duplicate, page_full };
 
-// Nobody reads yet (filter/build/update.h is for a table in use). rule > 0. Puts the key into the first free slot on
-// its path.
+// rule > 0. Puts the key into the first free slot on its path.
 template <class Bucket>
 Insertion insert_into_buckets(Bucket* buckets, uint32_t n_buckets, const Key& key, uint64_t hash, uint32_t rule) {
   const BucketPath<Bucket> path(buckets, n_buckets, hash);

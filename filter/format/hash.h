@@ -14,14 +14,6 @@ static const weir_u32 weir_salt[8] = {0x47b6137bu, 0x44974d91u, 0x8824ad5bu, 0xa
 static const weir_u32 weir_salt_b[8] = {0x6a09e667u, 0xbb67ae85u, 0x3c6ef373u, 0xa54ff53bu,
                                         0x510e527fu, 0x9b05688du, 0x1f83d9abu, 0x5be0cd19u};
 
-/* One word of a filter, as readers take it: a writer may be changing others (filter/build/update.h), and this one
- * between values that both hold every key that stays. */
-#ifdef __bpf__
-#define WEIR_FILTER_WORD(words, i) ((words)[i])
-#else
-#define WEIR_FILTER_WORD(words, i) __atomic_load_n((words) + (i), __ATOMIC_RELAXED)
-#endif
-
 /* Range reduction: hi32(hash) * n >> 32. Lemire 2018, arXiv:1805.10941. Uniform for any n < 2^32, no division. Filter
  * lines, filter pages and exact buckets all use it: the same order, so they are co-indexed. */
 static inline weir_u32 weir_hash_range(weir_u64 hash, weir_u32 n) {

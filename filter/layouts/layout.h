@@ -13,9 +13,9 @@ namespace weir::filter {
 // (filter/build/sizing.h).
 struct Layout {
   weir_layout id;
-  std::string_view name;  // as policies and commands spell it
-  std::string_view what;  // one line for people
-  uint32_t unit_lines;    // lines of the unit that holds all bits of a key, and that an update recomputes: 1 or 64
+  std::string_view name;         // as policies and commands spell it
+  std::string_view what;         // one line for people
+  uint32_t unit_lines;           // lines of the unit that holds all bits of a key: 1 or 64
   uint8_t min_k, max_k, step_k;  // bits of a key that it can have
   bool in_snapshots;             // false: for tests and benchmarks
   // Sets the bits of a key; null as in LayoutKernels.

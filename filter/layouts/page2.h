@@ -55,7 +55,7 @@ static inline weir_u64 weir_page2_check_line(const weir_u64* page, struct weir_p
   const weir_u64* line = page + (place.line[which] & (WEIR_LINES_PER_PAGE - 1u)) * 8u;
   weir_u64 all = 1;
   for (weir_u32 w = 0; w < 8; w++) {
-    all &= WEIR_FILTER_WORD(line, w) >> weir_page2_bit(hash, which, w) | (weir_u64)(~place.words[which] >> w & 1u);
+    all &= line[w] >> weir_page2_bit(hash, which, w) | (weir_u64)(~place.words[which] >> w & 1u);
   }
   return all;
 }

@@ -24,7 +24,7 @@ static inline weir_u32 weir_page7_check(const weir_u64* page, weir_u64 hash) {
   weir_u64 all = 1;
   for (weir_u32 i = 0; i < WEIR_PAGE7_K; i++) {
     const weir_u32 bit = weir_page7_bit(hash, i);
-    all &= WEIR_FILTER_WORD(page, bit >> 6) >> (bit & 63u);
+    all &= page[bit >> 6] >> (bit & 63u);
   }
   return (weir_u32)all;
 }

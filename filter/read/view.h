@@ -29,7 +29,7 @@ struct ShapeView {
 // their own, and every loop over them has a constant bound. Borrows the bytes; position independent.
 class SnapshotView {
  public:
-  // bytes: exactly one snapshot, 64-byte aligned, not changed by anybody while the view lives but by an Updater. Errors
+  // bytes: exactly one snapshot, 64-byte aligned, not changed by anybody while the view lives. Errors
   // name the field and the value. Reads header.total_bytes bytes once.
   static Result<SnapshotView> open(std::span<const std::byte> bytes);
 

@@ -205,12 +205,6 @@ def builds(build, _folder):
                at_least("filter.snapshot_mkeys_s", result["snapshot"]["mkeys_s"], 80, "Mkeys/s",
                         f"{note(result['snapshot'])}; {result['isa']}, {result['snapshot_mib']:.0f} MiB, pages "
                         f"{result['snapshot_pages']}")]
-    update = result["update"]
-    figures.append(at_most("filter.update_1k_ms", statistics.median(update["ms"]), 0.6, "ms",
-                           f"median of {len(update['ms'])} [{min(update['ms']):.3f} .. {max(update['ms']):.3f}]; 500 adds "
-                           f"{statistics.median(update['add_ms']):.3f}, 500 removes {statistics.median(update['remove_ms']):.3f}"
-                           f" when made apart; {result['isa']}, {result['snapshot_mib']:.0f} MiB, pages "
-                           f"{result['snapshot_pages']}"))
     return figures, result
 
 
@@ -253,6 +247,6 @@ MEASUREMENTS = (
     *(beside_peers(size) for size in SIZES),
     (("filter.vs_rte_hash_allhit", "filter.allhit_vs_table"), allhit),
     (("filter.fpr_error_max", "filter.false_negatives"), rates),
-    (("filter.build_mkeys_s", "filter.snapshot_mkeys_s", "filter.update_1k_ms"), builds),
+    (("filter.build_mkeys_s", "filter.snapshot_mkeys_s"), builds),
     (tuple(f"filter.instructions_{isa}_{name}" for isa in COUNTED_ISAS for name in LOOPS), instructions),
 )

@@ -2,7 +2,7 @@
 // docs/develop/figures.md tells what each number is.
 //
 //   filter_figures limit --keys N          filter against the gather limit: pipelined, look-ahead 1, from 16-byte keys
-//   filter_figures build --keys N          time to build a filter and a snapshot, and to change it in place
+//   filter_figures build --keys N          time to build a filter and a snapshot
 //   filter_figures peers --keys N          beside rte_member and rte_hash
 //   filter_figures rates                   false positives against the formulas, false negatives
 //   filter_figures loop --what W --keys N  runs one kernel and measures nothing: for callgrind
@@ -23,7 +23,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "filter/build/update.h"
 #include "filter/layouts/layout.h"
 #include "filter/probe/dispatch.h"
 #include "tests/bench/filter_lanes.h"
@@ -148,58 +147,6 @@ json rate_of(const Timed& timed, uint64_t n_keys, unsigned threads) {
           {"cpu_s", timed.cpu_s}};
 }
 
-// Changes that no run made before: members leave, strangers come.
-class ChangeMaker {
- public:
-  explicit ChangeMaker(uint64_t n_keys) : n_keys_(n_keys) {}
-  Change add() { return {key_at(n_keys_ + added_++), 1}; }
-  Change remove() {  // everywhere: an odd multiplier permutes 2^32, and what is no member is passed over
-    uint32_t index = 0;
-    do index = static_cast<uint32_t>(++removed_) * 0x9e3779b1u;
-    while (index >= n_keys_);
-    return {key_at(index), 0};
-  }
-
- private:
-  static Key key_at(uint64_t index) {
-    uint64_t w0[kFillUnit], w1[kFillUnit];
-    lanes().fill_members(index, w0, w1, kFillUnit);
-    Key key;
-    key.word[0] = w0[0];
-    key.word[1] = w1[0];
-    return key;
-  }
-  uint64_t n_keys_, added_ = 0, removed_ = 0;
-};
-
-// 500 adds and 500 removes, by turns in one call and apart, by the writer's thread.
-json time_updates(TestSnapshot& snapshot, uint64_t n_keys, unsigned runs) {
-  constexpr unsigned kEach = 500;
-  auto updater = Updater::open(snapshot.bytes(), kernels());
-  if (!updater) give_up(updater.error());
-  ChangeMaker make(n_keys);
-  const auto time_ms = [&](bool adds, bool removes) {
-    std::vector<Change> changes;
-    for (unsigned i = 0; i < kEach; i++) {
-      if (adds) changes.push_back(make.add());
-      if (removes) changes.push_back(make.remove());
-    }
-    const double start = thread_ns();
-    const auto done = updater->apply(0, changes);
-    const double ms = (thread_ns() - start) / 1e6;
-    if (!done) give_up(done.error());
-    updater->grace_passed();
-    return ms;
-  };
-  json out;
-  for (unsigned run = 0; run < runs; run++) {
-    out["ms"].push_back(time_ms(true, true));
-    out["add_ms"].push_back(time_ms(true, false));
-    out["remove_ms"].push_back(time_ms(false, true));
-  }
-  return out;
-}
-
 json run_build(const Options& options) {
   json out;
   {
@@ -217,9 +164,6 @@ json run_build(const Options& options) {
   out["snapshot_pages"] = snapshot.memory.pages();
   const Timed timed = time_builds(snapshot.memory, options.runs, [&] { build_members(snapshot, 2); });
   out["snapshot"] = rate_of(timed, options.n_keys, 2);
-  snapshot.drop_input();
-  pin_to_one();
-  out["update"] = time_updates(snapshot, options.n_keys, 3 * options.runs);
   return out;
 }
 
@@ -486,7 +430,7 @@ int run(int argc, char** argv) {
     command->callback([&out, &options, mode] { out = mode(options); });
   };
   add("limit", "the filter against the gather limit", run_limit);
-  add("build", "time to build a filter and a snapshot, and to change it in place", run_build);
+  add("build", "time to build a filter and a snapshot", run_build);
   add("rates", "false positives against the formulas, false negatives", run_rates);
   add("loop", "one kernel, for callgrind", run_loop);
 #ifdef WEIR_BENCH_DPDK
