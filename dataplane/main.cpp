@@ -329,7 +329,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (switches.bypass) say("bypass is ON, as saved: everything passes until `controlctl bypass off`");
   Clock clock(switches, line.options.now_unix_s);
   Ledger ledger;
-  Publisher publisher(**slot, ledger, *state, **kernels, places_of(workers), config->snapshot_memory);
+  Publisher publisher(**slot, ledger, *state, places_of(workers), config->snapshot_memory);
   say_what_is_enforced(publisher.restore(), **slot, *config, line.options.wait_for_snapshot);
 
   if (Result<void> started = devices->start(); !started) return say("{}", started.error()), kFailed;

@@ -15,14 +15,14 @@
 #include "bpf/enforce/group.h"
 #include "bpf/enforce/program.h"
 #include "bpf/program/plane.h"
-#include "common/files.h"
-#include "filter/read/sealed.h"
+#include "filter/read/receive.h"
 #include "filter/read/view.h"
 
 namespace weir::xdp {
 
 namespace {
 
+using filter::Refusal;
 using wire::Step;
 using Clock = std::chrono::steady_clock;
 
@@ -99,11 +99,7 @@ std::string mib(uint64_t bytes) {
 struct Enforcer::Parts {
   Parts(Options wanted, Program loaded) : options(std::move(wanted)), program(std::move(loaded)) {}
 
-  struct Failure {
-    Step step;
-    std::string reason;
-  };
-  std::optional<Failure> try_publish(const wire::Message& message, wire::PublishedBody& answer);
+  std::optional<Refusal> try_publish(const wire::Message& message, wire::PublishedBody& answer);
   Result<void> deal_slots(const filter::SnapshotView& view, weir_group& group);
   // The group that enforces; null: none.
   const weir_group* active() const {
@@ -150,9 +146,9 @@ void Enforcer::tend() {
 wire::PublishedBody Enforcer::publish(const wire::Message& message) {
   const Clock::time_point start = Clock::now();
   wire::PublishedBody answer;
-  if (const auto failure = parts_->try_publish(message, answer)) {
-    answer.failed_step = failure->step;
-    wire::set_text(answer.reason, failure->reason);
+  if (const auto refusal = parts_->try_publish(message, answer)) {
+    answer.failed_step = refusal->step;
+    wire::set_text(answer.reason, refusal->reason);
   } else {
     answer.ok = 1;
   }
@@ -163,62 +159,50 @@ wire::PublishedBody Enforcer::publish(const wire::Message& message) {
 
 // Everything is written to the group that nobody reads; the store to `active` is the swap. Wherever this stops, for
 // whatever reason, what enforced goes on.
-std::optional<Enforcer::Parts::Failure> Enforcer::Parts::try_publish(const wire::Message& message,
-                                                                     wire::PublishedBody& answer) {
-  const std::optional<wire::PublishBody> request = wire::body_as<wire::PublishBody>(message);
-  if (!request) return Failure{Step::receive, "the message has the wrong length"};
-  if (const weir_group* group = active();
-      group != nullptr && wire::Generation{group->epoch, group->number} == request->generation) {
-    if (std::equal(group->digest, group->digest + 2, request->digest)) return std::nullopt;
-    return Failure{Step::check, "generation " + std::to_string(group->number) +
-                                    " is enforced already, with other bytes: a generation is used once"};
+std::optional<Refusal> Enforcer::Parts::try_publish(const wire::Message& message, wire::PublishedBody& answer) {
+  std::optional<filter::Enforced> enforced;
+  if (const weir_group* group = active(); group != nullptr) {
+    enforced = {{group->epoch, group->number}, {group->digest[0], group->digest[1]}};
   }
-  if (!message.fd) return Failure{Step::receive, "the message came without a descriptor"};
-
   const uint64_t left = kernel_memory_left();
   const uint64_t limit = left > kSpareMemory ? left - kSpareMemory : 0;
   const std::string room = "the kernel has " + mib(limit) + " left for maps, beside what enforces now and " +
                            mib(kSpareMemory) + " kept for others";
-  const Result<size_t> size = filter::check_sealed(message.fd.get(), limit, room);
-  if (!size) return Failure{Step::check, size.error()};
-  const Result<Mapping> source = map_read_only(message.fd.get(), *size);
-  if (!source) return Failure{Step::map, source.error()};
-  if (const auto digest = filter::digest_of(source->bytes());
-      !std::equal(digest.begin(), digest.end(), request->digest)) {
-    return Failure{Step::validate, "the digest does not fit the snapshot's bytes: they were damaged on the way"};
-  }
-  const Result<filter::SnapshotView> view = filter::SnapshotView::open(source->bytes());
-  if (!view) return Failure{Step::validate, view.error()};
-  if (const weir_snapshot_header& header = view->header();
-      wire::Generation{header.epoch, header.number} != request->generation) {
-    return Failure{Step::validate, "the message says generation " + std::to_string(request->generation.number) +
-                                       ", the snapshot " + std::to_string(header.number)};
-  }
+  const filter::Receipt receipt = filter::receive_snapshot(message, enforced, limit, room);
+  if (!receipt.received) return receipt.refusal;
+  const filter::Enforced& what = receipt.received->what;
+  const std::span<const std::byte> bytes = receipt.received->source.bytes();
+  const Result<void> same = filter::check_digest(bytes, what.digest);
+  if (!same) return Refusal{Step::validate, same.error()};
+  const Result<filter::SnapshotView> view = filter::SnapshotView::open(bytes);
+  if (!view) return Refusal{Step::validate, view.error()};
+  const Result<void> named = filter::check_generation(view->header(), what.generation);
+  if (!named) return Refusal{Step::validate, named.error()};
 
-  weir_group group = make_group(*view, request->digest);
+  weir_group group = make_group(*view, what.digest.data());
   if (group.arena_bytes > limit) {
-    return Failure{Step::check, "the snapshot and its prefilters take " + mib(group.arena_bytes) + ", and " + room};
+    return Refusal{Step::check, "the snapshot and its prefilters take " + mib(group.arena_bytes) + ", and " + room};
   }
   Result<Arena> arena = make_arena(group.arena_bytes);
-  if (!arena) return Failure{Step::copy, arena.error()};
-  memcpy(arena->pages.bytes().data(), source->bytes().data(), *size);
+  if (!arena) return Refusal{Step::copy, arena.error()};
+  memcpy(arena->pages.bytes().data(), bytes.data(), bytes.size());
   fill_prefilters(*view, group, arena->pages.bytes());
   arena->pages.reset();
 
   weir_state& state = program.state();
   const uint32_t former = state.active;
   const uint32_t idle = former == 0 ? 1 : 0;
-  if (Result<void> dealt = deal_slots(*view, group); !dealt) return Failure{Step::copy, dealt.error()};
-  if (Result<void> set = program.set_arena(idle, *arena); !set) return Failure{Step::copy, set.error()};
+  if (Result<void> dealt = deal_slots(*view, group); !dealt) return Refusal{Step::copy, dealt.error()};
+  if (Result<void> set = program.set_arena(idle, *arena); !set) return Refusal{Step::copy, set.error()};
   memcpy(&program.group(idle), &group, sizeof group);
   set_clock();
   const Clock::time_point exchanged = Clock::now();
   __atomic_store_n(&state.active, idle, __ATOMIC_RELEASE);
   if (former >= WEIR_GROUPS) return std::nullopt;
-  if (Result<void> waited = program.wait_for_programs(); !waited) return Failure{Step::grace, waited.error()};
+  if (Result<void> waited = program.wait_for_programs(); !waited) return Refusal{Step::grace, waited.error()};
   answer.grace_us = micros_since(exchanged);
   if (Result<void> freed = program.clear_arena(former, program.group(former).arena_bytes); !freed)
-    return Failure{Step::free, freed.error()};
+    return Refusal{Step::free, freed.error()};
   return std::nullopt;
 }
 

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <string>
 
@@ -38,11 +37,6 @@ Result<Sealed> seal(Draft draft) {
   if (!mapping) return Error{mapping.error()};
   sealed.digest = digest_of(mapping->bytes());
   return sealed;
-}
-
-std::array<uint64_t, 2> digest_of(std::span<const std::byte> bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return {hash.low64, hash.high64};
 }
 
 }  // namespace weir::control

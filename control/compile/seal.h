@@ -1,10 +1,8 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 
+#include "common/digest.h"
 #include "common/fd.h"
 #include "common/result.h"
 
@@ -20,12 +18,9 @@ Result<Draft> make_draft(uint64_t size_bytes);
 
 struct Sealed {
   Fd fd;  // read-only, sealed SHRINK | GROW | WRITE | SEAL
-  std::array<uint64_t, 2> digest;
+  Digest digest;
 };
 // Unmaps the draft first: F_SEAL_WRITE fails while a writable mapping exists.
 Result<Sealed> seal(Draft draft);
-
-// XXH3-128 (low, high): integrity, not authentication.
-std::array<uint64_t, 2> digest_of(std::span<const std::byte> bytes);
 
 }  // namespace weir::control

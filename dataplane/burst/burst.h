@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "common/bits.h"
 #include "dataplane/frame/tunnel.h"
 #include "filter/format/snapshot.h"
 #include "filter/probe/lookup.h"
@@ -29,11 +30,10 @@ struct Burst {
   uint64_t rx_cycles;        // rx      the TSC before it was asked for; 0: its pass is not timed
 
   uint32_t n_carried;          // parse   frames behind the n that found no slot: pkt[n], pkt[n + 1], ...
-  uint64_t ip;                 // parse   frames with headers
   uint64_t not_ip;             // parse
   uint64_t malformed;          // parse
-  uint64_t incomplete;         // parse   subset of ip: in some layer
-  uint64_t layered;            // parse   subset of ip: frames with inner layers
+  uint64_t incomplete;         // parse   frames with headers: in some layer
+  uint64_t layered;            // parse   frames with inner layers
   uint32_t first_inner;        // parse   slots from here on hold inner layers
   uint8_t inner[kMaxBurst];    // parse   slot of the frame's first inner layer; those inside it lie below
   uint8_t n_inner[kMaxBurst];  // parse   both valid where `layered`
@@ -42,7 +42,8 @@ struct Burst {
   uint8_t v4[kMaxBurst];       // parse   slots that are IPv4
   uint8_t v6[kMaxBurst];       // parse   slots that are IPv6
   uint64_t unread;             // parse   slots of plain IPv4 frames whose hdr is not there yet: headers_of
-  Headers hdr[kMaxBurst];      // parse   by slot; big-endian as on the wire; valid where `ip`, and of inner layers
+  Headers
+      hdr[kMaxBurst];  // parse   by slot; big-endian as on the wire; valid for frames with headers, and of inner layers
   // What keys of IPv4 are made of: of the packet in slot v4[k], as on the wire.
   alignas(16) uint64_t v4_addresses[kMaxBurst];  // parse  source in the low half, destination in the high half
   alignas(16) uint64_t v4_fields[kMaxBurst];  // parse  port[0], port[1], protocol, from the lowest byte; Wants::fields
@@ -66,12 +67,5 @@ struct KeyBatch : filter::Batch {
   Side side = kSource;             // keys
   uint8_t key_of[kMaxBurst] = {};  // keys    slot of key k
 };
-
-constexpr uint64_t bit(uint32_t i) {
-  return uint64_t{1} << i;
-}
-constexpr uint64_t low_bits(uint32_t n) {
-  return n == 64 ? ~uint64_t{0} : bit(n) - 1;
-}
 
 }  // namespace weir::dataplane

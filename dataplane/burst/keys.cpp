@@ -38,16 +38,16 @@ void gather_v4(const Lookup& lookup, Kind kind, const Burst& burst, KeyBatch& ba
   const uint64_t* addresses = burst.v4_addresses;
   const uint64_t* fields = burst.v4_fields;
   uint64_t* word = batch.word[0];
-  const uint64_t mask = lookup.mask[0];
+  const uint64_t mask = lookup.mask.word[0];
   if (kind == Kind::flow || kind == Kind::flow_and_ports) {
-    const uint64_t both = mask | lookup.destination_mask[0] << 32;
-    for_column([=](uint32_t k) { word[k] = addresses[k] & both; });
+    for_column([=](uint32_t k) { word[k] = addresses[k] & mask; });
     uint64_t* second_word = batch.word[1];
-    const uint64_t fields_mask = lookup.fields_mask;
+    const uint64_t fields_mask = lookup.mask.word[1];
     for_column([=](uint32_t k) { second_word[k] = fields[k] & fields_mask; });
   } else {
     const unsigned shift = lookup.side == kSource ? 0 : 32;
-    for_column([=](uint32_t k) { word[k] = addresses[k] >> shift & mask; });
+    const uint64_t address_mask = mask & UINT32_MAX;
+    for_column([=](uint32_t k) { word[k] = addresses[k] >> shift & address_mask; });
     if (kind == Kind::address) return;
     const unsigned port_shift = lookup.side == kSource ? 0 : 16;
     for_column([=](uint32_t k) { word[k] |= (fields[k] >> port_shift & UINT16_MAX) << 32; });
@@ -63,14 +63,14 @@ void write_v6_key(const Lookup& lookup, const Headers& headers, KeyBatch& batch,
   if constexpr (kKind == Kind::flow || kKind == Kind::flow_and_ports) {
     uint32_t ports;
     memcpy(&ports, headers.port, sizeof ports);
-    batch.word[0][k] = address[kSource][0] & lookup.mask[0];
-    batch.word[1][k] = address[kSource][1] & lookup.mask[1];
-    batch.word[2][k] = address[kDestination][0] & lookup.destination_mask[0];
-    batch.word[3][k] = address[kDestination][1] & lookup.destination_mask[1];
-    batch.word[4][k] = (uint64_t{headers.protocol} << 32 | ports) & lookup.fields_mask;
+    batch.word[0][k] = address[kSource][0] & lookup.mask.word[0];
+    batch.word[1][k] = address[kSource][1] & lookup.mask.word[1];
+    batch.word[2][k] = address[kDestination][0] & lookup.mask.word[2];
+    batch.word[3][k] = address[kDestination][1] & lookup.mask.word[3];
+    batch.word[4][k] = (uint64_t{headers.protocol} << 32 | ports) & lookup.mask.word[4];
   } else {
-    batch.word[0][k] = address[lookup.side][0] & lookup.mask[0];
-    batch.word[1][k] = address[lookup.side][1] & lookup.mask[1];
+    batch.word[0][k] = address[lookup.side][0] & lookup.mask.word[0];
+    batch.word[1][k] = address[lookup.side][1] & lookup.mask.word[1];
     if constexpr (kKind == Kind::address_and_port) batch.word[2][k] = headers.port[lookup.side];
   }
 }

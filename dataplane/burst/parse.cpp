@@ -156,7 +156,6 @@ void parse(const Wants& wants, Burst& burst, WorkerCounters& counters) noexcept 
   burst.n_carried = burst.n - parsed;
   for (uint32_t i = parsed; i < burst.n; i++) burst.bytes -= burst.pkt[i]->pkt_len;
   burst.n = parsed;
-  burst.ip = low_bits(burst.n) & ~burst.not_ip & ~burst.malformed;
   counters.not_ip.add(static_cast<uint64_t>(__builtin_popcountll(burst.not_ip)));
   counters.malformed.add(static_cast<uint64_t>(__builtin_popcountll(burst.malformed)));
   counters.incomplete.add(static_cast<uint64_t>(__builtin_popcountll(burst.incomplete)));

@@ -4,24 +4,17 @@
 #include <cstring>
 
 #include "common/files.h"
-#include "filter/read/sealed.h"
 
 namespace weir::dataplane {
 
 namespace {
 
+using filter::Refusal;
 using wire::Step;
 using Clock = std::chrono::steady_clock;
 
 uint32_t micros_since(Clock::time_point start) {
   return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
-}
-
-std::string generation_text(wire::Generation generation) {
-  char text[48];
-  snprintf(text, sizeof text, "%016llx/%llu", static_cast<unsigned long long>(generation.epoch),
-           static_cast<unsigned long long>(generation.number));
-  return text;
 }
 
 void copy_to_all(std::span<const std::byte> bytes, std::vector<Snapshot::Copy>& copies) {
@@ -33,19 +26,18 @@ void copy_to_all(std::span<const std::byte> bytes, std::vector<Snapshot::Copy>& 
 Result<std::unique_ptr<Snapshot>> Publisher::open(std::vector<Snapshot::Copy> copies, size_t size_bytes,
                                                   const Digest& digest) const {
   for (const Snapshot::Copy& copy : copies) {
-    if (digest_of(copy.memory.mapping.bytes().first(size_bytes)) != digest) {
-      return Error{"the digest does not fit the snapshot's bytes: they were damaged on the way"};
-    }
+    const Result<void> same = filter::check_digest(copy.memory.mapping.bytes().first(size_bytes), digest);
+    if (!same) return Error{same.error()};
   }
-  return Snapshot::open(std::move(copies), size_bytes, digest.word, kernels_, workers_);
+  return Snapshot::open(std::move(copies), size_bytes, digest, workers_);
 }
 
 wire::PublishedBody Publisher::publish(const wire::Message& message) {
   const Clock::time_point start = Clock::now();
   wire::PublishedBody answer;
-  if (const std::optional<Failure> failure = try_publish(message, answer)) {
-    answer.failed_step = failure->step;
-    wire::set_text(answer.reason, failure->reason);
+  if (const std::optional<Refusal> refusal = try_publish(message, answer)) {
+    answer.failed_step = refusal->step;
+    wire::set_text(answer.reason, refusal->reason);
   } else {
     answer.ok = 1;
   }
@@ -54,39 +46,29 @@ wire::PublishedBody Publisher::publish(const wire::Message& message) {
   return answer;
 }
 
-std::optional<Publisher::Failure> Publisher::try_publish(const wire::Message& message, wire::PublishedBody& answer) {
-  const std::optional<wire::PublishBody> request = wire::body_as<wire::PublishBody>(message);
-  if (!request) return Failure{Step::receive, "the message has the wrong length"};
+std::optional<Refusal> Publisher::try_publish(const wire::Message& message, wire::PublishedBody& answer) {
   const Snapshot* current = slot_.current();
-  if (current != nullptr && current->generation() == request->generation) {
-    if (current->has_digest(request->digest)) return std::nullopt;
-    return Failure{Step::check, "generation " + generation_text(request->generation) +
-                                    " is enforced already, with other bytes: a generation is used once"};
-  }
-  if (!message.fd) return Failure{Step::receive, "the message came without a descriptor"};
-
-  const Result<size_t> size = filter::check_sealed(
-      message.fd.get(), limit_bytes_,
+  std::optional<filter::Enforced> enforced;
+  if (current != nullptr) enforced = {current->generation(), current->digest()};
+  filter::Receipt receipt = filter::receive_snapshot(
+      message, enforced, limit_bytes_,
       "snapshot_memory allows " + std::to_string(limit_bytes_) + " (half of it: a swap holds two)");
-  if (!size) return Failure{Step::check, size.error()};
-  Result<Mapping> source = map_read_only(message.fd.get(), *size);
-  if (!source) return Failure{Step::map, source.error()};
+  if (!receipt.received) return receipt.refusal;
+  const filter::Enforced what = receipt.received->what;
+  Mapping& source = receipt.received->source;
 
-  Result<std::vector<Snapshot::Copy>> copies = Snapshot::allocate(*size, workers_);
-  if (!copies) return Failure{Step::copy, copies.error()};
-  copy_to_all(source->bytes(), *copies);
-  source->reset();
-  Digest digest;
-  memcpy(digest.word, request->digest, sizeof digest.word);
-  Result<std::unique_ptr<Snapshot>> next = open(std::move(*copies), *size, digest);
-  if (!next) return Failure{Step::validate, next.error()};
-  if ((*next)->generation() != request->generation) {
-    return Failure{Step::validate, "the message says generation " + generation_text(request->generation) +
-                                       ", the snapshot " + generation_text((*next)->generation())};
-  }
+  Result<std::vector<Snapshot::Copy>> copies = Snapshot::allocate(source.size(), workers_);
+  if (!copies) return Refusal{Step::copy, copies.error()};
+  copy_to_all(source.bytes(), *copies);
+  const size_t size_bytes = source.size();
+  source.reset();
+  Result<std::unique_ptr<Snapshot>> next = open(std::move(*copies), size_bytes, what.digest);
+  if (!next) return Refusal{Step::validate, next.error()};
+  const Result<void> named = filter::check_generation((*next)->header(), what.generation);
+  if (!named) return Refusal{Step::validate, named.error()};
 
-  const Result<void> saved = state_.save_snapshot((*next)->bytes(), digest);
-  if (!saved) return Failure{Step::persist, saved.error()};
+  const Result<void> saved = state_.save_snapshot((*next)->bytes(), what.digest);
+  if (!saved) return Refusal{Step::persist, saved.error()};
   const std::lock_guard swap(swap_);
   const Clock::time_point exchanged = Clock::now();
   const std::unique_ptr<Snapshot> former = slot_.exchange(std::move(*next));

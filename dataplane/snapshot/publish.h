@@ -9,7 +9,7 @@
 #include "dataplane/snapshot/ledger.h"
 #include "dataplane/snapshot/snapshot_slot.h"
 #include "dataplane/start/state_dir.h"
-#include "filter/kernels/kernels.h"
+#include "filter/read/receive.h"
 
 namespace weir::dataplane {
 
@@ -17,14 +17,9 @@ namespace weir::dataplane {
 // snapshot. Used by the control thread only, but for hold(). Whatever fails, the snapshot before it keeps enforcing.
 class Publisher {
  public:
-  Publisher(SnapshotSlot& slot, Ledger& ledger, const StateDir& state, const filter::Kernels& kernels,
-            std::vector<WorkerPlace> workers, uint64_t snapshot_memory)
-      : slot_(slot),
-        ledger_(ledger),
-        state_(state),
-        kernels_(kernels),
-        workers_(std::move(workers)),
-        limit_bytes_(snapshot_memory / 2) {}
+  Publisher(SnapshotSlot& slot, Ledger& ledger, const StateDir& state, std::vector<WorkerPlace> workers,
+            uint64_t snapshot_memory)
+      : slot_(slot), ledger_(ledger), state_(state), workers_(std::move(workers)), limit_bytes_(snapshot_memory / 2) {}
 
   // The answer to a publish message: enforced and durable, or the step that failed and why.
   wire::PublishedBody publish(const wire::Message& message);
@@ -38,18 +33,13 @@ class Publisher {
   [[nodiscard]] std::unique_lock<std::mutex> hold() const { return std::unique_lock(swap_); }
 
  private:
-  struct Failure {
-    wire::Step step;
-    std::string reason;
-  };
-  std::optional<Failure> try_publish(const wire::Message& message, wire::PublishedBody& answer);
+  std::optional<filter::Refusal> try_publish(const wire::Message& message, wire::PublishedBody& answer);
   Result<std::unique_ptr<Snapshot>> open(std::vector<Snapshot::Copy> copies, size_t size_bytes,
                                          const Digest& digest) const;
 
   SnapshotSlot& slot_;
   Ledger& ledger_;
   const StateDir& state_;
-  const filter::Kernels& kernels_;
   std::vector<WorkerPlace> workers_;
   uint64_t limit_bytes_;
   mutable std::mutex swap_;

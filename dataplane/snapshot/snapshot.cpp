@@ -3,32 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
+#include "filter/format/rules.h"
+
 namespace weir::dataplane {
 
 namespace {
 
-struct AddressMask {
-  uint64_t half[2];
-};
-
-AddressMask leading(unsigned bits) {
-  return {{filter::word_mask(std::min(bits, 64u)), bits > 64 ? filter::word_mask(bits - 64) : 0}};
-}
-
 std::vector<Lookup> lookups_of(const filter::SnapshotView& view) {
   std::vector<Lookup> lookups;
   for (const filter::ShapeView& shape : view.shapes()) {
-    const AddressMask mask = leading(shape.shape.addr_bits);
-    const AddressMask destination_mask = leading(shape.shape.destination_bits);
-    const uint64_t fields_mask = filter::flow_word(shape.shape, {UINT16_MAX, UINT16_MAX, UINT8_MAX});
+    const filter::Key mask = filter::key_mask(shape.shape);
     for (const Side side : {kSource, kDestination}) {
       const int direction = side == kSource ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
       if ((shape.directions & direction) == 0) continue;
-      lookups.push_back({&shape,
-                         side,
-                         {mask.half[0], mask.half[1]},
-                         {destination_mask.half[0], destination_mask.half[1]},
-                         fields_mask});
+      lookups.push_back({&shape, side, mask});
     }
   }
   return lookups;
@@ -64,8 +52,8 @@ Result<std::vector<Snapshot::Copy>> Snapshot::allocate(size_t size_bytes, std::s
   return copies;
 }
 
-Result<std::unique_ptr<Snapshot>> Snapshot::open(std::vector<Copy> copies, size_t size_bytes, const uint64_t digest[2],
-                                                 const filter::Kernels& kernels, std::span<const WorkerPlace> workers) {
+Result<std::unique_ptr<Snapshot>> Snapshot::open(std::vector<Copy> copies, size_t size_bytes, const Digest& digest,
+                                                 std::span<const WorkerPlace> workers) {
   for (Copy& copy : copies) {
     Result<filter::SnapshotView> view = filter::SnapshotView::open(copy.memory.mapping.bytes().first(size_bytes));
     if (!view) return Error{view.error()};
@@ -74,7 +62,7 @@ Result<std::unique_ptr<Snapshot>> Snapshot::open(std::vector<Copy> copies, size_
   auto snapshot = std::make_unique<Snapshot>();
   snapshot->copies_ = std::move(copies);  // the copies stay where they are from here on: lookups point into them
   snapshot->size_bytes_ = size_bytes;
-  std::copy_n(digest, 2, snapshot->digest_);
+  snapshot->digest_ = digest;
   for (Copy& copy : snapshot->copies_) copy.lookups = lookups_of(copy.view);
   for (const WorkerPlace& worker : workers) {
     const auto copy = std::find_if(snapshot->copies_.begin(), snapshot->copies_.end(),
@@ -83,14 +71,9 @@ Result<std::unique_ptr<Snapshot>> Snapshot::open(std::vector<Copy> copies, size_
     std::vector<filter::Lane>& lanes = snapshot->lanes_.emplace_back();
     for (const Lookup& lookup : copy->lookups) lanes.push_back({.shape = lookup.shape});
     snapshot->workers_.push_back(
-        {&copy->view, &kernels, copy->lookups, lanes, counters.data(), outgrows_l2(copy->view), wants_of(copy->view)});
+        {&copy->view, copy->lookups, lanes, counters.data(), outgrows_l2(copy->view), wants_of(copy->view)});
   }
   return snapshot;
-}
-
-wire::Generation Snapshot::generation() const {
-  const weir_snapshot_header& header = copies_.front().view.header();
-  return {header.epoch, header.number};
 }
 
 bool Snapshot::huge() const {

@@ -6,12 +6,12 @@
 #include <span>
 #include <vector>
 
+#include "common/digest.h"
 #include "common/result.h"
 #include "common/wire.h"
 #include "dataplane/frame/frame.h"
 #include "dataplane/snapshot/list_counters.h"
 #include "dataplane/snapshot/snapshot_memory.h"
-#include "filter/kernels/kernels.h"
 #include "filter/probe/lookup.h"
 #include "filter/read/view.h"
 
@@ -22,9 +22,7 @@ namespace weir::dataplane {
 struct Lookup {
   const filter::ShapeView* shape;
   Side side;
-  uint64_t mask[2];              // of the address halves: the leading bits that the shape keeps; flow: of the source
-  uint64_t destination_mask[2];  // flow
-  uint64_t fields_mask;          // flow: of ports and protocol, the last word of the key
+  filter::Key mask;  // the bits that its keys may have
 };
 
 // What the parse stage is to find out.
@@ -36,7 +34,6 @@ struct Wants {
 // What one worker needs of a snapshot. Borrowed from a Snapshot; valid until the worker's next quiescent state.
 struct WorkerSnapshot {
   const filter::SnapshotView* view;
-  const filter::Kernels* kernels;
   std::span<const Lookup> lookups;
   std::span<filter::Lane> lanes;  // of the lookups; this worker's
   ListCounters* lists;            // by list index; written by this worker only
@@ -63,16 +60,17 @@ class Snapshot {
   // One uninitialised copy per distinct node of the workers.
   static Result<std::vector<Copy>> allocate(size_t size_bytes, std::span<const WorkerPlace> workers);
   // Validates every copy (DESIGN 8 step 3) and prepares its lookups. digest: of the bytes.
-  static Result<std::unique_ptr<Snapshot>> open(std::vector<Copy> copies, size_t size_bytes, const uint64_t digest[2],
-                                                const filter::Kernels& kernels, std::span<const WorkerPlace> workers);
+  static Result<std::unique_ptr<Snapshot>> open(std::vector<Copy> copies, size_t size_bytes, const Digest& digest,
+                                                std::span<const WorkerPlace> workers);
 
   const WorkerSnapshot& of_worker(uint32_t worker) const noexcept { return workers_[worker]; }
 
-  wire::Generation generation() const;
+  const weir_snapshot_header& header() const { return copies_.front().view.header(); }
+  wire::Generation generation() const { return {header().epoch, header().number}; }
   std::span<const weir_list> lists() const { return copies_.front().view.lists(); }
   std::span<const std::byte> bytes() const { return copies_.front().memory.mapping.bytes().first(size_bytes_); }
   bool huge() const;
-  bool has_digest(const uint64_t digest[2]) const { return digest_[0] == digest[0] && digest_[1] == digest[1]; }
+  const Digest& digest() const { return digest_; }
   // Sum over the workers, by list index; names filled.
   std::vector<wire::ListStats> list_stats() const;
 
@@ -82,7 +80,7 @@ class Snapshot {
   std::vector<std::vector<ListCounters>> counters_;  // [worker][list]
   std::vector<std::vector<filter::Lane>> lanes_;     // [worker][lookup]
   size_t size_bytes_ = 0;
-  uint64_t digest_[2] = {};
+  Digest digest_ = {};
 };
 
 }  // namespace weir::dataplane

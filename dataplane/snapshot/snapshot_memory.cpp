@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "common/files.h"
+#include "common/memory.h"
 
 namespace weir::dataplane {
 
@@ -22,16 +23,6 @@ void prefer_node(const Mapping& mapping, int numa_node) {
   if (numa_node < 0 || numa_node > kMaxNumaNode) return;
   const unsigned long mask = 1ul << numa_node;
   syscall(SYS_mbind, mapping.bytes().data(), mapping.size(), MPOL_PREFERRED, &mask, sizeof mask * 8 + 1, 0);
-}
-
-// Faults every page in now: a fault inside a burst, or SIGBUS for want of a huge page, must not happen later.
-bool populate(const Mapping& mapping) {
-  return madvise(mapping.bytes().data(), mapping.size(), MADV_POPULATE_WRITE) == 0;
-}
-
-Mapping map_anonymous(size_t size_bytes, int extra_flags) {
-  void* address = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1, 0);
-  return address == MAP_FAILED ? Mapping() : Mapping(address, size_bytes);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <cerrno>
 
@@ -30,11 +29,6 @@ Result<void> read_exactly(int fd, std::span<std::byte> bytes, const std::string&
 }
 
 }  // namespace
-
-Digest digest_of(std::span<const std::byte> bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return {{hash.low64, hash.high64}};
-}
 
 Result<StateDir> StateDir::open(const std::string& path) {
   if (Result<void> made = make_directories(path, kPrivateFolder); !made) return Error{made.error()};
@@ -64,7 +58,7 @@ Result<void> StateDir::check_writable() const {
 }
 
 Result<void> StateDir::save_snapshot(std::span<const std::byte> bytes, const Digest& digest) const {
-  return write_file_durably(folder_, snapshot_path(), {bytes, std::as_bytes(std::span(digest.word))}, kPrivateFile);
+  return write_file_durably(folder_, snapshot_path(), {bytes, std::as_bytes(std::span(digest))}, kPrivateFile);
 }
 
 Result<std::optional<size_t>> StateDir::saved_snapshot_size() const {
@@ -84,7 +78,7 @@ Result<Digest> StateDir::load_snapshot(std::span<std::byte> bytes) const {
   if (!fd) return errno_error("cannot open " + snapshot_path());
   Digest digest = {};
   if (Result<void> read = read_exactly(fd.get(), bytes, snapshot_path()); !read) return Error{read.error()};
-  const std::span<std::byte> trailer = std::as_writable_bytes(std::span(digest.word));
+  const std::span<std::byte> trailer = std::as_writable_bytes(std::span(digest));
   if (Result<void> read = read_exactly(fd.get(), trailer, snapshot_path()); !read) return Error{read.error()};
   return digest;
 }

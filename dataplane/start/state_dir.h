@@ -6,17 +6,11 @@
 #include <span>
 #include <string>
 
+#include "common/digest.h"
 #include "common/fd.h"
 #include "common/result.h"
 
 namespace weir::dataplane {
-
-// XXH3-128 of bytes: low, high.
-struct Digest {
-  uint64_t word[2];
-  bool operator==(const Digest&) const = default;
-};
-Digest digest_of(std::span<const std::byte> bytes);
 
 // The folder that outlives the process: the last good snapshot and the bypass switch. One process at a time.
 class StateDir {

@@ -13,6 +13,7 @@
 
 #include "common/fd.h"
 #include "common/files.h"
+#include "common/memory.h"
 #include "filter/probe/lookup.h"
 #include "filter/read/view.h"
 
@@ -61,16 +62,6 @@ uint64_t next_random(uint64_t& state) {  // splitmix64 (Steele, Lea, Flood 2014)
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
   z = (z ^ z >> 27) * 0x94d049bb133111ebu;
   return z ^ z >> 31;
-}
-
-Mapping map_anonymous(size_t size_bytes, int extra_flags) {
-  void* address = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra_flags, -1, 0);
-  return address == MAP_FAILED ? Mapping() : Mapping(address, size_bytes);
-}
-
-// In now, all of it: otherwise the first to want a huge page that is not there dies of SIGBUS.
-bool populate(const Mapping& mapping) {
-  return mapping && madvise(mapping.bytes().data(), mapping.size(), MADV_POPULATE_WRITE) == 0;
 }
 
 // Half of the bits are set, so that 2^-8 of the keys go on to the exact stage, as they do in a filter in use.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "common/bits.h"
 #include "common/prefetch.h"
 #include "filter/format/chunks.h"
 #include "filter/format/hash.h"
@@ -17,10 +18,6 @@ namespace {
 constexpr uint32_t kBypassAbove = 65536 * 30 / 100;
 constexpr uint32_t kBypassBelow = 65536 * 20 / 100;
 constexpr unsigned kRatioShift = 4;  // of the moving average: a batch counts 1/16
-
-constexpr uint64_t low_bits(unsigned n) {
-  return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1;
-}
 
 const uint8_t* bucket_of(const ShapeView& shape, const Batch& batch, uint32_t i) {
   if (shape.layout == WEIR_LAYOUT_BITMAP) return shape.exact + batch.hash[i] / kChunkRules * sizeof(uint32_t);
@@ -118,7 +115,7 @@ void LookupPipeline::step(Batch* hash_batch) noexcept {
   tested_++;
   const ShapeView& shape = *test_batch->lane->shape;
   if (test_batch->bypass) {  // its buckets were asked for instead of the filter's lines
-    test_batch->maybe = test_batch->pending = low_bits(test_batch->n);
+    test_batch->pending = low_bits(test_batch->n);
     look_up_pending(*test_batch);
     take_ratio(*test_batch->lane, static_cast<unsigned>(std::popcount(test_batch->found)), test_batch->n);
   } else if (fits_line8) {
@@ -134,7 +131,7 @@ void LookupPipeline::let_through(Batch& batch, uint64_t keys) noexcept {
   constexpr unsigned kWithoutBranch = 4;
   const ShapeView& shape = *batch.lane->shape;
   const auto count = static_cast<unsigned>(std::popcount(keys));
-  batch.maybe = batch.pending = keys;
+  batch.pending = keys;
   waiting_ += count;
   uint64_t left = keys;
   for (unsigned i = 0; i < kWithoutBranch; i++, left &= left - 1) {

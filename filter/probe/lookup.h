@@ -23,13 +23,11 @@ struct Lane {
 struct Batch {
   // Filled by the caller. Word w of key i is word[w][i]; what lies behind the n keys may be anything.
   Lane* lane = nullptr;
-  unsigned n = 0;    // 1..kMaxBatch
-  uint32_t tag = 0;  // the caller's own
+  unsigned n = 0;  // 1..kMaxBatch
   alignas(64) uint64_t word[WEIR_MAX_KEY_WORDS][kMaxBatch] = {};
 
   // Filled by the pipeline.
   alignas(64) uint64_t hash[kMaxBatch] = {};
-  uint64_t maybe = 0;             // bit i: the filter did not rule key i out
   uint64_t found = 0;             // bit i: key i has a rule
   uint32_t rule[kMaxBatch] = {};  // where found
   uint64_t pending = 0;           // keys that wait for the exact stage

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "common/files.h"
 
@@ -37,11 +36,6 @@ Result<size_t> check_sealed(int fd, uint64_t limit_bytes, const std::string& lim
                  std::to_string(size)};
   }
   return size;
-}
-
-std::array<uint64_t, 2> digest_of(std::span<const std::byte> bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return {hash.low64, hash.high64};
 }
 
 }  // namespace weir::filter

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 
 #include "common/result.h"
@@ -15,8 +13,5 @@ namespace weir::filter {
 // Seals, size and the header's own size. Nobody can change or shrink the bytes any more: what is checked stays so, and
 // a read never meets SIGBUS. limit: what does not allow more than limit_bytes, in words. Returns the size in bytes.
 Result<size_t> check_sealed(int fd, uint64_t limit_bytes, const std::string& limit);
-
-// XXH3-128 (low, high).
-std::array<uint64_t, 2> digest_of(std::span<const std::byte> bytes);
 
 }  // namespace weir::filter

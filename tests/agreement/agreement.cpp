@@ -131,8 +131,7 @@ Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy
   if (xdp != nullptr) {
     if (auto ok = xdp->publish(bytes, generation); !ok) return Error{"XDP: " + ok.error()};
   }
-  constexpr uint64_t kAnyDigest[2] = {};
-  auto snapshot = dataplane::Snapshot::open(std::move(*copies), size_bytes, kAnyDigest, **kernels, {&worker, 1});
+  auto snapshot = dataplane::Snapshot::open(std::move(*copies), size_bytes, Digest{}, {&worker, 1});
   if (!snapshot) return Error{snapshot.error()};
   std::unique_ptr<Agreement> agreement(new Agreement(policy, std::move(*snapshot), **kernels, xdp));
   for (uint32_t shape = 0; shape < planned->layout.header.n_shapes; shape++) {

@@ -9,8 +9,8 @@
 #include <atomic>
 #include <cstring>
 
+#include "common/digest.h"
 #include "common/files.h"
-#include "filter/read/sealed.h"
 
 namespace weir::agreement {
 
@@ -47,7 +47,7 @@ Result<void> XdpPlane::publish(std::span<const std::byte> snapshot, wire::Genera
   }
   wire::PublishBody body;
   body.generation = generation;
-  const auto digest = filter::digest_of(snapshot);
+  const auto digest = digest_of(snapshot);
   body.digest[0] = digest[0];
   body.digest[1] = digest[1];
   body.size_bytes = snapshot.size();

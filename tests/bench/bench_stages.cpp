@@ -126,7 +126,7 @@ class Clock {
   uint64_t last_;
 };
 
-Result<std::unique_ptr<Snapshot>> open_snapshot(const std::string& folder, const filter::Kernels& kernels) {
+Result<std::unique_ptr<Snapshot>> open_snapshot(const std::string& folder) {
   const Result<StateDir> state = StateDir::open(folder);
   if (!state) return Error{state.error()};
   const Result<std::optional<size_t>> size = state->saved_snapshot_size();
@@ -137,8 +137,7 @@ Result<std::unique_ptr<Snapshot>> open_snapshot(const std::string& folder, const
   if (!copies) return Error{copies.error()};
   const Result<Digest> digest = state->load_snapshot(copies->front().memory.mapping.bytes().first(**size));
   if (!digest) return Error{digest.error()};
-  constexpr uint64_t kAnyDigest[2] = {};
-  return Snapshot::open(std::move(*copies), **size, kAnyDigest, kernels, {&worker, 1});
+  return Snapshot::open(std::move(*copies), **size, Digest{}, {&worker, 1});
 }
 
 // tx, as far as it is ours: which frames go where.
@@ -193,7 +192,7 @@ int measure(const std::string& snapshot_path, const std::string& capture, unsign
     fprintf(stderr, "bench_stages: %s\n", kernels.error().c_str());
     return 2;
   }
-  const auto snapshot = open_snapshot(snapshot_path, **kernels);
+  const auto snapshot = open_snapshot(snapshot_path);
   if (!snapshot) {
     fprintf(stderr, "bench_stages: %s: %s\n", snapshot_path.c_str(), snapshot.error().c_str());
     return 2;

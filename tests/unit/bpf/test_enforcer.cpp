@@ -11,9 +11,9 @@
 #include "bpf/enforce/enforcer.h"
 #include "bpf/enforce/program.h"
 #include "bpf/program/plane.h"
+#include "common/digest.h"
 #include "control/compile/compile.h"
 #include "control/read/policy.h"
-#include "filter/read/sealed.h"
 #include "tests/catch.h"
 
 using namespace weir;
@@ -88,7 +88,7 @@ wire::Message changed(const wire::Message& from, Edit edit,
   message.fd.reset(memfd_create("changed", MFD_ALLOW_SEALING | MFD_CLOEXEC));
   REQUIRE(write(message.fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
   REQUIRE(fcntl(message.fd.get(), F_ADD_SEALS, seals) == 0);
-  const auto digest = filter::digest_of(bytes);
+  const auto digest = digest_of(bytes);
   body.digest[0] = digest[0];
   body.digest[1] = digest[1];
   message.body.assign(wire::bytes_of(body).begin(), wire::bytes_of(body).end());

@@ -113,7 +113,7 @@ inline void classify(const Snapshot& snapshot, Flight& flight, Judged& judged) {
   judged.drop = 0;
   while (Burst* done = flight.pop()) {
     dataplane::verdict(*done->snapshot, *done, judged.counters);
-    REQUIRE((done->drop & ~dataplane::low_bits(done->n)) == 0);
+    REQUIRE((done->drop & ~low_bits(done->n)) == 0);
     judged.drop |= done->drop << judged_ones.size();
     judged_ones.insert(judged_ones.end(), done->pkt, done->pkt + done->n);
     judged.bursts++;

@@ -77,8 +77,8 @@ inline std::unique_ptr<dataplane::Snapshot> attach(const SnapshotBytes& snapshot
   auto copies = dataplane::Snapshot::allocate(snapshot.size, workers);
   REQUIRE(copies);
   for (auto& copy : *copies) memcpy(copy.memory.mapping.bytes().data(), snapshot.memory.get(), snapshot.size);
-  const dataplane::Digest digest = dataplane::digest_of(snapshot.bytes());
-  auto attached = dataplane::Snapshot::open(std::move(*copies), snapshot.size, digest.word, scalar_kernels(), workers);
+  const Digest digest = digest_of(snapshot.bytes());
+  auto attached = dataplane::Snapshot::open(std::move(*copies), snapshot.size, digest, workers);
   INFO((attached ? "" : attached.error()));
   REQUIRE(attached);
   return std::move(*attached);

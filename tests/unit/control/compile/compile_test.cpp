@@ -40,7 +40,7 @@ TEST_CASE("a compiled policy: bytes, report, generation, digest") {
   CHECK(view->header().number == 17);
   CHECK(view->header().built_unix_s > 1'600'000'000);
   CHECK(compiled->generation == wire::Generation{0xabc, 17});
-  CHECK(compiled->digest == digest_of(mapping->bytes()));
+  CHECK(compiled->digest == weir::digest_of(mapping->bytes()));
 
   const CompileReport& report = compiled->report;
   std::string phases, shapes;

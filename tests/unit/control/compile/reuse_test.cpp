@@ -63,7 +63,7 @@ TEST_CASE("a copy under another number differs in number and time only") {
   CHECK(copy->report.entries == compiled->report.entries);
   const Result<Mapping> copied = map_read_only(copy->snapshot.get(), copy->size_bytes);
   REQUIRE(copied);
-  CHECK(digest_of(copied->bytes()) == copy->digest);
+  CHECK(weir::digest_of(copied->bytes()) == copy->digest);
   REQUIRE(copied->size() == bytes->size());
   weir_snapshot_header before, after;
   memcpy(&before, bytes->bytes().data(), sizeof before);

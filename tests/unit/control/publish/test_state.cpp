@@ -136,7 +136,7 @@ TEST_CASE("the last good comes back as it was, sealed") {
   CHECK(publication.size_bytes == saved.publication->size_bytes);
   auto mapping = map_read_only(publication.snapshot.get(), publication.size_bytes);
   REQUIRE(mapping);
-  CHECK(digest_of(mapping->bytes()) == saved.publication->digest);
+  CHECK(weir::digest_of(mapping->bytes()) == saved.publication->digest);
   const int all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
   CHECK((fcntl(publication.snapshot.get(), F_GET_SEALS) & all) == all);
   struct stat status {};

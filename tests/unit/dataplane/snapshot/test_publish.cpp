@@ -34,7 +34,7 @@ wire::PublishBody body_for(std::span<const std::byte> bytes, wire::Generation ge
   wire::PublishBody body;
   body.generation = generation;
   const Digest digest = digest_of(bytes);
-  memcpy(body.digest, digest.word, sizeof body.digest);
+  memcpy(body.digest, digest.data(), sizeof body.digest);
   body.size_bytes = bytes.size();
   return body;
 }
@@ -45,7 +45,7 @@ class Plane {
   explicit Plane(const std::string& folder)
       : state_(std::move(*StateDir::open(folder + "/state"))),
         slot_(std::move(*SnapshotSlot::make(1))),
-        publisher_(*slot_, ledger_, state_, scalar_kernels(), {{-1}}, kMemory),
+        publisher_(*slot_, ledger_, state_, {{-1}}, kMemory),
         control_({workers_, switches_, *slot_, publisher_, ledger_, state_, [] { return uint64_t{0}; }, 2, "scalar"}),
         listener_(std::move(*listen_on(folder + "/run/socket", false))),
         server_(listener_, {}, [this](const wire::Message& request) { return control_.answer(request); }),

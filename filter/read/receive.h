@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "common/digest.h"
+#include "common/fd.h"
+#include "common/result.h"
+#include "common/wire.h"
+#include "filter/format/snapshot.h"
+
+// The first steps of a publication (DESIGN section 8), alike for everything that enforces: from the message with its
+// descriptor to bytes that nobody can change, and the checks of these bytes that their reader does not make.
+namespace weir::filter {
+
+// The step that failed, and why.
+struct Refusal {
+  wire::Step step;
+  std::string reason;
+};
+
+struct Enforced {
+  wire::Generation generation;
+  Digest digest;
+};
+
+struct Received {
+  Enforced what;   // as the message says
+  Mapping source;  // sealed bytes, mapped read-only, not checked yet
+};
+
+// Neither: what the message names is enforced already.
+struct Receipt {
+  std::optional<Received> received;
+  std::optional<Refusal> refusal;
+};
+
+// current: what enforces now. limit: what does not allow more than limit_bytes, in words.
+Receipt receive_snapshot(const wire::Message& message, const std::optional<Enforced>& current, uint64_t limit_bytes,
+                         const std::string& limit);
+
+// Are these the bytes that were sent?
+Result<void> check_digest(std::span<const std::byte> bytes, const Digest& digest);
+// Of a validated header.
+Result<void> check_generation(const weir_snapshot_header& header, wire::Generation generation);
+
+}  // namespace weir::filter
