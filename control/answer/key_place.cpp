@@ -81,8 +81,6 @@ KeyPlace key_place(const filter::ShapeView& shape, uint64_t hash) {
       }
       break;
     }
-    case WEIR_LAYOUT_STANDARD:  // in no snapshot
-      break;
   }
   place.lines = bits.take();
   return place;

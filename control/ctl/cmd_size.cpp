@@ -37,7 +37,7 @@ constexpr NamedShape kShapeNames[] = {
 std::vector<const filter::Layout*> choices() {
   std::vector<const filter::Layout*> all;
   for (const filter::Layout& layout : filter::all_layouts()) {
-    if (layout.in_snapshots && layout.id != WEIR_LAYOUT_BITMAP) all.push_back(&layout);
+    if (layout.id != WEIR_LAYOUT_BITMAP) all.push_back(&layout);
   }
   return all;
 }

@@ -91,7 +91,7 @@ Result<void> check_table(const KeyTable& table, size_t n_rules) {
   if (table.rules.size() > kMaxKeysPerShape) {
     return Error{name + std::to_string(table.rules.size()) + " keys; at most " + std::to_string(kMaxKeysPerShape)};
   }
-  if (!layout_of(table.layout).in_snapshots || table.layout == WEIR_LAYOUT_BITMAP) {
+  if (table.layout == WEIR_LAYOUT_BITMAP) {
     return Error{name + "layout " + std::string(layout_of(table.layout).name) + " is not for its keys"};
   }
   if (!(table.false_positive_rate >= kMinFalsePositiveRate && table.false_positive_rate < 1)) {

@@ -11,7 +11,6 @@
 #include "filter/layouts/page2.h"
 #include "filter/layouts/page7.h"
 #include "filter/layouts/ribbon.h"
-#include "filter/layouts/standard.h"
 
 namespace weir::filter {
 namespace {
@@ -192,11 +191,6 @@ double page7_fpr(uint64_t n_keys, uint32_t lines) {
   });
 }
 
-double standard_fpr(uint64_t n_keys, uint32_t lines, unsigned k) {
-  if (n_keys == 0) return 0;
-  return std::pow(1 - std::exp(-keys_per_line(n_keys, lines) * k / (WEIR_LINE_BYTES * 8)), k);
-}
-
 // 2^-8 for a stranger whose sum is new; certain for one that the page's keys imply. The share of the latter is how
 // many redundant keys one more key makes, the derivative of ribbon_redundant_keys.
 double ribbon_fpr(uint64_t n_keys, uint32_t lines) {
@@ -219,8 +213,6 @@ double layout_fpr(weir_layout layout, uint64_t n_keys, uint32_t lines, unsigned 
       return page7_fpr(n_keys, lines);
     case WEIR_LAYOUT_RIBBON:
       return ribbon_fpr(n_keys, lines);
-    case WEIR_LAYOUT_STANDARD:
-      return standard_fpr(n_keys, lines, k);
     case WEIR_LAYOUT_BITMAP:
       return 0;
   }

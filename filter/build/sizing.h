@@ -15,7 +15,6 @@ namespace weir::filter {
 double line8_fpr(uint64_t n_keys, uint32_t lines);
 double page2_fpr(uint64_t n_keys, uint32_t lines, unsigned k);
 double page7_fpr(uint64_t n_keys, uint32_t lines);
-double standard_fpr(uint64_t n_keys, uint32_t lines, unsigned k);
 double ribbon_fpr(uint64_t n_keys, uint32_t lines);  // a few ms
 // By layout; a bitmap has none: 0. k: as the layout has it, see weir_shape.
 double layout_fpr(weir_layout layout, uint64_t n_keys, uint32_t lines, unsigned k);

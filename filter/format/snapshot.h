@@ -33,9 +33,8 @@ enum weir_layout {
   WEIR_LAYOUT_PAGE2 = 3,
   WEIR_LAYOUT_PAGE7 = 4,
   WEIR_LAYOUT_RIBBON = 5,
-  WEIR_LAYOUT_STANDARD = 6, /* tests and benchmarks; no snapshot holds it */
 };
-#define WEIR_LAYOUTS 7u
+#define WEIR_LAYOUTS 6u
 enum weir_direction { WEIR_AS_SOURCE = 1, WEIR_AS_DESTINATION = 2 }; /* a mask */
 enum weir_tunnel {                                                   /* a mask */
                    WEIR_TUNNEL_IPIP = 1,

@@ -330,7 +330,7 @@ uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
   return hits;
 }
 
-// --- page7, standard: a gather of the 32-bit words that hold a key's bits ------------------------------------------
+// --- page7: a gather of the 32-bit words that hold a key's bits ----------------------------------------------------
 
 // Lanes that are not wanted repeat lane 0's bit.
 uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
@@ -345,29 +345,6 @@ uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
     const __m256i words = _mm256_i32gather_epi32(page, _mm256_srli_epi32(bit, 5), 4);
     const __m256i wanted = _mm256_sllv_epi32(one, _mm256_and_si256(bit, _mm256_set1_epi32(31)));
     hits |= static_cast<uint64_t>(_mm256_testc_si256(words, wanted)) << i;
-  }
-  return hits;
-}
-
-// Four of a key's bits: lane b holds bit first + b, or bit 0 again where the key has no more.
-[[gnu::always_inline]] inline uint64_t standard_check_four(const FilterBits& filter, uint64_t hash, unsigned first) {
-  alignas(32) uint64_t index[4], wanted[4];
-  for (unsigned lane = 0; lane < 4; lane++) {
-    const unsigned b = first + lane < filter.k ? first + lane : 0;
-    const uint32_t bit = weir_standard_bit(hash, b);
-    index[lane] = uint64_t{weir_standard_line(hash, filter.lines, b)} * 8 + bit / 64;
-    wanted[lane] = uint64_t{1} << bit % 64;
-  }
-  const auto* words = reinterpret_cast<const long long*>(filter.bits);
-  return static_cast<uint64_t>(_mm256_testc_si256(_mm256_i64gather_epi64(words, load(index), 8), load(wanted)));
-}
-
-uint64_t standard_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  uint64_t hits = 0;
-  for (unsigned i = 0; i < n; i++) {
-    uint64_t all = 1;
-    for (unsigned first = 0; first < filter.k; first += 4) all &= standard_check_four(filter, hash[i], first);
-    hits |= all << i;
   }
   return hits;
 }
@@ -442,8 +419,7 @@ constinit const Kernels kAvx2Kernels = {
                {bitmap_prefetch, bitmap_check, nullptr},
                {page2_prefetch, page2_check, page2_mark},
                {page7_prefetch, page7_check, page7_mark},
-               {ribbon_prefetch, ribbon_check, nullptr},
-               {standard_prefetch, standard_check, standard_mark}},
+               {ribbon_prefetch, ribbon_check, nullptr}},
     .line8_step = line8_step,
 };
 

@@ -225,7 +225,7 @@ uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
   return hits_of(lacking, n);
 }
 
-// --- page7, standard: a gather of the words that hold a key's bits -------------------------------------------------
+// --- page7: a gather of the words that hold a key's bits -----------------------------------------------------------
 
 uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
   constexpr __mmask8 kWanted = (1u << WEIR_PAGE7_K) - 1;
@@ -238,34 +238,6 @@ uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
     const __m256i words = _mm256_mmask_i32gather_epi32(_mm256_setzero_si256(), kWanted, _mm256_srli_epi32(bit, 5),
                                                        page_of(filter, hash[i]), 4);
     lacking[i] = _mm256_mask_testn_epi32_mask(kWanted, words, _mm256_rolv_epi32(one, bit));  // modulo 32
-  }
-  return hits_of(lacking, n);
-}
-
-// Eight of a key's bits, first .. first + 7, of which it has filter.k.
-[[gnu::always_inline]] inline uint8_t standard_lacking_eight(const FilterBits& filter, uint64_t hash, unsigned first) {
-  const __mmask8 wanted = static_cast<__mmask8>(lane_mask<8>(filter.k - first));
-  const __m512i b = _mm512_add_epi64(_mm512_set1_epi64(first), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
-  const __m512i low32 = _mm512_set1_epi64(0xffffffff);
-  const __m512i step = _mm512_mul_epu32(b, _mm512_set1_epi64(static_cast<long long>(hash | 1)));
-  const __m512i spread =
-      _mm512_and_si512(_mm512_add_epi64(_mm512_set1_epi64(static_cast<long long>(hash >> 32)), step), low32);
-  const __m512i line = _mm512_srli_epi64(_mm512_mul_epu32(spread, _mm512_set1_epi64(filter.lines)), 32);
-  const __m512i salts = widen(first < 8 ? weir_salt : weir_salt_b);
-  const __m512i product =
-      _mm512_and_si512(_mm512_mul_epu32(_mm512_set1_epi64(static_cast<long long>(hash)), salts), low32);
-  const __m512i bit = _mm512_srli_epi64(product, 23);  // 0..511: word and bit of the line
-  const __m512i index = _mm512_add_epi64(_mm512_slli_epi64(line, 3), _mm512_srli_epi64(bit, 6));
-  const __m512i words = _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), wanted, index, filter.bits, 8);
-  return _mm512_mask_testn_epi64_mask(wanted, words, _mm512_rolv_epi64(_mm512_set1_epi64(1), bit));  // modulo 64
-}
-
-uint64_t standard_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  alignas(64) uint8_t lacking[kMaxBatch];
-  for (unsigned i = 0; i < n; i++) {
-    uint32_t lacks = 0;
-    for (unsigned first = 0; first < filter.k; first += 8) lacks |= standard_lacking_eight(filter, hash[i], first);
-    lacking[i] = static_cast<uint8_t>(lacks);
   }
   return hits_of(lacking, n);
 }
@@ -331,8 +303,7 @@ constinit const Kernels kAvx512Kernels = {
                {bitmap_prefetch, bitmap_check, nullptr},
                {page2_prefetch, page2_check, page2_mark},
                {page7_prefetch, page7_check, page7_mark},
-               {ribbon_prefetch, ribbon_check, nullptr},
-               {standard_prefetch, standard_check, standard_mark}},
+               {ribbon_prefetch, ribbon_check, nullptr}},
     .line8_step = line8_step,
 };
 

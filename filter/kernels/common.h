@@ -8,7 +8,6 @@
 #include "filter/layouts/page2.h"
 #include "filter/layouts/page7.h"
 #include "filter/layouts/ribbon.h"
-#include "filter/layouts/standard.h"
 
 // What no vector makes faster, as the definition has it, for the kernels with vectors: where a key's lines are, asking
 // for them, and the marks of layouts that are rarely built. Static, so that every kernel library has its own
@@ -42,13 +41,6 @@ static void page7_prefetch(const FilterBits& filter, const uint64_t* hash, unsig
   }
 }
 
-static void standard_prefetch(const FilterBits& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) {
-    for (unsigned b = 0; b < filter.k; b++)
-      prefetch_line(line_at(filter, weir_standard_line(hash[i], filter.lines, b)));
-  }
-}
-
 static const uint8_t* ribbon_line(const FilterBits& filter, uint64_t hash) {
   const uint32_t start = weir_ribbon_start(hash, filter.lines / WEIR_LINES_PER_PAGE);
   return page_of(filter, hash) + size_t{start / 64} * WEIR_LINE_BYTES;
@@ -77,10 +69,6 @@ static void page2_mark(const FilterWords& filter, const uint64_t* hash, unsigned
 
 static void page7_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
   for (unsigned i = 0; i < n; i++) weir_page7_mark(page_of(filter, hash[i]), hash[i]);
-}
-
-static void standard_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
-  for (unsigned i = 0; i < n; i++) weir_standard_mark(filter.words, filter.lines, filter.k, hash[i]);
 }
 
 }  // namespace weir::filter

@@ -8,7 +8,6 @@
 #include "filter/layouts/page2.h"
 #include "filter/layouts/page7.h"
 #include "filter/layouts/ribbon.h"
-#include "filter/layouts/standard.h"
 
 namespace weir::filter {
 namespace {
@@ -102,18 +101,6 @@ struct Ribbon {
   }
 };
 
-struct Standard {
-  static void prefetch(const FilterBits& filter, uint64_t hash) {
-    for (unsigned i = 0; i < filter.k; i++) prefetch_line(line(filter, weir_standard_line(hash, filter.lines, i)));
-  }
-  static uint64_t check(const FilterBits& filter, uint64_t hash) {
-    return weir_standard_check(line(filter, 0), filter.lines, filter.k, hash);
-  }
-  static void mark(const FilterWords& filter, uint64_t hash) {
-    weir_standard_mark(filter.words, filter.lines, filter.k, hash);
-  }
-};
-
 struct Bitmap {
   static void prefetch(const FilterBits& filter, uint64_t index) { prefetch_line(filter.bits + index / 8); }
   static uint64_t check(const FilterBits& filter, uint64_t index) {
@@ -164,8 +151,7 @@ constinit const Kernels kScalarKernels = {
                kReadOnly<Bitmap>,
                kKernelsOf<Page2>,
                kKernelsOf<Page7>,
-               kReadOnly<Ribbon>,
-               kKernelsOf<Standard>},
+               kReadOnly<Ribbon>},
     .line8_step = line8_step,
 };
 

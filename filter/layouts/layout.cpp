@@ -7,7 +7,6 @@
 #include "filter/layouts/page2.h"
 #include "filter/layouts/page7.h"
 #include "filter/layouts/ribbon.h"
-#include "filter/layouts/standard.h"
 
 namespace weir::filter {
 namespace {
@@ -36,7 +35,6 @@ constexpr Layout kLayouts[] = {
      .min_k = 8,
      .max_k = 8,
      .step_k = 1,
-     .in_snapshots = true,
      .mark = [](const FilterWords& f,
                 uint64_t hash) { weir_line8_mark(line_at(f, weir_hash_range(hash, f.lines)), hash); },
      .check = [](const FilterBits& f,
@@ -48,7 +46,6 @@ constexpr Layout kLayouts[] = {
      .min_k = 1,
      .max_k = 1,
      .step_k = 1,
-     .in_snapshots = true,
      .mark = nullptr,
      .check = [](const FilterBits& f,
                  uint64_t index) { return weir_bitmap_check(f.bits, static_cast<uint32_t>(index)) != 0; }},
@@ -59,7 +56,6 @@ constexpr Layout kLayouts[] = {
      .min_k = WEIR_PAGE2_MIN_K,
      .max_k = WEIR_PAGE2_MAX_K,
      .step_k = 2,
-     .in_snapshots = true,
      .mark = [](const FilterWords& f, uint64_t hash) { weir_page2_mark(page_at(f, hash), f.lines, f.k, hash); },
      .check = [](const FilterBits& f,
                  uint64_t hash) { return weir_page2_check(page_at(f, hash), f.lines, f.k, hash) != 0; }},
@@ -70,7 +66,6 @@ constexpr Layout kLayouts[] = {
      .min_k = WEIR_PAGE7_K,
      .max_k = WEIR_PAGE7_K,
      .step_k = 1,
-     .in_snapshots = true,
      .mark = [](const FilterWords& f, uint64_t hash) { weir_page7_mark(page_at(f, hash), hash); },
      .check = [](const FilterBits& f, uint64_t hash) { return weir_page7_check(page_at(f, hash), hash) != 0; }},
     {.id = WEIR_LAYOUT_RIBBON,
@@ -80,21 +75,9 @@ constexpr Layout kLayouts[] = {
      .min_k = WEIR_RIBBON_BITS,
      .max_k = WEIR_RIBBON_BITS,
      .step_k = 1,
-     .in_snapshots = true,
      .mark = nullptr,
      .check = [](const FilterBits& f,
                  uint64_t hash) { return weir_ribbon_check(page_at(f, hash), f.lines / kPage, hash) != 0; }},
-    {.id = WEIR_LAYOUT_STANDARD,
-     .name = "standard",
-     .what = "k bits anywhere (Bloom); tests and benchmarks only",
-     .unit_lines = 1,
-     .min_k = 1,
-     .max_k = WEIR_STANDARD_MAX_K,
-     .step_k = 1,
-     .in_snapshots = false,
-     .mark = [](const FilterWords& f, uint64_t hash) { weir_standard_mark(f.words, f.lines, f.k, hash); },
-     .check = [](const FilterBits& f,
-                 uint64_t hash) { return weir_standard_check(line_at(f, 0), f.lines, f.k, hash) != 0; }},
 };
 
 }  // namespace

@@ -17,7 +17,6 @@ struct Layout {
   std::string_view what;         // one line for people
   uint32_t unit_lines;           // lines of the unit that holds all bits of a key: 1 or 64
   uint8_t min_k, max_k, step_k;  // bits of a key that it can have
-  bool in_snapshots;             // false: for tests and benchmarks
   // Sets the bits of a key; null as in LayoutKernels.
   void (*mark)(const FilterWords& filter, uint64_t hash);
   // The definition of a lookup, scalar: is every bit of the key there?

@@ -209,8 +209,7 @@ class Validator {
       return bad(name + ".directions", s.directions, "what a flow key means stands under source");
     }
     const auto layouts = all_layouts();
-    const auto layout = std::find_if(layouts.begin(), layouts.end(),
-                                     [&](const Layout& l) { return l.id == s.layout && l.in_snapshots; });
+    const auto layout = std::find_if(layouts.begin(), layouts.end(), [&](const Layout& l) { return l.id == s.layout; });
     if (layout == layouts.end()) {
       return bad(name + ".layout", s.layout, "line8 is 1, bitmap 2, page2 3, page7 4, ribbon 5");
     }

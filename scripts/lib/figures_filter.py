@@ -31,7 +31,7 @@ VS_VBF_SYNC = {"1m": 4, "10m": 5.5, "100m": 7}
 VS_RTE_HASH = {"1m": 3.5, "10m": 5, "100m": 4.5}
 ALLHIT, ALLHIT_VS_TABLE = 2.5, 1.1
 
-LAYOUTS = ("line8", "page2", "page7", "ribbon", "standard")
+LAYOUTS = ("line8", "page2", "page7", "ribbon")
 LOOPS = {"hash": "hash", "step": "step",
          **{f"{what}_{layout}": f"{what}/{layout}" for what in ("prefetch", "check") for layout in LAYOUTS}}
 COUNTED_ISAS = ("scalar", "avx2")  # valgrind knows no AVX-512

@@ -22,6 +22,7 @@
 #include "tests/bench/filter_peers.h"
 #include "tests/bench/filter_rig.h"
 #include "tests/bench/filter_tables.h"
+#include "tests/bench/standard.h"
 
 namespace weir::bench {
 namespace {
@@ -29,7 +30,7 @@ namespace {
 using namespace filter;
 
 constexpr weir_layout kLayouts[] = {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON,
-                                    WEIR_LAYOUT_STANDARD};
+                                    kStandard};
 constexpr double kVbfRate = 0.01;
 constexpr unsigned kBatch = 64;
 

@@ -32,6 +32,7 @@
 #endif
 #include "tests/bench/filter_rig.h"
 #include "tests/bench/filter_tables.h"
+#include "tests/bench/standard.h"
 
 namespace weir::bench {
 namespace {
@@ -176,7 +177,7 @@ struct RateRow {
 
 std::vector<RateRow> rate_rows() {
   std::vector<RateRow> rows;
-  for (weir_layout layout : {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_STANDARD}) {
+  for (weir_layout layout : {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, kStandard}) {
     for (double bits : {8.0, 10.0, 12.0, 16.0, 20.0}) rows.push_back({layout, bits});
   }
   for (double bits : {9.0, 10.0, 11.0, 12.0}) rows.push_back({WEIR_LAYOUT_RIBBON, bits});
@@ -193,7 +194,7 @@ uint64_t count_strangers(const TestFilter& filter, const uint64_t* secret, uint6
   for (uint64_t i = 0; i < checks; i += kMaxBatch) {
     lanes().fill_columns(stream, words[0], words[1], kMaxBatch);
     kernels().siphash13(secret, columns, kKeyWords, kMaxBatch, hash);
-    passed += static_cast<uint64_t>(std::popcount(kernels().layout[filter.layout].check(bits, hash, kMaxBatch)));
+    passed += static_cast<uint64_t>(std::popcount(loops_of(kernels(), filter.layout).check(bits, hash, kMaxBatch)));
   }
   return passed;
 }
@@ -232,7 +233,7 @@ uint64_t count_lost(const Kernels& set, const TestFilter& filter, const uint64_t
     const uint64_t* const words[] = {keys.words[0] + i, keys.words[1] + i};
     uint64_t hash[kMaxBatch];
     set.siphash13(secret, words, kKeyWords, n, hash);
-    found += static_cast<uint64_t>(std::popcount(set.layout[filter.layout].check(filter.bits(), hash, n)));
+    found += static_cast<uint64_t>(std::popcount(loops_of(set, filter.layout).check(filter.bits(), hash, n)));
   }
   return keys.n - found;
 }
@@ -245,8 +246,7 @@ struct Members {
 // Every round has another secret, so other bits; line8 is looked up most of all.
 Members check_members(const Columns& columns, uint64_t wanted, uint64_t first_secret) {
   std::vector<TestFilter> filters;
-  for (weir_layout layout :
-       {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON, WEIR_LAYOUT_STANDARD}) {
+  for (weir_layout layout : {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON, kStandard}) {
     filters.push_back(make_filter(layout, kRateKeys, kBitsPerKey));
   }
   Members members;

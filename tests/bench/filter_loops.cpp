@@ -7,6 +7,7 @@
 #include "filter/probe/lookup.h"
 #include "tests/bench/filter_lanes.h"
 #include "tests/bench/filter_tables.h"
+#include "tests/bench/standard.h"
 
 namespace weir::bench {
 
@@ -120,7 +121,7 @@ uint64_t step_hashes(const Kernels& kernels, FilterBits filter, Pace pace, Ring&
 
 Loop lookup_hashes(const Kernels& kernels, weir_layout id, FilterBits filter, Pace pace) {
   return {pace_name(pace), [=, &kernels, columns = ring()](uint64_t keys) {
-            const LayoutKernels& layout = kernels.layout[id];
+            const LayoutKernels& layout = loops_of(kernels, id);
             if (id == WEIR_LAYOUT_LINE8 && pace.look_ahead > 0)
               return step_hashes(kernels, filter, pace, *columns, keys);
             return paced(

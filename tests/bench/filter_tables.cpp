@@ -7,6 +7,7 @@
 #include "filter/build/sizing.h"
 #include "filter/layouts/layout.h"
 #include "tests/bench/filter_lanes.h"
+#include "tests/bench/standard.h"
 
 namespace weir::bench {
 
@@ -50,6 +51,16 @@ void solve_pages(const Kernels& kernels, const TestFilter& filter, const uint64_
   }
 }
 
+void mark_standard(const Kernels& kernels, const TestFilter& filter, const uint64_t secret[2], const KeyColumns& keys) {
+  for (size_t i = 0; i < keys.n; i += kMaxBatch) {
+    const uint64_t* words[] = {keys.words[0] + i, keys.words[1] + i};
+    const auto n = static_cast<unsigned>(std::min<size_t>(kMaxBatch, keys.n - i));
+    uint64_t hash[kMaxBatch];
+    kernels.siphash13(secret, words, kKeyWords, n, hash);
+    loops_of(kernels, kStandard).mark(filter.words(), hash, n);
+  }
+}
+
 }  // namespace
 
 Columns member_columns(uint64_t n_keys) {
@@ -87,6 +98,7 @@ TestFilter make_filter(weir_layout layout, uint64_t n_keys, double bits_per_key)
 void mark_members(const Kernels& kernels, const TestFilter& filter, const uint64_t secret[2], const KeyColumns& keys,
                   unsigned threads) {
   if (filter.layout == WEIR_LAYOUT_RIBBON) return solve_pages(kernels, filter, secret, keys);
+  if (filter.layout == kStandard) return mark_standard(kernels, filter, secret, keys);
   build_filter(kernels, secret, keys, filter.layout, filter.words(), threads);
 }
 

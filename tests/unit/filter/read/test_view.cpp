@@ -216,7 +216,7 @@ TEST_CASE("damage to shapes is named") {
   CHECK_THAT(error_after([](B, H h) { h.shapes[6].addr_bits = 129; }), Contains("shapes[6].addr_bits is 129"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[0].with_port = 2; }), Contains("with_port is 2"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[0].layout = 7; }), Contains("layout is 7"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].layout = WEIR_LAYOUT_STANDARD; }), Contains("layout is 6"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].layout = WEIR_LAYOUTS; }), Contains("layout is 6"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[0].k = 9; }), Contains("line8 has no keys of so many bits"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[0].layout = WEIR_LAYOUT_BITMAP, h.shapes[0].k = 1; }),
              Contains("a bitmap is for"));

@@ -1,7 +1,7 @@
-/* standard: k bits anywhere in the filter, no blocking (Bloom 1970). The baseline for tests and benchmarks; no snapshot
- * holds it: k lines a key, each from another place of the memory. */
-#ifndef WEIR_FILTER_LAYOUTS_STANDARD_H
-#define WEIR_FILTER_LAYOUTS_STANDARD_H
+/* standard: k bits anywhere in the filter, no blocking (Bloom 1970). The baseline for tests and benchmarks: k lines a
+ * key, each from another place of the memory. */
+#ifndef WEIR_BENCH_STANDARD_BITS_H
+#define WEIR_BENCH_STANDARD_BITS_H
 
 #include "filter/format/hash.h"
 
