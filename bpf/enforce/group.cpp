@@ -19,7 +19,7 @@ uint32_t page_of(const weir_section& section) {
 uint32_t prefilter_bits(const weir_shape& shape) {
   if (shape.layout == WEIR_LAYOUT_BITMAP) return 0;
   constexpr uint64_t kMostPages = ((uint64_t{1} << 32) - 1) / WEIR_PAGE_BITS;
-  const uint64_t pages = (shape.max_keys * WEIR_PREFILTER_BITS_PER_KEY + WEIR_PAGE_BITS - 1) / WEIR_PAGE_BITS;
+  const uint64_t pages = (shape.n_keys * WEIR_PREFILTER_BITS_PER_KEY + WEIR_PAGE_BITS - 1) / WEIR_PAGE_BITS;
   return static_cast<uint32_t>(std::clamp<uint64_t>(pages, 1, kMostPages) * WEIR_PAGE_BITS);
 }
 

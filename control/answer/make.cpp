@@ -83,9 +83,8 @@ ShapeDetails details_of(const ShapeReport& report) {
   details.bits_per_key = report.bits_per_key;
   details.directions = shape.directions;
   details.keys = shape.n_keys;
-  details.max_keys = shape.max_keys;
-  details.filter_bytes = shape.filter.capacity_bytes;
-  details.exact_bytes = shape.exact.capacity_bytes + shape.chunks.capacity_bytes;
+  details.filter_bytes = shape.filter.size_bytes;
+  details.exact_bytes = shape.exact.size_bytes + shape.chunks.size_bytes;
   details.expected_fpr = report.expected_fpr;
   details.why = report.why;
   return details;

@@ -13,10 +13,9 @@ void members(Fields& f, ShapeDetails& shape) {
   f({"layout", "", "of the filter: line8, page2, page7, ribbon, bitmap"}, shape.layout);
   f({"layout_why", "", "why this layout; may be empty"}, shape.layout_why);
   f({"k", "bits", "of a key in the filter"}, shape.k);
-  f({"bits_per_key", "bits", "of the filter, for each of max_keys; 0 for a bitmap"}, shape.bits_per_key);
+  f({"bits_per_key", "bits", "of the filter, for each key; 0 for a bitmap"}, shape.bits_per_key);
   directions(f, {"directions", "", "src, dst: sides of a packet that are looked up"}, shape.directions);
   f({"keys", "", "that are in it"}, shape.keys);
-  f({"max_keys", "", "that it has room for"}, shape.max_keys);
   f({"filter_bytes", "bytes", "of the filter"}, shape.filter_bytes);
   f({"exact_bytes", "bytes", "of the exact stage"}, shape.exact_bytes);
   f({"expected_fpr", "share", "keys of nobody that the filter will say yes to, 0 to 1"}, shape.expected_fpr);

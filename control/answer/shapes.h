@@ -18,7 +18,7 @@ struct ShapeDetails {
   uint32_t k = 0;
   double bits_per_key = 0;
   uint8_t directions = 0;  // mask of weir_direction
-  uint64_t keys = 0, max_keys = 0, filter_bytes = 0, exact_bytes = 0;
+  uint64_t keys = 0, filter_bytes = 0, exact_bytes = 0;
   double expected_fpr = 0;
   std::string why;
 };

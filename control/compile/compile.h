@@ -27,8 +27,8 @@ struct PhaseTime {
 struct CompileReport {
   std::vector<PhaseTime> phases;
   std::vector<ShapeReport> shapes;
-  uint64_t entries = 0;         // of all lists
-  uint64_t snapshot_bytes = 0;  // capacity included
+  uint64_t entries = 0;  // of all lists
+  uint64_t snapshot_bytes = 0;
   uint64_t sets = 0, rules = 0;
   uint64_t longest_chain = 0;             // residuals that one key has, at most
   unsigned probes_v4 = 0, probes_v6 = 0;  // filter probes per packet, both directions counted

@@ -20,7 +20,6 @@ void show(const ShapesAnswer& answer) {
   Table table({{"shape"},
                {"match"},
                {"keys", Table::Align::right},
-               {"room for", Table::Align::right},
                {"filter", Table::Align::right},
                {"exact", Table::Align::right},
                {"false hits", Table::Align::right},
@@ -29,9 +28,9 @@ void show(const ShapesAnswer& answer) {
                {"layout"},
                {"why"}});
   for (const ShapeDetails& shape : answer.shapes) {
-    table.row({shape.name, directions_text(shape.directions), count(shape.keys), count(shape.max_keys),
-               bytes(shape.filter_bytes), bytes(shape.exact_bytes), percent(shape.expected_fpr),
-               std::to_string(shape.k), bits_per_key_text(shape), layout_text(shape), shape.why});
+    table.row({shape.name, directions_text(shape.directions), count(shape.keys), bytes(shape.filter_bytes),
+               bytes(shape.exact_bytes), percent(shape.expected_fpr), std::to_string(shape.k), bits_per_key_text(shape),
+               layout_text(shape), shape.why});
   }
   fmt::print("{}", table.text());
 }

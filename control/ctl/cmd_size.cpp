@@ -122,12 +122,10 @@ void show(const SizeQuestion& question, const std::string& shape, const SizeAnsw
              percent(question.false_positive_rate));
   fmt::print("layout         {}: {}; k {}, {:.1f} bits a key\n", name_of(answer.layout), answer.layout_why, answer.k,
              answer.bits_per_key);
-  fmt::print("room for       {}: a quarter more, and 64 at least, for changes\n", plural(answer.max_keys, "key"));
   fmt::print("filter         {}\nexact stage    {}\n", bytes(answer.filter_bytes), bytes(answer.exact_bytes));
   fmt::print("snapshot       {}, {} of 2 MiB\n", bytes(answer.total_bytes), plural(answer.huge_pages, "huge page"));
-  fmt::print("keys a page    {} now, {} when full; outside is no accident (8 sigma)\n", page_text(answer.per_page),
-             page_text(answer.per_page_full));
-  fmt::print("false hits     {} now, {} when full\n", percent(answer.rate), percent(answer.rate_full));
+  fmt::print("keys a page    {}; outside is no accident (8 sigma)\n", page_text(answer.per_page));
+  fmt::print("false hits     {}\n", percent(answer.rate));
   if (!timing) return;
   fmt::print(
       "a lookup       {}{:.1f} ns pipelined (look-ahead {}), {:.1f} ns synchronous: {} on this machine, {}\n",
@@ -157,7 +155,7 @@ void show_all(const SizeQuestion& question, const std::optional<Timing>& timing)
     }
     std::vector<std::string> row = {
         name_of(answer->layout),     std::to_string(answer->k),  fmt::format("{:.1f}", answer->bits_per_key),
-        bytes(answer->filter_bytes), bytes(answer->total_bytes), percent(answer->rate_full)};
+        bytes(answer->filter_bytes), bytes(answer->total_bytes), percent(answer->rate)};
     if (timing) row.push_back(fmt::format("{:.1f}", timing->pipelined(*answer)));
     table.row(std::move(row));
   }
@@ -179,9 +177,9 @@ struct SizeNumbers {
   std::string layout_why;
   unsigned k = 0;
   double bits_per_key = 0;
-  uint64_t keys = 0, max_keys = 0, filter_bytes = 0, exact_bytes = 0, snapshot_bytes = 0, huge_pages = 0;
-  PageKeys per_page, per_page_full;
-  double fpr = 0, fpr_full = 0;
+  uint64_t keys = 0, filter_bytes = 0, exact_bytes = 0, snapshot_bytes = 0, huge_pages = 0;
+  PageKeys per_page;
+  double fpr = 0;
   std::optional<double> pipelined_ns, sync_ns;
 };
 
@@ -223,17 +221,14 @@ void members(Fields& f, PageKeys& keys) {
 void members(Fields& f, SizeNumbers& numbers) {
   f({"layout_why", "", "why this layout"}, numbers.layout_why);
   f({"k", "bits", "of a key in the filter"}, numbers.k);
-  f({"bits_per_key", "bits", "of the filter, for each of max_keys"}, numbers.bits_per_key);
+  f({"bits_per_key", "bits", "of the filter, for each key"}, numbers.bits_per_key);
   f({"keys", "", "as asked"}, numbers.keys);
-  f({"max_keys", "", "that there is room for"}, numbers.max_keys);
   f({"filter_bytes", "bytes", "of the filter"}, numbers.filter_bytes);
   f({"exact_bytes", "bytes", "of the exact stage"}, numbers.exact_bytes);
   f({"snapshot_bytes", "bytes", "of the snapshot"}, numbers.snapshot_bytes);
   f({"huge_pages", "", "of 2 MiB that it fills"}, numbers.huge_pages);
-  f.object({"keys_per_page", "", "now"}, numbers.per_page, "keys per page");
-  f.object({"keys_per_page_full", "", "when the room is used up"}, numbers.per_page_full, "keys per page");
-  f({"fpr", "share", "expected false positives now, 0 to 1"}, numbers.fpr);
-  f({"fpr_full", "share", "when the room is used up"}, numbers.fpr_full);
+  f.object({"keys_per_page", "", "with as many keys"}, numbers.per_page, "keys per page");
+  f({"fpr", "share", "expected false positives, 0 to 1"}, numbers.fpr);
   f.maybe({"pipelined_ns", "ns", "a lookup among others, on this machine"}, numbers.pipelined_ns);
   f.maybe({"sync_ns", "ns", "a lookup alone, on this machine"}, numbers.sync_ns);
 }
@@ -278,15 +273,12 @@ SizeOfLayout size_of(const SizeAnswer& answer, const std::optional<Timing>& timi
   numbers.k = answer.k;
   numbers.bits_per_key = four_digits(answer.bits_per_key);
   numbers.keys = answer.keys;
-  numbers.max_keys = answer.max_keys;
   numbers.filter_bytes = answer.filter_bytes;
   numbers.exact_bytes = answer.exact_bytes;
   numbers.snapshot_bytes = answer.total_bytes;
   numbers.huge_pages = answer.huge_pages;
   numbers.per_page = four_digits(answer.per_page);
-  numbers.per_page_full = four_digits(answer.per_page_full);
   numbers.fpr = four_digits(answer.rate);
-  numbers.fpr_full = four_digits(answer.rate_full);
   if (timing) {
     numbers.pipelined_ns = four_digits(timing->pipelined(answer));
     numbers.sync_ns = four_digits(timing->sync(answer));

@@ -33,7 +33,7 @@ Wants wants_of(const filter::SnapshotView& view) {
 bool outgrows_l2(const filter::SnapshotView& view) {
   const std::span<const weir_shape> shapes(view.header().shapes, view.header().n_shapes);
   return std::any_of(shapes.begin(), shapes.end(), [](const weir_shape& shape) {
-    return filter::outgrows_l2(shape.filter.used_bytes) || filter::outgrows_l2(shape.exact.used_bytes);
+    return filter::outgrows_l2(shape.filter.size_bytes) || filter::outgrows_l2(shape.exact.size_bytes);
   });
 }
 

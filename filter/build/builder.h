@@ -15,9 +15,6 @@
 
 namespace weir::filter {
 
-// Patches need room: this part of every section stays free (DESIGN section 5).
-constexpr double kHeadroom = 0.25;
-
 struct ListInfo {
   std::string name;
   weir_action action = WEIR_DROP;
@@ -78,7 +75,7 @@ struct SnapshotInput {
   std::vector<NetworkRun> networks;  // not empty: one more shape, v4 /24 as bitmap
 };
 
-// Where everything goes and how large the snapshot gets, capacity included.
+// Where everything goes and how large the snapshot gets.
 struct SnapshotPlan {
   weir_snapshot_header header;  // complete
 };

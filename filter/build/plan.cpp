@@ -18,17 +18,9 @@ namespace {
 
 constexpr KeyShape kNetworkShape = {.family = 4, .addr_bits = 24};
 
-// Even an empty table takes this many additions before a rebuild.
-constexpr uint64_t kMinHeadroomItems = 64;
-
 // Ten times the largest list that weir is made for (10^8 entries). Keeps counts of lines and buckets below 2^32.
 constexpr uint64_t kMaxKeysPerShape = uint64_t{1} << 30;
 constexpr double kMinFalsePositiveRate = 1e-9;
-
-// n and the room to patch it.
-uint64_t with_headroom(uint64_t n) {
-  return std::max(n + kMinHeadroomItems, n + static_cast<uint64_t>(static_cast<double>(n) * kHeadroom));
-}
 
 std::string shape_name(KeyShape shape) {
   std::string name = shape.family == 4 ? "v4" : shape.family == 6 ? "v6" : "unknown family";
@@ -158,9 +150,9 @@ Result<void> check_input(const SnapshotInput& input) {
 // Hands out page-aligned sections one behind the other.
 class Sections {
  public:
-  weir_section add(uint64_t used_bytes, uint64_t capacity_bytes) {
-    const weir_section section = {next_, used_bytes, round_to_pages(capacity_bytes)};
-    next_ += section.capacity_bytes;
+  weir_section add(uint64_t size_bytes) {
+    const weir_section section = {next_, size_bytes};
+    next_ += round_to_pages(size_bytes);
     return section;
   }
   uint64_t total_bytes() const { return next_; }
@@ -188,20 +180,17 @@ Result<weir_shape> plan_table(const KeyTable& table, const SnapshotInput& input,
   weir_shape shape = describe(table.shape, table.layout);
   for (uint32_t rule : table.rules) shape.directions |= sides_of(input.rules[rule]);
   shape.n_keys = table.rules.size();
-  shape.max_keys = with_headroom(shape.n_keys);
-  const std::optional<FilterSize> size = size_filter(table.layout, shape.max_keys, table.false_positive_rate);
+  const std::optional<FilterSize> size = size_filter(table.layout, shape.n_keys, table.false_positive_rate);
   if (!size) {
     return Error{"shape " + shape_name(table.shape) + ": no " + std::string(layout_of(table.layout).name) +
-                 " filter keeps " + std::to_string(shape.max_keys) + " keys at a false-positive rate of " +
+                 " filter keeps " + std::to_string(shape.n_keys) + " keys at a false-positive rate of " +
                  std::to_string(table.false_positive_rate)};
   }
   shape.filter_lines = size->lines;
   shape.k = size->k;
-  shape.exact_buckets = exact_buckets(shape.max_keys, slots_per_bucket(table.shape), buckets_per_page(table.shape));
-  const uint64_t filter_bytes = uint64_t{shape.filter_lines} * WEIR_LINE_BYTES;
-  const uint64_t exact_bytes = exact_stage_bytes(table.shape, shape.exact_buckets);
-  shape.filter = sections.add(filter_bytes, filter_bytes);
-  shape.exact = sections.add(exact_bytes, exact_bytes);
+  shape.exact_buckets = exact_buckets(shape.n_keys, slots_per_bucket(table.shape), buckets_per_page(table.shape));
+  shape.filter = sections.add(uint64_t{shape.filter_lines} * WEIR_LINE_BYTES);
+  shape.exact = sections.add(exact_stage_bytes(table.shape, shape.exact_buckets));
   return shape;
 }
 
@@ -211,14 +200,11 @@ weir_shape plan_networks(const SnapshotInput& input, Sections& sections) {
     shape.directions |= sides_of(input.rules[run.rule]);
     shape.n_keys += run.last - run.first + 1;
   }
-  shape.max_keys = WEIR_BITMAP_BITS;
   shape.k = 1;
   shape.filter_lines = WEIR_BITMAP_BYTES / WEIR_LINE_BYTES;
-  shape.filter = sections.add(WEIR_BITMAP_BYTES, WEIR_BITMAP_BYTES);
-  shape.exact = sections.add(kChunkSlots * sizeof(uint32_t), kChunkSlots * sizeof(uint32_t));
-  const uint64_t n_chunks = network_rules(input.networks).chunks.size();
-  shape.chunks = sections.add(n_chunks * sizeof(RuleChunk),
-                              std::min<uint64_t>(with_headroom(n_chunks), kMaxChunks) * sizeof(RuleChunk));
+  shape.filter = sections.add(WEIR_BITMAP_BYTES);
+  shape.exact = sections.add(kChunkSlots * sizeof(uint32_t));
+  shape.chunks = sections.add(network_rules(input.networks).chunks.size() * sizeof(RuleChunk));
   return shape;
 }
 
@@ -249,12 +235,10 @@ Result<SnapshotPlan> plan_snapshot(const SnapshotInput& input) {
   }
 
   Sections sections;
-  header.lists = sections.add(input.lists.size() * sizeof(weir_list), WEIR_MAX_LISTS * sizeof(weir_list));
-  header.sets = sections.add(input.sets.size() * sizeof(weir_set), with_headroom(input.sets.size()) * sizeof(weir_set));
-  header.rules =
-      sections.add(input.rules.size() * sizeof(weir_rule), with_headroom(input.rules.size()) * sizeof(weir_rule));
-  header.residuals = sections.add(input.residuals.size() * sizeof(weir_residual),
-                                  with_headroom(input.residuals.size()) * sizeof(weir_residual));
+  header.lists = sections.add(input.lists.size() * sizeof(weir_list));
+  header.sets = sections.add(input.sets.size() * sizeof(weir_set));
+  header.rules = sections.add(input.rules.size() * sizeof(weir_rule));
+  header.residuals = sections.add(input.residuals.size() * sizeof(weir_residual));
   for (unsigned family : {4, 6}) {
     for (const KeyTable& table : input.tables) {
       if (table.shape.family != family) continue;

@@ -141,8 +141,10 @@ double ribbon_keys_per_page(double false_positive_rate) {
   return at->second;
 }
 
+// Fuller than at 0.4 %, 9 bits a key, the few pages that happen to be fullest make a ribbon's rate, and no few pages
+// follow the mean.
 std::optional<FilterSize> size_ribbon(uint64_t n_keys, double false_positive_rate) {
-  const double keys_per_page = ribbon_keys_per_page(false_positive_rate);
+  const double keys_per_page = ribbon_keys_per_page(std::min(false_positive_rate, kFullestRibbonRate));
   if (keys_per_page == 0) return std::nullopt;
   const double pages = std::max(1.0, std::ceil(static_cast<double>(n_keys) / keys_per_page));
   if (pages > kMaxPages) return std::nullopt;

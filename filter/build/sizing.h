@@ -25,7 +25,9 @@ struct FilterSize {
 };
 
 // The smallest filter of the layout that keeps n_keys at the wanted rate (0 < rate < 1), by inverting layout_fpr.
-// Nothing when there is none: a ribbon never gets below 2^-8, and nothing has 2^32 lines.
+// Nothing when there is none: a ribbon never gets below 2^-8, and nothing has 2^32 lines. A ribbon is never fuller than
+// kFullestRibbonRate asks for.
+constexpr double kFullestRibbonRate = 0.004;
 std::optional<FilterSize> size_filter(weir_layout layout, uint64_t n_keys, double false_positive_rate);
 
 // Exact buckets (whole pages of them) for n_keys in buckets of `slots` slots, `per_page` of them in a page.

@@ -11,7 +11,7 @@
 #include "filter/format/fields.h"
 
 #define WEIR_SNAPSHOT_MAGIC 0x50414e5352494557ull /* "WEIRSNAP" */
-#define WEIR_SNAPSHOT_VERSION 5u
+#define WEIR_SNAPSHOT_VERSION 6u
 
 #define WEIR_PAGE_BYTES 4096u
 #define WEIR_LINE_BYTES 64u
@@ -48,9 +48,8 @@ enum weir_tunnel {                                                   /* a mask *
 #define WEIR_TUNNELS 0x7fu
 
 struct weir_section {
-  weir_u64 offset;         /* bytes from the start, a multiple of 4096 */
-  weir_u64 used_bytes;     /* what holds data now */
-  weir_u64 capacity_bytes; /* what patches may grow into; used <= capacity */
+  weir_u64 offset;     /* bytes from the start, a multiple of 4096 */
+  weir_u64 size_bytes; /* what is behind them, up to the next multiple of 4096, means nothing */
 };
 
 struct weir_list {
@@ -113,10 +112,9 @@ struct weir_shape {
   weir_u8 flow_fields;      /* flow: mask of enum weir_flow_field */
   weir_u8 reserved[7];
   weir_u64 n_keys;            /* hashed: keys; bitmap: bits set */
-  weir_u64 max_keys;          /* hashed: keys that filter and exact stage are sized for; bitmap: 2^24 */
   weir_u32 filter_lines;      /* hashed: lines of the filter, layouts of pages a multiple of 64; bitmap: 2^24 / 512 */
   weir_u32 exact_buckets;     /* hashed: buckets, whole pages of them; bitmap: 0 */
-  struct weir_section filter; /* filter_lines * 64 bytes, rounded up to pages; bitmap: 2 MiB */
+  struct weir_section filter; /* filter_lines * 64 bytes; bitmap: 2 MiB */
   struct weir_section exact;  /* hashed: buckets; bitmap: weir_u32 chunk_of[65536], indexed by address >> 16 */
   struct weir_section chunks; /* bitmap: weir_u32 rule[256] per chunk, indexed by (address >> 8) & 255; hashed: empty.
                                  Chunk 0 is all zero. */
@@ -194,7 +192,7 @@ struct weir_snapshot_header {
 #else
 #define WEIR_FORMAT_ASSERT _Static_assert
 #endif
-WEIR_FORMAT_ASSERT(sizeof(struct weir_section) == 24, "format");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_section) == 16, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_list) == 80, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_set) == 32, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_rule) == 16, "format");
@@ -204,12 +202,12 @@ WEIR_FORMAT_ASSERT(sizeof(struct weir_residual) ==
                        8 + 9 * 8 WEIR_FIELDS(WEIR_FIELD_BYTES) + sizeof(((struct weir_residual*)0)->reserved),
                    "no padding: move the row, or take the bytes from `reserved`");
 #undef WEIR_FIELD_BYTES
-WEIR_FORMAT_ASSERT(sizeof(struct weir_shape) == 112, "format");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_shape) == 80, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v4) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v4_port) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v6) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v6_port) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_flow) == 4 * WEIR_LINE_BYTES, "four cache lines");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_snapshot_header) == 96 + 96 + 96 + 112 * WEIR_MAX_SHAPES, "format");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_snapshot_header) == 96 + 96 + 64 + 80 * WEIR_MAX_SHAPES, "format");
 
 #endif

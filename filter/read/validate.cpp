@@ -73,23 +73,20 @@ class Validator {
     return {};
   }
 
-  // Page-aligned, behind the section before it, inside the snapshot, and holding exactly used_bytes.
-  Result<void> section(const std::string& name, const weir_section& s, uint64_t used_bytes) {
+  // Page-aligned, behind the section before it, inside the snapshot, and of exactly size_bytes.
+  Result<void> section(const std::string& name, const weir_section& s, uint64_t size_bytes) {
     if (s.offset % WEIR_PAGE_BYTES != 0) return bad(name + ".offset", s.offset, "not a multiple of 4096");
     if (s.offset < end_of_last_section_) {
       return bad(name + ".offset", s.offset, "overlaps what ends at " + std::to_string(end_of_last_section_));
     }
     if (s.offset > bytes_.size()) return bad(name + ".offset", s.offset, "behind the end");
-    if (s.capacity_bytes > bytes_.size() - s.offset) {
-      return bad(name + ".capacity_bytes", s.capacity_bytes, "reaches behind the end");
+    if (s.size_bytes > bytes_.size() - s.offset) {
+      return bad(name + ".size_bytes", s.size_bytes, "reaches behind the end");
     }
-    if (s.used_bytes > s.capacity_bytes) {
-      return bad(name + ".used_bytes", s.used_bytes, "larger than capacity_bytes " + std::to_string(s.capacity_bytes));
+    if (s.size_bytes != size_bytes) {
+      return bad(name + ".size_bytes", s.size_bytes, "must be " + std::to_string(size_bytes));
     }
-    if (s.used_bytes != used_bytes) {
-      return bad(name + ".used_bytes", s.used_bytes, "must be " + std::to_string(used_bytes));
-    }
-    end_of_last_section_ = s.offset + s.capacity_bytes;
+    end_of_last_section_ = s.offset + (s.size_bytes + WEIR_PAGE_BYTES - 1) / WEIR_PAGE_BYTES * WEIR_PAGE_BYTES;
     return {};
   }
 
@@ -222,7 +219,6 @@ class Validator {
     }
     if (s.directions > (WEIR_AS_SOURCE | WEIR_AS_DESTINATION)) return bad(name + ".directions", s.directions, "0 to 3");
     if (!all_zero(s.reserved, sizeof s.reserved)) return broken(name + ".reserved is not 0");
-    if (s.n_keys > s.max_keys) return bad(name + ".n_keys", s.n_keys, "more than max_keys");
     return {};
   }
 
@@ -262,12 +258,11 @@ class Validator {
   Result<void> bitmap(const std::string& name, const weir_shape& s) {
     if (!(shape_of(s) == KeyShape{.family = 4, .addr_bits = 24}))
       return bad(name + ".layout", s.layout, "a bitmap is for v4 addr/24");
-    if (s.max_keys != WEIR_BITMAP_BITS) return bad(name + ".max_keys", s.max_keys, "a bitmap has 2^24");
     if (s.filter_lines != WEIR_BITMAP_BYTES / WEIR_LINE_BYTES) {
       return bad(name + ".filter_lines", s.filter_lines, "a bitmap has 2^24 / 512");
     }
     if (s.exact_buckets != 0) return bad(name + ".exact_buckets", s.exact_buckets, "a bitmap has none");
-    const uint64_t n_chunks = s.chunks.used_bytes / sizeof(RuleChunk);
+    const uint64_t n_chunks = s.chunks.size_bytes / sizeof(RuleChunk);
     if (n_chunks == 0 || n_chunks > kMaxChunks) return bad(name + ".chunks", n_chunks, "1 to 65537");
     if (auto ok = section(name + ".filter", s.filter, WEIR_BITMAP_BYTES); !ok) return ok;
     if (auto ok = section(name + ".exact", s.exact, kChunkSlots * sizeof(uint32_t)); !ok) return ok;

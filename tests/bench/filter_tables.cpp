@@ -117,10 +117,9 @@ TestSnapshot plan_members(uint64_t n_keys, weir_layout layout, double bits_per_k
   KeyTable& table = input.tables.emplace_back();
   table.shape = kKeyShape;
   table.layout = layout;
-  // The planner sizes for the keys and their headroom, and is asked for the rate that leaves the wanted size.
-  const auto max_keys = n_keys + static_cast<uint64_t>(static_cast<double>(n_keys) * kHeadroom);
+  // The planner is asked for the rate that leaves the wanted size.
   const FilterSize size = filter_size(layout, n_keys, bits_per_key);
-  table.false_positive_rate = std::min(0.99, layout_fpr(layout, max_keys, size.lines, size.k));
+  table.false_positive_rate = std::min(0.99, layout_fpr(layout, n_keys, size.lines, size.k));
   fill(table.words[0], table.words[1], n_keys);
   table.rules.resize(n_keys);
   for (uint64_t i = 0; i < n_keys; i++) table.rules[i] = 1 + (i & 1);

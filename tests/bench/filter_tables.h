@@ -43,8 +43,7 @@ TestFilter make_filter(weir_layout layout, uint64_t n_keys, double bits_per_key)
 void mark_members(const filter::Kernels& kernels, const TestFilter& filter, const uint64_t secret[2],
                   const filter::KeyColumns& keys, unsigned threads);
 
-// Filter and exact stage, with the room for patches that every snapshot has. bits_per_key: what its n_keys have, room
-// included.
+// Filter and exact stage.
 struct TestSnapshot {
   filter::SnapshotInput input;  // its table's columns go away with drop_input()
   filter::SnapshotPlan plan = {};

@@ -126,19 +126,17 @@ void snapshots() {
                 {"n_rules", offsetof(H, n_rules)},
                 {"n_residuals", offsetof(H, n_residuals)},
                 {"total_bytes", offsetof(H, total_bytes)},
-                {"lists.used", offsetof(H, lists) + offsetof(weir_section, used_bytes)},
+                {"lists.size", offsetof(H, lists) + offsetof(weir_section, size_bytes)},
                 {"lists.offset", offsetof(H, lists)},
-                {"lists.capacity", offsetof(H, lists) + offsetof(weir_section, capacity_bytes)},
                 {"shape", shape},
                 {"shape.layout", shape + offsetof(weir_shape, layout) - 3},
                 {"shape.flow", shape + offsetof(weir_shape, directions)},
                 {"n_keys", shape + offsetof(weir_shape, n_keys)},
-                {"max_keys", shape + offsetof(weir_shape, max_keys)},
                 {"filter_lines", shape + offsetof(weir_shape, filter_lines)},
                 {"exact_buckets", shape + offsetof(weir_shape, exact_buckets)},
                 {"filter.offset", shape + offsetof(weir_shape, filter)},
                 {"exact.offset", shape + offsetof(weir_shape, exact)},
-                {"chunks.used", shape + offsetof(weir_shape, chunks) + offsetof(weir_section, used_bytes)}};
+                {"chunks.size", shape + offsetof(weir_shape, chunks) + offsetof(weir_section, size_bytes)}};
   for (const auto& good : kGood) {
     for (const auto& field : fields) {
       for (const uint32_t value : kValues) {

@@ -154,7 +154,7 @@ double probe_ns(weir_layout layout) {
 double shape_bytes(filter::KeyShape shape, weir_layout layout, double n_keys, double false_positive_rate) {
   constexpr double kMostKeys = 4e9;  // above, proportion is near enough: no machine has the memory
   const double scale = n_keys > kMostKeys ? n_keys / kMostKeys : 1;
-  const auto sized_for = static_cast<uint64_t>(n_keys / scale * (1 + filter::kHeadroom));
+  const auto sized_for = static_cast<uint64_t>(n_keys / scale);
   const double unit = filter::layout_of(layout).unit_lines;
   const double units = std::ceil(static_cast<double>(sized_for) * lines_per_key(layout, false_positive_rate) / unit);
   const uint32_t buckets =

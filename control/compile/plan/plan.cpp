@@ -110,8 +110,8 @@ ShapeReport describe(const weir_shape& shape) {
   report.shape = shape;
   if (layout == WEIR_LAYOUT_BITMAP) return report;
   report.expected_fpr = filter::layout_fpr(layout, shape.n_keys, shape.filter_lines, shape.k);
-  report.bits_per_key =
-      static_cast<double>(shape.filter_lines) * WEIR_LINE_BYTES * 8 / static_cast<double>(shape.max_keys);
+  report.bits_per_key = static_cast<double>(shape.filter_lines) * WEIR_LINE_BYTES * 8 /
+                        static_cast<double>(std::max<uint64_t>(shape.n_keys, 1));
   return report;
 }
 

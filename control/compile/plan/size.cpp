@@ -16,12 +16,7 @@
 namespace weir::control {
 namespace {
 
-constexpr uint64_t kMinHeadroomItems = 64;  // as filter/build/plan.cpp
-constexpr double kHealthSigmas = 8;         // FILTERS section 7
-
-uint64_t with_headroom(uint64_t n) {
-  return std::max(n + kMinHeadroomItems, n + static_cast<uint64_t>(static_cast<double>(n) * filter::kHeadroom));
-}
+constexpr double kHealthSigmas = 8;  // FILTERS section 7
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;
@@ -30,11 +25,9 @@ uint64_t round_up(uint64_t bytes, uint64_t unit) {
 // Header, list table, and the sets and rules of one list: everything but the shape's own sections.
 uint64_t fixed_bytes() {
   constexpr uint64_t kItems = 2;  // the empty one, and one
-  return round_up(sizeof(weir_snapshot_header), WEIR_PAGE_BYTES) +
-         round_up(WEIR_MAX_LISTS * sizeof(weir_list), WEIR_PAGE_BYTES) +
-         round_up(with_headroom(kItems) * sizeof(weir_set), WEIR_PAGE_BYTES) +
-         round_up(with_headroom(kItems) * sizeof(weir_rule), WEIR_PAGE_BYTES) +
-         round_up(with_headroom(1) * sizeof(weir_residual), WEIR_PAGE_BYTES);
+  return round_up(sizeof(weir_snapshot_header), WEIR_PAGE_BYTES) + round_up(sizeof(weir_list), WEIR_PAGE_BYTES) +
+         round_up(kItems * sizeof(weir_set), WEIR_PAGE_BYTES) + round_up(kItems * sizeof(weir_rule), WEIR_PAGE_BYTES) +
+         round_up(sizeof(weir_residual), WEIR_PAGE_BYTES);
 }
 
 KeysPerPage keys_per_page(uint64_t keys, uint32_t lines) {
@@ -73,27 +66,24 @@ Result<SizeAnswer> size_table(const SizeQuestion& question) {
   answer.layout = layout;
   answer.layout_why = question.layout ? "asked for" : reason_of_rate(wanted);
   answer.keys = question.keys;
-  answer.max_keys = with_headroom(question.keys);
-  const auto size = filter::size_filter(layout, answer.max_keys, wanted);
+  const auto size = filter::size_filter(layout, answer.keys, wanted);
   if (!size) {
     return Error{
         layout == WEIR_LAYOUT_RIBBON && wanted < kLeastRibbonRate
             ? fmt::format("ribbon cannot keep a false-positive rate of {}: its lowest is 0.00391", wanted)
-            : fmt::format("no {} filter keeps {} keys at a false-positive rate of {}", name, answer.max_keys, wanted)};
+            : fmt::format("no {} filter keeps {} keys at a false-positive rate of {}", name, answer.keys, wanted)};
   }
-  const uint32_t buckets = filter::exact_buckets(answer.max_keys, filter::slots_per_bucket(question.shape),
+  const uint32_t buckets = filter::exact_buckets(answer.keys, filter::slots_per_bucket(question.shape),
                                                  filter::buckets_per_page(question.shape));
   answer.k = size->k;
   answer.filter_bytes = uint64_t{size->lines} * WEIR_LINE_BYTES;
   answer.exact_bytes = filter::exact_stage_bytes(question.shape, buckets);
-  answer.bits_per_key = static_cast<double>(answer.filter_bytes) * 8 / static_cast<double>(answer.max_keys);
+  answer.bits_per_key = static_cast<double>(answer.filter_bytes) * 8 / static_cast<double>(answer.keys);
   answer.total_bytes =
       fixed_bytes() + round_up(answer.filter_bytes, WEIR_PAGE_BYTES) + round_up(answer.exact_bytes, WEIR_PAGE_BYTES);
   answer.huge_pages = round_up(answer.total_bytes, kHugePageBytes) / kHugePageBytes;
   answer.per_page = keys_per_page(answer.keys, size->lines);
-  answer.per_page_full = keys_per_page(answer.max_keys, size->lines);
   answer.rate = filter::layout_fpr(layout, answer.keys, size->lines, size->k);
-  answer.rate_full = filter::layout_fpr(layout, answer.max_keys, size->lines, size->k);
   return answer;
 }
 

@@ -31,14 +31,14 @@ struct KeysPerPage {
 struct SizeAnswer {
   weir_layout layout;
   std::string layout_why;
-  uint64_t keys, max_keys;  // now; when the room for patches is used up
+  uint64_t keys;
   unsigned k;
-  double bits_per_key;  // at max_keys
+  double bits_per_key;
   uint64_t filter_bytes, exact_bytes;
   uint64_t total_bytes;  // the snapshot
   uint64_t huge_pages;   // that it fills
-  KeysPerPage per_page, per_page_full;
-  double rate, rate_full;  // expected false-positive rates
+  KeysPerPage per_page;
+  double rate;  // expected false-positive rate
 };
 
 // Error: no such filter; names rate and layout.

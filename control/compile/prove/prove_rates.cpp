@@ -25,8 +25,9 @@ constexpr unsigned kAbsentKeysOfRibbon = 16 * kAbsentKeys;
 constexpr double kSigmas = 6;
 constexpr double kFormulaSlack = 0.05;  // of the formula's rate
 // Layouts of pages, nearly empty: rates far below the wanted one come from a handful of keys that share a line, and are
-// no normal distribution. A hundredth of the rate that the filter was sized for is always allowed.
-constexpr double kPlannedSlack = 0.01;
+// no normal distribution. A hundredth of the rate that they would have with some keys more is always allowed.
+constexpr double kFullerSlack = 0.01;
+constexpr uint64_t kFullerBy = 64;
 
 constexpr unsigned kLineWords = 8, kPageWords = WEIR_PAGE_BYTES / 8, kPageBits = WEIR_PAGE_BYTES * 8;
 
@@ -141,8 +142,8 @@ Expected expected_rate(const filter::ShapeView& shape, const weir_shape& describ
   const double lines = shape.filter.lines, pages = lines / WEIR_LINES_PER_PAGE;
   const double keys_per_line = static_cast<double>(described.n_keys) / lines;
   const double rate = filter::layout_fpr(shape.layout, described.n_keys, shape.filter.lines, shape.filter.k);
-  const auto planned = [&] {
-    return filter::layout_fpr(shape.layout, described.max_keys, shape.filter.lines, shape.filter.k);
+  const auto fuller = [&] {
+    return filter::layout_fpr(shape.layout, described.n_keys + kFullerBy, shape.filter.lines, shape.filter.k);
   };
   const double slack = kFormulaSlack * rate;
   switch (shape.layout) {
@@ -153,11 +154,11 @@ Expected expected_rate(const filter::ShapeView& shape, const weir_shape& describ
       // varies less than one of them.
       const double half = shape.filter.k / 2.0;
       const auto [mean, variance] = line_moments(2 * keys_per_line, shape.filter.k / 2, half / kLineWords);
-      return {rate, slack + kPlannedSlack * planned() + kSigmas * 2 * mean * std::sqrt(variance / lines)};
+      return {rate, slack + kFullerSlack * fuller() + kSigmas * 2 * mean * std::sqrt(variance / lines)};
     }
     case WEIR_LAYOUT_PAGE7: {
       const double variance = page_moments(keys_per_line * WEIR_LINES_PER_PAGE, WEIR_PAGE7_K)[1];
-      return {rate, slack + kPlannedSlack * planned() + kSigmas * std::sqrt(variance / pages)};
+      return {rate, slack + kFullerSlack * fuller() + kSigmas * std::sqrt(variance / pages)};
     }
     default:
       return {rate, slack};

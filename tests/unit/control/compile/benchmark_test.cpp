@@ -29,7 +29,7 @@ TEST_CASE("phases of the policy in $POLICY", "[.][benchmark]") {
   for (const PhaseTime& phase : report.phases) fmt::print("{:8} {:8.1f} ms\n", phase.name, phase.milliseconds);
   for (const ShapeReport& shape : report.shapes) {
     fmt::print("{}: {}; {} filter bytes, {} exact bytes, expected rate {:.4g}\n", shape.name, shape.why,
-               shape.shape.filter.used_bytes, shape.shape.exact.used_bytes, shape.expected_fpr);
+               shape.shape.filter.size_bytes, shape.shape.exact.size_bytes, shape.expected_fpr);
   }
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);

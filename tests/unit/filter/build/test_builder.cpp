@@ -135,16 +135,16 @@ TEST_CASE("several threads write the filter that one writes, and the same keys")
     REQUIRE(build_snapshot(input, *plan, one.bytes(), 1));
     REQUIRE(build_snapshot(input, *plan, three.bytes(), 3));
     INFO(std::string(layout.name));
-    REQUIRE(memcmp(one.at<std::byte>(filter), three.at<std::byte>(filter), filter.used_bytes) == 0);
+    REQUIRE(memcmp(one.at<std::byte>(filter), three.at<std::byte>(filter), filter.size_bytes) == 0);
     const SnapshotView view = test::open(three);
     REQUIRE(find_all(view.shapes()[0], input.tables[0]) == input.tables[0].rules);
 
     if (layout.mark == nullptr) continue;
-    Buffer alone(filter.used_bytes);
+    Buffer alone(filter.size_bytes);
     const ShapeView& shape = view.shapes()[0];
     build_filter(**choose_kernels(), shape.secret, columns_of(input.tables[0]), layout.id,
                  {reinterpret_cast<uint64_t*>(alone.bytes().data()), shape.filter.lines, shape.filter.k}, 3);
-    REQUIRE(memcmp(one.at<std::byte>(filter), alone.bytes().data(), filter.used_bytes) == 0);
+    REQUIRE(memcmp(one.at<std::byte>(filter), alone.bytes().data(), filter.size_bytes) == 0);
   }
 }
 
@@ -210,24 +210,35 @@ TEST_CASE("directions are the sides that some rule has lists on") {
   }
 }
 
-TEST_CASE("a quarter of every section is free, and the rate holds when it is used up") {
+TEST_CASE("a snapshot is as large as what it holds, and the rate holds") {
   const SnapshotInput input = full_input(4000, 10);
   const auto plan = plan_snapshot(input);
   REQUIRE(plan);
   const weir_snapshot_header& header = plan->header;
-  REQUIRE(header.lists.capacity_bytes >= WEIR_MAX_LISTS * sizeof(weir_list));
-  REQUIRE(header.sets.capacity_bytes >= (header.n_sets + 64) * sizeof(weir_set));
-  REQUIRE(header.rules.capacity_bytes >= (header.n_rules + 64) * sizeof(weir_rule));
+  REQUIRE(header.lists.size_bytes == header.n_lists * sizeof(weir_list));
+  REQUIRE(header.sets.size_bytes == header.n_sets * sizeof(weir_set));
+  REQUIRE(header.rules.size_bytes == header.n_rules * sizeof(weir_rule));
+  REQUIRE(header.residuals.size_bytes == header.n_residuals * sizeof(weir_residual));
+  uint64_t end = WEIR_PAGE_BYTES;  // of the section before, in whole pages
+  const auto follows = [&](const weir_section& section) {
+    REQUIRE(section.offset == end);
+    end += (section.size_bytes + WEIR_PAGE_BYTES - 1) / WEIR_PAGE_BYTES * WEIR_PAGE_BYTES;
+  };
+  for (const weir_section& section : {header.lists, header.sets, header.rules, header.residuals}) follows(section);
   for (const weir_shape& shape : std::span(header.shapes, header.n_shapes)) {
+    follows(shape.filter);
+    follows(shape.exact);
     if (shape.layout == WEIR_LAYOUT_BITMAP) {
-      REQUIRE(shape.chunks.capacity_bytes >= shape.chunks.used_bytes + 64 * sizeof(RuleChunk));
+      follows(shape.chunks);
       continue;
     }
     REQUIRE(shape.n_keys == 4000);
-    REQUIRE(shape.max_keys == 5000);
-    REQUIRE(line8_fpr(shape.max_keys, shape.filter_lines) <= 0.005);
-    REQUIRE(shape.exact_buckets == exact_buckets(5000, slots_per_bucket(shape_of(shape))));
+    REQUIRE(line8_fpr(4000, shape.filter_lines) <= 0.005);
+    REQUIRE(line8_fpr(4000, shape.filter_lines - 1) > 0.005);
+    REQUIRE(shape.exact_buckets ==
+            exact_buckets(4000, slots_per_bucket(shape_of(shape)), buckets_per_page(shape_of(shape))));
   }
+  REQUIRE(header.total_bytes == end);
 }
 
 TEST_CASE("an empty policy and an empty table are snapshots too") {
@@ -273,11 +284,11 @@ TEST_CASE("networks: equal chunks are stored once") {
   SnapshotInput input = empty_input();
   input.networks = {{0, WEIR_BITMAP_BITS - 1, 1}};  // 0.0.0.0/0
   const Buffer all = build(input);
-  REQUIRE(test::open(all).header().shapes[0].chunks.used_bytes == 2 * sizeof(RuleChunk));
+  REQUIRE(test::open(all).header().shapes[0].chunks.size_bytes == 2 * sizeof(RuleChunk));
 
   input.networks = {{0, 255, 1}, {256, 511, 2}, {512, 767, 1}, {1024 + 3, 1024 + 9, 3}, {2048 + 3, 2048 + 9, 3}};
   const Buffer some = build(input);
-  REQUIRE(test::open(some).header().shapes[0].chunks.used_bytes == 4 * sizeof(RuleChunk));
+  REQUIRE(test::open(some).header().shapes[0].chunks.size_bytes == 4 * sizeof(RuleChunk));
 }
 
 // A page is filled past what sizing would ever allow, so that chains of overflow get long and wrap around its end.

@@ -66,13 +66,13 @@ TEST_CASE("prefetching is for filters that outgrow L2") {
   Buffer large((1 << 26) + (1 << 20));
   weir_snapshot_header& header = large.header();
   header = plan_snapshot(empty_input())->header;
-  const uint64_t end = header.residuals.offset + header.residuals.capacity_bytes;
+  const uint64_t end = header.residuals.offset + WEIR_PAGE_BYTES;
   memset(header.pass_lists, 0, 3 * sizeof header.pass_lists);
   header.n_lists = 0;
-  header.lists.used_bytes = 0;
+  header.lists.size_bytes = 0;
   header.n_sets = header.n_rules = 1;
-  header.sets.used_bytes = sizeof(weir_set);
-  header.rules.used_bytes = sizeof(weir_rule);
+  header.sets.size_bytes = sizeof(weir_set);
+  header.rules.size_bytes = sizeof(weir_rule);
   *large.at<weir_residual>(header.residuals) = no_residual();
   header.n_shapes = 1;
   header.shapes[0] = {.family = 4,
@@ -86,11 +86,10 @@ TEST_CASE("prefetching is for filters that outgrow L2") {
                       .flow_fields = 0,
                       .reserved = {},
                       .n_keys = 0,
-                      .max_keys = 0,
                       .filter_lines = 1 << 20,
                       .exact_buckets = 64,
-                      .filter = {end, 1 << 26, 1 << 26},
-                      .exact = {end + (1 << 26), 4096, 4096},
+                      .filter = {end, 1 << 26},
+                      .exact = {end + (1 << 26), 4096},
                       .chunks = {}};
   header.total_bytes = end + (1 << 26) + 4096;
   const auto view = SnapshotView::open(large.bytes().first(header.total_bytes));
@@ -105,18 +104,18 @@ TEST_CASE("damage to the header is named") {
   CHECK(error_after([](B, H) {}) == "accepted");
   CHECK_THAT(error_after([](B, H h) { h.magic++; }), Contains("not a weir snapshot"));
   CHECK(error_after([](B, H h) { h.version = 2; }) ==
-        "snapshot: version is 2: this program reads version 3 and does not guess");
-  CHECK_THAT(error_after([](B, H h) { h.header_bytes--; }), Contains("header_bytes is 3871"));
+        "snapshot: version is 2: this program reads version 6 and does not guess");
+  CHECK_THAT(error_after([](B, H h) { h.header_bytes--; }), Contains("header_bytes is 2815"));
   CHECK_THAT(error_after([](B, H h) { h.total_bytes += 4096; }), Contains("total_bytes"));
   CHECK_THAT(error_after([](B, H h) { h.default_action = 2; }), Contains("default_action is 2"));
   CHECK_THAT(error_after([](B, H h) { h.unparsed_action = 255; }), Contains("unparsed_action is 255"));
   CHECK_THAT(error_after([](B, H h) { h.reserved[4] = 1; }), Contains("reserved"));
   CHECK_THAT(error_after([](B, H h) { h.n_lists = 257; }), Contains("n_lists is 257: at most 256"));
-  CHECK_THAT(error_after([](B, H h) { h.n_lists = 4; }), Contains("lists.used_bytes is 240: must be 320"));
+  CHECK_THAT(error_after([](B, H h) { h.n_lists = 4; }), Contains("lists.size_bytes is 240: must be 320"));
   CHECK_THAT(error_after([](B, H h) { h.n_shapes = 33; }), Contains("n_shapes is 33"));
   CHECK_THAT(error_after([](B, H h) { h.n_shapes--; }), Contains("shapes behind that number must be 0"));
   CHECK_THAT(error_after([](B, H h) { h.n_sets = 0; }), Contains("n_sets is 0"));
-  CHECK_THAT(error_after([](B, H h) { h.n_rules = UINT32_MAX; }), Contains("rules.used_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.n_rules = UINT32_MAX; }), Contains("rules.size_bytes"));
   CHECK_THAT(error_after([](B, H h) { h.pass_lists[0] = 0; }), Contains("pass_lists[0] is 0: does not agree"));
   CHECK_THAT(error_after([](B, H h) { h.drop_lists[3] = 1; }), Contains("drop_lists[3] is 1: does not agree"));
   CHECK_THAT(error_after([](B, H h) { h.monitor_lists[0] |= 2; }), Contains("monitor_lists[0] is 6: does not agree"));
@@ -129,12 +128,12 @@ TEST_CASE("damage to a section is named") {
   CHECK_THAT(error_after([](B, H h) { h.sets.offset = h.lists.offset; }), Contains("sets.offset is 4096: overlaps"));
   CHECK_THAT(error_after([](B, H h) { h.sets.offset += 64; }), Contains("not a multiple of 4096"));
   CHECK_THAT(error_after([](B, H h) { h.rules.offset = ~uint64_t{4095}; }), Contains("rules.offset"));
-  CHECK_THAT(error_after([](B, H h) { h.rules.capacity_bytes = ~uint64_t{0} - h.rules.offset + 1; }),
-             Contains("rules.capacity_bytes"));
-  CHECK_THAT(error_after([](B, H h) { h.rules.capacity_bytes = 1; }), Contains("larger than capacity_bytes 1"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[h.n_shapes - 1].exact.capacity_bytes -= 4096; }),
-             Contains("used_bytes"));
-  CHECK_THAT(error_after([](B, H h) { h.rules.used_bytes += 16; }), Contains("rules.used_bytes is 80: must be 64"));
+  CHECK_THAT(error_after([](B, H h) { h.rules.size_bytes = ~uint64_t{0} - h.rules.offset + 1; }),
+             Contains("rules.size_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.rules.size_bytes = 1; }), Contains("rules.size_bytes is 1: must be 64"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[h.n_shapes - 1].exact.size_bytes -= 4096; }),
+             Contains("exact.size_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.rules.size_bytes += 16; }), Contains("rules.size_bytes is 80: must be 64"));
 }
 
 TEST_CASE("damage to lists, sets and rules is named") {
@@ -178,14 +177,14 @@ TEST_CASE("damage to residuals and flow shapes is named") {
   CHECK_THAT(error([](R r, U, H) { r[1].set = 4; }), Contains("residuals[1]: its set"));
   CHECK_THAT(error([](R r, U, H) { r[2].last = 2; }), Contains("residuals[2]: last is not 0 or 1"));
   CHECK_THAT(error([](R r, U, H) { r[3].last = 0; }), Contains("does not end its chain"));
-  CHECK_THAT(error([](R r, U, H) { r[3].asks = 512; }), Contains("residuals[3]: it asks"));
-  CHECK_THAT(error([](R r, U, H) { r[3].reserved[3] = 1; }), Contains("residuals[3]: reserved"));
+  CHECK_THAT(error([](R r, U, H) { r[3].asks = WEIR_ASKS + 1; }), Contains("residuals[3]: it asks"));
+  CHECK_THAT(error([](R r, U, H) { r[3].reserved[0] = 1; }), Contains("residuals[3]: reserved"));
   CHECK_THAT(error([](R, U u, H) { u[2].source_chain = 2; }), Contains("rules[2] names"));  // inside a chain
   CHECK_THAT(error([](R, U u, H) { u[2].destination_chain = 4; }), Contains("rules[2] names"));
   CHECK_THAT(error([](R, U u, H) { u[0].source_chain = 1; }), Contains("rules[0] names"));
   CHECK_THAT(error([](R, U u, H) { u[1].destination_chain = 1; }), Contains("directions"));
   CHECK_THAT(error([](R, U, H h) { h.n_residuals = 0; }), Contains("n_residuals is 0"));
-  CHECK_THAT(error([](R, U, H h) { h.n_residuals = 3; }), Contains("residuals.used_bytes"));
+  CHECK_THAT(error([](R, U, H h) { h.n_residuals = 3; }), Contains("residuals.size_bytes"));
   CHECK_THAT(error([](R, U, H h) { h.tunnels = 128; }), Contains("tunnels is 128"));
   CHECK_THAT(error([](R, U, H h) { h.reserved1 = 1; }), Contains("reserved1"));
   CHECK_THAT(error([](R, U, H h) { h.shapes[0].flow = 2; }), Contains("flow is 2"));
@@ -224,15 +223,14 @@ TEST_CASE("damage to shapes is named") {
   CHECK_THAT(error_after([](B, H h) { h.shapes[0].directions = 1; }), Contains("lists on sides 3"));
   CHECK_THAT(error_after([](B, H h) { find_shape(h, kNetworks)->directions = 2; }), Contains("lists on sides 3"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[0].reserved[1] = 1; }), Contains("reserved"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].n_keys = h.shapes[0].max_keys + 1; }),
-             Contains("more than max_keys"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].n_keys = ~uint64_t{0}; }), Contains("its table holds 50"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[0].n_keys--; }), Contains("n_keys is 49: its table holds 50"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[0].filter_lines = 0; }), Contains("filter_lines is 0"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].filter_lines += 1; }), Contains("filter.used_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].filter_lines += 1; }), Contains("filter.size_bytes"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[0].exact_buckets = 0; }), Contains("exact_buckets is 0"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[0].exact_buckets -= 1; }), Contains("multiple of 64"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].exact_buckets += 64; }), Contains("exact.used_bytes"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].chunks.used_bytes = 1024; }), Contains("chunks"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].exact_buckets += 64; }), Contains("exact.size_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].chunks.size_bytes = 1024; }), Contains("chunks"));
   CHECK_THAT(error_after([](B, H h) {
                weir_shape& spare = h.shapes[h.n_shapes];
                spare.n_keys = 1;
@@ -254,14 +252,13 @@ TEST_CASE("damage to a bitmap is named") {
   using B = Buffer&;
   using H = weir_snapshot_header&;
   const auto shape = [](H h) -> weir_shape& { return *find_shape(h, kNetworks); };
-  CHECK_THAT(error_after([&](B, H h) { shape(h).max_keys++; }), Contains("a bitmap has 2^24"));
   CHECK_THAT(error_after([&](B, H h) { shape(h).filter_lines++; }), Contains("filter_lines"));
   CHECK_THAT(error_after([&](B, H h) { shape(h).exact_buckets = 64; }), Contains("exact_buckets is 64"));
-  CHECK_THAT(error_after([&](B, H h) { shape(h).filter.used_bytes -= 64; }), Contains("filter.used_bytes"));
-  CHECK_THAT(error_after([&](B, H h) { shape(h).exact.used_bytes -= 4; }), Contains("exact.used_bytes"));
-  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.used_bytes = 0; }), Contains("chunks is 0"));
-  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.used_bytes -= 4; }), Contains("chunks.used_bytes"));
-  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.used_bytes -= sizeof(RuleChunk); }), Contains("no such chunk"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).filter.size_bytes -= 64; }), Contains("filter.size_bytes"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).exact.size_bytes -= 4; }), Contains("exact.size_bytes"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.size_bytes = 0; }), Contains("chunks is 0"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.size_bytes -= 4; }), Contains("chunks.size_bytes"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.size_bytes -= sizeof(RuleChunk); }), Contains("no such chunk"));
   CHECK_THAT(error_after([&](B b, H h) { b.at<uint32_t>(shape(h).exact)[65535] = 99; }),
              Contains("chunk_of[65535] is 99: no such chunk"));
   CHECK_THAT(error_after([&](B b, H h) { b.at<uint32_t>(shape(h).chunks)[255] = 1; }), Contains("chunk 0"));
@@ -274,8 +271,8 @@ TEST_CASE("every truncation and extension is refused") {
   const weir_snapshot_header header = *reinterpret_cast<const weir_snapshot_header*>(good.bytes().data());
   std::set<uint64_t> edges = {0, 1, 8, sizeof header - 1, sizeof header, sizeof header + 1, header.total_bytes - 1};
   const auto add = [&](const weir_section& section) {
-    for (uint64_t edge :
-         {section.offset, section.offset + section.used_bytes, section.offset + section.capacity_bytes}) {
+    const uint64_t end = section.offset + section.size_bytes;
+    for (uint64_t edge : {section.offset, end, (end + WEIR_PAGE_BYTES - 1) / WEIR_PAGE_BYTES * WEIR_PAGE_BYTES}) {
       for (uint64_t size : {edge - 1, edge, edge + 1}) {
         if (size < header.total_bytes) edges.insert(size);
       }
@@ -370,10 +367,10 @@ TEST_CASE("a table made to be slow or ambiguous still gives valid rules") {
         buckets[b].overflow = ~0u;
         for (unsigned slot = 0; slot < kSlots<Bucket>; slot++) {
           store_key(buckets[b], slot, key);
-          store_rule(buckets[b], slot, 1 + slot % 3);
+          buckets[b].rule[slot] = 1 + slot % 3;
         }
       }
-      header.n_keys = header.max_keys = uint64_t{header.exact_buckets} * kSlots<Bucket>;
+      header.n_keys = uint64_t{header.exact_buckets} * kSlots<Bucket>;
     });
     const SnapshotView view = test::open(bytes);
     REQUIRE(find_rule(view.shapes()[0], key) < view.header().n_rules);
