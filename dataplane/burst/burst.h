@@ -48,15 +48,15 @@ struct Burst {
   alignas(16) uint64_t v4_addresses[kMaxBurst];  // parse  source in the low half, destination in the high half
   alignas(16) uint64_t v4_fields[kMaxBurst];  // parse  port[0], port[1], protocol, from the lowest byte; Wants::fields
   uint64_t v4_ports;                          // parse  bit k: it has ports; Wants::fields
-  uint64_t hit;                               // parse clears, exact sets: slots with a match
+  uint64_t hit;                               // parse clears, match sets: slots with a match
   // The lists that match: most packets match by one key only, and what it matches is a set of the snapshot. lists_of.
-  uint32_t set_id[kMaxBurst];   // exact   by slot: that set, 0: `matched` has it; valid where `hit`
-  weir_set matched[kMaxBurst];  // exact   by slot; valid where `hit` and set_id is 0
+  uint32_t set_id[kMaxBurst];   // match   by slot: that set, 0: `matched` has it; valid where `hit`
+  weir_set matched[kMaxBurst];  // match   by slot; valid where `hit` and set_id is 0
 
   const WorkerSnapshot* snapshot;  // probe   what it is judged by
   const Route* route;              // probe   where it goes then
   uint32_t batches;                // probe   lookups begun
-  uint32_t waiting;                // probe   as batches, exact takes off: those not finished
+  uint32_t waiting;                // probe   as batches, match takes off: those not finished
 
   uint64_t drop;  // verdict
 };

@@ -18,19 +18,25 @@ class Flight {
   // look_ahead: bursts between asking for a filter's lines and testing them (filter/probe/calibrate.h); 0: none.
   Flight(const filter::Kernels& kernels, unsigned look_ahead);
 
-  // Where the next burst is received. The caller pops what is finished after every push, and drains when full.
+  // Where the next burst is received. The caller pops what is finished after every burst, and drains when full.
   Burst& next() noexcept { return *free_bursts_.back(); }
   bool full() const noexcept { return pushed_ - popped_ >= kBursts - kMaxParts; }
   bool empty() const noexcept { return pushed_ == popped_; }
 
-  // probe: takes next(), parsed, and starts its lookups.
-  void push(const WorkerSnapshot& snapshot, const Route& route) noexcept;
-  // The frames that found no slot in the burst just pushed, as next(); null when there are none. They are judged before
+  // probe: next(), parsed, is in flight from here on. Then, for each of its lookups, next_batch() gets the keys, and
+  // probe() starts the lookup of those; what probed() gives in between is finished, of this burst or one before it, and
+  // is for match() at once: it is next_batch() again from then on. probing_done() after the last one.
+  Burst& take(const WorkerSnapshot& snapshot, const Route& route) noexcept;
+  KeyBatch& next_batch() noexcept { return *free_batches_.back(); }
+  void probe(KeyBatch& batch, filter::Lane& lane) noexcept;
+  KeyBatch* probed() noexcept;
+  void probing_done(const Burst& burst) noexcept;
+  // The frames that found no slot in the burst just taken, as next(); null when there are none. They are judged before
   // others are received, and nothing is popped in between.
-  Burst* carry_over(const Burst& pushed) noexcept;
-  // exact, done: the oldest burst when all its lookups are; null otherwise. It is next() again from then on.
+  Burst* carry_over(const Burst& taken) noexcept;
+  // The oldest burst when all its lookups are; null otherwise. It is next() again from then on.
   Burst* pop() noexcept;
-  // Finishes every lookup; pop() then gives all bursts.
+  // Finishes and matches every lookup; pop() then gives all bursts.
   void drain() noexcept;
 
  private:
@@ -42,8 +48,6 @@ class Flight {
   static constexpr uint32_t kMaxParts = WEIR_MAX_LAYERS;
   static constexpr uint32_t kBatches = filter::LookupPipeline::kMaxInFlight;
 
-  void collect() noexcept;
-
   unsigned look_ahead_;  // in bursts; the pipeline counts in batches
   filter::LookupPipeline pipeline_;
   std::vector<Burst> bursts_;
@@ -54,5 +58,35 @@ class Flight {
   Burst* in_flight_[kBursts] = {};    // in their order
   uint64_t pushed_ = 0, popped_ = 0;  // bursts
 };
+
+inline Burst& Flight::take(const WorkerSnapshot& snapshot, const Route& route) noexcept {
+  Burst& burst = next();
+  free_bursts_.pop_back();
+  in_flight_[pushed_++ % kBursts] = &burst;
+  burst.snapshot = &snapshot;
+  burst.route = &route;
+  burst.waiting = burst.batches = 0;
+  return burst;
+}
+
+inline void Flight::probe(KeyBatch& batch, filter::Lane& lane) noexcept {
+  free_batches_.pop_back();
+  batch.lane = &lane;
+  batch.burst->waiting++;
+  batch.burst->batches++;
+  pipeline_.push(&batch);
+}
+
+inline KeyBatch* Flight::probed() noexcept {
+  auto* batch = static_cast<KeyBatch*>(pipeline_.pop());
+  if (batch != nullptr) free_batches_.push_back(batch);  // no allocation: there was room for all
+  return batch;
+}
+
+// A lookup is tested when the same lookup of a later burst is hashed: then the frames of that burst have been received
+// and parsed in between. The next burst has as many batches, mostly.
+inline void Flight::probing_done(const Burst& burst) noexcept {
+  if (burst.batches != 0) pipeline_.look_ahead(look_ahead_ * burst.batches);
+}
 
 }  // namespace weir::dataplane

@@ -12,6 +12,8 @@
 // calls the system. Every one works on all frames of the burst before the next begins.
 namespace weir::dataplane {
 
+class Flight;
+
 // rx: up to kMaxBurst frames of the queue; fills n, pkt, bytes. Returns n.
 uint32_t rx(PortQueue queue, Burst& burst) noexcept;
 
@@ -21,11 +23,14 @@ void parse(const Wants& wants, Burst& burst, WorkerCounters& counters) noexcept;
 // The headers of the packet in the slot, which parse may have left for whoever asks: few packets are asked.
 const Headers& headers_of(Burst& burst, uint32_t slot) noexcept;
 
-// For each lookup of the snapshot, in Flight (flight.h), which probes the filter and the exact stage in between:
+// For each lookup of the snapshot, with the probe of filter and exact-match table in between (flight.h):
 // keys: gathers the lookup's keys from the packets that have its fields. n is 0 when none has.
 void keys(const Lookup& lookup, Burst& burst, KeyBatch& batch) noexcept;
-// exact: gives the lists of the keys that are really there to their packets.
-void exact(const KeyBatch& batch) noexcept;
+// match: gives the lists of the keys that are really there to their packets.
+void match(const KeyBatch& batch) noexcept;
+// keys, probe, match: takes flight.next(), parsed, and starts its lookups; those that are finished by then, its own or
+// of bursts before it, are matched.
+void look_up(const WorkerSnapshot& snapshot, const Route& route, Flight& flight) noexcept;
 // The lists that match the packet in the slot, which has a hit.
 inline const weir_set& lists_of(const Burst& burst, uint32_t slot) noexcept {
   const uint32_t id = burst.set_id[slot];

@@ -38,16 +38,13 @@ class Loop {
   void run() noexcept;
 
  private:
-  // One pass. Watch: StageWatch, or NoWatch in the passes that are not timed. True: there were frames.
+  // One pass: a look at all queues. Watch: StageWatch, or NoWatch in the passes that are not timed. True: there were
+  // frames.
   template <class Watch>
-  bool pass(Watch& watch) noexcept;
-  [[gnu::noinline]] bool timed_pass(uint64_t begin) noexcept;
-  template <class Watch>
-  void judge(const Route& route, Burst& burst, const WorkerSnapshot& snapshot, Watch& watch) noexcept;
+  bool poll_queues(Watch& watch) noexcept;
+  [[gnu::noinline]] bool poll_queues_timed(uint64_t begin) noexcept;
   template <class Watch>
   void pass_by(bool pass, Counter& reason, const Route& route, Watch& watch) noexcept;
-  template <class Watch>
-  void finish(Burst& burst, Watch& watch) noexcept;
   template <class Watch>
   void leave(const Route& route, Burst& burst, Watch& watch) noexcept;
   template <class Watch>
@@ -65,25 +62,64 @@ class Loop {
 };
 
 template <class Watch>
-void Loop::leave(const Route& route, Burst& burst, Watch& watch) noexcept {
-  const uint32_t n = burst.n;
-  tx(route, burst, counters_);
-  watch.lap(Stage::tx, n);
-  if (burst.rx_cycles != 0) [[unlikely]]
-    worker_.gauges.latency_cycles.record(rte_rdtsc() - burst.rx_cycles, n);
+bool Loop::poll_queues(Watch& watch) noexcept {
+  bool busy = !flight_.empty();
+  bool overlap = true;  // every queue has more than it could give: the next bursts are there already
+  for (const Spread& spread : worker_.spreads) {
+    const bool full = spread_burst(spread, counters_);
+    overlap &= full;
+    busy |= full;
+  }
+  for (const Route& route : worker_.routes) {
+    if (flight_.full()) finish_all(watch);
+    Burst& burst = flight_.next();
+    burst.rx_cycles = watch.last();
+    const uint32_t n = rx(route.in, burst);
+    watch.lap(Stage::rx, n);
+    worker_.gauges.burst_sizes[n].add(1);
+    overlap &= n == kMaxBurst;
+    if (n == 0) continue;
+    busy = true;
+    const Snapshot* snapshot = setup_.slot.acquire();  // once per burst
+    if (setup_.switches.bypass.load(std::memory_order_relaxed)) {
+      pass_by(true, counters_.bypassed, route, watch);
+      continue;
+    }
+    if (snapshot == nullptr) {
+      const bool pass = setup_.pass_without_snapshot;
+      pass_by(pass, pass ? counters_.no_snapshot_passed : counters_.no_snapshot_dropped, route, watch);
+      continue;
+    }
+    const WorkerSnapshot& mine = snapshot->of_worker(worker_.id);
+    overlap &= mine.look_ahead;
+    burst.now_unix_s = setup_.switches.now_unix_s.load(std::memory_order_relaxed);
+    const uint64_t rx_cycles = burst.rx_cycles;
+    for (Burst* part = &burst; part != nullptr; part = flight_.carry_over(*part)) {
+      part->rx_cycles = rx_cycles;
+      parse(mine.wants, *part, counters_);
+      watch.lap(Stage::parse, part->n);
+      look_up(mine, route, flight_);  // keys, probe, match
+      watch.lap(Stage::lookup, part->n);
+    }
+    finish_done(watch);  // verdict, tx
+  }
+  if (overlap && loops_in_flight_++ < kMaxLoopsInFlight) return busy;
+  loops_in_flight_ = 0;
+  finish_all(watch);
+  assert(flight_.empty());
+  setup_.slot.quiescent(worker_.id);  // no reference into a snapshot is alive past this line
+  return busy;
 }
 
-template <class Watch>
-void Loop::finish(Burst& burst, Watch& watch) noexcept {
-  verdict(*burst.snapshot, burst, counters_);
-  watch.lap(Stage::verdict, burst.n);
-  worker_.sampler.sample(burst, burst.snapshot, burst.route->in);
-  leave(*burst.route, burst, watch);
-}
-
+// The bursts whose lookups are finished, in their order.
 template <class Watch>
 void Loop::finish_done(Watch& watch) noexcept {
-  while (Burst* done = flight_.pop()) finish(*done, watch);
+  while (Burst* done = flight_.pop()) {
+    verdict(*done->snapshot, *done, counters_);
+    watch.lap(Stage::verdict, done->n);
+    worker_.sampler.sample(*done, done->snapshot, done->route->in);
+    leave(*done->route, *done, watch);
+  }
 }
 
 template <class Watch>
@@ -105,62 +141,17 @@ void Loop::pass_by(bool pass, Counter& reason, const Route& route, Watch& watch)
 }
 
 template <class Watch>
-void Loop::judge(const Route& route, Burst& burst, const WorkerSnapshot& snapshot, Watch& watch) noexcept {
-  burst.now_unix_s = setup_.switches.now_unix_s.load(std::memory_order_relaxed);
-  const uint64_t rx_cycles = burst.rx_cycles;
-  for (Burst* part = &burst; part != nullptr; part = flight_.carry_over(*part)) {
-    part->rx_cycles = rx_cycles;
-    parse(snapshot.wants, *part, counters_);
-    watch.lap(Stage::parse, part->n);
-    flight_.push(snapshot, route);
-    watch.lap(Stage::lookup, part->n);
-  }
-  finish_done(watch);
+void Loop::leave(const Route& route, Burst& burst, Watch& watch) noexcept {
+  const uint32_t n = burst.n;
+  tx(route, burst, counters_);
+  watch.lap(Stage::tx, n);
+  if (burst.rx_cycles != 0) [[unlikely]]
+    worker_.gauges.latency_cycles.record(rte_rdtsc() - burst.rx_cycles, n);
 }
 
-template <class Watch>
-bool Loop::pass(Watch& watch) noexcept {
-  bool busy = !flight_.empty();
-  bool overlap = true;  // every queue has more than it could give: the next bursts are there already
-  for (const Spread& spread : worker_.spreads) {
-    const bool full = spread_burst(spread, counters_);
-    overlap &= full;
-    busy |= full;
-  }
-  for (const Route& route : worker_.routes) {
-    if (flight_.full()) finish_all(watch);
-    Burst& burst = flight_.next();
-    burst.rx_cycles = watch.last();
-    const uint32_t n = rx(route.in, burst);
-    watch.lap(Stage::rx, n);
-    worker_.gauges.burst_sizes[n].add(1);
-    overlap &= n == kMaxBurst;
-    if (n == 0) continue;
-    busy = true;
-    const Snapshot* snapshot = setup_.slot.acquire();  // once per burst
-    if (setup_.switches.bypass.load(std::memory_order_relaxed)) {
-      pass_by(true, counters_.bypassed, route, watch);
-    } else if (snapshot != nullptr) {
-      const WorkerSnapshot& mine = snapshot->of_worker(worker_.id);
-      judge(route, burst, mine, watch);
-      overlap &= mine.look_ahead;
-    } else if (setup_.pass_without_snapshot) {
-      pass_by(true, counters_.no_snapshot_passed, route, watch);
-    } else {
-      pass_by(false, counters_.no_snapshot_dropped, route, watch);
-    }
-  }
-  if (overlap && loops_in_flight_++ < kMaxLoopsInFlight) return busy;
-  loops_in_flight_ = 0;
-  finish_all(watch);
-  assert(flight_.empty());
-  setup_.slot.quiescent(worker_.id);  // no reference into a snapshot is alive past this line
-  return busy;
-}
-
-bool Loop::timed_pass(uint64_t begin) noexcept {
+bool Loop::poll_queues_timed(uint64_t begin) noexcept {
   StageWatch watch(begin);
-  if (!pass(watch)) return false;
+  if (!poll_queues(watch)) return false;
   watch.add_to(worker_.gauges);
   worker_.gauges.pass_cycles.record(rte_rdtsc() - begin, 1);
   return true;
@@ -174,7 +165,7 @@ void Loop::run() noexcept {
   while (!setup_.switches.stop.load(std::memory_order_relaxed)) {
     const bool timed = timed_passes_.due();
     const uint64_t begin = timed || !was_busy ? rte_rdtsc() : 0;
-    const bool busy = timed ? timed_pass(begin) : pass(no_watch);
+    const bool busy = timed ? poll_queues_timed(begin) : poll_queues(no_watch);
     if (busy) timed_passes_.next();
     if (!busy && !was_busy) {
       idle_.rest(begin);
@@ -188,6 +179,18 @@ void Loop::run() noexcept {
 }
 
 }  // namespace
+
+void look_up(const WorkerSnapshot& snapshot, const Route& route, Flight& flight) noexcept {
+  Burst& burst = flight.take(snapshot, route);
+  for (size_t i = 0; i < snapshot.lookups.size(); i++) {
+    KeyBatch& batch = flight.next_batch();
+    keys(snapshot.lookups[i], burst, batch);
+    if (batch.n == 0) continue;
+    flight.probe(batch, snapshot.lanes[i]);
+    while (const KeyBatch* probed = flight.probed()) match(*probed);
+  }
+  flight.probing_done(burst);
+}
 
 void run(Worker& worker, const WorkerSetup& setup) noexcept {
   if (worker.routes.empty() && worker.spreads.empty()) return;

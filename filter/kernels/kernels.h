@@ -8,12 +8,12 @@
 
 namespace weir::filter {
 
-// What the loops of one layout do. hash[i]: the key's hash; for a bitmap its index, below 2^24.
+// What the loops of one layout do. place[i]: the key's hash; for a bitmap its index, below 2^24.
 struct LayoutKernels {
   // Brings every line near that check() will read.
-  void (*prefetch)(const FilterBits& filter, const uint64_t* hash, unsigned n);
+  void (*prefetch)(const FilterBits& filter, const uint64_t* place, unsigned n);
   // Bit i is 1 when key i may be present.
-  uint64_t (*check)(const FilterBits& filter, const uint64_t* hash, unsigned n);
+  uint64_t (*check)(const FilterBits& filter, const uint64_t* place, unsigned n);
   // Sets every key's bits; nobody else writes or reads yet. Null for a ribbon, whose pages are solved for all their
   // keys at once (filter/build/ribbon.h), and for a bitmap, which is marked by ranges (filter/build/networks.h).
   void (*mark)(const FilterWords& filter, const uint64_t* hash, unsigned n);

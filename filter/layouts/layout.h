@@ -19,8 +19,8 @@ struct Layout {
   uint8_t min_k, max_k, step_k;  // bits of a key that it can have
   // Sets the bits of a key; null as in LayoutKernels.
   void (*mark)(const FilterWords& filter, uint64_t hash);
-  // The definition of a lookup, scalar: is every bit of the key there?
-  bool (*check)(const FilterBits& filter, uint64_t hash);
+  // The definition of a lookup, scalar: is every bit of the key there? place: its hash; for a bitmap its index.
+  bool (*check)(const FilterBits& filter, uint64_t place);
 };
 
 std::span<const Layout> all_layouts();

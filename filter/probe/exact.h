@@ -9,21 +9,22 @@
 // The two stages of a lookup, one call at a time: the filter, and the exact table behind it.
 namespace weir::filter {
 
-// The keys' hashes, as filter and exact stage want them: of a bitmap, the keys' indexes. n <= kMaxBatch.
-void hash_keys(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words, unsigned n,
-               uint64_t* hash);
+// The keys' places: what says where to look in the filter and in the exact table. That is the key's hash; in a bitmap,
+// which is not hashed, its index. n <= kMaxBatch.
+void place_keys(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words, unsigned n,
+                uint64_t* place);
 
 // The filter stage, synchronous: n <= kMaxBatch keys of one shape (structure of arrays as in Kernels::siphash13). Bit i
-// of the result is 1 when key i may be present. Fills hash[i] for exact_find.
+// of the result is 1 when key i may be present. Fills place[i] for exact_find.
 uint64_t filter_check(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words, unsigned n,
-                      uint64_t* hash);
+                      uint64_t* place);
 
 // The exact stage: the rule of the key, 0 when it is not in the table.
-uint32_t exact_find(const ShapeView& shape, const Key& key, uint64_t hash);
+uint32_t exact_find(const ShapeView& shape, const Key& key, uint64_t place);
 
 // The same for the keys whose bits are set in `wanted`, of n keys as in filter_check. Sets rule[i] for each of them;
 // bit i of the result is 1 when it is not 0.
-uint64_t exact_find_batch(const ShapeView& shape, const uint64_t* const* words, const uint64_t* hash, uint64_t wanted,
+uint64_t exact_find_batch(const ShapeView& shape, const uint64_t* const* words, const uint64_t* place, uint64_t wanted,
                           uint32_t* rule);
 
 // Both stages for one key, scalar: the definition that proofs and `explain` use.

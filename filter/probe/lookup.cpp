@@ -20,14 +20,14 @@ constexpr uint32_t kBypassBelow = 65536 * 20 / 100;
 constexpr unsigned kRatioShift = 4;  // of the moving average: a batch counts 1/16
 
 const uint8_t* bucket_of(const ShapeView& shape, const Batch& batch, uint32_t i) {
-  if (shape.layout == WEIR_LAYOUT_BITMAP) return shape.exact + batch.hash[i] / kChunkRules * sizeof(uint32_t);
-  return shape.exact + size_t{weir_hash_range(batch.hash[i], shape.exact_lines.lines)} * WEIR_LINE_BYTES;
+  if (shape.layout == WEIR_LAYOUT_BITMAP) return shape.exact + batch.place[i] / kChunkRules * sizeof(uint32_t);
+  return shape.exact + size_t{weir_hash_range(batch.place[i], shape.exact_lines.lines)} * WEIR_LINE_BYTES;
 }
 
 void look_up_pending(Batch& batch) {
   const uint64_t* words[WEIR_MAX_KEY_WORDS];
   for (unsigned w = 0; w < WEIR_MAX_KEY_WORDS; w++) words[w] = batch.word[w];
-  batch.found = exact_find_batch(*batch.lane->shape, words, batch.hash, batch.pending, batch.rule);
+  batch.found = exact_find_batch(*batch.lane->shape, words, batch.place, batch.pending, batch.rule);
   batch.pending = 0;
 }
 
@@ -79,12 +79,12 @@ void LookupPipeline::step(Batch* hash_batch) noexcept {
     const ShapeView& shape = *hash_batch->lane->shape;
     for (unsigned w = 0; w < WEIR_MAX_KEY_WORDS; w++) words[w] = hash_batch->word[w];
     if (shape.layout == WEIR_LAYOUT_BITMAP) {
-      hash_keys(kernels_, shape, words, hash_batch->n, hash_batch->hash);
+      place_keys(kernels_, shape, words, hash_batch->n, hash_batch->place);
     } else {
       work.words = words;
       work.n_words = key_words(shape.shape);
       work.n_hash = hash_batch->n;
-      work.hash = hash_batch->hash;
+      work.hash = hash_batch->place;
       work.secret = shape.secret;
     }
     pushed_++;
@@ -93,10 +93,10 @@ void LookupPipeline::step(Batch* hash_batch) noexcept {
     const ShapeView& shape = *fetch_batch->lane->shape;
     if (fetch_batch->bypass || (shape.prefetch && shape.layout == WEIR_LAYOUT_LINE8)) {
       work.fetch_filter = fetch_batch->bypass ? shape.exact_lines : shape.filter;
-      work.fetch_hash = fetch_batch->hash;
+      work.fetch_hash = fetch_batch->place;
       work.n_fetch = fetch_batch->n;
     } else if (shape.prefetch) {
-      kernels_.layout[shape.layout].prefetch(shape.filter, fetch_batch->hash, fetch_batch->n);
+      kernels_.layout[shape.layout].prefetch(shape.filter, fetch_batch->place, fetch_batch->n);
     }
     fetched_++;
   }
@@ -105,7 +105,7 @@ void LookupPipeline::step(Batch* hash_batch) noexcept {
     fits_line8 = shape.layout == WEIR_LAYOUT_LINE8;
     if (fits_line8) {
       work.test_filter = shape.filter;
-      work.test_hash = test_batch->hash;
+      work.test_hash = test_batch->place;
       work.n_test = test_batch->n;
     }
   }
@@ -121,7 +121,7 @@ void LookupPipeline::step(Batch* hash_batch) noexcept {
   } else if (fits_line8) {
     let_through(*test_batch, hits);
   } else {
-    let_through(*test_batch, kernels_.layout[shape.layout].check(shape.filter, test_batch->hash, test_batch->n));
+    let_through(*test_batch, kernels_.layout[shape.layout].check(shape.filter, test_batch->place, test_batch->n));
   }
 }
 

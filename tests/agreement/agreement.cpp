@@ -161,7 +161,7 @@ std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint6
     first.now_unix_s = now;
     for (dataplane::Burst* part = &first; part != nullptr; part = flight_.carry_over(*part)) {
       dataplane::parse(mine.wants, *part, counters_);
-      flight_.push(mine, kRoute);
+      look_up(mine, kRoute, flight_);
     }
     flight_.drain();
     size_t judged = 0;

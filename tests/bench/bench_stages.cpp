@@ -162,7 +162,7 @@ struct Rig {
       clock.lap(kRx);
       parse(snapshot.wants, burst, counters);
       clock.lap(kParse);
-      flight.push(snapshot, route);
+      look_up(snapshot, route, flight);
       clock.lap(kLookups);
       finish(clock);
     }

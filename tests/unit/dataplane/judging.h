@@ -107,7 +107,7 @@ inline void classify(const Snapshot& snapshot, Flight& flight, Judged& judged) {
   const dataplane::WorkerSnapshot& mine = snapshot.of_worker(0);
   for (Burst* part = &flight.next(); part != nullptr; part = flight.carry_over(*part)) {
     dataplane::parse(mine.wants, *part, judged.counters);
-    flight.push(mine, kRoute);
+    look_up(mine, kRoute, flight);
   }
   flight.drain();
   judged.drop = 0;

@@ -301,7 +301,7 @@ TEST_CASE("bursts of many parts in flight") {
       }
       for (Burst* part = &next; part != nullptr; part = flight.carry_over(*part)) {
         parse(mine.wants, *part, counters);
-        flight.push(mine, kRoute);
+        look_up(mine, kRoute, flight);
       }
       take();
     }
@@ -333,7 +333,7 @@ TEST_CASE("a burst of many parts behind bursts that wait") {
       std::fill_n(burst.pkt, n, packet.mbuf());
       for (Burst* part = &burst; part != nullptr; part = flight.carry_over(*part)) {
         parse(mine.wants, *part, counters);
-        flight.push(mine, kRoute);
+        look_up(mine, kRoute, flight);
       }
     };
     receive(single, 1);

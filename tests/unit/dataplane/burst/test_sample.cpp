@@ -67,7 +67,7 @@ uint64_t judge_and_sample(const Snapshot& snapshot, std::span<const Bytes> frame
   WorkerCounters counters;
   parse(snapshot.of_worker(0).wants, burst, counters);
   REQUIRE(burst.n == frames.size());
-  flight.push(snapshot.of_worker(0), kRoute);
+  look_up(snapshot.of_worker(0), kRoute, flight);
   flight.drain();
   Burst* done = flight.pop();
   REQUIRE(done != nullptr);

@@ -215,7 +215,7 @@ TEST_CASE("bursts in flight do not mix") {
         flight.next().bytes = 0;
         for (size_t i = 0; i < n; i++) flight.next().pkt[i] = packets[burst.rows[i]]->mbuf();
         parse(burst.snapshot->of_worker(0).wants, flight.next(), counters);
-        flight.push(burst.snapshot->of_worker(0), kRoute);
+        look_up(burst.snapshot->of_worker(0), kRoute, flight);
         sent.push_back(burst);
         take();
         most = std::max(most, sent.size() - out);

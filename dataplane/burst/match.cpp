@@ -36,7 +36,7 @@ void add_lists(const filter::SnapshotView& view, uint32_t set_id, Burst& burst, 
 
 }  // namespace
 
-void exact(const KeyBatch& batch) noexcept {
+void match(const KeyBatch& batch) noexcept {
   Burst& burst = *batch.burst;
   const filter::SnapshotView& view = *burst.snapshot->view;
   burst.waiting--;
