@@ -5,7 +5,7 @@
 #include "common/ip.h"
 #include "filter/format/packet.h"
 
-// A packet's addresses and ports as numbers in host order.
+// A packet's addresses and fields as numbers in host order.
 namespace weir::control {
 
 template <class Addr>
@@ -29,6 +29,26 @@ inline void set_address(weir_packet& packet, weir_side side, Ipv4 address) {
 inline void set_address(weir_packet& packet, weir_side side, Ipv6 address) {
   packet.address[side][0] = __builtin_bswap64(static_cast<uint64_t>(address >> 64));
   packet.address[side][1] = __builtin_bswap64(static_cast<uint64_t>(address));
+}
+
+// A member of a packet, whichever field it is of: two bytes are as on the wire (`order` of filter/format/fields.h).
+inline unsigned load_member(uint8_t member) {
+  return member;
+}
+inline unsigned load_member(uint32_t member) {
+  return member;
+}
+inline unsigned load_member(uint16_t on_the_wire) {
+  return __builtin_bswap16(on_the_wire);
+}
+inline void store_member(uint8_t& member, unsigned value) {
+  member = static_cast<uint8_t>(value);
+}
+inline void store_member(uint32_t& member, unsigned value) {
+  member = value;
+}
+inline void store_member(uint16_t& on_the_wire, unsigned value) {
+  on_the_wire = __builtin_bswap16(static_cast<uint16_t>(value));
 }
 
 }  // namespace weir::control

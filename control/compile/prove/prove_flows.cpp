@@ -11,6 +11,7 @@
 #include "control/compile/prove/split_mix.h"
 #include "control/compile/prove/verdict.h"
 #include "control/model/fields.h"
+#include "control/model/packet.h"
 #include "control/model/range_text.h"
 #include "filter/format/frame_rules.h"
 
@@ -66,25 +67,6 @@ constexpr unsigned kValues = UINT32_MAX;
 template <>
 constexpr unsigned kValues<weir_one_of> = 63;
 
-unsigned loaded(uint8_t member) {
-  return member;
-}
-unsigned loaded(uint32_t member) {
-  return member;
-}
-unsigned loaded(uint16_t on_the_wire) {
-  return __builtin_bswap16(on_the_wire);
-}
-void store(uint8_t& member, unsigned value) {
-  member = static_cast<uint8_t>(value);
-}
-void store(uint32_t& member, unsigned value) {
-  member = value;
-}
-void store(uint16_t& on_the_wire, unsigned value) {
-  on_the_wire = __builtin_bswap16(static_cast<uint16_t>(value));
-}
-
 // A packet as planes see it, and its addresses in host order.
 struct Sample {
   Ipv6 address[2];
@@ -109,7 +91,7 @@ bool flow_matches(const Flow& flow, const Sample& sample, uint64_t now) {
   if (flow.expires != kNever && now >= flow.expires) return false;
   if (!lies_in(sample.address[0], flow.src) || !lies_in(sample.address[1], flow.dst)) return false;
 #define WEIR_MATCHES(name, NAME, kind, needs, member, order) \
-  if (flow.name && ((packet.has & (needs)) != (needs) || !holds(*flow.name, loaded(packet.member)))) return false;
+  if (flow.name && ((packet.has & (needs)) != (needs) || !holds(*flow.name, load_member(packet.member)))) return false;
   WEIR_FIELDS(WEIR_MATCHES)
 #undef WEIR_MATCHES
   return true;
@@ -128,9 +110,9 @@ class SampleMaker {
     packet.family = family;
     sample.address[0] = address_in(flow.src, family);
     sample.address[1] = address_in(flow.dst, family);
-#define WEIR_CHOOSE(name, NAME, kind, needs, member, order) \
-  store(packet.member,                                      \
-        flow.name ? some_value(*flow.name, random_) : static_cast<unsigned>(random_.next()) & kValues<weir_##kind>);
+#define WEIR_CHOOSE(name, NAME, kind, needs, member, order)               \
+  store_member(packet.member, flow.name ? some_value(*flow.name, random_) \
+                                        : static_cast<unsigned>(random_.next()) & kValues<weir_##kind>);
     WEIR_FIELDS(WEIR_CHOOSE)
 #undef WEIR_CHOOSE
     const unsigned needs = needs_of(fields_asked(flow));
@@ -221,7 +203,7 @@ class FlowProof {
     switch (field) {
 #define WEIR_CHANGE(name, NAME, kind, needs, member, order) \
   case WEIR_FIELD_##NAME:                                   \
-    return store(packet.member, changed(loaded(packet.member)) & kValues<weir_##kind>);
+    return store_member(packet.member, changed(load_member(packet.member)) & kValues<weir_##kind>);
       WEIR_FIELDS(WEIR_CHANGE)
 #undef WEIR_CHANGE
       case WEIR_N_FIELDS:

@@ -26,6 +26,10 @@ TEST_CASE("packets as text") {
       {"src 1.2.3.4 dst 1.2.3.4 proto tcp tcp-flags none", "src 1.2.3.4 dst 1.2.3.4 proto tcp tcp-flags none",
        WEIR_HAS_TCP_FLAGS},
       {"src 1.2.3.4 dst 1.2.3.4 proto 200", "src 1.2.3.4 dst 1.2.3.4 proto 200", 0},
+      {"src 1.2.3.4 dst 1.2.3.4 proto 0", "src 1.2.3.4 dst 1.2.3.4 proto 0", 0},
+      {"src 1.2.3.4 dst 1.2.3.4 proto icmp icmp-code 0", "src 1.2.3.4 dst 1.2.3.4 proto icmp icmp-code 0",
+       WEIR_HAS_ICMP_CODE},
+      {"src 1.2.3.4 dst 1.2.3.4 dscp 0 fragment none", "src 1.2.3.4 dst 1.2.3.4", 0},
   };
   for (const Row& row : rows) {
     INFO(row.text);
@@ -52,15 +56,21 @@ TEST_CASE("packets that are refused, with the reason") {
       {"src 1.2.3.4 dst 2001:db8::1", "`src` and `dst` are of different families"},
       {"src 1.2.3.0/24 dst 1.2.3.4", "`src` is `1.2.3.0/24`: it must be an address"},
       {"source 1.2.3.4 dst 1.2.3.4", "`source` is no field of a packet; there are src, dst, proto, sport, dport,"},
-      {"src 1.2.3.4 dst 1.2.3.4 dport 443", "`proto` is missing: ports depend on it"},
+      {"src 1.2.3.4 dst 1.2.3.4 dport 443", "`proto` is missing: `dport` depends on it"},
       {"src 1.2.3.4 dst 1.2.3.4 proto tcp dport 0", "`dport` is `0`: it must be a port from 1 to 65535"},
-      {"src 1.2.3.4 dst 1.2.3.4 proto tcp dport 1-2", "`dport` is `1-2`: it must be a port"},
+      {"src 1.2.3.4 dst 1.2.3.4 proto tcp dport 1-2", "`dport` is `1-2`: a packet has one value\n"},
+      {"src 1.2.3.4 dst 1.2.3.4 length 64-", "`length` is `64-`: a packet has one value\n"},
+      {"src 1.2.3.4 dst 1.2.3.4 dscp 10,12", "`dscp` is `10,12`: a packet has one value\n"},
+      {"src 1.2.3.4 dst 1.2.3.4 fragment any", "`fragment` is `any`: a packet has one value\n"},
+      {"src 1.2.3.4 dst 1.2.3.4 proto tcp tcp-flags syn/syn,ack",
+       "`tcp-flags` is `syn/syn,ack`: a packet has one value\n"},
+      {"src 1.2.3.4 dst 1.2.3.4 dscp 1 dscp 2", "`dscp` is given twice"},
       {"src 1.2.3.4 dst 1.2.3.4 proto gre dport 1", "packets of this protocol have no ports"},
       {"src 1.2.3.4 dst 1.2.3.4 proto tcp icmp-type 8", "packets of this protocol have no ICMP header"},
       {"src 1.2.3.4 dst 1.2.3.4 proto udp tcp-flags syn", "packets of this protocol have no TCP flags"},
-      {"src 1.2.3.4 dst 1.2.3.4 proto tcp tcp-flags sin", "`tcp-flags` is `sin`: it must be TCP flags"},
+      {"src 1.2.3.4 dst 1.2.3.4 proto tcp tcp-flags sin", "`tcp-flags` is `sin`: it must be a TCP flag"},
       {"src 1.2.3.4 dst 1.2.3.4 dscp 64", "`dscp` is `64`: it must be a number from 0 to 63"},
-      {"src 1.2.3.4 dst 1.2.3.4 fragment some", "`fragment` is `some`: it must be none, first or later"},
+      {"src 1.2.3.4 dst 1.2.3.4 fragment some", "`fragment` is `some`: it must be none, first, later"},
       {"src 1.2.3.4 dst 1.2.3.4 proto tpc", "`proto` is `tpc`: it must be a protocol's name or number"},
   };
   for (const Row& row : rows) {
