@@ -88,7 +88,15 @@ TEST_CASE("what is written is read") {
   explanation.probes[0].hash = ~uint64_t{0};
   explanation.probes[0].place.lines = {{5, {1, 511}}};
   explanation.origins = {{"l", "f", 1, "192.0.2.1", WEIR_AS_SOURCE}};
-  CHECK(there_and_back(ExplainAnswer{explanation, {}}).explanation.probes[0].place.lines[0].bits[1] == 511);
+  const ExplainAnswer of_key = there_and_back(ExplainAnswer{explanation, {}, {1, 2}});
+  REQUIRE(of_key.of_key);
+  CHECK(of_key.of_key->probes[0].place.lines[0].bits[1] == 511);
+  PacketExplanation packet;
+  packet.packet = "src 192.0.2.1 dst 192.0.2.2";
+  const ExplainAnswer of_packet = there_and_back(ExplainAnswer{{}, packet, {1, 2}});
+  CHECK_FALSE(of_packet.of_key);
+  REQUIRE(of_packet.of_packet);
+  CHECK(of_packet.of_packet->packet == packet.packet);
 }
 
 TEST_CASE("counters of every size are read as they were") {
