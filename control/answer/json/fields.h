@@ -158,7 +158,7 @@ void Fields::maybe_array(const Member& member, std::optional<std::vector<T>>& va
 template <class T>
 void Fields::group(const char* first, std::optional<T>& values) {
   if (!begin_optional(first, values.has_value())) return;
-  if (!values) values.emplace();
+  if (!values) values = T{};
   members(*this, *values);
   end_optional();
 }
