@@ -17,8 +17,7 @@ from namespaces import NoNamespace, bind, own_mounts
 from rig import Skip, say
 from session import ROOT, SessionError, tail
 
-MIRROR, SUITE = "http://deb.debian.org/debian", "bookworm"
-SECURITY = "http://deb.debian.org/debian-security"
+SUITE = "bookworm"
 CLONE = "/root/weir"  # in the folder
 DATA = "/root/data"
 # The first line of a phase, by how it begins, and the phase's name. What comes before the first is `setup`.
@@ -27,14 +26,15 @@ PHASES = (("setup: installing", "install"), ("setup: packages installed", "setup
 
 
 def make_system(folder, mirror):
-    """A minimal Debian: seconds it took."""
+    """A minimal Debian: seconds it took. mirror: empty: debootstrap's own."""
     start = time.monotonic()
-    done = subprocess.run(["debootstrap", "--variant=minbase", SUITE, folder, mirror], stdout=subprocess.PIPE,
+    done = subprocess.run(["debootstrap", "--variant=minbase", SUITE, folder, *([mirror] if mirror else [])], stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, text=True, errors="replace")
     if done.returncode != 0:
         raise Skip(f"debootstrap failed: {' '.join(tail(done.stdout, 3).split())}", missing_here=True)
-    with open(os.path.join(folder, "etc/apt/sources.list"), "w", encoding="ascii") as file:
-        file.write(f"deb {mirror} {SUITE} main\ndeb {mirror} {SUITE}-updates main\ndeb {SECURITY} {SUITE}-security main\n")
+    if not mirror and os.path.isfile("/etc/apt/sources.list.d/debian.sources"):  # packages come from where this machine's do
+        os.remove(os.path.join(folder, "etc/apt/sources.list"))
+        shutil.copy("/etc/apt/sources.list.d/debian.sources", os.path.join(folder, "etc/apt/sources.list.d"))
     for name in ("resolv.conf", "hosts"):
         shutil.copy(os.path.join("/etc", name), os.path.join(folder, "etc", name))
     return time.monotonic() - start
@@ -62,7 +62,7 @@ def inside(folder, *command):
     return code, "".join(lines), {name: round(value, 1) for name, value in seconds.items()}
 
 
-def measure_fresh(what, mirror=MIRROR, source=ROOT):
+def measure_fresh(what, mirror="", source=ROOT):
     """what: "demo", or "test" for scripts/test after it. {"system_s", "download_s", "clone_s", "demo": phases, ...}"""
     if os.geteuid() != 0:
         raise Skip("chroot and debootstrap need root", missing_here=True)
