@@ -40,44 +40,94 @@ Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
 }
 
 Result<void> write_file_durably(const std::string& path, std::initializer_list<std::span<const std::byte>> parts,
-                                unsigned mode) {
+                                unsigned mode, const std::function<bool()>& is_wanted) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const Fd fd(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return errno_error("cannot open folder " + folder);
-  return write_file_durably(fd, path, parts, mode);
+  return write_file_durably(fd, path, parts, mode, is_wanted);
 }
 
-Result<void> write_file_durably(const Fd& folder, const std::string& path,
-                                std::initializer_list<std::span<const std::byte>> parts, unsigned mode) {
-  const std::string name = std::filesystem::path(path).filename().string();
-  const std::string temporary = name + ".new";
-  {
-    Fd fd(openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-    if (!fd) return errno_error("cannot create " + path + ".new");
-    for (std::span<const std::byte> part : parts) {
-      while (!part.empty()) {
-        const ssize_t put = write(fd.get(), part.data(), part.size());
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return errno_error("cannot write " + path + ".new");
-        part = part.subspan(static_cast<size_t>(put));
-      }
-    }
-    if (fsync(fd.get()) != 0) return errno_error("cannot sync " + path + ".new");
+namespace {
+
+// A new file of this name. What stands in its place is what a write that ended early left, or a stranger: it goes, and
+// where it cannot go (a folder that holds something) the file gets another name. Empty: errno says why there is none.
+Fd create_temporary(const Fd& folder, std::string& name, unsigned mode) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  Fd fd(openat(folder.get(), name.c_str(), kFlags, mode));
+  if (fd || errno != EEXIST) return fd;
+  if (unlinkat(folder.get(), name.c_str(), 0) != 0 && unlinkat(folder.get(), name.c_str(), AT_REMOVEDIR) != 0) {
+    name += '2';
+    unlinkat(folder.get(), name.c_str(), 0);
   }
-  if (renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) != 0) {
-    return errno_error("cannot rename " + path + ".new to " + path);
+  return Fd(openat(folder.get(), name.c_str(), kFlags, mode));
+}
+
+Result<void> write_all(int fd, std::initializer_list<std::span<const std::byte>> parts, const std::string& path) {
+  for (std::span<const std::byte> part : parts) {
+    while (!part.empty()) {
+      const ssize_t put = write(fd, part.data(), part.size());
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) return errno_error("cannot write " + path);
+      part = part.subspan(static_cast<size_t>(put));
+    }
+  }
+  int synced = 0;
+  do synced = fsync(fd);
+  while (synced != 0 && errno == EINTR);
+  if (synced != 0) return errno_error("cannot sync " + path);
+  return {};
+}
+
+}  // namespace
+
+Result<void> write_file_durably(const Fd& folder, const std::string& path,
+                                std::initializer_list<std::span<const std::byte>> parts, unsigned mode,
+                                const std::function<bool()>& is_wanted) {
+  const std::string name = std::filesystem::path(path).filename().string();
+  std::string temporary = name + ".new";
+  Result<void> done;
+  {
+    const Fd fd = create_temporary(folder, temporary, mode);
+    if (!fd) return errno_error("cannot create " + path + ".new");
+    done = write_all(fd.get(), parts, path + ".new");
+  }
+  const bool is_overtaken = done && is_wanted && !is_wanted();
+  if (done && !is_overtaken && renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) != 0) {
+    done = errno_error("cannot rename " + path + ".new to " + path);
+  }
+  if (!done || is_overtaken) {  // what it takes is what may be missing: no room is left
+    unlinkat(folder.get(), temporary.c_str(), 0);
+    return done;
   }
   if (fsync(folder.get()) != 0) return errno_error("cannot sync the folder of " + path);
   return {};
 }
+
+namespace {
+
+// What is written into a new folder is lost with it when the power fails, however well it was synced itself.
+Result<void> sync_folder_of(const std::string& path) {
+  const std::string above = std::filesystem::path(path).parent_path().string();
+  const Fd fd(open(above.empty() ? "." : above.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return {};  // one that we may write and not read
+  // EINVAL: a file system that keeps nothing.
+  if (fsync(fd.get()) != 0 && errno != EINVAL) return errno_error("cannot sync the folder of " + path);
+  return {};
+}
+
+}  // namespace
 
 Result<void> make_directories(const std::string& path, unsigned mode) {
   for (size_t end = 1; end != std::string::npos;) {
     end = path.find('/', end);
     const std::string part = path.substr(0, end);
     if (end != std::string::npos) end++;
-    if (part.empty() || mkdir(part.c_str(), mode) == 0 || errno == EEXIST || errno == EISDIR) continue;
-    if (!std::filesystem::is_directory(part)) return errno_error("cannot create folder " + part);
+    if (part.empty()) continue;
+    if (mkdir(part.c_str(), mode) == 0) {
+      if (Result<void> synced = sync_folder_of(part); !synced) return synced;
+    } else if (errno != EEXIST && errno != EISDIR && !std::filesystem::is_directory(part)) {
+      return errno_error("cannot create folder " + part);
+    }
   }
   if (!std::filesystem::is_directory(path)) return Error{path + " is not a folder"};
   return {};

@@ -2,6 +2,9 @@
 
 #include <sys/mman.h>
 
+#include <new>
+#include <stdexcept>
+
 namespace weir {
 
 Mapping map_anonymous(size_t size_bytes, int extra_flags) {
@@ -11,6 +14,17 @@ Mapping map_anonymous(size_t size_bytes, int extra_flags) {
 
 bool populate(const Mapping& mapping) {
   return mapping && madvise(mapping.bytes().data(), mapping.size(), MADV_POPULATE_WRITE) == 0;
+}
+
+Result<void> with_memory(const std::function<void()>& work) {
+  try {
+    work();
+    return {};
+  } catch (const std::bad_alloc&) {
+    return Error{"there is not enough memory for it"};
+  } catch (const std::length_error&) {
+    return Error{"it needs more memory than there can be"};
+  }
 }
 
 }  // namespace weir

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 
 #include "common/fd.h"
+#include "common/result.h"
 
 namespace weir {
 
@@ -12,5 +14,8 @@ Mapping map_anonymous(size_t size_bytes, int extra_flags);
 // Faults every page in now, so that none is missing later: neither a fault where time counts, nor SIGBUS for want of a
 // huge page. False: there are not so many, or the mapping is empty.
 bool populate(const Mapping& mapping);
+
+// Does the work. Error: memory was asked for in it, and there was none.
+Result<void> with_memory(const std::function<void()>& work);
 
 }  // namespace weir

@@ -20,7 +20,9 @@ constexpr const char* kDefaultConfigs[] = {"weir.yaml", "/etc/weir/weir.yaml"};
 std::string default_runtime_dir() {
   if (geteuid() == 0) return "/run/weir";
   const std::string runtime = environment("XDG_RUNTIME_DIR");
-  return runtime.empty() ? "/tmp/weir-" + std::to_string(geteuid()) : runtime + "/weir";
+  // Where nothing makes /run/user/UID, nobody but root can make it either: what wants to listen there fails and says
+  // so.
+  return (runtime.empty() ? "/run/user/" + std::to_string(geteuid()) : runtime) + "/weir";
 }
 
 std::string default_state_dir() {

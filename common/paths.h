@@ -7,7 +7,7 @@
 namespace weir {
 
 // Where sockets and state go when nothing says otherwise: /run/weir and /var/lib/weir for root, else
-// $XDG_RUNTIME_DIR/weir (or /tmp/weir-UID) and $XDG_STATE_HOME/weir (or ~/.local/state/weir). No slash at the end.
+// $XDG_RUNTIME_DIR/weir (or /run/user/UID/weir) and $XDG_STATE_HOME/weir (or ~/.local/state/weir). No slash at the end.
 std::string default_runtime_dir();
 std::string default_state_dir();
 

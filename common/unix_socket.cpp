@@ -8,18 +8,29 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <thread>
+#include <mutex>
+#include <span>
+#include <vector>
 
 #include "common/files.h"
+#include "common/own_folder.h"
+#include "common/paths.h"
+#include "common/thread.h"
 
 namespace weir::unix_socket {
 
 namespace {
 
+constexpr size_t kSpares = 4;           // descriptors; the last one only serves to close who comes
 constexpr unsigned kFolderMode = 0755;  // others must be able to reach the socket; the folder holds no secret
+constexpr const char* kOption = "--socket";
+
+// Descriptors for connections: none is taken between the moment in which a listener gives a spare up and that in which
+// it has a connection for it.
+std::mutex taking;
 
 int type_of(Kind kind) {
   return (kind == Kind::stream ? SOCK_STREAM : SOCK_SEQPACKET) | SOCK_CLOEXEC;
@@ -40,10 +51,19 @@ const sockaddr* generic(const sockaddr_un& address) {
   return reinterpret_cast<const sockaddr*>(&address);
 }
 
+// As ::connect(), which a signal may interrupt, or a stop of this process (signal(7)): then nothing was done yet.
+int connect_to(int socket, const sockaddr_un& address) {
+  int done = 0;
+  do done = ::connect(socket, generic(address), sizeof address);
+  while (done != 0 && errno == EINTR);
+  return done;
+}
+
 // True when a process listens there, whether or not it lets us in.
-bool somebody_answers(const sockaddr_un& address, Kind kind) {
+Result<bool> somebody_answers(const sockaddr_un& address, Kind kind) {
   const Fd probe(socket(AF_UNIX, type_of(kind) | SOCK_NONBLOCK, 0));
-  if (::connect(probe.get(), generic(address), sizeof address) == 0) return true;
+  if (!probe) return errno_error(std::string("cannot make a socket to ask who answers on ") + address.sun_path);
+  if (connect_to(probe.get(), address) == 0) return true;
   return errno != ECONNREFUSED && errno != ENOENT;
 }
 
@@ -52,7 +72,9 @@ Result<void> clear_stale_socket(const std::string& path, const sockaddr_un& addr
   struct stat status = {};
   if (lstat(path.c_str(), &status) != 0) return {};
   if (!S_ISSOCK(status.st_mode)) return Error{path + " is in the way of the control socket and is not a socket"};
-  if (somebody_answers(address, kind)) {
+  const Result<bool> is_alive = somebody_answers(address, kind);
+  if (!is_alive) return Error{is_alive.error()};
+  if (*is_alive) {
     return Error{"another program answers on " + path +
                  " already: stop it, or choose another --socket and --state-dir"};
   }
@@ -65,36 +87,55 @@ Result<void> clear_stale_socket(const std::string& path, const sockaddr_un& addr
 Result<void> bind_with_mode(int socket, const sockaddr_un& address, mode_t mode) {
   if (fchmod(socket, mode) != 0) return errno_error("cannot set the mode of a socket");
   int error = 0;
-  std::thread([&] {
+  Result<std::thread> thread = start_thread([&] {
     const bool own = unshare(CLONE_FS) == 0;  // some containers forbid it
     const mode_t before = umask(0);
     if (bind(socket, generic(address), sizeof address) != 0) error = errno;
     if (!own) umask(before);
-  }).join();
+  });
+  if (!thread) return Error{std::string("cannot bind ") + address.sun_path + ": " + thread.error()};
+  thread->join();
   if (error == 0) return {};
   errno = error;
   return errno_error(std::string("cannot bind ") + address.sun_path);
 }
 
-Fd make_spare(const Fd& fd) {
-  return Fd(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+// The owner of the socket's folder may serve there when root, we or he made each folder on the way: whoever is root let
+// him have that place. In /tmp anybody could have taken it.
+bool is_owner_of_folder(uid_t uid, const std::string& path) {
+  const std::string folder = folder_of(path);
+  struct stat status = {};
+  if (stat(folder.c_str(), &status) != 0 || status.st_uid != uid) return false;
+  return static_cast<bool>(check_own_folder(folder, kOption, std::span(&uid, 1)));
+}
+
+Result<void> check_server(int socket, const std::string& path) {
+  const std::optional<Peer> server = peer_of(socket);
+  if (!server) return Error{"who answers on " + path + " is not known"};
+  if (server->uid == 0 || server->uid == geteuid() || is_owner_of_folder(server->uid, path)) return {};
+  return Error{"a program of user " + user_text(server->uid) + " answers on " + path +
+               ": only root, your own user and who was given that folder are believed"};
 }
 
 }  // namespace
 
-Result<Listener> Listener::open(const std::string& path, Kind kind, mode_t mode, int backlog) {
+Result<Listener> Listener::open(const std::string& path, Kind kind, mode_t mode, int backlog,
+                                std::optional<gid_t> group) {
   const Result<sockaddr_un> address = address_of(path);
   if (!address) return Error{address.error()};
-  const std::string folder = std::filesystem::path(path).parent_path().string();
-  if (!folder.empty()) {
-    if (Result<void> made = make_directories(folder, kFolderMode); !made) return Error{made.error()};
-  }
+  Result<void> own = make_own_folder(folder_of(path), kFolderMode, kOption);
+  if (!own) return Error{"no socket at " + path + ": " + own.error()};
   if (Result<void> clear = clear_stale_socket(path, *address, kind); !clear) return Error{clear.error()};
   Fd fd(socket(AF_UNIX, type_of(kind) | SOCK_NONBLOCK, 0));
   if (!fd) return errno_error("cannot make a socket");
   if (Result<void> bound = bind_with_mode(fd.get(), *address, mode); !bound) return Error{bound.error()};
-  Fd spare = make_spare(fd);
-  Listener listener(path, std::move(fd), std::move(spare));
+  // Nobody is let in before listen(), and nobody else may write the folder: it is our file that gets the group.
+  if (group && lchown(path.c_str(), static_cast<uid_t>(-1), *group) != 0) {
+    const Error error = errno_error("cannot give " + path + " to group " + std::to_string(*group));
+    unlink(path.c_str());
+    return error;
+  }
+  Listener listener(path, std::move(fd));
   if (listen(listener.fd(), backlog) != 0) return errno_error("cannot listen on " + path);
   return listener;
 }
@@ -103,15 +144,41 @@ Listener::~Listener() {
   if (fd_) unlink(path_.c_str());
 }
 
+void Listener::keep_spares() {
+  while (spares_.size() < kSpares) {
+    Fd spare(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!spare) return;
+    spares_.push_back(std::move(spare));
+  }
+}
+
 Result<std::optional<Fd>> Listener::accept() {
-  Fd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const std::lock_guard lock(taking);
+  keep_spares();
+  const auto take = [this] { return Fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)); };
+  Fd fd = take();
   if (fd) return std::optional<Fd>(std::move(fd));
   if (errno != EMFILE && errno != ENFILE) return std::optional<Fd>();
   const Error error = errno_error("a connection to " + path_ + " is closed at once");
-  spare_.reset();
-  Fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
-  spare_ = make_spare(fd_);
+  if (!spares_.empty()) spares_.pop_back();
+  fd = take();
+  const bool is_empty = !fd;  // the kernel wants a descriptor before it looks
+  if (fd && !spares_.empty()) return std::optional<Fd>(std::move(fd));
+  give_back(std::move(fd));
+  keep_spares();
+  if (is_empty) return std::optional<Fd>();
   return error;
+}
+
+bool Listener::has_room() {
+  const std::lock_guard lock(taking);
+  keep_spares();
+  return spares_.size() > 1;
+}
+
+void Listener::give_back(Fd connection) {
+  if (!connection || spares_.size() >= kSpares) return;
+  if (dup3(fd_.get(), connection.get(), O_CLOEXEC) >= 0) spares_.push_back(std::move(connection));
 }
 
 Result<Fd> connect(const std::string& path, Kind kind, int timeout_ms) {
@@ -120,7 +187,8 @@ Result<Fd> connect(const std::string& path, Kind kind, int timeout_ms) {
   Fd fd(socket(AF_UNIX, type_of(kind) | (timeout_ms == 0 ? SOCK_NONBLOCK : 0), 0));
   if (!fd) return errno_error("cannot make a socket");
   if (Result<void> limited = set_timeout(fd.get(), timeout_ms); !limited) return Error{limited.error()};
-  if (::connect(fd.get(), generic(*address), sizeof *address) != 0) return errno_error("cannot connect to " + path);
+  if (connect_to(fd.get(), *address) != 0) return errno_error("cannot connect to " + path);
+  if (Result<void> known = check_server(fd.get(), path); !known) return Error{known.error()};
   return fd;
 }
 
@@ -133,11 +201,22 @@ Result<void> set_timeout(int socket, int timeout_ms) {
   return {};
 }
 
-std::optional<uid_t> peer_uid(int socket) {
+std::optional<Peer> peer_of(int socket) {
   ucred peer = {};
   socklen_t size = sizeof peer;
   if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return std::nullopt;
-  return peer.uid;
+  return Peer{peer.uid, peer.gid, peer.pid};
+}
+
+bool is_peer_in_group(int socket, gid_t group) {
+  const std::optional<Peer> peer = peer_of(socket);
+  if (!peer) return false;
+  if (peer->gid == group) return true;
+  socklen_t size = 0;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, nullptr, &size) == 0 || errno != ERANGE) return false;
+  std::vector<gid_t> groups(size / sizeof(gid_t));
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups.data(), &size) != 0) return false;
+  return std::find(groups.begin(), groups.end(), group) != groups.end();
 }
 
 }  // namespace weir::unix_socket

@@ -7,18 +7,19 @@
 #include <string>
 
 #include "common/files.h"
+#include "common/send.h"
 #include "common/unix_socket.h"
 
 namespace weir::wire {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are little endian");
-static_assert(sizeof(PublishBody) == 40 && sizeof(PublishedBody) == 288 && sizeof(StatusBody) == 104);
+static_assert(sizeof(PublishBody) == 48 && sizeof(PublishedBody) == 296 && sizeof(StatusBody) == 256);
 static_assert(sizeof(TextBody) == 256 && sizeof(BypassBody) == 8);
 static_assert(sizeof(Totals) == 128 && sizeof(ListStats) == 128 && sizeof(StatsBody) == 160);
 
 static_assert(sizeof(SamplingBody) == 16 && sizeof(SamplesBody) == 48);
 
-static_assert(sizeof(InterfaceBody) == 288 && sizeof(InterfacesBody) == 8 && sizeof(DetachBody) == 16);
+static_assert(sizeof(InterfaceBody) == 304 && sizeof(InterfacesBody) == 8 && sizeof(DetachBody) == 16);
 static_assert(sizeof(Header) + sizeof(InterfacesBody) + kMaxInterfaces * sizeof(InterfaceBody) <= kMaxMessageBytes);
 
 const char* step_name(Step step) {
@@ -183,9 +184,7 @@ Result<void> send(int socket, Type type, uint32_t sequence, std::span<const std:
     rights->cmsg_len = CMSG_LEN(sizeof fd);
     memcpy(CMSG_DATA(rights), &fd, sizeof fd);
   }
-  ssize_t sent;
-  do sent = sendmsg(socket, &header, MSG_NOSIGNAL);
-  while (sent < 0 && errno == EINTR);
+  const ssize_t sent = send_again([&] { return sendmsg(socket, &header, MSG_NOSIGNAL); });
   if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Error{"cannot send: the peer does not read"};
   if (sent < 0) return errno_error("cannot send");
   return {};  // a SOCK_SEQPACKET send is whole or fails
@@ -231,7 +230,10 @@ Result<Message> receive(int socket) {
   if (header.msg_flags & MSG_TRUNC) {
     return Error{"message longer than the limit of " + std::to_string(kMaxMessageBytes) + " bytes"};
   }
-  return decode(std::span(packet).first(static_cast<size_t>(got)), std::move(fd));
+  const bool has_lost_fd = (header.msg_flags & MSG_CTRUNC) != 0 && !fd;
+  Result<Message> message = decode(std::span(packet).first(static_cast<size_t>(got)), std::move(fd));
+  if (message) message->lost_fd = has_lost_fd;
+  return message;
 }
 
 Result<Fd> connect(const std::string& path, int timeout_ms) {

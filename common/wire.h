@@ -20,7 +20,7 @@
 namespace weir::wire {
 
 constexpr uint32_t kMagic = 0x52494557;  // "WEIR"
-constexpr uint16_t kVersion = 2;
+constexpr uint16_t kVersion = 3;
 constexpr size_t kMaxMessageBytes = 128 * 1024;
 constexpr size_t kMaxLists = 256;
 
@@ -28,7 +28,7 @@ enum class Type : uint16_t {
   status = 1,   // request: none;           answer: StatusBody
   publish = 2,  // request: PublishBody+fd; answer: PublishedBody
   stats = 3,    // request: none;           answer: StatsBody + n ListStats
-  bypass = 4,   // request: BypassBody;     answer: StatusBody
+  bypass = 4,   // request: BypassBody;     answer: StatusBody, when it is in force, and on disk or said not to be
   refused = 5,  // answer only: TextBody; the request was not understood
   // common/telemetry.h
   telemetry = 10,  // request: TelemetryRequest; answer: TelemetryBody + buckets
@@ -58,6 +58,9 @@ struct PublishBody {
   Generation generation;
   uint64_t digest[2] = {};  // XXH3-128 (low, high) of the snapshot's bytes
   uint64_t size_bytes = 0;  // informative; the receiver trusts fstat
+  // 1 = also when something newer of this epoch is enforced, which is refused otherwise.
+  uint32_t allow_older = 0;
+  uint32_t reserved = 0;
 };
 
 // Steps of DESIGN section 8, in order; a publication that fails names the one it failed in.
@@ -66,11 +69,13 @@ const char* step_name(Step step);
 
 struct PublishedBody {
   Generation generation;  // what is enforced now: the new one, or the old one after a failure
-  uint32_t ok = 0;        // 1 = the new generation is enforced and durable
+  uint32_t ok = 0;        // 1 = the new generation is enforced
   Step failed_step = Step::none;
   uint32_t grace_us = 0;  // the RCU grace period
   uint32_t total_us = 0;  // all steps
-  char reason[256] = {};  // NUL-terminated; empty when ok
+  uint32_t durable = 0;   // 1 = what is enforced now would outlive a restart; 0: the enforcer tries on
+  uint32_t reserved = 0;
+  char reason[256] = {};  // NUL-terminated; why it failed, or what the operator should know; empty: all is well
 };
 
 struct StatusBody {
@@ -84,6 +89,11 @@ struct StatusBody {
   uint32_t bypass = 0;      // 1 = everything passes
   uint32_t huge_pages = 0;  // 1 = the snapshot lies in huge pages
   char isa[16] = {};        // of the filter kernels in use
+  uint64_t digest[2] = {};  // of the snapshot: two of one generation are told apart by it
+  // 1 = it would outlive a restart; 0: the enforcer tries on, and disk_error says why.
+  uint32_t snapshot_durable = 1;
+  uint32_t bypass_durable = 1;
+  char disk_error[128] = {};
 };
 
 struct TextBody {
@@ -180,8 +190,9 @@ struct InterfaceBody {
   uint32_t index = 0;     // 0: there is no such interface now
   uint32_t attached = 0;  // 1: what comes in here is judged
   uint32_t native = 0;    // where attached: 1 = in the driver; 0 = behind it, slower
-  uint32_t reserved = 0;
+  uint32_t times = 0;  // that it was attached by this program: more than once, when others detached it or made it anew
   char error[256] = {};  // why it is not attached; empty: well
+  char now[16] = {};     // its name now, when it was renamed: it stays enforced
 };
 
 struct InterfacesBody {
@@ -197,7 +208,8 @@ struct DetachBody {
 struct Message {
   Header header;
   std::vector<std::byte> body;
-  Fd fd;  // with publish
+  Fd fd;                 // with publish
+  bool lost_fd = false;  // one came along that this process had no descriptor for
 };
 
 // body: a trivially copyable struct, exactly body_bytes long.

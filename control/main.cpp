@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 #include "common/options/parse.h"
@@ -21,7 +22,10 @@
 #include "control/daemon/answers.h"
 #include "control/daemon/api.h"
 #include "control/daemon/daemon.h"
+#include "control/daemon/rights.h"
 #include "control/loop/loop.h"
+#include "control/publish/place.h"
+#include "control/read/parsers.h"
 #include "control/read/target_spec.h"
 
 namespace weir::control {
@@ -35,8 +39,11 @@ struct Arguments {
   std::string socket = default_controld_socket();
   std::string state_dir;
   std::vector<std::string> targets;
+  std::string read_group, seccomp = "refuse";
   bool verbose = false;
 };
+
+const std::vector<std::string> kSeccompModes = {"refuse", "kill", "log", "off"};  // as confine::Seccomp
 
 bool read_targets(Arguments& arguments) {
   Result<std::vector<TargetSpec>> targets = targets_of(arguments.targets);
@@ -61,6 +68,16 @@ std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
       .number("--build-threads", "N", arguments.daemon.build_threads,
               "threads that build large filters; default: for half of the processors that controld may use")
       .range(1, 256);
+  options.text(
+      "--read-group", "GROUP", arguments.read_group,
+      "whose members may ask what changes nothing; default: weir, where there is such a group; none: nobody's");
+  options
+      .text("--seccomp", "MODE", arguments.seccomp,
+            "what a system call that controld never makes meets: it fails, controld ends, it is logged, nothing")
+      .one_of(kSeccompModes);
+  options.flag("--allow-older", arguments.daemon.allow_older,
+               "targets take what is published also when they enforce something newer: after an old copy of the state "
+               "directory was brought back");
   options.flag("--verbose", arguments.verbose, "also log every API request");
   const Program program{"controld", "Compiles a weir policy and publishes it to the data planes.",
                         "controld " WEIR_VERSION};
@@ -68,6 +85,8 @@ std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
       parse_options(program, std::array<const Options*, 1>{&options}, std::vector<std::string>(argv + 1, argv + argc));
   if (code) return code;
   if (!arguments.state_dir.empty()) arguments.daemon.state_dir = arguments.state_dir;
+  const auto mode = std::find(kSeccompModes.begin(), kSeccompModes.end(), arguments.seccomp);
+  arguments.daemon.seccomp = static_cast<confine::Seccomp>(mode - kSeccompModes.begin());
   if (!read_targets(arguments)) return 2;
   return std::nullopt;
 }
@@ -95,6 +114,18 @@ int run(int argc, char** argv) {
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
   if (arguments.verbose) spdlog::set_level(spdlog::level::debug);
   if (!find_config(arguments.daemon.config)) return 1;
+  // While there are no threads, and nothing that it should not hold.
+  const Result<std::unique_ptr<confine::Helpers>> parsers = start_parsers();
+  if (!parsers) {
+    spdlog::error("{}", parsers.error());
+    return 1;
+  }
+  arguments.daemon.parsers = parsers->get();
+  const Result<std::optional<gid_t>> read_group = find_read_group(arguments.read_group);
+  if (!read_group) {
+    spdlog::error("--read-group: {}", read_group.error());
+    return 1;
+  }
 
   // Before any thread exists, so that all of them leave signals to the loop.
   sigset_t signals;
@@ -127,21 +158,33 @@ int run(int argc, char** argv) {
                                   loop.signal(SIGINT, [&] { stop("SIGINT"); }), loop.signal(SIGHUP, reload)};
 
   arguments.daemon.panic_socket = panic_socket_of(arguments.socket);
-  Result<std::unique_ptr<Daemon>> started = Daemon::start(loop, std::move(arguments.daemon));
-  if (is_stopped) return 0;
+  arguments.daemon.place = place_of(arguments.socket);
+  std::unique_ptr<ApiServer> api;
+  arguments.daemon.opened = [&](Daemon& opened) -> Result<void> {
+    const auto answer_line = [&opened](const std::string& line, const Caller& caller, ApiServer::Reply reply) {
+      answer(opened, line, caller, std::move(reply));
+    };
+    Result<std::unique_ptr<ApiServer>> open =
+        ApiServer::start(loop, arguments.socket, {answer_line, failure_line}, ApiServer::kClientMs, *read_group);
+    if (!open) return Error{open.error()};
+    api = std::move(*open);
+    spdlog::info("compiling the first policy; controlctl is answered on {}", arguments.socket);
+    return {};
+  };
+  // What a thread is still at, a policy that is compiled, say, is left as it is: it is nothing that a crash could not
+  // interrupt.
+  const auto give_up = [&] {
+    spdlog::info("stopped; what was being done is given up");
+    for (const std::string& path : {arguments.socket, panic_socket_of(arguments.socket)}) unlink(path.c_str());
+    std::_Exit(0);
+  };
+  Result<std::unique_ptr<Daemon>> started = Daemon::start(loop, arguments.daemon);
+  if (is_stopped) give_up();
   if (!started) {
     spdlog::error("{}", started.error());
     return 1;
   }
   daemon = std::move(*started);
-  const auto answer_line = [&](const std::string& line, ApiServer::Reply reply) {
-    answer(*daemon, line, std::move(reply));
-  };
-  Result<std::unique_ptr<ApiServer>> api = ApiServer::start(loop, arguments.socket, {answer_line, failure_line});
-  if (!api) {
-    spdlog::error("{}", api.error());
-    return 1;
-  }
   spdlog::info("controld {} is ready on {}", WEIR_VERSION, arguments.socket);
   sd_notify(0, "READY=1");
   loop.feed_watchdog();
@@ -149,7 +192,8 @@ int run(int argc, char** argv) {
   loop.run();
   sd_notify(0, "STOPPING=1");
   daemon->stop();  // ends the waits of requests, which the API then answers
-  loop.run_until([&] { return (*api)->is_idle() && daemon->is_idle(); }, Clock::now() + kLastAnswers);
+  loop.run_until([&] { return api->is_idle() && daemon->is_idle(); }, Clock::now() + kLastAnswers);
+  if (daemon->is_busy()) give_up();
   return 0;
 }
 

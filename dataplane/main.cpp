@@ -4,6 +4,7 @@
 #include <rte_lcore.h>
 #include <rte_version.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -16,10 +17,12 @@
 #include <thread>
 #include <utility>
 
+#include "common/files.h"
 #include "common/paths.h"
 #include "dataplane/doctor/doctor.h"
 #include "dataplane/ports/devices.h"
 #include "dataplane/ports/port_stats.h"
+#include "dataplane/serve/bypass.h"
 #include "dataplane/serve/control.h"
 #include "dataplane/serve/report.h"
 #include "dataplane/serve/telemetry.h"
@@ -36,7 +39,8 @@ namespace weir::dataplane {
 namespace {
 
 constexpr int kFailed = 1;
-constexpr int kBadInput = 2;  // command line or configuration
+constexpr int kBadInput = 2;                       // command line or configuration
+constexpr std::chrono::seconds kMostLastWrite{2};  // of a disk, at the end
 
 std::optional<Config> load_config(const Options& options) {
   Diagnostics diagnostics;
@@ -48,15 +52,28 @@ std::optional<Config> load_config(const Options& options) {
   return config;
 }
 
-// SIGINT and SIGTERM arrive here only: blocked in this thread and all that it starts.
+// SIGINT and SIGTERM arrive here only: blocked in this thread and all that it starts, as is SIGHUP (answer_hangup()).
 Fd block_stop_signals() {
   sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGHUP);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);  // virtio_user writes to its back end's socket, which may be gone
   return Fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+// A terminal that goes away, or who takes this program for one that reads its configuration again: nothing ends.
+void answer_hangup() {
+  sigset_t hangup;
+  sigemptyset(&hangup);
+  sigaddset(&hangup, SIGHUP);
+  constexpr timespec kAtOnce = {};
+  if (sigtimedwait(&hangup, nullptr, &kAtOnce) != SIGHUP) return;
+  say("SIGHUP is ignored: a changed policy comes by `controlctl reload`, a changed dataplane.yaml by a new start");
 }
 
 // rte_eal_init .. rte_eal_cleanup.
@@ -178,8 +195,8 @@ void ControlThread::join() {
 }
 #endif
 
-// Wall-clock seconds for the workers, every 100 ms, and a look at the links every second. A thread of its own: a
-// publication keeps the control thread for seconds, and `expires` is exact to the second.
+// Wall-clock seconds for the workers, every 100 ms, and a look at the links every second. A thread of its own:
+// `expires` is exact to the second, whatever the others are busy with.
 class Clock {
  public:
   // fixed_unix_s: what it shows instead, for ever.
@@ -188,6 +205,7 @@ class Clock {
           for (unsigned tenths = 0; !stop_.load(std::memory_order_relaxed); tenths++) {
             if (!fixed_) publish(system_unix_s());
             if (tenths % 10 == 0) links_->check();
+            tick_();
             std::this_thread::sleep_for(std::chrono::milliseconds(100));
           }
         }) {
@@ -195,8 +213,10 @@ class Clock {
   }
   ~Clock() { stop(); }
 
-  int start(LinkWatch links) {
+  // tick: called every 100 ms, too.
+  int start(LinkWatch links, std::function<void()> tick) {
     links_ = std::move(links);
+    tick_ = std::move(tick);
     return thread_.start("weir-clock");
   }
   void stop() {
@@ -211,6 +231,7 @@ class Clock {
   Switches& switches_;
   bool fixed_;
   std::optional<LinkWatch> links_;
+  std::function<void()> tick_;
   std::atomic<bool> stop_ = false;
   ControlThread thread_;
 };
@@ -237,6 +258,17 @@ std::vector<std::string> drivers_of(const Devices& devices) {
   std::vector<std::string> drivers;
   for (const PortRow& row : devices.rows()) drivers.push_back(row.driver);
   return drivers;
+}
+
+// What fails may be there a moment later: memory, a descriptor. Nothing is enforced meanwhile, and no frame taken.
+Result<bool> restore(Publisher& publisher) {
+  constexpr int kAttempts = 5;
+  constexpr std::chrono::milliseconds kPause{100};
+  for (int attempt = 1;; attempt++) {
+    Result<bool> restored = publisher.restore();
+    if (restored || attempt == kAttempts) return restored;
+    std::this_thread::sleep_for(kPause);
+  }
 }
 
 void say_what_is_enforced(const Result<bool>& restored, const SnapshotSlot& slot, const Config& config, bool waiting) {
@@ -274,6 +306,16 @@ int report_end(const wire::Stats& stats, const std::vector<Worker>& workers, con
   return good ? 0 : kFailed;
 }
 
+// False: it takes too long.
+bool wait_for(const std::function<bool()>& done) {
+  constexpr std::chrono::milliseconds kLook{10};
+  for (std::chrono::milliseconds waited{0}; !done(); waited += kLook) {
+    if (waited >= kMostLastWrite) return false;
+    std::this_thread::sleep_for(kLook);
+  }
+  return true;
+}
+
 int run_doctor(const CommandLine& line) {
   const std::optional<Config> config = load_config(line.options);
   if (!config) return kBadInput;
@@ -286,21 +328,25 @@ int run_doctor(const CommandLine& line) {
 int run_program(const std::string& program, const CommandLine& line) {
   const std::optional<Config> config = load_config(line.options);
   if (!config) return kBadInput;
+  if (Result<void> named = check_user(config->privileges); !named) return say("{}", named.error()), kBadInput;
   const std::vector<std::string> wrong_arguments = check_eal_arguments(line.eal, look_at_cpus(), "/sys");
   for (const std::string& error : wrong_arguments) say("{}", error);
   if (!wrong_arguments.empty()) return kBadInput;
   const Result<const filter::Kernels*> kernels = filter::choose_kernels();
   if (!kernels) return say("{}", kernels.error()), kBadInput;
-  const Result<StateDir> state = StateDir::open(config->state_dir);
+  std::vector<uid_t> users;
+  if (config->privileges.user) users.push_back(config->privileges.user->uid);
+  const Result<StateDir> state = StateDir::open(config->state_dir, users);
   if (!state) return say("{}", state.error()), kFailed;
+  // Before anybody can connect, and take it for started: from here on a signal stops it in order.
+  const Fd stop_signals = block_stop_signals();
+  if (!stop_signals) return say("{}", errno_error("cannot be told to stop (signalfd)").message), kFailed;
   Result<unix_socket::Listener> listener = listen_on(config->socket_path, !config->allow_uid.empty());
   if (!listener) return say("{}", listener.error()), kFailed;
   Result<unix_socket::Listener> panic_socket =
       listen_on(panic_socket_of(config->socket_path), !config->allow_uid.empty());
   if (!panic_socket) return say("{}", panic_socket.error()), kFailed;
-  std::optional<unix_socket::Listener> panic_listener(std::move(*panic_socket));
 
-  const Fd stop_signals = block_stop_signals();
   const std::optional<Eal> eal = Eal::start(program, line.eal);
   if (!eal) return kFailed;
   if (!config->ports && !config->drop_port && list_devices().empty()) {
@@ -330,7 +376,8 @@ int run_program(const std::string& program, const CommandLine& line) {
   Clock clock(switches, line.options.now_unix_s);
   Ledger ledger;
   Publisher publisher(**slot, ledger, *state, places_of(workers), config->snapshot_memory);
-  say_what_is_enforced(publisher.restore(), **slot, *config, line.options.wait_for_snapshot);
+  BypassSwitch bypass_switch(switches, *state);
+  say_what_is_enforced(restore(publisher), **slot, *config, line.options.wait_for_snapshot);
 
   if (Result<void> started = devices->start(); !started) return say("{}", started.error()), kFailed;
   fputs(port_table(devices->rows()).c_str(), stdout);
@@ -343,27 +390,41 @@ int run_program(const std::string& program, const CommandLine& line) {
   for (const std::string& note : privileges->notes) say("{}", note);
   say("privileges: {}", privileges->text);
 
-  Control control({workers, switches, **slot, publisher, ledger, *state, [&] { return devices->rx_missed(); },
+  Control control({workers, publisher, bypass_switch, [&] { return devices->rx_missed(); },
                    static_cast<uint32_t>(devices->rows().size()), (*kernels)->name, config->sample_one_in,
                    [&] { return read_port_stats(devices->rows()); }});
   const TelemetryCommands telemetry_commands(control);
-  Server server(*listener, config->allow_uid, [&](const wire::Message& request) { return control.answer(request); });
-  if (const int error = clock.start(devices->watch_links()); error != 0) {
+  const auto log = [&](std::string text) { bypass_switch.log(std::move(text)); };
+  Server server(
+      *listener, config->allow_uid,
+      [&](wire::Message request, Reply reply) { control.answer(std::move(request), std::move(reply)); }, log);
+  const auto tick = [&] {
+    bypass_switch.tick();
+    answer_hangup();
+  };
+  if (const int error = clock.start(devices->watch_links(), tick); error != 0) {
     return say("cannot start the clock thread: {}", rte_strerror(error)), kFailed;
   }
+  ControlThread publisher_thread([&] { publisher.run(); });
+  ControlThread disk_thread([&] { bypass_switch.run(); });
   ControlThread control_thread([&] {
     server.run(stop_signals.get());
     switches.stop.store(true, std::memory_order_relaxed);
   });
-  Server panic_server(*panic_listener, config->allow_uid,
-                      [&](const wire::Message& request) { return control.panic(request); });
+  Server panic_server(
+      *panic_socket, config->allow_uid,
+      [&](const wire::Message& request, Reply reply) { control.panic(request, std::move(reply)); }, log);
   ControlThread panic_thread([&] { panic_server.run(stop_signals.get()); });
-  if (const int error = control_thread.start("weir-control"); error != 0) {
-    return say("cannot start the control thread: {}", rte_strerror(error)), kFailed;
-  }
-  if (const int error = panic_thread.start("weir-panic"); error != 0) {
-    say("orders of the panic switch will wait for publications: no thread of its own: {}", rte_strerror(error));
-    panic_listener.reset();  // its clients take the other socket
+  struct Start {
+    ControlThread& thread;
+    const char* name;
+  };
+  for (const Start& one : {Start{publisher_thread, "weir-publish"}, Start{disk_thread, "weir-disk"},
+                           Start{panic_thread, "weir-panic"}, Start{control_thread, "weir-control"}}) {
+    if (const int error = one.thread.start(one.name); error != 0) {
+      say("cannot start the thread {}: {}", one.name, rte_strerror(error));
+      std::_Exit(kFailed);  // the others run: they would be waited for
+    }
   }
   say("running: {} filter kernels, lookups {} bursts ahead, control socket {}", (*kernels)->name, *look_ahead,
       config->socket_path);
@@ -372,9 +433,15 @@ int run_program(const std::string& program, const CommandLine& line) {
   control_thread.join();
   panic_thread.join();
   clock.stop();  // it asks the ports, which go now
+  publisher.stop();
+  bypass_switch.stop();
 
   const wire::Stats stats = control.stats();
-  return report_end(stats, workers, devices->close());
+  const int code = report_end(stats, workers, devices->close());
+  if (wait_for([&] { return publisher.is_idle() && bypass_switch.is_idle(); })) return code;
+  say("the disk of {} does not answer: what is being written there is given up", config->state_dir);
+  for (const std::string& path : {config->socket_path, panic_socket_of(config->socket_path)}) unlink(path.c_str());
+  std::_Exit(code);
 }
 
 }  // namespace

@@ -7,3 +7,7 @@ using Catch::Approx;
 #else
 #include <catch2/catch.hpp>
 #endif
+
+// Called before any test, where a program defines it. Not 0: the program ends with this code (77: skipped), and no test
+// runs.
+int before_tests();

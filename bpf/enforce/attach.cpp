@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <optional>
 
@@ -22,31 +23,27 @@ struct LinkInfo {
   uint32_t interface = 0;  // 0: the interface is gone
 };
 
-std::optional<LinkInfo> info_of(int link) {
+// Error: the kernel does not tell. That it leads to no interface is an answer.
+Result<LinkInfo> info_of(const Fd& link) {
   bpf_link_info info = {};
   uint32_t size = sizeof info;
-  if (bpf_obj_get_info_by_fd(link, &info, &size) != 0 || info.type != BPF_LINK_TYPE_XDP) return std::nullopt;
+  if (bpf_obj_get_info_by_fd(link.get(), &info, &size) != 0) return errno_error("cannot ask where a link leads");
+  if (info.type != BPF_LINK_TYPE_XDP) return LinkInfo{};
   return LinkInfo{info.prog_id, info.xdp.ifindex};
 }
 
-uint32_t program_id(int program) {
+Result<uint32_t> program_id(int program) {
   bpf_prog_info info = {};
   uint32_t size = sizeof info;
-  return bpf_obj_get_info_by_fd(program, &info, &size) == 0 ? info.id : 0;
+  if (bpf_obj_get_info_by_fd(program, &info, &size) != 0) return errno_error("cannot ask for the program's number");
+  return info.id;
 }
 
-// What is attached to the interface, by the driver or behind it.
-struct Running {
-  uint32_t id = 0;  // 0: nothing
-  bool native = false;
-};
-
-Running running_on(uint32_t interface) {
-  LIBBPF_OPTS(bpf_xdp_query_opts, query);
-  if (bpf_xdp_query(static_cast<int>(interface), 0, &query) != 0) return {};
-  if (query.drv_prog_id != 0) return {query.drv_prog_id, true};
-  if (query.skb_prog_id != 0) return {query.skb_prog_id, false};
-  return {query.prog_id, query.attach_mode == XDP_ATTACHED_DRV};
+// 0: there is none of that name.
+Result<uint32_t> index_of(const std::string& interface) {
+  const uint32_t index = if_nametoindex(interface.c_str());
+  if (index == 0 && errno != ENODEV && errno != ENXIO) return errno_error("cannot look for " + interface);
+  return index;
 }
 
 std::string name_of(uint32_t program) {
@@ -57,10 +54,42 @@ std::string name_of(uint32_t program) {
   return std::string(info.name, strnlen(info.name, sizeof info.name));
 }
 
+// Empty: it has none any more, or the kernel does not tell.
+std::string name_now(uint32_t interface) {
+  char name[IF_NAMESIZE] = {};
+  return if_indextoname(interface, name) != nullptr ? name : "";
+}
+
+Result<Running> running_on(uint32_t interface) {
+  LIBBPF_OPTS(bpf_xdp_query_opts, query);
+  if (bpf_xdp_query(static_cast<int>(interface), 0, &query) != 0) {
+    return errno_error("cannot ask which program the interface runs");
+  }
+  if (query.drv_prog_id != 0) return Running{query.drv_prog_id, true};
+  if (query.skb_prog_id != 0) return Running{query.skb_prog_id, false};
+  return Running{query.prog_id, query.attach_mode == XDP_ATTACHED_DRV};
+}
+
 }  // namespace
 
+InterfaceState state_of_link(const Fd& link, const std::string& name) {
+  InterfaceState state;
+  state.name = name;
+  const Result<LinkInfo> info = link ? info_of(link) : errno_error("cannot open its pin");
+  if (!info || info->interface == 0) {
+    state.error = info ? "its pin leads to no interface any more" : info.error();
+    return state;
+  }
+  state.index = info->interface;
+  state.attached = true;
+  const Result<Running> running = running_on(info->interface);
+  state.native = running && running->native;
+  state.now = name_now(info->interface);
+  return state;
+}
+
 Attachment::Attachment(std::string interface, Attach attach, std::string bpf_dir, int program_fd)
-    : attach_(attach), pin_(link_pin(bpf_dir, interface)), program_fd_(program_fd) {
+    : attach_(attach), bpf_dir_(bpf_dir), pin_(link_pin(bpf_dir, interface)), program_fd_(program_fd) {
   state_.name = std::move(interface);
 }
 
@@ -69,33 +98,95 @@ void Attachment::fail(std::string error) {
   state_.error = std::move(error);
 }
 
+// Where the kernel does not tell, for want of memory or descriptors, nothing is changed: what is attached stays
+// attached, and is looked at again.
 void Attachment::tend() {
-  if (!wanted_) return;
-  state_.index = if_nametoindex(state_.name.c_str());
-  if (state_.index == 0) {
-    link_.reset();  // the kernel has let go of it with the interface
-    unlink(pin_.c_str());
-    return fail("there is no such interface now");
-  }
-  if (!link_) link_.reset(bpf_obj_get(pin_.c_str()));
-  if (link_) {
-    const std::optional<LinkInfo> info = info_of(link_.get());
-    // Of an interface that had this name before; or in a mode that is not wanted any more, which has to make room.
-    if (!info || info->interface != state_.index || !is_in_wanted_mode()) {
-      (void)bpf_link_detach(link_.get());
-      link_.reset();
-      unlink(pin_.c_str());
-    }
-  }
-  const Result<void> done = link_ ? adopt() : attach_now();
-  if (!done) return fail(done.error());
-  state_.attached = true;
-  state_.native = running_on(state_.index).native;
-  state_.error.clear();
+  if (is_detached(bpf_dir_, state_.name)) return let_go();
+  const Result<void> known = look();
+  if (!known && !state_.attached) fail(known.error());
 }
 
-bool Attachment::is_in_wanted_mode() const {
-  return attach_ == Attach::any || running_on(state_.index).native == (attach_ == Attach::native);
+Result<void> Attachment::look() {
+  const Result<uint32_t> named = index_of(state_.name);
+  if (!named) return Error{named.error()};
+  if (!link_) {
+    link_.reset(bpf_obj_get(pin_.c_str()));
+    if (!link_ && errno != ENOENT) return errno_error("cannot open " + pin_);
+  }
+  const Result<LinkInfo> info = link_ ? info_of(link_) : LinkInfo{};
+  if (!info) return Error{info.error()};
+  // The one that it leads to was renamed, and no other has the name: it stays enforced. When another has, that is the
+  // one that is meant, and what was renamed goes on by a pin of its own.
+  bool leads_to_some = info->interface != 0;
+  const bool is_renamed = leads_to_some && info->interface != *named;
+  const uint32_t index = is_renamed && *named == 0 ? info->interface : *named;
+  const Result<Running> running = index != 0 ? running_on(index) : Running{};
+  if (!running) return Error{running.error()};
+  if (is_renamed && *named != 0) {
+    const std::string name = name_now(info->interface);
+    if (name.empty()) return Error{"cannot tell what " + state_.name + " is called now"};
+    const std::string pin = link_pin(bpf_dir_, name);
+    if (access(pin.c_str(), F_OK) != 0) (void)rename(pin_.c_str(), pin.c_str());
+    unlink(pin_.c_str());
+    former_.push_back(std::move(link_));
+    leads_to_some = false;
+  }
+  state_.index = index;
+  if (index == 0) {
+    link_.reset();  // the kernel has let go of it with the interface
+    unlink(pin_.c_str());
+    fail("there is no such interface now");
+    return {};
+  }
+  // One that went, and was made again; one that somebody detached; or in a mode that is not wanted any more, which has
+  // to make room.
+  Running other = *running;
+  if (link_ && (!leads_to_some || !is_in_wanted_mode(other))) {
+    (void)bpf_link_detach(link_.get());
+    link_.reset();
+    unlink(pin_.c_str());
+    if (const Result<Running> left = running_on(index)) other = *left;
+  }
+  const bool is_new = !link_;
+  const Result<void> done = link_ ? adopt() : attach_now(other);
+  if (!done) {
+    fail(done.error());
+    return {};
+  }
+  if (is_detached(bpf_dir_, state_.name)) {  // meanwhile
+    let_go();
+    return {};
+  }
+  state_.attached = true;
+  if (const Result<Running> now = running_on(index)) state_.native = now->native;
+  state_.now = name_now(index);
+  state_.times += is_new ? 1 : 0;
+  state_.error.clear();
+  return {};
+}
+
+void Attachment::let_go() {
+  if (!link_) link_.reset(bpf_obj_get(pin_.c_str()));
+  if (link_) (void)bpf_link_detach(link_.get());
+  link_.reset();
+  unlink(pin_.c_str());
+  state_.index = if_nametoindex(state_.name.c_str());
+  fail("detached on demand, until the next reload or start of controld");
+}
+
+bool Attachment::is_disturbed() const {
+  if (!state_.attached) return false;
+  if (link_) {
+    const Result<LinkInfo> info = info_of(link_);
+    return !info || info->interface != state_.index;
+  }
+  const Result<Running> running = running_on(state_.index);
+  const Result<uint32_t> ours = program_id(program_fd_);
+  return !running || !ours || running->id != *ours;
+}
+
+bool Attachment::is_in_wanted_mode(const Running& running) const {
+  return attach_ == Attach::any || running.native == (attach_ == Attach::native);
 }
 
 // The link is there. It may run a program of before, and somebody may have taken its pin away.
@@ -103,48 +194,51 @@ Result<void> Attachment::adopt() {
   if (access(pin_.c_str(), F_OK) != 0 && bpf_obj_pin(link_.get(), pin_.c_str()) != 0) {
     return errno_error("cannot pin the link at " + pin_);
   }
-  const std::optional<LinkInfo> info = info_of(link_.get());
-  if (info && info->program_id == program_id(program_fd_)) return {};
+  const Result<LinkInfo> info = info_of(link_);
+  const Result<uint32_t> ours = program_id(program_fd_);
+  if (info && ours && info->program_id == *ours) return {};
   if (bpf_link_update(link_.get(), program_fd_, nullptr) != 0) return errno_error("cannot replace the former program");
   return {};
 }
 
-Result<void> Attachment::link(uint32_t flags) {
+// False: the kernel does not attach it so, and errno says why.
+Result<bool> Attachment::link(uint32_t flags) {
   LIBBPF_OPTS(bpf_link_create_opts, options, .flags = flags);
   Fd made(bpf_link_create(program_fd_, static_cast<int>(state_.index), BPF_XDP, &options));
-  if (!made) return errno_error("");
+  if (!made) return false;
   if (bpf_obj_pin(made.get(), pin_.c_str()) != 0) return errno_error("cannot pin the link at " + pin_);
   link_ = std::move(made);
-  return {};
+  return true;
 }
 
-Result<void> Attachment::attach_now() {
-  const Running other = running_on(state_.index);
+Result<void> Attachment::attach_now(const Running& other) {
+  const Result<uint32_t> ours = program_id(program_fd_);
+  if (!ours) return Error{ours.error()};
+  if (other.id != 0 && other.id == *ours) return {};  // by the pin of a name that it had before
+  if (const std::string name = name_of(other.id); other.id != 0 && (name == "weir" || name == "weir_combined")) {
+    return Error{"another controld enforces there already (program id " + std::to_string(other.id) +
+                 "): leave it to that one, or take it off there first (`controlctl --socket ITS_SOCKET detach " +
+                 state_.name + "`; when it is not running, `detach --bpf-dir` with the folder of its pins)"};
+  }
   if (other.id != 0) {
     return Error{"runs the XDP program `" + name_of(other.id) + "` (id " + std::to_string(other.id) +
                  ") already: take that away (ip link set dev " + state_.name +
                  (other.native ? " xdpdrv" : " xdpgeneric") + " off, or its own tool)"};
   }
   if (attach_ != Attach::generic) {
-    if (link(XDP_FLAGS_DRV_MODE)) return {};
+    const Result<bool> native = link(XDP_FLAGS_DRV_MODE);
+    if (!native) return Error{native.error()};
+    if (*native) return {};
     const int error = errno;
     if (attach_ == Attach::native) {
       return Error{"cannot attach in the driver: " + std::string(strerror(error)) +
                    "; `attach: generic` (slower) or `auto` may do"};
     }
   }
-  if (link(XDP_FLAGS_SKB_MODE)) return {};
+  const Result<bool> generic = link(XDP_FLAGS_SKB_MODE);
+  if (!generic) return Error{generic.error()};
+  if (*generic) return {};
   return Error{"cannot attach: " + std::string(strerror(errno))};
-}
-
-Result<void> Attachment::detach() {
-  wanted_ = false;
-  if (!link_) link_.reset(bpf_obj_get(pin_.c_str()));
-  if (link_ && bpf_link_detach(link_.get()) != 0) return errno_error("cannot detach from " + state_.name);
-  link_.reset();
-  if (unlink(pin_.c_str()) != 0 && errno != ENOENT) return errno_error("cannot take " + pin_ + " away");
-  fail("detached on demand");
-  return {};
 }
 
 }  // namespace weir::xdp

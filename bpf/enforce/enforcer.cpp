@@ -10,6 +10,7 @@
 #include <ctime>
 #include <deque>
 #include <memory>
+#include <mutex>
 
 #include "bpf/enforce/attach.h"
 #include "bpf/enforce/group.h"
@@ -34,7 +35,7 @@ constexpr int kMostSingleBufferMtu = 2000;
 
 // 0: there is no such interface now.
 int mtu_of(const std::string& interface) {
-  const Fd any_socket(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const Fd any_socket(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   ifreq request = {};
   interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
   return ioctl(any_socket.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
@@ -100,20 +101,31 @@ struct Enforcer::Parts {
   Parts(Options wanted, Program loaded) : options(std::move(wanted)), program(std::move(loaded)) {}
 
   std::optional<Refusal> try_publish(const wire::Message& message, wire::PublishedBody& answer);
-  Result<void> deal_slots(const filter::SnapshotView& view, weir_group& group);
+  Result<void> free_idle();
+  // A list without a slot, and the slot that it gets.
+  struct NewSlot {
+    uint32_t slot;
+    const weir_list* list;
+  };
+  Result<std::vector<NewSlot>> deal_slots(const filter::SnapshotView& view, weir_group& group);
+  Result<void> take_slots(std::span<const NewSlot> slots, uint64_t number);
   // The group that enforces; null: none.
   const weir_group* active() const {
     const uint32_t group = program.state().active;
     return group < WEIR_GROUPS ? &program.group(group) : nullptr;
   }
   void set_clock() {
-    program.state().clock_offset_ns = static_cast<uint64_t>(nanoseconds(CLOCK_REALTIME) - nanoseconds(CLOCK_BOOTTIME));
+    const auto offset = static_cast<uint64_t>(nanoseconds(CLOCK_REALTIME) - nanoseconds(CLOCK_BOOTTIME));
+    __atomic_store_n(&program.state().clock_offset_ns, offset, __ATOMIC_RELAXED);
   }
 
   Options options;
   Program program;
   std::deque<Attachment> attachments;
   std::vector<InterfaceState> interfaces;  // of attachments
+  bool former_is_read = false;             // the group that is idle may still be: its grace period failed
+  uint64_t left_bytes = 0;                 // of pages that the idle group has, though it needs none: they hold memory
+  std::mutex names_mutex;                  // guards the names of the lists, and their slots; held for moments
 };
 
 Enforcer::Enforcer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -143,6 +155,11 @@ void Enforcer::tend() {
   }
 }
 
+bool Enforcer::is_disturbed() const {
+  return std::any_of(parts_->attachments.begin(), parts_->attachments.end(),
+                     [](const Attachment& attachment) { return attachment.is_disturbed(); });
+}
+
 wire::PublishedBody Enforcer::publish(const wire::Message& message) {
   const Clock::time_point start = Clock::now();
   wire::PublishedBody answer;
@@ -152,18 +169,20 @@ wire::PublishedBody Enforcer::publish(const wire::Message& message) {
   } else {
     answer.ok = 1;
   }
+  answer.durable = 1;  // the kernel has it, whoever ends
   if (const weir_group* group = parts_->active()) answer.generation = {group->epoch, group->number};
   answer.total_us = micros_since(start);
   return answer;
 }
 
-// Everything is written to the group that nobody reads; the store to `active` is the swap. Wherever this stops, for
-// whatever reason, what enforced goes on.
+// Everything is written to the group that nobody reads; the store to `active` is the swap. Wherever this stops before
+// it, for whatever reason, what enforced goes on; what fails after it is told, and enforced all the same.
 std::optional<Refusal> Enforcer::Parts::try_publish(const wire::Message& message, wire::PublishedBody& answer) {
   std::optional<filter::Enforced> enforced;
   if (const weir_group* group = active(); group != nullptr) {
     enforced = {{group->epoch, group->number}, {group->digest[0], group->digest[1]}};
   }
+  if (Result<void> freed = free_idle(); !freed) return Refusal{Step::grace, freed.error()};
   const uint64_t left = kernel_memory_left();
   const uint64_t limit = left > kSpareMemory ? left - kSpareMemory : 0;
   const std::string room = "the kernel has " + mib(limit) + " left for maps, beside what enforces now and " +
@@ -192,22 +211,50 @@ std::optional<Refusal> Enforcer::Parts::try_publish(const wire::Message& message
   weir_state& state = program.state();
   const uint32_t former = state.active;
   const uint32_t idle = former == 0 ? 1 : 0;
-  if (Result<void> dealt = deal_slots(*view, group); !dealt) return Refusal{Step::copy, dealt.error()};
-  if (Result<void> set = program.set_arena(idle, *arena); !set) return Refusal{Step::copy, set.error()};
-  memcpy(&program.group(idle), &group, sizeof group);
-  set_clock();
-  const Clock::time_point exchanged = Clock::now();
-  __atomic_store_n(&state.active, idle, __ATOMIC_RELEASE);
+  Clock::time_point exchanged;
+  {
+    const std::lock_guard lock(names_mutex);
+    const Result<std::vector<NewSlot>> slots = deal_slots(*view, group);
+    if (!slots) return Refusal{Step::copy, slots.error()};
+    left_bytes = group.arena_bytes;
+    Result<void> filled = program.set_arena(idle, *arena);
+    if (filled) filled = take_slots(*slots, group.number);
+    if (!filled) {
+      (void)free_idle();  // or before the next publication
+      return Refusal{Step::copy, filled.error()};
+    }
+    memcpy(&program.group(idle), &group, sizeof group);
+    set_clock();
+    exchanged = Clock::now();
+    __atomic_store_n(&state.active, idle, __ATOMIC_RELEASE);
+    for (uint32_t i = 0; i < group.n_lists; i++) program.names()[group.slot_of[i]].used = group.number;
+    left_bytes = 0;
+  }
   if (former >= WEIR_GROUPS) return std::nullopt;
-  if (Result<void> waited = program.wait_for_programs(); !waited) return Refusal{Step::grace, waited.error()};
+  former_is_read = true;
+  left_bytes = program.group(former).arena_bytes;
+  const Result<void> freed = free_idle();
   answer.grace_us = micros_since(exchanged);
-  if (Result<void> freed = program.clear_arena(former, program.group(former).arena_bytes); !freed)
-    return Refusal{Step::free, freed.error()};
+  if (!freed) wire::set_text(answer.reason, "enforced; but the former snapshot is not freed: " + freed.error());
   return std::nullopt;
 }
 
+// Takes the pages that the idle group still has away from it, once no program reads them.
+Result<void> Enforcer::Parts::free_idle() {
+  if (former_is_read) {
+    if (Result<void> waited = program.wait_for_programs(); !waited) return waited;
+    former_is_read = false;
+  }
+  if (left_bytes == 0) return {};
+  Result<void> cleared = program.clear_arena(program.state().active == 0 ? 1 : 0, left_bytes);
+  if (cleared) left_bytes = 0;
+  return cleared;
+}
+
 // Lists keep the slot that their name has; a new name takes a free one, or that of the list that went away longest ago.
-Result<void> Enforcer::Parts::deal_slots(const filter::SnapshotView& view, weir_group& group) {
+// Nothing is changed yet.
+Result<std::vector<Enforcer::Parts::NewSlot>> Enforcer::Parts::deal_slots(const filter::SnapshotView& view,
+                                                                          weir_group& group) {
   const std::span<weir_list_name> names = program.names();
   std::array<bool, WEIR_LIST_SLOTS> taken = {};
   const weir_group* now = active();
@@ -225,8 +272,8 @@ Result<void> Enforcer::Parts::deal_slots(const filter::SnapshotView& view, weir_
     const auto slot = static_cast<uint16_t>(found - names.begin());
     group.slot_of[i] = slot;
     taken[slot] = true;
-    found->used = group.number;
   }
+  std::vector<NewSlot> dealt;
   for (const uint32_t i : without) {
     uint32_t best = WEIR_LIST_SLOTS;
     for (uint32_t slot = 0; slot < WEIR_LIST_SLOTS; slot++) {
@@ -238,13 +285,35 @@ Result<void> Enforcer::Parts::deal_slots(const filter::SnapshotView& view, weir_
       if (best == WEIR_LIST_SLOTS || names[slot].used < names[best].used) best = slot;
     }
     if (best == WEIR_LIST_SLOTS) return Error{"no place to count in"};  // 1024 slots for twice 256 lists
-    weir_list_name& name = names[best];
-    name = {};
-    if (Result<void> cleared = program.clear_tally(best); !cleared) return cleared;
-    name.used = group.number;
-    memcpy(name.name, view.lists()[i].name, sizeof name.name);
     taken[best] = true;
     group.slot_of[i] = static_cast<uint16_t>(best);
+    dealt.push_back({best, &view.lists()[i]});
+  }
+  return dealt;
+}
+
+// All of them, or none: whose name a slot had keeps it, and its counts.
+Result<void> Enforcer::Parts::take_slots(std::span<const NewSlot> slots, uint64_t number) {
+  std::vector<weir_list_name> former;
+  std::vector<std::vector<weir_list_tally>> tallies;
+  for (const NewSlot& one : slots) {
+    Result<std::vector<weir_list_tally>> tally = program.tallies(one.slot);
+    if (!tally) return Error{tally.error()};
+    former.push_back(program.names()[one.slot]);
+    tallies.push_back(std::move(*tally));
+  }
+  for (size_t i = 0; i < slots.size(); i++) {
+    weir_list_name& name = program.names()[slots[i].slot];
+    name = {};
+    if (const Result<void> cleared = program.clear_tally(slots[i].slot); !cleared) {
+      for (size_t k = 0; k <= i; k++) {
+        if (former[k].name[0] != '\0') program.set_tallies(slots[k].slot, tallies[k]);
+        program.names()[slots[k].slot] = former[k];
+      }
+      return cleared;
+    }
+    name.used = number;
+    memcpy(name.name, slots[i].list->name, sizeof name.name);
   }
   return {};
 }
@@ -257,6 +326,7 @@ wire::StatusBody Enforcer::status() const {
   if (const weir_group* group = parts_->active()) {
     status.generation = {group->epoch, group->number};
     status.snapshot_bytes = group->snapshot_bytes;
+    std::copy(std::begin(group->digest), std::end(group->digest), status.digest);
   }
   status.start_time_unix = state.start_time_unix;
   const uint64_t left = kernel_memory_left();
@@ -267,19 +337,26 @@ wire::StatusBody Enforcer::status() const {
   return status;
 }
 
-wire::Stats Enforcer::stats() const {
+Result<wire::Stats> Enforcer::stats() const {
   wire::Stats stats;
   const Program& program = parts_->program;
   stats.body.start_time_unix = program.state().start_time_unix;
   stats.body.taken_us = static_cast<uint32_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(Clock::now().time_since_epoch()).count());
-  if (const Result<weir_totals> totals = program.totals(); totals) stats.body.totals = to_wire(*totals);
+  const Result<weir_totals> totals = program.totals();
+  if (!totals) return Error{totals.error()};
+  stats.body.totals = to_wire(*totals);
+  const std::lock_guard lock(parts_->names_mutex);
   const std::span<const weir_list_name> names = program.names();
   std::array<bool, WEIR_LIST_SLOTS> told = {};
+  Result<void> told_all;
   const auto tell = [&](uint32_t slot) {
     told[slot] = true;
-    if (const Result<weir_list_tally> tally = program.tally(slot); tally) {
+    if (!told_all) return;
+    if (const Result<weir_list_tally> tally = program.tally(slot)) {
       stats.lists.push_back(to_wire(names[slot].name, *tally));
+    } else {
+      told_all = Error{tally.error()};
     }
   };
   if (const weir_group* group = parts_->active()) {
@@ -289,6 +366,7 @@ wire::Stats Enforcer::stats() const {
   for (uint32_t slot = 0; slot < WEIR_LIST_SLOTS; slot++) {
     if (!told[slot] && names[slot].name[0] != '\0') tell(slot);
   }
+  if (!told_all) return Error{told_all.error()};
   stats.body.n_lists = static_cast<uint32_t>(stats.lists.size());
   return stats;
 }
@@ -329,13 +407,14 @@ int Enforcer::program_fd() const {
 }
 
 Result<void> Enforcer::detach(const std::string& interface) {
-  for (Attachment& attachment : parts_->attachments) {
-    if (attachment.state().name != interface) continue;
-    Result<void> detached = attachment.detach();
-    tend();
-    return detached;
-  }
-  return Error{interface + " is none of the interfaces of this target"};
+  const auto found = std::find_if(parts_->attachments.begin(), parts_->attachments.end(),
+                                  [&](const Attachment& attachment) { return attachment.state().name == interface; });
+  if (found == parts_->attachments.end()) return Error{interface + " is none of the interfaces of this target"};
+  const bool was_attached = found->state().attached;
+  const Result<std::vector<std::string>> detached = detach_on_demand(parts_->options.bpf_dir, interface, Maps::stay);
+  tend();
+  if (!detached && was_attached) return Error{detached.error()};
+  return {};
 }
 
 }  // namespace weir::xdp

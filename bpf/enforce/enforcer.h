@@ -38,9 +38,11 @@ struct InterfaceState {
   bool attached = false;
   bool native = false;  // where attached
   std::string error;    // why it is not attached; empty = well
+  std::string now;      // its name now: it may have been renamed, and stays enforced
+  uint32_t times = 0;   // that it was attached by this enforcer
 };
 
-// One thread's at a time.
+// Publications come from one thread, and all else from one thread.
 class Enforcer {
  public:
   // Adopts what is pinned in bpf_dir, or loads the program and pins its maps, then attaches to the interfaces that are
@@ -53,15 +55,18 @@ class Enforcer {
   // A wire::Type::publish message with a sealed memfd: checks it, fills the idle group, swaps, frees the old one.
   wire::PublishedBody publish(const wire::Message& message);
   wire::StatusBody status() const;
-  wire::Stats stats() const;
+  Result<wire::Stats> stats() const;  // Error: the kernel does not give its counters
   wire::Ports ports() const;
   const std::vector<InterfaceState>& interfaces() const;
   void bypass(bool on);  // any thread; one store
   void drop_without_snapshot(bool drop);
 
-  // Once a second, or so: tells the program the clock, attaches to interfaces that appeared, forgets those that went.
+  // Once a second, or so, and when interfaces changed: tells the program the clock, attaches to interfaces that
+  // appeared, or that somebody detached, forgets those that went.
   void tend();
-  // Detaches from the interface: nothing is enforced there from now on, and tend() leaves it alone.
+  // Something is not attached as it was: tend() has something to do. Costs a system call an interface.
+  bool is_disturbed() const;
+  // As detach_on_demand(), for one of its interfaces.
   Result<void> detach(const std::string& interface);
 
   // Tests and replays: the time that `expires` is compared with; 0: the wall clock.
@@ -75,9 +80,28 @@ class Enforcer {
   std::unique_ptr<Parts> parts_;
 };
 
-// Detaches the interface, or all of them, when no controld runs: takes the pinned links away. Returns their names.
-Result<std::vector<std::string>> detach_pinned(const std::string& bpf_dir, std::optional<std::string> interface);
+// Takes the pinned links of the interface away, or of all of them; then also the maps, unless those stay. Returns the
+// names. Any thread.
+enum class Maps { stay, go };
+Result<std::vector<std::string>> detach_pinned(const std::string& bpf_dir, std::optional<std::string> interface,
+                                               Maps maps = Maps::go);
+// The same on demand: the interface, or all, is marked, so that no enforcer attaches to it again, whoever runs or will.
+Result<std::vector<std::string>> detach_on_demand(const std::string& bpf_dir, std::optional<std::string> interface,
+                                                  Maps maps = Maps::go);
 // Interfaces that have a pinned link, whoever pinned it. None when there is no such folder.
 Result<std::vector<std::string>> pinned_interfaces(const std::string& bpf_dir);
+// Was it detached on demand? Empty: any.
+bool is_detached(const std::string& bpf_dir, const std::string& interface);
+// Enforcers attach again to what was detached on demand.
+void forget_detached(const std::string& bpf_dir);
+
+// The panic switch, for who has no enforcer open: one store in the pinned map. Error: nothing is pinned.
+Result<void> bypass_pinned(const std::string& bpf_dir, bool on);
+// What is pinned tells of itself; index 0: the interface is gone.
+struct PinnedState {
+  wire::StatusBody status;
+  std::vector<InterfaceState> interfaces;
+};
+Result<PinnedState> look_at_pinned(const std::string& bpf_dir);
 
 }  // namespace weir::xdp

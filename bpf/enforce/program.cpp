@@ -18,12 +18,16 @@
 #include <vector>
 
 #include "bpf/enforce/enforcer.h"
+#include "bpf/enforce/learn.h"
 #include "bpf/program/weir.skel.h"
 #include "common/files.h"
+#include "common/own_folder.h"
 
 namespace weir::xdp {
 
 namespace {
+
+constexpr size_t kMostWords = 4096;
 
 std::string& last_words() {
   thread_local std::string words;
@@ -32,11 +36,17 @@ std::string& last_words() {
 
 int note(libbpf_print_level level, const char* format, va_list arguments) {
   if (level == LIBBPF_DEBUG) return 0;
-  char line[1024];
-  vsnprintf(line, sizeof line, format, arguments);
+  // The verifier's log is one line for libbpf, however long, and why it refuses stands at its end.
+  va_list again;
+  va_copy(again, arguments);
+  const int length = vsnprintf(nullptr, 0, format, arguments);
+  std::string line(static_cast<size_t>(std::max(0, length)) + 1, '\0');
+  vsnprintf(line.data(), line.size(), format, again);
+  va_end(again);
+  line.pop_back();
   std::string& words = last_words();
   words += line;
-  if (words.size() > 4096) words.erase(0, words.size() - 4096);
+  if (words.size() > kMostWords) words.erase(0, words.size() - kMostWords);
   return 0;
 }
 
@@ -73,6 +83,7 @@ bool same_program(int one, int other) {
 // What is pinned was made by this version, or nothing is.
 Result<void> check_version(const std::string& bpf_dir) {
   const Fd map(bpf_obj_get(pin_path(bpf_dir, "weir_state").c_str()));
+  if (!map && errno != ENOENT) return errno_error("cannot open what is pinned in " + bpf_dir);
   if (!map) return {};
   bpf_map_info info = {};
   uint32_t size = sizeof info;
@@ -104,11 +115,6 @@ size_t chunks_of(uint64_t size_bytes) {
   return (size_bytes + kChunkBytes - 1) / kChunkBytes;
 }
 
-void add(weir_tally& sum, const weir_tally& more) {
-  sum.packets += more.packets;
-  sum.bytes += more.bytes;
-}
-
 }  // namespace
 
 void listen_to_libbpf() {
@@ -135,7 +141,7 @@ Result<void> make_bpf_dir(const std::string& bpf_dir) {
   if (!is_bpf_file_system(bpf_dir)) {
     return Error{bpf_dir + " is in no BPF file system, where maps outlive their program: mount -t bpf bpf FOLDER"};
   }
-  return {};
+  return check_own_folder(bpf_dir, "--bpf-dir");
 }
 
 std::string pin_path(const std::string& bpf_dir, const std::string& name) {
@@ -167,6 +173,7 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
     return Error{"another enforcer keeps its maps in " + bpf_dir + ": give this one another folder (--bpf-dir)"};
   }
   if (Result<void> checked = check_version(bpf_dir); !checked) return Error{checked.error()};
+  if (Result<void> learnt = learn_features(); !learnt) return Error{learnt.error()};
 
   LIBBPF_OPTS(bpf_object_open_opts, options, .pin_root_path = bpf_dir.c_str());
   const std::unique_ptr<weir_bpf, void (*)(weir_bpf*)> skeleton(weir_bpf__open_opts(&options), weir_bpf__destroy);
@@ -217,14 +224,17 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
   }
   const std::string path = pin_path(bpf_dir, std::string(kProgramPin));
   Fd pinned(bpf_obj_get(path.c_str()));
-  const bool same_kind = (now.multi_buffer != 0) == multi_buffer;
+  if (!pinned && errno != ENOENT) return errno_error("cannot open the program at " + path);
+  const uint32_t kind = multi_buffer ? 1 : 0;
+  const bool same_kind = now.multi_buffer == kind;
   if (pinned && same_kind && same_program(pinned.get(), loaded->get())) {
     program.program_ = std::move(pinned);
     return program;
   }
-  now.multi_buffer = multi_buffer ? 1 : 0;
+  now.multi_buffer = WEIR_UNKNOWN_KIND;  // until it is pinned: whoever comes after an end in between pins anew
   if (pinned) unlink(path.c_str());
   if (bpf_obj_pin(loaded->get(), path.c_str()) != 0) return errno_error("cannot pin the program at " + path);
+  now.multi_buffer = kind;
   program.program_ = std::move(*loaded);
   program.is_new_ = true;
   return program;
@@ -252,6 +262,14 @@ Result<weir_list_tally> Program::tally(uint32_t slot) const {
     add(sum.would_drop, one.would_drop);
   }
   return sum;
+}
+
+Result<std::vector<weir_list_tally>> Program::tallies(uint32_t slot) const {
+  return values_of_processors<weir_list_tally>(lists_.get(), slot);
+}
+
+void Program::set_tallies(uint32_t slot, const std::vector<weir_list_tally>& tallies) const {
+  (void)bpf_map_update_elem(lists_.get(), &slot, tallies.data(), BPF_ANY);
 }
 
 Result<void> Program::clear_tally(uint32_t slot) const {

@@ -37,6 +37,9 @@ class Program {
   Result<weir_totals> totals() const;
   Result<weir_list_tally> tally(uint32_t slot) const;
   Result<void> clear_tally(uint32_t slot) const;
+  // Of each processor.
+  Result<std::vector<weir_list_tally>> tallies(uint32_t slot) const;
+  void set_tallies(uint32_t slot, const std::vector<weir_list_tally>& tallies) const;
 
   // A group's snapshot, from page 0 on.
   Result<void> set_arena(uint32_t group, const Arena& arena) const;
@@ -76,5 +79,10 @@ std::string link_pin(const std::string& bpf_dir, const std::string& interface);
 
 // Bytes that this process may still make the kernel allocate: of the machine, and of its control groups.
 uint64_t kernel_memory_left();
+
+inline void add(weir_tally& sum, const weir_tally& more) {
+  sum.packets += more.packets;
+  sum.bytes += more.bytes;
+}
 
 }  // namespace weir::xdp

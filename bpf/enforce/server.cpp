@@ -1,16 +1,20 @@
 #include "bpf/enforce/server.h"
 
 #include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <iterator>
+#include <utility>
 
 #include "common/files.h"
 #include "common/telemetry.h"
+#include "common/thread.h"
 
 namespace weir::xdp {
 
@@ -43,12 +47,34 @@ wire::InterfaceBody body_of(const InterfaceState& state) {
   body.index = state.index;
   body.attached = state.attached ? 1 : 0;
   body.native = state.attached && state.native ? 1 : 0;
+  body.times = state.times;
   wire::set_text(body.error, state.error);
+  if (state.attached && state.now != state.name) wire::set_text(body.now, state.now);
   return body;
 }
 
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+constexpr std::chrono::milliseconds kLook{50};  // for links that are gone: the kernel does not tell of all of them
+constexpr size_t kMaxWaiting = 4;               // publications
+
+// What the kernel tells of interfaces (rtnetlink(7)). Empty: it is looked for only now and then.
+Fd listen_for_changes() {
+  Fd fd(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
+  sockaddr_nl address = {};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = RTMGRP_LINK;
+  if (fd && bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fd.reset();
+  return fd;
+}
+
+// True: there was something. Each message is taken for any change.
+bool drain(const Fd& changes) {
+  char chunk[8192];
+  bool any = false;
+  while (true) {
+    const ssize_t got = recv(changes.get(), chunk, sizeof chunk, 0);
+    if (got < 0 && errno != ENOBUFS && errno != EINTR) return any;  // ENOBUFS: some were lost
+    any = true;
+  }
 }
 
 }  // namespace
@@ -57,8 +83,13 @@ Server::Server(std::unique_ptr<Enforcer> enforcer, std::string bpf_dir, std::chr
     : enforcer_(std::move(enforcer)),
       bpf_dir_(std::move(bpf_dir)),
       tend_(tend),
+      changes_(listen_for_changes()),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  thread_ = std::thread([this] { run(); });
+  Result<std::thread> publisher = start_thread([this] { run_publications(); });
+  if (publisher) publisher_ = std::move(*publisher);
+  Result<std::thread> thread = publisher ? start_thread([this] { run(); }) : Error{publisher.error()};
+  if (thread) thread_ = std::move(*thread);
+  failure_ = thread ? "" : thread.error();
 }
 
 Server::~Server() {
@@ -66,8 +97,19 @@ Server::~Server() {
     std::lock_guard lock(mutex_);
     stopping_ = true;
   }
+  published_.notify_all();
   eventfd_write(wake_.get(), 1);
-  thread_.join();
+  for (std::thread* thread : {&thread_, &publisher_}) {
+    if (thread->joinable()) thread->join();
+  }
+}
+
+void Server::tend() {
+  {
+    std::lock_guard lock(mutex_);
+    is_tending_ = true;
+  }
+  eventfd_write(wake_.get(), 1);
 }
 
 Result<Fd> Server::connect() {
@@ -87,36 +129,90 @@ Result<Fd> Server::connect() {
 void Server::run() {
   Clock::time_point due = Clock::now() + tend_;
   while (true) {
+    bool is_called = false;
     {
       std::lock_guard lock(mutex_);
       if (stopping_) return;
-      std::move(arrived_.begin(), arrived_.end(), std::back_inserter(clients_));
-      arrived_.clear();
+      for (Fd& fd : std::exchange(arrived_, {})) clients_.push_back({std::move(fd), next_id_++});
+      is_called = std::exchange(is_tending_, false);
     }
-    std::vector<pollfd> ready = {{wake_.get(), POLLIN, 0}};
-    for (const Fd& client : clients_) ready.push_back({client.get(), POLLIN, 0});
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now());
-    poll(ready.data(), ready.size(), std::max(0, static_cast<int>(left.count())));
-    eventfd_t count = 0;
-    eventfd_read(wake_.get(), &count);
-    for (size_t i = 0; i < clients_.size(); i++) {
-      if (ready[i + 1].revents != 0 && !serve(clients_[i].get())) clients_[i].reset();
+    deliver();
+    if (is_called || wait_for_something(due) || Clock::now() >= due || (enforcer_ && enforcer_->is_disturbed())) {
+      enforcer_->tend();
+      due = Clock::now() + tend_;
     }
-    std::erase_if(clients_, [](const Fd& client) { return !client; });
-    if (Clock::now() < due) continue;
-    enforcer_->tend();
-    due = Clock::now() + tend_;
   }
 }
 
-bool Server::serve(int client) {
-  const Result<wire::Message> request = wire::receive(client);
+// Serves whoever is ready. True: interfaces changed.
+bool Server::wait_for_something(Clock::time_point due) {
+  std::vector<pollfd> ready = {{wake_.get(), POLLIN, 0}, {changes_.get(), POLLIN, 0}};
+  const size_t others = ready.size();
+  for (const Client& client : clients_) ready.push_back({client.fd.get(), POLLIN, 0});
+  const auto left = std::min(kLook, std::chrono::ceil<std::chrono::milliseconds>(due - Clock::now()));
+  poll(ready.data(), ready.size(), std::max(0, static_cast<int>(left.count())));
+  eventfd_t count = 0;
+  eventfd_read(wake_.get(), &count);
+  for (size_t i = 0; i < clients_.size(); i++) {
+    if (ready[i + others].revents != 0 && !serve(clients_[i])) clients_[i].fd.reset();
+  }
+  std::erase_if(clients_, [](const Client& client) { return !client.fd; });
+  return ready[1].revents != 0 && drain(changes_);
+}
+
+bool Server::serve(const Client& client) {
+  Result<wire::Message> request = wire::receive(client.fd.get());
   if (!request) {  // also an orderly end: then nobody reads the refusal
-    (void)wire::send(client, wire::Type::refused, 0, text(request.error()));
+    (void)wire::send(client.fd.get(), wire::Type::refused, 0, text(request.error()));
     return false;
   }
+  if (take_publication(client, *request)) return true;
   const Answer told = answer(*request);
-  return static_cast<bool>(wire::send(client, told.type, request->header.sequence, told.body));
+  return static_cast<bool>(wire::send(client.fd.get(), told.type, request->header.sequence, told.body));
+}
+
+// The publisher's work. False: it is another request, or too many wait.
+bool Server::take_publication(const Client& client, wire::Message& request) {
+  if (request.header.type != static_cast<uint16_t>(wire::Type::publish)) return false;
+  {
+    std::lock_guard lock(mutex_);
+    if (publications_.size() >= kMaxWaiting) return false;
+    publications_.push_back({client.id, std::move(request)});
+  }
+  published_.notify_all();
+  return true;
+}
+
+void Server::run_publications() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    published_.wait(lock, [this] { return stopping_ || !publications_.empty(); });
+    if (stopping_) return;
+    const Publication one = std::move(publications_.front());
+    publications_.pop_front();
+    lock.unlock();
+    Answer answer{wire::Type::refused, text("the request's body has a wrong size")};
+    if (wire::body_as<wire::PublishBody>(one.message)) {
+      answer = {wire::Type::publish, encoded(enforcer_->publish(one.message))};
+    }
+    lock.lock();
+    told_.push_back({one.client, one.message.header.sequence, std::move(answer)});
+    eventfd_write(wake_.get(), 1);
+  }
+}
+
+void Server::deliver() {
+  std::vector<Told> told;
+  {
+    std::lock_guard lock(mutex_);
+    told.swap(told_);
+  }
+  for (const Told& one : told) {
+    const auto client =
+        std::find_if(clients_.begin(), clients_.end(), [&](const Client& c) { return c.id == one.client; });
+    if (client == clients_.end()) continue;
+    if (!wire::send(client->fd.get(), one.answer.type, one.sequence, one.answer.body)) clients_.erase(client);
+  }
 }
 
 Server::Answer Server::answer(const wire::Message& request) {
@@ -125,10 +221,12 @@ Server::Answer Server::answer(const wire::Message& request) {
     case wire::Type::status:
       return {type, encoded(enforcer_->status())};
     case wire::Type::publish:
-      if (!wire::body_as<wire::PublishBody>(request)) break;
-      return {type, encoded(enforcer_->publish(request))};
-    case wire::Type::stats:
-      return {type, encode_stats(enforcer_->stats())};
+      return {wire::Type::refused, text("others wait to be published already")};
+    case wire::Type::stats: {
+      Result<wire::Stats> stats = enforcer_->stats();
+      if (!stats) return {wire::Type::refused, text(stats.error())};
+      return {type, encode_stats(std::move(*stats))};
+    }
     case wire::Type::bypass: {
       const std::optional<wire::BypassBody> body = wire::body_as<wire::BypassBody>(request);
       if (!body) break;
@@ -138,6 +236,7 @@ Server::Answer Server::answer(const wire::Message& request) {
     case wire::Type::ports:
       return {type, wire::encode_ports(enforcer_->ports())};
     case wire::Type::interfaces:
+      enforcer_->tend();  // what was unplugged or detached a moment ago is told as it is
       return {type, wire::encode_interfaces(interfaces())};
     case wire::Type::detach:
       return detach(request);
@@ -164,7 +263,6 @@ Server::Answer Server::detach(const wire::Message& request) {
     known = true;
     const Result<void> done = enforcer_->detach(state.name);
     if (!done) return {wire::Type::refused, text(done.error())};
-    if (!contains(detached_, state.name)) detached_.push_back(state.name);
     InterfaceState now = state;
     now.attached = false;
     if (state.attached) off.push_back(body_of(now));
@@ -176,22 +274,18 @@ Server::Answer Server::detach(const wire::Message& request) {
     others.push_back(wanted);
   }
   for (const std::string& name : others) {
-    const Result<std::vector<std::string>> done = detach_pinned(bpf_dir_, name);
+    const Result<std::vector<std::string>> done = detach_on_demand(bpf_dir_, name, Maps::stay);
     if (!done) return {wire::Type::refused, text(done.error())};
-    off.push_back(body_of({name, 0, false, false, ""}));
+    InterfaceState former;
+    former.name = name;
+    off.push_back(body_of(former));
   }
   return {wire::Type::detach, wire::encode_interfaces(off)};
 }
 
 std::vector<wire::InterfaceBody> Server::interfaces() const {
   std::vector<wire::InterfaceBody> bodies;
-  for (const InterfaceState& state : enforcer_->interfaces()) {
-    wire::InterfaceBody body = body_of(state);
-    if (!state.attached && contains(detached_, state.name)) {
-      wire::set_text(body.error, "detached on demand, until the next reload or start of controld");
-    }
-    bodies.push_back(body);
-  }
+  for (const InterfaceState& state : enforcer_->interfaces()) bodies.push_back(body_of(state));
   return bodies;
 }
 

@@ -51,11 +51,6 @@ size_t processors() {
   return static_cast<size_t>(std::max(1, libbpf_num_possible_cpus()));
 }
 
-void add(weir_tally& sum, const weir_tally& more) {
-  sum.packets += more.packets;
-  sum.bytes += more.bytes;
-}
-
 // Every processor's value of the only element. The kernel writes as many bytes as the map has: they must fit.
 template <class Value>
 Result<std::vector<Value>> values_of(const Fd& map, const std::string& bpf_dir) {

@@ -14,6 +14,7 @@
 
 #define WEIR_GROUPS 2u
 #define WEIR_NO_GROUP 2u      /* weir_state.active: no snapshot yet */
+#define WEIR_UNKNOWN_KIND 2u  /* weir_state.multi_buffer: which program is pinned is not known */
 #define WEIR_MAX_LOOKUPS 32u  /* of a family: 16 shapes from two sides */
 #define WEIR_LIST_SLOTS 1024u /* lists whose counts are kept: those of two groups, and former ones */
 /* An arena's pages lie in chunks, maps of one size: the verifier turns a lookup in a map whose size it knows into a few
@@ -74,7 +75,7 @@ struct weir_state {
   weir_u64 clock_offset_ns; /* wall clock minus the clock since boot */
   weir_u64 fixed_now_s;     /* replays: the time that `expires` is compared with; 0: the wall clock */
   weir_u64 start_time_unix; /* seconds: since when it counts */
-  weir_u32 multi_buffer;    /* 1: the pinned program takes frames that lie in several buffers */
+  weir_u32 multi_buffer;    /* 1: the pinned program takes frames that lie in several buffers; WEIR_UNKNOWN_KIND */
   weir_u32 reserved0;
   weir_u64 reserved[2];
   struct weir_group group[WEIR_GROUPS];

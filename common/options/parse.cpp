@@ -57,7 +57,8 @@ void add(CLI::App& app, const Options& options) {
 
 // CLI11 throws; nothing gets past this function.
 std::optional<int> parse_options(const Program& program, std::span<const Options* const> options,
-                                 std::vector<std::string> arguments, const std::function<std::string()>& help) {
+                                 std::vector<std::string> arguments, const std::function<std::string()>& help,
+                                 const std::function<void(const std::string&)>& refused) {
   CLI::App app(program.description, program.name);
   try {
     for (const Options* some : options) add(app, *some);
@@ -69,7 +70,9 @@ std::optional<int> parse_options(const Program& program, std::span<const Options
     std::cout << help();
     return 0;
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
+    if (app.exit(e) == 0) return 0;
+    if (refused) refused(e.what());
+    return 2;
   } catch (const std::exception& e) {
     std::cerr << program.name << ": cannot read the command line: " << e.what() << "\n";
     return 2;

@@ -1,13 +1,8 @@
 #include "common/yaml/yaml.h"
 
-#include <yaml-cpp/eventhandler.h>
-#include <yaml-cpp/exceptions.h>
-#include <yaml-cpp/mark.h>
-#include <yaml-cpp/parser.h>
-
 #include <algorithm>
 #include <exception>
-#include <sstream>
+#include <new>
 #include <unordered_map>
 
 #include "common/files.h"
@@ -20,113 +15,168 @@ constexpr size_t kMaxFileBytes = size_t{64} << 20;
 constexpr size_t kMaxDepth = 64;
 // Nodes copied for anchors and aliases: nine lines of them can ask for a billion.
 constexpr size_t kMaxCopies = size_t{1} << 20;
+// The same in bytes of memory: a long text that is copied often is few nodes.
+constexpr size_t kMaxCopiedBytes = size_t{128} << 20;
 // Longer source lines are cut in messages.
 constexpr size_t kShownLine = 200;
 
-// Thrown by Builder through yaml-cpp, caught where yaml-cpp was called: nothing else throws here.
+// Thrown by Builder through whoever parses, caught where that was called: nothing else throws here.
 struct Stop {
   uint32_t line, column;
-  const char* message;
-  const char* hint;
+  std::string message, hint;
 };
 
-// yaml-cpp counts from 0.
-uint32_t line_of(const YAML::Mark& mark) {
-  return mark.is_null() ? 0 : static_cast<uint32_t>(mark.line) + 1;
-}
-uint32_t column_of(const YAML::Mark& mark) {
-  return mark.is_null() ? 0 : static_cast<uint32_t>(mark.column) + 1;
+// The same: no YAML text gives such events.
+struct Senseless {};
+
+// yaml-cpp takes 0x04 for the end of the file and guesses UTF-16 from NULs: neither gets that far.
+bool is_control(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7f;
 }
 
-// Makes the tree of one document from yaml-cpp's events.
-class Builder : public YAML::EventHandler {
+// As messages show what stands in a file.
+std::string shown(std::string_view text) {
+  std::string found(text.substr(0, kShownLine));
+  if (text.size() > kShownLine) found += "...";
+  std::replace_if(found.begin(), found.end(), is_control, '?');
+  return found;
+}
+
+std::string syntax_hint(const std::string& source_line) {
+  const size_t text = source_line.find_first_not_of(" \t");
+  if (source_line.substr(0, text).find('\t') != std::string::npos) return "indent with blanks, never with tabs";
+  if (source_line.find("::") != std::string::npos || source_line.find("]:") != std::string::npos) {
+    return "put quotes around an IPv6 address that has brackets or ends in a colon";
+  }
+  return "look at indentation, quotes and brackets here and on the line before";
+}
+
+// Makes the tree of one document from events. Events that no YAML text of this size can have end it, too: they may come
+// from a process that somebody took over.
+class Builder {
  public:
   Builder(Document& document, Diagnostics& diagnostics) : document_(document), diagnostics_(diagnostics) {}
 
-  void OnDocumentStart(const YAML::Mark& mark) override {
-    if (documents_++ == 0) return;
-    stop(mark, "more text after the end of the YAML document",
-         "a file holds one document: look for a stray bracket or a second `---`");
+  void take(const Event& event) {
+    refuse_senseless(event);
+    switch (event.kind) {
+      case Event::Kind::document:
+        if (documents_++ == 0) return;
+        stop(event, "more text after the end of the YAML document",
+             "a file holds one document: look for a stray bracket or a second `---`");
+      case Event::Kind::null:
+        return add(make(Kind::null, event), event.anchor);
+      case Event::Kind::scalar:
+        return take_scalar(event);
+      case Event::Kind::alias:
+        return take_alias(event);
+      case Event::Kind::sequence:
+        return begin(Kind::sequence, event);
+      case Event::Kind::map:
+        return begin(Kind::map, event);
+      case Event::Kind::sequence_end:
+      case Event::Kind::map_end:
+        return end();
+      case Event::Kind::end:
+        is_complete_ = true;
+        return;
+      case Event::Kind::error:
+        throw Stop{event.line, event.column, "not YAML: " + shown(event.text),
+                   syntax_hint(document_.source_line(event.line))};
+      case Event::Kind::no_memory:
+        throw std::bad_alloc();
+    }
   }
-  void OnDocumentEnd() override {}
 
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(make(Kind::null, mark), anchor); }
-
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& value) override {
-    Node node = make(Kind::scalar, mark);
-    refuse_tag(mark, tag);
-    node.quoted = tag == "!";  // yaml-cpp's name for "in quotes, or a block scalar"
-    node.text = value;
-    add(std::move(node), anchor);
-  }
-
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) stop(mark, "the alias names a node that it is part of", "write the value out");
-    count_copy(found->second, open_.size(), mark);
-    Node node = found->second;
-    node.line = line_of(mark);
-    node.column = column_of(mark);
-    add(std::move(node), 0);
-  }
-
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value) override {
-    begin(Kind::sequence, mark, tag, anchor);
-  }
-  void OnSequenceEnd() override { end(); }
-
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value) override {
-    begin(Kind::map, mark, tag, anchor);
-  }
-  void OnMapEnd() override { end(); }
+  bool is_complete() const { return is_complete_; }
 
  private:
   struct Open {  // a sequence or map that has not ended yet
     Node node;
-    YAML::anchor_t anchor;
+    uint32_t anchor;
     bool has_key = false;  // map: key waits for its value
     Node key = {};
   };
 
-  [[noreturn]] static void stop(const YAML::Mark& mark, const char* message, const char* hint) {
-    throw Stop{line_of(mark), column_of(mark), message, hint};
+  [[noreturn]] static void stop(const Event& at, const char* message, const char* hint) {
+    throw Stop{at.line, at.column, message, hint};
   }
 
-  static void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
-    if (tag.empty() || tag == "?" || tag == "!") return;
-    stop(mark, "YAML tags (`!name`) have no meaning here", "write the value without the tag");
+  // `[:,:]` says four things with two bytes; a scalar may be longer than it is written ("\L" are three bytes), and
+  // UTF-16 is read, too.
+  void refuse_senseless(const Event& event) {
+    constexpr size_t kSome = 1024;
+    const size_t written = document_.text.size();
+    const bool is_node = event.kind >= Event::Kind::null && event.kind <= Event::Kind::map;
+    const bool ends_node = event.kind == Event::Kind::sequence_end || event.kind == Event::Kind::map_end;
+    text_bytes_ += event.text.size();
+    bool is_sound = ++events_ <= 4 * written + kSome && text_bytes_ <= 2 * written + kSome &&
+                    event.line <= document_.line_starts.size() && !is_complete_;
+    // A node lies in a document, which is one node, and after the end of one nothing but another one comes.
+    if (is_node) is_sound = is_sound && documents_ != 0 && (!open_.empty() || !has_root_);
+    if (is_node && event.kind != Event::Kind::null) is_sound = is_sound && event.line != 0;
+    if (ends_node) {
+      const Kind ended = event.kind == Event::Kind::map_end ? Kind::map : Kind::sequence;
+      is_sound = is_sound && !open_.empty() && open_.back().node.kind == ended && !open_.back().has_key;
+    }
+    if (event.kind == Event::Kind::end || event.kind == Event::Kind::document) is_sound = is_sound && open_.empty();
+    if (!is_sound) throw Senseless{};
+  }
+
+  void take_scalar(const Event& event) {
+    Node node = make(Kind::scalar, event);
+    refuse_tag(event);
+    node.quoted = event.tag == Event::Tag::quotes;
+    node.text = event.text;
+    add(std::move(node), event.anchor);
+  }
+
+  void take_alias(const Event& event) {
+    const auto found = anchors_.find(event.anchor);
+    if (found == anchors_.end()) stop(event, "the alias names a node that it is part of", "write the value out");
+    count_copy(found->second, open_.size(), event);
+    Node node = found->second;
+    node.line = event.line;
+    node.column = event.column;
+    add(std::move(node), 0);
+  }
+
+  static void refuse_tag(const Event& event) {
+    if (event.tag != Event::Tag::other) return;
+    stop(event, "YAML tags (`!name`) have no meaning here", "write the value without the tag");
   }
 
   // Counts a copy of node that will stand inside depth open nodes.
-  void count_copy(const Node& node, size_t depth, const YAML::Mark& mark) {
-    if (depth > kMaxDepth) stop_too_deep(mark);
-    if (++copies_ > kMaxCopies)
-      stop(mark, "aliases ask for more than 1048576 values", "use fewer, or a feed (`file:`)");
-    for (const Node& item : node.items) count_copy(item, depth + 1, mark);
-    for (const auto& [key, value] : node.members) count_copy(value, depth + 1, mark);
+  void count_copy(const Node& node, size_t depth, const Event& at) {
+    if (depth > kMaxDepth) stop_too_deep(at);
+    if (++copies_ > kMaxCopies) stop(at, "aliases ask for more than 1048576 values", "use fewer, or a feed (`file:`)");
+    copied_bytes_ += sizeof node + node.text.size();
+    for (const auto& [key, value] : node.members) copied_bytes_ += sizeof key + key.text.size();
+    if (copied_bytes_ > kMaxCopiedBytes)
+      stop(at, "aliases ask for more than 128 MiB of copies", "use fewer, or a feed (`file:`)");
+    for (const Node& item : node.items) count_copy(item, depth + 1, at);
+    for (const auto& [key, value] : node.members) count_copy(value, depth + 1, at);
   }
 
-  [[noreturn]] static void stop_too_deep(const YAML::Mark& mark) {
-    stop(mark, "nested more than 64 deep", "look for brackets that are never closed");
+  [[noreturn]] static void stop_too_deep(const Event& at) {
+    stop(at, "nested more than 64 deep", "look for brackets that are never closed");
   }
 
-  static Node make(Kind kind, const YAML::Mark& mark) {
+  static Node make(Kind kind, const Event& event) {
     Node node;
     node.kind = kind;
-    node.line = line_of(mark);
-    node.column = column_of(mark);
+    node.line = event.line;
+    node.column = event.column;
     return node;
   }
 
-  void begin(Kind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
-    if (open_.size() >= kMaxDepth) stop_too_deep(mark);
-    refuse_tag(mark, tag);
-    Node node = make(kind, mark);
+  void begin(Kind kind, const Event& event) {
+    if (open_.size() >= kMaxDepth) stop_too_deep(event);
+    refuse_tag(event);
+    Node node = make(kind, event);
     if (expects_key()) refuse_key(node);
-    open_.push_back(Open{std::move(node), anchor});
+    open_.push_back(Open{std::move(node), event.anchor});
   }
 
   void end() {
@@ -143,13 +193,14 @@ class Builder : public YAML::EventHandler {
                "write `key: value`; put quotes around a value with brackets or colons"};
   }
 
-  void add(Node node, YAML::anchor_t anchor) {
+  void add(Node node, uint32_t anchor) {
     if (anchor != 0) {
       count_copy(node, open_.size(), {});
       anchors_[anchor] = node;
     }
     if (open_.empty()) {
       document_.root = std::move(node);
+      has_root_ = true;
       return;
     }
     Open& parent = open_.back();
@@ -183,20 +234,15 @@ class Builder : public YAML::EventHandler {
   Document& document_;
   Diagnostics& diagnostics_;
   std::vector<Open> open_;
-  std::unordered_map<YAML::anchor_t, Node> anchors_;
-  size_t copies_ = 0;
-  size_t documents_ = 0;
+  std::unordered_map<uint32_t, Node> anchors_;
+  size_t copies_ = 0, copied_bytes_ = 0;
+  size_t documents_ = 0, events_ = 0, text_bytes_ = 0;
+  bool has_root_ = false, is_complete_ = false;
 };
 
 Diagnostic error_at(const Document& document, uint32_t line, uint32_t column, std::string message, std::string hint) {
   return {Severity::error, Location{document.path, line, column}, std::move(message), document.source_line(line),
           std::move(hint)};
-}
-
-// yaml-cpp takes 0x04 for the end of the file and guesses UTF-16 from NULs: neither gets that far.
-bool is_control(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7f;
 }
 
 std::optional<Diagnostic> find_control_character(const Document& document) {
@@ -211,15 +257,6 @@ std::optional<Diagnostic> find_control_character(const Document& document) {
                   "save the file as UTF-8 text");
 }
 
-std::string syntax_hint(const std::string& source_line) {
-  const size_t text = source_line.find_first_not_of(" \t");
-  if (source_line.substr(0, text).find('\t') != std::string::npos) return "indent with blanks, never with tabs";
-  if (source_line.find("::") != std::string::npos || source_line.find("]:") != std::string::npos) {
-    return "put quotes around an IPv6 address that has brackets or ends in a colon";
-  }
-  return "look at indentation, quotes and brackets here and on the line before";
-}
-
 }  // namespace
 
 std::string Document::source_line(uint32_t line) const {
@@ -228,21 +265,20 @@ std::string Document::source_line(uint32_t line) const {
   std::string found = text.substr(begin, text.find('\n', begin) - begin);
   if (!found.empty() && found.back() == '\r') found.pop_back();
   if (line == 1 && found.starts_with("\xef\xbb\xbf")) found.erase(0, 3);
-  if (found.size() > kShownLine) found = found.substr(0, kShownLine) + "...";
-  std::replace_if(found.begin(), found.end(), is_control, '?');
-  return found;
+  return shown(found);
 }
 
-std::optional<Document> read_document(const std::string& path, Diagnostics& diagnostics) {
+std::optional<Document> read_document(const std::string& path, Diagnostics& diagnostics, const Parse& parse) {
   Result<std::string> text = read_file(path, kMaxFileBytes);
   if (!text) {
     diagnostics.add({Severity::error, {path}, text.error(), "", "name a YAML file that can be read"});
     return std::nullopt;
   }
-  return parse_document(path, std::move(*text), diagnostics);
+  return parse_document(path, std::move(*text), diagnostics, parse);
 }
 
-std::optional<Document> parse_document(std::string path, std::string text, Diagnostics& diagnostics) {
+std::optional<Document> parse_document(std::string path, std::string text, Diagnostics& diagnostics,
+                                       const Parse& parse) {
   Document document{std::move(path), std::move(text), {0}, {}};
   if (document.text.size() > kMaxFileBytes) {
     diagnostics.add(
@@ -256,20 +292,24 @@ std::optional<Document> parse_document(std::string path, std::string text, Diagn
     diagnostics.add(std::move(*bad));
     return std::nullopt;
   }
+  Builder builder(document, diagnostics);
+  Error error;
+  std::string hint = "what is enforced stays; the kernel's log (journalctl -k) says when it ended a process";
   try {
-    std::istringstream stream(document.text);
-    YAML::Parser parser(stream);
-    Builder builder(document, diagnostics);
-    if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
-    return document;
+    const Result<void> parsed = parse(document.text, [&](const Event& event) { builder.take(event); });
+    if (parsed && builder.is_complete()) return document;
+    error.message = parsed ? "the process that parses it came to no end" : parsed.error();
   } catch (const Stop& stop) {
     diagnostics.add(error_at(document, stop.line, stop.column, stop.message, stop.hint));
-  } catch (const YAML::Exception& e) {
-    const std::string source = document.source_line(line_of(e.mark));
-    diagnostics.add(error_at(document, line_of(e.mark), column_of(e.mark), "not YAML: " + e.msg, syntax_hint(source)));
+    return std::nullopt;
+  } catch (const Senseless&) {
+    error.message = kNoEvents;
+  } catch (const std::bad_alloc&) {
+    error.message = "it takes more memory than there is for it", hint = "move entries to feeds (`file:`)";
   } catch (const std::exception& e) {
-    diagnostics.add({Severity::error, {document.path}, std::string("cannot read this YAML: ") + e.what(), "", ""});
+    error.message = e.what(), hint = "";
   }
+  diagnostics.add({Severity::error, {document.path}, "cannot read this YAML: " + error.message, "", hint});
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/diagnostic.h"
+#include "common/yaml/events.h"
 
 // YAML with places: every node knows its line and column, scalars stay text (yaml-cpp would read 010 as 8), and
 // duplicate keys, unknown keys and wrong kinds become Diagnostics with a way out.
@@ -43,11 +44,14 @@ struct Document {
 };
 
 // Reads the first YAML document of a file (of at most 64 MiB, nesting at most 64 deep; aliases may copy
-// 1 Mi nodes). Empty when it could not; the reason is in diagnostics. Duplicate keys are errors too, but the
-// document comes back without them, so that one run can report the rest: test diagnostics.ok(), not only the result.
-std::optional<Document> read_document(const std::string& path, Diagnostics& diagnostics);
+// 1 Mi nodes, and 128 MiB). Empty when it could not; the reason is in diagnostics. Duplicate keys are errors too, but
+// the document comes back without them, so that one run can report the rest: test diagnostics.ok(), not only the
+// result. parse: who turns text into events. It is not believed what no YAML can say.
+std::optional<Document> read_document(const std::string& path, Diagnostics& diagnostics,
+                                      const Parse& parse = parse_here);
 // The same from memory.
-std::optional<Document> parse_document(std::string path, std::string text, Diagnostics& diagnostics);
+std::optional<Document> parse_document(std::string path, std::string text, Diagnostics& diagnostics,
+                                       const Parse& parse = parse_here);
 
 // Walks one map: asks for its members by name, then finish() reports the members nobody asked for (with the nearest
 // known name as a hint). Every method that fails adds an error with the node's place and returns empty / false.
@@ -62,6 +66,7 @@ class MapReader {
   std::optional<bool> boolean(std::string_view key);      // true | false
   std::optional<uint64_t> integer(std::string_view key, uint64_t least, uint64_t most);
   std::optional<double> number(std::string_view key, double least, double most);
+  std::optional<double> number_of(std::string_view key, std::string_view unit, double least, double most);  // 50%, 10x
   std::optional<uint64_t> size_bytes(std::string_view key, uint64_t least, uint64_t most);  // 4096, 64KiB, 1GiB
   std::optional<size_t> choice(std::string_view key, std::initializer_list<std::string_view> names);  // index
   const Node* sequence(std::string_view key);

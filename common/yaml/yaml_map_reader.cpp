@@ -156,6 +156,23 @@ std::optional<double> MapReader::number(std::string_view key, double least, doub
   return std::nullopt;
 }
 
+std::optional<double> MapReader::number_of(std::string_view key, std::string_view unit, double least, double most) {
+  const Node* found = find(key);
+  if (found == nullptr || !text(key)) return std::nullopt;
+  const std::string& written = found->text;
+  double value = 0;
+  const auto [end, failure] =
+      std::from_chars(written.data(), written.data() + written.size(), value, std::chars_format::fixed);
+  const bool has_unit = std::string_view(end, static_cast<size_t>(written.data() + written.size() - end)) == unit;
+  if (failure == std::errc{} && has_unit && !found->quoted && value >= least && value <= most) return value;
+  const auto with_unit = [&](double number) { return plain_number(number) + std::string(unit); };
+  error(*found,
+        "`" + std::string(key) + "` is " + shown(*found) + ": it must be from " + with_unit(least) + " to " +
+            with_unit(most),
+        "write a number and its unit, without quotes or blanks, as in " + with_unit(std::max(least, 50.0)));
+  return std::nullopt;
+}
+
 std::optional<uint64_t> MapReader::size_bytes(std::string_view key, uint64_t least, uint64_t most) {
   const Node* found = find(key);
   if (found == nullptr || !text(key)) return std::nullopt;

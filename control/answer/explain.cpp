@@ -45,11 +45,14 @@ void ask_filter(const filter::ShapeView& shape, const filter::Key& key, ShapePro
   probe.filter_hit = layout.check(shape.filter, place);
 }
 
-Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched) {
+// first_entry(list): the first of its entries that matches.
+template <class FirstEntry>
+Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched, FirstEntry first_entry) {
   const Judgement judgement = judge(snapshot.header(), matched);
   Verdict verdict;
   verdict.action = judgement.action == WEIR_DROP ? "drop" : "pass";
   verdict.reason = judgement.list == kNoList ? "default" : snapshot.lists()[static_cast<size_t>(judgement.list)].name;
+  if (judgement.list != kNoList) verdict.because = first_entry(verdict.reason);
   verdict.matched = names_of(snapshot, matched);
   verdict.monitored = names_of(snapshot, lists_in(matched, snapshot.header().monitor_lists));
   return verdict;
@@ -108,13 +111,21 @@ Explanation explain_address(const filter::SnapshotView& snapshot, const Book& bo
     destination = destination | as_destination;
     explanation.probes.push_back(std::move(probe));
   }
-  AddressClaims claims = claims_of(book, address, port);
+  AddressClaims claims = claims_of(book, address, port, now);
+  const auto first_as = [&](uint8_t direction) {
+    return [&claims, direction](const std::string& list) -> std::optional<Origin> {
+      const auto first = std::find_if(claims.origins.begin(), claims.origins.end(), [&](const Origin& origin) {
+        return origin.alone && origin.list == list && (origin.directions & direction) != 0;
+      });
+      return first == claims.origins.end() ? std::nullopt : std::optional(*first);
+    };
+  };
+  explanation.as_source = verdict_of(snapshot, source, first_as(WEIR_AS_SOURCE));
+  explanation.as_destination = verdict_of(snapshot, destination, first_as(WEIR_AS_DESTINATION));
   explanation.n_origins = shorten(claims.origins);
   explanation.n_of_ports = shorten(claims.of_ports);
   explanation.origins = std::move(claims.origins);
   explanation.of_ports = std::move(claims.of_ports);
-  explanation.as_source = verdict_of(snapshot, source);
-  explanation.as_destination = verdict_of(snapshot, destination);
   return explanation;
 }
 
@@ -148,7 +159,8 @@ Result<PacketExplanation> explain_packet(const filter::SnapshotView& snapshot, c
   if (!packet) return Error{packet.error()};
   PacketExplanation explanation;
   explanation.packet = packet_text(*packet);
-  explanation.verdict = verdict_of(snapshot, match(snapshot, *packet, now));
+  explanation.verdict = verdict_of(snapshot, match(snapshot, *packet, now),
+                                   [&](const std::string& list) { return first_claim(book, list, *packet, now); });
   explanation.origins = claims_of(book, *packet, now);
   explanation.n_origins = shorten(explanation.origins);
   return explanation;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct ShapeProbe {
 struct Verdict {
   std::string action;                  // pass | drop
   std::string reason;                  // the list credited, or "default"
+  std::optional<Origin> because;       // the first entry of that list that matches; empty: none decides
   std::vector<std::string> matched;    // every list that matches
   std::vector<std::string> monitored;  // of those, lists that only monitor
 };

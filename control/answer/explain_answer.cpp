@@ -38,11 +38,13 @@ void members(Fields& f, Origin& origin) {
   f({"line", "", "of the file"}, origin.line);
   f({"entry", "", "as 203.0.113.0/24, 203.0.113.7:443"}, origin.entry);
   directions(f, {"directions", "", "src, dst: what the entry is compared with"}, origin.directions);
+  f({"alone", "", "false: it asks for more of a packet than the key, or has ended"}, origin.alone);
 }
 
 void members(Fields& f, Verdict& verdict) {
   f({"action", "", "pass or drop"}, verdict.action);
   f({"reason", "", "the list that decides, or default"}, verdict.reason);
+  f.maybe_object({"because", "", "the first entry of that list that matches"}, verdict.because, "origin");
   f.texts({"matched", "", "lists that match"}, verdict.matched);
   f.texts({"monitored", "", "of these, lists that only monitor"}, verdict.monitored);
 }

@@ -129,7 +129,8 @@ TargetStatus status_of(const TargetState& state, wire::Generation running) {
   TargetStatus status;
   status.socket = state.socket;
   status.connected = state.connected;
-  status.acknowledged = state.acknowledged == running;
+  // Before the first generation there is none to enforce.
+  status.acknowledged = running.epoch != 0 && state.acknowledged == running;
   status.last_error = state.last_error;
   status.version = wire::get_text(told.version);
   status.generation = told.generation;
@@ -141,6 +142,8 @@ TargetStatus status_of(const TargetState& state, wire::Generation running) {
   status.snapshot_limit_bytes = told.snapshot_limit_bytes;
   status.huge_pages = told.huge_pages != 0;
   status.start_time = told.start_time_unix;
+  status.durable = state.is_durable();
+  status.disk_error = wire::get_text(told.disk_error);
   if (!state.has_interfaces) return status;
   status.interfaces.emplace();
   if (!state.interfaces) return status;

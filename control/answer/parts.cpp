@@ -27,6 +27,14 @@ void members(Fields& f, TargetOutcome& outcome) {
   f({"error", "", "why not; empty: it does"}, outcome.error);
 }
 
+void members(Fields& f, RefusedFeed& refused) {
+  f({"list", "", "name of the list, which keeps what it had of a feed"}, refused.list);
+  f({"file", "", "path of what is not taken"}, refused.file);
+  f({"reason", "", "why, with the numbers"}, refused.reason);
+  f({"hint", "", "the way out"}, refused.hint);
+  f({"since", "Unix seconds", "when it was refused for this reason, the first time in a row"}, refused.since);
+}
+
 void directions(Fields& f, const Member& member, uint8_t& mask) {
   std::vector<std::string> names;
   if ((mask & WEIR_AS_SOURCE) != 0) names.emplace_back("src");

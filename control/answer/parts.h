@@ -22,6 +22,13 @@ struct TargetOutcome {
 };
 void members(Fields& f, TargetOutcome& outcome);
 
+// A feed that is not taken: its list keeps its last good content.
+struct RefusedFeed {
+  std::string list, file, reason, hint;
+  int64_t since = 0;
+};
+void members(Fields& f, RefusedFeed& refused);
+
 // src, dst: a mask of weir_direction.
 void directions(Fields& f, const Member& member, uint8_t& mask);
 

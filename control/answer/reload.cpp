@@ -2,6 +2,14 @@
 
 namespace weir::control {
 
+void members(Fields& f, ListChange& change) {
+  f({"name", "", "of the list"}, change.name);
+  f({"state", "", "new, changed or gone"}, change.state);
+  f({"entries", "", "that it has now"}, change.entries);
+  f({"added", "", "entries that match something it did not have before"}, change.added);
+  f({"removed", "", "entries that it had before"}, change.removed);
+}
+
 void members(Fields& f, ReloadAnswer& answer) {
   f({"ok", "", "published, stored, and acknowledged by every target"}, answer.ok);
   f.object({"generation", "", "the one published afterwards: the old one after a failure"}, answer.generation,
@@ -11,7 +19,9 @@ void members(Fields& f, ReloadAnswer& answer) {
   f({"total_ms", "ms", "from the first to the last"}, answer.total_ms);
   f({"entries", "", "of all lists"}, answer.entries);
   f({"snapshot_bytes", "bytes", "of the snapshot, room for more included"}, answer.snapshot_bytes);
+  f.array({"changes", "", "lists that are not as in the generation before"}, answer.changes, "list change");
   f.array({"targets", "", "empty when nothing was published"}, answer.targets, "outcome");
+  f.array({"refused", "", "feeds that were not taken: their lists keep what they had"}, answer.refused, "refused feed");
   f({"errors", "", "in the policy and its feeds"}, answer.errors);
   f({"warnings", "", "in the policy and its feeds"}, answer.warnings);
   f.array({"diagnostics", "", "the first 100 errors and the first 100 warnings"}, answer.diagnostics, "diagnostic");
@@ -25,6 +35,7 @@ void members(Fields& f, BypassAnswer::Told& told) {
 
 void members(Fields& f, BypassAnswer& answer) {
   f({"bypass", "", "true: everything passes"}, answer.bypass);
+  f({"controld", "", "false: controlctl told the targets without controld"}, answer.controld);
   f.group("ok", answer.told);
   f.unless_empty({"error", "", "why not every target confirmed"}, answer.error);
 }

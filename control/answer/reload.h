@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "control/answer/parts.h"
+#include "control/book/difference.h"
 
 // Answers to requests that change something.
 namespace weir::control {
+
+void members(Fields& f, ListChange& change);
 
 struct ReloadAnswer {
   bool ok = false;
@@ -18,7 +21,9 @@ struct ReloadAnswer {
   std::vector<std::pair<std::string, double>> phases;
   double total_ms = 0;
   uint64_t entries = 0, snapshot_bytes = 0;
+  std::vector<ListChange> changes;
   std::vector<TargetOutcome> targets;
+  std::vector<RefusedFeed> refused;
   uint64_t errors = 0, warnings = 0;
   std::vector<Diagnostic> diagnostics;
   std::string error;
@@ -31,6 +36,7 @@ struct BypassAnswer {
     std::vector<TargetOutcome> targets;
   };
   bool bypass = false;
+  bool controld = true;      // false: it does not answer, and the targets were told directly
   std::optional<Told> told;  // empty: it failed before a target was told
   std::string error;
 };

@@ -5,7 +5,7 @@ namespace weir::control {
 void members(Fields& f, Request& request) {
   f.unless_empty({"command", "", "what is wanted"}, request.command);
   f.maybe({"key", "", "explain: an address, or address:port"}, request.key);
-  f.maybe({"name", "", "list: only this one"}, request.name);
+  f.maybe({"name", "", "list: only this one; accept: the list whose feed is taken as it is"}, request.name);
   f.maybe({"on", "", "bypass: true or false"}, request.on);
   f.maybe({"interface", "", "detach: only this one"}, request.interface);
 }

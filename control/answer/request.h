@@ -11,7 +11,7 @@ namespace weir::control {
 struct Request {
   std::string command;
   std::optional<std::string> key = {};        // explain
-  std::optional<std::string> name = {};       // list
+  std::optional<std::string> name = {};       // list, accept
   std::optional<bool> on = {};                // bypass
   std::optional<std::string> interface = {};  // detach
 };

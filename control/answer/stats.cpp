@@ -80,6 +80,7 @@ void members(Fields& f, StatsAnswer& answer) {
   members(f, answer.totals);
   f.object({"generation", "", "that controld runs"}, answer.generation, "generation");
   f.by_name({"lists", "", "sums over the targets; every configured list is there"}, answer.lists, "list counters");
+  f.texts({"former", "", "names of those that the policy has no more"}, answer.former);
   f.array({"targets", "", "what each counted"}, answer.targets, "target counters");
   f.object({"capture", "", "as capture answers"}, answer.capture, "capture");
 }

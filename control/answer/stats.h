@@ -33,6 +33,7 @@ struct StatsAnswer {
   wire::Totals totals = {};
   wire::Generation generation;
   ListCounters lists;
+  std::vector<std::string> former;  // of these, lists that the policy has no more
   std::vector<TargetStats> targets;
   CaptureAnswer capture;
 };

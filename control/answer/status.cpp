@@ -25,6 +25,8 @@ void members(Fields& f, TargetStatus& target) {
   f({"snapshot_limit_bytes", "bytes", "that it has room for"}, target.snapshot_limit_bytes);
   f({"huge_pages", "", "the snapshot lies in huge pages"}, target.huge_pages);
   f({"start_time", "Unix seconds", "of the program; 0: never reached"}, target.start_time);
+  f({"durable", "", "what it enforces, and bypass, would outlive a restart of it"}, target.durable);
+  f({"disk_error", "", "why not; it tries on. Empty: durable"}, target.disk_error);
   f.maybe_array({"interfaces", "", "of XDP alone"}, target.interfaces, "interface");
 }
 
@@ -43,17 +45,29 @@ void members(Fields& f, StatusAnswer& answer) {
   f({"config", "", "path of the policy"}, answer.config);
   f({"state_dir", "", "path of the state directory"}, answer.state_dir);
   f({"pid", "", "of controld"}, answer.pid);
+  f({"starting", "", "the first policy is being compiled"}, answer.starting);
   f.object({"generation", "", "that runs"}, answer.generation, "generation");
   f({"published_at", "Unix seconds", "when it was"}, answer.published_at);
   f({"from_last_good", "", "the policy was bad at the start: what ran before runs"}, answer.from_last_good);
+  f({"disk_error", "",
+     "why what runs, or bypass, would not outlive a restart of controld; it tries on. Empty: both would"},
+    answer.disk_error);
   f({"entries", "", "of all lists"}, answer.entries);
   f({"bypass", "", "everything passes until `bypass off`"}, answer.bypass);
   f.array({"targets", "", "of the policy"}, answer.targets, "target");
+  f.array({"refused", "", "feeds that are not taken: their lists keep what they had"}, answer.refused, "refused feed");
   f.array({"shapes", "", "of the snapshot"}, answer.shapes, "shape");
+  f.unless_empty({"reloading", "", "the phase of the reload that runs"}, answer.reloading);
   f.object({"last_reload", "", "as reload answered"}, answer.last_reload, "reload");
   f.object({"capture", "", "as capture answers"}, answer.capture, "capture");
   f.by_name({"limits", "", "lists, shapes_v4, shapes_v6, conditions_of_a_key, snapshot_bytes"}, answer.limits, "limit");
   f.object({"memory", "", "of controld"}, answer.memory, "memory");
+}
+
+void members(Fields& f, DirectStatus& answer) {
+  f({"controld", "", "false: it does not answer, and the targets were asked directly"}, answer.controld);
+  f({"error", "", "why it is thought not to answer"}, answer.error);
+  f.array({"targets", "", "that it last had, as far as it is known"}, answer.targets, "target");
 }
 
 }  // namespace weir::control

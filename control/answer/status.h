@@ -31,6 +31,8 @@ struct TargetStatus {
   uint64_t snapshot_bytes = 0, snapshot_limit_bytes = 0;
   bool huge_pages = false;
   uint64_t start_time = 0;
+  bool durable = true;
+  std::string disk_error;
   std::optional<std::vector<InterfaceStatus>> interfaces;  // of XDP
 };
 void members(Fields& f, TargetStatus& target);
@@ -49,18 +51,30 @@ struct StatusAnswer {
   std::string version = WEIR_VERSION;  // of controld
   std::string config, state_dir;
   int64_t pid = 0;
+  bool starting = false;
   wire::Generation generation;
   int64_t published_at = 0;
   bool from_last_good = false;
+  std::string disk_error;
   uint64_t entries = 0;
   bool bypass = false;
   std::vector<TargetStatus> targets;
+  std::vector<RefusedFeed> refused;
   std::vector<ShapeDetails> shapes;
+  std::string reloading;
   ReloadAnswer last_reload;
   CaptureAnswer capture;
   std::vector<std::pair<std::string, Limit>> limits;
   Memory memory;
 };
 void members(Fields& f, StatusAnswer& answer);
+
+// What controlctl finds out by itself when no controld answers.
+struct DirectStatus {
+  bool controld = false;
+  std::string error;
+  std::vector<TargetStatus> targets;
+};
+void members(Fields& f, DirectStatus& answer);
 
 }  // namespace weir::control

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "control/answer/parts.h"
 #include "control/model/policy.h"
 #include "filter/read/view.h"
 
@@ -20,10 +22,14 @@ struct ListSummary {
   uint8_t ipv6_aggregate = 128;
   uint64_t ipv6_widened = 0;  // addresses that `ipv6_aggregate` made networks
   FeedReport feed;
+  FeedState feed_state;
+  std::optional<FeedRefusal> refusal;
 };
 
 std::vector<ListSummary> summarise(const Book& book);
 // All that a last good snapshot itself tells.
 std::vector<ListSummary> summarise(const filter::SnapshotView& snapshot);
+
+std::vector<RefusedFeed> refused_feeds(const std::vector<ListSummary>& lists);
 
 }  // namespace weir::control

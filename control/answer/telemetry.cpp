@@ -61,6 +61,7 @@ void members(Fields& f, TargetMeasures& target) {
 void members(Fields& f, TelemetryAnswer& answer) {
   f({"version", "", "of controld"}, answer.version);
   f.object({"generation", "", "that controld runs"}, answer.generation, "generation");
+  f.texts({"former", "", "names of lists that targets count still, and the policy has no more"}, answer.former);
   f.array({"targets", "", "what each measures"}, answer.targets, "target measures");
 }
 

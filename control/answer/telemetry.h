@@ -53,6 +53,7 @@ void members(Fields& f, TargetMeasures& target);
 struct TelemetryAnswer {
   std::string version = WEIR_VERSION;  // of controld
   wire::Generation generation;
+  std::vector<std::string> former;  // lists that targets count still, and the policy has no more
   std::vector<TargetMeasures> targets;
 };
 void members(Fields& f, TelemetryAnswer& answer);

@@ -17,13 +17,14 @@ constexpr uint8_t kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
 
 template <class Addr>
 Origin origin_of(const List& list, const Entry<Addr>& entry) {
-  return {list.name, list.file_of(entry.source), entry.line,
-          range_text(entry.first, entry.last, entry.port) + expiry_text(entry.expires), entry.directions};
+  return {list.name,        list.file_of(entry.source),
+          entry.line,       range_text(entry.first, entry.last, entry.port) + expiry_text(entry.expires),
+          entry.directions, true};
 }
 
 Origin origin_of(const List& list, const Flow& flow) {
   const int sides = (flow.src ? WEIR_AS_SOURCE : 0) | (flow.dst ? WEIR_AS_DESTINATION : 0);
-  return {list.name, list.file_of(0), flow.line, flow_text(flow), static_cast<uint8_t>(sides)};
+  return {list.name, list.file_of(0), flow.line, flow_text(flow), static_cast<uint8_t>(sides), true};
 }
 
 bool is_live(uint32_t expires, uint64_t now) {
@@ -47,7 +48,7 @@ void sort_by_line(std::vector<Entry<Addr>>& entries) {
 }
 
 template <class Addr>
-AddressClaims claims_of_address(const Book& book, Addr address, uint16_t port) {
+AddressClaims claims_of_address(const Book& book, Addr address, uint16_t port, uint64_t now) {
   AddressClaims claims;
   std::vector<Origin> conditional;
   for (const List& list : book) {
@@ -57,13 +58,19 @@ AddressClaims claims_of_address(const Book& book, Addr address, uint16_t port) {
     sort_by_line(entries);
     for (const Entry<Addr>& entry : entries) {
       if (entry.port != 0 && entry.port != port) {
-        if (port == 0) claims.of_ports.push_back(origin_of(list, entry));
+        if (port != 0) continue;
+        claims.of_ports.push_back(origin_of(list, entry));
+        claims.of_ports.back().alone = false;
       } else {
-        (entry.expires == kNever ? claims.origins : conditional).push_back(origin_of(list, entry));
+        std::vector<Origin>& kind = entry.expires == kNever ? claims.origins : conditional;
+        kind.push_back(origin_of(list, entry));
+        kind.back().alone = is_live(entry.expires, now);
       }
     }
     for (const Flow& flow : list.flows()) {
-      if (names(flow, kFamily<Addr>, address)) conditional.push_back(origin_of(list, flow));
+      if (!names(flow, kFamily<Addr>, address)) continue;
+      conditional.push_back(origin_of(list, flow));
+      conditional.back().alone = false;
     }
   }
   claims.origins.insert(claims.origins.end(), std::make_move_iterator(conditional.begin()),
@@ -120,12 +127,12 @@ WrittenAt written_at(const Flow& flow) {
 
 }  // namespace
 
-AddressClaims claims_of(const Book& book, Ipv4 address, uint16_t port) {
-  return claims_of_address(book, address, port);
+AddressClaims claims_of(const Book& book, Ipv4 address, uint16_t port, uint64_t now) {
+  return claims_of_address(book, address, port, now);
 }
 
-AddressClaims claims_of(const Book& book, Ipv6 address, uint16_t port) {
-  return claims_of_address(book, address, port);
+AddressClaims claims_of(const Book& book, Ipv6 address, uint16_t port, uint64_t now) {
+  return claims_of_address(book, address, port, now);
 }
 
 std::vector<Origin> claims_of(const Book& book, const weir_packet& packet, uint64_t now) {

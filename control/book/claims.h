@@ -21,6 +21,7 @@ struct Origin {
   uint32_t line;
   std::string entry;  // in canonical text, e.g. 203.0.113.0/24, 203.0.113.7:443
   uint8_t directions;
+  bool alone = true;  // every packet with the key matches it; else it asks for more of a packet, or has ended
 };
 
 struct AddressClaims {
@@ -30,9 +31,9 @@ struct AddressClaims {
   // Asked about without a port: entries of one port of the address.
   std::vector<Origin> of_ports;
 };
-// port 0: none, only entries of any port match.
-AddressClaims claims_of(const Book& book, Ipv4 address, uint16_t port);
-AddressClaims claims_of(const Book& book, Ipv6 address, uint16_t port);
+// port 0: none, only entries of any port match. now: Unix seconds, for Origin::alone.
+AddressClaims claims_of(const Book& book, Ipv4 address, uint16_t port, uint64_t now = 0);
+AddressClaims claims_of(const Book& book, Ipv6 address, uint16_t port, uint64_t now = 0);
 
 // Every entry that matches the packet at this time (Unix seconds), in the order of the lists and their lines.
 std::vector<Origin> claims_of(const Book& book, const weir_packet& packet, uint64_t now);

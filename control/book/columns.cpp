@@ -1,12 +1,12 @@
 #include "control/book/columns.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <span>
 #include <tuple>
 
+#include "common/digest.h"
 #include "control/model/flow_condition.h"
 
 namespace weir::control {
@@ -121,19 +121,18 @@ bool has_own(const Rows<Addr>& rows, std::vector<Entry<Addr>>& own) {
   return known == own;
 }
 
-class Digest {
+// Of what entries match: columns with their lengths.
+class EntriesDigest {
  public:
-  Digest() { XXH3_128bits_reset(state_.get()); }
-
   template <class T>
   void add(const std::vector<T>& values) {
     const uint64_t n = values.size();
-    XXH3_128bits_update(state_.get(), &n, sizeof n);
-    if (n != 0) XXH3_128bits_update(state_.get(), values.data(), n * sizeof(T));
+    digest_.add(std::as_bytes(std::span(&n, 1)));
+    digest_.add(std::as_bytes(std::span(values)));
   }
   template <class T>
   void add(const Column<T>& column) {
-    XXH3_128bits_update(state_.get(), &column.all, sizeof(T));
+    digest_.add(std::as_bytes(std::span(&column.all, 1)));
     add(column.each);
   }
   template <class Addr>
@@ -144,16 +143,10 @@ class Digest {
     add(rows.directions);
     add(rows.expires);
   }
-  std::array<uint64_t, 2> value() const {
-    const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
-    return {hash.low64, hash.high64};
-  }
+  Digest value() const { return digest_.value(); }
 
  private:
-  struct Free {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-  std::unique_ptr<XXH3_state_t, Free> state_{XXH3_createState()};
+  PartsDigest digest_;
 };
 
 template <class Addr>
@@ -214,19 +207,18 @@ void index_ranges(Rows<Addr>& rows) {
   }
 }
 
-std::array<uint64_t, 2> digest_of(const Entries& entries) {
-  Digest digest;
+Digest digest_of(const Entries& entries) {
+  EntriesDigest digest;
   digest.add(entries.v4);
   digest.add(entries.v6);
   // Residuals have no byte that is not set; their order among themselves is not part of what they match.
-  std::vector<std::array<uint64_t, 2>> flows;
+  std::vector<Digest> flows;
   for (const Flow& flow : entries.flows) {
     struct {
       weir_residual condition;
       uint64_t family;
     } bytes = {condition_of(flow), flow.family};
-    const XXH128_hash_t hash = XXH3_128bits(&bytes, sizeof bytes);
-    flows.push_back({hash.low64, hash.high64});
+    flows.push_back(weir::digest_of(std::as_bytes(std::span(&bytes, 1))));
   }
   std::sort(flows.begin(), flows.end());
   digest.add(flows);

@@ -22,16 +22,16 @@ size_t next_meaning(const Rows<Addr>& rows, size_t row) {
   return row;
 }
 
-template <class Addr>
-void walk(const Rows<Addr>& before, const Rows<Addr>& after, std::vector<Entry<Addr>>& added,
-          std::vector<Entry<Addr>>& removed) {
+// add(entry), remove(entry): once for each that only one of them has.
+template <class Addr, class Add, class Remove>
+void walk(const Rows<Addr>& before, const Rows<Addr>& after, Add add, Remove remove) {
   size_t b = 0, a = 0;
   while (b < before.size() || a < after.size()) {
     if (a == after.size() || (b < before.size() && meaning_of(before[b]) < meaning_of(after[a]))) {
-      removed.push_back(before[b]);
+      remove(before[b]);
       b = next_meaning(before, b);
     } else if (b == before.size() || meaning_of(after[a]) < meaning_of(before[b])) {
-      added.push_back(after[a]);
+      add(after[a]);
       a = next_meaning(after, a);
     } else {
       b = next_meaning(before, b);
@@ -46,7 +46,7 @@ struct Asked {
   const Flow* flow;
 };
 
-bool before(const Asked& a, const Asked& b) {
+bool comes_before(const Asked& a, const Asked& b) {
   const int order = memcmp(&a.condition, &b.condition, sizeof a.condition);
   return order != 0 ? order < 0 : a.family < b.family;
 }
@@ -55,15 +55,15 @@ bool before(const Asked& a, const Asked& b) {
 std::vector<Asked> sorted(const std::vector<Flow>& flows) {
   std::vector<Asked> asked;
   for (const Flow& flow : flows) asked.push_back({condition_of(flow), flow.family, &flow});
-  std::stable_sort(asked.begin(), asked.end(), before);
-  const auto same = [](const Asked& a, const Asked& b) { return !before(a, b) && !before(b, a); };
+  std::stable_sort(asked.begin(), asked.end(), comes_before);
+  const auto same = [](const Asked& a, const Asked& b) { return !comes_before(a, b) && !comes_before(b, a); };
   asked.erase(std::unique(asked.begin(), asked.end(), same), asked.end());
   return asked;
 }
 
 std::vector<Flow> only_in(const std::vector<Asked>& these, const std::vector<Asked>& others) {
   std::vector<Asked> left;
-  std::set_difference(these.begin(), these.end(), others.begin(), others.end(), std::back_inserter(left), before);
+  std::set_difference(these.begin(), these.end(), others.begin(), others.end(), std::back_inserter(left), comes_before);
   std::vector<Flow> flows;
   for (const Asked& asked : left) flows.push_back(*asked.flow);
   return flows;
@@ -73,12 +73,48 @@ std::vector<Flow> only_in(const std::vector<Asked>& these, const std::vector<Ask
 
 Difference difference(const Entries& before, const Entries& after) {
   Difference difference;
-  walk(before.v4, after.v4, difference.added.v4, difference.removed.v4);
-  walk(before.v6, after.v6, difference.added.v6, difference.removed.v6);
+  const auto into = [](auto& entries) { return [&entries](const auto& entry) { entries.push_back(entry); }; };
+  walk(before.v4, after.v4, into(difference.added.v4), into(difference.removed.v4));
+  walk(before.v6, after.v6, into(difference.added.v6), into(difference.removed.v6));
   const std::vector<Asked> old_flows = sorted(before.flows), new_flows = sorted(after.flows);
   difference.added.flows = only_in(new_flows, old_flows);
   difference.removed.flows = only_in(old_flows, new_flows);
   return difference;
+}
+
+DifferenceCount count_difference(const Entries& before, const Entries& after) {
+  DifferenceCount count;
+  if (before.digest == after.digest) return count;
+  const auto add = [&](const auto&) { count.added++; };
+  const auto remove = [&](const auto&) { count.removed++; };
+  walk(before.v4, after.v4, add, remove);
+  walk(before.v6, after.v6, add, remove);
+  const std::vector<Asked> old_flows = sorted(before.flows), new_flows = sorted(after.flows);
+  count.added += only_in(new_flows, old_flows).size();
+  count.removed += only_in(old_flows, new_flows).size();
+  return count;
+}
+
+std::vector<ListChange> list_changes(const Book& before, const Book& after) {
+  const Entries none;
+  std::vector<ListChange> changes;
+  const auto named = [](const Book& book, const std::string& name) {
+    return std::find_if(book.begin(), book.end(), [&](const List& list) { return list.name == name; });
+  };
+  for (const List& list : after) {
+    const auto was = named(before, list.name);
+    const bool is_new = was == before.end();
+    const DifferenceCount count = count_difference(is_new ? none : *was->content, *list.content);
+    const bool same =
+        !is_new && count.added == 0 && count.removed == 0 && was->action == list.action && was->mode == list.mode;
+    if (same) continue;
+    changes.push_back({list.name, is_new ? "new" : "changed", list.entries(), count.added, count.removed});
+  }
+  for (const List& list : before) {
+    if (named(after, list.name) != after.end()) continue;
+    changes.push_back({list.name, "gone", 0, 0, count_difference(*list.content, none).removed});
+  }
+  return changes;
 }
 
 }  // namespace weir::control

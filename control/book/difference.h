@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "control/model/list.h"
@@ -20,5 +22,21 @@ struct Difference {
 
 // One walk over both.
 Difference difference(const Entries& before, const Entries& after);
+
+// How many they are; takes no memory for them.
+struct DifferenceCount {
+  uint64_t added = 0, removed = 0;
+};
+DifferenceCount count_difference(const Entries& before, const Entries& after);
+
+// What became of one list, by its name.
+struct ListChange {
+  std::string name;
+  std::string state;     // new, gone, changed
+  uint64_t entries = 0;  // now
+  uint64_t added = 0, removed = 0;
+};
+// The lists that are not as they were: in the order of `after`, then those that are gone.
+std::vector<ListChange> list_changes(const Book& before, const Book& after);
 
 }  // namespace weir::control

@@ -10,7 +10,7 @@ namespace weir::control {
 namespace {
 
 constexpr uint64_t kMagic = 0x4b4f4f4252494557;  // "WEIRBOOK"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 struct Header {
   uint64_t magic = kMagic;
@@ -56,7 +56,24 @@ void visit_list(Io& io, ListOfIo& list) {
   io.value(state.options.match);
   io.value(state.options.ipv6_aggregate);
   io.value(state.options.allow_any);
+  auto& guard = state.options.guard;
+  io.value(guard.min_entries);
+  io.value(guard.max_shrink);
+  io.value(guard.max_growth);
+  io.value(guard.reserved);
+  io.value(guard.widest_v4);
+  io.value(guard.widest_v6);
+  io.value(state.options.own);
   io.value(state.ipv6_widened);
+  io.value(state.ends_in_newline);
+  io.value(state.accepted);
+  io.value(state.taken_at);
+  io.maybe(list.refusal, [&](auto& refusal) {
+    io.text(refusal.path);
+    io.text(refusal.reason);
+    io.text(refusal.hint);
+    io.value(refusal.since);
+  });
 }
 
 template <class Io, class RowsOfIo>
@@ -97,6 +114,11 @@ class Writer {
     value(uint64_t{values.size()});
     for (const T& one : values) visit(one);
   }
+  template <class T, class Visit>
+  void maybe(const std::optional<T>& value, Visit visit) {
+    this->value(value.has_value());
+    if (value) visit(*value);
+  }
 };
 
 // Whatever does not fit makes it fail; what is read after that is nothing.
@@ -119,6 +141,12 @@ class Reader {
     this->value(byte);
     if (byte > 1) fail();
     value = byte == 1;
+  }
+  void value(Reserved& reserved) {
+    uint8_t number = 0;
+    value(number);
+    if (number > static_cast<uint8_t>(Reserved::refuse)) fail();
+    reserved = failed_ ? Reserved::keep : static_cast<Reserved>(number);
   }
   void value(weir_action& action) { enumerator(action, WEIR_PASS, WEIR_DROP); }
   void value(weir_mode& mode) { enumerator(mode, WEIR_ENFORCE, WEIR_MONITOR); }
@@ -143,6 +171,12 @@ class Reader {
     for (uint64_t i = 0; i < n && !failed_; i++) {
       visit(values.emplace_back());
     }
+  }
+  template <class T, class Visit>
+  void maybe(std::optional<T>& optional, Visit visit) {
+    bool is_there = false;
+    value(is_there);
+    if (is_there && !failed_) visit(optional.emplace());
   }
 
  private:

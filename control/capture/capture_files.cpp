@@ -49,6 +49,11 @@ std::vector<std::string> files_in(const std::string& folder, bool parts) {
   return names;
 }
 
+// Whether so much time has gone by since. A clock that was set back tells nothing: then it has.
+bool is_over(CaptureFiles::Now since, std::chrono::seconds time, CaptureFiles::Now now) {
+  return now < since || now - since >= time;
+}
+
 std::string without_part(const std::string& path) {
   return path.substr(0, path.size() - strlen(kPart));
 }
@@ -91,7 +96,8 @@ void CaptureFiles::flush(Now now) {
     size_ = 0;
   }
   if (!buffer_.empty()) {
-    Result<void> done = !fd_ && now < retry_at_ ? Error{error_} : fd_ ? Result<void>() : open(now);
+    const bool may_try = fd_ || !failed_at_ || is_over(*failed_at_, kRetry, now);
+    Result<void> done = !may_try ? Error{error_} : fd_ ? Result<void>() : open(now);
     if (done) done = put(buffer_);
     if (done) {
       for (const uint32_t interface : unwritten_) delivered_[interface]++;
@@ -100,12 +106,12 @@ void CaptureFiles::flush(Now now) {
     } else {
       for (const uint32_t interface : unwritten_) lost_from_[interface]++;
       lost_ += unwritten_.size();
-      if (fd_ || now >= retry_at_) fail(done.error(), now);
+      if (may_try) fail(done.error(), now);
     }
     buffer_.clear();
     unwritten_.clear();
   }
-  if (fd_ && now - opened_ >= std::chrono::seconds(settings_.file_age_s)) end_file(now);
+  if (fd_ && is_over(opened_, std::chrono::seconds(settings_.file_age_s), now)) end_file(now);
 }
 
 void CaptureFiles::finish(Now now) {
@@ -130,7 +136,7 @@ Result<void> CaptureFiles::open(Now now) {
   std::string head;
   pcapng::append_section(head, "weir controld " WEIR_VERSION);
   for (const pcapng::Interface& interface : settings_.interfaces) pcapng::append_interface(head, interface);
-  prune();
+  prune(now);
   return put(head);
 }
 
@@ -182,11 +188,13 @@ void CaptureFiles::fail(const std::string& error, Now now) {
   end_file(now);
   path_.clear();
   error_ = error;
-  retry_at_ = now + kRetry;
+  failed_at_ = now;
 }
 
-void CaptureFiles::prune() const {
+// The oldest. Those of a clock that was ahead, and was set back, go first.
+void CaptureFiles::prune(Now now) const {
   std::vector<std::string> names = files_in(settings_.folder, false);
+  std::rotate(names.begin(), std::upper_bound(names.begin(), names.end(), file_name(now)), names.end());
   for (size_t i = 0; i + settings_.files <= names.size(); i++) unlink((settings_.folder + "/" + names[i]).c_str());
 }
 

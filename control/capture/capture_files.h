@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,7 @@ class CaptureFiles {
   Result<void> open(Now now);
   Result<void> put(const std::string& bytes);
   void end_file(Now now);
-  void prune() const;
+  void prune(Now now) const;
   void fail(const std::string& error, Now now);
 
   const Settings settings_;
@@ -67,7 +68,7 @@ class CaptureFiles {
   std::vector<uint32_t> unwritten_;  // interface of each packet in it
   uint64_t written_ = 0, lost_ = 0;
   std::string error_;
-  Now retry_at_;
+  std::optional<Now> failed_at_;
 };
 
 }  // namespace weir::control

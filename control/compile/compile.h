@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,9 +46,8 @@ struct Compiled {
 
 // The secret is drawn anew. Errors (with numbers and a way out): the policy needs more than filter.memory; a canary
 // would drop; a proof failed.
-Result<Compiled> compile(const Policy& policy, wire::Generation generation, unsigned build_threads = 1);
-
-// As compile, up to the plan: what `controlctl check` reports. Cheap checks only, nothing is built.
-Result<CompileReport> plan_only(const Policy& policy);
+// begins: is told the name of each phase when it begins; may be empty.
+Result<Compiled> compile(const Policy& policy, wire::Generation generation, unsigned build_threads = 1,
+                         const std::function<void(const char* phase)>& begins = {});
 
 }  // namespace weir::control

@@ -1,10 +1,16 @@
 #include "control/ctl/client.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
+#include <optional>
+#include <utility>
 
 #include "common/files.h"
 #include "common/paths.h"
@@ -13,43 +19,129 @@
 
 namespace weir::control::ctl {
 
+bool is_forbidden(const std::string& socket) {
+  return access(socket.c_str(), W_OK) != 0 && errno == EACCES;
+}
+
 namespace {
 
-// A reload reads, compiles and then waits for targets; nothing takes minutes.
-constexpr int kAnswerMs = 120'000;
-// The panic switch waits for no reload; it reports after 10 s at the latest.
-constexpr int kPanicAnswerMs = 15'000;
+using Clock = std::chrono::steady_clock;
 
-}  // namespace
+// Orders of the panic switch have a socket that nothing else can hold up.
+bool is_panic(const Request& request) {
+  return request.command == "bypass" || request.command == "detach";
+}
 
-Result<Document> call_controld(const std::string& socket, const Request& request) {
-  const bool is_panic = request.command == "bypass";  // has a socket that nothing else can hold up
-  const std::string path = is_panic ? panic_socket_of(socket) : socket;
-  const int patience_ms = is_panic ? kPanicAnswerMs : kAnswerMs;
-  Result<Fd> fd = unix_socket::connect(path, unix_socket::Kind::stream, patience_ms);
-  if (!fd) {
-    return Error{"cannot reach controld: " + fd.error() +
-                 "\nhint: start it with `controld --config weir.yaml --socket " + socket +
-                 "`, or name its socket with --socket"};
-  }
-  // A failed send still reads: controld may have answered (request too long) before it closed.
-  const std::string line = write_json(request).line();
+int milliseconds_until(Clock::time_point at) {
+  return std::max(0, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(at - Clock::now()).count()));
+}
+
+// A failed send still reads: controld may have answered (request too long) before it closed.
+Result<Fd> send_line(const std::string& path, const std::string& line, int timeout_ms) {
+  Result<Fd> fd = unix_socket::connect(path, unix_socket::Kind::stream, timeout_ms);
+  if (!fd) return fd;
   for (std::string_view left = line; !left.empty();) {
     const ssize_t put = send(fd->get(), left.data(), left.size(), MSG_NOSIGNAL);
+    if (put < 0 && errno == EINTR) continue;
     if (put < 0) break;
     left.remove_prefix(static_cast<size_t>(put));
   }
+  return fd;
+}
+
+// On a terminal, how long a reload takes already; for other commands, once, that they wait.
+class Waiting {
+ public:
+  explicit Waiting(bool is_reload) : is_reload_(is_reload), is_terminal_(isatty(STDERR_FILENO) == 1) {}
+  Waiting(const Waiting&) = delete;
+  ~Waiting() {
+    if (is_shown_ && is_reload_) fmt::print(stderr, "\r\x1b[K");
+  }
+  // It takes longer.
+  void show(const std::string& socket) {
+    constexpr int kPatience_s = 2;
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began_).count();
+    if (is_reload_) {
+      if (!is_terminal_ || seconds < kPatience_s) return;
+      fmt::print(stderr, "\r\x1b[Kcontrold is at work: {} s{}", seconds, phase(socket));
+      fflush(stderr);
+      is_shown_ = true;
+    } else if (!std::exchange(is_shown_, true)) {
+      fmt::print(stderr, "controlctl: waiting for controld on {} (Ctrl-C gives up)\n", socket);
+    }
+  }
+
+ private:
+  // " (prove)": of the reload that runs.
+  static std::string phase(const std::string& socket) {
+    const Result<Document> status = call_controld(socket, {"status"});
+    const std::string name = status ? status->text("reloading").value_or("") : "";
+    return name.empty() ? "" : " (" + name + ")";
+  }
+  const bool is_reload_, is_terminal_;
+  bool is_shown_ = false;
+  const Clock::time_point began_ = Clock::now();
+};
+
+// All that comes until the other side ends.
+Result<std::string> receive_all(int fd, const std::string& socket, const Patience& patience, bool is_reload) {
+  constexpr std::chrono::milliseconds kEach{1000};
+  const Clock::time_point begin = Clock::now();
+  const Clock::time_point soon = begin + std::chrono::milliseconds(patience.soon_ms);
+  Clock::time_point end = begin + std::chrono::milliseconds(patience.most_ms);
+  bool is_late = false;
+  Waiting waiting(is_reload);
   std::string text;
   char chunk[65536];
   while (true) {
-    const ssize_t got = recv(fd->get(), chunk, sizeof chunk, 0);
-    if (got < 0 && errno == EINTR) continue;
+    pollfd ready = {fd, POLLIN, 0};
+    const int n = poll(&ready, 1, milliseconds_until(std::min(is_late ? Clock::now() + kEach : soon, end)));
+    if (n < 0 && errno != EINTR) return errno_error("no answer from controld on " + socket);
+    if (n <= 0) {
+      if (Clock::now() >= soon && !std::exchange(is_late, true) && patience.not_soon) {
+        end = Clock::now() + std::chrono::milliseconds(patience.not_soon(fd));
+      }
+      if (is_late && !patience.not_soon) waiting.show(socket);
+      if (Clock::now() >= end) return Error{"no answer from controld on " + socket + " in time"};
+      continue;
+    }
+    const ssize_t got = recv(fd, chunk, sizeof chunk, 0);
+    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (got < 0) return errno_error("no answer from controld on " + socket);
-    if (got == 0) break;
+    if (got == 0) return text;
     text.append(chunk, static_cast<size_t>(got));
   }
-  if (text.empty()) return Error{"controld on " + socket + " closed without an answer"};
-  Result<Document> answer = Document::parse(text);
+}
+
+// What to do when nothing can be reached on the path, which belongs to that socket.
+std::string way_out(const std::string& path, const std::string& socket) {
+  if (is_forbidden(path))
+    return "the socket is not yours to use: be root, or the user that controld runs as; to look only, one of its "
+           "--read-group";
+  return "start it with `controld --config weir.yaml --socket " + socket + "`, or name its socket with --socket";
+}
+
+}  // namespace
+
+int fail(const Context& context, const std::string& error) {
+  if (context.json) fmt::print("{}", failure_line(error));
+  fmt::print(stderr, "controlctl: {}\n", error);
+  return kUnreachable;
+}
+
+Result<Document> call_controld(const std::string& socket, const Request& request, const Patience& patience) {
+  // Who may only look is told so on the other one.
+  const bool is_told_no = request.command == "detach" && is_forbidden(panic_socket_of(socket));
+  const bool is_to_panic = is_panic(request) && !is_told_no;
+  const std::string path = is_to_panic ? panic_socket_of(socket) : socket;
+  Result<Fd> fd = send_line(path, write_json(request).line(), patience.soon_ms);
+  if (!fd) {
+    return Error{"cannot reach controld: " + fd.error() + "\nhint: " + way_out(path, socket)};
+  }
+  const Result<std::string> text = receive_all(fd->get(), path, patience, request.command == "reload");
+  if (!text) return Error{text.error()};
+  if (text->empty()) return Error{"controld on " + socket + " closed without an answer"};
+  Result<Document> answer = Document::parse(*text);
   if (!answer) return Error{"controld on " + socket + " answered something that is not a JSON object"};
   return answer;
 }
@@ -57,8 +149,7 @@ Result<Document> call_controld(const std::string& socket, const Request& request
 std::optional<Document> ask(const Context& context, const Request& request) {
   Result<Document> answer = call_controld(context.socket, request);
   if (answer) return std::move(*answer);
-  if (context.json) fmt::print("{}", failure_line(answer.error()));
-  fmt::print(stderr, "controlctl: {}\n", answer.error());
+  (void)fail(context, answer.error());
   return std::nullopt;
 }
 
@@ -93,7 +184,8 @@ void warn_of_unknown(const std::vector<std::string>& members) {
 int exit_code(const Document& answer) {
   const bool has_ok = answer.contains("ok");
   if (has_ok && answer.has_false("targets", "acknowledged")) return kNotAcknowledged;
-  return answer.contains("error") || !answer.flag("ok").value_or(true) ? kFailed : kOk;
+  if (answer.contains("error") || !answer.flag("ok").value_or(true)) return kFailed;
+  return has_ok && answer.has_elements("refused") ? kNotAcknowledged : kOk;
 }
 
 }  // namespace weir::control::ctl

@@ -10,7 +10,7 @@
 
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_capture {
 
 std::string seconds_text(uint64_t seconds) {
   for (const auto& [unit, name] : {std::pair{86400u, 'd'}, std::pair{3600u, 'h'}, std::pair{60u, 'm'}}) {
@@ -46,13 +46,13 @@ Run configure(Options&) {
   return [](const Context& context) { return request(context, {"capture"}, show); };
 }
 
-}  // namespace
+}  // namespace cmd_capture
 
 const Command kCapture = {"capture",
                           Group::look,
                           "what becomes of the samples of dropped frames",
                           "The policy says what is sampled, in its section capture.",
-                          configure,
+                          cmd_capture::configure,
                           [](MemberTable& table) { table.add<CaptureAnswer>("capture"); }};
 
 }  // namespace weir::control::ctl

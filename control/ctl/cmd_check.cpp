@@ -1,20 +1,33 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <string_view>
+#include <thread>
 
+#include "common/files.h"
+#include "common/memory.h"
 #include "common/paths.h"
 #include "control/answer/make.h"
+#include "control/book/disk.h"
 #include "control/compile/compile.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/text.h"
+#include "control/publish/in_force.h"
+#include "control/publish/store.h"
+#include "control/read/parsers.h"
 #include "control/read/policy.h"
 
-// Needs no controld and changes nothing: reads the policy and its feeds, and plans.
+// Needs no controld and changes nothing: reads the policy and its feeds, compiles and proves, as a reload would, with
+// processes of its own that parse.
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_check {
 
 std::string summary_line(const std::string& config, const Diagnostics& diagnostics) {
   return fmt::format("{}: {}, {}\n", config, plural(diagnostics.errors(), "error"),
@@ -57,6 +70,7 @@ struct CheckAnswer {
   uint64_t errors = 0, warnings = 0;
   std::vector<Diagnostic> diagnostics;
   std::vector<ListDetails> lists;
+  std::vector<RefusedFeed> refused;
   std::optional<Planned> planned;
 };
 
@@ -72,6 +86,8 @@ void members(Fields& f, CheckAnswer& answer) {
   f({"warnings", "", "in the policy and its feeds"}, answer.warnings);
   f.array({"diagnostics", "", "the first 100 errors and the first 100 warnings"}, answer.diagnostics, "diagnostic");
   f.array({"lists", "", "in the order of the policy"}, answer.lists, "list");
+  f.array({"refused", "", "feeds that would not be taken: their lists would keep what they have"}, answer.refused,
+          "refused feed");
   f.group("entries", answer.planned);
 }
 
@@ -83,54 +99,125 @@ CheckAnswer answer_of(const Diagnostics& diagnostics, const std::vector<ListSumm
   answer.warnings = diagnostics.warnings();
   answer.diagnostics = diagnostics.kept();
   answer.lists = all_details<ListDetails>(lists);
+  answer.refused = refused_feeds(lists);
   if (plan) answer.planned = {plan->entries, plan->snapshot_bytes, all_details<ShapeDetails>(plan->shapes)};
   return answer;
 }
 
-int check(const Context& context, const std::string& config) {
+// Of the whole policy: "MESSAGE\nhint: HINT".
+Diagnostic refusal(const std::string& config, const std::string& error) {
+  constexpr std::string_view kHint = "\nhint: ";
+  const size_t hint = error.find(kHint);
+  if (hint == std::string::npos) return {Severity::error, {config, 0, 0}, error, "", ""};
+  return {Severity::error, {config, 0, 0}, error.substr(0, hint), "", error.substr(hint + kHint.size())};
+}
+
+struct Asked {
+  std::string config;
+  std::string state_dir;  // empty: the policy's
+};
+
+// What controld last enforced: feeds are judged beside it. Of a folder that was asked for whatever is in it, else what
+// is of this policy. Error: there is something, or there should be, and it cannot be read.
+Result<Book> last_good(const Asked& asked, const confine::Helpers& parsers) {
+  std::error_code ignored;
+  const std::string absolute = std::filesystem::absolute(asked.config, ignored).lexically_normal().string();
+  std::string state_dir = asked.state_dir;
+  if (state_dir.empty()) {
+    state_dir =
+        read_places(asked.config, &parsers).state_dir.value_or(remembered_state_dir(default_state_dir(), absolute));
+    if (access((state_dir + "/targets").c_str(), R_OK) != 0) {
+      return errno == ENOENT ? Result<Book>(Book()) : errno_error("cannot read " + state_dir);
+    }
+    const Result<std::optional<InForce>> in_force = read_in_force(state_dir);
+    if (!in_force) return Error{in_force.error()};
+    if (!*in_force || (*in_force)->config != absolute) return Book();
+  }
+  const Result<Store::Bytes> bytes = Store::book_in(state_dir);
+  return bytes ? read_book(bytes->bytes()) : Result<Book>(Error{bytes.error()});
+}
+
+struct Checked {
   Diagnostics diagnostics;
   std::vector<ListSummary> lists;
   std::optional<CompileReport> plan;
-  if (std::optional<Policy> policy = read_policy(config, diagnostics)) {
-    lists = summarise(policy->lists);
-    Result<CompileReport> planned = plan_only(*policy);
-    if (planned) {
-      plan = std::move(*planned);
-    } else {
-      diagnostics.add({Severity::error, {config, 0, 0}, planned.error(), "", ""});
-    }
+};
+
+void check(const Asked& asked, const confine::Helpers& parsers, Checked& checked) {
+  const Result<Book> before = last_good(asked, parsers);
+  FeedHistory history(before ? &*before : nullptr);
+  history.is_ours = false;
+  history.parsers = &parsers;
+  const std::optional<Policy> policy = read_policy(asked.config, checked.diagnostics, unix_now(), history);
+  const bool has_feeds = !policy || std::any_of(policy->lists.begin(), policy->lists.end(),
+                                                [](const List& list) { return !list.feed.path.empty(); });
+  if (!before && has_feeds) {
+    checked.diagnostics.add({Severity::warning,
+                             {asked.config, 0, 0},
+                             "feeds are not compared with what is enforced: " + before.error(),
+                             "",
+                             "ask as the user of controld; --state-dir names the folder that controld was given"});
   }
-  if (context.json) {
-    fmt::print("{}", answer_line(answer_of(diagnostics, lists, plan)));
+  if (!policy) return;
+  checked.lists = summarise(policy->lists);
+  Result<Compiled> compiled = compile(*policy, {}, std::max(1u, std::thread::hardware_concurrency() / 2));
+  if (compiled) {
+    checked.plan = std::move(compiled->report);
   } else {
-    show(config, diagnostics, lists, plan);
+    checked.diagnostics.add(refusal(asked.config, compiled.error()));
   }
-  return plan ? kOk : kFailed;
 }
 
-int run(const Context& context, const std::string& asked) {
-  const Result<std::string> config = asked.empty() ? default_config() : Result<std::string>(asked);
-  if (config) return check(context, *config);
+int check(const Context& context, const Asked& asked) {
+  const std::string& config = asked.config;
+  Checked checked;
+  const Result<std::unique_ptr<confine::Helpers>> parsers = start_parsers();
+  if (!parsers) {
+    checked.diagnostics.add({Severity::error, {config, 0, 0}, parsers.error(), "", ""});
+  } else if (const Result<void> had_memory = with_memory([&] { check(asked, **parsers, checked); }); !had_memory) {
+    checked.diagnostics.add({Severity::error, {config, 0, 0}, had_memory.error(), "", "make feeds smaller"});
+  }
+  if (context.json) {
+    fmt::print("{}", answer_line(answer_of(checked.diagnostics, checked.lists, checked.plan)));
+  } else {
+    show(config, checked.diagnostics, checked.lists, checked.plan);
+  }
+  if (!checked.plan) return kFailed;
+  return refused_feeds(checked.lists).empty() ? kOk : kNotAcknowledged;
+}
+
+int run(const Context& context, const Asked& asked) {
+  const Result<std::string> config = asked.config.empty() ? default_config() : Result<std::string>(asked.config);
+  if (config) return check(context, {*config, asked.state_dir});
   if (context.json) fmt::print("{}", failure_line(config.error()));
   fmt::print(stderr, "controlctl check: {}\n", config.error());
   return kFailed;
 }
 
 Run configure(Options& options) {
-  auto config = std::make_shared<std::string>();
-  options.text("--config", "FILE", *config, "the policy file; default: ./weir.yaml, then /etc/weir/weir.yaml")
+  auto asked = std::make_shared<Asked>();
+  options.text("--config", "FILE", asked->config, "the policy file; default: ./weir.yaml, then /etc/weir/weir.yaml")
       .argument_too()
       .files();
-  return [config](const Context& context) { return run(context, *config); };
+  options
+      .text(
+          "--state-dir", "DIR", asked->state_dir,
+          "compare feeds with what controld enforced and keeps here, of whatever policy; default: what it enforced of "
+          "this one")
+      .files();
+  return [asked](const Context& context) { return run(context, *asked); };
 }
 
-}  // namespace
+}  // namespace cmd_check
 
-const Command kCheck = {"check",
-                        Group::file,
-                        "read a policy and its feeds, and say all that is wrong; needs no controld",
-                        "It changes nothing. Exit code 1 says that the policy has errors.",
-                        configure,
-                        [](MemberTable& table) { table.add<CheckAnswer>("check"); }};
+const Command kCheck = {
+    "check",
+    Group::file,
+    "read a policy and its feeds, and say all that is wrong; needs no controld",
+    "It compiles and proves what a reload would publish, canaries included, and changes nothing. Exit code 1 says\n"
+    "that the policy has errors, or that a proof failed, 3 that a feed would be refused: its list would keep what\n"
+    "controld last enforced.",
+    cmd_check::configure,
+    [](MemberTable& table) { table.add<cmd_check::CheckAnswer>("check"); }};
 
 }  // namespace weir::control::ctl

@@ -8,7 +8,7 @@
 
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_completion {
 
 int run(const std::string& shell) {
   const auto completion = shell == "bash" ? bash_completion : shell == "zsh" ? zsh_completion : fish_completion;
@@ -22,7 +22,7 @@ Run configure(Options& options) {
   return [shell](const Context&) { return run(*shell); };
 }
 
-}  // namespace
+}  // namespace cmd_completion
 
 const Command kCompletion = {"completion", Group::own, "print the completion for a shell",
                              "To use it at once:\n"
@@ -30,6 +30,6 @@ const Command kCompletion = {"completion", Group::own, "print the completion for
                              "    source <(controlctl completion zsh)\n"
                              "    controlctl completion fish | source\n"
                              "`meson install` installs the one for bash.",
-                             configure};
+                             cmd_completion::configure};
 
 }  // namespace weir::control::ctl

@@ -2,22 +2,28 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "bpf/enforce/enforcer.h"
 #include "control/answer/reload.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/direct.h"
 #include "control/ctl/print.h"
 
 // Takes XDP off interfaces: by controld, which would attach it again, or from the pins when no controld answers.
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_detach {
+
+// As the panic switch (cmd_bypass.cpp).
+constexpr int kAtOnceMs = 40;
+constexpr int kReportMs = 1000;
 
 struct Wanted {
   std::string interface;  // empty: all
-  std::string bpf_dir = "/sys/fs/bpf";
+  std::string bpf_dir;    // empty: where this controld last had its pins
 };
 
 void show(const DetachAnswer& answer) {
@@ -25,11 +31,14 @@ void show(const DetachAnswer& answer) {
   for (const std::string& name : answer.detached) fmt::print("{}: detached, nothing is enforced there\n", name);
 }
 
-int run_direct(const Context& context, const Wanted& wanted, const std::string& why) {
-  const Result<std::vector<std::string>> off =
-      xdp::detach_pinned(wanted.bpf_dir, wanted.interface.empty() ? std::nullopt : std::optional(wanted.interface));
-  fmt::print(stderr, "controlctl: no controld answers ({}): what is pinned in {} is taken away\n",
-             why.substr(0, why.find('\n')), wanted.bpf_dir);
+using Names = Result<std::vector<std::string>>;
+
+Names detach_directly(const Wanted& wanted) {
+  return xdp::detach_on_demand(wanted.bpf_dir,
+                               wanted.interface.empty() ? std::nullopt : std::optional(wanted.interface));
+}
+
+int print_direct(const Context& context, const Names& off) {
   if (context.json) {
     const std::string line =
         off ? answer_line(DetachAnswer{true, false, *off}) : answer_line(DetachFailure{false, off.error()});
@@ -42,28 +51,43 @@ int run_direct(const Context& context, const Wanted& wanted, const std::string& 
   return off ? kOk : kFailed;
 }
 
-int run(const Context& context, const Wanted& wanted) {
+int run(const Context& context, Wanted wanted) {
+  if (wanted.bpf_dir.empty()) wanted.bpf_dir = find_place(context.socket).bpf_dir;
   Request asked{"detach"};
   if (!wanted.interface.empty()) asked.interface = wanted.interface;
-  const Result<Document> answer = call_controld(context.socket, asked);
-  if (!answer) return run_direct(context, wanted, answer.error());
-  return print_answer(context, *answer, show);
+  std::optional<Names> direct;
+  Patience patience;
+  patience.soon_ms = kAtOnceMs;
+  patience.not_soon = [&](int) {
+    direct = detach_directly(wanted);
+    return kReportMs;
+  };
+  const Result<Document> answer = call_controld(context.socket, asked, patience);
+  if (answer && !(direct && *direct)) return print_answer(context, *answer, show);
+  if (!answer && is_forbidden(context.socket)) return fail(context, answer.error());
+  if (!direct) direct = detach_directly(wanted);
+  const std::string why = answer ? fmt::format("not within {} ms", kAtOnceMs) : answer.error();
+  say_direct(why, ("what is pinned in " + wanted.bpf_dir + " is taken away").c_str());
+  return print_direct(context, *direct);
 }
 
 Run configure(Options& options) {
   auto wanted = std::make_shared<Wanted>();
   options.argument("INTERFACE", wanted->interface, "default: all of them").interfaces();
-  options.text("--bpf-dir", "DIR", wanted->bpf_dir, "where programs are pinned, for when no controld answers").files();
+  options
+      .text("--bpf-dir", "DIR", wanted->bpf_dir,
+            "where programs are pinned, for when no controld answers; default: where this controld had them")
+      .files();
   return [wanted](const Context& context) { return run(context, *wanted); };
 }
 
-}  // namespace
+}  // namespace cmd_detach
 
 const Command kDetach = {"detach",
                          Group::change,
                          "take XDP off an interface, or off all, until the next reload",
                          "When no controld answers, it removes what is pinned in --bpf-dir itself.",
-                         configure,
+                         cmd_detach::configure,
                          [](MemberTable& table) { table.add<DetachAnswer>("detach"); }};
 
 }  // namespace weir::control::ctl

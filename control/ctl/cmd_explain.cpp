@@ -13,11 +13,21 @@
 // Walks a key through the running generation: key -> shapes -> page, line, bits -> rule -> lists -> file and line.
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_explain {
 
-void show_verdict(const char* side, const Verdict& verdict) {
-  fmt::print("as {:<12} {} ({}){}\n", side, verdict.action, verdict.reason,
-             verdict.monitored.empty() ? "" : "; monitored by " + joined(verdict.monitored));
+// drop by list c2: 203.0.113.7 (feeds/c2.txt:17); list watch only monitors, or would drop it
+std::string verdict_text(const Verdict& verdict) {
+  std::string text = verdict.action;
+  if (verdict.because) {
+    const Origin& entry = *verdict.because;
+    text += fmt::format(" by list {}: {} ({}:{})", verdict.reason, entry.entry, entry.file, entry.line);
+  } else if (verdict.reason == "default") {
+    text += " by default: no list decides";
+  } else {
+    text += " by list " + verdict.reason;
+  }
+  if (!verdict.monitored.empty()) text += fmt::format("; only monitored by {}", joined(verdict.monitored));
+  return text;
 }
 
 // page 12, line 3: bits 5 77; line 9: bits 0 64
@@ -41,30 +51,48 @@ const char* answer_of(const ShapeProbe& probe) {
   return ribbon ? "they add up" : "all set";
 }
 
-void show_origins(const std::vector<Origin>& origins, size_t all) {
-  Table table({{"list"}, {"entry"}, {"match"}, {"written at"}});
+// The entries of which `alone` is this.
+Table table_of(const std::vector<Origin>& origins, bool alone, Table table) {
   for (const Origin& origin : origins) {
+    if (origin.alone != alone) continue;
     table.row({origin.list, origin.entry, directions_text(origin.directions),
                fmt::format("{}:{}", origin.file, origin.line)});
   }
-  if (!table.empty()) fmt::print("\n{}", table.text());
-  if (origins.size() < all) fmt::print("... and {} more\n", all - origins.size());
+  return table;
+}
+Table origin_table() {
+  return Table({{"list"}, {"entry"}, {"match"}, {"written at"}});
+}
+
+void show_table(const char* title, const Table& table) {
+  if (!table.empty()) fmt::print("\n{}\n{}", title, table.text());
+}
+
+void show_more(size_t shown, size_t all) {
+  if (shown < all) fmt::print("... and {} more\n", all - shown);
 }
 
 void show(const PacketExplanation& explanation) {
-  const Verdict& verdict = explanation.verdict;
-  fmt::print("{} ({}){}\n", verdict.action, verdict.reason,
-             verdict.monitored.empty() ? "" : "; monitored by " + joined(verdict.monitored));
-  if (verdict.matched.empty()) fmt::print("no list matches it\n");
-  show_origins(explanation.origins, explanation.n_origins);
+  fmt::print("{}: {}\n", explanation.packet, verdict_text(explanation.verdict));
+  show_table("entries that match it", table_of(explanation.origins, true, origin_table()));
+  show_more(explanation.origins.size(), explanation.n_origins);
 }
 
 void show(const Explanation& explanation) {
-  show_verdict("source", explanation.as_source);
-  show_verdict("destination", explanation.as_destination);
+  fmt::print("{} as source: {}\n", explanation.key, verdict_text(explanation.as_source));
+  fmt::print("{} as destination: {}\n", explanation.key, verdict_text(explanation.as_destination));
+  const Table alone = table_of(explanation.origins, true, origin_table());
+  const Table more = table_of(explanation.of_ports, false, table_of(explanation.origins, false, origin_table()));
+  if (alone.empty() && more.empty()) fmt::print("\nno entry names it\n");
+  show_table("entries that name it", alone);
+  show_table("entries that ask for more of a packet, or have ended", more);
+  show_more(explanation.origins.size() + explanation.of_ports.size(), explanation.n_origins + explanation.n_of_ports);
+}
 
+// How the filters were asked.
+void show_probes(const Explanation& explanation) {
   for (const ShapeProbe& probe : explanation.probes) {
-    fmt::print("\nshape {}: key {}\n  filter  {}, {}: {}\n", probe.shape, probe.key, probe.layout, place_of(probe),
+    fmt::print("\nkey type {}: key {}\n  filter  {}, {}: {}\n", probe.shape, probe.key, probe.layout, place_of(probe),
                answer_of(probe));
     if (probe.rule != 0) {
       fmt::print("  exact   rule {}: lists as source: {}; as destination: {}\n", probe.rule, joined(probe.source_lists),
@@ -74,47 +102,44 @@ void show(const Explanation& explanation) {
       fmt::print("  asks    as {}, {}: lists {}\n", condition.side, condition.text, joined(condition.lists));
     }
   }
-  const bool named = !explanation.origins.empty() || !explanation.of_ports.empty();
-  if (explanation.probes.empty()) {
-    fmt::print("\n{}\n", named ? "no entry names it alone: those below ask for more of a packet"
-                               : "no shape of this snapshot looks at such a key");
-  }
-  if (!explanation.flow_shapes.empty()) {
-    fmt::print("\nshapes that need more of a packet than this key: {}\n", joined(explanation.flow_shapes));
-  }
-  show_origins(explanation.origins, explanation.n_origins);
-  if (explanation.of_ports.empty()) return;
-  fmt::print("\nwith a port:\n");
-  show_origins(explanation.of_ports, explanation.n_of_ports);
+  if (explanation.probes.empty()) fmt::print("\nno filter is asked about such a key alone\n");
+  if (explanation.flow_shapes.empty()) return;
+  fmt::print("\nkey types that need more of a packet: {}\n", joined(explanation.flow_shapes));
 }
 
 void show_answer(const ExplainAnswer& answer) {
-  const std::string what = answer.of_packet ? answer.of_packet->packet : answer.of_key ? answer.of_key->key : "";
-  fmt::print("{} in generation {}\n\n", what, generation_text(answer.generation));
   if (answer.of_packet) show(*answer.of_packet);
   if (answer.of_key) show(*answer.of_key);
+  fmt::print("\ngeneration {}\n", generation_text(answer.generation));
+}
+
+void show_verbose(const ExplainAnswer& answer) {
+  show_answer(answer);
+  if (answer.of_key) show_probes(*answer.of_key);
 }
 
 Run configure(Options& options) {
   auto key = std::make_shared<std::string>();
+  auto verbose = std::make_shared<bool>(false);
   options
       .argument("KEY", *key,
                 "an address, a.b.c.d:port, [v6]:port, or a packet: 'src 10.0.0.1 dst 203.0.113.9 proto tcp dport 443'")
       .required();
-  return [key](const Context& context) {
+  options.flag("--verbose", *verbose, "also how the filters were asked about an address: pages, lines, bits");
+  return [key, verbose](const Context& context) {
     Request asked{"explain"};
     asked.key = *key;
-    return request(context, asked, show_answer);
+    return request(context, asked, *verbose ? show_verbose : show_answer);
   };
 }
 
-}  // namespace
+}  // namespace cmd_explain
 
 const Command kExplain = {"explain",
                           Group::look,
-                          "why an address or a packet drops or passes: filter bits, rule, lists, file and line",
+                          "why an address or a packet drops or passes: verdict, list, entry, file and line",
                           "The verdict on an address is that of a packet with this key in which nothing else matches.",
-                          configure,
+                          cmd_explain::configure,
                           [](MemberTable& table) { table.add<ExplainAnswer>("explain"); }};
 
 }  // namespace weir::control::ctl

@@ -8,7 +8,7 @@
 
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_help {
 
 struct Asked {
   std::string command;
@@ -35,8 +35,9 @@ Run configure(Options& options) {
   return [asked](const Context&) { return run(*asked); };
 }
 
-}  // namespace
+}  // namespace cmd_help
 
-const Command kHelp = {"help", Group::own, "what the commands do, or one of them and its options", "", configure};
+const Command kHelp = {"help", Group::own, "what the commands do, or one of them and its options", "",
+                       cmd_help::configure};
 
 }  // namespace weir::control::ctl

@@ -11,7 +11,7 @@
 
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_list {
 
 void show(const ListAnswer& answer) {
   Table table({{"list"},
@@ -58,9 +58,9 @@ Run configure(Options& options) {
   };
 }
 
-}  // namespace
+}  // namespace cmd_list
 
-const Command kList = {"list", Group::look, "the lists of the running generation",
-                       "",     configure,   [](MemberTable& table) { table.add<ListAnswer>("list"); }};
+const Command kList = {"list", Group::look,         "the lists of the running generation",
+                       "",     cmd_list::configure, [](MemberTable& table) { table.add<ListAnswer>("list"); }};
 
 }  // namespace weir::control::ctl

@@ -7,7 +7,7 @@
 
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_man {
 
 Run configure(Options&) {
   return [](const Context&) {
@@ -16,11 +16,11 @@ Run configure(Options&) {
   };
 }
 
-}  // namespace
+}  // namespace cmd_man
 
 const Command kMan = {"man", Group::own, "print the man page, as roff",
                       "To read it:\n"
                       "    controlctl man | man -l -",
-                      configure};
+                      cmd_man::configure};
 
 }  // namespace weir::control::ctl

@@ -9,7 +9,7 @@
 
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_members {
 
 int run(const std::string& name) {
   const Command* only = name.empty() ? nullptr : find_command(all_commands(), name);
@@ -35,11 +35,11 @@ Run configure(Options& options) {
   return [name](const Context&) { return run(*name); };
 }
 
-}  // namespace
+}  // namespace cmd_members
 
 const Command kMembers = {
     "members", Group::own, "every member of what --json prints: type, unit and meaning",
     "A table of Markdown. The first column names the command in bold; or the object that is found in an answer.",
-    configure};
+    cmd_members::configure};
 
 }  // namespace weir::control::ctl

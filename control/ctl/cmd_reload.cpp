@@ -12,7 +12,26 @@ namespace weir::control::ctl {
 
 namespace {
 
-void show(const ReloadAnswer& answer) {
+void show_changes(const std::vector<ListChange>& changes) {
+  constexpr size_t kMostShown = 20;
+  if (changes.empty()) fmt::print("no list changed\n");
+  Table table({{"list"},
+               {""},
+               {"added", Table::Align::right},
+               {"removed", Table::Align::right},
+               {"entries", Table::Align::right}});
+  for (size_t i = 0; i < changes.size() && i < kMostShown; i++) {
+    const ListChange& list = changes[i];
+    table.row({list.name, list.state, count(list.added), count(list.removed), count(list.entries)});
+  }
+  if (!table.empty()) fmt::print("\n{}", table.text());
+  if (changes.size() > kMostShown) fmt::print("... and {} more lists\n", changes.size() - kMostShown);
+  if (!table.empty()) fmt::print("\n");
+}
+
+}  // namespace
+
+void print_reload(const ReloadAnswer& answer) {
   std::fflush(stdout);
   print_diagnostics(answer.diagnostics);
   const std::string running = generation_text(answer.generation);
@@ -28,22 +47,26 @@ void show(const ReloadAnswer& answer) {
   fmt::print("{}\n", phases.text());
   fmt::print("generation {}: {}, {} snapshot\n", running, plural(answer.entries, "entry", "entries"),
              bytes(answer.snapshot_bytes));
+  show_changes(answer.changes);
   print_targets(answer.targets);
   if (!answer.error.empty()) fmt::print(stderr, "reload: {}\n", answer.error);
 }
 
+namespace cmd_reload {
+
 Run configure(Options&) {
-  return [](const Context& context) { return request(context, {"reload"}, show); };
+  return [](const Context& context) { return request(context, {"reload"}, print_reload); };
 }
 
-}  // namespace
+}  // namespace cmd_reload
 
-const Command kReload = {
-    "reload",
-    Group::change,
-    "read the policy again, compile and publish it; waits for every target",
-    "A step that fails leaves what is enforced as it is. Exit code 3 says that not every target acknowledged.",
-    configure,
-    [](MemberTable& table) { table.add<ReloadAnswer>("reload"); }};
+const Command kReload = {"reload",
+                         Group::change,
+                         "read the policy again, compile and publish it; waits for every target",
+                         "A step that fails leaves what is enforced as it is. Exit code 3 says that not every target "
+                         "acknowledged, or that a "
+                         "feed was refused: its list keeps what it had.",
+                         cmd_reload::configure,
+                         [](MemberTable& table) { table.add<ReloadAnswer>("reload"); }};
 
 }  // namespace weir::control::ctl

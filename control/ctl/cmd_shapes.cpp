@@ -10,14 +10,14 @@
 
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_shapes {
 
 void show(const ShapesAnswer& answer) {
   fmt::print("generation {}: {}, {} snapshot\n", generation_text(answer.generation),
              plural(answer.entries, "entry", "entries"), bytes(answer.snapshot_bytes));
   fmt::print("filter probes a packet: IPv4 {}, IPv6 {}; {}, {}\n\n", answer.probes_v4, answer.probes_v6,
              plural(answer.sets, "list set"), plural(answer.rules, "rule"));
-  Table table({{"shape"},
+  Table table({{"key type"},
                {"match"},
                {"keys", Table::Align::right},
                {"filter", Table::Align::right},
@@ -39,9 +39,10 @@ Run configure(Options&) {
   return [](const Context& context) { return request(context, {"shapes"}, show); };
 }
 
-}  // namespace
+}  // namespace cmd_shapes
 
-const Command kShapes = {"shapes", Group::look, "which key shapes the planner chose, how large, and why",
-                         "",       configure,   [](MemberTable& table) { table.add<ShapesAnswer>("shapes"); }};
+const Command kShapes = {
+    "shapes", Group::look,           "which key types (shapes) the planner chose, how large, and why",
+    "",       cmd_shapes::configure, [](MemberTable& table) { table.add<ShapesAnswer>("shapes"); }};
 
 }  // namespace weir::control::ctl

@@ -15,7 +15,7 @@
 // Needs no controld and no policy: what so many keys at such a rate would take, and cost a packet.
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_size {
 
 struct Asked {
   std::string entries;
@@ -122,7 +122,7 @@ void show(const SizeQuestion& question, const std::string& shape, const SizeAnsw
              percent(question.false_positive_rate));
   fmt::print("layout         {}: {}; k {}, {:.1f} bits a key\n", name_of(answer.layout), answer.layout_why, answer.k,
              answer.bits_per_key);
-  fmt::print("filter         {}\nexact stage    {}\n", bytes(answer.filter_bytes), bytes(answer.exact_bytes));
+  fmt::print("filter         {}\nexact match    {}\n", bytes(answer.filter_bytes), bytes(answer.exact_bytes));
   fmt::print("snapshot       {}, {} of 2 MiB\n", bytes(answer.total_bytes), plural(answer.huge_pages, "huge page"));
   fmt::print("keys a page    {}; outside is no accident (8 sigma)\n", page_text(answer.per_page));
   fmt::print("false hits     {}\n", percent(answer.rate));
@@ -350,7 +350,7 @@ Run configure(Options& options) {
   return [asked](const Context& context) { return run(context, *asked); };
 }
 
-}  // namespace
+}  // namespace cmd_size
 
 const Command kSize = {"size",
                        Group::file,
@@ -358,7 +358,7 @@ const Command kSize = {"size",
                        "One table of so many keys, by the formulas of the planner, and what a lookup costs on this "
                        "machine:\n"
                        "    controlctl size --entries 20M --fpr 1e-4",
-                       configure,
-                       [](MemberTable& table) { table.add<SizeReport>("size"); }};
+                       cmd_size::configure,
+                       [](MemberTable& table) { table.add<cmd_size::SizeReport>("size"); }};
 
 }  // namespace weir::control::ctl

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "control/answer/stats.h"
@@ -10,7 +11,7 @@
 
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_stats {
 
 std::string share(uint64_t part, uint64_t whole) {
   return whole == 0 ? "" : percent(static_cast<double>(part) / static_cast<double>(whole));
@@ -33,12 +34,13 @@ void show(const StatsAnswer& answer) {
                {"would drop", Table::Align::right},
                {"dropped bytes", Table::Align::right}});
   for (const auto& [name, list] : answer.lists) {
-    lists.row({name, count(list.matched), count(list.dropped), count(list.passed), count(list.would_drop),
-               bytes(list.dropped_bytes)});
+    const bool former = std::find(answer.former.begin(), answer.former.end(), name) != answer.former.end();
+    lists.row({former ? name + " (former)" : name, count(list.matched), count(list.dropped), count(list.passed),
+               count(list.would_drop), bytes(list.dropped_bytes)});
   }
   if (!lists.empty()) fmt::print("\n{}", lists.text());
 
-  Table targets({{"target"}, {"packets", Table::Align::right}, {"generation"}, {"counts since"}, {"told"}});
+  Table targets({{"target"}, {"packets", Table::Align::right}, {"generation"}, {"counts since"}, {"updated"}});
   for (const TargetStats& target : answer.targets) {
     targets.row({target.socket, count(target.totals.packets), generation_text(target.generation),
                  age(static_cast<int64_t>(target.start_time)),
@@ -53,14 +55,14 @@ Run configure(Options&) {
   return [](const Context& context) { return request(context, {"stats"}, show); };
 }
 
-}  // namespace
+}  // namespace cmd_stats
 
 const Command kStats = {
     "stats",
     Group::look,
     "counters since the data planes started: verdicts, reasons, lists",
     "Sums over the targets. A target that does not answer within a second counts with what it told last.",
-    configure,
+    cmd_stats::configure,
     [](MemberTable& table) { table.add<StatsAnswer>("stats"); }};
 
 }  // namespace weir::control::ctl

@@ -3,15 +3,20 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "control/answer/make.h"
 #include "control/answer/status.h"
+#include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/direct.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_status {
+
+constexpr int kAnswerMs = 2000;  // controld answers in 0.2 s
 
 bool is_everywhere(const TargetStatus& target) {
   if (!target.interfaces) return true;
@@ -24,7 +29,7 @@ void show_interfaces(const std::vector<TargetStatus>& targets) {
     if (!target.interfaces) continue;
     for (const InterfaceStatus& interface : *target.interfaces) {
       const std::string state = interface.attached ? "attached, " + interface.mode : "NOT ATTACHED";
-      const char* remark = interface.mode == "generic" ? "behind the driver: slower than native" : "";
+      const char* remark = interface.mode == "generic" ? "generic (SKB) mode: slower than native" : "";
       table.row({interface.name, (target.connected ? "" : "last known: ") + state,
                  interface.error.empty() ? remark : interface.error});
     }
@@ -40,7 +45,7 @@ void show_targets(const std::vector<TargetStatus>& targets) {
                {"ports", Table::Align::right},
                {"isa"},
                {"snapshot", Table::Align::right},
-               {"of", Table::Align::right},
+               {"limit", Table::Align::right},
                {"pages"},
                {"started"}});
   for (const TargetStatus& target : targets) {
@@ -48,6 +53,7 @@ void show_targets(const std::vector<TargetStatus>& targets) {
     std::string state = !target.connected ? "away" : target.acknowledged ? "enforces" : "BEHIND";
     if (target.connected && !is_everywhere(target)) state += ", NOT EVERYWHERE";
     if (target.bypass) state += ", BYPASS";
+    if (!target.durable) state += ", NOT DURABLE";
     const char* pages = !known || target.interfaces ? "" : target.huge_pages ? "huge" : "4 KiB";
     table.row({target.socket, state, std::to_string(target.generation.number), std::to_string(target.workers),
                std::to_string(target.ports), target.isa, bytes(target.snapshot_bytes),
@@ -56,12 +62,15 @@ void show_targets(const std::vector<TargetStatus>& targets) {
   fmt::print("\n{}", table.text());
   for (const TargetStatus& target : targets) {
     if (!target.last_error.empty()) fmt::print("{}: {}\n", target.socket, target.last_error);
+    if (!target.disk_error.empty()) {
+      fmt::print("{}: would not outlive a restart, tried again: {}\n", target.socket, target.disk_error);
+    }
   }
   show_interfaces(targets);
 }
 
 void show_shapes(const std::vector<ShapeDetails>& shapes) {
-  Table table({{"shape"},
+  Table table({{"key type"},
                {"keys", Table::Align::right},
                {"filter", Table::Align::right},
                {"k", Table::Align::right},
@@ -103,30 +112,70 @@ void show_reload(const ReloadAnswer& reload) {
 
 void show(const StatusAnswer& answer) {
   if (answer.bypass) fmt::print("BYPASS IS ON: everything passes, until `controlctl bypass off`\n");
+  if (answer.starting) fmt::print("controld is starting: it compiles the first policy\n");
   fmt::print("controld {}, pid {}\npolicy      {}\nstate       {}\n", answer.version, answer.pid, answer.config,
              answer.state_dir);
   fmt::print("generation  {}, published {}{}\nentries     {}\nmemory      {}, at most {} so far\n",
              generation_text(answer.generation), age(answer.published_at),
              answer.from_last_good ? ", FROM LAST GOOD" : "", count(answer.entries), bytes(answer.memory.rss_bytes),
              bytes(answer.memory.peak_bytes));
-  show_reload(answer.last_reload);
+  if (!answer.disk_error.empty()) fmt::print("NOT DURABLE, tried again: {}\n", answer.disk_error);
+  if (!answer.starting) show_reload(answer.last_reload);
+  for (const RefusedFeed& feed : answer.refused) {
+    fmt::print("feed of {} REFUSED {}, its last good content stays: {}\n", feed.list, age(feed.since), feed.reason);
+  }
   fmt::print("capture     {}\n", capture_text(answer.capture));
   show_targets(answer.targets);
   show_shapes(answer.shapes);
   show_limits(answer.limits);
 }
 
-Run configure(Options&) {
-  return [](const Context& context) { return request(context, {"status"}, show); };
+// Without controld: what the targets tell of themselves.
+void show_direct(const DirectStatus& answer) {
+  for (const TargetStatus& target : answer.targets) {
+    if (target.bypass)
+      fmt::print("BYPASS IS ON at {}: everything passes, until `controlctl bypass off`\n", target.socket);
+  }
+  show_targets(answer.targets);
 }
 
-}  // namespace
+int run(const Context& context) {
+  Patience patience;
+  patience.most_ms = kAnswerMs;
+  const Result<Document> answer = call_controld(context.socket, {"status"}, patience);
+  if (answer) return print_answer(context, *answer, show);
+  if (is_forbidden(context.socket)) return fail(context, answer.error());
+  DirectStatus direct;
+  direct.error = answer.error();
+  for (const TargetState& state : look_directly(find_place(context.socket), Look::status)) {
+    const wire::Generation nobodys{0, 1};
+    direct.targets.push_back(status_of(state, state.connected ? state.acknowledged : nobodys));
+  }
+  fmt::print(stderr, "controlctl: {}\n", answer.error());
+  say_direct("status", "its targets are asked directly");
+  if (context.json) {
+    fmt::print("{}", answer_line(direct));
+  } else {
+    show_direct(direct);
+  }
+  return kUnreachable;
+}
+
+Run configure(Options&) {
+  return run;
+}
+
+}  // namespace cmd_status
 
 const Command kStatus = {"status",
                          Group::look,
                          "what is enforced where, the last reload, limits and memory",
-                         "Answers at once, also during a reload; it waits for no target.",
-                         configure,
-                         [](MemberTable& table) { table.add<StatusAnswer>("status"); }};
+                         "Answers at once, also during a reload; no target is waited for longer than 0.2 s. When no "
+                         "controld answers, the\ntargets are asked directly, and the exit code is 4.",
+                         cmd_status::configure,
+                         [](MemberTable& table) {
+                           table.add<StatusAnswer>("status");
+                           table.add<DirectStatus>("status without controld");
+                         }};
 
 }  // namespace weir::control::ctl

@@ -14,7 +14,7 @@
 // Needs no controld: writes the maps that the steering programs share. docs/operate/steering.md.
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_steer {
 
 struct Asked {
   std::string file;
@@ -155,7 +155,7 @@ void show(const xdp::SteeringState& state) {
   fmt::print("{}", table.text());
 }
 
-int fail(const Context& context, const std::string& error) {
+int fail_steer(const Context& context, const std::string& error) {
   if (context.json) {
     SteerAnswer answer;
     answer.error = error;
@@ -167,7 +167,7 @@ int fail(const Context& context, const std::string& error) {
 
 int run_show(const Context& context, const Asked& asked) {
   const Result<xdp::SteeringState> state = xdp::read_steering(asked.bpf_dir);
-  if (!state) return fail(context, state.error());
+  if (!state) return fail_steer(context, state.error());
   if (context.json) {
     fmt::print("{}", answer_line(answer_of(*state)));
   } else {
@@ -178,7 +178,7 @@ int run_show(const Context& context, const Asked& asked) {
 
 int run_clear(const Context& context, const Asked& asked) {
   const Result<void> cleared = xdp::clear_steering(asked.bpf_dir);
-  if (!cleared) return fail(context, cleared.error());
+  if (!cleared) return fail_steer(context, cleared.error());
   if (context.json) {
     SteerAnswer answer;
     answer.ok = true;
@@ -237,13 +237,13 @@ Run configure(Options& options) {
   return [asked](const Context& context) { return run(context, *asked); };
 }
 
-}  // namespace
+}  // namespace cmd_steer
 
 const Command kSteer = {"steer",
                         Group::file,
                         "which frames go to a data plane's net_af_xdp port, and which stay in the kernel",
                         "It needs no controld: it writes the maps that the steering programs share.",
-                        configure,
-                        [](MemberTable& table) { table.add<SteerAnswer>("steer"); }};
+                        cmd_steer::configure,
+                        [](MemberTable& table) { table.add<cmd_steer::SteerAnswer>("steer"); }};
 
 }  // namespace weir::control::ctl

@@ -1,125 +1,35 @@
 #include <fmt/format.h>
+#include <poll.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <thread>
 
+#include "control/answer/make.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
-#include "control/ctl/print.h"
-#include "control/ctl/text.h"
+#include "control/ctl/direct.h"
 #include "control/ctl/top_interval.h"
+#include "control/ctl/top_text.h"
 
 // Rates and times of the data planes, interval by interval.
 namespace weir::control::ctl {
 
-namespace {
+namespace cmd_top {
 
-constexpr size_t kTopLists = 10;
-constexpr Table::Align kRight = Table::Align::right;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kAnswerMs = 3000;  // controld answers in a second
 
 struct Asked {
-  bool once = false;
+  bool once = false, wide = false;
   double interval_s = 1;
 };
-
-std::string number(double value, int digits) {
-  return fmt::format("{:.{}f}", value, digits);
-}
-
-std::string number(const std::optional<double>& value, int digits) {
-  return value ? number(*value, digits) : "-";
-}
-
-std::string share(const std::optional<double>& value) {
-  return value ? fmt::format("{:.1f} %", *value * 100) : "-";
-}
-
-std::string workers_text(const std::vector<WorkerInterval>& workers) {
-  Table table({{"worker", kRight},
-               {"lcore", kRight},
-               {"busy", kRight},
-               {"Mpps", kRight},
-               {"burst", kRight},
-               {"cycles", kRight},
-               {"rx", kRight},
-               {"parse", kRight},
-               {"lookup", kRight},
-               {"verdict", kRight},
-               {"tx", kRight},
-               {"us p50", kRight},
-               {"p99", kRight},
-               {"p99.9", kRight},
-               {"max", kRight}});
-  for (const WorkerInterval& worker : workers) {
-    if (worker.queues == 0) continue;
-    const CyclesPerPacket& cycles = worker.cycles_per_packet;
-    const Percentiles& latency = worker.latency_us;
-    table.row({std::to_string(worker.worker), std::to_string(worker.lcore), share(worker.busy), number(worker.mpps, 3),
-               number(worker.average_burst, 1), number(cycles.total, 1), number(cycles.rx, 1), number(cycles.parse, 1),
-               number(cycles.lookup, 1), number(cycles.verdict, 1), number(cycles.tx, 1), number(latency.p50, 2),
-               number(latency.p99, 2), number(latency.p999, 2), number(latency.max, 2)});
-  }
-  return table.empty() ? "" : "\n" + table.text();
-}
-
-std::string speed(const PortInterval& port) {
-  if (!port.link_up) return "down";
-  return port.speed_mbps == 0 ? "up" : fmt::format("{} Gbit/s", port.speed_mbps / 1000.0);
-}
-
-std::string ports_text(const std::vector<PortInterval>& ports) {
-  Table table({{"port", kRight},
-               {"name"},
-               {"driver"},
-               {"link"},
-               {"rx Mpps", kRight},
-               {"rx Gbit/s", kRight},
-               {"missed", kRight},
-               {"no mbuf", kRight},
-               {"errors", kRight},
-               {"tx Mpps", kRight},
-               {"tx Gbit/s", kRight}});
-  for (const PortInterval& port : ports) {
-    table.row({std::to_string(port.port), port.name, port.driver, speed(port), number(port.rx_mpps, 3),
-               number(port.rx_gbps, 2), count(port.rx_missed), count(port.rx_nombuf),
-               count(port.rx_errors + port.tx_errors), number(port.tx_mpps, 3), number(port.tx_gbps, 2)});
-  }
-  return table.empty() ? "" : "\n" + table.text();
-}
-
-std::string lists_text(const std::vector<ListInterval>& lists) {
-  Table table({{"list"}, {"dropped/s", kRight}, {"would drop/s", kRight}, {"passed/s", kRight}, {"matched/s", kRight}});
-  for (size_t i = 0; i < lists.size() && i < kTopLists; i++) {
-    const ListInterval& list = lists[i];
-    table.row({list.name, number(list.dropped_pps, 0), number(list.would_drop_pps, 0), number(list.passed_pps, 0),
-               number(list.matched_pps, 0)});
-  }
-  std::string text = table.empty() ? "" : "\n" + table.text();
-  if (lists.size() > kTopLists) text += fmt::format("and {} more\n", lists.size() - kTopLists);
-  return text;
-}
-
-std::string target_text(const TargetInterval& target) {
-  if (target.state == "away") return fmt::format("{}: AWAY: {}\n", target.socket, target.last_error);
-  if (target.state == "silent") return fmt::format("{}: does not answer in time\n", target.socket);
-  if (!target.measured) return fmt::format("{}: {}, no interval yet\n", target.socket, target.state);
-  const TargetInterval::Measured& measured = *target.measured;
-  return fmt::format("{}: generation {}, {} Mpps, {} Gbit/s, passed {}, dropped {}, lost {} at rx, {} at tx\n",
-                     target.socket, target.generation.number, number(measured.mpps, 3), number(measured.gbps, 2),
-                     number(measured.passed_mpps, 3), number(measured.dropped_mpps, 3), count(measured.rx_missed),
-                     count(measured.tx_lost)) +
-         workers_text(measured.workers) + ports_text(measured.ports) + lists_text(measured.lists);
-}
-
-std::string text_of(const Interval& interval) {
-  std::string text;
-  for (const TargetInterval& target : interval.targets) text += (text.empty() ? "" : "\n") + target_text(target);
-  return text.empty() ? "no targets\n" : text;
-}
 
 // Over what stands there, so that nothing flickers: home, every line cleared behind its end, then all below.
 std::string redrawn(const std::string& text) {
@@ -131,23 +41,102 @@ std::string redrawn(const std::string& text) {
   return all + "\x1b[J";
 }
 
+volatile sig_atomic_t told_to_end = 0;  // the signal
+
+bool is_in_background() {
+  const pid_t foreground = tcgetpgrp(STDIN_FILENO);  // -1: of a terminal that is not the session's
+  return foreground != -1 && foreground != getpgrp();
+}
+
+// A terminal that gives keys one by one and shows none of them, and what stands on it afterwards.
+class Terminal {
+ public:
+  // wanted: else it does nothing but wait.
+  explicit Terminal(bool wanted) : reads_(wanted && tcgetattr(STDIN_FILENO, &before_) == 0 && !is_in_background()) {
+    if (!reads_) return;
+    termios keys = before_;
+    keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+    keys.c_cc[VMIN] = 0;
+    keys.c_cc[VTIME] = 0;
+    struct sigaction end = {};
+    end.sa_handler = [](int signal) { told_to_end = signal; };
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &end, nullptr);
+    tcsetattr(STDIN_FILENO, TCSANOW, &keys);
+  }
+  Terminal(const Terminal&) = delete;
+  ~Terminal() {
+    if (reads_) tcsetattr(STDIN_FILENO, TCSANOW, &before_);
+    if (told_to_end == 0) return;
+    signal(told_to_end, SIG_DFL);
+    raise(told_to_end);
+  }
+
+  // True as soon as the user wants no more: q, or a signal.
+  bool is_left_before(Clock::time_point due) {
+    for (Clock::duration left = due - Clock::now(); told_to_end == 0; left = due - Clock::now()) {
+      if (left <= Clock::duration::zero()) return false;
+      const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+      pollfd key = {reads_ ? STDIN_FILENO : -1, POLLIN, 0};
+      if (poll(&key, 1, static_cast<int>(ms)) <= 0) continue;
+      char pressed = 0;
+      const ssize_t got = read(STDIN_FILENO, &pressed, 1);
+      if (got == 1 && (pressed == 'q' || pressed == 'Q')) return true;
+      if (got <= 0) std::this_thread::sleep_until(due);  // no terminal any more
+    }
+    return true;
+  }
+
+ private:
+  termios before_ = {};
+  const bool reads_;
+};
+
+bool is_on_terminal(const Context& context, const Asked& asked) {
+  return isatty(STDOUT_FILENO) == 1 && !asked.once && !context.json;
+}
+
 void print_interval(const Context& context, const Asked& asked, const Interval& interval, bool first) {
-  const bool redraw = isatty(STDOUT_FILENO) == 1 && !asked.once && !context.json;
+  const std::string text = text_of(interval, asked.wide ? Width::wide : Width::terminal);
   if (context.json) {
     fmt::print("{}", write_json(interval).line());
-  } else if (redraw) {
-    fmt::print("{}{}", first ? "\x1b[2J" : "", redrawn(text_of(interval)));
+  } else if (is_on_terminal(context, asked)) {
+    fmt::print("{}{}", first ? "\x1b[2J" : "", redrawn(text + "\nq: leave\n"));
   } else {
-    fmt::print("{}{}", first ? "" : "\n", text_of(interval));
+    fmt::print("{}{}", first ? "" : "\n", text);
   }
   fflush(stdout);
 }
 
-// Empty: there is no answer, or it is not understood; code says what it means, and the user was told.
-std::optional<TelemetryAnswer> measure(const Context& context, int& code) {
+// By controld, or from the targets themselves when it does not answer; then always so.
+class Measurer {
+ public:
+  explicit Measurer(const Context& context) : context_(context) {}
+  // Empty: the answer is not understood; code says what it means, and the user was told.
+  std::optional<TelemetryAnswer> measure(int& code);
+  bool is_direct() const { return is_direct_; }
+
+ private:
+  TelemetryAnswer measure_directly() const;
+  const Context& context_;
+  bool is_direct_ = false;
+};
+
+std::optional<TelemetryAnswer> Measurer::measure(int& code) {
   code = kUnreachable;
-  const std::optional<Document> answer = ask(context, {"telemetry"});
-  if (!answer) return std::nullopt;
+  if (is_direct_) return measure_directly();
+  Patience patience;
+  patience.most_ms = kAnswerMs;
+  const Result<Document> answer = call_controld(context_.socket, {"telemetry"}, patience);
+  if (!answer && is_forbidden(context_.socket)) {
+    code = fail(context_, answer.error());
+    return std::nullopt;
+  }
+  if (!answer) {
+    fmt::print(stderr, "controlctl: {}\n", answer.error());
+    say_direct("top", "its targets are asked directly");
+    is_direct_ = true;
+    return measure_directly();
+  }
   if (const std::optional<std::string> error = answer->text("error")) {
     fmt::print(stderr, "controlctl: {}\n", *error);
     return std::nullopt;
@@ -158,19 +147,28 @@ std::optional<TelemetryAnswer> measure(const Context& context, int& code) {
   return std::nullopt;
 }
 
+TelemetryAnswer Measurer::measure_directly() const {
+  TelemetryAnswer answer;
+  for (const TargetState& state : look_directly(find_place(context_.socket), Look::counters)) {
+    answer.targets.push_back(measures_of(state, state.stats.has_value()));
+  }
+  return answer;
+}
+
 int run(const Context& context, const Asked& asked) {
-  using Clock = std::chrono::steady_clock;
+  Terminal terminal(is_on_terminal(context, asked));
   const auto interval = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(asked.interval_s));
   int code = kOk;
-  std::optional<TelemetryAnswer> before = measure(context, code);
+  Measurer measurer(context);
+  std::optional<TelemetryAnswer> before = measurer.measure(code);
   Clock::time_point due = Clock::now();
   for (bool first = true; before; first = false) {
     due = std::max(due + interval, Clock::now());
-    std::this_thread::sleep_until(due);
-    std::optional<TelemetryAnswer> after = measure(context, code);
+    if (terminal.is_left_before(due)) return kOk;
+    std::optional<TelemetryAnswer> after = measurer.measure(code);
     if (!after) break;
     print_interval(context, asked, interval_between(*before, *after), first);
-    if (asked.once) return kOk;
+    if (asked.once) return measurer.is_direct() ? kUnreachable : kOk;
     before = std::move(after);
   }
   return code;
@@ -179,21 +177,23 @@ int run(const Context& context, const Asked& asked) {
 Run configure(Options& options) {
   auto asked = std::make_shared<Asked>();
   options.flag("--once", asked->once, "one interval, then exit");
+  options.flag("--wide", asked->wide, "every column; without it a screen of 80 is enough");
   options.number("--interval", "S", asked->interval_s, "seconds").range(0.1, 3600);
   return [asked](const Context& context) { return run(context, *asked); };
 }
 
-}  // namespace
+}  // namespace cmd_top
 
-const Command kTop = {"top",
-                      Group::look,
-                      "rates, load, cycles and latency of the data planes, every second",
-                      "On a terminal it draws over the last interval until Ctrl-C. With --json it prints an object an "
-                      "interval, each on a line.",
-                      configure,
-                      [](MemberTable& table) {
-                        table.add<Interval>("top");
-                        table.add<TelemetryAnswer>("telemetry");
-                      }};
+const Command kTop = {
+    "top",
+    Group::look,
+    "rates, load, cycles and latency of the data planes, every second",
+    "On a terminal it draws over the last interval until q or Ctrl-C. With --json it prints an object "
+    "an interval, each on a\nline.",
+    cmd_top::configure,
+    [](MemberTable& table) {
+      table.add<Interval>("top");
+      table.add<TelemetryAnswer>("telemetry");
+    }};
 
 }  // namespace weir::control::ctl

@@ -5,6 +5,7 @@
 
 #include "control/answer/capture.h"
 #include "control/answer/parts.h"
+#include "control/answer/reload.h"
 #include "control/answer/shapes.h"
 
 // Pieces of answers that several commands print.
@@ -20,5 +21,6 @@ std::string capture_text(const CaptureAnswer& capture);  // on; 12 of 20 samples
 
 void print_diagnostics(const std::vector<Diagnostic>& diagnostics);  // to stderr
 void print_targets(const std::vector<TargetOutcome>& outcomes);      // those that failed to stderr
+void print_reload(const ReloadAnswer& answer);                       // a whole one, as `reload` does
 
 }  // namespace weir::control::ctl

@@ -71,6 +71,7 @@ void members(Fields& f, ListInterval& list) {
   f({"dropped_pps", "frames/s", "that the list dropped"}, list.dropped_pps);
   f({"passed_pps", "frames/s", "that the list let pass"}, list.passed_pps);
   f({"would_drop_pps", "frames/s", "that the list would drop if it were enforced"}, list.would_drop_pps);
+  f({"former", "", "the policy has no such list any more"}, list.former);
 }
 
 void members(Fields& f, TargetInterval::Measured& measured) {
@@ -248,7 +249,8 @@ PortInterval between(const PortTelemetry& before, const PortTelemetry& after) {
   return port;
 }
 
-std::vector<ListInterval> between(const ListCounters& before, const ListCounters& after, double seconds) {
+std::vector<ListInterval> between(const ListCounters& before, const ListCounters& after, double seconds,
+                                  const std::vector<std::string>& former) {
   std::vector<ListInterval> lists;
   for (const auto& [name, now] : after) {
     const auto is_it = [&, &wanted = name](const auto& list) { return list.first == wanted; };
@@ -258,7 +260,8 @@ std::vector<ListInterval> between(const ListCounters& before, const ListCounters
       return per(static_cast<double>(added(was, counters, counter)), seconds);
     };
     lists.push_back({name, rate(&wire::ListStats::matched), rate(&wire::ListStats::dropped),
-                     rate(&wire::ListStats::passed), rate(&wire::ListStats::would_drop)});
+                     rate(&wire::ListStats::passed), rate(&wire::ListStats::would_drop),
+                     std::find(former.begin(), former.end(), name) != former.end()});
   }
   std::stable_sort(lists.begin(), lists.end(),
                    [](const ListInterval& a, const ListInterval& b) { return a.dropped_pps > b.dropped_pps; });
@@ -284,7 +287,8 @@ const char* state_of(const TargetStats* before, const TargetStats& after) {
   return again ? "restarted" : "measured";
 }
 
-TargetInterval::Measured between(const TargetMeasures& before, const TargetMeasures& after) {
+TargetInterval::Measured between(const TargetMeasures& before, const TargetMeasures& after,
+                                 const std::vector<std::string>& former) {
   const wire::Totals &was = before.stats.totals, &now = after.stats.totals;
   const uint32_t us = after.stats.taken_us - before.stats.taken_us;  // modulo 2^32, as told
   TargetInterval::Measured measured;
@@ -298,19 +302,20 @@ TargetInterval::Measured between(const TargetMeasures& before, const TargetMeasu
   measured.gbps = gigabits(now.bytes - was.bytes, measured.seconds);
   measured.passed_mpps = mega(measured.passed, measured.seconds);
   measured.dropped_mpps = mega(measured.dropped, measured.seconds);
-  measured.lists = between(before.stats.lists, after.stats.lists, measured.seconds);
+  measured.lists = between(before.stats.lists, after.stats.lists, measured.seconds, former);
   measured.workers = each_between<WorkerInterval>(before.workers, after.workers, &WorkerTelemetry::worker);
   measured.ports = each_between<PortInterval>(before.ports, after.ports, &PortTelemetry::port);
   return measured;
 }
 
-TargetInterval interval_of(const TargetMeasures* before, const TargetMeasures& after) {
+TargetInterval interval_of(const TargetMeasures* before, const TargetMeasures& after,
+                           const std::vector<std::string>& former) {
   TargetInterval target;
   target.socket = after.stats.socket;
   target.state = state_of(before == nullptr ? nullptr : &before->stats, after.stats);
   target.last_error = after.last_error;
   target.generation = after.stats.generation;
-  if (target.state == "measured") target.measured = between(*before, after);
+  if (target.state == "measured") target.measured = between(*before, after, former);
   return target;
 }
 
@@ -323,7 +328,7 @@ Interval interval_between(const TelemetryAnswer& before, const TelemetryAnswer& 
   for (const TargetMeasures& now : after.targets) {
     const auto was = std::find_if(before.targets.begin(), before.targets.end(),
                                   [&](const TargetMeasures& other) { return other.stats.socket == now.stats.socket; });
-    interval.targets.push_back(interval_of(was == before.targets.end() ? nullptr : &*was, now));
+    interval.targets.push_back(interval_of(was == before.targets.end() ? nullptr : &*was, now, after.former));
   }
   return interval;
 }

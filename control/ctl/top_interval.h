@@ -52,6 +52,7 @@ void members(Fields& f, PortInterval& port);
 struct ListInterval {
   std::string name;
   double matched_pps = 0, dropped_pps = 0, passed_pps = 0, would_drop_pps = 0;
+  bool former = false;
 };
 void members(Fields& f, ListInterval& list);
 

@@ -12,6 +12,7 @@
 
 #include "common/files.h"
 #include "control/answer/explain_answer.h"
+#include "control/answer/feeds.h"
 #include "control/answer/make.h"
 #include "control/answer/request.h"
 #include "control/daemon/daemon.h"
@@ -23,6 +24,7 @@ namespace {
 
 // A target that is busy with a publication answers after it; one that hangs must not hold the API for longer.
 constexpr std::chrono::milliseconds kFreshWait{1000};
+constexpr std::chrono::milliseconds kStatusWait{200};
 
 ReloadAnswer answer_of(const ReloadReport& report) {
   ReloadAnswer answer;
@@ -33,7 +35,9 @@ ReloadAnswer answer_of(const ReloadReport& report) {
   answer.total_ms = report.total_ms;
   answer.entries = report.entries;
   answer.snapshot_bytes = report.snapshot_bytes;
+  answer.changes = report.changes;
   answer.targets = report.targets;
+  answer.refused = report.refused;
   answer.errors = report.diagnostics.errors();
   answer.warnings = report.diagnostics.warnings();
   answer.diagnostics = report.diagnostics.kept();
@@ -72,24 +76,59 @@ void reload(Daemon& daemon, const Request&, Reply reply) {
   });
 }
 
-std::string status(Daemon& daemon) {
+// A reload, too.
+void accept(Daemon& daemon, const Request& request, Reply reply) {
+  const Result<void> asked = daemon.accept_feed(
+      request.name.value_or(""),
+      [reply](const std::shared_ptr<const ReloadReport>& report) { reply(answer_line(answer_of(*report))); });
+  if (!asked) reply(failure_line(asked.error()));
+}
+
+std::string feeds(Daemon& daemon) {
+  const std::shared_ptr<const Running> running = daemon.running();
+  return answer_line(FeedsAnswer{running->publication->generation, feeds_of(running->lists)});
+}
+
+std::string status_line(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
   StatusAnswer answer;
   answer.config = daemon.options().config;
   answer.state_dir = daemon.state_dir();
   answer.pid = getpid();
-  answer.generation = running->publication->generation;
-  answer.published_at = running->published_at;
-  answer.from_last_good = running->from_last_good;
-  answer.entries = running->report.entries;
+  answer.starting = daemon.last_reload() == nullptr;
+  answer.disk_error = daemon.disk_error();
   answer.bypass = daemon.bypass_on();
+  if (running != nullptr) {
+    answer.generation = running->publication->generation;
+    answer.published_at = running->published_at;
+    answer.from_last_good = running->from_last_good;
+    answer.entries = running->report.entries;
+    answer.shapes = all_details<ShapeDetails>(running->report.shapes);
+    answer.limits = limits_of(*running);
+    answer.refused = refused_feeds(running->lists);
+  }
   for (const auto& target : daemon.targets()) answer.targets.push_back(status_of(target->state(), answer.generation));
-  answer.shapes = all_details<ShapeDetails>(running->report.shapes);
-  answer.last_reload = answer_of(*daemon.last_reload());
+  answer.reloading = daemon.reload_phase();
+  if (daemon.last_reload() != nullptr) answer.last_reload = answer_of(*daemon.last_reload());
   answer.capture = answer_of(daemon.capture());
-  answer.limits = limits_of(*running);
   answer.memory = memory();
   return answer_line(answer);
+}
+
+// Adds the names of those that the policy has no more.
+void add_former(const Running& running, const ListCounters& counted, std::vector<std::string>& former) {
+  for (const auto& [name, counters] : counted) {
+    const auto is_it = [&wanted = name](const ListSummary& list) { return list.name == wanted; };
+    if (std::any_of(running.lists.begin(), running.lists.end(), is_it)) continue;
+    if (std::find(former.begin(), former.end(), name) == former.end()) former.push_back(name);
+  }
+}
+
+// Asked now: what was switched, detached or unplugged a moment ago is told as it is. A target that does not answer
+// counts with what it told last.
+void status(Daemon& daemon, const Request&, Reply reply) {
+  daemon.refresh(Daemon::Counters::status, Clock::now() + kStatusWait,
+                 [&daemon, reply = std::move(reply)](const Daemon::Refreshed&) { reply(status_line(daemon)); });
 }
 
 // The counters of every target, asked now, and their sums. A target that does not answer in time counts with what it
@@ -101,6 +140,7 @@ void stats(Daemon& daemon, const Request&, Reply reply) {
     answer.generation = running->publication->generation;
     for (const ListSummary& list : running->lists) list_of(answer.lists, list.name);  // also those nobody counted yet
     for (const auto& [target, is_fresh] : all) add(answer, stats_of(target->state(), is_fresh));
+    add_former(*running, answer.lists, answer.former);
     answer.capture = answer_of(daemon.capture());
     reply(answer_line(answer));
   });
@@ -111,9 +151,11 @@ void telemetry(Daemon& daemon, const Request&, Reply reply) {
   daemon.refresh(Daemon::Counters::stats_and_telemetry, Clock::now() + kFreshWait,
                  [&daemon, reply](const Daemon::Refreshed& all) {
                    TelemetryAnswer answer;
-                   answer.generation = daemon.running()->publication->generation;
+                   const std::shared_ptr<const Running> running = daemon.running();
+                   answer.generation = running->publication->generation;
                    for (const auto& [target, is_fresh] : all) {
                      answer.targets.push_back(measures_of(target->state(), is_fresh));
+                     add_former(*running, answer.targets.back().stats.lists, answer.former);
                    }
                    reply(answer_line(answer));
                  });
@@ -175,16 +217,16 @@ std::string list(Daemon& daemon, const Request& request) {
 std::string bypass_line(const PanicSwitch::Report& report) {
   BypassAnswer answer;
   answer.bypass = report.on;
-  if (!report.remembered) {
-    answer.error = "the targets were told, but it is not remembered: " + report.remembered.error();
-    return answer_line(answer);
-  }
   BypassAnswer::Told told{true, {}};
   for (const PanicSwitch::Outcome& one : report.targets) {
     told.ok = told.ok && one.confirmed;
     told.targets.push_back({one.target, one.confirmed, one.error});
   }
   if (!told.ok) answer.error = "not every target confirmed";
+  if (!report.remembered) {
+    told.ok = false;
+    answer.error = "controld would not remember it after a restart: " + report.remembered.error();
+  }
   answer.told = std::move(told);
   return answer_line(answer);
 }
@@ -197,10 +239,13 @@ void bypass(Daemon& daemon, const Request& request, Reply reply) {
                 [reply = std::move(reply)](const PanicSwitch::Report& report) { reply(bypass_line(report)); });
 }
 
+std::string detach_line(const XdpPlane::Names& off) {
+  return off ? answer_line(DetachAnswer{true, true, *off}) : failure_line(off.error());
+}
+
 void detach(Daemon& daemon, const Request& request, Reply reply) {
-  daemon.detach(request.interface.value_or(""), [reply = std::move(reply)](const XdpPlane::Names& off) {
-    reply(off ? answer_line(DetachAnswer{true, true, *off}) : failure_line(off.error()));
-  });
+  daemon.detach(request.interface.value_or(""),
+                [reply = std::move(reply)](const XdpPlane::Names& off) { reply(detach_line(off)); });
 }
 
 // An answer that is there at once.
@@ -213,22 +258,50 @@ void at_once(Daemon& daemon, const Request& request, Reply reply) {
   }
 }
 
+enum class Access { look, change };      // who may only look may not change
+enum class Needs { nothing, a_policy };  // that was compiled, or the last good
+
 struct Command {
   const char* name;
+  Access access;
   void (*run)(Daemon&, const Request&, Reply);
+  Needs needs = Needs::a_policy;
 };
 constexpr Command kCommands[] = {
-    {"reload", reload},
-    {"status", at_once<status>},
-    {"explain", at_once<explain>},
-    {"shapes", at_once<shapes>},
-    {"stats", stats},
-    {"list", at_once<list>},
-    {"bypass", bypass},
-    {"telemetry", telemetry},
-    {"capture", at_once<capture>},
-    {"detach", detach},
+    {"reload", Access::change, reload, Needs::nothing},
+    {"status", Access::look, status, Needs::nothing},
+    {"explain", Access::look, at_once<explain>},
+    {"shapes", Access::look, at_once<shapes>},
+    {"stats", Access::look, stats},
+    {"list", Access::look, at_once<list>},
+    {"feeds", Access::look, at_once<feeds>},
+    {"accept", Access::change, accept},
+    {"bypass", Access::change, bypass, Needs::nothing},
+    {"telemetry", Access::look, telemetry},
+    {"capture", Access::look, at_once<capture>, Needs::nothing},
+    {"detach", Access::change, detach, Needs::nothing},
 };
+
+using Log = std::function<void(std::string line)>;
+
+void say(const std::string& line) {
+  spdlog::info("{}", line);
+}
+
+// Before it is done. Empty: it may be done; else why not.
+std::string permit_change(const Request& request, const Caller& caller, const Log& log) {
+  if (!caller.may_change) {
+    return fmt::format("user {} may look, and not change anything: {} is for root and the user of controld", caller.uid,
+                       request.command);
+  }
+  std::string what = request.command;
+  if (request.on) what += *request.on ? " on" : " off";
+  if (request.interface) what += " " + *request.interface;
+  if (request.name) what += " " + *request.name;
+  if (request.name) what += " " + *request.name;
+  log(fmt::format("{}: asked for by user {}, process {}", what, caller.uid, caller.pid));
+  return "";
+}
 
 Result<Request> request_of(const std::string& line) {
   const Result<Document> document = Document::parse(line);
@@ -240,26 +313,43 @@ Result<Request> request_of(const std::string& line) {
 
 }  // namespace
 
-void answer(Daemon& daemon, const std::string& line, Reply reply) {
+void answer(Daemon& daemon, const std::string& line, const Caller& caller, Reply reply) {
   const Result<Request> request = request_of(line);
   if (!request) return reply(failure_line(request.error()));
   spdlog::debug("API: {}", request->command);
   std::string known;
   for (const Command& command : kCommands) {
-    if (request->command == command.name) return command.run(daemon, *request, std::move(reply));
+    if (request->command == command.name) {
+      const std::string refused = command.access == Access::change ? permit_change(*request, caller, say) : "";
+      if (!refused.empty()) return reply(failure_line(refused));
+      if (command.needs == Needs::a_policy && daemon.running() == nullptr) {
+        return reply(failure_line("controld compiles the first policy: there is nothing to tell of yet"));
+      }
+      return command.run(daemon, *request, std::move(reply));
+    }
     known += fmt::format("{}{}", known.empty() ? "" : ", ", command.name);
   }
   reply(failure_line(fmt::format("unknown command '{}'; known: {}", request->command, known)));
 }
 
-void answer_panic(PanicSwitch& panic, const std::string& line, Reply reply) {
+void answer_panic(PanicSwitch& panic, const std::string& line, const Caller& caller, Reply reply) {
   const Result<Request> request = request_of(line);
   if (!request) return reply(failure_line(request.error()));
-  spdlog::debug("panic switch: {}", request->command);
-  if (request->command != "bypass") {
-    return reply(failure_line(fmt::format("unknown command '{}'; this socket knows: bypass", request->command)));
+  panic.log(spdlog::level::debug, "panic switch: " + request->command);
+  if (request->command != "bypass" && request->command != "detach") {
+    return reply(
+        failure_line(fmt::format("unknown command '{}'; this socket knows: bypass, detach", request->command)));
   }
-  if (!request->on) return reply(failure_line(kOnOrOff));
+  const bool is_bypass = request->command == "bypass";
+  if (is_bypass && !request->on) return reply(failure_line(kOnOrOff));
+  const auto log = [&](std::string text) { panic.log(spdlog::level::info, std::move(text)); };
+  if (const std::string refused = permit_change(*request, caller, log); !refused.empty()) {
+    return reply(failure_line(refused));
+  }
+  if (!is_bypass) {
+    return panic.detach(request->interface.value_or(""),
+                        [reply = std::move(reply)](const XdpPlane::Names& off) { reply(detach_line(off)); });
+  }
   panic.order(*request->on,
               [reply = std::move(reply)](const PanicSwitch::Report& report) { reply(bypass_line(report)); });
 }

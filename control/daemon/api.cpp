@@ -1,6 +1,7 @@
 #include "control/daemon/api.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,34 +12,48 @@
 #include <cstring>
 
 #include "common/files.h"
+#include "common/send.h"
 
 namespace weir::control {
 
 namespace {
+constexpr int kMaxWaiting = 1024;                // to be accepted: however many come at once, nobody is turned away
+constexpr int kAtOnce = 64;                      // are accepted before others are served
+constexpr std::chrono::milliseconds kPause{10};  // where the kernel has no memory for an answer
 
-constexpr int kBacklog = 64;
-
-bool may_speak(int socket) {
-  const std::optional<uid_t> peer = unix_socket::peer_uid(socket);
-  return peer && (*peer == 0 || *peer == geteuid());
+// Whoever went away, tired of waiting while this process could not run, say, wants nothing any more.
+bool has_gone(int socket) {
+  pollfd state = {socket, 0, 0};
+  return poll(&state, 1, 0) > 0 && (state.revents & POLLHUP) != 0;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<ApiServer>> ApiServer::start(Loop& loop, const std::string& path, Handlers handlers,
-                                                    int client_ms) {
-  Result<unix_socket::Listener> listener = unix_socket::Listener::open(path, unix_socket::Kind::stream, 0660, kBacklog);
+                                                    int client_ms, std::optional<gid_t> read_group) {
+  Result<unix_socket::Listener> listener =
+      unix_socket::Listener::open(path, unix_socket::Kind::stream, 0660, kMaxWaiting, read_group);
   if (!listener) return Error{listener.error()};
-  return std::unique_ptr<ApiServer>(new ApiServer(loop, std::move(*listener), std::move(handlers), client_ms));
+  std::unique_ptr<ApiServer> server(
+      new ApiServer(loop, std::move(*listener), std::move(handlers), client_ms, read_group));
+  if (!server->arrived_) return errno_error("cannot wait for connections to " + path);
+  return server;
 }
 
-ApiServer::ApiServer(Loop& loop, unix_socket::Listener listener, Handlers handlers, int client_ms)
+ApiServer::ApiServer(Loop& loop, unix_socket::Listener listener, Handlers handlers, int client_ms,
+                     std::optional<gid_t> read_group)
     : loop_(loop),
       listener_(std::move(listener)),
       handlers_(std::move(handlers)),
       client_ms_(client_ms),
+      read_group_(read_group),
       mailbox_(loop) {
   arrived_ = loop_.io(listener_.fd(), EPOLLIN, [this](uint32_t) { accept(); });
+}
+
+void ApiServer::say(const std::string& error) const {
+  if (handlers_.log) return handlers_.log("API: " + error);
+  spdlog::error("API: {}", error);
 }
 
 bool ApiServer::is_idle() const {
@@ -46,33 +61,62 @@ bool ApiServer::is_idle() const {
                      [](const auto& one) { return one.second.doing == Doing::sending; });
 }
 
-// Everyone who waits, so that a queue that is full is short again.
 void ApiServer::accept() {
-  for (int i = 0; i < kBacklog; i++) {
+  for (int i = 0; i < kAtOnce; i++) {
+    if (!listener_.has_room()) (void)close_silent();
     Result<std::optional<Fd>> accepted = listener_.accept();
-    if (!accepted) return spdlog::error("API: {}", accepted.error());
+    if (!accepted) return say(accepted.error());
     if (!*accepted) return;
-    if (may_speak((*accepted)->get()) && make_room()) begin(std::move(**accepted));
+    const std::optional<Caller> caller = caller_of((*accepted)->get());
+    if (caller && make_room()) {
+      begin(std::move(**accepted), *caller);
+    } else {
+      listener_.give_back(std::move(**accepted));
+    }
   }
 }
 
-void ApiServer::begin(Fd fd) {
+std::optional<Caller> ApiServer::caller_of(int socket) const {
+  const std::optional<unix_socket::Peer> peer = unix_socket::peer_of(socket);
+  if (!peer) return std::nullopt;
+  if (peer->uid == 0 || peer->uid == geteuid()) return Caller{peer->uid, peer->pid, true};
+  if (read_group_ && unix_socket::is_peer_in_group(socket, *read_group_)) return Caller{peer->uid, peer->pid, false};
+  return std::nullopt;
+}
+
+void ApiServer::begin(Fd fd, const Caller& caller) {
   const Id id = next_id_++;
   Client& client = clients_[id];
   client.fd = std::move(fd);
+  client.caller = caller;
   client.ready = loop_.io(client.fd.get(), EPOLLIN, [this, id](uint32_t) { receive(id); });
+  if (!client.ready) {
+    say(errno_error("a connection is closed at once: it cannot be waited for").message);
+    return (void)clients_.erase(id);
+  }
   client.timer = loop_.timer(Clock::now() + std::chrono::milliseconds(client_ms_),
                              [this, id] { tell(id, handlers_.failure("no complete request line in time")); });
 }
 
 // Those who wait for an answer keep their place. False: all of them do.
 bool ApiServer::make_room() {
-  if (clients_.size() < kMaxClients) return true;
+  return clients_.size() < kMaxClients || close_silent();
+}
+
+bool ApiServer::close_silent() {
   const auto silent = std::find_if(clients_.begin(), clients_.end(),
                                    [](const auto& one) { return one.second.doing != Doing::waiting; });
   if (silent == clients_.end()) return false;
-  clients_.erase(silent);
+  end(silent->first);
   return true;
+}
+
+void ApiServer::end(Id id) {
+  const auto client = clients_.find(id);
+  if (client == clients_.end()) return;
+  client->second.ready.reset();  // before its descriptor is another's
+  listener_.give_back(std::move(client->second.fd));
+  clients_.erase(client);
 }
 
 // One line (or all, when the client ends its side without one).
@@ -92,13 +136,14 @@ void ApiServer::receive(Id id) {
 
 void ApiServer::ask(Id id) {
   Client& client = clients_.at(id);
+  if (has_gone(client.fd.get())) return end(id);
   client.doing = Doing::waiting;
   client.timer.reset();
   // Until there is an answer, only that the client went away is news.
   client.ready.reset();
-  client.ready = loop_.io(client.fd.get(), 0, [this, id](uint32_t) { clients_.erase(id); });
+  client.ready = loop_.io(client.fd.get(), 0, [this, id](uint32_t) { end(id); });
   const std::string line = std::exchange(client.text, {});
-  handlers_.answer(line, [this, id, alive = mailbox_.token()](std::string answer) {
+  handlers_.answer(line, client.caller, [this, id, alive = mailbox_.token()](std::string answer) {
     if (*alive && clients_.contains(id)) tell(id, std::move(answer));
   });
 }
@@ -107,17 +152,27 @@ void ApiServer::tell(Id id, std::string line) {
   Client& client = clients_.at(id);
   client.doing = Doing::taking;
   client.text = std::move(line);
-  client.timer = loop_.timer(Clock::now() + std::chrono::milliseconds(client_ms_), [this, id] { clients_.erase(id); });
+  client.timer = loop_.timer(Clock::now() + std::chrono::milliseconds(client_ms_), [this, id] { end(id); });
+  send_when_ready(id);
+}
+
+void ApiServer::send_when_ready(Id id) {
+  Client& client = clients_.at(id);
   client.ready.reset();
   client.ready = loop_.io(client.fd.get(), EPOLLOUT, [this, id](uint32_t) { send(id); });
+  if (!client.ready) send(id);  // what fits at once
 }
 
 void ApiServer::send(Id id) {
   Client& client = clients_.at(id);
   const ssize_t put = ::send(client.fd.get(), client.text.data(), client.text.size(), MSG_NOSIGNAL);
   if (put < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (put < 0 && is_out_of_buffers(errno)) {  // no end of a pause is told of: the socket has room
+    client.ready = loop_.timer(Clock::now() + kPause, [this, id] { send_when_ready(id); });
+    return;
+  }
   if (put > 0) client.text.erase(0, static_cast<size_t>(put));
-  if (put < 0 || client.text.empty()) clients_.erase(id);
+  if (put < 0 || client.text.empty()) end(id);
 }
 
 }  // namespace weir::control

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/unix_socket.h"
@@ -11,8 +14,16 @@
 
 namespace weir::control {
 
-// A Unix socket that takes a line and answers with one, then ends the connection. Only the own uid and root may speak.
-// Part of a loop: no client waits for another, however silent that one is.
+// Who asks, as the kernel knows it (SO_PEERCRED).
+struct Caller {
+  uid_t uid;
+  pid_t pid;
+  bool may_change;  // what is enforced; else it may only look
+};
+
+// A Unix socket that takes a line and answers with one, then ends the connection. The own uid and root may speak, and
+// who is in the read group may ask what changes nothing. Part of a loop: no client waits for another, however silent
+// that one is.
 class ApiServer {
  public:
   static constexpr size_t kMaxRequestBytes = 64 * 1024;  // requests are a command and a key
@@ -22,13 +33,15 @@ class ApiServer {
   // Called once with the answer, by the loop's thread, at any time: also when server or client are gone.
   using Reply = std::function<void(std::string line)>;
   struct Handlers {
-    std::function<void(const std::string& line, Reply reply)> answer;
+    std::function<void(const std::string& line, const Caller& caller, Reply reply)> answer;
     std::function<std::string(const std::string& error)> failure;  // the line that tells of it
+    std::function<void(const std::string& error)> log = {};        // empty: it is logged at once
   };
 
   // Replaces a stale socket file. Error: somebody listens there.
   static Result<std::unique_ptr<ApiServer>> start(Loop& loop, const std::string& path, Handlers handlers,
-                                                  int client_ms = kClientMs);
+                                                  int client_ms = kClientMs,
+                                                  std::optional<gid_t> read_group = std::nullopt);
   ApiServer(const ApiServer&) = delete;
 
   // Nobody waits for an answer, or for the rest of it.
@@ -38,25 +51,33 @@ class ApiServer {
   enum class Doing { sending, waiting, taking };  // a request; for its answer; the answer
   struct Client {
     Fd fd;
+    Caller caller;
     Doing doing = Doing::sending;
     std::string text;  // received, then to be sent
     Loop::Source ready, timer;
   };
   using Id = uint64_t;  // rises: the first one is the oldest
 
-  ApiServer(Loop& loop, unix_socket::Listener listener, Handlers handlers, int client_ms);
+  ApiServer(Loop& loop, unix_socket::Listener listener, Handlers handlers, int client_ms,
+            std::optional<gid_t> read_group);
   void accept();
-  void begin(Fd fd);
+  std::optional<Caller> caller_of(int socket) const;  // empty: may not speak
+  void begin(Fd fd, const Caller& caller);
   bool make_room();
+  bool close_silent();
+  void end(Id id);
   void receive(Id id);
   void ask(Id id);
   void tell(Id id, std::string line);
+  void send_when_ready(Id id);
   void send(Id id);
+  void say(const std::string& error) const;
 
   Loop& loop_;
   unix_socket::Listener listener_;
   const Handlers handlers_;
   const int client_ms_;
+  const std::optional<gid_t> read_group_;
   const Mailbox mailbox_;
   Loop::Source arrived_;
   Id next_id_ = 0;

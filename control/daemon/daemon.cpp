@@ -7,10 +7,13 @@
 #include <ctime>
 #include <filesystem>
 
+#include "bpf/enforce/learn.h"
+#include "bpf/enforce/program.h"
 #include "control/answer/request.h"
 #include "control/book/disk.h"
 #include "control/compile/plan/plan.h"
 #include "control/daemon/answers.h"
+#include "control/daemon/rights.h"
 #include "control/read/policy.h"
 #include "filter/format/rules.h"
 
@@ -38,7 +41,7 @@ Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers)
       numbers_(std::move(numbers)) {}
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
-  const Places places = read_places(options.config);
+  const Places places = read_places(options.config, options.parsers);
   const std::string state_dir = options.state_dir ? *options.state_dir
                                 : places.state_dir
                                     ? *places.state_dir
@@ -57,14 +60,39 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
   if (!numbers->notice().empty()) spdlog::error("{}", numbers->notice());
   const Result<std::optional<InForce>> in_force = read_in_force(state_dir);
   if (!in_force) spdlog::error("{}: who enforced the last good is not known", in_force.error());
+  if (options.seccomp) {
+    Result<void> done = give_up_rights(options, places.targets, in_force ? *in_force : std::nullopt);
+    if (!done) return Error{done.error()};
+  }
 
   std::unique_ptr<Daemon> daemon(new Daemon(loop, std::move(options), std::move(*store), std::move(*numbers)));
   Result<void> begun = daemon->begin(in_force ? *in_force : std::nullopt, places.targets);
-  if (!begun) return Error{begun.error()};
-  return daemon;
+  if (begun) return daemon;
+  if (daemon->is_reloading_) (void)daemon.release();  // what a thread is at cannot be ended; it goes with the process
+  return Error{begun.error()};
+}
+
+// Before there are threads. Targets of the last good may have to be told that they are targets no more.
+Result<void> Daemon::give_up_rights(const Options& options, const std::optional<std::vector<TargetSpec>>& named,
+                                    const std::optional<InForce>& in_force) {
+  std::vector<TargetSpec> known = options.targets;
+  if (named && known.empty()) known = *named;
+  if (in_force) known.insert(known.end(), in_force->targets.begin(), in_force->targets.end());
+  const bool has_xdp =
+      std::any_of(known.begin(), known.end(), [](const TargetSpec& target) { return target.kind == TargetKind::xdp; });
+  if (has_xdp) {
+    (void)xdp::make_bpf_dir(options.bpf_dir);  // who needs it says why it cannot be had
+    if (Result<void> learnt = xdp::learn_features(); !learnt) return learnt;
+  }
+  const Result<std::string> given_up = reduce_rights(options.config, known, *options.seccomp);
+  if (!given_up) return Error{given_up.error()};
+  spdlog::info("privileges: {}", *given_up);
+  return {};
 }
 
 Result<void> Daemon::begin(const std::optional<InForce>& in_force, std::optional<std::vector<TargetSpec>> named) {
+  if (Result<void> started = worker_.start(); !started) return started;
+  if (Result<void> started = planes_.xdp.start(); !started) return started;
   PanicSwitch::Hooks hooks;
   hooks.confirmed = [this](const std::string& target, bool on) {
     mailbox_.post([this, target, on] { take_confirmation(target, on); });
@@ -72,7 +100,8 @@ Result<void> Daemon::begin(const std::optional<InForce>& in_force, std::optional
   hooks.answer = answer_panic;
   hooks.failure = failure_line;
   Result<std::unique_ptr<PanicSwitch>> panic =
-      PanicSwitch::start(options_.panic_socket, planes_, store_, options_.acknowledge_ms, options_.times, hooks);
+      PanicSwitch::start(options_.panic_socket, planes_, store_, options_.times, hooks,
+                         {options_.place, absolute(store_.state_dir()), options_.bpf_dir, {}});
   if (!panic) return Error{panic.error()};
   panic_ = std::move(*panic);
   if (bypass_on()) {
@@ -91,15 +120,37 @@ Result<void> Daemon::begin(const std::optional<InForce>& in_force, std::optional
   if (named && is_sure) set_targets(*named);
   if (named && !is_sure) panic_->set_targets(*named);
 
+  if (options_.opened) {
+    if (Result<void> opened = options_.opened(*this); !opened) return opened;
+  }
+  // What was enforced is enforced again at once, by those that had it, and by nobody else.
+  Result<std::shared_ptr<const Running>> last_good = load_last_good();
+  if (last_good) {
+    book_before_ = (*last_good)->book;
+    if (is_sure && in_force && in_force->config == config_ && named == in_force->targets) {
+      spdlog::info("the last good generation {} is published while the policy is compiled",
+                   (*last_good)->publication->generation.number);
+      publish(*last_good);
+    }
+  }
+
   begin_reload();
   loop_.run_until([this] { return !is_reloading_; }, Clock::time_point::max());
   if (is_reloading_) return Error{"stopped before the first policy was compiled"};
-  if (running_ == nullptr) {
-    if (named && !is_sure) set_targets(*named);
-    Result<void> published = named ? publish_last_good()
-                                   : Error{"the policy is bad, and who enforced the last good of " + state_dir() +
-                                           " is not known: name the targets with --target"};
-    if (!published) return published;
+  book_before_.reset();
+  if (running_ == nullptr || running_->from_last_good) {
+    const std::string reason = last_reload_->error.empty() ? "the policy is bad" : last_reload_->error;
+    if (!named) {
+      return Error{"the policy is bad, and who enforced the last good of " + state_dir() +
+                   " is not known: name the targets with --target"};
+    }
+    if (!last_good) return Error{reason + ", and " + last_good.error()};
+    if (running_ == nullptr) {
+      set_targets(*named);
+      publish(*last_good);
+    }
+    spdlog::warn("{}: the last good generation {} is published instead", reason,
+                 running_->publication->generation.number);
   }
   warn_of_left_over();
   return {};
@@ -120,24 +171,24 @@ void Daemon::stop() {
 }
 
 void Daemon::publish(std::shared_ptr<const Running> running) {
-  for (const auto& target : targets_) target->publish(running->publication);
+  for (const auto& target : targets_) target->publish(running->publication, options_.allow_older);
   running_ = std::move(running);
 }
 
-Result<void> Daemon::publish_last_good() {
-  const std::string reason = last_reload_->error.empty() ? "the policy is bad" : last_reload_->error;
+// Error: why it cannot be used.
+Result<std::shared_ptr<const Running>> Daemon::load_last_good() const {
   Result<std::optional<Publication>> loaded = store_.load();
-  if (!loaded) return Error{reason + ", and the last good cannot be used: " + loaded.error()};
-  if (!*loaded) return Error{reason + ", and there is no last good in " + store_.state_dir()};
+  if (!loaded) return Error{"the last good cannot be used: " + loaded.error()};
+  if (!*loaded) return Error{"there is no last good in " + store_.state_dir()};
   if (last_in_force_ && last_in_force_->config != config_) {
-    return Error{fmt::format("{}, and the last good in {} is that of {}: give {} its own state_dir, or --state-dir",
-                             reason, store_.state_dir(), last_in_force_->config, options_.config)};
+    return Error{fmt::format("the last good in {} is that of {}: give {} its own state_dir, or --state-dir",
+                             store_.state_dir(), last_in_force_->config, options_.config)};
   }
   auto running = std::make_shared<Running>();
   auto publication = std::make_shared<Publication>(std::move(**loaded));
   running->snapshot = std::make_shared<OpenSnapshot>(publication);
   const Result<const filter::SnapshotView*> opened = running->snapshot->view();
-  if (!opened) return Error{opened.error()};
+  if (!opened) return Error{"the last good cannot be used: " + opened.error()};
   const filter::SnapshotView* view = *opened;
   running->book = last_good_book(publication->generation);
   running->lists = running->book->empty() ? summarise(*view) : summarise(*running->book);
@@ -150,10 +201,8 @@ Result<void> Daemon::publish_last_good() {
   }
   running->published_at = time(nullptr);
   running->from_last_good = true;
-  spdlog::warn("{}: the last good generation {} is published instead", reason, publication->generation.number);
   running->publication = std::move(publication);
-  publish(std::move(running));
-  return {};
+  return std::shared_ptr<const Running>(std::move(running));
 }
 
 // Without it, `explain` still knows all but file and line.
@@ -204,7 +253,10 @@ std::shared_ptr<TargetLink> Daemon::make_link(const TargetSpec& spec) {
   surroundings.greet = [this, name = spec.name](bool bypass, const TargetLink::Done& done) {
     panic_->greet(name, bypass, [this, done] { mailbox_.post(done); });
   };
+  surroundings.lost = [this, name = spec.name](const std::string& error) { panic_->lose(name, error); };
   surroundings.changed = [this] { check_waits(); };
+  surroundings.bypass_changed = [this] { panic_->look_again(); };
+  surroundings.is_ahead = [this, name = spec.name](wire::Generation seen) { take_ahead(name, seen); };
   TargetTimes times = options_.times;
   times.retry = std::max(times.retry, functions.least_retry_ms);
   return std::make_shared<TargetLink>(loop_, spec, std::move(surroundings), times);
@@ -217,6 +269,17 @@ void Daemon::check_waits() {
     is_check_posted_ = false;
     waits_.check();
   });
+}
+
+// A disk that failed and a crash: what was published last is not remembered here, but there.
+void Daemon::take_ahead(const std::string& target, wire::Generation seen) {
+  constexpr std::chrono::seconds kAtMostOnce{10};  // whatever a target says
+  if (running_ == nullptr || running_->from_last_good || Clock::now() < next_jump_) return;
+  next_jump_ = Clock::now() + kAtMostOnce;
+  spdlog::warn("target {}: enforces generation {}, which was published and could not be remembered: going past it",
+               target, seen.number);
+  worker_.submit([this, seen] { numbers_.pass(seen); });
+  reload([](const std::shared_ptr<const ReloadReport>&) {});
 }
 
 void Daemon::take_confirmation(const std::string& target, bool on) {
@@ -235,13 +298,8 @@ void Daemon::warn_of_left_over() const {
 }
 
 void Daemon::detach(const std::string& interface, std::function<void(XdpPlane::Names)> done) {
-  planes_.xdp.detach(interface, options_.times.publish, [done = std::move(done)](const XdpPlane::Names& off) {
-    if (off) {
-      for (const std::string& name : *off) {
-        spdlog::warn("xdp: {} is detached on demand, until the next reload or start: nothing is enforced there", name);
-      }
-    }
-    done(off);
+  panic_->detach(interface, [this, done = std::move(done)](const XdpPlane::Names& off) {
+    mailbox_.post([off, done] { done(off); });
   });
 }
 
@@ -255,14 +313,20 @@ void Daemon::refresh(Counters counters, Clock::time_point deadline, std::functio
   struct Asked {
     std::shared_ptr<TargetLink> link;
     bool was_connected;
-    uint64_t stats = 0, telemetry = 0;  // tickets
-    bool is_fresh() const { return was_connected && link->has_stats(stats) && link->has_telemetry(telemetry); }
+    uint64_t status = 0, stats = 0, telemetry = 0;  // tickets
+    bool is_fresh() const {
+      return was_connected && link->has_status(status) && link->has_stats(stats) && link->has_telemetry(telemetry);
+    }
     bool is_over() const { return is_fresh() || !link->state().connected; }
   };
   auto asked = std::make_shared<std::vector<Asked>>();
   for (const auto& link : targets_) {
     Asked& one = asked->emplace_back(Asked{link, link->state().connected});
     if (!one.was_connected) continue;
+    if (counters == Counters::status) {
+      one.status = link->ask_status_anew();
+      continue;
+    }
     one.stats = link->ask_stats();
     if (counters == Counters::stats_and_telemetry) one.telemetry = link->ask_telemetry();
   }

@@ -1,16 +1,20 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "common/confine/system_calls.h"
 #include "common/diagnostic.h"
 #include "common/paths.h"
 #include "control/answer/explain.h"
 #include "control/answer/parts.h"
 #include "control/answer/summary.h"
+#include "control/book/difference.h"
 #include "control/capture/capture.h"
 #include "control/compile/compile.h"
 #include "control/compile/reuse.h"
@@ -24,6 +28,7 @@
 #include "control/publish/store.h"
 #include "control/publish/targets/kinds.h"
 #include "control/publish/targets/target.h"
+#include "control/read/feed_file.h"
 
 namespace weir::control {
 
@@ -44,10 +49,12 @@ struct ReloadReport {
   bool ok = false;    // published, stored, and acknowledged by every target
   std::string error;  // why not; empty when diagnostics say it
   Diagnostics diagnostics;
-  std::vector<PhaseTime> phases;  // in order; `store` runs while targets work, so it overlaps `acknowledge`
+  std::vector<PhaseTime> phases;  // in order
   double total_ms = 0;
   int64_t at = 0;  // unix seconds, when it began
   uint64_t entries = 0, snapshot_bytes = 0;
+  std::vector<RefusedFeed> refused;    // their lists keep what they had
+  std::vector<ListChange> changes;     // since the generation before
   wire::Generation generation;         // the one that is published afterwards: after a failure, the old one
   std::vector<TargetOutcome> targets;  // empty when nothing was published
 };
@@ -64,25 +71,37 @@ class Daemon {
     std::string default_state_dir = weir::default_state_dir();
     std::string bpf_dir = xdp::kDefaultBpfDir;
     std::string panic_socket;     // of the panic switch's own API; empty: none
+    std::string place;            // of the file that tells controlctl whom to speak to without us; empty: none
     int acknowledge_ms = 10'000;  // how long reload and bypass wait for targets
     unsigned build_threads = 1;   // of large filters
+    // What meets a system call that controld never makes. Empty: this process keeps all its rights (tests).
+    std::optional<confine::Seccomp> seccomp;
+    const confine::Helpers* parsers = nullptr;  // of the policy file and of feeds; null: this process parses them
+    bool allow_older = false;  // targets take what is published also when they enforce something newer of its epoch
     TargetTimes times;
+    // Called as soon as there is something to ask, before the first policy is compiled: the API opens.
+    std::function<Result<void>(Daemon&)> opened = {};
   };
 
-  // Reads, compiles and hands to the targets, without waiting for them; runs the loop meanwhile. When the policy is
-  // bad: the last good one, and last_reload() tells why; without a last good, an error (the diagnostics were printed to
-  // stderr). The panic switch works from the beginning.
+  // Publishes the last good, then reads, compiles and hands to the targets, without waiting for them; runs the loop
+  // meanwhile. When the policy is bad the last good stays, and last_reload() tells why; without a last good, an error
+  // (the diagnostics were printed to stderr). The panic switch works from the beginning.
   static Result<std::unique_ptr<Daemon>> start(Loop& loop, Options options);
   Daemon(const Daemon&) = delete;
 
   // Ends every wait, so that whoever asked is answered. What captures still fetch is there when is_idle().
   void stop();
   bool is_idle() const { return capture_.is_ended(); }
+  // A thread is at something that nobody can end: a policy that is compiled, a disk that does not answer.
+  bool is_busy() { return worker_.is_busy() || panic_->is_busy(); }
 
   // Compiles the policy again and publishes it. Reloads run one after the other; calls that come while one runs share
   // the next one.
   using Reloaded = std::function<void(std::shared_ptr<const ReloadReport>)>;
   void reload(Reloaded done);
+  // The same, and the feed of this list is taken as it is then, whatever its guard says. Error: no list with a feed is
+  // called so.
+  Result<void> accept_feed(const std::string& list, Reloaded done);
 
   // To every target now, and to those that return later.
   void bypass(bool on, std::function<void(const PanicSwitch::Report&)> done);
@@ -92,42 +111,49 @@ class Daemon {
   // Tells the names of those that were attached.
   void detach(const std::string& interface, std::function<void(XdpPlane::Names)> done);
 
-  // Calls back when every target has told fresh counters, or is away, or at the deadline. fresh: by target.
+  // Calls back when every target has told afresh, or is away, or at the deadline. fresh: by target.
   using Refreshed = std::vector<std::pair<std::shared_ptr<const TargetLink>, bool>>;
-  enum class Counters { stats, stats_and_telemetry };
+  enum class Counters { status, stats, stats_and_telemetry };
   void refresh(Counters counters, Clock::time_point deadline, std::function<void(const Refreshed&)> done);
 
   std::shared_ptr<const Running> running() const { return running_; }
+  // Of the reload that runs; empty: none does.
+  const char* reload_phase() const { return phase_; }
   std::shared_ptr<const ReloadReport> last_reload() const { return last_reload_; }
   const std::vector<std::shared_ptr<TargetLink>>& targets() const { return targets_; }
   CaptureState capture() const;
   const Options& options() const { return options_; }
   const std::string& state_dir() const { return store_.state_dir(); }
+  // Why what runs, or bypass, would not outlive a restart of controld; empty: both would.
+  std::string disk_error() const { return disk_error_.empty() ? panic_->disk_error() : disk_error_; }
 
  private:
   // What the worker makes of the policy file.
   struct Prepared {
     std::shared_ptr<ReloadReport> report;
-    std::shared_ptr<Running> next;  // null: it failed
+    std::shared_ptr<Running> next;       // null: it failed
+    std::shared_ptr<const Book> before;  // the book of what ran; null: nothing did
     std::vector<TargetSpec> targets;
     std::optional<CaptureSettings> capture;
-    double commit_ms = 0;
+    Result<void> saved;  // the number and the last good
     Clock::time_point begin, published;
-  };
-  struct Stored {
-    Result<void> saved;
-    double milliseconds = 0;
   };
 
   Daemon(Loop& loop, Options options, Store store, GenerationFile numbers);
+  static Result<void> give_up_rights(const Options& options, const std::optional<std::vector<TargetSpec>>& named,
+                                     const std::optional<InForce>& in_force);
   Result<void> begin(const std::optional<InForce>& in_force, std::optional<std::vector<TargetSpec>> named);
   void begin_reload();
-  std::shared_ptr<Prepared> prepare(const Running* old);                                            // worker
+  std::shared_ptr<Prepared> prepare(const Running* old, const FeedHistory& history);                // worker
+  void prepare(Prepared& prepared, const Running* old, const FeedHistory& history);                 // worker
   Result<Compiled> compile_or_copy(const Policy& policy, const Running* old, const Running& next);  // worker
-  Stored keep(Prepared& prepared);                                                                  // worker
+  Result<void> keep(const Running& next, const std::vector<TargetSpec>& targets);                   // worker
+  Result<void> keep_book(const Running& running);                                                   // worker
   Result<void> keep_in_force(const std::vector<TargetSpec>& targets);                               // worker
   void take_prepared(const std::shared_ptr<Prepared>& prepared);
-  void take_stored(const std::shared_ptr<Prepared>& prepared, const Stored& stored);
+  void take_kept(const std::shared_ptr<Prepared>& prepared);
+  void keep_again();
+  void take_ahead(const std::string& target, wire::Generation seen);
   void acknowledge(Prepared& prepared);
   void finish_reload(const Prepared& prepared);
   void publish(std::shared_ptr<const Running> running);
@@ -135,7 +161,7 @@ class Daemon {
   std::shared_ptr<TargetLink> make_link(const TargetSpec& spec);
   void take_confirmation(const std::string& target, bool on);
   void warn_of_left_over() const;
-  Result<void> publish_last_good();
+  Result<std::shared_ptr<const Running>> load_last_good() const;
   std::shared_ptr<const Book> last_good_book(wire::Generation generation) const;
   std::shared_ptr<const Book> book_of(wire::Generation generation) const;
   void check_waits();
@@ -154,15 +180,22 @@ class Daemon {
   bool stopping_ = false;
   bool is_first_ = true;  // the reload that start() waits for does not wait for targets
   bool is_reloading_ = false;
+  std::atomic<const char*> phase_ = "";  // the worker's, then the loop's
   std::vector<Reloaded> asking_, asking_for_next_;
+  std::set<std::string> accepted_feeds_;     // by the next reload
+  std::shared_ptr<const Book> book_before_;  // of the last good, until a policy is compiled; null: there is none
   std::shared_ptr<const Running> running_;
   std::shared_ptr<const ReloadReport> last_reload_;
   std::vector<std::shared_ptr<TargetLink>> targets_;
   std::optional<InForce> last_in_force_;  // as on disk at the start
+  std::string disk_error_;
+  Loop::Source again_;                // keep_again()
+  Clock::time_point next_jump_ = {};  // take_ahead() is heard again
 
   // The worker's.
   GenerationFile numbers_;
   std::optional<InForce> in_force_;  // as on disk
+  wire::Generation kept_;            // the last good on disk, of this process
 
   Worker worker_;  // last: ends before what it uses
 };

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "common/files.h"
+#include "common/memory.h"
 #include "control/book/disk.h"
 #include "control/daemon/daemon.h"
 #include "control/read/policy.h"
@@ -15,6 +16,8 @@
 namespace weir::control {
 
 namespace {
+
+constexpr std::chrono::seconds kKeepAgain{1};
 
 double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
@@ -49,34 +52,60 @@ void Daemon::reload(Reloaded done) {
   if (!is_reloading_) begin_reload();
 }
 
+Result<void> Daemon::accept_feed(const std::string& list, Reloaded done) {
+  const auto& lists = running_->lists;
+  const auto found = std::find_if(lists.begin(), lists.end(), [&](const ListSummary& one) { return one.name == list; });
+  if (found == lists.end()) return Error{fmt::format("no list is called '{}'", list)};
+  if (found->file.empty()) return Error{fmt::format("list '{}' has no feed", list)};
+  spdlog::warn("the feed of list {} is accepted as it is", list);
+  accepted_feeds_.insert(list);
+  reload(std::move(done));
+  return {};
+}
+
 void Daemon::begin_reload() {
   is_reloading_ = true;
-  worker_.submit([this, old = running_] {
-    const std::shared_ptr<Prepared> prepared = prepare(old.get());
+  worker_.submit([this, old = running_, before = running_ != nullptr ? running_->book : book_before_,
+                  accept = std::exchange(accepted_feeds_, {})] {
+    FeedHistory history(before.get());
+    // What another version of this program may have read is not taken over, but for feeds that are refused.
+    history.is_ours = old != nullptr && !old->from_last_good;
+    history.accept = accept;
+    history.parsers = options_.parsers;
+    const std::shared_ptr<Prepared> prepared = prepare(old.get(), history);
     mailbox_.post([this, prepared] { take_prepared(prepared); });
   });
 }
 
-// On the worker: read -> compile -> number on disk. Returns early, with the reason, as soon as a step fails: what runs
-// keeps running. old: that; null: nothing does.
-std::shared_ptr<Daemon::Prepared> Daemon::prepare(const Running* old) {
+// On the worker. A policy that takes more memory than there is fails alone: what runs keeps running.
+std::shared_ptr<Daemon::Prepared> Daemon::prepare(const Running* old, const FeedHistory& history) {
   auto prepared = std::make_shared<Prepared>();
   prepared->begin = Clock::now();
   prepared->report = std::make_shared<ReloadReport>();
-  ReloadReport& report = *prepared->report;
-  report.at = time(nullptr);
-  // What another version of this program may have read is not taken over.
-  const Book* before = old != nullptr && !old->from_last_good ? old->book.get() : nullptr;
-  std::optional<Policy> policy = read_policy(options_.config, report.diagnostics, unix_now(), before);
-  if (!policy) return prepared;
-  report.phases.push_back({"read", ms_between(prepared->begin, Clock::now())});
+  prepared->report->at = time(nullptr);
+  if (const Result<void> had_memory = with_memory([&] { prepare(*prepared, old, history); }); !had_memory) {
+    prepared->next = nullptr;
+    prepared->report->error = had_memory.error();
+  }
+  if (prepared->next == nullptr) malloc_trim(0);
+  return prepared;
+}
+
+// read -> compile -> number and last good on disk. Returns early, with the reason, as soon as a step fails; only the
+// disk may fail. old: what runs; null: nothing does.
+void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& history) {
+  ReloadReport& report = *prepared.report;
+  phase_ = "read";
+  std::optional<Policy> policy = read_policy(options_.config, report.diagnostics, unix_now(), history);
+  if (!policy) return;
+  report.phases.push_back({"read", ms_between(prepared.begin, Clock::now())});
 
   auto next = std::make_shared<Running>();
   next->inputs = inputs_digest(*policy);
   Result<Compiled> compiled = compile_or_copy(*policy, old, *next);
   if (!compiled) {
     report.error = compiled.error();
-    return prepared;
+    return;
   }
   auto publication = std::make_shared<Publication>();
   publication->generation = compiled->generation;
@@ -87,26 +116,27 @@ std::shared_ptr<Daemon::Prepared> Daemon::prepare(const Running* old) {
   next->snapshot = std::make_shared<OpenSnapshot>(publication);
   next->book = std::make_shared<const Book>(policy->lists);
   next->lists = summarise(*next->book);
+  report.refused = refused_feeds(next->lists);
   next->report = std::move(compiled->report);
   next->memory_limit = policy->memory_bytes;
-  prepared->targets = options_.targets.empty() ? policy->targets : options_.targets;
+  prepared.targets = options_.targets.empty() ? policy->targets : options_.targets;
   if (!options_.state_dir && policy->state_dir != store_.state_dir()) {
     spdlog::warn("state_dir is now {}: {} stays in use until controld starts anew", policy->state_dir,
                  store_.state_dir());
   }
-  prepared->capture = policy->capture;
+  prepared.capture = policy->capture;
   report.entries = next->report.entries;
   report.snapshot_bytes = next->report.snapshot_bytes;
   report.phases.insert(report.phases.end(), next->report.phases.begin(), next->report.phases.end());
 
-  const Clock::time_point committing = Clock::now();
-  if (Result<void> committed = numbers_.commit(); !committed) {
-    report.error = "no number for the new generation: " + committed.error();
-    return prepared;
-  }
-  prepared->commit_ms = ms_between(committing, Clock::now());
-  prepared->next = std::move(next);
-  return prepared;
+  // Before anybody is given it: a restart never goes behind what was enforced.
+  const Clock::time_point storing = Clock::now();
+  prepared.saved = numbers_.commit();
+  const Result<void> kept = keep(*next, prepared.targets);
+  if (prepared.saved) prepared.saved = kept;
+  report.phases.push_back({"store", ms_between(storing, Clock::now())});
+  if (old != nullptr) prepared.before = old->book;
+  prepared.next = std::move(next);
 }
 
 // A copy of what runs, under the next number, when nothing has changed that a snapshot depends on.
@@ -119,7 +149,7 @@ Result<Compiled> Daemon::compile_or_copy(const Policy& policy, const Running* ol
     if (copy) return copy;
     spdlog::error("the running snapshot is not copied but built anew: {}", copy.error());
   }
-  return compile(policy, numbers_.next(), options_.build_threads);
+  return compile(policy, numbers_.next(), options_.build_threads, [this](const char* phase) { phase_ = phase; });
 }
 
 // On the loop: to the targets, whose links take it from here, and back to the worker.
@@ -127,6 +157,7 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   if (stopping_) return;
   ReloadReport& report = *prepared->report;
   if (prepared->next == nullptr) return finish_reload(*prepared);
+  phase_ = "publish";
   const Clock::time_point publishing = Clock::now();
   prepared->next->published_at = time(nullptr);
   set_targets(prepared->targets);
@@ -135,29 +166,60 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   report.generation = running_->publication->generation;
   capture_.published(report.generation);
   prepared->published = Clock::now();
-  report.phases.push_back({"publish", prepared->commit_ms + ms_between(publishing, prepared->published)});
+  report.phases.push_back({"publish", ms_between(publishing, prepared->published)});
   worker_.submit([this, prepared] {
-    const Stored stored = keep(*prepared);
-    mailbox_.post([this, prepared, stored] { take_stored(prepared, stored); });
+    Result<void> kept = with_memory([&] {
+      prepared->report->changes = list_changes(prepared->before ? *prepared->before : Book(), *prepared->next->book);
+    });
+    if (kept) kept = keep_book(*prepared->next);
+    if (prepared->saved) prepared->saved = kept;
+    // Here, so that no `explain` holds the loop for it.
+    const Result<const filter::SnapshotView*> opened = prepared->next->snapshot->view();
+    if (!opened) spdlog::error("the new snapshot cannot be looked into: {}", opened.error());
+    // What reading and compiling took goes back to the system: entries of the next policy need as much again.
+    malloc_trim(0);
+    mailbox_.post([this, prepared] { take_kept(prepared); });
   });
 }
 
-// On the worker: the last good to disk, while the targets work.
-Daemon::Stored Daemon::keep(Prepared& prepared) {
-  const Clock::time_point begin = Clock::now();
-  const Result<void> kept = keep_in_force(prepared.targets);
-  if (!kept) spdlog::error("who enforces is not kept beside the last good: {}", kept.error());
-  Stored stored;
-  std::string book = write_book(*prepared.next->book);
-  stored.saved = store_.save(*prepared.next->publication, std::as_bytes(std::span(book)));
-  book = std::string();
-  stored.milliseconds = ms_between(begin, Clock::now());
-  // Here, so that no `explain` holds the loop for it.
-  const Result<const filter::SnapshotView*> opened = prepared.next->snapshot->view();
-  if (!opened) spdlog::error("the new snapshot cannot be looked into: {}", opened.error());
-  // What reading and compiling took goes back to the system: entries of the next policy need as much again.
-  malloc_trim(0);
-  return stored;
+// On the worker: the last good, and who is to have it.
+Result<void> Daemon::keep(const Running& next, const std::vector<TargetSpec>& targets) {
+  if (const Result<void> kept = keep_in_force(targets); !kept) {
+    spdlog::error("who enforces is not kept beside the last good: {}", kept.error());
+  }
+  Result<void> saved = store_.save(*next.publication);
+  if (saved) kept_ = next.publication->generation;
+  return saved;
+}
+
+// On the worker.
+Result<void> Daemon::keep_book(const Running& running) {
+  Result<void> saved;
+  const Result<void> had_memory = with_memory([&] {
+    const std::string book = write_book(*running.book);
+    saved = store_.save_book(running.publication->generation, std::as_bytes(std::span(book)));
+  });
+  return had_memory ? saved : had_memory;
+}
+
+// The disk failed: until it does not, what runs would not outlive a restart.
+void Daemon::keep_again() {
+  again_ = loop_.timer(Clock::now() + kKeepAgain, [this] {
+    std::vector<TargetSpec> targets;
+    for (const auto& link : targets_) targets.push_back(link->spec());
+    worker_.submit([this, targets, running = running_] {
+      Result<void> saved = numbers_.save();
+      // A reload that came first may have kept something newer.
+      if (saved && running->publication->generation.number > kept_.number) saved = keep(*running, targets);
+      if (saved) saved = keep_book(*running);
+      mailbox_.post([this, saved, generation = running->publication->generation] {
+        if (stopping_ || running_->publication->generation != generation) return;  // the newer one says how it is
+        if (!saved) return keep_again();
+        spdlog::info("generation {} is on disk now", generation.number);
+        disk_error_.clear();
+      });
+    });
+  });
 }
 
 // Kept with the last good, for a start on a policy that cannot be read.
@@ -171,15 +233,16 @@ Result<void> Daemon::keep_in_force(const std::vector<TargetSpec>& targets) {
   return remember_state_dir(options_.default_state_dir, config_, store_.state_dir());
 }
 
-void Daemon::take_stored(const std::shared_ptr<Prepared>& prepared, const Stored& stored) {
+void Daemon::take_kept(const std::shared_ptr<Prepared>& prepared) {
   if (stopping_) return;
-  if (!stored.saved) {
-    prepared->report->error = "published, but not kept as the last good: " + stored.saved.error();
+  disk_error_ = prepared->saved ? "" : prepared->saved.error();
+  if (!prepared->saved) {
+    prepared->report->error = "enforced, not durable: " + disk_error_;
+    keep_again();
   }
-  const auto finish = [this, prepared, milliseconds = stored.milliseconds] {
+  const auto finish = [this, prepared] {
     if (stopping_) return;
     if (!is_first_) acknowledge(*prepared);
-    prepared->report->phases.push_back({"store", milliseconds});
     finish_reload(*prepared);
   };
   if (is_first_) return finish();
@@ -187,6 +250,7 @@ void Daemon::take_stored(const std::shared_ptr<Prepared>& prepared, const Stored
     return std::all_of(targets_.begin(), targets_.end(),
                        [&](const auto& target) { return target->is_settled(generation); });
   };
+  phase_ = "acknowledge";
   waits_.add(is_settled, prepared->published + std::chrono::milliseconds(options_.acknowledge_ms), finish);
 }
 
@@ -200,6 +264,9 @@ void Daemon::acknowledge(Prepared& prepared) {
     if (outcome.acknowledged) {
       last = std::max(last, state.acknowledged_at);
       outcome.error = not_attached(state);
+      if (outcome.error.empty() && state.status && state.status->snapshot_durable == 0) {
+        outcome.error = "enforced, not durable: " + wire::get_text(state.status->disk_error);
+      }
       outcome.acknowledged = outcome.error.empty();
     } else {
       last = Clock::now();
@@ -234,6 +301,7 @@ void Daemon::finish_reload(const Prepared& prepared) {
   is_first_ = false;
   const std::vector<Reloaded> asking = std::exchange(asking_, std::exchange(asking_for_next_, {}));
   is_reloading_ = !asking_.empty();
+  phase_ = "";
   if (is_reloading_) begin_reload();
   for (const Reloaded& done : asking) done(last_reload_);
 }

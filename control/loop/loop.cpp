@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 
 namespace weir::control {
 
@@ -41,11 +42,12 @@ void destroy(void* userdata) {
   delete static_cast<Callback*>(userdata);
 }
 
-// Without memory, or with an fd that is none: nothing can go on.
+// Without memory or descriptors: nothing can go on. With an fd that is none, the program is wrong.
 void must(int error, const char* what) {
   if (error >= 0) return;
   spdlog::critical("event loop: {}: {}", what, strerror(-error));
-  abort();
+  if (error == -EBADF || error == -EINVAL) abort();
+  std::_Exit(EXIT_FAILURE);
 }
 
 // The callback lives as long as the source, which sd-event keeps until a callback that runs has returned.
@@ -62,8 +64,12 @@ void Loop::Source::reset() {
 }
 
 Loop::Loop() : wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!wake_) must(-errno, "cannot make an eventfd");
   must(sd_event_new(&event_), "cannot make one");
   posted_source_ = io(wake_.get(), EPOLLIN, [this](uint32_t) { run_posted(); });
+  if (!posted_source_) must(-errno, "cannot watch a descriptor");
+  (void)timer(Clock::now(),
+              [] {});  // the first one opens a descriptor for all of them, and there may be none left later
 }
 
 Loop::~Loop() {
@@ -74,7 +80,12 @@ Loop::~Loop() {
 Loop::Source Loop::io(int fd, uint32_t events, Io callback) {
   sd_event_source* source = nullptr;
   const auto handler = [](sd_event_source*, int, uint32_t ready, void* userdata) { return call<Io>(userdata, ready); };
-  must(sd_event_add_io(event_, &source, fd, events, handler, new Io(std::move(callback))), "cannot watch a descriptor");
+  auto owned = std::make_unique<Io>(std::move(callback));
+  if (const int added = sd_event_add_io(event_, &source, fd, events, handler, owned.get()); added < 0) {
+    errno = -added;
+    return Source();
+  }
+  (void)owned.release();
   return own<Io>(source);
 }
 

@@ -47,6 +47,7 @@ class Loop {
   Loop(const Loop&) = delete;
 
   // As long as any of `events` (EPOLLIN, EPOLLOUT) is ready. fd stays the caller's, and is open as long as the source.
+  // Empty: the kernel has no room to watch one more (errno).
   Source io(int fd, uint32_t events, std::function<void(uint32_t ready)> callback);
   // Once.
   Source timer(Clock::time_point at, std::function<void()> callback);

@@ -1,5 +1,7 @@
 #include "control/loop/worker.h"
 
+#include "common/thread.h"
+
 namespace weir::control {
 
 Worker::~Worker() {
@@ -7,13 +9,22 @@ Worker::~Worker() {
   if (thread_.joinable()) thread_.join();
 }
 
+Result<void> Worker::start() {
+  const std::lock_guard lock(mutex_);
+  if (thread_.joinable()) return {};
+  Result<std::thread> started = start_thread([this] { run(); });
+  if (!started) return Error{started.error()};
+  thread_ = std::move(*started);
+  return {};
+}
+
 void Worker::submit(std::function<void()> job) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
     jobs_.push_back(std::move(job));
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   }
+  if (!start()) return;  // the next one tries again
   changed_.notify_one();
 }
 
@@ -25,15 +36,22 @@ void Worker::stop() {
   changed_.notify_one();
 }
 
+bool Worker::is_busy() {
+  const std::lock_guard lock(mutex_);
+  return busy_;
+}
+
 void Worker::run() {
   while (true) {
     std::function<void()> job;
     {
       std::unique_lock lock(mutex_);
+      busy_ = false;
       changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
       if (stopping_) return;
       job = std::move(jobs_.front());
       jobs_.pop_front();
+      busy_ = true;
     }
     job();
   }

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <thread>
 
+#include "common/result.h"
+
 namespace weir::control {
 
 // A thread for what would hold a loop: does jobs in turn. The thread is made with the first of them.
@@ -18,6 +20,9 @@ class Worker {
   void submit(std::function<void()> job);  // any thread
   // Nothing but what the job at hand does is done from now on, without waiting for it.
   void stop();
+  bool is_busy();  // with a job
+  // Its thread, which else the first job starts. Error: there is none.
+  Result<void> start();
 
  private:
   void run();
@@ -25,7 +30,7 @@ class Worker {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
-  bool stopping_ = false;
+  bool stopping_ = false, busy_ = false;
   std::thread thread_;
 };
 

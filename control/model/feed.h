@@ -31,12 +31,29 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-// What the entries of a feed depend on beside its bytes.
+// What becomes of entries of a drop list in address space that no stranger sends from: keep them, keep them and warn,
+// take them out, or refuse the feed.
+enum class Reserved : uint8_t { keep, warn, cut, refuse };
+constexpr const char* kReservedNames[] = {"keep", "warn", "cut", "refuse"};  // in the order of Reserved
+
+// What a feed must keep to; else its list keeps its last good content.
+struct Guard {
+  uint64_t min_entries = 1;
+  double max_shrink = 0.5;  // of the entries that the list had, how many may be gone at once: a share
+  double max_growth = 10;   // how many times the entries that it had there may be at once
+  Reserved reserved = Reserved::warn;
+  uint8_t widest_v4 = 0, widest_v6 = 0;  // prefix lengths; nothing may be wider
+  bool operator==(const Guard&) const = default;
+};
+
+// What the entries of a feed, and whether they are taken, depend on beside its bytes.
 struct FeedOptions {
   std::string format;
   uint8_t match = 0;  // mask of weir_direction
   uint8_t ipv6_aggregate = 128;
   bool allow_any = false;
+  Guard guard = {};
+  std::array<uint64_t, 2> own = {};  // XXH3-128 of `policy.own`, where the guard looks at it
   bool operator==(const FeedOptions&) const = default;
 };
 
@@ -47,7 +64,19 @@ struct FeedState {
   std::array<uint64_t, 2> digest = {};  // XXH3-128 of its bytes (low, high)
   FeedOptions options;
   uint64_t ipv6_widened = 0;  // of its addresses, by ipv6_aggregate
+  bool ends_in_newline = true;
+  bool accepted = false;  // somebody took it as it was, whatever the guard said
+  int64_t taken_at = 0;   // Unix seconds, when it was read for the first time
   bool operator==(const FeedState&) const = default;
+};
+
+// A feed that was not taken: the list keeps what it had.
+struct FeedRefusal {
+  std::string path;    // of the file as it was to be read
+  std::string reason;  // with the numbers: "has 3 entries, and the list had 1,000: ..."
+  std::string hint;    // the way out
+  int64_t since = 0;   // Unix seconds; the first time in a row
+  bool operator==(const FeedRefusal&) const = default;
 };
 
 }  // namespace weir::control

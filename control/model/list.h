@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,8 @@ struct List {
   std::string file;              // feed, as written in the policy; empty: none
   std::string policy_path;       // of the file that the list is written in
   FeedReport feed;
-  FeedState feed_state;  // of the feed's file
+  FeedState feed_state;                // of the feed's file
+  std::optional<FeedRefusal> refusal;  // the file is not taken now: feed, feed_state and content are those of before
   std::shared_ptr<const Entries> content = std::make_shared<Entries>();
 
   const Rows<Ipv4>& v4() const { return content->v4; }

@@ -46,26 +46,28 @@ Result<GenerationFile> GenerationFile::open(const std::string& state_dir) {
   if (parse(*text, file.last_)) return file;
 
   const std::string kept = file.path_ + ".damaged";
-  if (rename(file.path_.c_str(), kept.c_str()) != 0) return errno_error("cannot move the damaged " + file.path_);
+  const bool is_kept = rename(file.path_.c_str(), kept.c_str()) == 0;
   if (Result<void> begun = file.begin_epoch(); !begun) return Error{begun.error()};
-  file.notice_ =
-      fmt::format("{} was damaged (kept as {}): the numbers already used are not known, so a new epoch {:016x} begins",
-                  file.path_, kept, file.last_.epoch);
+  file.add_notice(fmt::format("{} was damaged{}: the numbers already used are not known, so a new epoch {:016x} begins",
+                              file.path_, is_kept ? fmt::format(" (kept as {})", kept) : "", file.last_.epoch));
   return file;
 }
 
 Result<void> GenerationFile::commit() {
-  Result<void> written = write(next());
-  if (written) last_ = next();
-  return written;
+  last_ = next();
+  return save();
+}
+
+void GenerationFile::pass(wire::Generation seen) {
+  if (seen.epoch == last_.epoch && seen.number > last_.number) last_ = seen;
 }
 
 Result<void> GenerationFile::not_behind(wire::Generation published) {
   if (published.epoch != last_.epoch || published.number <= last_.number) return {};
   const wire::Generation behind = last_;
   if (Result<void> begun = begin_epoch(); !begun) return begun;
-  notice_ = fmt::format("{} is at number {}, but {} was published already: a new epoch {:016x} begins", path_,
-                        behind.number, published.number, last_.epoch);
+  add_notice(fmt::format("{} is at number {}, but {} was published already: a new epoch {:016x} begins", path_,
+                         behind.number, published.number, last_.epoch));
   return {};
 }
 
@@ -76,12 +78,18 @@ Result<void> GenerationFile::begin_epoch() {
       return errno_error("cannot draw a random epoch");
     }
   }
-  Result<void> written = write(generation);
-  if (written) last_ = generation;
-  return written;
+  last_ = generation;
+  if (const Result<void> saved = save(); !saved) {
+    add_notice(saved.error() + ": generations are not remembered until it can be written");
+  }
+  return {};
 }
 
-Result<void> GenerationFile::write(wire::Generation generation) {
+void GenerationFile::add_notice(const std::string& text) {
+  notice_ += (notice_.empty() ? "" : "; ") + text;
+}
+
+Result<void> GenerationFile::write(wire::Generation generation) const {
   const std::string text = render(generation);
   return write_file_durably(path_, {std::as_bytes(std::span(text))}, 0600);
 }

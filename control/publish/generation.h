@@ -9,21 +9,27 @@
 namespace weir::control {
 
 // The epoch and the last number given out, kept in STATE_DIR/epoch. A number is on disk before it is used, so no two
-// publications of one epoch ever share one, whatever crashes. When the file cannot be trusted a new random epoch
-// begins: enforcers take the next publication as a new story instead of confusing it with an old one.
+// publications of one epoch ever share one, whatever crashes. Only a disk that cannot be written makes an exception:
+// what is valid is enforced all the same, and who asks for the number is told. When the file cannot be trusted a new
+// random epoch begins: enforcers take the next publication as a new story instead of confusing it with an old one.
 class GenerationFile {
  public:
   // A missing file starts an epoch at number 0 (nothing published). So does a damaged one, which is kept beside it as
-  // epoch.damaged; notice() then says so. Errors: the file cannot be read or written.
+  // epoch.damaged where the disk can be written; notice() then says so, and also when the new epoch cannot be written.
+  // Error: the file cannot be read.
   static Result<GenerationFile> open(const std::string& state_dir);
 
   wire::Generation last() const { return last_; }
   wire::Generation next() const { return {last_.epoch, last_.number + 1}; }
-  // Gives next() out: durable before this returns. After an error nothing is given out.
+  // Gives next() out. Error: it is not on disk; save() tries again.
   Result<void> commit();
+  Result<void> save() { return write(last_); }
+  // Somebody enforces this one. When it is of our epoch, the next number is past it.
+  void pass(wire::Generation seen);
 
   // published: the newest publication found elsewhere (the last good). When the file is behind it, as after restoring
-  // an old copy, numbers would be used twice: a new epoch begins and notice() says so.
+  // an old copy, numbers would be used twice: a new epoch begins and notice() says so. Error: there is no random
+  // number.
   Result<void> not_behind(wire::Generation published);
 
   // What the operator must be told; empty when all is well.
@@ -31,7 +37,8 @@ class GenerationFile {
 
  private:
   Result<void> begin_epoch();
-  Result<void> write(wire::Generation generation);
+  void add_notice(const std::string& text);
+  Result<void> write(wire::Generation generation) const;
 
   std::string path_;
   wire::Generation last_;

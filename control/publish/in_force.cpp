@@ -7,24 +7,14 @@
 #include <algorithm>
 
 #include "common/files.h"
+#include "common/own_folder.h"
 
 namespace weir::control {
 
 namespace {
 
-constexpr size_t kMaxFileBytes = 1 << 20;
-constexpr std::string_view kHead = "weir targets 1\n";
-
-// A line for each member. The last one is a checksum of all before it.
-std::string render(const InForce& in_force) {
-  std::string text = fmt::format("{}config {}\n", kHead, in_force.config);
-  for (const TargetSpec& target : in_force.targets) {
-    text += fmt::format("target {}\nname {}\nattach {}\n", traits_of(target.kind).name, target.name,
-                        kAttachNames[static_cast<size_t>(target.attach)]);
-    for (const std::string& interface : target.interfaces) text += fmt::format("interface {}\n", interface);
-  }
-  return text + fmt::format("check {:016x}\n", XXH3_64bits(text.data(), text.size()));
-}
+constexpr size_t kMaxInForceBytes = 1 << 20;
+constexpr std::string_view kInForceHead = "weir targets 1\n";
 
 bool set_kind(TargetSpec& target, std::string_view name) {
   for (size_t i = 0; i < kTargetKinds; i++) {
@@ -52,22 +42,6 @@ bool take_line(InForce& in_force, std::string_view key, std::string_view value) 
   return false;
 }
 
-// Reading is taking every line and comparing what would be written.
-std::optional<InForce> parse(const std::string& text) {
-  InForce in_force;
-  std::string_view rest = text;
-  if (!rest.starts_with(kHead)) return std::nullopt;
-  rest.remove_prefix(kHead.size());
-  while (!rest.empty() && !rest.starts_with("check ")) {
-    const size_t end = rest.find('\n'), blank = rest.find(' ');
-    if (end == std::string_view::npos || blank >= end) return std::nullopt;
-    if (!take_line(in_force, rest.substr(0, blank), rest.substr(blank + 1, end - blank - 1))) return std::nullopt;
-    rest.remove_prefix(end + 1);
-  }
-  if (render(in_force) != text) return std::nullopt;
-  return in_force;
-}
-
 bool exists(const std::string& path) {
   return access(path.c_str(), F_OK) == 0;
 }
@@ -82,18 +56,46 @@ std::string pointer_text(const std::string& config, const std::string& state_dir
 
 }  // namespace
 
+// A line for each member. The last one is a checksum of all before it.
+std::string render(const InForce& in_force) {
+  std::string text = fmt::format("{}config {}\n", kInForceHead, in_force.config);
+  for (const TargetSpec& target : in_force.targets) {
+    text += fmt::format("target {}\nname {}\nattach {}\n", traits_of(target.kind).name, target.name,
+                        kAttachNames[static_cast<size_t>(target.attach)]);
+    for (const std::string& interface : target.interfaces) text += fmt::format("interface {}\n", interface);
+  }
+  return text + fmt::format("check {:016x}\n", XXH3_64bits(text.data(), text.size()));
+}
+
+// Reading is taking every line and comparing what would be written.
+std::optional<InForce> parse_in_force(const std::string& text) {
+  InForce in_force;
+  std::string_view rest = text;
+  if (!rest.starts_with(kInForceHead)) return std::nullopt;
+  rest.remove_prefix(kInForceHead.size());
+  while (!rest.empty() && !rest.starts_with("check ")) {
+    const size_t end = rest.find('\n'), blank = rest.find(' ');
+    if (end == std::string_view::npos || blank >= end) return std::nullopt;
+    if (!take_line(in_force, rest.substr(0, blank), rest.substr(blank + 1, end - blank - 1))) return std::nullopt;
+    rest.remove_prefix(end + 1);
+  }
+  if (render(in_force) != text) return std::nullopt;
+  return in_force;
+}
+
 Result<void> write_in_force(const std::string& state_dir, const InForce& in_force) {
   const std::string text = render(in_force);
-  if (parse(text) != in_force) return Error{"the name of a target, or the path of the policy, has more than one line"};
+  if (parse_in_force(text) != in_force)
+    return Error{"the name of a target, or the path of the policy, has more than one line"};
   return write_file_durably(state_dir + "/targets", {std::as_bytes(std::span(text))}, 0600);
 }
 
 Result<std::optional<InForce>> read_in_force(const std::string& state_dir) {
   const std::string path = state_dir + "/targets";
   if (!exists(path)) return std::optional<InForce>();
-  const Result<std::string> text = read_file(path, kMaxFileBytes);
+  const Result<std::string> text = read_file(path, kMaxInForceBytes);
   if (!text) return Error{text.error()};
-  std::optional<InForce> in_force = parse(*text);
+  std::optional<InForce> in_force = parse_in_force(*text);
   if (!in_force) return Error{path + " is damaged"};
   return in_force;
 }
@@ -102,8 +104,7 @@ Result<void> remember_state_dir(const std::string& default_dir, const std::strin
                                 const std::string& state_dir) {
   const std::string path = pointer_of(default_dir, config);
   if (remembered_state_dir(default_dir, config) == state_dir) return {};
-  if (Result<void> made = make_directories(default_dir, 0700); !made) return made;
-  if (Result<void> made = make_directories(default_dir + "/state_of", 0700); !made) return made;
+  if (Result<void> own = make_own_folder(default_dir + "/state_of", 0700, "--state-dir"); !own) return own;
   const std::string text = pointer_text(config, state_dir);
   return write_file_durably(path, {std::as_bytes(std::span(text))}, 0600);
 }
@@ -111,7 +112,7 @@ Result<void> remember_state_dir(const std::string& default_dir, const std::strin
 std::string remembered_state_dir(const std::string& default_dir, const std::string& config) {
   const std::string path = pointer_of(default_dir, config);
   if (!exists(path)) return default_dir;
-  const Result<std::string> text = read_file(path, kMaxFileBytes);
+  const Result<std::string> text = read_file(path, kMaxInForceBytes);
   const std::string before = pointer_text(config, "");  // ends in an end of line
   if (!text || !text->starts_with(std::string_view(before).substr(0, before.size() - 1)) || !text->ends_with('\n')) {
     return default_dir;

@@ -16,6 +16,8 @@ struct InForce {
   std::vector<TargetSpec> targets;  // of the policy, or of the options
   bool operator==(const InForce&) const = default;
 };
+std::string render(const InForce& in_force);
+std::optional<InForce> parse_in_force(const std::string& text);  // empty: damaged
 Result<void> write_in_force(const std::string& state_dir, const InForce& in_force);
 // Empty: nothing was published yet. Error: damaged, or cannot be read.
 Result<std::optional<InForce>> read_in_force(const std::string& state_dir);

@@ -2,15 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "common/files.h"
+#include "common/own_folder.h"
 #include "control/compile/seal.h"
 #include "filter/read/view.h"
 
@@ -88,28 +89,26 @@ Result<Checked> read_with_trailer(const std::string& path) {
 }  // namespace
 
 Result<Store> Store::open(const std::string& state_dir) {
-  if (Result<void> made = make_directories(state_dir, 0700); !made) return Error{made.error()};
+  if (Result<void> own = make_own_folder(state_dir, 0700, "--state-dir"); !own) return Error{own.error()};
   Store store;
   store.state_dir_ = state_dir;
-  const std::string path = state_dir + "/lock";
-  store.lock_ = Fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!store.lock_) return errno_error("cannot open " + path);
-  if (flock(store.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return errno_error("cannot lock " + path);
-    return Error{"another controld runs on " + state_dir + "; stop it, or give this one its own --state-dir"};
-  }
+  Result<std::optional<FolderLock>> lock = lock_folder(state_dir);
+  if (!lock) return Error{lock.error()};
+  if (!*lock) return Error{"another controld runs on " + state_dir + "; stop it, or give this one its own --state-dir"};
+  store.lock_ = std::move(**lock);
   return store;
 }
 
-Result<void> Store::save(const Publication& publication, std::span<const std::byte> book) {
+Result<void> Store::save(const Publication& publication) {
   Result<Mapping> snapshot = map_read_only(publication.snapshot.get(), publication.size_bytes);
   if (!snapshot) return Error{snapshot.error()};
-  // The book first: it only helps `explain`, and says itself which generation it belongs to.
-  Result<void> written = write_with_trailer(state_dir_ + "/book.weir", publication.generation, book, digest_of(book));
-  if (!written) return written;
-  unlink((state_dir_ + "/origins.weir").c_str());  // what versions before the book kept instead
   return write_with_trailer(state_dir_ + "/snapshot.weir", publication.generation, snapshot->bytes(),
                             publication.digest);
+}
+
+Result<void> Store::save_book(wire::Generation generation, std::span<const std::byte> book) {
+  unlink((state_dir_ + "/origins.weir").c_str());  // what versions before the book kept instead
+  return write_with_trailer(state_dir_ + "/book.weir", generation, book, digest_of(book));
 }
 
 Result<std::optional<Publication>> Store::load() const {
@@ -144,16 +143,43 @@ Result<Store::Bytes> Store::book(wire::Generation generation) const {
   return Bytes{std::move(checked->mapping), size_bytes};
 }
 
+Result<Store::Bytes> Store::book_in(const std::string& state_dir) {
+  Result<Checked> checked = read_with_trailer(state_dir + "/book.weir");
+  if (!checked) return Error{checked.error()};
+  const size_t size_bytes = checked->trailer.size_bytes;
+  return Bytes{std::move(checked->mapping), size_bytes};
+}
+
 bool Store::bypass() const {
   return access((state_dir_ + "/bypass").c_str(), F_OK) == 0;
 }
 
-Result<void> Store::set_bypass(bool on) {
-  const std::string path = state_dir_ + "/bypass";
-  if (on) return write_file_durably(path, {}, 0600);
+std::optional<bool> Store::ordered_bypass() const {
+  if (bypass()) return true;
+  if (access((state_dir_ + "/bypass.off").c_str(), F_OK) == 0) return false;
+  return std::nullopt;
+}
+
+Result<void> Store::forget_off(const std::string& state_dir) {
+  const std::string path = state_dir + "/bypass.off";
   if (unlink(path.c_str()) != 0 && errno != ENOENT) return errno_error("cannot remove " + path);
-  Fd folder(::open(state_dir_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || fsync(folder.get()) != 0) return errno_error("cannot sync folder " + state_dir_);
+  return {};
+}
+
+Result<void> Store::set_bypass(const std::string& state_dir, bool on, const std::function<bool()>& is_wanted) {
+  const std::string path = state_dir + "/bypass";
+  if (on) return write_file_durably(path, {}, 0600, is_wanted);  // which counts, also beside bypass.off
+  unlink((path + ".new").c_str());                               // of an order that the disk did not take
+  if (is_wanted && !is_wanted()) return {};
+  // In one step, for which a full disk has room.
+  const std::string off = path + ".off";
+  if (rename(path.c_str(), off.c_str()) != 0) {
+    if (errno != ENOENT) return errno_error("cannot remove " + path);
+    // It was off already. Where this cannot be made a target that is away hears of it from this controld only.
+    (void)Fd(::open(off.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  }
+  Fd folder(::open(state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || fsync(folder.get()) != 0) return errno_error("cannot sync folder " + state_dir);
   return {};
 }
 

@@ -3,11 +3,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "common/fd.h"
+#include "common/own_folder.h"
 #include "common/result.h"
 #include "common/wire.h"
 
@@ -23,14 +25,16 @@ struct Publication {
 
 // The state directory of one controld: the last good snapshot, its book and the bypass switch. Owns the lock that
 // keeps a second controld out. Files: snapshot.weir and book.weir (bytes, then a trailer with their digest, so that
-// one rename replaces both; 0600, the snapshot holds the filter's secret), bypass (present = on), lock.
+// one rename replaces both; 0600, the snapshot holds the filter's secret), bypass (present = on), bypass.off
+// (present = off, and not everybody has heard of it), lock.
 class Store {
  public:
   // Makes the directory (0700) when it is missing. Error: another controld runs on it.
   static Result<Store> open(const std::string& state_dir);
 
-  // Durable when it returns.
-  Result<void> save(const Publication& publication, std::span<const std::byte> book);
+  // Durable when they return. The book only helps `explain`, and says itself which generation it belongs to.
+  Result<void> save(const Publication& publication);
+  Result<void> save_book(wire::Generation generation, std::span<const std::byte> book);
   // The last good, digest and content checked, in a new sealed memfd. Empty: none was saved yet. Error: damaged.
   Result<std::optional<Publication>> load() const;
 
@@ -45,15 +49,27 @@ class Store {
   // The book of exactly this generation, as control/book/disk.h writes it; the digest is right. Error: none, of another
   // generation, or damaged.
   Result<Bytes> book(wire::Generation generation) const;
+  // That of whatever generation is in the folder, which may be another controld's.
+  static Result<Bytes> book_in(const std::string& state_dir);
 
   bool bypass() const;
-  Result<void> set_bypass(bool on);
+  // The last order: off only as long as not everybody has heard of it. Empty: there is nothing to be told.
+  std::optional<bool> ordered_bypass() const;
+  // is_wanted: asked when all is done but the last step, for a disk that hung until then: when it says no, all stays as
+  // it was, and that is no error.
+  Result<void> set_bypass(bool on, const std::function<bool()>& is_wanted = {}) {
+    return set_bypass(state_dir_, on, is_wanted);
+  }
+  // The same for a controld that cannot do it itself now.
+  static Result<void> set_bypass(const std::string& state_dir, bool on, const std::function<bool()>& is_wanted = {});
+  // Everybody has heard that it is off: the next start need not tell it. After a crash it may tell it once more.
+  static Result<void> forget_off(const std::string& state_dir);
 
   const std::string& state_dir() const { return state_dir_; }
 
  private:
   std::string state_dir_;
-  Fd lock_;
+  FolderLock lock_;
 };
 
 }  // namespace weir::control

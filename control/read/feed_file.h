@@ -1,26 +1,47 @@
 #pragma once
 
-#include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
-#include "common/result.h"
 #include "control/model/list.h"
+#include "control/read/feed_guard.h"
+#include "control/read/feeds/apart.h"
 #include "control/read/feeds/format.h"
 
 namespace weir::control {
+
+// What the lists were before: for feeds that have not changed, and for those that are refused.
+struct FeedHistory {
+  const Book* book = nullptr;                 // null: nothing is known
+  bool is_ours = true;                        // read by this process: what has not changed since need not be read again
+  const confine::Helpers* parsers = nullptr;  // null: files are parsed by this process
+  std::set<std::string> accept;  // names of lists whose feed is taken as it is now, whatever the guard says
+
+  FeedHistory(const Book* lists = nullptr) : book(lists) {}
+};
 
 // How one feed is to be read.
 struct FeedRequest {
   std::string path;
   const feeds::Format* format;
   FeedOptions options;
+  weir_action action = WEIR_DROP;
+  uint64_t memory_bytes = 0;  // filter.memory: a feed that cannot fit into it is not read to its end
 };
 
-// Fills the list's feed, feed_state, ipv6_widened and content: its own entries (own, as they were read; own_widened of
-// them by ipv6_aggregate) and those of the feed. before: the lists as they were, or null. A feed of theirs with the
-// same path and options is not read again when its file is the same and had settled, and is not parsed again when its
-// bytes are. Error: the file cannot be read.
-Result<void> read_feed(const FeedRequest& request, ListDraft own, uint64_t own_widened, const Book* before, List& list);
+struct FeedOutcome {
+  std::optional<Complaint> error;  // it was not taken, and the list never had any content
+  std::vector<Complaint> warnings;
+};
+
+// Fills the list's feed, feed_state, refusal, ipv6_widened and content: its own entries (own, as they were read;
+// own_widened of them by ipv6_aggregate) and those of the feed. A feed that was there before with the same path and
+// options is not read again when its file is the same and had settled, and is not parsed again when its bytes are. One
+// that cannot be read, or that its guard refuses, leaves the list what it had of a feed. exempt: policy.own.
+FeedOutcome read_feed(const FeedRequest& request, ListDraft own, uint64_t own_widened, const ListDraft& exempt,
+                      const FeedHistory& history, List& list);
 
 // Widens every single IPv6 address of the draft, with or without a port, to this length. Returns how many there were.
 uint64_t aggregate_ipv6(ListDraft& draft, uint8_t prefix_bits);

@@ -10,6 +10,7 @@
 #include "control/read/capture_settings.h"
 #include "control/read/feed_file.h"
 #include "control/read/feeds/format.h"
+#include "control/read/parsers.h"
 #include "control/read/policy_entries.h"
 #include "control/read/target_spec.h"
 
@@ -29,6 +30,7 @@ constexpr uint64_t kLeastMemory = 4096, kMostMemory = uint64_t{1} << 40;
 struct PendingList {
   ListDraft own;  // the entries that the policy file holds
   bool allow_any = false;
+  Guard guard;
   const Node* feed = nullptr;  // the value of `file`; null: none
   const feeds::Format* format = nullptr;
 };
@@ -41,8 +43,8 @@ bool is_name(const std::string& text) {
 // One method a section, in the order of the file.
 class PolicyReader {
  public:
-  PolicyReader(const yaml::Document& document, Diagnostics& diagnostics, uint64_t now, const Book* before)
-      : document_(document), diagnostics_(diagnostics), file_{document, diagnostics, now}, before_(before) {
+  PolicyReader(const yaml::Document& document, Diagnostics& diagnostics, uint64_t now, const FeedHistory& history)
+      : document_(document), diagnostics_(diagnostics), file_{document, diagnostics, now}, history_(history) {
     policy_.path = document.path;
   }
 
@@ -236,7 +238,7 @@ class PolicyReader {
     PendingList pending;
     pending.own.match = list.match;
     pending.allow_any = reader.boolean("allow_any").value_or(false);
-    reader.not_supported_yet({"guard"});
+    read_guard(reader.map("guard"), pending.guard);
     read_ipv6_aggregate(reader, pending.allow_any, list);
     const Node* entries = reader.sequence("entries");
     if (entries != nullptr) read_entries(file_, *entries, pending.allow_any, pending.own);
@@ -245,8 +247,26 @@ class PolicyReader {
     if (!has_entries && reader.find("file") == nullptr) {
       reader.warning(node, "the list is empty: it has no `entries` and no `file`", "give it one of them");
     }
+    if (const Node* guard = reader.find("guard"); guard != nullptr && reader.find("file") == nullptr) {
+      reader.warning(*guard, "`guard` has no effect in a list without a `file`", "take it out");
+    }
     reader.finish();
     keep(std::move(list), std::move(pending));
+  }
+
+  void read_guard(const Node* node, Guard& guard) {
+    constexpr uint64_t kMostEntries = 0xffff'ffff;  // a feed has no more lines
+    constexpr double kMostGrowth = 10'000;
+    MapReader section(document_, node, "`guard`", diagnostics_);
+    guard.min_entries = section.integer("min_entries", 0, kMostEntries).value_or(guard.min_entries);
+    if (const auto percent = section.number_of("max_shrink", "%", 0, 100)) guard.max_shrink = *percent / 100;
+    guard.max_growth = section.number_of("max_growth", "x", 1, kMostGrowth).value_or(guard.max_growth);
+    if (const auto chosen = section.choice("reserved", {"keep", "warn", "cut", "refuse"})) {
+      guard.reserved = static_cast<Reserved>(*chosen);
+    }
+    guard.widest_v4 = static_cast<uint8_t>(section.integer("widest_v4", 0, 32).value_or(guard.widest_v4));
+    guard.widest_v6 = static_cast<uint8_t>(section.integer("widest_v6", 0, 128).value_or(guard.widest_v6));
+    section.finish();
   }
 
   static void read_ipv6_aggregate(MapReader& reader, bool allow_any, List& list) {
@@ -295,26 +315,35 @@ class PolicyReader {
   }
 
   void read_feed(PendingList& pending, List& list) {
-    const FeedRequest request = {
+    FeedRequest request = {
         (std::filesystem::path(policy_.path).parent_path() / list.file).string(),
         pending.format,
-        {pending.format->name, list.match, list.ipv6_aggregate, pending.allow_any},
+        {pending.format->name, list.match, list.ipv6_aggregate, pending.allow_any, pending.guard, {}},
+        list.action,
+        policy_.memory_bytes,
     };
+    // `own` stands first, and has no feed: its entries are still there.
+    static const ListDraft kNobody;
+    const bool asks_own = list.action == WEIR_DROP && pending.guard.reserved != Reserved::keep;
+    const bool has_own = policy_.lists[0].name == "own";
+    const ListDraft& own = asks_own && has_own ? pending_[0].own : kNobody;
+    if (own.entries() != 0) request.options.own = make_entries(own)->digest;
     const uint64_t widened = aggregate_ipv6(pending.own, list.ipv6_aggregate);
-    const Result<void> read = control::read_feed(request, std::move(pending.own), widened, before_, list);
-    if (!read) {
-      file_.error(*pending.feed, read.error(), "a relative path begins at the folder of the policy");
-    } else if (list.feed.entries == 0) {
+    const FeedOutcome outcome = control::read_feed(request, std::move(pending.own), widened, own, history_, list);
+    if (outcome.error) file_.error(*pending.feed, outcome.error->reason, outcome.error->hint);
+    if (list.refusal) {
       file_.warning(*pending.feed,
-                    list.feed.path + " holds no entries (" + std::to_string(list.feed.bad) + " bad lines)",
-                    "look at the file: is it a list of addresses?");
+                    "list `" + list.name + "` keeps its last good content (entries: " +
+                        std::to_string(list.feed.entries) + "): " + list.refusal->reason,
+                    list.refusal->hint);
     }
+    for (const Complaint& complaint : outcome.warnings) file_.warning(*pending.feed, complaint.reason, complaint.hint);
   }
 
   const yaml::Document& document_;
   Diagnostics& diagnostics_;
   const PolicyFile file_;
-  const Book* const before_;
+  const FeedHistory& history_;
   Policy policy_;
   std::vector<PendingList> pending_;  // of each list
   const Node* capture_ = nullptr;     // the section
@@ -324,9 +353,9 @@ class PolicyReader {
 enum class Feeds { read, skip };
 
 std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds feeds, size_t errors_before,
-                            Diagnostics& diagnostics, uint64_t now, const Book* before) {
+                            Diagnostics& diagnostics, uint64_t now, const FeedHistory& history) {
   if (!document) return std::nullopt;
-  PolicyReader reader(*document, diagnostics, now, before);
+  PolicyReader reader(*document, diagnostics, now, history);
   reader.read_file_sections();
   if (feeds == Feeds::read) reader.read_feeds();
   if (diagnostics.errors() != errors_before) return std::nullopt;
@@ -335,22 +364,25 @@ std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds
 
 }  // namespace
 
-std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now, const Book* before) {
+std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now,
+                                  const FeedHistory& history) {
   const size_t errors_before = diagnostics.errors();
-  return check(yaml::read_document(path, diagnostics), Feeds::read, errors_before, diagnostics, now, before);
+  return check(yaml::read_document(path, diagnostics, yaml_parser(history.parsers)), Feeds::read, errors_before,
+               diagnostics, now, history);
 }
 
-Places read_places(const std::string& path) {
+Places read_places(const std::string& path, const confine::Helpers* parsers) {
   Diagnostics ignored;
-  const std::optional<yaml::Document> document = yaml::read_document(path, ignored);
+  const std::optional<yaml::Document> document = yaml::read_document(path, ignored, yaml_parser(parsers));
   if (!document || !ignored.ok()) return {};
-  return PolicyReader(*document, ignored, 0, nullptr).read_places();
+  return PolicyReader(*document, ignored, 0, FeedHistory()).read_places();
 }
 
-std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics, uint64_t now) {
+std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics, uint64_t now,
+                                   const yaml::Parse& parse) {
   const size_t errors_before = diagnostics.errors();
-  return check(yaml::parse_document(path, std::move(text), diagnostics), Feeds::skip, errors_before, diagnostics, now,
-               nullptr);
+  return check(yaml::parse_document(path, std::move(text), diagnostics, parse), Feeds::skip, errors_before, diagnostics,
+               now, FeedHistory());
 }
 
 }  // namespace weir::control

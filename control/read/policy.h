@@ -6,16 +6,19 @@
 #include <vector>
 
 #include "common/diagnostic.h"
+#include "common/yaml/events.h"
 #include "control/model/policy.h"
+#include "control/read/feed_file.h"
 
 namespace weir::control {
 
 // Reads and checks the policy file, then every feed (DESIGN section 3): all diagnostics of the file go to
 // `diagnostics`, bad feed lines into each list's FeedReport. Empty when there was an error. now: Unix seconds; entries
-// that have expired by then are warnings, and stay. before: what was read last time, whose entries are taken from there
-// when their files have not changed (control/read/feed_file.h).
+// that have expired by then are warnings, and stay. history: what was there before, and who parses files. Entries of
+// feeds that have not changed are taken from it, and those of feeds that are refused: each of these is a warning, and
+// says so in its list (control/read/feed_file.h).
 std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now = unix_now(),
-                                  const Book* before = nullptr);
+                                  const FeedHistory& history = {});
 
 // Where a policy keeps its state, and who enforces it: what a start has to know before it reads feeds. Empty: there is
 // an error in it, which read_policy() tells.
@@ -23,10 +26,10 @@ struct Places {
   std::optional<std::string> state_dir;
   std::optional<std::vector<TargetSpec>> targets;
 };
-Places read_places(const std::string& path);
+Places read_places(const std::string& path, const confine::Helpers* parsers = nullptr);
 
-// The file alone, without opening feeds (fuzzing; text as if it were the file `path`).
+// The file alone, without opening feeds (fuzzing; text as if it were the file `path`, parse as it is to be parsed).
 std::optional<Policy> parse_policy(const std::string& path, std::string text, Diagnostics& diagnostics,
-                                   uint64_t now = unix_now());
+                                   uint64_t now = unix_now(), const yaml::Parse& parse = yaml::parse_here);
 
 }  // namespace weir::control

@@ -19,15 +19,15 @@ using yaml::Kind;
 using yaml::MapReader;
 using yaml::Node;
 
-constexpr const char* kVersion = "1";
+constexpr const char* kSteerVersion = "1";
 
-struct Side {
+struct RuleSide {
   const char* address;
   const char* port;
   weir_steer_by asks;
 };
-constexpr Side kSides[2] = {{"src", "sport", WEIR_STEER_BY_SOURCE_PORT},
-                            {"dst", "dport", WEIR_STEER_BY_DESTINATION_PORT}};
+constexpr RuleSide kRuleSides[2] = {{"src", "sport", WEIR_STEER_BY_SOURCE_PORT},
+                                    {"dst", "dport", WEIR_STEER_BY_DESTINATION_PORT}};
 
 // As in a packet: struct weir_packet has the bytes of the wire in its words.
 void set_words(weir_u64 (&words)[2], Ipv4 value) {
@@ -85,13 +85,13 @@ class RuleReader {
   }
 
   void read_address(int side) {
-    const Node* node = map_.find(kSides[side].address);
+    const Node* node = map_.find(kRuleSides[side].address);
     if (node == nullptr) return;
     const std::optional<EntryText> parsed = parse_node(file_, *node);
     if (!parsed) return;
     if (port_of(*parsed) != 0) {
-      file_.error(*node, quoted(node->text) + ": `" + kSides[side].address + "` takes no port",
-                  std::string("write ") + kSides[side].address + ": ADDRESS, " + kSides[side].port + ": PORT");
+      file_.error(*node, quoted(node->text) + ": `" + kRuleSides[side].address + "` takes no port",
+                  std::string("write ") + kRuleSides[side].address + ": ADDRESS, " + kRuleSides[side].port + ": PORT");
       return;
     }
     const uint8_t family = std::holds_alternative<ParsedEntry<Ipv4>>(*parsed) ? 4 : 6;
@@ -139,8 +139,8 @@ class RuleReader {
 
   void read_ports(int side) {
     Flow flow;
-    if (!read_field(kSides[side].port, flow)) return;
-    const Node& node = *map_.find(kSides[side].port);
+    if (!read_field(kRuleSides[side].port, flow)) return;
+    const Node& node = *map_.find(kRuleSides[side].port);
     const PortRange ports = side == 0 ? *flow.sport : *flow.dport;
     if ((rule_.asks & WEIR_STEER_BY_PROTOCOL) != 0 && !has_ports(rule_.protocol)) {
       file_.error(node, "the rule cannot match: packets of " + quoted(map_.find("proto")->text) + " have no ports",
@@ -149,7 +149,7 @@ class RuleReader {
     }
     rule_.first_port[side] = ports.first;
     rule_.last_port[side] = ports.last;
-    rule_.asks = static_cast<weir_u8>(rule_.asks | kSides[side].asks);
+    rule_.asks = static_cast<weir_u8>(rule_.asks | kRuleSides[side].asks);
   }
 
   const PolicyFile& file_;
@@ -188,9 +188,9 @@ std::optional<weir_steering> from_document(const Document& document, Diagnostics
   }
   MapReader root(document, &document.root, "the file", diagnostics);
   const Node* version = root.require("version");
-  if (const auto text = root.text("version"); text && (*text != kVersion || version->quoted)) {
+  if (const auto text = root.text("version"); text && (*text != kSteerVersion || version->quoted)) {
     root.error(*version, "version " + quoted(*text) + " is not known",
-               std::string("this program reads `version: ") + kVersion + "`");
+               std::string("this program reads `version: ") + kSteerVersion + "`");
     return std::nullopt;
   }
   weir_steering steering = {};
@@ -244,7 +244,7 @@ std::string rule_text(const weir_steer_rule& rule) {
   std::string text;
   for (int side = 0; side < 2; side++) {
     if (mask_bits(rule.mask[side]) != 0)
-      text += std::string(" ") + kSides[side].address + " " + prefix_text(rule, side);
+      text += std::string(" ") + kRuleSides[side].address + " " + prefix_text(rule, side);
   }
   if (text.empty() && rule.family != 0) text = " IPv" + std::to_string(rule.family);
   const std::string fields = flow_text(flow_of(rule));
@@ -264,8 +264,8 @@ bool covers(const weir_steer_rule& wide, const weir_steer_rule& narrow) {
       if ((mask & ~narrow.mask[side][half]) != 0) return false;
       if (((wide.address[side][half] ^ narrow.address[side][half]) & mask) != 0) return false;
     }
-    if ((wide.asks & kSides[side].asks) == 0) continue;
-    if ((narrow.asks & kSides[side].asks) == 0 || narrow.first_port[side] < wide.first_port[side] ||
+    if ((wide.asks & kRuleSides[side].asks) == 0) continue;
+    if ((narrow.asks & kRuleSides[side].asks) == 0 || narrow.first_port[side] < wide.first_port[side] ||
         narrow.last_port[side] > wide.last_port[side]) {
       return false;
     }

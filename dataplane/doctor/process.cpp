@@ -41,6 +41,22 @@ void check_user(const Subject& subject, Section& section) {
                    : "start as root for network cards; virtual ports need nothing");
 }
 
+// Whom the data plane becomes.
+void check_privileges(const Subject& subject, Section& section) {
+  if (!subject.machine.root) return section.ok("becomes", "nobody else: only root can");
+  const std::optional<User>& user = subject.inputs.config.privileges.user;
+  if (!user) {
+    section.problem("becomes",
+                    fmt::format("nobody: there is no user {}, and it does not stay root by accident", kDefaultUser),
+                    fmt::format("useradd --system {}, or privileges.user in dataplane.yaml", kDefaultUser));
+  } else if (user->uid == 0) {
+    section.hint("becomes", "nobody: it stays root, as privileges.user says",
+                 fmt::format("useradd --system {}, and no privileges.user in dataplane.yaml", kDefaultUser));
+  } else {
+    section.ok("becomes", "user " + user->name + " once its ports run");
+  }
+}
+
 // proc_pid_status(5): 0 off, 1 strict, 2 filter.
 void check_seccomp(const Subject& subject, Section& section) {
   const std::optional<std::string> mode = subject.tree.value("proc/self/status", "Seccomp");
@@ -114,6 +130,7 @@ void check_dpdk(const Subject& subject, Section& section) {
 Section check_process(const Subject& subject) {
   Section section{"process", "Rights and limits", {}};
   check_user(subject, section);
+  check_privileges(subject, section);
   check_seccomp(subject, section);
   check_files(subject, section);
   return section;

@@ -59,7 +59,7 @@ void choose_rss(PortSetup& setup, std::vector<std::string>& warnings) {
                        " has no RSS on addresses: the device alone decides which queue gets a frame");
     return;
   }
-  setup.rss_key = symmetric_rss_key(setup.info.hash_key_size != 0 ? setup.info.hash_key_size : kRssKeyBytes);
+  setup.rss_key = random_rss_key(setup.info.hash_key_size != 0 ? setup.info.hash_key_size : kRssKeyBytes);
   setup.conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
   setup.conf.rx_adv_conf.rss_conf.rss_key = setup.rss_key.data();
   setup.conf.rx_adv_conf.rss_conf.rss_key_len = static_cast<uint8_t>(setup.rss_key.size());

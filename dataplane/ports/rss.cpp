@@ -36,10 +36,11 @@ uint64_t wanted_rss() {
   return wanted;
 }
 
-std::vector<uint8_t> symmetric_rss_key(size_t key_bytes) {
-  static const unsigned pattern = std::random_device()();
+std::vector<uint8_t> random_rss_key(size_t key_bytes) {
+  std::random_device random;  // the kernel's, or the processor's
+  std::uniform_int_distribution<unsigned> byte(0, 255);
   std::vector<uint8_t> key(key_bytes);
-  for (size_t i = 0; i < key_bytes; i++) key[i] = static_cast<uint8_t>(pattern >> (i % 2 * 8));
+  for (uint8_t& one : key) one = static_cast<uint8_t>(byte(random));
   return key;
 }
 

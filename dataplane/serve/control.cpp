@@ -2,6 +2,7 @@
 
 #include <rte_cycles.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <ctime>
@@ -36,10 +37,15 @@ uint32_t monotonic_us() {
 
 Control::Control(const Parts& parts) : parts_(parts), start_time_unix_(static_cast<uint64_t>(time(nullptr))) {}
 
-Answer Control::answer(const wire::Message& request) {
+void Control::answer(wire::Message request, Reply reply) {
   const auto type = static_cast<wire::Type>(request.header.type);
-  if (type == wire::Type::publish) return publish(request);
-  if (type == wire::Type::bypass) return bypass(request);
+  if (type == wire::Type::publish) return publish(std::move(request), std::move(reply));
+  if (type == wire::Type::bypass) return bypass(request, std::move(reply));
+  reply(look(request));
+}
+
+Answer Control::look(const wire::Message& request) {
+  const auto type = static_cast<wire::Type>(request.header.type);
   if (type == wire::Type::telemetry) return telemetry(request);
   if (type == wire::Type::samples) return samples(request);
   if (type != wire::Type::status && type != wire::Type::stats && type != wire::Type::ports) {
@@ -50,41 +56,34 @@ Answer Control::answer(const wire::Message& request) {
   return type == wire::Type::status ? answer_with(type, status()) : answer_with(stats());
 }
 
-Answer Control::publish(const wire::Message& request) {
-  const wire::PublishedBody published = parts_.publisher.publish(request);
-  if (published.ok) {
-    say("generation {:016x}/{} enforced after {} us (grace {} us)", published.generation.epoch,
-        published.generation.number, published.total_us, published.grace_us);
-  } else {
-    say("a publication failed in step {}: {}", wire::step_name(published.failed_step),
-        wire::get_text(published.reason));
-  }
-  return answer_with(wire::Type::publish, published);
+void Control::publish(wire::Message request, Reply reply) {
+  parts_.publisher.publish(std::move(request), [reply = std::move(reply)](const wire::PublishedBody& published) {
+    if (published.ok != 0) {
+      say("generation {:016x}/{} enforced after {} us (grace {} us)", published.generation.epoch,
+          published.generation.number, published.total_us, published.grace_us);
+    } else {
+      say("a publication failed in step {}: {}", wire::step_name(published.failed_step),
+          wire::get_text(published.reason));
+    }
+    reply(answer_with(wire::Type::publish, published));
+  });
 }
 
-Answer Control::panic(const wire::Message& request) {
-  if (request.header.type == static_cast<uint16_t>(wire::Type::bypass)) return bypass(request);
-  return refuse("this socket takes orders of the panic switch, and nothing else");
+void Control::panic(const wire::Message& request, Reply reply) {
+  if (request.header.type == static_cast<uint16_t>(wire::Type::bypass)) return bypass(request, std::move(reply));
+  reply(refuse("this socket takes orders of the panic switch, and nothing else"));
 }
 
-Answer Control::bypass(const wire::Message& request) {
+void Control::bypass(const wire::Message& request, Reply reply) {
   const std::optional<wire::BypassBody> body = wire::body_as<wire::BypassBody>(request);
-  if (!body || body->on > 1) return refuse("a bypass request holds 0 or 1");
+  if (!body || body->on > 1) return reply(refuse("a bypass request holds 0 or 1"));
   const bool on = body->on == 1;
-  parts_.switches.bypass.store(on, std::memory_order_relaxed);
-  say("bypass is {}", on ? "ON: everything passes" : "off");
-  Result<void> saved;
-  {
-    // Two threads may give orders: whoever writes last writes what is so now.
-    const std::lock_guard lock(remember_);
-    saved = parts_.state.save_bypass(parts_.switches.bypass.load(std::memory_order_relaxed));
-  }
-  if (!saved) {
-    say("bypass would not outlive a restart: {}", saved.error());
-    return refuse(std::string("bypass is ") + (on ? "on" : "off") +
-                  " but would not outlive a restart: " + saved.error());
-  }
-  return answer_with(wire::Type::bypass, status());
+  parts_.bypass.order(on, [this, reply = std::move(reply)](const Result<void>& saved) {
+    wire::StatusBody now = status();
+    now.bypass_durable = saved ? 1 : 0;
+    if (!saved) wire::set_text(now.disk_error, saved.error());
+    reply(answer_with(wire::Type::bypass, now));
+  });
 }
 
 wire::StatusBody Control::status() const {
@@ -95,13 +94,16 @@ wire::StatusBody Control::status() const {
   status.snapshot_limit_bytes = parts_.publisher.limit_bytes();
   for (const Worker& worker : parts_.workers) status.workers += !worker.routes.empty();
   status.ports = parts_.n_ports;
-  status.bypass = parts_.switches.bypass.load(std::memory_order_relaxed);
-  const auto held = parts_.publisher.hold();
-  if (const Snapshot* snapshot = parts_.slot.current()) {
-    status.generation = snapshot->generation();
-    status.snapshot_bytes = snapshot->bytes().size();
-    status.huge_pages = snapshot->huge();
-  }
+  status.bypass = parts_.bypass.is_on();
+  const std::string bypass_error = parts_.bypass.disk_error();
+  status.bypass_durable = bypass_error.empty();
+  const Publisher::Enforced enforced = parts_.publisher.enforced();
+  status.generation = enforced.generation;
+  status.snapshot_bytes = enforced.snapshot_bytes;
+  status.huge_pages = enforced.huge;
+  std::copy(enforced.digest.begin(), enforced.digest.end(), status.digest);
+  status.snapshot_durable = enforced.durable;
+  wire::set_text(status.disk_error, bypass_error.empty() ? enforced.disk_error : bypass_error);
   return status;
 }
 
@@ -165,13 +167,12 @@ wire::Totals Control::totals() const {
 
 wire::Stats Control::stats() const {
   wire::Stats stats;
-  const auto held = parts_.publisher.hold();
-  const Snapshot* snapshot = parts_.slot.current();
-  if (snapshot != nullptr) stats.body.generation = snapshot->generation();
+  Publisher::Counts counts = parts_.publisher.counts();
+  stats.body.generation = counts.generation;
   stats.body.start_time_unix = start_time_unix_;
   stats.body.taken_us = monotonic_us();
   stats.body.totals = totals();
-  stats.lists = parts_.ledger.totals(snapshot == nullptr ? std::vector<wire::ListStats>() : snapshot->list_stats());
+  stats.lists = std::move(counts.lists);
   stats.body.n_lists = static_cast<uint32_t>(stats.lists.size());
   return stats;
 }

@@ -2,31 +2,26 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
 #include "common/telemetry.h"
 #include "common/wire.h"
 #include "dataplane/burst/worker.h"
+#include "dataplane/serve/bypass.h"
 #include "dataplane/serve/server.h"
-#include "dataplane/snapshot/ledger.h"
 #include "dataplane/snapshot/publish.h"
-#include "dataplane/snapshot/snapshot_slot.h"
-#include "dataplane/start/state_dir.h"
 
 namespace weir::dataplane {
 
-// What the control thread does with a request: answer(), from one thread. What it tells, any thread may ask.
+// What a data plane does with a request. What takes time is done by others: the publisher's thread, and that of the
+// panic switch. What it tells, any thread may ask.
 class Control {
  public:
   struct Parts {
     std::vector<Worker>& workers;
-    Switches& switches;
-    SnapshotSlot& slot;
     Publisher& publisher;
-    const Ledger& ledger;
-    const StateDir& state;
+    BypassSwitch& bypass;
     std::function<uint64_t()> rx_missed;  // frames that the ports lost so far
     uint32_t n_ports;
     std::string_view isa;
@@ -35,10 +30,11 @@ class Control {
   };
   explicit Control(const Parts& parts);
 
-  Answer answer(const wire::Message& request);
-  // The same on the panic switch's own socket, from a thread of its own: nothing that answer() is busy with, a
-  // publication, say, holds up an order.
-  Answer panic(const wire::Message& request);
+  // From one thread.
+  void answer(wire::Message request, Reply reply);
+  // The same on the panic switch's own socket, from a thread of its own: nothing that answer() is busy with holds up an
+  // order.
+  void panic(const wire::Message& request, Reply reply);
   wire::StatusBody status() const;
   wire::Stats stats() const;
   wire::Ports ports() const { return parts_.ports(); }
@@ -47,14 +43,14 @@ class Control {
   uint32_t workers() const { return static_cast<uint32_t>(parts_.workers.size()); }
 
  private:
-  Answer publish(const wire::Message& request);
-  Answer bypass(const wire::Message& request);
+  Answer look(const wire::Message& request);
+  void publish(wire::Message request, Reply reply);
+  void bypass(const wire::Message& request, Reply reply);
   Answer telemetry(const wire::Message& request) const;
   Answer samples(const wire::Message& request);
   wire::Totals totals() const;
 
   Parts parts_;
-  std::mutex remember_;  // of writing the switch to disk
   uint64_t start_time_unix_;
   uint64_t samples_told_ = 0;
 };

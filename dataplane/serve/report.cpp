@@ -28,7 +28,7 @@ std::string port_table(const std::vector<PortRow>& rows) {
     std::string more = row.promiscuous ? "promiscuous" : "not promiscuous";
     if (row.scattered) more += ", frames in several mbufs";
     if (row.spread) more = "hands frames on to workers (spread)";
-    if (!row.rss.empty()) more += ", symmetric rss: " + row.rss;
+    if (!row.rss.empty()) more += ", rss: " + row.rss;
     table += "      " + more + "\n";
   }
   return table;

@@ -1,14 +1,18 @@
 #include "dataplane/serve/server.h"
 
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "dataplane/start/say.h"
 
 namespace weir::dataplane {
 
 Result<unix_socket::Listener> listen_on(const std::string& path, bool open_to_all) {
-  return unix_socket::Listener::open(path, unix_socket::Kind::seqpacket, open_to_all ? 0666 : 0600, kMaxClients);
+  return unix_socket::Listener::open(path, unix_socket::Kind::seqpacket, open_to_all ? 0666 : 0660, kMaxWaiting);
 }
 
 Answer refuse(std::string_view reason) {
@@ -18,51 +22,92 @@ Answer refuse(std::string_view reason) {
   return {wire::Type::refused, {bytes.begin(), bytes.end()}};
 }
 
+namespace {
+
+constexpr int kLookMs = 10;  // for answers, where no descriptor was left that tells of them
+
+// Whoever went away, tired of waiting while this process could not run, say, wants nothing any more.
+bool has_gone(int socket) {
+  pollfd state = {socket, 0, 0};
+  return poll(&state, 1, 0) > 0 && (state.revents & POLLHUP) != 0;
+}
+
+}  // namespace
+
+Server::Server(unix_socket::Listener& listener, std::vector<uid_t> allow_uid, Handler handler, Log log)
+    : listener_(listener),
+      allow_uid_(std::move(allow_uid)),
+      handler_(std::move(handler)),
+      log_(log ? std::move(log) : [](const std::string& line) { say("{}", line); }),
+      outbox_(std::make_shared<Outbox>()) {
+  outbox_->wake.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+}
+
 void Server::run(int stop_fd) {
   while (!serve_once(stop_fd, -1)) {
   }
 }
 
 bool Server::serve_once(int stop_fd, int timeout_ms) {
-  std::vector<pollfd> ready = {{stop_fd, POLLIN, 0}, {listener_.fd(), POLLIN, 0}};
-  for (const Client& client : clients_) ready.push_back({client.fd.get(), POLLIN, 0});
-  if (poll(ready.data(), ready.size(), timeout_ms) <= 0) return false;
+  std::vector<pollfd> ready = {{stop_fd, POLLIN, 0}, {listener_.fd(), POLLIN, 0}, {outbox_->wake.get(), POLLIN, 0}};
+  const size_t others = ready.size();
+  for (const Client& client : clients_) {
+    ready.push_back({client.fd.get(), static_cast<short>(client.asked < kMaxAsked ? POLLIN : 0), 0});
+  }
+  if (!outbox_->wake && (timeout_ms < 0 || timeout_ms > kLookMs)) timeout_ms = kLookMs;
+  const int n = poll(ready.data(), ready.size(), timeout_ms);
+  if (n < 0) return false;
+  if (n == 0) return deliver(), false;
   if (ready[0].revents != 0) return true;
   for (size_t i = 0; i < clients_.size(); i++) {
-    if (ready[i + 2].revents != 0 && !serve(clients_[i])) clients_[i].fd.reset();
+    if (ready[i + others].revents != 0 && !serve(clients_[i])) listener_.give_back(std::move(clients_[i].fd));
   }
+  deliver();
   std::erase_if(clients_, [](const Client& client) { return !client.fd; });
   if (ready[1].revents != 0) accept_client();
   return false;
 }
 
 void Server::accept_client() {
+  constexpr const char* kFull = "closed: this program has as many descriptors open as it may";
+  const bool has_room = listener_.has_room();
+  if (!has_room) close_most_silent(kFull);
   Result<std::optional<Fd>> accepted = listener_.accept();
-  if (!accepted || !*accepted) return;  // no descriptor left, or gone again
+  if (!has_room && !std::exchange(is_full_, true)) {
+    log_(fmt::format("as many descriptors are open as may be: {}",
+                     accepted ? "the client that was silent longest is closed" : accepted.error()));
+  }
+  if (!accepted || !*accepted) return;  // closed, or gone again
+  is_full_ = !has_room;
   Fd fd = std::move(**accepted);
   std::string why;
-  if (!may_speak(fd.get(), why)) {
+  const std::optional<unix_socket::Peer> peer = unix_socket::peer_of(fd.get());
+  if (!may_speak(peer, why)) {
     (void)wire::send(fd.get(), wire::Type::refused, 0, refuse(why).body);
-    return;
+    return listener_.give_back(std::move(fd));
   }
-  if (clients_.size() == kMaxClients) {
-    const auto silent = std::min_element(clients_.begin(), clients_.end(),
-                                         [](const Client& a, const Client& b) { return a.last_heard < b.last_heard; });
-    (void)wire::send(silent->fd.get(), wire::Type::refused, 0, refuse("closed: too many clients").body);
-    clients_.erase(silent);
-  }
-  clients_.push_back({std::move(fd), requests_});
+  if (clients_.size() == kMaxClients) close_most_silent("closed: too many clients");
+  clients_.push_back({std::move(fd), *peer, next_id_++, requests_});
 }
 
-bool Server::may_speak(int fd, std::string& why) const {
-  const std::optional<uid_t> peer = unix_socket::peer_uid(fd);
+void Server::close_most_silent(std::string_view why) {
+  const auto silent = std::min_element(clients_.begin(), clients_.end(), [](const Client& a, const Client& b) {
+    return std::pair(a.asked != 0, a.last_heard) < std::pair(b.asked != 0, b.last_heard);
+  });
+  if (silent == clients_.end()) return;
+  (void)wire::send(silent->fd.get(), wire::Type::refused, 0, refuse(why).body);
+  listener_.give_back(std::move(silent->fd));
+  clients_.erase(silent);
+}
+
+bool Server::may_speak(const std::optional<unix_socket::Peer>& peer, std::string& why) const {
   if (!peer) {
     why = "the peer's user is unknown";
     return false;
   }
-  if (*peer == 0 || *peer == geteuid()) return true;
-  if (std::find(allow_uid_.begin(), allow_uid_.end(), *peer) != allow_uid_.end()) return true;
-  why = "user " + std::to_string(*peer) + " may not speak to this data plane; socket.allow_uid names who may";
+  if (peer->uid == 0 || peer->uid == geteuid()) return true;
+  if (std::find(allow_uid_.begin(), allow_uid_.end(), peer->uid) != allow_uid_.end()) return true;
+  why = "user " + std::to_string(peer->uid) + " may not speak to this data plane; socket.allow_uid names who may";
   return false;
 }
 
@@ -72,10 +117,40 @@ bool Server::serve(Client& client) {
     (void)wire::send(client.fd.get(), wire::Type::refused, 0, refuse(request.error()).body);
     return false;
   }
+  if (has_gone(client.fd.get())) return false;
   client.last_heard = ++requests_;
-  const Answer answer = handler_(*request);
-  return wire::send(client.fd.get(), answer.type, request->header.sequence, answer.body) &&
-         answer.type != wire::Type::refused;
+  if (request->header.type == static_cast<uint16_t>(wire::Type::bypass)) {
+    log_(fmt::format("bypass: asked for by user {}, process {}", client.peer.uid, client.peer.pid));
+  }
+  client.asked++;
+  const uint32_t sequence = request->header.sequence;
+  handler_(std::move(*request), [outbox = outbox_, id = client.id, sequence](Answer answer) {
+    {
+      const std::lock_guard lock(outbox->mutex);
+      outbox->told.push_back({id, sequence, std::move(answer)});
+    }
+    eventfd_write(outbox->wake.get(), 1);
+  });
+  return true;
+}
+
+// What is answered by now. A refusal is the last that a client hears.
+void Server::deliver() {
+  eventfd_t count = 0;
+  eventfd_read(outbox_->wake.get(), &count);
+  std::vector<Told> told;
+  {
+    const std::lock_guard lock(outbox_->mutex);
+    told.swap(outbox_->told);
+  }
+  for (const Told& one : told) {
+    const auto client =
+        std::find_if(clients_.begin(), clients_.end(), [&](const Client& c) { return c.id == one.client && c.fd; });
+    if (client == clients_.end()) continue;
+    client->asked--;
+    const bool sent{wire::send(client->fd.get(), one.answer.type, one.sequence, one.answer.body)};
+    if (!sent || one.answer.type == wire::Type::refused) listener_.give_back(std::move(client->fd));
+  }
 }
 
 }  // namespace weir::dataplane

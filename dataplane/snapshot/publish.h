@@ -1,5 +1,10 @@
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -14,35 +19,94 @@
 namespace weir::dataplane {
 
 // The receiving end of DESIGN section 8: from a message with a descriptor, or from the state folder, to an enforced
-// snapshot. Used by the control thread only, but for hold(). Whatever fails, the snapshot before it keeps enforcing.
+// snapshot. Whatever fails, the snapshot before it keeps enforcing; only the disk may fail: then what is valid is
+// enforced all the same, and written again until it is durable. Copying, checking and writing take a thread of their
+// own, which runs run(); nobody who asks something else waits for it.
 class Publisher {
  public:
+  static constexpr size_t kMaxWaiting = 4;  // publications, beside the one that is worked on
+
+  // Patience. Tests shorten it.
+  struct Times {
+    std::chrono::milliseconds try_again{1000};                     // to write to a disk that failed
+    std::chrono::milliseconds long_grace{1000}, most_grace{5000};  // a burst takes microseconds
+  };
   Publisher(SnapshotSlot& slot, Ledger& ledger, const StateDir& state, std::vector<WorkerPlace> workers,
             uint64_t snapshot_memory)
-      : slot_(slot), ledger_(ledger), state_(state), workers_(std::move(workers)), limit_bytes_(snapshot_memory / 2) {}
+      : Publisher(slot, ledger, state, std::move(workers), snapshot_memory, Times()) {}
+  Publisher(SnapshotSlot& slot, Ledger& ledger, const StateDir& state, std::vector<WorkerPlace> workers,
+            uint64_t snapshot_memory, Times times)
+      : slot_(slot),
+        ledger_(ledger),
+        state_(state),
+        workers_(std::move(workers)),
+        limit_bytes_(snapshot_memory / 2),
+        times_(times) {}
 
-  // The answer to a publish message: enforced and durable, or the step that failed and why.
-  wire::PublishedBody publish(const wire::Message& message);
-  // Enforces the last good snapshot of the state folder. False when there is none.
+  // Enforces the last good snapshot of the state folder. False when there is none. Before run().
   Result<bool> restore();
+
+  // Gives the publisher's thread a publish message to answer: enforced, and durable or not, or the step that failed and
+  // why. One after the other. Any thread.
+  using Done = std::function<void(const wire::PublishedBody&)>;
+  void publish(wire::Message message, Done done);
+
+  void run();   // until stop()
+  void stop();  // any thread; what is worked on goes on to its next step
+  // run() has returned, or was never called.
+  bool is_idle() const;
 
   // Two snapshots must fit the configured memory at a swap.
   uint64_t limit_bytes() const { return limit_bytes_; }
 
-  // While it is held, the slot's current() and the ledger stay as they are; for threads that only read.
-  [[nodiscard]] std::unique_lock<std::mutex> hold() const { return std::unique_lock(swap_); }
+  // What is told of what is enforced. Any thread.
+  struct Enforced {
+    wire::Generation generation;
+    size_t snapshot_bytes = 0;
+    bool huge = false;
+    Digest digest = {};
+    bool durable = true;
+    std::string disk_error;  // why not
+  };
+  Enforced enforced() const;
+  struct Counts {
+    wire::Generation generation;
+    std::vector<wire::ListStats> lists;  // of all snapshots so far, by list name
+  };
+  Counts counts() const;
 
  private:
+  struct Job {
+    wire::Message message;
+    Done done;
+  };
+  wire::PublishedBody answer(const wire::Message& message);
   std::optional<filter::Refusal> try_publish(const wire::Message& message, wire::PublishedBody& answer);
   Result<std::unique_ptr<Snapshot>> open(std::vector<Snapshot::Copy> copies, size_t size_bytes,
                                          const Digest& digest) const;
+  // False: some worker does not let the former snapshot go. It is kept until it does.
+  bool exchange(std::unique_ptr<Snapshot> next, const Result<void>& saved);
+  bool let_former_go();
+  void set_durable(const Result<void>& saved);
+  void save_again();
+  bool is_stopping() const;
 
   SnapshotSlot& slot_;
   Ledger& ledger_;
   const StateDir& state_;
   std::vector<WorkerPlace> workers_;
   uint64_t limit_bytes_;
-  mutable std::mutex swap_;
+  const Times times_;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::deque<Job> jobs_;
+  bool stopping_ = false, running_ = false;
+
+  mutable std::mutex swap_;           // guards what is current, what is told of it, and the ledger; held for moments
+  std::unique_ptr<Snapshot> former_;  // not current any more, and read by workers, or counted in the ledger, not yet
+  bool durable_ = true;
+  std::string disk_error_;
 };
 
 }  // namespace weir::dataplane

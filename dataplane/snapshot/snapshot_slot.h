@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "common/result.h"
@@ -28,7 +29,10 @@ class SnapshotSlot {
   const Snapshot* current() const { return current_.load(std::memory_order_relaxed); }
   // Returns the former one, which no worker enters any more; wait_for_readers() before it is read for good or freed.
   std::unique_ptr<Snapshot> exchange(std::unique_ptr<Snapshot> next);
-  void wait_for_readers();  // one grace period
+  // One grace period, or until give_up() says so, which is asked every so often. False: it is not over.
+  bool wait_for_readers(const std::function<bool()>& give_up = nullptr);
+  // The one that was given up is over by now.
+  bool are_readers_gone();
 
  private:
   SnapshotSlot() = default;
@@ -36,6 +40,7 @@ class SnapshotSlot {
     void operator()(rte_rcu_qsbr* rcu) const;
   };
   std::unique_ptr<rte_rcu_qsbr, Free> rcu_;
+  uint64_t token_ = 0;  // of the last grace period
   std::atomic<Snapshot*> current_ = nullptr;
 };
 

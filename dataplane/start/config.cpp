@@ -67,7 +67,7 @@ void read_mempool(const Document& document, const Node* node, Diagnostics& diagn
 
 void read_kept_capabilities(const Node& names, MapReader& reader, PrivilegeSettings& privileges) {
   for (const Node& name : names.items) {
-    const Capabilities one = name.text == "all" ? ~Capabilities{0} : capability_named(name.text);
+    const Capabilities one = name.text == "all" ? ~Capabilities{0} : confine::capability_named(name.text);
     if (name.kind != yaml::Kind::scalar || one == 0) {
       reader.error(name, "`keep` holds names of capabilities", "such as net_admin: `man 7 capabilities`, without CAP_");
     }

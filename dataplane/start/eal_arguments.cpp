@@ -95,6 +95,11 @@ EalArguments complete_eal_arguments(std::span<const std::string> given, const Ma
     eal.notes.push_back("no -l given: one worker, on CPU " + cpu);
   }
 
+  // What it finds on the machine is no news, and reads like errors. Warnings and errors stay.
+  if (!has_any(given, {"--log-level", "--syslog"})) {
+    eal.arguments.insert(eal.arguments.end(),
+                         {"--log-level=lib.*:warning", "--log-level=lib.telemetry:error", "--log-level=pmd.*:warning"});
+  }
   bool no_huge = has_any(given, {"--no-huge"});
   bool in_memory = has_any(given, {"--in-memory"});
   // Without files: needs no mount, leaves no huge pages behind when killed, and two processes never meet.

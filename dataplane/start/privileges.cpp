@@ -1,5 +1,6 @@
 #include "dataplane/start/privileges.h"
 
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <pwd.h>
@@ -12,15 +13,17 @@
 #include <string_view>
 #include <vector>
 
+#include "common/fd.h"
 #include "common/files.h"
 #include "common/paths.h"
+#include "dataplane/start/syscall_filter.h"
 
 namespace weir::dataplane {
 
 namespace {
 
-constexpr Capabilities kNetAdmin = capability(CAP_NET_ADMIN);
-constexpr Capabilities kNetRaw = capability(CAP_NET_RAW);
+constexpr Capabilities kNetAdmin = confine::capability(CAP_NET_ADMIN);
+constexpr Capabilities kNetRaw = confine::capability(CAP_NET_RAW);
 
 // By the driver's name. What is not here needs nothing after the start: its descriptors are open, its memory is mapped
 // and registered.
@@ -45,26 +48,27 @@ bool holds_only(const std::string& folder, std::span<const std::string> names) {
   return !error;
 }
 
-// What is root's. Whether it worked where it matters is asked afterwards, of who has to write there.
+// What is root's, alone in its place, and no link. Whether it worked where it matters is asked afterwards, of who has
+// to write there.
 void give(const std::string& path, const User& user) {
+  const Fd file(open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat status = {};
-  if (lstat(path.c_str(), &status) == 0 && status.st_uid == 0) (void)!lchown(path.c_str(), user.uid, user.gid);
+  if (!file || fstat(file.get(), &status) != 0 || status.st_uid != 0) return;
+  // The folder may be the user's already: a second name of a file of root's is none of his.
+  if (!S_ISDIR(status.st_mode) && status.st_nlink != 1) return;
+  (void)!fchownat(file.get(), "", user.uid, user.gid, AT_EMPTY_PATH);
 }
 
-// The state folder with its files; the socket, and its folder, where it is to be removed at the end.
+// The state folder with its files. The sockets stay root's, as their folder does, so that nobody but root can put
+// another one in their place; the user's group may use them.
 void hand_over(const OwnFiles& files, const User& user) {
   if (holds_only(files.state.path(), StateDir::file_names())) {
     give(files.state.path(), user);
     for (const std::string& name : StateDir::file_names()) give(files.state.path() + "/" + name, user);
   }
-  give(files.socket_path, user);
-  give(panic_socket_of(files.socket_path), user);
-  std::vector<std::string> names;
-  for (const std::string& socket : {files.socket_path, default_controld_socket()}) {
-    names.push_back(std::filesystem::path(socket).filename().string());
-    names.push_back(std::filesystem::path(panic_socket_of(socket)).filename().string());
+  for (const std::string& socket : {files.socket_path, panic_socket_of(files.socket_path)}) {
+    (void)!lchown(socket.c_str(), static_cast<uid_t>(-1), user.gid);
   }
-  if (holds_only(folder_of(files.socket_path), names)) give(folder_of(files.socket_path), user);
 }
 
 // In every thread: glibc sees to that.
@@ -87,14 +91,15 @@ Result<void> check_state_folder(const StateDir& state, const std::string& name) 
                state.path() + ", or name its owner in privileges.user"};
 }
 
-std::string seccomp_text(Seccomp mode, size_t n_calls) {
-  constexpr const char* kWords[] = {"on", "kill", "log", "off"};
-  std::string text = std::string("seccomp ") + kWords[static_cast<size_t>(mode)];
-  if (mode != Seccomp::off) text += " (" + std::to_string(n_calls) + " system calls)";
-  return text;
-}
-
 }  // namespace
+
+Result<void> check_user(const PrivilegeSettings& settings) {
+  if (geteuid() != 0 || settings.user) return {};
+  const std::string name = kDefaultUser;
+  return Error{"there is no user `" + name +
+               "` to become, and a data plane does not stay root by accident: make it (useradd --system " + name +
+               "), or name another in dataplane.yaml (privileges: {user: NAME}); `user: root` stays root"};
+}
 
 std::optional<User> find_user(const std::string& name) {
   const passwd* entry = getpwnam(name.c_str());
@@ -115,9 +120,10 @@ Capabilities needed_by(std::span<const std::string> drivers) {
 Result<Privileges> reduce_privileges(const PrivilegeSettings& settings, std::span<const std::string> drivers,
                                      const OwnFiles& files) {
   Privileges privileges;
-  const Capabilities had = own_capabilities();
+  const Capabilities had = confine::own_capabilities();
   const Capabilities kept = had & (needed_by(drivers) | settings.keep);
-  if (Result<void> done = forbid_gaining(); !done) return Error{"cannot give up capabilities: " + done.error()};
+  if (Result<void> done = confine::forbid_gaining(); !done)
+    return Error{"cannot give up capabilities: " + done.error()};
   if (settings.user && settings.user->uid != geteuid()) {
     if (geteuid() == 0) {
       hand_over(files, *settings.user);
@@ -126,21 +132,18 @@ Result<Privileges> reduce_privileges(const PrivilegeSettings& settings, std::spa
       privileges.notes.push_back("privileges.user is " + settings.user->name + ": only root can become somebody else");
     }
   }
-  if (Result<void> done = keep_only(kept); !done) return Error{"cannot give up capabilities: " + done.error()};
+  if (Result<void> done = confine::keep_only(kept); !done) return Error{"cannot give up capabilities: " + done.error()};
   const std::string name = own_name();
   if (Result<void> usable = check_state_folder(files.state, name); !usable) return Error{usable.error()};
-  if (access(folder_of(files.socket_path).c_str(), W_OK) != 0) {
-    privileges.notes.push_back(files.socket_path + " will stay behind: user " + name + " may not write its folder");
-  }
 
-  std::string seccomp = seccomp_text(Seccomp::off, 0);
+  std::string seccomp = confine::seccomp_text(Seccomp::off, 0);
   const Result<size_t> n_calls = filter_system_calls(settings.seccomp);
   if (n_calls) {
-    seccomp = seccomp_text(settings.seccomp, *n_calls);
+    seccomp = confine::seccomp_text(settings.seccomp, *n_calls);
   } else {
     privileges.notes.push_back("system calls are not filtered: " + n_calls.error());
   }
-  privileges.text = "user " + name + ", capabilities: " + (kept == had && kept != 0 ? "all" : names_of(kept)) +
+  privileges.text = "user " + name + ", capabilities: " + (kept == had && kept != 0 ? "all" : confine::names_of(kept)) +
                     ", no_new_privs, " + seccomp;
   return privileges;
 }

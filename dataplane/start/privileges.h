@@ -7,13 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "common/confine/capabilities.h"
+#include "common/confine/system_calls.h"
 #include "common/result.h"
-#include "dataplane/start/capabilities.h"
 #include "dataplane/start/state_dir.h"
-#include "dataplane/start/syscall_filter.h"
 
-// What the process may still do once its ports run: as little as they need. docs/operate/privileges.md
+// What the process may still do once its ports run: as little as they need. docs/operate/security.md
 namespace weir::dataplane {
+
+using confine::Capabilities;
+using confine::Seccomp;
 
 constexpr const char* kDefaultUser = "weir";
 
@@ -27,10 +30,13 @@ struct User {
 std::optional<User> find_user(const std::string& name);
 
 struct PrivilegeSettings {
-  std::optional<User> user;  // empty: stay who we are
+  std::optional<User> user;  // empty: none was named, and there is no kDefaultUser
   Capabilities keep = 0;     // besides what the drivers need
   Seccomp seccomp = Seccomp::refuse;
 };
+
+// Error: we are root, and nobody said whom to become, or that we stay root.
+Result<void> check_user(const PrivilegeSettings& settings);
 
 // Capabilities that drivers (as rte_eth_dev_info names them) need after the start.
 Capabilities needed_by(std::span<const std::string> drivers);

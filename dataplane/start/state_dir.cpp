@@ -1,13 +1,13 @@
 #include "dataplane/start/state_dir.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "common/files.h"
+#include "common/own_folder.h"
 
 namespace weir::dataplane {
 
@@ -30,30 +30,28 @@ Result<void> read_exactly(int fd, std::span<std::byte> bytes, const std::string&
 
 }  // namespace
 
-Result<StateDir> StateDir::open(const std::string& path) {
-  if (Result<void> made = make_directories(path, kPrivateFolder); !made) return Error{made.error()};
+Result<StateDir> StateDir::open(const std::string& path, std::span<const uid_t> users) {
+  if (Result<void> own = make_own_folder(path, kPrivateFolder, "--state-dir", users); !own) return Error{own.error()};
   StateDir state;
   state.path_ = path;
   state.folder_ = Fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!state.folder_) return errno_error("cannot open " + path);
-  const std::string lock = path + "/lock";
-  // The folder may belong to somebody else: root follows no link there.
-  state.lock_ = Fd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kPrivateFile));
-  if (!state.lock_) return errno_error("cannot open " + lock);
-  if (flock(state.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return Error{"the state folder " + path + " is in use by another data plane"};
-    return errno_error("cannot lock " + lock);
-  }
+  Result<std::optional<FolderLock>> lock = lock_folder(path);
+  if (!lock) return Error{lock.error()};
+  if (!*lock) return Error{"the state folder " + path + " is in use by another data plane"};
+  state.lock_ = std::move(**lock);
   return state;
 }
 
 std::span<const std::string> StateDir::file_names() {
-  static const std::string names[] = {"lock", "snapshot.weir", "snapshot.weir.new", "bypass", "bypass.new"};
+  static const std::string names[] = {"lock",   "snapshot.weir", "snapshot.weir.new", "snapshot.weir.new2",
+                                      "bypass", "bypass.new",    "bypass.new2"};
   return names;
 }
 
 Result<void> StateDir::check_writable() const {
-  if (faccessat(folder_.get(), ".", W_OK | X_OK, 0) != 0) return errno_error("cannot write " + path_);
+  // A disk that is read-only now is tried again and again, and what is on it is enforced.
+  if (faccessat(folder_.get(), ".", W_OK | X_OK, 0) != 0 && errno != EROFS) return errno_error("cannot write " + path_);
   return {};
 }
 
@@ -83,9 +81,9 @@ Result<Digest> StateDir::load_snapshot(std::span<std::byte> bytes) const {
   return digest;
 }
 
-Result<void> StateDir::save_bypass(bool on) const {
+Result<void> StateDir::save_bypass(bool on, const std::function<bool()>& is_wanted) const {
   const std::string_view text = on ? "on\n" : "off\n";
-  return write_file_durably(folder_, path_ + "/bypass", {std::as_bytes(std::span(text))}, kPrivateFile);
+  return write_file_durably(folder_, path_ + "/bypass", {std::as_bytes(std::span(text))}, kPrivateFile, is_wanted);
 }
 
 Result<bool> StateDir::load_bypass() const {

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "common/prefetch.h"
@@ -47,12 +49,31 @@ void write_lists(const SnapshotInput& input, const weir_section& section, std::s
 // Fewer keys than this are written before another thread has begun.
 constexpr size_t kKeysPerThread = 100'000;
 
+// What one of them throws (there is no memory) is thrown here, once all have ended.
 template <class Work>
 void on_threads(unsigned threads, Work work) {
+  std::vector<std::exception_ptr> failures(threads);
+  const auto run = [&](unsigned t) {
+    try {
+      work(t);
+    } catch (...) {
+      failures[t] = std::current_exception();
+    }
+  };
   std::vector<std::thread> others;
-  for (unsigned t = 1; t < threads; t++) others.emplace_back(work, t);
-  work(0);
+  others.reserve(threads);
+  for (unsigned t = 1; t < threads; t++) {
+    try {
+      others.emplace_back(run, t);
+    } catch (const std::system_error&) {  // no more threads: then by this one
+      run(t);
+    }
+  }
+  run(0);
   for (std::thread& thread : others) thread.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
 }
 
 // Takes the keys whose hash is in the range, in order. Each is hashed, and approach(hash) asks for the lines that it

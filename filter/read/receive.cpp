@@ -12,6 +12,9 @@ namespace {
 
 using wire::Step;
 
+// Numbers rise by one: no controld gets there, and after the last one nothing newer could follow.
+constexpr uint64_t kLargestNumber = uint64_t{1} << 62;
+
 std::string generation_text(wire::Generation generation) {
   char text[48];
   snprintf(text, sizeof text, "%016llx/%llu", static_cast<unsigned long long>(generation.epoch),
@@ -31,10 +34,24 @@ Receipt receive_snapshot(const wire::Message& message, const std::optional<Enfor
   if (!request) return refuse(Step::receive, "the message has the wrong length");
   Received received = {{request->generation, {}}, {}};
   std::copy_n(request->digest, received.what.digest.size(), received.what.digest.begin());
+  const wire::Generation wanted = request->generation;
+  if (wanted.epoch == 0 || wanted.number == 0 || wanted.number > kLargestNumber) {
+    return refuse(Step::check, "no generation is called " + generation_text(wanted));
+  }
+  if (current && current->generation.epoch == wanted.epoch && wanted.number < current->generation.number &&
+      request->allow_older == 0) {
+    return refuse(Step::check, "generation " + generation_text(wanted) + " is older than " +
+                                   std::to_string(current->generation.number) +
+                                   ", which is enforced (controld --allow-older takes it back)");
+  }
   if (current && current->generation == request->generation) {
     if (current->digest == received.what.digest) return {};
     return refuse(Step::check, "generation " + generation_text(request->generation) +
                                    " is enforced already, with other bytes: a generation is used once");
+  }
+  if (message.lost_fd) {
+    return refuse(Step::receive,
+                  "the snapshot's descriptor could not be taken: this program has as many open as it may");
   }
   if (!message.fd) return refuse(Step::receive, "the message came without a descriptor");
   const Result<size_t> size = check_sealed(message.fd.get(), limit_bytes, limit);

@@ -38,7 +38,8 @@ struct Receipt {
   std::optional<Refusal> refusal;
 };
 
-// current: what enforces now. limit: what does not allow more than limit_bytes, in words.
+// current: what enforces now; nothing older of its epoch is taken, unless the message allows it. limit: what does not
+// allow more than limit_bytes, in words.
 Receipt receive_snapshot(const wire::Message& message, const std::optional<Enforced>& current, uint64_t limit_bytes,
                          const std::string& limit);
 

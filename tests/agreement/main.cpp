@@ -14,6 +14,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "control/compile/compile.h"
 #include "control/read/policy.h"
 #include "filter/layouts/layout.h"
 #include "tests/agreement/agreement.h"
@@ -213,6 +214,58 @@ int run_captures(const std::vector<std::string>& configs, const std::string& fol
   return totals.disagreements == 0 ? 0 : 1;
 }
 
+// Every policy is sound, so each must be built and proven, whatever the secret.
+int run_sound(uint64_t policies, uint64_t publications, uint64_t first_seed, unsigned n_threads) {
+  std::mutex mutex;
+  std::atomic<uint64_t> next_seed = first_seed;
+  uint64_t published = 0, refused = 0, shapes = 0, few = 0;
+  auto told = std::chrono::steady_clock::now();
+  const auto work = [&] {
+    for (uint64_t seed = next_seed++; seed < first_seed + policies; seed = next_seed++) {
+      Choices choices(seed);
+      const std::string text = random_policy(choices);
+      Diagnostics diagnostics;
+      const auto policy = control::parse_policy("random.yaml", text, diagnostics);
+      uint64_t refused_here = policy ? 0 : publications;
+      std::string why = policy ? "" : format(diagnostics);
+      control::CompileReport report;
+      for (uint64_t number = 1; policy && number <= publications; number++) {
+        Result<control::Compiled> compiled = control::compile(*policy, {1, number});
+        if (compiled) {
+          report = std::move(compiled->report);
+          continue;
+        }
+        refused_here++;
+        why = compiled.error();
+      }
+      const std::lock_guard lock(mutex);
+      published += publications;
+      refused += refused_here;
+      for (const control::ShapeReport& shape : report.shapes) {
+        shapes += publications;
+        if (shape.shape.layout != WEIR_LAYOUT_BITMAP && shape.shape.n_keys < 1000) few += publications;
+      }
+      if (refused_here != 0)
+        tell(fmt::format("seed {}: {} of {}: {}\n{}", seed, refused_here, publications, why, text));
+      const auto now = std::chrono::steady_clock::now();
+      if (now - told < std::chrono::seconds(10)) continue;
+      told = now;
+      tell(fmt::format("{} of {} publications, {} refused", published, policies * publications, refused));
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 1; t < n_threads; t++) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  const Json json = {{"policies", policies},
+                     {"publications", published},
+                     {"refused", refused},
+                     {"filters", shapes},
+                     {"of_few_keys", few}};
+  fmt::print("{}\n", json.dump());
+  return refused == 0 ? 0 : 1;
+}
+
 }  // namespace
 }  // namespace weir::agreement
 
@@ -229,6 +282,12 @@ int main(int argc, char** argv) {
   random->add_option("--seed", seed, "of the first policy")->capture_default_str();
   random->add_option("--threads", threads)->capture_default_str();
   random->add_flag("--only", only_one, "the policy of this seed alone");
+  CLI::App* sound = app.add_subcommand("sound", "random policies, built and proven again and again with new secrets");
+  uint64_t publications = 100;
+  sound->add_option("--policies", policies)->capture_default_str();
+  sound->add_option("--publications", publications, "of each")->capture_default_str();
+  sound->add_option("--seed", seed, "of the first policy")->capture_default_str();
+  sound->add_option("--threads", threads)->capture_default_str();
   std::vector<std::string> configs;
   std::string folder;
   CLI::App* captures = app.add_subcommand("captures", "every Ethernet capture below a folder, with policies");
@@ -236,6 +295,7 @@ int main(int argc, char** argv) {
   captures->add_option("--config", configs)->required();
   captures->add_option("--now", now, "Unix seconds")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  if (sound->parsed()) return weir::agreement::run_sound(policies, publications, seed, threads);
   return random->parsed() ? weir::agreement::run_random(policies, packets, seed, threads, only_one, xdp)
                           : weir::agreement::run_captures(configs, folder, now, xdp);
 }

@@ -198,15 +198,19 @@ class Writer {
         put32(choices_.next());
         put32(choices_.next());
         put8(0x50);
+        if (choices_.one_in(12)) return kTcp;  // up to its flags
         put8(choices_.one_in(4) ? choices_.next() : choices_.below(2) == 0 ? 0x02 : 0x12);
         put16(0);
         put32(0);
         return kTcp;
       case 6:
       case 7:
+        if (choices_.one_in(12)) return over_v6 ? kIcmpV6 : kIcmp;
         put8(choices_.below(4));
-        put8(choices_.below(3));
-        noise(choices_.below(8));
+        if (!choices_.one_in(6)) {  // its type alone
+          put8(choices_.below(3));
+          noise(choices_.below(8));
+        }
         return over_v6 != choices_.one_in(8) ? kIcmpV6 : kIcmp;
       case 8: {
         constexpr uint8_t kOthers[] = {kSctp, kDccp, kUdpLite};

@@ -15,6 +15,7 @@ class PolicyText {
     v4_bits_ = 3 + choices_.below(12);
     v6_bits_ = 2 + choices_.below(6);
     v6_shift_ = choices_.below(100);
+    if (choices_.one_in(4)) v6_network_ += Ipv6{0xffff} << 32;  // as an IPv4-mapped address has, which it is not
   }
 
   std::string whole() {
@@ -36,11 +37,18 @@ class PolicyText {
       constexpr const char* kLayouts[] = {"line8", "page2", "page7", "ribbon"};
       text_ += fmt::format("  layout: {}\n  false_positive_rate: 0.3\n", choices_.of(kLayouts));
     } else {
-      text_ += "  false_positive_rate: 0.005\n";
+      constexpr const char* kRates[] = {"0.005", "0.005", "0.05", "0.001", "0.0001"};
+      text_ += fmt::format("  false_positive_rate: {}\n", choices_.of(kRates));
     }
     text_ += "lists:\n";
-    const unsigned n_lists = choices_.one_in(40) ? 200 : 1 + choices_.below(6);
-    for (unsigned l = 0; l < n_lists; l++) list(l);
+    if (choices_.one_in(8)) {  // alone: with the lengths of a small world besides, expansion would take gigabytes
+      few_keys_in_many_shapes();
+    } else {
+      const unsigned n_lists = choices_.one_in(40) ? 200 : 1 + choices_.below(6);
+      // So many entries of every length would be more than sixteen shapes and 64 MiB hold.
+      if (n_lists == 200) v6_shift_ %= 5;
+      for (unsigned l = 0; l < n_lists; l++) list(l);
+    }
     return text_;
   }
 
@@ -59,15 +67,42 @@ class PolicyText {
     for (unsigned i = 0; i < n; i++) text_ += "      - " + entry() + "\n";
   }
 
-  std::string v4(unsigned low) const {
-    const unsigned address = (10u << 24) + low;
+  // Some dozens of keys in each: the lengths are too far from each other to become one by expansion.
+  void few_keys_in_many_shapes() {
+    text_ += "  - name: many-shapes\n    action: drop\n    match: dst\n    entries:\n";
+    const auto some = [&](auto entry) {
+      if (choices_.below(4) == 3) return;
+      for (unsigned n = 20 + choices_.below(80); n > 0; n--) text_ += "      - " + entry() + "\n";
+    };
+    for (const unsigned length : {128, 112, 96, 80, 64, 52, 40, 28}) {
+      some([&] { return fmt::format("\"{}/{}\"", v6_anywhere(length), length); });
+    }
+    some([&] { return v4_anywhere(); });
+    some([&] { return fmt::format("\"{}:{}\"", v4_anywhere(), port()); });
+    some([&] { return fmt::format("\"[{}]:{}\"", v6_anywhere(128), port()); });
+    some([&] { return fmt::format("{{dst: {}, proto: tcp, dport: {}}}", v4_anywhere(), port()); });
+    some([&] { return fmt::format("{{src: {}, dst: {}}}", v4_anywhere(), v4_anywhere()); });
+    some([&] { return fmt::format("{{src: \"{}\", proto: udp, sport: {}}}", v6_anywhere(128), port()); });
+  }
+
+  std::string v4_anywhere() { return text_of_v4((16u << 24) + (choices_.next() & 0x3fffffff)); }
+  std::string v6_anywhere(unsigned length) {
+    Ipv6 address = Ipv6{2} << 124;
+    for (const unsigned shift : {96, 64, 32, 0}) address |= Ipv6{choices_.next() & 0x1fffffff} << shift;
+    return text_of_v6(address & prefix_mask<Ipv6>(static_cast<uint8_t>(length)));
+  }
+
+  static std::string text_of_v4(unsigned address) {
     return fmt::format("{}.{}.{}.{}", address >> 24, address >> 16 & 255, address >> 8 & 255, address & 255);
   }
+  std::string v4(unsigned low) const { return text_of_v4((10u << 24) + low); }
   unsigned v4_low() { return choices_.below(1u << v4_bits_); }
 
-  // 2001:db8:: with some bits at v6_shift_, and the lowest two.
+  // v6_network_ with some bits at v6_shift_, and the lowest two.
   std::string v6(unsigned middle, unsigned low) const {
-    const Ipv6 address = (Ipv6{0x20010db8} << 96) + (Ipv6{middle} << v6_shift_ % 94 << 2) + low;
+    return text_of_v6(v6_network_ + (Ipv6{middle} << v6_shift_ % 94 << 2) + low);
+  }
+  static std::string text_of_v6(Ipv6 address) {
     std::string text;
     for (int group = 7; group >= 0; group--) {
       text += fmt::format("{:x}{}", static_cast<unsigned>(address >> 16 * group) & 0xffff, group > 0 ? ":" : "");
@@ -177,7 +212,9 @@ class PolicyText {
       }
       case 6: {
         const std::string when = time();
-        return fmt::format("{{entry: \"{}\", expires: {}}}", addresses(is_v6), when);
+        if (!choices_.one_in(3)) return fmt::format("{{entry: \"{}\", expires: {}}}", addresses(is_v6), when);
+        const std::string address = is_v6 ? "[" + host(true) + "]" : host(false);
+        return fmt::format("{{entry: \"{}:{}\", expires: {}}}", address, port(), when);
       }
       case 7:
       case 8:
@@ -238,6 +275,7 @@ class PolicyText {
   }
 
   Choices& choices_;
+  Ipv6 v6_network_ = Ipv6{0x20010db8} << 96;
   unsigned v4_bits_ = 0, v6_bits_ = 0, v6_shift_ = 0;
   std::string text_;
 };

@@ -29,7 +29,7 @@ class XdpPlane {
 
   // Judges one frame of at least kLeastXdpFrame bytes; true: it drops.
   Result<bool> drops(std::span<const uint8_t> frame) const;
-  wire::Stats stats() const { return enforcer_->stats(); }
+  wire::Stats stats() const { return enforcer_->stats().value(); }
 
  private:
   static constexpr uint64_t kEpoch = 0x7e57;

@@ -15,8 +15,9 @@ constexpr uint16_t kBurst = 64;
 // Never more under way than this: one memif ring of rsize=14 less what may be on its way into it. More than that would
 // wait in the data plane's receive ring, so it is what a NIC would lose there: counted as `missed`.
 constexpr uint64_t kMaxUnderWay = (1 << 14) - 4 * kBurst;
-constexpr double kQuiet_s = 0.1;  // nothing came back for so long: what is still under way is lost
-constexpr double kAway_us = 20;   // a turn of the loop that takes longer was interrupted: it takes about 1
+// Nothing came back for so long: what is still under way is lost. A host may take a processor away for 0.1 s.
+constexpr double kQuiet_s = 1;
+constexpr double kAway_us = 20;  // a turn of the loop that takes longer was interrupted: it takes about 1
 
 // Behind the UDP header; little endian, both ends are this program.
 struct __attribute__((packed)) Payload {

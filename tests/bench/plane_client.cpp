@@ -107,6 +107,7 @@ struct SwapOptions {
   std::vector<std::string> snapshots;
   double per_second = 1;
   unsigned count = 10;
+  bool misnamed = false;  // under numbers that are not the snapshots': refused by the last check
 };
 
 Result<wire::StatusBody> ask_status(int connection) {
@@ -116,6 +117,8 @@ Result<wire::StatusBody> ask_status(int connection) {
   if (!status) return Error{"the data plane answered status of another version"};
   return *status;
 }
+
+constexpr uint64_t kOtherNumber = 1 << 20;  // no snapshot here has such a one
 
 // Publishes whichever snapshot is not enforced, `count` times. A refusal is an answer and counted by its step: what is
 // published is not always meant to be taken.
@@ -139,8 +142,11 @@ Result<json> swap(int connection, const SwapOptions& options) {
     std::this_thread::sleep_until(due);
     due = std::max(due + period, Clock::now());  // late ones do not come in a heap
     const Ready& one = ready[next];
+    wire::PublishBody request = one.request;
+    request.allow_older = 1;
+    if (options.misnamed) request.generation.number += kOtherNumber;
     const Result<wire::Message> answer =
-        wire::call(connection, wire::Type::publish, wire::bytes_of(one.request), one.sealed.fd.get());
+        wire::call(connection, wire::Type::publish, wire::bytes_of(request), one.sealed.fd.get());
     if (!answer) return Error{answer.error()};
     const std::optional<wire::PublishedBody> published = wire::body_as<wire::PublishedBody>(*answer);
     if (!published) return Error{"the data plane answered publish of another version"};
@@ -177,6 +183,7 @@ int run(int argc, char** argv) {
   swapping->add_option("snapshots", swap_options.snapshots)->required()->expected(2, 16);
   swapping->add_option("--per-second", swap_options.per_second)->check(CLI::Range(0.01, 1000.0));
   swapping->add_option("--count", swap_options.count);
+  swapping->add_flag("--misnamed", swap_options.misnamed);
   CLI11_PARSE(app, argc, argv);
 
   const Result<Fd> connection = wire::connect(socket, kTimeout_ms);

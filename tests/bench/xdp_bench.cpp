@@ -75,7 +75,7 @@ void make_mounts_private() {
 Result<void> enter_own_namespaces() {
   if (unshare(CLONE_NEWNS | CLONE_NEWNET) != 0) return errno_error("making namespaces");
   make_mounts_private();
-  if (mount("bpf", "/sys/fs/bpf", "bpf", 0, nullptr) != 0) return errno_error("mounting a BPF file system");
+  if (mount("bpf", "/sys/fs/bpf", "bpf", 0, "mode=0700") != 0) return errno_error("mounting a BPF file system");
   return {};
 }
 

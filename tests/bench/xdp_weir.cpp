@@ -61,7 +61,7 @@ Result<double> publish(xdp::Enforcer& enforcer, const control::Compiled& compile
 }
 
 XdpCounts counts_of(const xdp::Enforcer& enforcer) {
-  const wire::Stats stats = enforcer.stats();
+  const wire::Stats stats = enforcer.stats().value();
   const uint64_t listed = stats.lists.empty() ? 0 : stats.lists[0].dropped;
   return {listed, stats.body.totals.packets - listed};
 }

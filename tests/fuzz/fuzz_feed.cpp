@@ -1,8 +1,13 @@
-// Any bytes as a feed, in every format: no crash, every line accounted for, and what was read is sound.
+// Any bytes as a feed, in every format: no crash, every line accounted for, and what was read is sound. Any feed before
+// any guard, beside nothing, itself and part of itself: it is judged, and what was to be cut is gone.
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <string_view>
 
+#include "control/book/columns.h"
+#include "control/read/feed_content.h"
+#include "control/read/feed_guard.h"
 #include "control/read/feeds/format.h"
 
 namespace {
@@ -21,6 +26,107 @@ void require_entries(const std::vector<weir::control::Entry<Addr>>& entries, uin
   }
 }
 
+using namespace weir::control;
+
+void require_complaint(const Complaint& complaint) {
+  require(complaint.reason.starts_with("feed ") && !complaint.hint.empty());
+}
+
+// As a file with these bytes is scanned.
+FeedParts::Scan scan_of(std::string_view text) {
+  FeedParts::Scan scan;
+  scan.beginning = text;
+  scan.size_bytes = text.size();
+  scan.ends_in_newline = text.empty() || text.back() == '\n';
+  for (size_t i = 0; i < text.size(); i++) {
+    scan.newlines += text[i] == '\n';
+    scan.lone_returns += text[i] == '\r' && i + 1 < text.size() && text[i + 1] != '\n';
+  }
+  return scan;
+}
+
+// The list as it was when its feed was this.
+List list_of(const ListDraft& draft, std::string_view text) {
+  List list;
+  list.feed = draft.feed;
+  list.feed_state.file.size_bytes = text.size();
+  list.feed_state.ends_in_newline = text.empty() || text.back() == '\n';
+  list.content = make_entries(draft);
+  return list;
+}
+
+// Beside nothing, and beside itself.
+void require_judgement(const ListDraft& list, std::string_view text) {
+  const FeedParts::Scan scan = scan_of(text);
+  if (const auto content = complaint_of_content("feed", scan)) require_complaint(*content);
+  ListDraft own;
+  if (!list.v4.empty()) own.v4.push_back(list.v4.back());
+  FeedOptions options;
+  options.guard.reserved = Reserved::cut;
+  options.guard.min_entries = 0;
+  ListDraft cut = list;
+  const Judgement first = judge({"feed", scan, cut, nullptr, own, WEIR_DROP, options});
+  for (const auto& entry : cut.v4) {
+    require(entry.first <= entry.last);
+    if (first.refused) continue;
+    require(entry.last < 0x0a000000 || entry.first > 0x0affffff);
+    require(entry.last < own.v4[0].first || entry.first > own.v4[0].last);
+  }
+  for (const auto& entry : cut.v6) require(entry.first <= entry.last && (first.refused || entry.last < ~weir::Ipv6{0}));
+  const List before = list_of(list, text);
+  require(count_gone(*before.content, *before.content) == 0);
+  options.guard.reserved = Reserved::keep;
+  options.allow_any = true;
+  cut = list;
+  require(!judge({"feed", scan, cut, &before, own, WEIR_DROP, options}).refused);
+}
+
+// A guard that these bits choose.
+FeedOptions chosen_options(unsigned bits) {
+  FeedOptions options;
+  Guard& guard = options.guard;
+  guard.reserved = static_cast<Reserved>(bits & 3);
+  guard.min_entries = bits >> 2 & 3;
+  guard.max_shrink = (bits & 16) != 0 ? 0.5 : 0.1;
+  guard.max_growth = (bits & 16) != 0 ? 3 : 1.5;
+  guard.widest_v4 = (bits & 32) != 0 ? 24 : 0;
+  guard.widest_v6 = (bits & 32) != 0 ? 64 : 0;
+  options.allow_any = (bits & 64) != 0;
+  return options;
+}
+
+template <class Addr>
+bool is_wider(const std::vector<Entry<Addr>>& entries, uint64_t addresses_less_one) {
+  return std::any_of(entries.begin(), entries.end(),
+                     [&](const Entry<Addr>& entry) { return entry.last - entry.first > addresses_less_one; });
+}
+
+// Beside what another part of the text says that it was.
+void require_change(const feeds::Format& format, std::string_view was, std::string_view now, unsigned bits) {
+  const FeedOptions options = chosen_options(bits);
+  const auto read = [&](std::string_view text) {
+    ListDraft draft;
+    format.read(text, {.directions = WEIR_AS_DESTINATION, .allow_any = options.allow_any}, draft);
+    return draft;
+  };
+  ListDraft draft = read(now);
+  const FeedParts::Scan scan = scan_of(now);
+  const List before = list_of(read(was), was);
+  const uint64_t entries = draft.entries();
+  require(count_gone(*before.content, *make_entries(draft)) <= before.content->v4.size() + before.content->v6.size());
+  const Judgement judgement = judge({"feed", scan, draft, &before, {}, WEIR_DROP, options});
+  for (const Complaint& warning : judgement.warnings) require_complaint(warning);
+  if (judgement.refused) return require_complaint(*judgement.refused);
+  const Guard& guard = options.guard;
+  require(draft.entries() >= guard.min_entries);
+  require(guard.widest_v4 == 0 || !is_wider(draft.v4, 0xff));
+  require(guard.widest_v6 == 0 || !is_wider(draft.v6, ~uint64_t{0}));
+  const auto least = static_cast<double>(before.feed.entries) * (1 - guard.max_shrink);
+  require(static_cast<double>(entries) >= least);
+  require(before.feed.entries == 0 ||
+          static_cast<double>(entries) <= static_cast<double>(before.feed.entries) * guard.max_growth);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -37,6 +143,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     require_entries(list.v4, feed.lines, allow_any);
     require_entries(list.v6, feed.lines, allow_any);
+    require(least_bytes(list) <= kLeastHostBytes * feed.entries &&
+            least_bytes(list) >= kLeastNetworkBytes * feed.entries);
+    require(weir::control::feeds::find_format(format.name) == &format);
+    if (size % 4 == 0) require_judgement(list, text);  // it takes as long as all else
+    if (size % 8 == 2) {
+      const unsigned bits = std::accumulate(data, data + size, 0u);
+      const size_t half = size / 2;
+      const bool grows = (bits & 128) != 0;
+      require_change(format, grows ? text.substr(half) : text, grows ? text : text.substr(half), bits);
+    }
   }
+  require(weir::control::feeds::find_format("auto") != nullptr && weir::control::feeds::find_format("x") == nullptr);
   return 0;
 }

@@ -19,6 +19,18 @@ void require_text(const char (&field)[N]) {
   require(wire::get_text(field).size() <= N);
 }
 
+// What a peer says is an answer to what it was asked, or an error that says why not.
+void require_answer(const wire::Message& message, wire::Type type, uint32_t sequence) {
+  const auto is_of = [&](wire::Type other) { return message.header.type == static_cast<uint16_t>(other); };
+  const bool is_due = is_of(type) && message.header.sequence == sequence;
+  wire::Message copy;
+  copy.header = message.header;
+  copy.body = message.body;
+  const Result<wire::Message> answer = wire::answer_to(type, sequence, std::move(copy));
+  require(static_cast<bool>(answer) == (is_due && !is_of(wire::Type::refused)));
+  require(answer ? answer->body == message.body : !answer.error().empty());
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -32,6 +44,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto type = static_cast<wire::Type>(message->header.type);
   const std::vector<std::byte> again = wire::encode(type, message->header.sequence, message->body);
   require(again.size() == size && memcmp(again.data(), data, size) == 0);
+
+  require_answer(*message, type, message->header.sequence);
+  require_answer(*message, type, message->header.sequence + 1);
+  require_answer(*message, wire::Type::status, wire::next_sequence());
 
   // Whatever its type: a peer may put any body behind any header.
   if (const auto stats = wire::stats_from(*message)) {

@@ -1,4 +1,5 @@
-// Writes the seeds of the targets whose inputs are structs: snapshot and wire. make_corpus.py writes the others.
+// Writes the seeds of the targets whose inputs are structs: book, events (from the seeds of policy), snapshot and wire.
+// make_corpus.py writes the others.
 //   make-corpus FOLDER
 #include <cstddef>
 #include <cstdio>
@@ -8,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "common/files.h"
 #include "common/telemetry.h"
 #include "common/wire.h"
+#include "common/yaml/events.h"
 #include "control/book/disk.h"
 #include "control/read/policy.h"
 #include "tests/fuzz/snapshot_edits.h"
@@ -79,6 +82,22 @@ void books() {
   all[0].feed = {"feed.txt", 9, 3, 2, {{4, "bad", "no address"}}};
   save_book("all", all);
   save_book("empty", {});
+}
+
+// Each seed of policy as a text, and as what is told of it.
+void events() {
+  for (const auto& seed : std::filesystem::directory_iterator(folder / "policy")) {
+    const Result<std::string> text = read_file(seed.path().string(), size_t{1} << 20);
+    if (!text) continue;
+    std::string told = "\1";
+    (void)yaml::parse_here(*text, [&](const yaml::Event& event) {
+      const yaml::EventHead head = yaml::head_of(event);
+      told.append(reinterpret_cast<const char*>(&head), sizeof head).append(event.text);
+    });
+    const std::string name = seed.path().filename().string(), honest = std::string(1, '\0') + *text;
+    save("events", "text-" + name, std::as_bytes(std::span(honest)));
+    save("events", "told-" + name, std::as_bytes(std::span(told)));
+  }
 }
 
 constexpr uint32_t kValues[] = {0, 1, 3, 4, 0x3f, 0x40, 0xff, 0x1000, 0x10000, 0x7fffffff, 0xffffffff};
@@ -218,15 +237,15 @@ void messages() {
   keep("interfaces-cut", Type::interfaces, std::span(interfaces).first(interfaces.size() - 1));
   keep("detach", Type::detach, bytes_of(DetachBody{"eth0"}));
   keep("unknown-type", static_cast<Type>(6), {});
-  std::vector<std::byte> packet = encode(Type::status, 1, {});
-  packet[0] ^= std::byte{1};
-  save("wire", "magic", packet);
-  packet[0] ^= std::byte{1};
-  packet[4] = std::byte{2};
-  save("wire", "version", packet);
-  packet[4] = std::byte{1};
-  packet[8] = std::byte{9};
-  save("wire", "length", packet);
+  const std::vector<std::byte> packet = encode(Type::status, 1, {});
+  const auto spoilt = [&](const char* name, size_t field) {
+    std::vector<std::byte> bytes = packet;
+    bytes[field] ^= std::byte{8};
+    save("wire", name, bytes);
+  };
+  spoilt("magic", offsetof(Header, magic));
+  spoilt("version", offsetof(Header, version));
+  spoilt("length", offsetof(Header, body_bytes));
   save("wire", "short", std::span(packet).first(15));
   save("wire", "long", std::vector<std::byte>(kMaxMessageBytes + 1));
 }
@@ -240,6 +259,7 @@ int main(int argc, char** argv) {
   }
   folder = argv[1];
   books();
+  events();
   snapshots();
   messages();
 }

@@ -1,7 +1,7 @@
 """Writes the seeds of every fuzz target, below FOLDER/corpus-seed/NAME, and an empty FOLDER/corpus/NAME for what fuzzing
 finds. Inputs that crashed a target once (tests/fuzz/crashes/NAME) are seeds too.
 
-    make_corpus.py FOLDER MAKE_CORPUS [STAMP]      MAKE_CORPUS: the program that writes the seeds of snapshot and wire
+    make_corpus.py FOLDER MAKE_CORPUS [STAMP]      MAKE_CORPUS: the program that writes the seeds of book, events, snapshot and wire
 """
 
 import glob
@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("book", "policy", "feed", "snapshot", "frame", "wire", "steering")
+TARGETS = ("book", "events", "policy", "feed", "snapshot", "frame", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -223,6 +223,21 @@ def steering(folder):
         write(folder, "steering", f"small-{number}", text.replace("lists", "rules"))
 
 
+# What a feed may turn out to be, by how it begins.
+CONTENTS = (
+    b"\x1f\x8b\x08", b"PK\x03\x04", b"%PDF-1.4", b"\xff\xfe1\0", b"1\09\0002\0.\0" * 3, bytes(8) + b"1",
+    b"<!DOCTYPE html>\n<html>\n", b"<?xml version=\"1.0\"?>\n", b"\xef\xbb\xbf <rss>\n", b"<192.0.2.1>\n",
+    b"{\"ip\": 1}\n", b"[ \"192.0.2.1\" ]\n", b"{}\n", b"[\n", b"192.0.2.1\r192.0.2.2\r192.0.2.3\r192.0.2.4\r1",
+)
+# The second half is what it was, or what became of the whole: more, less, wider, other, worse, cut off.
+CHANGES = (
+    "10.0.0.0/8\n192.0.2.1\n", "8.0.0.0/7\n1.0.0.0/8\n", "0.0.0.0/1\n64.0.0.0/2\n128.0.0.0/3\n1.0.0.0/8\n",
+    "2400::/12\n2600::/8\n2001:db8::/32\n", "192.0.2.1\n" * 8, "".join(f"192.0.2.{n}\n" for n in range(1, 16)),
+    "x\n" * 20 + "192.0.2.1\n" * 4, "192.0.2.1\n" * 3 + "192.0.2.2",
+    "192.0.2.1\n192.0.2.2:53\n2001:db8::1\n2001:db8::/48\n", "".join(f"2001:db8::{n:x}\n" for n in range(20)),
+)
+
+
 def feeds(folder):
     lines = LINES.splitlines()
     for number, line in enumerate(lines):
@@ -231,6 +246,12 @@ def feeds(folder):
     write(folder, "feed", "all", LINES)
     write(folder, "feed", "mark", b"\xef\xbb\xbf192.0.2.1\n\n\x0b\x0c\r\n")
     write(folder, "feed", "binary", bytes(range(256)))
+    for number, content in enumerate(CONTENTS):  # of a length that asks complaint_of_content
+        write(folder, "feed", f"content-{number}", content + b"\n" * (-len(content) % 4))
+    for number, text in enumerate(CHANGES):  # of one that asks for a change, by eight guards
+        for bits in range(8):
+            rest = "#" * ((2 - len(text) - 1) % 8 + 8 * bits)
+            write(folder, "feed", f"change-{number}-{bits}", rest + "\n" + text)
     write(folder, "feed", "long", "x" * 200 + "\n" + "192.0.2.1 " + "y" * 200)
     for path in glob.glob(os.path.join(ROOT, "configs/feeds/*.txt")):
         if os.path.getsize(path) <= LONGEST_POLICY:

@@ -72,6 +72,10 @@ class Controld:
             time.sleep(0.2)
         return check(False, f"controld enforces nothing after {START_SECONDS} s: {done.stdout}")
 
+    def told(self):
+        """What it says of itself, for a problem's text."""
+        return "".join(f"\n{run(*self.ctl, *command).stdout}" for command in (("status", "--json"), ("stats", "--json")))
+
     def matched(self):
         return json.loads(run(*self.ctl, "stats", "--json").stdout)["lists"]["bad"]["matched"]
 
@@ -85,7 +89,7 @@ def attached_by_controld(build, folder):
     try:
         if not controld.wait_enforced():
             return
-        check(arrives(OTHER) and not arrives(LISTED), "attached: wrong verdicts")
+        check(arrives(OTHER) and not arrives(LISTED), "attached: wrong verdicts" + controld.told())
         check(controld.matched() == 1, f"attached: {controld.matched()} packets counted for 1")
     finally:
         controld.close()

@@ -55,6 +55,11 @@ bool Document::has_false(const char* name, const char* member) const {
   });
 }
 
+bool Document::has_elements(const char* name) const {
+  const auto found = impl_->json.find(name);
+  return found != impl_->json.end() && found->is_array() && !found->empty();
+}
+
 // Writing.
 
 struct Document::Writer::Impl final : Fields {

@@ -30,6 +30,7 @@ class Document {
   std::optional<std::string> text(const char* name) const;
   // Whether an element of the array `name` has this member, and it is false.
   bool has_false(const char* name, const char* member) const;
+  bool has_elements(const char* name) const;  // the array `name`
 
   // What a visit of members() wrote or read.
   class Writer {

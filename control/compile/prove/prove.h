@@ -7,6 +7,7 @@
 
 #include "common/result.h"
 #include "control/model/policy.h"
+#include "filter/format/packet.h"
 #include "filter/probe/dispatch.h"
 #include "filter/read/view.h"
 
@@ -22,18 +23,23 @@ struct Proof {
 
 // snapshot: 64-byte aligned. seed: of the random samples. Checks, in this order:
 //  - the bytes are a valid snapshot (SnapshotView::open);
-//  - every entry's first and last address, and one inside, match its list on each of its sides; pass entries pass;
+//  - every entry's first and last address, and one inside, match its list on each of its sides; pass entries pass; one
+//    that expires matches until then, and no longer than what else names its packet;
 //  - every flow matches packets made from it, and packets changed in one field match what the flows say;
 //  - no canary drops, as source or as destination: its address alone, now and whenever an entry about it ends; nor a
 //    packet made from a flow that names the address on that side;
 //  - strangers match no list: half of them anywhere, half right beside an entry;
 //  - every filter is as full as its number of keys says, and random absent keys hit it as often as its bits say.
-// The Error names entry, list and file:line, or the numbers.
-Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, uint64_t seed);
+// The Error names entry, list and file:line, or the numbers. unlucky: set to true when only a filter's rate is wrong,
+// which another secret may mend.
+Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, uint64_t seed, bool* unlucky = nullptr);
 
 // The point about flows.
 Result<void> prove_flows(const Policy& policy, const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
                          uint64_t seed);
+
+// Does a flow of the list that does not expire match the packet?
+bool lasting_flow_matches(const List& list, const weir_packet& packet);
 
 // What flows that name the address do to it. name: of the canary; address: IPv4 in the low 32 bits.
 Result<void> prove_flow_canary(const Policy& policy, const filter::SnapshotView& snapshot, const std::string& name,

@@ -264,6 +264,15 @@ Result<void> prove_flows(const Policy& policy, const filter::SnapshotView& snaps
   return FlowProof(policy, snapshot, kernels, seed).run();
 }
 
+bool lasting_flow_matches(const List& list, const weir_packet& packet) {
+  Sample sample = {{}, packet};
+  for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+    sample.address[side] = packet.family == 4 ? Ipv6{address_of<Ipv4>(packet, side)} : address_of<Ipv6>(packet, side);
+  }
+  return std::any_of(list.flows().begin(), list.flows().end(),
+                     [&](const Flow& flow) { return flow_matches(flow, sample, kAfterAllExpiry); });
+}
+
 Result<void> prove_flow_canary(const Policy& policy, const filter::SnapshotView& snapshot, const std::string& name,
                                uint8_t family, Ipv6 address) {
   const uint64_t now = snapshot.header().built_unix_s;

@@ -79,7 +79,9 @@ constexpr ExitText kExits[] = {
     {kOk, "done"},
     {kFailed, "the request failed"},
     {kUsage, "wrong command line"},
-    {kNotAcknowledged, "not every target acknowledged; a line for each target that did not says why"},
+    {kNotAcknowledged,
+     "not every target acknowledged (a line for each target that did not says why), or a feed was refused and its list "
+     "keeps what it had"},
     {kUnreachable, "controld cannot be reached"}};
 
 }  // namespace

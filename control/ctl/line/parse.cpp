@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <string_view>
 #include <vector>
 
 #include "common/paths.h"
+#include "control/answer/request.h"
 #include "control/ctl/line/pages.h"
 
 namespace weir::control::ctl {
@@ -31,6 +33,11 @@ auto find_word(const std::vector<std::string>& arguments) {
 
 int run_line(Commands commands, int argc, const char* const* argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
+  // Before there is a command line: whoever reads JSON gets it, whatever is wrong.
+  const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+  const auto refused = [json](const std::string& error) {
+    if (json) fmt::print("{}", failure_line(error));
+  };
   Common common(default_controld_socket());
   Options options;
   Run run;
@@ -38,7 +45,9 @@ int run_line(Commands commands, int argc, const char* const* argv) {
   if (const auto word = find_word(arguments); word != arguments.end()) {
     command = find_command(commands, *word);
     if (command == nullptr) {
-      fmt::print(stderr, "controlctl: {}", unknown_command(commands, *word));
+      const std::string error = unknown_command(commands, *word);
+      refused(error.substr(0, error.size() - 1));  // without the end of line
+      fmt::print(stderr, "controlctl: {}", error);
       return kUsage;
     }
     arguments.erase(word);
@@ -47,9 +56,10 @@ int run_line(Commands commands, int argc, const char* const* argv) {
   const auto help = [&] { return command != nullptr ? help_of(*command) : help_of_all(commands); };
   const std::optional<int> code =
       parse_options({"controlctl", "", "controlctl " WEIR_VERSION},
-                    std::array<const Options*, 2>{&options, &common.options}, std::move(arguments), help);
+                    std::array<const Options*, 2>{&options, &common.options}, std::move(arguments), help, refused);
   if (code) return *code;
   if (command == nullptr) {
+    refused("a command is missing");
     fmt::print(stderr, "controlctl: a command is missing\n\n{}", help_of_all(commands));
     return kUsage;
   }

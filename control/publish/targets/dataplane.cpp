@@ -17,7 +17,11 @@ void connect(Planes&, const TargetSpec& target, std::function<void(Result<Fd>)> 
 
 }  // namespace
 
-const TargetFunctions kDataplaneFunctions = {
-    .configure = nullptr, .connect = connect, .bypass = nullptr, .connect_now = connect_now, .least_retry_ms = 0};
+const TargetFunctions kDataplaneFunctions = {.configure = nullptr,
+                                             .connect = connect,
+                                             .bypass = nullptr,
+                                             .connect_now = connect_now,
+                                             .least_retry_ms = 0,
+                                             .capabilities = 0};
 
 }  // namespace weir::control

@@ -3,6 +3,7 @@
 #include <functional>
 #include <vector>
 
+#include "common/confine/capabilities.h"
 #include "control/loop/loop.h"
 #include "control/model/target.h"
 #include "control/publish/targets/xdp_plane.h"
@@ -26,7 +27,8 @@ struct TargetFunctions {
   Result<void> (*bypass)(Planes& planes, bool on);
   // Any thread; never waits. Null when there is bypass().
   Result<Fd> (*connect_now)(const TargetSpec& target);
-  int least_retry_ms;  // between attempts to reach it
+  int least_retry_ms;                  // between attempts to reach it
+  confine::Capabilities capabilities;  // that controld needs for it
 };
 const TargetFunctions& functions_of(TargetKind kind);
 

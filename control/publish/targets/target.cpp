@@ -7,15 +7,25 @@
 #include <algorithm>
 #include <cstring>
 
+#include "common/files.h"
+
 namespace weir::control {
 
 namespace {
 
 using std::chrono::milliseconds;
 
+constexpr int kLeastPauseMs = 10;  // then twice as long each time that a connection ends as soon as it is made
+
 std::string reason_of(const wire::PublishedBody& answer) {
   return fmt::format("refused in step {}: {}", wire::step_name(answer.failed_step),
                      std::string_view(answer.reason, strnlen(answer.reason, sizeof answer.reason)));
+}
+
+// Steps that fail for want of memory, descriptors or time.
+bool may_pass(wire::Step step) {
+  return step == wire::Step::receive || step == wire::Step::map || step == wire::Step::copy ||
+         step == wire::Step::grace;
 }
 
 }  // namespace
@@ -33,8 +43,9 @@ TargetLink::TargetLink(Loop& loop, TargetSpec spec, Surroundings surroundings, T
   wake_ = loop_.timer(Clock::now(), [this] { reach(); });
 }
 
-void TargetLink::publish(std::shared_ptr<const Publication> publication) {
+void TargetLink::publish(std::shared_ptr<const Publication> publication, bool allow_older) {
   wanted_ = std::move(publication);
+  allow_older_ = allow_older;
   wanted_is_news_ = true;
   next();
 }
@@ -75,15 +86,18 @@ void TargetLink::take_connection(Result<Fd> connection) {
   connection_ = std::move(*connection);
   if (fcntl(connection_.get(), F_SETFL, O_NONBLOCK) != 0) return drop("its connection cannot be set up");
   readable_ = loop_.io(connection_.get(), EPOLLIN, [this](uint32_t) { receive(); });
+  if (!readable_) return drop(errno_error("its connection cannot be watched").message);
   ask_status();
 }
 
-// What is most urgent, when nothing is on its way.
+// What is most urgent. A publication takes its time; other requests are answered meanwhile.
 void TargetLink::next() {
-  if (!connection_ || asked_ || !state_.connected) return;
+  if (!connection_ || !state_.connected) return;
+  if (wanted_is_news_ && !greeting_ && !asked_to_enforce_) send_publication();
+  if (!connection_ || asked_) return;
   const Clock::time_point now = Clock::now();
-  if (wanted_is_news_ && !greeting_) {
-    send_publication();
+  if (status_.wanted()) {
+    ask_status();
   } else if (stats_.wanted()) {
     ask_for_stats();
   } else if (telemetry_.wanted()) {
@@ -95,19 +109,28 @@ void TargetLink::next() {
   }
 }
 
-void TargetLink::ask(wire::Type type, std::span<const std::byte> body, int fd, int timeout_ms, Take take) {
+void TargetLink::ask(wire::Type type, std::span<const std::byte> body, Take take) {
+  if (std::optional<Asked> asked = send(type, body, -1, times_.answer, std::move(take))) asked_ = std::move(asked);
+}
+
+std::optional<TargetLink::Asked> TargetLink::send(wire::Type type, std::span<const std::byte> body, int fd,
+                                                  int timeout_ms, Take take) {
   const uint32_t sequence = wire::next_sequence();
   const Result<void> sent = wire::send(connection_.get(), type, sequence, body, fd);
-  if (!sent) return drop(sent.error());
-  asked_ = Asked{type, sequence, std::move(take)};
-  timeout_ = loop_.timer(Clock::now() + milliseconds(timeout_ms), [this] { drop("no message from the peer in time"); });
+  if (!sent) return drop(sent.error()), std::nullopt;
+  return Asked{type, sequence, std::move(take), loop_.timer(Clock::now() + milliseconds(timeout_ms), [this] {
+                 drop("no message from the peer in time");
+               })};
 }
 
 void TargetLink::receive() {
-  if (!asked_) return drop("closed by the target");  // it never speaks unasked
-  const Asked asked = std::move(*std::exchange(asked_, std::nullopt));
-  timeout_.reset();
-  const Result<wire::Message> answer = wire::answer_to(asked.type, asked.sequence, wire::receive(connection_.get()));
+  if (!asked_ && !asked_to_enforce_) return drop("closed by the target");  // it never speaks unasked
+  Result<wire::Message> message = wire::receive(connection_.get());
+  if (!message) return drop(message.error());
+  const bool is_of_publication =
+      asked_to_enforce_ && (!asked_ || message->header.sequence == asked_to_enforce_->sequence);
+  const Asked asked = std::move(*std::exchange(is_of_publication ? asked_to_enforce_ : asked_, std::nullopt));
+  const Result<wire::Message> answer = wire::answer_to(asked.type, asked.sequence, std::move(message));
   if (!answer) return drop(answer.error());
   asked.take(*answer);
   next();
@@ -116,12 +139,14 @@ void TargetLink::receive() {
 void TargetLink::send_publication() {
   const std::shared_ptr<const Publication> publication = wanted_;
   wanted_is_news_ = false;
-  if (state_.status->generation == publication->generation) {  // it came back with it
+  again_.reset();
+  const wire::StatusBody& now = *state_.status;
+  if (now.generation == publication->generation &&
+      std::equal(publication->digest.begin(), publication->digest.end(), now.digest)) {  // it came back with it
     state_.acknowledged = publication->generation;
     state_.acknowledged_at = Clock::now();
     state_.last_error.clear();
-    tell_change();
-    return next();
+    return tell_change();
   }
   state_.publishing = true;
   tell_change();
@@ -130,31 +155,52 @@ void TargetLink::send_publication() {
   body.digest[0] = publication->digest[0];
   body.digest[1] = publication->digest[1];
   body.size_bytes = publication->size_bytes;
-  ask(wire::Type::publish, wire::bytes_of(body), publication->snapshot.get(), times_.publish,
-      [this, publication](const wire::Message& message) { take_answer(*publication, message); });
+  body.allow_older = allow_older_ ? 1 : 0;
+  asked_to_enforce_ = send(wire::Type::publish, wire::bytes_of(body), publication->snapshot.get(), times_.publish,
+                           [this, publication](const wire::Message& message) { take_answer(*publication, message); });
 }
 
 void TargetLink::take_answer(const Publication& publication, const wire::Message& message) {
   const std::optional<wire::PublishedBody> answer = wire::body_as<wire::PublishedBody>(message);
   if (!answer) return drop("its answer to a publication has a wrong size");
   state_.publishing = false;
+  generation_is_older_ = asked_.has_value();
   state_.answer = answer;
   state_.status->generation = answer->generation;
   status_due_ = Clock::now();  // the snapshot's size changed
-  if (answer->ok != 0 && answer->generation == publication.generation) {
-    state_.acknowledged = publication.generation;
-    state_.acknowledged_at = Clock::now();
-    state_.last_error.clear();
-    spdlog::info("target {}: enforces generation {}, after {:.1f} ms", name(), answer->generation.number,
-                 answer->total_us / 1000.0);
-  } else {
-    set_error(reason_of(*answer));
+  if (answer->ok == 0 || answer->generation != publication.generation) {
+    take_refusal(publication, *answer);
+    return tell_change();
   }
+  const std::string remark = wire::get_text(answer->reason);
+  state_.acknowledged = publication.generation;
+  state_.acknowledged_at = Clock::now();
+  state_.last_error.clear();
+  std::copy(publication.digest.begin(), publication.digest.end(), state_.status->digest);
+  state_.status->snapshot_durable = answer->durable;
+  if (answer->durable == 0) wire::set_text(state_.status->disk_error, remark);
+  spdlog::info("target {}: enforces generation {}, after {:.1f} ms", name(), answer->generation.number,
+               answer->total_us / 1000.0);
+  if (!remark.empty()) spdlog::warn("target {}: {}{}", name(), answer->durable == 0 ? "not durable: " : "", remark);
   tell_change();
 }
 
+void TargetLink::take_refusal(const Publication& publication, const wire::PublishedBody& answer) {
+  set_error(reason_of(answer));
+  if (may_pass(answer.failed_step)) {
+    again_ = loop_.timer(Clock::now() + milliseconds(times_.try_again), [this] {
+      wanted_is_news_ = true;
+      next();
+    });
+  }
+  const bool is_ours = answer.generation.epoch == publication.generation.epoch;
+  if (is_ours && answer.generation.number >= publication.generation.number && surroundings_.is_ahead) {
+    surroundings_.is_ahead(answer.generation);
+  }
+}
+
 void TargetLink::ask_for_stats() {
-  ask(wire::Type::stats, {}, -1, times_.answer, [this, ticket = stats_.asked](const wire::Message& message) {
+  ask(wire::Type::stats, {}, [this, ticket = stats_.asked](const wire::Message& message) {
     std::optional<wire::Stats> stats = wire::stats_from(message);
     if (!stats) return drop("its counters cannot be understood");
     state_.stats = std::move(stats);
@@ -165,7 +211,7 @@ void TargetLink::ask_for_stats() {
 
 // One request for the ports and one a worker; the first worker tells how many there are.
 void TargetLink::ask_for_telemetry() {
-  ask(wire::Type::ports, {}, -1, times_.answer, [this, ticket = telemetry_.asked](const wire::Message& message) {
+  ask(wire::Type::ports, {}, [this, ticket = telemetry_.asked](const wire::Message& message) {
     std::optional<wire::Ports> ports = wire::ports_from(message);
     if (!ports) return drop("what it tells of its ports cannot be understood");
     auto telemetry = std::make_shared<TargetTelemetry>();
@@ -186,27 +232,27 @@ void TargetLink::ask_for_worker(std::shared_ptr<TargetTelemetry> so_far, uint64_
   }
   wire::TelemetryRequest request;
   request.worker = known;
-  ask(wire::Type::telemetry, wire::bytes_of(request), -1, times_.answer,
-      [this, so_far, ticket](const wire::Message& message) {
-        std::optional<wire::Telemetry> worker = wire::telemetry_from(message);
-        if (!worker) return drop("what it tells of its workers cannot be understood");
-        so_far->workers.push_back(std::move(*worker));
-        ask_for_worker(so_far, ticket);
-      });
+  ask(wire::Type::telemetry, wire::bytes_of(request), [this, so_far, ticket](const wire::Message& message) {
+    std::optional<wire::Telemetry> worker = wire::telemetry_from(message);
+    if (!worker) return drop("what it tells of its workers cannot be understood");
+    so_far->workers.push_back(std::move(*worker));
+    ask_for_worker(so_far, ticket);
+  });
 }
 
 void TargetLink::ask_status() {
+  asked_for_status_ = status_.asked;
   if (traits_.has_interfaces) return ask_interfaces();
-  ask(wire::Type::status, {}, -1, times_.answer, [this](const wire::Message& message) { take_status(message); });
+  ask(wire::Type::status, {}, [this](const wire::Message& message) { take_status(message); });
 }
 
 void TargetLink::ask_interfaces() {
-  ask(wire::Type::interfaces, {}, -1, times_.answer, [this](const wire::Message& message) {
+  ask(wire::Type::interfaces, {}, [this](const wire::Message& message) {
     std::optional<std::vector<wire::InterfaceBody>> interfaces = wire::interfaces_from(message);
     if (!interfaces) return drop("what it tells of its interfaces cannot be understood");
     log_changes(state_.interfaces.value_or(std::vector<wire::InterfaceBody>()), *interfaces);
     state_.interfaces = std::move(interfaces);
-    ask(wire::Type::status, {}, -1, times_.answer, [this](const wire::Message& status) { take_status(status); });
+    ask(wire::Type::status, {}, [this](const wire::Message& status) { take_status(status); });
   });
 }
 
@@ -217,9 +263,20 @@ void TargetLink::log_changes(const std::vector<wire::InterfaceBody>& before,
     const std::string interface = wire::get_text(now.name), error = wire::get_text(now.error);
     const auto same = [&](const wire::InterfaceBody& was) {
       return wire::get_text(was.name) == interface && was.index == now.index && was.attached == now.attached &&
-             was.native == now.native && wire::get_text(was.error) == error;
+             was.native == now.native && wire::get_text(was.error) == error && was.times == now.times &&
+             wire::get_text(was.now) == wire::get_text(now.now);
     };
     if (std::any_of(before.begin(), before.end(), same)) continue;
+    const auto by_name = std::find_if(before.begin(), before.end(), [&](const wire::InterfaceBody& was) {
+      return wire::get_text(was.name) == interface;
+    });
+    if (by_name != before.end() && now.attached != 0 && now.times > by_name->times && by_name->times != 0) {
+      spdlog::warn("target {}: {} was {}: attached again", name(), interface,
+                   now.index == by_name->index ? "detached by somebody else" : "made anew");
+    }
+    if (now.now[0] != '\0') {
+      spdlog::warn("target {}: {} is called {} now, and stays enforced", name(), interface, wire::get_text(now.now));
+    }
     if (now.attached == 0) {
       spdlog::warn("target {}: NOT attached to {}: {}", name(), interface, error);
     } else if (now.native == 0) {
@@ -235,7 +292,13 @@ void TargetLink::take_status(const wire::Message& message) {
   if (!status) return drop("its status has a wrong size");
   status->version[sizeof status->version - 1] = '\0';
   status->isa[sizeof status->isa - 1] = '\0';
-  if (state_.acknowledged.epoch != 0 && status->generation != state_.acknowledged) {
+  if (std::exchange(generation_is_older_, false) && state_.status) {
+    status->generation = state_.status->generation;
+    std::copy(std::begin(state_.status->digest), std::end(state_.status->digest), status->digest);
+    status->snapshot_durable = state_.status->snapshot_durable;
+  }
+  // While a publication is on its way either may be enforced.
+  if (!state_.publishing && state_.acknowledged.epoch != 0 && status->generation != state_.acknowledged) {
     state_.acknowledged = {};
     // While connected: somebody else published to it. Not fought over, the next reload brings ours again.
     if (state_.connected) {
@@ -244,11 +307,19 @@ void TargetLink::take_status(const wire::Message& message) {
     }
   }
   if (std::exchange(bypass_is_older_, false) && state_.status) status->bypass = state_.status->bypass;
+  const bool is_switched = state_.connected && state_.status && status->bypass != state_.status->bypass;
+  if (is_switched) {
+    spdlog::warn("target {}: bypass is {} there, by another's order", name(),
+                 status->bypass != 0 ? "ON, everything passes" : "off");
+  }
   state_.status = status;
+  if (is_switched && surroundings_.bypass_changed) surroundings_.bypass_changed();
+  status_.answered = asked_for_status_;
   status_due_ = Clock::now() + milliseconds(times_.refresh);
   if (!state_.connected) {
     state_.last_error.clear();
     state_.connected = true;
+    connected_at_ = Clock::now();
     spdlog::info("target {}: connected, version {}", name(), state_.status->version);
     greeting_ = surroundings_.greet != nullptr;
     if (greeting_) {
@@ -265,11 +336,12 @@ void TargetLink::take_status(const wire::Message& message) {
 void TargetLink::drop(const std::string& error) {
   const bool was_connected = state_.connected;
   readable_.reset();
-  timeout_.reset();
   connection_.reset();
   asked_.reset();
+  asked_to_enforce_.reset();
+  again_.reset();
   greeting_ = false;
-  bypass_is_older_ = false;
+  bypass_is_older_ = generation_is_older_ = false;
   state_.connected = false;
   state_.publishing = false;
   wanted_is_news_ = wanted_ != nullptr;  // tried again on the next connection
@@ -279,9 +351,12 @@ void TargetLink::drop(const std::string& error) {
     return tell_change();
   }
   set_error(error);
+  if (surroundings_.lost) surroundings_.lost(error);
   tell_change();
-  const Clock::time_point again = Clock::now() + milliseconds(was_connected ? 0 : times_.retry);
-  wake_ = loop_.timer(again, [this] { reach(); });
+  const Clock::time_point now = Clock::now();
+  const bool was_brief = now - connected_at_ < milliseconds(times_.retry);
+  pause_ms_ = was_brief ? std::min(std::max(2 * pause_ms_, kLeastPauseMs), times_.retry) : 0;
+  wake_ = loop_.timer(now + milliseconds(was_connected ? pause_ms_ : times_.retry), [this] { reach(); });
 }
 
 void TargetLink::set_error(const std::string& error) {

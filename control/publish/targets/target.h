@@ -21,6 +21,8 @@ struct TargetTimes {
   int refresh = 1000;    // between looks at a target that is there
   int answer = 2000;     // for status, stats and bypass: a target that is silent for longer is dropped and reached anew
   int publish = 60'000;  // for a publication: copying and syncing the largest snapshot to a slow disk
+  int try_again = 2000;  // after a refusal that need not last: no memory, no descriptor
+  int switched = 1000;   // for all that an order of the panic switch waits for: targets, and the own disk
 };
 
 // What a data plane measures of itself.
@@ -42,11 +44,13 @@ struct TargetState {
   std::optional<wire::PublishedBody> answer;                   // to the last publication
   Clock::time_point acknowledged_at;
   bool publishing = false;  // a publication is on its way
-  std::string last_error;   // why it is away, or did not take the last publication; empty = well
+  bool is_durable() const { return !status || (status->snapshot_durable != 0 && status->bypass_durable != 0); }
+  std::string last_error;  // why it is away, or did not take the last publication; empty = well
 };
 
 // One enforcer: owns the connection, reaches the target again when it went away, and brings it what it should have. A
-// state machine on the loop: at most one request is on its way, and nothing here ever waits.
+// state machine on the loop: at most one publication and one other request are on their way, and nothing here ever
+// waits.
 class TargetLink {
  public:
   using Done = std::function<void()>;
@@ -58,21 +62,32 @@ class TargetLink {
     std::function<void(bool bypass, Done)> greet;
     // Something of state() changed. May be empty.
     std::function<void()> changed;
+    // Its switch is not as it said before, and not by an order of ours. May be empty.
+    std::function<void()> bypass_changed = {};
+    // It refused what it was given, because it enforces this generation of our epoch: one that we gave out and then
+    // could not remember. May be empty.
+    std::function<void(wire::Generation)> is_ahead = {};
+    // It went away, or cannot be reached: why. May be empty.
+    std::function<void(const std::string& error)> lost = {};
   };
   TargetLink(Loop& loop, TargetSpec spec, Surroundings surroundings, TargetTimes times = {});
   TargetLink(const TargetLink&) = delete;
 
-  // From now on the target should enforce this one. Sent when the target does not have it already.
-  void publish(std::shared_ptr<const Publication> publication);
+  // From now on the target should enforce this one. Sent when the target does not have it already. allow_older: also
+  // when it enforces something newer.
+  void publish(std::shared_ptr<const Publication> publication, bool allow_older = false);
   // It enforces this generation, or will not: it refused it.
   bool is_settled(wire::Generation generation) const;
 
   // Lets the target go, for good: what waits for it is told so by changed().
   void stop();
 
-  // Ask for fresh counters; is_told() is true once they are in state(), or when the target went away.
+  // Ask for a fresh status, or fresh counters; has_...() is true once they are in state(), or when the target went
+  // away.
+  uint64_t ask_status_anew() { return ask_anew(status_); }
   uint64_t ask_stats() { return ask_anew(stats_); }
   uint64_t ask_telemetry() { return ask_anew(telemetry_); }
+  bool has_status(uint64_t ticket) const { return status_.answered >= ticket; }
   bool has_stats(uint64_t ticket) const { return stats_.answered >= ticket; }
   bool has_telemetry(uint64_t ticket) const { return telemetry_.answered >= ticket; }
   // The panic switch told it so, and it confirmed.
@@ -88,6 +103,7 @@ class TargetLink {
     wire::Type type;
     uint32_t sequence;
     Take take;
+    Loop::Source timeout;
   };
   // Answers that are asked for anew each time.
   struct Fresh {
@@ -98,11 +114,13 @@ class TargetLink {
   void reach();
   void take_connection(Result<Fd> connection);
   void next();
-  void ask(wire::Type type, std::span<const std::byte> body, int fd, int timeout_ms, Take take);
+  void ask(wire::Type type, std::span<const std::byte> body, Take take);
+  std::optional<Asked> send(wire::Type type, std::span<const std::byte> body, int fd, int timeout_ms, Take take);
   void receive();
   uint64_t ask_anew(Fresh& fresh);
   void send_publication();
   void take_answer(const Publication& publication, const wire::Message& message);
+  void take_refusal(const Publication& publication, const wire::PublishedBody& answer);
   void ask_for_stats();
   void ask_for_telemetry();
   void ask_for_worker(std::shared_ptr<TargetTelemetry> so_far, uint64_t ticket);
@@ -123,16 +141,20 @@ class TargetLink {
 
   Fd connection_;
   uint64_t connections_ = 0;  // so far: tells callbacks of an old one
-  Loop::Source readable_, timeout_, wake_;
-  std::optional<Asked> asked_;
+  Loop::Source readable_, wake_, again_;
+  std::optional<Asked> asked_, asked_to_enforce_;
   bool greeting_ = false;
-  bool bypass_is_older_ = false;  // in the status that is on its way
+  bool bypass_is_older_ = false, generation_is_older_ = false;  // in the status that is on its way
   bool stopped_ = false;
   TargetState state_;
   std::shared_ptr<const Publication> wanted_;
+  bool allow_older_ = false;
   bool wanted_is_news_ = false;  // wanted_ was not tried on this connection
-  Fresh stats_, telemetry_;
+  Fresh status_, stats_, telemetry_;
+  uint64_t asked_for_status_ = 0;  // the newest ticket of status_ when the status that is on its way was asked for
   Clock::time_point status_due_;
+  Clock::time_point connected_at_;
+  int pause_ms_ = 0;  // before the next attempt to reach a target that was there
 };
 
 }  // namespace weir::control

@@ -12,7 +12,7 @@ bool configure(Planes& planes, const std::vector<TargetSpec>& targets) {
   return planes.xdp.configure(targets.empty() ? std::nullopt : std::optional(targets.front()));
 }
 
-void connect(Planes& planes, const TargetSpec&, std::function<void(Result<Fd>)> done) {
+void connect_xdp(Planes& planes, const TargetSpec&, std::function<void(Result<Fd>)> done) {
   planes.xdp.connect(std::move(done));
 }
 
@@ -23,9 +23,10 @@ Result<void> bypass(Planes& planes, bool on) {
 }  // namespace
 
 const TargetFunctions kXdpFunctions = {.configure = configure,
-                                       .connect = connect,
+                                       .connect = connect_xdp,
                                        .bypass = bypass,
                                        .connect_now = nullptr,
-                                       .least_retry_ms = kLeastRetry_ms};
+                                       .least_retry_ms = kLeastRetry_ms,
+                                       .capabilities = kXdpCapabilities};
 
 }  // namespace weir::control

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <net/if.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
-
-#include "common/unix_socket.h"
 
 namespace weir::control {
 
@@ -43,9 +43,11 @@ void XdpPlane::let_worker(std::function<Answer()> work, std::function<void(Answe
 }
 
 bool XdpPlane::configure(const std::optional<TargetSpec>& target) {
-  if (target == configured_ && !is_detached_) return false;
+  const bool is_first = std::exchange(is_first_, false);
+  if (!is_first && target == configured_ && !xdp::is_detached(bpf_dir_, "") && !owes_detach_) return false;
+  if (is_first && !target) return false;
   configured_ = target;
-  is_detached_ = false;
+  has_target_ = target.has_value();
   worker_.submit([this, target] { take_target(target); });
   return true;
 }
@@ -54,16 +56,21 @@ void XdpPlane::connect(std::function<void(Result<Fd>)> done) {
   let_worker<Result<Fd>>([this] { return connect_now(); }, std::move(done));
 }
 
-void XdpPlane::detach(const std::string& interface, int timeout_ms, std::function<void(Names)> done) {
-  is_detached_ = true;
-  let_worker<Names>([this, interface, timeout_ms] { return detach_now(interface, timeout_ms); }, std::move(done));
+XdpPlane::Names XdpPlane::detach(const std::string& interface) {
+  if (interface.size() >= IF_NAMESIZE) return Error{"no interface has so long a name"};
+  const Names off = xdp::detach_on_demand(bpf_dir_, interface.empty() ? std::nullopt : std::optional(interface),
+                                          has_target_ ? xdp::Maps::stay : xdp::Maps::go);
+  const std::lock_guard lock(mutex_);
+  if (open_ != nullptr) open_->tend();
+  return off;
 }
 
 Result<void> XdpPlane::bypass(bool on) {
-  const std::lock_guard lock(mutex_);
-  if (open_ == nullptr) return Error{"the XDP plane is not open"};
-  open_->bypass(on);
-  return {};
+  {
+    const std::lock_guard lock(mutex_);
+    if (open_ != nullptr) return open_->bypass(on), Result<void>();
+  }
+  return xdp::bypass_pinned(bpf_dir_, on);  // it is being opened, or cannot be
 }
 
 void XdpPlane::close() {
@@ -76,21 +83,25 @@ void XdpPlane::close() {
 
 void XdpPlane::take_target(std::optional<TargetSpec> target) {
   close();
-  detached_.clear();
+  xdp::forget_detached(bpf_dir_);
   const std::optional<TargetSpec> before = std::exchange(target_, std::move(target));
-  if (!before) return;
+  if (!before && !owes_detach_) return;
+  owes_detach_ = false;
   if (!target_) {
     leaving_.clear();
     const Result<std::vector<std::string>> off = xdp::detach_pinned(bpf_dir_, std::nullopt);
     if (!off) {
-      spdlog::error("the policy has no xdp target any more, but its programs cannot be detached: {}", off.error());
+      owes_detach_ = true;
+      spdlog::error(
+          "the policy has no xdp target any more, but its programs cannot be detached; the next reload tries again: {}",
+          off.error());
     } else {
       spdlog::warn("the policy has no xdp target any more: detached from {}",
                    off->empty() ? "nothing" : fmt::format("{}", fmt::join(*off, ", ")));
     }
     return;
   }
-  for (const std::string& name : before->interfaces) {
+  for (const std::string& name : before ? before->interfaces : std::vector<std::string>()) {
     if (!contains(leaving_, name)) leaving_.push_back(name);
   }
   std::erase_if(leaving_, [&](const std::string& name) { return contains(target_->interfaces, name); });
@@ -107,15 +118,21 @@ Result<Fd> XdpPlane::connect_now() {
 }
 
 Result<void> XdpPlane::open() {
-  xdp::Options options;
-  for (const std::string& name : target_->interfaces) {
-    if (!contains(detached_, name) && !contains(detached_, "")) options.interfaces.push_back(name);
+  // Only root ever had them; of others the kernel says what they may not.
+  const confine::Capabilities missing = kXdpCapabilities & ~confine::own_capabilities();
+  if (geteuid() == 0 && missing != 0) {
+    return Error{"controld started without an xdp target and gave up what that needs (" + confine::names_of(missing) +
+                 "): start controld anew"};
   }
+  xdp::Options options;
+  options.interfaces = target_->interfaces;
   options.attach = attach_of(target_->attach);
   options.bpf_dir = bpf_dir_;
   Result<std::unique_ptr<xdp::Enforcer>> enforcer = xdp::Enforcer::open(std::move(options));
   if (!enforcer) return Error{enforcer.error()};
-  server_ = std::make_unique<xdp::Server>(std::move(*enforcer), bpf_dir_);
+  auto server = std::make_unique<xdp::Server>(std::move(*enforcer), bpf_dir_);
+  if (!server->failure().empty()) return Error{server->failure()};
+  server_ = std::move(server);
   const std::lock_guard lock(mutex_);
   open_ = server_.get();
   return {};
@@ -123,36 +140,20 @@ Result<void> XdpPlane::open() {
 
 void XdpPlane::detach_leaving() {
   const Result<std::vector<std::string>> pinned = xdp::pinned_interfaces(bpf_dir_);
+  std::vector<std::string> stay;
   for (const std::string& name : leaving_) {
     if (pinned && !contains(*pinned, name)) continue;
     const Result<std::vector<std::string>> off = xdp::detach_pinned(bpf_dir_, name);
     if (off) {
       spdlog::warn("xdp: {} is not in the policy any more: detached", name);
-    } else {
-      spdlog::error("xdp: {} is not in the policy any more, but it cannot be detached: {}", name, off.error());
+      continue;
     }
+    spdlog::error("xdp: {} is not in the policy any more, but it cannot be detached; the next reload tries again: {}",
+                  name, off.error());
+    stay.push_back(name);
   }
-  leaving_.clear();
-}
-
-XdpPlane::Names XdpPlane::detach_now(const std::string& interface, int timeout_ms) {
-  wire::DetachBody body;
-  if (interface.size() >= sizeof body.interface) return Error{"no interface has so long a name"};
-  wire::set_text(body.interface, interface);
-  if (!contains(detached_, interface)) detached_.push_back(interface);
-  if (!server_) return xdp::detach_pinned(bpf_dir_, interface.empty() ? std::nullopt : std::optional(interface));
-  const Result<Fd> connection = server_->connect();
-  if (!connection) return Error{connection.error()};
-  if (Result<void> limited = unix_socket::set_timeout(connection->get(), timeout_ms); !limited) {
-    return Error{limited.error()};
-  }
-  const Result<wire::Message> answer = wire::call(connection->get(), wire::Type::detach, wire::bytes_of(body));
-  if (!answer) return Error{answer.error()};
-  const std::optional<std::vector<wire::InterfaceBody>> off = wire::interfaces_from(*answer);
-  if (!off) return Error{"the answer of the XDP plane cannot be understood"};
-  std::vector<std::string> names;
-  for (const wire::InterfaceBody& one : *off) names.push_back(wire::get_text(one.name));
-  return names;
+  leaving_ = std::move(stay);
+  owes_detach_ = !leaving_.empty();
 }
 
 std::vector<std::string> XdpPlane::left_over() const {

@@ -38,7 +38,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// 0..limit without leading zeros; limit + 1 for every larger number; empty when it is no number.
+// 0..limit; limit + 1 for every larger number; empty when it is no number.
 std::optional<uint32_t> decimal(std::string_view text, uint32_t limit) {
   if (text.empty()) return std::nullopt;
   uint32_t value = 0;
@@ -111,13 +111,15 @@ EntryText parse_prefix4(Ipv4 address, std::string_view length_text) {
   return prefix(address, *length);
 }
 
-EntryText parse_prefix(std::string_view address_text, std::string_view length_text) {
+EntryText parse_prefix(std::string_view address_text, std::string_view length_text, LeadingZeros zeros) {
   if (!address_text.empty() && address_text[0] == '[') return kBrackets;
   const EntryText address = parse_address(address_text);
   if (const auto* error = std::get_if<EntryError>(&address)) return *error;
   if (length_text.empty()) return kNoLength;
   if (length_text.find(':') != std::string_view::npos) return kPortNeedsAddress;
-  if (length_text.size() > 1 && length_text[0] == '0' && decimal(length_text, 128)) return kLengthZero;
+  if (zeros == LeadingZeros::refused && length_text.size() > 1 && length_text[0] == '0' && decimal(length_text, 128)) {
+    return kLengthZero;
+  }
   if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&address)) return parse_prefix4(v4->first, length_text);
   const auto length = decimal(length_text, 128);
   if (!length) return kLengthNumber;
@@ -144,17 +146,17 @@ EntryText parse_range(std::string_view first_text, std::string_view last_text) {
   return range(std::get<ParsedEntry<Ipv6>>(first).first, std::get<ParsedEntry<Ipv6>>(last).first);
 }
 
-EntryText with_port(EntryText address, std::string_view port_text) {
+EntryText with_port(EntryText address, std::string_view port_text, LeadingZeros zeros) {
   const auto port = decimal(port_text, 65535);
-  const bool plain = port && *port >= 1 && *port <= 65535 && port_text[0] != '0';
-  if (!plain) return kPortNumber;
+  const bool is_port = port && *port >= 1 && *port <= 65535;
+  if (!is_port || (zeros == LeadingZeros::refused && port_text[0] == '0')) return kPortNumber;
   if (auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&address)) v4->port = static_cast<uint16_t>(*port);
   if (auto* v6 = std::get_if<ParsedEntry<Ipv6>>(&address)) v6->port = static_cast<uint16_t>(*port);
   return address;
 }
 
 // [v6]:port
-EntryText parse_bracketed(std::string_view text) {
+EntryText parse_bracketed(std::string_view text, LeadingZeros zeros) {
   const size_t close = text.find(']');
   if (close == std::string_view::npos) return kBrackets;
   const std::string_view inner = text.substr(1, close - 1);
@@ -163,26 +165,26 @@ EntryText parse_bracketed(std::string_view text) {
   const EntryText address = parse_address(inner);
   if (std::holds_alternative<EntryError>(address)) return address;
   if (std::holds_alternative<ParsedEntry<Ipv4>>(address)) return kBrackets;
-  return with_port(address, text.substr(close + 2));
+  return with_port(address, text.substr(close + 2), zeros);
 }
 
 }  // namespace
 
-EntryText parse_entry(std::string_view text) {
+EntryText parse_entry(std::string_view text, LeadingZeros zeros) {
   if (text.empty()) return kNotAnAddress;
-  if (text[0] == '[') return parse_bracketed(text);
+  if (text[0] == '[') return parse_bracketed(text, zeros);
   if (const size_t hyphen = text.find('-'); hyphen != std::string_view::npos) {
     return parse_range(trimmed(text.substr(0, hyphen)), trimmed(text.substr(hyphen + 1)));
   }
   if (const size_t slash = text.find('/'); slash != std::string_view::npos) {
-    return parse_prefix(text.substr(0, slash), text.substr(slash + 1));
+    return parse_prefix(text.substr(0, slash), text.substr(slash + 1), zeros);
   }
   const size_t colon = text.find(':');
   const bool one_colon = colon != std::string_view::npos && text.find(':', colon + 1) == std::string_view::npos;
   if (!one_colon) return parse_address(text);
   const EntryText address = parse_address(text.substr(0, colon));
   if (std::holds_alternative<EntryError>(address)) return address;
-  return with_port(address, text.substr(colon + 1));
+  return with_port(address, text.substr(colon + 1), zeros);
 }
 
 }  // namespace weir::control

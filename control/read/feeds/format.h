@@ -17,9 +17,11 @@ struct Options {
 struct Format {
   const char* name;
   const char* what;  // one line for people
-  // Appends the entries of a whole feed to list.v4 and list.v6 and fills list.feed (all but its path). Any bytes are a
-  // feed: what is not understood is a bad line.
+  // Appends the entries of a feed to list.v4 and list.v6 and fills list.feed (all but its path). Any bytes are a feed:
+  // what is not understood is a bad line. A large feed comes in parts, each of whole lines; list.feed.lines says how
+  // many there were before.
   void (*read)(std::string_view text, const Options& options, ListDraft& list);
+  bool is_lines = true;  // of text; what else a file may be (control/read/feed_content.h) is refused
 };
 
 std::span<const Format> formats();

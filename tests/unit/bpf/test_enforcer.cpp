@@ -1,80 +1,20 @@
 // The XDP plane with the kernel's own BPF: what it refuses, what it keeps, where it counts. Exit code 77, with the
-// reason, where programs cannot be loaded. Verdicts: tests/agreement. Interfaces, crashes: tests/smoke/xdp_target.py.
-#define CATCH_CONFIG_RUNNER
-#include <bpf/bpf.h>
+// reason, where programs cannot be loaded (plane.h). Verdicts: tests/agreement. Interfaces, crashes:
+// tests/smoke/xdp_target.py.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 
-#include "bpf/enforce/enforcer.h"
-#include "bpf/enforce/program.h"
-#include "bpf/program/plane.h"
 #include "common/digest.h"
-#include "control/compile/compile.h"
-#include "control/read/policy.h"
-#include "tests/catch.h"
+#include "tests/unit/bpf/plane.h"
 
 using namespace weir;
 using namespace weir::xdp;
 
 namespace {
-
-std::string own_folder() {
-  static unsigned made = 0;
-  return std::string(kDefaultBpfDir) + "/weir-unit-" + std::to_string(getpid()) + "-" + std::to_string(made++);
-}
-
-// A plane in a folder of its own, which goes with it.
-struct Plane {
-  explicit Plane(std::string in = own_folder()) : folder(std::move(in)) {
-    auto opened = Enforcer::open({{}, Attach::any, folder});
-    if (!opened) FAIL(opened.error());
-    enforcer = std::move(*opened);
-  }
-  ~Plane() {
-    (void)detach_pinned(folder, std::nullopt);
-    enforcer.reset();
-    rmdir(folder.c_str());
-  }
-  std::string folder;
-  std::unique_ptr<Enforcer> enforcer;
-};
-
-constexpr uint64_t kEpoch = 0xabc;
-
-wire::Message publication(const std::string& lists, uint64_t number) {
-  Diagnostics diagnostics;
-  const auto policy = control::parse_policy("test.yaml", "version: 1\nlists:\n" + lists, diagnostics);
-  if (!policy) FAIL(format(diagnostics));
-  auto compiled = control::compile(*policy, {kEpoch, number});
-  if (!compiled) FAIL(compiled.error());
-  wire::PublishBody body;
-  body.generation = compiled->generation;
-  body.digest[0] = compiled->digest[0];
-  body.digest[1] = compiled->digest[1];
-  body.size_bytes = compiled->size_bytes;
-  wire::Message message;
-  message.body.assign(wire::bytes_of(body).begin(), wire::bytes_of(body).end());
-  message.fd = std::move(compiled->snapshot);
-  return message;
-}
-
-std::string list(const std::string& name, const std::string& entry) {
-  return "  - {name: " + name + ", action: drop, entries: [" + entry + "]}\n";
-}
-
-// A UDP frame from 198.18.0.last, so many times.
-bool drops(const Enforcer& enforcer, uint8_t last, int times = 1) {
-  uint8_t frame[60] = {};
-  frame[12] = 8;
-  const uint8_t ip[] = {0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 198, 18, 0, last, 192, 0, 2, 1};
-  memcpy(frame + 14, ip, sizeof ip);
-  LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = sizeof frame, .repeat = times);
-  REQUIRE(bpf_prog_test_run_opts(enforcer.program_fd(), &run) == 0);
-  return run.retval == XDP_DROP;
-}
 
 // The bytes of a publication, changed by `edit`, sealed as `seals` says, with a digest that fits.
 template <class Edit>
@@ -98,13 +38,6 @@ wire::Message changed(const wire::Message& from, Edit edit,
 template <class Field>
 auto set_at(size_t offset, Field value) {
   return [=](std::vector<std::byte>& bytes) { memcpy(bytes.data() + offset, &value, sizeof value); };
-}
-
-uint64_t matched_by(const Enforcer& enforcer, const std::string& name) {
-  for (const wire::ListStats& stats : enforcer.stats().lists) {
-    if (wire::get_text(stats.name) == name) return stats.matched;
-  }
-  return UINT64_MAX;
 }
 
 }  // namespace
@@ -203,7 +136,7 @@ TEST_CASE("what is pinned enforces alone, and is adopted with its counters") {
   CHECK(again.enforcer->status().generation == wire::Generation{kEpoch, 1});
   CHECK(again.enforcer->status().start_time_unix == start);
   CHECK(matched_by(*again.enforcer, "a") == 2);
-  CHECK(again.enforcer->stats().body.totals.packets == 2);
+  CHECK(again.enforcer->stats()->body.totals.packets == 2);
 }
 
 TEST_CASE("pins of another version are told, not touched") {
@@ -218,6 +151,22 @@ TEST_CASE("pins of another version are told, not touched") {
   CHECK(opened.error().find("is of version " + std::to_string(WEIR_XDP_VERSION + 1)) != std::string::npos);
   CHECK(access(pin_path(folder, "weir_state").c_str(), F_OK) == 0);
   REQUIRE(detach_pinned(folder, std::nullopt));
+  rmdir(folder.c_str());
+}
+
+TEST_CASE("a folder that others made or may write is refused") {
+  const std::string folder = own_folder();
+  REQUIRE(mkdir(folder.c_str(), 0700) == 0);
+  const auto refused = [&](const std::string& why) {
+    const Result<Program> program = Program::open(folder);
+    return !program && program.error().find("the folder " + folder + why) == 0 &&
+           program.error().find("name another folder with --bpf-dir") != std::string::npos;
+  };
+  REQUIRE(chmod(folder.c_str(), 0777) == 0);
+  CHECK(refused(" has mode 0777"));
+  REQUIRE(chmod(folder.c_str(), 0700) == 0);
+  REQUIRE(chown(folder.c_str(), 65534, 65534) == 0);
+  CHECK(refused(" belongs to user"));
   rmdir(folder.c_str());
 }
 
@@ -248,7 +197,7 @@ TEST_CASE("counts are kept by name, and of former lists the oldest go first") {
   CHECK(matched_by(*plane.enforcer, "g6-255") == 1);
   CHECK(matched_by(*plane.enforcer, "g5-7") == 1);
   CHECK(matched_by(*plane.enforcer, "g2-1") == UINT64_MAX);
-  CHECK(plane.enforcer->stats().lists.size() == WEIR_LIST_SLOTS);
+  CHECK(plane.enforcer->stats()->lists.size() == WEIR_LIST_SLOTS);
 }
 
 TEST_CASE("bypass lets everything through, and is counted") {
@@ -259,7 +208,7 @@ TEST_CASE("bypass lets everything through, and is counted") {
   CHECK(plane.enforcer->status().bypass == 1);
   plane.enforcer->bypass(false);
   CHECK(drops(*plane.enforcer, 1));
-  CHECK(plane.enforcer->stats().body.totals.bypassed == 1);
+  CHECK(plane.enforcer->stats()->body.totals.bypassed == 1);
 }
 
 TEST_CASE("without a snapshot frames pass, or drop where that is asked for") {
@@ -267,7 +216,7 @@ TEST_CASE("without a snapshot frames pass, or drop where that is asked for") {
   CHECK_FALSE(drops(*plane.enforcer, 1));
   plane.enforcer->drop_without_snapshot(true);
   CHECK(drops(*plane.enforcer, 1));
-  const wire::Totals totals = plane.enforcer->stats().body.totals;
+  const wire::Totals totals = plane.enforcer->stats()->body.totals;
   CHECK(totals.no_snapshot_passed == 1);
   CHECK(totals.no_snapshot_dropped == 1);
 }
@@ -277,18 +226,6 @@ TEST_CASE("names with dots find pins without them") {
   CHECK(pin_path("/x", "50%") == "/x/50%25");
 }
 
-int main(int argc, char** argv) {
-  {
-    const std::string folder = own_folder();
-    const auto enforcer = geteuid() == 0 ? Enforcer::open({{}, Attach::any, folder})
-                                         : Result<std::unique_ptr<Enforcer>>(Error{"it needs root"});
-    if (!enforcer) {
-      fprintf(stderr, "skipped: %s: no XDP program can be loaded: %s\n", geteuid() == 0 ? "kernel" : "root",
-              enforcer.error().c_str());
-      return 77;
-    }
-    (void)detach_pinned(folder, std::nullopt);
-    rmdir(folder.c_str());
-  }
-  return Catch::Session().run(argc, argv);
+int before_tests() {
+  return can_load_programs();
 }

@@ -1,16 +1,22 @@
 // Sockets with a path: who may listen where, with which mode, and what becomes of what was left behind.
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "common/unix_socket.h"
 #include "tests/catch.h"
+#include "tests/unit/common/folder.h"
 #include "tests/unit/stale_socket.h"
 
 using namespace weir;
@@ -18,25 +24,46 @@ using namespace weir::unix_socket;
 
 namespace {
 
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "weir-socket-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) abort();
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
 mode_t mode_of(const std::string& path) {
   struct stat status = {};
   REQUIRE(lstat(path.c_str(), &status) == 0);
   return status.st_mode & 07777;
 }
+
+constexpr uid_t kStranger = 65534;
+
+// A server of another user: bound by us, so that he may be anywhere, and listening as him.
+class StrangersServer {
+ public:
+  explicit StrangersServer(const std::string& path) {
+    const Fd server(socket(AF_UNIX, SOCK_STREAM, 0));
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    memcpy(address.sun_path, path.data(), path.size());
+    REQUIRE(bind(server.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    int ready[2];
+    REQUIRE(pipe(ready) == 0);
+    child_ = fork();
+    if (child_ == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      const bool listens = setgid(kStranger) == 0 && setuid(kStranger) == 0 && listen(server.get(), 4) == 0 &&
+                           write(ready[1], "1", 1) == 1;
+      if (listens) pause();
+      _exit(1);
+    }
+    close(ready[1]);
+    char byte = 0;
+    REQUIRE(read(ready[0], &byte, 1) == 1);
+    close(ready[0]);
+  }
+  ~StrangersServer() {
+    kill(child_, SIGKILL);
+    waitpid(child_, nullptr, 0);
+  }
+
+ private:
+  pid_t child_;
+};
 
 }  // namespace
 
@@ -52,7 +79,7 @@ TEST_CASE("both kinds are listened on, reached and accepted, and the file goes w
       REQUIRE(client);
       Result<std::optional<Fd>> server = listener->accept();
       REQUIRE((server && *server));
-      CHECK(peer_uid((*server)->get()) == geteuid());
+      CHECK(peer_of((*server)->get())->uid == geteuid());
       REQUIRE(send(client->get(), "hello", 5, 0) == 5);
       char text[8];
       CHECK(recv((*server)->get(), text, sizeof text, 0) == 5);
@@ -102,6 +129,61 @@ TEST_CASE("a link in its place is neither followed nor removed") {
   CHECK(std::filesystem::is_symlink(folder / "s"));
 }
 
+TEST_CASE("nobody listens in a folder that others may write") {
+  const Folder folder;
+  const std::string open = folder.make("open");
+  REQUIRE(chmod(open.c_str(), 0777) == 0);
+  const Result<Listener> listener = Listener::open(open + "/s", Kind::stream, 0600, 4);
+  REQUIRE_FALSE(listener);
+  CHECK(listener.error().find("the folder " + open + " has mode 0777") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(open + "/s"));
+}
+
+TEST_CASE("who answers must be root, we, or the owner of a folder that he was given") {
+  if (geteuid() != 0) {
+    WARN("not root: there is nobody else who could answer");
+    return;
+  }
+  const Folder folder;
+  const std::string given = folder.make("given"), sticky = folder.make("sticky"), taken = folder.make("sticky/taken");
+  REQUIRE(chmod(sticky.c_str(), 01777) == 0);
+  for (const std::string& his : {given, taken}) REQUIRE(chown(his.c_str(), kStranger, kStranger) == 0);
+  {
+    const StrangersServer server(given + "/s");
+    CHECK(connect(given + "/s", Kind::stream, 1000));
+  }
+  for (const std::string& place : {folder / "s", taken + "/s"}) {
+    const StrangersServer server(place);
+    const Result<Fd> client = connect(place, Kind::stream, 1000);
+    REQUIRE_FALSE(client);
+    CHECK(client.error().find(" (65534) answers on " + place) != std::string::npos);
+  }
+}
+
+TEST_CASE("the file has the group that it is given, and the peer's groups are known") {
+  const Folder folder;
+  const gid_t group = geteuid() == 0 ? 65533 : getegid();
+  Result<Listener> listener = Listener::open(folder / "s", Kind::stream, 0660, 4, group);
+  REQUIRE(listener);
+  struct stat status = {};
+  REQUIRE(lstat((folder / "s").c_str(), &status) == 0);
+  CHECK(status.st_gid == group);
+  CHECK(mode_of(folder / "s") == 0660);
+  const Result<Fd> client = connect(folder / "s", Kind::stream, 1000);
+  REQUIRE(client);
+  const Result<std::optional<Fd>> server = listener->accept();
+  REQUIRE((server && *server));
+  const std::optional<Peer> peer = peer_of((*server)->get());
+  REQUIRE(peer);
+  CHECK(peer->uid == geteuid());
+  CHECK(peer->pid == getpid());
+  CHECK(is_peer_in_group((*server)->get(), getegid()));
+  CHECK_FALSE(is_peer_in_group((*server)->get(), 65531));
+  std::vector<gid_t> groups(static_cast<size_t>(getgroups(0, nullptr)));
+  REQUIRE(getgroups(static_cast<int>(groups.size()), groups.data()) >= 0);
+  for (const gid_t one : groups) CHECK(is_peer_in_group((*server)->get(), one));
+}
+
 TEST_CASE("a connection waits as long as it was told") {
   const Folder folder;
   const Result<Listener> listener = Listener::open(folder / "s", Kind::seqpacket, 0600, 0);
@@ -128,22 +210,65 @@ TEST_CASE("a path that no socket can have is refused in words") {
   }
 }
 
-TEST_CASE("a connection that there is no descriptor for is closed, and does not wake the listener for ever") {
+TEST_CASE("where no descriptor is left a few connections are taken all the same, and others do not wake the listener") {
   const Folder folder;
-  Result<Listener> listener = Listener::open(folder / "s", Kind::stream, 0600, 4);
+  Result<Listener> listener = Listener::open(folder / "s", Kind::stream, 0600, 8);
   REQUIRE(listener);
-  const Result<Fd> client = connect(folder / "s", Kind::stream, 1000);
-  REQUIRE(client);
+  std::vector<Fd> clients;
+  for (int i = 0; i < 5; i++) clients.push_back(std::move(*connect(folder / "s", Kind::stream, 1000)));
   rlimit before = {};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
-  const Fd last(dup(client->get()));  // the lowest number that was free: below it there is none
+  const Fd last(dup(clients.front().get()));  // the lowest number that was free: below it there is none
   const rlimit none_left = {static_cast<rlim_t>(last.get()) + 1, before.rlim_max};
   REQUIRE(setrlimit(RLIMIT_NOFILE, &none_left) == 0);
-  const bool refused = !listener->accept();
+  std::vector<Fd> taken;
+  int closed = 0;
+  for (int i = 0; i < 5; i++) {
+    Result<std::optional<Fd>> accepted = listener->accept();
+    if (!accepted) closed++;
+    if (accepted && *accepted) taken.push_back(std::move(**accepted));
+  }
+  const bool is_empty = !listener->accept().value();
   REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
-  CHECK(refused);
+  CHECK(taken.size() == 3);
+  CHECK(closed == 2);
+  CHECK(is_empty);
   Result<Fd> next = connect(folder / "s", Kind::stream, 1000);
   REQUIRE(next);
   const Result<std::optional<Fd>> accepted = listener->accept();
   CHECK((accepted && *accepted));
+}
+
+TEST_CASE("a descriptor that is given back is not lost to another listener, however many come there") {
+  const Folder folder;
+  Result<Listener> one = Listener::open(folder / "one", Kind::stream, 0600, 64);
+  Result<Listener> other = Listener::open(folder / "other", Kind::stream, 0600, 64);
+  REQUIRE((one && other));
+  std::vector<Fd> clients;
+  for (int i = 0; i < 40; i++) {
+    clients.push_back(std::move(*connect(folder / (i % 2 == 0 ? "one" : "other"), Kind::stream, 1000)));
+  }
+  rlimit before = {};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const Fd last(dup(clients.front().get()));
+  const rlimit none_left = {static_cast<rlim_t>(last.get()) + 1, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none_left) == 0);
+  std::vector<Fd> taken, of_other;
+  int n_taken = 0;
+  for (int i = 0; i < 20; i++) {  // each newcomer takes the place of the one before it
+    while (!one->has_room() && !taken.empty()) {
+      one->give_back(std::move(taken.front()));
+      taken.erase(taken.begin());
+    }
+    Result<std::optional<Fd>> accepted = one->accept();
+    if (accepted && *accepted) {
+      taken.push_back(std::move(**accepted));
+      n_taken++;
+    }
+    Result<std::optional<Fd>> elsewhere = other->accept();
+    if (elsewhere && *elsewhere) of_other.push_back(std::move(**elsewhere));
+  }
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(n_taken == 20);
+  CHECK(of_other.size() == 3);
 }

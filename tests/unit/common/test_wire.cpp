@@ -1,8 +1,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
 #include <thread>
 
 #include "common/wire.h"
@@ -36,7 +39,43 @@ void store(std::vector<std::byte>& packet, size_t at, uint32_t value) {
   memcpy(packet.data() + at, &value, sizeof value);
 }
 
+std::atomic<int> refused_sends = 0;  // how many of the next ones the kernel has no memory for
+std::atomic<int> sends = 0;
+
 }  // namespace
+
+// Instead of libc's.
+extern "C" __attribute__((used, visibility("default"))) ssize_t sendmsg(int socket, const msghdr* message, int flags) {
+  sends++;
+  if (refused_sends > 0) {
+    refused_sends--;
+    errno = ENOBUFS;
+    return -1;
+  }
+  return syscall(SYS_sendmsg, socket, message, flags);
+}
+
+TEST_CASE("a message that the kernel has no memory for is sent a moment later, or there is an error") {
+  const Pair pair = socket_pair();
+  for (const int refused : {1, 3}) {
+    refused_sends = refused;
+    REQUIRE(send(pair.left.get(), Type::status, 7, {}));
+    const Result<Message> message = receive(pair.right.get());
+    REQUIRE(message);
+    CHECK(message->header.sequence == 7);
+  }
+  refused_sends = 1'000'000;
+  sends = 0;
+  const Result<void> never = send(pair.left.get(), Type::status, 8, {});
+  refused_sends = 0;
+  REQUIRE_FALSE(never);
+  CHECK(never.error() == "cannot send: No buffer space available");
+  CHECK(sends.load() < 20);  // nobody is held up
+  REQUIRE(send(pair.left.get(), Type::status, 9, {}));
+  const Result<Message> message = receive(pair.right.get());
+  REQUIRE(message);
+  CHECK(message->header.sequence == 9);
+}
 
 TEST_CASE("what is encoded is decoded") {
   BypassBody body;
@@ -65,9 +104,9 @@ TEST_CASE("hostile packets are refused in words, on exact-size buffers") {
     return message.error();
   };
   CHECK(error(0, 0) == "not a weir message (magic number)");
-  CHECK(error(4, 0x00010003) == "message of version 3; this program speaks version 2");
-  CHECK(error(4, 0x00000002) == "unknown message type 0");
-  CHECK(error(4, 0x00060002) == "unknown message type 6");
+  CHECK(error(4, 0x00010004) == "message of version 4; this program speaks version 3");
+  CHECK(error(4, 0x00000003) == "unknown message type 0");
+  CHECK(error(4, 0x00060003) == "unknown message type 6");
   CHECK(error(8, 0xffffffff) == "message says 4294967295 bytes of body and has 8");
   CHECK(error(8, 7) == "message says 7 bytes of body and has 8");
   CHECK_FALSE(decode(encode(Type::status, 1, std::vector<std::byte>(kMaxMessageBytes)), Fd()));

@@ -176,11 +176,34 @@ TEST_CASE("an address that only entries with more to ask name is not left unexpl
   CHECK(texts(host->origins) == Texts{"c2 weir.yaml:12 dst 203.0.113.8 icmp icmp-type 8 2"});
   CHECK(texts(host->of_ports) == Texts{"c2 weir.yaml:10 203.0.113.8:443 2", "c2 weir.yaml:11 203.0.113.8:80 2"});
   CHECK(host->n_of_ports == 2);
+  CHECK_FALSE((host->origins[0].alone || host->of_ports[0].alone));
   CHECK(host->as_destination.action == "pass");
   const auto with_port = explain(snapshot.view(), policy.lists, "203.0.113.8:443", kToday);
   REQUIRE(with_port);
   CHECK(with_port->of_ports.empty());
   CHECK(with_port->as_destination.action == "drop");
+}
+
+TEST_CASE("explain names the entry that decides") {
+  Policy policy = sample_policy();
+  edit(policy.lists[1])->v4[1].expires = kToday + 1;  // 192.0.2.0/24, of the feed
+  const BuiltSnapshot snapshot = build_unproven(policy, 1);
+  const auto because = [&](const char* key, uint64_t now, bool as_source) -> std::string {
+    const auto explanation = explain(snapshot.view(), policy.lists, key, now);
+    if (!explanation) FAIL(explanation.error());
+    const Verdict& verdict = as_source ? explanation->as_source : explanation->as_destination;
+    return verdict.because ? texts({*verdict.because})[0] : "";
+  };
+  CHECK(because("192.0.2.1", kToday, true) == "nets feeds/nets.txt:10 192.0.2.0/24 expires 2027-01-15T08:00:01Z 1");
+  CHECK(because("192.0.2.1", kToday + 1, true).empty());
+  CHECK(because("192.0.2.1", kToday, false).empty());  // watch only monitors
+  CHECK(because("192.0.2.129", kToday, false) == "own weir.yaml:10 192.0.2.128/25 3");
+  CHECK(because("203.0.113.7:443", kToday, false) == "c2 weir.yaml:10 203.0.113.7:443 2");
+
+  const auto packet = explain_packet(snapshot.view(), policy.lists, "src 8.8.8.8 dst 203.0.113.7 proto udp", kToday);
+  REQUIRE(packet);
+  REQUIRE(packet->verdict.because);
+  CHECK(texts({*packet->verdict.because}) == Texts{"c2 weir.yaml:11 203.0.113.7 2"});
 }
 
 TEST_CASE("explain takes a whole packet") {

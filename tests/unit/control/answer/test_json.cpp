@@ -6,6 +6,7 @@
 #include "control/answer/json/json.h"
 #include "control/answer/json/table.h"
 #include "control/answer/list.h"
+#include "control/answer/make.h"
 #include "control/answer/request.h"
 #include "control/answer/status.h"
 #include "control/answer/telemetry.h"
@@ -79,9 +80,12 @@ TEST_CASE("what is written is read") {
   there_and_back(StatusAnswer{});
   there_and_back(ReloadAnswer{});
   there_and_back(ShapesAnswer{});
-  there_and_back(ListAnswer{{1, 2}, {ListDetails{}, ListDetails{.widened = {{64, 3}}, .feed = FeedReport{}}}});
-  there_and_back(BypassAnswer{true, std::nullopt, "no"});
-  there_and_back(BypassAnswer{true, BypassAnswer::Told{true, {{"/a", true, ""}}}, ""});
+  ListDetails widened;
+  widened.widened = {{64, 3}};
+  widened.feed = FeedReport{};
+  there_and_back(ListAnswer{{1, 2}, {ListDetails{}, widened}});
+  there_and_back(BypassAnswer{true, true, std::nullopt, "no"});
+  there_and_back(BypassAnswer{true, false, BypassAnswer::Told{true, {{"/a", true, ""}}}, ""});
   there_and_back(DetachAnswer{true, false, {"eth0"}});
   Explanation explanation;
   explanation.probes.resize(1);
@@ -103,7 +107,10 @@ TEST_CASE("counters of every size are read as they were") {
   StatsAnswer stats;
   for (const TotalRow& row : totals_rows()) stats.totals.*row.member = ~uint64_t{0};
   list_of(stats.lists, "l").matched = uint64_t{1} << 63;
-  add(stats, {.socket = "/a", .taken_us = ~0u});
+  TargetStats target;
+  target.socket = "/a";
+  target.taken_us = ~0u;
+  add(stats, target);
   CHECK(there_and_back(stats).totals.rx_missed == ~uint64_t{0} + stats.targets[0].totals.rx_missed);
   TelemetryAnswer telemetry;
   telemetry.targets.resize(1);
@@ -117,7 +124,7 @@ TEST_CASE("what is missing or something else is named with its place") {
   CHECK(error_of<TargetOutcome>("{}") == "member socket is missing");
   CHECK(error_of<TargetOutcome>(R"({"socket": "/a", "acknowledged": 1})") ==
         "member acknowledged is neither true nor false");
-  const std::string begin = R"({"ok": true, "targets": )", end = R"(, "bypass": true})";
+  const std::string begin = R"({"ok": true, "controld": true, "targets": )", end = R"(, "bypass": true})";
   CHECK(error_of<BypassAnswer>(begin + "5" + end) == "member targets is not an array");
   CHECK(error_of<BypassAnswer>(begin + "[7]" + end) == "member targets[0] is not an object");
   CHECK(error_of<BypassAnswer>(begin + R"([{"socket": "/a"}])" + end) == "member targets[0].acknowledged is missing");
@@ -129,8 +136,8 @@ TEST_CASE("what is missing or something else is named with its place") {
 }
 
 TEST_CASE("a member that nobody knows is told, not taken for an error") {
-  const Document document =
-      document_of(R"({"ok": true, "bypass": true, "colour": 1, "targets": [{"socket": "/a", "acknowledged": true,
+  const Document document = document_of(
+      R"({"ok": true, "bypass": true, "controld": true, "colour": 1, "targets": [{"socket": "/a", "acknowledged": true,
                       "error": "", "shade": 2}, {"socket": "/b", "acknowledged": true, "error": "", "shade": 3}]})");
   std::vector<std::string> unknown;
   REQUIRE(read_json<BypassAnswer>(document, &unknown));
@@ -166,4 +173,12 @@ TEST_CASE("the table lists every member once, with what it is") {
   CHECK(text.find("| **reload** | `error` | text; may be missing |") != std::string::npos);
   CHECK(text.find("| target | `interfaces` | array of interface; may be missing |") != std::string::npos);
   CHECK(text.find("| target | `start_time` | number | Unix seconds |") != std::string::npos);
+}
+
+TEST_CASE("a target has acknowledged what runs, and nothing before anything runs") {
+  TargetState state;
+  CHECK_FALSE(status_of(state, {}).acknowledged);
+  state.acknowledged = {7, 1};
+  CHECK(status_of(state, {7, 1}).acknowledged);
+  CHECK_FALSE(status_of(state, {7, 2}).acknowledged);
 }

@@ -180,9 +180,34 @@ TEST_CASE("the difference is the difference of the sets") {
     const auto added = texts_of(found.added.flows), removed = texts_of(found.removed.flows);
     CHECK(set_of(found.added.flows) == minus(set_of(after->flows), set_of(before->flows)));
     CHECK(set_of(found.removed.flows) == minus(set_of(before->flows), set_of(after->flows)));
+    const DifferenceCount count = count_difference(*before, *after);
+    CHECK(count.added == found.added.v4.size() + found.added.v6.size() + found.added.flows.size());
+    CHECK(count.removed == found.removed.v4.size() + found.removed.v6.size() + found.removed.flows.size());
     const Difference none = difference(*after, *after);
     CHECK((none.added.v4.empty() && none.removed.v4.empty() && none.added.flows.empty() && none.removed.v6.empty()));
   }
+}
+
+TEST_CASE("what became of each list") {
+  const auto list = [](const char* name, std::vector<Ipv4> hosts) {
+    List made;
+    made.name = name;
+    ListDraft draft;
+    for (const Ipv4 host : hosts) draft.v4.push_back({host, host, 1, 0, WEIR_AS_SOURCE, 0});
+    made.content = make_entries(std::move(draft));
+    return made;
+  };
+  const Book before = {list("same", {1}), list("more", {1, 2, 3}), list("gone", {1, 2}), list("monitored", {7})};
+  Book after = {list("new", {4}), list("same", {1}), list("more", {2, 3, 4, 5}), list("monitored", {7})};
+  after[3].mode = WEIR_MONITOR;
+  std::vector<std::string> texts;
+  for (const ListChange& change : list_changes(before, after)) {
+    texts.push_back(change.name + " " + change.state + " " + std::to_string(change.entries) + " +" +
+                    std::to_string(change.added) + " -" + std::to_string(change.removed));
+  }
+  CHECK(texts == std::vector<std::string>{"new new 1 +1 -0", "more changed 4 +2 -1", "monitored changed 1 +0 -0",
+                                          "gone gone 0 +0 -2"});
+  CHECK(list_changes(after, after).empty());
 }
 
 }  // namespace weir::control

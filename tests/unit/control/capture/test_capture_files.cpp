@@ -167,6 +167,31 @@ TEST_CASE("what cannot be written is lost and counted, said, and tried again") {
   CHECK(names_in(folder / "captures").size() == 1);
 }
 
+TEST_CASE("a clock that was ahead, and is set back, ends no capture") {
+  const Folder folder;
+  folder.write("captures", "a file is in the way");
+  const std::string captures = folder / "captures";
+  const CaptureFiles::Now ahead = kStart + std::chrono::hours(24 * 365);
+  CaptureFiles files(settings_for(captures), none);
+  const Frame frame;
+  const auto write_one = [&](CaptureFiles::Now now) {
+    files.add(frame.packet(), now);
+    files.flush(now);
+  };
+  write_one(ahead);
+  CHECK(files.lost() == 1);
+  std::filesystem::remove(captures);
+  write_one(kStart);  // not in a year
+  CHECK(files.written() == 1);
+
+  for (int hour = 0; hour < 6; hour++) write_one(ahead + std::chrono::hours(hour * 2));
+  files.finish(ahead + std::chrono::hours(24));
+  for (int hour = 0; hour < 6; hour++) write_one(kStart + std::chrono::hours(hour * 2));
+  files.finish(kStart + std::chrono::hours(24));
+  CHECK(files.written() == 13);
+  for (const std::string& name : names_in(captures)) CHECK(name < "weir-2026");
+}
+
 TEST_CASE("a comment tells generation, list, entry and its place") {
   wire::Sample sample;
   sample.generation = {0xabc, 7};

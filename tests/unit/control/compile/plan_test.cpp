@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "control/compile/plan/expand.h"
 #include "control/compile/prove/split_mix.h"
@@ -146,6 +147,10 @@ TEST_CASE("expansion neither loses nor invents anything") {
   };
   constexpr Ipv4 kBase = 10u << 24;
   constexpr Ipv4 kSize = 1 << 14;
+  constexpr Ipv4 kAround = 300;
+  struct Lists {
+    weir_set source = {}, destination = {};
+  };
   const unsigned lengths[] = {18, 20, 22, 23, 24, 25, 26, 28, 30, 31, 32};
   for (int round = 0; round < 30; round++) {
     Policy policy = make_policy({});
@@ -161,12 +166,22 @@ TEST_CASE("expansion neither loses nor invents anything") {
       list.content = make_entries(std::move(draft));
       policy.lists.push_back(std::move(list));
     }
+    std::vector<Lists> wanted(kAround + kSize + kAround);
+    for (unsigned l = 0; l < policy.lists.size(); l++) {
+      for (const Entry<Ipv4> entry : policy.lists[l].v4()) {
+        for (Ipv4 address = entry.first; address <= entry.last; address++) {
+          Lists& here = wanted[address - (kBase - kAround)];
+          if ((entry.directions & kSource) != 0) add_list(here.source, l);
+          if ((entry.directions & kDestination) != 0) add_list(here.destination, l);
+        }
+      }
+    }
     const Merged merged = merge(policy);
     for (const std::vector<Level>& levels : ways) {
       RuleBook book = merged.book;
-      std::vector<std::pair<unsigned, std::map<Ipv4, uint32_t>>> shapes;  // address bits; key -> rule
+      std::vector<std::pair<unsigned, std::unordered_map<Ipv4, uint32_t>>> shapes;  // address bits; key -> rule
       for (const Level& level : levels) {
-        std::map<Ipv4, uint32_t> rules;
+        std::unordered_map<Ipv4, uint32_t> rules;
         if (level.bitmap) {
           int64_t previous = -1;
           for (const filter::NetworkRun& run : expand_networks(merged, level.lengths, book)) {
@@ -186,25 +201,18 @@ TEST_CASE("expansion neither loses nor invents anything") {
         }
         shapes.emplace_back(level.shape.addr_bits, std::move(rules));
       }
-      for (Ipv4 address = kBase - 300; address < kBase + kSize + 300; address++) {
-        weir_set source = {}, destination = {};
+      for (Ipv4 i = 0; i < wanted.size(); i++) {
+        const Ipv4 address = kBase - kAround + i;
+        Lists have;
         for (const auto& [bits, rules] : shapes) {
           const auto found = rules.find(address & prefix_mask<Ipv4>(bits));
           if (found == rules.end()) continue;
           const weir_rule& rule = book.rules()[found->second];
-          source = source | book.sets()[rule.source_set];
-          destination = destination | book.sets()[rule.destination_set];
+          have.source = have.source | book.sets()[rule.source_set];
+          have.destination = have.destination | book.sets()[rule.destination_set];
         }
-        weir_set source_wanted = {}, destination_wanted = {};
-        for (unsigned l = 0; l < policy.lists.size(); l++) {
-          for (const Entry<Ipv4> entry : policy.lists[l].v4()) {
-            if (address < entry.first || address > entry.last) continue;
-            if ((entry.directions & kSource) != 0) add_list(source_wanted, l);
-            if ((entry.directions & kDestination) != 0) add_list(destination_wanted, l);
-          }
-        }
-        const bool same =
-            source.lists[0] == source_wanted.lists[0] && destination.lists[0] == destination_wanted.lists[0];
+        const bool same = have.source.lists[0] == wanted[i].source.lists[0] &&
+                          have.destination.lists[0] == wanted[i].destination.lists[0];
         if (!same) FAIL("wrong lists for " << to_string(address) << " in round " << round);
       }
     }

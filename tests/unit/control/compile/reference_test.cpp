@@ -13,8 +13,8 @@
 namespace weir::control {
 namespace {
 
-constexpr int kPolicies = 1000;
-constexpr int kPackets = 256;  // of each policy
+constexpr int kPolicies = WEIR_RANDOM_POLICIES;  // of tests/unit/control/compile/meson.build
+constexpr int kPackets = 256;                    // of each policy
 
 // Addresses crowd into few bits, so that entries nest and overlap and packets hit them often.
 struct World {

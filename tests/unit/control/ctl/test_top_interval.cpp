@@ -1,5 +1,6 @@
 #include "control/answer/json/json.h"
 #include "control/ctl/top_interval.h"
+#include "control/ctl/top_text.h"
 #include "tests/catch.h"
 
 using namespace weir;
@@ -125,6 +126,44 @@ TEST_CASE("what did not happen has no cost") {
   CHECK_FALSE(w.latency_us.p50);
   // In JSON such a value is null.
   CHECK(write_json(t).line().find("\"average_burst\":null") != std::string::npos);
+}
+
+TEST_CASE("rates have three digits and a unit") {
+  const std::pair<double, const char*> rows[] = {
+      {0, "0"},           {0.4, "0.4"},       {9.94, "9.9"},      {98, "98"},          {999.4, "999"},
+      {999.6, "1.00 k"},  {12'345, "12.3 k"}, {123'456, "123 k"}, {9.996e6, "10.0 M"}, {1.5e9, "1.50 G"},
+      {2.5e15, "2500 T"},
+  };
+  for (const auto& [value, text] : rows) CHECK(scaled(value) == text);
+}
+
+TEST_CASE("a screen of 80 columns is enough, and shows no list of former policies") {
+  TargetMeasures before = target(1'000'000, 0), after = target(900'000'000'000, 2);
+  for (TargetMeasures* t : {&before, &after}) {
+    t->stats.lists.emplace_back(std::string(63, 'x'), counts(t == &before ? 0 : 800'000'000'000));
+    t->stats.lists.emplace_back("of-the-past", counts(1));
+    t->ports[0].name = "net_af_packet_with_a_long_name";
+    t->ports[0].rx_missed = t == &before ? 0 : 123'456'789;
+    t->workers[0].lcore = 127;
+    t->workers[0].worker = 127;
+  }
+  TelemetryAnswer now = answer({after});
+  now.former = {"of-the-past"};
+  const Interval interval = interval_between(answer({before}), now);
+  const std::string text = text_of(interval, Width::terminal), wide = text_of(interval, Width::wide);
+  INFO(text);
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    CHECK(end - begin <= 80);
+    begin = end + 1;
+  }
+  CHECK(text.find("of-the-past") == std::string::npos);
+  CHECK(text.find("Tpps") != std::string::npos);
+  for (const char* word :
+       {"lookup", "p99.9", "no mbuf", "net_af_packet_with_a_long_name", "1 list of former policies"}) {
+    CHECK(text.find(word) == std::string::npos);
+    CHECK(wide.find(word) != std::string::npos);
+  }
 }
 
 TEST_CASE("a target without an interval says why") {

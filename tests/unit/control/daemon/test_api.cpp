@@ -1,5 +1,13 @@
 // The API's socket: lines in, lines out, and clients of every kind.
+#include <grp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
 
 #include "common/unix_socket.h"
 #include "control/daemon/api.h"
@@ -14,9 +22,12 @@ namespace {
 // A server on a loop that a thread turns.
 class Served {
  public:
-  explicit Served(const std::string& path, int client_ms = 20'000) : path_(path) {
-    const auto answer = [this](const std::string& line, const ApiServer::Reply& reply) {
-      if (line == "wait") {
+  explicit Served(const std::string& path, int client_ms = 20'000, std::optional<gid_t> read_group = std::nullopt)
+      : path_(path) {
+    const auto answer = [this](const std::string& line, const Caller& caller, const ApiServer::Reply& reply) {
+      if (line == "who") {
+        reply(std::to_string(caller.uid) + (caller.may_change ? " changes\n" : " looks\n"));
+      } else if (line == "wait") {
         waiting_.push_back(reply);
       } else if (line == "release") {
         for (const ApiServer::Reply& one : std::exchange(waiting_, {})) one("released\n");
@@ -28,7 +39,7 @@ class Served {
       }
     };
     const auto failure = [](const std::string& error) { return "failure " + error + "\n"; };
-    auto server = ApiServer::start(loop_, path, {answer, failure}, client_ms);
+    auto server = ApiServer::start(loop_, path, {answer, failure}, client_ms, read_group);
     REQUIRE(server);
     server_ = std::move(*server);
     thread_ = std::thread([this] { loop_.run(); });
@@ -72,7 +83,88 @@ class Served {
   std::thread thread_;
 };
 
+constexpr uid_t kStranger = 65534;
+constexpr gid_t kReaders = 65533, kOthers = 65532;
+
+// What another user is told who says "who"; empty: nothing.
+std::string told_to_stranger(const std::string& path, gid_t group, std::vector<gid_t> more) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::string text = "cannot connect";
+    if (setgroups(more.size(), more.data()) == 0 && setgid(group) == 0 && setuid(kStranger) == 0) {
+      const Result<Fd> fd = unix_socket::connect(path, unix_socket::Kind::stream, 20'000);
+      if (fd) Served::say(*fd, "who\n"), text = Served::hear(*fd);
+    }
+    _exit(write(ends[1], text.data(), text.size()) < 0);
+  }
+  close(ends[1]);
+  const Fd end(ends[0]);
+  char text[64];
+  const ssize_t got = read(end.get(), text, sizeof text);
+  waitpid(child, nullptr, 0);
+  return std::string(text, static_cast<size_t>(std::max<ssize_t>(got, 0)));
+}
+
+// By the server's thread: how many bytes there still is memory for, and how many sends are refused then.
+std::atomic<int64_t> taken_bytes = 0;
+std::atomic<int> refused_sends = 0;
+
 }  // namespace
+
+// Instead of libc's.
+extern "C" __attribute__((used, visibility("default"))) ssize_t send(int socket, const void* from, size_t size,
+                                                                     int flags) {
+  if (refused_sends > 0 && gettid() != getpid()) {
+    if (taken_bytes <= 0) {
+      refused_sends--;
+      errno = ENOBUFS;
+      return -1;
+    }
+    size = std::min<size_t>(size, static_cast<size_t>(taken_bytes));
+    taken_bytes -= static_cast<int64_t>(size);
+  }
+  return syscall(SYS_sendto, socket, from, size, flags, nullptr, 0);
+}
+
+TEST_CASE("an answer that the kernel has no memory for is sent a moment later, all of it") {
+  const Folder folder;
+  const Served served(folder / "api.sock");
+  for (const int64_t taken : {0, 4, 100'000}) {
+    CAPTURE(taken);
+    taken_bytes = taken;
+    refused_sends = 3;
+    CHECK(served.call("huge\n") == std::string(8 << 20, 'x') + "\n");
+    CHECK(refused_sends.load() == 0);
+  }
+}
+
+TEST_CASE("who takes no answer that the kernel has no memory for is let go when the time is over") {
+  const Folder folder;
+  const Served served(folder / "api.sock", 200);
+  taken_bytes = 0;
+  refused_sends = 1'000'000;
+  CHECK(served.call("one\n").empty());
+  refused_sends = 0;
+  CHECK(served.call("one\n") == "echo one\n");
+}
+
+TEST_CASE("members of the read group may look, root and the owner may change, nobody else speaks") {
+  const Folder folder;
+  if (geteuid() != 0) {
+    WARN("not root: nobody else can ask");
+    return;
+  }
+  REQUIRE(chmod((folder / ".").c_str(), 0755) == 0);
+  const Served served(folder / "api.sock", 20'000, kReaders);
+  CHECK(served.call("who\n") == "0 changes\n");
+  CHECK(told_to_stranger(folder / "api.sock", kReaders, {}) == "65534 looks\n");
+  CHECK(told_to_stranger(folder / "api.sock", kOthers, {kReaders}) == "65534 looks\n");
+  CHECK(told_to_stranger(folder / "api.sock", kOthers, {}) == "cannot connect");
+  REQUIRE(chmod((folder / "api.sock").c_str(), 0666) == 0);  // were the file open to all, the server asks who it is
+  CHECK(told_to_stranger(folder / "api.sock", kOthers, {}).empty());
+}
 
 TEST_CASE("the API answers everybody who may speak, whatever they say") {
   const Folder folder;

@@ -1,8 +1,14 @@
 // The panic switch: always sent, never delayed, told again to who returns, and never told what nobody ordered.
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <future>
+#include <string_view>
+#include <thread>
 
 #include "control/daemon/panic.h"
 #include "tests/unit/control/support/enforcer.h"
@@ -14,18 +20,28 @@ using std::chrono::milliseconds;
 
 namespace {
 
+// The disk of the state folder.
+std::atomic<bool> no_writes = false, no_reads = false;  // it does not answer those
+std::atomic<int> renames = 0;
+
+void wait_while(const std::atomic<bool>& hangs) {
+  while (hangs) std::this_thread::sleep_for(milliseconds(1));
+}
+
 constexpr TargetTimes kFast{5, 20, 300, 10'000};
 
 struct Switch {
-  explicit Switch(const Folder& folder, const std::vector<std::string>& sockets, int acknowledge_ms = 20'000)
+  explicit Switch(const Folder& folder, const std::vector<std::string>& sockets, int switched_ms = 20'000)
       : store(std::move(*Store::open(folder / "state"))), planes(loop, folder / "no-bpf-file-system") {
     PanicSwitch::Hooks hooks;
     hooks.confirmed = [this](const std::string&, bool) { confirmations++; };
-    hooks.answer = [](PanicSwitch& one, const std::string& line, const ApiServer::Reply& reply) {
+    hooks.answer = [](PanicSwitch& one, const std::string& line, const Caller&, const ApiServer::Reply& reply) {
       one.order(line == "on", [reply](const PanicSwitch::Report& report) { reply(fmt_of(report)); });
     };
     hooks.failure = [](const std::string& error) { return error; };
-    auto started = PanicSwitch::start(folder / "panic.sock", planes, store, acknowledge_ms, kFast, hooks);
+    TargetTimes times = kFast;
+    times.switched = switched_ms;
+    auto started = PanicSwitch::start(folder / "panic.sock", planes, store, times, hooks);
     REQUIRE(started);
     panic = std::move(*started);
     std::vector<TargetSpec> targets;
@@ -59,6 +75,20 @@ struct Switch {
 
 }  // namespace
 
+// Instead of the C library's.
+int fsync(int fd) {
+  wait_while(no_writes);
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
+int access(const char* path, int mode) noexcept {
+  if (std::string_view(path).ends_with("/state/bypass")) wait_while(no_reads);
+  return static_cast<int>(syscall(SYS_faccessat, AT_FDCWD, path, mode));
+}
+int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+  renames++;
+  return static_cast<int>(syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
+}
+
 TEST_CASE("an order is sent whatever the target was thought to do") {
   const Folder folder;
   Enforcer one(folder / "one"), two(folder / "two");
@@ -82,11 +112,13 @@ TEST_CASE("an order is sent whatever the target was thought to do") {
 TEST_CASE("a target that is away holds nobody else, and hears of it when it is there") {
   const Folder folder;
   Enforcer here(folder / "here");
-  Switch panic(folder, {folder / "away", folder / "here"}, 200);
+  Switch panic(folder, {folder / "away", folder / "here"});
+  const auto begin = Clock::now();
   const PanicSwitch::Report report = panic.order(true);
+  CHECK(Clock::now() - begin < std::chrono::seconds(5));  // nobody waits for it
   REQUIRE(report.targets.size() == 2);
   CHECK_FALSE(report.targets[0].confirmed);
-  CHECK(report.targets[0].error.find("cannot connect") == 0);
+  CHECK(report.targets[0].error.find("not reached, and told when it comes back: cannot connect") == 0);
   CHECK(report.targets[1].confirmed);
   const Enforcer late(folder / "away");
   CHECK(eventually([&] { return late.bypass(); }));
@@ -100,12 +132,28 @@ TEST_CASE("a target that hangs holds nobody else; what it hears last is the last
   CHECK(eventually([&] { return here.bypass(); }));
   const PanicSwitch::Report report = first.get();
   CHECK_FALSE(report.targets[0].confirmed);
-  CHECK(report.targets[0].error == "no answer");
+  CHECK(report.targets[0].error == "no answer yet: it is told until it confirms");
   CHECK(report.targets[1].confirmed);
   for (int i = 0; i < 5; i++) CHECK(panic.order(i % 2 == 1).targets[1].confirmed);
   CHECK_FALSE(here.bypass());
   deaf.release();
   CHECK(eventually([&] { return deaf.orders() == 6; }));  // all of them, in their order
+  CHECK_FALSE(deaf.bypass());
+}
+
+TEST_CASE("a target that answers nobody is told, and not waited for until it is back") {
+  const Folder folder;
+  Enforcer deaf(folder / "deaf", {.is_deaf = true});
+  Switch panic(folder, {folder / "deaf"});
+  panic.panic->lose(folder / "deaf", "no message from the peer in time");
+  const auto begin = Clock::now();
+  const PanicSwitch::Report report = panic.order(true);
+  CHECK(Clock::now() - begin < std::chrono::seconds(5));
+  CHECK(report.targets[0].error == "not reached, and told when it comes back: no message from the peer in time");
+  deaf.release();
+  CHECK(eventually([&] { return deaf.bypass(); }));
+  panic.greet(folder / "deaf");
+  CHECK(panic.order(false).targets[0].confirmed);
   CHECK_FALSE(deaf.bypass());
 }
 
@@ -149,6 +197,28 @@ TEST_CASE("who returns hears the last order; without one nobody's switch is touc
   CHECK_FALSE(panic.store.bypass());
 }
 
+TEST_CASE("an order that came before its targets were known is told to them at once, reached or not") {
+  const Folder folder;
+  const Enforcer enforcer(folder / "dp", Enforcer::Behaviour{.bypass = true});
+  Switch panic(folder, {});
+  panic.order(false);
+  panic.panic->set_targets({dataplane_target(folder / "dp")});
+  CHECK(eventually([&] { return !enforcer.bypass(); }));
+}
+
+TEST_CASE("an answer that tells another state confirms nothing, and the order is repeated") {
+  const Folder folder;
+  Enforcer stubborn(folder / "dp", {.is_stubborn = true});
+  Switch panic(folder, {folder / "dp"}, 200);
+  const PanicSwitch::Report report = panic.order(true);
+  CHECK_FALSE(report.targets[0].confirmed);
+  CHECK(report.targets[0].error.find("it did not confirm") != std::string::npos);
+  CHECK(panic.confirmations == 0);
+  stubborn.release();
+  CHECK(eventually([&] { return panic.confirmations == 1; }));
+  CHECK(stubborn.bypass());
+}
+
 TEST_CASE("its own socket answers with nobody else's help") {
   const Folder folder;
   Enforcer enforcer(folder / "dp");
@@ -171,10 +241,66 @@ TEST_CASE("what cannot be remembered is told, and done all the same") {
   const Folder folder;
   Enforcer enforcer(folder / "dp");
   Switch panic(folder, {folder / "dp"});
-  std::filesystem::create_directory(folder / "state/bypass.new");  // in the way of the temporary file
+  std::filesystem::create_directories(folder / "state/bypass/in the way");
   const PanicSwitch::Report report = panic.order(true);
   CHECK(report.targets[0].confirmed);
   CHECK(enforcer.bypass());
   REQUIRE_FALSE(report.remembered);
-  CHECK(report.remembered.error().find("bypass.new") != std::string::npos);
+  CHECK(report.remembered.error().find("bypass") != std::string::npos);
+}
+
+TEST_CASE("an order that was taken back while the disk hung is never on it") {
+  const Folder folder;
+  Enforcer enforcer(folder / "dp");
+  Switch panic(folder, {folder / "dp"}, 100);
+  no_writes = true;
+  auto on = panic.begin(true);
+  CHECK(eventually([&] { return std::filesystem::exists(folder / "state/bypass.new"); }));
+  for (int i = 0; i < 4; i++) CHECK(panic.order(i % 2 == 1).targets[0].confirmed);
+  const PanicSwitch::Report report = panic.order(false);
+  CHECK(report.targets[0].confirmed);
+  REQUIRE_FALSE(report.remembered);
+  CHECK(report.remembered.error() == "the disk has not answered yet");
+  renames = 0;
+  no_writes = false;
+  CHECK(eventually([&] { return panic.panic->disk_error().empty() && panic.order(false).remembered; }));
+  CHECK(renames == 0);  // a crash at any moment would have found it off
+  CHECK_FALSE(panic.store.bypass());
+}
+
+TEST_CASE("a disk that answers not even a question holds nobody") {
+  const Folder folder;
+  Enforcer enforcer(folder / "dp");
+  Switch panic(folder, {folder / "dp"}, 100);
+  CHECK(panic.order(true).remembered);
+  no_reads = true;
+  const auto begin = Clock::now();
+  panic.panic->look_again();
+  enforcer.set_bypass(false);
+  panic.greet(folder / "dp");
+  CHECK(enforcer.bypass());  // told what is known
+  CHECK(panic.order(false).targets[0].confirmed);
+  CHECK_FALSE(enforcer.bypass());
+  CHECK(Clock::now() - begin < std::chrono::seconds(5));
+  no_reads = false;
+}
+
+TEST_CASE("who is away when it is switched off hears it from the next controld, too; then nobody is told any more") {
+  const Folder folder;
+  {
+    Switch panic(folder, {folder / "dp"}, 100);
+    CHECK_FALSE(panic.order(false).targets[0].confirmed);
+    CHECK(panic.store.ordered_bypass() == false);
+  }
+  auto enforcer = std::make_unique<Enforcer>(folder / "dp", Enforcer::Behaviour{.bypass = true});  // from its own disk
+  {
+    Switch panic(folder, {folder / "dp"});
+    panic.greet(folder / "dp");
+    CHECK_FALSE(enforcer->bypass());
+    CHECK(eventually([&] { return !panic.store.ordered_bypass(); }));
+  }
+  enforcer->set_bypass(true);  // by another's order, before the next controld starts
+  Switch panic(folder, {folder / "dp"});
+  panic.greet(folder / "dp");
+  CHECK(enforcer->bypass());
 }

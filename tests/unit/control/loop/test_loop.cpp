@@ -1,6 +1,8 @@
 // The loop, its sources and owners; jobs of other threads; waits.
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <stdexcept>
@@ -177,4 +179,18 @@ TEST_CASE("who waits is called once: when it is so, at the deadline, or when all
   CHECK(loop.run_until([&] { return told.ends_with("late "); }, soon()));
   waits.end_all();
   CHECK(told == "already so late nested ");
+}
+
+TEST_CASE("a loop finds no descriptor for its first timer, and needs none") {
+  Loop loop;
+  rlimit before = {};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const Fd last(dup(STDERR_FILENO));  // the lowest number that was free: below it there is none
+  const rlimit none_left = {static_cast<rlim_t>(last.get()) + 1, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none_left) == 0);
+  bool is_called = false;
+  const Loop::Source timer = loop.timer(Clock::now(), [&] { is_called = true; });
+  const bool is_done = loop.run_until([&] { return is_called; }, soon());
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(is_done);
 }

@@ -36,14 +36,28 @@ TEST_CASE("numbers rise by one and survive") {
   CHECK(again->next() == wire::Generation{first.epoch, 3});
 }
 
-TEST_CASE("a number that cannot be written is not given out") {
+TEST_CASE("a number that cannot be written is given out, told, and written later") {
   const Folder folder;
   auto file = GenerationFile::open(folder / "");
   REQUIRE(file);
-  std::filesystem::create_directory(folder / "epoch.new");  // in the way of the temporary file
+  REQUIRE(file->commit());
   const wire::Generation before = file->last();
-  CHECK_FALSE(file->commit());
-  CHECK(file->last() == before);
+  std::filesystem::remove(folder / "epoch");
+  std::filesystem::create_directories(folder / "epoch/in the way");
+  const Result<void> committed = file->commit();
+  REQUIRE_FALSE(committed);
+  CHECK(committed.error().find("epoch") != std::string::npos);
+  CHECK(file->last() == wire::Generation{before.epoch, 2});
+  CHECK_FALSE(std::filesystem::exists(folder / "epoch.new"));  // what could not be used is not left
+  std::filesystem::remove_all(folder / "epoch");
+  REQUIRE(file->save());
+  CHECK(GenerationFile::open(folder / "")->last() == wire::Generation{before.epoch, 2});
+
+  file->pass({before.epoch ^ 1, 99});
+  file->pass({before.epoch, 1});
+  CHECK(file->next().number == 3);
+  file->pass({before.epoch, 7});  // enforced somewhere, and not remembered here
+  CHECK(file->next() == wire::Generation{before.epoch, 8});
 }
 
 TEST_CASE("every damage of the epoch file begins a new epoch, loudly") {
@@ -90,6 +104,37 @@ TEST_CASE("an epoch file that is behind the last good begins a new epoch") {
   CHECK_FALSE(file->notice().empty());
 }
 
+TEST_CASE("a new epoch begins also where it cannot be written") {
+  const Folder folder;
+  auto file = GenerationFile::open(folder / "");
+  REQUIRE(file);
+  REQUIRE(file->commit());
+  const wire::Generation last = file->last();
+  std::filesystem::remove(folder / "epoch");
+  std::filesystem::create_directories(folder / "epoch/in the way");
+  REQUIRE(file->not_behind({last.epoch, 2}));
+  CHECK(file->last().epoch != last.epoch);
+  CHECK(file->notice().find("not remembered until it can be written") != std::string::npos);
+  CHECK(file->notice().find("was published already") != std::string::npos);
+}
+
+TEST_CASE("an order that the disk did not take leaves nothing behind when it is taken back") {
+  const Folder folder;
+  folder.write("bypass.new", "");
+  REQUIRE(Store::set_bypass(folder / ".", false));
+  CHECK_FALSE(std::filesystem::exists(folder / "bypass.new"));
+}
+
+TEST_CASE("a folder without room for a lock is locked") {
+  const Folder folder;
+  std::filesystem::create_directory_symlink("no/such/folder", folder / "lock");  // none can be made
+  auto store = Store::open(folder / "");
+  REQUIRE(store);
+  auto second = Store::open(folder / "");
+  REQUIRE_FALSE(second);
+  CHECK(second.error().find("another controld") != std::string::npos);
+}
+
 TEST_CASE("two controlds do not share a state directory") {
   const Folder folder;
   const auto in_other_process = [&] {
@@ -122,7 +167,8 @@ TEST_CASE("the last good comes back as it was, sealed") {
     auto nothing = store->load();
     REQUIRE(nothing);
     CHECK_FALSE(*nothing);
-    REQUIRE(store->save(*saved.publication, std::as_bytes(std::span(saved.book))));
+    REQUIRE(store->save(*saved.publication));
+    REQUIRE(store->save_book({7, 3}, std::as_bytes(std::span(saved.book))));
   }
   auto store = Store::open(folder / "");
   REQUIRE(store);
@@ -154,7 +200,8 @@ TEST_CASE("a last good that is damaged or cut off is refused") {
   auto store = Store::open(folder / "");
   REQUIRE(store);
   const Sample saved = sample({7, 3});
-  REQUIRE(store->save(*saved.publication, std::as_bytes(std::span(saved.book))));
+  REQUIRE(store->save(*saved.publication));
+  REQUIRE(store->save_book(saved.publication->generation, std::as_bytes(std::span(saved.book))));
   const std::string good = folder.read("snapshot.weir");
   std::vector<size_t> places = {0, 1, 63, 64, 4095, 4096, good.size() / 2};
   for (size_t back = 1; back <= 65; back++) places.push_back(good.size() - back);  // the whole trailer
@@ -177,11 +224,36 @@ TEST_CASE("bypass is remembered") {
   const Folder folder;
   const auto on = [&] { return Store::open(folder / "")->bypass(); };
   CHECK_FALSE(on());
+  const auto ordered = [&] { return Store::open(folder / "")->ordered_bypass(); };
+  CHECK(ordered() == std::nullopt);
   REQUIRE(Store::open(folder / "")->set_bypass(true));
   CHECK(on());
+  CHECK(ordered() == true);
   REQUIRE(Store::open(folder / "")->set_bypass(false));
   REQUIRE(Store::open(folder / "")->set_bypass(false));
   CHECK_FALSE(on());
+  CHECK(ordered() == false);
+  REQUIRE(Store::open(folder / "")->set_bypass(true));
+  CHECK(ordered() == true);
+  REQUIRE(Store::open(folder / "")->set_bypass(false));
+  REQUIRE(Store::forget_off(folder / ""));
+  REQUIRE(Store::forget_off(folder / ""));
+  CHECK(ordered() == std::nullopt);
+  REQUIRE(Store::open(folder / "")->set_bypass(false));  // it was off already
+  CHECK(ordered() == false);
+}
+
+TEST_CASE("an order of bypass that is not wanted any more changes nothing") {
+  const Folder folder;
+  Result<Store> store = Store::open(folder / "");
+  for (const bool before : {false, true}) {
+    REQUIRE(store->set_bypass(before));
+    REQUIRE(store->set_bypass(!before, [] { return false; }));
+    CHECK(store->bypass() == before);
+    CHECK_FALSE(std::filesystem::exists(folder / "bypass.new"));
+    REQUIRE(store->set_bypass(!before, [] { return true; }));
+    CHECK(store->bypass() != before);
+  }
 }
 
 TEST_CASE("who enforces the last good is kept, whole or not at all") {

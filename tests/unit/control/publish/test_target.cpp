@@ -58,7 +58,8 @@ TEST_CASE("a target that returns with our generation is left alone; one that los
   auto enforcer = std::make_unique<Enforcer>(folder / "dp");
   Linked linked(folder / "dp");
   TargetLink& link = linked.link;
-  link.publish(sample({7, 1}).publication);
+  const auto publication = sample({7, 1}).publication;
+  link.publish(publication);
   REQUIRE(linked.until_acknowledged({7, 1}));
 
   const auto restart = [&](const Enforcer::Behaviour& behaviour) {
@@ -68,7 +69,7 @@ TEST_CASE("a target that returns with our generation is left alone; one that los
     REQUIRE(linked.until([&] { return link.state().connected; }));
     REQUIRE(linked.until_acknowledged({7, 1}));
   };
-  restart({.generation = {7, 1}});
+  restart({.generation = {7, 1}, .digest = publication->digest});
   // Counters are asked after what is due: once they are here, a publication would have been sent.
   REQUIRE(linked.until_told_stats());
   CHECK(enforcer->publications() == 0);
@@ -76,6 +77,8 @@ TEST_CASE("a target that returns with our generation is left alone; one that los
   CHECK(enforcer->publications() == 1);
   restart({.generation = {6, 1}});  // of another controld
   CHECK(enforcer->publications() == 1);
+  restart({.generation = {7, 1}, .digest = {1, 2}});  // a number that was used twice: other bytes
+  CHECK(linked.until([&] { return enforcer->publications() == 1; }));
 }
 
 TEST_CASE("telemetry is asked of every worker, as many as there may be") {
@@ -152,6 +155,18 @@ TEST_CASE("a refusal is told, and the old generation stays known") {
   CHECK(state.status->generation == wire::Generation{6, 5});
 }
 
+TEST_CASE("enforced and not durable is told, and so is that it became durable") {
+  const Folder folder;
+  Enforcer enforcer(folder / "dp", {.disk_is_full = true});
+  Linked linked(folder / "dp");
+  linked.link.publish(sample({7, 1}).publication);
+  REQUIRE(linked.until_acknowledged({7, 1}));
+  CHECK_FALSE(linked.state().is_durable());
+  CHECK(wire::get_text(linked.state().status->disk_error) == "no room");
+  enforcer.set_disk_full(false);
+  CHECK(linked.until([&] { return linked.state().is_durable(); }));
+}
+
 TEST_CASE("a target that hangs holds nobody, and gets the publication when it is reached anew") {
   const Folder folder;
   auto enforcer = std::make_unique<Enforcer>(folder / "dp", Enforcer::Behaviour{.hangs = true});
@@ -179,6 +194,24 @@ TEST_CASE("patience with a silent target ends") {
   REQUIRE(linked.until([&] { return link.state().last_error.find("in time") != std::string::npos; }));
   enforcer.release();
   CHECK(linked.until_acknowledged({7, 1}));
+}
+
+TEST_CASE("a target whose connections end as soon as they are made is reached ever more seldom") {
+  const Folder folder;
+  Enforcer enforcer(folder / "dp", {.hangs = true});
+  Loop loop;
+  int connections = 0;
+  const auto connect = [&](const auto& done) {
+    connections++;
+    done(wire::connect(folder / "dp", 0));
+  };
+  TargetLink link(loop, dataplane_target(folder / "dp"), {connect, {}, {}}, {200, 10'000, 10'000, 10});
+  link.publish(sample({7, 1}).publication);
+  loop.run_until([] { return false; }, Clock::now() + std::chrono::seconds(1));
+  CHECK(connections >= 3);
+  CHECK(connections <= 15);
+  enforcer.release();
+  CHECK(eventually(loop, [&] { return link.state().acknowledged == wire::Generation{7, 1}; }));
 }
 
 TEST_CASE("a link to a target that hangs ends at once") {

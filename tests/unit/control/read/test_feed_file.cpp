@@ -1,34 +1,14 @@
 // Feeds that have not changed are taken from what was read last time.
-#include <sys/stat.h>
-
-#include <filesystem>
-#include <fstream>
 #include <optional>
 
 #include "control/book/columns.h"
 #include "control/read/feed_file.h"
 #include "control/read/policy.h"
 #include "tests/catch.h"
+#include "tests/unit/control/read/folder.h"
 
 namespace weir::control {
 namespace {
-
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "weir-feed-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return (path_ / name).string();
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 const std::string kPolicy =
     "version: 1\nlists:\n- {name: a, action: drop, file: a.txt, entries: [192.0.2.6]}\n"
@@ -48,7 +28,6 @@ Book marked(Book book, bool settled) {
     ListDraft draft = draft_of(*list.content);
     draft.v4.push_back({1, 1, 1000, 0, list.match, 1});
     list.content = make_entries(std::move(draft));
-    list.feed.entries = 1000;
     list.feed_state.settled = settled;
   }
   return book;

@@ -65,8 +65,20 @@ TEST_CASE("lines of a plain feed") {
       {"192.0.2.1 - 192.0.2.9\n192.0.2.1- 192.0.2.9\n192.0.2.1 -192.0.2.9\n192.0.2.1\t-\r192.0.2.9\n",
        "192.0.2.1-192.0.2.9 192.0.2.1-192.0.2.9 192.0.2.1-192.0.2.9 192.0.2.1-192.0.2.9 "},
       {"192.0.2.1 - 192.0.2.9 , 0 , name\n192.0.2.1-192.0.2.9 - x\n", "192.0.2.1-192.0.2.9 192.0.2.1-192.0.2.9 "},
-      {"192.0.2.1 -\n192.0.2.1-\n192.0.2.1 - # 192.0.2.9\n- 192.0.2.9\n-\n", "!1 !2 !3 !4 !5 "},
-      {"192.0.2.1 - name\n", "!1 "},
+      // A hyphen that no address follows begins a remark.
+      {"192.0.2.1 -\n192.0.2.2-\n192.0.2.3 - # 192.0.2.9\n- 192.0.2.9\n-\n", "192.0.2.1 192.0.2.2 192.0.2.3 !4 !5 "},
+      {"192.0.2.1 - name\n192.0.2.2 -name\n192.0.2.3- name\n192.0.2.4-name\n192.0.2.5 -- added 2026-01-02\n",
+       "192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5 "},
+      {"192.0.2.1 - 9 attacks\n192.0.2.2 - 12:30:45\n192.0.2.3 - 1.5 stars\n", "192.0.2.1 192.0.2.2 192.0.2.3 "},
+      {"192.0.2.0/24 - remark\n192.0.2.7:443 - remark\n[2001:db8::7]:443 - remark\n2001:db8::8 - bad:c0de\n",
+       "192.0.2.0-192.0.2.255 192.0.2.7:443 2001:db8::7:443 2001:db8::8 "},
+      {"192.0.2.1-192.0.2.9-remark\n192.0.2.1-192.0.2.9-\n", "192.0.2.1-192.0.2.9 192.0.2.1-192.0.2.9 "},
+      // One that was to follow, and is broken, makes a bad line: it was more than one address that was meant.
+      {"192.0.2.1 - 192.0.2.299\n192.0.2.1-192.0.2.09\n192.0.2.1-192.0.2.9,0\n192.0.2.1-192.0.2.9/24\n"
+       "192.0.2.1-192.0.2.2-192.0.2.3\n",
+       "!1 !2 !3 !4 !5 "},
+      {"192.0.2.0/24 - 192.0.4.0/24\n192.0.2.1:80 - 192.0.2.2:80\n2001:db8::1 - 2001:db8::12345\n", "!1 !2 !3 "},
+      {"xn--sf-eka.digital\nname - 192.0.2.1\n", "!1 !2 "},
       {"192.0.2.9 - 192.0.2.1\n192.0.2.1 - 2001:db8::1\n", "!1 !2 "},
       {"2001:db8::1 - 2001:db8::9\n", "2001:db8::1-2001:db8::9 "},
       {"192.0.2.1,foo\n192.0.2.1, foo\n", "!1 !2 "},
@@ -79,7 +91,11 @@ TEST_CASE("lines of a plain feed") {
       {"::    # dns\n", ":: "},
       {"240.0.0.1\n", "240.0.0.1 "},
       {"001.002.003.004\n192.0.2.01\n", "!1 !2 "},
-      {"192.0.2.7:0\n192.0.2.7:66086\n", "!1 !2 "},
+      {"192.0.2.7:0\n192.0.2.7:66086\n192.0.2.7:000\n", "!1 !2 !3 "},
+      // Leading zeros in ports and prefix lengths are read as decimal.
+      {"192.0.2.7:0443\n[2001:db8::7]:00080\n192.0.2.0/024\n2001:db8::/0032\n",
+       "192.0.2.7:443 192.0.2.0-192.0.2.255 2001:db8::7:80 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
+      {"192.0.2.0/033\n192.0.2.0/00\n192.0.2.0/255.255.255.00\n192.0.2.7:065536\n", "!1 !2 !3 !4 "},
       {"::ffff:192.0.2.1\nfe80::1%eth0\n[2001:db8::1]\n192.0.2.0/33\n", "!1 !2 !3 !4 "},
       {"0.0.0.0/0\n::/0\n0.0.0.0-255.255.255.255\n", "!1 !2 !3 "},
       {"example.org\n/izuku.sh\nC91.196.152.28 # remark\n\"192.0.2.1\",\"80\"\nsocks4://192.0.2.1:80\n",
@@ -113,6 +129,23 @@ TEST_CASE("a feed is counted: lines, entries, bad lines, and the first five of t
   CHECK(read("").feed.lines == 0);
   CHECK(read("\n").feed.lines == 1);
   CHECK(read("192.0.2.1").feed.lines == 1);
+}
+
+TEST_CASE("a feed in parts of whole lines is the feed") {
+  const std::string text =
+      "\xef\xbb\xbf"
+      "192.0.2.1\nbad\n192.0.2.2\n\xef\xbb\xbf"
+      "192.0.2.3\n192.0.2.4";
+  const ListDraft whole = read(text);
+  ListDraft parts;
+  for (size_t from = 0; from < text.size();) {
+    const size_t end = std::min(text.find('\n', from), text.size() - 1) + 1;
+    feeds::find_format("plain")->read(std::string_view(text).substr(from, end - from), {}, parts);
+    from = end;
+  }
+  CHECK(parts.feed == whole.feed);
+  CHECK(parts.v4 == whole.v4);
+  CHECK(whole.v4.back().line == 5);
 }
 
 TEST_CASE("entries of a feed know their line, their directions and that they are from the feed") {

@@ -1,6 +1,17 @@
-// YAML with places. The messages themselves are in configs/bad.
-#include <string>
+// YAML with places, parsed by this process and by another one. The messages themselves are in configs/bad.
+#include <sys/mman.h>
+#include <sys/socket.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "common/yaml/apart.h"
 #include "common/yaml/yaml.h"
 #include "tests/catch.h"
 
@@ -29,9 +40,25 @@ std::string described(const Node& node) {
   return all;
 }
 
-std::string parsed(const std::string& text, Diagnostics& diagnostics) {
-  const auto document = parse_document("a.yaml", text, diagnostics);
+const confine::Helpers& helpers() {
+  static const auto started = confine::Helpers::start({&kParseJob});
+  REQUIRE(started);
+  return **started;
+}
+
+std::string parsed(const std::string& text, Diagnostics& diagnostics, const Parse& parse) {
+  const auto document = parse_document("a.yaml", text, diagnostics, parse);
   return document ? described(document->root) : "none";
+}
+
+// By both, who must not differ.
+std::string parsed(const std::string& text, Diagnostics& diagnostics) {
+  Diagnostics here, apart;
+  const std::string all = parsed(text, here, parse_here);
+  CHECK((parsed(text, apart, parse_apart(helpers())) == all));
+  CHECK(format(apart) == format(here));
+  diagnostics.append(here);
+  return all;
 }
 
 std::string parsed(const std::string& text) {
@@ -83,6 +110,67 @@ TEST_CASE("limits hold from below") {
   REQUIRE(diagnostics.kept().size() == 3);
   CHECK(diagnostics.kept()[1].message == "nested more than 64 deep");
   CHECK(diagnostics.kept()[2].message == "the file is larger than 64 MiB");
+}
+
+TEST_CASE("aliases are counted in bytes, too: few copies of a long text would fill the memory") {
+  const std::string megabyte(1'000'000, 'x');
+  const auto with_aliases = [&](size_t count) {
+    std::string text = "a: &a " + megabyte + "\nb:\n";
+    for (size_t i = 0; i < count; i++) text += "- *a\n";
+    return text;
+  };
+  Diagnostics diagnostics;
+  CHECK(parsed(with_aliases(100), diagnostics).size() > 100 * megabyte.size());
+  CHECK(diagnostics.errors() == 0);
+  CHECK(parsed(with_aliases(3'000), diagnostics) == "none");
+  // A key is copied with its map.
+  std::string keys = "a: &a\n";  // 200 KB
+  for (size_t i = 0; i < 200; i++) keys += "  " + std::to_string(i) + std::string(1'000, 'x') + ": 1\n";
+  keys += "b:\n";
+  for (size_t i = 0; i < 3'000; i++) keys += "- *a\n";
+  CHECK(parsed(keys, diagnostics) == "none");
+  REQUIRE(diagnostics.kept().size() == 2);
+  for (const Diagnostic& one : diagnostics.kept()) {
+    CHECK(one.message == "aliases ask for more than 128 MiB of copies");
+    CHECK(one.where.line > 100);
+    CHECK(one.hint != "");
+  }
+}
+
+TEST_CASE("errors of every kind are the same apart") {
+  for (const char* text : {"a: [1, 2\n",
+                           "a: b: c\n",
+                           "a: *unknown\n",
+                           "a: \"\\q\"\n",
+                           "\t",
+                           "a: &a [*a]\n",
+                           "? [a]\n: b\n",
+                           "!!int a: b\n",
+                           "a: 1\n---\nb: 2\n",
+                           "a: 1\n...\n",
+                           "%YAML 3.0\n---\na: b\n",
+                           "%TAG ! x\n%TAG ! y\n---\na: b\n",
+                           "{a: 1",
+                           "a: 'never ends\n",
+                           "- a\nb: c\n",
+                           "a: |\n  b\n c\n",
+                           "[:,:,:,:]",
+                           "{:,:}",
+                           "- - - - -",
+                           "\xfe\xff\x61\x62",
+                           "\xff\xfe\x61\x62\x63",
+                           "a: \x80\xff\n",
+                           "\"\\L\\P\\N\\_\\U0010ffff\"",
+                           "a: 1\na: 2\nb: [\n",
+                           "---\n---\n",
+                           "--- a\n",
+                           ",x: &a [1]\ny: b\n",
+                           ","}) {
+    INFO(text);
+    Diagnostics diagnostics;
+    (void)parsed(text, diagnostics);
+    CHECK(format(diagnostics).find("the process that parses") == std::string::npos);
+  }
 }
 
 TEST_CASE("long source lines are cut and made printable") {
@@ -144,4 +232,189 @@ TEST_CASE("a section that is absent has nothing in it") {
   map.not_supported_yet({"b"});
   map.finish();
   CHECK(diagnostics.errors() == 0);
+}
+
+TEST_CASE("a process that parses gets the memory that honest texts take") {
+  // All of the sequence is kept until it is known to be no key.
+  std::string flow = "a: [1";
+  for (int i = 0; i < 500'000; i++) flow += ",1";
+  CHECK(parsed(flow + "]\n").size() > 1'000'000);
+  CHECK(parsed("a: " + std::string(16'000'000, 'x') + "\n").size() > 16'000'000);
+  std::string block;
+  for (int i = 0; i < 100'000; i++) block += "- 198.51.100.7\n";
+  CHECK(parsed(block).size() > 1'000'000);
+}
+
+namespace {
+
+// A process that says what a test wants it to.
+struct Liar {
+  Liar() {
+    int ends[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
+    helper.socket = Fd(ends[0]), theirs = Fd(ends[1]);
+  }
+  void say(const Event& event) const {
+    const EventHead head = head_of(event);
+    const std::string bytes = std::string(reinterpret_cast<const char*>(&head), sizeof head) + std::string(event.text);
+    say(bytes);
+  }
+  void say(const std::string& bytes) const {
+    REQUIRE(send(theirs.get(), bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+  }
+  // What becomes of a document of this text: its nodes, or what is said of it.
+  std::string told(const std::string& text = "a: 1\nb: 2\n", std::chrono::seconds time = std::chrono::seconds(60)) {
+    Diagnostics diagnostics;
+    const auto parse = [&](std::string_view written, const TakeEvent& take) {
+      return take_events(helper, written.size(), std::chrono::steady_clock::now() + time, take);
+    };
+    const std::string all = parsed(text, diagnostics, parse);
+    if (diagnostics.ok()) return all;
+    CHECK(all == "none");
+    CHECK(diagnostics.kept().size() == 1);
+    return diagnostics.kept().front().message;
+  }
+
+  confine::Helper helper;
+  Fd theirs;
+};
+
+using Kind_ = Event::Kind;
+
+}  // namespace
+
+TEST_CASE("a process that parses is believed what a text may say") {
+  Liar liar;
+  liar.say({Kind_::document, Event::Tag::none, 1, 1, 0, ""});
+  liar.say({Kind_::map, Event::Tag::none, 1, 1, 0, ""});
+  liar.say({Kind_::scalar, Event::Tag::none, 1, 1, 0, "a"});
+  liar.say({Kind_::scalar, Event::Tag::quotes, 1, 4, 0, "2"});
+  liar.say({Kind_::map_end});
+  liar.say({Kind_::end});
+  CHECK(liar.told() == "1:1{1:1'a'=1:4\"2\" }");
+}
+
+TEST_CASE("a process that parses is not believed what no YAML says") {
+  const std::string senseless = std::string("cannot read this YAML: ") + kNoEvents;
+  const auto node = [](Kind_ kind, const char* text = "") { return Event{kind, Event::Tag::none, 1, 1, 0, text}; };
+  const std::vector<Event> cases[] = {
+      {node(Kind_::scalar, "a")},                                                   // in no document
+      {node(Kind_::end), node(Kind_::end)},                                         // after the end
+      {node(Kind_::document), node(Kind_::scalar, "a"), node(Kind_::scalar, "a")},  // two roots
+      {node(Kind_::document), node(Kind_::sequence_end)},
+      {node(Kind_::document), node(Kind_::sequence), node(Kind_::map_end)},
+      {node(Kind_::document), node(Kind_::map), node(Kind_::scalar, "a"), node(Kind_::map_end)},  // a key alone
+      {node(Kind_::document), node(Kind_::sequence), node(Kind_::end)},
+      {node(Kind_::document), node(Kind_::sequence), node(Kind_::document)},
+      {node(Kind_::document), {Kind_::scalar, Event::Tag::none, 0, 0, 0, "a"}},  // nowhere
+      {node(Kind_::document), {Kind_::scalar, Event::Tag::none, 4, 1, 0, "a"}},  // behind the last line
+  };
+  for (const std::vector<Event>& events : cases) {
+    Liar liar;
+    std::string all;  // in one piece: what follows the end is there when that is read
+    for (const Event& event : events) {
+      const EventHead head = head_of(event);
+      all.append(reinterpret_cast<const char*>(&head), sizeof head).append(event.text);
+    }
+    liar.say(all);
+    liar.say(node(Kind_::end));
+    INFO(&events - cases);
+    CHECK(liar.told() == senseless);
+  }
+  for (const auto change :
+       {+[](EventHead& head) { head.kind = 11; }, +[](EventHead& head) { head.tag = 3; },
+        +[](EventHead& head) { head.zero = 1; }, +[](EventHead& head) { head.text_bytes = 5000; }}) {
+    Liar liar;
+    EventHead head = head_of({Kind_::document});
+    change(head);
+    liar.say(std::string(reinterpret_cast<const char*>(&head), sizeof head));
+    CHECK(liar.told() == senseless);
+  }
+  // More than so short a text can say.
+  Liar many, much;
+  std::thread feeds([&] {
+    const EventHead head = head_of({Kind_::null, Event::Tag::none, 1, 1, 0, ""});
+    std::string events = std::string(reinterpret_cast<const char*>(&head), sizeof head);
+    const EventHead sequence = head_of({Kind_::sequence, Event::Tag::none, 1, 1, 0, ""});
+    const EventHead document = head_of({Kind_::document});
+    std::string first(reinterpret_cast<const char*>(&document), sizeof document);
+    first.append(reinterpret_cast<const char*>(&sequence), sizeof sequence);
+    (void)send(many.theirs.get(), first.data(), first.size(), MSG_NOSIGNAL);
+    while (send(many.theirs.get(), events.data(), events.size(), MSG_NOSIGNAL) > 0) {
+    }
+  });
+  CHECK(many.told() == senseless);
+  many.helper.socket.reset();
+  feeds.join();
+  much.say(node(Kind_::document));
+  much.say(node(Kind_::sequence));
+  const std::string kilobyte(1000, 'x');
+  much.say(node(Kind_::scalar, kilobyte.c_str()));
+  much.say(node(Kind_::scalar, kilobyte.c_str()));
+  CHECK(much.told() == senseless);
+}
+
+TEST_CASE("a process that parses and ends, sleeps or has no memory is an error of its text, and says no more") {
+  Liar ended, asleep, poor;
+  ended.say({Kind_::document, Event::Tag::none, 1, 1, 0, ""});
+  ended.theirs.reset();
+  CHECK(ended.told() == "cannot read this YAML: the process that parses it ended");
+  CHECK(asleep.told("a: 1\n", std::chrono::seconds(1)) ==
+        "cannot read this YAML: the process that parses it does not answer");
+  poor.say({Kind_::no_memory});
+  CHECK(poor.told() == "cannot read this YAML: it takes more memory than there is for it");
+  Liar rude;
+  rude.say({Kind_::error, Event::Tag::none, 2, 1, 0,
+            "\x1b[2J"
+            "gone"});
+  CHECK(rude.told() == "not YAML: ?[2Jgone");
+
+  // One that is at work.
+  std::string block;
+  for (int i = 0; i < 300'000; i++) block += "- 198.51.100.7\n";
+  std::atomic<bool> is_read = false;
+  std::string message;
+  std::thread killer([&] {
+    const std::string path = "/proc/" + std::to_string(helpers().pid()) + "/task/" + std::to_string(helpers().pid());
+    for (int i = 0; i < 60'000 && !is_read; i++) {
+      std::ifstream children(path + "/children");
+      for (pid_t child = 0; children >> child;) kill(child, SIGKILL);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  Diagnostics diagnostics;
+  const std::string all = parsed(block, diagnostics, parse_apart(helpers()));
+  is_read = true;
+  killer.join();
+  if (all != "none") {
+    WARN("this kernel does not tell of children");
+  } else {
+    CHECK(format(diagnostics).find("cannot read this YAML: the process that parses it ended") != std::string::npos);
+  }
+  CHECK(parsed("a: 1\n") == "1:1{1:1'a'=1:4'1' }");
+}
+
+TEST_CASE("whatever a process says, a document is sound or there is none") {
+  std::mt19937 random(1);
+  const auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
+  for (int i = 0; i < 3'000; i++) {
+    Liar liar;
+    std::string all;
+    const auto say = [&](const Event& event) {
+      const EventHead head = head_of(event);
+      all.append(reinterpret_cast<const char*>(&head), sizeof head).append(event.text);
+    };
+    say({Kind_::document, Event::Tag::none, 1, 1, 0, ""});
+    for (uint32_t n = below(30); n > 0; n--) {
+      const char* const texts[] = {"", "a", "b", "203.0.113.7"};
+      say({static_cast<Kind_>(1 + below(7)), static_cast<Event::Tag>(below(10) / 9 * 2), 1 + below(2), below(9),
+           below(3), texts[below(4)]});
+    }
+    say({Kind_::end});
+    if (i % 3 == 0) all[below(static_cast<uint32_t>(all.size()))] ^= static_cast<char>(1 << below(8));
+    liar.say(all);
+    liar.theirs.reset();
+    const std::string told = liar.told();
+    CHECK(!told.empty());
+  }
 }

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/telemetry.h"
@@ -35,7 +36,7 @@ Enforcer::~Enforcer() {
 void Enforcer::release() {
   {
     std::lock_guard lock(mutex_);
-    now_.hangs = now_.is_deaf = false;
+    now_.hangs = now_.is_deaf = now_.is_stubborn = false;
   }
   released_.notify_all();
 }
@@ -43,6 +44,11 @@ void Enforcer::release() {
 void Enforcer::set_bypass(bool on) {
   std::lock_guard lock(mutex_);
   now_.bypass = on;
+}
+
+void Enforcer::set_disk_full(bool full) {
+  std::lock_guard lock(mutex_);
+  now_.disk_is_full = full;
 }
 
 int Enforcer::orders() const {
@@ -130,8 +136,10 @@ bool Enforcer::answer(int client, wire::Message& request) {
   }
   if (type == wire::Type::bypass) {
     released_.wait(lock, [&] { return !now_.is_deaf || stopping_; });
-    now_.bypass = wire::body_as<wire::BypassBody>(request)->on != 0;
-    orders_++;
+    if (!now_.is_stubborn) {
+      now_.bypass = wire::body_as<wire::BypassBody>(request)->on != 0;
+      orders_++;
+    }
   }
   return static_cast<bool>(wire::send(client, type, sequence, wire::bytes_of(status())));
 }
@@ -150,7 +158,10 @@ wire::PublishedBody Enforcer::publish(const wire::Message& request) {
     strcpy(body.reason, "the test refuses it");
   } else {
     now_.generation = wanted.generation;
+    std::copy_n(wanted.digest, now_.digest.size(), now_.digest.begin());
     body.ok = 1;
+    body.durable = now_.disk_is_full ? 0 : 1;
+    if (now_.disk_is_full) strcpy(body.reason, "no room");
   }
   body.generation = now_.generation;
   return body;
@@ -162,5 +173,10 @@ wire::StatusBody Enforcer::status() const {  // mutex_ is held
   body.generation = now_.generation;
   body.start_time_unix = 1;
   body.bypass = now_.bypass ? 1 : 0;
+  std::copy(now_.digest.begin(), now_.digest.end(), body.digest);
+  body.snapshot_durable = now_.disk_is_full ? 0 : 1;
+  body.bypass_durable = now_.switch_is_on_disk ? body.snapshot_durable : 0;
+  if (body.bypass_durable == 0)
+    strcpy(body.disk_error, now_.disk_is_full ? "no room" : "the disk has not answered yet");
   return body;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -15,12 +16,16 @@ class Enforcer {
  public:
   struct Behaviour {
     weir::wire::Generation generation = {};  // enforced when it starts, as from its disk
+    std::array<uint64_t, 2> digest = {};     // of it
     bool bypass = false;
-    bool hangs = false;    // takes publications and does not answer, until release()
-    bool is_deaf = false;  // takes orders of the panic switch and does not answer them, until release()
-    bool refuses = false;  // fails publications in step `validate`
-    uint64_t packets = 0;  // told by stats, in the totals and in list "l1"; told by telemetry of every worker
-    uint32_t workers = 1;  // told by telemetry
+    bool hangs = false;        // takes publications and does not answer, until release()
+    bool is_deaf = false;      // takes orders of the panic switch and does not answer them, until release()
+    bool is_stubborn = false;  // carries out no order of the panic switch, and answers as it is, until release()
+    bool refuses = false;      // fails publications in step `validate`
+    bool disk_is_full = false;
+    bool switch_is_on_disk = true;  // the panic switch, as it is now
+    uint64_t packets = 0;           // told by stats, in the totals and in list "l1"; told by telemetry of every worker
+    uint32_t workers = 1;           // told by telemetry
     std::vector<weir::wire::InterfaceBody> interfaces = {};  // as the XDP plane tells them; telemetry is refused
   };
   explicit Enforcer(const std::string& path) : Enforcer(path, Behaviour()) {}
@@ -29,6 +34,7 @@ class Enforcer {
 
   void release();
   void set_bypass(bool on);  // as by another's order
+  void set_disk_full(bool full);
   void set_interfaces(std::vector<weir::wire::InterfaceBody> interfaces);
   int publications() const;  // received so far
   int orders() const;        // of the panic switch, carried out so far

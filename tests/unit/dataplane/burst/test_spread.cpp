@@ -1,6 +1,8 @@
 #include <rte_mbuf.h>
 
+#include <algorithm>
 #include <array>
+#include <random>
 
 #include "dataplane/burst/flight.h"
 #include "dataplane/burst/spread.h"
@@ -65,11 +67,43 @@ TEST_CASE("spread: both directions of a pair of hosts have one queue, and all qu
   CHECK(queue_of(Bytes{}) == 0);  // not IP
 }
 
-TEST_CASE("the RSS key repeats 16 bits, so that swapped addresses and ports give the same hash") {
-  const std::vector<uint8_t> key = symmetric_rss_key(52);
+// Of addresses and ports as they stand in an IPv4 header: the Toeplitz hash of RSS, bit by bit.
+uint32_t toeplitz(const std::vector<uint8_t>& key, const std::array<uint16_t, 6>& words) {
+  const auto key_bit = [&](size_t bit) { return static_cast<uint32_t>(key[bit / 8] >> (7 - bit % 8) & 1); };
+  uint32_t hash = 0;
+  for (size_t bit = 0; bit < words.size() * 16; bit++) {
+    if ((words[bit / 16] >> (15 - bit % 16) & 1) == 0) continue;
+    uint32_t window = 0;
+    for (size_t i = 0; i < 32; i++) window = window << 1 | key_bit(bit + i);
+    hash ^= window;
+  }
+  return hash;
+}
+
+TEST_CASE("whoever chooses addresses and ports cannot choose the queue") {
+  constexpr int kKeys = 50, kFlows = 200, kRssQueues = 8;
+  std::mt19937 random(1);
+  for (int k = 0; k < kKeys; k++) {
+    const std::vector<uint8_t> key = random_rss_key(40);
+    int in_queue[kRssQueues] = {};
+    for (int flow = 0; flow < kFlows; flow++) {
+      std::array<uint16_t, 6> words;  // source, destination, ports
+      for (uint16_t& word : words) word = static_cast<uint16_t>(random());
+      words[4] = words[0] ^ words[1] ^ words[2] ^ words[3] ^ words[5] ^ 0x1234;  // the source port: one XOR for all
+      in_queue[toeplitz(key, words) % kRssQueues]++;
+    }
+    // 25 are expected in each.
+    CHECK(*std::max_element(in_queue, in_queue + kRssQueues) < kFlows / 2);
+  }
+}
+
+TEST_CASE("each RSS key is another one, without a pattern") {
+  const std::vector<uint8_t> key = random_rss_key(52);
   REQUIRE(key.size() == 52);
-  for (size_t i = 2; i < key.size(); i++) CHECK(key[i] == key[i % 2]);
-  CHECK(symmetric_rss_key(52) == key);  // on every port: the two directions of a flow come in by different ones
+  CHECK(random_rss_key(52) != key);
+  bool repeats = true;
+  for (size_t i = 2; i < key.size(); i++) repeats = repeats && key[i] == key[i % 2];
+  CHECK_FALSE(repeats);
   CHECK(rss_names(0).empty());
   CHECK(rss_names(wanted_rss()).find("ipv4-tcp") != std::string::npos);
 }

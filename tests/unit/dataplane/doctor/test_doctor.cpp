@@ -19,6 +19,7 @@ Inputs inputs_of_healthy() {
   inputs.kernels = {{"avx512", true}, {"avx2", true}, {"scalar", true}};
   inputs.dpdk_version = "DPDK 22.11";
   inputs.pmd_folder = "/usr/lib/pmds";
+  inputs.config.privileges.user = User{"weir", 990, 990};
   return inputs;
 }
 
@@ -542,6 +543,26 @@ TEST_CASE("rights, limits, instructions and software") {
        "CapabilityBoundingSet",
        {{"proc/self/status", "Uid:\t0\t0\t0\t0\nCapEff:\t1\nCpus_allowed_list: 0-7\n"}}},
       {"process", "user", Health::unknown, "Uid", "", {{"proc/self/status", "CapEff: z"}}},
+      {"process", "becomes", Health::ok, "user weir", "", {}},
+      {"process", "becomes", Health::ok, "nobody else", "", {{"proc/self/status", kStatus}}},
+      {"process",
+       "becomes",
+       Health::problem,
+       "there is no user weir",
+       "useradd --system weir",
+       {},
+       {},
+       [](Inputs& inputs) { inputs.config.privileges.user.reset(); }},
+      {"process",
+       "becomes",
+       Health::hint,
+       "it stays root",
+       "useradd --system weir",
+       {},
+       {},
+       [](Inputs& inputs) {
+         inputs.config.privileges.user = User{"root", 0, 0};
+       }},
       {"process", "seccomp", Health::ok, "filter is on already", "", {{"proc/self/status", kStatus}}},
       {"process", "seccomp", Health::unknown, "Seccomp", "", {{"proc/self/status", ""}}},
       {"process",

@@ -27,6 +27,7 @@ std::string random_text(std::mt19937& random) {
 Report examine_tree(const TemporaryTree& tree, std::vector<std::string> eal) {
   Inputs inputs;
   inputs.root = tree.root();
+  inputs.config.privileges.user = User{"weir", 990, 990};
   inputs.eal = std::move(eal);
   inputs.addresses = {{"eth0", "10.0.2.5"}};
   const weir::Result<Report> report = examine(inputs);

@@ -2,8 +2,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <fstream>
 #include <thread>
 
@@ -20,7 +22,28 @@ using namespace weir::test;
 
 namespace {
 
+// What the disk does, in this program.
+class Disk {
+ public:
+  enum State { works, hangs, full };
+  explicit Disk(State state) { set(state); }
+  ~Disk() { set(works); }
+  void set(State state) const { now = state; }
+  static inline std::atomic<State> now = works;
+};
+
+template <class Test>
+bool eventually(Test test) {
+  for (int i = 0; i < 20'000; i++) {
+    if (test()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
 constexpr uint64_t kMemory = uint64_t{16} << 20;
+constexpr Publisher::Times kFast{std::chrono::milliseconds(20), std::chrono::milliseconds(20),
+                                 std::chrono::milliseconds(200)};
 constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
 
 Fd memory_file(std::span<const std::byte> bytes, int seals) {
@@ -45,23 +68,34 @@ class Plane {
   explicit Plane(const std::string& folder)
       : state_(std::move(*StateDir::open(folder + "/state"))),
         slot_(std::move(*SnapshotSlot::make(1))),
-        publisher_(*slot_, ledger_, state_, {{-1}}, kMemory),
-        control_({workers_, switches_, *slot_, publisher_, ledger_, state_, [] { return uint64_t{0}; }, 2, "scalar"}),
+        publisher_(*slot_, ledger_, state_, {{-1}}, kMemory, kFast),
+        switch_(switches_, state_),
+        control_({workers_, publisher_, switch_, [] { return uint64_t{0}; }, 2, "scalar"}),
         listener_(std::move(*listen_on(folder + "/run/socket", false))),
-        server_(listener_, {}, [this](const wire::Message& request) { return control_.answer(request); }),
+        server_(listener_, {},
+                [this](wire::Message request, Reply reply) { control_.answer(std::move(request), std::move(reply)); }),
         panic_listener_(std::move(*listen_on(panic_socket_of(folder + "/run/socket"), false))),
-        panic_server_(panic_listener_, {}, [this](const wire::Message& request) { return control_.panic(request); }),
+        panic_server_(panic_listener_, {},
+                      [this](const wire::Message& request, Reply reply) { control_.panic(request, std::move(reply)); }),
         path_(folder + "/run/socket") {
     int ends[2];
     REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
     stop_read_.reset(ends[0]);
     stop_write_.reset(ends[1]);
     restored_ = publisher_.restore();
-    thread_ = std::thread([this] { server_.run(stop_read_.get()); });
+    publisher_thread_ = std::thread([this] { publisher_.run(); });
+    disk_thread_ = std::thread([this] { switch_.run(); });
+    thread_ = std::thread([this] {
+      while (!server_.serve_once(stop_read_.get(), 100)) switch_.tick();
+    });
     panic_thread_ = std::thread([this] { panic_server_.run(stop_read_.get()); });
     worker_ = std::thread([this] {
       slot_->online(0);
-      while (!switches_.stop) slot_->quiescent(0);
+      while (!switches_.stop) {
+        const bool in_burst = wants_burst_;
+        in_burst_ = in_burst;
+        if (!in_burst) slot_->quiescent(0);
+      }
       slot_->offline(0);
     });
   }
@@ -69,6 +103,10 @@ class Plane {
     stop_write_.reset();
     thread_.join();
     panic_thread_.join();
+    publisher_.stop();
+    switch_.stop();
+    publisher_thread_.join();
+    disk_thread_.join();
     switches_.stop = true;
     worker_.join();
   }
@@ -99,14 +137,24 @@ class Plane {
   const Result<bool>& restored() const { return restored_; }
   const std::string& path() const { return path_; }
   std::string snapshot_path() const { return state_.snapshot_path(); }
+  bool bypass() const { return switches_.bypass; }
+
+  // The worker is in a burst, which ends when it is told to.
+  void begin_burst() {
+    wants_burst_ = true;
+    while (!in_burst_) std::this_thread::yield();
+  }
+  void end_burst() { wants_burst_ = false; }
 
  private:
+  std::atomic<bool> wants_burst_ = false, in_burst_ = false;
   StateDir state_;
   std::unique_ptr<SnapshotSlot> slot_;
   Ledger ledger_;
   Switches switches_;
   std::vector<Worker> workers_;
   Publisher publisher_;
+  BypassSwitch switch_;
   Control control_;
   unix_socket::Listener listener_;
   Server server_;
@@ -115,8 +163,23 @@ class Plane {
   std::string path_;
   Fd stop_read_, stop_write_;
   Result<bool> restored_ = false;
-  std::thread thread_, panic_thread_, worker_;
+  std::thread thread_, panic_thread_, publisher_thread_, disk_thread_, worker_;
 };
+
+// More than may wait to be published.
+wire::PublishedBody publish_more(const Plane& plane) {
+  static std::vector<Fd> clients;
+  const SnapshotBytes snapshot = build(empty_input(9));
+  const Fd bytes = memory_file(snapshot.bytes(), kAllSeals);
+  for (size_t i = 0; i < Publisher::kMaxWaiting; i++) {
+    clients.push_back(plane.client());
+    REQUIRE(wire::send(clients.back().get(), wire::Type::publish, 1, wire::bytes_of(body_for(snapshot.bytes(), {7, 9})),
+                       bytes.get()));
+    REQUIRE(wire::send(clients.back().get(), wire::Type::status, 2, {}));
+    REQUIRE(wire::receive(clients.back().get()));  // of the status: what was sent before it is taken
+  }
+  return plane.publish(snapshot, 9);
+}
 
 void check_failure(const wire::PublishedBody& answer, wire::Step step, const std::string& words) {
   CHECK(answer.ok == 0);
@@ -126,6 +189,22 @@ void check_failure(const wire::PublishedBody& answer, wire::Step step, const std
 }
 
 }  // namespace
+
+namespace {
+std::atomic<int> bypass_renames = 0;  // of files that take the place of `bypass`
+}
+
+// Instead of the C library's.
+int renameat(int from_folder, const char* from, int to_folder, const char* to) noexcept {
+  if (std::string_view(to) == "bypass") bypass_renames++;
+  return static_cast<int>(syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
+}
+int fsync(int fd) {
+  while (Disk::now == Disk::hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (Disk::now == Disk::works) return static_cast<int>(syscall(SYS_fsync, fd));
+  errno = ENOSPC;
+  return -1;
+}
 
 TEST_CASE("a good snapshot is enforced, durable, and survives a restart") {
   const TempDir folder;
@@ -307,37 +386,138 @@ TEST_CASE("one data plane per socket and per state folder; a dead one's socket i
   CHECK_FALSE(listen_on(path, false));
 }
 
-TEST_CASE("an order of the panic switch is carried out while a publication waits for the disk") {
+TEST_CASE("nobody waits for a publication that waits for the disk") {
   const TempDir folder;
   const SnapshotBytes snapshot = build(empty_input(1));
   const Plane plane(folder.path());
-  const std::string waits = plane.snapshot_path() + ".new";  // opening it to write waits for somebody who reads
-  REQUIRE(mkfifo(waits.c_str(), 0600) == 0);
+  const Fd client = plane.client();
   const Fd bytes = memory_file(snapshot.bytes(), kAllSeals);
-  std::thread publication([&] {
-    const Result<Fd> socket = wire::connect(plane.path(), 20'000);
-    const wire::PublishBody body = body_for(snapshot.bytes(), {7, 1});
-    (void)wire::call(socket->get(), wire::Type::publish, wire::bytes_of(body), bytes.get());
-  });
-  for (bool is_busy = false; !is_busy;) {
-    const Result<Fd> socket = wire::connect(plane.path(), 50);
-    REQUIRE(socket);
-    is_busy = !wire::call(socket->get(), wire::Type::status);
-  }
+  const Disk disk(Disk::hangs);
+  REQUIRE(wire::send(client.get(), wire::Type::publish, 1, wire::bytes_of(body_for(snapshot.bytes(), {7, 1})),
+                     bytes.get()));
+  CHECK(eventually([&] { return std::filesystem::exists(plane.snapshot_path() + ".new"); }));
+  REQUIRE(wire::send(client.get(), wire::Type::stats, 2, {}));  // also on the connection that asked for it
+  const Result<wire::Message> stats = wire::receive(client.get());
+  REQUIRE(stats);
+  CHECK(stats->header.sequence == 2);
+  CHECK(plane.status().generation == wire::Generation{});
+  CHECK_THAT(wire::get_text(publish_more(plane).reason), Catch::Matchers::Contains("others wait"));
   const Result<Fd> panic = wire::connect_panic(plane.path(), 10'000);
   REQUIRE(panic);
+  bypass_renames = 0;
   for (const uint32_t on : {1u, 0u, 1u}) {
     const wire::BypassBody body{on, 0};
-    const Result<wire::Message> answer = wire::call(panic->get(), wire::Type::bypass, wire::bytes_of(body));
-    INFO((answer ? "" : answer.error()));
+    REQUIRE(wire::send(panic->get(), wire::Type::bypass, 3, wire::bytes_of(body)));
+    CHECK(eventually([&] { return plane.bypass() == (on != 0); }));  // none waits for the one before
+  }
+  for (int order = 0; order < 3; order++) {
+    const Result<wire::Message> answer = wire::receive(panic->get());
     REQUIRE(answer);
-    CHECK(wire::body_as<wire::StatusBody>(*answer)->bypass == on);
+    const auto status = wire::body_as<wire::StatusBody>(*answer);
+    REQUIRE(status);
+    CHECK(status->bypass == 1);
+    CHECK(status->bypass_durable == 0);
+    CHECK_THAT(wire::get_text(status->disk_error), Catch::Matchers::Contains("disk has not answered"));
   }
   CHECK_FALSE(wire::call(panic->get(), wire::Type::stats));  // it knows nothing else
-  const Fd reader(open(waits.c_str(), O_RDONLY | O_CLOEXEC));
-  char chunk[4096];
-  while (read(reader.get(), chunk, sizeof chunk) > 0) {
+  disk.set(Disk::works);
+  const Result<wire::Message> published = wire::receive(client.get());
+  REQUIRE(published);
+  CHECK(wire::body_as<wire::PublishedBody>(*published)->ok == 1);
+  CHECK(eventually([&] { return plane.status().bypass_durable == 1; }));
+  CHECK(plane.status().disk_error[0] == '\0');
+  CHECK(bypass_renames == 1);  // the last order alone: what was taken back while the disk hung is never there
+}
+
+TEST_CASE("what is valid is enforced on a full disk, too, and written as soon as there is room") {
+  const TempDir folder;
+  {
+    const Plane plane(folder.path());
+    REQUIRE(plane.publish(build(empty_input(1)), 1).durable == 1);
+    const Disk disk(Disk::full);
+    const wire::PublishedBody answer = plane.publish(build(empty_input(2)), 2);
+    CHECK(answer.ok == 1);
+    CHECK(answer.durable == 0);
+    CHECK(answer.generation == wire::Generation{7, 2});
+    CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::Contains("No space left"));
+    CHECK(plane.status().snapshot_durable == 0);
+    CHECK_THAT(wire::get_text(plane.status().disk_error), Catch::Matchers::Contains("No space left"));
+    const Fd socket = plane.client();
+    const wire::BypassBody on = {1, 0};
+    const Result<wire::Message> ordered = wire::call(socket.get(), wire::Type::bypass, wire::bytes_of(on));
+    REQUIRE(ordered);
+    CHECK(wire::body_as<wire::StatusBody>(*ordered)->bypass == 1);
+    CHECK(wire::body_as<wire::StatusBody>(*ordered)->bypass_durable == 0);
+    for (const auto& file : std::filesystem::directory_iterator(folder.path() + "/state")) {
+      CHECK(file.path().extension() != ".new");
+    }
+    disk.set(Disk::works);
+    CHECK(eventually([&] { return plane.status().snapshot_durable == 1 && plane.status().bypass_durable == 1; }));
+    CHECK(plane.status().disk_error[0] == '\0');
   }
-  publication.join();
-  CHECK(plane.status().bypass == 1);
+  const Plane again(folder.path());
+  CHECK(again.status().generation == wire::Generation{7, 2});
+  const Result<StateDir> second = StateDir::open(folder.path() + "/state");
+  CHECK_FALSE(second);
+}
+
+TEST_CASE("what a write that ended early left hinders no other") {
+  const TempDir folder;
+  const Plane plane(folder.path());
+  const std::string left = plane.snapshot_path() + ".new";
+  SECTION("a file") {
+    std::ofstream(left) << "half";
+  }
+  SECTION("a folder") {
+    std::filesystem::create_directory(left);
+  }
+  SECTION("a folder that holds something") {
+    std::filesystem::create_directories(left + "/more");
+  }
+  SECTION("a link") {
+    std::filesystem::create_symlink(folder.path() + "/elsewhere", left);
+  }
+  SECTION("a pipe") {
+    REQUIRE(mkfifo(left.c_str(), 0600) == 0);
+  }
+  CHECK(plane.publish(build(empty_input(1)), 1).durable == 1);
+  CHECK_FALSE(std::filesystem::exists(folder.path() + "/elsewhere"));
+}
+
+TEST_CASE("nothing older of its epoch replaces what is enforced, unless that is asked for") {
+  const TempDir folder;
+  const Plane plane(folder.path());
+  REQUIRE(plane.publish(build(empty_input(5)), 5).ok == 1);
+  const SnapshotBytes older = build(empty_input(4));
+  const wire::PublishedBody refused = plane.publish(older, 4);
+  CHECK(refused.ok == 0);
+  CHECK(refused.generation == wire::Generation{7, 5});
+  CHECK_THAT(wire::get_text(refused.reason), Catch::Matchers::Contains("older than 5"));
+  for (const wire::Generation nobodys : {wire::Generation{0, 0}, {7, 0}, {0, 9}, {7, UINT64_MAX}}) {
+    const Fd fd = memory_file(older.bytes(), kAllSeals);
+    const wire::PublishedBody answer = plane.publish(body_for(older.bytes(), nobodys), fd.get());
+    CHECK(answer.ok == 0);
+    CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::Contains("no generation is called"));
+  }
+  wire::PublishBody body = body_for(older.bytes(), {7, 4});
+  body.allow_older = 1;
+  const Fd fd = memory_file(older.bytes(), kAllSeals);
+  CHECK(plane.publish(body, fd.get()).ok == 1);
+  CHECK(plane.status().generation == wire::Generation{7, 4});
+}
+
+TEST_CASE("a worker that is stuck holds the grace period for a while, and nobody") {
+  const TempDir folder;
+  Plane plane(folder.path());
+  REQUIRE(plane.publish(build(empty_input(1)), 1).ok == 1);
+  plane.begin_burst();
+  const wire::PublishedBody answer = plane.publish(build(empty_input(2)), 2);
+  CHECK(answer.ok == 1);
+  CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::Contains("not let go"));
+  CHECK(plane.status().generation == wire::Generation{7, 2});
+  const wire::PublishedBody next = plane.publish(build(empty_input(3)), 3);
+  CHECK(next.ok == 0);
+  CHECK(next.failed_step == wire::Step::grace);
+  plane.end_burst();
+  CHECK(eventually([&] { return plane.publish(build(empty_input(3)), 3).ok == 1; }));
 }

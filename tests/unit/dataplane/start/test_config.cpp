@@ -94,7 +94,7 @@ TEST_CASE("every setting is read") {
   CHECK(config.data_room == 9000);
   REQUIRE(config.privileges.user);
   CHECK(config.privileges.user->uid == 0);
-  CHECK(names_of(config.privileges.keep) == "net_admin, net_raw");
+  CHECK(confine::names_of(config.privileges.keep) == "net_admin, net_raw");
   CHECK(config.privileges.seccomp == Seccomp::kill);
   CHECK(good("privileges: {keep: [all]}").privileges.keep == ~Capabilities{0});
   CHECK(config.idle.mode == IdleMode::interrupt);

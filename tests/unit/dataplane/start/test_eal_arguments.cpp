@@ -13,8 +13,9 @@ using Arguments = std::vector<std::string>;
 const Machine kFull = {true, true, true, 3, 42};
 
 Arguments complete(const Arguments& given, const Machine& machine, size_t notes) {
-  const EalArguments eal = complete_eal_arguments(given, machine);
+  EalArguments eal = complete_eal_arguments(given, machine);
   CHECK(eal.notes.size() == notes);
+  std::erase_if(eal.arguments, [](const std::string& argument) { return argument.starts_with("--log-level="); });
   return eal.arguments;
 }
 
@@ -45,6 +46,17 @@ TEST_CASE("EAL's arguments are completed by what the machine lacks, and each is 
         Arguments{"-l0", "--file-prefix=x", "--no-huge", "-m", "1024"});
   CHECK(complete({"-l0", "--in-memory"}, user, 1) == Arguments{"-l0", "--in-memory", "--no-pci"});
   CHECK(complete({"-l0", "--in-memory", "--no-pci"}, user, 0) == Arguments{"-l0", "--in-memory", "--no-pci"});
+}
+
+TEST_CASE("EAL says only what is wrong, unless it is asked for more") {
+  const auto said = [](const Arguments& given) {
+    Arguments levels = complete_eal_arguments(given, kFull).arguments;
+    std::erase_if(levels, [](const std::string& argument) { return !argument.starts_with("--log-level"); });
+    return levels;
+  };
+  CHECK(said({"-l0"}) ==
+        Arguments{"--log-level=lib.*:warning", "--log-level=lib.telemetry:error", "--log-level=pmd.*:warning"});
+  CHECK(said({"-l0", "--log-level=debug"}) == Arguments{"--log-level=debug"});
 }
 
 TEST_CASE("the command line is split at `--`, or taken whole") {

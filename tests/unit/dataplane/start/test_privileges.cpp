@@ -1,10 +1,14 @@
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,9 +24,11 @@
 
 #include "common/fd.h"
 #include "dataplane/start/privileges.h"
+#include "dataplane/start/syscall_filter.h"
 #include "tests/catch.h"
 
 using namespace weir;
+using namespace weir::confine;
 using namespace weir::dataplane;
 
 namespace {
@@ -67,6 +73,27 @@ bool can_start_thread() {
   return ran;
 }
 
+// The call got into the kernel, whatever that thinks of /dev/null.
+bool reaches(const std::function<long(int)>& call) {
+  const Fd file(open("/dev/null", O_RDWR));
+  return file && (call(file.get()) == 0 || errno != EPERM);
+}
+
+bool can_set_owner_ex() {
+  const f_owner_ex owner = {F_OWNER_PID, getppid()};
+  return reaches([&](int fd) { return fcntl(fd, F_SETOWN_EX, &owner); });
+}
+
+bool can_limit_parent() {
+  rlimit limits = {};
+  return prlimit(getppid(), RLIMIT_NOFILE, nullptr, &limits) == 0;
+}
+
+bool has_own_limits() {
+  rlimit limits = {};
+  return getrlimit(RLIMIT_NOFILE, &limits) == 0;
+}
+
 const Try kForbidden[] = {
     {"execve", can_execute},
     {"fork", [] { return fork() >= 0; }},
@@ -79,6 +106,19 @@ const Try kForbidden[] = {
     {"setuid", [] { return setuid(getuid()) == 0; }},
     {"chmod", [] { return chmod("/dev/null", 0666) == 0 || errno != EPERM; }},
     {"kill", [] { return kill(getpid(), 0) == 0; }},
+    {"tgkill of another process", [] { return syscall(SYS_tgkill, getppid(), getppid(), 0) == 0; }},
+    {"tkill", [] { return syscall(SYS_tkill, gettid(), 0) == 0; }},
+    {"signals to another process", [] { return reaches([](int fd) { return fcntl(fd, F_SETOWN, getppid()); }); }},
+    {"signals to another process, by an argument", can_set_owner_ex},
+    {"TIOCSTI", [] { return reaches([](int fd) { return ioctl(fd, TIOCSTI, "x"); }); }},
+    {"TIOCLINUX", [] { return reaches([](int fd) { return ioctl(fd, TIOCLINUX, "\2"); }); }},
+    // The kernel looks at 32 bits of the request.
+    {"TIOCSTI with upper bits",
+     [] { return reaches([](int fd) { return syscall(SYS_ioctl, fd, TIOCSTI | 0x5500000000, "x"); }); }},
+    {"PR_SET_DUMPABLE", [] { return prctl(PR_SET_DUMPABLE, 1) == 0; }},
+    {"PR_SET_PTRACER", [] { return prctl(PR_SET_PTRACER, getppid()) == 0 || errno != EPERM; }},
+    {"PR_SET_MM", [] { return prctl(PR_SET_MM, PR_SET_MM_BRK, 0, 0, 0) == 0 || errno != EPERM; }},
+    {"limits of another process", can_limit_parent},
 };
 
 const Try kAllowed[] = {
@@ -86,6 +126,9 @@ const Try kAllowed[] = {
     {"AF_UNIX socket", [] { return has_socket(AF_UNIX, SOCK_SEQPACKET); }},
     {"memory", [] { return can_map(PROT_READ | PROT_WRITE); }},
     {"threads", can_start_thread},
+    {"limits", has_own_limits},
+    {"signals to threads of its own", [] { return syscall(SYS_tgkill, getpid(), gettid(), 0) == 0; }},
+    {"names of threads", [] { return prctl(PR_SET_NAME, "test") == 0; }},
     {"memory files", [] { return Fd(memfd_create("test", MFD_CLOEXEC)).get() >= 0; }},
 };
 
@@ -197,4 +240,13 @@ TEST_CASE("names of capabilities") {
   CHECK(capability_named("net-admin") == 0);
   CHECK(names_of(capability(CAP_NET_ADMIN) | capability(CAP_NET_RAW)) == "net_admin, net_raw");
   CHECK(names_of(0) == "none");
+}
+
+TEST_CASE("a data plane that is root stays so only when it is told") {
+  PrivilegeSettings settings;
+  const Result<void> unsaid = check_user(settings);
+  CHECK(static_cast<bool>(unsaid) == (geteuid() != 0));
+  if (!unsaid) CHECK(unsaid.error().find("privileges: {user: NAME}") != std::string::npos);
+  settings.user = find_user("root");
+  CHECK(check_user(settings));
 }

@@ -1,4 +1,5 @@
 #include <map>
+#include <set>
 
 #include "filter/build/networks.h"
 #include "filter/build/sizing.h"
@@ -101,6 +102,8 @@ TEST_CASE("flow keys are found in every layout, and strangers are not") {
       for (const KeyTable& table : input.tables) {
         const ShapeView& found = shape_view(view, table.shape);
         REQUIRE(find_all(found, table) == table.rules);
+        std::set<std::array<uint64_t, WEIR_MAX_KEY_WORDS>> members;
+        for (size_t m = 0; m < table.rules.size(); m++) members.insert(key_at(table, m).word);
         Random random(18);
         for (int i = 0; i < 2000; i++) {
           Key key = key_at(table, i % table.rules.size());
@@ -108,9 +111,7 @@ TEST_CASE("flow keys are found in every layout, and strangers are not") {
           const uint64_t allowed = key_mask(table.shape).word[word];
           if (allowed == 0) continue;
           key.word[word] ^= allowed & -allowed;  // its lowest bit
-          bool is_member = false;
-          for (size_t m = 0; m < table.rules.size() && !is_member; m++) is_member = key_at(table, m) == key;
-          if (!is_member) REQUIRE(find_rule(found, key) == 0);
+          if (members.count(key.word) == 0) REQUIRE(find_rule(found, key) == 0);
         }
       }
       const weir_residual* chain = view.chain(view.rule(2).source_chain);
@@ -126,11 +127,12 @@ TEST_CASE("several threads write the filter that one writes, and the same keys")
   for (const Layout& layout : all_layouts()) {
     if (layout.id == WEIR_LAYOUT_BITMAP) continue;
     SnapshotInput input = empty_input();
-    input.tables.push_back(random_table({6, 128, false}, 350'000, 4, random));
+    input.tables.push_back(random_table({6, 128, false}, 350'100, 4, random));
     input.tables[0].layout = layout.id;
     const auto plan = plan_snapshot(input);
     REQUIRE(plan);
     const weir_section filter = plan->header.shapes[0].filter;
+    REQUIRE(plan->header.shapes[0].exact.size_bytes / WEIR_PAGE_BYTES % 3 != 0);  // threads have unequal parts
     Buffer one(plan->header.total_bytes), three(plan->header.total_bytes);
     REQUIRE(build_snapshot(input, *plan, one.bytes(), 1));
     REQUIRE(build_snapshot(input, *plan, three.bytes(), 3));

@@ -1,4 +1,4 @@
-#include "dataplane/start/capabilities.h"
+#include "common/confine/capabilities.h"
 
 #include <cap-ng.h>
 #include <linux/capability.h>
@@ -17,7 +17,9 @@
 #include <optional>
 #include <set>
 
-namespace weir::dataplane {
+#include "common/thread.h"
+
+namespace weir::confine {
 
 namespace {
 
@@ -163,6 +165,18 @@ Capabilities capability_named(const std::string& name) {
   return number < 0 || number > kMaxCapability ? 0 : capability(number);
 }
 
+Result<bool> works_without(const std::function<bool()>& work) {
+  bool works = false;
+  Result<std::thread> thread = start_thread([&] {
+    Sets none = {};
+    __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    works = syscall(SYS_capset, &header, none.word) == 0 && work();
+  });
+  if (!thread) return Error{thread.error()};
+  thread->join();
+  return works;
+}
+
 Result<void> forbid_gaining() {
   return in_every_thread(forbid_gaining_here);
 }
@@ -172,4 +186,4 @@ Result<void> keep_only(Capabilities kept) {
   return in_every_thread(keep_only_here);
 }
 
-}  // namespace weir::dataplane
+}  // namespace weir::confine

@@ -1,0 +1,51 @@
+#include "control/answer/feeds.h"
+
+namespace weir::control {
+
+void members(Fields& f, FeedDetails& feed) {
+  f({"list", "", "name of the list"}, feed.list);
+  f({"file", "", "path, as it was opened"}, feed.file);
+  f({"state", "",
+     "good; accepted: by somebody, whatever its guard said; refused: the list keeps its last good content"},
+    feed.state);
+  f({"entries", "", "that are enforced"}, feed.entries);
+  f({"lines", "", "all lines of what is enforced"}, feed.lines);
+  f({"bad", "", "of these, neither entries nor comments"}, feed.bad);
+  f({"taken_at", "Unix seconds", "when what is enforced was read for the first time; 0: not known"}, feed.taken_at);
+  f({"since", "Unix seconds", "refused: when it was for this reason, the first time in a row"}, feed.since);
+  f.unless_empty({"reason", "", "refused: why, with the numbers"}, feed.reason);
+  f.unless_empty({"hint", "", "refused: the way out"}, feed.hint);
+}
+
+void members(Fields& f, FeedsAnswer& answer) {
+  f.object({"generation", "", "that runs"}, answer.generation, "generation");
+  f.array({"feeds", "", "in the order of the policy"}, answer.feeds, "feed state");
+}
+
+std::vector<FeedDetails> feeds_of(const std::vector<ListSummary>& lists) {
+  std::vector<FeedDetails> feeds;
+  for (const ListSummary& list : lists) {
+    if (list.file.empty()) continue;
+    FeedDetails feed = {list.name,
+                        list.feed.path,
+                        list.feed_state.accepted ? "accepted" : "good",
+                        list.feed.entries,
+                        list.feed.lines,
+                        list.feed.bad,
+                        list.feed_state.taken_at,
+                        0,
+                        "",
+                        ""};
+    if (list.refusal) {
+      feed.file = list.refusal->path;
+      feed.state = "refused";
+      feed.since = list.refusal->since;
+      feed.reason = list.refusal->reason;
+      feed.hint = list.refusal->hint;
+    }
+    feeds.push_back(std::move(feed));
+  }
+  return feeds;
+}
+
+}  // namespace weir::control

@@ -1,0 +1,168 @@
+#include "control/ctl/top_text.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+
+#include "control/ctl/text.h"
+
+namespace weir::control::ctl {
+
+namespace {
+
+constexpr size_t kTopLists = 10;
+constexpr Table::Align kRight = Table::Align::right;
+// Names that leave 80 columns to the rest of their row.
+constexpr size_t kPortName = 18, kListName = 30;
+
+std::string number(double value, int digits) {
+  return fmt::format("{:.{}f}", value, digits);
+}
+
+std::string number(const std::optional<double>& value, int digits) {
+  return value ? number(*value, digits) : "-";
+}
+
+std::string share(const std::optional<double>& value) {
+  return value ? fmt::format("{:.1f} %", *value * 100) : "-";
+}
+
+// 98 pps, 12.3 kpps
+std::string with_unit(double per_second, const char* unit) {
+  const std::string value = scaled(per_second);
+  return value + (value.find(' ') == std::string::npos ? " " : "") + unit;
+}
+
+// Of a name that is too long the beginning.
+std::string fitted(const std::string& name, size_t size, Width width) {
+  return width == Width::wide || name.size() <= size ? name : name.substr(0, size - 2) + "..";
+}
+
+std::string workers_text(const std::vector<WorkerInterval>& workers, Width width) {
+  const bool wide = width == Width::wide;
+  std::vector<Table::Column> columns = {{"worker", kRight}, {"lcore", kRight}, {"busy", kRight},
+                                        {"pps", kRight},    {"burst", kRight}, {"cycles", kRight}};
+  if (wide) {
+    for (const char* stage : {"rx", "parse", "lookup", "verdict", "tx"}) columns.push_back({stage, kRight});
+  }
+  columns.push_back({"us p50", kRight});
+  columns.push_back({"p99", kRight});
+  if (wide) columns.push_back({"p99.9", kRight});
+  columns.push_back({"max", kRight});
+  Table table(columns);
+  for (const WorkerInterval& worker : workers) {
+    if (worker.queues == 0) continue;
+    const CyclesPerPacket& cycles = worker.cycles_per_packet;
+    const Percentiles& latency = worker.latency_us;
+    std::vector<std::string> row = {
+        std::to_string(worker.worker), std::to_string(worker.lcore),    share(worker.busy),
+        scaled(worker.mpps * 1e6),     number(worker.average_burst, 1), number(cycles.total, 1)};
+    if (wide) {
+      for (const auto& stage : {cycles.rx, cycles.parse, cycles.lookup, cycles.verdict, cycles.tx}) {
+        row.push_back(number(stage, 1));
+      }
+    }
+    row.push_back(number(latency.p50, 2));
+    row.push_back(number(latency.p99, 2));
+    if (wide) row.push_back(number(latency.p999, 2));
+    row.push_back(number(latency.max, 2));
+    table.row(row);
+  }
+  return table.empty() ? "" : "\n" + table.text();
+}
+
+std::string speed(const PortInterval& port) {
+  if (!port.link_up) return "down";
+  return port.speed_mbps == 0 ? "up" : fmt::format("{:g}G", port.speed_mbps / 1000.0);
+}
+
+std::string ports_text(const std::vector<PortInterval>& ports, Width width) {
+  const bool wide = width == Width::wide;
+  std::vector<Table::Column> columns = {{"port", kRight}, {"name"}};
+  if (wide) columns.push_back({"driver"});
+  columns.push_back({"link"});
+  columns.push_back({"rx pps", kRight});
+  columns.push_back({"rx bit/s", kRight});
+  if (wide) {
+    for (const char* reason : {"missed", "no mbuf", "errors"}) columns.push_back({reason, kRight});
+  } else {
+    columns.push_back({"lost", kRight});
+  }
+  columns.push_back({"tx pps", kRight});
+  columns.push_back({"tx bit/s", kRight});
+  Table table(columns);
+  for (const PortInterval& port : ports) {
+    std::vector<std::string> row = {std::to_string(port.port), fitted(port.name, kPortName, width)};
+    if (wide) row.push_back(port.driver);
+    row.push_back(speed(port));
+    row.push_back(scaled(port.rx_mpps * 1e6));
+    row.push_back(scaled(port.rx_gbps * 1e9));
+    const uint64_t errors = port.rx_errors + port.tx_errors;
+    if (wide) {
+      for (const uint64_t lost : {port.rx_missed, port.rx_nombuf, errors}) row.push_back(count(lost));
+    } else {
+      row.push_back(scaled(static_cast<double>(port.rx_missed + port.rx_nombuf + errors)));
+    }
+    row.push_back(scaled(port.tx_mpps * 1e6));
+    row.push_back(scaled(port.tx_gbps * 1e9));
+    table.row(row);
+  }
+  return table.empty() ? "" : "\n" + table.text();
+}
+
+std::string lists_text(const std::vector<ListInterval>& lists, Width width) {
+  Table table({{"list"}, {"dropped/s", kRight}, {"would drop/s", kRight}, {"passed/s", kRight}, {"matched/s", kRight}});
+  size_t shown = 0, more = 0, former = 0;
+  for (const ListInterval& list : lists) {
+    if (list.former) {
+      former++;
+    } else if (shown == kTopLists) {
+      more++;
+    } else {
+      shown++;
+      table.row({fitted(list.name, kListName, width), scaled(list.dropped_pps), scaled(list.would_drop_pps),
+                 scaled(list.passed_pps), scaled(list.matched_pps)});
+    }
+  }
+  std::string text = table.empty() ? "" : "\n" + table.text();
+  if (more > 0) text += fmt::format("and {} more\n", more);
+  if (former > 0 && width == Width::wide) text += fmt::format("{} of former policies\n", plural(former, "list"));
+  return text;
+}
+
+std::string target_text(const TargetInterval& target, Width width) {
+  if (target.state == "away") return fmt::format("{}: AWAY: {}\n", target.socket, target.last_error);
+  if (target.state == "silent") return fmt::format("{}: does not answer in time\n", target.socket);
+  if (!target.measured) return fmt::format("{}: {}, no interval yet\n", target.socket, target.state);
+  const TargetInterval::Measured& measured = *target.measured;
+  const auto packets = [](double mpps) { return with_unit(mpps * 1e6, "pps"); };
+  return fmt::format("{}: generation {}; lost {} at rx, {} at tx\n{}, {}: passed {}, dropped {}\n", target.socket,
+                     target.generation.number, scaled(static_cast<double>(measured.rx_missed)),
+                     scaled(static_cast<double>(measured.tx_lost)), packets(measured.mpps),
+                     with_unit(measured.gbps * 1e9, "bit/s"), packets(measured.passed_mpps),
+                     packets(measured.dropped_mpps)) +
+         workers_text(measured.workers, width) + ports_text(measured.ports, width) + lists_text(measured.lists, width);
+}
+
+}  // namespace
+
+std::string scaled(double per_second) {
+  constexpr const char* kUnits[] = {"", "k", "M", "G", "T"};
+  size_t unit = 0;
+  for (; per_second >= 999.5 && unit + 1 < std::size(kUnits); unit++) per_second /= 1000;
+  const int digits = unit == 0 ? (per_second < 9.95 && per_second != std::floor(per_second) ? 1 : 0)
+                               : (per_second < 9.995   ? 2
+                                  : per_second < 99.95 ? 1
+                                                       : 0);
+  const std::string value = number(per_second, digits);
+  return unit == 0 ? value : value + " " + kUnits[unit];
+}
+
+std::string text_of(const Interval& interval, Width width) {
+  std::string text;
+  for (const TargetInterval& target : interval.targets) text += (text.empty() ? "" : "\n") + target_text(target, width);
+  return text.empty() ? "no targets\n" : text;
+}
+
+}  // namespace weir::control::ctl

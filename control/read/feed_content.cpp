@@ -1,0 +1,111 @@
+#include "control/read/feed_content.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+namespace weir::control {
+namespace {
+
+using namespace std::string_view_literals;  // with NULs in them
+
+struct Magic {
+  size_t offset;
+  std::string_view bytes;
+  Content content;
+};
+
+constexpr const char* kUnpack = "unpack it before weir reads it";
+constexpr const char* kOther = "name the file that holds the addresses";
+constexpr const char* kAsText = "save it as UTF-8 text";
+constexpr const char* kPage = "an error page, or a list for people: look for the address of the list itself";
+constexpr const char* kStructured = "take the list as plain text, an entry a line";
+
+// The numbers of file(1).
+constexpr Magic kMagics[] = {
+    {0, "\x1f\x8b"sv, {"gzip data", "unpack it before weir reads it: gzip -d"}},
+    {0, "PK\x03\x04"sv, {"a zip archive", "unpack it before weir reads it: unzip"}},
+    {0, "PK\x05\x06"sv, {"an empty zip archive", kOther}},
+    {0,
+     "\xfd"
+     "7zXZ\0"sv,
+     {"xz data", "unpack it before weir reads it: xz -d"}},
+    {0, "\x28\xb5\x2f\xfd"sv, {"zstd data", "unpack it before weir reads it: zstd -d"}},
+    {0, "BZh"sv, {"bzip2 data", "unpack it before weir reads it: bzip2 -d"}},
+    {0, "7z\xbc\xaf\x27\x1c"sv, {"a 7z archive", kUnpack}},
+    {0, "Rar!\x1a\x07"sv, {"a RAR archive", kUnpack}},
+    {0, "\x04\x22\x4d\x18"sv, {"lz4 data", kUnpack}},
+    {0, "\x1f\x9d"sv, {"compress data", kUnpack}},
+    {0, "LZIP"sv, {"lzip data", kUnpack}},
+    {257, "ustar"sv, {"a tar archive", "unpack it before weir reads it: tar -x"}},
+    {0, "%PDF-"sv, {"a PDF document", kOther}},
+    {0,
+     "\x7f"
+     "ELF"sv,
+     {"a program", kOther}},
+    {0, "SQLite format 3\0"sv, {"an SQLite database", kOther}},
+    {0, "\xff\xfe\0\0"sv, {"UTF-32 text", kAsText}},
+    {0, "\0\0\xfe\xff"sv, {"UTF-32 text", kAsText}},
+    {0, "\xff\xfe"sv, {"UTF-16 text", kAsText}},
+    {0, "\xfe\xff"sv, {"UTF-16 text", kAsText}},
+};
+
+constexpr Content kUtf16 = {"UTF-16 text", kAsText};
+constexpr Content kBinary = {"binary data", kOther};
+constexpr Content kHtml = {"an HTML page", kPage};
+constexpr Content kXml = {"XML", kStructured};
+constexpr Content kJson = {"JSON", kStructured};
+
+std::string_view without_blanks(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n\v\f");
+  return begin == std::string_view::npos ? std::string_view() : text.substr(begin);
+}
+
+// Text has NULs in remarks at most. Every second byte: letters of UTF-16.
+const Content* content_by_nuls(std::string_view beginning) {
+  constexpr size_t kLooked = 1024;
+  const std::string_view text = beginning.substr(0, kLooked);
+  size_t nuls[2] = {};
+  for (size_t i = 0; i < text.size(); i++) nuls[i % 2] += text[i] == '\0';
+  if ((nuls[0] + nuls[1]) * 4 < text.size() || text.empty()) return nullptr;
+  return std::min(nuls[0], nuls[1]) * 8 < std::max(nuls[0], nuls[1]) ? &kUtf16 : &kBinary;
+}
+
+const Content* markup_in(std::string_view text) {
+  if (text.size() < 2 || text[0] != '<') return nullptr;
+  const bool is_letter = (text[1] >= 'a' && text[1] <= 'z') || (text[1] >= 'A' && text[1] <= 'Z');
+  if (!is_letter && text[1] != '!' && text[1] != '?') return nullptr;
+  std::string head(text);
+  std::transform(head.begin(), head.end(), head.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  for (const char* tag : {"<!doctype html", "<html", "<head", "<body"}) {
+    if (head.find(tag) != std::string::npos) return &kHtml;
+  }
+  return &kXml;
+}
+
+// [2001:db8::7]:443 is none.
+bool is_json(std::string_view text) {
+  if (text.empty() || (text[0] != '{' && text[0] != '[')) return false;
+  const std::string_view inside = without_blanks(text.substr(1));
+  if (inside.empty()) return false;
+  return text[0] == '{' ? inside[0] == '"' || inside[0] == '}'
+                        : std::string_view("{[\"]").find(inside[0]) != std::string_view::npos;
+}
+
+}  // namespace
+
+const Content* content_of(std::string_view beginning) {
+  for (const Magic& magic : kMagics) {
+    if (beginning.size() > magic.offset && beginning.substr(magic.offset).starts_with(magic.bytes)) {
+      return &magic.content;
+    }
+  }
+  if (const Content* content = content_by_nuls(beginning)) return content;
+  if (beginning.starts_with("\xef\xbb\xbf")) beginning.remove_prefix(3);
+  const std::string_view text = without_blanks(beginning);
+  if (const Content* content = markup_in(text)) return content;
+  return is_json(text) ? &kJson : nullptr;
+}
+
+}  // namespace weir::control

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+namespace weir::control {
+
+// What a file holds that is no list of lines.
+struct Content {
+  const char* what;  // as in "FILE is ...": "gzip data", "an HTML page"
+  const char* hint;  // the way out
+};
+
+// By how it begins (some kilobytes are enough). Null: nothing speaks against text.
+const Content* content_of(std::string_view beginning);
+
+}  // namespace weir::control

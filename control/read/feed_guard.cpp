@@ -1,0 +1,428 @@
+#include "control/read/feed_guard.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bitset>
+#include <tuple>
+
+#include "control/model/range_text.h"
+#include "control/read/feed_content.h"
+
+namespace weir::control {
+namespace {
+
+// Bad lines may be so many more, as a share of all lines that are none: sources change their remarks, not their
+// grammar.
+constexpr double kMoreBad = 0.2;
+constexpr uint64_t kFewBad = 2;   // so many more are only told
+constexpr double kMostBad = 0.5;  // of a feed that is new
+// Of the addresses that strangers have, so much is a mistake, or somebody's will: then it says allow_any. The widest
+// public list that was seen, of P2P networks, has less.
+constexpr double kLargeShare = 0.5;
+constexpr double kMoreShare = 0.25;     // so much more at once is no list's usual day
+constexpr double kStrangeShare = 0.01;  // and so much is told
+
+template <class Addr>
+struct Range {
+  Addr first, last;
+};
+
+template <class Addr>
+struct NamedRange {
+  Addr first, last;
+  const char* what;
+};
+
+constexpr Ipv6 high(uint64_t bits) {
+  return Ipv6{bits} << 64;
+}
+
+// Where strangers never send from: RFC 6890, but for the blocks of documentation and benchmarks. Ascending.
+constexpr NamedRange<Ipv4> kReserved4[] = {
+    {0x00000000, 0x00ffffff, "0.0.0.0/8"},      {0x0a000000, 0x0affffff, "10.0.0.0/8"},
+    {0x64400000, 0x647fffff, "100.64.0.0/10"},  {0x7f000000, 0x7fffffff, "127.0.0.0/8"},
+    {0xa9fe0000, 0xa9feffff, "169.254.0.0/16"}, {0xac100000, 0xac1fffff, "172.16.0.0/12"},
+    {0xc0a80000, 0xc0a8ffff, "192.168.0.0/16"}, {0xe0000000, 0xefffffff, "224.0.0.0/4"},
+    {0xf0000000, 0xffffffff, "240.0.0.0/4"},
+};
+constexpr NamedRange<Ipv6> kReserved6[] = {
+    {0, 1, "::/127"},
+    {high(0xfc00'0000'0000'0000), high(0xfdff'ffff'ffff'ffff) | ~uint64_t{0}, "fc00::/7"},
+    {high(0xfe80'0000'0000'0000), high(0xfebf'ffff'ffff'ffff) | ~uint64_t{0}, "fe80::/10"},
+    {high(0xff00'0000'0000'0000), ~Ipv6{0}, "ff00::/8"},
+};
+
+template <class Addr>
+auto& reserved_of() {
+  if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
+    return kReserved4;
+  } else {
+    return kReserved6;
+  }
+}
+
+template <class Addr, class Draft>
+auto& entries_of(Draft& draft) {
+  if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
+    return draft.v4;
+  } else {
+    return draft.v6;
+  }
+}
+
+template <class Addr>
+std::string text_of(const Entry<Addr>& entry) {
+  return range_text(entry.first, entry.last, entry.port);
+}
+
+template <class Addr>
+std::vector<Range<Addr>> united(std::vector<Range<Addr>> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Range<Addr>> all;
+  for (const Range<Addr>& range : ranges) {
+    if (all.empty() || range.first > all.back().last) {
+      all.push_back(range);
+    } else {
+      all.back().last = std::max(all.back().last, range.last);
+    }
+  }
+  return all;
+}
+
+// Reserved and own, ascending and apart.
+template <class Addr>
+std::vector<Range<Addr>> not_of_strangers(const ListDraft& own) {
+  std::vector<Range<Addr>> ranges;
+  for (const auto& range : reserved_of<Addr>()) ranges.push_back({range.first, range.last});
+  for (const Entry<Addr>& entry : entries_of<Addr>(own)) {
+    ranges.push_back({entry.first, entry.last});
+  }
+  return united(std::move(ranges));
+}
+
+// The first that ends at the address or behind it.
+template <class Addr>
+auto first_until(const std::vector<Range<Addr>>& ranges, Addr address) {
+  return std::lower_bound(ranges.begin(), ranges.end(), address,
+                          [](const Range<Addr>& range, Addr a) { return range.last < a; });
+}
+
+// What is left of the entry outside of the ranges.
+template <class Addr>
+void cut(const std::vector<Range<Addr>>& ranges, Entry<Addr> entry, std::vector<Entry<Addr>>& left) {
+  for (auto range = first_until(ranges, entry.first); range != ranges.end() && range->first <= entry.last; ++range) {
+    if (entry.first < range->first) {
+      left.push_back(entry);
+      left.back().last = range->first - 1;
+    }
+    if (range->last >= entry.last) return;
+    entry.first = range->last + 1;
+  }
+  left.push_back(entry);
+}
+
+struct Touched {
+  uint64_t count = 0;
+  uint32_t line = 0;  // of the first
+  std::string text, block;
+};
+
+template <class Addr>
+std::string block_of(const Entry<Addr>& entry) {
+  for (const auto& range : reserved_of<Addr>()) {
+    if (range.first <= entry.last && entry.first <= range.last) return range.what;
+  }
+  return "policy.own";
+}
+
+template <class Addr>
+size_t first_byte(Addr address) {
+  return static_cast<size_t>(address >> (8 * sizeof(Addr) - 8));
+}
+
+template <class Addr>
+void touch(const ListDraft& own, bool take_out, ListDraft& draft, Touched& touched) {
+  const std::vector<Range<Addr>> ranges = not_of_strangers<Addr>(own);
+  std::vector<Entry<Addr>>& entries = entries_of<Addr>(draft);
+  std::bitset<256> has_range;  // below this first byte; most entries are done with by it
+  for (const Range<Addr>& range : ranges) {
+    for (size_t byte = first_byte(range.first); byte <= first_byte(range.last); byte++) has_range.set(byte);
+  }
+  const auto is_touched = [&](const Entry<Addr>& entry) {
+    if (first_byte(entry.first) == first_byte(entry.last) && !has_range[first_byte(entry.first)]) return false;
+    const auto range = first_until(ranges, entry.first);
+    return range != ranges.end() && range->first <= entry.last;
+  };
+  const uint64_t before = touched.count;
+  for (const Entry<Addr>& entry : entries) {
+    if (!is_touched(entry)) continue;
+    touched.count++;
+    if (touched.line != 0 && touched.line <= entry.line) continue;
+    touched.line = entry.line;
+    touched.text = text_of(entry);
+    touched.block = block_of(entry);
+  }
+  if (!take_out || touched.count == before) return;
+  std::vector<Entry<Addr>> left;
+  for (const Entry<Addr>& entry : entries) cut(ranges, entry, left);
+  entries = std::move(left);
+}
+
+void judge_reserved(const NewFeed& feed, Judgement& judgement) {
+  const Reserved wanted = feed.options.guard.reserved;
+  if (feed.action != WEIR_DROP || wanted == Reserved::keep) return;
+  Touched touched;
+  touch<Ipv4>(feed.own, wanted == Reserved::cut, feed.draft, touched);
+  touch<Ipv6>(feed.own, wanted == Reserved::cut, feed.draft, touched);
+  if (touched.count == 0) return;
+  Complaint complaint = {
+      fmt::format("{} blocks addresses that are reserved, or your own: {} {}, the first on line {}: {} (of {}){}",
+                  feed.path, touched.count, touched.count == 1 ? "entry" : "entries", touched.line, touched.text,
+                  touched.block, wanted == Reserved::cut ? "; that part is left out" : ""),
+      "`guard: {reserved: cut}` leaves them out, `keep` blocks them without a word, `refuse` refuses the feed"};
+  if (wanted == Reserved::cut) feed.draft.feed.entries = feed.draft.entries();
+  if (wanted == Reserved::refuse) {
+    complaint.hint = "mend the feed, or write `guard: {reserved: cut}` to leave them out";
+    judgement.refused = std::move(complaint);
+  } else {
+    judgement.warnings.push_back(std::move(complaint));
+  }
+}
+
+template <class Addr>
+const Entry<Addr>* wider_than(const std::vector<Entry<Addr>>& entries, unsigned prefix_bits) {
+  if (prefix_bits == 0) return nullptr;
+  const Addr most = static_cast<Addr>(~prefix_mask<Addr>(prefix_bits));  // addresses of such a prefix, less one
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [&](const Entry<Addr>& entry) { return entry.last - entry.first > most; });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+template <class Addr>
+std::optional<Complaint> too_wide(const NewFeed& feed, unsigned widest, const char* key) {
+  const Entry<Addr>* entry = wider_than(entries_of<Addr>(feed.draft), widest);
+  if (entry == nullptr) return std::nullopt;
+  return Complaint{fmt::format("{} holds {} on line {}, which is wider than a /{} (guard: {})", feed.path,
+                               text_of(*entry), entry->line, widest, key),
+                   "mend the feed, or raise the limit in the list's `guard`"};
+}
+
+// Of one family: what addresses are given out of, and the entries that matter: smaller ones would have to be millions.
+template <class Addr>
+struct Space {
+  const char* name;
+  Addr first, last;
+  Addr smallest;  // range that counts: last - first
+};
+constexpr Space<Ipv4> kSpace4 = {"IPv4", 0, ~Ipv4{0}, 0xff};
+constexpr Space<Ipv6> kSpace6 = {"IPv6", high(0x2000'0000'0000'0000), high(0x3fff'ffff'ffff'ffff) | ~uint64_t{0},
+                                 high(0xffff)};
+
+template <class Addr>
+double addresses_in(const std::vector<Range<Addr>>& ranges) {
+  double sum = 0;
+  for (const Range<Addr>& range : ranges) sum += static_cast<double>(range.last - range.first) + 1;
+  return sum;
+}
+
+// The share of the space, without what is reserved, that these entries of a feed hold together, without a port.
+template <class Addr, class Entries>
+double share_of(const Entries& entries, const Space<Addr>& space) {
+  std::vector<Range<Addr>> held, reserved;
+  for (const Entry<Addr> entry : entries) {
+    if (entry.source != 1 || entry.port != 0 || entry.last - entry.first < space.smallest) continue;
+    if (entry.first <= space.last && entry.last >= space.first) {
+      held.push_back({std::max(entry.first, space.first), std::min(entry.last, space.last)});
+    }
+  }
+  for (const auto& range : reserved_of<Addr>()) {
+    if (range.first >= space.first && range.last <= space.last) reserved.push_back({range.first, range.last});
+  }
+  const double all = static_cast<double>(space.last - space.first) + 1 - addresses_in(reserved);
+  const double beside = addresses_in(reserved);
+  held.insert(held.end(), reserved.begin(), reserved.end());
+  return (addresses_in(united(std::move(held))) - beside) / all;
+}
+
+template <class Addr>
+const Entry<Addr>* widest_of(const std::vector<Entry<Addr>>& entries) {
+  const auto size = [](const Entry<Addr>& entry) { return entry.port != 0 ? 0 : entry.last - entry.first; };
+  const auto found =
+      std::max_element(entries.begin(), entries.end(), [&](const auto& a, const auto& b) { return size(a) < size(b); });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+template <class Addr>
+void judge_share(const NewFeed& feed, const Rows<Addr>* before, const Space<Addr>& space, Judgement& judgement) {
+  const std::vector<Entry<Addr>>& entries = entries_of<Addr>(feed.draft);
+  const double share = share_of(entries, space);
+  if (share < kStrangeShare) return;  // whatever it was
+  const double was = before == nullptr ? share : share_of(*before, space);
+  if (share < kLargeShare && share - was < kStrangeShare) return;
+  const Entry<Addr>* widest = widest_of(entries);
+  const std::string beside_last = before == nullptr ? "" : fmt::format(", and covered {:.3g} %", was * 100);
+  Complaint complaint = {fmt::format("{} covers {:.3g} % of all {} addresses{}; its widest entry is on line {}: {}",
+                                     feed.path, share * 100, space.name, beside_last, widest->line, text_of(*widest)),
+                         "mend the feed, or write `allow_any: true` in the list if that is what you want"};
+  if (share >= kLargeShare || share - was >= kMoreShare) {
+    judgement.refused = std::move(complaint);
+  } else {
+    judgement.warnings.push_back(std::move(complaint));
+  }
+}
+
+void judge_share(const NewFeed& feed, Judgement& judgement) {
+  if (feed.options.allow_any) return;
+  const Entries* before = feed.before == nullptr ? nullptr : feed.before->content.get();
+  judge_share<Ipv4>(feed, before == nullptr ? nullptr : &before->v4, kSpace4, judgement);
+  if (!judgement.refused) judge_share<Ipv6>(feed, before == nullptr ? nullptr : &before->v6, kSpace6, judgement);
+}
+
+double bad_share(const FeedReport& feed) {
+  const uint64_t lines = feed.bad + feed.entries;
+  return lines == 0 ? 0 : static_cast<double>(feed.bad) / static_cast<double>(lines);
+}
+
+std::string first_bad(const FeedReport& feed) {
+  if (feed.samples.empty()) return "";
+  return fmt::format("; the first on line {}: {}: {}", feed.samples[0].line, feed.samples[0].reason,
+                     feed.samples[0].text);
+}
+
+void judge_bad_lines(const NewFeed& feed, Judgement& judgement) {
+  const FeedReport& now = feed.draft.feed;
+  const FeedReport was = feed.before == nullptr ? FeedReport{} : feed.before->feed;
+  if (feed.before == nullptr ? bad_share(now) <= kMostBad : now.bad <= was.bad) return;
+  const std::string beside_last =
+      feed.before == nullptr ? "" : fmt::format(", and had {} beside {}", was.bad, was.entries);
+  Complaint complaint = {fmt::format("{} has {} bad lines beside {} entries{}{}", feed.path, now.bad, now.entries,
+                                     beside_last, first_bad(now)),
+                         "look at the file: is it still a list of addresses?"};
+  if (feed.before != nullptr && now.bad > was.bad + kFewBad && bad_share(now) > bad_share(was) + kMoreBad) {
+    judgement.refused = std::move(complaint);
+  } else {
+    judgement.warnings.push_back(std::move(complaint));
+  }
+}
+
+std::optional<Complaint> too_few(const NewFeed& feed) {
+  const FeedReport& now = feed.draft.feed;
+  const Guard& guard = feed.options.guard;
+  if (now.entries >= guard.min_entries) return std::nullopt;
+  if (now.entries == 0) {
+    return Complaint{feed.scan.size_bytes == 0 ? feed.path + " is empty"
+                                               : fmt::format("{} holds no entries ({} lines, {} bad ones{})", feed.path,
+                                                             now.lines, now.bad, first_bad(now)),
+                     "look at the file: is it a list of addresses? `guard: {min_entries: 0}` lets it be empty"};
+  }
+  return Complaint{
+      fmt::format("{} holds {} entries, fewer than {} (guard: min_entries)", feed.path, now.entries, guard.min_entries),
+      "look at the file, or lower the limit in the list's `guard`"};
+}
+
+// Beside the last good content.
+void judge_size(const NewFeed& feed, Judgement& judgement) {
+  const uint64_t now = feed.draft.feed.entries, was = feed.before->feed.entries;
+  const Guard& guard = feed.options.guard;
+  const auto count = static_cast<double>(now), before = static_cast<double>(was);
+  if (now < was) {
+    Complaint complaint = {fmt::format("{} shrank from {} entries to {}, by {:.3g} %: at most {:.3g} % may go at once "
+                                       "(guard: max_shrink)",
+                                       feed.path, was, now, (before - count) / before * 100, guard.max_shrink * 100),
+                           "look at the file: is it whole?"};
+    if (count < before * (1 - guard.max_shrink)) {
+      judgement.refused = std::move(complaint);
+    } else if (count < before * (1 - guard.max_shrink / 2)) {
+      judgement.warnings.push_back(std::move(complaint));
+    }
+  } else if (was > 0) {
+    Complaint complaint = {fmt::format("{} grew from {} entries to {}, {:.3g} times: at most {:.3g} times is taken at "
+                                       "once (guard: max_growth)",
+                                       feed.path, was, now, count / before, guard.max_growth),
+                           "look at the file: is it still the same list?"};
+    if (count > before * guard.max_growth) {
+      judgement.refused = std::move(complaint);
+    } else if (count > before * guard.max_growth / 2) {
+      judgement.warnings.push_back(std::move(complaint));
+    }
+  }
+}
+
+// A file that never ended its last line says nothing by that, unless it is shorter now.
+void judge_end(const NewFeed& feed, Judgement& judgement) {
+  if (feed.scan.ends_in_newline) return;
+  Complaint complaint = {fmt::format("{} ends inside of line {}: that line, and what was to follow, may be cut off",
+                                     feed.path, feed.draft.feed.lines),
+                         "get the file again; end its last line when it is whole"};
+  const FeedState& before = feed.before->feed_state;
+  if (before.ends_in_newline || feed.scan.size_bytes < before.file.size_bytes) {
+    judgement.refused = std::move(complaint);
+  } else {
+    judgement.warnings.push_back(std::move(complaint));
+  }
+}
+
+// One walk: rows ascend by these.
+template <class Addr>
+uint64_t count_gone(const Rows<Addr>& before, const Rows<Addr>& after) {
+  const auto key = [](const Rows<Addr>& rows, size_t row) {
+    return std::make_tuple(rows.first[row], rows.last_of(row), rows.port[row]);
+  };
+  uint64_t gone = 0;
+  size_t a = 0;
+  for (size_t b = 0; b < before.size(); b++) {
+    if (before.source[b] != 1) continue;
+    const Addr first = before.first[b];
+    while (a < after.size() && (after.first[a] < first || (after.first[a] == first && key(after, a) < key(before, b))))
+      a++;
+    gone += a == after.size() || after.first[a] != first || key(after, a) != key(before, b) ? 1 : 0;
+  }
+  return gone;
+}
+
+}  // namespace
+
+std::optional<Complaint> complaint_of_content(const std::string& path, const FeedParts::Scan& scan) {
+  if (const Content* content = content_of(scan.beginning)) {
+    return Complaint{fmt::format("{} is {}, no list of addresses", path, content->what), content->hint};
+  }
+  if (scan.lone_returns <= scan.newlines) return std::nullopt;
+  return Complaint{fmt::format("{} ends its lines by CR alone ({} CR, {} LF): to weir all is one line", path,
+                               scan.lone_returns, scan.newlines),
+                   "end lines by LF: tr '\\r' '\\n'"};
+}
+
+Judgement judge(const NewFeed& feed) {
+  Judgement judgement;
+  const auto is_refused = [&](std::optional<Complaint> complaint) {
+    if (complaint && !judgement.refused) judgement.refused = std::move(complaint);
+    return judgement.refused.has_value();
+  };
+  if (is_refused(too_few(feed))) return judgement;
+  const Guard& guard = feed.options.guard;
+  if (is_refused(too_wide<Ipv4>(feed, guard.widest_v4, "widest_v4"))) return judgement;
+  if (is_refused(too_wide<Ipv6>(feed, guard.widest_v6, "widest_v6"))) return judgement;
+  judge_share(feed, judgement);
+  if (!judgement.refused) judge_bad_lines(feed, judgement);
+  if (!judgement.refused && feed.before != nullptr) judge_size(feed, judgement);
+  if (!judgement.refused && feed.before != nullptr) judge_end(feed, judgement);
+  if (judgement.refused) return judgement;
+  judge_reserved(feed, judgement);
+  if (!judgement.refused) is_refused(too_few(feed));  // after a cut
+  return judgement;
+}
+
+uint64_t count_gone(const Entries& before, const Entries& after) {
+  return count_gone(before.v4, after.v4) + count_gone(before.v6, after.v6);
+}
+
+uint64_t least_bytes(const ListDraft& draft) {
+  uint64_t bytes = draft.v6.size() * kLeastHostBytes;
+  for (const Entry<Ipv4>& entry : draft.v4) {
+    bytes += entry.port == 0 && entry.last - entry.first >= 0xff ? kLeastNetworkBytes : kLeastHostBytes;
+  }
+  return bytes;
+}
+
+}  // namespace weir::control

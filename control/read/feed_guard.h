@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/model/list.h"
+#include "control/read/feed_parts.h"
+
+// What keeps a feed that has gone wrong from unblocking what its list blocks, and from blocking what it never did.
+namespace weir::control {
+
+// Of a feed: why it is refused, or what is strange in it.
+struct Complaint {
+  std::string reason;  // a sentence that begins with the file
+  std::string hint;    // the way out
+};
+
+struct NewFeed {
+  std::string path;
+  const FeedParts::Scan& scan;
+  ListDraft& draft;      // its entries alone
+  const List* before;    // whose last good content is of this file; null: nobody's is
+  const ListDraft& own;  // policy.own
+  weir_action action;
+  FeedOptions options;
+};
+
+// Before it is read as text: what else it is, or null.
+std::optional<Complaint> complaint_of_content(const std::string& path, const FeedParts::Scan& scan);
+
+struct Judgement {
+  std::optional<Complaint> refused;
+  std::vector<Complaint> warnings;
+};
+// `reserved: cut` takes entries out of the draft.
+Judgement judge(const NewFeed& feed);
+
+// How many of the rows of a feed that were there before are there no more.
+uint64_t count_gone(const Entries& before, const Entries& after);
+
+// The least that entries take in a snapshot: of a host, a slot of an exact stage. IPv4 networks may be bits of a map.
+constexpr uint64_t kLeastHostBytes = 8, kLeastNetworkBytes = 1;
+uint64_t least_bytes(const ListDraft& draft);
+
+}  // namespace weir::control

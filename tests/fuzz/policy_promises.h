@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdlib>
+#include <set>
+#include <string>
+
+#include "control/model/range_text.h"
+#include "control/read/policy.h"
+
+// What control/model/policy.h promises of a policy that was accepted.
+namespace fuzz {
+
+inline void require(bool holds) {
+  if (!holds) abort();
+}
+
+template <class Addr>
+void require_entries(const weir::control::Rows<Addr>& entries) {
+  for (const auto entry : entries) {
+    require(entry.first <= entry.last);
+    require(entry.directions >= 1 && entry.directions <= 3);
+    require(entry.line >= 1 && entry.source == 0);
+    require(!weir::control::range_text(entry.first, entry.last, entry.port).empty());
+  }
+}
+
+template <class Range>
+void require_range(const std::optional<Range>& range) {
+  if (range) require(range->first <= range->last);
+}
+
+// Something is asked that a packet can have.
+inline void require_flow(const weir::control::Flow& flow) {
+  require(flow.line >= 1);
+  if (flow.src || flow.dst) {
+    require(flow.family == 4 || flow.family == 6);
+  } else {
+    require(flow.family == 0);
+  }
+  require_range(flow.src);
+  require_range(flow.dst);
+  require_range(flow.sport);
+  require_range(flow.dport);
+  for (const auto& range : {flow.src, flow.dst}) {
+    if (range && flow.family == 4) require(range->last <= UINT32_MAX);
+  }
+  const bool ports = flow.sport || flow.dport, icmp = flow.icmp_type || flow.icmp_code;
+  const bool flags = flow.tcp_flags.has_value();
+  if (flow.sport) require(flow.sport->first >= 1);
+  if (flow.dport) require(flow.dport->first >= 1);
+  if (flags) require(flow.tcp_flags->mask != 0 && (flow.tcp_flags->set & ~flow.tcp_flags->mask) == 0);
+  require(!(icmp && (ports || flags)));
+  if (flow.protocol) {
+    require(!icmp || flow.protocol == 1 || flow.protocol == 58);
+    require(!flags || flow.protocol == 6);
+  }
+  const bool header = flow.length || flow.dscp || flow.fragment;
+  require(flow.src || flow.dst || flow.protocol || ports || icmp || flags || header);
+  // What an Entry can hold is one.
+  require((flow.src && flow.dst) || flow.protocol || icmp || flags || header || flow.sport || flow.dport);
+  require_range(flow.length);
+  if (flow.length) require(flow.length->first >= 20);
+  if (flow.dscp) require(flow.dscp->values != 0);
+  if (flow.fragment) require(flow.fragment->values != 0 && flow.fragment->values < 7);
+  require(!flow_text(flow).empty());
+}
+
+inline void require_policy(const weir::control::Policy& policy) {
+  require(policy.lists.size() <= WEIR_MAX_LISTS);
+  require((policy.tunnels & ~WEIR_TUNNELS) == 0);
+  std::set<std::string> names;
+  for (const weir::control::List& list : policy.lists) {
+    require(!list.name.empty() && list.name.size() < WEIR_LIST_NAME_BYTES && names.insert(list.name).second);
+    require_entries(list.v4());
+    require_entries(list.v6());
+    for (const weir::control::Flow& flow : list.flows()) require_flow(flow);
+    if (list.ipv6_aggregate == 128) require(list.ipv6_widened == 0);
+  }
+}
+
+}  // namespace fuzz

@@ -1,0 +1,623 @@
+// A kernel that refuses: LD_PRELOAD of controld and the data plane. Which call fails, how and when, stands in a file of
+// shared memory that WEIR_FAULTS names and scripts/lib/faults.py writes. It adds no system calls of its own, but for
+// closing descriptors that are to be lost: processes that a filter of system calls holds live under it. Calls that libc
+// makes for itself (malloc, stdio, opendir) do not come here.
+//
+// The functions have other names in C++ than for the linker, so that they need not agree with what the headers declare.
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+
+namespace weir::inject {
+namespace {
+
+// As CALLS of scripts/lib/faults.py.
+enum Call : unsigned {
+  kOpen,    // open, openat
+  kSocket,  // socket, socketpair
+  kAccept,  // accept, accept4
+  kConnect,
+  kMemfd,     // memfd_create
+  kDup,       // dup, fcntl(F_DUPFD...)
+  kEvent,     // eventfd, timerfd_create, signalfd, epoll_create: what a loop waits by
+  kWatch,     // epoll_ctl
+  kRead,      // read, pread
+  kWrite,     // write, pwrite
+  kSync,      // fsync
+  kReceive,   // recv, recvmsg
+  kSend,      // send, sendmsg
+  kRights,    // recvmsg of a message with descriptors
+  kWait,      // poll, epoll_wait
+  kMap,       // mmap
+  kTruncate,  // ftruncate
+  kBpf,       // bpf
+  kName,      // if_nametoindex, if_indextoname
+  kThread,    // pthread_create
+  kFork,
+  kCalls
+};
+
+// What a descriptor is, as KINDS. Others (0) do not fail: the kernel neither interrupts nor shortens what is done
+// there.
+enum Kind : uint8_t { kFile = 1, kState = 2, kStream = 4, kPacket = 8, kNetlink = 16 };
+
+// Instead of an error number.
+enum Special : int { kShort = 10'001, kLost = 10'002 };
+
+enum Who : uint32_t { kEverybody, kProgram, kChildren };
+
+struct Slot {
+  std::atomic<uint32_t> armed;        // 0: nothing is counted, and nothing fails
+  std::atomic<int32_t> error;         // error number or Special; 0: only counted
+  std::atomic<uint32_t> who;          // Who
+  std::atomic<uint32_t> kinds;        // mask of Kind; 0: any
+  std::atomic<uint64_t> first, last;  // calls that fail, from 1
+  std::atomic<uint64_t> every;        // of these: 1 each, 2 every other one
+  std::atomic<uint64_t> calls, failed;
+};
+static_assert(sizeof(Slot) == 56);
+
+struct Shared {
+  uint64_t magic;  // kMagic + kCalls
+  std::atomic<uint64_t> seed;
+  std::atomic<int64_t> realtime_ns, monotonic_ns, boottime_ns;  // what clocks are ahead
+  Slot slot[kCalls];
+};
+constexpr uint64_t kMagic = 0x57454952'46000000;  // "WEIRF"
+
+Shared* shared = nullptr;
+bool is_child = false;
+constexpr int kMostFds = 65536;
+std::atomic<uint8_t> kind_of_fd[kMostFds];
+std::atomic<int8_t> clock_of_timer[kMostFds];  // clock + 1
+
+// libc's own, found before anybody needs it in a process that may not look for it any more.
+template <class Function>
+class Real {
+ public:
+  constexpr explicit Real(const char* name) : name_(name) {}
+  template <class... Arguments>
+  auto operator()(Arguments... arguments) {
+    return find()(arguments...);
+  }
+  Function* find() {
+    if (function_ == nullptr) function_ = reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name_));
+    return function_;
+  }
+
+ private:
+  const char* name_;
+  Function* function_ = nullptr;
+};
+
+#define WEIR_REAL(name, type)        \
+  constinit Real<type> real_##name { \
+#name                            \
+  }
+WEIR_REAL(open, int(const char*, int, ...));
+WEIR_REAL(openat, int(int, const char*, int, ...));
+WEIR_REAL(close, int(int));
+WEIR_REAL(socket, int(int, int, int));
+WEIR_REAL(socketpair, int(int, int, int, int*));
+WEIR_REAL(accept4, int(int, sockaddr*, socklen_t*, int));
+WEIR_REAL(connect, int(int, const sockaddr*, socklen_t));
+WEIR_REAL(memfd_create, int(const char*, unsigned));
+WEIR_REAL(dup, int(int));
+WEIR_REAL(dup2, int(int, int));
+WEIR_REAL(fcntl, int(int, int, ...));
+WEIR_REAL(eventfd, int(unsigned, int));
+WEIR_REAL(timerfd_create, int(int, int));
+WEIR_REAL(timerfd_settime, int(int, int, const itimerspec*, itimerspec*));
+WEIR_REAL(signalfd, int(int, const void*, int));
+WEIR_REAL(epoll_create1, int(int));
+WEIR_REAL(epoll_ctl, int(int, int, int, void*));
+WEIR_REAL(read, ssize_t(int, void*, size_t));
+WEIR_REAL(pread, ssize_t(int, void*, size_t, off_t));
+WEIR_REAL(write, ssize_t(int, const void*, size_t));
+WEIR_REAL(pwrite, ssize_t(int, const void*, size_t, off_t));
+WEIR_REAL(fsync, int(int));
+WEIR_REAL(recv, ssize_t(int, void*, size_t, int));
+WEIR_REAL(recvmsg, ssize_t(int, msghdr*, int));
+WEIR_REAL(send, ssize_t(int, const void*, size_t, int));
+WEIR_REAL(sendmsg, ssize_t(int, const msghdr*, int));
+WEIR_REAL(poll, int(void*, unsigned long, int));
+WEIR_REAL(epoll_wait, int(int, void*, int, int));
+WEIR_REAL(epoll_pwait2, int(int, void*, int, const timespec*, const void*));
+WEIR_REAL(mmap, void*(void*, size_t, int, int, int, off_t));
+WEIR_REAL(ftruncate, int(int, off_t));
+WEIR_REAL(syscall, long(long, ...));
+WEIR_REAL(if_nametoindex, unsigned(const char*));
+WEIR_REAL(if_indextoname, char*(unsigned, char*));
+WEIR_REAL(pthread_create, int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*));
+WEIR_REAL(pthread_cond_clockwait, int(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*));
+WEIR_REAL(pthread_cond_timedwait, int(pthread_cond_t*, pthread_mutex_t*, const timespec*));
+WEIR_REAL(fork, pid_t());
+WEIR_REAL(clock_gettime, int(clockid_t, timespec*));
+#undef WEIR_REAL
+
+__attribute__((constructor)) void begin() {
+  real_open.find(), real_openat.find(), real_close.find(), real_socket.find(), real_socketpair.find();
+  real_accept4.find(), real_connect.find(), real_memfd_create.find(), real_dup.find(), real_dup2.find();
+  real_fcntl.find(), real_eventfd.find(), real_timerfd_create.find(), real_timerfd_settime.find();
+  real_signalfd.find(), real_epoll_create1.find(), real_epoll_ctl.find(), real_read.find(), real_pread.find();
+  real_write.find(), real_pwrite.find(), real_fsync.find(), real_recv.find(), real_recvmsg.find(), real_send.find();
+  real_sendmsg.find(), real_poll.find(), real_epoll_wait.find(), real_epoll_pwait2.find(), real_mmap.find();
+  real_ftruncate.find(), real_syscall.find(), real_if_nametoindex.find(), real_if_indextoname.find();
+  real_pthread_create.find(), real_pthread_cond_clockwait.find(), real_pthread_cond_timedwait.find();
+  real_fork.find(), real_clock_gettime.find();
+  const char* path = getenv("WEIR_FAULTS");
+  if (path == nullptr) return;
+  const int fd = real_open(path, O_RDWR | O_CLOEXEC);
+  struct stat status = {};
+  if (fd < 0 || fstat(fd, &status) != 0 || static_cast<size_t>(status.st_size) < sizeof(Shared)) abort();
+  void* memory = real_mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, off_t{0});
+  if (memory == MAP_FAILED) abort();
+  real_close(fd);
+  auto* mapped = static_cast<Shared*>(memory);
+  if (mapped->magic != kMagic + kCalls) abort();
+  shared = mapped;
+}
+
+// splitmix64.
+uint64_t mix(uint64_t x) {
+  x += 0x9e3779b97f4a7c15;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+  return x ^ (x >> 31);
+}
+
+// The error number, or Special, that this call is to end with; 0: it goes on.
+int failing(Call call, unsigned kind = 0) {
+  if (shared == nullptr) return 0;
+  Slot& slot = shared->slot[call];
+  if (slot.armed.load(std::memory_order_acquire) == 0) return 0;
+  const uint32_t who = slot.who, kinds = slot.kinds;
+  if (who != kEverybody && who != (is_child ? kChildren : kProgram)) return 0;
+  if (kinds != 0 && (kinds & kind) == 0) return 0;
+  const uint64_t number = ++slot.calls;
+  if (number < slot.first || number > slot.last) return 0;
+  if ((number - slot.first) % std::max<uint64_t>(1, slot.every) != 0) return 0;
+  const int error = slot.error;
+  if (error != 0) slot.failed++;
+  return error;
+}
+
+template <class Answer = int>
+Answer fail_with(int error) {
+  errno = error;
+  return static_cast<Answer>(-1);
+}
+
+bool is_known(int fd) {
+  return fd >= 0 && fd < kMostFds;
+}
+
+uint8_t kind_of(int fd) {
+  return is_known(fd) ? kind_of_fd[fd].load(std::memory_order_relaxed) : uint8_t{0};
+}
+
+int set_kind(int fd, uint8_t kind) {
+  if (is_known(fd)) kind_of_fd[fd].store(kind, std::memory_order_relaxed);
+  return fd;
+}
+
+uint8_t kind_of_path(int folder, const char* path) {
+  for (const char* system : {"/proc/", "/sys/", "/dev/"}) {
+    if (strncmp(path, system, strlen(system)) == 0) return 0;
+  }
+  const bool is_state = strstr(path, "-state/") != nullptr || (folder != AT_FDCWD && path[0] != '/');
+  return is_state ? kState : kFile;
+}
+
+uint8_t kind_of_socket(int family, int type) {
+  if (family == AF_NETLINK) return kNetlink;
+  if (family != AF_UNIX) return 0;
+  return (type & 0xf) == SOCK_STREAM ? kStream : kPacket;
+}
+
+// Bytes that a call does instead of so many; of a call that is not to be short: all.
+size_t some_of(size_t size, int error) {
+  if (error != kShort || size == 0) return size;
+  return std::min(size, size_t{1} + mix(shared->seed + shared->slot[kRead].calls + shared->slot[kWrite].calls) % 997);
+}
+
+// Descriptors of a message are lost as where the receiver has none left (scm_detach_fds of net/core/scm.c).
+void lose_descriptors(msghdr* message) {
+  for (cmsghdr* item = CMSG_FIRSTHDR(message); item != nullptr; item = CMSG_NXTHDR(message, item)) {
+    if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
+    const size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (size_t i = 0; i < count; i++) {
+      int fd = -1;
+      memcpy(&fd, CMSG_DATA(item) + i * sizeof fd, sizeof fd);
+      real_close(fd);
+    }
+  }
+  message->msg_controllen = 0;
+  message->msg_flags |= MSG_CTRUNC;
+}
+
+bool has_descriptors(msghdr* message) {
+  const cmsghdr* item = CMSG_FIRSTHDR(message);
+  return item != nullptr && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS;
+}
+
+int64_t ahead_of(clockid_t clock) {
+  if (shared == nullptr) return 0;
+  switch (clock) {
+    case CLOCK_REALTIME:
+    case CLOCK_REALTIME_COARSE:
+      return shared->realtime_ns;
+    case CLOCK_MONOTONIC:
+    case CLOCK_MONOTONIC_RAW:
+    case CLOCK_MONOTONIC_COARSE:
+      return shared->monotonic_ns;
+    case CLOCK_BOOTTIME:
+      return shared->boottime_ns;
+    default:
+      return 0;
+  }
+}
+
+timespec later(const timespec& time, int64_t ns) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const int64_t whole = time.tv_sec * kSecond + time.tv_nsec + ns;
+  return {whole / kSecond, whole % kSecond};
+}
+
+// A moment of a clock that is ahead, as the kernel's own has it.
+timespec of_kernel(const timespec& time, clockid_t clock) {
+  const int64_t ahead = ahead_of(clock);
+  if (ahead == 0 || time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec <= ahead)
+    return ahead == 0 ? time : timespec{0, 1};
+  return later(time, -ahead);
+}
+
+}  // namespace
+}  // namespace weir::inject
+
+using namespace weir::inject;
+
+#define WEIR_CALL(type, name, ...)                                                                      \
+  extern "C" __attribute__((used, visibility("default"))) type weir_##name(__VA_ARGS__) __asm__(#name); \
+  type weir_##name(__VA_ARGS__)
+
+#define WEIR_TAKE_MODE(flags)                                       \
+  mode_t mode = 0;                                                  \
+  if (((flags)&O_CREAT) != 0 || ((flags)&O_TMPFILE) == O_TMPFILE) { \
+    va_list list;                                                   \
+    va_start(list, flags);                                          \
+    mode = va_arg(list, mode_t);                                    \
+    va_end(list);                                                   \
+  }
+
+// --- what gives a descriptor ---
+
+WEIR_CALL(int, open, const char* path, int flags, ...) {
+  WEIR_TAKE_MODE(flags)
+  const uint8_t kind = kind_of_path(AT_FDCWD, path);
+  if (const int error = failing(kOpen, kind); error != 0) return fail_with(error);
+  return set_kind(real_open(path, flags, mode), kind);
+}
+
+WEIR_CALL(int, open64, const char* path, int flags, ...) {
+  WEIR_TAKE_MODE(flags)
+  const uint8_t kind = kind_of_path(AT_FDCWD, path);
+  if (const int error = failing(kOpen, kind); error != 0) return fail_with(error);
+  return set_kind(real_open(path, flags | O_LARGEFILE, mode), kind);
+}
+
+WEIR_CALL(int, openat, int folder, const char* path, int flags, ...) {
+  WEIR_TAKE_MODE(flags)
+  const uint8_t kind = kind_of_path(folder, path);
+  if (const int error = failing(kOpen, kind); error != 0) return fail_with(error);
+  return set_kind(real_openat(folder, path, flags, mode), kind);
+}
+
+WEIR_CALL(int, openat64, int folder, const char* path, int flags, ...) {
+  WEIR_TAKE_MODE(flags)
+  const uint8_t kind = kind_of_path(folder, path);
+  if (const int error = failing(kOpen, kind); error != 0) return fail_with(error);
+  return set_kind(real_openat(folder, path, flags | O_LARGEFILE, mode), kind);
+}
+
+WEIR_CALL(int, close, int fd) {
+  set_kind(fd, 0);
+  if (is_known(fd)) clock_of_timer[fd].store(0, std::memory_order_relaxed);
+  return real_close(fd);
+}
+
+WEIR_CALL(int, socket, int family, int type, int protocol) {
+  const uint8_t kind = kind_of_socket(family, type);
+  if (const int error = failing(kSocket, kind); error != 0) return fail_with(error);
+  return set_kind(real_socket(family, type, protocol), kind);
+}
+
+WEIR_CALL(int, socketpair, int family, int type, int protocol, int* ends) {
+  const uint8_t kind = kind_of_socket(family, type);
+  if (const int error = failing(kSocket, kind); error != 0) return fail_with(error);
+  const int done = real_socketpair(family, type, protocol, ends);
+  if (done == 0) set_kind(ends[0], kind), set_kind(ends[1], kind);
+  return done;
+}
+
+WEIR_CALL(int, accept4, int fd, sockaddr* address, socklen_t* size, int flags) {
+  if (const int error = failing(kAccept, kind_of(fd)); error != 0) return fail_with(error);
+  return set_kind(real_accept4(fd, address, size, flags), kind_of(fd));
+}
+
+WEIR_CALL(int, connect, int fd, const sockaddr* address, socklen_t size) {
+  if (const int error = failing(kConnect, kind_of(fd)); error != 0) return fail_with(error);
+  return real_connect(fd, address, size);
+}
+
+WEIR_CALL(int, memfd_create, const char* name, unsigned flags) {
+  if (const int error = failing(kMemfd); error != 0) return fail_with(error);
+  return set_kind(real_memfd_create(name, flags), 0);
+}
+
+WEIR_CALL(int, dup, int fd) {
+  if (const int error = failing(kDup); error != 0) return fail_with(error);
+  return set_kind(real_dup(fd), kind_of(fd));
+}
+
+WEIR_CALL(int, dup2, int fd, int to) {
+  return set_kind(real_dup2(fd, to), kind_of(fd));
+}
+
+static int control_file(int fd, int command, long argument) {
+  if (command != F_DUPFD && command != F_DUPFD_CLOEXEC) return real_fcntl(fd, command, argument);
+  if (const int error = failing(kDup); error != 0) return fail_with(error);
+  return set_kind(real_fcntl(fd, command, argument), kind_of(fd));
+}
+
+WEIR_CALL(int, fcntl, int fd, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  const long argument = va_arg(list, long);
+  va_end(list);
+  return control_file(fd, command, argument);
+}
+
+WEIR_CALL(int, fcntl64, int fd, int command, ...) {
+  va_list list;
+  va_start(list, command);
+  const long argument = va_arg(list, long);
+  va_end(list);
+  return control_file(fd, command, argument);
+}
+
+WEIR_CALL(int, eventfd, unsigned value, int flags) {
+  if (const int error = failing(kEvent); error != 0) return fail_with(error);
+  return set_kind(real_eventfd(value, flags), 0);
+}
+
+WEIR_CALL(int, timerfd_create, int clock, int flags) {
+  if (const int error = failing(kEvent); error != 0) return fail_with(error);
+  const int fd = set_kind(real_timerfd_create(clock, flags), 0);
+  if (is_known(fd)) clock_of_timer[fd].store(static_cast<int8_t>(clock + 1), std::memory_order_relaxed);
+  return fd;
+}
+
+WEIR_CALL(int, signalfd, int fd, const void* mask, int flags) {
+  if (const int error = failing(kEvent); error != 0) return fail_with(error);
+  return set_kind(real_signalfd(fd, mask, flags), 0);
+}
+
+WEIR_CALL(int, epoll_create1, int flags) {
+  if (const int error = failing(kEvent); error != 0) return fail_with(error);
+  return set_kind(real_epoll_create1(flags), 0);
+}
+
+WEIR_CALL(int, epoll_ctl, int fd, int operation, int other, void* event) {
+  if (const int error = failing(kWatch); error != 0) return fail_with(error);
+  return real_epoll_ctl(fd, operation, other, event);
+}
+
+// --- what moves bytes ---
+
+WEIR_CALL(ssize_t, read, int fd, void* to, size_t size) {
+  const uint8_t kind = kind_of(fd);
+  const int error = kind != 0 ? failing(kRead, kind) : 0;
+  if (error != 0 && error < kShort) return fail_with<ssize_t>(error);
+  return real_read(fd, to, kind == kPacket ? size : some_of(size, error));
+}
+
+WEIR_CALL(ssize_t, pread, int fd, void* to, size_t size, off_t at) {
+  const uint8_t kind = kind_of(fd);
+  const int error = kind != 0 ? failing(kRead, kind) : 0;
+  if (error != 0 && error < kShort) return fail_with<ssize_t>(error);
+  return real_pread(fd, to, some_of(size, error), at);
+}
+
+WEIR_CALL(ssize_t, pread64, int fd, void* to, size_t size, off_t at) {
+  return weir_pread(fd, to, size, at);
+}
+
+WEIR_CALL(ssize_t, write, int fd, const void* from, size_t size) {
+  const uint8_t kind = kind_of(fd);
+  const int error = kind != 0 ? failing(kWrite, kind) : 0;
+  if (error != 0 && error < kShort) return fail_with<ssize_t>(error);
+  return real_write(fd, from, kind == kPacket ? size : some_of(size, error));
+}
+
+WEIR_CALL(ssize_t, pwrite, int fd, const void* from, size_t size, off_t at) {
+  const uint8_t kind = kind_of(fd);
+  const int error = kind != 0 ? failing(kWrite, kind) : 0;
+  if (error != 0 && error < kShort) return fail_with<ssize_t>(error);
+  return real_pwrite(fd, from, some_of(size, error), at);
+}
+
+WEIR_CALL(ssize_t, pwrite64, int fd, const void* from, size_t size, off_t at) {
+  return weir_pwrite(fd, from, size, at);
+}
+
+WEIR_CALL(int, fsync, int fd) {
+  if (const int error = failing(kSync, kind_of(fd)); error != 0) return fail_with(error);
+  return real_fsync(fd);
+}
+
+WEIR_CALL(ssize_t, recv, int fd, void* to, size_t size, int flags) {
+  const uint8_t kind = kind_of(fd);
+  const int error = kind != 0 ? failing(kReceive, kind) : 0;
+  if (error != 0 && error < kShort) return fail_with<ssize_t>(error);
+  return real_recv(fd, to, kind == kStream ? some_of(size, error) : size, flags);
+}
+
+WEIR_CALL(ssize_t, recvmsg, int fd, msghdr* message, int flags) {
+  const uint8_t kind = kind_of(fd);
+  const int error = kind != 0 ? failing(kReceive, kind) : 0;
+  if (error != 0 && error < kShort) return fail_with<ssize_t>(error);
+  const ssize_t got = real_recvmsg(fd, message, flags);
+  if (got <= 0 || !has_descriptors(message)) return got;
+  if (failing(kRights, kind) == kLost) {
+    lose_descriptors(message);
+  } else if (is_child) {  // its socket is the first
+    int first = -1;
+    memcpy(&first, CMSG_DATA(CMSG_FIRSTHDR(message)), sizeof first);
+    set_kind(first, kPacket);
+  }
+  return got;
+}
+
+WEIR_CALL(ssize_t, send, int fd, const void* from, size_t size, int flags) {
+  const uint8_t kind = kind_of(fd);
+  const int error = kind != 0 ? failing(kSend, kind) : 0;
+  if (error != 0 && error < kShort) return fail_with<ssize_t>(error);
+  return real_send(fd, from, kind == kStream ? some_of(size, error) : size, flags);
+}
+
+WEIR_CALL(ssize_t, sendmsg, int fd, const msghdr* message, int flags) {
+  const uint8_t kind = kind_of(fd);
+  const int error = kind != 0 ? failing(kSend, kind) : 0;
+  if (error != 0 && error < kShort) return fail_with<ssize_t>(error);
+  return real_sendmsg(fd, message, flags);
+}
+
+WEIR_CALL(int, poll, void* fds, unsigned long n, int timeout_ms) {
+  if (const int error = failing(kWait); error != 0) return fail_with(error);
+  return real_poll(fds, n, timeout_ms);
+}
+
+WEIR_CALL(int, epoll_wait, int fd, void* events, int most, int timeout_ms) {
+  if (const int error = failing(kWait); error != 0) return fail_with(error);
+  return real_epoll_wait(fd, events, most, timeout_ms);
+}
+
+WEIR_CALL(int, epoll_pwait2, int fd, void* events, int most, const timespec* timeout, const void* signals) {
+  if (const int error = failing(kWait); error != 0) return fail_with(error);
+  return real_epoll_pwait2(fd, events, most, timeout, signals);
+}
+
+// --- memory, programs of the kernel, processes ---
+
+WEIR_CALL(void*, mmap, void* at, size_t size, int protection, int flags, int fd, off_t offset) {
+  if (const int error = failing(kMap); error != 0) {
+    errno = error;
+    return MAP_FAILED;
+  }
+  return real_mmap(at, size, protection, flags, fd, offset);
+}
+
+WEIR_CALL(void*, mmap64, void* at, size_t size, int protection, int flags, int fd, off_t offset) {
+  return weir_mmap(at, size, protection, flags, fd, offset);
+}
+
+WEIR_CALL(int, ftruncate, int fd, off_t size) {
+  if (const int error = failing(kTruncate); error != 0) return fail_with(error);
+  return real_ftruncate(fd, size);
+}
+
+WEIR_CALL(int, ftruncate64, int fd, off_t size) {
+  return weir_ftruncate(fd, size);
+}
+
+WEIR_CALL(long, syscall, long number, ...) {
+  va_list list;
+  va_start(list, number);
+  long argument[6];
+  for (long& one : argument) one = va_arg(list, long);
+  va_end(list);
+  if (number == SYS_bpf) {
+    if (const int error = failing(kBpf); error != 0) return fail_with<long>(error);
+  }
+  return real_syscall(number, argument[0], argument[1], argument[2], argument[3], argument[4], argument[5]);
+}
+
+WEIR_CALL(unsigned, if_nametoindex, const char* name) {
+  if (const int error = failing(kName); error != 0) return errno = error, 0u;
+  return real_if_nametoindex(name);
+}
+
+WEIR_CALL(char*, if_indextoname, unsigned index, char* name) {
+  if (const int error = failing(kName); error != 0) return errno = error, nullptr;
+  return real_if_indextoname(index, name);
+}
+
+WEIR_CALL(int, pthread_create, pthread_t* thread, const pthread_attr_t* attributes, void* (*body)(void*),
+          void* argument) {
+  if (const int error = failing(kThread); error != 0) return error;
+  return real_pthread_create(thread, attributes, body, argument);
+}
+
+WEIR_CALL(pid_t, fork, void) {
+  if (const int error = failing(kFork); error != 0) return fail_with(error);
+  const pid_t pid = real_fork();
+  if (pid == 0) is_child = true;
+  return pid;
+}
+
+// --- clocks ---
+
+WEIR_CALL(int, clock_gettime, clockid_t clock, timespec* now) {
+  const int done = real_clock_gettime(clock, now);
+  if (const int64_t ahead = ahead_of(clock); done == 0 && ahead != 0) *now = later(*now, ahead);
+  return done;
+}
+
+WEIR_CALL(int, gettimeofday, timeval* now, void*) {
+  timespec time = {};
+  const int done = weir_clock_gettime(CLOCK_REALTIME, &time);
+  *now = {time.tv_sec, time.tv_nsec / 1000};
+  return done;
+}
+
+WEIR_CALL(time_t, time, time_t* to) {
+  timespec now = {};
+  weir_clock_gettime(CLOCK_REALTIME, &now);
+  if (to != nullptr) *to = now.tv_sec;
+  return now.tv_sec;
+}
+
+WEIR_CALL(int, timerfd_settime, int fd, int flags, const itimerspec* when, itimerspec* before) {
+  itimerspec moved = *when;
+  const bool is_off = when->it_value.tv_sec == 0 && when->it_value.tv_nsec == 0;
+  const int clock = is_known(fd) ? clock_of_timer[fd].load(std::memory_order_relaxed) - 1 : -1;
+  if ((flags & 1) != 0 && !is_off && clock >= 0)
+    moved.it_value = of_kernel(when->it_value, clock);  // TFD_TIMER_ABSTIME
+  return real_timerfd_settime(fd, flags, &moved, before);
+}
+
+WEIR_CALL(int, pthread_cond_clockwait, pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
+          const timespec* until) {
+  const timespec moved = of_kernel(*until, clock);
+  return real_pthread_cond_clockwait(condition, mutex, clock, &moved);
+}
+
+WEIR_CALL(int, pthread_cond_timedwait, pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* until) {
+  const timespec moved = of_kernel(*until, CLOCK_REALTIME);
+  return real_pthread_cond_timedwait(condition, mutex, &moved);
+}

@@ -1,0 +1,510 @@
+// Feeds that have gone wrong: what is refused, what is only told, and what the list keeps.
+#include <sys/stat.h>
+
+#include <random>
+
+#include "control/book/claims.h"
+#include "control/read/feed_content.h"
+#include "control/read/feed_parts.h"
+#include "control/read/policy.h"
+#include "tests/catch.h"
+#include "tests/unit/control/read/folder.h"
+
+namespace weir::control {
+namespace {
+
+using namespace std::string_literals;
+
+std::string hosts(unsigned count, unsigned from = 0) {
+  std::string text;
+  for (unsigned i = from; i < from + count; i++) {
+    text += "198.18." + std::to_string(i / 256) + "." + std::to_string(i % 256) + "\n";
+  }
+  return text;
+}
+
+std::string policy_with(const std::string& more, const std::string& head = "") {
+  return "version: 1\n" + head + "lists:\n- {name: a, action: drop, file: a.txt" + more + "}\n";
+}
+
+struct Read {
+  std::optional<Policy> policy;
+  Diagnostics diagnostics;
+  const List& list() const { return policy->lists.back(); }
+  std::string text() const { return format(diagnostics); }
+  std::string reason() const { return policy && list().refusal ? list().refusal->reason : ""; }
+};
+
+Read read(const Folder& folder, const Book* before = nullptr, const std::set<std::string>& accept = {}) {
+  Read read;
+  FeedHistory history(before);
+  history.is_ours = false;
+  history.accept = accept;
+  read.policy = read_policy(folder / "weir.yaml", read.diagnostics, kNever - 1, history);
+  return read;
+}
+
+Book first_book(const Folder& folder) {
+  Read first = read(folder);
+  INFO(first.text());
+  REQUIRE(first.policy);
+  REQUIRE_FALSE(first.list().refusal);
+  return first.policy->lists;
+}
+
+struct Row {
+  const char* what;
+  std::string content;
+  const char* reason;  // of its refusal
+};
+
+std::string utf16(const std::string& text, bool little) {
+  std::string wide;
+  for (const char c : text) wide += little ? std::string{c, '\0'} : std::string{'\0', c};
+  return wide;
+}
+
+std::string with_cr(std::string text) {
+  for (char& c : text) c = c == '\n' ? '\r' : c;
+  return text;
+}
+
+const std::string kJunk = [] {
+  std::string text;
+  for (int i = 0; i < 400; i++) text += "junk\n";
+  return text;
+}();
+
+}  // namespace
+
+TEST_CASE("a feed that has gone wrong is refused, and its list keeps what it had, until it is mended") {
+  const Row rows[] = {
+      {"empty", "", "is empty"},
+      {"an empty line", "\n", "holds no entries (1 lines, 0 bad ones)"},
+      {"comments", "# nothing today\n", "holds no entries"},
+      {"shrunken", hosts(499), "shrank from 1000 entries to 499, by 50.1 %: at most 50 %"},
+      {"grown", hosts(10'001), "grew from 1000 entries to 10001, 10 times"},
+      {"junk among it", hosts(1000) + kJunk,
+       "has 400 bad lines beside 1000 entries, and had 0 beside 1000; the first "
+       "on line 1001: not an address"},
+      {"cut last line", hosts(1000).substr(0, hosts(1000).size() - 3), "ends inside of line 1000"},
+      {"gzip", "\x1f\x8b\x08\x00"s + std::string(500, 'x'), "is gzip data"},
+      {"zip", "PK\x03\x04"s + std::string(500, 'x'), "is a zip archive"},
+      {"xz",
+       "\xfd"
+       "7zXZ\0\0"s +
+           std::string(500, 'x'),
+       "is xz data"},
+      {"zstd", "\x28\xb5\x2f\xfd"s + std::string(500, 'x'), "is zstd data"},
+      {"bzip2", "BZh91AY&SY" + std::string(500, 'x'), "is bzip2 data"},
+      {"tar", std::string("a.txt") + std::string(252, '\0') + "ustar  " + std::string(1000, 'x'), "is a tar archive"},
+      {"HTML", "\n <!DOCTYPE HTML PUBLIC>\n<html><body>503\n" + hosts(1000), "is an HTML page"},
+      {"HTML in a word", "<a href=x>1</a><body>\n" + hosts(1000), "is an HTML page"},
+      {"XML", "<?xml version=\"1.0\"?>\n" + hosts(1000), "is XML"},
+      {"JSON", "[\n  \"198.18.0.1\",\n", "is JSON"},
+      {"JSON lines", "{\"ip\": \"198.18.0.1\"}\n", "is JSON"},
+      {"UTF-16", "\xff\xfe" + utf16(hosts(1000), true), "is UTF-16 text"},
+      {"UTF-16 without a mark", utf16(hosts(1000), false), "is UTF-16 text"},
+      {"zeroes", std::string(15'000, '\0'), "is binary data"},
+      {"CR alone", with_cr(hosts(1000)), "ends its lines by CR alone"},
+      {"CR alone behind a head", "# head\n" + with_cr(hosts(1000)), "ends its lines by CR alone"},
+      {"two halves of IPv4", hosts(1000) + "0.0.0.0/1\n128.0.0.0/1\n",
+       "covers 100 % of all IPv4 addresses, and covered 0 %; its widest entry is on line 1001: 0.0.0.0/1"},
+      {"a quarter of IPv4", hosts(1000) + "64.0.0.0/2\n",
+       "covers 28.4 % of all IPv4 addresses, and covered 0 %; its widest entry is on line 1001: 64.0.0.0/2"},
+      {"a range of nearly all", hosts(1000) + "0.0.0.1-255.255.255.255\n", "covers 100 % of all IPv4"},
+      {"two halves of IPv6", hosts(1000) + "::/1\n8000::/1\n", "covers 100 % of all IPv6"},
+  };
+  const Folder folder;
+  folder.write("weir.yaml", policy_with(", entries: [192.0.2.6]"));
+  folder.write("a.txt", hosts(1000));
+  const Book good = first_book(folder);
+  for (const Row& row : rows) {
+    INFO(row.what);
+    folder.write("a.txt", row.content);
+    const Read refused = read(folder, &good);
+    INFO(refused.text());
+    REQUIRE(refused.policy);
+    CHECK(refused.reason().find(folder / "a.txt ") == 0);
+    CHECK(refused.reason().find(row.reason) != std::string::npos);
+    CHECK(refused.list().refusal->hint.find("controlctl feeds --accept a`") != std::string::npos);
+    CHECK(refused.list().content->digest == good.back().content->digest);
+    CHECK(refused.list().feed == good.back().feed);
+    CHECK(refused.diagnostics.warnings() == 1);
+    CHECK(refused.text().find("list `a` keeps its last good content (entries: 1000): ") != std::string::npos);
+
+    // Still, from there on; and since when.
+    Book kept = refused.policy->lists;
+    kept.back().refusal->since = 17;
+    const Read again = read(folder, &kept);
+    CHECK(again.reason() == refused.reason());
+    CHECK(again.list().refusal->since == 17);
+    CHECK(again.list().content->digest == good.back().content->digest);
+
+    folder.write("a.txt", hosts(1000));
+    const Read mended = read(folder, &again.policy->lists);
+    CHECK(mended.reason() == "");
+    CHECK(mended.text() == "");
+    CHECK(mended.list().content->digest == good.back().content->digest);
+  }
+}
+
+TEST_CASE("a file that cannot be read leaves the list what it had") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_with(""));
+  folder.write("a.txt", hosts(10));
+  const Book good = first_book(folder);
+  const auto check = [&](const std::string& reason) {
+    INFO(reason);
+    const Read refused = read(folder, &good);
+    CHECK(refused.reason() == reason);
+    CHECK(refused.list().content->digest == good.back().content->digest);
+    CHECK(refused.list().refusal->hint.find("accept") == std::string::npos);  // there is nothing to accept
+    CHECK(read(folder, &good, {"a"}).reason() == reason);
+  };
+  std::filesystem::remove(folder / "a.txt");
+  check("cannot open " + folder / "a.txt" + ": No such file or directory");
+  std::filesystem::create_directory(folder / "a.txt");
+  check(folder / "a.txt" + " is not a regular file");
+  std::filesystem::remove(folder / "a.txt");
+  REQUIRE(mkfifo((folder / "a.txt").c_str(), 0600) == 0);
+  check(folder / "a.txt" + " is not a regular file");
+  std::filesystem::remove(folder / "a.txt");
+  folder.write("a.txt", "");
+  std::error_code too_large;
+  std::filesystem::resize_file(folder / "a.txt", uint64_t{10} << 40, too_large);
+  if (too_large) return;  // for this file system
+  check(folder / "a.txt" + " is larger than 4 GiB: it has 10995116277760 bytes");
+}
+
+TEST_CASE("what is strange, and may be right, is taken and told") {
+  const Row rows[] = {
+      {"half of it", hosts(500), "shrank from 1000 entries to 500"},
+      {"six times", hosts(6'000), "grew from 1000 entries to 6000"},
+      {"a line that broke", hosts(999) + "198.18.256.1\n", "has 1 bad lines beside 999 entries, and had 0 beside 1000"},
+      {"others", hosts(1000, 5000), "has other entries now: 1000 of the 1000 that it had are gone"},
+      {"a private network", hosts(1000) + "10.1.0.0/16\n",
+       "blocks addresses that are reserved, or your own: 1 entry, the first on line 1001: 10.1.0.0/16 (of 10.0.0.0/8)"},
+      {"a large network", hosts(1000) + "32.0.0.0/6\n", "covers 1.81 % of all IPv4 addresses, and covered 0 %"},
+      {"this machine", hosts(1000) + "::1\n", "reserved, or your own: 1 entry, the first on line 1001: ::1"},
+      {"what is ours", hosts(1000) + "192.0.2.0/24\n", "the first on line 1001: 192.0.2.0/24 (of policy.own)"},
+  };
+  const Folder folder;
+  folder.write("weir.yaml", policy_with("", "policy: {own: [192.0.2.7]}\n"));
+  folder.write("a.txt", hosts(1000));
+  const Book good = first_book(folder);
+  for (const Row& row : rows) {
+    INFO(row.what);
+    folder.write("a.txt", row.content);
+    const Read taken = read(folder, &good);
+    INFO(taken.text());
+    CHECK(taken.reason() == "");
+    CHECK(taken.diagnostics.warnings() == 1);
+    CHECK(taken.text().find(row.reason) != std::string::npos);
+    CHECK(taken.list().content->digest != good.back().content->digest);
+    CHECK(read(folder, &taken.policy->lists).text() == "");  // once
+  }
+}
+
+TEST_CASE("a feed that never was there must be right from the beginning") {
+  const Row rows[] = {
+      {"empty", "", "is empty"},
+      {"HTML", "<html>", "is an HTML page"},
+      {"halves", "0.0.0.0/1\n128.0.0.0/1\n", "covers 100 %"},
+  };
+  const Folder folder;
+  folder.write("weir.yaml", policy_with(""));
+  for (const Row& row : rows) {
+    INFO(row.what);
+    folder.write("a.txt", row.content);
+    const Read refused = read(folder);
+    CHECK_FALSE(refused.policy);
+    CHECK(refused.diagnostics.errors() == 1);
+    CHECK(refused.text().find(row.reason) != std::string::npos);
+    CHECK(refused.text().find("accept") == std::string::npos);
+  }
+  // Of an end without a newline nothing can be said then, and afterwards only when the file is shorter.
+  folder.write("a.txt", "198.18.0.1\n198.18.0.2\n198.18.0.33");
+  const Book good = first_book(folder);
+  folder.write("a.txt", "198.18.0.1\n198.18.0.2\n198.18.0.33\n198.18.0.4");
+  const Read longer = read(folder, &good);
+  CHECK(longer.reason() == "");
+  CHECK(longer.text().find("ends inside of line 4") != std::string::npos);
+  folder.write("a.txt", "198.18.0.1\n198.18.0.2\n198.18.0.3");
+  CHECK(read(folder, &good).reason().find("ends inside of line 3") != std::string::npos);
+}
+
+TEST_CASE("each limit of a guard") {
+  struct Limit {
+    const char* guard;
+    std::string content;
+    const char* reason;  // empty: it is taken
+  };
+  const Limit limits[] = {
+      {"{min_entries: 0}", "", "shrank from 10 entries to 0, by 100 %"},
+      {"{min_entries: 11}", hosts(11), ""},
+      {"{min_entries: 12}", hosts(11), "holds 11 entries, fewer than 12 (guard: min_entries)"},
+      {"{max_shrink: 10%}", hosts(9), ""},
+      {"{max_shrink: 9.5%}", hosts(9), "at most 9.5 % may go at once (guard: max_shrink)"},
+      {"{max_shrink: 100%, min_entries: 0}", "", ""},
+      {"{max_growth: 2x}", hosts(20), ""},
+      {"{max_growth: 1.5x}", hosts(16), "at most 1.5 times is taken at once (guard: max_growth)"},
+      {"{widest_v4: 16}", hosts(10) + "198.19.0.0/16\n", ""},
+      {"{widest_v4: 16}", hosts(10) + "198.18.0.0-198.19.0.0\n",
+       "holds 198.18.0.0-198.19.0.0 on line 11, which is wider than a /16 (guard: widest_v4)"},
+      {"{widest_v6: 32}", hosts(10) + "2001:db8::/32\n", ""},
+      {"{widest_v6: 32}", hosts(10) + "2001:db8::/31\n", "wider than a /32 (guard: widest_v6)"},
+      {"{reserved: refuse}", hosts(10) + "127.0.0.1\n", "the first on line 11: 127.0.0.1 (of 127.0.0.0/8)"},
+      {"{reserved: keep}", hosts(10) + "127.0.0.1\n", ""},
+      {"{reserved: cut, min_entries: 11}", hosts(10) + "127.0.0.1\n", "holds 10 entries, fewer than 11"},
+  };
+  const Folder folder;
+  folder.write("weir.yaml", policy_with(""));
+  folder.write("a.txt", hosts(10));
+  const Book good = first_book(folder);
+  for (const Limit& limit : limits) {
+    INFO(limit.guard << " " << limit.content.size());
+    folder.write("weir.yaml", policy_with(std::string(", guard: ") + limit.guard));
+    folder.write("a.txt", limit.content);
+    const Read found = read(folder, &good);
+    INFO(found.text());
+    REQUIRE(found.policy);
+    CHECK((found.reason() == "") == (std::string(limit.reason) == ""));
+    CHECK(found.reason().find(limit.reason) != std::string::npos);
+  }
+  // A pass list may hold what is reserved.
+  folder.write("weir.yaml", "version: 1\nlists: [{name: a, action: pass, file: a.txt, guard: {reserved: refuse}}]\n");
+  folder.write("a.txt", hosts(10) + "127.0.0.1\n");
+  CHECK(read(folder, &good).reason() == "");
+}
+
+TEST_CASE("cut leaves reserved and own addresses out, and nothing else") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_with(", guard: {reserved: cut}", "policy: {own: [198.51.100.8/30]}\n"));
+  folder.write("a.txt", "9.0.0.0-12.0.0.0\n127.0.0.1\n198.51.100.0/28\n198.51.100.9:443\n192.0.2.1\nfe80::-fec0::5\n");
+  const Read taken = read(folder);
+  INFO(taken.text());
+  REQUIRE(taken.policy);
+  CHECK(taken.text().find("; that part is left out") != std::string::npos);
+  const auto holds = [&](const char* text) {
+    const auto v4 = parse_ipv4(text);
+    const auto of = [&](const auto& address) {
+      for (const Origin& origin : claims_of(taken.policy->lists, address, 443).origins) {
+        if (origin.list == "a") return true;
+      }
+      return false;
+    };
+    return v4 ? of(*v4) : of(*parse_ipv6(text));
+  };
+  for (const char* in : {"9.0.0.0", "9.255.255.255", "11.0.0.0", "12.0.0.0", "198.51.100.7", "198.51.100.12",
+                         "192.0.2.1", "fec0::", "fec0::5"}) {
+    INFO(in);
+    CHECK(holds(in));
+  }
+  for (const char* out : {"10.0.0.0", "10.255.255.255", "127.0.0.1", "198.51.100.8", "198.51.100.9", "198.51.100.11",
+                          "fe80::1", "febf::1"}) {
+    INFO(out);
+    CHECK_FALSE(holds(out));
+  }
+}
+
+TEST_CASE("as many entries are reserved or own as a walk over all ranges finds") {
+  const std::pair<Ipv4, Ipv4> reserved[] = {{0, 0xffffff},
+                                            {0x0a000000, 0x0affffff},
+                                            {0x64400000, 0x647fffff},
+                                            {0x7f000000, 0x7fffffff},
+                                            {0xa9fe0000, 0xa9feffff},
+                                            {0xac100000, 0xac1fffff},
+                                            {0xc0a80000, 0xc0a8ffff},
+                                            {0xe0000000, 0xffffffff}};
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; round++) {
+    ListDraft own, feed;
+    const auto any = [&](unsigned widest_bits) {
+      const auto first = static_cast<Ipv4>(random());
+      const auto wide = static_cast<Ipv4>(random() & ((1u << (random() % widest_bits)) - 1));
+      return Entry<Ipv4>{first, first + std::min(wide, ~first), 1, 0, WEIR_AS_SOURCE, 1};
+    };
+    for (int i = 0; i < 5; i++) own.v4.push_back(any(27));
+    for (int i = 0; i < 50; i++) feed.v4.push_back(any(22));
+    for (const Entry<Ipv4>& entry : own.v4) {  // at its edges
+      feed.v4.push_back({entry.first - 1, entry.first - 1, 1, 0, WEIR_AS_SOURCE, 1});
+      feed.v4.push_back({entry.last, entry.last, 1, 0, WEIR_AS_SOURCE, 1});
+    }
+    size_t expected = 0;
+    for (const Entry<Ipv4>& entry : feed.v4) {
+      bool is_touched = false;
+      const auto meets = [&](Ipv4 first, Ipv4 last) { return first <= entry.last && entry.first <= last; };
+      for (const auto& [first, last] : reserved) is_touched = is_touched || meets(first, last);
+      for (const Entry<Ipv4>& one : own.v4) is_touched = is_touched || meets(one.first, one.last);
+      expected += is_touched;
+    }
+    feed.feed.entries = feed.v4.size();
+    const FeedParts::Scan scan;
+    FeedOptions options;
+    const Judgement judgement = judge({"a.txt", scan, feed, nullptr, own, WEIR_DROP, options});
+    REQUIRE_FALSE(judgement.refused);
+    REQUIRE(judgement.warnings.size() == (expected == 0 ? 0 : 1));
+    if (expected == 0) continue;
+    const std::string& reason = judgement.warnings.front().reason;
+    CHECK(reason.find("your own: " + std::to_string(expected) + " entr") != std::string::npos);
+  }
+}
+
+TEST_CASE("a feed is accepted as it is, once, until it changes again") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_with(""));
+  folder.write("a.txt", hosts(1000));
+  const Book good = first_book(folder);
+  for (const std::string& content : {std::string(), hosts(3), std::string("<html>\n198.18.0.1\n")}) {
+    INFO(content.substr(0, 10));
+    folder.write("a.txt", content);
+    CHECK(read(folder, &good).reason() != "");
+    const Read accepted = read(folder, &good, {"a"});
+    CHECK(accepted.reason() == "");
+    CHECK(accepted.list().feed_state.accepted);
+    CHECK(accepted.list().content->digest != good.back().content->digest);
+    const Read later = read(folder, &accepted.policy->lists);  // as after a restart
+    CHECK(later.reason() == "");
+    CHECK(later.list().feed_state.accepted);
+    CHECK(later.list().content->digest == accepted.list().content->digest);
+    folder.write("a.txt", "# nothing\n");
+    const Read changed = read(folder, &later.policy->lists);
+    CHECK(changed.reason().find("holds no entries") != std::string::npos);
+    CHECK(changed.list().content->digest == accepted.list().content->digest);
+  }
+}
+
+TEST_CASE("kept content is what the list now makes of it") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_with(""));
+  folder.write("a.txt", "198.18.0.1\n2001:db8::7\n");
+  const Book good = first_book(folder);
+  std::filesystem::remove(folder / "a.txt");
+  folder.write("weir.yaml", policy_with(", match: dst, ipv6_aggregate: 64, entries: [192.0.2.6]"));
+  const Read kept = read(folder, &good);
+  REQUIRE(kept.policy);
+  REQUIRE(kept.list().v4().size() == 2);
+  CHECK(kept.list().v4()[1].directions == WEIR_AS_DESTINATION);
+  CHECK(kept.list().v6()[0].last == (*parse_ipv6("2001:db8::") | ~uint64_t{0}));
+
+  // The list has another name, or its feed another path: what it had, or what had the file.
+  folder.write("weir.yaml", "version: 1\nlists: [{name: renamed, action: drop, file: a.txt}]\n");
+  CHECK(read(folder, &good).list().entries() == 2);
+  folder.write("weir.yaml", "version: 1\nlists: [{name: a, action: drop, file: b.txt}]\n");
+  const Read moved = read(folder, &good);
+  CHECK(moved.reason() == "cannot open " + folder / "b.txt" + ": No such file or directory");
+  CHECK(moved.list().feed.path == folder / "a.txt");
+  // A new file is nothing to compare with the old one.
+  folder.write("b.txt", "198.18.0.1\n");
+  CHECK(read(folder, &good).text() == "");
+}
+
+TEST_CASE("more entries than filter.memory has room for are not read into memory") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_with("", "filter: {memory: 8KiB}\n"));
+  folder.write("a.txt", "# " + std::string(2000, '\n') + hosts(1000));  // lines are no entries
+  CHECK(first_book(folder).back().entries() == 1000);
+  std::filesystem::remove(folder / "weir.yaml");
+  folder.write("weir.yaml", policy_with("", "filter: {memory: 8KiB}\n"));
+  folder.write("a.txt", hosts(1025));
+  const Read refused = read(folder);
+  CHECK_FALSE(refused.policy);
+  CHECK(refused.text().find("holds more entries than fit into filter.memory: the first 1025 of its 1025 lines hold "
+                            "1025, which take 8200 bytes at least, and 8192 are allowed") != std::string::npos);
+  // Networks may take next to nothing.
+  std::string networks;
+  for (int i = 0; i < 8000; i++) {
+    networks += std::to_string(11 + i / 256) + "." + std::to_string(i % 256) + ".0.0/24\n";
+  }
+  folder.write("a.txt", networks);
+  CHECK(read(folder).policy);
+}
+
+TEST_CASE("a file in parts has the lines of the file") {
+  const Folder folder;
+  const size_t part = FeedParts::kPartBytes;
+  const std::string texts[] = {"",
+                               "\n",
+                               "a",
+                               "a\nb",
+                               "a\r\nb\n",
+                               std::string(part - 1, 'x') + "\nab\n",
+                               std::string(part, 'x') + "\nab\n",
+                               std::string(part + 1, 'x') + "\nab\n",
+                               std::string(3 * part + 7, 'x') + "\nab",
+                               std::string(3 * part + 7, 'x'),
+                               "a\n" + std::string(2 * part, 'y') + "\nb\n" + std::string(part, 'z'),
+                               [&] {
+                                 std::string lines;
+                                 for (size_t i = 0; lines.size() < 4 * part; i++)
+                                   lines += std::string(i % 211, 'l') + "\n";
+                                 return lines;
+                               }()};
+  for (const std::string& text : texts) {
+    INFO(text.size() << " " << text.substr(0, 10));
+    folder.write("a.txt", text);
+    auto file = FeedParts::open(folder / "a.txt");
+    REQUIRE(file);
+    const auto scan = file->scan();
+    REQUIRE(scan);
+    CHECK(scan->size_bytes == text.size());
+    CHECK(scan->ends_in_newline == (text.empty() || text.back() == '\n'));
+    // Expected: every line, cut where it is too long.
+    std::vector<std::string> expected, found;
+    for (size_t from = 0; from < text.size();) {
+      const size_t end = std::min(text.find('\n', from), text.size());
+      expected.push_back(text.substr(from, std::min(end - from, part)));
+      from = end + 1;
+    }
+    CHECK(scan->lines() == expected.size());
+    const auto digest = file->visit_lines([&](std::string_view lines) {
+      CHECK_FALSE(lines.empty());
+      while (!lines.empty()) {
+        const size_t end = std::min(lines.find('\n'), lines.size());
+        found.emplace_back(lines.substr(0, end));
+        lines.remove_prefix(std::min(end + 1, lines.size()));
+      }
+      return true;
+    });
+    REQUIRE(digest);
+    CHECK(*digest == scan->digest);
+    CHECK((found == expected));
+  }
+}
+
+TEST_CASE("lines are counted as one by one") {
+  const Folder folder;
+  std::mt19937 random(3);
+  for (const size_t size : {size_t{1}, size_t{2}, size_t{254}, size_t{255}, size_t{256}, size_t{257}, size_t{1000},
+                            FeedParts::kPartBytes, 2 * FeedParts::kPartBytes + 77}) {
+    for (const char* letters : {"\n\n\n\n", "a\n\r\n", "aaa\n"}) {
+      std::string text;
+      for (size_t i = 0; i < size; i++) text += letters[random() % 4];
+      uint64_t newlines = 0, empty = 0;
+      for (size_t i = 0; i < size; i++) {
+        newlines += text[i] == '\n';
+        empty += text[i] == '\n' && (i == 0 || text[i - 1] == '\n');
+      }
+      auto file = FeedParts::open(folder.write("a.txt", text));
+      REQUIRE(file);
+      const auto scan = file->scan();
+      REQUIRE(scan);
+      INFO(size << " " << letters);
+      CHECK(scan->newlines == newlines);
+      CHECK(scan->empty_lines == empty);
+      CHECK(scan->size_bytes == size);
+    }
+  }
+}
+
+TEST_CASE("what feeds begin with is no other content") {
+  for (const std::string& text : {""s, "198.18.0.1\n"s, "# <html>\n"s, "[2001:db8::7]:443\n"s, "\xef\xbb\xbf# x\n"s,
+                                  "[ 2001:db8::7 ]\n"s, "BZ\n"s, "; {\n"s, "#\0\0\0\n198.18.0.1\n198.18.0.2\n"s}) {
+    INFO(text);
+    CHECK(content_of(text) == nullptr);
+  }
+  CHECK(content_of("\xef\xbb\xbf{\"a\": 1}") != nullptr);
+}
+
+}  // namespace weir::control
