@@ -43,7 +43,9 @@ def all_lists(folder, match="src"):
         write_countries(test_data("blocklists/" + COUNTRIES, folder), family, files["countries-" + family])
     files["p2p"] = os.path.join(folder, "p2p-ranges.txt")
     write_ranges(test_data("blocklists/" + P2P, folder), files["p2p"])
-    lists = [f"  - {{name: {name}, action: drop, match: {match}, file: '{path}'}}\n" for name, path in files.items()]
+    # All countries are most of the Internet.
+    lists = [f"  - {{name: {name}, action: drop, match: {match}, file: '{path}'"
+             f"{', allow_any: true' if name.startswith('countries') else ''}}}\n" for name, path in files.items()]
     return "version: 1\npolicy: {default: pass}\nlists:\n" + "".join(lists)
 
 

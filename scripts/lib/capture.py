@@ -17,6 +17,9 @@ VLAN_TYPES = (0x8100, 0x88a8, 0x9100)
 MAGICS = {b"\xd4\xc3\xb2\xa1": ("<", False), b"\xa1\xb2\xc3\xd4": (">", False),
           b"\x4d\x3c\xb2\xa1": ("<", True), b"\xa1\xb2\x3c\x4d": (">", True)}
 
+PACKED = ((b"\x1f\x8b", "gzip", "gunzip -k"), (b"\xfd7zXZ\0", "xz", "unxz -k"), (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
+          (b"BZh", "bzip2", "bunzip2 -k"))
+
 
 class CaptureError(Exception):
     """A capture that cannot be replayed; the text says which and why."""
@@ -48,6 +51,9 @@ def read_capture(path):
             return _read_pcapng(data)
     except CaptureError as error:
         raise CaptureError(f"{path}: {error}") from None
+    for magic, kind, command in PACKED:
+        if data.startswith(magic):
+            raise CaptureError(f"{path} is compressed ({kind}), and a capture is read as it is: `{command} {path}` first")
     raise CaptureError(f"{path} is neither a pcap nor a pcapng file")
 
 

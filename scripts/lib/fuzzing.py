@@ -30,7 +30,7 @@ PULSE = re.compile(r"^#(\d+)\t.*?corp: (\d+)/.*exec/s: (\d+)", re.M)
 @dataclass(frozen=True)
 class Target:
     """parser: globs of the files that are its parser's own. In those of `only`, the functions named alone count; those
-    of `without` do not: only the daemons' I/O reaches them."""
+    of `without` do not: only the daemons' I/O and the command line reach them."""
 
     longest: int      # bytes of an input that fuzzing makes; seeds may be longer
     parser: tuple
@@ -42,11 +42,18 @@ class Target:
 
 TARGETS = {
     "book": Target(2048, ("control/book/disk.cpp",), without=("write_book",)),
-    "frame": Target(1024, ("dataplane/frame/frame.cpp", "dataplane/tunnel*.cpp")),
-    "feed": Target(256, ("control/feeds/*.cpp", "control/read/feeds/entry_text.cpp"), "plain.dict"),
-    "policy": Target(1024, ("control/policy*.cpp", "control/entry_*.cpp", "control/model/field_names.cpp",
-                            "control/model/time_text.cpp", "common/yaml*.cpp"), "policy.dict",
-                     without=("read_document", "read_policy", "read_feed", "read_feeds"), options=NOT_ENTROPIC),
+    "events": Target(1024, ("common/yaml/events.cpp", "common/yaml/yaml.cpp"), "policy.dict", without=("read_document",),
+                     options=NOT_ENTROPIC),
+    "frame": Target(1024, ("dataplane/frame/*.cpp",)),
+    "feed": Target(256, ("control/read/feeds/entry_text.cpp", "control/read/feeds/format.cpp",
+                         "control/read/feeds/plain.cpp", "control/read/feed_content.cpp", "control/read/feed_guard.cpp"),
+                   "plain.dict"),
+    "policy": Target(1024, ("control/read/policy*.cpp", "control/read/entry_*.cpp", "control/read/capture_settings.cpp",
+                            "control/read/target_spec.cpp", "control/model/field_names.cpp",
+                            "control/model/time_text.cpp", "common/yaml/yaml*.cpp"), "policy.dict",
+                     without=("read_document", "read_policy", "read_places", "read_feed", "read_feeds",
+                              "check_capture_filter", "dataplane_of", "xdp_of", "target_of", "targets_of"),
+                     options=NOT_ENTROPIC),
     "snapshot": Target(512, ("filter/read/validate.cpp", "filter/read/view.cpp"), only=("filter/read/view.cpp", "open"),
                        options=NOT_ENTROPIC),
     "steering": Target(512, ("control/read/steer_file.cpp",), "steering.dict", without=("read_steer_file",),
@@ -61,6 +68,8 @@ class Crash(Exception):
 
 def build(folder, options, names):
     """The targets in a build of their own, up to date. One at a time: two fuzzers may be started at once."""
+    for name in names:
+        parser_files(name)  # says at once what is wrong with the table
     with open(folder + ".lock", "w", encoding="ascii") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _build(folder, options, names)
@@ -208,7 +217,19 @@ def counted_lines(name, path, lines):
 
 
 def parser_files(name):
-    return sorted(path for pattern in TARGETS[name].parser for path in glob.glob(os.path.join(ROOT, pattern)))
+    """SessionError when a glob of the target matches no file, or no file holds a function that it names."""
+    target, files = TARGETS[name], set()
+    for pattern in target.parser:
+        found = glob.glob(os.path.join(ROOT, pattern))
+        if not found:
+            raise SessionError(f"{pattern} matches no file, and is to be the parser of the fuzz target {name}: "
+                               "TARGETS in scripts/lib/fuzzing.py has to follow the sources")
+        files.update(found)
+    for function in target.without + target.only[1:]:
+        if not any(lines_of(path, (function,)) for path in files):
+            raise SessionError(f"no file of the parser of the fuzz target {name} defines {function}: TARGETS in "
+                               "scripts/lib/fuzzing.py has to follow the sources")
+    return sorted(files)
 
 
 def coverage(folder, corpus_folder, name):

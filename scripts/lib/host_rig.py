@@ -50,6 +50,9 @@ def missing():
         return f"package: no {', '.join(absent)}: scripts/setup test installs them"
     if not os.path.exists("/dev/net/tun"):
         return "kernel: no /dev/net/tun: this kernel has no tap interfaces"
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+        if all(line.split()[4] != "/" for line in file):
+            return "kernel: / is no mount point, as in a chroot: ip-netns(8) does nothing there"
     return None
 
 

@@ -4,6 +4,7 @@ A Session starts processes, talks to them and ends them, and never touches any o
 """
 
 import ctypes
+import fcntl
 import json
 import os
 import shutil
@@ -30,23 +31,61 @@ class SessionError(Exception):
 
 
 def ensure_built(build, more=()):
-    """Builds the product when a program of it is missing, and so with those of more, saying so."""
-    if all(os.access(os.path.join(build, program), os.X_OK) for program in (*PROGRAMS, *more)):
-        return
+    """Builds what of the product and of more is missing or out of date, saying so. Several may call at once."""
+    programs = (*PROGRAMS, *more)
+    is_whole = all(os.access(os.path.join(build, program), os.X_OK) for program in programs)
+    is_configured = os.path.exists(os.path.join(build, "build.ninja"))
     if not shutil.which("ninja") or not shutil.which("meson"):
+        if is_whole:
+            return
         raise SessionError(f"{build} holds no build, and meson and ninja are missing: run scripts/setup first")
-    steps = [["ninja", "-C", build, "all", *more]]
-    if not os.path.exists(os.path.join(build, "build.ninja")):
-        steps.insert(0, ["meson", "setup", build, ROOT, "-Dtests=disabled"])
-    for step in steps:
-        print(f"configuring {build}" if step[0] == "meson" else f"building into {build} (minutes the first time)", flush=True)
-        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        if done.returncode != 0:
-            raise SessionError(f"{' '.join(step)} failed:\n{tail(done.stdout)}")
+    if not is_configured and is_whole:  # programs that were put there
+        return
+    try:
+        lock = open(build.rstrip("/") + ".lock", "w", encoding="ascii")  # ninja has none
+    except OSError as error:
+        if is_whole:  # somebody else's build
+            return
+        raise SessionError(f"{build} holds no build, and none can be made there: {error}") from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not is_configured:
+            run_step("configuring", build, ["meson", "setup", build, ROOT, "-Dtests=disabled"])
+        ninja = ["ninja", "-C", build, *([] if is_whole else ["all"]), *programs]
+        dry = subprocess.run([*ninja, "-n"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        if "ninja: no work to do." not in dry.stdout:
+            run_step("building what is out of date in" if is_whole else "building into", build, ninja)
+
+
+def run_step(what, build, command):
+    print(f"{what} {build} (minutes the first time)" if command[0] == "ninja" else f"{what} {build}", flush=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    if done.returncode != 0:
+        raise SessionError(f"{' '.join(command)} failed:\n{tail(done.stdout)}")
 
 
 def tail(text, lines=20):
     return "\n".join(text.splitlines()[-lines:])
+
+
+def pause(pid):
+    """Stops a process (SIGSTOP). Returns when none of its threads runs any more: on a busy machine one may go on for a while."""
+    os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + START_SECONDS
+    while not all(state in "TtZX" for state in thread_states(pid)):
+        if time.monotonic() > deadline:
+            raise SessionError(f"process {pid} does not stop")
+        time.sleep(0.001)
+
+
+def thread_states(pid):
+    """Letters, as proc(5) has them."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/stat", encoding="utf-8", errors="replace") as file:
+                yield file.read().rpartition(")")[2].split()[0]
+        except FileNotFoundError:  # it has ended
+            pass
 
 
 class Memory:
@@ -84,6 +123,8 @@ def eal_lcores(workers):
 
 
 class Session:
+    seccomp = ""  # what a system call that controld should not need meets; tests: "kill"
+
     def __init__(self, build, parent=None):
         self.build = os.path.abspath(build)
         self.folder = tempfile.mkdtemp(prefix="weir-", dir=parent)
@@ -94,6 +135,8 @@ class Session:
         self.controld = None
         self.said_memory = False
         self.when_over = []
+        self.environment = {}  # more variables for the programs that are started
+        self.states = self.folder  # where their state folders are
 
     def at_exit(self, function):
         """Called when the session is over and its programs have ended."""
@@ -118,6 +161,9 @@ class Session:
     def path(self, name):
         return os.path.join(self.folder, name)
 
+    def state_path(self, name):
+        return os.path.join(self.states, name + "-state")
+
     def log(self, name):
         with open(self.path(name + ".log"), encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -128,7 +174,7 @@ class Session:
             # reaches the script alone, which then ends it; should the script itself be killed, it ends too.
             return subprocess.Popen(
                 command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-                env=dict(os.environ, RUNTIME_DIRECTORY=self.folder),  # where EAL puts its files
+                env=dict(os.environ, RUNTIME_DIRECTORY=self.folder, **self.environment),  # where EAL puts its files
                 preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM))
 
     def start_dataplane(self, config, vdevs=(), workers=1, memory=None, extra=("--wait-for-snapshot",), quiet=True,
@@ -141,12 +187,14 @@ class Session:
         self.said_memory = True
         with open(self.path("dataplane.yaml"), "w", encoding="utf-8") as file:
             file.write(config + f"\nmempool: {{mbufs: {memory.mbufs}, data_room: {memory.data_room}}}\n")
+            if os.geteuid() == 0 and "privileges:" not in config:
+                file.write("privileges: {user: root}\n")  # its files are in a folder of ours
         command = [os.path.join(self.build, "dataplane/dataplane"), "--lcores", eal_lcores(workers), "--no-pci",
                    *([] if telemetry else ["--no-telemetry"]), *memory.eal_options(os.path.basename(self.folder)), *eal]
         for vdev in vdevs:
             command += ["--vdev", vdev]
         command += ["--", "--config", self.path("dataplane.yaml"), "--socket", self.path("dataplane.sock"),
-                    "--state-dir", self.path("dataplane-state"), *extra]
+                    "--state-dir", self.state_path("dataplane"), *extra]
         self.dataplane = self._start("dataplane", command)
         self.wait("the data plane's socket", lambda: can_connect(self.path("dataplane.sock"), socket.SOCK_SEQPACKET))
 
@@ -154,9 +202,19 @@ class Session:
         """targets: the session's data plane; else those of the policy. extra: more options."""
         self.controld = self._start("controld", [
             os.path.join(self.build, "control/controld"), "--config", os.path.abspath(policy), "--socket",
-            self.path("controld.sock"), "--state-dir", self.path("controld-state"),
+            self.path("controld.sock"), "--state-dir", self.state_path("controld"),
+            *(["--seccomp", self.seccomp] if self.seccomp else []),
             *(["--target", self.path("dataplane.sock")] if targets else []), *extra])
-        self.wait("controld's socket", lambda: can_connect(self.path("controld.sock"), socket.SOCK_STREAM))
+        self.wait("controld to have compiled its policy", self.is_started)
+
+    def is_started(self):
+        """controld answers, and has compiled its first policy."""
+        if not can_connect(self.path("controld.sock"), socket.SOCK_STREAM):
+            return False
+        try:
+            return not self.call("status").get("starting", False)  # scripts/compare: older ones do not say
+        except SessionError:  # it ends: wait() sees that
+            return False
 
     def wait(self, what, test, seconds=START_SECONDS):
         """Until test() is true. SessionError when a program that was started ended, or the time is over."""

@@ -74,12 +74,13 @@ class CardTest:
         machine.ask("put", path=f"{folder}/policy.yaml", content=policy_text(0))
         machine.ask("put", path=f"{folder}/dataplane.yaml", content=
                     "forward: pair\n"
-                    f"ports: [{{port: 0, queues: {card.queues}}}, {{port: 1, queues: {card.queues}}}]\n")
+                    f"ports: [{{port: 0, queues: {card.queues}}}, {{port: 1, queues: {card.queues}}}]\n"
+                    "privileges: {user: root}\n")
         for port in range(2):
             machine.set_link(machine.tap(card, port), False)
         self.nodes_before = machine.ask("nodes")
         workers = ",".join(str(cpu) for cpu in range(1, 1 + card.queues))
-        command = [f"{self.build}/dataplane/dataplane", "-l", workers, "-d", card.library]
+        command = [f"{self.build}/dataplane/dataplane", "-l", workers, "-d", card.library, "--log-level=lib.eal:info"]
         command += ["-d", "librte_mempool_ring.so", "-d", "librte_bus_pci.so"]  # all drivers take 20 s to load here
         for port in range(2):
             command += ["-a", machine.address(card, port)]
@@ -209,15 +210,15 @@ class CardTest:
             self.traffic.step(era)
 
     def workers(self):
-        """A frame leaves by the queue of the worker that judged it: both have work, and a flow has one of them."""
+        """A frame leaves by the queue of the worker that judged it: both have work, and each direction of a flow has one of them."""
         queues = {}
         for sent in self.traffic.sent:
             if sent.copies and sent.flow.kind.family and not sent.flow.kind.tags:
-                queues.setdefault(sent.flow, set()).add(sent.queue)
-        split = [str(flow) for flow, used in queues.items() if len(used) > 1]
-        self.check(not split, f"{len(split)} of {len(queues)} flows were with both workers: {split[:5]}")
+                queues.setdefault((sent.flow, sent.side), set()).add(sent.queue)
+        split = [f"{flow} from side {side}" for (flow, side), used in queues.items() if len(used) > 1]
+        self.check(not split, f"{len(split)} of {len(queues)} directions of flows were with both workers: {split[:5]}")
         shares = [sum(used == {queue} for used in queues.values()) for queue in range(self.card.queues)]
-        self.check(min(shares) >= MIN_RSS_SHARE * len(queues), f"flows of each worker: {shares}")
+        self.check(min(shares) >= MIN_RSS_SHARE * len(queues), f"directions of flows of each worker: {shares}")
 
     def numa(self):
         """Workers of each node have the snapshot in memory of their own node."""

@@ -36,4 +36,15 @@ with temporary_folder() as home:
         check(expected and done.stdout.startswith(expected),
               f"{policy}: expected\n{expected}\nfound\n{done.stdout}")
     equal(disk("configs", home), before, "files on disk")
+
+    # What only the finished bytes tell is refused, too, as a reload would refuse it.
+    policy = os.path.join(home, "canary.yaml")
+    with open(policy, "w", encoding="utf-8") as file:
+        file.write("version: 1\nfilter: {canaries: [192.0.2.7]}\n"
+                   "lists:\n  - {name: l, action: drop, entries: [192.0.2.0/24]}\n")
+    done = subprocess.run([os.path.join(BUILD, "control/controlctl"), "check", policy], text=True, env=environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    equal(done.returncode, 1, f"a canary drops: exit code\n{done.stdout}")
+    check(f"canary.yaml: error: canary 192.0.2.7 would drop as source: list l, entry 192.0.2.0/24 ({policy}:4)" in done.stdout
+          and "\nhint: put it into a pass list" in done.stdout, done.stdout)
 print(f"{len(policies)} policies")

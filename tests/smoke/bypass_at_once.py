@@ -3,11 +3,12 @@ and it is sent whatever the data plane was thought to do."""
 
 import json
 import os
+import signal
 import socket
 import time
 
-from weir_smoke import (BUILD, Session, check, controlctl, equal, make_samples, read_capture, start_loop,
-                        write)
+from weir_smoke import (BUILD, Session, check, controlctl, equal, make_samples, pause, read_capture,
+                        start_loop, write)
 
 AT_ONCE = 2  # seconds, on a machine that does much else
 
@@ -68,11 +69,48 @@ with Session(BUILD) as session:
         os.path.join(BUILD, "control/controld"), "--config", session.path("large.yaml"), "--socket",
         session.path("controld.sock"), "--state-dir", session.path("controld-state"), "--target",
         session.path("dataplane.sock")])
-    session.wait("the switch's socket", lambda: os.path.exists(panic))
+    session.wait("the switch's socket", lambda: os.path.exists(session.path("controld.sock")))
     switch(session, "off", "while the first policy is compiled")
-    check(not os.path.exists(session.path("controld.sock")), "the first policy is compiled meanwhile")
-    session.wait("controld's socket", lambda: os.path.exists(session.path("controld.sock")))
+    check(controlctl(session, "status")["starting"], "the first policy is compiled meanwhile")
+    check("compiles the first policy" in controlctl(session, "list", expect=1)["error"], "list during the first compile")
+    session.wait("the first policy to be compiled", session.is_started)
     session.wait_enforced()
     equal(controlctl(session, "status")["bypass"], False, "what status says of it")
+
+    # A controld that cannot run: controlctl tells the data plane itself, says so, and what it gave up is not done later.
+    pause(session.controld.pid)
+    begin = time.monotonic()
+    code, out, err = session.controlctl("bypass", "on", "--json")
+    equal((code, json.loads(out)["ok"], json.loads(out)["controld"]), (0, True, False), f"with controld stopped: {err}")
+    check("told directly" in err and time.monotonic() - begin < 2 * AT_ONCE, f"it is said who was told: {err}")
+    code, out, err = session.controlctl("status", "--json")
+    equal((code, json.loads(out)["targets"][0]["bypass"]), (4, True), f"status with controld stopped: {err}")
+    equal(session.controlctl("bypass", "off", "--dataplane", session.path("dataplane.sock"))[0], 0, "off again")
+    os.unlink(session.path("controld-state/bypass"))  # as one who turns it off would
+    session.controld.send_signal(signal.SIGCONT)
+    time.sleep(2.5)  # longer than it takes to read what came meanwhile, and to ask the data plane
+    status = controlctl(session, "status")
+    equal((status["bypass"], status["targets"][0]["bypass"]), (False, False), "after controld went on")
+
+    # It is dead: the same, and the next one knows.
+    session.kill("controld")
+    equal(session.controlctl("bypass", "on")[0], 0, "bypass on without controld")
+    session.start_controld(policy)
+    session.wait_enforced()
+    status = controlctl(session, "status")
+    equal((status["bypass"], status["targets"][0]["bypass"]), (True, True), "what the next controld remembers")
+    switch(session, "off", "by the next controld")
+
+    # A data plane that cannot run: what was given up meanwhile is not carried out when it goes on.
+    pause(session.dataplane.pid)
+    code, out, err = session.controlctl("bypass", "on", "--dataplane", session.path("dataplane.sock"))
+    equal(code, 3, f"bypass on at a data plane that is stopped: {out}{err}")
+    session.dataplane.send_signal(signal.SIGCONT)
+    time.sleep(2.5)
+    equal(controlctl(session, "status")["targets"][0]["bypass"], False, "after the data plane went on")
+
+    # A data plane lets nothing end it but who asks it to stop.
+    session.dataplane.send_signal(signal.SIGHUP)
+    session.wait("the data plane to say what to do", lambda: "SIGHUP is ignored" in session.log("dataplane"), 5)
     equal(session.stop("controld"), 0, "exit code")
     check(not os.path.exists(panic), "the switch's socket is gone")

@@ -1,9 +1,14 @@
 """After its start the data plane has no capability that its ports do not need, no way to gain one, a filter of system
 calls that ends it when it makes another, and the user it was told: in every thread. With all that it reloads, persists,
-bypasses, counts, sees links go and peers return, and stops cleanly, on every virtual port."""
+bypasses, counts, sees links go and peers return, and stops cleanly, on every virtual port. Its user can put nothing into
+the folder of its sockets, and without a user it does not start. controld lets a group look."""
 
+import errno
+import grp
 import os
 import pwd
+import re
+import shutil
 import socket
 import stat
 import subprocess
@@ -60,13 +65,13 @@ def status_of_threads(pid):
     return threads
 
 
-def check_threads(pid, user, capabilities, what, seccomp="2"):
+def check_threads(pid, user, capabilities, what, seccomp="2", at_least=4):
     account = pwd.getpwnam(user)
     expected = {"Uid": "\t".join([str(account.pw_uid)] * 4), "Gid": "\t".join([str(account.pw_gid)] * 4),
                 "CapInh": 0, "CapPrm": capabilities, "CapEff": capabilities, "CapBnd": 0, "CapAmb": 0,
                 "NoNewPrivs": "1", "Seccomp": seccomp}
     threads = status_of_threads(pid)
-    check(len(threads) >= 4, f"{what}: threads of EAL and of our own: {list(threads)}")
+    check(len(threads) >= at_least, f"{what}: threads of EAL and of our own: {list(threads)}")
     for name, fields in threads.items():
         for key, value in expected.items():
             found = int(fields[key], 16) if key.startswith("Cap") else fields[key]
@@ -95,7 +100,7 @@ def send_frames(session, what):
 def peers_come_and_go(session, what):
     for port in PEERS:
         for turn in ("comes", "comes again after a crash"):
-            peer = start(session, "peer", "forward: pair\n", ("net_null0", port), ("--single-file-segments", "--no-telemetry"),
+            peer = start(session, "peer", "forward: pair\nprivileges: {user: root}\n", ("net_null0", port), ("--single-file-segments", "--no-telemetry"),
                          socket_path="peer.sock")
             try:
                 grows(session, f"{what}: {port.split(',')[0]} {turn}", 10000)
@@ -125,6 +130,49 @@ def works(session, user, what):
     peers_come_and_go(session, what)
 
 
+def as_user(user, function):
+    """What function() returns, a small number, in a process of that user."""
+    child = os.fork()
+    if child == 0:
+        account = pwd.getpwnam(user)
+        os.setgroups([])
+        os.setgid(account.pw_gid)
+        os.setuid(account.pw_uid)
+        os._exit(function())
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def plants_nothing(session, user, what):
+    """The data plane holds its sockets; whoever takes it over cannot take the place of controld's."""
+    folder = session.path("run")
+    status = os.stat(folder)
+    equal((status.st_uid, stat.S_IMODE(status.st_mode)), (0, 0o755), f"{what}: owner and mode of the sockets' folder")
+    if user == "root":
+        return
+
+    def bind():
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as planted:
+            planted.bind(os.path.join(folder, "controld.sock"))
+
+    tries = {"bind": bind, "unlink": lambda: os.unlink(os.path.join(folder, "dataplane.sock")),
+             "link": lambda: os.symlink("/etc/passwd", os.path.join(folder, "dataplane.sock.bypass")),
+             "folder": lambda: os.mkdir(os.path.join(folder, "controld.sock"))}
+
+    def count_successes():
+        done = 0
+        for attempt in tries.values():
+            try:
+                attempt()
+                done += 1
+            except OSError:
+                pass
+        return done
+
+    before = sorted(os.listdir(folder))
+    equal(as_user(user, count_successes), 0, f"{what}: of {list(tries)} work in the sockets' folder")
+    equal(sorted(os.listdir(folder)), before, f"{what}: what is in the sockets' folder")
+
+
 def test_user(user):
     what = f"user {user}"
     with Session(BUILD) as session:
@@ -137,11 +185,16 @@ def test_user(user):
         session.start_controld(session.path("weir.yaml"))
         session.wait_enforced()
         check_threads(session.dataplane.pid, user, 0, what)
+        check_threads(session.controld.pid, "root", 0, f"{what}: controld", at_least=2)
         works(session, user, what)
+        plants_nothing(session, user, what)
         check_threads(session.dataplane.pid, user, 0, what + ", after all that")
         equal(session.stop("dataplane"), 0, f"{what}: exit code\n{session.log('dataplane')[-1500:]}")
         check("all returned" in session.log("dataplane"), f"{what}: every mbuf is back")
-        check(not os.path.exists(session.path("run/dataplane.sock")), f"{what}: the socket is gone")
+        left = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with left:  # only who may write its folder takes the file away
+            equal(left.connect_ex(session.path("run/dataplane.sock")), errno.ENOENT if user == "root" else errno.ECONNREFUSED,
+                  f"{what}: nobody answers any more")
         start_judge(session, user)  # once more, with what it left
         check("enforcing the saved generation" in session.log("dataplane"), f"{what}: the saved snapshot is used")
         equal(session.stop("dataplane"), 0, f"{what}: exit code of the second run")
@@ -149,9 +202,9 @@ def test_user(user):
 
 def test_settings():
     """What the settings change, on a port that needs nothing."""
-    rows = (("keep: [net_admin, net_raw]", CAP_NET_ADMIN | CAP_NET_RAW, "2"),
+    rows = (("user: root, keep: [net_admin, net_raw]", CAP_NET_ADMIN | CAP_NET_RAW, "2"),
             ("user: nobody, keep: [net_raw]", CAP_NET_RAW, "2"),
-            ("seccomp: off", 0, "0"))
+            ("user: root, seccomp: off", 0, "0"))
     for settings, capabilities, seccomp in rows:
         with Session(BUILD) as session:
             os.chmod(session.folder, 0o711)
@@ -176,6 +229,52 @@ def test_foreign_state():
         equal(os.stat(session.path("state/dataplane")).st_uid, 0, "owner of the folder")
 
 
+def test_no_user():
+    """Root, and nobody to become: it does not start."""
+    try:
+        pwd.getpwnam("weir")
+        return  # then that is who it becomes
+    except KeyError:
+        pass
+    with Session(BUILD) as session:
+        process = start(session, "dataplane", "forward: sink\n", (), ())
+        equal(process.wait(120), 2, "exit code without a user")
+        for part in ("useradd --system weir", "privileges: {user: NAME}", "`user: root` stays root"):
+            check(part in session.log("dataplane"), f"{part} is said: {session.log('dataplane')[-600:]}")
+        check("running" not in session.log("dataplane"), "nothing runs without a user")
+
+
+def test_who_may_ask():
+    """A group may look, and not change; nobody else is heard. Changes are logged with who asked for them."""
+    readers, others = grp.getgrnam("daemon").gr_gid, grp.getgrnam("mail").gr_gid
+    with Session(BUILD) as session:
+        os.chmod(session.folder, 0o711)
+        make_samples(session.folder, flows=100, frames=500)
+        tool = shutil.copy(os.path.join(session.build, "control/controlctl"), session.folder)
+        session.start_controld(session.path("weir.yaml"), extra=("--read-group", "daemon"))
+
+        def ask(*arguments, groups=(), user="nobody"):
+            return subprocess.run([tool, *arguments, "--socket", session.path("controld.sock")], user=user, group=others,
+                                  extra_groups=groups, capture_output=True, text=True, timeout=60, cwd="/")
+
+        for command in ("status", "list", "shapes", "explain 203.0.113.7"):
+            done = ask(*command.split(), groups=[readers])
+            equal(done.returncode, 0, f"a reader asks for {command}: {done.stderr}")
+        for command in ("reload", "detach"):
+            done = ask(*command.split(), groups=[readers])
+            equal(done.returncode, 1, f"a reader asks for {command}: {done.stderr}")
+            check("may look, and not change anything" in done.stderr, f"what is said: {done.stderr}")
+        for command, groups in (("bypass on", [readers]), ("status", []), ("reload", [])):
+            equal(ask(*command.split(), groups=groups).returncode, 4, f"{command} in groups {groups}")
+        equal(ask("status", user="root").returncode, 0, "root asks")
+        check(not session.call("status")["bypass"], "bypass is still off")
+        for change in ("bypass on", "bypass off", "detach"):
+            session.controlctl(*change.split())
+            session.wait(f"{change} to be logged with who asked for it", lambda wanted=change: re.search(
+                rf"{wanted}: asked for by user 0, process \d+", session.log("controld")), 20)
+        check("user 65534" not in session.log("controld"), "what was refused is not logged as done")
+
+
 if reason := missing():
     skip(reason)
 with open("/proc/self/status", encoding="ascii") as file:
@@ -187,5 +286,7 @@ try:
         test_user(name)
     test_settings()
     test_foreign_state()
+    test_no_user()
+    test_who_may_ask()
 finally:
     subprocess.run(["ip", "netns", "del", NAMESPACE], check=False)

@@ -1,6 +1,7 @@
 """scripts/replay at the edges: no frames, other file formats, truncated files, frames that are too long, outputs that
 keep their times, options that are refused, and nothing left behind."""
 
+import gzip
 import os
 import struct
 import subprocess
@@ -84,10 +85,22 @@ with temporary_folder() as folder:
     check(f"frame 2 has {LONGEST + 1} bytes" in text, f"a frame that is too long is named: {text}")
     text = replay("--once", "--config", policy, "--pcap", policy, expect=2)
     check("neither a pcap nor a pcapng" in text, f"a file that is no capture: {text}")
+    packed = os.path.join(folder, "in.pcap.gz")
+    with gzip.open(packed, "wb") as file:
+        file.write(read(path))
+    text = replay("--once", "--config", policy, "--pcap", packed, expect=2)
+    check("compressed (gzip)" in text and f"`gunzip -k {packed}`" in text, f"a compressed capture: {text}")
     write_capture(path, capture_of([frame(1)]))
     bad = write(folder, "bad.yaml", "version: 1\nlists:\n  - {name: bad, action: drop, entries: [198.18.0.1/33]}\n")
     text = replay("--once", "--config", bad, "--pcap", path, expect=2)
     check("bad.yaml:3:" in text, f"the place of the error in the policy: {text}")
+
+    # A rate for a capture that is through before anybody can look; more workers than processors.
+    _, _, totals, text = replayed(folder, policy, path)
+    check(0 < totals["seconds"] < 1 and totals["mpps"] > 0 and "0.000 ms" not in text, f"a frame takes its time: {text}")
+    text = replay("--seconds", "0.2", "--cores", "16", "--config", policy, "--pcap", path)
+    here = len(os.sched_getaffinity(0))
+    check(here >= 16 or f"16 workers share {here} processor" in text, f"more workers than processors: {text}")
     for options, expected in ((["--plane", "xdp", "--cores", "2"], "runs on one core"), (["--plane", "tc"], "invalid choice"),
                               (["--now", "tomorrow"], "not a time like"),
                               (["--now", "2026-02-30T00:00:00Z"], "not a time like"),

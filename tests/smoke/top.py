@@ -5,9 +5,10 @@ import json
 import os
 import pty
 import subprocess
+import termios
 import time
 
-from weir_smoke import BUILD, Session, check, equal, make_samples, read_capture, start_loop
+from weir_smoke import BUILD, Session, check, equal, make_samples, read_capture, read, start_loop
 
 STAGES = ("rx", "parse", "lookup", "verdict", "tx")
 
@@ -59,14 +60,33 @@ def check_measured(target):
 def on_terminal(session):
     """What `top` writes to a terminal in some intervals."""
     ours, theirs = pty.openpty()
+    before = termios.tcgetattr(theirs)
     process = subprocess.Popen([os.path.join(BUILD, "control/controlctl"), "top", "--interval", "0.2", "--socket",
-                                session.path("controld.sock")], stdout=theirs, stderr=theirs)
-    os.close(theirs)
+                                session.path("controld.sock")], stdin=theirs, stdout=theirs, stderr=theirs)
     text = b""
     while text.count(b"\x1b[H") < 3:
         text += os.read(ours, 1 << 16)
-    process.terminate()
-    process.wait(10)
+    os.write(ours, b"q")
+    equal(process.wait(10), 0, "q ends it")
+    equal(termios.tcgetattr(theirs), before, "the terminal is as it was")
+    os.close(theirs)
+    os.close(ours)
+    return text.decode()
+
+
+def reload_on_terminal(session):
+    """What `reload` writes to a terminal while it waits for a target that is away."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([os.path.join(BUILD, "control/controlctl"), "reload", "--socket", session.path("controld.sock")],
+                               stdout=subprocess.DEVNULL, stderr=theirs)
+    equal(process.wait(60), 3, "one target is away")
+    os.close(theirs)
+    text = b""
+    while True:
+        try:
+            text += os.read(ours, 1 << 16)
+        except OSError:  # all is read
+            break
     os.close(ours)
     return text.decode()
 
@@ -89,11 +109,26 @@ with Session(BUILD) as session:
 
     text = top(session, "--once", "--interval", "0.5")
     check("\x1b" not in text, "no escape codes into a pipe")
-    for word in ("Mpps", "lookup", "p99.9", "net_pcap0", "scanners", "AWAY"):
+    for word in ("pps", "net_pcap0", "scanners", "AWAY"):
         check(word in text, f"`{word}` is in:\n{text}")
+    rows = [line for line in text.splitlines() if "AWAY" not in line]
+    check(max(map(len, rows)) <= 80, f"80 columns are enough for:\n{text}")
+    wide = top(session, "--once", "--interval", "0.5", "--wide")
+    for word in ("lookup", "p99.9", "net_pcap0"):
+        check(word in wide, f"`{word}` is in:\n{wide}")
     print(text)
     screen = on_terminal(session)
     check(screen.startswith("\x1b[2J\x1b[H") and screen.count("\x1b[2J") == 1, "redrawn in place")
+
+    # A list that left the policy is not shown any more.
+    renamed = read(session.path("weir.yaml")).decode().replace("name: scanners", "name: renamed")
+    with open(session.path("weir.yaml"), "w", encoding="utf-8") as policy:
+        policy.write(renamed)
+    screen = reload_on_terminal(session)
+    check("controld is at work: 2 s (acknowledge)" in screen and "\r\x1b[Ktarget" in screen.replace("\r\n", "\n"), f"progress: {screen!r}")
+    text = top(session, "--once", "--interval", "0.5")
+    check("renamed" in text and "scanners" not in text, f"the lists of the policy are in:\n{text}")
+    check("scanners (former)" in session.controlctl("stats")[1], "stats says that a list is a former one")
 
     # One object an interval, until it is told to stop; a data plane that was started anew has no interval at first.
     with open(session.path("top.json"), "wb") as output:

@@ -20,8 +20,9 @@ sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
 from capture import Capture, CaptureError, read_capture, sort_out, split, write_capture  # noqa: E402,F401 (for the tests)
 from namespaces import NoNamespace  # noqa: E402
 from samples import make_samples  # noqa: E402,F401
-from session import Memory, Session, SessionError  # noqa: E402,F401
+from session import Memory, Session, SessionError, pause  # noqa: E402,F401
 
+Session.seccomp = "kill"
 BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build"))
 SKIPPED = 77
 
@@ -185,7 +186,7 @@ def moved(session, packets=20000):
 
 # common/wire.h, spoken from outside: header {magic, version, type, body_bytes, sequence}, body little-endian.
 WIRE_HEADER = struct.Struct("<IHHII")
-WIRE_STATS, WIRE_MAGIC, WIRE_VERSION = 3, 0x52494557, 2
+WIRE_STATS, WIRE_MAGIC, WIRE_VERSION = 3, 0x52494557, 3
 
 
 def ask_dataplane(session):

@@ -99,9 +99,10 @@ def make_frames(n, longest=1514):
     return [(udp_frame(number, number % 3 == 0, number * 97 % (room + 1)), number % 3 == 0) for number in range(n)]
 
 
-def wait_until_joined(near, far):
-    """Until frames get from one wire to the other. What is still on its way is taken off."""
-    probe = udp_frame(1 << 40, False, 0)
+def wait_until_joined(near, far, flipped=False):
+    """Until frames get from one wire to the other. What is still on its way is taken off. flipped: those that make_frames()
+    calls blocked pass."""
+    probe = udp_frame(1 << 40, flipped, 0)
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         try:

@@ -17,7 +17,7 @@ from namespaces import mount_bpf, own_mounts
 from wires import Wire, exchange, ip, make_frames, make_veth, own_network, wait_until_joined
 
 SYS_BPF = 321                                        # x86-64
-BPF_PROG_LOAD, BPF_LINK_CREATE, BPF_XDP = 5, 28, 37  # linux/bpf.h
+BPF_PROG_LOAD, BPF_OBJ_GET, BPF_LINK_CREATE, BPF_LINK_DETACH, BPF_XDP = 5, 7, 28, 34, 37  # linux/bpf.h
 PROG_TYPE_XDP = 6
 SOURCES = ("192.0.2.0/25", "2001:db8:bad::/48"), ("192.0.2.128/25", "2001:db8:a::/48")  # of wires.make_frames
 FRAMES = make_frames(90)
@@ -75,12 +75,12 @@ def program_on(name):
     return json.loads(done.stdout)[0].get("xdp", {}).get("prog", {}).get("id")
 
 
-def pair(number):
+def pair(number, flipped=False):
     """Two ends of a wire: sent into the one, received behind the filter of the other."""
     make_veth(f"out{number}", f"in{number}")
     subprocess.run(["ethtool", "-K", f"out{number}", "txvlan", "off"], capture_output=True)
     wires = Wire(f"out{number}"), Wire(f"in{number}")
-    wait_until_joined(*wires)
+    wait_until_joined(*wires, flipped)
     return wires
 
 
@@ -109,13 +109,13 @@ def bpf(command, attributes):
 
 
 class ForeignProgram:
-    """An XDP program that passes everything, named foreign; on an interface until it is closed."""
+    """An XDP program that passes everything; on an interface until it is closed."""
 
-    def __init__(self, interface):
+    def __init__(self, interface, name=b"foreign"):
         code = ctypes.create_string_buffer(struct.pack("<BBhiBBhi", 0xb7, 0, 0, 2, 0x95, 0, 0, 0))  # XDP_PASS
         text = ctypes.create_string_buffer(b"Dual BSD/GPL")
         self.program = bpf(BPF_PROG_LOAD, struct.pack("<IIQQIIQII16s", PROG_TYPE_XDP, 2, ctypes.addressof(code),
-                                                      ctypes.addressof(text), 0, 0, 0, 0, 0, b"foreign"))
+                                                      ctypes.addressof(text), 0, 0, 0, 0, 0, name))
         with open(f"/proc/self/fdinfo/{self.program}", encoding="ascii") as file:
             self.id = int(dict(line.split(":") for line in file)["prog_id"])
         index = socket.if_nametoindex(interface)
@@ -184,6 +184,28 @@ def tells_of_itself(session):
         check(code == 0 and "in0" in out, f"controlctl {command}: {code}\n{out}{err}")
 
 
+def stays_on_its_interface(session, wires):
+    for was, now in (("in0", "other0"), ("other0", "in0")):
+        for change in (["down"], ["name", now]):
+            ip("link", "set", was, *change)
+            was = now if change[0] == "name" else was
+        ip("link", "set", now, "up")
+        for wire in wires:
+            with contextlib.suppress(OSError):  # told once that it was down
+                wire.receive(0.1)
+        wait_until_joined(*wires)
+        enforced(session, wires, f"in0 is called {now}")
+        equal(interfaces(session)["in0"]["attached"], True, f"status when in0 is called {now}")
+    session.wait("the log to say so", lambda: "in0 is called other0 now, and stays enforced" in session.log("controld"), 5)
+    path = ctypes.create_string_buffer(session.path("bpf/weir_link_in0").encode())
+    link = bpf(BPF_OBJ_GET, struct.pack("<QII", ctypes.addressof(path), 0, 0))
+    bpf(BPF_LINK_DETACH, struct.pack("<I", link))
+    os.close(link)
+    time.sleep(0.1)
+    enforced(session, wires, "0.1 s after somebody detached it")
+    session.wait("the log to say so", lambda: "in0 was detached by somebody else" in session.log("controld"), 5)
+
+
 def outlives_controld(session, wires):
     program, before = program_on("in0"), session.stats()
     session.kill("controld")
@@ -214,7 +236,7 @@ def interfaces_come_and_go(session, wires):
     check(interfaces(session)["in0"]["error"], "why in0 is not attached")
     code, out, err = session.controlctl("reload")
     check(code == 3 and "not attached to in0" in err, f"a reload while in0 is away: {code}\n{out}{err}")
-    wires = pair(0)
+    wires = pair(0, flipped=True)  # what it blocks is blocked there at once
     wait_attached(session, "in0")
     enforced(session, wires, "an interface that came back", flipped=True)
 
@@ -271,6 +293,15 @@ def says_what_is_wrong(session, wires):
 
 
 def leaves_other_programs_alone(session, second):
+    other = ForeignProgram("in1", b"weir")
+    policy(session, ["in0", "in1"])
+    code, out, err = session.controlctl("reload")
+    check(code == 3 and "another controld enforces there already" in err and "ip link" not in err,
+          f"another controld's program: {code}\n{out}{err}")
+    policy(session, ["in0"])
+    equal(controlctl(session, "reload")["ok"], True, "reload without its interface")
+    other.close()
+
     foreign = ForeignProgram("in1")
     policy(session, ["in0", "in1"])
     code, out, err = session.controlctl("reload")
@@ -334,6 +365,28 @@ def without_a_target(session, first):
     check("no xdp target any more: detached from in0, in1" in session.log("controld"), "the log says so")
 
 
+def gave_up_what_it_needs(session, first):
+    """Neither the policy nor the last good named an xdp target when controld started."""
+    session.stop("controld")
+    start(session)
+    policy(session, ["in0"])
+    code, out, err = session.controlctl("reload")
+    check(code == 3 and "gave up what that needs" in err and "start controld anew" in err,
+          f"a reload with the first xdp target: {code}\n{out}{err}")
+    time.sleep(2.5)  # longer than it takes to try again
+    target, = controlctl(session, "status")["targets"]
+    check("start controld anew" in target["last_error"], f"status: {target}")
+    code, out, err = session.controlctl("status")
+    check("start controld anew" in out, f"status for people:\n{out}{err}")
+    check("start controld anew" in session.log("controld"), "the log says so")
+    everything_passes(first, "an xdp target that cannot be had")
+    session.stop("controld")
+    start(session)
+    session.wait_enforced()
+    equal(controlctl(session, "status")["targets"][0]["last_error"], "", "status after a restart")
+    enforced(session, first, "an xdp target after a restart")
+
+
 def starts_on_a_bad_policy(session, first):
     policy(session, ["in0"])
     equal(controlctl(session, "reload")["ok"], True, "reload with a target")
@@ -352,6 +405,7 @@ with Session(BUILD) as session, own_bpf_file_system(session.path("bpf")):
     start(session)
     session.wait_enforced()
     tells_of_itself(session)
+    stays_on_its_interface(session, first)
     follows_the_policy(session, first)
     outlives_controld(session, first)
     first = interfaces_come_and_go(session, first)
@@ -361,4 +415,5 @@ with Session(BUILD) as session, own_bpf_file_system(session.path("bpf")):
     leaves_other_programs_alone(session, second)
     detaches(session, first, second)
     without_a_target(session, first)
+    gave_up_what_it_needs(session, first)
     starts_on_a_bad_policy(session, first)

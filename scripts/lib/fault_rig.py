@@ -1,0 +1,446 @@
+"""controld and its enforcer under tests/inject/faults.cpp: a switch for each, under which calls of the kernel fail and clocks
+jump; packets that tell whether what is blocked stays blocked, and what is innocent passes. Standard library only."""
+
+import json
+import mmap
+import os
+import select
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+from capture import Capture, write_capture
+from namespaces import mount_bpf, own_mounts, own_network
+from session import Memory, Session, SessionError, tail
+
+LIBRARY = "tests/inject/faults.so"
+
+# As tests/inject/faults.cpp.
+CALLS = ("open", "socket", "accept", "connect", "memfd", "dup", "event", "watch", "read", "write", "sync", "receive", "send",
+         "rights", "wait", "map", "truncate", "bpf", "name", "thread", "fork")
+KINDS = {"file": 1, "state": 2, "stream": 4, "packet": 8, "netlink": 16}
+SHORT, LOST = 10_001, 10_002
+WHO = {"everybody": 0, "program": 1, "children": 2}
+HEAD, SLOT = struct.Struct("<QQqqq"), struct.Struct("<IiIIQQQQQ")
+MAGIC = 0x5745495246000000 + len(CALLS)
+ALWAYS = (1 << 64) - 1
+
+# common/wire.h, spoken from outside.
+WIRE_HEADER = struct.Struct("<IHHII")
+WIRE_STATS, WIRE_MAGIC, WIRE_VERSION = 3, 0x52494557, 3
+TOTALS = ("packets", "bytes", "passed", "dropped", "malformed", "not_ip", "incomplete", "default_passed", "default_dropped",
+          "bypassed", "no_snapshot_passed", "no_snapshot_dropped")
+STATS_BYTES, LIST_BYTES = 160, 128
+
+ANSWER_SECONDS = 30   # for one request, whatever fails
+SETTLE_SECONDS = 30   # after the fault: connected and acknowledged again
+YEAR = 365 * 86400
+DAY = 86400
+SECOND_NS = 1_000_000_000
+
+
+class Switch:
+    """The memory that a program under tests/inject/faults.cpp looks into at each call."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, "wb") as file:
+            file.write(bytes(HEAD.size + SLOT.size * len(CALLS)))
+        with open(path, "r+b") as file:
+            self.memory = mmap.mmap(file.fileno(), 0)
+        HEAD.pack_into(self.memory, 0, MAGIC, 1, 0, 0, 0)
+
+    def _at(self, call):
+        return HEAD.size + SLOT.size * CALLS.index(call)
+
+    def arm(self, call, error=0, first=1, last=ALWAYS, every=1, who="everybody", kinds=()):
+        """From now on, of the calls first to last each, or every other one, ends so; error 0: they are only counted."""
+        mask = sum(KINDS[kind] for kind in kinds)
+        SLOT.pack_into(self.memory, self._at(call), 0, error, WHO[who], mask, first, last, every, 0, 0)
+        struct.pack_into("<I", self.memory, self._at(call), 1)
+
+    def counts(self, call):
+        """(calls, how many of them failed) since arm()."""
+        return SLOT.unpack_from(self.memory, self._at(call))[7:9]
+
+    def disarm(self):
+        for call in CALLS:
+            struct.pack_into("<I", self.memory, self._at(call), 0)
+
+    def ahead(self, realtime=0, monotonic=0, boottime=0):
+        """Seconds that the program's clocks are ahead."""
+        struct.pack_into("<qqq", self.memory, 16, realtime * SECOND_NS, monotonic * SECOND_NS, boottime * SECOND_NS)
+
+
+def udp_frame(source):
+    payload = struct.pack(">HHHH", 1024, 53, 26, 0) + bytes(18)
+    return (bytes.fromhex("020000000002020000000001") + struct.pack(">H", 0x0800)
+            + struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(payload), 1, 0, 64, 17, 0) + socket.inet_aton(source)
+            + socket.inet_aton("203.0.113.1") + payload)
+
+
+# What is sent, again and again. Every frame is of a list that passes or drops it, so that one that passes by default, or
+# because there is no snapshot, or by bypass, is one that was unblocked: counters say so, however short the moment.
+GROUPS = {"innocents": ("192.0.2.", 8), "blocked": ("198.18.0.", 8), "expiring": ("198.18.1.", 4), "left": ("198.18.2.", 4),
+          "right": ("198.18.3.", 6)}
+FRAMES = [udp_frame(f"{prefix}{1 + i}") for prefix, count in GROUPS.values() for i in range(count)]
+LISTS = ("turn", "innocents", "blocked", "expiring", "both")
+MOST_READINGS = 20
+UNBLOCKED = ("default_passed", "no_snapshot_passed", "bypassed")
+WRONGLY_DROPPED = ("default_dropped", "no_snapshot_dropped")
+POLICY = """version: 1
+{targets}
+lists:
+  - {{name: turn, action: pass, file: turn.txt}}
+  - {{name: innocents, action: pass, entries: [192.0.2.0/24]}}
+  - {{name: blocked, action: drop, entries: [198.18.0.0/24]}}
+  - {{name: expiring, action: drop, entries: [{{entry: 198.18.1.0/24, expires: {expires}}}]}}
+  - {{name: both, action: drop, entries: [198.18.2.0/23]}}
+"""
+OTHERS = "".join(f"100.64.{i >> 8}.{i & 255}\n" for i in range(2000))  # a feed of some length
+
+
+class Wrong(Exception):
+    """What the programs did, and should not have."""
+
+
+class Rig:
+    """controld and a data plane that loops packets, each with a switch."""
+
+    enforcer = "dataplane"
+    programs = ("controld", "dataplane")
+
+    def __init__(self, build):
+        self.session = Session(build)
+        self.session.seccomp = "kill"
+        self.library = os.path.join(os.path.abspath(build), LIBRARY)
+        self.switches = {name: Switch(self.session.path(f"{name}.faults")) for name in self.programs}
+        self.passes = "left"
+
+    def __enter__(self):
+        self.session.__enter__()
+        self.write_policy()
+        self.write_turn()
+        self.start()
+        return self
+
+    def __exit__(self, *error):
+        self.session.__exit__(*error)
+
+    def targets(self):
+        return ""
+
+    def write_policy(self):
+        expires = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + YEAR // 2))
+        with open(self.session.path("weir.yaml"), "w", encoding="ascii") as file:
+            file.write(POLICY.format(targets=self.targets(), expires=expires))
+
+    def write_turn(self):
+        prefix = GROUPS[self.passes][0]
+        path = self.session.path("turn.txt")
+        with open(path + ".new", "w", encoding="ascii") as file:
+            file.write(f"{prefix}0/24\n{OTHERS}")
+        os.rename(path + ".new", path)
+
+    def turn(self):
+        self.passes = "right" if self.passes == "left" else "left"
+        self.write_turn()
+
+    def preloaded(self, name):
+        self.session.environment = {"LD_PRELOAD": self.library, "WEIR_FAULTS": self.switches[name].path}
+
+    def start(self):
+        capture = Capture(frames=FRAMES, headers=[(0, 0, len(frame)) for frame in FRAMES])
+        write_capture(self.session.path("in.pcap"), capture)
+        self.start_dataplane()
+        self.start_controld()
+        self.session.wait_enforced()
+
+    def start_dataplane(self, extra=("--wait-for-snapshot",)):
+        self.preloaded("dataplane")
+        config = "forward: hairpin\nports: [{port: 0, queues: 1}]\nprivileges: {user: root, seccomp: kill}"
+        self.session.start_dataplane(config, ["net_pcap0,rx_pcap=in.pcap,infinite_rx=1"], 1, Memory(len(FRAMES) + 2048, 1518),
+                                     extra=extra)
+
+    def restart(self, name):
+        """As after a crash. "ok", or why it ended; how it ended is looked at."""
+        self.session.kill(name)
+        try:
+            if name == "controld":
+                self.start_controld()
+            else:
+                self.start_dataplane(extra=())  # takes packets at once: what it has on disk is enforced, or nothing
+        except SessionError as error:
+            return self.ended(name, str(error))
+        return "ok"
+
+    def ended(self, name, text):
+        process = getattr(self.session, name)
+        if process.poll() is None:
+            raise Wrong(text)
+        setattr(self.session, name, None)
+        if process.returncode < 0:
+            raise Wrong(f"{name} ended by signal {-process.returncode}: {text}")
+        lines = text.splitlines()
+        if len(lines) < 2:
+            raise Wrong(f"{name} ended without a word")
+        return f"it does not start: {lines[-1]}"
+
+    def mend(self):
+        """After a case that failed: both are started anew, on a disk of their own that is well."""
+        for name in self.programs:
+            process = getattr(self.session, name)
+            if process is not None:
+                self.session.kill(name)
+        self.complete()
+        self.session.wait_enforced()
+        self.switch(False)
+
+    def complete(self):
+        """Starts what did not start, now that nothing fails."""
+        if self.session.dataplane is None and "dataplane" in self.programs:
+            self.start_dataplane()
+        if self.session.controld is None:
+            self.start_controld()
+
+    def start_controld(self):
+        self.preloaded("controld")
+        self.session.start_controld(self.session.path("weir.yaml"))
+
+    # What the programs say.
+
+    def ask(self, command, **fields):
+        """The answer of controld; or why there is none, as text."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(ANSWER_SECONDS)
+            answer = b""
+            try:
+                name = "controld.sock.bypass" if command == "bypass" else "controld.sock"
+                connection.connect(self.session.path(name))
+                connection.sendall(json.dumps({"command": command, **fields}).encode() + b"\n")
+                while part := connection.recv(1 << 16):
+                    answer += part
+                return json.loads(answer)
+            except TimeoutError:
+                raise Wrong(f"{command}: no answer within {ANSWER_SECONDS} s") from None
+            except (OSError, ValueError) as error:
+                return f"no answer: {error}" if not answer else f"half an answer: {answer[:80]!r}"
+
+    def ask_well(self, command, **fields):
+        answer = self.ask(command, **fields)
+        if isinstance(answer, str):
+            raise Wrong(f"{command} when nothing fails any more: {answer}")
+        return answer
+
+    def switch(self, on):
+        """The answer to an order of the panic switch, given again while it is in force and a slow disk does not have it yet."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            answer = self.ask_well("bypass", on=on)
+            errors = [target["error"] for target in answer.get("targets", ()) if target.get("error")]
+            is_slow = errors and all("the disk has not answered yet" in error for error in errors)
+            if answer["ok"] or not is_slow or time.monotonic() > deadline:
+                return answer
+
+    # What packets meet.
+
+    def counters(self):
+        """{total or list: packets} as the data plane has them, asked without controld."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
+            connection.settimeout(ANSWER_SECONDS)
+            connection.connect(self.session.path("dataplane.sock"))
+            connection.send(WIRE_HEADER.pack(WIRE_MAGIC, WIRE_VERSION, WIRE_STATS, 0, 1))
+            body = connection.recv(1 << 17)[WIRE_HEADER.size:]
+        if len(body) < STATS_BYTES:
+            raise OSError("no counters")
+        found = dict(zip(TOTALS, struct.unpack_from(f"<{len(TOTALS)}Q", body, 24)))
+        for at in range(STATS_BYTES, len(body), LIST_BYTES):
+            name = body[at:at + 64].split(b"\0")[0].decode()
+            found[f"dropped by {name}"], found[f"passed by {name}"] = struct.unpack_from("<8x2Q", body, at + 64)
+        return found
+
+    def traffic(self, packets=6000):
+        """How the counters grow over some packets."""
+        before = self.counters()
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while (after := self.counters())["packets"] < before["packets"] + packets:
+            if time.monotonic() > deadline:
+                raise Wrong("no packets are judged any more")
+            time.sleep(0.002)
+        return {name: after[name] - before.get(name, 0) for name in after}
+
+    def passing(self):
+        """Which group passes by `turn`, of left and right."""
+        for _ in range(MOST_READINGS):
+            grown = self.traffic()
+            # A worker that went on between the totals and the lists, as they were read, says nothing of verdicts.
+            credited = sum(grown[f"{verdict} by {name}"] for name in LISTS for verdict in ("passed", "dropped"))
+            if abs(credited - grown["packets"]) * 50 <= grown["packets"]:
+                break
+        share = grown["passed by turn"] / max(1, grown["packets"]) * len(FRAMES)
+        for name in ("left", "right"):
+            if abs(share - GROUPS[name][1]) < 0.9:
+                return name
+        raise Wrong(f"neither left nor right passes: {grown}")
+
+    def watch(self):
+        """Begins to watch; check_watch() says whether a packet was unblocked, or an innocent one dropped, since."""
+        return self.counters()
+
+    def check_watch(self, before, may=()):
+        after = self.counters()
+        for name in (*UNBLOCKED, *WRONGLY_DROPPED, "malformed", "not_ip"):
+            grown = after[name] - before[name]
+            if grown and name not in may:
+                raise Wrong(f"{grown} packets are {name}")
+        for name in ("blocked", "innocents"):
+            counter = f"{'passed' if name == 'innocents' else 'dropped'} by {name}"
+            if after[counter] <= before[counter]:
+                raise Wrong(f"nothing more is {counter}")
+
+    def check_alive(self):
+        for name in ("dataplane", "controld"):
+            process = getattr(self.session, name)
+            if process is not None and process.poll() is not None:
+                raise Wrong(f"{name} ended with {process.returncode}:\n{tail(self.session.log(name), 5)}")
+
+    def settle(self):
+        """Nothing fails any more: controld and the enforcer come to terms by themselves."""
+        self.complete()
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            self.check_alive()
+            status = self.ask_well("status")
+            target, = status["targets"]
+            if (target["connected"] and target["acknowledged"] and target["generation"] == status["generation"]
+                    and all(interface["attached"] for interface in target.get("interfaces", ()))):
+                return status
+            if time.monotonic() > deadline:
+                raise Wrong(f"afterwards: {target['last_error'] or 'not acknowledged'}")
+            time.sleep(0.02)
+
+    def published(self):
+        """Which group passes by what controld has published."""
+        for name in ("left", "right"):
+            answer = self.ask_well("explain", key=f"{GROUPS[name][0]}1")
+            if answer["as_source"]["action"] == "pass":
+                return name
+        raise Wrong("explain says that neither left nor right passes")
+
+
+INNOCENTS, KEPT_OUT = (tuple(frame for frame in FRAMES if socket.inet_ntoa(frame[26:30]).startswith(GROUPS[name][0]))
+                       for name in ("innocents", "blocked"))
+OUTGOING = 4  # packet(7): what the interface itself sent
+
+
+class Wire:
+    """Frames into one end of a veth, all the while; what comes behind the program at the other end is counted by group."""
+
+    def __init__(self, near, far):
+        self.near, self.far = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW) for _ in range(2))
+        self.near.bind((near, 0))
+        self.far.bind((far, 3))  # ETH_P_ALL
+        self.lock = threading.Lock()  # guards what follows
+        self.sent, self.arrived = 0, dict.fromkeys(GROUPS, 0)
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def take(self, seconds):
+        while select.select([self.far], [], [], seconds)[0]:
+            frame, address = self.far.recvfrom(2048)
+            if address[2] == OUTGOING or len(frame) < 34:
+                continue
+            source = socket.inet_ntoa(frame[26:30])
+            for name, (prefix, _) in GROUPS.items():
+                self.arrived[name] += source.startswith(prefix)
+            seconds = 0
+
+    def run(self):
+        while not self.stopping.is_set():
+            with self.lock:
+                for frame in (*INNOCENTS, *KEPT_OUT):
+                    self.near.send(frame)
+                self.sent += len(INNOCENTS)
+                self.take(0)
+            time.sleep(0.003)
+
+    def counts(self):
+        """(innocents sent, how many frames of each group arrived), when all that was sent has arrived."""
+        with self.lock:
+            deadline = time.monotonic() + 2
+            while self.arrived["innocents"] < self.sent and time.monotonic() < deadline:
+                self.take(0.05)
+            self.take(0.02)
+            return self.sent, dict(self.arrived)
+
+    def send_round(self):
+        """How many frames of each group arrive, of one of each source."""
+        with self.lock:
+            self.take(0.02)
+            before = dict(self.arrived)
+            for frame in FRAMES:
+                self.near.send(frame)
+            self.sent += len(INNOCENTS)
+            deadline = time.monotonic() + 2
+            while self.arrived["innocents"] < self.sent and time.monotonic() < deadline:
+                self.take(0.05)
+            self.take(0.02)
+            return {name: self.arrived[name] - before[name] for name in GROUPS}
+
+    def close(self):
+        self.stopping.set()
+        self.thread.join()
+
+
+class XdpRig(Rig):
+    """controld that enforces by XDP, on a veth in a network and with a BPF file system of this process alone."""
+
+    enforcer = "controld"
+    programs = ("controld",)
+
+    def targets(self):
+        return "targets: [{xdp: {interfaces: [in0]}}]"
+
+    def start(self):
+        own_network()
+        own_mounts()
+        os.makedirs(self.session.path("bpf"))
+        mount_bpf(self.session.path("bpf"))
+        self.session.at_exit(lambda: subprocess.run(["umount", "--lazy", self.session.path("bpf")], check=False))
+        one = ["numrxqueues", "1", "numtxqueues", "1"]
+        for command in (["link", "add", "out0", *one, "type", "veth", "peer", "name", "in0", *one], ["link", "set", "out0", "up"],
+                        ["link", "set", "in0", "up"]):
+            subprocess.run(["ip", *command], check=True)
+        self.wire = Wire("out0", "in0")
+        self.session.at_exit(self.wire.close)
+        self.start_controld()
+        self.session.wait_enforced()
+
+    def start_controld(self):
+        self.preloaded("controld")
+        self.session.start_controld(self.session.path("weir.yaml"), targets=False, extra=["--bpf-dir", self.session.path("bpf")])
+
+    def traffic(self, packets=0):
+        passed = self.wire.send_round()
+        return {"dropped by expiring": GROUPS["expiring"][1] - passed["expiring"], "bypassed": passed["blocked"]}
+
+    def passing(self):
+        passed = self.wire.send_round()
+        found = [name for name in ("left", "right") if passed[name] == GROUPS[name][1]]
+        if len(found) != 1 or passed["left"] * passed["right"] != 0:
+            raise Wrong(f"neither left nor right passes: {passed}")
+        return found[0]
+
+    def watch(self):
+        return self.wire.counts()
+
+    def check_watch(self, before, may=()):
+        sent, arrived = self.wire.counts()
+        leaked, lost = arrived["blocked"] - before[1]["blocked"], sent - before[0] - arrived["innocents"] + before[1]["innocents"]
+        if leaked and "bypassed" not in may:
+            raise Wrong(f"{leaked} packets that are blocked came through")
+        if lost:
+            raise Wrong(f"{lost} of {sent - before[0]} innocent packets were dropped")

@@ -1,0 +1,89 @@
+"""Deliberate errors in product code, one a row: (file, what stands there, what is to stand there, the tests that should notice).
+
+`scripts/mutate` makes them one at a time. Each is a fault that somebody could write: a bound off by one, a check left out, a
+side, a byte order or an order of steps mixed up. Tests are asked in their order, until one fails.
+"""
+
+PARSE = ("dataplane-frame", "agreement")
+STAGES = ("dataplane", "agreement")
+SENT = ("smoke replay_once", "smoke send_expect")
+FILTER = ("filter-kernels", "filter-lookup", "filter-builder", "compile", "compile-reference")
+XDP = ("xdp-on-host-kernel", "smoke send_expect_xdp", "xdp-enforcer")
+
+MUTATIONS = (
+    # What a frame means, on the data plane.
+    ("dataplane/frame/frame.cpp", "header_bytes < WEIR_IPV4_BYTES || header_bytes > length - at", "header_bytes > length - at", PARSE),
+    ("dataplane/frame/frame.cpp", "if (total != 0 && total < header_bytes) return false;", "if (total < header_bytes) return false;", PARSE),
+    ("dataplane/frame/frame.cpp", "if (headers.fragment == WEIR_FRAGMENT_LATER) return;\n    at += bytes;", "at += bytes;", PARSE),
+    ("dataplane/frame/frame.cpp", "if (walked == WEIR_MAX_EXTENSIONS || bytes > end - at) {", "if (walked > WEIR_MAX_EXTENSIONS || bytes > end - at) {", PARSE),
+    ("dataplane/frame/frame.cpp", "if (++tags > WEIR_MAX_TAGS || length - at < WEIR_TAG_BYTES) return Outcome::malformed;\n    type", "if (tags++ > WEIR_MAX_TAGS || length - at < WEIR_TAG_BYTES) return Outcome::malformed;\n    type", PARSE),
+    ("dataplane/frame/frame.cpp", "      ipv4_checksum_holds(frame + at, (frame[at] & 15u) * 4)) {", "      true) {", PARSE),
+    ("dataplane/frame/frame.cpp", "headers.dscp = static_cast<uint8_t>((load_be16(ip) & 0x0fff) >> 6);", "headers.dscp = static_cast<uint8_t>((load_be16(ip) & 0x0fff) >> 4);", PARSE),
+    ("dataplane/frame/tunnel.cpp", "if (extensions == WEIR_MAX_GTP_EXTENSIONS || payload.at", "if (extensions > WEIR_MAX_GTP_EXTENSIONS || payload.at", PARSE),
+    ("filter/format/frame_rules.h", "#define WEIR_MAX_TAGS 8", "#define WEIR_MAX_TAGS 7", PARSE),
+    # The burst.
+    ("dataplane/burst/match.cpp", "burst.matched[slot];", "burst.matched[0];", STAGES),
+    ("dataplane/burst/match.cpp", "const bool as_source = batch.side == kSource;", "const bool as_source = batch.side != kSource;", STAGES),
+    ("dataplane/burst/match.cpp", "before.lists[w] | set.lists[w];", "set.lists[w];", STAGES),
+    ("dataplane/burst/keys.cpp", "const unsigned port_shift = lookup.side == kSource ? 0 : 16;", "const unsigned port_shift = lookup.side == kSource ? 16 : 0;", STAGES),
+    ("dataplane/burst/keys.cpp", "    kept += ports >> k & 1;", "    kept++;", STAGES),
+    ("dataplane/burst/tx.cpp", "n_passed += (burst.drop >> i & 1) == 0;", "n_passed += (burst.drop >> i & 1) != 0;", SENT),
+    ("dataplane/burst/verdict.cpp", "  if (pass_list != kNoList) {\n    snapshot.lists[pass_list].passed", "  if (pass_list != kNoList && first_of(matched, header.drop_lists) == kNoList) {\n    snapshot.lists[pass_list].passed", STAGES),
+    ("dataplane/burst/verdict.cpp", "  tally_each(matched, header.monitor_lists, snapshot.lists, &ListCounters::would_drop, frames);\n", "", STAGES),
+    ("filter/format/residual.h", "now >= residual->expires_unix_s) return 0;", "now > residual->expires_unix_s) return 0;", STAGES),
+    ("filter/format/residual.h", "(high < last[0] || (high == last[0] && low <= last[1]));", "(high < last[0] || (high == last[0] && low < last[1]));", STAGES),
+    # Swaps.
+    ("dataplane/snapshot/ledger.cpp", "if (!is_new) add(place->second, list);", "if (!is_new) place->second = list;", ("dataplane", "dataplane-swap")),
+    ("dataplane/snapshot/snapshot_slot.cpp", "return rte_rcu_qsbr_check(rcu_.get(), token_, false) == 1;", "return rte_rcu_qsbr_check(rcu_.get(), token_, false) >= 0;", ("dataplane-swap", "smoke swap")),
+    ("filter/read/receive.cpp", "if (digest_of(bytes) == digest) return {};", "if (digest_of(bytes)[0] == digest[0]) return {};", ("dataplane", "xdp-enforcer")),
+    ("filter/read/receive.cpp", "    if (current->digest == received.what.digest) return {};", "    return {};", ("dataplane", "xdp-enforcer")),
+    ("filter/read/validate.cpp", "if (rule >= header_.n_rules) return bad(name + \", bucket", "if (rule > header_.n_rules) return bad(name + \", bucket", ("filter-view",)),
+    ("filter/read/validate.cpp", "    if (s.offset < end_of_last_section_) {", "    if (false) {", ("filter-view",)),
+    ("filter/read/validate.cpp", "  if (in_chain != 0) return broken(", "  if (in_chain > 1) return broken(", ("filter-view",)),
+    ("filter/read/validate.cpp", "if (chunk_of[slot] >= n_chunks) {", "if (chunk_of[slot] > n_chunks) {", ("filter-view",)),
+    # Filters and tables.
+    ("filter/build/builder.cpp", "first_hash_of(pages * i / threads, pages)", "first_hash_of(pages / threads * i, pages)", FILTER),
+    ("filter/format/siphash.h", "v2 ^= 0xff", "v2 ^= 0xfe", ("filter-siphash", "filter-kernels")),
+    ("filter/probe/exact.cpp", "chunk_of[index / kChunkRules] * kChunkRules + index % kChunkRules", "chunk_of[index / kChunkRules] * kChunkRules + index / kChunkRules % kChunkRules", FILTER),
+    # From text to the policy.
+    ("control/read/feeds/plain.cpp", "  if (list.feed.lines == 0 && text.starts_with(\"\\xef\\xbb\\xbf\")) text.remove_prefix(3);\n", "", ("policy", "compile")),
+    ("control/read/feeds/plain.cpp", "if (parsed.is_any && !options.allow_any) return kAnyRefused;", "", ("policy",)),
+    ("control/read/feeds/entry_text.cpp", "if (*mask != prefix_mask<Ipv4>(length)) return kNetmask;", "", ("policy",)),
+    ("bpf/enforce/group.cpp", "if (rule.source_chain == 0) group", "group", XDP),
+    # Merge, rules, proofs.
+    ("control/compile/merge/merge.cpp", "claims[end].port == first.port; end++)", "true; end++)", ("compile", "compile-reference", "agreement")),
+    ("control/compile/merge/merge.cpp", "    return !(other.claim < claim) && expires > other.expires;", "    return !(other.claim < claim) && expires < other.expires;", ("compile", "compile-reference", "agreement")),
+    ("control/compile/merge/rule_book.cpp", "united.back().set = unite_sets(united.back().set, link.set);", "united.back().set = link.set;", ("compile", "compile-reference", "agreement")),
+    ("control/compile/merge/rule_book.cpp", "  input.residuals.back().last = 1;", "  input.residuals.back().last = 0;", ("compile", "compile-reference", "agreement")),
+    # Daemon and what it keeps.
+    ("control/daemon/panic.cpp", "  on_ = on;\n  wanted_ = on;", "  on_ = on;", ("daemon",)),
+    ("control/daemon/panic.cpp", "(status->bypass != 0) != *wanted_", "false", ("daemon",)),
+    ("control/publish/targets/target.cpp", "  wanted_is_news_ = wanted_ != nullptr;  // tried again on the next connection", "  wanted_is_news_ = false;", ("publish", "daemon")),
+    ("control/book/claims.cpp", "(entry.port == 0 || entry.port == port_of(packet, side));", "true;", ("answer", "book")),
+    # The panic switch, and what is asked to stop.
+    ("control/daemon/daemon.cpp", "  if (options_.opened) {\n    if", "  begin_reload();\n  loop_.run_until([this] { return !is_reloading_; }, Clock::time_point::max());\n  if (options_.opened) {\n    if", ("smoke bypass_at_once",)),
+    ("control/daemon/api.cpp", "  if (has_gone(client.fd.get())) return", "  if (client.text.empty() && has_gone(client.fd.get())) return", ("smoke bypass_at_once",)),
+    ("dataplane/serve/server.cpp", "  if (has_gone(client.fd.get())) return", "  if (clients_.empty() && has_gone(client.fd.get())) return", ("smoke bypass_at_once",)),
+    ("control/ctl/client.cpp", "if (Clock::now() >= soon && !std::exchange(is_late, true) && patience.not_soon) {", "if (Clock::now() >= end && !std::exchange(is_late, true) && patience.not_soon) {", ("smoke bypass_at_once",)),
+    ("dataplane/serve/bypass.cpp", "    const Result<void> saved = state_.save_bypass(on, is_newest);\n", "    lock.lock();\n    const Result<void> saved = state_.save_bypass(on, {});\n    lock.unlock();\n", ("dataplane", "smoke bypass_situations")),
+    ("control/main.cpp", "  if (daemon->is_busy()) give_up();\n", "", ("smoke stop_at_once",)),
+    ("dataplane/main.cpp", "    if (waited >= kMostLastWrite) return false;\n", "    if (waited >= kMostLastWrite && done()) return false;\n", ("smoke stop_at_once",)),
+    # In the kernel.
+    ("bpf/program/verdict.bpf.h", "    if (verdict->passed_by == NO_LIST) verdict->passed_by = passed_by;\n    return 0;", "    if (verdict->passed_by == NO_LIST) verdict->passed_by = passed_by;", XDP),
+    ("bpf/program/verdict.bpf.h", "  if (would_drop) add(&tally->would_drop, verdict->length);\n", "  if (!would_drop) add(&tally->would_drop, verdict->length);\n", XDP),
+    ("bpf/program/frame.bpf.h", "if (frame->packet.fragment == WEIR_FRAGMENT_LATER) return 1;", "", XDP),
+    ("bpf/program/frame.bpf.h", "if (number != 44) return bytes;", "if (number != 43) return bytes;", XDP),
+    ("bpf/program/match.bpf.h", "((const weir_u32*)page->word)[high & 1023];", "((const weir_u32*)page->word)[high & 511];", XDP),
+    ("bpf/program/filter.bpf.h", "return group->unparsed_action == WEIR_DROP ? WEIR_MALFORMED_DROPPED : WEIR_MALFORMED_PASSED;", "return WEIR_MALFORMED_PASSED;", XDP),
+    ("bpf/program/tunnel.bpf.h", "for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) frame->matched.lists[w] = 0;", "", XDP),
+    ("bpf/program/filter.bpf.h", "  if (state->bypass) {\n    reason = WEIR_BYPASSED;\n  } else if", "  if", ("xdp-enforcer", "smoke xdp_target")),
+    # What the kernel refuses.
+    ("bpf/enforce/attach.cpp", "if (!link_ && errno != ENOENT) return errno_error(\"cannot open \" + pin_);", "", ("xdp-faults",)),
+    ("bpf/enforce/attach.cpp", "  if (!info) return Error{info.error()};\n", "", ("xdp-faults",)),
+    ("bpf/enforce/enforcer.cpp", "  if (Result<void> freed = free_idle(); !freed) return Refusal{Step::grace, freed.error()};\n", "", ("xdp-faults",)),
+    ("common/confine/helpers.cpp", "  if (came != descriptors.size()) descriptors = {};\n  return true;", "  return came == descriptors.size();", ("helpers", "smoke faults")),
+    ("control/publish/targets/target.cpp", "return step == wire::Step::receive || step == wire::Step::map ||", "return step == wire::Step::map ||", ("publish", "smoke faults")),
+    # What is said, and when an order is sent.
+    ("control/answer/make.cpp", "running.epoch != 0 && ", "", ("answer-json",)),
+    ("control/daemon/panic.cpp", "if (newest_order_ == 0) continue;", "continue;", ("daemon",)),
+)
