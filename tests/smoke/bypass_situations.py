@@ -8,6 +8,8 @@ import time
 from weir_smoke import BUILD, Session, check, equal, read, skip, skips_without_namespaces
 from namespaces import own_mounts, own_network
 import panic  # noqa: E402 (weir_smoke puts scripts/lib on the path)
+from loop_disk import NoDisk  # noqa: E402
+from panic_rig import Rig  # noqa: E402
 
 ENTRIES, TIMES = 100_000, 1
 AT_ONCE_MS = 5000  # on a machine that does much else
@@ -32,8 +34,8 @@ with skips_without_namespaces():
     own_mounts()
 with Session(BUILD) as session:
     try:
-        rig = panic.Rig(session, ENTRIES, TIMES)
-    except panic.NoDisk as reason:
+        rig = Rig(session, ENTRIES, TIMES)
+    except NoDisk as reason:
         skip(f"kernel: {reason}")
     measure = panic.Measure(rig, look)
     panic.run(rig, measure, say=lambda text: print(text, flush=True))

@@ -7,7 +7,8 @@ import signal
 import time
 
 from weir_smoke import BUILD, Session, check, equal, make_samples, pause, read_capture, skip, start_loop, write
-import panic  # noqa: E402 (weir_smoke puts scripts/lib on the path)
+import held_threads  # noqa: E402 (weir_smoke puts scripts/lib on the path)
+import panic_rig  # noqa: E402
 
 GIVEN_UP = "given up"
 PATIENCE_SECONDS = 60  # nothing that is held here would ever end
@@ -27,7 +28,7 @@ def busiest_thread(process):
     def ticks(task):
         with open(f"/proc/{process.pid}/task/{task}/stat", encoding="ascii") as file:
             return int(file.read().rpartition(")")[2].split()[11])
-    return max(panic.threads(process), key=ticks)
+    return max(held_threads.threads(process), key=ticks)
 
 
 def end(session, name, held, what):
@@ -51,7 +52,7 @@ def stopped(pids):
     for pid in pids:
         pause(pid)
     try:
-        yield panic.Held(None)
+        yield held_threads.Held(None)
     finally:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
@@ -83,7 +84,7 @@ with Reloading(BUILD) as session:
     make_samples(session.folder, flows=1000, frames=5000)
     start_loop(session, read_capture(session.path("capture.pcap")))
     try:
-        with panic.held(session.dataplane.pid):
+        with held_threads.held(session.dataplane.pid):
             pass
     except OSError as reason:
         skip(f"kernel: {reason}")
@@ -103,7 +104,7 @@ with Reloading(BUILD) as session:
     session.wait_enforced()
     session.write_large(300_000, 2)
     with stopped(children(session.controld)) as held:
-        process = panic.controlctl(session, "reload")
+        process = panic_rig.controlctl(session, "reload")
         session.wait("the policy to be read", lambda: session.phase() == "read")
         end(session, "controld", held, "a reload that reads for ever")
     process.communicate()
@@ -112,9 +113,9 @@ with Reloading(BUILD) as session:
     session.wait("controld to have compiled its policy", session.is_started)
     session.wait_enforced()
     session.write_large(300_000, 3)
-    process = panic.controlctl(session, "reload")
+    process = panic_rig.controlctl(session, "reload")
     session.wait("the policy to be compiled", lambda: session.phase() not in ("", "read"))
-    with panic.held(busiest_thread(session.controld)) as held:
+    with held_threads.held(busiest_thread(session.controld)) as held:
         phase = session.phase()
         time.sleep(0.3)
         equal(session.phase(), phase, "the thread that is held is not the one that compiles: the phase")
@@ -127,9 +128,9 @@ with Reloading(BUILD) as session:
     session.wait("controld to have compiled its policy", session.is_started)
     session.wait_enforced()
     session.write_large(1000, 4)
-    publisher, = [task for task, name in panic.threads(session.dataplane).items() if name == "weir-publish"]
-    with panic.held(publisher) as held:
-        process = panic.controlctl(session, "reload")
+    publisher, = [task for task, name in held_threads.threads(session.dataplane).items() if name == "weir-publish"]
+    with held_threads.held(publisher) as held:
+        process = panic_rig.controlctl(session, "reload")
         session.wait("the publication to be under way", lambda: session.phase() == "acknowledge")
         end(session, "dataplane", held, "a publication that never ends")
     process.communicate()
