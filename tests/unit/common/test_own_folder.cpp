@@ -6,7 +6,7 @@
 
 #include "common/own_folder.h"
 #include "tests/catch.h"
-#include "tests/unit/common/folder.h"
+#include "tests/unit/folder.h"
 
 using namespace weir;
 

@@ -16,7 +16,7 @@
 
 #include "common/unix_socket.h"
 #include "tests/catch.h"
-#include "tests/unit/common/folder.h"
+#include "tests/unit/folder.h"
 #include "tests/unit/stale_socket.h"
 
 using namespace weir;

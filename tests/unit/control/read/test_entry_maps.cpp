@@ -1,15 +1,11 @@
 // Entries with named fields, `expires`, `ipv6_aggregate` and `tunnels`. What is refused is in configs/bad.
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "control/model/field_names.h"
 #include "control/model/range_text.h"
 #include "control/read/policy.h"
 #include "tests/catch.h"
+#include "tests/unit/folder.h"
 
 using namespace weir;
 using namespace weir::control;
@@ -309,16 +305,14 @@ TEST_CASE("ipv6_aggregate widens single IPv6 addresses, and nothing else") {
 }
 
 TEST_CASE("ipv6_aggregate widens the hosts of feeds, and no other list's") {
-  char name[] = "/tmp/weir-aggregate-XXXXXX";
-  const std::string folder = mkdtemp(name);
-  std::ofstream(folder + "/feed.txt")
-      << "2001:db8:1::7\n2001:db8:1::8\n[2001:db8:2::7]:80\n2001:db8:3::/48\n192.0.2.1\n";
-  std::ofstream(folder + "/weir.yaml") << "version: 1\nlists:\n"
-                                          "- {name: a, action: drop, file: feed.txt, ipv6_aggregate: 64}\n"
-                                          "- {name: b, action: drop, file: feed.txt}\n";
+  const Folder folder;
+  folder.write("feed.txt", "2001:db8:1::7\n2001:db8:1::8\n[2001:db8:2::7]:80\n2001:db8:3::/48\n192.0.2.1\n");
+  folder.write("weir.yaml",
+               "version: 1\nlists:\n"
+               "- {name: a, action: drop, file: feed.txt, ipv6_aggregate: 64}\n"
+               "- {name: b, action: drop, file: feed.txt}\n");
   Diagnostics diagnostics;
-  const auto policy = read_policy(folder + "/weir.yaml", diagnostics);
-  std::filesystem::remove_all(folder);
+  const auto policy = read_policy(folder / "weir.yaml", diagnostics);
   REQUIRE(policy);
   const List& a = policy->lists[0];
   REQUIRE(a.v6().size() == 4);

@@ -5,7 +5,7 @@
 #include "control/read/feed_file.h"
 #include "control/read/policy.h"
 #include "tests/catch.h"
-#include "tests/unit/control/read/folder.h"
+#include "tests/unit/folder.h"
 
 namespace weir::control {
 namespace {

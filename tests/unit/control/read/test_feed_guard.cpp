@@ -8,7 +8,7 @@
 #include "control/read/feed_parts.h"
 #include "control/read/policy.h"
 #include "tests/catch.h"
-#include "tests/unit/control/read/folder.h"
+#include "tests/unit/folder.h"
 
 namespace weir::control {
 namespace {

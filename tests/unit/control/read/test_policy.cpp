@@ -1,15 +1,10 @@
 // Whole policies that are good. Those that are not are in configs/bad, with their messages.
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "common/paths.h"
 #include "control/read/policy.h"
 #include "tests/catch.h"
+#include "tests/unit/folder.h"
 
 using namespace weir;
 using namespace weir::control;
@@ -27,25 +22,6 @@ Policy parse(const std::string& text) {
 
 constexpr uint8_t kSource = WEIR_AS_SOURCE, kDestination = WEIR_AS_DESTINATION;
 constexpr uint8_t kEither = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
-
-// A folder for one test.
-class Folder {
- public:
-  Folder() {
-    char name[] = "/tmp/weir-policy-XXXXXX";
-    path_ = mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::filesystem::create_directories(std::filesystem::path(path_ + "/" + name).parent_path());
-    std::ofstream(path_ + "/" + name) << text;
-    return path_ + "/" + name;
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 }  // namespace
 

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
+#include <memory>
 #include <string>
-#include <thread>
 
 #include "control/book/disk.h"
 #include "control/compile/compile.h"
@@ -12,41 +10,10 @@
 #include "control/publish/store.h"
 #include "control/read/policy.h"
 #include "tests/catch.h"
+#include "tests/unit/eventually.h"
+#include "tests/unit/folder.h"
 
-// A folder that goes with the test.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "weir-daemon-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) abort();
-    path_ = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(*this / name, std::ios::binary) << text;
-    return *this / name;
-  }
-  std::string read(const std::string& name) const {
-    std::ifstream file(*this / name, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  }
-
- private:
-  std::string path_;
-};
-
-// Waits for another thread or process; fails the test only when it never comes.
-template <class Test>
-bool eventually(Test test) {
-  for (int i = 0; i < 20'000; i++) {
-    if (test()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
-}
-
-// The same, while the loop turns.
+// As eventually(test), while the loop turns.
 template <class Test>
 bool eventually(weir::control::Loop& loop, Test test) {
   const auto deadline = weir::control::Clock::now() + std::chrono::seconds(20);

@@ -14,6 +14,8 @@
 #include "dataplane/serve/control.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/snapshots.h"
+#include "tests/unit/eventually.h"
+#include "tests/unit/folder.h"
 #include "tests/unit/stale_socket.h"
 
 using namespace weir;
@@ -31,15 +33,6 @@ class Disk {
   void set(State state) const { now = state; }
   static inline std::atomic<State> now = works;
 };
-
-template <class Test>
-bool eventually(Test test) {
-  for (int i = 0; i < 20'000; i++) {
-    if (test()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return false;
-}
 
 constexpr uint64_t kMemory = uint64_t{16} << 20;
 constexpr Publisher::Times kFast{std::chrono::milliseconds(20), std::chrono::milliseconds(20),
@@ -207,7 +200,7 @@ int fsync(int fd) {
 }
 
 TEST_CASE("a good snapshot is enforced, durable, and survives a restart") {
-  const TempDir folder;
+  const Folder folder;
   const SnapshotBytes snapshot = build(empty_input(1));
   {
     const Plane plane(folder.path());
@@ -236,7 +229,7 @@ TEST_CASE("a good snapshot is enforced, durable, and survives a restart") {
 }
 
 TEST_CASE("a damaged last good snapshot is refused, at every kind of damage") {
-  const TempDir folder;
+  const Folder folder;
   std::string path;
   {
     const Plane plane(folder.path());
@@ -265,7 +258,7 @@ TEST_CASE("a damaged last good snapshot is refused, at every kind of damage") {
 }
 
 TEST_CASE("hostile publications fail by name and change nothing") {
-  const TempDir folder;
+  const Folder folder;
   const Plane plane(folder.path());
   REQUIRE(plane.publish(build(empty_input(1)), 1).ok == 1);
   SnapshotBytes next = build(empty_input(2));
@@ -314,7 +307,7 @@ TEST_CASE("hostile publications fail by name and change nothing") {
 }
 
 TEST_CASE("hostile messages are refused in words, and the next client is served") {
-  const TempDir folder;
+  const Folder folder;
   const Plane plane(folder.path());
   const auto refusal = [&](std::span<const std::byte> packet) {
     const Fd socket = plane.client();
@@ -337,7 +330,7 @@ TEST_CASE("hostile messages are refused in words, and the next client is served"
 }
 
 TEST_CASE("silent clients do not keep others out") {
-  const TempDir folder;
+  const Folder folder;
   const Plane plane(folder.path());
   std::vector<Fd> silent;
   for (size_t i = 0; i < kMaxClients; i++) silent.push_back(plane.client());
@@ -350,7 +343,7 @@ TEST_CASE("silent clients do not keep others out") {
 }
 
 TEST_CASE("bypass is switched and remembered") {
-  const TempDir folder;
+  const Folder folder;
   {
     const Plane plane(folder.path());
     const Fd socket = plane.client();
@@ -368,7 +361,7 @@ TEST_CASE("bypass is switched and remembered") {
 }
 
 TEST_CASE("one data plane per socket and per state folder; a dead one's socket is replaced") {
-  const TempDir folder;
+  const Folder folder;
   const std::string path = folder.path() + "/run/socket";
   {
     const Plane plane(folder.path());
@@ -387,7 +380,7 @@ TEST_CASE("one data plane per socket and per state folder; a dead one's socket i
 }
 
 TEST_CASE("nobody waits for a publication that waits for the disk") {
-  const TempDir folder;
+  const Folder folder;
   const SnapshotBytes snapshot = build(empty_input(1));
   const Plane plane(folder.path());
   const Fd client = plane.client();
@@ -430,7 +423,7 @@ TEST_CASE("nobody waits for a publication that waits for the disk") {
 }
 
 TEST_CASE("what is valid is enforced on a full disk, too, and written as soon as there is room") {
-  const TempDir folder;
+  const Folder folder;
   {
     const Plane plane(folder.path());
     REQUIRE(plane.publish(build(empty_input(1)), 1).durable == 1);
@@ -462,7 +455,7 @@ TEST_CASE("what is valid is enforced on a full disk, too, and written as soon as
 }
 
 TEST_CASE("what a write that ended early left hinders no other") {
-  const TempDir folder;
+  const Folder folder;
   const Plane plane(folder.path());
   const std::string left = plane.snapshot_path() + ".new";
   SECTION("a file") {
@@ -485,7 +478,7 @@ TEST_CASE("what a write that ended early left hinders no other") {
 }
 
 TEST_CASE("nothing older of its epoch replaces what is enforced, unless that is asked for") {
-  const TempDir folder;
+  const Folder folder;
   const Plane plane(folder.path());
   REQUIRE(plane.publish(build(empty_input(5)), 5).ok == 1);
   const SnapshotBytes older = build(empty_input(4));
@@ -507,7 +500,7 @@ TEST_CASE("nothing older of its epoch replaces what is enforced, unless that is 
 }
 
 TEST_CASE("a worker that is stuck holds the grace period for a while, and nobody") {
-  const TempDir folder;
+  const Folder folder;
   Plane plane(folder.path());
   REQUIRE(plane.publish(build(empty_input(1)), 1).ok == 1);
   plane.begin_burst();
