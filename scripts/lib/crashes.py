@@ -10,7 +10,6 @@ not enforced, a frame got the wrong verdict or was lost though the data plane ra
 what it had saved.
 """
 
-import argparse
 import collections
 import json
 import os
@@ -22,6 +21,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from disk import DEATHS, Disk  # noqa: E402 (path first)
+from report import report  # noqa: E402
 from rig import say  # noqa: E402
 from session import Session, SessionError  # noqa: E402
 from turns import Rig, make_interfaces  # noqa: E402
@@ -263,15 +263,5 @@ def run(build, kills, seed=1, progress=say):
             "seconds": time.monotonic() - begun, "moments": dict(killer.moments), "wrong": killer.wrong + all_wrong}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True)
-    parser.add_argument("--kills", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    Session.seccomp = "kill"
-    print(json.dumps(run(arguments.build, arguments.kills, arguments.seed)))
-
-
 if __name__ == "__main__":
-    main()
+    report(run, __doc__, kills=500)

@@ -8,7 +8,6 @@ durable when it is not; what is blocked stays so; a restart enforces what is enf
 no more when there is room again, without anybody's doing. Prints JSON: {"cases", "failed", "wrong"}.
 """
 
-import argparse
 import ctypes
 import json
 import os
@@ -18,6 +17,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from disk import EIO, ENOSPC, EROFS, SYNC, Disk  # noqa: E402 (path first)
 from namespaces import own_mounts  # noqa: E402
+from report import report  # noqa: E402
 from rig import say  # noqa: E402
 from session import Session, SessionError  # noqa: E402
 from turns import Rig, make_interfaces  # noqa: E402
@@ -267,15 +267,5 @@ def run(build, few=False, seed=1, progress=say):
     return {"cases": cases, "failed": len({text.split(":")[0] for text in wrong}), "wrong": wrong, "seconds": time.monotonic() - begun}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True)
-    parser.add_argument("--few", action="store_true")
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    Session.seccomp = "kill"
-    print(json.dumps(run(arguments.build, arguments.few, arguments.seed)))
-
-
 if __name__ == "__main__":
-    main()
+    report(run, __doc__, few=False)

@@ -12,7 +12,6 @@ length with zeros; of a folder: the names it had when it was synced last, and an
 and folders is taken for granted. Prints JSON: {"places", "states", "starts", "lost", "wrong"}.
 """
 
-import argparse
 import json
 import os
 import random
@@ -23,6 +22,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from disk import MAKE, OPEN, REMOVE, RENAME, SYNC, TRUNCATE, WRITE, Disk  # noqa: E402 (path first)
+from report import report  # noqa: E402
 from rig import say  # noqa: E402
 from session import Session, SessionError  # noqa: E402
 from turns import Rig, make_interfaces  # noqa: E402
@@ -432,16 +432,5 @@ def run(build, reloads=12, starts=60, seed=1, progress=say):
             "lost": lost + any(text.startswith("before") for text in wrong), "wrong": wrong[:200], "seconds": time.monotonic() - begun}
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True)
-    parser.add_argument("--reloads", type=int, default=12)
-    parser.add_argument("--starts", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
-    Session.seccomp = "kill"
-    print(json.dumps(run(arguments.build, arguments.reloads, arguments.starts, arguments.seed)))
-
-
 if __name__ == "__main__":
-    main()
+    report(run, __doc__, reloads=12, starts=60)
