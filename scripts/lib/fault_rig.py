@@ -20,8 +20,8 @@ LIBRARY = "tests/inject/faults.so"
 # As tests/inject/faults.cpp.
 CALLS = ("open", "socket", "accept", "connect", "memfd", "dup", "event", "watch", "read", "write", "sync", "receive", "send",
          "rights", "wait", "map", "truncate", "bpf", "name", "thread", "fork")
-KINDS = {"file": 1, "state": 2, "stream": 4, "packet": 8, "netlink": 16}
-SHORT, LOST = 10_001, 10_002
+KINDS = {"file": 1, "state": 2, "stream": 4, "packet": 8, "netlink": 16, "feed": 32, "snapshot": 64}
+SHORT, LOST, HELD = 10_001, 10_002, 10_003
 WHO = {"everybody": 0, "program": 1, "children": 2}
 HEAD, SLOT = struct.Struct("<QQqqq"), struct.Struct("<IiIIQQQQQ")
 MAGIC = 0x5745495246000000 + len(CALLS)
@@ -52,6 +52,10 @@ class Switch:
             self.memory = mmap.mmap(file.fileno(), 0)
         HEAD.pack_into(self.memory, 0, MAGIC, 1, 0, 0, 0)
 
+    def environment(self, build):
+        """Variables for a program that is to be started under it."""
+        return {"LD_PRELOAD": os.path.join(os.path.abspath(build), LIBRARY), "WEIR_FAULTS": self.path}
+
     def _at(self, call):
         return HEAD.size + SLOT.size * CALLS.index(call)
 
@@ -66,6 +70,7 @@ class Switch:
         return SLOT.unpack_from(self.memory, self._at(call))[7:9]
 
     def disarm(self):
+        """Nothing fails any more, and calls that were held go on."""
         for call in CALLS:
             struct.pack_into("<I", self.memory, self._at(call), 0)
 
@@ -115,7 +120,6 @@ class Rig:
     def __init__(self, build):
         self.session = Session(build)
         self.session.seccomp = "kill"
-        self.library = os.path.join(os.path.abspath(build), LIBRARY)
         self.switches = {name: Switch(self.session.path(f"{name}.faults")) for name in self.programs}
         self.passes = "left"
 
@@ -149,7 +153,7 @@ class Rig:
         self.write_turn()
 
     def preloaded(self, name):
-        self.session.environment = {"LD_PRELOAD": self.library, "WEIR_FAULTS": self.switches[name].path}
+        self.session.environment = self.switches[name].environment(self.session.build)
 
     def start(self):
         capture = Capture(frames=FRAMES, headers=[(0, 0, len(frame)) for frame in FRAMES])

@@ -52,11 +52,11 @@ enum Call : unsigned {
 };
 
 // What a descriptor is, as KINDS. Others (0) do not fail: the kernel neither interrupts nor shortens what is done
-// there.
-enum Kind : uint8_t { kFile = 1, kState = 2, kStream = 4, kPacket = 8, kNetlink = 16 };
+// there. A feed is a file, too.
+enum Kind : uint8_t { kFile = 1, kState = 2, kStream = 4, kPacket = 8, kNetlink = 16, kFeed = 32, kSnapshot = 64 };
 
-// Instead of an error number.
-enum Special : int { kShort = 10'001, kLost = 10'002 };
+// Instead of an error number. Held: it does what it does, after a wait until the slot is disarmed.
+enum Special : int { kShort = 10'001, kLost = 10'002, kHeld = 10'003 };
 
 enum Who : uint32_t { kEverybody, kProgram, kChildren };
 
@@ -180,6 +180,11 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+void hold(const Slot& slot) {
+  constexpr timespec kPause = {0, 1'000'000};
+  while (slot.armed.load(std::memory_order_acquire) != 0) nanosleep(&kPause, nullptr);
+}
+
 // The error number, or Special, that this call is to end with; 0: it goes on.
 int failing(Call call, unsigned kind = 0) {
   if (shared == nullptr) return 0;
@@ -193,7 +198,9 @@ int failing(Call call, unsigned kind = 0) {
   if ((number - slot.first) % std::max<uint64_t>(1, slot.every) != 0) return 0;
   const int error = slot.error;
   if (error != 0) slot.failed++;
-  return error;
+  if (error != kHeld) return error;
+  hold(slot);
+  return 0;
 }
 
 template <class Answer = int>
@@ -220,7 +227,9 @@ uint8_t kind_of_path(int folder, const char* path) {
     if (strncmp(path, system, strlen(system)) == 0) return 0;
   }
   const bool is_state = strstr(path, "-state/") != nullptr || (folder != AT_FDCWD && path[0] != '/');
-  return is_state ? kState : kFile;
+  if (is_state) return kState;
+  const char* ending = strrchr(path, '.');
+  return ending != nullptr && strcmp(ending, ".txt") == 0 ? kFile | kFeed : kFile;
 }
 
 uint8_t kind_of_socket(int family, int type) {
@@ -365,7 +374,8 @@ WEIR_CALL(int, connect, int fd, const sockaddr* address, socklen_t size) {
 }
 
 WEIR_CALL(int, memfd_create, const char* name, unsigned flags) {
-  if (const int error = failing(kMemfd); error != 0) return fail_with(error);
+  const unsigned kind = strcmp(name, "weir-snapshot") == 0 ? kSnapshot : 0;
+  if (const int error = failing(kMemfd, kind); error != 0) return fail_with(error);
   return set_kind(real_memfd_create(name, flags), 0);
 }
 

@@ -9,6 +9,7 @@ import time
 from weir_smoke import BUILD, Session, check, equal, make_samples, pause, read_capture, skip, start_loop, write
 import held_threads  # noqa: E402 (weir_smoke puts scripts/lib on the path)
 import panic_rig  # noqa: E402
+from fault_rig import HELD, Switch  # noqa: E402
 
 GIVEN_UP = "given up"
 PATIENCE_SECONDS = 60  # nothing that is held here would ever end
@@ -22,13 +23,6 @@ def children(process):
             if int(file.read().rpartition(")")[2].split()[1]) == process.pid:
                 found.append(int(name))
     return found
-
-
-def busiest_thread(process):
-    def ticks(task):
-        with open(f"/proc/{process.pid}/task/{task}/stat", encoding="ascii") as file:
-            return int(file.read().rpartition(")")[2].split()[11])
-    return max(held_threads.threads(process), key=ticks)
 
 
 def end(session, name, held, what):
@@ -60,21 +54,53 @@ def stopped(pids):
 
 
 class Reloading(Session):
-    """large.yaml has a list that takes a while to read and to compile."""
+    """policy.yaml has a list with a feed. controld is under a switch that holds it where the test wants it."""
 
-    def write_large(self, entries, number):
-        write(self.folder, "large.txt", "".join(f"{20 + (i >> 16)}.{i >> 8 & 255}.{i & 255}.{number}\n" for i in range(entries)))
-        return write(self.folder, "large.yaml", f"""\
+    def __init__(self, build):
+        super().__init__(build)
+        self.faults = Switch(self.path("controld.faults"))
+
+    def write_policy(self, number):
+        """Each is another one."""
+        write(self.folder, "feed.txt", "".join(f"20.{i >> 8 & 255}.{i & 255}.{number}\n" for i in range(1000)))
+        return write(self.folder, "policy.yaml", f"""\
 version: 1
 targets: [{{dataplane: {self.path("dataplane.sock")}}}]
 lists:
-  - {{name: large, action: drop, match: {("src", "dst")[number % 2]}, file: large.txt}}
+  - {{name: feed, action: drop, match: {("src", "dst")[number % 2]}, file: feed.txt}}
 """)
 
-    def start_large(self):
+    def launch_controld(self):
+        self.environment = self.faults.environment(self.build)
         self.controld = self._start("controld", [
-            os.path.join(self.build, "control/controld"), "--config", self.path("large.yaml"), "--socket",
+            os.path.join(self.build, "control/controld"), "--config", self.path("policy.yaml"), "--socket",
             self.path("controld.sock"), "--state-dir", self.path("controld-state"), "--seccomp", self.seccomp])
+        self.environment = {}
+
+    def start_whole(self):
+        self.launch_controld()
+        self.wait("controld to have compiled its policy", self.is_started)
+        self.wait_enforced()
+
+    @contextlib.contextmanager
+    def held_at(self, call, kind, begin):
+        """What begin() begins in controld waits at the first such call, until this is over."""
+        self.faults.arm(call, HELD, kinds=(kind,))
+        begun = begin()
+        self.wait(f"controld to be held: {call} of a {kind}", lambda: self.faults.counts(call)[1] > 0)
+        try:
+            yield begun
+        finally:
+            self.faults.disarm()
+
+    @contextlib.contextmanager
+    def reads_for_ever(self, begin):
+        """So does controld what begin() begins: the process that makes parsers does not run any more."""
+        with contextlib.ExitStack() as stack:
+            with self.held_at("open", "feed", begin) as begun:
+                held = stack.enter_context(stopped(children(self.controld)))
+            equal(self.phase(), "read", "the phase when the feed is to be parsed")
+            yield begun, held
 
     def phase(self):
         return self.call("status").get("reloading", "")
@@ -90,44 +116,28 @@ with Reloading(BUILD) as session:
         skip(f"kernel: {reason}")
 
     # controld, at its start.
-    session.write_large(300_000, 1)
-    session.start_large()
-    session.wait("the process that makes parsers", lambda: children(session.controld))
-    with stopped(children(session.controld)) as held:
-        session.wait("controld to answer", lambda: os.path.exists(session.path("controld.sock")))
-        session.wait("the first policy to be read", lambda: session.phase() == "read")
+    session.write_policy(1)
+    with session.reads_for_ever(session.launch_controld) as (_, held):
         end(session, "controld", held, "a start that reads for ever")
 
     # In a reload, while it is read and while it is compiled.
-    session.start_large()
-    session.wait("controld to have compiled its policy", session.is_started)
-    session.wait_enforced()
-    session.write_large(300_000, 2)
-    with stopped(children(session.controld)) as held:
-        process = panic_rig.controlctl(session, "reload")
-        session.wait("the policy to be read", lambda: session.phase() == "read")
+    session.start_whole()
+    session.write_policy(2)
+    with session.reads_for_ever(lambda: panic_rig.controlctl(session, "reload")) as (process, held):
         end(session, "controld", held, "a reload that reads for ever")
     process.communicate()
 
-    session.start_large()
-    session.wait("controld to have compiled its policy", session.is_started)
-    session.wait_enforced()
-    session.write_large(300_000, 3)
-    process = panic_rig.controlctl(session, "reload")
-    session.wait("the policy to be compiled", lambda: session.phase() not in ("", "read"))
-    with held_threads.held(busiest_thread(session.controld)) as held:
+    session.start_whole()
+    session.write_policy(3)
+    with session.held_at("memfd", "snapshot", lambda: panic_rig.controlctl(session, "reload")) as process:
         phase = session.phase()
-        time.sleep(0.3)
-        equal(session.phase(), phase, "the thread that is held is not the one that compiles: the phase")
-        check(phase, "the reload was over before it was held")
-        end(session, "controld", held, f"a reload that never ends: {phase}")
+        check(phase not in ("", "read"), f"the reload is held while it compiles, not while it is at {phase!r}")
+        end(session, "controld", held_threads.Held(None), f"a reload that never ends: {phase}")
     process.communicate()
 
     # The data plane, while a publication never ends.
-    session.start_large()
-    session.wait("controld to have compiled its policy", session.is_started)
-    session.wait_enforced()
-    session.write_large(1000, 4)
+    session.start_whole()
+    session.write_policy(4)
     publisher, = [task for task, name in held_threads.threads(session.dataplane).items() if name == "weir-publish"]
     with held_threads.held(publisher) as held:
         process = panic_rig.controlctl(session, "reload")
