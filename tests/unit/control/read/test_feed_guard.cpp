@@ -1,14 +1,7 @@
 // Feeds that have gone wrong: what is refused, what is only told, and what the list keeps.
 #include <sys/stat.h>
 
-#include <random>
-
-#include "control/book/claims.h"
-#include "control/read/feed_content.h"
-#include "control/read/feed_parts.h"
-#include "control/read/policy.h"
-#include "tests/catch.h"
-#include "tests/unit/folder.h"
+#include "tests/unit/control/read/fed_list.h"
 
 namespace weir::control {
 namespace {
@@ -21,27 +14,6 @@ std::string hosts(unsigned count, unsigned from = 0) {
     text += "198.18." + std::to_string(i / 256) + "." + std::to_string(i % 256) + "\n";
   }
   return text;
-}
-
-std::string policy_with(const std::string& more, const std::string& head = "") {
-  return "version: 1\n" + head + "lists:\n- {name: a, action: drop, file: a.txt" + more + "}\n";
-}
-
-struct Read {
-  std::optional<Policy> policy;
-  Diagnostics diagnostics;
-  const List& list() const { return policy->lists.back(); }
-  std::string text() const { return format(diagnostics); }
-  std::string reason() const { return policy && list().refusal ? list().refusal->reason : ""; }
-};
-
-Read read(const Folder& folder, const Book* before = nullptr, const std::set<std::string>& accept = {}) {
-  Read read;
-  FeedHistory history(before);
-  history.is_ours = false;
-  history.accept = accept;
-  read.policy = read_policy(folder / "weir.yaml", read.diagnostics, kNever - 1, history);
-  return read;
 }
 
 Book first_book(const Folder& folder) {
@@ -278,79 +250,6 @@ TEST_CASE("each limit of a guard") {
   CHECK(read(folder, &good).reason() == "");
 }
 
-TEST_CASE("cut leaves reserved and own addresses out, and nothing else") {
-  const Folder folder;
-  folder.write("weir.yaml", policy_with(", guard: {reserved: cut}", "policy: {own: [198.51.100.8/30]}\n"));
-  folder.write("a.txt", "9.0.0.0-12.0.0.0\n127.0.0.1\n198.51.100.0/28\n198.51.100.9:443\n192.0.2.1\nfe80::-fec0::5\n");
-  const Read taken = read(folder);
-  INFO(taken.text());
-  REQUIRE(taken.policy);
-  CHECK(taken.text().find("; that part is left out") != std::string::npos);
-  const auto holds = [&](const char* text) {
-    const auto v4 = parse_ipv4(text);
-    const auto of = [&](const auto& address) {
-      for (const Origin& origin : claims_of(taken.policy->lists, address, 443).origins) {
-        if (origin.list == "a") return true;
-      }
-      return false;
-    };
-    return v4 ? of(*v4) : of(*parse_ipv6(text));
-  };
-  for (const char* in : {"9.0.0.0", "9.255.255.255", "11.0.0.0", "12.0.0.0", "198.51.100.7", "198.51.100.12",
-                         "192.0.2.1", "fec0::", "fec0::5"}) {
-    INFO(in);
-    CHECK(holds(in));
-  }
-  for (const char* out : {"10.0.0.0", "10.255.255.255", "127.0.0.1", "198.51.100.8", "198.51.100.9", "198.51.100.11",
-                          "fe80::1", "febf::1"}) {
-    INFO(out);
-    CHECK_FALSE(holds(out));
-  }
-}
-
-TEST_CASE("as many entries are reserved or own as a walk over all ranges finds") {
-  const std::pair<Ipv4, Ipv4> reserved[] = {{0, 0xffffff},
-                                            {0x0a000000, 0x0affffff},
-                                            {0x64400000, 0x647fffff},
-                                            {0x7f000000, 0x7fffffff},
-                                            {0xa9fe0000, 0xa9feffff},
-                                            {0xac100000, 0xac1fffff},
-                                            {0xc0a80000, 0xc0a8ffff},
-                                            {0xe0000000, 0xffffffff}};
-  std::mt19937 random(7);
-  for (int round = 0; round < 200; round++) {
-    ListDraft own, feed;
-    const auto any = [&](unsigned widest_bits) {
-      const auto first = static_cast<Ipv4>(random());
-      const auto wide = static_cast<Ipv4>(random() & ((1u << (random() % widest_bits)) - 1));
-      return Entry<Ipv4>{first, first + std::min(wide, ~first), 1, 0, WEIR_AS_SOURCE, 1};
-    };
-    for (int i = 0; i < 5; i++) own.v4.push_back(any(27));
-    for (int i = 0; i < 50; i++) feed.v4.push_back(any(22));
-    for (const Entry<Ipv4>& entry : own.v4) {  // at its edges
-      feed.v4.push_back({entry.first - 1, entry.first - 1, 1, 0, WEIR_AS_SOURCE, 1});
-      feed.v4.push_back({entry.last, entry.last, 1, 0, WEIR_AS_SOURCE, 1});
-    }
-    size_t expected = 0;
-    for (const Entry<Ipv4>& entry : feed.v4) {
-      bool is_touched = false;
-      const auto meets = [&](Ipv4 first, Ipv4 last) { return first <= entry.last && entry.first <= last; };
-      for (const auto& [first, last] : reserved) is_touched = is_touched || meets(first, last);
-      for (const Entry<Ipv4>& one : own.v4) is_touched = is_touched || meets(one.first, one.last);
-      expected += is_touched;
-    }
-    feed.feed.entries = feed.v4.size();
-    const FeedParts::Scan scan;
-    FeedOptions options;
-    const Judgement judgement = judge({"a.txt", scan, feed, nullptr, own, WEIR_DROP, options});
-    REQUIRE_FALSE(judgement.refused);
-    REQUIRE(judgement.warnings.size() == (expected == 0 ? 0 : 1));
-    if (expected == 0) continue;
-    const std::string& reason = judgement.warnings.front().reason;
-    CHECK(reason.find("your own: " + std::to_string(expected) + " entr") != std::string::npos);
-  }
-}
-
 TEST_CASE("a feed is accepted as it is, once, until it changes again") {
   const Folder folder;
   folder.write("weir.yaml", policy_with(""));
@@ -419,92 +318,6 @@ TEST_CASE("more entries than filter.memory has room for are not read into memory
   }
   folder.write("a.txt", networks);
   CHECK(read(folder).policy);
-}
-
-TEST_CASE("a file in parts has the lines of the file") {
-  const Folder folder;
-  const size_t part = FeedParts::kPartBytes;
-  const std::string texts[] = {"",
-                               "\n",
-                               "a",
-                               "a\nb",
-                               "a\r\nb\n",
-                               std::string(part - 1, 'x') + "\nab\n",
-                               std::string(part, 'x') + "\nab\n",
-                               std::string(part + 1, 'x') + "\nab\n",
-                               std::string(3 * part + 7, 'x') + "\nab",
-                               std::string(3 * part + 7, 'x'),
-                               "a\n" + std::string(2 * part, 'y') + "\nb\n" + std::string(part, 'z'),
-                               [&] {
-                                 std::string lines;
-                                 for (size_t i = 0; lines.size() < 4 * part; i++)
-                                   lines += std::string(i % 211, 'l') + "\n";
-                                 return lines;
-                               }()};
-  for (const std::string& text : texts) {
-    INFO(text.size() << " " << text.substr(0, 10));
-    folder.write("a.txt", text);
-    auto file = FeedParts::open(folder / "a.txt");
-    REQUIRE(file);
-    const auto scan = file->scan();
-    REQUIRE(scan);
-    CHECK(scan->size_bytes == text.size());
-    CHECK(scan->ends_in_newline == (text.empty() || text.back() == '\n'));
-    // Expected: every line, cut where it is too long.
-    std::vector<std::string> expected, found;
-    for (size_t from = 0; from < text.size();) {
-      const size_t end = std::min(text.find('\n', from), text.size());
-      expected.push_back(text.substr(from, std::min(end - from, part)));
-      from = end + 1;
-    }
-    CHECK(scan->lines() == expected.size());
-    const auto digest = file->visit_lines([&](std::string_view lines) {
-      CHECK_FALSE(lines.empty());
-      while (!lines.empty()) {
-        const size_t end = std::min(lines.find('\n'), lines.size());
-        found.emplace_back(lines.substr(0, end));
-        lines.remove_prefix(std::min(end + 1, lines.size()));
-      }
-      return true;
-    });
-    REQUIRE(digest);
-    CHECK(*digest == scan->digest);
-    CHECK((found == expected));
-  }
-}
-
-TEST_CASE("lines are counted as one by one") {
-  const Folder folder;
-  std::mt19937 random(3);
-  for (const size_t size : {size_t{1}, size_t{2}, size_t{254}, size_t{255}, size_t{256}, size_t{257}, size_t{1000},
-                            FeedParts::kPartBytes, 2 * FeedParts::kPartBytes + 77}) {
-    for (const char* letters : {"\n\n\n\n", "a\n\r\n", "aaa\n"}) {
-      std::string text;
-      for (size_t i = 0; i < size; i++) text += letters[random() % 4];
-      uint64_t newlines = 0, empty = 0;
-      for (size_t i = 0; i < size; i++) {
-        newlines += text[i] == '\n';
-        empty += text[i] == '\n' && (i == 0 || text[i - 1] == '\n');
-      }
-      auto file = FeedParts::open(folder.write("a.txt", text));
-      REQUIRE(file);
-      const auto scan = file->scan();
-      REQUIRE(scan);
-      INFO(size << " " << letters);
-      CHECK(scan->newlines == newlines);
-      CHECK(scan->empty_lines == empty);
-      CHECK(scan->size_bytes == size);
-    }
-  }
-}
-
-TEST_CASE("what feeds begin with is no other content") {
-  for (const std::string& text : {""s, "198.18.0.1\n"s, "# <html>\n"s, "[2001:db8::7]:443\n"s, "\xef\xbb\xbf# x\n"s,
-                                  "[ 2001:db8::7 ]\n"s, "BZ\n"s, "; {\n"s, "#\0\0\0\n198.18.0.1\n198.18.0.2\n"s}) {
-    INFO(text);
-    CHECK(content_of(text) == nullptr);
-  }
-  CHECK(content_of("\xef\xbb\xbf{\"a\": 1}") != nullptr);
 }
 
 }  // namespace weir::control
