@@ -13,7 +13,7 @@ import time
 
 from capture import Capture, write_capture
 from namespaces import mount_bpf, own_mounts, own_network
-from session import Memory, Session, SessionError, tail
+from session import Memory, Session, SessionError, is_slow, tail
 
 LIBRARY = "tests/inject/faults.so"
 
@@ -243,9 +243,7 @@ class Rig:
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:
             answer = self.ask_well("bypass", on=on)
-            errors = [target["error"] for target in answer.get("targets", ()) if target.get("error")]
-            is_slow = errors and all("the disk has not answered yet" in error for error in errors)
-            if answer["ok"] or not is_slow or time.monotonic() > deadline:
+            if answer["ok"] or not is_slow(answer) or time.monotonic() > deadline:
                 return answer
 
     # What packets meet.
@@ -374,7 +372,7 @@ class Wire:
     def counts(self):
         """(innocents sent, how many frames of each group arrived), when all that was sent has arrived."""
         with self.lock:
-            deadline = time.monotonic() + 2
+            deadline = time.monotonic() + SETTLE_SECONDS
             while self.arrived["innocents"] < self.sent and time.monotonic() < deadline:
                 self.take(0.05)
             self.take(0.02)
@@ -388,7 +386,7 @@ class Wire:
             for frame in FRAMES:
                 self.near.send(frame)
             self.sent += len(INNOCENTS)
-            deadline = time.monotonic() + 2
+            deadline = time.monotonic() + SETTLE_SECONDS
             while self.arrived["innocents"] < self.sent and time.monotonic() < deadline:
                 self.take(0.05)
             self.take(0.02)

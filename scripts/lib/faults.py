@@ -14,7 +14,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from fault_rig import ALWAYS, CALLS, DAY, GROUPS, LIBRARY, LOST, SHORT, YEAR, Rig, Wrong, XdpRig  # noqa: E402 (path first)
+from fault_rig import ALWAYS, CALLS, DAY, LOST, SETTLE_SECONDS, SHORT, YEAR, Rig, Wrong, XdpRig  # noqa: E402 (path first)
 from rig import say  # noqa: E402
 from session import SessionError  # noqa: E402
 
@@ -119,7 +119,7 @@ class Case:
             if self.clocks:
                 row["injected"] = self.check_clock(rig)
                 faults.ahead()
-                time.sleep(0.3)  # clocks are read ten times a second
+                self.wait_for_clock(rig, False)
             may = (*(("bypassed",) if self.action is switch else ()), *(("default_passed",) if self.clocks else ()))
             self.afterwards(rig, before, may)
         except (Wrong, SessionError, OSError) as error:
@@ -132,12 +132,18 @@ class Case:
 
     def check_clock(self, rig):
         """Entries that expire do so by the clock that the enforcer has been told."""
-        is_late = self.clocks.get("realtime", 0) > YEAR // 2 and self.program == rig.enforcer
-        time.sleep(0.3)
-        grown = rig.traffic()
-        if (grown["dropped by expiring"] == 0) != is_late:
-            raise Wrong(f"entries that expire do not do so by the clock: {grown}")
+        self.wait_for_clock(rig, self.clocks.get("realtime", 0) > YEAR // 2 and self.program == rig.enforcer)
         return 1
+
+    @staticmethod
+    def wait_for_clock(rig, is_late):
+        """Until its entries have expired, or have not, as the enforcer's clock says."""
+        time.sleep(0.3)  # it is read ten times a second
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while ((grown := rig.traffic())["dropped by expiring"] == 0) != is_late:
+            if time.monotonic() > deadline:
+                raise Wrong(f"entries that expire do not do so by the clock: {grown}")
+            time.sleep(0.1)
 
     def afterwards(self, rig, before, may):
         rig.settle()

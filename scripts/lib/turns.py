@@ -17,7 +17,7 @@ import threading
 import time
 
 from namespaces import own_network
-from session import Memory, Session, tail
+from session import SLOW_SECONDS, Memory, Session, is_slow, tail
 
 PORT_IN, PORT_DROPPED = "in0", "drop0"           # the data plane's ends; ours are in1 and drop1
 VDEVS = (f"net_af_packet0,iface={PORT_IN}", f"net_af_packet1,iface={PORT_DROPPED}")
@@ -26,7 +26,7 @@ MBUFS = 4096
 SIGNATURE_BITS = 32
 MEMBERS, WIDE = 2000, 150_000
 PAUSE_SECONDS = 0.003         # between two sweeps
-UNANSWERED_SECONDS = 0.02     # a sweep that a data plane which is not up need not answer
+UNANSWERED_SECONDS = 0.02, 0.3  # how long a sweep waits that a data plane which is not up need not answer: the first, the most
 LOST_SECONDS = 10             # after which a frame that a running data plane took is lost
 KEPT_SWEEPS = 4096
 MAGIC = b"weirturn"
@@ -138,6 +138,7 @@ class Traffic(threading.Thread):
         self.world, self.truth = world, truth
         self.inside, self.dropped = packet_socket("in1"), packet_socket("drop1")
         self.number = 0
+        self.patience = UNANSWERED_SECONDS[0]
         self.answering = -1               # the life of the data plane that has answered a whole sweep
         self.begun, self.whole = 0, None  # of sweeps; the last whole one: (number, verdicts)
         self.is_ended = threading.Event()
@@ -187,7 +188,7 @@ class Traffic(threading.Thread):
         verdicts = [None] * len(self.world.frames)
         missing = len(verdicts)
         is_answering = self.answering == life
-        deadline = time.monotonic() + (LOST_SECONDS if is_answering else UNANSWERED_SECONDS)
+        deadline = time.monotonic() + (LOST_SECONDS if is_answering else self.patience)
         while missing and not self.is_ended.is_set():
             for sweep, frame, is_dropped in self.receive():
                 self.judge(sweep, frame, is_dropped)
@@ -201,13 +202,15 @@ class Traffic(threading.Thread):
             turns, bypass = range(truth.low, truth.high + 1), truth.open[number][1]
         if not missing:
             self.finish(number, verdicts, turns, bypass, life)
-        elif is_answering and is_same_life and not self.is_ended.is_set():
+        elif not is_answering:  # one that is up may be slow
+            self.patience = min(2 * self.patience, UNANSWERED_SECONDS[1])
+        elif is_same_life and not self.is_ended.is_set():
             self.lost += missing
             self.say_wrong(f"{missing} frames of a sweep did not come back")
 
     def finish(self, number, verdicts, turns, bypass, life):
         self.packets += len(verdicts)
-        self.answering = life
+        self.answering, self.patience = life, UNANSWERED_SECONDS[0]
         if bypass == {False}:
             what, turn = self.world.turn_of(verdicts, turns)
             if what == "turn":  # else a swap went through it: each frame was judged by itself
@@ -326,7 +329,10 @@ class Rig:
 
     def bypass(self, is_on):
         self.truth.may_bypass(self.truth.bypass | {is_on})
-        answer = self.session.call("bypass", on=is_on)
+        deadline = time.monotonic() + SLOW_SECONDS
+        while not (answer := self.session.call("bypass", on=is_on)).get("ok"):
+            if not is_slow(answer) or time.monotonic() > deadline:
+                break
         if answer.get("ok"):
             self.truth.may_bypass({is_on})
         return answer

@@ -21,7 +21,7 @@ sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
 from capture import Capture, CaptureError, read_capture, sort_out, split, write_capture  # noqa: E402,F401 (for the tests)
 from namespaces import NoNamespace  # noqa: E402
 from samples import make_samples  # noqa: E402,F401
-from session import Memory, Session, SessionError, pause  # noqa: E402,F401
+from session import SLOW_SECONDS, Memory, Session, SessionError, is_slow, pause  # noqa: E402,F401
 
 Session.seccomp = "kill"
 BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build"))
@@ -174,16 +174,6 @@ def controlctl(session, *arguments, expect=0):
     return json.loads(out)
 
 
-SLOW = ("the disk has not answered yet", "no answer")
-SLOW_SECONDS = 60
-
-
-def reasons_not_confirmed(answer):
-    """Of `bypass`: what kept a target, or controld's disk, from confirming it."""
-    of_targets = [target["error"] for target in answer.get("targets", ()) if target.get("error")]
-    return of_targets or ([answer["error"]] if "error" in answer else [])
-
-
 def order_bypass(session, state, when, *options):
     """(what controlctl --json answers to a bypass, standard error). The order is given again while a disk or a program takes
     longer to confirm it than controlctl waits: on a machine that does much else."""
@@ -191,9 +181,7 @@ def order_bypass(session, state, when, *options):
     while True:
         code, out, err = session.controlctl("bypass", state, "--json", *options)
         answer = json.loads(out)
-        reasons = reasons_not_confirmed(answer)
-        is_slow = reasons and all(any(slow in reason for slow in SLOW) for reason in reasons)
-        if code == 0 or not is_slow or time.monotonic() > deadline:
+        if code == 0 or not is_slow(answer) or time.monotonic() > deadline:
             equal((code, answer["ok"], answer["bypass"]), (0, True, state == "on"), f"{when}: bypass {state}: {out}{err}")
             return answer, err
 
