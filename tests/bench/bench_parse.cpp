@@ -156,7 +156,7 @@ void parse_and_keys(benchmark::State& state, const Traffic& traffic) {
   shapes[1].shape = {6, 128};
   std::vector<Lookup> lookups;
   for (const filter::ShapeView& shape : shapes) {
-    for (const Side side : {kSource, kDestination}) lookups.push_back({&shape, side, {~0ull, ~0ull}, {}, 0});
+    for (const Side side : {kSource, kDestination}) lookups.push_back({&shape, side, {~0ull, ~0ull}});
   }
   size_t number = 0;
   for (auto _ : state) {
