@@ -14,6 +14,7 @@ import time
 from capture import Capture, write_capture
 from namespaces import mount_bpf, own_mounts, own_network
 from session import Memory, Session, SessionError, is_slow, tail
+from wire import WIRE_HEADER, WIRE_STATS, question
 
 LIBRARY = "tests/inject/faults.so"
 
@@ -27,9 +28,7 @@ HEAD, SLOT = struct.Struct("<QQqqq"), struct.Struct("<IiIIQQQQQ")
 MAGIC = 0x5745495246000000 + len(CALLS)
 ALWAYS = (1 << 64) - 1
 
-# common/wire.h, spoken from outside.
-WIRE_HEADER = struct.Struct("<IHHII")
-WIRE_STATS, WIRE_MAGIC, WIRE_VERSION = 3, 0x52494557, 3
+# What a data plane answers to WIRE_STATS (common/wire.h).
 TOTALS = ("packets", "bytes", "passed", "dropped", "malformed", "not_ip", "incomplete", "default_passed", "default_dropped",
           "bypassed", "no_snapshot_passed", "no_snapshot_dropped")
 STATS_BYTES, LIST_BYTES = 160, 128
@@ -253,7 +252,7 @@ class Rig:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.settimeout(ANSWER_SECONDS)
             connection.connect(self.session.path("dataplane.sock"))
-            connection.send(WIRE_HEADER.pack(WIRE_MAGIC, WIRE_VERSION, WIRE_STATS, 0, 1))
+            connection.send(question(WIRE_STATS))
             body = connection.recv(1 << 17)[WIRE_HEADER.size:]
         if len(body) < STATS_BYTES:
             raise OSError("no counters")

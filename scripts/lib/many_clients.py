@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 
-from wire import WIRE_HEADER, WIRE_MAGIC, WIRE_STATUS, WIRE_VERSION
+from wire import WIRE_STATUS, question
 
 CLIENTS = 64                       # on each socket
 SOCKETS = (("controld.sock", socket.SOCK_STREAM), ("controld.sock.bypass", socket.SOCK_STREAM),
@@ -42,8 +42,7 @@ def silent_clients(session):
 def be_busy(folder):
     """Asks what changes nothing, on CLIENTS connections to each socket, without a pause. What the sockets of the switch do not
     answer, they refuse: then another connection."""
-    questions = {socket.SOCK_STREAM: b'{"command": "status"}\n',
-                 socket.SOCK_SEQPACKET: WIRE_HEADER.pack(WIRE_MAGIC, WIRE_VERSION, WIRE_STATUS, 0, 1)}
+    questions = {socket.SOCK_STREAM: b'{"command": "status"}\n', socket.SOCK_SEQPACKET: question(WIRE_STATUS)}
     selector = selectors.DefaultSelector()
 
     def begin(place):

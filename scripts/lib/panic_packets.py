@@ -7,7 +7,7 @@ import struct
 import subprocess
 
 from session import SessionError
-from wire import WIRE_HEADER, WIRE_MAGIC, WIRE_STATS, WIRE_STATUS, WIRE_VERSION
+from wire import WIRE_HEADER, WIRE_STATS, WIRE_STATUS, question
 
 PATIENCE_SECONDS = 60
 FEWEST_PACKETS = 1000              # between two looks that tell how packets are judged
@@ -23,7 +23,7 @@ def ask_dataplane(path, kind):
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.settimeout(PATIENCE_SECONDS)
         connection.connect(path)
-        connection.send(WIRE_HEADER.pack(WIRE_MAGIC, WIRE_VERSION, kind, 0, 1))
+        connection.send(question(kind))
         return connection.recv(1 << 17)
 
 
@@ -45,7 +45,7 @@ class DataplanePackets:
                 self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
                 self.connection.settimeout(PATIENCE_SECONDS)
                 self.connection.connect(self.path)
-            self.connection.send(WIRE_HEADER.pack(WIRE_MAGIC, WIRE_VERSION, WIRE_STATS, 0, 1))
+            self.connection.send(question(WIRE_STATS))
             answer = self.connection.recv(1 << 17)
             if len(answer) < WIRE_HEADER.size + STATS_HEAD.size:  # closed, or refused: too many clients
                 raise ConnectionError("no counters")

@@ -22,6 +22,7 @@ from capture import Capture, CaptureError, read_capture, sort_out, split, write_
 from namespaces import NoNamespace  # noqa: E402
 from samples import make_samples  # noqa: E402,F401
 from session import SLOW_SECONDS, Memory, Session, SessionError, is_slow, pause  # noqa: E402,F401
+from wire import WIRE_HEADER, WIRE_MAGIC, WIRE_STATS, WIRE_VERSION, question  # noqa: E402
 
 Session.seccomp = "kill"
 BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build"))
@@ -197,17 +198,12 @@ def moved(session, packets=20000):
     return totals, lists
 
 
-# common/wire.h, spoken from outside: header {magic, version, type, body_bytes, sequence}, body little-endian.
-WIRE_HEADER = struct.Struct("<IHHII")
-WIRE_STATS, WIRE_MAGIC, WIRE_VERSION = 3, 0x52494557, 3
-
-
 def ask_dataplane(session):
     """(generation number, packets, passed, dropped) straight from the data plane, controld or not."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
         connection.settimeout(10)
         connection.connect(session.path("dataplane.sock"))
-        connection.send(WIRE_HEADER.pack(WIRE_MAGIC, WIRE_VERSION, WIRE_STATS, 0, 1))
+        connection.send(question(WIRE_STATS))
         answer = connection.recv(1 << 17)
     magic, version, kind, length, _ = WIRE_HEADER.unpack_from(answer)
     equal((magic, version, kind, length), (WIRE_MAGIC, WIRE_VERSION, WIRE_STATS, len(answer) - WIRE_HEADER.size),
