@@ -10,4 +10,9 @@ Result<Fd> connect_panic(const std::string& path, int timeout_ms) {
   return connection ? std::move(connection) : connect(path, timeout_ms);
 }
 
+Result<Fd> connect_panic(const std::string& path, unix_socket::Reserve& sockets) {
+  Result<Fd> connection = sockets.connect(panic_socket_of(path));
+  return connection ? std::move(connection) : sockets.connect(path);
+}
+
 }  // namespace weir::wire

@@ -25,11 +25,12 @@ namespace weir::unix_socket {
 namespace {
 
 constexpr size_t kSpares = 4;           // descriptors; the last one only serves to close who comes
+constexpr size_t kReserve = 3;          // sockets: a file that is being opened may take the place of one, for a moment
 constexpr unsigned kFolderMode = 0755;  // others must be able to reach the socket; the folder holds no secret
 constexpr const char* kOption = "--socket";
 
-// Descriptors for connections: none is taken between the moment in which a listener gives a spare up and that in which
-// it has a connection for it.
+// Descriptors for connections: none is taken between the moment in which a listener gives a spare up, or a reserve a
+// connection, and that in which it has another in its place.
 std::mutex taking;
 
 int type_of(Kind kind) {
@@ -117,6 +118,13 @@ Result<void> check_server(int socket, const std::string& path) {
                ": only root, your own user and who was given that folder are believed"};
 }
 
+Result<void> connect_at(int socket, const std::string& path) {
+  const Result<sockaddr_un> address = address_of(path);
+  if (!address) return Error{address.error()};
+  if (connect_to(socket, *address) != 0) return errno_error("cannot connect to " + path);
+  return check_server(socket, path);
+}
+
 }  // namespace
 
 Result<Listener> Listener::open(const std::string& path, Kind kind, mode_t mode, int backlog,
@@ -182,14 +190,37 @@ void Listener::give_back(Fd connection) {
 }
 
 Result<Fd> connect(const std::string& path, Kind kind, int timeout_ms) {
-  const Result<sockaddr_un> address = address_of(path);
-  if (!address) return Error{address.error()};
   Fd fd(socket(AF_UNIX, type_of(kind) | (timeout_ms == 0 ? SOCK_NONBLOCK : 0), 0));
   if (!fd) return errno_error("cannot make a socket");
   if (Result<void> limited = set_timeout(fd.get(), timeout_ms); !limited) return Error{limited.error()};
-  if (connect_to(fd.get(), *address) != 0) return errno_error("cannot connect to " + path);
-  if (Result<void> known = check_server(fd.get(), path); !known) return Error{known.error()};
+  if (Result<void> connected = connect_at(fd.get(), path); !connected) return Error{connected.error()};
   return fd;
+}
+
+void Reserve::fill() {
+  while (sockets_.size() < kReserve) {
+    Fd socket(::socket(AF_UNIX, type_of(kind_) | SOCK_NONBLOCK, 0));
+    if (!socket) return;
+    sockets_.push_back(std::move(socket));
+  }
+}
+
+Result<Fd> Reserve::connect(const std::string& path) {
+  give_back({});
+  if (sockets_.empty()) return errno_error("cannot make a socket");
+  Fd socket = std::move(sockets_.back());
+  sockets_.pop_back();
+  if (Result<void> connected = connect_at(socket.get(), path); !connected) {
+    give_back(std::move(socket));
+    return Error{connected.error()};
+  }
+  return socket;
+}
+
+void Reserve::give_back(Fd connection) {
+  const std::lock_guard lock(taking);
+  connection.reset();
+  fill();
 }
 
 Result<void> set_timeout(int socket, int timeout_ms) {

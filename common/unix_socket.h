@@ -54,6 +54,22 @@ class Listener {
 // let him have it; else nothing is sent. (A server that changed its user after listen() is who it was then.)
 Result<Fd> connect(const std::string& path, Kind kind, int timeout_ms);
 
+// Sockets that are made ahead, for connections that must be possible when this process has no descriptor left. No
+// listener takes their place; who opens a file at the wrong moment may, for that of one of them. One thread at a time.
+class Reserve {
+ public:
+  explicit Reserve(Kind kind) : kind_(kind) { fill(); }
+  // As connect() with 0 ms.
+  Result<Fd> connect(const std::string& path);
+  // Closes a connection that it made, or none, and makes a socket in its place.
+  void give_back(Fd connection);
+
+ private:
+  void fill();
+  Kind kind_;
+  std::vector<Fd> sockets_;
+};
+
 // A socket's time limit for a send and for a receive; 0: none.
 Result<void> set_timeout(int socket, int timeout_ms);
 

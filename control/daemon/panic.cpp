@@ -64,8 +64,7 @@ PanicSwitch::~PanicSwitch() {
 
 void PanicSwitch::Line::close() {
   readable.reset();
-  connection.reset();
-  if (!spare) spare = spare_descriptor();
+  sockets.give_back(std::move(connection));
 }
 
 void PanicSwitch::set_targets(std::vector<TargetSpec> targets) {
@@ -84,7 +83,6 @@ void PanicSwitch::set_targets(std::vector<TargetSpec> targets) {
       if (find(target.name) != nullptr) continue;
       Line& line = lines_.emplace_back();
       line.spec = target;
-      line.close();                      // keeps a descriptor
       if (newest_order_ == 0) continue;  // no order was given since this start: it is told what the disk says then
       line.wanted = ++orders_;
       line.is_news = true;
@@ -272,8 +270,7 @@ void PanicSwitch::tell(Line& line) {
     return take_confirmation(line, "");
   }
   if (!line.connection) {
-    line.spare.reset();
-    Result<Fd> connection = functions.connect_now(line.spec);
+    Result<Fd> connection = functions.connect_now(line.spec, line.sockets);
     if (!connection) return tell_later(line, connection.error());
     line.connection = std::move(*connection);
     line.readable = loop_.io(line.connection.get(), EPOLLIN, [this, &line](uint32_t) { receive(line); });

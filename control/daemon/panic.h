@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/unix_socket.h"
 #include "control/daemon/api.h"
 #include "control/loop/loop.h"
 #include "control/loop/waits.h"
@@ -82,15 +83,15 @@ class PanicSwitch {
  private:
   struct Line {  // to one target
     TargetSpec spec;
-    uint64_t wanted = 0, confirmed = 0;  // numbers of orders
-    bool is_news = false;                // to be logged when it is confirmed
-    std::string error;                   // of the last attempt to tell it
-    std::string lost;                    // why it does not answer others; empty: it does
-    int pause_ms = 0;                    // before it is told again
-    std::string not_durable;             // why what it confirmed would not outlive its restart
-    uint32_t sequence = 0;               // of the last message
+    uint64_t wanted = 0, confirmed = 0;                          // numbers of orders
+    bool is_news = false;                                        // to be logged when it is confirmed
+    std::string error;                                           // of the last attempt to tell it
+    std::string lost;                                            // why it does not answer others; empty: it does
+    int pause_ms = 0;                                            // before it is told again
+    std::string not_durable;                                     // why what it confirmed would not outlive its restart
+    uint32_t sequence = 0;                                       // of the last message
+    unix_socket::Reserve sockets{unix_socket::Kind::seqpacket};  // the next order finds one
     Fd connection;
-    Fd spare;  // while there is no connection: the next order finds a descriptor
     Loop::Source readable, again;
     bool is_confirmed() const { return confirmed >= wanted; }
     bool is_away() const { return !error.empty() || !lost.empty(); }

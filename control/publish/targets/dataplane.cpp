@@ -7,8 +7,8 @@ namespace weir::control {
 
 namespace {
 
-Result<Fd> connect_now(const TargetSpec& target) {
-  return wire::connect_panic(target.name, 0);
+Result<Fd> connect_now(const TargetSpec& target, unix_socket::Reserve& sockets) {
+  return wire::connect_panic(target.name, sockets);
 }
 
 void connect(Planes&, const TargetSpec& target, std::function<void(Result<Fd>)> done) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/confine/capabilities.h"
+#include "common/unix_socket.h"
 #include "control/loop/loop.h"
 #include "control/model/target.h"
 #include "control/publish/targets/xdp_plane.h"
@@ -26,7 +27,7 @@ struct TargetFunctions {
   // its own, made by connect_now().
   Result<void> (*bypass)(Planes& planes, bool on);
   // Any thread; never waits. Null when there is bypass().
-  Result<Fd> (*connect_now)(const TargetSpec& target);
+  Result<Fd> (*connect_now)(const TargetSpec& target, unix_socket::Reserve& sockets);
   int least_retry_ms;                  // between attempts to reach it
   confine::Capabilities capabilities;  // that controld needs for it
 };

@@ -8,11 +8,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "common/unix_socket.h"
 #include "tests/catch.h"
@@ -271,4 +273,41 @@ TEST_CASE("a descriptor that is given back is not lost to another listener, howe
   REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(n_taken == 20);
   CHECK(of_other.size() == 3);
+}
+
+TEST_CASE("connections of a reserve are possible while no descriptor is left and a listener takes each that is free") {
+  const Folder folder;
+  const Result<Listener> server = Listener::open(folder / "server", Kind::seqpacket, 0600, 4);
+  Result<Listener> hungry = Listener::open(folder / "hungry", Kind::stream, 0600, 64);
+  REQUIRE((server && hungry));
+  std::vector<Fd> clients;
+  for (int i = 0; i < 40; i++) clients.push_back(std::move(*connect(folder / "hungry", Kind::stream, 1000)));
+  Reserve reserve(Kind::seqpacket);
+  std::vector<Fd> taken;
+  taken.reserve(clients.size());
+  rlimit before = {};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const Fd last(dup(clients.front().get()));
+  const rlimit none_left = {static_cast<rlim_t>(last.get()) + 1, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none_left) == 0);
+  std::atomic<bool> is_over = false;
+  std::thread thief([&] {
+    while (!is_over) {
+      if (!hungry->has_room()) continue;  // its own spares are not given up
+      Result<std::optional<Fd>> accepted = hungry->accept();
+      if (accepted && *accepted) taken.push_back(std::move(**accepted));
+    }
+  });
+  std::string refused;
+  for (int i = 0; i < 20'000 && refused.empty(); i++) {
+    const Result<Fd> connection = reserve.connect(folder / "nobody");  // closed, and made anew
+    if (connection.error().find("cannot connect to") != 0) refused = connection.error();
+  }
+  const Result<Fd> connection = reserve.connect(folder / "server");
+  is_over = true;
+  thief.join();
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(refused == "");
+  CHECK(connection);
+  CHECK(taken.size() == 3);  // which the listener had kept back itself
 }
