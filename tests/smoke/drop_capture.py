@@ -9,7 +9,7 @@ import struct
 import subprocess
 import time
 
-from weir_smoke import (BUILD, Capture, Session, check, controlctl, equal, moved, skip, start_loop, write)
+from weir_smoke import (BUILD, Capture, Session, check, controlctl, equal, moved, order_bypass, skip, start_loop, write)
 from frames import Data, Ethernet, Frame, ICMP, Icmp, TCP, V4, V6, WithPorts, number_of, udp
 
 POLICY = """\
@@ -141,14 +141,14 @@ def files(folder):
 
 def at_rest(session):
     """The counters of capture when nothing drops any more."""
-    controlctl(session, "bypass", "on")
+    order_bypass(session, "on", "at rest")
     moved(session)
     last = []
 
     def settled():
         last.append(controlctl(session, "capture"))
         time.sleep(0.6)  # data planes are asked four times a second
-        return last[-1]["waiting"] == 0 and len(last) > 1 and last[-1] == last[-2]
+        return last[-1]["waiting"] == 0 and len(last) > 2 and last[-1] == last[-2] == last[-3]
 
     session.wait("samples to arrive", settled)
     counts = last[-1]
@@ -162,7 +162,7 @@ def switch_off(session):
     policy(session, "")
     reload(session)
     session.wait("capture to end", lambda: not controlctl(session, "capture")["on"])
-    controlctl(session, "bypass", "off")
+    order_bypass(session, "off", "capture is over")
 
 
 def names_what_dropped(session):
