@@ -4,12 +4,14 @@ is shown as such."""
 import json
 import os
 import pty
+import re
 import subprocess
 import termios
 import time
 
 from weir_smoke import BUILD, Session, check, equal, make_samples, read_capture, read, start_loop
 
+ATTEMPTS = 10  # intervals, of which one has to be undisturbed
 STAGES = ("rx", "parse", "lookup", "verdict", "tx")
 
 
@@ -57,6 +59,21 @@ def check_measured(target):
     check(lists[0] > 0, "a list drops")
 
 
+def measured(session):
+    """What `top` tells of an interval. Counters are read one after the other: where whoever reads them is stopped in the middle
+    of it, for a tenth of a second or more, they do not fit together. Then another interval is looked at."""
+    for attempt in range(1, ATTEMPTS + 1):
+        here, away = json.loads(top(session, "--once", "--json", "--interval", "2"))["targets"]
+        try:
+            check_measured(here)
+        except SystemExit as failure:
+            print(f"interval {attempt}: {failure}", flush=True)
+            if attempt == ATTEMPTS:
+                raise
+        else:
+            return here, away
+
+
 def on_terminal(session):
     """What `top` writes to a terminal in some intervals."""
     ours, theirs = pty.openpty()
@@ -67,7 +84,7 @@ def on_terminal(session):
     while text.count(b"\x1b[H") < 3:
         text += os.read(ours, 1 << 16)
     os.write(ours, b"q")
-    equal(process.wait(10), 0, "q ends it")
+    equal(process.wait(60), 0, "q ends it")
     equal(termios.tcgetattr(theirs), before, "the terminal is as it was")
     os.close(theirs)
     os.close(ours)
@@ -101,8 +118,7 @@ with Session(BUILD) as session:
     session.start_controld(session.path("weir.yaml"), targets=False)
     session.wait("traffic", lambda: session.call("stats")["packets"] > 50000)
 
-    here, away = json.loads(top(session, "--once", "--json", "--interval", "2"))["targets"]
-    check_measured(here)
+    here, away = measured(session)
     check(here["seconds"] >= 2, "the interval is as long as asked for")
     equal((away["state"], away["socket"]), ("away", session.path("nobody.sock")), "the other target")
     check(away["last_error"], "the other target's error")
@@ -125,7 +141,7 @@ with Session(BUILD) as session:
     with open(session.path("weir.yaml"), "w", encoding="utf-8") as policy:
         policy.write(renamed)
     screen = reload_on_terminal(session)
-    check("controld is at work: 2 s (acknowledge)" in screen and "\r\x1b[Ktarget" in screen.replace("\r\n", "\n"), f"progress: {screen!r}")
+    check(re.search(r"controld is at work: \d+ s \(acknowledge\)", screen) and "\r\x1b[Ktarget" in screen.replace("\r\n", "\n"), f"progress: {screen!r}")
     text = top(session, "--once", "--interval", "0.5")
     check("renamed" in text and "scanners" not in text, f"the lists of the policy are in:\n{text}")
     check("scanners (former)" in session.controlctl("stats")[1], "stats says that a list is a former one")
@@ -146,7 +162,7 @@ with Session(BUILD) as session:
     start_loop(session, capture)
     session.wait("intervals of the new one", lambda: states()[-1] == "measured")
     process.terminate()
-    process.wait(10)
+    process.wait(60)
     check("new" in states(), f"the new one has no interval at first: {states()}")
 
     session.kill("controld")
