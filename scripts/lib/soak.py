@@ -12,7 +12,7 @@ import time
 import port_traffic
 from ratio import PORT, SPARE_MBUFS
 from rig import PlacedSession, say
-from session import HUGE_PAGES, Memory, SessionError
+from session import HUGE_PAGES, Memory
 from swaps import reload
 
 CONFIG = "forward: hairpin\nports: [{port: 0}]"
@@ -20,25 +20,29 @@ TOTALS = ("packets", "passed", "dropped", "default_passed", "rx_missed", "tx_los
 # Memory may grow so much in the second half. A leak of 1 KiB a reload is 5 MiB in 5,000; huge pages come by 2 MiB.
 FLAT_KIB = 4096
 MOST_PERIOD_SECONDS = 1
+MOST_SETTLE_SECONDS = 10  # until a connection that ended is closed
 
 
-def open_files(pid):
-    """File descriptors; the fewest of some looks, since a connection that just ended may still be open."""
-    counts = []
-    for _ in range(5):
-        counts.append(len(os.listdir(f"/proc/{pid}/fd")))
+def open_files(pid, usual):
+    """File descriptors; the fewest of some looks, since a connection that just ended may still be open. It is looked at for
+    longer while there are more than usual."""
+    fewest, looks, deadline = None, 0, time.monotonic() + MOST_SETTLE_SECONDS
+    while looks < 5 or (usual is not None and fewest > usual and time.monotonic() < deadline):
+        count = len(os.listdir(f"/proc/{pid}/fd"))
+        fewest = count if fewest is None else min(fewest, count)
+        looks += 1
         time.sleep(0.02)
-    return min(counts)
+    return fewest
 
 
-def count_resources(session):
-    """{program: {"fds", "kib"}}: open file descriptors; memory, huge pages included."""
+def count_resources(session, before=None):
+    """{program: {"fds", "kib"}}: open file descriptors; memory, huge pages included. before: what was counted last."""
     counts = {}
     for name, process in (("dataplane", session.dataplane), ("controld", session.controld)):
         with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
             kib = {key: int(value.split()[0]) for key, value in (line.split(":", 1) for line in file)
                    if key in ("VmRSS", "HugetlbPages")}
-        counts[name] = {"fds": open_files(process.pid), "kib": sum(kib.values())}
+        counts[name] = {"fds": open_files(process.pid, before[name]["fds"] if before else None), "kib": sum(kib.values())}
     return counts
 
 
@@ -83,7 +87,7 @@ def grown(samples):
     found = []
     for name in start:
         fds = [sample[name]["fds"] for sample in samples]
-        if len(set(fds)) > 1:
+        if fds[-1] > min(fds):
             found.append(f"{name} has {', '.join(map(str, fds))} file descriptors")
         growth = end[name]["kib"] - middle[name]["kib"]
         if growth > FLAT_KIB:
@@ -102,7 +106,7 @@ def reload_in_turns(session, reloads, period):
         os.replace(write_variant(session, turn), session.path("policy.yaml"))
         reload(session)
         if turn in sample_after:
-            samples.append(count_resources(session))
+            samples.append(count_resources(session, samples[-1] if samples else None))
         if turn % 1000 == 0:
             say(f"soak: {turn} reloads, {session.stats()['packets']:,} packets")
     return samples
@@ -127,10 +131,8 @@ def measure_soak(build, packets, reloads):
         session.start_controld(session.path("policy.yaml"))
         session.wait_enforced()
         began, first = time.monotonic(), session.stats()["packets"]
-        time.sleep(1)
+        session.wait("packets", lambda: session.stats()["packets"] > first and time.monotonic() >= began + 1)
         rate = (session.stats()["packets"] - first) / (time.monotonic() - began)
-        if rate <= 0:
-            raise SessionError("soak: no packets arrive")
         period = min(packets / rate / reloads, MOST_PERIOD_SECONDS)
         say(f"soak: {rate / 1e6:.1f} Mpps, {reloads} reloads, one every {period * 1e3:.0f} ms")
         samples = reload_in_turns(session, reloads, period)

@@ -44,6 +44,12 @@ def reload(session):
     return answer
 
 
+def wait_for_packets(session, packets=FLOWS):
+    """Until the policy has judged some: one that judged none would not be seen."""
+    before = session.stats()["packets"]
+    session.wait("packets", lambda: session.stats()["packets"] >= before + packets)
+
+
 def memif(session, port):
     return f"id={port},socket={session.path('memif.sock')},socket-abstract=no"
 
@@ -90,6 +96,7 @@ def measure_swaps(build, reloads, period=0.3, rate=None, trial_seconds=2, load=0
                 next_at = time.monotonic() + period
                 choose(session, "odd" if turn % 2 == 0 else "even")
                 answers.append(reload(session))
+                wait_for_packets(session)
             time.sleep(SETTLE_SECONDS)
             preemptions, stolen = session.worker_preemptions() - preemptions, stolen_ms() - stolen
             pacer.interrupt()
