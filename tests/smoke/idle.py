@@ -37,7 +37,15 @@ class Use:
 
 
 def worker(session):
-    return session.call("telemetry")["targets"][0]["workers"][0]
+    """As it is now."""
+    answers = []
+
+    def fresh():
+        answers.append(session.call("telemetry")["targets"][0])
+        return answers[-1]["fresh"] and answers[-1]["workers"]
+
+    session.wait("fresh counters of the worker", fresh)
+    return answers[-1]["workers"][0]
 
 
 def check_sleeps(session, use):
@@ -89,7 +97,7 @@ def start(session, mode, vdev):
     session.start_dataplane(f"forward: hairpin\nidle: {{mode: {mode}}}\n", [vdev], memory=Memory(4096, 1518), extra=())
     session.start_controld(session.path("weir.yaml"))
     session.wait_enforced()
-    time.sleep(0.5)  # nothing has come for longer than any mode waits
+    time.sleep(0.5)  # nothing has come for longer than any mode waits before it rests
 
 
 def send_after_idle(session, guest, times=3):
@@ -120,7 +128,7 @@ def with_guest(mode):
                 check_sleeps(session, before)
                 check_sleeps(session, after)
             else:
-                check(before.wanted > 0.9, f"a worker that polls wants its core: {before}")
+                check(before.wanted > LITTLE, f"a worker that polls wants its core: {before}")
             reload_while_idle(session)
         finally:
             guest.end()
