@@ -21,6 +21,7 @@ inline Daemon::Options options_for(const Folder& folder, std::vector<std::string
   options.state_dir = folder / "state";
   for (std::string& socket : targets) options.targets.push_back(dataplane_target(std::move(socket)));
   options.times = {5, 20, 10'000, 20'000};
+  options.times.switched = 20'000;
   options.acknowledge_ms = 20'000;
   return options;
 }

@@ -165,7 +165,7 @@ TEST_CASE("reload says where the XDP plane is not attached, and goes on when it 
   folder.write("weir.yaml", policy_text("203.0.113.7"));
   Enforcer enforcer(folder / "dp");
   Daemon::Options options = options_for(folder, {folder / "dp"});
-  options.acknowledge_ms = 300;
+  options.acknowledge_ms = 3000;
   options.bpf_dir = folder / "no-bpf-file-system";
   options.targets.push_back(xdp_target({"no-such-if0"}, Attach::any));
   Started daemon(options);
