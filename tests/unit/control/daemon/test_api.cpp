@@ -1,5 +1,6 @@
 // The API's socket: lines in, lines out, and clients of every kind.
 #include <grp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -147,7 +148,7 @@ TEST_CASE("who takes no answer that the kernel has no memory for is let go when 
   refused_sends = 1'000'000;
   CHECK(served.call("one\n").empty());
   refused_sends = 0;
-  CHECK(served.call("one\n") == "echo one\n");
+  CHECK(eventually([&] { return served.call("one\n") == "echo one\n"; }));  // when it is said in time
 }
 
 TEST_CASE("members of the read group may look, root and the owner may change, nobody else speaks") {
@@ -169,7 +170,7 @@ TEST_CASE("members of the read group may look, root and the owner may change, no
 TEST_CASE("the API answers everybody who may speak, whatever they say") {
   const Folder folder;
   const std::string path = folder / "api.sock";
-  const Served served(path, 100);
+  const Served served(path);
   CHECK(served.call("x\n") == "echo x\n");
   CHECK(served.call("x", true) == "echo x\n");
   CHECK(served.call("x\ny\n") == "echo x\n");
@@ -177,7 +178,8 @@ TEST_CASE("the API answers everybody who may speak, whatever they say") {
   CHECK(served.call("", true) == "echo \n");
   CHECK(served.call(std::string(ApiServer::kMaxRequestBytes, '[') + "\n").size() == ApiServer::kMaxRequestBytes + 6);
   CHECK(served.call(std::string(ApiServer::kMaxRequestBytes + 1, ' ')) == "failure request of more than 65536 bytes\n");
-  CHECK(served.call("begun") == "failure no complete request line in time\n");  // and then silence
+  const Served impatient(folder / "impatient.sock", 100);
+  CHECK(impatient.call("begun") == "failure no complete request line in time\n");  // and then silence
 
   Loop loop;
   const auto second = ApiServer::start(loop, path, {});
@@ -223,14 +225,17 @@ TEST_CASE("a long answer arrives whole, and one that nobody takes is given up") 
     const Fd gone = served.connect();
     Served::say(gone, "wait\n");
   }
-  const Served impatient(folder / "api.sock", 50);
+  const Served impatient(folder / "api.sock", 200);
   const Fd lazy = impatient.connect();
   Served::say(lazy, "huge\n");
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  CHECK(eventually([&] {
+    pollfd closed = {lazy.get(), 0, 0};
+    return poll(&closed, 1, 0) == 1 && (closed.revents & POLLHUP) != 0;
+  }));
   const size_t taken = Served::hear(lazy).size();
   CHECK(taken > 0);
   CHECK(taken < (8 << 20));
-  CHECK(impatient.call("release\n") == "done\n");
+  CHECK(eventually([&] { return impatient.call("release\n") == "done\n"; }));  // when it is said in time
 }
 
 TEST_CASE("a socket that a killed controld left is replaced; another file is not") {
