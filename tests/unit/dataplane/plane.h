@@ -21,8 +21,11 @@
 namespace weir::dataplane {
 
 inline constexpr uint64_t kMemory = uint64_t{16} << 20;
-inline constexpr Publisher::Times kFast{std::chrono::milliseconds(20), std::chrono::milliseconds(20),
-                                        std::chrono::milliseconds(200)};
+// Patient with a worker: a busy machine may stop its thread for long.
+inline constexpr Publisher::Times kPatient{std::chrono::milliseconds(20), std::chrono::milliseconds(20),
+                                           std::chrono::seconds(20)};
+inline constexpr Publisher::Times kHasty{std::chrono::milliseconds(20), std::chrono::milliseconds(20),
+                                         std::chrono::milliseconds(200)};
 inline constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
 
 inline Fd memory_file(std::span<const std::byte> bytes, int seals) {
@@ -44,10 +47,10 @@ inline wire::PublishBody body_for(std::span<const std::byte> bytes, wire::Genera
 // A data plane without EAL: the control side of one, a worker that only reports quiescence, and a client.
 class Plane {
  public:
-  explicit Plane(const std::string& folder)
+  explicit Plane(const std::string& folder, Publisher::Times times = kPatient)
       : state_(std::move(*StateDir::open(folder + "/state"))),
         slot_(std::move(*SnapshotSlot::make(1))),
-        publisher_(*slot_, ledger_, state_, {{-1}}, kMemory, kFast),
+        publisher_(*slot_, ledger_, state_, {{-1}}, kMemory, times),
         switch_(switches_, state_),
         control_({workers_, publisher_, switch_, [] { return uint64_t{0}; }, 2, "scalar"}),
         listener_(std::move(*listen_on(folder + "/run/socket", false))),
@@ -91,7 +94,7 @@ class Plane {
   }
 
   Fd client() const {
-    Result<Fd> fd = wire::connect(path_, 5000);
+    Result<Fd> fd = wire::connect(path_, 20'000);
     INFO((fd ? "" : fd.error()));
     REQUIRE(fd);
     return std::move(*fd);

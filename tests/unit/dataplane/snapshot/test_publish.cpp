@@ -155,7 +155,7 @@ TEST_CASE("nothing older of its epoch replaces what is enforced, unless that is 
 
 TEST_CASE("a worker that is stuck holds the grace period for a while, and nobody") {
   const Folder folder;
-  Plane plane(folder.path());
+  Plane plane(folder.path(), kHasty);
   REQUIRE(plane.publish(build(empty_input(1)), 1).ok == 1);
   plane.begin_burst();
   const wire::PublishedBody answer = plane.publish(build(empty_input(2)), 2);
