@@ -73,6 +73,15 @@ def stop(session, what):
           f"{what}: mbufs are not all returned:\n{session.log('dataplane')}")
 
 
+def wait_counted(session, before, frames, blocked):
+    """Until so many frames more are counted, wherever they are: a frame arrives before it is counted as sent."""
+    def grown(name):
+        return session.stats()[name] - before[name]
+
+    session.wait("the counters", lambda: grown("packets") >= frames and grown("dropped") >= blocked
+                 and grown("tx_packets") + grown("tx_lost") >= frames - blocked)
+
+
 def forward(kind):
     frames = make_frames(FRAMES, kind.longest)
     with Session(BUILD) as session, contextlib.ExitStack() as stack:
@@ -95,8 +104,9 @@ def forward(kind):
         before = session.stats()
         for near, far in (wires, wires[::-1]):
             exchange(near, far, frames, kind.name)
-        after = session.stats()
         blocked = 2 * sum(blocked for _, blocked in frames)
+        wait_counted(session, before, 2 * FRAMES, blocked)
+        after = session.stats()
         for key, expected in (("packets", 2 * FRAMES), ("dropped", blocked), ("passed", 2 * FRAMES - blocked),
                               ("tx_packets", 2 * FRAMES - blocked), ("tx_lost", 0), ("not_ip", 0), ("malformed", 0),
                               ("rx_missed", 0)):
@@ -118,8 +128,9 @@ def forward_files():
             write_capture(session.path(f"in{i}.pcap"), sent)
         session.start_dataplane(PAIR % ("", ""), [f"net_pcap{i},rx_pcap=in{i}.pcap,tx_pcap=out{i}.pcap" for i in (0, 1)])
         session.start_controld(write_policy(session))
-        session.wait("every frame", lambda: session.stats()["packets"] >= 2 * FRAMES)
-        equal(session.stats()["dropped"], 2 * sum(blocked for _, blocked in frames), "pcap: dropped")
+        blocked = 2 * sum(blocked for _, blocked in frames)
+        wait_counted(session, dict.fromkeys(session.stats(), 0), 2 * FRAMES, blocked)
+        equal(session.stats()["dropped"], blocked, "pcap: dropped")
         stop(session, "pcap")
         for i in (0, 1):
             equal(read_capture(session.path(f"out{i}.pcap")).frames, [frame for frame, blocked in frames if not blocked],
@@ -148,6 +159,7 @@ def forward_jumbo():
         session.wait("every frame", lambda: session.stats()["packets"] >= 2 * FRAMES)
         passed = [frame for frame, blocked in frames if not blocked]
         peer.wait("every frame", lambda: peer.stats()["packets"] >= 2 * FRAMES + 2 * len(passed))
+        wait_counted(session, dict.fromkeys(session.stats(), 0), 2 * FRAMES, 2 * (FRAMES - len(passed)))
         stats = session.stats()
         equal((stats["packets"], stats["dropped"], stats["tx_packets"], stats["tx_lost"]),
               (2 * FRAMES, 2 * (FRAMES - len(passed)), 2 * len(passed), 0), "jumbo frames: packets, dropped, sent, lost")
