@@ -197,7 +197,7 @@ def test_user(user):
                   f"{what}: nobody answers any more")
         start_judge(session, user)  # once more, with what it left
         check("enforcing the saved generation" in session.log("dataplane"), f"{what}: the saved snapshot is used")
-        equal(session.stop("dataplane"), 0, f"{what}: exit code of the second run")
+        equal(session.stop("dataplane"), 0, f"{what}: exit code of the second run\n{session.log('dataplane')[-1500:]}")
 
 
 def test_settings():
