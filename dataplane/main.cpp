@@ -19,6 +19,7 @@
 
 #include "common/files.h"
 #include "common/paths.h"
+#include "common/realtime.h"
 #include "dataplane/doctor/doctor.h"
 #include "dataplane/ports/devices.h"
 #include "dataplane/ports/port_stats.h"
@@ -384,6 +385,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   fputs(worker_table(workers).c_str(), stdout);
   fflush(stdout);
 
+  realtime::Starter first;  // while this process may
   const Result<Privileges> privileges =
       reduce_privileges(config->privileges, drivers_of(*devices), {config->socket_path, *state});
   if (!privileges) return say("{}", privileges.error()), kFailed;
@@ -415,17 +417,17 @@ int run_program(const std::string& program, const CommandLine& line) {
       *panic_socket, config->allow_uid,
       [&](const wire::Message& request, Reply reply) { control.panic(request, std::move(reply)); }, log);
   ControlThread panic_thread([&] { panic_server.run(stop_signals.get()); });
-  struct Start {
-    ControlThread& thread;
-    const char* name;
+  const auto start = [](ControlThread& thread, const char* name) {
+    const int error = thread.start(name);
+    if (error == 0) return;
+    say("cannot start the thread {}: {}", name, rte_strerror(error));
+    std::_Exit(kFailed);  // the others run: they would be waited for
   };
-  for (const Start& one : {Start{publisher_thread, "weir-publish"}, Start{disk_thread, "weir-disk"},
-                           Start{panic_thread, "weir-panic"}, Start{control_thread, "weir-control"}}) {
-    if (const int error = one.thread.start(one.name); error != 0) {
-      say("cannot start the thread {}: {}", one.name, rte_strerror(error));
-      std::_Exit(kFailed);  // the others run: they would be waited for
-    }
-  }
+  if (!first) say("{}", realtime::kNoRight);
+  first.run([&] { start(panic_thread, "weir-panic"); });
+  start(publisher_thread, "weir-publish");
+  start(disk_thread, "weir-disk");
+  start(control_thread, "weir-control");
   say("running: {} filter kernels, lookups {} bursts ahead, control socket {}", (*kernels)->name, *look_ahead,
       config->socket_path);
   run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels,

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "bpf/enforce/enforcer.h"
+#include "common/realtime.h"
 #include "control/answer/reload.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
@@ -73,12 +74,13 @@ int run(const Context& context, Wanted wanted) {
 
 Run configure(Options& options) {
   auto wanted = std::make_shared<Wanted>();
+  const auto first = std::make_shared<realtime::Scope>();  // before the rest of the line is read
   options.argument("INTERFACE", wanted->interface, "default: all of them").interfaces();
   options
       .text("--bpf-dir", "DIR", wanted->bpf_dir,
             "where programs are pinned, for when no controld answers; default: where this controld had them")
       .files();
-  return [wanted](const Context& context) { return run(context, *wanted); };
+  return [wanted, first](const Context& context) { return run(context, *wanted); };
 }
 
 }  // namespace cmd_detach

@@ -9,6 +9,7 @@
 
 #include "bpf/enforce/learn.h"
 #include "bpf/enforce/program.h"
+#include "common/realtime.h"
 #include "control/answer/request.h"
 #include "control/book/disk.h"
 #include "control/compile/plan/plan.h"
@@ -60,19 +61,20 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
   if (!numbers->notice().empty()) spdlog::error("{}", numbers->notice());
   const Result<std::optional<InForce>> in_force = read_in_force(state_dir);
   if (!in_force) spdlog::error("{}: who enforced the last good is not known", in_force.error());
+  realtime::Starter first;  // while this process may
   if (options.seccomp) {
     Result<void> done = give_up_rights(options, places.targets, in_force ? *in_force : std::nullopt);
     if (!done) return Error{done.error()};
   }
 
   std::unique_ptr<Daemon> daemon(new Daemon(loop, std::move(options), std::move(*store), std::move(*numbers)));
-  Result<void> begun = daemon->begin(in_force ? *in_force : std::nullopt, places.targets);
+  Result<void> begun = daemon->begin(first, in_force ? *in_force : std::nullopt, places.targets);
   if (begun) return daemon;
   if (daemon->is_reloading_) (void)daemon.release();  // what a thread is at cannot be ended; it goes with the process
   return Error{begun.error()};
 }
 
-// Before there are threads. Targets of the last good may have to be told that they are targets no more.
+// Before there are other threads. Targets of the last good may have to be told that they are targets no more.
 Result<void> Daemon::give_up_rights(const Options& options, const std::optional<std::vector<TargetSpec>>& named,
                                     const std::optional<InForce>& in_force) {
   std::vector<TargetSpec> known = options.targets;
@@ -90,7 +92,8 @@ Result<void> Daemon::give_up_rights(const Options& options, const std::optional<
   return {};
 }
 
-Result<void> Daemon::begin(const std::optional<InForce>& in_force, std::optional<std::vector<TargetSpec>> named) {
+Result<void> Daemon::begin(realtime::Starter& first, const std::optional<InForce>& in_force,
+                           std::optional<std::vector<TargetSpec>> named) {
   if (Result<void> started = worker_.start(); !started) return started;
   if (Result<void> started = planes_.xdp.start(); !started) return started;
   PanicSwitch::Hooks hooks;
@@ -100,7 +103,7 @@ Result<void> Daemon::begin(const std::optional<InForce>& in_force, std::optional
   hooks.answer = answer_panic;
   hooks.failure = failure_line;
   Result<std::unique_ptr<PanicSwitch>> panic =
-      PanicSwitch::start(options_.panic_socket, planes_, store_, options_.times, hooks,
+      PanicSwitch::start(first, options_.panic_socket, planes_, store_, options_.times, hooks,
                          {options_.place, absolute(store_.state_dir()), options_.bpf_dir, {}});
   if (!panic) return Error{panic.error()};
   panic_ = std::move(*panic);

@@ -142,7 +142,8 @@ class Daemon {
   Daemon(Loop& loop, Options options, Store store, GenerationFile numbers);
   static Result<void> give_up_rights(const Options& options, const std::optional<std::vector<TargetSpec>>& named,
                                      const std::optional<InForce>& in_force);
-  Result<void> begin(const std::optional<InForce>& in_force, std::optional<std::vector<TargetSpec>> named);
+  Result<void> begin(realtime::Starter& first, const std::optional<InForce>& in_force,
+                     std::optional<std::vector<TargetSpec>> named);
   void begin_reload();
   std::shared_ptr<Prepared> prepare(const Running* old, const FeedHistory& history);                // worker
   void prepare(Prepared& prepared, const Running* old, const FeedHistory& history);                 // worker

@@ -25,8 +25,9 @@ Fd spare_descriptor() {
 }
 }  // namespace
 
-Result<std::unique_ptr<PanicSwitch>> PanicSwitch::start(const std::string& socket, Planes& planes, Store& store,
-                                                        TargetTimes times, Hooks hooks, Place place) {
+Result<std::unique_ptr<PanicSwitch>> PanicSwitch::start(realtime::Starter& first, const std::string& socket,
+                                                        Planes& planes, Store& store, TargetTimes times, Hooks hooks,
+                                                        Place place) {
   std::unique_ptr<PanicSwitch> panic(new PanicSwitch(planes, store, times, std::move(hooks), std::move(place)));
   if (!socket.empty()) {
     const auto answer = [raw = panic.get()](const std::string& line, const Caller& caller, ApiServer::Reply reply) {
@@ -38,13 +39,20 @@ Result<std::unique_ptr<PanicSwitch>> PanicSwitch::start(const std::string& socke
     if (!api) return Error{api.error()};
     panic->api_ = std::move(*api);
   }
-  for (Worker* worker : {&panic->disk_, &panic->detacher_}) {  // an order must find them
-    if (Result<void> started = worker->start(); !started) return Error{started.error()};
-  }
-  Result<std::thread> thread = start_thread([raw = panic.get()] { raw->loop_.run(); });
-  if (!thread) return Error{thread.error()};
-  panic->thread_ = std::move(*thread);
+  if (Result<void> started = panic->disk_.start(); !started) return Error{started.error()};  // an order must find it
+  if (!first) panic->log(spdlog::level::info, realtime::kNoRight);
+  Result<void> started;
+  first.run([&] { started = panic->start_threads(); });
+  if (!started) return Error{started.error()};
   return panic;
+}
+
+Result<void> PanicSwitch::start_threads() {
+  if (Result<void> started = detacher_.start(); !started) return started;
+  Result<std::thread> thread = start_thread([this] { loop_.run(); });
+  if (!thread) return Error{thread.error()};
+  thread_ = std::move(*thread);
+  return {};
 }
 
 PanicSwitch::PanicSwitch(Planes& planes, Store& store, TargetTimes times, Hooks hooks, Place place)

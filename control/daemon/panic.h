@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/realtime.h"
 #include "common/unix_socket.h"
 #include "control/daemon/api.h"
 #include "control/loop/loop.h"
@@ -53,8 +54,9 @@ class PanicSwitch {
   };
 
   // socket: of its own API; empty: none. place: where the targets are written down for controlctl; empty: nowhere.
-  static Result<std::unique_ptr<PanicSwitch>> start(const std::string& socket, Planes& planes, Store& store,
-                                                    TargetTimes times, Hooks hooks, Place place = {});
+  // first: starts the threads that an order waits for.
+  static Result<std::unique_ptr<PanicSwitch>> start(realtime::Starter& first, const std::string& socket, Planes& planes,
+                                                    Store& store, TargetTimes times, Hooks hooks, Place place = {});
   ~PanicSwitch();
   PanicSwitch(const PanicSwitch&) = delete;
 
@@ -99,6 +101,7 @@ class PanicSwitch {
   };
 
   PanicSwitch(Planes& planes, Store& store, TargetTimes times, Hooks hooks, Place place);
+  Result<void> start_threads();
   void take_order(bool on, const std::function<void(const Report&)>& done);
   void tell(Line& line);
   void tell_later(Line& line, const std::string& error);

@@ -2,7 +2,10 @@
 Rig (panic_rig.py) is in that situation. Standard library only."""
 
 import contextlib
+import os
 import signal
+import subprocess
+import sys
 import time
 
 from held_threads import held
@@ -46,6 +49,23 @@ def descriptors_taken(rig, measure):
     for _ in range(3 * rig.times):
         with few_descriptors(rig.session):
             measure.bypass(name)
+
+
+@contextlib.contextmanager
+def busy_processors():
+    """Programs that never wait, as many as there are processors. (Of more of them the start of any program tells: at four for each
+    processor that of controlctl takes 60 ms of its own.)"""
+    programs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count())]
+    try:
+        yield
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
+
+
+def other_programs(rig, measure):
+    repeated(rig, measure, "other programs want all processors", busy_processors)
 
 
 @contextlib.contextmanager
@@ -205,6 +225,6 @@ def publication_with_slow_disk(rig, measure):
     rig.wait_enforced()
 
 
-SMALL = (at_rest, silent, busy, descriptors_taken, controld_stopped, controld_dead, dataplane_dead, dataplane_stopped, full_disk, hung_disk,
-         held_grace)
+SMALL = (at_rest, other_programs, silent, busy, descriptors_taken, controld_stopped, controld_dead, dataplane_dead, dataplane_stopped,
+         full_disk, hung_disk, held_grace)
 LARGE = (reload, publication_with_slow_disk, reload_and_detach, start)

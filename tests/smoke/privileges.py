@@ -65,6 +65,16 @@ def status_of_threads(pid):
     return threads
 
 
+def realtime_threads(pid):
+    """Names of the threads that run before all that is not real time."""
+    names = []
+    for number in os.listdir(f"/proc/{pid}/task"):
+        if os.sched_getscheduler(int(number)) == os.SCHED_RR:
+            with open(f"/proc/{pid}/task/{number}/comm", encoding="ascii") as file:
+                names.append(file.read().strip())
+    return names
+
+
 def check_threads(pid, user, capabilities, what, seccomp="2", at_least=4):
     account = pwd.getpwnam(user)
     expected = {"Uid": "\t".join([str(account.pw_uid)] * 4), "Gid": "\t".join([str(account.pw_gid)] * 4),
@@ -186,6 +196,8 @@ def test_user(user):
         session.wait_enforced()
         check_threads(session.dataplane.pid, user, 0, what)
         check_threads(session.controld.pid, "root", 0, f"{what}: controld", at_least=2)
+        equal(realtime_threads(session.dataplane.pid), ["weir-panic"], f"{what}: real-time threads of the data plane")
+        equal(realtime_threads(session.controld.pid), ["controld"] * 2, f"{what}: those of controld, for orders and detach")
         works(session, user, what)
         plants_nothing(session, user, what)
         check_threads(session.dataplane.pid, user, 0, what + ", after all that")

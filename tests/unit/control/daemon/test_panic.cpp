@@ -41,7 +41,8 @@ struct Switch {
     hooks.failure = [](const std::string& error) { return error; };
     TargetTimes times = kFast;
     times.switched = switched_ms;
-    auto started = PanicSwitch::start(folder / "panic.sock", planes, store, times, hooks);
+    realtime::Starter first;
+    auto started = PanicSwitch::start(first, folder / "panic.sock", planes, store, times, hooks);
     REQUIRE(started);
     panic = std::move(*started);
     std::vector<TargetSpec> targets;
