@@ -10,23 +10,27 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "common/files.h"
 #include "common/own_folder.h"
 #include "common/paths.h"
+#include "common/send.h"
 #include "common/thread.h"
 
 namespace weir::unix_socket {
 
 namespace {
 
-constexpr size_t kSpares = 4;           // descriptors; the last one only serves to close who comes
-constexpr size_t kReserve = 3;          // sockets: a file that is being opened may take the place of one, for a moment
-constexpr unsigned kFolderMode = 0755;  // others must be able to reach the socket; the folder holds no secret
+constexpr size_t kSpares = 4;   // descriptors; the last one only serves to close who comes
+constexpr size_t kReserve = 3;  // sockets: a file that is being opened may take the place of one, for a moment
+constexpr std::chrono::milliseconds kPause{1};  // where the kernel has no memory or no descriptor for a connection
+constexpr unsigned kFolderMode = 0755;          // others must be able to reach the socket; the folder holds no secret
 constexpr const char* kOption = "--socket";
 
 // Descriptors for connections: none is taken between the moment in which a listener gives a spare up, or a reserve a
@@ -161,9 +165,21 @@ void Listener::keep_spares() {
 }
 
 Result<std::optional<Fd>> Listener::accept() {
+  bool is_left = false;
+  Result<std::optional<Fd>> accepted = take_next(is_left);
+  // Whoever waits for connections would find it there at once, and turn without a pause.
+  if (is_left) std::this_thread::sleep_for(kPause);
+  return accepted;
+}
+
+Result<std::optional<Fd>> Listener::take_next(bool& is_left) {
   const std::lock_guard lock(taking);
   keep_spares();
-  const auto take = [this] { return Fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)); };
+  const auto take = [this, &is_left] {
+    Fd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    is_left = !fd && (errno == EMFILE || errno == ENFILE || is_out_of_buffers(errno));
+    return fd;
+  };
   Fd fd = take();
   if (fd) return std::optional<Fd>(std::move(fd));
   if (errno != EMFILE && errno != ENFILE) return std::optional<Fd>();
@@ -206,7 +222,7 @@ void Reserve::fill() {
 }
 
 Result<Fd> Reserve::connect(const std::string& path) {
-  give_back({});
+  if (sockets_.size() < kReserve) give_back({});
   if (sockets_.empty()) return errno_error("cannot make a socket");
   Fd socket = std::move(sockets_.back());
   sockets_.pop_back();

@@ -32,7 +32,7 @@ class Listener {
 
   // The next connection, which does not block; empty: nobody waits any more. Where this process has no descriptor left,
   // a few are kept back for the next ones. Error: it was closed, because those are gone, too. (Left in the queue, it
-  // would wake the caller for ever.)
+  // would wake the caller for ever.) Where the kernel cannot do even that it waits for 1 ms, and the result is empty.
   Result<std::optional<Fd>> accept();
   // False: accept() would close the next one, unless a connection is given back before.
   bool has_room();
@@ -43,6 +43,7 @@ class Listener {
  private:
   Listener(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) { keep_spares(); }
   void keep_spares();
+  Result<std::optional<Fd>> take_next(bool& is_left);  // in the queue, for want of memory or descriptors
   std::string path_;
   Fd fd_;
   std::vector<Fd> spares_;  // full before there are connections; given up one by one, to take connections that there is
@@ -55,10 +56,11 @@ class Listener {
 Result<Fd> connect(const std::string& path, Kind kind, int timeout_ms);
 
 // Sockets that are made ahead, for connections that must be possible when this process has no descriptor left. No
-// listener takes their place; who opens a file at the wrong moment may, for that of one of them. One thread at a time.
+// listener takes their place. A thread that opens a file while one is made anew may take that one's place; that is why
+// there are three. One thread at a time.
 class Reserve {
  public:
-  explicit Reserve(Kind kind) : kind_(kind) { fill(); }
+  explicit Reserve(Kind kind) : kind_(kind) { give_back({}); }
   // As connect() with 0 ms.
   Result<Fd> connect(const std::string& path);
   // Closes a connection that it made, or none, and makes a socket in its place.

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "dataplane/start/say.h"
@@ -24,7 +27,8 @@ Answer refuse(std::string_view reason) {
 
 namespace {
 
-constexpr int kLookMs = 10;  // for answers, where no descriptor was left that tells of them
+constexpr std::chrono::milliseconds kPause{1};  // where the kernel has no memory to wait with
+constexpr int kLookMs = 10;                     // for answers, where no descriptor was left that tells of them
 
 // Whoever went away, tired of waiting while this process could not run, say, wants nothing any more.
 bool has_gone(int socket) {
@@ -56,7 +60,10 @@ bool Server::serve_once(int stop_fd, int timeout_ms) {
   }
   if (!outbox_->wake && (timeout_ms < 0 || timeout_ms > kLookMs)) timeout_ms = kLookMs;
   const int n = poll(ready.data(), ready.size(), timeout_ms);
-  if (n < 0) return false;
+  if (n < 0) {
+    if (errno != EINTR) std::this_thread::sleep_for(kPause);
+    return false;
+  }
   if (n == 0) return deliver(), false;
   if (ready[0].revents != 0) return true;
   for (size_t i = 0; i < clients_.size(); i++) {
@@ -119,9 +126,7 @@ bool Server::serve(Client& client) {
   }
   if (has_gone(client.fd.get())) return false;
   client.last_heard = ++requests_;
-  if (request->header.type == static_cast<uint16_t>(wire::Type::bypass)) {
-    log_(fmt::format("bypass: asked for by user {}, process {}", client.peer.uid, client.peer.pid));
-  }
+  const bool is_bypass = request->header.type == static_cast<uint16_t>(wire::Type::bypass);
   client.asked++;
   const uint32_t sequence = request->header.sequence;
   handler_(std::move(*request), [outbox = outbox_, id = client.id, sequence](Answer answer) {
@@ -131,6 +136,8 @@ bool Server::serve(Client& client) {
     }
     eventfd_write(outbox->wake.get(), 1);
   });
+  // Not before it is in force: a real-time thread waits for no lock that the log holds.
+  if (is_bypass) log_(fmt::format("bypass: asked for by user {}, process {}", client.peer.uid, client.peer.pid));
   return true;
 }
 

@@ -4,11 +4,13 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
@@ -23,6 +25,17 @@
 
 using namespace weir;
 using namespace weir::unix_socket;
+
+namespace {
+int accept_error = 0;  // what accept4() fails with; 0: it does not
+}
+
+// Instead of the C library's.
+int accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
+  if (accept_error == 0) return static_cast<int>(syscall(SYS_accept4, fd, address, size, flags));
+  errno = accept_error;
+  return -1;
+}
 
 namespace {
 
@@ -310,4 +323,24 @@ TEST_CASE("connections of a reserve are possible while no descriptor is left and
   CHECK(refused == "");
   CHECK(connection);
   CHECK(taken.size() == 3);  // which the listener had kept back itself
+}
+
+TEST_CASE("who waits for connections does not turn without a pause while the kernel has no memory for one") {
+  const Folder folder;
+  Result<Listener> listener = Listener::open(folder / "s", Kind::stream, 0600, 8);
+  REQUIRE(listener);
+  const Result<Fd> client = connect(folder / "s", Kind::stream, 1000);
+  REQUIRE(client);
+  for (const int error : {ENOMEM, ENOBUFS, EMFILE, ENFILE}) {
+    accept_error = error;
+    const auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 20; i++) {
+      const Result<std::optional<Fd>> accepted = listener->accept();
+      CHECK((accepted && !*accepted));
+    }
+    CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(20));
+  }
+  accept_error = 0;
+  const Result<std::optional<Fd>> accepted = listener->accept();
+  CHECK((accepted && *accepted));
 }
