@@ -2,16 +2,15 @@
 
 #include <functional>
 #include <future>
+#include <string>
 #include <thread>
 
 // Threads on which an order of the panic switch waits run before all that is not real time (SCHED_RR of priority 1, the
-// lowest; sched(7)): an attack, or a reload, may give a machine more to do than it has processors for.
+// lowest; sched(7)): an attack, or a reload, may give a machine more to do than it has processors for. Who runs at a
+// higher priority already keeps it.
 namespace weir::realtime {
 
-constexpr const char* kNoRight =
-    "the panic switch waits for a processor as all else does: this user may have no real-time threads (RLIMIT_RTPRIO)";
-
-// While it lives, the calling thread is such a thread, where this process may have one.
+// While it lives, the calling thread runs so, where this process may; programs and threads that it starts do not.
 class Scope {
  public:
   Scope();
@@ -19,26 +18,27 @@ class Scope {
   Scope(const Scope&) = delete;
 
  private:
-  int policy_before_ = -1, priority_before_ = 0;
+  bool is_changed_ = false;
+  int policy_before_ = 0;
 };
 
-// Starts such threads after this process gave up its rights: a thread that is one since before, as are those that it
-// starts.
+// Made while the process may still have real-time threads. Threads inherit that from who starts them: those that run()
+// starts have it after those rights are gone, and so have those that they start.
 class Starter {
  public:
   Starter();
   ~Starter();
   Starter(const Starter&) = delete;
 
-  // False: this process may have no such threads (CAP_SYS_NICE, RLIMIT_RTPRIO).
-  explicit operator bool() const { return is_realtime_; }
-  // Once, and waits for it. Threads that work() starts are real-time threads.
+  explicit operator bool() const { return error_.empty(); }
+  std::string why_not() const;  // for the log, when it has no such thread
+  // Once, and waits for it. Work is done by that thread; by the calling one when there is none.
   void run(const std::function<void()>& work);
 
  private:
   std::promise<std::function<void()>> work_;
   std::thread thread_;
-  bool is_realtime_ = false;
+  std::string error_;
 };
 
 }  // namespace weir::realtime

@@ -385,7 +385,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   fputs(worker_table(workers).c_str(), stdout);
   fflush(stdout);
 
-  realtime::Starter first;  // while this process may
+  realtime::Starter urgent;  // while this process may
   const Result<Privileges> privileges =
       reduce_privileges(config->privileges, drivers_of(*devices), {config->socket_path, *state});
   if (!privileges) return say("{}", privileges.error()), kFailed;
@@ -423,8 +423,12 @@ int run_program(const std::string& program, const CommandLine& line) {
     say("cannot start the thread {}: {}", name, rte_strerror(error));
     std::_Exit(kFailed);  // the others run: they would be waited for
   };
-  if (!first) say("{}", realtime::kNoRight);
-  first.run([&] { start(panic_thread, "weir-panic"); });
+  if (!urgent) say("{}", urgent.why_not());
+  if (config->allow_uid.empty()) {
+    urgent.run([&] { start(panic_thread, "weir-panic"); });
+  } else {  // anybody may connect there, to be refused, and would take the workers' time
+    start(panic_thread, "weir-panic");
+  }
   start(publisher_thread, "weir-publish");
   start(disk_thread, "weir-disk");
   start(control_thread, "weir-control");

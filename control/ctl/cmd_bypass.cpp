@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "common/paths.h"
-#include "common/realtime.h"
 #include "control/answer/reload.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
@@ -103,14 +102,13 @@ int run(const Context& context, const Wanted& wanted) {
 
 Run configure(Options& options) {
   auto wanted = std::make_shared<Wanted>();
-  const auto first = std::make_shared<realtime::Scope>();  // before the rest of the line is read
   options.argument("STATE", wanted->state, "everything passes, or it is filtered again")
       .required()
       .one_of({"on", "off"});
   options
       .text("--dataplane", "SOCKET", wanted->dataplane, "tell the data plane on this socket itself, without controld")
       .files();
-  return [wanted, first](const Context& context) { return run(context, *wanted); };
+  return [wanted](const Context& context) { return run(context, *wanted); };
 }
 
 }  // namespace cmd_bypass
@@ -124,6 +122,7 @@ const Command kBypass = {
     "controlctl tells the targets itself, and "
     "says so.",
     cmd_bypass::configure,
-    [](MemberTable& table) { table.add<BypassAnswer>("bypass"); }};
+    [](MemberTable& table) { table.add<BypassAnswer>("bypass"); },
+    true};
 
 }  // namespace weir::control::ctl

@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "bpf/enforce/enforcer.h"
-#include "common/realtime.h"
 #include "control/answer/reload.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
@@ -74,13 +73,12 @@ int run(const Context& context, Wanted wanted) {
 
 Run configure(Options& options) {
   auto wanted = std::make_shared<Wanted>();
-  const auto first = std::make_shared<realtime::Scope>();  // before the rest of the line is read
   options.argument("INTERFACE", wanted->interface, "default: all of them").interfaces();
   options
       .text("--bpf-dir", "DIR", wanted->bpf_dir,
             "where programs are pinned, for when no controld answers; default: where this controld had them")
       .files();
-  return [wanted, first](const Context& context) { return run(context, *wanted); };
+  return [wanted](const Context& context) { return run(context, *wanted); };
 }
 
 }  // namespace cmd_detach
@@ -90,6 +88,7 @@ const Command kDetach = {"detach",
                          "take XDP off an interface, or off all, until the next reload",
                          "When no controld answers, it removes what is pinned in --bpf-dir itself.",
                          cmd_detach::configure,
-                         [](MemberTable& table) { table.add<DetachAnswer>("detach"); }};
+                         [](MemberTable& table) { table.add<DetachAnswer>("detach"); },
+                         true};
 
 }  // namespace weir::control::ctl

@@ -61,14 +61,14 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
   if (!numbers->notice().empty()) spdlog::error("{}", numbers->notice());
   const Result<std::optional<InForce>> in_force = read_in_force(state_dir);
   if (!in_force) spdlog::error("{}: who enforced the last good is not known", in_force.error());
-  realtime::Starter first;  // while this process may
+  realtime::Starter urgent;  // while this process may
   if (options.seccomp) {
     Result<void> done = give_up_rights(options, places.targets, in_force ? *in_force : std::nullopt);
     if (!done) return Error{done.error()};
   }
 
   std::unique_ptr<Daemon> daemon(new Daemon(loop, std::move(options), std::move(*store), std::move(*numbers)));
-  Result<void> begun = daemon->begin(first, in_force ? *in_force : std::nullopt, places.targets);
+  Result<void> begun = daemon->begin(urgent, in_force ? *in_force : std::nullopt, places.targets);
   if (begun) return daemon;
   if (daemon->is_reloading_) (void)daemon.release();  // what a thread is at cannot be ended; it goes with the process
   return Error{begun.error()};
@@ -92,7 +92,7 @@ Result<void> Daemon::give_up_rights(const Options& options, const std::optional<
   return {};
 }
 
-Result<void> Daemon::begin(realtime::Starter& first, const std::optional<InForce>& in_force,
+Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForce>& in_force,
                            std::optional<std::vector<TargetSpec>> named) {
   if (Result<void> started = worker_.start(); !started) return started;
   if (Result<void> started = planes_.xdp.start(); !started) return started;
@@ -103,7 +103,7 @@ Result<void> Daemon::begin(realtime::Starter& first, const std::optional<InForce
   hooks.answer = answer_panic;
   hooks.failure = failure_line;
   Result<std::unique_ptr<PanicSwitch>> panic =
-      PanicSwitch::start(first, options_.panic_socket, planes_, store_, options_.times, hooks,
+      PanicSwitch::start(urgent, options_.panic_socket, planes_, store_, options_.times, hooks,
                          {options_.place, absolute(store_.state_dir()), options_.bpf_dir, {}});
   if (!panic) return Error{panic.error()};
   panic_ = std::move(*panic);

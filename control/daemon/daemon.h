@@ -142,7 +142,7 @@ class Daemon {
   Daemon(Loop& loop, Options options, Store store, GenerationFile numbers);
   static Result<void> give_up_rights(const Options& options, const std::optional<std::vector<TargetSpec>>& named,
                                      const std::optional<InForce>& in_force);
-  Result<void> begin(realtime::Starter& first, const std::optional<InForce>& in_force,
+  Result<void> begin(realtime::Starter& urgent, const std::optional<InForce>& in_force,
                      std::optional<std::vector<TargetSpec>> named);
   void begin_reload();
   std::shared_ptr<Prepared> prepare(const Running* old, const FeedHistory& history);                // worker

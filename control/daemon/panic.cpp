@@ -25,7 +25,7 @@ Fd spare_descriptor() {
 }
 }  // namespace
 
-Result<std::unique_ptr<PanicSwitch>> PanicSwitch::start(realtime::Starter& first, const std::string& socket,
+Result<std::unique_ptr<PanicSwitch>> PanicSwitch::start(realtime::Starter& urgent, const std::string& socket,
                                                         Planes& planes, Store& store, TargetTimes times, Hooks hooks,
                                                         Place place) {
   std::unique_ptr<PanicSwitch> panic(new PanicSwitch(planes, store, times, std::move(hooks), std::move(place)));
@@ -39,10 +39,12 @@ Result<std::unique_ptr<PanicSwitch>> PanicSwitch::start(realtime::Starter& first
     if (!api) return Error{api.error()};
     panic->api_ = std::move(*api);
   }
-  if (Result<void> started = panic->disk_.start(); !started) return Error{started.error()};  // an order must find it
-  if (!first) panic->log(spdlog::level::info, realtime::kNoRight);
+  for (Worker* worker : {&panic->disk_, &panic->log_}) {  // an order must find them, and is no reason to hurry for them
+    if (Result<void> started = worker->start(); !started) return Error{started.error()};
+  }
+  if (!urgent) panic->log(spdlog::level::info, urgent.why_not());
   Result<void> started;
-  first.run([&] { started = panic->start_threads(); });
+  urgent.run([&] { started = panic->start_threads(); });
   if (!started) return Error{started.error()};
   return panic;
 }

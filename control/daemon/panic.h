@@ -54,9 +54,10 @@ class PanicSwitch {
   };
 
   // socket: of its own API; empty: none. place: where the targets are written down for controlctl; empty: nowhere.
-  // first: starts the threads that an order waits for.
-  static Result<std::unique_ptr<PanicSwitch>> start(realtime::Starter& first, const std::string& socket, Planes& planes,
-                                                    Store& store, TargetTimes times, Hooks hooks, Place place = {});
+  // urgent: starts the threads that an order waits for.
+  static Result<std::unique_ptr<PanicSwitch>> start(realtime::Starter& urgent, const std::string& socket,
+                                                    Planes& planes, Store& store, TargetTimes times, Hooks hooks,
+                                                    Place place = {});
   ~PanicSwitch();
   PanicSwitch(const PanicSwitch&) = delete;
 

@@ -141,7 +141,8 @@ def main():
     own_network()
     own_mounts()
     # Who looks is not waited for, however busy the machine is; the programs are as all others.
-    os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+    with contextlib.suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     with Session(arguments.build) as session, saying_logs(session, say), Standstills() as still:
         rig = Rig(session, arguments.entries, arguments.times)
         measure = Measure(rig, still=still)

@@ -31,6 +31,7 @@ struct Command {
   const char* details;  // paragraphs, an empty line between them; lines that begin with blanks stay lines
   Run (*configure)(Options& options);             // adds its options; what runs when they are filled
   void (*answers)(MemberTable& table) = nullptr;  // what --json prints; null: nothing
+  bool is_urgent = false;                         // runs before all that is not real time (common/realtime.h)
 };
 using Commands = std::span<const Command* const>;
 

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "common/paths.h"
+#include "common/realtime.h"
 #include "control/answer/request.h"
 #include "control/ctl/line/pages.h"
 
@@ -42,6 +44,7 @@ int run_line(Commands commands, int argc, const char* const* argv) {
   Options options;
   Run run;
   const Command* command = nullptr;
+  std::optional<realtime::Scope> urgent;
   if (const auto word = find_word(arguments); word != arguments.end()) {
     command = find_command(commands, *word);
     if (command == nullptr) {
@@ -50,6 +53,7 @@ int run_line(Commands commands, int argc, const char* const* argv) {
       fmt::print(stderr, "controlctl: {}", error);
       return kUsage;
     }
+    if (command->is_urgent) urgent.emplace();
     arguments.erase(word);
     run = command->configure(options);
   }

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <string>
 #include <thread>
 
 #include "common/realtime.h"
@@ -47,13 +48,36 @@ bool may_here() {
 
 TEST_CASE("a thread is a real-time thread while it wants to be") {
   if (!may_here()) return;
+  const int before = sched_getscheduler(0);
   {
     const Scope first;
-    CHECK(sched_getscheduler(0) == SCHED_RR);
-    const Scope again;
-    CHECK(sched_getscheduler(0) == SCHED_RR);
+    CHECK(sched_getscheduler(0) == (SCHED_RR | SCHED_RESET_ON_FORK));
+    CHECK(policy_of_a_thread() == before);
   }
-  CHECK(sched_getscheduler(0) == SCHED_OTHER);
+  CHECK(sched_getscheduler(0) == before);
+}
+
+TEST_CASE("who runs at a higher priority keeps it") {
+  if (!may_here()) return;
+  std::thread([] {
+    sched_param high = {};
+    high.sched_priority = 2;
+    CHECK(sched_setscheduler(0, SCHED_FIFO, &high) == 0);
+    const auto is_kept = [] {
+      sched_param now = {};
+      return sched_getscheduler(0) == SCHED_FIFO && sched_getparam(0, &now) == 0 && now.sched_priority == 2;
+    };
+    {
+      const Scope scope;
+      CHECK(is_kept());
+    }
+    CHECK(is_kept());
+    Starter starter;
+    CHECK(starter);
+    bool is_inherited = false;
+    starter.run([&] { is_inherited = is_kept(); });
+    CHECK(is_inherited);
+  }).join();
 }
 
 TEST_CASE("who gave up root starts one real-time thread after all, and others are none") {
@@ -74,7 +98,8 @@ TEST_CASE("who has no right to real-time threads starts them as all others") {
           if (late) return 1;
           int policy = -1;
           late.run([&] { policy = policy_of_a_thread(); });
-          return policy == SCHED_OTHER ? 0 : 2;
+          if (policy != SCHED_OTHER) return 2;
+          return late.why_not().find("Operation not permitted") != std::string::npos ? 0 : 3;
         }) == 0);
 }
 

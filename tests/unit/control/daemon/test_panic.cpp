@@ -41,8 +41,8 @@ struct Switch {
     hooks.failure = [](const std::string& error) { return error; };
     TargetTimes times = kFast;
     times.switched = switched_ms;
-    realtime::Starter first;
-    auto started = PanicSwitch::start(first, folder / "panic.sock", planes, store, times, hooks);
+    realtime::Starter urgent;
+    auto started = PanicSwitch::start(urgent, folder / "panic.sock", planes, store, times, hooks);
     REQUIRE(started);
     panic = std::move(*started);
     std::vector<TargetSpec> targets;
