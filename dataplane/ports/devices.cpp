@@ -35,8 +35,13 @@ uint64_t most_kept_by(const PortRow& row) {
   return uint64_t{row.rx_queues} * (row.rx_descriptors + row.tx_descriptors);
 }
 
+// Whose frames lie in queues of this process, which closing the port does not free.
+bool keeps_frames(const PortRow& row) {
+  return row.spread || row.driver == "net_ring";
+}
+
 // Frames that no worker took any more.
-void empty_spread_queues(const PortRow& row) {
+void empty_queues(const PortRow& row) {
   constexpr uint16_t kAtOnce = 64;
   rte_mbuf* frames[kAtOnce];
   for (uint16_t queue = 0; queue < row.rx_queues; queue++) {
@@ -140,7 +145,7 @@ uint64_t Devices::rx_missed() const {
 
 MbufCount Devices::close() {
   for (const PortRow& row : rows_) {
-    if (row.spread) empty_spread_queues(row);
+    if (keeps_frames(row)) empty_queues(row);
   }
   for (const PortRow& row : rows_) {
     rte_eth_dev_stop(row.port);

@@ -46,13 +46,13 @@ def start(session, name, config, ports, options, inside=(), socket_path="run/dat
     return session._start(name, command)
 
 
-def start_judge(session, user, ports=PORTS):
+def start_judge(session, user):
     """The data plane under test. With EAL's telemetry, whose threads are nobody's business otherwise."""
     if not os.path.islink(session.path("dataplane.sock")):
         os.symlink(session.path("run/dataplane.sock"), session.path("dataplane.sock"))  # where controld looks
     before = session.log("dataplane").count(RUNNING) if os.path.exists(session.path("dataplane.log")) else 0
     session.dataplane = start(session, "dataplane", f"forward: pair\nprivileges: {{user: {user}, seccomp: kill}}\n"
-                              "mempool: {mbufs: 16384}\n", ports, (), ("nsenter", f"--net=/run/netns/{NAMESPACE}"))
+                              "mempool: {mbufs: 16384}\n", PORTS, (), ("nsenter", f"--net=/run/netns/{NAMESPACE}"))
     session.wait("the ports", lambda: session.log("dataplane").count(RUNNING) > before)
 
 
@@ -222,8 +222,7 @@ def test_user(user):
         with left:  # only who may write its folder takes the file away
             equal(left.connect_ex(session.path("run/dataplane.sock")), errno.ENOENT if user == "root" else errno.ECONNREFUSED,
                   f"{what}: nobody answers any more")
-        # Once more, with what it left. It is stopped at once, and net_ring keeps what is on its way from the capture then.
-        start_judge(session, user, [port for port in PORTS if not port.startswith(("net_pcap", "net_ring"))])
+        start_judge(session, user)  # once more, with what it left
         check("enforcing the saved generation" in session.log("dataplane"), f"{what}: the saved snapshot is used")
         equal(session.stop("dataplane"), 0, f"{what}: exit code of the second run\n{session.log('dataplane')[-1500:]}")
 
