@@ -9,6 +9,7 @@ import sys
 
 import crashes
 import disk
+import fault_rig
 import faults
 import feed_cases
 import full_disks
@@ -206,7 +207,7 @@ FAULT_CASES = 300  # there are more
 
 
 def injected_faults_failed(build, _folder):
-    build_release(build, [*PROGRAMS, faults.LIBRARY])
+    build_release(build, [*PROGRAMS, fault_rig.LIBRARY])
     found = in_a_process(faults.run, build, False, say)
     by_enforcer = ", ".join(f"{sum(1 for row in found['rows'] if row['enforcer'] == name)} with {name}"
                             for name in sorted({row["enforcer"] for row in found["rows"]}))
