@@ -200,7 +200,8 @@ class Session:
         command += ["--", "--config", self.path("dataplane.yaml"), "--socket", self.path("dataplane.sock"),
                     "--state-dir", self.state_path("dataplane"), *extra]
         self.dataplane = self._start("dataplane", command)
-        self.wait("the data plane's socket", lambda: can_connect(self.path("dataplane.sock"), socket.SOCK_SEQPACKET))
+        self.wait("the data plane's sockets", lambda: all(can_connect(self.path("dataplane.sock" + end), socket.SOCK_SEQPACKET)
+                                                          for end in ("", ".bypass")))
 
     def start_controld(self, policy, targets=True, extra=()):
         """targets: the session's data plane; else those of the policy. extra: more options."""
