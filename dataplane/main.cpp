@@ -2,7 +2,6 @@
 #include <rte_errno.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
-#include <rte_version.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -10,7 +9,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -25,8 +23,10 @@
 #include "dataplane/ports/port_stats.h"
 #include "dataplane/serve/bypass.h"
 #include "dataplane/serve/control.h"
+#include "dataplane/serve/control_thread.h"
 #include "dataplane/serve/report.h"
 #include "dataplane/serve/telemetry.h"
+#include "dataplane/serve/wall_clock.h"
 #include "dataplane/start/eal_arguments.h"
 #include "dataplane/start/eal_check.h"
 #include "dataplane/start/options.h"
@@ -140,102 +140,6 @@ std::vector<WorkerPlace> places_of(const std::vector<Worker>& workers) {
   }
   return places;
 }
-
-// A thread beside the workers: EAL keeps it off their CPUs where it can. Joined when it goes; whoever stops it has to
-// have done so by then. The calls changed their names in DPDK 23.07.
-class ControlThread {
- public:
-  explicit ControlThread(std::function<void()> body) : body_(std::move(body)) {}
-  ControlThread(const ControlThread&) = delete;
-  ControlThread& operator=(const ControlThread&) = delete;
-  ~ControlThread() { join(); }
-
-  // 0, or an error number. name: at most 15 characters.
-  int start(const char* name);
-  void join();
-
- private:
-  std::function<void()> body_;
-  bool running_ = false;
-#if RTE_VERSION >= RTE_VERSION_NUM(23, 7, 0, 0)
-  rte_thread_t id_;
-#else
-  pthread_t id_;
-#endif
-};
-
-#if RTE_VERSION >= RTE_VERSION_NUM(23, 7, 0, 0)
-int ControlThread::start(const char* name) {
-  const int error = rte_thread_create_control(
-      &id_, name,
-      [](void* argument) -> uint32_t {
-        static_cast<ControlThread*>(argument)->body_();
-        return 0;
-      },
-      this);
-  running_ = error == 0;
-  return std::abs(error);
-}
-void ControlThread::join() {
-  if (std::exchange(running_, false)) rte_thread_join(id_, nullptr);
-}
-#else
-int ControlThread::start(const char* name) {
-  const int error = rte_ctrl_thread_create(
-      &id_, name, nullptr,
-      [](void* argument) -> void* {
-        static_cast<ControlThread*>(argument)->body_();
-        return nullptr;
-      },
-      this);
-  running_ = error == 0;
-  return std::abs(error);
-}
-void ControlThread::join() {
-  if (std::exchange(running_, false)) pthread_join(id_, nullptr);
-}
-#endif
-
-// Wall-clock seconds for the workers, every 100 ms, and a look at the links every second. A thread of its own:
-// `expires` is exact to the second, whatever the others are busy with.
-class Clock {
- public:
-  // fixed_unix_s: what it shows instead, for ever.
-  Clock(Switches& switches, std::optional<uint64_t> fixed_unix_s)
-      : switches_(switches), fixed_(fixed_unix_s.has_value()), thread_([this] {
-          for (unsigned tenths = 0; !stop_.load(std::memory_order_relaxed); tenths++) {
-            if (!fixed_) publish(system_unix_s());
-            if (tenths % 10 == 0) links_->check();
-            tick_();
-            std::this_thread::sleep_for(std::chrono::milliseconds(100));
-          }
-        }) {
-    publish(fixed_unix_s.value_or(system_unix_s()));
-  }
-  ~Clock() { stop(); }
-
-  // tick: called every 100 ms, too.
-  int start(LinkWatch links, std::function<void()> tick) {
-    links_ = std::move(links);
-    tick_ = std::move(tick);
-    return thread_.start("weir-clock");
-  }
-  void stop() {
-    stop_.store(true, std::memory_order_relaxed);
-    thread_.join();
-  }
-
- private:
-  static uint64_t system_unix_s() { return static_cast<uint64_t>(time(nullptr)); }
-  void publish(uint64_t unix_s) { switches_.now_unix_s.store(unix_s, std::memory_order_relaxed); }
-
-  Switches& switches_;
-  bool fixed_;
-  std::optional<LinkWatch> links_;
-  std::function<void()> tick_;
-  std::atomic<bool> stop_ = false;
-  ControlThread thread_;
-};
 
 // The lcores, from launch to the last one's return.
 void run_workers(std::vector<Worker>& workers, const WorkerSetup& setup) {
@@ -374,7 +278,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (!bypass) say("{}: bypass is off", bypass.error());
   switches.bypass = bypass && *bypass;
   if (switches.bypass) say("bypass is ON, as saved: everything passes until `controlctl bypass off`");
-  Clock clock(switches, line.options.now_unix_s);
+  WallClock clock(switches, line.options.now_unix_s);
   Ledger ledger;
   Publisher publisher(**slot, ledger, *state, places_of(workers), config->snapshot_memory);
   BypassSwitch bypass_switch(switches, *state);
