@@ -37,6 +37,10 @@ std::string_view nearest_name(std::string_view wrong, std::span<const std::strin
     least = distance;
     nearest = name;
   }
+  if (!nearest.empty() || wrong.empty()) return nearest;
+  const auto begins_so = [wrong](std::string_view name) { return name.starts_with(wrong); };
+  const auto first = std::find_if(names.begin(), names.end(), begins_so);
+  if (std::count_if(names.begin(), names.end(), begins_so) == 1) nearest = *first;
   return nearest;
 }
 
