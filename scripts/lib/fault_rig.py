@@ -18,7 +18,7 @@ from wire import WIRE_HEADER, WIRE_STATS, question
 
 LIBRARY = "tests/inject/faults.so"
 
-# As tests/inject/faults.cpp.
+# As tests/inject/fault_slots.h.
 CALLS = ("open", "socket", "accept", "connect", "memfd", "dup", "event", "watch", "read", "write", "sync", "receive", "send",
          "rights", "wait", "map", "truncate", "bpf", "name", "thread", "fork")
 KINDS = {"file": 1, "state": 2, "stream": 4, "packet": 8, "netlink": 16, "feed": 32, "snapshot": 64}

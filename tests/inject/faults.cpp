@@ -1,7 +1,7 @@
 // A kernel that refuses: LD_PRELOAD of controld and the data plane. Which call fails, how and when, stands in a file of
 // shared memory that WEIR_FAULTS names and scripts/lib/fault_rig.py writes. It adds no system calls of its own, but for
-// closing descriptors that are to be lost, and sleeping in a call that is held: processes that a filter of system calls holds live under it. Calls that libc
-// makes for itself (malloc, stdio, opendir) do not come here.
+// closing descriptors that are to be lost, and sleeping in a call that is held: processes that a filter of system calls
+// holds live under it. Calls that libc makes for itself (malloc, stdio, opendir) do not come here.
 //
 // The functions have other names in C++ than for the linker, so that they need not agree with what the headers declare.
 #include <dlfcn.h>
@@ -13,7 +13,6 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdarg>
@@ -22,65 +21,11 @@
 #include <cstring>
 #include <ctime>
 
+#include "tests/inject/fault_slots.h"
+
 namespace weir::inject {
 namespace {
 
-// As CALLS of scripts/lib/faults.py.
-enum Call : unsigned {
-  kOpen,    // open, openat
-  kSocket,  // socket, socketpair
-  kAccept,  // accept, accept4
-  kConnect,
-  kMemfd,     // memfd_create
-  kDup,       // dup, fcntl(F_DUPFD...)
-  kEvent,     // eventfd, timerfd_create, signalfd, epoll_create: what a loop waits by
-  kWatch,     // epoll_ctl
-  kRead,      // read, pread
-  kWrite,     // write, pwrite
-  kSync,      // fsync
-  kReceive,   // recv, recvmsg
-  kSend,      // send, sendmsg
-  kRights,    // recvmsg of a message with descriptors
-  kWait,      // poll, epoll_wait
-  kMap,       // mmap
-  kTruncate,  // ftruncate
-  kBpf,       // bpf
-  kName,      // if_nametoindex, if_indextoname
-  kThread,    // pthread_create
-  kFork,
-  kCalls
-};
-
-// What a descriptor is, as KINDS. Others (0) do not fail: the kernel neither interrupts nor shortens what is done
-// there. A feed is a file, too.
-enum Kind : uint8_t { kFile = 1, kState = 2, kStream = 4, kPacket = 8, kNetlink = 16, kFeed = 32, kSnapshot = 64 };
-
-// Instead of an error number. Held: it does what it does, after a wait until the slot is disarmed.
-enum Special : int { kShort = 10'001, kLost = 10'002, kHeld = 10'003 };
-
-enum Who : uint32_t { kEverybody, kProgram, kChildren };
-
-struct Slot {
-  std::atomic<uint32_t> armed;        // 0: nothing is counted, and nothing fails
-  std::atomic<int32_t> error;         // error number or Special; 0: only counted
-  std::atomic<uint32_t> who;          // Who
-  std::atomic<uint32_t> kinds;        // mask of Kind; 0: any
-  std::atomic<uint64_t> first, last;  // calls that fail, from 1
-  std::atomic<uint64_t> every;        // of these: 1 each, 2 every other one
-  std::atomic<uint64_t> calls, failed;
-};
-static_assert(sizeof(Slot) == 56);
-
-struct Shared {
-  uint64_t magic;  // kMagic + kCalls
-  std::atomic<uint64_t> seed;
-  std::atomic<int64_t> realtime_ns, monotonic_ns, boottime_ns;  // what clocks are ahead
-  Slot slot[kCalls];
-};
-constexpr uint64_t kMagic = 0x57454952'46000000;  // "WEIRF"
-
-Shared* shared = nullptr;
-bool is_child = false;
 constexpr int kMostFds = 65536;
 std::atomic<uint8_t> kind_of_fd[kMostFds];
 std::atomic<int8_t> clock_of_timer[kMostFds];  // clock + 1
@@ -104,61 +49,57 @@ class Real {
   Function* function_ = nullptr;
 };
 
-#define WEIR_REAL(name, type)        \
-  constinit Real<type> real_##name { \
-#name                            \
-  }
-WEIR_REAL(open, int(const char*, int, ...));
-WEIR_REAL(openat, int(int, const char*, int, ...));
-WEIR_REAL(close, int(int));
-WEIR_REAL(socket, int(int, int, int));
-WEIR_REAL(socketpair, int(int, int, int, int*));
-WEIR_REAL(accept4, int(int, sockaddr*, socklen_t*, int));
-WEIR_REAL(connect, int(int, const sockaddr*, socklen_t));
-WEIR_REAL(memfd_create, int(const char*, unsigned));
-WEIR_REAL(dup, int(int));
-WEIR_REAL(dup2, int(int, int));
-WEIR_REAL(fcntl, int(int, int, ...));
-WEIR_REAL(eventfd, int(unsigned, int));
-WEIR_REAL(timerfd_create, int(int, int));
-WEIR_REAL(timerfd_settime, int(int, int, const itimerspec*, itimerspec*));
-WEIR_REAL(signalfd, int(int, const void*, int));
-WEIR_REAL(epoll_create1, int(int));
-WEIR_REAL(epoll_ctl, int(int, int, int, void*));
-WEIR_REAL(read, ssize_t(int, void*, size_t));
-WEIR_REAL(pread, ssize_t(int, void*, size_t, off_t));
-WEIR_REAL(write, ssize_t(int, const void*, size_t));
-WEIR_REAL(pwrite, ssize_t(int, const void*, size_t, off_t));
-WEIR_REAL(fsync, int(int));
-WEIR_REAL(recv, ssize_t(int, void*, size_t, int));
-WEIR_REAL(recvmsg, ssize_t(int, msghdr*, int));
-WEIR_REAL(send, ssize_t(int, const void*, size_t, int));
-WEIR_REAL(sendmsg, ssize_t(int, const msghdr*, int));
-WEIR_REAL(poll, int(void*, unsigned long, int));
-WEIR_REAL(epoll_wait, int(int, void*, int, int));
-WEIR_REAL(epoll_pwait2, int(int, void*, int, const timespec*, const void*));
-WEIR_REAL(mmap, void*(void*, size_t, int, int, int, off_t));
-WEIR_REAL(ftruncate, int(int, off_t));
-WEIR_REAL(syscall, long(long, ...));
-WEIR_REAL(if_nametoindex, unsigned(const char*));
-WEIR_REAL(if_indextoname, char*(unsigned, char*));
-WEIR_REAL(pthread_create, int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*));
-WEIR_REAL(pthread_cond_clockwait, int(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*));
-WEIR_REAL(pthread_cond_timedwait, int(pthread_cond_t*, pthread_mutex_t*, const timespec*));
-WEIR_REAL(fork, pid_t());
-WEIR_REAL(clock_gettime, int(clockid_t, timespec*));
+// A row a line.
+// clang-format off
+#define WEIR_REALS(row) \
+  row(open, int(const char*, int, ...)) \
+  row(openat, int(int, const char*, int, ...)) \
+  row(close, int(int)) \
+  row(socket, int(int, int, int)) \
+  row(socketpair, int(int, int, int, int*)) \
+  row(accept4, int(int, sockaddr*, socklen_t*, int)) \
+  row(connect, int(int, const sockaddr*, socklen_t)) \
+  row(memfd_create, int(const char*, unsigned)) \
+  row(dup, int(int)) \
+  row(dup2, int(int, int)) \
+  row(fcntl, int(int, int, ...)) \
+  row(eventfd, int(unsigned, int)) \
+  row(timerfd_create, int(int, int)) \
+  row(timerfd_settime, int(int, int, const itimerspec*, itimerspec*)) \
+  row(signalfd, int(int, const void*, int)) \
+  row(epoll_create1, int(int)) \
+  row(epoll_ctl, int(int, int, int, void*)) \
+  row(read, ssize_t(int, void*, size_t)) \
+  row(pread, ssize_t(int, void*, size_t, off_t)) \
+  row(write, ssize_t(int, const void*, size_t)) \
+  row(pwrite, ssize_t(int, const void*, size_t, off_t)) \
+  row(fsync, int(int)) \
+  row(recv, ssize_t(int, void*, size_t, int)) \
+  row(recvmsg, ssize_t(int, msghdr*, int)) \
+  row(send, ssize_t(int, const void*, size_t, int)) \
+  row(sendmsg, ssize_t(int, const msghdr*, int)) \
+  row(poll, int(void*, unsigned long, int)) \
+  row(epoll_wait, int(int, void*, int, int)) \
+  row(epoll_pwait2, int(int, void*, int, const timespec*, const void*)) \
+  row(mmap, void*(void*, size_t, int, int, int, off_t)) \
+  row(ftruncate, int(int, off_t)) \
+  row(syscall, long(long, ...)) \
+  row(if_nametoindex, unsigned(const char*)) \
+  row(if_indextoname, char*(unsigned, char*)) \
+  row(pthread_create, int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*)) \
+  row(pthread_cond_clockwait, int(pthread_cond_t*, pthread_mutex_t*, clockid_t, const timespec*)) \
+  row(pthread_cond_timedwait, int(pthread_cond_t*, pthread_mutex_t*, const timespec*)) \
+  row(fork, pid_t()) \
+  row(clock_gettime, int(clockid_t, timespec*))
+// clang-format on
+#define WEIR_REAL(name, ...) constinit Real<__VA_ARGS__> real_##name(#name);
+WEIR_REALS(WEIR_REAL)
 #undef WEIR_REAL
 
 __attribute__((constructor)) void begin() {
-  real_open.find(), real_openat.find(), real_close.find(), real_socket.find(), real_socketpair.find();
-  real_accept4.find(), real_connect.find(), real_memfd_create.find(), real_dup.find(), real_dup2.find();
-  real_fcntl.find(), real_eventfd.find(), real_timerfd_create.find(), real_timerfd_settime.find();
-  real_signalfd.find(), real_epoll_create1.find(), real_epoll_ctl.find(), real_read.find(), real_pread.find();
-  real_write.find(), real_pwrite.find(), real_fsync.find(), real_recv.find(), real_recvmsg.find(), real_send.find();
-  real_sendmsg.find(), real_poll.find(), real_epoll_wait.find(), real_epoll_pwait2.find(), real_mmap.find();
-  real_ftruncate.find(), real_syscall.find(), real_if_nametoindex.find(), real_if_indextoname.find();
-  real_pthread_create.find(), real_pthread_cond_clockwait.find(), real_pthread_cond_timedwait.find();
-  real_fork.find(), real_clock_gettime.find();
+#define WEIR_FIND(name, ...) real_##name.find();
+  WEIR_REALS(WEIR_FIND)
+#undef WEIR_FIND
   const char* path = getenv("WEIR_FAULTS");
   if (path == nullptr) return;
   const int fd = real_open(path, O_RDWR | O_CLOEXEC);
@@ -170,43 +111,6 @@ __attribute__((constructor)) void begin() {
   auto* mapped = static_cast<Shared*>(memory);
   if (mapped->magic != kMagic + kCalls) abort();
   shared = mapped;
-}
-
-// splitmix64.
-uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-void hold(const Slot& slot) {
-  constexpr timespec kPause = {0, 1'000'000};
-  while (slot.armed.load(std::memory_order_acquire) != 0) nanosleep(&kPause, nullptr);
-}
-
-// The error number, or Special, that this call is to end with; 0: it goes on.
-int failing(Call call, unsigned kind = 0) {
-  if (shared == nullptr) return 0;
-  Slot& slot = shared->slot[call];
-  if (slot.armed.load(std::memory_order_acquire) == 0) return 0;
-  const uint32_t who = slot.who, kinds = slot.kinds;
-  if (who != kEverybody && who != (is_child ? kChildren : kProgram)) return 0;
-  if (kinds != 0 && (kinds & kind) == 0) return 0;
-  const uint64_t number = ++slot.calls;
-  if (number < slot.first || number > slot.last) return 0;
-  if ((number - slot.first) % std::max<uint64_t>(1, slot.every) != 0) return 0;
-  const int error = slot.error;
-  if (error != 0) slot.failed++;
-  if (error != kHeld) return error;
-  hold(slot);
-  return 0;
-}
-
-template <class Answer = int>
-Answer fail_with(int error) {
-  errno = error;
-  return static_cast<Answer>(-1);
 }
 
 bool is_known(int fd) {
@@ -238,12 +142,6 @@ uint8_t kind_of_socket(int family, int type) {
   return (type & 0xf) == SOCK_STREAM ? kStream : kPacket;
 }
 
-// Bytes that a call does instead of so many; of a call that is not to be short: all.
-size_t some_of(size_t size, int error) {
-  if (error != kShort || size == 0) return size;
-  return std::min(size, size_t{1} + mix(shared->seed + shared->slot[kRead].calls + shared->slot[kWrite].calls) % 997);
-}
-
 // Descriptors of a message are lost as where the receiver has none left (scm_detach_fds of net/core/scm.c).
 void lose_descriptors(msghdr* message) {
   for (cmsghdr* item = CMSG_FIRSTHDR(message); item != nullptr; item = CMSG_NXTHDR(message, item)) {
@@ -262,37 +160,6 @@ void lose_descriptors(msghdr* message) {
 bool has_descriptors(msghdr* message) {
   const cmsghdr* item = CMSG_FIRSTHDR(message);
   return item != nullptr && item->cmsg_level == SOL_SOCKET && item->cmsg_type == SCM_RIGHTS;
-}
-
-int64_t ahead_of(clockid_t clock) {
-  if (shared == nullptr) return 0;
-  switch (clock) {
-    case CLOCK_REALTIME:
-    case CLOCK_REALTIME_COARSE:
-      return shared->realtime_ns;
-    case CLOCK_MONOTONIC:
-    case CLOCK_MONOTONIC_RAW:
-    case CLOCK_MONOTONIC_COARSE:
-      return shared->monotonic_ns;
-    case CLOCK_BOOTTIME:
-      return shared->boottime_ns;
-    default:
-      return 0;
-  }
-}
-
-timespec later(const timespec& time, int64_t ns) {
-  constexpr int64_t kSecond = 1'000'000'000;
-  const int64_t whole = time.tv_sec * kSecond + time.tv_nsec + ns;
-  return {whole / kSecond, whole % kSecond};
-}
-
-// A moment of a clock that is ahead, as the kernel's own has it.
-timespec of_kernel(const timespec& time, clockid_t clock) {
-  const int64_t ahead = ahead_of(clock);
-  if (ahead == 0 || time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec <= ahead)
-    return ahead == 0 ? time : timespec{0, 1};
-  return later(time, -ahead);
 }
 
 }  // namespace
