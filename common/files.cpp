@@ -7,6 +7,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "common/again.h"
+
 namespace weir {
 
 Error errno_error(const std::string& what) {
@@ -25,12 +27,9 @@ Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
   text.reserve(static_cast<size_t>(status.st_size) + kChunk);
   for (size_t used = 0;; text.resize(used)) {
     text.resize(used + kChunk);
-    ssize_t got = read(fd.get(), text.data() + used, kChunk);
-    if (got < 0 && errno == EINTR)
-      got = 0;
-    else if (got < 0)
-      return errno_error("cannot read " + path);
-    else if (got == 0) {
+    const ssize_t got = not_interrupted([&] { return read(fd.get(), text.data() + used, kChunk); });
+    if (got < 0) return errno_error("cannot read " + path);
+    if (got == 0) {
       text.resize(used);
       return text;
     }
@@ -65,16 +64,12 @@ Fd create_temporary(const Fd& folder, std::string& name, unsigned mode) {
 Result<void> write_all(int fd, std::initializer_list<std::span<const std::byte>> parts, const std::string& path) {
   for (std::span<const std::byte> part : parts) {
     while (!part.empty()) {
-      const ssize_t put = write(fd, part.data(), part.size());
-      if (put < 0 && errno == EINTR) continue;
+      const ssize_t put = not_interrupted([&] { return write(fd, part.data(), part.size()); });
       if (put < 0) return errno_error("cannot write " + path);
       part = part.subspan(static_cast<size_t>(put));
     }
   }
-  int synced = 0;
-  do synced = fsync(fd);
-  while (synced != 0 && errno == EINTR);
-  if (synced != 0) return errno_error("cannot sync " + path);
+  if (not_interrupted([&] { return fsync(fd); }) != 0) return errno_error("cannot sync " + path);
   return {};
 }
 

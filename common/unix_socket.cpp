@@ -1,6 +1,7 @@
 #include "common/unix_socket.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,10 +18,10 @@
 #include <thread>
 #include <vector>
 
+#include "common/again.h"
 #include "common/files.h"
 #include "common/own_folder.h"
 #include "common/paths.h"
-#include "common/send.h"
 #include "common/thread.h"
 
 namespace weir::unix_socket {
@@ -58,10 +59,7 @@ const sockaddr* generic(const sockaddr_un& address) {
 
 // As ::connect(), which a signal may interrupt, or a stop of this process (signal(7)): then nothing was done yet.
 int connect_to(int socket, const sockaddr_un& address) {
-  int done = 0;
-  do done = ::connect(socket, generic(address), sizeof address);
-  while (done != 0 && errno == EINTR);
-  return done;
+  return not_interrupted([&] { return ::connect(socket, generic(address), sizeof address); });
 }
 
 // True when a process listens there, whether or not it lets us in.
@@ -246,6 +244,11 @@ Result<void> set_timeout(int socket, int timeout_ms) {
     return errno_error("cannot set the time limit of a socket");
   }
   return {};
+}
+
+bool has_gone(int socket) {
+  pollfd state = {socket, 0, 0};
+  return poll(&state, 1, 0) > 0 && (state.revents & POLLHUP) != 0;
 }
 
 std::optional<Peer> peer_of(int socket) {

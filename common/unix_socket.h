@@ -75,6 +75,10 @@ class Reserve {
 // A socket's time limit for a send and for a receive; 0: none.
 Result<void> set_timeout(int socket, int timeout_ms);
 
+// The other side has closed a connection: whoever tired of waiting, while this process could not run, say, wants
+// nothing any more. Does not wait.
+bool has_gone(int socket);
+
 // Who made the other side of a connection (SO_PEERCRED). Empty: not known.
 struct Peer {
   uid_t uid;

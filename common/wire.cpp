@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <string>
 
+#include "common/again.h"
 #include "common/files.h"
-#include "common/send.h"
 #include "common/unix_socket.h"
 
 namespace weir::wire {
@@ -220,9 +220,7 @@ Result<Message> receive(int socket) {
   header.msg_iovlen = 1;
   header.msg_control = control;
   header.msg_controllen = sizeof control;
-  ssize_t got;
-  do got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
-  while (got < 0 && errno == EINTR);
+  const ssize_t got = not_interrupted([&] { return recvmsg(socket, &header, MSG_CMSG_CLOEXEC); });
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Error{"no message from the peer in time"};
   if (got < 0) return errno_error("cannot receive");
   Fd fd = take_descriptor(&header);

@@ -17,6 +17,7 @@
 #include <optional>
 #include <set>
 
+#include "common/again.h"
 #include "common/thread.h"
 
 namespace weir::confine {
@@ -64,11 +65,7 @@ bool wait_for_answer() {
   timespec deadline = {};
   clock_gettime(CLOCK_REALTIME, &deadline);
   deadline.tv_sec += kAnswerSeconds;
-  int result = 0;
-  do {
-    result = sem_timedwait(&g_answered, &deadline);
-  } while (result != 0 && errno == EINTR);
-  return result == 0;
+  return not_interrupted([&] { return sem_timedwait(&g_answered, &deadline); }) == 0;
 }
 
 Result<void> ask_thread(pid_t id, int signal_number) {

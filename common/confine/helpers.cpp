@@ -16,10 +16,10 @@
 #include <csignal>
 #include <cstring>
 
+#include "common/again.h"
 #include "common/confine/capabilities.h"
 #include "common/confine/system_calls.h"
 #include "common/files.h"
-#include "common/send.h"
 
 namespace weir::confine {
 
@@ -27,15 +27,6 @@ namespace {
 
 constexpr uid_t kNobody = 65534;
 constexpr std::byte kReady[1] = {};  // what the process that makes helpers says first
-
-// What call() returns, which is made again while a signal interrupts it.
-template <class Call>
-ssize_t not_interrupted(Call call) {
-  ssize_t done = 0;
-  do done = call();
-  while (done < 0 && errno == EINTR);
-  return done;
-}
 
 struct Order {
   uint32_t job;  // place in the list
@@ -209,14 +200,15 @@ Result<void> ask(const Helper& helper, std::span<const std::byte> bytes) {
 
 Result<size_t> receive(const Helper& helper, std::span<std::byte> to, std::chrono::steady_clock::time_point deadline) {
   while (true) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd ready = {helper.socket.get(), POLLIN, 0};
-    const int polled = poll(&ready, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
-    if (polled < 0 && errno == EINTR) continue;
+    const int polled = not_interrupted([&] {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      return poll(&ready, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
+    });
     if (polled == 0) return Error{"the process that parses it does not answer"};
-    const ssize_t got = recv(helper.socket.get(), to.data(), to.size(), MSG_DONTWAIT);
+    const ssize_t got = not_interrupted([&] { return recv(helper.socket.get(), to.data(), to.size(), MSG_DONTWAIT); });
     if (got > 0) return static_cast<size_t>(got);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (got < 0 && errno == EAGAIN) continue;
     return Error{"the process that parses it ended"};
   }
 }

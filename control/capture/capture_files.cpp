@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <regex>
 
+#include "common/again.h"
 #include "common/files.h"
 
 namespace weir::control {
@@ -144,8 +144,7 @@ Result<void> CaptureFiles::open(Now now) {
 Result<void> CaptureFiles::put(const std::string& bytes) {
   size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t n = ::write(fd_.get(), bytes.data() + done, bytes.size() - done);
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = not_interrupted([&] { return ::write(fd_.get(), bytes.data() + done, bytes.size() - done); });
     if (n < 0) {
       const Error error = errno_error("cannot write " + path_);
       if (ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) return errno_error("cannot cut " + path_);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/again.h"
 #include "common/files.h"
 #include "common/paths.h"
 #include "common/unix_socket.h"
@@ -41,8 +42,7 @@ Result<Fd> send_line(const std::string& path, const std::string& line, int timeo
   Result<Fd> fd = unix_socket::connect(path, unix_socket::Kind::stream, timeout_ms);
   if (!fd) return fd;
   for (std::string_view left = line; !left.empty();) {
-    const ssize_t put = send(fd->get(), left.data(), left.size(), MSG_NOSIGNAL);
-    if (put < 0 && errno == EINTR) continue;
+    const ssize_t put = not_interrupted([&] { return send(fd->get(), left.data(), left.size(), MSG_NOSIGNAL); });
     if (put < 0) break;
     left.remove_prefix(static_cast<size_t>(put));
   }
@@ -105,8 +105,8 @@ Result<std::string> receive_all(int fd, const std::string& socket, const Patienc
       if (Clock::now() >= end) return Error{"no answer from controld on " + socket + " in time"};
       continue;
     }
-    const ssize_t got = recv(fd, chunk, sizeof chunk, 0);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    const ssize_t got = not_interrupted([&] { return recv(fd, chunk, sizeof chunk, 0); });
+    if (got < 0 && errno == EAGAIN) continue;
     if (got < 0) return errno_error("no answer from controld on " + socket);
     if (got == 0) return text;
     text.append(chunk, static_cast<size_t>(got));

@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <iterator>
 
 #include "bpf/enforce/enforcer.h"
+#include "common/again.h"
 #include "common/files.h"
 #include "common/panic.h"
 #include "common/paths.h"
@@ -69,12 +69,10 @@ void send_order(Told& told, const std::string& socket, bool on) {
 
 void wait_for(Told& told, bool on, int controld, Clock::time_point deadline) {
   pollfd ready[] = {{told.connection.get(), POLLIN, 0}, {controld, POLLIN, 0}};
-  const auto wait = [&] {
+  const int n = not_interrupted([&] {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     return poll(ready, std::size(ready), std::max(0, static_cast<int>(left.count())));
-  };
-  int n = wait();
-  while (n < 0 && errno == EINTR) n = wait();
+  });
   if (n <= 0 || ready[0].revents == 0) {
     told.outcome->error = "no answer";
     return;
@@ -197,14 +195,10 @@ Remembering::Remembering(const Place& place, Note note) {
 bool Remembering::wait(std::chrono::milliseconds most) {
   if (result_) return true;
   pollfd ready = {told_.get(), POLLIN, 0};
-  int n = 0;
-  do n = poll(&ready, 1, static_cast<int>(most.count()));
-  while (n < 0 && errno == EINTR);
+  const int n = not_interrupted([&] { return poll(&ready, 1, static_cast<int>(most.count())); });
   if (n <= 0) return false;
   char text[512];
-  ssize_t got = 0;
-  do got = read(told_.get(), text, sizeof text);
-  while (got < 0 && errno == EINTR);
+  const ssize_t got = not_interrupted([&] { return read(told_.get(), text, sizeof text); });
   const std::string said(text, static_cast<size_t>(std::max<ssize_t>(0, got)));
   if (said == kWritten) {
     result_ = Result<void>();

@@ -1,7 +1,6 @@
 #include "control/daemon/api.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,8 +10,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "common/again.h"
 #include "common/files.h"
-#include "common/send.h"
 
 namespace weir::control {
 
@@ -20,13 +19,6 @@ namespace {
 constexpr int kMaxWaiting = 1024;                // to be accepted: however many come at once, nobody is turned away
 constexpr int kAtOnce = 64;                      // are accepted before others are served
 constexpr std::chrono::milliseconds kPause{10};  // where the kernel has no memory for an answer
-
-// Whoever went away, tired of waiting while this process could not run, say, wants nothing any more.
-bool has_gone(int socket) {
-  pollfd state = {socket, 0, 0};
-  return poll(&state, 1, 0) > 0 && (state.revents & POLLHUP) != 0;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ApiServer>> ApiServer::start(Loop& loop, const std::string& path, Handlers handlers,
@@ -136,7 +128,7 @@ void ApiServer::receive(Id id) {
 
 void ApiServer::ask(Id id) {
   Client& client = clients_.at(id);
-  if (has_gone(client.fd.get())) return end(id);
+  if (unix_socket::has_gone(client.fd.get())) return end(id);
   client.doing = Doing::waiting;
   client.timer.reset();
   // Until there is an answer, only that the client went away is news.

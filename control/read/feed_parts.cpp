@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <span>
 #include <vector>
 
+#include "common/again.h"
 #include "common/digest.h"
 #include "common/files.h"
 
@@ -89,8 +89,8 @@ Result<void> FeedParts::read(const std::function<bool(std::string_view)>& visit)
   std::vector<char> buffer(kPartBytes);
   uint64_t total = 0;
   while (true) {
-    const ssize_t got = pread(fd_.get(), buffer.data(), buffer.size(), static_cast<off_t>(total));
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got =
+        not_interrupted([&] { return pread(fd_.get(), buffer.data(), buffer.size(), static_cast<off_t>(total)); });
     if (got < 0) return errno_error("cannot read " + path_);
     if (got == 0) return {};
     total += static_cast<uint64_t>(got);

@@ -30,12 +30,6 @@ namespace {
 constexpr std::chrono::milliseconds kPause{1};  // where the kernel has no memory to wait with
 constexpr int kLookMs = 10;                     // for answers, where no descriptor was left that tells of them
 
-// Whoever went away, tired of waiting while this process could not run, say, wants nothing any more.
-bool has_gone(int socket) {
-  pollfd state = {socket, 0, 0};
-  return poll(&state, 1, 0) > 0 && (state.revents & POLLHUP) != 0;
-}
-
 }  // namespace
 
 Server::Server(unix_socket::Listener& listener, std::vector<uid_t> allow_uid, Handler handler, Log log)
@@ -124,7 +118,7 @@ bool Server::serve(Client& client) {
     (void)wire::send(client.fd.get(), wire::Type::refused, 0, refuse(request.error()).body);
     return false;
   }
-  if (has_gone(client.fd.get())) return false;
+  if (unix_socket::has_gone(client.fd.get())) return false;
   client.last_heard = ++requests_;
   const bool is_bypass = request->header.type == static_cast<uint16_t>(wire::Type::bypass);
   client.asked++;

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "common/again.h"
 #include "common/files.h"
 #include "common/own_folder.h"
 
@@ -19,8 +20,7 @@ constexpr size_t kBypassBytes = 16;  // "on\n" or "off\n", with room to be told 
 
 Result<void> read_exactly(int fd, std::span<std::byte> bytes, const std::string& path) {
   while (!bytes.empty()) {
-    const ssize_t got = read(fd, bytes.data(), bytes.size());
-    if (got < 0 && errno == EINTR) continue;
+    const ssize_t got = not_interrupted([&] { return read(fd, bytes.data(), bytes.size()); });
     if (got < 0) return errno_error("cannot read " + path);
     if (got == 0) return Error{path + " became shorter while it was read"};
     bytes = bytes.subspan(static_cast<size_t>(got));

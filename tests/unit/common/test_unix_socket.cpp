@@ -344,3 +344,16 @@ TEST_CASE("who waits for connections does not turn without a pause while the ker
   const Result<std::optional<Fd>> accepted = listener->accept();
   CHECK((accepted && *accepted));
 }
+
+TEST_CASE("a client has gone when it closed, and neither while it waits nor when it said all it will say") {
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  Fd client(ends[0]);
+  const Fd served(ends[1]);
+  CHECK_FALSE(has_gone(served.get()));
+  REQUIRE(send(client.get(), "x", 1, MSG_NOSIGNAL) == 1);
+  REQUIRE(shutdown(client.get(), SHUT_WR) == 0);
+  CHECK_FALSE(has_gone(served.get()));
+  client.reset();
+  CHECK(has_gone(served.get()));
+}
