@@ -97,6 +97,92 @@ TEST_CASE("whoever chooses addresses and ports cannot choose the queue") {
   }
 }
 
+// How many values the lowest `bits` of the hash take while word i of the input takes each of the 65,536, and word j the
+// same (i may be j), and all others stay.
+size_t values_reached(const std::vector<uint8_t>& key, size_t i, size_t j, unsigned bits) {
+  uint32_t column[16];  // the hash of each bit of the word alone: the hash of several is their XOR
+  for (unsigned bit = 0; bit < 16; bit++) {
+    const auto words_hash = [&](size_t word) {
+      uint32_t hash = 0;
+      for (unsigned k = 0; k < 32; k++) {
+        const size_t at = word * 16 + 15 - bit + k;
+        hash = hash << 1 | static_cast<uint32_t>(key[at / 8] >> (7 - at % 8) & 1);
+      }
+      return hash;
+    };
+    column[bit] = i == j ? words_hash(i) : words_hash(i) ^ words_hash(j);
+  }
+  std::vector<bool> reached(size_t{1} << bits);
+  uint32_t hash = 0;
+  for (unsigned n = 1; n <= 65536; n++) {  // a Gray code: one bit changes at a time
+    reached[hash & (reached.size() - 1)] = true;
+    hash ^= column[static_cast<unsigned>(__builtin_ctz(n)) % 16];
+  }
+  return static_cast<size_t>(std::count(reached.begin(), reached.end(), true));
+}
+
+TEST_CASE("whoever varies one word of a frame, or two alike, reaches every queue") {
+  for (const size_t key_bytes : {40u, 52u}) {
+    for (int k = 0; k < 2; k++) {
+      const std::vector<uint8_t> key = random_rss_key(key_bytes);
+      const size_t words = (key_bytes * 8 - 32) / 16;
+      for (size_t i = 0; i < words; i++) {
+        for (size_t j = 0; j <= i; j++) REQUIRE(values_reached(key, i, j, 9) == 512);
+      }
+    }
+  }
+}
+
+TEST_CASE("an RSS key may have any length") {
+  for (const size_t key_bytes : {0u, 4u, 5u, 16u, 255u}) CHECK(random_rss_key(key_bytes).size() == key_bytes);
+}
+
+TEST_CASE("an RSS key is refused whose bits leave queues out") {
+  std::vector<uint8_t> key = random_rss_key(40);
+  REQUIRE(has_even_words(key));
+  constexpr size_t kSourcePort = 4;  // of IPv4: word 4; the lowest 7 bits of its hash come from key bits 89 to 110
+  std::vector<uint8_t> none = key;
+  for (size_t bit = 89; bit <= 110; bit++) none[bit / 8] &= static_cast<uint8_t>(~(0x80u >> bit % 8));
+  CHECK(values_reached(none, kSourcePort, kSourcePort, 7) == 1);
+  CHECK_FALSE(has_even_words(none));
+  // Words that have the same part of the key cancel each other where they vary alike. That is what a key does that
+  // repeats 16 bits.
+  std::vector<uint8_t> repeats(40);
+  for (size_t i = 0; i < repeats.size(); i++) repeats[i] = i % 2 == 0 ? 0x6d : 0x5a;
+  CHECK(values_reached(repeats, 0, 1, 9) == 1);
+  CHECK_FALSE(has_even_words(repeats));
+  CHECK_FALSE(has_even_words(std::vector<uint8_t>(40)));
+}
+
+TEST_CASE("of random RSS keys one in 1,000 keeps whoever varies the source port from half of 128 queues") {
+  std::mt19937 random(1);
+  constexpr int kKeys = 100'000;
+  int weak = 0;
+  for (int k = 0; k < kKeys; k++) {
+    std::vector<uint8_t> key(40);
+    for (uint8_t& byte : key) byte = static_cast<uint8_t>(random());
+    // The rows of the lowest 7 bits are dependent when some XOR of them is 0: counted one by one.
+    uint32_t rows[7];
+    for (unsigned bit = 0; bit < 7; bit++) {
+      rows[bit] = 0;
+      for (unsigned i = 0; i < 16; i++) {
+        const unsigned at = 64 + 31 - bit + i;
+        rows[bit] = rows[bit] << 1 | static_cast<uint32_t>(key[at / 8] >> (7 - at % 8) & 1);
+      }
+    }
+    bool dependent = false;
+    for (unsigned some = 1; some < 128; some++) {
+      uint32_t sum = 0;
+      for (unsigned bit = 0; bit < 7; bit++) sum ^= (some >> bit & 1) != 0 ? rows[bit] : 0;
+      dependent = dependent || sum == 0;
+    }
+    weak += dependent ? 1 : 0;
+    if (dependent) REQUIRE_FALSE(has_even_words(key));
+  }
+  CHECK(weak > kKeys / 1024 / 2);  // 2^-(16 - 7 + 1): Daykin, "Distribution of bordered persymmetric matrices", 1960
+  CHECK(weak < kKeys / 1024 * 2);
+}
+
 TEST_CASE("each RSS key is another one, without a pattern") {
   const std::vector<uint8_t> key = random_rss_key(52);
   REQUIRE(key.size() == 52);
