@@ -1,13 +1,19 @@
 #include "common/telemetry.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "common/ip.h"
 
 namespace weir::wire {
 
 static_assert(sizeof(TelemetryRequest) == 8 && sizeof(StageCost) == 16 && sizeof(Bucket) == 16);
-static_assert(sizeof(TelemetryBody) == 24 + 9 * 8 + kStages * 16 + kBurstSizes * 8 + 8);
+static_assert(sizeof(TelemetryBody) == 24 + 9 * 8 + kStages * 16 + kBurstSizes * 8 + 24);
+static_assert(sizeof(QueueCount) == 16 && sizeof(SourceCount) == 24);
 static_assert(sizeof(PortStats) == 176 && sizeof(PortsBody) == 16);
-static_assert(sizeof(Header) + sizeof(TelemetryBody) + 2 * kHistogramBuckets * sizeof(Bucket) <= kMaxMessageBytes);
+static_assert(sizeof(Header) + sizeof(TelemetryBody) + 2 * kHistogramBuckets * sizeof(Bucket) +
+                  kMaxQueues * sizeof(QueueCount) + kMaxSources * sizeof(SourceCount) <=
+              kMaxMessageBytes);
 
 namespace {
 
@@ -17,12 +23,18 @@ void append(std::vector<std::byte>& bytes, std::span<const T> items) {
   bytes.insert(bytes.end(), more.begin(), more.end());
 }
 
-// n items from `at` on, which the caller knows to be there.
+// The first n items, which the caller knows to be there; `bytes` is then what follows them.
 template <class T>
-std::vector<T> items_at(std::span<const std::byte> bytes, size_t at, size_t n) {
+std::vector<T> take(std::span<const std::byte>& bytes, size_t n) {
   std::vector<T> items(n);
-  if (n > 0) memcpy(static_cast<void*>(items.data()), bytes.data() + at, n * sizeof(T));
+  if (n > 0) memcpy(static_cast<void*>(items.data()), bytes.data(), n * sizeof(T));
+  bytes = bytes.subspan(n * sizeof(T));
   return items;
+}
+
+uint64_t size_of_parts(const TelemetryBody& body) {
+  return (uint64_t{body.n_pass_buckets} + body.n_latency_buckets) * sizeof(Bucket) +
+         uint64_t{body.n_queues} * sizeof(QueueCount) + uint64_t{body.n_sources} * sizeof(SourceCount);
 }
 
 }  // namespace
@@ -57,29 +69,40 @@ const char* rest_name(Rest rest) {
   return "unknown";  // a peer may send any number
 }
 
+std::string source_text(const SourceCount& source) {
+  if (source.family == 4) return to_string(static_cast<Ipv4>(source.address));
+  return to_string(Ipv6{source.address} << 64) + "/64";
+}
+
 std::vector<std::byte> encode_telemetry(const Telemetry& telemetry) {
   TelemetryBody body = telemetry.body;
   body.n_pass_buckets = static_cast<uint32_t>(telemetry.pass_cycles.size());
   body.n_latency_buckets = static_cast<uint32_t>(telemetry.latency_cycles.size());
+  body.n_queues = static_cast<uint32_t>(telemetry.queues.size());
+  body.n_sources = static_cast<uint32_t>(telemetry.sources.size());
   std::vector<std::byte> bytes;
   append(bytes, std::span<const TelemetryBody>(&body, 1));
   append(bytes, std::span<const Bucket>(telemetry.pass_cycles));
   append(bytes, std::span<const Bucket>(telemetry.latency_cycles));
+  append(bytes, std::span<const QueueCount>(telemetry.queues));
+  append(bytes, std::span<const SourceCount>(telemetry.sources));
   return bytes;
 }
 
 std::optional<Telemetry> telemetry_from(const Message& message) {
-  const std::span<const std::byte> bytes = message.body;
+  std::span<const std::byte> bytes = message.body;
   Telemetry telemetry;
   TelemetryBody& body = telemetry.body;
   if (bytes.size() < sizeof body) return std::nullopt;
   memcpy(static_cast<void*>(&body), bytes.data(), sizeof body);
-  const size_t rest = bytes.size() - sizeof body;
-  const uint64_t n_buckets = uint64_t{body.n_pass_buckets} + body.n_latency_buckets;
-  if (rest % sizeof(Bucket) != 0 || rest / sizeof(Bucket) != n_buckets) return std::nullopt;
-  telemetry.pass_cycles = items_at<Bucket>(bytes, sizeof body, body.n_pass_buckets);
-  telemetry.latency_cycles =
-      items_at<Bucket>(bytes, sizeof body + body.n_pass_buckets * sizeof(Bucket), body.n_latency_buckets);
+  bytes = bytes.subspan(sizeof body);
+  if (bytes.size() != size_of_parts(body)) return std::nullopt;
+  telemetry.pass_cycles = take<Bucket>(bytes, body.n_pass_buckets);
+  telemetry.latency_cycles = take<Bucket>(bytes, body.n_latency_buckets);
+  telemetry.queues = take<QueueCount>(bytes, body.n_queues);
+  telemetry.sources = take<SourceCount>(bytes, body.n_sources);
+  const auto has_family = [](const SourceCount& source) { return source.family == 4 || source.family == 6; };
+  if (!std::all_of(telemetry.sources.begin(), telemetry.sources.end(), has_family)) return std::nullopt;
   return telemetry;
 }
 
@@ -94,13 +117,13 @@ std::vector<std::byte> encode_ports(const Ports& ports) {
 }
 
 std::optional<Ports> ports_from(const Message& message) {
-  const std::span<const std::byte> bytes = message.body;
+  std::span<const std::byte> bytes = message.body;
   PortsBody body;
   if (bytes.size() < sizeof body) return std::nullopt;
   memcpy(static_cast<void*>(&body), bytes.data(), sizeof body);
-  const size_t rest = bytes.size() - sizeof body;
-  if (rest % sizeof(PortStats) != 0 || rest / sizeof(PortStats) != body.n_ports) return std::nullopt;
-  return Ports{body.taken_us, items_at<PortStats>(bytes, sizeof body, body.n_ports)};
+  bytes = bytes.subspan(sizeof body);
+  if (bytes.size() != uint64_t{body.n_ports} * sizeof(PortStats)) return std::nullopt;
+  return Ports{body.taken_us, take<PortStats>(bytes, body.n_ports)};
 }
 
 }  // namespace weir::wire

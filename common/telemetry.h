@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/histogram.h"
@@ -22,6 +23,9 @@ const char* rest_name(Rest rest);
 
 constexpr uint32_t kMaxWorkers = 1024;  // of a data plane; DPDK's RTE_MAX_LCORE is smaller
 constexpr uint32_t kBurstSizes = 65;    // 0..64 frames
+constexpr uint32_t kMaxQueues = 256;    // of a worker, that are told of: the first ones
+constexpr uint32_t kMaxSources = 32;    // of a worker, that are told of
+constexpr uint32_t kFrameWeight = 256;  // of a frame that was sampled just now
 
 // Cycles are those of the time stamp counter (TSC), at a fixed tsc_hz; the core's clock is another one.
 struct TelemetryRequest {
@@ -34,6 +38,23 @@ struct StageCost {
   uint64_t cycles = 0;
   uint64_t packets = 0;
 };
+
+// One receive queue that a worker polls.
+struct QueueCount {
+  uint16_t port = 0, queue = 0;
+  uint32_t reserved = 0;
+  uint64_t packets = 0;  // that it gave
+};
+
+// One of the sources that send most.
+struct SourceCount {
+  uint64_t address = 0;  // as a number: IPv4, or the upper 64 bits of IPv6, whose lower 64 are left out
+  uint32_t family = 4;   // 4 or 6
+  uint32_t reserved = 0;
+  uint64_t weight = 0;  // of its sampled frames: at most what they really weigh, less by 1/17 of `sampled` at most
+};
+// 203.0.113.7 or 2001:db8:0:1::/64
+std::string source_text(const SourceCount& source);
 
 struct TelemetryBody {
   uint32_t worker = 0;
@@ -52,14 +73,21 @@ struct TelemetryBody {
   uint64_t burst_sizes[kBurstSizes] = {};  // polls of a queue that gave so many frames
   uint32_t n_pass_buckets = 0;             // Buckets that follow: of pass_cycles, then of latency_cycles
   uint32_t n_latency_buckets = 0;
+  // Of frames of timed passes: kFrameWeight each, and half as much every some seconds.
+  uint64_t sampled = 0;
+  uint32_t n_queues = 0;   // QueueCounts that follow the buckets
+  uint32_t n_sources = 0;  // SourceCounts that follow these
 };
 
 struct Telemetry {
   TelemetryBody body;
   std::vector<Bucket> pass_cycles;     // of each sampled pass that had frames
   std::vector<Bucket> latency_cycles;  // of each frame of a sampled pass, from rx to tx
+  std::vector<QueueCount> queues;
+  std::vector<SourceCount> sources;
 };
 std::vector<std::byte> encode_telemetry(const Telemetry& telemetry);
+// Empty: not all of it is there, or more, or a source is of no family.
 std::optional<Telemetry> telemetry_from(const Message& message);
 
 struct PortStats {

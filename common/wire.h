@@ -20,7 +20,7 @@
 namespace weir::wire {
 
 constexpr uint32_t kMagic = 0x52494557;  // "WEIR"
-constexpr uint16_t kVersion = 3;
+constexpr uint16_t kVersion = 4;
 constexpr size_t kMaxMessageBytes = 128 * 1024;
 constexpr size_t kMaxLists = 256;
 
@@ -31,7 +31,7 @@ enum class Type : uint16_t {
   bypass = 4,   // request: BypassBody;     answer: StatusBody, when it is in force, and on disk or said not to be
   refused = 5,  // answer only: TextBody; the request was not understood
   // common/telemetry.h
-  telemetry = 10,  // request: TelemetryRequest; answer: TelemetryBody + buckets
+  telemetry = 10,  // request: TelemetryRequest; answer: TelemetryBody + buckets, queues, sources
   ports = 11,      // request: none;             answer: PortsBody + n PortStats
   samples = 20,    // request: SamplingBody;     answer: SamplesBody + n Samples, each followed by its bytes
   // of the XDP plane alone

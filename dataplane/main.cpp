@@ -32,7 +32,6 @@
 #include "dataplane/start/options.h"
 #include "dataplane/start/privileges.h"
 #include "dataplane/start/say.h"
-#include "filter/probe/calibrate.h"
 #include "filter/probe/dispatch.h"
 
 namespace weir::dataplane {
@@ -119,6 +118,7 @@ std::vector<Worker> make_workers(const PortPlan& plan) {
     workers[id].lcore = lcore;
     workers[id].routes = plan.routes[id];
     workers[id].spreads = plan.spreads[id];
+    workers[id].load.prepare(plan.routes[id].size(), rte_get_tsc_hz());
     id++;
   }
   return workers;
@@ -267,8 +267,6 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (!devices) return say("{}", devices.error()), kFailed;
   for (const std::string& warning : devices->warnings()) say("warning: {}", warning);
 
-  const Result<unsigned> look_ahead = filter::calibrate_look_ahead(**kernels);
-  if (!look_ahead) return say("{}", look_ahead.error()), kFailed;
 
   std::vector<Worker> workers = make_workers(plan);
   Result<std::unique_ptr<SnapshotSlot>> slot = SnapshotSlot::make(rte_lcore_count());
@@ -336,10 +334,9 @@ int run_program(const std::string& program, const CommandLine& line) {
   start(publisher_thread, "weir-publish");
   start(disk_thread, "weir-disk");
   start(control_thread, "weir-control");
-  say("running: {} filter kernels, lookups {} bursts ahead, control socket {}", (*kernels)->name, *look_ahead,
-      config->socket_path);
+  say("running: {} filter kernels, control socket {}", (*kernels)->name, config->socket_path);
   run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels,
-                        *look_ahead, config->idle, config->sample_one_in});
+                        config->idle, config->sample_one_in});
   control_thread.join();
   panic_thread.join();
   clock.stop();  // it asks the ports, which go now

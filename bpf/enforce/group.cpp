@@ -39,6 +39,19 @@ void set_bits(const filter::ShapeView& shape, const weir_group& group, uint32_t 
   }
 }
 
+weir_asked_gate gate_of(const weir_gate& from) {
+  weir_asked_gate gate = {};
+  gate.n_tables = from.kind == WEIR_GATE_TABLES ? from.n_tables : 0;
+  gate.is_open = from.kind == WEIR_GATE_OPEN ? 1 : 0;
+  gate.multiplier = from.multiplier;
+  for (uint32_t t = 0; t < gate.n_tables; t++) {
+    gate.table[t].page = page_of(from.table[t].bits);
+    gate.table[t].prefix_bits = from.table[t].prefix_bits;
+    gate.table[t].index_bits = from.table[t].index_bits;
+  }
+  return gate;
+}
+
 weir_lookup lookup_of(const weir_shape& from, uint8_t side, uint32_t prefilter_page) {
   const filter::KeyShape shape = filter::shape_of(from);
   weir_lookup lookup = {};
@@ -49,6 +62,7 @@ weir_lookup lookup_of(const weir_shape& from, uint8_t side, uint32_t prefilter_p
   lookup.needs_ports = filter::asks_ports(shape) ? 1 : 0;
   lookup.with_port = from.with_port;
   lookup.k = from.k;
+  lookup.behind = static_cast<uint8_t>(1 << (from.flow != 0 ? from.gate_side : side));
   lookup.filter_lines = from.filter_lines;
   lookup.exact_buckets = from.exact_buckets;
   lookup.filter_page = page_of(from.filter);
@@ -71,6 +85,7 @@ uint64_t short_set(const weir_set& set) {
 weir_group make_group(const filter::SnapshotView& view, const uint64_t digest[2]) {
   const weir_snapshot_header& header = view.header();
   weir_group group = {};
+  std::transform(std::begin(header.gates), std::end(header.gates), group.gate, gate_of);
   group.epoch = header.epoch;
   group.number = header.number;
   std::copy_n(header.secret, 2, group.secret);

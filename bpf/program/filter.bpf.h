@@ -7,7 +7,12 @@
 /* 1: frames may lie in several buffers (jumbo frames). Known when the program is loaded: asking costs a call. */
 const volatile weir_u32 multi_buffer = 1;
 
-/* enum weir_reason. */
+/* What no list matches. enum weir_reason. */
+static __always_inline weir_u32 default_reason(const struct weir_group* group) {
+  return group->default_action == WEIR_DROP ? WEIR_DEFAULT_DROPPED : WEIR_DEFAULT_PASSED;
+}
+
+/* A frame that its first bytes do not decide. frame->sides: as these say. enum weir_reason. */
 static __always_inline weir_u32 judge_frame(struct xdp_md* ctx, struct weir_group* group, struct weir_totals* totals,
                                             struct weir_frame* frame) {
   if (!read_plain(ctx, frame)) {
@@ -16,27 +21,36 @@ static __always_inline weir_u32 judge_frame(struct xdp_md* ctx, struct weir_grou
     if (outcome != IP) {
       return group->unparsed_action == WEIR_DROP ? WEIR_MALFORMED_DROPPED : WEIR_MALFORMED_PASSED;
     }
-    frame->incomplete = frame->packet.has & WEIR_INCOMPLETE;
+    if (frame->packet.has & WEIR_INCOMPLETE) frame->incomplete = 1;
   }
   if (group->tunnels != 0) {
     const weir_u32 tunnel = tunnel_of(&frame->packet, group->tunnels);
     if (tunnel != 0) return weir_judge_layers(ctx, frame, tunnel);
   }
+  if (frame->sides == WEIR_SIDES_UNKNOWN) weir_ask_gates(frame);
+  if (frame->sides == WEIR_NO_SIDE) return default_reason(group);
+  watch_gates(totals);
   if (frame->packet.family == 4) {
     match_v4(frame, group, totals);
   } else {
-    weir_match(frame);
+    match_v6(frame, group, totals);
   }
-  if (frame->hit) {
-    const weir_u32 only = only_list(&frame->matched);
-    return only == NO_LIST ? weir_judge(frame) : judge_only(group, only, frame->length);
-  }
-  return group->default_action == WEIR_DROP ? WEIR_DEFAULT_DROPPED : WEIR_DEFAULT_PASSED;
+  if (!frame->hit) return default_reason(group);
+  const weir_u32 only = only_list(&frame->matched);
+  return only == NO_LIST ? weir_judge(frame) : judge_only(group, only, frame->length);
 }
 
 static __always_inline int drops(weir_u32 reason) {
   return reason == WEIR_DEFAULT_DROPPED || reason == WEIR_LIST_DROPPED || reason == WEIR_MALFORMED_DROPPED ||
          reason == WEIR_NO_SNAPSHOT_DROPPED;
+}
+
+/* Most frames never get here: what they do not need is not set before. */
+static __always_inline void begin(struct weir_frame* frame) {
+  __builtin_memset(&frame->packet, 0, sizeof frame->packet);
+  __builtin_memset(&frame->matched, 0, sizeof frame->matched);
+  frame->at = frame->end = 0;
+  frame->hit = frame->incomplete = 0;
 }
 
 /* XDP_DROP or XDP_PASS. */
@@ -45,22 +59,29 @@ static __always_inline int filter(struct xdp_md* ctx) {
   struct weir_state* state = bpf_map_lookup_elem(&weir_state, &zero);
   struct weir_totals* totals = bpf_map_lookup_elem(&weir_totals, &zero);
   if (!state || !totals) return XDP_PASS;
-  struct weir_frame frame = {};
+  struct weir_frame frame;
   frame.length = multi_buffer ? (weir_u32)bpf_xdp_get_buff_len(ctx) : (weir_u32)(ctx->data_end - ctx->data);
   frame.group = *(const volatile weir_u32*)&state->active; /* once: all that follows is of this generation */
-  weir_u32 reason;
+  weir_u64 reason;
   if (state->bypass) {
     reason = WEIR_BYPASSED;
   } else if (frame.group < WEIR_GROUPS) {
     struct weir_group* group = &state->group[frame.group];
     IN_REGISTER(group);
-    reason = judge_frame(ctx, group, totals, &frame);
+    frame.sides = totals->around_gates ? WEIR_BOTH_SIDES : (weir_u8)sides_of_frame(ctx, frame.group, group);
+    if (frame.sides == WEIR_NO_SIDE) {
+      reason = default_reason(group);
+    } else {
+      begin(&frame);
+      reason = judge_frame(ctx, group, totals, &frame);
+      if (frame.incomplete) totals->incomplete++;
+    }
   } else {
     reason = state->drop_without_snapshot ? WEIR_NO_SNAPSHOT_DROPPED : WEIR_NO_SNAPSHOT_PASSED;
   }
+  IN_REGISTER(reason); /* the verifier knows less of what functions return than the compiler */
   if (reason < WEIR_REASONS) add(&totals->reason[reason], frame.length);
-  if (frame.incomplete) totals->incomplete++;
-  return drops(reason) ? XDP_DROP : XDP_PASS;
+  return drops((weir_u32)reason) ? XDP_DROP : XDP_PASS;
 }
 
 #endif

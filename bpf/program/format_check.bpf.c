@@ -5,6 +5,7 @@
 #include "filter/layouts/page2.h"
 #include "filter/layouts/page7.h"
 #include "filter/layouts/ribbon.h"
+#include "filter/format/gate.h"
 #include "filter/format/siphash.h"
 #include "filter/format/snapshot.h"
 

@@ -25,7 +25,8 @@ struct weir_frame {
   weir_u32 length; /* bytes, without FCS */
   weir_u8 hit;     /* 1: some do */
   weir_u8 incomplete;
-  weir_u8 reserved[2];
+  weir_u8 sides; /* whose gates let this layer through: a mask (gate.bpf.h) */
+  weir_u8 reserved;
 };
 
 enum outcome { MALFORMED, NOT_IP, IP };

@@ -1,206 +1,10 @@
-/* Keys, filter, exact stage: which lists match a packet. The bits are those of filter/layouts, the buckets those of
- * filter/format/snapshot.h; nothing of them is said twice here. */
+/* Which lists match a packet: its keys, and what their rules say. */
 #ifndef WEIR_BPF_MATCH_H
 #define WEIR_BPF_MATCH_H
 
-#include "bpf/program/frame.bpf.h"
-#include "bpf/program/maps.bpf.h"
-#include "bpf/program/prefilter.h"
+#include "bpf/program/gate.bpf.h"
+#include "bpf/program/table.bpf.h"
 #include "filter/format/residual.h"
-#include "filter/format/siphash.h"
-#include "filter/layouts/bitmap.h"
-#include "filter/layouts/line8.h"
-#include "filter/layouts/page2.h"
-#include "filter/layouts/page7.h"
-#include "filter/layouts/ribbon.h"
-
-struct weir_key {
-  weir_u64 word[WEIR_MAX_KEY_WORDS];
-  weir_u64 hash;
-};
-
-/* All ones when x is 0, else 0. No branch: the keys of a bucket come at random. */
-static __always_inline weir_u64 if_zero(weir_u64 x) {
-  return ((x | -x) >> 63) - 1;
-}
-
-/* The same of 32 bits, in two instructions that no compiler makes a branch of. */
-static __always_inline weir_u64 if_zero_32(weir_u32 x) {
-  return ((weir_u64)x - 1) >> 32;
-}
-
-/* The rule of the key in one bucket, 0 when it is not there. A free slot has rule 0, and may hold any bytes. */
-#define RULE_IN_BUCKET(bucket, slots, differs_in)                          \
-  ({                                                                       \
-    weir_u64 rule_ = 0;                                                    \
-    _Pragma("unroll") for (weir_u32 slot_ = 0; slot_ < (slots); slot_++) { \
-      rule_ |= (bucket)->rule[slot_] & if_zero(differs_in(bucket, slot_)); \
-    }                                                                      \
-    (weir_u32) rule_;                                                      \
-  })
-
-/* Walks the buckets of a page from the key's own on, as far as their overflow bits lead: at most once around. */
-#define WALK_BUCKETS(BUCKET, SLOTS, PER_PAGE, DIFFERS, hash)                                           \
-  const weir_u32 overflow_bit = 1u << ((weir_u32)(hash) >> 27);                                        \
-  for (weir_u32 step = 0; step < (PER_PAGE); step++) {                                                 \
-    const struct BUCKET* bucket = (const struct BUCKET*)page->word + ((home + step) & ((PER_PAGE)-1)); \
-    const weir_u32 rule = RULE_IN_BUCKET(bucket, SLOTS, DIFFERS);                                      \
-    if (rule != 0 || !(bucket->overflow & overflow_bit)) return rule;                                  \
-  }                                                                                                    \
-  return 0;
-
-/* Keys of one word. */
-#define DEFINE_FIND_WORD(NAME, BUCKET, SLOTS)                                                     \
-  __noinline weir_u32 NAME(struct weir_page* page, weir_u64 word, weir_u64 hash, weir_u32 home) { \
-    if (!page) return 0;                                                                          \
-    WALK_BUCKETS(BUCKET, SLOTS, WEIR_LINES_PER_PAGE, DIFFERS_1, hash)                             \
-  }
-
-#define DEFINE_FIND(NAME, BUCKET, SLOTS, PER_PAGE, DIFFERS)                               \
-  __noinline weir_u32 NAME(struct weir_page* page, struct weir_key* key, weir_u32 home) { \
-    if (!page || !key) return 0;                                                          \
-    WALK_BUCKETS(BUCKET, SLOTS, PER_PAGE, DIFFERS, key->hash)                             \
-  }
-
-#define DIFFERS_1(bucket, slot) ((bucket)->key[slot] ^ word)
-#define DIFFERS_2(bucket, slot) (((bucket)->key[slot][0] ^ key->word[0]) | ((bucket)->key[slot][1] ^ key->word[1]))
-#define DIFFERS_3(bucket, slot) (DIFFERS_2(bucket, slot) | ((bucket)->key[slot][2] ^ key->word[2]))
-#define DIFFERS_5(bucket, slot) \
-  (DIFFERS_3(bucket, slot) | ((bucket)->key[slot][3] ^ key->word[3]) | ((bucket)->key[slot][4] ^ key->word[4]))
-#define FLOW_BUCKETS_PER_PAGE 16u
-
-DEFINE_FIND_WORD(weir_find_v4, weir_bucket_v4, WEIR_SLOTS_V4)
-DEFINE_FIND_WORD(weir_find_v4_port, weir_bucket_v4_port, WEIR_SLOTS_V4_PORT)
-DEFINE_FIND(weir_find_v6, weir_bucket_v6, WEIR_SLOTS_V6, WEIR_LINES_PER_PAGE, DIFFERS_2)
-DEFINE_FIND(weir_find_v6_port, weir_bucket_v6_port, WEIR_SLOTS_V6_PORT, WEIR_LINES_PER_PAGE, DIFFERS_3)
-DEFINE_FIND(weir_find_flow, weir_bucket_flow, WEIR_SLOTS_FLOW, FLOW_BUCKETS_PER_PAGE, DIFFERS_5)
-
-/* The exact stage: the key's rule, 0 when it has none. */
-__noinline weir_u32 weir_exact(weir_u32 group, struct weir_lookup* lookup, struct weir_key* key) {
-  if (!lookup || !key) return 0;
-  const weir_u32 bucket = weir_hash_range(key->hash, lookup->exact_buckets);
-  const weir_u32 per_page = lookup->n_words == 5 ? FLOW_BUCKETS_PER_PAGE : WEIR_LINES_PER_PAGE;
-  struct weir_page* page = page_of(group, lookup->exact_page + bucket / per_page);
-  const weir_u32 home = bucket % per_page;
-  switch (lookup->n_words) {
-    case 1:
-      return lookup->with_port ? weir_find_v4_port(page, key->word[0], key->hash, home)
-                               : weir_find_v4(page, key->word[0], key->hash, home);
-    case 2:
-      return weir_find_v6(page, key, home);
-    case 3:
-      return weir_find_v6_port(page, key, home);
-    default:
-      return weir_find_flow(page, key, home);
-  }
-}
-
-/* The rule of a network: the bitmap tells whether there is one. */
-__noinline weir_u32 weir_find_network(weir_u32 group, struct weir_lookup* lookup, weir_u32 address_be) {
-  if (!lookup) return 0;
-  const weir_u32 index = weir_bitmap_index(address_be);
-  struct weir_page* page = page_of(group, lookup->filter_page + (index >> 15));
-  if (!page || !weir_bitmap_check((const weir_u8*)page->word, index & 0x7fff)) return 0;
-  const weir_u32 high = index >> 8;
-  page = page_of(group, lookup->exact_page + (high >> 10));
-  if (!page) return 0;
-  const weir_u32 chunk = ((const weir_u32*)page->word)[high & 1023];
-  page = page_of(group, lookup->chunks_page + (chunk >> 2));
-  if (!page) return 0;
-  /* Two steps, not the sum of both: Linux 6.1 does not know how large a 32-bit `or` can get. */
-  const weir_u32(*chunks)[256] = (const weir_u32(*)[256])page->word;
-  return chunks[chunk & 3][index & 255];
-}
-
-/* The filters: 0 when the key is not in it. One function a layout: their stacks would add up. */
-__noinline int weir_line8_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash) {
-  if (!lookup) return 0;
-  const weir_u32 line = weir_hash_range(hash, lookup->filter_lines);
-  const struct weir_page* page = page_of(group, lookup->filter_page + line / WEIR_LINES_PER_PAGE);
-  return page && weir_line8_check(page->word + line % WEIR_LINES_PER_PAGE * 8, hash);
-}
-
-__noinline int weir_page2_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash) {
-  if (!lookup) return 0;
-  const weir_u32 line = weir_hash_range(hash, lookup->filter_lines);
-  const struct weir_page* page = page_of(group, lookup->filter_page + line / WEIR_LINES_PER_PAGE);
-  return page && weir_page2_check(page->word, lookup->filter_lines, lookup->k, hash);
-}
-
-__noinline int weir_page7_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash) {
-  if (!lookup) return 0;
-  const weir_u32 pages = lookup->filter_lines / WEIR_LINES_PER_PAGE;
-  const struct weir_page* page = page_of(group, lookup->filter_page + weir_hash_range(hash, pages));
-  return page && weir_page7_check(page->word, hash);
-}
-
-__noinline int weir_ribbon_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash) {
-  if (!lookup) return 0;
-  const weir_u32 pages = lookup->filter_lines / WEIR_LINES_PER_PAGE;
-  const struct weir_page* page = page_of(group, lookup->filter_page + weir_hash_range(hash, pages));
-  return page && weir_ribbon_check(page->word, pages, hash);
-}
-
-static __always_inline int filter_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash) {
-  switch (lookup->layout) {
-    case WEIR_LAYOUT_PAGE2:
-      return weir_page2_holds(group, lookup, hash);
-    case WEIR_LAYOUT_PAGE7:
-      return weir_page7_holds(group, lookup, hash);
-    case WEIR_LAYOUT_RIBBON:
-      return weir_ribbon_holds(group, lookup, hash);
-    default:
-      return weir_line8_holds(group, lookup, hash);
-  }
-}
-
-/* 0: the key of a hashed shape is not there. */
-static __always_inline int may_hold(weir_u32 group_id, const struct weir_group* group, const struct weir_lookup* lookup,
-                                    const weir_u64* words, weir_u32 n_words) {
-  const weir_u32 hash = weir_prefilter_hash(group->multiplier, words, n_words);
-  const weir_u32 bit = weir_prefilter_bit(hash, lookup->prefilter_bits);
-  const struct weir_page* page = page_of(group_id, lookup->prefilter_page + bit / WEIR_PAGE_BITS);
-  if (!page) return 0;
-  const weir_u64 mask = weir_prefilter_mask(hash, bit);
-  return (page->word[bit % WEIR_PAGE_BITS / 64] & mask) == mask;
-}
-
-/* The packet's key of a shape, and its hash; 0: it has none, or one that is not there. */
-__noinline int weir_make_key(struct weir_frame* frame, struct weir_lookup* lookup, struct weir_key* key) {
-  if (!frame || !lookup || !key) return 0;
-  const struct weir_packet* packet = &frame->packet;
-  const int destination = lookup->side != 0;
-  if (lookup->needs_ports && !(packet->has & WEIR_HAS_PORTS)) return 0;
-  const struct weir_group* group = group_of(frame->group);
-  if (!group) return 0;
-  const weir_u64 port = destination ? packet->port[1] : packet->port[0];
-  const weir_u64 fields = packet->port[0] | (weir_u64)packet->port[1] << 16 | (weir_u64)packet->protocol << 32;
-  if (packet->family == 4) {
-    const weir_u64 source_address = (weir_u32)packet->address[0][0];
-    const weir_u64 destination_address = (weir_u32)packet->address[1][0];
-    if (lookup->flow) {
-      key->word[0] = source_address | destination_address << 32;
-      key->word[1] = fields;
-    } else {
-      key->word[0] = (destination ? destination_address : source_address) | port << 32;
-    }
-  } else if (lookup->flow) {
-    key->word[0] = packet->address[0][0];
-    key->word[1] = packet->address[0][1];
-    key->word[2] = packet->address[1][0];
-    key->word[3] = packet->address[1][1];
-    key->word[4] = fields;
-  } else {
-    key->word[0] = destination ? packet->address[1][0] : packet->address[0][0];
-    key->word[1] = destination ? packet->address[1][1] : packet->address[0][1];
-    key->word[2] = port;
-  }
-  for (weir_u32 w = 0; w < WEIR_MAX_KEY_WORDS; w++) key->word[w] &= lookup->mask[w];
-  if (lookup->layout == WEIR_LAYOUT_BITMAP) return 1;
-  if (!may_hold(frame->group, group, lookup, key->word, lookup->n_words)) return 0;
-  key->hash = weir_siphash13(group->secret, key->word, lookup->n_words);
-  return 1;
-}
 
 static __always_inline void add_set(struct weir_frame* frame, const struct weir_group* group, weir_u32 set_id) {
   struct weir_page* page = page_of(frame->group, group->sets_page + set_id / 128);
@@ -251,64 +55,99 @@ __noinline int weir_add_rule(struct weir_frame* frame, weir_u32 id, weir_u32 sid
   return 0;
 }
 
-/* The rule of the packet's key of any shape; 0: none. */
-__noinline weir_u32 weir_find(struct weir_frame* frame, struct weir_lookup* lookup) {
+static __always_inline void add_rule(struct weir_frame* frame, const struct weir_group* group,
+                                     const struct weir_lookup* lookup, weir_u32 rule) {
+  const weir_u64 lists = rule < WEIR_SHORT_RULES ? group->lists_of_rule[lookup->side & 1][rule] : 0;
+  if (lists != 0) {
+    frame->matched.lists[0] |= lists;
+    frame->hit = 1;
+  } else {
+    weir_add_rule(frame, rule, lookup->side);
+  }
+}
+
+/* The packet's key of a shape: its words. */
+static __always_inline void make_key(const struct weir_packet* packet, const struct weir_lookup* lookup,
+                                     struct weir_key* key) {
+  const int destination = lookup->side != 0;
+  const weir_u64 port = destination ? packet->port[1] : packet->port[0];
+  const weir_u64 fields = packet->port[0] | (weir_u64)packet->port[1] << 16 | (weir_u64)packet->protocol << 32;
+  if (lookup->flow) {
+    if (packet->family == 4) {
+      key->word[0] = (weir_u32)packet->address[0][0] | packet->address[1][0] << 32;
+      key->word[1] = fields;
+    } else {
+      for (weir_u32 w = 0; w < 4; w++) key->word[w] = packet->address[w / 2][w % 2];
+      key->word[4] = fields;
+    }
+  } else {
+    const weir_u64 high = destination ? packet->address[1][0] : packet->address[0][0];
+    if (packet->family == 4) {
+      key->word[0] = (weir_u32)high | port << 32;
+    } else {
+      key->word[0] = high;
+      key->word[1] = destination ? packet->address[1][1] : packet->address[0][1];
+      key->word[2] = port;
+    }
+  }
+  for (weir_u32 w = 0; w < WEIR_MAX_KEY_WORDS; w++) key->word[w] &= lookup->mask[w];
+}
+
+static __always_inline weir_u64 hash_of(const struct weir_group* group, const struct weir_key* key, weir_u32 n_words) {
+  switch (n_words) {
+    case 1:
+      return weir_siphash13(group->secret, key->word, 1);
+    case 2:
+      return weir_siphash13(group->secret, key->word, 2);
+    case 3:
+      return weir_siphash13(group->secret, key->word, 3);
+    default:
+      return weir_siphash13(group->secret, key->word, 5);
+  }
+}
+
+/* The rule of the packet's key of a hashed shape; 0: none. rate: of hits of late. */
+__noinline weir_u32 weir_find(struct weir_frame* frame, struct weir_lookup* lookup, weir_u32 rate) {
   if (!frame || !lookup) return 0;
+  const struct weir_group* group = group_of(frame->group);
+  if (!group) return 0;
   struct weir_key key = {};
-  if (!weir_make_key(frame, lookup, &key)) return 0;
-  if (lookup->layout == WEIR_LAYOUT_BITMAP) return weir_find_network(frame->group, lookup, (weir_u32)key.word[0]);
-  return filter_holds(frame->group, lookup, key.hash) ? weir_exact(frame->group, lookup, &key) : 0;
+  make_key(&frame->packet, lookup, &key);
+  const weir_u32 n_words = lookup->n_words;
+  if (!prefilter_holds(frame->group, group, lookup, key.word, n_words, rate)) return 0;
+  key.hash = hash_of(group, &key, n_words);
+  if (!filter_holds(frame->group, lookup, key.hash, rate)) return 0;
+  switch (n_words) {
+    case 1:
+      return exact_1(frame->group, lookup, key.word[0], key.hash);
+    case 2:
+      return exact_2(frame->group, lookup, &key);
+    case 3:
+      return exact_3(frame->group, lookup, &key);
+    default:
+      return exact_5(frame->group, lookup, &key);
+  }
 }
 
-/* What comes before the exact stage pays where most keys are not there, and costs where most are. A lookup's rate of
- * hits of late, 65536 for 1, tells what to ask. */
-#define ASK_PREFILTER_BELOW (65536u * 3 / 4)
-#define ASK_FILTER_BELOW (65536u / 8)
-#define RATE_SHIFT 6 /* a packet counts for 1/64 */
-
-static __always_inline weir_u32 next_rate(weir_u32 rate, int is_hit) {
-  return rate - (rate >> RATE_SHIFT) + (is_hit ? 65536u >> RATE_SHIFT : 0);
-}
-
-/* weir_find() for a key of one word in a line8 filter, in one piece: what most packets ask for. */
-static __always_inline weir_u32 find_host(struct weir_frame* frame, const struct weir_group* group,
-                                          const struct weir_lookup* lookup, weir_u32 rate) {
+/* The same of an IPv4 address, or address and port, in one piece: what most packets ask for. A call costs more than
+ * what is called: a return is 6 ns where the kernel makes it safe from speculation (Zen 3). */
+static __always_inline weir_u32 find_host_v4(struct weir_frame* frame, const struct weir_group* group,
+                                             struct weir_lookup* lookup, weir_u32 rate) {
   const struct weir_packet* packet = &frame->packet;
   weir_u64 word = (weir_u32)packet->address[0][0] | (weir_u64)packet->port[0] << 32;
   if (lookup->side) word = (weir_u32)packet->address[1][0] | (weir_u64)packet->port[1] << 32;
   word &= lookup->mask[0];
-  if (lookup->needs_ports && !(packet->has & WEIR_HAS_PORTS)) return 0;
-  if (rate < ASK_PREFILTER_BELOW && !may_hold(frame->group, group, lookup, &word, 1)) return 0;
+  if (!prefilter_holds(frame->group, group, lookup, &word, 1, rate)) return 0;
   const weir_u64 hash = weir_siphash13(group->secret, &word, 1);
-  struct weir_page* page;
-  if (rate < ASK_FILTER_BELOW) {
-    const weir_u32 line = weir_hash_range(hash, lookup->filter_lines);
-    page = page_of(frame->group, lookup->filter_page + line / WEIR_LINES_PER_PAGE);
-    if (!page || !weir_line8_check(page->word + line % WEIR_LINES_PER_PAGE * 8, hash)) return 0;
-  }
-  const weir_u32 bucket = weir_hash_range(hash, lookup->exact_buckets);
-  const weir_u32 home = bucket % WEIR_LINES_PER_PAGE;
-  page = page_of(frame->group, lookup->exact_page + bucket / WEIR_LINES_PER_PAGE);
-  if (!page) return 0;
-  if (lookup->with_port) return weir_find_v4_port(page, word, hash, home);
-  const struct weir_bucket_v4* own = (const struct weir_bucket_v4*)page->word + home;
-  weir_u64 rule = 0;
-  _Pragma("unroll") for (weir_u32 slot = 0; slot < WEIR_SLOTS_V4; slot++) {
-    rule |= own->rule[slot] & if_zero_32(own->key[slot] ^ (weir_u32)word);
-  }
-  return rule == 0 && own->overflow != 0 ? weir_find_v4(page, word, hash, home) : (weir_u32)rule;
+  if (rate < ASK_FILTER_BELOW && !line8_holds(frame->group, lookup, hash)) return 0;
+  return exact_1(frame->group, lookup, word, hash);
 }
 
-/* 0: no network of the bitmap holds the address. */
-static __always_inline int may_be_network(const struct weir_frame* frame, const struct weir_lookup* lookup) {
-  const weir_u64 address = lookup->side ? frame->packet.address[1][0] : frame->packet.address[0][0];
-  const weir_u32 index = weir_bitmap_index(address);
-  const struct weir_page* page = page_of(frame->group, lookup->filter_page + (index >> 15));
-  return page && weir_bitmap_check((const weir_u8*)page->word, index & 0x7fff);
+static __always_inline weir_u32 address_v4(const struct weir_packet* packet, const struct weir_lookup* lookup) {
+  return (weir_u32)(lookup->side ? packet->address[1][0] : packet->address[0][0]);
 }
 
-/* All lists that match an IPv4 packet: frame->matched. In one piece, because a call costs more than what is called: a
- * return is 6 ns where the kernel makes it safe from speculation (Zen 3). */
+/* All lists that match an IPv4 packet by lookups of frame->sides: frame->matched. */
 static __always_inline void match_v4(struct weir_frame* frame, struct weir_group* group, struct weir_totals* totals) {
   for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
     if (i >= group->n_v4) break;
@@ -316,36 +155,62 @@ static __always_inline void match_v4(struct weir_frame* frame, struct weir_group
     IN_REGISTER(at); /* else each array has a pointer of its own on the stack */
     struct weir_lookup* lookup = &group->v4[at];
     IN_REGISTER(lookup);
-    weir_u32 rule = 0;
-    if (lookup->layout == WEIR_LAYOUT_LINE8 && lookup->n_words == 1) {
-      const weir_u32 rate = totals->hit_rate[at];
-      rule = find_host(frame, group, lookup, rate);
-      totals->hit_rate[at] = next_rate(rate, rule != 0);
-    } else if (lookup->layout != WEIR_LAYOUT_BITMAP || may_be_network(frame, lookup)) {
-      rule = weir_find(frame, lookup);
-    }
-    if (rule == 0) continue;
-    const weir_u64 lists = rule < WEIR_SHORT_RULES ? group->lists_of_rule[lookup->side & 1][rule] : 0;
-    if (lists != 0) {
-      frame->matched.lists[0] |= lists;
-      frame->hit = 1;
+    if (!(lookup->behind & frame->sides)) continue;
+    if (lookup->needs_ports && !(frame->packet.has & WEIR_HAS_PORTS)) continue;
+    weir_u32 rule;
+    if (lookup->layout == WEIR_LAYOUT_BITMAP) {
+      const weir_u32 address = address_v4(&frame->packet, lookup);
+      rule = may_be_network(frame->group, lookup, address) ? weir_find_network(frame->group, lookup, address) : 0;
     } else {
-      weir_add_rule(frame, rule, lookup->side);
+      const weir_u32 rate = totals->hit_rate_v4[at];
+      const int is_host = lookup->layout == WEIR_LAYOUT_LINE8 && lookup->n_words == 1;
+      rule = is_host ? find_host_v4(frame, group, lookup, rate) : weir_find(frame, lookup, rate);
+      totals->hit_rate_v4[at] = next_rate(rate, rule != 0);
     }
+    if (rule != 0) add_rule(frame, group, lookup, rule);
   }
 }
 
-/* All lists that match the layer, whatever it is. */
+/* The same of an IPv6 packet. */
+static __always_inline void match_v6(struct weir_frame* frame, struct weir_group* group, struct weir_totals* totals) {
+  for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
+    if (i >= group->n_v6) break;
+    weir_u64 at = i;
+    IN_REGISTER(at);
+    struct weir_lookup* lookup = &group->v6[at];
+    IN_REGISTER(lookup);
+    if (!(lookup->behind & frame->sides)) continue;
+    if (lookup->needs_ports && !(frame->packet.has & WEIR_HAS_PORTS)) continue;
+    const weir_u32 rate = totals->hit_rate_v6[at];
+    const weir_u32 rule = weir_find(frame, lookup, rate);
+    totals->hit_rate_v6[at] = next_rate(rate, rule != 0);
+    if (rule != 0) add_rule(frame, group, lookup, rule);
+  }
+}
+
+/* Asks the gates about a layer: frame->sides. */
+__noinline int weir_ask_gates(struct weir_frame* frame) {
+  const struct weir_group* group = frame ? group_of(frame->group) : 0;
+  if (group) frame->sides = (weir_u8)sides_of_packet(frame->group, group, &frame->packet);
+  return 0;
+}
+
+/* All lists that match a layer, whatever it is. The rates of hits are those of layers that lie in nothing. */
 __noinline int weir_match(struct weir_frame* frame) {
   if (!frame) return 0;
   struct weir_group* group = group_of(frame->group);
   if (!group) return 0;
+  weir_ask_gates(frame);
   const int is_v4 = frame->packet.family == 4;
   const weir_u32 n = is_v4 ? group->n_v4 : group->n_v6;
   for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
     if (i >= n) break;
     struct weir_lookup* lookup = is_v4 ? &group->v4[i] : &group->v6[i];
-    const weir_u32 rule = weir_find(frame, lookup);
+    if (!(lookup->behind & frame->sides)) continue;
+    if (lookup->needs_ports && !(frame->packet.has & WEIR_HAS_PORTS)) continue;
+    const weir_u32 rule = lookup->layout == WEIR_LAYOUT_BITMAP
+                              ? weir_find_network(frame->group, lookup, address_v4(&frame->packet, lookup))
+                              : weir_find(frame, lookup, 0);
     if (rule != 0) weir_add_rule(frame, rule, lookup->side);
   }
   return 0;

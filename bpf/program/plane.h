@@ -10,7 +10,7 @@
 #include "filter/format/snapshot.h"
 
 /* Of the values below and of what the program makes of them. Pins of another version are not adopted. */
-#define WEIR_XDP_VERSION 2u
+#define WEIR_XDP_VERSION 3u
 
 #define WEIR_GROUPS 2u
 #define WEIR_NO_GROUP 2u      /* weir_state.active: no snapshot yet */
@@ -21,7 +21,24 @@
  * instructions, and any other into a call. 16 GiB a group. */
 #define WEIR_CHUNK_PAGES 1024u
 #define WEIR_CHUNKS 4096u
+#define WEIR_PAGE_BITS (WEIR_PAGE_BYTES * 8u)
 #define WEIR_SHORT_RULES 128u
+
+/* One of a gate's tables (filter/format/gate.h). */
+struct weir_asked_table {
+  weir_u32 page; /* of the arena: where its bits begin */
+  weir_u8 prefix_bits, index_bits;
+  weir_u8 reserved[2];
+};
+
+/* What is asked of an address before any lookup of its side. */
+struct weir_asked_gate {
+  weir_u8 n_tables; /* IPv4: 0 or 1, direct; IPv6: 0..3 */
+  weir_u8 is_open;  /* without a table: 1 lets everything through, 0 nothing */
+  weir_u8 reserved[6];
+  weir_u64 multiplier;
+  struct weir_asked_table table[WEIR_MAX_GATE_TABLES];
+};
 
 /* One pass over one table: the keys of one shape, taken from one side. */
 struct weir_lookup {
@@ -32,7 +49,7 @@ struct weir_lookup {
   weir_u8 needs_ports;
   weir_u8 with_port; /* the address's port is in the key */
   weir_u8 k;         /* of the filter */
-  weir_u8 reserved;
+  weir_u8 behind;    /* the side at whose gate it stands, as a mask: 1 << enum weir_side */
   weir_u32 filter_lines;
   weir_u32 exact_buckets;
   weir_u32 filter_page; /* of the arena: where the section begins */
@@ -44,21 +61,23 @@ struct weir_lookup {
   weir_u64 mask[WEIR_MAX_KEY_WORDS]; /* of the packet's bits: those in the key */
 };
 
-/* What of a snapshot every packet needs. Written while it is idle. */
+/* What of a snapshot every packet needs; most need no more than what stands first. Written while it is idle. */
 struct weir_group {
-  weir_u64 epoch, number; /* generation */
+  weir_u8 default_action, unparsed_action; /* enum weir_action */
+  weir_u8 tunnels;                         /* mask of enum weir_tunnel */
+  weir_u8 reserved[5];
+  struct weir_asked_gate gate[WEIR_GATES]; /* in the order of weir_gate_number() */
+  weir_u64 epoch, number;                  /* generation */
   weir_u64 secret[2];
   weir_u64 multiplier[WEIR_MAX_KEY_WORDS]; /* of prefilters; odd */
   weir_u64 pass_lists[WEIR_LIST_WORDS], drop_lists[WEIR_LIST_WORDS], monitor_lists[WEIR_LIST_WORDS];
   weir_u32 sets_page, rules_page, residuals_page; /* of the arena */
   weir_u32 n_v4, n_v6;                            /* lookups */
   weir_u32 n_lists;
-  weir_u8 default_action, unparsed_action; /* enum weir_action */
-  weir_u8 tunnels;                         /* mask of enum weir_tunnel */
-  weir_u8 reserved[5];
   weir_u64 snapshot_bytes;
   weir_u64 arena_bytes; /* prefilters included */
   weir_u64 digest[2];
+  weir_u64 reserved1[7];
   weir_u16 slot_of[WEIR_MAX_LISTS]; /* where a list counts */
   /* By side, what a rule says, where it has no chain and only lists of the first 64: saves the way to rule and set. 0:
    * ask the rule. */
@@ -104,7 +123,12 @@ struct weir_tally {
 struct weir_totals {
   struct weir_tally reason[WEIR_REASONS];
   weir_u64 incomplete;
-  weir_u32 hit_rate[WEIR_MAX_LOOKUPS]; /* of an IPv4 lookup, of late: 65536 for 1. No count, but what to ask first */
+  /* No counts, but whether it pays to ask the gates (gate.bpf.h). */
+  weir_u32 around_gates; /* 1: they are not asked */
+  weir_u32 let_through;  /* packets that came to lookups */
+  weir_u64 judged_before, listed_before;
+  /* Of a lookup, of late: 65536 for 1. No count, but what to ask first. */
+  weir_u32 hit_rate_v4[WEIR_MAX_LOOKUPS], hit_rate_v6[WEIR_MAX_LOOKUPS];
 };
 
 /* Of one processor and one list. */
@@ -121,7 +145,8 @@ struct weir_list_name {
 WEIR_FORMAT_ASSERT(sizeof(struct weir_lookup) == 80, "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_state) == 64 + WEIR_GROUPS * sizeof(struct weir_group), "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_group) ==
-                       232 + 2 * WEIR_MAX_LISTS + 16 * WEIR_SHORT_RULES + 2 * 80 * WEIR_MAX_LOOKUPS,
+                       448 + 2 * WEIR_MAX_LISTS + 16 * WEIR_SHORT_RULES + 2 * 80 * WEIR_MAX_LOOKUPS,
                    "shared");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_group) % WEIR_LINE_BYTES == 0, "what stands first lies in few lines");
 
 #endif

@@ -12,7 +12,6 @@
 #include "filter/format/snapshot.h"
 
 #define WEIR_PREFILTER_BITS_PER_KEY 8u
-#define WEIR_PAGE_BITS (WEIR_PAGE_BYTES * 8u)
 
 /* Of the key's n_words words, one multiplier each. The high half is what is used. */
 static inline weir_u32 weir_prefilter_hash(const weir_u64* multiplier, const weir_u64* words, weir_u32 n_words) {

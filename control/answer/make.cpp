@@ -1,5 +1,8 @@
 #include "control/answer/make.h"
 
+#include <span>
+
+#include "filter/format/packet.h"
 #include "filter/layouts/layout.h"
 
 namespace weir::control {
@@ -44,6 +47,14 @@ WorkerTelemetry measures_of(const wire::Telemetry& telemetry) {
     worker.stages.emplace_back(wire::stage_name(static_cast<wire::Stage>(i)), body.stages[i]);
   }
   worker.burst_sizes.assign(std::begin(body.burst_sizes), std::end(body.burst_sizes));
+  for (const wire::QueueCount& queue : telemetry.queues) {
+    worker.queue_packets.push_back({queue.port, queue.queue, queue.packets});
+  }
+  const auto frames = [](uint64_t weight) { return static_cast<double>(weight) / wire::kFrameWeight; };
+  worker.sampled = frames(body.sampled);
+  for (const wire::SourceCount& source : telemetry.sources) {
+    worker.sources.push_back({wire::source_text(source), frames(source.weight)});
+  }
   worker.histograms = {telemetry.pass_cycles, telemetry.latency_cycles};
   return worker;
 }
@@ -86,6 +97,22 @@ ShapeDetails details_of(const ShapeReport& report) {
   details.filter_bytes = shape.filter.size_bytes;
   details.exact_bytes = shape.exact.size_bytes + shape.chunks.size_bytes;
   details.expected_fpr = report.expected_fpr;
+  details.why = report.why;
+  return details;
+}
+
+GateDetails details_of(const GateReport& report) {
+  constexpr const char* kKinds[] = {"open", "closed", "tables"};
+  GateDetails details;
+  details.name = report.name;
+  details.family = report.family;
+  details.side = report.side == WEIR_SIDE_SOURCE ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
+  details.kind = kKinds[report.gate.kind];
+  for (const weir_gate_table& table : std::span(report.gate.table, report.gate.n_tables)) {
+    details.tables.push_back({table.prefix_bits, table.index_bits, table.bits.size_bytes});
+  }
+  details.expected_share = report.expected_share;
+  details.measured_share = report.measured_share;
   details.why = report.why;
   return details;
 }

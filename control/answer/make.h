@@ -15,6 +15,7 @@
 namespace weir::control {
 
 ShapeDetails details_of(const ShapeReport& report);
+GateDetails details_of(const GateReport& report);
 ListDetails details_of(const ListSummary& list);
 CaptureAnswer answer_of(const CaptureState& state);
 TargetStatus status_of(const TargetState& state, wire::Generation running);

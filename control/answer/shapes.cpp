@@ -22,9 +22,27 @@ void members(Fields& f, ShapeDetails& shape) {
   f({"why", "", "which prefix lengths it serves, how many keys came from expansion"}, shape.why);
 }
 
+void members(Fields& f, GateTableDetails& table) {
+  f({"prefix_bits", "bits", "leading bits of an address that it looks at"}, table.prefix_bits);
+  f({"index_bits", "bits", "it has 2 to the power of this; fewer than prefix_bits: hashed"}, table.index_bits);
+  f({"bytes", "bytes", "of it"}, table.bytes);
+}
+
+void members(Fields& f, GateDetails& gate) {
+  f({"name", "", "as v4 src"}, gate.name);
+  f({"family", "", "4 or 6"}, gate.family);
+  directions(f, {"side", "", "src or dst: whose addresses it lets through or not"}, gate.side);
+  f({"kind", "", "open: lets all through; closed: none, nothing is looked up there; tables"}, gate.kind);
+  f.array({"tables", "", "of its bits; an address that one of them knows passes"}, gate.tables, "gate table");
+  f({"expected_share", "share", "of random addresses that pass, as its bits say, 0 to 1"}, gate.expected_share);
+  f.maybe({"measured_share", "share", "of random addresses that passed before publication"}, gate.measured_share);
+  f({"why", "", "why it is as it is"}, gate.why);
+}
+
 void members(Fields& f, ShapesAnswer& answer) {
   f.object({"generation", "", "that runs"}, answer.generation, "generation");
   f.array({"shapes", "", "of the snapshot"}, answer.shapes, "shape");
+  f.array({"gates", "", "what a packet's addresses must pass before anything is looked up"}, answer.gates, "gate");
   f({"probes_v4", "", "filter probes of an IPv4 packet, both sides counted"}, answer.probes_v4);
   f({"probes_v6", "", "filter probes of an IPv6 packet, both sides counted"}, answer.probes_v6);
   f({"entries", "", "of all lists"}, answer.entries);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,27 @@ struct ShapeDetails {
 };
 void members(Fields& f, ShapeDetails& shape);
 
+struct GateTableDetails {
+  uint32_t prefix_bits = 0, index_bits = 0;
+  uint64_t bytes = 0;
+};
+void members(Fields& f, GateTableDetails& table);
+
+struct GateDetails {
+  std::string name;
+  uint8_t family = 0, side = 0;  // side: mask of weir_direction, one of them
+  std::string kind;
+  std::vector<GateTableDetails> tables;
+  double expected_share = 0;
+  std::optional<double> measured_share;
+  std::string why;
+};
+void members(Fields& f, GateDetails& gate);
+
 struct ShapesAnswer {
   wire::Generation generation;
   std::vector<ShapeDetails> shapes;
+  std::vector<GateDetails> gates;
   unsigned probes_v4 = 0, probes_v6 = 0;
   uint64_t entries = 0, sets = 0, rules = 0, snapshot_bytes = 0;
   uint64_t proved_entries = 0, proved_strangers = 0;

@@ -14,6 +14,17 @@ void members(Fields& f, WorkerHistograms& histograms) {
             histograms.latency_cycles);
 }
 
+void members(Fields& f, QueueTelemetry& queue) {
+  f({"port", "", "its number"}, queue.port);
+  f({"queue", "", "number of the receive queue of this port"}, queue.queue);
+  f({"packets", "frames", "that it gave"}, queue.packets);
+}
+
+void members(Fields& f, SourceTelemetry& source) {
+  f({"source", "", "an IPv4 address, or the /64 of an IPv6 one"}, source.source);
+  f({"sampled", "frames", "of `sampled`, at least; less than they are by 1/17 of `sampled` at most"}, source.sampled);
+}
+
 void members(Fields& f, WorkerTelemetry& worker) {
   f({"worker", "", "its number"}, worker.worker);
   f({"lcore", "", "DPDK's number of its core"}, worker.lcore);
@@ -31,6 +42,11 @@ void members(Fields& f, WorkerTelemetry& worker) {
   f({"dropped", "frames", "that were dropped"}, worker.dropped);
   f.by_name({"stages", "", "rx, parse, lookup, verdict, tx"}, worker.stages, "stage");
   f.numbers({"burst_sizes", "polls", "of a queue that gave 0, 1, ... 64 frames"}, worker.burst_sizes);
+  f.array({"queue_packets", "", "of each queue that it polls; the first 256"}, worker.queue_packets, "queue");
+  f({"sampled", "frames", "of timed passes whose source was looked at; they count half as much every 4 s"},
+    worker.sampled);
+  f.array({"sources", "", "that sent most of the sampled frames, 16 of either family at most"}, worker.sources,
+          "source");
   f.object({"histograms", "", "of the timed passes"}, worker.histograms, "histograms");
 }
 

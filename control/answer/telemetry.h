@@ -19,6 +19,18 @@ struct WorkerHistograms {
 };
 void members(Fields& f, WorkerHistograms& histograms);
 
+struct QueueTelemetry {
+  uint32_t port = 0, queue = 0;
+  uint64_t packets = 0;
+};
+void members(Fields& f, QueueTelemetry& queue);
+
+struct SourceTelemetry {
+  std::string source;
+  double sampled = 0;
+};
+void members(Fields& f, SourceTelemetry& source);
+
 struct WorkerTelemetry {
   uint32_t worker = 0, lcore = 0, queues = 0;
   std::string idle_mode;
@@ -27,6 +39,9 @@ struct WorkerTelemetry {
   uint64_t packets = 0, bytes = 0, passed = 0, dropped = 0;
   std::vector<std::pair<std::string, wire::StageCost>> stages;
   std::vector<uint64_t> burst_sizes;
+  std::vector<QueueTelemetry> queue_packets;
+  double sampled = 0;
+  std::vector<SourceTelemetry> sources;
   WorkerHistograms histograms;
 };
 void members(Fields& f, WorkerTelemetry& worker);

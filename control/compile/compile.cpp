@@ -65,11 +65,16 @@ unsigned probes_of(const std::vector<ShapeReport>& shapes, unsigned family) {
   return probes;
 }
 
-CompileReport report_of(const Policy& policy, const Planned& planned) {
+// header: of the finished snapshot.
+CompileReport report_of(const Policy& policy, const Planned& planned, const weir_snapshot_header& header) {
   CompileReport report;
   report.shapes = planned.shapes;
   for (const List& list : policy.lists) report.entries += list.entries();
-  report.snapshot_bytes = planned.layout.header.total_bytes;
+  for (unsigned g = 0; g < WEIR_GATES; g++) {
+    report.gates.push_back(describe_gate(header, g));
+    report.gates.back().why = planned.gates[g];
+  }
+  report.snapshot_bytes = header.total_bytes;
   report.sets = planned.input.sets.size();
   report.rules = planned.input.rules.size();
   report.longest_chain = filter::longest_chain(planned.input.residuals);
@@ -123,7 +128,8 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
   clock.begin("build");
   Result<Draft> draft = build(*planned, build_threads);
   if (!draft) return Error{draft.error()};
-  compiled.report = report_of(policy, *planned);
+  compiled.report =
+      report_of(policy, *planned, *reinterpret_cast<const weir_snapshot_header*>(draft->mapping.bytes().data()));
   compiled.size_bytes = draft->mapping.size();
   planned->input = {};
   clock.finish();
@@ -135,6 +141,7 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
   if (!proof) return Error{proof.error()};
   compiled.report.proved_entries = proof->entries;
   compiled.report.proved_strangers = proof->strangers;
+  for (unsigned g = 0; g < WEIR_GATES; g++) compiled.report.gates[g].measured_share = proof->gate_shares[g];
   clock.finish();
 
   clock.begin("seal");

@@ -28,7 +28,8 @@ struct PhaseTime {
 struct CompileReport {
   std::vector<PhaseTime> phases;
   std::vector<ShapeReport> shapes;
-  uint64_t entries = 0;  // of all lists
+  std::vector<GateReport> gates;  // as in the snapshot's header; empty before the first compilation
+  uint64_t entries = 0;           // of all lists
   uint64_t snapshot_bytes = 0;
   uint64_t sets = 0, rules = 0;
   uint64_t longest_chain = 0;             // residuals that one key has, at most

@@ -12,6 +12,38 @@ namespace weir::control::ctl {
 
 namespace cmd_shapes {
 
+// /24; /48 in 2^20: hashed
+std::string tables_text(const GateDetails& gate) {
+  std::string text;
+  for (const GateTableDetails& table : gate.tables) {
+    text += text.empty() ? "" : ", ";
+    text += table.index_bits == table.prefix_bits ? fmt::format("/{}", table.prefix_bits)
+                                                  : fmt::format("/{} in 2^{}", table.prefix_bits, table.index_bits);
+  }
+  return text.empty() ? "-" : text;
+}
+
+uint64_t bytes_of(const GateDetails& gate) {
+  uint64_t sum = 0;
+  for (const GateTableDetails& table : gate.tables) sum += table.bytes;
+  return sum;
+}
+
+std::string gates_text(const std::vector<GateDetails>& gates) {
+  Table table({{"gate"},
+               {"kind"},
+               {"bits"},
+               {"bytes", Table::Align::right},
+               {"passes", Table::Align::right},
+               {"measured", Table::Align::right},
+               {"why"}});
+  for (const GateDetails& gate : gates) {
+    table.row({gate.name, gate.kind, tables_text(gate), bytes(bytes_of(gate)), percent(gate.expected_share),
+               gate.measured_share ? percent(*gate.measured_share) : "-", gate.why});
+  }
+  return table.text();
+}
+
 void show(const ShapesAnswer& answer) {
   fmt::print("generation {}: {}, {} snapshot\n", generation_text(answer.generation),
              plural(answer.entries, "entry", "entries"), bytes(answer.snapshot_bytes));
@@ -32,7 +64,7 @@ void show(const ShapesAnswer& answer) {
                bytes(shape.exact_bytes), percent(shape.expected_fpr), std::to_string(shape.k), bits_per_key_text(shape),
                layout_text(shape), shape.why});
   }
-  fmt::print("{}", table.text());
+  fmt::print("{}\n{}", table.text(), gates_text(answer.gates));
 }
 
 Run configure(Options&) {

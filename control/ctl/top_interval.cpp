@@ -23,6 +23,19 @@ void members(Fields& f, CyclesPerPacket& cycles) {
   f.or_null({"total", "TSC cycles", "their sum"}, cycles.total);
 }
 
+void members(Fields& f, QueueInterval& queue) {
+  f({"port", "", "its number"}, queue.port);
+  f({"queue", "", "number of the receive queue of this port"}, queue.queue);
+  f({"packets", "frames", "that it gave in the interval"}, queue.packets);
+  f.or_null({"share", "share", "of what all queues of the worker gave, 0 to 1"}, queue.share);
+}
+
+void members(Fields& f, SourceInterval& source) {
+  f({"source", "", "an IPv4 address, or the /64 of an IPv6 one"}, source.source);
+  f({"share", "share", "of the target's frames of the last seconds, 0 to 1: sampled, and at most 1/17 too low"},
+    source.share);
+}
+
 void members(Fields& f, WorkerInterval& worker) {
   f({"worker", "", "its number"}, worker.worker);
   f({"lcore", "", "DPDK's number of its core"}, worker.lcore);
@@ -44,6 +57,8 @@ void members(Fields& f, WorkerInterval& worker) {
   f.object({"latency_us", "", "of frames, from rx to tx"}, worker.latency_us, "percentiles");
   f.object({"pass_us", "", "of passes that had frames"}, worker.pass_us, "percentiles");
   f.numbers({"burst_sizes", "polls", "of a queue that gave 0, 1, ... 64 frames"}, worker.burst_sizes);
+  f.array({"queue_packets", "", "of each queue that it polls; the first 256"}, worker.queue_packets,
+          "queue in an interval");
   f.object({"histograms", "", "of the timed passes; buckets without a count left out"}, worker.histograms,
            "histograms");
 }
@@ -86,6 +101,8 @@ void members(Fields& f, TargetInterval::Measured& measured) {
   f({"tx_lost", "frames", "passed, but not taken by the output port"}, measured.tx_lost);
   f({"rx_missed", "frames", "that ports lost before a worker saw them"}, measured.rx_missed);
   f.array({"lists", "", "those that drop most first"}, measured.lists, "list in an interval");
+  f.array({"sources", "", "that sent 1 % or more; those that sent most first; empty: too few frames to say"},
+          measured.sources, "source in an interval");
   f.array({"workers", "", "of XDP none"}, measured.workers, "worker in an interval");
   f.array({"ports", "", "of XDP its interfaces"}, measured.ports, "port in an interval");
 }
@@ -198,6 +215,19 @@ Bursts added_bursts(const std::vector<uint64_t>& before, const std::vector<uint6
   return bursts;
 }
 
+std::vector<QueueInterval> added_queues(const std::vector<QueueTelemetry>& before,
+                                        const std::vector<QueueTelemetry>& after) {
+  std::vector<QueueInterval> queues;
+  uint64_t all = 0;
+  for (size_t i = 0; i < after.size(); i++) {  // a worker polls the same queues as long as it lives
+    const uint64_t packets = after[i].packets - (i < before.size() ? before[i].packets : 0);
+    queues.push_back({after[i].port, after[i].queue, packets, {}});
+    all += packets;
+  }
+  for (QueueInterval& queue : queues) queue.share = ratio(queue.packets, all);
+  return queues;
+}
+
 WorkerInterval between(const WorkerTelemetry& before, const WorkerTelemetry& after) {
   const auto more = [&](auto counter) { return added(before, after, counter); };
   const double seconds = static_cast<double>(more(&WorkerTelemetry::taken_cycles)) / static_cast<double>(after.tsc_hz);
@@ -225,6 +255,7 @@ WorkerInterval between(const WorkerTelemetry& before, const WorkerTelemetry& aft
   worker.latency_us = percentiles_us(worker.histograms.latency_cycles, after.tsc_hz);
   worker.pass_us = percentiles_us(worker.histograms.pass_cycles, after.tsc_hz);
   worker.burst_sizes = bursts.sizes;
+  worker.queue_packets = added_queues(before.queue_packets, after.queue_packets);
   return worker;
 }
 
@@ -279,6 +310,34 @@ std::vector<Made> each_between(const std::vector<T>& before, const std::vector<T
   return all;
 }
 
+// What each worker sampled counts as much as the frames that it judged in the interval.
+std::vector<SourceInterval> sources_of(const std::vector<WorkerTelemetry>& workers,
+                                       const std::vector<WorkerInterval>& intervals) {
+  constexpr double kFewest = 32;  // sampled frames to judge by
+  constexpr double kLeast = 0.01;
+  std::map<std::string, double> frames;
+  double sampled = 0, all = 0;
+  for (const WorkerTelemetry& worker : workers) {
+    const auto interval = std::find_if(intervals.begin(), intervals.end(),
+                                       [&](const WorkerInterval& other) { return other.worker == worker.worker; });
+    if (interval == intervals.end() || interval->packets == 0 || worker.sampled <= 0) continue;
+    const auto packets = static_cast<double>(interval->packets);
+    for (const SourceTelemetry& source : worker.sources) {
+      frames[source.source] += packets * std::min(1.0, source.sampled / worker.sampled);
+    }
+    sampled += worker.sampled;
+    all += packets;
+  }
+  std::vector<SourceInterval> sources;
+  if (sampled < kFewest) return sources;
+  for (const auto& [source, n] : frames) {
+    if (n >= kLeast * all) sources.push_back({source, n / all});
+  }
+  std::stable_sort(sources.begin(), sources.end(),
+                   [](const SourceInterval& a, const SourceInterval& b) { return a.share > b.share; });
+  return sources;
+}
+
 const char* state_of(const TargetStats* before, const TargetStats& after) {
   if (!after.connected) return "away";
   if (!after.fresh) return "silent";
@@ -304,6 +363,7 @@ TargetInterval::Measured between(const TargetMeasures& before, const TargetMeasu
   measured.dropped_mpps = mega(measured.dropped, measured.seconds);
   measured.lists = between(before.stats.lists, after.stats.lists, measured.seconds, former);
   measured.workers = each_between<WorkerInterval>(before.workers, after.workers, &WorkerTelemetry::worker);
+  measured.sources = sources_of(after.workers, measured.workers);
   measured.ports = each_between<PortInterval>(before.ports, after.ports, &PortTelemetry::port);
   return measured;
 }

@@ -21,6 +21,19 @@ struct CyclesPerPacket {
 };
 void members(Fields& f, CyclesPerPacket& cycles);
 
+struct QueueInterval {
+  uint32_t port = 0, queue = 0;
+  uint64_t packets = 0;
+  std::optional<double> share;  // of the worker's, 0 to 1
+};
+void members(Fields& f, QueueInterval& queue);
+
+struct SourceInterval {
+  std::string source;
+  double share = 0;  // of the target's frames of late, 0 to 1
+};
+void members(Fields& f, SourceInterval& source);
+
 struct WorkerInterval {
   uint32_t worker = 0, lcore = 0, queues = 0;
   std::string idle_mode;
@@ -35,6 +48,7 @@ struct WorkerInterval {
   CyclesPerPacket cycles_per_packet;
   Percentiles latency_us, pass_us;
   std::vector<uint64_t> burst_sizes;
+  std::vector<QueueInterval> queue_packets;
   WorkerHistograms histograms;
 };
 void members(Fields& f, WorkerInterval& worker);
@@ -60,7 +74,8 @@ struct TargetInterval {
   struct Measured {
     double seconds = 0, mpps = 0, gbps = 0, passed_mpps = 0, dropped_mpps = 0;
     uint64_t packets = 0, passed = 0, dropped = 0, tx_lost = 0, rx_missed = 0;
-    std::vector<ListInterval> lists;  // those that drop most first
+    std::vector<ListInterval> lists;      // those that drop most first
+    std::vector<SourceInterval> sources;  // those that send most first
     std::vector<WorkerInterval> workers;
     std::vector<PortInterval> ports;
   };

@@ -131,6 +131,60 @@ std::string lists_text(const std::vector<ListInterval>& lists, Width width) {
   return text;
 }
 
+std::string percent(double part) {
+  return fmt::format("{:.0f} %", part * 100);
+}
+
+// More than half, and clearly more than one of n does when each has as much: of 2 that is 75 %, of 8 56 %.
+bool is_most_of(double part, size_t n) {
+  return n >= 2 && part >= 0.5 + 0.5 / static_cast<double>(n);
+}
+
+constexpr uint64_t kFewestPackets = 1000;  // of an interval, below which nothing is uneven
+constexpr double kHeavySource = 0.25;      // of all packets
+
+struct Busiest {
+  const WorkerInterval* worker = nullptr;
+  const QueueInterval* queue = nullptr;
+  size_t queues = 0;
+  uint64_t packets = 0;  // of all queues
+
+  void look_at(const WorkerInterval& of) {
+    for (const QueueInterval& one : of.queue_packets) {
+      queues++;
+      packets += one.packets;
+      if (queue != nullptr && queue->packets >= one.packets) continue;
+      worker = &of;
+      queue = &one;
+    }
+  }
+  bool is_most() const { return packets >= kFewestPackets && is_most_of(share(), queues); }
+  double share() const { return static_cast<double>(queue->packets) / static_cast<double>(packets); }
+};
+
+// Who gets, or sends, most; empty when nobody does.
+std::string uneven_text(const TargetInterval::Measured& measured) {
+  std::string text;
+  Busiest of_all;
+  for (const WorkerInterval& worker : measured.workers) of_all.look_at(worker);
+  if (of_all.is_most()) {
+    text += fmt::format("worker {}: queue {}:{} gets {} of all packets\n", of_all.worker->worker, of_all.queue->port,
+                        of_all.queue->queue, percent(of_all.share()));
+  }
+  for (const WorkerInterval& worker : measured.workers) {
+    Busiest own;
+    own.look_at(worker);
+    if (!own.is_most() || (of_all.is_most() && of_all.queue == own.queue)) continue;
+    text += fmt::format("worker {}: queue {}:{} gets {} of its packets\n", worker.worker, own.queue->port,
+                        own.queue->queue, percent(own.share()));
+  }
+  for (const SourceInterval& source : measured.sources) {
+    if (source.share < kHeavySource || measured.packets < kFewestPackets) break;
+    text += fmt::format("source {} sends about {}\n", source.source, percent(source.share));
+  }
+  return text;
+}
+
 std::string target_text(const TargetInterval& target, Width width) {
   if (target.state == "away") return fmt::format("{}: AWAY: {}\n", target.socket, target.last_error);
   if (target.state == "silent") return fmt::format("{}: does not answer in time\n", target.socket);
@@ -142,7 +196,8 @@ std::string target_text(const TargetInterval& target, Width width) {
                      scaled(static_cast<double>(measured.tx_lost)), packets(measured.mpps),
                      with_unit(measured.gbps * 1e9, "bit/s"), packets(measured.passed_mpps),
                      packets(measured.dropped_mpps)) +
-         workers_text(measured.workers, width) + ports_text(measured.ports, width) + lists_text(measured.lists, width);
+         uneven_text(measured) + workers_text(measured.workers, width) + ports_text(measured.ports, width) +
+         lists_text(measured.lists, width);
 }
 
 }  // namespace

@@ -187,6 +187,7 @@ std::string shapes(Daemon& daemon) {
   ShapesAnswer answer;
   answer.generation = running->publication->generation;
   answer.shapes = all_details<ShapeDetails>(report.shapes);
+  answer.gates = all_details<GateDetails>(report.gates);
   answer.probes_v4 = report.probes_v4;
   answer.probes_v6 = report.probes_v6;
   answer.entries = report.entries;
@@ -297,7 +298,6 @@ std::string permit_change(const Request& request, const Caller& caller, const Lo
   std::string what = request.command;
   if (request.on) what += *request.on ? " on" : " off";
   if (request.interface) what += " " + *request.interface;
-  if (request.name) what += " " + *request.name;
   if (request.name) what += " " + *request.name;
   log(fmt::format("{}: asked for by user {}, process {}", what, caller.uid, caller.pid));
   return "";

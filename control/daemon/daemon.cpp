@@ -202,6 +202,10 @@ Result<std::shared_ptr<const Running>> Daemon::load_last_good() const {
     running->report.shapes.push_back(describe(shape));
     running->report.shapes.back().why = "as in the last good snapshot";
   }
+  for (unsigned g = 0; g < WEIR_GATES; g++) {
+    running->report.gates.push_back(describe_gate(view->header(), g));
+    running->report.gates.back().why = "as in the last good snapshot";
+  }
   running->published_at = time(nullptr);
   running->from_last_good = true;
   running->publication = std::move(publication);

@@ -1,41 +1,35 @@
 #include "dataplane/burst/flight.h"
 
-#include <cassert>
-
 #include "dataplane/burst/stages.h"
 
 namespace weir::dataplane {
 
-Flight::Flight(const filter::Kernels& kernels, unsigned look_ahead)
-    : look_ahead_(look_ahead), pipeline_(kernels, look_ahead), bursts_(kBursts), batches_(kBatches) {
-  for (Burst& burst : bursts_) free_bursts_.push_back(&burst);
-  for (KeyBatch& batch : batches_) free_batches_.push_back(&batch);
-}
-
-Burst* Flight::carry_over(const Burst& taken) noexcept {
-  if (taken.n_carried == 0) return nullptr;
-  assert(!free_bursts_.empty());
-  Burst& rest = next();
-  rest.n = taken.n_carried;
-  rest.bytes = 0;
-  rest.now_unix_s = taken.now_unix_s;
-  for (uint32_t i = 0; i < rest.n; i++) {
-    rest.pkt[i] = taken.pkt[taken.n + i];
-    rest.bytes += rest.pkt[i]->pkt_len;
-  }
-  return &rest;
+Flight::Flight(const filter::Kernels& kernels)
+    : pipeline_(kernels, 1), groups_(new Burst[kGroups]), batches_(new KeyBatch[kBatches]) {
+  for (uint32_t g = 0; g < kGroups; g++) clear(groups_[g]);
 }
 
 Burst* Flight::pop() noexcept {
-  if (empty() || in_flight_[popped_ % kBursts]->waiting != 0) return nullptr;
-  Burst* done = in_flight_[popped_++ % kBursts];
-  free_bursts_.push_back(done);  // no allocation: there was room for all
-  return done;
+  if (popped_ == closed_ || groups_[popped_ % kGroups].waiting != 0) return nullptr;
+  return &groups_[popped_++ % kGroups];
 }
 
 void Flight::drain() noexcept {
   pipeline_.drain();
   while (const KeyBatch* batch = probed()) match(*batch);
+}
+
+void look_up(const WorkerSnapshot& snapshot, const filter::Kernels& kernels, Flight& flight) noexcept {
+  Burst& burst = flight.close(snapshot);
+  if (snapshot.wants.fields) read_fields(burst.asked[kSource] | burst.asked[kDestination], burst);
+  for (size_t i = 0; i < snapshot.lookups.size(); i++) {
+    KeyBatch& batch = flight.next_batch();
+    keys(snapshot.lookups[i], kernels, burst, batch);
+    if (batch.n == 0) continue;
+    flight.probe(batch, snapshot.lanes[i]);
+    while (const KeyBatch* probed = flight.probed()) match(*probed);
+  }
+  flight.probing_done(burst);
 }
 
 }  // namespace weir::dataplane

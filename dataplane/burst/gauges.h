@@ -88,6 +88,8 @@ class StageWatch {
     packets_[static_cast<uint32_t>(stage)] += frames;
     last_ = now;
   }
+  // The time since the last lap went into none.
+  void leave_out() noexcept { last_ = rte_rdtsc(); }
   uint64_t last() const noexcept { return last_; }
   void add_to(WorkerGauges& gauges) const noexcept {
     for (uint32_t i = 0; i < wire::kStages; i++) {
@@ -104,6 +106,7 @@ class StageWatch {
 
 struct NoWatch {
   void lap(wire::Stage, uint32_t) const noexcept {}
+  void leave_out() const noexcept {}
   uint64_t last() const noexcept { return 0; }
 };
 

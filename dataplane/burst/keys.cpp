@@ -8,59 +8,58 @@ namespace {
 
 enum class Kind { address, address_and_port, flow, flow_and_ports };
 
+constexpr bool is_flow(Kind kind) {
+  return kind == Kind::flow || kind == Kind::flow_and_ports;
+}
+
 constexpr bool asks_ports(Kind kind) {
   return kind == Kind::address_and_port || kind == Kind::flow_and_ports;
 }
 
-// Leaves out the keys of the packets that have no ports. ports: bit k: that of key k has.
-void keep_those_with_ports(uint64_t ports, KeyBatch& batch) noexcept {
-  ports &= low_bits(batch.n);
-  if (ports == low_bits(batch.n)) return;
-  uint32_t kept = 0;
-  for (uint32_t k = 0; k < batch.n; k++) {
-    for (auto& word : batch.word) word[kept] = word[k];
-    batch.key_of[kept] = batch.key_of[k];
-    kept += ports >> k & 1;
+// Calls write(k, slot) for each slot of the mask. How many there are.
+template <class Write>
+uint32_t for_slots(uint64_t slots, KeyBatch& batch, Write write) noexcept {
+  uint32_t k = 0;
+  for (uint64_t left = slots; left != 0; left &= left - 1, k++) {
+    const auto slot = static_cast<uint32_t>(__builtin_ctzll(left));
+    batch.key_of[k] = static_cast<uint8_t>(slot);
+    write(k, slot);
   }
-  batch.n = kept;
-}
-
-// Columns to columns, without a branch: whole columns are cheaper than asking how long they are.
-template <class Key>
-void for_column(Key key) noexcept {
-  for (uint32_t k = 0; k < kMaxBurst; k++) key(k);
+  return k;
 }
 
 // Canonical bytes: filter/format/key_shape.h.
-void gather_v4(const Lookup& lookup, Kind kind, const Burst& burst, KeyBatch& batch) noexcept {
-  memcpy(batch.key_of, burst.v4, sizeof batch.key_of);
-  batch.n = burst.n_v4;
+template <Kind kKind>
+uint32_t gather_v4(const Lookup& lookup, const Burst& burst, uint64_t slots, KeyBatch& batch) noexcept {
+  if constexpr (asks_ports(kKind)) slots &= burst.v4_ports;
   const uint64_t* addresses = burst.v4_addresses;
   const uint64_t* fields = burst.v4_fields;
   uint64_t* word = batch.word[0];
   const uint64_t mask = lookup.mask.word[0];
-  if (kind == Kind::flow || kind == Kind::flow_and_ports) {
-    for_column([=](uint32_t k) { word[k] = addresses[k] & mask; });
+  if constexpr (is_flow(kKind)) {
     uint64_t* second_word = batch.word[1];
     const uint64_t fields_mask = lookup.mask.word[1];
-    for_column([=](uint32_t k) { second_word[k] = fields[k] & fields_mask; });
+    return for_slots(slots, batch, [=](uint32_t k, uint32_t slot) {
+      word[k] = addresses[slot] & mask;
+      second_word[k] = fields[slot] & fields_mask;
+    });
   } else {
-    const unsigned shift = lookup.side == kSource ? 0 : 32;
+    const unsigned shift = lookup.side == kSource ? 0 : 32, port_shift = lookup.side == kSource ? 0 : 16;
     const uint64_t address_mask = mask & UINT32_MAX;
-    for_column([=](uint32_t k) { word[k] = addresses[k] >> shift & address_mask; });
-    if (kind == Kind::address) return;
-    const unsigned port_shift = lookup.side == kSource ? 0 : 16;
-    for_column([=](uint32_t k) { word[k] |= (fields[k] >> port_shift & UINT16_MAX) << 32; });
+    return for_slots(slots, batch, [=](uint32_t k, uint32_t slot) {
+      word[k] = addresses[slot] >> shift & address_mask;
+      if constexpr (kKind == Kind::address_and_port) {
+        word[k] |= (fields[slot] >> port_shift & UINT16_MAX) << 32;
+      }
+    });
   }
-  if (asks_ports(kind)) keep_those_with_ports(burst.v4_ports, batch);
 }
 
-// Writes key k of the packet with these headers. What the packet does not have may be anything: either the lookup does
-// not ask for it, or the key does not count.
+// Writes key k of the packet with these headers.
 template <Kind kKind>
 void write_v6_key(const Lookup& lookup, const Headers& headers, KeyBatch& batch, uint32_t k) noexcept {
   const auto& address = headers.address;
-  if constexpr (kKind == Kind::flow || kKind == Kind::flow_and_ports) {
+  if constexpr (is_flow(kKind)) {
     uint32_t ports;
     memcpy(&ports, headers.port, sizeof ports);
     batch.word[0][k] = address[kSource][0] & lookup.mask.word[0];
@@ -76,28 +75,30 @@ void write_v6_key(const Lookup& lookup, const Headers& headers, KeyBatch& batch,
 }
 
 template <Kind kKind>
-void gather_v6(const Lookup& lookup, const Burst& burst, KeyBatch& batch) noexcept {
-  uint32_t k = 0;
-  for (uint32_t s = 0; s < burst.n_v6; s++) {
-    const Headers& headers = burst.hdr[burst.v6[s]];
-    write_v6_key<kKind>(lookup, headers, batch, k);
-    batch.key_of[k] = burst.v6[s];
-    k += !asks_ports(kKind) || has(headers, WEIR_HAS_PORTS);
+uint32_t gather_v6(const Lookup& lookup, Burst& burst, uint64_t slots, KeyBatch& batch) noexcept {
+  uint64_t with_fields = slots;
+  if constexpr (kKind != Kind::address) {
+    for (uint64_t left = slots; left != 0; left &= left - 1) {
+      const auto slot = static_cast<uint32_t>(__builtin_ctzll(left));
+      const bool has_all = has(headers_of(burst, slot), WEIR_HAS_PORTS) || !asks_ports(kKind);
+      with_fields &= ~(uint64_t{!has_all} << slot);
+    }
   }
-  batch.n = k;
+  return for_slots(with_fields, batch,
+                   [&](uint32_t k, uint32_t slot) { write_v6_key<kKind>(lookup, burst.hdr[slot], batch, k); });
 }
 
-void gather_v6(const Lookup& lookup, Kind kind, const Burst& burst, KeyBatch& batch) noexcept {
-  switch (kind) {
-    case Kind::address:
-      return gather_v6<Kind::address>(lookup, burst, batch);
-    case Kind::address_and_port:
-      return gather_v6<Kind::address_and_port>(lookup, burst, batch);
-    case Kind::flow:
-      return gather_v6<Kind::flow>(lookup, burst, batch);
-    case Kind::flow_and_ports:
-      return gather_v6<Kind::flow_and_ports>(lookup, burst, batch);
-  }
+template <Kind kKind>
+uint32_t gather(const Lookup& lookup, Burst& burst, uint64_t slots, KeyBatch& batch) noexcept {
+  const bool is_v4 = lookup.shape->shape.family == 4;
+  return is_v4 ? gather_v4<kKind>(lookup, burst, slots, batch) : gather_v6<kKind>(lookup, burst, slots, batch);
+}
+
+// A bitmap of networks is what the table of a gate is: a bit for each /24.
+uint64_t in_bitmap(const Lookup& lookup, const filter::Kernels& kernels, const Burst& burst, uint64_t slots) noexcept {
+  const auto* bits = reinterpret_cast<const uint64_t*>(lookup.shape->filter.bits);
+  const auto n = 64 - static_cast<uint32_t>(__builtin_clzll(slots));
+  return kernels.gate_v4(bits, lookup.shape->shape.addr_bits, burst.v4_addresses, lookup.side, n);
 }
 
 Kind kind_of(filter::KeyShape shape) {
@@ -107,16 +108,27 @@ Kind kind_of(filter::KeyShape shape) {
 
 }  // namespace
 
-void keys(const Lookup& lookup, Burst& burst, KeyBatch& batch) noexcept {
+void keys(const Lookup& lookup, const filter::Kernels& kernels, Burst& burst, KeyBatch& batch) noexcept {
   batch.burst = &burst;
   batch.side = lookup.side;
+  batch.n = 0;
   const filter::KeyShape shape = lookup.shape->shape;
-  const bool is_v4 = shape.family == 4;
-  if ((is_v4 ? burst.n_v4 : burst.n_v6) == 0) {
-    batch.n = 0;
-    return;
+  uint64_t slots = burst.asked[lookup.gate_side] & (shape.family == 4 ? burst.v4 : burst.v6);
+  if (slots != 0 && lookup.shape->layout == WEIR_LAYOUT_BITMAP) slots &= in_bitmap(lookup, kernels, burst, slots);
+  if (slots == 0) return;
+  switch (kind_of(shape)) {
+    case Kind::address:
+      batch.n = gather<Kind::address>(lookup, burst, slots, batch);
+      return;
+    case Kind::address_and_port:
+      batch.n = gather<Kind::address_and_port>(lookup, burst, slots, batch);
+      return;
+    case Kind::flow:
+      batch.n = gather<Kind::flow>(lookup, burst, slots, batch);
+      return;
+    case Kind::flow_and_ports:
+      batch.n = gather<Kind::flow_and_ports>(lookup, burst, slots, batch);
   }
-  is_v4 ? gather_v4(lookup, kind_of(shape), burst, batch) : gather_v6(lookup, kind_of(shape), burst, batch);
 }
 
 }  // namespace weir::dataplane

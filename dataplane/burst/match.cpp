@@ -34,22 +34,36 @@ void add_lists(const filter::SnapshotView& view, uint32_t set_id, Burst& burst, 
   });
 }
 
+// A packet that more than one set may match, or one whose rule asks for more.
+[[gnu::noinline]] void match_further(const filter::SnapshotView& view, uint32_t set_id, uint32_t chain, Burst& burst,
+                                     uint32_t slot) noexcept {
+  // Neither: a key of the other side.
+  if (set_id != 0) add_lists(view, set_id, burst, slot);
+  if (chain != 0) follow_chain(view, chain, burst, slot);
+}
+
 }  // namespace
 
 void match(const KeyBatch& batch) noexcept {
   Burst& burst = *batch.burst;
   const filter::SnapshotView& view = *burst.snapshot->view;
+  const bool as_source = batch.side == kSource;
   burst.waiting--;
+  uint64_t first_hits = 0;  // a slot has one key in a batch
   for (uint64_t left = batch.found; left != 0; left &= left - 1) {
-    const uint32_t k = static_cast<uint32_t>(__builtin_ctzll(left));
+    const auto k = static_cast<uint32_t>(__builtin_ctzll(left));
+    const uint32_t slot = batch.key_of[k];
     const weir_rule& rule = view.rule(batch.rule[k]);
-    const bool as_source = batch.side == kSource;
     const uint32_t set_id = as_source ? rule.source_set : rule.destination_set;
     const uint32_t chain = as_source ? rule.source_chain : rule.destination_chain;
-    // Neither: a key of the other side.
-    if (set_id != 0) add_lists(view, set_id, burst, batch.key_of[k]);
-    if (chain != 0) follow_chain(view, chain, burst, batch.key_of[k]);
+    if (chain == 0 && set_id != 0 && (burst.hit & bit(slot)) == 0) [[likely]] {
+      burst.set_id[slot] = set_id;
+      first_hits |= bit(slot);
+    } else {
+      match_further(view, set_id, chain, burst, slot);
+    }
   }
+  burst.hit |= first_hits;
 }
 
 }  // namespace weir::dataplane

@@ -1,3 +1,5 @@
+#include <rte_prefetch.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -6,8 +8,6 @@
 namespace weir::dataplane {
 
 namespace {
-
-static_assert(kMaxBurst / WEIR_MAX_LAYERS == 16, "frames that every burst has room for");
 
 // A packet whose header leaves its length open, and that ends with the frame, behind what was parsed of it. False: no
 // such packet.
@@ -48,42 +48,21 @@ uint64_t fields_word(uint8_t protocol, const void* ports) noexcept {
   return uint64_t{protocol} << 32 | both;
 }
 
+// The columns of a packet whose headers are there.
 void list_slot(Burst& burst, uint32_t slot) noexcept {
   const Headers& headers = burst.hdr[slot];
   if (headers.family == 6) {
-    burst.v6[burst.n_v6++] = static_cast<uint8_t>(slot);
+    burst.v6 |= bit(slot);
     return;
   }
-  const uint32_t k = burst.n_v4++;
-  burst.v4[k] = static_cast<uint8_t>(slot);
-  burst.v4_addresses[k] = (headers.address[kSource][0] & UINT32_MAX) | headers.address[kDestination][0] << 32;
-  burst.v4_fields[k] = fields_word(headers.protocol, headers.port);
-  burst.v4_ports |= uint64_t{has(headers, WEIR_HAS_PORTS)} << k;
+  burst.v4 |= bit(slot);
+  burst.v4_addresses[slot] = (headers.address[kSource][0] & UINT32_MAX) | headers.address[kDestination][0] << 32;
+  burst.v4_fields[slot] = fields_word(headers.protocol, headers.port);
+  burst.v4_ports |= uint64_t{has(headers, WEIR_HAS_PORTS)} << slot;
 }
 
-// The columns of a plain frame, without its headers. False: it is none.
-template <bool kFields>
-bool list_plain(const rte_mbuf* packet, uint32_t slot, Burst& burst) noexcept {
-  const auto* frame = rte_pktmbuf_mtod(packet, const uint8_t*);
-  if (kFields ? !has_plain_transport(frame, packet->data_len) : !has_plain_addresses(frame, packet->data_len)) {
-    return false;
-  }
-  const uint8_t* ip = frame + WEIR_ETHERNET_BYTES;
-  const uint32_t k = burst.n_v4++;
-  burst.v4[k] = static_cast<uint8_t>(slot);
-  memcpy(&burst.v4_addresses[k], ip + 12, sizeof burst.v4_addresses[k]);
-  if constexpr (kFields) {
-    const uint8_t protocol = ip[9];
-    burst.v4_fields[k] = fields_word(protocol, ip + WEIR_IPV4_BYTES);
-    burst.v4_ports |= uint64_t{(weir_carries(protocol) & WEIR_HAS_PORTS) != 0} << k;
-  }
-  burst.unread |= bit(slot);
-  return true;
-}
-
-// Gives slots to the inner layers of frame i. False: there are not as many.
-bool place(Burst& burst, uint32_t i, const InnerLayers& inner) noexcept {
-  if (i + inner.n >= burst.first_inner) return false;
+// Gives slots to the inner layers of frame i. There is room (room_for).
+void place(Burst& burst, uint32_t i, const InnerLayers& inner) noexcept {
   burst.layered |= bit(i);
   burst.inner[i] = static_cast<uint8_t>(burst.first_inner - 1);
   burst.n_inner[i] = static_cast<uint8_t>(inner.n);
@@ -93,11 +72,10 @@ bool place(Burst& burst, uint32_t i, const InnerLayers& inner) noexcept {
     list_slot(burst, slot);
     burst.incomplete |= uint64_t{has(inner.layer[layer], WEIR_INCOMPLETE)} << i;
   }
-  return true;
 }
 
 // Lists frame i as what it is.
-void settle(Burst& burst, uint32_t i, Outcome outcome) noexcept {
+void list_frame(Burst& burst, uint32_t i, Outcome outcome) noexcept {
   if (outcome == Outcome::ip) {
     list_slot(burst, i);
     burst.incomplete |= uint64_t{has(burst.hdr[i], WEIR_INCOMPLETE)} << i;
@@ -114,51 +92,140 @@ Outcome parse_whole(const rte_mbuf* packet, Headers& headers) noexcept {
 }
 
 [[gnu::noinline]] void parse_other(Burst& burst, uint32_t i) noexcept {
-  settle(burst, i, parse_whole(burst.pkt[i], burst.hdr[i]));
+  list_frame(burst, i, parse_whole(burst.pkt[i], burst.hdr[i]));
 }
 
-template <bool kFields>
-void parse_frames(Burst& burst) noexcept {
-  for (uint32_t i = 0; i < burst.n; i++) {
-    if (!list_plain<kFields>(burst.pkt[i], i, burst)) parse_other(burst, i);
+// The columns of a plain packet of IPv4. False: it is none.
+[[gnu::always_inline]] inline bool list_plain_v4(uint64_t head, const uint8_t* ip, uint32_t room, size_t slot,
+                                                 Burst& burst) noexcept {
+  if (!begins_plain_ipv4(head) || !has_plain_length(head, WEIR_IPV4_BYTES, room)) return false;
+  memcpy(&burst.v4_addresses[slot], ip + 12, sizeof burst.v4_addresses[slot]);
+  return true;
+}
+
+// Slots of frames that are not plain IPv4.
+struct Others {
+  uint64_t v6 = 0, not_plain = 0;
+};
+
+// A frame that is not plain IPv4 right behind the Ethernet header.
+[[gnu::noinline]] void list_other(const uint8_t* frame, uint32_t length, uint32_t slot, Burst& burst,
+                                  Others& others) noexcept {
+  for (uint32_t tags = 0; tags <= kMaxPlainTags && length >= WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES; tags++) {
+    uint64_t head;
+    memcpy(&head, frame + WEIR_ETHERNET_BYTES - 2, sizeof head);
+    const uint8_t* ip = frame + WEIR_ETHERNET_BYTES;
+    const uint32_t room = length - WEIR_ETHERNET_BYTES;
+    if (list_plain_v4(head, ip, room, slot, burst)) return;
+    if (begins_ipv6(head)) {
+      if (!is_plain_ipv6(ip, room)) break;
+      static_assert(sizeof burst.hdr[slot].address == 32);
+      memcpy(burst.hdr[slot].address, ip + 8, sizeof burst.hdr[slot].address);
+      others.v6 |= bit(slot);
+      return;
+    }
+    if (!weir_is_vlan(__builtin_bswap16(static_cast<uint16_t>(head)))) break;
+    frame += WEIR_TAG_BYTES;
+    length -= WEIR_TAG_BYTES;
   }
+  others.not_plain |= bit(slot);
 }
 
-// Returns the frames that found slots.
-uint32_t parse_tunnels(uint8_t tunnels, Burst& burst) noexcept {
-  for (uint32_t i = 0; i < burst.n; i++) {
-    if (i == burst.first_inner) return i;
+// A frame's bytes are asked for while those of so many frames before it are read.
+constexpr uint32_t kPrefetchAhead = 4;
+
+// Returns the sum of the frames' lengths.
+uint64_t parse_frames(Burst& burst, uint32_t first) noexcept {
+  Others others;
+  uint64_t bytes = 0;
+  const size_t n = burst.n;
+  const auto prefetch = [&](size_t i) { rte_prefetch0(rte_pktmbuf_mtod(burst.pkt[i], const void*)); };
+  const auto list = [&](size_t i) {
     const rte_mbuf* packet = burst.pkt[i];
+    bytes += packet->pkt_len;
+    const auto* frame = rte_pktmbuf_mtod(packet, const uint8_t*);
+    const uint32_t length = packet->data_len;
+    if (length >= WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES) [[likely]] {
+      uint64_t head;
+      memcpy(&head, frame + WEIR_ETHERNET_BYTES - 2, sizeof head);
+      if (list_plain_v4(head, frame + WEIR_ETHERNET_BYTES, length - WEIR_ETHERNET_BYTES, i, burst)) [[likely]]
+        return;
+    }
+    list_other(frame, length, static_cast<uint32_t>(i), burst, others);
+  };
+  for (size_t i = first; i < n && i < first + kPrefetchAhead; i++) prefetch(i);
+  size_t i = first;
+  for (; i + kPrefetchAhead < n; i++) {
+    prefetch(i + kPrefetchAhead);
+    list(i);
+  }
+  for (; i < n; i++) list(i);
+
+  const uint64_t received = low_bits(burst.n) & ~low_bits(first);
+  burst.v4 |= received & ~others.v6 & ~others.not_plain;
+  burst.v6 |= others.v6;
+  burst.unread |= received & ~others.not_plain;
+  for (uint64_t left = others.not_plain; left != 0; left &= left - 1) {
+    parse_other(burst, static_cast<uint32_t>(__builtin_ctzll(left)));
+  }
+  return bytes;
+}
+
+uint64_t parse_tunnels(uint8_t tunnels, Burst& burst, uint32_t first) noexcept {
+  uint64_t bytes = 0;
+  for (uint32_t i = first; i < burst.n; i++) {
+    const rte_mbuf* packet = burst.pkt[i];
+    bytes += packet->pkt_len;
     Headers& headers = burst.hdr[i];
     InnerLayers inner;
     Outcome outcome = parse_layers(rte_pktmbuf_mtod(packet, const uint8_t*), packet->data_len, tunnels, headers, inner);
     if (packet->data_len < packet->pkt_len && !decided(outcome, headers, inner, tunnels)) {
       outcome = parse_segments(packet, tunnels, headers, inner);
     }
-    if (inner.n != 0 && !place(burst, i, inner)) return i;
-    settle(burst, i, outcome);
+    if (inner.n != 0) place(burst, i, inner);
+    list_frame(burst, i, outcome);
+    // Not every packet of a flow shows what is in it: later fragments do not.
+    const bool may_be_tunnel = outcome == Outcome::ip && weir_tunnels_over(headers.protocol, tunnels) != 0;
+    burst.in_line |= uint64_t{may_be_tunnel} << i;
   }
-  return burst.n;
+  return bytes;
+}
+
+uint64_t frames_in(uint64_t mask) noexcept {
+  return static_cast<uint64_t>(__builtin_popcountll(mask));
 }
 
 }  // namespace
 
-void parse(const Wants& wants, Burst& burst, WorkerCounters& counters) noexcept {
-  burst.not_ip = burst.malformed = burst.incomplete = burst.layered = burst.hit = burst.unread = burst.v4_ports = 0;
-  burst.n_v4 = burst.n_v6 = 0;
+uint32_t room_for(const Wants& wants, const Burst& burst) noexcept {
+  const uint32_t frames = wants.tunnels != 0 ? (burst.first_inner - burst.n) / WEIR_MAX_LAYERS : kMaxBurst - burst.n;
+  return std::min(frames, kMaxReceived);
+}
+
+void clear(Burst& burst) noexcept {
+  burst.n = burst.turns = 0;
   burst.first_inner = kMaxBurst;
-  uint32_t parsed = burst.n;
-  if (wants.tunnels != 0) {
-    parsed = parse_tunnels(wants.tunnels, burst);
-  } else {
-    wants.fields ? parse_frames<true>(burst) : parse_frames<false>(burst);
+  burst.not_ip = burst.malformed = burst.incomplete = burst.layered = burst.in_line = 0;
+  burst.v4 = burst.v6 = burst.unread = burst.v4_ports = 0;
+  burst.asked[kSource] = burst.asked[kDestination] = burst.hit = 0;
+}
+
+uint64_t parse(const Wants& wants, uint32_t first, Burst& burst, WorkerCounters& counters) noexcept {
+  const uint64_t bytes = wants.tunnels != 0 ? parse_tunnels(wants.tunnels, burst, first) : parse_frames(burst, first);
+  const uint64_t fresh = ~low_bits(first);
+  counters.not_ip.add(frames_in(burst.not_ip & fresh));
+  counters.malformed.add(frames_in(burst.malformed & fresh));
+  counters.incomplete.add(frames_in(burst.incomplete & fresh));
+  return bytes;
+}
+
+void read_fields(uint64_t slots, Burst& burst) noexcept {
+  for (uint64_t left = slots & burst.v4 & burst.unread; left != 0; left &= left - 1) {
+    const auto slot = static_cast<uint32_t>(__builtin_ctzll(left));
+    const Headers& headers = headers_of(burst, slot);
+    burst.v4_fields[slot] = fields_word(headers.protocol, headers.port);
+    burst.v4_ports |= uint64_t{has(headers, WEIR_HAS_PORTS)} << slot;
   }
-  burst.n_carried = burst.n - parsed;
-  for (uint32_t i = parsed; i < burst.n; i++) burst.bytes -= burst.pkt[i]->pkt_len;
-  burst.n = parsed;
-  counters.not_ip.add(static_cast<uint64_t>(__builtin_popcountll(burst.not_ip)));
-  counters.malformed.add(static_cast<uint64_t>(__builtin_popcountll(burst.malformed)));
-  counters.incomplete.add(static_cast<uint64_t>(__builtin_popcountll(burst.incomplete)));
 }
 
 const Headers& headers_of(Burst& burst, uint32_t slot) noexcept {

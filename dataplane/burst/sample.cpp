@@ -39,13 +39,13 @@ uint32_t Sampler::random_below(uint32_t n) noexcept {
   return static_cast<uint32_t>(((random_ * 0x2545f4914f6cdd1d) >> 32) * n >> 32);
 }
 
-void Sampler::choose(uint32_t one_in, Burst& burst, const WorkerSnapshot* snapshot, PortQueue in) noexcept {
+void Sampler::choose(uint32_t one_in, Burst& burst, uint64_t dropped, const WorkerSnapshot* snapshot,
+                     PortQueue in) noexcept {
   if (run_ != one_in) {
     run_ = one_in;
     random_ ^= ticks_() | 1;
     skip_ = place_ = random_below(run_);
   }
-  uint64_t dropped = burst.drop;
   auto n = static_cast<uint32_t>(__builtin_popcountll(dropped));
   while (n > skip_) {
     n -= static_cast<uint32_t>(skip_) + 1;

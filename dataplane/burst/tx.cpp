@@ -1,10 +1,34 @@
 #include <rte_ethdev.h>
 
+#include <cstddef>
+#include <cstring>
+
 #include "dataplane/burst/stages.h"
 
 namespace weir::dataplane {
 
 namespace {
+
+// Not 0 unless nothing else refers to the frame, it is one mbuf with its own buffer, and comes from this pool. All of
+// that stands in the mbuf's first line.
+uint64_t not_plain(const rte_mbuf* frame, const rte_mempool* pool) noexcept {
+  uint64_t rearm;  // data_off, refcnt, nb_segs, port
+  static_assert(offsetof(rte_mbuf, refcnt) == offsetof(rte_mbuf, rearm_data) + 2 &&
+                offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, rearm_data) + 4);
+  memcpy(&rearm, &frame->rearm_data, sizeof rearm);
+  constexpr uint64_t kCompared = 0xffff'ffff'0000, kOneAndOne = 0x0001'0001'0000;
+  return ((rearm & kCompared) ^ kOneAndOne) | (frame->ol_flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)) |
+         (reinterpret_cast<uintptr_t>(frame->pool) ^ reinterpret_cast<uintptr_t>(pool));
+}
+
+// Frames of one pool that nothing refers to go back to it together: what rte_pktmbuf_free_bulk does for each of them
+// is done for all.
+void free_all(rte_mbuf** frames, uint32_t n) noexcept {
+  rte_mempool* pool = frames[0]->pool;
+  uint64_t any = 0;
+  for (uint32_t i = 0; i < n; i++) any |= not_plain(frames[i], pool);
+  any == 0 ? rte_mempool_put_bulk(pool, reinterpret_cast<void**>(frames), n) : rte_pktmbuf_free_bulk(frames, n);
+}
 
 // Returns how many frames the port took; the others are freed.
 uint32_t send(PortQueue out, rte_mbuf** packets, uint32_t n) noexcept {
@@ -15,7 +39,7 @@ uint32_t send(PortQueue out, rte_mbuf** packets, uint32_t n) noexcept {
 
 void send_passed(const Route& route, rte_mbuf** packets, uint32_t n, WorkerCounters& counters) noexcept {
   if (route.sink) {
-    rte_pktmbuf_free_bulk(packets, n);
+    free_all(packets, n);
     counters.sunk.add(n);
     return;
   }
@@ -26,7 +50,7 @@ void send_passed(const Route& route, rte_mbuf** packets, uint32_t n, WorkerCount
 
 void discard(const Route& route, rte_mbuf** packets, uint32_t n, WorkerCounters& counters) noexcept {
   if (!route.has_capture) {
-    rte_pktmbuf_free_bulk(packets, n);
+    free_all(packets, n);
     counters.freed.add(n);
     return;
   }
@@ -37,20 +61,20 @@ void discard(const Route& route, rte_mbuf** packets, uint32_t n, WorkerCounters&
 
 }  // namespace
 
-void tx(const Route& route, Burst& burst, WorkerCounters& counters) noexcept {
-  if (burst.drop == 0) return send_passed(route, burst.pkt, burst.n, counters);
+void tx(const Route& route, rte_mbuf** frames, uint32_t n, uint64_t drop, WorkerCounters& counters) noexcept {
+  if (drop == 0) return send_passed(route, frames, n, counters);
+  if (drop == low_bits(n)) return discard(route, frames, n, counters);
   rte_mbuf* dropped[kMaxBurst];
-  uint32_t n_dropped = 0;
-  for (uint64_t left = burst.drop; left != 0; left &= left - 1) {
-    dropped[n_dropped++] = burst.pkt[__builtin_ctzll(left)];
+  uint32_t n_passed = 0, n_dropped = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    rte_mbuf* frame = frames[i];
+    dropped[n_dropped] = frame;
+    frames[n_passed] = frame;
+    const uint32_t drops = drop >> i & 1;
+    n_dropped += drops;
+    n_passed += 1 - drops;
   }
-  // Those before the first one that drops are where they should be.
-  uint32_t n_passed = static_cast<uint32_t>(__builtin_ctzll(burst.drop));
-  for (uint32_t i = n_passed + 1; i < burst.n; i++) {
-    burst.pkt[n_passed] = burst.pkt[i];
-    n_passed += (burst.drop >> i & 1) == 0;
-  }
-  if (n_passed > 0) send_passed(route, burst.pkt, n_passed, counters);
+  send_passed(route, frames, n_passed, counters);
   discard(route, dropped, n_dropped, counters);
 }
 

@@ -1,3 +1,5 @@
+#include <emmintrin.h>
+
 #include "dataplane/burst/stages.h"
 
 namespace weir::dataplane {
@@ -60,7 +62,7 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, Frames fram
                                     WorkerCounters& counters) noexcept {
   const weir_snapshot_header& header = snapshot.view->header();
   const bool drop_by_default = header.default_action == WEIR_DROP;
-  const Frames frame = {1, burst.pkt[i]->pkt_len};
+  const Frames frame = {1, burst.bytes[i]};
   weir_set matched = {}, would_drop = {};  // in some layer
   bool dropped = false;
   uint32_t drop_list = kNoList, pass_list = kNoList;  // that the outermost such layer is credited to
@@ -95,66 +97,94 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, Frames fram
   return dropped;
 }
 
-// Frames one after the other that match by the same set: under attack most do, and are judged at once.
-struct Run {
-  uint32_t first;
+// Frames that match by the same set: under attack most do, and are judged at once.
+struct Alike {
   uint64_t mask;
   Frames frames;
 };
 
-// left: the frames to judge, at least one.
-Run first_run(const Burst& burst, uint64_t left) noexcept {
-  Run run = {static_cast<uint32_t>(__builtin_ctzll(left)), 0, {0, 0}};
-  const uint32_t set_id = burst.set_id[run.first];
-  do {
-    const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(left));
-    if (i != run.first && (set_id == 0 || burst.set_id[i] != set_id)) break;
-    run.mask |= bit(i);
-    run.frames.packets++;
-    run.frames.bytes += burst.pkt[i]->pkt_len;
-    left &= left - 1;
-  } while (left != 0);
-  return run;
+// Those of the frames in `left` with this set, four at a time, and their lengths.
+Alike with_set(const Burst& burst, uint32_t set_id, uint64_t left) noexcept {
+  const auto four_of = [](const uint32_t* column) { return _mm_load_si128(reinterpret_cast<const __m128i*>(column)); };
+  const __m128i wanted = _mm_set1_epi32(static_cast<int>(set_id)), bits = _mm_set_epi32(8, 4, 2, 1);
+  __m128i bytes = _mm_setzero_si128();  // 16 frames in each lane: below 2^32
+  uint64_t mask = 0;
+  for (uint32_t i = 0; i < burst.n; i += 4) {
+    const __m128i asked = _mm_and_si128(_mm_set1_epi32(static_cast<int>(left >> i)), bits);
+    const __m128i has_set = _mm_cmpeq_epi32(four_of(burst.set_id + i), wanted);
+    const __m128i alike = _mm_and_si128(has_set, _mm_cmpeq_epi32(asked, bits));
+    bytes = _mm_add_epi32(bytes, _mm_and_si128(four_of(burst.bytes + i), alike));
+    mask |= static_cast<uint64_t>(_mm_movemask_ps(_mm_castsi128_ps(alike))) << i;
+  }
+  alignas(16) uint32_t sums[4];
+  _mm_store_si128(reinterpret_cast<__m128i*>(sums), bytes);
+  return {mask, {count(mask), uint64_t{sums[0]} + sums[1] + sums[2] + sums[3]}};
 }
 
-void count_verdicts(const Burst& burst, WorkerCounters& counters) {
-  const uint64_t dropped = count(burst.drop);
-  counters.packets.add(burst.n);
-  counters.bytes.add(burst.bytes);
+// left: the frames to judge, at least one.
+Alike first_alike(const Burst& burst, uint64_t left) noexcept {
+  const auto first = static_cast<uint32_t>(__builtin_ctzll(left));
+  const uint32_t set_id = burst.set_id[first];
+  return set_id == 0 ? Alike{bit(first), {1, burst.bytes[first]}} : with_set(burst, set_id, left);
+}
+
+uint64_t bytes_of(const Burst& burst) noexcept {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < burst.n; i++) bytes += burst.bytes[i];
+  return bytes;
+}
+
+// drop: those of the frames that are dropped.
+void count_verdicts(Frames frames, uint64_t drop, WorkerCounters& counters) noexcept {
+  const uint64_t dropped = count(drop);
+  counters.packets.add(frames.packets);
+  counters.bytes.add(frames.bytes);
   counters.dropped.add(dropped);
-  counters.passed.add(burst.n - dropped);
+  counters.passed.add(frames.packets - dropped);
+}
+
+// Frames that no list decides. Those of them that drop.
+uint64_t by_default(const WorkerSnapshot& snapshot, uint64_t frames, WorkerCounters& counters) noexcept {
+  const bool drops = snapshot.view->header().default_action == WEIR_DROP;
+  (drops ? counters.default_dropped : counters.default_passed).add(count(frames));
+  return drops ? frames : 0;
 }
 
 }  // namespace
 
+void verdict_at_once(const WorkerSnapshot& snapshot, uint64_t frames, uint64_t bytes, Burst& burst,
+                     WorkerCounters& counters) noexcept {
+  const uint64_t malformed = burst.malformed & frames;
+  burst.drop = snapshot.view->header().unparsed_action == WEIR_DROP ? malformed : 0;
+  burst.drop |= by_default(snapshot, frames & ~malformed & ~burst.not_ip, counters);
+  count_verdicts({count(frames), bytes}, burst.drop, counters);
+}
+
 void verdict(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept {
-  uint64_t decided = burst.not_ip | burst.malformed | burst.layered;
-  burst.drop = snapshot.view->header().unparsed_action == WEIR_DROP ? burst.malformed : 0;
+  uint64_t decided = burst.layered;
+  burst.drop = 0;
   for (uint64_t left = burst.layered; left != 0; left &= left - 1) {
     const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(left));
     burst.drop |= uint64_t{judge_layers(snapshot, burst, i, counters)} << i;
   }
   for (uint64_t left = burst.hit & low_bits(burst.n) & ~burst.layered; left != 0;) {
-    const Run run = first_run(burst, left);
-    const Match match = judge(snapshot, lists_of(burst, run.first), run.frames);
-    if (match != Match::undecided) decided |= run.mask;
-    if (match == Match::dropped) burst.drop |= run.mask;
-    left &= ~run.mask;
+    const Alike alike = first_alike(burst, left);
+    const auto first = static_cast<uint32_t>(__builtin_ctzll(left));
+    const Match match = judge(snapshot, lists_of(burst, first), alike.frames);
+    if (match != Match::undecided) decided |= alike.mask;
+    if (match == Match::dropped) burst.drop |= alike.mask;
+    left &= ~alike.mask;
   }
-  const uint64_t by_default = low_bits(burst.n) & ~decided;
-  if (snapshot.view->header().default_action == WEIR_DROP) {
-    burst.drop |= by_default;
-    counters.default_dropped.add(count(by_default));
-  } else {
-    counters.default_passed.add(count(by_default));
-  }
-  count_verdicts(burst, counters);
+  burst.drop |= by_default(snapshot, low_bits(burst.n) & ~decided, counters);
+  count_verdicts({burst.n, bytes_of(burst)}, burst.drop, counters);
 }
 
 void verdict_for_all(bool pass, Burst& burst, Counter& reason, WorkerCounters& counters) noexcept {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; i < burst.n; i++) bytes += burst.pkt[i]->pkt_len;
   burst.drop = pass ? 0 : low_bits(burst.n);
   reason.add(burst.n);
-  count_verdicts(burst, counters);
+  count_verdicts({burst.n, bytes}, burst.drop, counters);
 }
 
 DropCredit why_dropped(const WorkerSnapshot& snapshot, const Burst& burst, uint32_t i) noexcept {

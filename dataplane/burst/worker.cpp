@@ -4,8 +4,8 @@
 
 #include <cassert>
 
-#include "dataplane/burst/flight.h"
 #include "dataplane/burst/idle.h"
+#include "dataplane/burst/passage.h"
 
 namespace weir::dataplane {
 
@@ -22,8 +22,8 @@ bool wait_for_first_snapshot(const WorkerSetup& setup) noexcept {
   return false;
 }
 
-// Bursts that stay in flight keep the worker from a quiescent state, so now and then all come out.
-constexpr uint32_t kMaxLoopsInFlight = 64;
+// Frames that wait keep the worker from a quiescent state, so now and then all come out.
+constexpr uint32_t kMaxPassesWaiting = 64;
 
 class Loop {
  public:
@@ -31,11 +31,19 @@ class Loop {
       : worker_(worker),
         counters_(worker.counters),
         setup_(setup),
-        flight_(setup.kernels, setup.look_ahead),
+        passage_(*this, setup.kernels, worker.counters),
         timed_passes_(setup.sample_one_in),
         idle_(setup.idle, worker.id, worker.routes, setup.slot, worker.gauges) {}
 
   void run() noexcept;
+
+  // Of Passage.
+  void judged(Burst& burst, uint64_t frames, const WorkerSnapshot& snapshot, const Route& route) noexcept {
+    worker_.sampler.sample(burst, burst.drop & frames, &snapshot, route.in);
+  }
+  template <class Watch>
+  void leave(const Route& route, uint64_t rx_cycles, rte_mbuf** frames, uint32_t n, uint64_t drop,
+             Watch& watch) noexcept;
 
  private:
   // One pass: a look at all queues. Watch: StageWatch, or NoWatch in the passes that are not timed. True: there were
@@ -43,110 +51,95 @@ class Loop {
   template <class Watch>
   bool poll_queues(Watch& watch) noexcept;
   [[gnu::noinline]] bool poll_queues_timed(uint64_t begin) noexcept;
+  // One look at one queue. True: there were frames.
   template <class Watch>
-  void pass_by(bool pass, Counter& reason, const Route& route, Watch& watch) noexcept;
+  bool poll(const Route& route, Watch& watch) noexcept;
   template <class Watch>
-  void leave(const Route& route, Burst& burst, Watch& watch) noexcept;
+  uint32_t receive(const Route& route, uint32_t most, Watch& watch) noexcept;
+  // poll() for frames that no snapshot judges; those before them leave first.
   template <class Watch>
-  void finish_done(Watch& watch) noexcept;
-  template <class Watch>
-  void finish_all(Watch& watch) noexcept;
+  bool pass_by(bool pass, Counter& reason, const Route& route, Watch& watch) noexcept;
 
   Worker& worker_;
   WorkerCounters& counters_;
   const WorkerSetup& setup_;
-  Flight flight_;
-  uint32_t loops_in_flight_ = 0;
+  Passage<Loop> passage_;
+  bool has_changed_ = false;  // another snapshot judges, since the last quiescent state
+  uint32_t passes_waiting_ = 0;
   TimedPasses timed_passes_;
   Idle idle_;
 };
 
 template <class Watch>
 bool Loop::poll_queues(Watch& watch) noexcept {
-  bool busy = !flight_.empty();
-  bool overlap = true;  // every queue has more than it could give: the next bursts are there already
-  for (const Spread& spread : worker_.spreads) {
-    const bool full = spread_burst(spread, counters_);
-    overlap &= full;
-    busy |= full;
-  }
-  for (const Route& route : worker_.routes) {
-    if (flight_.full()) finish_all(watch);
-    Burst& burst = flight_.next();
-    burst.rx_cycles = watch.last();
-    const uint32_t n = rx(route.in, burst);
-    watch.lap(Stage::rx, n);
-    worker_.gauges.burst_sizes[n].add(1);
-    overlap &= n == kMaxBurst;
-    if (n == 0) continue;
-    busy = true;
-    const Snapshot* snapshot = setup_.slot.acquire();  // once per burst
-    if (setup_.switches.bypass.load(std::memory_order_relaxed)) {
-      pass_by(true, counters_.bypassed, route, watch);
-      continue;
-    }
-    if (snapshot == nullptr) {
-      const bool pass = setup_.pass_without_snapshot;
-      pass_by(pass, pass ? counters_.no_snapshot_passed : counters_.no_snapshot_dropped, route, watch);
-      continue;
-    }
-    const WorkerSnapshot& mine = snapshot->of_worker(worker_.id);
-    overlap &= mine.look_ahead;
-    burst.now_unix_s = setup_.switches.now_unix_s.load(std::memory_order_relaxed);
-    const uint64_t rx_cycles = burst.rx_cycles;
-    for (Burst* part = &burst; part != nullptr; part = flight_.carry_over(*part)) {
-      part->rx_cycles = rx_cycles;
-      parse(mine.wants, *part, counters_);
-      watch.lap(Stage::parse, part->n);
-      look_up(mine, route, flight_);  // keys, probe, match
-      watch.lap(Stage::lookup, part->n);
-    }
-    finish_done(watch);  // verdict, tx
-  }
-  if (overlap && loops_in_flight_++ < kMaxLoopsInFlight) return busy;
-  loops_in_flight_ = 0;
-  finish_all(watch);
-  assert(flight_.empty());
+  const bool were_waiting = !passage_.empty();
+  bool came = false;
+  for (const Spread& spread : worker_.spreads) came |= spread_burst(spread, counters_);
+  for (const Route& route : worker_.routes) came |= poll(route, watch);
+  // Frames wait for company while others come: when none do, and now and then, all leave.
+  if (came && !has_changed_ && !passage_.empty() && passes_waiting_++ < kMaxPassesWaiting) return true;
+  passage_.finish(watch);
+  assert(passage_.empty());
+  passes_waiting_ = 0;
+  has_changed_ = false;
   setup_.slot.quiescent(worker_.id);  // no reference into a snapshot is alive past this line
-  return busy;
+  return came || were_waiting;
 }
 
-// The bursts whose lookups are finished, in their order.
 template <class Watch>
-void Loop::finish_done(Watch& watch) noexcept {
-  while (Burst* done = flight_.pop()) {
-    verdict(*done->snapshot, *done, counters_);
-    watch.lap(Stage::verdict, done->n);
-    worker_.sampler.sample(*done, done->snapshot, done->route->in);
-    leave(*done->route, *done, watch);
+bool Loop::poll(const Route& route, Watch& watch) noexcept {
+  const Snapshot* snapshot = setup_.slot.acquire();  // once per reception
+  if (setup_.switches.bypass.load(std::memory_order_relaxed)) [[unlikely]]
+    return pass_by(true, counters_.bypassed, route, watch);
+  if (snapshot == nullptr) [[unlikely]] {
+    const bool pass = setup_.pass_without_snapshot;
+    return pass_by(pass, pass ? counters_.no_snapshot_passed : counters_.no_snapshot_dropped, route, watch);
   }
+  const WorkerSnapshot& mine = snapshot->of_worker(worker_.id);
+  has_changed_ |= passage_.judge_by(mine, watch);
+  Burst& burst = passage_.open();
+  const uint32_t first = burst.n;
+  const uint64_t rx_cycles = watch.last();
+  if (receive(route, room_for(mine.wants, burst), watch) == 0) return false;
+  burst.now_unix_s = setup_.switches.now_unix_s.load(std::memory_order_relaxed);
+  passage_.take(route, rx_cycles, first, watch);  // parse to tx
+  return true;
 }
 
 template <class Watch>
-void Loop::finish_all(Watch& watch) noexcept {
-  flight_.drain();
-  watch.lap(Stage::lookup, 0);
-  finish_done(watch);
+uint32_t Loop::receive(const Route& route, uint32_t most, Watch& watch) noexcept {
+  const uint32_t n = rx(route.in, most, passage_.open());
+  watch.lap(Stage::rx, n);
+  worker_.gauges.burst_sizes[n].add(1);
+  worker_.load.received(static_cast<size_t>(&route - worker_.routes.data()), n);
+  return n;
 }
 
-// Frames that no snapshot judges; those before them leave first.
 template <class Watch>
-void Loop::pass_by(bool pass, Counter& reason, const Route& route, Watch& watch) noexcept {
-  Burst& burst = flight_.next();
-  finish_all(watch);
+bool Loop::pass_by(bool pass, Counter& reason, const Route& route, Watch& watch) noexcept {
+  passage_.finish(watch);
+  const uint64_t rx_cycles = watch.last();
+  if (receive(route, kMaxReceived, watch) == 0) return false;
+  Burst& burst = passage_.open();
   verdict_for_all(pass, burst, reason, counters_);
   watch.lap(Stage::verdict, burst.n);
-  worker_.sampler.sample(burst, nullptr, route.in);
-  leave(route, burst, watch);
+  worker_.sampler.sample(burst, burst.drop, nullptr, route.in);
+  leave(route, rx_cycles, burst.pkt, burst.n, burst.drop, watch);
+  clear(burst);
+  return true;
 }
 
 template <class Watch>
-void Loop::leave(const Route& route, Burst& burst, Watch& watch) noexcept {
-  const uint32_t n = burst.n;
-  tx(route, burst, counters_);
+void Loop::leave(const Route& route, uint64_t rx_cycles, rte_mbuf** frames, uint32_t n, uint64_t drop,
+                 Watch& watch) noexcept {
+  if (rx_cycles != 0) [[unlikely]] {
+    worker_.load.note(frames, n);
+    watch.leave_out();
+  }
+  tx(route, frames, n, drop, counters_);
   watch.lap(Stage::tx, n);
-  if (burst.rx_cycles != 0) [[unlikely]]
-    worker_.gauges.latency_cycles.record(rte_rdtsc() - burst.rx_cycles, n);
+  if (rx_cycles != 0) [[unlikely]]
+    worker_.gauges.latency_cycles.record(rte_rdtsc() - rx_cycles, n);
 }
 
 bool Loop::poll_queues_timed(uint64_t begin) noexcept {
@@ -154,6 +147,7 @@ bool Loop::poll_queues_timed(uint64_t begin) noexcept {
   if (!poll_queues(watch)) return false;
   watch.add_to(worker_.gauges);
   worker_.gauges.pass_cycles.record(rte_rdtsc() - begin, 1);
+  worker_.load.settle(begin);
   return true;
 }
 
@@ -175,22 +169,10 @@ void Loop::run() noexcept {
       was_busy = busy;
     }
   }
-  finish_all(no_watch);
+  passage_.finish(no_watch);
 }
 
 }  // namespace
-
-void look_up(const WorkerSnapshot& snapshot, const Route& route, Flight& flight) noexcept {
-  Burst& burst = flight.take(snapshot, route);
-  for (size_t i = 0; i < snapshot.lookups.size(); i++) {
-    KeyBatch& batch = flight.next_batch();
-    keys(snapshot.lookups[i], burst, batch);
-    if (batch.n == 0) continue;
-    flight.probe(batch, snapshot.lanes[i]);
-    while (const KeyBatch* probed = flight.probed()) match(*probed);
-  }
-  flight.probing_done(burst);
-}
 
 void run(Worker& worker, const WorkerSetup& setup) noexcept {
   if (worker.routes.empty() && worker.spreads.empty()) return;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dataplane/burst/gauges.h"
+#include "dataplane/burst/load.h"
 #include "dataplane/burst/sample.h"
 #include "dataplane/burst/spread.h"
 #include "dataplane/burst/stages.h"
@@ -27,6 +28,7 @@ struct Worker {
   std::vector<Spread> spreads;  // what it hands on to other workers; both empty: it has nothing to do
   WorkerCounters counters;
   WorkerGauges gauges;
+  WorkerLoad load;
   Sampler sampler;
 };
 
@@ -36,7 +38,6 @@ struct WorkerSetup {
   bool pass_without_snapshot;
   bool wait_for_snapshot;  // poll no port before the first snapshot enforces
   const filter::Kernels& kernels;
-  unsigned look_ahead;  // of lookups, in batches (filter/probe/lookup.h)
   IdleConfig idle;
   uint32_t sample_one_in;  // passes that are timed; 0: none
 };

@@ -194,8 +194,11 @@ inline Outcome read_ethernet(const uint8_t* frame, uint32_t at, uint32_t length,
 // A plain frame with its transport header. Says what read_ethernet says, in half the instructions; false: not such a
 // frame.
 inline bool read_plain_ipv4(const uint8_t* frame, uint32_t at, uint32_t length, Headers& headers, Payload& payload) {
-  if (!has_plain_transport(frame + at, length - at)) return false;
+  if (length - at < WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES) return false;
   const uint8_t* ip = frame + at + WEIR_ETHERNET_BYTES;
+  uint64_t head;
+  memcpy(&head, ip - 2, sizeof head);
+  if (!begins_plain_ipv4(head) || !has_plain_transport(head, ip, length - at - WEIR_ETHERNET_BYTES)) return false;
   const uint8_t* transport = ip + WEIR_IPV4_BYTES;
   const uint32_t total = load_be16(ip + 2);
   headers.family = 4;

@@ -42,29 +42,37 @@ inline bool decided(Outcome outcome, const Headers& headers) noexcept {
          (headers.has & weir_carries(headers.protocol)) == weir_carries(headers.protocol);
 }
 
-// The frame that most are: IPv4 right behind the Ethernet header, without options. These say so, and no more, in a few
-// instructions; false: parse_frame tells. Such a frame's outcome is ip, and it is not incomplete.
+// The frame that most are: IPv4 without options, or IPv6 without extension headers, behind the Ethernet header and at
+// most kMaxPlainTags VLAN tags. These say so, and no more, in a few instructions; where one says no, parse_frame tells.
+// Such a frame's outcome is ip, and it is not incomplete. The packet ends within the frame.
 //
-// length: captured bytes. The packet ends within them.
-inline bool has_plain_ipv4(const uint8_t* frame, uint32_t length, uint32_t least_total) noexcept {
-  if (length < WEIR_ETHERNET_BYTES + least_total) return false;
-  uint64_t head;  // EtherType, version and header length, type of service, total length
-  memcpy(&head, frame + WEIR_ETHERNET_BYTES - 2, sizeof head);
-  constexpr uint32_t kWanted = 0x450008, kCompared = 0xffffff;  // 08 00 45, as a little-endian load has them
+// head: the eight bytes from the EtherType on, as a little-endian load has them. ip: the packet, whose first six bytes
+// are in head; room: bytes from there to the end of what was captured, at least WEIR_IPV4_BYTES.
+constexpr uint32_t kMaxPlainTags = 2;
+
+constexpr bool begins_plain_ipv4(uint64_t head) {  // 08 00, version 4 and a header of 20 bytes
+  return (head & 0xffffff) == 0x450008;
+}
+constexpr bool begins_ipv6(uint64_t head) {  // 86 dd, version 6
+  return (head & 0xf0ffff) == 0x60dd86;
+}
+// Of IPv4: its total length is at least this, and no more than there is.
+constexpr bool has_plain_length(uint64_t head, uint32_t least_total, uint32_t room) {
   const uint32_t total = __builtin_bswap16(static_cast<uint16_t>(head >> 32));
-  const uint32_t longest = length - WEIR_ETHERNET_BYTES;
-  return ((head & kCompared) == kWanted) & (total - least_total <= longest - least_total);
+  return room >= least_total && total - least_total <= room - least_total;
 }
-// Its addresses are there. What it carries may be a fragment or cut off.
-inline bool has_plain_addresses(const uint8_t* frame, uint32_t length) noexcept {
-  return has_plain_ipv4(frame, length, WEIR_IPV4_BYTES);
-}
-// It is no fragment, and has as many bytes behind its header as any field of a transport header takes.
-inline bool has_plain_transport(const uint8_t* frame, uint32_t length) noexcept {
+// Of IPv4: it is no fragment either, and has as many bytes behind its header as any field of a transport header takes.
+inline bool has_plain_transport(uint64_t head, const uint8_t* ip, uint32_t room) noexcept {
   static_assert(WEIR_TCP_FLAG_BYTES >= WEIR_PORT_BYTES && WEIR_TCP_FLAG_BYTES >= WEIR_ICMP_BYTES);
-  if (!has_plain_ipv4(frame, length, WEIR_IPV4_BYTES + WEIR_TCP_FLAG_BYTES)) return false;
+  if (!has_plain_length(head, WEIR_IPV4_BYTES + WEIR_TCP_FLAG_BYTES, room)) return false;
   constexpr uint16_t kMoreFragmentsAndOffset = 0x3fff;
-  return (load_be16(frame + WEIR_ETHERNET_BYTES + 6) & kMoreFragmentsAndOffset) == 0;
+  return (load_be16(ip + 6) & kMoreFragmentsAndOffset) == 0;
+}
+// Of IPv6: no extension header is behind it, and its payload length is not 0, and no more than there is.
+inline bool is_plain_ipv6(const uint8_t* ip, uint32_t room) noexcept {
+  if (room < WEIR_IPV6_BYTES) return false;
+  const uint32_t payload = load_be16(ip + 4);
+  return payload - 1 < room - WEIR_IPV6_BYTES && weir_extension_bytes(ip[6], 0) == 0;
 }
 
 // The parts of parse_frame, for what lies in tunnels. `at` <= `end` <= the frame's length; nothing from `end` on is

@@ -131,6 +131,7 @@ wire::Telemetry Control::telemetry(uint32_t id) const {
   body.passed = worker.counters.passed.get();
   body.dropped = worker.counters.dropped.get();
   worker.gauges.add_to(telemetry, body.taken_cycles);
+  worker.load.add_to(telemetry, worker.routes);
   return telemetry;
 }
 

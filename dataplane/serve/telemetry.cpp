@@ -18,7 +18,7 @@ namespace weir::dataplane {
 
 namespace {
 
-constexpr size_t kListsAtOnce = 32;  // an answer of DPDK's holds 16 KiB
+constexpr size_t kListsAtOnce = 32, kQueuesAtOnce = 32;  // an answer of DPDK's holds 16 KiB
 
 std::mutex mutex;
 const Control* source = nullptr;  // guarded by mutex
@@ -135,6 +135,25 @@ void add_stages(rte_tel_data* dict, const wire::TelemetryBody& body) {
   }
 }
 
+void add_queues(rte_tel_data* dict, const std::vector<wire::QueueCount>& queues) {
+  for (size_t i = 0; i < std::min(queues.size(), kQueuesAtOnce); i++) {
+    add_dict(dict, std::to_string(i), [&](rte_tel_data* one) {
+      add(one, "port", queues[i].port);
+      add(one, "queue", queues[i].queue);
+      add(one, "packets", queues[i].packets);
+    });
+  }
+}
+
+void add_sources(rte_tel_data* dict, const wire::Telemetry& telemetry) {
+  for (size_t i = 0; i < telemetry.sources.size(); i++) {
+    add_dict(dict, std::to_string(i), [&](rte_tel_data* one) {
+      add(one, "source", wire::source_text(telemetry.sources[i]));
+      add(one, "permille", permille(telemetry.sources[i].weight, telemetry.body.sampled));
+    });
+  }
+}
+
 int worker(const Control& control, const char* params, rte_tel_data* data) {
   const std::optional<uint32_t> id = number_in(params);
   if (!id || *id >= control.workers()) return -EINVAL;
@@ -152,6 +171,9 @@ int worker(const Control& control, const char* params, rte_tel_data* data) {
       if (body.burst_sizes[n] != 0) add(dict, std::to_string(n).c_str(), body.burst_sizes[n]);
     }
   });
+  add_dict(data, "queue_packets", [&](rte_tel_data* dict) { add_queues(dict, telemetry.queues); });
+  add(data, "sampled", body.sampled / wire::kFrameWeight);
+  add_dict(data, "sources", [&](rte_tel_data* dict) { add_sources(dict, telemetry); });
   add_dict(data, "latency_ns", [&](rte_tel_data* dict) { add_times(dict, telemetry.latency_cycles, body.tsc_hz); });
   add_dict(data, "pass_ns", [&](rte_tel_data* dict) { add_times(dict, telemetry.pass_cycles, body.tsc_hz); });
   return 0;
@@ -218,7 +240,7 @@ constexpr Command kCommands[] = {
     {"/weir/generation", answer_to<generation>, "The snapshot that is enforced. No parameters."},
     {"/weir/workers", answer_to<workers>, "Frames and load of every worker. No parameters."},
     {"/weir/worker", answer_to<worker>,
-     "Stages, burst sizes, latency and idle share of one worker since the start. Parameter: its number."},
+     "Stages, burst sizes, latency, idle share, queues and heavy sources of one worker. Parameter: its number."},
     {"/weir/lists", answer_to<lists>, "Counters of 32 lists. Parameter: number of the first one (default 0)."},
     {"/weir/ports", answer_to<ports>, "Link and counters of every port. No parameters."},
 };

@@ -16,7 +16,8 @@ std::vector<Lookup> lookups_of(const filter::SnapshotView& view) {
     for (const Side side : {kSource, kDestination}) {
       const int direction = side == kSource ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
       if ((shape.directions & direction) == 0) continue;
-      lookups.push_back({&shape, side, mask});
+      const Side gate_side = shape.shape.flow ? static_cast<Side>(shape.gate_side) : side;
+      lookups.push_back({&shape, side, gate_side, mask});
     }
   }
   return lookups;
@@ -28,13 +29,6 @@ Wants wants_of(const filter::SnapshotView& view) {
   };
   const auto shapes = view.shapes();
   return {.tunnels = view.header().tunnels, .fields = std::any_of(shapes.begin(), shapes.end(), asks_fields)};
-}
-
-bool outgrows_l2(const filter::SnapshotView& view) {
-  const std::span<const weir_shape> shapes(view.header().shapes, view.header().n_shapes);
-  return std::any_of(shapes.begin(), shapes.end(), [](const weir_shape& shape) {
-    return filter::outgrows_l2(shape.filter.size_bytes) || filter::outgrows_l2(shape.exact.size_bytes);
-  });
 }
 
 }  // namespace
@@ -70,8 +64,7 @@ Result<std::unique_ptr<Snapshot>> Snapshot::open(std::vector<Copy> copies, size_
     std::vector<ListCounters>& counters = snapshot->counters_.emplace_back(snapshot->lists().size());
     std::vector<filter::Lane>& lanes = snapshot->lanes_.emplace_back();
     for (const Lookup& lookup : copy->lookups) lanes.push_back({.shape = lookup.shape});
-    snapshot->workers_.push_back(
-        {&copy->view, copy->lookups, lanes, counters.data(), outgrows_l2(copy->view), wants_of(copy->view)});
+    snapshot->workers_.push_back({&copy->view, copy->lookups, lanes, counters.data(), wants_of(copy->view)});
   }
   return snapshot;
 }

@@ -22,6 +22,7 @@ namespace weir::dataplane {
 struct Lookup {
   const filter::ShapeView* shape;
   Side side;
+  Side gate_side;    // at which side's gate it stands
   filter::Key mask;  // the bits that its keys may have
 };
 
@@ -37,7 +38,6 @@ struct WorkerSnapshot {
   std::span<const Lookup> lookups;
   std::span<filter::Lane> lanes;  // of the lookups; this worker's
   ListCounters* lists;            // by list index; written by this worker only
-  bool look_ahead;                // some table outgrows L2: overlapping bursts pays
   Wants wants;
 };
 

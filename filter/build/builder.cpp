@@ -3,16 +3,18 @@
 #include "filter/build/builder.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
-#include <exception>
+#include <mutex>
 #include <string>
-#include <system_error>
-#include <thread>
 
 #include "common/prefetch.h"
+#include "filter/build/gates.h"
 #include "filter/build/networks.h"
+#include "filter/build/partition.h"
 #include "filter/build/rehash.h"
 #include "filter/build/ribbon.h"
+#include "filter/build/threads.h"
 #include "filter/format/buckets.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/layout.h"
@@ -46,34 +48,16 @@ void write_lists(const SnapshotInput& input, const weir_section& section, std::s
   }
 }
 
-// Fewer keys than this are written before another thread has begun.
-constexpr size_t kKeysPerThread = 100'000;
-
-// What one of them throws (there is no memory) is thrown here, once all have ended.
+// Calls work(t, range) with a part of `whole` for each thread t; `whole`, and so each part, has whole places.
 template <class Work>
-void on_threads(unsigned threads, Work work) {
-  std::vector<std::exception_ptr> failures(threads);
-  const auto run = [&](unsigned t) {
-    try {
-      work(t);
-    } catch (...) {
-      failures[t] = std::current_exception();
-    }
-  };
-  std::vector<std::thread> others;
-  others.reserve(threads);
-  for (unsigned t = 1; t < threads; t++) {
-    try {
-      others.emplace_back(run, t);
-    } catch (const std::system_error&) {  // no more threads: then by this one
-      run(t);
-    }
-  }
-  run(0);
-  for (std::thread& thread : others) thread.join();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+void on_ranges(HashRange whole, uint32_t places, unsigned threads, Work work) {
+  const uint64_t first = weir_hash_range(uint64_t{whole.first} << 32, places);
+  const uint64_t n = weir_hash_range(uint64_t{whole.last} << 32, places) - first + 1;
+  on_threads(threads, [&](unsigned t) {
+    const auto border = [&](uint64_t i) { return first_hash_of(first + n * i / threads, places); };
+    if (border(t) == border(t + 1)) return;
+    work(t, HashRange{static_cast<uint32_t>(border(t)), static_cast<uint32_t>(border(t + 1) - 1)});
+  });
 }
 
 // Takes the keys whose hash is in the range, in order. Each is hashed, and approach(hash) asks for the lines that it
@@ -123,6 +107,13 @@ void stream_keys(const Kernels& kernels, const uint64_t secret[2], const KeyColu
   }
 }
 
+// Brings lines first..last into the cache, one behind the other, as memory gives them fastest. By loads: prefetches
+// that find no room in the core's miss buffers are lost (a fifth slower builds).
+void load_lines(const void* base, uint64_t first, uint64_t last) {
+  const auto* words = static_cast<const volatile uint64_t*>(base);
+  for (uint64_t line = first; line <= last; line++) static_cast<void>(words[line * (WEIR_LINE_BYTES / 8)]);
+}
+
 // The units of a layout: 64-byte lines, or pages of them.
 uint32_t units_of(weir_layout layout, uint32_t lines) {
   return lines / layout_of(layout).unit_lines;
@@ -143,8 +134,9 @@ void solve_ribbon(const Kernels& kernels, const uint64_t secret[2], const Bucket
   });
 }
 
-// Filter and exact stage of one shape, in one pass over its keys. A thread has whole pages of buckets; the filter line
-// (or page) at either end of its range may hold a neighbour's keys too, so what falls there is marked afterwards.
+// Filter and exact stage of one shape, in one pass over its keys: as they come, or by partitions. What one thread
+// writes is the keys of a range of hashes that has whole pages of buckets; the filter line (or page) at either end of
+// the range may hold a neighbour's keys too, so what falls there is marked afterwards.
 template <class Bucket>
 class TableWriter {
  public:
@@ -159,29 +151,47 @@ class TableWriter {
         kernels_(kernels),
         secret_(secret) {}
 
-  Result<void> write(unsigned threads) {
-    const uint32_t pages = n_buckets_ / kBucketsPerPage<Bucket>;
-    threads =
-        std::clamp<unsigned>(static_cast<unsigned>(table_.rules.size() / kKeysPerThread), 1, std::min(threads, pages));
-    std::vector<std::string> errors(threads);
-    std::vector<std::vector<uint64_t>> later(threads);
-    on_threads(threads, [&](unsigned t) {
-      const auto border = [&](uint64_t i) { return first_hash_of(pages * i / threads, pages); };
-      const HashRange range = {static_cast<uint32_t>(border(t)), static_cast<uint32_t>(border(t + 1) - 1)};
-      write_range(range, threads > 1, errors[t], later[t]);
-    });
-    for (const std::string& error : errors) {
-      if (!error.empty()) return Error{error};
-    }
+  Result<void> write(unsigned threads, const PartitionLimits& limits) {
+    threads = std::clamp<unsigned>(static_cast<unsigned>(table_.rules.size() / kKeysPerThread), 1,
+                                   std::min(threads, pages()));
+    const KeyColumns keys = columns_of(table_);
+    const PartitionTask task = {.kernels = kernels_,
+                                .secret = secret_,
+                                .keys = keys,
+                                .rules = table_.rules.data(),
+                                .places = pages(),
+                                .out_bytes = size_t{filter_.lines} * WEIR_LINE_BYTES + n_buckets_ * sizeof(Bucket)};
+    write_in_parts(
+        task, limits, threads, [&](HashRange range) { return stream(keys, range, threads); },
+        [&](const Partitions& partitions, uint32_t p) { return write_partition(partitions, p); });
+    if (failed_) return Error{error_};
     if (layout_ == WEIR_LAYOUT_RIBBON) {
       solve_ribbon(kernels_, secret_, buckets_, n_buckets_, filter_, threads);
     } else {
-      for (const std::vector<uint64_t>& hashes : later) mark(hashes.data(), hashes.size());
+      mark(later_.data(), later_.size());
     }
     return {};
   }
 
  private:
+  static constexpr unsigned kWords = key_words_of<Bucket>();
+
+  // What writing a range of hashes leaves to do. error: empty when there was none.
+  struct Outcome {
+    std::string error;
+    std::vector<uint64_t> later;  // hashes whose filter line (or page) may be another's, too
+  };
+
+  // Lines (or pages) of the filter that another range's keys may write, too.
+  struct Borders {
+    uint32_t first, last;
+  };
+  Borders borders_of(HashRange range) const {
+    if (range.first == 0 && range.last == UINT32_MAX) return {UINT32_MAX, UINT32_MAX};  // none
+    return {unit(uint64_t{range.first} << 32), unit(uint64_t{range.last} << 32)};
+  }
+
+  uint32_t pages() const { return n_buckets_ / kBucketsPerPage<Bucket>; }
   uint32_t unit(uint64_t hash) const { return weir_hash_range(hash, units_); }
 
   void mark(const uint64_t* hash, size_t n) const {
@@ -190,34 +200,123 @@ class TableWriter {
     }
   }
 
-  void write_range(HashRange range, bool shared, std::string& error, std::vector<uint64_t>& later) const {
-    const uint32_t first_unit = unit(uint64_t{range.first} << 32), last_unit = unit(uint64_t{range.last} << 32);
-    const bool marks = layout_ != WEIR_LAYOUT_RIBBON, is_line8 = layout_ == WEIR_LAYOUT_LINE8;
-    const auto approach = [&](uint64_t hash) {
-      if (is_line8) prefetch_line_to_write(filter_.words + size_t{weir_hash_range(hash, filter_.lines)} * 8);
-      prefetch_line_to_write(buckets_ + weir_hash_range(hash, n_buckets_));
-    };
-    const auto place = [&](const uint64_t* hash, const size_t* index, unsigned n) {
-      uint64_t to_mark[kMaxBatch];
-      unsigned n_mark = 0;
-      for (unsigned i = 0; i < n; i++) {
-        Key key;
-        for (unsigned w = 0; w < key_words_of<Bucket>(); w++) key.word[w] = table_.words[w][index[i]];
-        const Insertion done = insert_into_buckets(buckets_, n_buckets_, key, hash[i], table_.rules[index[i]]);
-        if (done != Insertion::done) {
-          error = done == Insertion::duplicate ? "build: key " + std::to_string(index[i]) + " of a shape is there twice"
-                                               : "build: a page of the exact stage is full; try another secret";
-          return false;
-        }
-        const bool at_border = shared && (unit(hash[i]) == first_unit || unit(hash[i]) == last_unit);
-        if (at_border) later.push_back(hash[i]);
-        to_mark[n_mark] = hash[i];
-        n_mark += !at_border;
+  void ask_for(uint64_t hash) const {
+    if (layout_ == WEIR_LAYOUT_LINE8) {
+      prefetch_line_to_write(filter_.words + size_t{weir_hash_range(hash, filter_.lines)} * 8);
+    }
+    prefetch_line_to_write(buckets_ + weir_hash_range(hash, n_buckets_));
+  }
+
+  // Called by several threads. number: of the range, or partition; the error of the first one counts.
+  void done_with(uint32_t number, const Outcome& outcome) {
+    const std::lock_guard lock(mutex_);
+    later_.insert(later_.end(), outcome.later.begin(), outcome.later.end());
+    if (outcome.error.empty() || (failed_ && number > failed_number_)) return;
+    error_ = outcome.error;
+    failed_number_ = number;
+    failed_ = true;
+  }
+
+  // Keys of a range of hashes as they come.
+  bool stream(const KeyColumns& keys, HashRange whole, unsigned threads) {
+    on_ranges(whole, pages(), threads, [&](unsigned t, HashRange range) {
+      Outcome outcome;
+      const auto place = [&](const uint64_t* hash, const size_t* index, unsigned n) {
+        return write_keys(hash, n, borders_of(range), outcome, [&](unsigned i) {
+          Entry entry = {{}, table_.rules[index[i]], index[i]};
+          for (unsigned w = 0; w < kWords; w++) entry.key.word[w] = table_.words[w][index[i]];
+          return entry;
+        });
+      };
+      stream_keys(
+          kernels_, secret_, keys, range, [&](uint64_t hash) { ask_for(hash); }, place);
+      done_with(t, outcome);
+    });
+    return !failed_;
+  }
+
+  bool write_partition(const Partitions& partitions, uint32_t p) {
+    const HashRange range = partitions.plan().hashes_of(p, p + 1);
+    Outcome outcome;
+    bring_near(range);
+    for (unsigned t = 0; t < partitions.plan().threads && outcome.error.empty(); t++) {
+      write_records(partitions.records(p, t), borders_of(range), outcome);
+    }
+    done_with(p, outcome);
+    return outcome.error.empty();
+  }
+
+  // All lines that keys of the range write.
+  void bring_near(HashRange range) const {
+    constexpr uint64_t kLines = sizeof(Bucket) / WEIR_LINE_BYTES;
+    const uint64_t first = uint64_t{range.first} << 32, last = uint64_t{range.last} << 32;
+    load_lines(filter_.words, weir_hash_range(first, filter_.lines), weir_hash_range(last, filter_.lines));
+    load_lines(buckets_, weir_hash_range(first, n_buckets_) * kLines,
+               (weir_hash_range(last, n_buckets_) + 1) * kLines - 1);
+  }
+
+  // Records of partition.h. A batch's lines are asked for one batch before it is written.
+  void write_records(std::span<const uint64_t> records, Borders borders, Outcome& outcome) const {
+    constexpr unsigned kRecord = kWords + 1;
+    struct Columns {
+      uint64_t word[kRecord][kMaxBatch], hash[kMaxBatch];
+      unsigned n = 0;
+    } batches[2];
+    const auto fill = [&](Columns& batch, size_t first) {
+      batch.n = static_cast<unsigned>(std::min<size_t>(kMaxBatch, records.size() / kRecord - first));
+      const uint64_t* words[kWords];
+      for (unsigned i = 0; i < batch.n; i++) {
+        for (unsigned w = 0; w < kRecord; w++) batch.word[w][i] = records[(first + i) * kRecord + w];
       }
-      if (marks) mark(to_mark, n_mark);
-      return true;
+      for (unsigned w = 0; w < kWords; w++) words[w] = batch.word[w];
+      kernels_.siphash13(secret_, words, kWords, batch.n, batch.hash);
+      for (unsigned i = 0; i < batch.n; i++) ask_for(batch.hash[i]);
     };
-    stream_keys(kernels_, secret_, columns_of(table_), range, approach, place);
+    const auto write = [&](const Columns& batch) {
+      return write_keys(batch.hash, batch.n, borders, outcome, [&](unsigned i) {
+        const uint64_t rest = batch.word[kWords][i];
+        Entry entry = {{}, static_cast<uint32_t>(rest), static_cast<size_t>(rest >> 32)};
+        for (unsigned w = 0; w < kWords; w++) entry.key.word[w] = batch.word[w][i];
+        return entry;
+      });
+    };
+    unsigned newest = 0;
+    for (size_t first = 0; first < records.size() / kRecord; first += kMaxBatch) {
+      fill(batches[newest], first);
+      newest = 1 - newest;
+      if (first != 0 && !write(batches[newest])) return;
+    }
+    if (!records.empty()) write(batches[1 - newest]);
+  }
+
+  struct Entry {
+    Key key;
+    uint32_t rule;
+    size_t index;
+  };
+
+  // n <= kMaxBatch keys; entry_of(i) is key i's. False after an error.
+  template <class EntryOf>
+  bool write_keys(const uint64_t* hash, unsigned n, Borders borders, Outcome& outcome, EntryOf entry_of) const {
+    uint64_t to_mark[kMaxBatch];
+    unsigned n_mark = 0;
+    for (unsigned i = 0; i < n; i++) {
+      const Entry entry = entry_of(i);
+      const Insertion done = insert_into_buckets(buckets_, n_buckets_, entry.key, hash[i], entry.rule);
+      if (done != Insertion::done) {
+        outcome.error = done == Insertion::duplicate
+                            ? "build: key " + std::to_string(entry.index) + " of a shape is there twice"
+                            : "build: a page of the exact stage is full; try another secret";
+        return false;
+      }
+      const uint32_t own_unit = unit(hash[i]);
+      const bool at_border = own_unit == borders.first || own_unit == borders.last;
+      if (at_border) outcome.later.push_back(hash[i]);
+      to_mark[n_mark] = hash[i];
+      n_mark += !at_border;
+    }
+    if (layout_ != WEIR_LAYOUT_RIBBON) mark(to_mark, n_mark);
+    return true;
   }
 
   const KeyTable& table_;
@@ -228,6 +327,12 @@ class TableWriter {
   const uint32_t n_buckets_;
   const Kernels& kernels_;
   const uint64_t* const secret_;
+
+  std::mutex mutex_;  // of what follows
+  std::vector<uint64_t> later_;
+  std::string error_;
+  uint32_t failed_number_ = 0;
+  std::atomic<bool> failed_ = false;
 };
 
 void write_networks(const std::vector<NetworkRun>& runs, const weir_shape& shape, std::span<std::byte> out) {
@@ -240,7 +345,7 @@ void write_networks(const std::vector<NetworkRun>& runs, const weir_shape& shape
 }  // namespace
 
 Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan, std::span<std::byte> out,
-                            unsigned threads) {
+                            unsigned threads, const PartitionLimits& limits) {
   const weir_snapshot_header& header = plan.header;
   if (out.size() != header.total_bytes || reinterpret_cast<uintptr_t>(out.data()) % WEIR_LINE_BYTES != 0) {
     return Error{"build: the output is not " + std::to_string(header.total_bytes) + " bytes, 64-byte aligned"};
@@ -253,6 +358,7 @@ Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan
   copy_section(out, header.sets, input.sets);
   copy_section(out, header.rules, input.rules);
   copy_section(out, header.residuals, input.residuals);
+  build_gates(input, out, threads);
   for (const weir_shape& shape : std::span(header.shapes, header.n_shapes)) {
     if (shape.layout == WEIR_LAYOUT_BITMAP) {
       write_networks(input.networks, shape, out);
@@ -264,7 +370,7 @@ Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan
       return Error{"build: the plan was made for other input"};
     }
     auto ok = with_bucket_type(table->shape, [&]<class Bucket>() {
-      return TableWriter<Bucket>(*table, shape, out, **kernels, header.secret).write(threads);
+      return TableWriter<Bucket>(*table, shape, out, **kernels, header.secret).write(threads, limits);
     });
     if (!ok) return ok;
   }
@@ -272,21 +378,40 @@ Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan
 }
 
 void build_filter(const Kernels& kernels, const uint64_t secret[2], const KeyColumns& keys, weir_layout layout,
-                  const FilterWords& filter, unsigned threads) {
-  const LayoutKernels& loops = kernels.layout[layout];
+                  const FilterWords& filter, unsigned threads, const PartitionLimits& limits) {
   const uint32_t units = units_of(layout, filter.lines);
   threads = std::clamp<unsigned>(static_cast<unsigned>(keys.n / kKeysPerThread), 1, std::min(threads, units));
-  on_threads(threads, [&](unsigned t) {
-    const auto border = [&](uint64_t i) { return first_hash_of(units * i / threads, units); };
-    const HashRange range = {static_cast<uint32_t>(border(t)), static_cast<uint32_t>(border(t + 1) - 1)};
-    const auto approach = [&](uint64_t hash) {
-      prefetch_line_to_write(filter.words + size_t{weir_hash_range(hash, filter.lines)} * 8);
-    };
-    const auto place = [&](const uint64_t* hash, const size_t*, unsigned n) {
-      loops.mark(filter, hash, n);
-      return true;
-    };
-    stream_keys(kernels, secret, keys, range, approach, place);
+  const auto mark = [&](const uint64_t* hash, size_t n) {
+    for (size_t i = 0; i < n; i += kMaxBatch) {
+      kernels.layout[layout].mark(filter, hash + i, static_cast<unsigned>(std::min<size_t>(kMaxBatch, n - i)));
+    }
+  };
+  const PartitionTask task = {.kernels = kernels,
+                              .secret = secret,
+                              .keys = keys,
+                              .places = units,
+                              .out_bytes = size_t{filter.lines} * WEIR_LINE_BYTES};
+  const auto stream = [&](HashRange whole) {
+    on_ranges(whole, units, threads, [&](unsigned, HashRange range) {
+      const auto approach = [&](uint64_t hash) {
+        prefetch_line_to_write(filter.words + size_t{weir_hash_range(hash, filter.lines)} * 8);
+      };
+      stream_keys(kernels, secret, keys, range, approach, [&](const uint64_t* hash, const size_t*, unsigned n) {
+        mark(hash, n);
+        return true;
+      });
+    });
+    return true;
+  };
+  write_in_parts(task, limits, threads, stream, [&](const Partitions& partitions, uint32_t p) {
+    const HashRange range = partitions.plan().hashes_of(p, p + 1);
+    load_lines(filter.words, weir_hash_range(uint64_t{range.first} << 32, filter.lines),
+               weir_hash_range(uint64_t{range.last} << 32, filter.lines));
+    for (unsigned t = 0; t < partitions.plan().threads; t++) {
+      const std::span<const uint64_t> hashes = partitions.records(p, t);
+      mark(hashes.data(), hashes.size());
+    }
+    return true;
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "common/result.h"
 #include "filter/format/key_shape.h"
+#include "filter/format/packet.h"
 #include "filter/format/snapshot.h"
 #include "filter/kernels/kernels.h"
 
@@ -27,7 +28,8 @@ struct ListInfo {
 struct KeyTable {
   KeyShape shape;
   weir_layout layout = WEIR_LAYOUT_LINE8;
-  double false_positive_rate = 0.005;  // wanted of its filter
+  double false_positive_rate = 0.005;    // wanted of its filter
+  uint8_t gate_side = WEIR_SIDE_SOURCE;  // flow: at which side's gate it stands; others: 0
   std::array<std::vector<uint64_t>, WEIR_MAX_KEY_WORDS> words;
   std::vector<uint32_t> rules;
 };
@@ -52,6 +54,15 @@ struct NetworkRun {
   uint32_t rule;
 };
 
+// What one gate is to be (weir_gate says what there is). Where no lookup stands the gate is closed, whatever is asked.
+struct GateChoice {
+  struct Table {
+    uint8_t prefix_bits, index_bits;
+    bool operator==(const Table&) const = default;
+  };
+  std::vector<Table> tables;  // empty: open; prefix_bits ascending
+};
+
 // Residual 0.
 constexpr weir_residual no_residual() {
   weir_residual none = {};
@@ -73,23 +84,32 @@ struct SnapshotInput {
   std::vector<weir_residual> residuals = {no_residual()};  // [0] as snapshot.h says
   std::vector<KeyTable> tables;      // at most 16 shapes a family, networks included; each shape once
   std::vector<NetworkRun> networks;  // not empty: one more shape, v4 /24 as bitmap
+  std::array<GateChoice, WEIR_GATES> gates;
 };
 
 // Where everything goes and how large the snapshot gets.
 struct SnapshotPlan {
-  weir_snapshot_header header;  // complete
+  weir_snapshot_header header;  // complete, but for what build_snapshot counts and draws: a gate's n_set and multiplier
 };
 Result<SnapshotPlan> plan_snapshot(const SnapshotInput& input);
 
+// When keys are put down by parts of the table before they are written (filter/build/partition.h), and how. Measured:
+// docs/develop/filter.md.
+struct PartitionLimits {
+  uint64_t min_out_bytes = uint64_t{8} << 20;    // smaller tables are written as the keys come
+  uint64_t partition_bytes = uint64_t{1} << 19;  // of the table, written at a time
+  double scratch_share = 0.25;                   // memory for it, as a share of what keys and table take
+};
+
 // Writes header.total_bytes bytes. out is zeroed memory of that size (a new memfd), 64-byte aligned. Fails when a page
 // of an exact stage overflows: the caller tries again with another secret (probability below 1e-9 by sizing). Large
-// shapes are built by up to `threads` threads; the bytes' meaning does not depend on how many.
+// shapes and gates are built by up to `threads` threads. The bytes are the same for any number of them, and any limits.
 Result<void> build_snapshot(const SnapshotInput& input, const SnapshotPlan& plan, std::span<std::byte> out,
-                            unsigned threads = 1);
+                            unsigned threads = 1, const PartitionLimits& limits = {});
 
 // Marks keys in a zeroed filter of its own, without an exact stage. layout: one that has marks (not ribbon, not
 // bitmap).
 void build_filter(const Kernels& kernels, const uint64_t secret[2], const KeyColumns& keys, weir_layout layout,
-                  const FilterWords& filter, unsigned threads = 1);
+                  const FilterWords& filter, unsigned threads = 1, const PartitionLimits& limits = {});
 
 }  // namespace weir::filter

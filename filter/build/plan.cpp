@@ -6,6 +6,7 @@
 #include <string>
 
 #include "filter/build/builder.h"
+#include "filter/build/gates.h"
 #include "filter/build/networks.h"
 #include "filter/build/sizing.h"
 #include "filter/format/buckets.h"
@@ -80,6 +81,7 @@ Result<void> check_table(const KeyTable& table, size_t n_rules) {
   const KeyShape shape = table.shape;
   const std::string name = "shape " + shape_name(shape) + ": ";
   if (!shape_is_valid(shape)) return Error{name + "no such key shape"};
+  if (table.gate_side > (shape.flow ? WEIR_SIDE_DESTINATION : 0)) return Error{name + "no such side for its gate"};
   if (table.rules.size() > kMaxKeysPerShape) {
     return Error{name + std::to_string(table.rules.size()) + " keys; at most " + std::to_string(kMaxKeysPerShape)};
   }
@@ -155,6 +157,7 @@ class Sections {
     next_ += round_to_pages(size_bytes);
     return section;
   }
+  void place(weir_section& section) { section = add(section.size_bytes); }
   uint64_t total_bytes() const { return next_; }
 
  private:
@@ -176,8 +179,10 @@ weir_shape describe(KeyShape shape, weir_layout layout) {
   return out;
 }
 
-Result<weir_shape> plan_table(const KeyTable& table, const SnapshotInput& input, Sections& sections) {
+// All of a shape but where its sections begin.
+Result<weir_shape> plan_table(const KeyTable& table, const SnapshotInput& input) {
   weir_shape shape = describe(table.shape, table.layout);
+  shape.gate_side = table.gate_side;
   for (uint32_t rule : table.rules) shape.directions |= sides_of(input.rules[rule]);
   shape.n_keys = table.rules.size();
   const std::optional<FilterSize> size = size_filter(table.layout, shape.n_keys, table.false_positive_rate);
@@ -189,12 +194,12 @@ Result<weir_shape> plan_table(const KeyTable& table, const SnapshotInput& input,
   shape.filter_lines = size->lines;
   shape.k = size->k;
   shape.exact_buckets = exact_buckets(shape.n_keys, slots_per_bucket(table.shape), buckets_per_page(table.shape));
-  shape.filter = sections.add(uint64_t{shape.filter_lines} * WEIR_LINE_BYTES);
-  shape.exact = sections.add(exact_stage_bytes(table.shape, shape.exact_buckets));
+  shape.filter.size_bytes = uint64_t{shape.filter_lines} * WEIR_LINE_BYTES;
+  shape.exact.size_bytes = exact_stage_bytes(table.shape, shape.exact_buckets);
   return shape;
 }
 
-weir_shape plan_networks(const SnapshotInput& input, Sections& sections) {
+weir_shape plan_networks(const SnapshotInput& input) {
   weir_shape shape = describe(kNetworkShape, WEIR_LAYOUT_BITMAP);
   for (const NetworkRun& run : input.networks) {
     shape.directions |= sides_of(input.rules[run.rule]);
@@ -202,9 +207,9 @@ weir_shape plan_networks(const SnapshotInput& input, Sections& sections) {
   }
   shape.k = 1;
   shape.filter_lines = WEIR_BITMAP_BYTES / WEIR_LINE_BYTES;
-  shape.filter = sections.add(WEIR_BITMAP_BYTES);
-  shape.exact = sections.add(kChunkSlots * sizeof(uint32_t));
-  shape.chunks = sections.add(network_rules(input.networks).chunks.size() * sizeof(RuleChunk));
+  shape.filter.size_bytes = WEIR_BITMAP_BYTES;
+  shape.exact.size_bytes = kChunkSlots * sizeof(uint32_t);
+  shape.chunks.size_bytes = network_rules(input.networks).chunks.size() * sizeof(RuleChunk);
   return shape;
 }
 
@@ -234,19 +239,29 @@ Result<SnapshotPlan> plan_snapshot(const SnapshotInput& input) {
     list_mask(header, input.lists[l].action, input.lists[l].mode)[l / 64] |= uint64_t{1} << (l % 64);
   }
 
+  for (const unsigned family : {4u, 6u}) {
+    for (const KeyTable& table : input.tables) {
+      if (table.shape.family != family) continue;
+      const Result<weir_shape> shape = plan_table(table, input);
+      if (!shape) return Error{shape.error()};
+      header.shapes[header.n_shapes++] = *shape;
+    }
+    if (family == 4 && !input.networks.empty()) header.shapes[header.n_shapes++] = plan_networks(input);
+  }
+  if (auto ok = plan_gates(input, header); !ok) return Error{ok.error()};
+
   Sections sections;
   header.lists = sections.add(input.lists.size() * sizeof(weir_list));
   header.sets = sections.add(input.sets.size() * sizeof(weir_set));
   header.rules = sections.add(input.rules.size() * sizeof(weir_rule));
   header.residuals = sections.add(input.residuals.size() * sizeof(weir_residual));
-  for (unsigned family : {4, 6}) {
-    for (const KeyTable& table : input.tables) {
-      if (table.shape.family != family) continue;
-      const Result<weir_shape> shape = plan_table(table, input, sections);
-      if (!shape) return Error{shape.error()};
-      header.shapes[header.n_shapes++] = *shape;
-    }
-    if (family == 4 && !input.networks.empty()) header.shapes[header.n_shapes++] = plan_networks(input, sections);
+  for (weir_gate& gate : header.gates) {
+    for (weir_gate_table& table : std::span(gate.table, gate.n_tables)) sections.place(table.bits);
+  }
+  for (weir_shape& shape : std::span(header.shapes, header.n_shapes)) {
+    sections.place(shape.filter);
+    sections.place(shape.exact);
+    if (shape.layout == WEIR_LAYOUT_BITMAP) sections.place(shape.chunks);
   }
   header.total_bytes = sections.total_bytes();
   return plan;

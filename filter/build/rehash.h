@@ -15,7 +15,7 @@ namespace weir::filter {
 struct HashRange {
   uint32_t first;
   uint32_t last;
-  bool holds(uint64_t hash) const { return hash >> 32 >= first && hash >> 32 <= last; }
+  bool holds(uint64_t hash) const { return static_cast<uint32_t>(hash >> 32) - first <= last - first; }
 };
 
 // The least high half that range reduction to n places sends to `place` (0..n; n: past the end, 2^32).

@@ -10,7 +10,7 @@
 #include "filter/format/key_shape.h"
 #include "filter/format/snapshot.h"
 
-// What a valid list name, set and rule is: the planner refuses to write others, the view refuses to read them.
+// What a valid list name, set, rule and gate is: the planner refuses to write others, the view refuses to read them.
 namespace weir::filter {
 
 inline bool is_list_name(std::string_view name) {  // [A-Za-z0-9._-]{1,63}
@@ -80,6 +80,18 @@ inline uint8_t sides_of(const weir_rule& rule) {
 inline weir_u64* list_mask(weir_snapshot_header& header, uint8_t action, uint8_t mode) {
   if (action == WEIR_PASS) return header.pass_lists;
   return mode == WEIR_MONITOR ? header.monitor_lists : header.drop_lists;
+}
+
+// Why a gate of this family has no such table; null when it may. Looks at prefix_bits and index_bits.
+inline const char* gate_table_problem(const weir_gate_table& table, unsigned family) {
+  const unsigned prefix = table.prefix_bits, index = table.index_bits;
+  if (family == 4) {
+    if (prefix < WEIR_MIN_GATE_PREFIX_V4 || prefix > WEIR_MAX_GATE_PREFIX_V4) return "prefix_bits is not 16 to 28";
+    return index == prefix ? nullptr : "index_bits is not prefix_bits, and IPv4 is direct";
+  }
+  if (prefix > WEIR_MAX_GATE_PREFIX) return "prefix_bits is more than 64";
+  if (index < WEIR_MIN_GATE_INDEX || index > WEIR_MAX_GATE_INDEX) return "index_bits is not 15 to 30";
+  return index <= prefix ? nullptr : "index_bits is more than prefix_bits";
 }
 
 // No field beyond its width, and none set that the kind of shape does not have.

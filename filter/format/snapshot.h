@@ -1,9 +1,9 @@
 /* The snapshot: one compiled policy as position-independent bytes. control writes it, the data plane and BPF read it.
  *
  * C subset, shared by inclusion (C++, BPF, tests). Little endian, no pointers, no implicit padding: offsets count from
- * the first byte of the snapshot. Order in the file: header, list table, sets, rules, residuals, then each shape's
- * filter pages, exact pages and (bitmap) rule chunks; every section starts on a 4096-byte boundary. A reader copies the
- * header, validates it (filter/read/view.h) and only then follows offsets.
+ * the first byte of the snapshot. Order in the file: header, list table, sets, rules, residuals, the gates' tables,
+ * then each shape's filter pages, exact pages and (bitmap) rule chunks; every section starts on a 4096-byte boundary. A
+ * reader copies the header, validates it (filter/read/view.h) and only then follows offsets.
  */
 #ifndef WEIR_FILTER_SNAPSHOT_H
 #define WEIR_FILTER_SNAPSHOT_H
@@ -11,7 +11,7 @@
 #include "filter/format/fields.h"
 
 #define WEIR_SNAPSHOT_MAGIC 0x50414e5352494557ull /* "WEIRSNAP" */
-#define WEIR_SNAPSHOT_VERSION 6u
+#define WEIR_SNAPSHOT_VERSION 7u
 
 #define WEIR_PAGE_BYTES 4096u
 #define WEIR_LINE_BYTES 64u
@@ -92,6 +92,40 @@ struct weir_residual {
   weir_u64 reserved[1];
 };
 
+/* What is asked before any lookup: an address that its side's gate does not let through has no key in any lookup of
+ * that side. There is a gate for each family and side, the union of all its lookups (filter/format/gate.h). */
+enum weir_gate_kind {
+  WEIR_GATE_OPEN = 0,   /* lets everything through: the plan expects that a table would let too much through */
+  WEIR_GATE_CLOSED = 1, /* lets nothing through: no lookup stands at this side */
+  WEIR_GATE_TABLES = 2, /* lets through what one of its tables knows */
+};
+#define WEIR_GATES 4u /* in this order: IPv4 source, IPv4 destination, IPv6 source, IPv6 destination */
+#define WEIR_MAX_GATE_TABLES 3u
+#define WEIR_MIN_GATE_PREFIX_V4 16u
+#define WEIR_MAX_GATE_PREFIX_V4 28u
+#define WEIR_MAX_GATE_PREFIX 64u
+#define WEIR_MIN_GATE_INDEX 15u /* a page of bits */
+#define WEIR_MAX_GATE_INDEX 30u
+
+/* One bit for the addresses with the same leading bits; those that an entry covers are set, for an entry that is
+ * shorter all of those in it. Direct: the leading bits are the bit's number. Hashed (IPv6): there are fewer bits than
+ * that. */
+struct weir_gate_table {
+  weir_u8 prefix_bits; /* leading bits it looks at: IPv4 16..28, IPv6 15..64 */
+  weir_u8 index_bits;  /* it has 2^index_bits bits, 15..30; direct: index_bits is prefix_bits, hashed: less */
+  weir_u8 reserved[6];
+  weir_u64 n_set;           /* bits that are set */
+  struct weir_section bits; /* 2^index_bits / 8 bytes; bit i is bit i % 64 of word i / 64 */
+};
+
+struct weir_gate {
+  weir_u8 kind;     /* enum weir_gate_kind */
+  weir_u8 n_tables; /* IPv4: 1, direct; IPv6: 1..3; 0 when it has none */
+  weir_u8 reserved[6];
+  weir_u64 multiplier;                                /* of hashed tables: odd and secret; 0 when none is hashed */
+  struct weir_gate_table table[WEIR_MAX_GATE_TABLES]; /* prefix_bits ascending; those behind n_tables are 0 */
+};
+
 /* What a flow key holds besides its addresses; a mask. */
 enum weir_flow_field {
   WEIR_FLOW_PROTOCOL = 1,
@@ -110,7 +144,8 @@ struct weir_shape {
   weir_u8 flow; /* 1: a flow shape, of both addresses: addr_bits of the source, destination_bits of the destination */
   weir_u8 destination_bits; /* flow: 0..32 or 0..128 */
   weir_u8 flow_fields;      /* flow: mask of enum weir_flow_field */
-  weir_u8 reserved[7];
+  weir_u8 gate_side;        /* flow: at which side's gate it stands, enum weir_side; others: 0, at that of each side */
+  weir_u8 reserved[6];
   weir_u64 n_keys;            /* hashed: keys; bitmap: bits set */
   weir_u32 filter_lines;      /* hashed: lines of the filter, layouts of pages a multiple of 64; bitmap: 2^24 / 512 */
   weir_u32 exact_buckets;     /* hashed: buckets, whole pages of them; bitmap: 0 */
@@ -184,6 +219,7 @@ struct weir_snapshot_header {
   struct weir_section sets;
   struct weir_section rules;
   struct weir_section residuals;
+  struct weir_gate gates[WEIR_GATES];
   struct weir_shape shapes[WEIR_MAX_SHAPES]; /* the first n_shapes: IPv4 ones first */
 };
 
@@ -208,6 +244,9 @@ WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v4_port) == WEIR_LINE_BYTES, "one c
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v6) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v6_port) == WEIR_LINE_BYTES, "one cache line");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_flow) == 4 * WEIR_LINE_BYTES, "four cache lines");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_snapshot_header) == 96 + 96 + 64 + 80 * WEIR_MAX_SHAPES, "format");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_gate_table) == 32, "format");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_gate) == 16 + 32 * WEIR_MAX_GATE_TABLES, "format");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_snapshot_header) == 96 + 96 + 64 + 112 * WEIR_GATES + 80 * WEIR_MAX_SHAPES,
+                   "format");
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "filter/format/siphash.h"
 #include "filter/kernels/common.h"
+#include "filter/kernels/find.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
 
@@ -330,7 +331,22 @@ uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
   return hits;
 }
 
-// --- page7: a gather of the 32-bit words that hold a key's bits ----------------------------------------------------
+// --- words from eight places ---------------------------------------------------------------------------------------
+
+// lane k: word[at[k]]. Loads, not a gather: as fast where gathers are fast, faster where processors or their microcode
+// make them slow, and right in QEMU 7.2, whose emulated gather takes the wrong words when `at` is in register ymm4.
+[[gnu::always_inline]] inline __m256i words_at(const int* word, __m256i at) {
+  const auto two = [](__m128i places, int half) {
+    return static_cast<uint64_t>(half == 0 ? _mm_cvtsi128_si64(places) : _mm_extract_epi64(places, 1));
+  };
+  const __m128i low = _mm256_castsi256_si128(at), high = _mm256_extracti128_si256(at, 1);
+  const uint64_t a = two(low, 0), b = two(low, 1), c = two(high, 0), d = two(high, 1);
+  const auto first = [word](uint64_t places) { return word[static_cast<uint32_t>(places)]; };
+  const auto second = [word](uint64_t places) { return word[places >> 32]; };
+  return _mm256_setr_epi32(first(a), second(a), first(b), second(b), first(c), second(c), first(d), second(d));
+}
+
+// --- page7: the 32-bit words that hold a key's bits ----------------------------------------------------------------
 
 // Lanes that are not wanted repeat lane 0's bit.
 uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n) {
@@ -342,7 +358,7 @@ uint64_t page7_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
     const __m256i low = _mm256_set1_epi32(static_cast<int>(hash[i]));
     const __m256i bit = _mm256_srli_epi32(_mm256_mullo_epi32(low, salt), 17);
     const auto* page = reinterpret_cast<const int*>(page_of(filter, hash[i]));
-    const __m256i words = _mm256_i32gather_epi32(page, _mm256_srli_epi32(bit, 5), 4);
+    const __m256i words = words_at(page, _mm256_srli_epi32(bit, 5));
     const __m256i wanted = _mm256_sllv_epi32(one, _mm256_and_si256(bit, _mm256_set1_epi32(31)));
     hits |= static_cast<uint64_t>(_mm256_testc_si256(words, wanted)) << i;
   }
@@ -384,24 +400,184 @@ uint64_t ribbon_check(const FilterBits& filter, const uint64_t* hash, unsigned n
   return hits;
 }
 
-// --- bitmap: four keys in a gather ---------------------------------------------------------------------------------
+// --- bitmap --------------------------------------------------------------------------------------------------------
 
-//   lane k:  64-bit word index[k] / 64 of the bitmap, shifted so that the key's bit is the highest
 uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned n) {
-  const auto* words = reinterpret_cast<const long long*>(filter.bits);
-  const __m256i ones = _mm256_set1_epi64x(63);
   uint64_t hits = 0;
-  unsigned i = 0;
-  for (; i + 4 <= n; i += 4) {
-    const __m256i keys = load(index + i);
-    const __m256i word = _mm256_i64gather_epi64(words, _mm256_srli_epi64(keys, 6), 8);
-    const __m256i top = _mm256_sllv_epi64(word, _mm256_andnot_si256(keys, ones));
-    hits |= static_cast<uint64_t>(static_cast<unsigned>(_mm256_movemask_pd(_mm256_castsi256_pd(top)))) << i;
-  }
-  for (; i < n; i++) {
+  for (unsigned i = 0; i < n; i++) {
     hits |= uint64_t{weir_bitmap_check(filter.bits, static_cast<uint32_t>(index[i]))} << i;
   }
   return hits;
+}
+
+// --- exact stage: the slots of a bucket side by side ---------------------------------------------------------------
+
+// In every bucket type the rules are 32-bit words from kRules on, and `overflow` is the word behind them: what a key
+// gets that is in no slot.
+template <class Bucket>
+constexpr unsigned kRules = sizeof(Bucket::key) / 4;
+
+// What a mask of equal lanes says about the slots. held: bit s is 1 when slot s is equal in all its lanes. first: the
+// lowest of them; when there is none, the number of slots.
+struct SlotsOfMask {
+  uint8_t held[256];
+  uint8_t first[256];
+};
+
+// lanes[s]: the bits of slot s.
+template <unsigned kCount>
+constexpr SlotsOfMask slots_of_mask(const unsigned (&lanes)[kCount]) {
+  SlotsOfMask slots = {};
+  for (unsigned mask = 0; mask < 256; mask++) {
+    slots.first[mask] = kCount;
+    for (unsigned s = kCount; s-- > 0;) {
+      if ((mask & lanes[s]) != lanes[s]) continue;
+      slots.held[mask] = static_cast<uint8_t>(slots.held[mask] | 1u << s);
+      slots.first[mask] = static_cast<uint8_t>(s);
+    }
+  }
+  return slots;
+}
+
+[[gnu::always_inline]] inline const uint8_t* bytes_of(const void* bucket) {
+  return static_cast<const uint8_t*>(bucket);
+}
+
+template <class Bucket>
+[[gnu::always_inline]] inline uint32_t rule_of(const Bucket& bucket, unsigned slot) {
+  uint32_t rule;
+  __builtin_memcpy(&rule, bytes_of(&bucket) + (kRules<Bucket> + slot) * size_t{4}, sizeof rule);
+  return rule;
+}
+
+// A bit for each of eight lanes.
+[[gnu::always_inline]] inline unsigned bits_of_8(__m256i lanes) {
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(lanes)));
+}
+
+// Two words side by side in the lower half.
+[[gnu::always_inline]] inline __m128i pair(const uint64_t* low, const uint64_t* high) {
+  const __m128d word = _mm_load_sd(reinterpret_cast<const double*>(low));
+  return _mm_castpd_si128(_mm_loadh_pd(word, reinterpret_cast<const double*>(high)));
+}
+
+// found() of find.h, eight keys at a time.
+uint64_t found_in(const uint8_t* held, const uint32_t* rule, unsigned n) {
+  const __m256i zero = _mm256_setzero_si256();
+  uint64_t missing = 0;
+  for (unsigned i = 0; i < n; i += 8) {
+    const __m256i holds = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(held + i)));
+    const __m256i lacks = _mm256_or_si256(_mm256_cmpeq_epi32(holds, zero), _mm256_cmpeq_epi32(load(rule + i), zero));
+    missing |= uint64_t{bits_of_8(lacks)} << i;
+  }
+  return ~missing;
+}
+
+//   lanes of 32 bits   key 0..6, rule 0
+struct CompareV4 {
+  using Bucket = weir_bucket_v4;
+  [[gnu::always_inline]] static Found in_bucket(const Bucket& bucket, const uint64_t* const* words, unsigned i) {
+    const __m256i wanted = _mm256_set1_epi32(static_cast<int>(words[0][i]));
+    const unsigned equal = bits_of_8(_mm256_cmpeq_epi32(load(bytes_of(&bucket)), wanted));
+    return {rule_of(bucket, static_cast<unsigned>(__builtin_ctz(equal | 0x80))), equal & 0x7f};
+  }
+  static constexpr auto found = found_in;
+};
+
+//   lanes of 64 bits   key 0, 1, 2, 3  and  4, rules     packed to 32:  0 1 4 - 2 3 - -
+constexpr SlotsOfMask kV4PortSlots = slots_of_mask({0x01u, 0x02u, 0x10u, 0x20u, 0x04u});
+
+struct CompareV4Port {
+  using Bucket = weir_bucket_v4_port;
+  [[gnu::always_inline]] static Found in_bucket(const Bucket& bucket, const uint64_t* const* words, unsigned i) {
+    const __m256i wanted = broadcast(words[0][i]);
+    const __m256i low = _mm256_cmpeq_epi64(load(bytes_of(&bucket)), wanted);
+    const __m256i high = _mm256_cmpeq_epi64(load(bytes_of(&bucket) + 32), wanted);
+    const unsigned equal = bits_of_8(_mm256_packs_epi32(low, high));
+    return {rule_of(bucket, kV4PortSlots.first[equal]), equal & 0x37};
+  }
+  static constexpr auto found = found_in;
+};
+
+//   lanes of 64 bits   slot 0, slot 0, slot 1, slot 1  and  2, 2, rules     packed to 32:  0 0 2 2 1 1 - -
+constexpr SlotsOfMask kV6Slots = slots_of_mask({0x03u, 0x30u, 0x0cu});
+
+struct CompareV6 {
+  using Bucket = weir_bucket_v6;
+  [[gnu::always_inline]] static Found in_bucket(const Bucket& bucket, const uint64_t* const* words, unsigned i) {
+    const __m256i wanted = _mm256_broadcastsi128_si256(pair(words[0] + i, words[1] + i));
+    const __m256i low = _mm256_cmpeq_epi64(load(bytes_of(&bucket)), wanted);
+    const __m256i high = _mm256_cmpeq_epi64(load(bytes_of(&bucket) + 32), wanted);
+    const unsigned equal = bits_of_8(_mm256_packs_epi32(low, high));
+    return {rule_of(bucket, kV6Slots.first[equal]), kV6Slots.held[equal]};
+  }
+  static constexpr auto found = found_in;
+};
+
+//   lanes of 64 bits   slot 0 x 3, word 0 of slot 1  and, from there on,  slot 1 x 3, rules
+//   packed to 32:      0 0 1 1 0 - 1 -
+constexpr SlotsOfMask kV6PortSlots = slots_of_mask({0x13u, 0x4cu});
+
+struct CompareV6Port {
+  using Bucket = weir_bucket_v6_port;
+  [[gnu::always_inline]] static Found in_bucket(const Bucket& bucket, const uint64_t* const* words, unsigned i) {
+    const __m256i first_two = _mm256_castsi128_si256(pair(words[0] + i, words[1] + i));
+    const __m256i wanted = _mm256_blend_epi32(first_two, broadcast(words[2][i]), 0xf0);
+    const __m256i low = _mm256_cmpeq_epi64(load(bytes_of(&bucket)), wanted);
+    const __m256i high = _mm256_cmpeq_epi64(load(bytes_of(&bucket) + 24), wanted);
+    const unsigned equal = bits_of_8(_mm256_packs_epi32(low, high));
+    return {rule_of(bucket, kV6PortSlots.first[equal]), kV6PortSlots.held[equal]};
+  }
+  static constexpr auto found = found_in;
+};
+
+// A slot is compared twice, words 0..3 and words 1..4. Of slots 0..3 a byte is left of each 64-bit lane; both halves of
+// the vector then hold two of the four lanes of each slot.
+struct CompareFlow {
+  using Bucket = weir_bucket_flow;
+  [[gnu::always_inline]] static Found in_bucket(const Bucket& bucket, const uint64_t* const* words, unsigned i) {
+    const __m128i middle = pair(words[2] + i, words[3] + i);
+    const __m256i first = _mm256_inserti128_si256(_mm256_castsi128_si256(pair(words[0] + i, words[1] + i)), middle, 1);
+    const __m256i last = _mm256_permute4x64_epi64(_mm256_blend_epi32(first, broadcast(words[4][i]), 0x03), 0x39);
+    const auto equal = [&](unsigned slot) {
+      const uint8_t* key = bytes_of(&bucket) + slot * sizeof bucket.key[0];
+      return _mm256_and_si256(_mm256_cmpeq_epi64(load(key), first), _mm256_cmpeq_epi64(load(key + 8), last));
+    };
+    const __m256i bytes =
+        _mm256_packs_epi16(_mm256_packs_epi32(equal(0), equal(1)), _mm256_packs_epi32(equal(2), equal(3)));
+    const __m128i slots = _mm_and_si128(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+    const __m128i all = _mm_cmpeq_epi32(slots, _mm_set1_epi32(-1));
+    const auto held = static_cast<unsigned>(_mm_movemask_ps(_mm_castsi128_ps(all))) |
+                      static_cast<unsigned>(_mm256_testc_si256(equal(4), _mm256_set1_epi32(-1))) << 4;
+    return {rule_of(bucket, static_cast<unsigned>(__builtin_ctz(held | 0x20))), held};
+  }
+  static constexpr auto found = found_in;
+};
+
+// --- gates: eight addresses at a time ------------------------------------------------------------------------------
+
+//   lane k:  32-bit word index / 32 of the table, shifted so that the address's bit is the highest
+[[gnu::always_inline]] inline uint64_t known_of_eight(const int* words, __m128i shift, const uint64_t* addresses,
+                                                      unsigned side) {
+  const __m256 first = _mm256_castsi256_ps(load(addresses)), last = _mm256_castsi256_ps(load(addresses + 4));
+  // One side of eight packets, 0 1 4 5 | 2 3 6 7, and then in their order.
+  const __m256 halves = side == 0 ? _mm256_shuffle_ps(first, last, 0x88) : _mm256_shuffle_ps(first, last, 0xdd);
+  const __m256i wire = _mm256_permute4x64_epi64(_mm256_castps_si256(halves), 0xd8);
+  const __m256i host =
+      _mm256_shuffle_epi8(wire, _mm256_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3,  //
+                                                12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3));
+  const __m256i index = _mm256_srl_epi32(host, shift);
+  const __m256i word = words_at(words, _mm256_srli_epi32(index, 5));
+  const __m256i top = _mm256_sllv_epi32(word, _mm256_andnot_si256(index, _mm256_set1_epi32(31)));
+  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(top)));
+}
+
+uint64_t gate_v4(const uint64_t* bits, unsigned prefix_bits, const uint64_t* addresses, unsigned side, unsigned n) {
+  const auto* words = reinterpret_cast<const int*>(bits);
+  const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(32 - prefix_bits));
+  uint64_t known = 0;
+  for (unsigned i = 0; i < n; i += 8) known |= known_of_eight(words, shift, addresses + i, side) << i;
+  return n >= kMaxBatch ? known : known & ((uint64_t{1} << n) - 1);
 }
 
 bool usable() {
@@ -420,7 +596,11 @@ constinit const Kernels kAvx2Kernels = {
                {page2_prefetch, page2_check, page2_mark},
                {page7_prefetch, page7_check, page7_mark},
                {ribbon_prefetch, ribbon_check, nullptr}},
+    .gate_v4 = gate_v4,
     .line8_step = line8_step,
+    .buckets = {kBucketKernels<CompareV4>,  // in the order of BucketType
+                kBucketKernels<CompareV4Port>, kBucketKernels<CompareV6>, kBucketKernels<CompareV6Port>,
+                kBucketKernels<CompareFlow>},
 };
 
 }  // namespace weir::filter

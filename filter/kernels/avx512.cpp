@@ -6,6 +6,7 @@
 
 #include "filter/format/siphash.h"
 #include "filter/kernels/common.h"
+#include "filter/kernels/find.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
 
@@ -161,12 +162,12 @@ void line8_mark(const FilterWords& filter, const uint64_t* hash, unsigned n) {
   }
 }
 
-// Hashes a batch, sixteen keys at a time (two States: with four, the other batches' work would lie too far apart), and
-// between the rounds does as many keys of the others: whole groups, so it reads on in the column of a batch that is
-// shorter. Returns how many keys of each are done.
-template <bool kFetch, bool kTest>
-unsigned weave(const Line8Step& step, uint8_t lacking[kMaxBatch]) {
-  constexpr unsigned kGroup = 16, kSlice = kGroup / 4;
+// Hashes a batch, sixteen keys at a time (two States: with four, the other batches' work would lie too far apart; one
+// for a batch of eight or less), and between the rounds does as many keys of the others: whole groups, so it reads on
+// in the column of a batch that is shorter. Returns how many keys of each are done.
+template <unsigned kGroup, bool kFetch, bool kTest>
+unsigned weave_groups(const Line8Step& step, uint8_t lacking[kMaxBatch]) {
+  constexpr unsigned kSlice = kGroup / 4;
   constexpr std::make_integer_sequence<unsigned, kGroup / 8> kStates = {};
   const FilterBits fetched = step.fetch_filter, tested = step.test_filter;
   const __m512i salts = widen(weir_salt);
@@ -181,6 +182,12 @@ unsigned weave(const Line8Step& step, uint8_t lacking[kMaxBatch]) {
     });
   }
   return done;
+}
+
+template <bool kFetch, bool kTest>
+unsigned weave(const Line8Step& step, uint8_t lacking[kMaxBatch]) {
+  return step.n_hash <= 8 ? weave_groups<8, kFetch, kTest>(step, lacking)
+                          : weave_groups<16, kFetch, kTest>(step, lacking);
 }
 
 uint64_t line8_step(const Line8Step& step) {
@@ -287,6 +294,139 @@ uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned 
   return hits;
 }
 
+// --- exact stage: a whole bucket in one comparison -----------------------------------------------------------------
+
+// Word w, of 32 bits, of a bucket. The word behind the rules is `overflow`: what a key gets that is in no slot.
+template <class Bucket>
+[[gnu::always_inline]] inline uint32_t word_of(const Bucket& bucket, unsigned w) {
+  uint32_t word;
+  __builtin_memcpy(&word, reinterpret_cast<const uint8_t*>(&bucket) + size_t{w} * 4, sizeof word);
+  return word;
+}
+
+template <class Bucket>
+constexpr unsigned kRules = sizeof(Bucket::key) / 4;
+
+// found() of find.h.
+uint64_t found_in(const uint8_t* held, const uint32_t* rule, unsigned n) {
+  uint64_t found = 0;
+  for (unsigned i = 0; i < n; i += 16) {
+    const __m512i rules = _mm512_loadu_si512(rule + i);
+    found |= uint64_t{_mm512_test_epi32_mask(rules, rules)} << i;
+  }
+  const __m512i holds = _mm512_loadu_si512(held);
+  return found & _mm512_test_epi8_mask(holds, holds);
+}
+
+[[gnu::always_inline]] inline __m512i broadcast(uint64_t word) {
+  return _mm512_set1_epi64(static_cast<long long>(word));
+}
+
+// The lanes of `lanes` get another word.
+[[gnu::always_inline]] inline __m512i also(__m512i wanted, __mmask8 lanes, uint64_t word) {
+  return _mm512_mask_set1_epi64(wanted, lanes, static_cast<long long>(word));
+}
+
+// Bit w: word w, of 64 bits, is as wanted.
+template <class Bucket>
+[[gnu::always_inline]] inline unsigned equal_words(const Bucket& bucket, __m512i wanted) {
+  return _mm512_cmpeq_epi64_mask(_mm512_loadu_si512(&bucket), wanted);
+}
+
+//   lanes of 32 bits   key 0..6, rule 0
+struct CompareV4 {
+  using Bucket = weir_bucket_v4;
+  [[gnu::always_inline]] static Found in_bucket(const Bucket& bucket, const uint64_t* const* words, unsigned i) {
+    const __m256i wanted = _mm256_set1_epi32(static_cast<int>(words[0][i]));
+    const __m256i keys = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(&bucket));
+    const unsigned equal = _mm256_cmpeq_epi32_mask(keys, wanted);
+    return {word_of(bucket, kRules<Bucket> + static_cast<unsigned>(__builtin_ctz(equal | 0x80))), equal & 0x7f};
+  }
+  static constexpr auto found = found_in;
+};
+
+//   lanes of 64 bits   key 0..4, rules
+struct CompareV4Port {
+  using Bucket = weir_bucket_v4_port;
+  [[gnu::always_inline]] static Found in_bucket(const Bucket& bucket, const uint64_t* const* words, unsigned i) {
+    const unsigned equal = equal_words(bucket, broadcast(words[0][i]));
+    return {word_of(bucket, kRules<Bucket> + static_cast<unsigned>(__builtin_ctz(equal | 0x20))), equal & 0x1f};
+  }
+  static constexpr auto found = found_in;
+};
+
+//   lanes of 64 bits   words 0 1 of slot 0, of slot 1, of slot 2, rules
+struct CompareV6 {
+  using Bucket = weir_bucket_v6;
+  [[gnu::always_inline]] static Found in_bucket(const Bucket& bucket, const uint64_t* const* words, unsigned i) {
+    const unsigned equal = equal_words(bucket, also(broadcast(words[0][i]), 0x2a, words[1][i]));
+    const unsigned slots = equal & equal >> 1 & 0x15;  // the first bit of each slot
+    return {word_of(bucket, kRules<Bucket> + static_cast<unsigned>(__builtin_ctz(slots | 0x40)) / 2), slots};
+  }
+  static constexpr auto found = found_in;
+};
+
+//   lanes of 64 bits   words 0 1 2 of slot 0, of slot 1, rules
+struct CompareV6Port {
+  using Bucket = weir_bucket_v6_port;
+  [[gnu::always_inline]] static Found in_bucket(const Bucket& bucket, const uint64_t* const* words, unsigned i) {
+    const __m512i first_two = also(broadcast(words[0][i]), 0x12, words[1][i]);
+    const unsigned equal = equal_words(bucket, also(first_two, 0x24, words[2][i]));
+    const unsigned slots = equal & equal >> 1 & equal >> 2 & 0x09;
+    return {word_of(bucket, kRules<Bucket> + 1 - (slots & 1)), slots};
+  }
+  static constexpr auto found = found_in;
+};
+
+//   lanes of 64 bits   0 1 2 3 4 0 1 2 | 3 4 0 1 2 3 4 0 | 1 2 3 4 0 1 2 3 | 4, rules     words of slots 0..4
+struct CompareFlow {
+  using Bucket = weir_bucket_flow;
+  [[gnu::always_inline]] static Found in_bucket(const Bucket& bucket, const uint64_t* const* words, unsigned i) {
+    const __m512i first = also(broadcast(words[0][i]), 0x42, words[1][i]);
+    const __m512i key = also(also(also(first, 0x84, words[2][i]), 0x08, words[3][i]), 0x10, words[4][i]);
+    const __m512i second = _mm512_permutexvar_epi64(_mm512_setr_epi64(3, 4, 0, 1, 2, 3, 4, 0), key);
+    const __m512i third = _mm512_permutexvar_epi64(_mm512_setr_epi64(1, 2, 3, 4, 0, 1, 2, 3), key);
+    const auto* line = reinterpret_cast<const weir_u64(*)[8]>(&bucket);
+    const uint32_t equal = uint32_t{_mm512_cmpeq_epi64_mask(_mm512_loadu_si512(line[0]), key)} |
+                           uint32_t{_mm512_cmpeq_epi64_mask(_mm512_loadu_si512(line[1]), second)} << 8 |
+                           uint32_t{_mm512_cmpeq_epi64_mask(_mm512_loadu_si512(line[2]), third)} << 16 |
+                           uint32_t{line[3][0] == words[4][i]} << 24;
+    const uint32_t pairs = equal & equal >> 1;
+    const uint32_t slots = pairs & pairs >> 2 & equal >> 4 & 0x108421;  // the first bit of each slot
+    const auto slot = static_cast<unsigned>(__builtin_ctz(slots | 1u << 25)) / 5;
+    return {word_of(bucket, kRules<Bucket> + slot), slots != 0};
+  }
+  static constexpr auto found = found_in;
+};
+
+// --- gates: sixteen addresses in a gather --------------------------------------------------------------------------
+
+//   lane k:  32-bit word index / 32 of the table; one bit of each is asked for
+uint64_t gate_v4(const uint64_t* bits, unsigned prefix_bits, const uint64_t* addresses, unsigned side, unsigned n) {
+  const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(32 - prefix_bits));
+  const __m512i swap = _mm512_set4_epi32(0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203);
+  const __m512i one = _mm512_set1_epi32(1), low_five = _mm512_set1_epi32(31);
+  uint64_t known = 0;
+  for (unsigned i = 0; i < n; i += 16) {
+    // One side of sixteen packets: the low halves of the words, or the high ones moved there.
+    const __mmask8 first_lanes = static_cast<__mmask8>(lane_mask<8>(n - i));
+    const __mmask8 last_lanes = static_cast<__mmask8>(lane_mask<8>(n - i > 8 ? n - i - 8 : 0));
+    __m512i first = _mm512_maskz_loadu_epi64(first_lanes, addresses + i);
+    __m512i last = _mm512_maskz_loadu_epi64(last_lanes, addresses + i + 8);
+    if (side != 0) {
+      first = _mm512_srli_epi64(first, 32);
+      last = _mm512_srli_epi64(last, 32);
+    }
+    const __m512i wire =
+        _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi64_epi32(first)), _mm512_cvtepi64_epi32(last), 1);
+    const __m512i index = _mm512_srl_epi32(_mm512_shuffle_epi8(wire, swap), shift);
+    const __m512i word = _mm512_i32gather_epi32(_mm512_srli_epi32(index, 5), bits, 4);
+    const __m512i wanted = _mm512_sllv_epi32(one, _mm512_and_si512(index, low_five));
+    known |= uint64_t{_mm512_test_epi32_mask(word, wanted)} << i;
+  }
+  return n >= kMaxBatch ? known : known & ((uint64_t{1} << n) - 1);
+}
+
 bool usable() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
@@ -304,7 +444,11 @@ constinit const Kernels kAvx512Kernels = {
                {page2_prefetch, page2_check, page2_mark},
                {page7_prefetch, page7_check, page7_mark},
                {ribbon_prefetch, ribbon_check, nullptr}},
+    .gate_v4 = gate_v4,
     .line8_step = line8_step,
+    .buckets = {kBucketKernels<CompareV4>,  // in the order of BucketType
+                kBucketKernels<CompareV4Port>, kBucketKernels<CompareV6>, kBucketKernels<CompareV6Port>,
+                kBucketKernels<CompareFlow>},
 };
 
 }  // namespace weir::filter

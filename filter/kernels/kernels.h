@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "filter/format/buckets.h"
 #include "filter/format/snapshot.h"
 #include "filter/layouts/filter_bits.h"
 
@@ -36,6 +37,24 @@ struct Line8Step {
   unsigned n_test = 0;
 };
 
+// The table of an IPv4 gate (filter/format/gate.h): bit i is 1 when it knows the address of packet i. addresses[i]:
+// those of a packet as on the wire, the source in the low half, the destination in the high half; side: enum weir_side.
+// n <= kMaxBatch; there is room for 8 addresses more, which may be anything.
+using GateV4 = uint64_t (*)(const uint64_t* bits, unsigned prefix_bits, const uint64_t* addresses, unsigned side,
+                            unsigned n);
+
+// Looking up the keys whose bits are set in a mask, in buckets of one type. Keys and hashes as in Kernels::siphash13,
+// up to the last wanted one; rule has room for kMaxBatch. n_buckets: whole pages of them. Bit i of a result is 1 when
+// key i has a rule, which then is in rule[i]; where it has none, rule[i] may be anything.
+struct BucketKernels {
+  // In the keys' own buckets. behind: the keys that may lie behind them still; the next bucket of each is asked for.
+  uint64_t (*find)(const uint8_t* buckets, uint32_t n_buckets, const uint64_t* const* words, const uint64_t* hash,
+                   uint64_t wanted, uint32_t* rule, uint64_t* behind);
+  // Those. Overwrites nobody else's rule.
+  uint64_t (*find_behind)(const uint8_t* buckets, uint32_t n_buckets, const uint64_t* const* words,
+                          const uint64_t* hash, uint64_t behind, uint32_t* rule);
+};
+
 // The inner loops, one set per instruction set. All sets give the same answers: the scalar layouts define them
 // (filter/layouts), tests compare. n <= kMaxBatch everywhere; but for line8_step, nothing is read past n keys.
 struct Kernels {
@@ -47,8 +66,10 @@ struct Kernels {
   void (*siphash13)(const uint64_t secret[2], const uint64_t* const* words, unsigned n_words, unsigned n,
                     uint64_t* hash);
   LayoutKernels layout[WEIR_LAYOUTS];  // by weir_layout; [0] is none
+  GateV4 gate_v4;
   // The answers of the batch to test, as its layout's check().
   uint64_t (*line8_step)(const Line8Step& step);
+  BucketKernels buckets[kBucketTypes];  // the exact stage, by BucketType (filter/format/buckets.h)
 };
 
 // The compiled-in sets; filter/probe/dispatch.cpp lists them. A new instruction set is its file here, one line below,

@@ -1,7 +1,9 @@
 // The definition, one key at a time: the shared C headers in loops.
 
 #include "common/prefetch.h"
+#include "filter/format/gate.h"
 #include "filter/format/siphash.h"
+#include "filter/kernels/find.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/line8.h"
@@ -131,6 +133,32 @@ uint64_t line8_step(const Line8Step& step) {
   return check<Line8>(step.test_filter, step.test_hash, step.n_test);
 }
 
+// --- exact stage: filter/format/buckets.h as it is -----------------------------------------------------------------
+
+template <class AnyBucket>
+struct Compare {
+  using Bucket = AnyBucket;
+  [[gnu::always_inline]] static Found in_bucket(const Bucket& bucket, const uint64_t* const* words, unsigned i) {
+    Key key;
+    for (unsigned w = 0; w < FindBatch<Compare>::kWords; w++) key.word[w] = words[w][i];
+    const uint32_t rule = rule_in_bucket(bucket, key);
+    return {rule, rule != 0};
+  }
+  static uint64_t found(const uint8_t* held, const uint32_t*, unsigned n) {
+    uint64_t found = 0;
+    for (unsigned i = 0; i < n; i++) found |= uint64_t{held[i]} << i;
+    return found;
+  }
+};
+uint64_t gate_v4(const uint64_t* bits, unsigned prefix_bits, const uint64_t* addresses, unsigned side, unsigned n) {
+  uint64_t known = 0;
+  for (unsigned i = 0; i < n; i++) {
+    const uint64_t address = weir_gate_address_v4(static_cast<uint32_t>(addresses[i] >> (side * 32)));
+    known |= uint64_t{weir_gate_bit(bits, weir_gate_index(prefix_bits, prefix_bits, 0, address))} << i;
+  }
+  return known;
+}
+
 bool usable() {
   return true;
 }
@@ -152,7 +180,11 @@ constinit const Kernels kScalarKernels = {
                kKernelsOf<Page2>,
                kKernelsOf<Page7>,
                kReadOnly<Ribbon>},
+    .gate_v4 = gate_v4,
     .line8_step = line8_step,
+    .buckets = {kBucketKernels<Compare<weir_bucket_v4>>,  // in the order of BucketType
+                kBucketKernels<Compare<weir_bucket_v4_port>>, kBucketKernels<Compare<weir_bucket_v6>>,
+                kBucketKernels<Compare<weir_bucket_v6_port>>, kBucketKernels<Compare<weir_bucket_flow>>},
 };
 
 }  // namespace weir::filter

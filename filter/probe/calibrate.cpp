@@ -33,7 +33,6 @@ constexpr double kWithin = 1.03;
 constexpr unsigned kRunBatches = 256;  // 16384 keys: 25 to 100 us, much longer than a pipeline takes to fill
 constexpr unsigned kMinRounds = 3, kMaxRounds = 64;
 constexpr milliseconds kBudgetPerSize{55};  // 220 ms in all, and 20 to 40 for getting the memory
-constexpr milliseconds kShortBudget{50};    // for everything
 
 constexpr KeyShape kShape = {.family = 6, .addr_bits = 128, .with_port = false};
 constexpr uint64_t kSecret[2] = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
@@ -191,13 +190,6 @@ Result<Calibration> calibrate(const Kernels& kernels) {
     calibration.look_ahead = look_ahead;
   }
   return calibration;
-}
-
-Result<unsigned> calibrate_look_ahead(const Kernels& kernels) {
-  const Clock::time_point end = Clock::now() + kShortBudget;
-  const Result<Scratch> scratch = make_scratch(kLargest);
-  if (!scratch) return Error{scratch.error()};
-  return best_look_ahead(measure(kernels, scratch->shape(kLargest), end));
 }
 
 }  // namespace weir::filter

@@ -35,7 +35,4 @@ struct Calibration {
 // All sizes: 0.2 to 0.3 s. Error: no memory to measure with.
 Result<Calibration> calibrate(const Kernels& kernels);
 
-// Only the look-ahead, only with the largest size: about 50 ms on a core that is not shared. For a data plane's start.
-Result<unsigned> calibrate_look_ahead(const Kernels& kernels);
-
 }  // namespace weir::filter

@@ -38,8 +38,8 @@ uint32_t exact_find(const ShapeView& shape, const Key& key, uint64_t place) {
   });
 }
 
-uint64_t exact_find_batch(const ShapeView& shape, const uint64_t* const* words, const uint64_t* place, uint64_t wanted,
-                          uint32_t* rule) {
+uint64_t exact_find_batch(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words,
+                          const uint64_t* place, uint64_t wanted, uint32_t* rule) {
   if (shape.layout == WEIR_LAYOUT_BITMAP) {
     uint64_t found = 0;
     for (uint64_t left = wanted; left != 0; left &= left - 1) {
@@ -49,10 +49,21 @@ uint64_t exact_find_batch(const ShapeView& shape, const uint64_t* const* words, 
     }
     return found;
   }
-  return with_bucket_type(shape.shape, [&]<class Bucket>() {
-    const auto* buckets = reinterpret_cast<const Bucket*>(shape.exact);
-    return find_batch_in_buckets(buckets, shape.exact_buckets, words, place, wanted, rule);
-  });
+  uint64_t behind = 0;
+  const uint64_t found = exact_find_own(kernels, shape, words, place, wanted, rule, behind);
+  return behind == 0 ? found : found | exact_find_behind(kernels, shape, words, place, behind, rule);
+}
+
+uint64_t exact_find_own(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words,
+                        const uint64_t* place, uint64_t wanted, uint32_t* rule, uint64_t& behind) {
+  const BucketKernels& loops = kernels.buckets[bucket_type(shape.shape)];
+  return loops.find(shape.exact, shape.exact_buckets, words, place, wanted, rule, &behind);
+}
+
+uint64_t exact_find_behind(const Kernels& kernels, const ShapeView& shape, const uint64_t* const* words,
+                           const uint64_t* place, uint64_t behind, uint32_t* rule) {
+  const BucketKernels& loops = kernels.buckets[bucket_type(shape.shape)];
+  return loops.find_behind(shape.exact, shape.exact_buckets, words, place, behind, rule);
 }
 
 uint32_t find_rule(const ShapeView& shape, const Key& key) {

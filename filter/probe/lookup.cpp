@@ -17,23 +17,39 @@ namespace {
 // with every batch.
 constexpr uint32_t kBypassAbove = 65536 * 30 / 100;
 constexpr uint32_t kBypassBelow = 65536 * 20 / 100;
-constexpr unsigned kRatioShift = 4;  // of the moving average: a batch counts 1/16
+constexpr unsigned kRatioShift = 10;  // of the moving average: a key counts 1/1024, so a full batch 1/16
 
-const uint8_t* bucket_of(const ShapeView& shape, const Batch& batch, uint32_t i) {
-  if (shape.layout == WEIR_LAYOUT_BITMAP) return shape.exact + batch.place[i] / kChunkRules * sizeof(uint32_t);
-  return shape.exact + size_t{weir_hash_range(batch.place[i], shape.exact_lines.lines)} * WEIR_LINE_BYTES;
+// Asks for the lines of the keys that address(i) gives: of the first two without a branch on how many there are. With
+// few hits, the usual case, that is all of them. instead: any line that is in the cache anyhow.
+template <class Address>
+void ask_for(uint64_t keys, const void* instead, Address address) {
+  constexpr unsigned kWithoutBranch = 2;
+  uint64_t left = keys;
+  for (unsigned i = 0; i < kWithoutBranch; i++, left &= left - 1) {
+    const void* line = address(static_cast<unsigned>(std::countr_zero(left | bit(kMaxBatch - 1))));
+    prefetch_line(left != 0 ? line : instead);
+  }
+  for (; left != 0; left &= left - 1) prefetch_line(address(static_cast<unsigned>(std::countr_zero(left))));
 }
 
-void look_up_pending(Batch& batch) {
-  const uint64_t* words[WEIR_MAX_KEY_WORDS];
-  for (unsigned w = 0; w < WEIR_MAX_KEY_WORDS; w++) words[w] = batch.word[w];
-  batch.found = exact_find_batch(*batch.lane->shape, words, batch.place, batch.pending, batch.rule);
+struct Words {
+  const uint64_t* of[WEIR_MAX_KEY_WORDS];
+  explicit Words(const Batch& batch) {
+    for (unsigned w = 0; w < WEIR_MAX_KEY_WORDS; w++) of[w] = batch.word[w];
+  }
+};
+
+void look_up_pending(const Kernels& kernels, Batch& batch) {
+  const ShapeView& shape = *batch.lane->shape;
+  const Words words(batch);
+  // A batch that went around the filter has been looked up in its own buckets.
+  batch.found |= batch.bypass ? exact_find_behind(kernels, shape, words.of, batch.place, batch.pending, batch.rule)
+                              : exact_find_batch(kernels, shape, words.of, batch.place, batch.pending, batch.rule);
   batch.pending = 0;
 }
 
 void take_ratio(Lane& lane, unsigned hits, unsigned n) {
-  lane.hit_ratio += (hits << 16) / n >> kRatioShift;
-  lane.hit_ratio -= lane.hit_ratio >> kRatioShift;
+  lane.hit_ratio += (hits << (16 - kRatioShift)) - (lane.hit_ratio * n >> kRatioShift);
   lane.bypass = lane.hit_ratio > (lane.bypass ? kBypassBelow : kBypassAbove);
 }
 
@@ -47,10 +63,16 @@ void LookupPipeline::push(Batch* batch) noexcept {
   batch->pending = 0;
   batch->bypass = batch->lane->bypass && batch->lane->shape->layout != WEIR_LAYOUT_BITMAP;
   slot(pushed_) = batch;
-  step(batch);
+  step(batch, pushed_ < look_ahead_ ? 0 : pushed_ - look_ahead_);
   if (look_ahead_ == 0) {
-    while (tested_ != pushed_) step(nullptr);
+    while (tested_ != pushed_) step(nullptr, pushed_);
   }
+}
+
+void LookupPipeline::tick() noexcept {
+  resolve();
+  const uint64_t asked_for = fetched_;
+  while (tested_ != asked_for || fetched_ != pushed_) step(nullptr, asked_for);
 }
 
 Batch* LookupPipeline::pop() noexcept {
@@ -58,19 +80,17 @@ Batch* LookupPipeline::pop() noexcept {
 }
 
 void LookupPipeline::drain() noexcept {
-  while (tested_ != pushed_) step(nullptr);
+  while (tested_ != pushed_) step(nullptr, pushed_);
   resolve();
 }
 
 // Hashes one batch, asks for the lines of the one before it, tests the one whose lines should be there. Without a batch
 // to hash, those that are inside move on.
-void LookupPipeline::step(Batch* hash_batch) noexcept {
-  const bool draining = hash_batch == nullptr;
+void LookupPipeline::step(Batch* hash_batch, uint64_t test_limit) noexcept {
   Batch* fetch_batch = fetched_ != pushed_ ? slot(fetched_) : nullptr;
-  const bool due = tested_ != fetched_ && (draining || pushed_ - tested_ > look_ahead_);
-  Batch* test_batch = due ? slot(tested_) : nullptr;
+  Batch* test_batch = tested_ < std::min(fetched_, test_limit) ? slot(tested_) : nullptr;
 
-  if (waiting_ == 0 || waiting_ >= kFullBatch || tested_ - resolved_ >= kMaxAge) resolve();
+  if (waiting_ == 0 || behind_waits_ || waiting_ >= kFullBatch || tested_ - resolved_ >= kMaxAge) resolve();
 
   Line8Step work;
   bool fits_line8 = true;
@@ -115,9 +135,12 @@ void LookupPipeline::step(Batch* hash_batch) noexcept {
   tested_++;
   const ShapeView& shape = *test_batch->lane->shape;
   if (test_batch->bypass) {  // its buckets were asked for instead of the filter's lines
-    test_batch->pending = low_bits(test_batch->n);
-    look_up_pending(*test_batch);
-    take_ratio(*test_batch->lane, static_cast<unsigned>(std::popcount(test_batch->found)), test_batch->n);
+    // Those behind their own buckets are looked up in the next step: their lines are there by then.
+    test_batch->found = exact_find_own(kernels_, shape, Words(*test_batch).of, test_batch->place,
+                                       low_bits(test_batch->n), test_batch->rule, test_batch->pending);
+    behind_waits_ |= test_batch->pending != 0;
+    const auto hits_or_behind = static_cast<unsigned>(std::popcount(test_batch->found | test_batch->pending));
+    take_ratio(*test_batch->lane, hits_or_behind, test_batch->n);
   } else if (fits_line8) {
     let_through(*test_batch, hits);
   } else {
@@ -125,21 +148,18 @@ void LookupPipeline::step(Batch* hash_batch) noexcept {
   }
 }
 
-// Asks for the buckets of the keys: of the first few without a branch on how many there are. With few hits, the usual
-// case, that is all of them.
+// Asks for the buckets of the keys that the filter did not rule out.
 void LookupPipeline::let_through(Batch& batch, uint64_t keys) noexcept {
-  constexpr unsigned kWithoutBranch = 4;
   const ShapeView& shape = *batch.lane->shape;
   const auto count = static_cast<unsigned>(std::popcount(keys));
   batch.pending = keys;
   waiting_ += count;
-  uint64_t left = keys;
-  for (unsigned i = 0; i < kWithoutBranch; i++, left &= left - 1) {
-    const uint8_t* bucket = bucket_of(shape, batch, static_cast<uint32_t>(std::countr_zero(left | uint64_t{1} << 63)));
-    prefetch_line(left != 0 ? bucket : reinterpret_cast<const uint8_t*>(&batch));
-  }
-  for (; left != 0; left &= left - 1) {
-    prefetch_line(bucket_of(shape, batch, static_cast<uint32_t>(std::countr_zero(left))));
+  if (shape.layout == WEIR_LAYOUT_BITMAP) {
+    ask_for(keys, &batch, [&](unsigned i) { return shape.exact + batch.place[i] / kChunkRules * sizeof(uint32_t); });
+  } else {
+    const uint32_t lines = shape.exact_lines.lines;
+    ask_for(keys, &batch,
+            [&](unsigned i) { return shape.exact + size_t{weir_hash_range(batch.place[i], lines)} * WEIR_LINE_BYTES; });
   }
   take_ratio(*batch.lane, count, batch.n);
 }
@@ -147,9 +167,10 @@ void LookupPipeline::let_through(Batch& batch, uint64_t keys) noexcept {
 void LookupPipeline::resolve() noexcept {
   for (; resolved_ != tested_; resolved_++) {
     Batch& batch = *slot(resolved_);
-    if (batch.pending != 0) look_up_pending(batch);
+    if (batch.pending != 0) look_up_pending(kernels_, batch);
   }
   waiting_ = 0;
+  behind_waits_ = false;
 }
 
 }  // namespace weir::filter

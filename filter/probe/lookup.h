@@ -50,6 +50,8 @@ class LookupPipeline {
   // Takes a batch in. At most kMaxInFlight may be inside: pop() what is finished after every push. No allocation, lock
   // or system call.
   void push(Batch* batch) noexcept;
+  // Time has passed without a batch: every batch inside becomes one step older.
+  void tick() noexcept;
   // The oldest batch, when it is finished; null otherwise. Batches come out in the order in which they went in.
   Batch* pop() noexcept;
   // Finishes all that is inside; pop() then gives it back.
@@ -62,7 +64,8 @@ class LookupPipeline {
   static constexpr unsigned kFullBatch = 32;
 
   Batch*& slot(uint64_t index) { return ring_[index % kMaxInFlight]; }
-  void step(Batch* hash_batch) noexcept;
+  // test_limit: number of the first batch that is not tested yet.
+  void step(Batch* hash_batch, uint64_t test_limit) noexcept;
   void let_through(Batch& batch, uint64_t keys) noexcept;
   void resolve() noexcept;
 
@@ -71,7 +74,8 @@ class LookupPipeline {
   // Batches are numbered as they come. popped_ <= resolved_ <= tested_ <= fetched_ <= pushed_.
   uint64_t pushed_ = 0, fetched_ = 0, tested_ = 0, resolved_ = 0, popped_ = 0;
   Batch* ring_[kMaxInFlight] = {};
-  unsigned waiting_ = 0;  // keys between tested and resolved
+  unsigned waiting_ = 0;       // keys between tested and resolved
+  bool behind_waits_ = false;  // keys of a lane that goes around its filter, behind their own buckets
 };
 
 }  // namespace weir::filter

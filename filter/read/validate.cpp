@@ -6,31 +6,21 @@
 
 #include "filter/format/buckets.h"
 #include "filter/format/chunks.h"
+#include "filter/format/packet.h"
 #include "filter/format/rules.h"
 #include "filter/format/snapshot.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/layout.h"
+#include "filter/read/sections.h"
+#include "filter/read/validate_gates.h"
 
 namespace weir::filter {
 namespace {
 
-Error broken(const std::string& what) {
-  return {"snapshot: " + what};
-}
-
-Error bad(const std::string& field, uint64_t value, const std::string& why) {
-  return broken(field + " is " + std::to_string(value) + ": " + why);
-}
-
-bool all_zero(const void* bytes, size_t n) {
-  const auto* byte = static_cast<const uint8_t*>(bytes);
-  return std::all_of(byte, byte + n, [](uint8_t b) { return b == 0; });
-}
-
 class Validator {
  public:
   explicit Validator(std::span<const std::byte> bytes)
-      : bytes_(bytes), header_(*reinterpret_cast<const weir_snapshot_header*>(bytes.data())) {}
+      : bytes_(bytes), sections_(bytes), header_(*reinterpret_cast<const weir_snapshot_header*>(bytes.data())) {}
 
   Result<void> run() {
     if (auto ok = header(); !ok) return ok;
@@ -39,9 +29,10 @@ class Validator {
     if (auto ok = rules(); !ok) return ok;
     if (auto ok = residuals(); !ok) return ok;
     if (auto ok = shapes(); !ok) return ok;
-    if (end_of_last_section_ != bytes_.size()) {
-      return bad("total_bytes", header_.total_bytes,
-                 "the last section ends at " + std::to_string(end_of_last_section_));
+    if (auto ok = validate_gates(header_, sections_); !ok) return ok;
+    if (auto ok = tables(); !ok) return ok;
+    if (sections_.end() != bytes_.size()) {
+      return bad("total_bytes", header_.total_bytes, "the last section ends at " + std::to_string(sections_.end()));
     }
     return {};
   }
@@ -73,32 +64,9 @@ class Validator {
     return {};
   }
 
-  // Page-aligned, behind the section before it, inside the snapshot, and of exactly size_bytes.
-  Result<void> section(const std::string& name, const weir_section& s, uint64_t size_bytes) {
-    if (s.offset % WEIR_PAGE_BYTES != 0) return bad(name + ".offset", s.offset, "not a multiple of 4096");
-    if (s.offset < end_of_last_section_) {
-      return bad(name + ".offset", s.offset, "overlaps what ends at " + std::to_string(end_of_last_section_));
-    }
-    if (s.offset > bytes_.size()) return bad(name + ".offset", s.offset, "behind the end");
-    if (s.size_bytes > bytes_.size() - s.offset) {
-      return bad(name + ".size_bytes", s.size_bytes, "reaches behind the end");
-    }
-    if (s.size_bytes != size_bytes) {
-      return bad(name + ".size_bytes", s.size_bytes, "must be " + std::to_string(size_bytes));
-    }
-    end_of_last_section_ = s.offset + (s.size_bytes + WEIR_PAGE_BYTES - 1) / WEIR_PAGE_BYTES * WEIR_PAGE_BYTES;
-    return {};
-  }
-
-  // Only after section() has passed.
-  template <class T>
-  const T* at(const weir_section& s) const {
-    return reinterpret_cast<const T*>(bytes_.data() + s.offset);
-  }
-
   Result<void> lists() {
-    if (auto ok = section("lists", header_.lists, uint64_t{header_.n_lists} * sizeof(weir_list)); !ok) return ok;
-    const weir_list* list = at<weir_list>(header_.lists);
+    if (auto ok = sections_.next("lists", header_.lists, uint64_t{header_.n_lists} * sizeof(weir_list)); !ok) return ok;
+    const weir_list* list = sections_.at<weir_list>(header_.lists);
     weir_snapshot_header expected = {};  // its three masks
     for (uint32_t l = 0; l < header_.n_lists; l++) {
       const std::string name = "lists[" + std::to_string(l) + "]";
@@ -137,8 +105,8 @@ class Validator {
   }
 
   Result<void> sets() {
-    if (auto ok = section("sets", header_.sets, uint64_t{header_.n_sets} * sizeof(weir_set)); !ok) return ok;
-    const weir_set* set = at<weir_set>(header_.sets);
+    if (auto ok = sections_.next("sets", header_.sets, uint64_t{header_.n_sets} * sizeof(weir_set)); !ok) return ok;
+    const weir_set* set = sections_.at<weir_set>(header_.sets);
     for (uint32_t id = 0; id < header_.n_sets; id++) {
       if (!set_is_valid(set[id], id, header_.n_lists))
         return broken("sets[" + std::to_string(id) + "] names a list that is not there");
@@ -147,15 +115,15 @@ class Validator {
   }
 
   Result<void> rules() {
-    if (auto ok = section("rules", header_.rules, uint64_t{header_.n_rules} * sizeof(weir_rule)); !ok) return ok;
-    rules_ = at<weir_rule>(header_.rules);
+    if (auto ok = sections_.next("rules", header_.rules, uint64_t{header_.n_rules} * sizeof(weir_rule)); !ok) return ok;
+    rules_ = sections_.at<weir_rule>(header_.rules);
     return {};
   }
 
   Result<void> residuals() {
     const uint64_t size_bytes = uint64_t{header_.n_residuals} * sizeof(weir_residual);
-    if (auto ok = section("residuals", header_.residuals, size_bytes); !ok) return ok;
-    const std::span residuals(at<weir_residual>(header_.residuals), header_.n_residuals);
+    if (auto ok = sections_.next("residuals", header_.residuals, size_bytes); !ok) return ok;
+    const std::span residuals(sections_.at<weir_residual>(header_.residuals), header_.n_residuals);
     uint32_t in_chain = 0;
     for (uint32_t id = 0; id < residuals.size(); id++) {
       if (const char* problem = residual_problem(residuals[id], id, header_.n_sets, in_chain)) {
@@ -186,11 +154,19 @@ class Validator {
           return broken(name + " is the same key shape as shapes[" + std::to_string(other) + "]");
         }
       }
-      if (auto ok = s.layout == WEIR_LAYOUT_BITMAP ? bitmap(name, s) : hashed(name, s); !ok) return ok;
     }
     const size_t unused = WEIR_MAX_SHAPES - header_.n_shapes;
     if (!all_zero(header_.shapes + header_.n_shapes, unused * sizeof(weir_shape))) {
       return bad("n_shapes", header_.n_shapes, "shapes behind that number must be 0");
+    }
+    return {};
+  }
+
+  Result<void> tables() {
+    for (uint32_t i = 0; i < header_.n_shapes; i++) {
+      const weir_shape& s = header_.shapes[i];
+      const std::string name = "shapes[" + std::to_string(i) + "]";
+      if (auto ok = s.layout == WEIR_LAYOUT_BITMAP ? bitmap(name, s) : hashed(name, s); !ok) return ok;
     }
     return {};
   }
@@ -218,6 +194,9 @@ class Validator {
                  "not a positive multiple of " + std::to_string(layout->unit_lines));
     }
     if (s.directions > (WEIR_AS_SOURCE | WEIR_AS_DESTINATION)) return bad(name + ".directions", s.directions, "0 to 3");
+    if (s.gate_side > (s.flow ? WEIR_SIDE_DESTINATION : 0)) {
+      return bad(name + ".gate_side", s.gate_side, s.flow ? "source is 0, destination 1" : "only a flow shape has one");
+    }
     if (!all_zero(s.reserved, sizeof s.reserved)) return broken(name + ".reserved is not 0");
     return {};
   }
@@ -228,9 +207,12 @@ class Validator {
       return bad(name + ".exact_buckets", s.exact_buckets, "not a positive multiple of " + std::to_string(per_page));
     }
     if (!all_zero(&s.chunks, sizeof s.chunks)) return broken(name + ".chunks is not 0: only a bitmap has them");
-    if (auto ok = section(name + ".filter", s.filter, uint64_t{s.filter_lines} * WEIR_LINE_BYTES); !ok) return ok;
-    if (auto ok = section(name + ".exact", s.exact, exact_stage_bytes(shape_of(s), s.exact_buckets)); !ok) return ok;
-    return with_bucket_type(shape_of(s), [&]<class Bucket>() { return buckets(name, s, at<Bucket>(s.exact)); });
+    if (auto ok = sections_.next(name + ".filter", s.filter, uint64_t{s.filter_lines} * WEIR_LINE_BYTES); !ok)
+      return ok;
+    if (auto ok = sections_.next(name + ".exact", s.exact, exact_stage_bytes(shape_of(s), s.exact_buckets)); !ok)
+      return ok;
+    return with_bucket_type(shape_of(s),
+                            [&]<class Bucket>() { return buckets(name, s, sections_.at<Bucket>(s.exact)); });
   }
 
   template <class Bucket>
@@ -264,17 +246,17 @@ class Validator {
     if (s.exact_buckets != 0) return bad(name + ".exact_buckets", s.exact_buckets, "a bitmap has none");
     const uint64_t n_chunks = s.chunks.size_bytes / sizeof(RuleChunk);
     if (n_chunks == 0 || n_chunks > kMaxChunks) return bad(name + ".chunks", n_chunks, "1 to 65537");
-    if (auto ok = section(name + ".filter", s.filter, WEIR_BITMAP_BYTES); !ok) return ok;
-    if (auto ok = section(name + ".exact", s.exact, kChunkSlots * sizeof(uint32_t)); !ok) return ok;
-    if (auto ok = section(name + ".chunks", s.chunks, n_chunks * sizeof(RuleChunk)); !ok) return ok;
+    if (auto ok = sections_.next(name + ".filter", s.filter, WEIR_BITMAP_BYTES); !ok) return ok;
+    if (auto ok = sections_.next(name + ".exact", s.exact, kChunkSlots * sizeof(uint32_t)); !ok) return ok;
+    if (auto ok = sections_.next(name + ".chunks", s.chunks, n_chunks * sizeof(RuleChunk)); !ok) return ok;
 
-    const uint32_t* chunk_of = at<uint32_t>(s.exact);
+    const uint32_t* chunk_of = sections_.at<uint32_t>(s.exact);
     for (size_t slot = 0; slot < kChunkSlots; slot++) {
       if (chunk_of[slot] >= n_chunks) {
         return bad(name + ", chunk_of[" + std::to_string(slot) + "]", chunk_of[slot], "no such chunk");
       }
     }
-    const uint32_t* rule = at<uint32_t>(s.chunks);
+    const uint32_t* rule = sections_.at<uint32_t>(s.chunks);
     if (!all_zero(rule, sizeof(RuleChunk))) return broken(name + ", chunk 0 is not all zero");
     uint8_t sides = 0;
     for (uint64_t i = 0; i < n_chunks * kChunkRules; i++) {
@@ -292,9 +274,9 @@ class Validator {
   }
 
   std::span<const std::byte> bytes_;
+  Sections sections_;
   const weir_snapshot_header& header_;
   const weir_rule* rules_ = nullptr;
-  uint64_t end_of_last_section_ = sizeof(weir_snapshot_header);
 };
 
 }  // namespace

@@ -28,6 +28,15 @@ Result<SnapshotView> SnapshotView::open(std::span<const std::byte> bytes) {
   view.sets_ = reinterpret_cast<const weir_set*>(base + view.header_->sets.offset);
   view.rules_ = reinterpret_cast<const weir_rule*>(base + view.header_->rules.offset);
   view.residuals_ = reinterpret_cast<const weir_residual*>(base + view.header_->residuals.offset);
+  for (uint32_t g = 0; g < WEIR_GATES; g++) {
+    const weir_gate& gate = view.header_->gates[g];
+    view.gates_[g] = {static_cast<weir_gate_kind>(gate.kind), gate.n_tables, gate.multiplier, {}};
+    for (uint32_t t = 0; t < gate.n_tables; t++) {
+      const weir_gate_table& table = gate.table[t];
+      view.gates_[g].table[t] = {reinterpret_cast<const uint64_t*>(base + table.bits.offset), table.prefix_bits,
+                                 table.index_bits};
+    }
+  }
   for (uint32_t i = 0; i < view.header_->n_shapes; i++) {
     const weir_shape& shape = view.header_->shapes[i];
     const bool hashed = shape.layout != WEIR_LAYOUT_BITMAP;
@@ -36,6 +45,7 @@ Result<SnapshotView> SnapshotView::open(std::span<const std::byte> bytes) {
         .shape = shape_of(shape),
         .layout = static_cast<weir_layout>(shape.layout),
         .directions = shape.directions,
+        .gate_side = shape.gate_side,
         .prefetch = outgrows_l2(shape.filter.size_bytes),
         .secret = view.header_->secret,
         .filter = {base + shape.filter.offset, shape.filter_lines, shape.k},

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "common/result.h"
+#include "filter/format/gate.h"
 #include "filter/format/key_shape.h"
 #include "filter/format/snapshot.h"
 #include "filter/layouts/filter_bits.h"
@@ -16,6 +17,7 @@ struct ShapeView {
   KeyShape shape;
   weir_layout layout = WEIR_LAYOUT_LINE8;
   uint8_t directions = 0;            // mask of weir_direction
+  uint8_t gate_side = 0;             // flow: at which side's gate it stands
   bool prefetch = false;             // false when the filter fits L2 (FILTERS: prefetching then costs)
   const uint64_t* secret = nullptr;  // [2]
   FilterBits filter;
@@ -24,6 +26,30 @@ struct ShapeView {
   const uint8_t* exact = nullptr;    // hashed: buckets; bitmap: chunk_of[65536]
   const uint32_t* chunks = nullptr;  // bitmap: rules
 };
+
+// A gate of a validated snapshot, ready to ask (filter/format/gate.h).
+struct GateView {
+  struct Table {
+    const uint64_t* bits = nullptr;
+    uint8_t prefix_bits = 0, index_bits = 0;
+  };
+  weir_gate_kind kind = WEIR_GATE_OPEN;
+  uint32_t n_tables = 0;
+  uint64_t multiplier = 0;
+  Table table[WEIR_MAX_GATE_TABLES];
+};
+
+// The definition: an address passes an open gate, and one of which some table knows it.
+// address: weir_gate_address_v4 or _v6.
+inline bool passes_gate(const GateView& gate, uint64_t address) {
+  if (gate.kind != WEIR_GATE_TABLES) return gate.kind == WEIR_GATE_OPEN;
+  for (uint32_t t = 0; t < gate.n_tables; t++) {
+    const GateView::Table& table = gate.table[t];
+    const uint32_t index = weir_gate_index(table.prefix_bits, table.index_bits, gate.multiplier, address);
+    if (weir_gate_bit(table.bits, index) != 0) return true;
+  }
+  return false;
+}
 
 // Bytes that have been checked from end to end: after open() every offset, id and bound holds, so lookups need none of
 // their own, and every loop over them has a constant bound. Borrows the bytes; position independent.
@@ -35,6 +61,8 @@ class SnapshotView {
 
   const weir_snapshot_header& header() const { return *header_; }
   std::span<const ShapeView> shapes() const { return {shapes_, header_->n_shapes}; }
+  // family: 4 or 6; side: enum weir_side.
+  const GateView& gate(uint32_t family, uint32_t side) const { return gates_[weir_gate_number(family, side)]; }
   std::span<const weir_list> lists() const { return {lists_, header_->n_lists}; }
   const weir_set& set(uint32_t id) const { return sets_[id]; }
   const weir_rule& rule(uint32_t id) const { return rules_[id]; }
@@ -58,6 +86,7 @@ class SnapshotView {
   const weir_set* sets_ = nullptr;
   const weir_rule* rules_ = nullptr;
   const weir_residual* residuals_ = nullptr;
+  GateView gates_[WEIR_GATES] = {};
   ShapeView shapes_[WEIR_MAX_SHAPES] = {};
 };
 

@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import time
 
-from port_rows import give_snapshot, make_row
+from port_rows import Row, give_snapshot, make_row
 from ratio import SPARE_MBUFS
 from rig import PlacedSession, Skip, Tool, WORKER_NICE, core_clock, placed, processors, say
 from session import Memory, SessionError, tail
@@ -45,6 +45,11 @@ def port(made, workers):
     return "net_pcap0," + ",".join([f"rx_pcap={made.pcap}"] * workers) + ",infinite_rx=1"
 
 
+def devices(row, made):
+    """EAL device arguments. A port that gives no frame swallows what it is sent, as the other one does."""
+    return [port(made, row.workers)] + (["net_null1,no-rx=1"] if row.idle_port else [])
+
+
 def memory_for(made, workers):
     return Memory((made.frames + SPARE_MBUFS) * workers, made.longest)
 
@@ -56,24 +61,33 @@ def worker_cpus(workers):
     return [first, *others][:workers]
 
 
-def testpmd_run(made, mode, workers, seconds):
+def testpmd_run(made, mode, row, seconds):
     """{"packets", "mpps", "ns"}: received per second, processor time per packet."""
     if not shutil.which("dpdk-testpmd"):
         raise Skip("package: dpdk-testpmd is not installed", missing_here=True)
+    workers = row.workers
     cpus, memory, readings = worker_cpus(workers), memory_for(made, workers), []
     # testpmd wants a main lcore beside the forwarding ones; it sleeps while another polls the same processor.
     lcores = ",".join([f"0@{cpus[0]}", *(f"{number}@{cpu}" for number, cpu in enumerate(cpus, 1))])
     with PlacedSession("") as session:  # for its folder
         command = ["dpdk-testpmd", "--lcores", lcores, "--no-pci", "--no-telemetry",
-                   *memory.eal_options("testpmd-" + os.path.basename(session.folder)), "--vdev", port(made, workers),
+                   *memory.eal_options("testpmd-" + os.path.basename(session.folder)), *vdev_options(row, made),
                    "--", f"--forward-mode={mode}", "--stats-period=1", f"--total-num-mbufs={memory.mbufs}",
                    f"--mbuf-size={memory.data_room}", f"--rxq={workers}", f"--txq={workers}", f"--nb-cores={workers}"]
+        of_port_0 = False
         with Tool(command, cpus, WORKER_NICE, session.folder) as testpmd:
             while len(readings) < WARM_UP_LINES + seconds + 1:
-                found = re.search(r"RX-packets:\s+(\d+)", testpmd.line(30))
+                line = testpmd.line(30)
+                if "NIC statistics for port" in line:
+                    of_port_0 = "port 0 " in line
+                found = re.search(r"RX-packets:\s+(\d+)", line) if of_port_0 else None
                 if found:
                     readings.append((int(found[1]), time.monotonic(), process_seconds(testpmd.process.pid)))
     return rates(readings[WARM_UP_LINES], readings[-1])
+
+
+def vdev_options(row, made):
+    return [word for device in devices(row, made) for word in ("--vdev", device)]
 
 
 def rates(first, last):
@@ -84,9 +98,9 @@ def rates(first, last):
             "ns": (last[2] - first[2]) / packets * 1e9}
 
 
-def ask_client(build, session, question):
+def ask_client(build, session, question, *options):
     """The answer of the data plane to "stats" or "telemetry"."""
-    done = subprocess.run([os.path.join(build, CLIENT), question, session.path("dataplane.sock")], capture_output=True,
+    done = subprocess.run([os.path.join(build, CLIENT), question, session.path("dataplane.sock"), *options], capture_output=True,
                           text=True, timeout=60)
     if done.returncode != 0:
         raise SessionError(done.stderr.strip())
@@ -106,17 +120,18 @@ def stage_ns(before, after):
     return {name: (last[name][0] - first[name][0]) / packets / tsc_ghz for name in last} if packets else {}
 
 
-def weir_config(sink=False, workers=1):
-    return (f"forward: {'sink' if sink else 'hairpin'}\nsnapshot_memory: 16GiB\n"
-            f"ports: [{{port: 0, queues: {workers}}}]")
+def weir_config(row=Row()):
+    forward = "sink" if row.sink else "pair" if row.idle_port else "hairpin"
+    ports = f"{{port: 0, queues: {row.workers}}}" + (", {port: 1}" if row.idle_port else "")
+    return f"forward: {forward}\nsnapshot_memory: 16GiB\nports: [{ports}]"
 
 
-def weir_run(build, made, sink, workers, seconds):
+def weir_run(build, made, row, seconds):
     """As testpmd_run, with the share of packets that were dropped and time by stage."""
-    worker_cpus(workers)
+    worker_cpus(row.workers)
     with PlacedSession(build) as session:
         give_snapshot(session, made)
-        session.start_dataplane(weir_config(sink, workers), [port(made, workers)], workers, memory_for(made, workers))
+        session.start_dataplane(weir_config(row), devices(row, made), row.workers, memory_for(made, row.workers))
         time.sleep(WARM_UP_SECONDS)
         readings, stages = [], []
         for wait in (seconds, 0):
@@ -155,16 +170,16 @@ def peer_run(build, made, peer, seconds):
 
 
 def peers_for(row, made):
-    if not made.feeds or row.workers > 1 or row.sink or row.traffic == "imix":
+    if not made.feeds or row.workers > 1 or row.sink or row.idle_port or row.traffic not in ("64", "mix"):
         return []
     return [peer for peer in PEERS if row.entries <= MOST_ENTRIES[peer]]
 
 
 def run_one(build, row, made, who, seconds):
     if who == "weir":
-        return weir_run(build, made, row.sink, row.workers, seconds)
+        return weir_run(build, made, row, seconds)
     if who.startswith("testpmd-"):
-        return testpmd_run(made, who.removeprefix("testpmd-"), row.workers, seconds)
+        return testpmd_run(made, who.removeprefix("testpmd-"), row, seconds)
     return peer_run(build, made, who, seconds)
 
 
@@ -174,7 +189,7 @@ def measure_row(build, row, rounds, seconds=2, beside=()):
     base = "testpmd-rxonly" if row.sink else "testpmd-io"
     names, runs, missing = [base, "weir", *beside, *(peers_for(row, made) if beside else ())], [], {}
     for number in range(rounds):
-        run = {"ghz": core_clock(build)["ghz"]}
+        run = {"ghz": core_clock(build)["ghz"], "load": os.getloadavg()[0]}
         turn = number % len(names)
         for who in names[turn:] + names[:turn]:
             if who in missing:
@@ -219,6 +234,7 @@ def medians(result):
              f"({middle(result, who, 'mpps'):.1f} Mpps)" for who in (result["base"], "weir")]
     stages = {name: middle(result, "weir", "stage_ns", name) for name in result["runs"][0]["weir"]["stage_ns"]}
     by_stage = "; by stage: " + ", ".join(f"{name} {ns * ghz:.0f}" for name, ns in stages.items()) if stages else ""
+    probes = result["contents"]["probes_v6" if result["fields"] == "v6" else "probes_v4"]
     return (", ".join(parts) + f" at {ghz:.2f} GHz{by_stage}; {middle(result, 'weir', 'dropped'):.2%} dropped; "
-            f"{result['contents']['entries']} entries, {result['contents']['probes_v4']} probes, "
-            f"{result['frames']} frames")
+            f"{result['contents']['entries']} entries, {probes} probes, {result['frames']} frames; load of the machine "
+            f"{middle(result, 'load'):.1f}")

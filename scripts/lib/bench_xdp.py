@@ -18,6 +18,7 @@ from xdp_lanes import PROGRAM, Lane, need_root
 
 BASE, WEIR = "parse", "weir"
 LOOKUP_PEERS = (BASE, "hash", "lpm", "bloom", WEIR)
+LOOKUP_PEERS6 = {"parse6": BASE, "hash6": "hash", WEIR: WEIR}  # name of the program: whose part it plays
 ENTRIES = (1_000, 100_000, 1_000_000, 10_000_000)
 SHARES = (0, 0.01, 0.5, 1)
 LANES = {BASE: xdp_lanes.Parse, "hash": xdp_lanes.Hash, "lpm": xdp_lanes.Lpm, "bloom": xdp_lanes.Bloom,
@@ -53,6 +54,20 @@ def measure_lookup(build, entries, shares, rounds, peers=LOOKUP_PEERS):
     say(f"xdp: lookups in {entries} hosts")
     found = on_worker(build, "lookup", "--entries", entries, "--rounds", rounds, "--peers", ",".join(peers), "--hits",
                       ",".join(map(str, shares)))
+    return with_machine(build, found)
+
+
+def measure_lookup6(build, entries, shares, rounds):
+    """As measure_lookup, of hosts of IPv6."""
+    say(f"xdp: lookups in {entries} hosts of IPv6")
+    found = on_worker(build, "lookup", "--family", 6, "--entries", entries, "--rounds", rounds, "--peers",
+                      ",".join(LOOKUP_PEERS6), "--hits", ",".join(map(str, shares)))
+    for row in found["rows"]:
+        row["ns"] = [{LOOKUP_PEERS6[name]: ns for name, ns in run.items()} for run in row["ns"]]
+    return with_machine(build, found)
+
+
+def with_machine(build, found):
     found["ghz"] = core_clock(build)["ghz"]
     found["machine"] = {"kernel": os.uname().release, "mitigations": mitigations()}
     return found
@@ -156,7 +171,7 @@ def ratios(ours, theirs):
 
 def measure_xdp(build, folder, rounds, quick):
     need_root()
-    found = {"lookups": [], "lanes": [], "load": None, "skipped": {}}
+    found = {"lookups": [], "lookups6": [], "lanes": [], "load": None, "skipped": {}}
 
     def attempt(what, function):
         try:
@@ -171,6 +186,9 @@ def measure_xdp(build, folder, rounds, quick):
         row = attempt(f"lookup-{entries}", lambda: measure_lookup(build, entries, SHARES, rounds))
         found["lookups"] += [row] if row else []
     for entries in sizes:
+        row = attempt(f"lookup6-{entries}", lambda: measure_lookup6(build, entries, SHARES, rounds))
+        found["lookups6"] += [row] if row else []
+    for entries in sizes:
         shares = SHARES if entries == 1_000_000 else (0.5,)
         found["lanes"] += attempt(f"veth-{entries}",
                                   lambda: measure_lanes(build, folder, entries, shares, rounds)) or []
@@ -184,12 +202,13 @@ def measure_xdp(build, folder, rounds, quick):
 
 def table(found):
     lines = ["without a network: net ns a packet (the base), median of the rounds"]
-    for result in found["lookups"]:
+    named = [(result, "hosts") for result in found["lookups"]] + [(result, "hosts of IPv6") for result in found["lookups6"]]
+    for result, what in named:
         for row in result["rows"]:
             base = statistics.median(ns[BASE] for ns in row["ns"])
             parts = [f"{peer} {statistics.median(net_lookups(row, peer)):.1f}" for peer in LOOKUP_PEERS[1:]
                      if net_lookups(row, peer)]
-            lines.append(f"  {result['entries']}, {row['hits']:.0%} hits: {', '.join(parts)} ({base:.1f})")
+            lines.append(f"  {result['entries']} {what}, {row['hits']:.0%} hits: {', '.join(parts)} ({base:.1f})")
     lines.append("veth: net ns a packet (Mpps); median of the rounds")
     for row in found["lanes"]:
         parts = [f"{peer} {statistics.median(net_lanes(row, peer)):.0f} "

@@ -6,6 +6,7 @@ depends on the input and the verdicts alone, never on when or how the frames tra
 
 import struct
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 
 ETHERNET = 1                 # LINKTYPE_ETHERNET
@@ -172,19 +173,31 @@ def _read_pcapng(data):
     return capture
 
 
-def flow_hash(frame):
-    """Equal for both directions of a pair of addresses; 0 for what is not IP. Looks behind VLAN tags."""
+def flow_addresses(frame):
+    """Source and destination as they stand in the frame; (b"", b"") for what is not IP. Looks behind VLAN tags."""
     offset = 12
     while int.from_bytes(frame[offset:offset + 2], "big") in VLAN_TYPES:
         offset += 4
     kind = frame[offset:offset + 2]
     if kind == b"\x08\x00":
-        first, second = frame[offset + 14:offset + 18], frame[offset + 18:offset + 22]
-    elif kind == b"\x86\xdd":
-        first, second = frame[offset + 10:offset + 26], frame[offset + 26:offset + 42]
-    else:
-        return 0
-    return zlib.crc32(min(first, second) + max(first, second))
+        return frame[offset + 14:offset + 18], frame[offset + 18:offset + 22]
+    if kind == b"\x86\xdd":
+        return frame[offset + 10:offset + 26], frame[offset + 26:offset + 42]
+    return b"", b""
+
+
+def by_flow(frames):
+    """The frames of each pair of addresses, in their order; those without addresses are one flow."""
+    flows = {}
+    for frame in frames:
+        flows.setdefault(flow_addresses(frame), []).append(frame)
+    return flows
+
+
+def flow_hash(frame):
+    """Equal for both directions of a pair of addresses; 0 for what is not IP."""
+    first, second = flow_addresses(frame)
+    return zlib.crc32(min(first, second) + max(first, second)) if first or second else 0
 
 
 def split(capture, queues):
@@ -200,18 +213,20 @@ def split(capture, queues):
 def sort_out(frames, passed, dropped):
     """Numbers of the frames that passed and of those that dropped, from the bytes that came out of either side.
 
-    Frame by frame, the next one of exactly one side must be it: order is kept on either side, and equal frames get
-    equal verdicts, so there is never a choice. CaptureError names the first frame (from 1) that is missing, out of
-    order or not as it was.
+    Each frame must have come out on exactly one side, as often as it went in: equal frames get equal verdicts, so there
+    is never a choice. Sides keep the order of each flow, not that of all frames, and are not held to one here.
+    CaptureError names the first frame (from 1) that is missing or not as it was.
     """
-    sides = ((passed, []), (dropped, []))
+    left = (Counter(passed), Counter(dropped))
+    chosen = ([], [])
     for number, frame in enumerate(frames):
-        owners = [chosen for out, chosen in sides if len(chosen) < len(out) and out[len(chosen)] == frame]
+        owners = [side for side in (0, 1) if left[side][frame] > 0]
         if len(owners) != 1:
-            what = "came out as passed and as dropped" if owners else "is lost, changed or out of order"
+            what = "came out as passed and as dropped" if owners else "is lost or changed"
             raise CaptureError(f"frame {number + 1} {what}")
-        owners[0].append(number)
-    for out, chosen in sides:
-        if len(chosen) != len(out):
-            raise CaptureError(f"{len(out) - len(chosen)} frames came out that never went in")
-    return sides[0][1], sides[1][1]
+        left[owners[0]][frame] -= 1
+        chosen[owners[0]].append(number)
+    invented = sum(left[0].values()) + sum(left[1].values())
+    if invented:
+        raise CaptureError(f"{invented} frames came out that never went in")
+    return chosen

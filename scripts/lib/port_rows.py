@@ -7,8 +7,9 @@ import json
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import port_lists
 import port_traffic
 from capture import read_capture
 from figures_filter import available_mib
@@ -22,43 +23,60 @@ NEEDS_MIB = {10_000_000: 3_000, 100_000_000: 16_000}
 
 @dataclass(frozen=True)
 class Row:
-    fields: str = "src"    # src, src+dst, src+dst+flow
+    fields: str = "src"    # src, src+dst, src+dst+flow, v6, combined (a real list of sources)
     entries: int = 1_000_000  # of each kind
     hits: float = 0.01     # share of the frames; None with mix: whatever the mix hits
-    traffic: str = "64"    # 64, imix, mix
+    traffic: str = "64"    # 64, imix, vlan, qinq, v6 (port_frames.KINDS), mix
     workers: int = 1
     sink: bool = False     # frames are not sent; testpmd: rxonly
+    idle_port: bool = False  # a pair of ports, of which one gives no frame; else one port that sends back
 
     @property
     def policy(self):
         return f"{self.fields}-{self.entries}"
 
     @property
-    def name(self):
+    def capture(self):
         hits = "" if self.hits is None else f"-{self.hits * 100:g}%"
-        return (f"{self.fields}-{SIZE_NAMES[self.entries]}-{self.traffic}{hits}" + ("-sink" if self.sink else "") +
+        return f"{self.fields}-{SIZE_NAMES[self.entries]}-{self.traffic}{hits}"
+
+    @property
+    def name(self):
+        return (self.capture + ("-sink" if self.sink else "") + ("-idle-port" if self.idle_port else "") +
                 (f"-{self.workers}w" if self.workers > 1 else ""))
 
 
-SIZE_NAMES = {0: "0", 1_000: "1k", 100_000: "100k", 1_000_000: "1M", 10_000_000: "10M", 100_000_000: "100M"}
+COMBINED = 669_714  # entries of the real list
+SIZE_NAMES = {0: "0", 1_000: "1k", 100_000: "100k", COMBINED: "670k", 1_000_000: "1M", 10_000_000: "10M",
+              100_000_000: "100M"}
 MIX = "pcaps/mix_shared.pcap.xz"
-# Those that figures are taken from.
-ROWS = {"src_1m": Row(), "mix_src_1m": Row(traffic="mix", hits=None), "flow_1m": Row("src+dst+flow"),
-        "allhit": Row(hits=1, sink=True)}
+# By a name: those that figures are taken from, and others that are asked for often.
+ROWS = {"empty": Row(entries=0, hits=0), "src_1m": Row(), "srcdst_1m": Row("src+dst"), "flow_1m": Row("src+dst+flow"),
+        "vlan_1m": Row(traffic="vlan"), "qinq_1m": Row(traffic="qinq"), "v6_1m": Row("v6", traffic="v6"),
+        "halfhit": Row(hits=0.5), "allhit": Row(hits=1, sink=True),
+        "flow_halfhit": Row("src+dst+flow", hits=0.5), "flow_allhit": Row("src+dst+flow", hits=1, sink=True),
+        "v6_halfhit": Row("v6", hits=0.5, traffic="v6"), "v6_allhit": Row("v6", hits=1, traffic="v6", sink=True),
+        "mix_src_1m": Row(traffic="mix", hits=None), "mix_combined": Row("combined", COMBINED, None, "mix"),
+        "idle_port": Row(idle_port=True), "src_10m": Row(entries=10_000_000), "src_100m": Row(entries=100_000_000)}
 
 
 def matrix(quick):
     """From the middle (1M sources, 1 % hits, 64 B, one worker) along every axis, and across those that meet."""
     fields = ("src", "src+dst", "src+dst+flow")
+    v6 = Row("v6", traffic="v6")
     if quick:
         rows = [Row(field, entries) for field in fields for entries in (1_000, 1_000_000)]
-        return list(dict.fromkeys([Row(entries=0, hits=0), *rows, *(Row(hits=hits) for hits in (0, 1))]))
+        rows += [Row(hits=hits) for hits in (0, 1)] + [Row(traffic="vlan"), v6, Row(idle_port=True)]
+        return list(dict.fromkeys([Row(entries=0, hits=0), *rows]))
     rows = [Row(entries=0, hits=0)]
     rows += [Row(field, entries) for field in fields for entries in (1_000, 100_000, 1_000_000)]
     rows += [Row(entries=entries, hits=hits) for entries in (10_000_000, 100_000_000) for hits in (0.01, 1)]
     rows += [Row(field, hits=hits) for field in fields for hits in (0, 0.01, 0.5, 1)]
+    rows += [Row(traffic=traffic) for traffic in ("vlan", "qinq")]
+    rows += [replace(v6, hits=hits) for hits in (0, 0.01, 0.5, 1)]
     rows += [Row(field, traffic="imix") for field in fields]
-    rows += [Row(field, traffic="mix", hits=None) for field in fields]
+    rows += [Row(field, traffic="mix", hits=None) for field in fields] + [Row("combined", COMBINED, None, "mix")]
+    rows += [Row(idle_port=True)]
     rows += [Row(field, workers=2) for field in fields]
     return list(dict.fromkeys(rows))
 
@@ -112,21 +130,29 @@ def folder_of(build):
     return folder
 
 
+def older_than_makers(path):
+    return older(path, *port_traffic.MADE_BY)
+
+
+def make_lists(folder, row, pcap):
+    """Policy, feeds and frames, of which some are not there yet."""
+    say(f"making the lists and frames of {row.name}")
+    if row.fields == "combined":
+        judge = port_lists.RealList(test_data("blocklists/combined-v4.txt.xz", folder))
+    else:
+        judge = port_traffic.lists(row.fields, row.entries)
+    if older_than_makers(os.path.join(folder, row.policy + ".yaml")):
+        judge.write(folder, row.policy)
+    if row.traffic != "mix":
+        port_traffic.write_traffic(pcap, judge, row.hits, row.traffic)
+
+
 def make_row(build, row):
     """Whatever of the row is not there yet."""
     folder = folder_of(build)
-    policy = os.path.join(folder, row.policy + ".yaml")
-    pcap = os.path.join(folder, row.name.removesuffix(f"-{row.workers}w").removesuffix("-sink") + ".pcap")
-    without = row.traffic == "mix" or not older(pcap, port_traffic.__file__)
-    if older(policy, port_traffic.__file__) or not without:
-        say(f"making the lists and frames of {row.name}")
-        judge = port_traffic.lists(row.fields, row.entries)
-        if older(policy, port_traffic.__file__):
-            judge.write(folder, row.policy)
-        if row.traffic != "mix":
-            port_traffic.write_traffic(pcap, judge, row.hits, row.traffic)
-    if row.traffic == "mix":
-        pcap = test_data(MIX, folder)
+    pcap = test_data(MIX, folder) if row.traffic == "mix" else os.path.join(folder, row.capture + ".pcap")
+    if older_than_makers(os.path.join(folder, row.policy + ".yaml")) or row.traffic != "mix" and older_than_makers(pcap):
+        make_lists(folder, row, pcap)
     snapshot, contents = make_snapshot(build, folder, row)
     capture = read_capture(pcap)
     feeds = [path for path in (os.path.join(folder, f"{row.policy}-{kind}.txt") for kind in ("hosts", "networks"))

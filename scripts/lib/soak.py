@@ -9,6 +9,7 @@ import os
 import re
 import time
 
+import port_frames
 import port_traffic
 from ratio import PORT, SPARE_MBUFS
 from rig import PlacedSession, say
@@ -127,7 +128,7 @@ def measure_soak(build, packets, reloads):
         judged = port_traffic.soak(session.folder)
         os.rename(write_variant(session, 0), session.path("policy.yaml"))
         session.start_dataplane(CONFIG, [PORT.format(pcap=session.path("soak.pcap"))], 1,
-                                Memory(len(judged) + SPARE_MBUFS, port_traffic.FRAME_BYTES))
+                                Memory(len(judged) + SPARE_MBUFS, port_frames.FRAME_BYTES))
         session.start_controld(session.path("policy.yaml"))
         session.wait_enforced()
         began, first = time.monotonic(), session.stats()["packets"]

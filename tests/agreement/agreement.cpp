@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <rte_mbuf.h>
 
+#include <bit>
+
+#include "common/bits.h"
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/flow_index.h"
 #include "control/compile/plan/plan.h"
@@ -55,6 +58,10 @@ class Packet {
   std::vector<uint8_t> bytes_[kMaxSegments];
 };
 
+// Frames that are judged together.
+constexpr size_t kUnderWay = 64;
+thread_local Packet under_way[kUnderWay];
+
 weir_set set_of(const std::vector<unsigned>& lists) {
   weir_set set = {};
   for (const unsigned list : lists) control::add_list(set, list);
@@ -103,7 +110,7 @@ Agreement::Agreement(const control::Policy& policy, std::unique_ptr<dataplane::S
     : policy_(policy),
       judge_(policy, entries_of(policy) <= kAskEvery ? reference::Ask::every_entry : reference::Ask::the_index),
       snapshot_(std::move(snapshot)),
-      flight_(kernels, 2),
+      passage_(*this, kernels, counters_),
       xdp_(xdp) {
   if (xdp_ != nullptr) xdp_before_ = xdp_->stats();
 }
@@ -142,86 +149,92 @@ Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy
 
 std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint64_t now, Choices& cuts) {
   static const dataplane::Route kRoute = {};
-  thread_local Packet packets[dataplane::kMaxBurst];
-  std::optional<std::string> problem;
+  dataplane::NoWatch no_watch;
   if (xdp_ != nullptr) xdp_->set_now(now);
   const dataplane::WorkerSnapshot& mine = snapshot_->of_worker(0);
-  for (size_t begin = 0; begin < frames.size(); begin += dataplane::kMaxBurst) {
-    const std::span<const Frame> some =
-        frames.subspan(begin, std::min<size_t>(dataplane::kMaxBurst, frames.size() - begin));
-    dataplane::Burst& first = flight_.next();
-    first.n = 0;
-    first.bytes = 0;
-    for (const Frame& frame : some) {
-      packets[first.n].set(frame, cuts);
-      first.pkt[first.n] = packets[first.n].mbuf();
-      first.n++;
-      first.bytes += frame.size();
+  passage_.judge_by(mine, no_watch);
+  judging_ = {};
+  judging_.now = now;
+  for (size_t begin = 0; begin < frames.size(); begin += kUnderWay) {
+    judging_.frames = frames.subspan(begin, std::min<size_t>(kUnderWay, frames.size() - begin));
+    judging_.left = 0;
+    for (size_t i = 0; i < judging_.frames.size();) {
+      dataplane::Burst& burst = passage_.open();
+      const uint32_t first = burst.n;
+      const size_t end = std::min<size_t>(judging_.frames.size(), i + room_for(mine.wants, burst));
+      for (; i < end; i++) {
+        under_way[i].set(judging_.frames[i], cuts);
+        burst.pkt[burst.n++] = under_way[i].mbuf();
+      }
+      burst.now_unix_s = now;
+      passage_.take(kRoute, 0, first, no_watch);
     }
-    first.now_unix_s = now;
-    for (dataplane::Burst* part = &first; part != nullptr; part = flight_.carry_over(*part)) {
-      dataplane::parse(mine.wants, *part, counters_);
-      look_up(mine, kRoute, flight_);
+    passage_.finish(no_watch);
+    if (judging_.left != low_bits(static_cast<uint32_t>(judging_.frames.size()))) {
+      return fmt::format("of {} frames these did not come out: mask {:#x}", judging_.frames.size(), ~judging_.left);
     }
-    flight_.drain();
-    size_t judged = 0;
-    while (dataplane::Burst* done = flight_.pop()) {
-      dataplane::verdict(*done->snapshot, *done, counters_);
-      compare(*done, some.subspan(judged, done->n), now, problem);
-      judged += done->n;
-    }
-    if (judged != some.size()) return fmt::format("{} frames went in, {} came out", some.size(), judged);
   }
-  return problem;
+  return std::move(judging_.problem);
 }
 
-void Agreement::compare(const dataplane::Burst& burst, std::span<const Frame> frames, uint64_t now,
-                        std::optional<std::string>& problem) {
-  for (uint32_t i = 0; i < burst.n; i++) {
-    const reference::Judged expected = judge_.judge(frames[i], now);
-    const bool not_ip = expected.kind == reference::FrameKind::not_ip;
-    const bool malformed = expected.kind == reference::FrameKind::malformed;
-    compared_ += {1,
-                  expected.verdict.action == WEIR_DROP,
-                  malformed,
-                  expected.incomplete,
-                  !expected.verdict.matched.empty(),
-                  expected.layers > 1,
-                  0,
-                  0};
-    if (xdp_ != nullptr) {
-      if (auto differs = compare_xdp(frames[i], expected.verdict.action == WEIR_DROP)) {
-        compared_.disagreements++;
-        if (!problem) problem = std::move(differs);
-      }
+void Agreement::judged(dataplane::Burst& burst, uint64_t frames, const dataplane::WorkerSnapshot&,
+                       const dataplane::Route&) {
+  for (uint64_t left = frames; left != 0; left &= left - 1) {
+    const auto slot = static_cast<uint32_t>(std::countr_zero(left));
+    for (uint32_t i = 0; i < judging_.frames.size(); i++) {
+      if (burst.pkt[slot] != under_way[i].mbuf()) continue;
+      if (is_set(judging_.left, i)) judging_.problem = "a frame came out twice";
+      judging_.left |= bit(i);
+      compare(burst, slot, judging_.frames[i]);
     }
-    weir_set matched = {};
-    const auto add = [&](uint32_t slot) {
-      if (is_set(burst.hit, slot)) matched = matched | dataplane::lists_of(burst, slot);
-    };
-    add(i);
-    const uint32_t n_inner = is_set(burst.layered, i) ? burst.n_inner[i] : 0;
-    for (uint32_t layer = 0; layer < n_inner; layer++) add(burst.inner[i] - layer);
-
-    const bool drops = is_set(burst.drop, i);
-    const bool agree = drops == (expected.verdict.action == WEIR_DROP) &&
-                       same(matched, set_of(expected.verdict.matched)) && is_set(burst.not_ip, i) == not_ip &&
-                       is_set(burst.malformed, i) == malformed && is_set(burst.incomplete, i) == expected.incomplete;
-    compared_.disagreements += !agree;
-    if (agree || problem) continue;
-    const auto text = [](bool drop, bool other, bool bad, bool cut, const std::vector<unsigned>& lists) {
-      std::string names;
-      for (const unsigned list : lists) names += " " + std::to_string(list);
-      return fmt::format("{}{}{}{}, lists{}", drop ? "drop" : "pass", other ? ", not_ip" : "", bad ? ", malformed" : "",
-                         cut ? ", incomplete" : "", names.empty() ? " none" : names);
-    };
-    problem = fmt::format(
-        "data plane: {}; reference: {}; frame {}",
-        text(drops, is_set(burst.not_ip, i), is_set(burst.malformed, i), is_set(burst.incomplete, i),
-             lists_of(matched)),
-        text(expected.verdict.action == WEIR_DROP, not_ip, malformed, expected.incomplete, expected.verdict.matched),
-        describe(frames[i]));
   }
+}
+
+void Agreement::compare(const dataplane::Burst& burst, uint32_t slot, const Frame& frame) {
+  const reference::Judged expected = judge_.judge(frame, judging_.now);
+  const bool not_ip = expected.kind == reference::FrameKind::not_ip;
+  const bool malformed = expected.kind == reference::FrameKind::malformed;
+  compared_ += {1,
+                expected.verdict.action == WEIR_DROP,
+                malformed,
+                expected.incomplete,
+                !expected.verdict.matched.empty(),
+                expected.layers > 1,
+                0,
+                0};
+  if (xdp_ != nullptr) {
+    if (auto differs = compare_xdp(frame, expected.verdict.action == WEIR_DROP)) {
+      compared_.disagreements++;
+      if (!judging_.problem) judging_.problem = std::move(differs);
+    }
+  }
+  weir_set matched = {};
+  const auto add = [&](uint32_t at) {
+    if (is_set(burst.hit, at)) matched = matched | dataplane::lists_of(burst, at);
+  };
+  add(slot);
+  const uint32_t n_inner = is_set(burst.layered, slot) ? burst.n_inner[slot] : 0;
+  for (uint32_t layer = 0; layer < n_inner; layer++) add(burst.inner[slot] - layer);
+
+  const bool drops = is_set(burst.drop, slot);
+  const bool agree = drops == (expected.verdict.action == WEIR_DROP) &&
+                     same(matched, set_of(expected.verdict.matched)) && is_set(burst.not_ip, slot) == not_ip &&
+                     is_set(burst.malformed, slot) == malformed &&
+                     is_set(burst.incomplete, slot) == expected.incomplete;
+  compared_.disagreements += !agree;
+  if (agree || judging_.problem) return;
+  const auto text = [](bool drop, bool other, bool bad, bool cut, const std::vector<unsigned>& lists) {
+    std::string names;
+    for (const unsigned list : lists) names += " " + std::to_string(list);
+    return fmt::format("{}{}{}{}, lists{}", drop ? "drop" : "pass", other ? ", not_ip" : "", bad ? ", malformed" : "",
+                       cut ? ", incomplete" : "", names.empty() ? " none" : names);
+  };
+  judging_.problem = fmt::format(
+      "data plane: {}; reference: {}; frame {}",
+      text(drops, is_set(burst.not_ip, slot), is_set(burst.malformed, slot), is_set(burst.incomplete, slot),
+           lists_of(matched)),
+      text(expected.verdict.action == WEIR_DROP, not_ip, malformed, expected.incomplete, expected.verdict.matched),
+      describe(frame));
 }
 
 std::optional<std::string> Agreement::compare_xdp(const Frame& frame, bool drops) {

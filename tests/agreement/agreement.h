@@ -10,7 +10,7 @@
 #include "common/result.h"
 #include "control/model/policy.h"
 #include "dataplane/burst/counters.h"
-#include "dataplane/burst/flight.h"
+#include "dataplane/burst/passage.h"
 #include "dataplane/snapshot/snapshot.h"
 #include "tests/agreement/choices.h"
 #include "tests/agreement/random_frames.h"
@@ -49,21 +49,33 @@ class Agreement {
 
   const Compared& compared() const { return compared_; }
 
+  // Of Passage.
+  void judged(dataplane::Burst& burst, uint64_t frames, const dataplane::WorkerSnapshot&, const dataplane::Route&);
+  template <class Watch>
+  void leave(const dataplane::Route&, uint64_t, rte_mbuf**, uint32_t, uint64_t, Watch&) {}
+
  private:
   Agreement(const control::Policy& policy, std::unique_ptr<dataplane::Snapshot> snapshot,
             const filter::Kernels& kernels, XdpPlane* xdp);
   // The XDP program's verdict; what differs from the expected one.
   std::optional<std::string> compare_xdp(const Frame& frame, bool drops);
   std::optional<std::string> check_xdp_counters() const;
-  // problem: set by the first frame that differs.
-  void compare(const dataplane::Burst& burst, std::span<const Frame> frames, uint64_t now,
-               std::optional<std::string>& problem);
+  void compare(const dataplane::Burst& burst, uint32_t slot, const Frame& frame);
+
+  // What judge() is about.
+  struct Judging {
+    std::span<const Frame> frames;  // those that are under way
+    uint64_t now = 0;
+    uint64_t left = 0;                   // bit i: frame i has left
+    std::optional<std::string> problem;  // of the first frame that differs
+  };
 
   const control::Policy& policy_;
   reference::Judge judge_;
   std::unique_ptr<dataplane::Snapshot> snapshot_;
-  dataplane::Flight flight_;
   dataplane::WorkerCounters counters_;
+  dataplane::Passage<Agreement> passage_;
+  Judging judging_;
   Compared compared_;
   XdpPlane* xdp_;
   wire::Stats xdp_before_;      // its counters go on from policy to policy

@@ -1,41 +1,62 @@
-// What a packet costs in each stage of a worker, without ports: bench_stages STATE_DIR CAPTURE
+// What a packet costs in a worker, without a driver: bench_stages STATE_DIR CAPTURE [options]
 //
 //   STATE_DIR  of a data plane that has ended: its saved snapshot judges
-//   CAPTURE    pcap; frames are copied into mbufs that are used again and again, as net_pcap does with infinite_rx
+//   CAPTURE    pcap
 //
-// Core cycles a packet, over runs of about a millisecond: the fastest run, and the median. `copy` is the copying alone,
-// `added` what the worker makes of it beyond that. One JSON object. Stages are timed in runs of their own, since the
-// clock costs, too.
+// The whole worker runs on ports in memory (memory_port.h): io is the ports alone. Core cycles a packet: in rounds of
+// {io, worker}; `stages` are of the worker's own sampled passes, in rounds of their own, since the clock costs, too.
+// One JSON object.
+//
+// With --count the worker judges so many frames once, for valgrind, whose counts are those of these frames. With --cold
+// the caches that valgrind simulates are emptied at each burst: what is missed is what is touched (scripts/bench
+// stages).
 
-#include <pcap/pcap.h>
+#include <rte_eal.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <sched.h>
 #include <x86intrin.h>
+
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_START_INSTRUMENTATION
+#define CALLGRIND_STOP_INSTRUMENTATION
+#define CALLGRIND_ZERO_STATS
+#endif
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "dataplane/burst/flight.h"
-#include "dataplane/burst/stages.h"
+#include "dataplane/burst/worker.h"
 #include "dataplane/start/state_dir.h"
 #include "filter/probe/dispatch.h"
+#include "tests/bench/memory_port.h"
 
 namespace weir::bench {
 namespace {
 
 using namespace dataplane;
+using nlohmann::json;
 
-constexpr size_t kRoomBytes = 2432;  // an mbuf and its data in a mempool: sizeof(rte_mbuf), 2176, padding, its header
-constexpr size_t kHeadroomBytes = 128;
-constexpr size_t kMbufs = 512;  // in turns: what a mempool's cache holds
-constexpr unsigned kBurstsInRun = 256;
+constexpr unsigned kMbufs = 8191, kPoolCache = 512, kDataRoom = 2176;
+constexpr uint16_t kDescriptors = 512;
+constexpr unsigned kBurstsInRun = 1024, kWarmUpBursts = 128;
 constexpr unsigned kAdds = 1 << 20;
 
-enum Stage { kRx, kParse, kLookups, kVerdict, kTx, kStages };
-constexpr const char* kNames[] = {"rx", "parse", "lookups", "verdict", "tx"};
+struct Options {
+  std::string snapshot, capture;
+  unsigned rounds = 200, idle_ports = 0, sample_one_in = 8;
+  uint16_t most = 32;
+  bool sink = false, huge = false, cold = false;
+  uint64_t count = 0;
+};
 
 // One after the other waits for the one before: one core cycle each.
 double tsc_per_core_cycle() {
@@ -48,83 +69,6 @@ double tsc_per_core_cycle() {
   }
   return best;
 }
-
-class Rooms {
- public:
-  explicit Rooms(size_t n) : memory_(n * kRoomBytes) {
-    for (size_t i = 0; i < n; i++) {
-      rte_mbuf& mbuf = *at(i);
-      mbuf = {};
-      mbuf.buf_addr = memory_.data() + i * kRoomBytes + sizeof(rte_mbuf);
-      mbuf.data_off = kHeadroomBytes;
-      mbuf.nb_segs = 1;
-    }
-  }
-  rte_mbuf* at(size_t i) { return reinterpret_cast<rte_mbuf*>(memory_.data() + i * kRoomBytes); }
-
- private:
-  std::vector<uint8_t> memory_;
-};
-
-std::vector<std::vector<uint8_t>> read_frames(const std::string& path) {
-  char error[PCAP_ERRBUF_SIZE] = "";
-  pcap_t* capture = pcap_open_offline(path.c_str(), error);
-  if (capture == nullptr) {
-    fprintf(stderr, "bench_stages: %s\n", error);
-    exit(2);
-  }
-  std::vector<std::vector<uint8_t>> frames;
-  pcap_pkthdr header;
-  while (const u_char* bytes = pcap_next(capture, &header)) {
-    frames.emplace_back(bytes, bytes + std::min<size_t>(header.caplen, kRoomBytes - sizeof(rte_mbuf) - kHeadroomBytes));
-  }
-  pcap_close(capture);
-  return frames;
-}
-
-class Port {
- public:
-  explicit Port(const std::vector<std::vector<uint8_t>>& frames)
-      : n_frames_(frames.size()), source_(frames.size()), mbufs_(kMbufs) {
-    for (size_t i = 0; i < n_frames_; i++) {
-      std::copy(frames[i].begin(), frames[i].end(), rte_pktmbuf_mtod(source_.at(i), uint8_t*));
-      source_.at(i)->data_len = static_cast<uint16_t>(frames[i].size());
-    }
-  }
-  void receive(Burst& burst) {
-    burst.n = kMaxBurst;
-    burst.bytes = 0;
-    for (uint32_t i = 0; i < kMaxBurst; i++) {
-      const rte_mbuf* from = source_.at(next_frame_);
-      next_frame_ = next_frame_ + 1 == n_frames_ ? 0 : next_frame_ + 1;
-      rte_mbuf* to = mbufs_.at(next_mbuf_++ % kMbufs);
-      memcpy(rte_pktmbuf_mtod(to, void*), rte_pktmbuf_mtod(from, const void*), from->data_len);
-      to->data_len = from->data_len;
-      to->pkt_len = from->data_len;
-      burst.pkt[i] = to;
-    }
-  }
-
- private:
-  size_t n_frames_, next_frame_ = 0, next_mbuf_ = 0;
-  Rooms source_, mbufs_;
-};
-
-class Clock {
- public:
-  explicit Clock(bool on) : on_(on), last_(on ? __rdtsc() : 0) {}
-  void lap(Stage stage) {
-    if (!on_) return;
-    const uint64_t now = __rdtsc();
-    ticks[stage] += now - last_;
-    last_ = now;
-  }
-  std::array<uint64_t, kStages> ticks = {};
-
- private:
-  bool on_;
-  uint64_t last_;
-};
 
 Result<std::unique_ptr<Snapshot>> open_snapshot(const std::string& folder) {
   const Result<StateDir> state = StateDir::open(folder);
@@ -140,106 +84,213 @@ Result<std::unique_ptr<Snapshot>> open_snapshot(const std::string& folder) {
   return Snapshot::open(std::move(*copies), **size, Digest{}, {&worker, 1});
 }
 
-// tx, as far as it is ours: which frames go where.
-uint64_t g_sent = 0;
+// net_null ports, which memory ports then replace.
+Result<void> start_ports(unsigned n, rte_mempool* pool) {
+  for (uint16_t port = 0; port < n; port++) {
+    const rte_eth_conf conf = {};
+    if (rte_eth_dev_configure(port, 1, 1, &conf) != 0 ||
+        rte_eth_rx_queue_setup(port, 0, kDescriptors, SOCKET_ID_ANY, nullptr, pool) != 0 ||
+        rte_eth_tx_queue_setup(port, 0, kDescriptors, SOCKET_ID_ANY, nullptr) != 0 || rte_eth_dev_start(port) != 0) {
+      return Error{"port " + std::to_string(port) + " does not start"};
+    }
+  }
+  return {};
+}
 
-struct Rig {
-  const WorkerSnapshot& snapshot;
-  Port& port;
-  Flight flight;
-  WorkerCounters counters;
-  Route route = {};
+Result<void> start_eal(const Options& options, int cpu) {
+  std::vector<std::string> words = {"bench_stages",
+                                    "--no-pci",
+                                    "--no-telemetry",
+                                    "--log-level",
+                                    "error",
+                                    "--lcores",
+                                    "0@" + std::to_string(cpu),
+                                    "--file-prefix",
+                                    "stages" + std::to_string(getpid())};
+  const std::vector<std::string> memory =
+      options.huge ? std::vector<std::string>{"--in-memory"} : std::vector<std::string>{"--no-huge", "-m", "256"};
+  words.insert(words.end(), memory.begin(), memory.end());
+  for (unsigned port = 0; port <= options.idle_ports; port++) {
+    words.push_back("--vdev");
+    words.push_back("net_null" + std::to_string(port) + ",no-rx=1");
+  }
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  if (rte_eal_init(static_cast<int>(arguments.size()), arguments.data()) < 0) return Error{"EAL does not start"};
+  return {};
+}
 
-  void run(Clock& clock) {
-    for (unsigned b = 0; b < kBurstsInRun; b++) {
-      if (flight.full()) {
-        flight.drain();
-        finish(clock);
+class Bench {
+ public:
+  Bench(const Options& options, rte_mempool* pool, FrameStore frames, const filter::Kernels& kernels,
+        SnapshotSlot& slot)
+      : options_(options), frames_(std::move(frames)), kernels_(kernels), slot_(slot) {
+    busy_ = {pool, &frames_, options.most, [this] { before_burst(); }, [this] { after_burst(); }};
+    idle_ = {pool, nullptr, 0, {}, {}};
+    replace_port(0, busy_);
+    for (unsigned port = 1; port <= options.idle_ports; port++) replace_port(static_cast<uint16_t>(port), idle_);
+  }
+
+  struct Ran {
+    double ticks;                                   // TSC, of the bursts after the warm-up
+    uint64_t packets;                               // in them
+    double dropped;                                 // share
+    std::array<double, wire::kStages> stage_ticks;  // a packet, of the sampled passes
+  };
+
+  // The worker, from its start to its end; counted are the bursts behind the warm-up.
+  Ran judge(unsigned bursts, uint32_t sample_one_in) {
+    Worker worker;
+    for (unsigned port = 0; port <= options_.idle_ports; port++) {
+      Route route;
+      route.in.port = static_cast<uint16_t>(port);
+      route.out.port = static_cast<uint16_t>(port ^ (options_.idle_ports != 0 ? 1 : 0));
+      route.sink = options_.sink;
+      worker.routes.push_back(route);
+    }
+    Switches switches;
+    switches_ = &switches;
+    left_ = bursts + kWarmUpBursts;
+    counted_ = bursts;
+    const WorkerSetup setup = {switches, slot_, true, false, kernels_, IdleConfig{IdleMode::poll}, sample_one_in};
+    run(worker, setup);
+    Ran ran = {static_cast<double>(ended_ - began_),
+               ended_frames_ - began_frames_,
+               static_cast<double>(worker.counters.dropped.get()) / static_cast<double>(worker.counters.packets.get()),
+               {}};
+    const uint64_t sampled = worker.gauges.stage_packets[0].get();
+    for (uint32_t stage = 0; stage < wire::kStages && sampled != 0; stage++) {
+      ran.stage_ticks[stage] =
+          static_cast<double>(worker.gauges.stage_cycles[stage].get()) / static_cast<double>(sampled);
+    }
+    return ran;
+  }
+
+  // The same frames through the ports alone. Returns TSC ticks.
+  double io(unsigned bursts) {
+    uint64_t began = 0;
+    switches_ = nullptr;
+    for (unsigned burst = 0; burst < bursts + kWarmUpBursts; burst++) {
+      if (burst == kWarmUpBursts) began = __rdtsc();
+      rte_mbuf* packets[64];
+      const uint16_t n = rte_eth_rx_burst(0, 0, packets, options_.most);
+      if (options_.sink) {
+        rte_pktmbuf_free_bulk(packets, n);
+      } else {
+        rte_eth_tx_burst(0, 0, packets, n);
       }
-      Burst& burst = flight.next();
-      port.receive(burst);
-      for (uint32_t i = 0; i < burst.n; i++) burst.bytes += burst.pkt[i]->pkt_len;
-      clock.lap(kRx);
-      parse(snapshot.wants, burst, counters);
-      clock.lap(kParse);
-      look_up(snapshot, route, flight);
-      clock.lap(kLookups);
-      finish(clock);
     }
-    flight.drain();
-    finish(clock);
+    return static_cast<double>(__rdtsc() - began);
   }
-  void finish(Clock& clock) {
-    while (Burst* done = flight.pop()) {
-      clock.lap(kLookups);
-      verdict(*done->snapshot, *done, counters);
-      clock.lap(kVerdict);
-      g_sent += done->n - static_cast<unsigned>(__builtin_popcountll(done->drop));
-      clock.lap(kTx);
+
+ private:
+  void before_burst() {
+    if (switches_ == nullptr) return;
+    if (left_ == counted_) {
+      CALLGRIND_START_INSTRUMENTATION;
+      CALLGRIND_ZERO_STATS;
+      began_frames_ = frames_.taken();
+      began_ = __rdtsc();
     }
-    clock.lap(kLookups);
+    if (left_-- != 0) return;
+    ended_ = __rdtsc();
+    CALLGRIND_STOP_INSTRUMENTATION;
+    ended_frames_ = frames_.taken();
+    switches_->stop.store(true, std::memory_order_relaxed);
+    left_ = UINT64_MAX;  // what is still given until it stops is not counted
+    counted_ = 0;
   }
+
+  // Instrumentation that begins anew begins with empty caches.
+  void after_burst() {
+    if (!options_.cold || switches_ == nullptr || left_ >= counted_) return;
+    CALLGRIND_STOP_INSTRUMENTATION;
+    CALLGRIND_START_INSTRUMENTATION;
+  }
+
+  const Options& options_;
+  FrameStore frames_;
+  const filter::Kernels& kernels_;
+  SnapshotSlot& slot_;
+  MemoryPortOptions busy_, idle_;
+  Switches* switches_ = nullptr;
+  uint64_t left_ = 0, counted_ = 0, began_ = 0, ended_ = 0, began_frames_ = 0, ended_frames_ = 0;
 };
 
-nlohmann::json summary(std::vector<double> values) {
+json summary(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return {{"best", values.front()}, {"median", values[values.size() / 2]}};
 }
 
-int measure(const std::string& snapshot_path, const std::string& capture, unsigned look_ahead, unsigned runs) {
-  const auto kernels = filter::choose_kernels();
-  if (!kernels) {
-    fprintf(stderr, "bench_stages: %s\n", kernels.error().c_str());
-    return 2;
-  }
-  const auto snapshot = open_snapshot(snapshot_path);
-  if (!snapshot) {
-    fprintf(stderr, "bench_stages: %s: %s\n", snapshot_path.c_str(), snapshot.error().c_str());
-    return 2;
-  }
-  Port port(read_frames(capture));
-  Rig rig{(*snapshot)->of_worker(0), port, Flight(**kernels, look_ahead), {}};
-  auto spare = std::make_unique<Burst>();
-  constexpr double kPackets = double{kBurstsInRun} * kMaxBurst;
-  std::vector<double> copy, all, added, stages[kStages], ghz;
-  for (unsigned round = 0; round < runs; round++) {
+json measure(Bench& bench, const Options& options) {
+  std::vector<double> io, all, added, stages[wire::kStages];
+  double dropped = 0;
+  for (unsigned round = 0; round < options.rounds; round++) {
     const double tsc = tsc_per_core_cycle();
-    const auto cycles = [&](uint64_t ticks) { return static_cast<double>(ticks) / tsc / kPackets; };
-    uint64_t begin = __rdtsc();
-    for (unsigned b = 0; b < kBurstsInRun; b++) port.receive(*spare);
-    copy.push_back(cycles(__rdtsc() - begin));
-    Clock off(false);
-    begin = __rdtsc();
-    rig.run(off);
-    all.push_back(cycles(__rdtsc() - begin));
-    added.push_back(all.back() - copy.back());
-    Clock on(true);
-    rig.run(on);
-    for (unsigned stage = 0; stage < kStages; stage++) stages[stage].push_back(cycles(on.ticks[stage]));
+    io.push_back(bench.io(kBurstsInRun) / tsc / (static_cast<double>(kBurstsInRun) * options.most));
+    const Bench::Ran ran = bench.judge(kBurstsInRun, 0);
+    all.push_back(ran.ticks / tsc / static_cast<double>(ran.packets));
+    added.push_back(all.back() - io.back());
+    dropped = ran.dropped;
+    const Bench::Ran sampled = bench.judge(kBurstsInRun, options.sample_one_in);
+    for (uint32_t stage = 0; stage < wire::kStages; stage++) stages[stage].push_back(sampled.stage_ticks[stage] / tsc);
   }
-  nlohmann::json result = {
-      {"look_ahead", look_ahead},
-      {"copy", summary(copy)},
-      {"all", summary(all)},
-      {"added", summary(added)},
-      {"dropped", static_cast<double>(rig.counters.dropped.get()) / static_cast<double>(rig.counters.packets.get())}};
-  result["added_best"] = *std::min_element(all.begin(), all.end()) - *std::min_element(copy.begin(), copy.end());
-  for (unsigned stage = 0; stage < kStages; stage++) result["stages"][kNames[stage]] = summary(stages[stage]);
-  printf("%s\n", result.dump().c_str());
-  return 0;
+  json result = {{"io", summary(io)}, {"all", summary(all)}, {"added", summary(added)}, {"dropped", dropped}};
+  for (uint32_t stage = 0; stage < wire::kStages; stage++) {
+    result["stages"][wire::stage_name(static_cast<wire::Stage>(stage))] = summary(stages[stage]);
+  }
+  return result;
+}
+
+json count(Bench& bench, const Options& options) {
+  const unsigned bursts = static_cast<unsigned>(options.count / options.most);
+  const Bench::Ran ran = bench.judge(bursts, 0);
+  return {{"packets", ran.packets}, {"bursts", bursts}, {"dropped", ran.dropped}};
+}
+
+Result<json> run_all(const Options& options) {
+  const auto kernels = filter::choose_kernels();
+  if (!kernels) return Error{kernels.error()};
+  if (Result<void> started = start_eal(options, sched_getcpu()); !started) return Error{started.error()};
+  Result<std::unique_ptr<Snapshot>> snapshot = open_snapshot(options.snapshot);
+  if (!snapshot) return Error{options.snapshot + ": " + snapshot.error()};
+  Result<FrameStore> frames = FrameStore::read(options.capture, kDataRoom - RTE_PKTMBUF_HEADROOM);
+  if (!frames) return Error{frames.error()};
+  rte_mempool* pool = rte_pktmbuf_pool_create("mbufs", kMbufs, kPoolCache, 0, kDataRoom, SOCKET_ID_ANY);
+  if (pool == nullptr) return Error{"no memory for mbufs"};
+  if (Result<void> started = start_ports(1 + options.idle_ports, pool); !started) return Error{started.error()};
+  Result<std::unique_ptr<SnapshotSlot>> slot = SnapshotSlot::make(1);
+  if (!slot) return Error{slot.error()};
+  (*slot)->exchange(std::move(*snapshot));
+  Bench bench(options, pool, std::move(*frames), **kernels, **slot);
+  json result = options.count != 0 ? count(bench, options) : measure(bench, options);
+  result["kernels"] = (*kernels)->name;
+  return result;
 }
 
 }  // namespace
 }  // namespace weir::bench
 
 int main(int argc, char** argv) {
-  CLI::App app("Core cycles a packet, by stage of a worker.", "bench_stages");
-  std::string snapshot, capture;
-  unsigned look_ahead = 1, runs = 200;
-  app.add_option("STATE_DIR", snapshot)->required();
-  app.add_option("CAPTURE", capture)->required();
-  app.add_option("--look-ahead", look_ahead);
-  app.add_option("--runs", runs);
+  weir::bench::Options options;
+  CLI::App app("Core cycles a packet of a worker on ports in memory, and by stage.", "bench_stages");
+  app.add_option("STATE_DIR", options.snapshot)->required();
+  app.add_option("CAPTURE", options.capture)->required();
+  app.add_option("--rounds", options.rounds);
+  app.add_option("--most", options.most, "frames that a port gives at once; what a worker asks for may be less")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--idle-ports", options.idle_ports, "ports beside it that give none");
+  app.add_flag("--sink", options.sink, "frames are not sent");
+  app.add_flag("--huge", options.huge, "mbufs in huge pages");
+  app.add_option("--count", options.count, "frames, for valgrind");
+  app.add_flag("--cold", options.cold, "empty caches at each burst, in valgrind");
   CLI11_PARSE(app, argc, argv);
-  return weir::bench::measure(snapshot, capture, look_ahead, runs);
+  const auto found = weir::bench::run_all(options);
+  if (!found) {
+    fprintf(stderr, "bench_stages: %s\n", found.error().c_str());
+    return 2;
+  }
+  printf("%s\n", found->dump().c_str());
+  fflush(stdout);
+  std::_Exit(0);  // nothing that would have to be given back
 }

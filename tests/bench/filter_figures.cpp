@@ -5,7 +5,7 @@
 //   filter_figures build --keys N          time to build a filter and a snapshot
 //   filter_figures peers --keys N          beside rte_member and rte_hash
 //   filter_figures rates                   false positives against the formulas, false negatives
-//   filter_figures loop --what W --keys N  runs one kernel and measures nothing: for callgrind
+//   filter_figures loop --what W --keys N  runs one kernel and measures nothing: for callgrind (filter_counted.h)
 
 #include <unistd.h>
 
@@ -25,6 +25,7 @@
 
 #include "filter/layouts/layout.h"
 #include "filter/probe/dispatch.h"
+#include "tests/bench/filter_counted.h"
 #include "tests/bench/filter_lanes.h"
 #include "tests/bench/filter_loops.h"
 #ifdef WEIR_BENCH_DPDK
@@ -47,6 +48,7 @@ struct Options {
   unsigned runs = 5;    // of a build
   double checks = 1e9;  // for false negatives
   std::string what;
+  unsigned batch = kMaxBatch;
 };
 
 const Kernels& kernels() {
@@ -299,50 +301,6 @@ json run_rates(const Options& options) {
   return out;
 }
 
-// --- instructions ----------------------------------------------------------------------------------------------------
-
-json run_loop(const Options& options) {
-  TestFilter filter;
-  alignas(64) static uint64_t words[kKeyWords][kMaxBatch], hash[3][kMaxBatch];
-  KeyStream stream = key_stream(1, 0, 1);
-  lanes().fill_columns(stream, words[0], words[1], kMaxBatch);
-  for (auto& column : hash) lanes().fill_hashes(stream, column, kMaxBatch);
-  const uint64_t* const columns[] = {words[0], words[1]};
-
-  const size_t slash = options.what.find('/');
-  const std::string kernel = options.what.substr(0, slash);
-  const Layout* layout = layout_named(slash == std::string::npos ? "line8" : options.what.substr(slash + 1));
-  if (layout == nullptr) give_up("no layout in " + options.what);
-  // Few keys: how full the filter is does not change what is executed.
-  filter = make_filter(layout->id, 1000, kBitsPerKey);
-  const FilterBits bits = filter.bits();
-  const LayoutKernels& loops = kernels().layout[layout->id];
-  uint64_t sum = 0;
-  for (uint64_t i = 0; i < options.n_keys; i += kMaxBatch) {
-    if (kernel == "hash") {
-      kernels().siphash13(kSecret, columns, kKeyWords, kMaxBatch, hash[0]);
-    } else if (kernel == "prefetch") {
-      loops.prefetch(bits, hash[0], kMaxBatch);
-    } else if (kernel == "check") {
-      sum += loops.check(bits, hash[0], kMaxBatch);
-    } else if (kernel == "step") {
-      Line8Step step;
-      step.secret = kSecret;
-      step.words = columns;
-      step.n_words = kKeyWords;
-      step.n_hash = step.n_fetch = step.n_test = kMaxBatch;
-      step.hash = hash[0];
-      step.fetch_filter = step.test_filter = bits;
-      step.fetch_hash = hash[1];
-      step.test_hash = hash[2];
-      sum += kernels().line8_step(step);
-    } else {
-      give_up("no loop " + options.what);
-    }
-  }
-  return {{"isa", kernels().name}, {"what", options.what}, {"sum", sum}};
-}
-
 // --- peers -----------------------------------------------------------------------------------------------------------
 
 #ifdef WEIR_BENCH_DPDK
@@ -414,6 +372,11 @@ json run_peers(const Options& options) {
 }
 #endif
 
+json run_loop(const Options& options) {
+  const uint64_t sum = run_counted(kernels(), options.what, options.batch, options.n_keys);
+  return {{"isa", kernels().name}, {"what", options.what}, {"sum", sum}};
+}
+
 int run(int argc, char** argv) {
   Options options;
   CLI::App app("Measures the figures of the filter; prints JSON.", "filter_figures");
@@ -426,7 +389,8 @@ int run(int argc, char** argv) {
     command->add_option("--sample-ms", options.sample_ms)->capture_default_str();
     command->add_option("--runs", options.runs, "of a build")->capture_default_str();
     command->add_option("--checks", options.checks, "for false negatives")->capture_default_str();
-    command->add_option("--what", options.what, "hash, prefetch/LAYOUT, check/LAYOUT or step");
+    command->add_option("--what", options.what, "what loop runs: tests/bench/filter_counted.h")->capture_default_str();
+    command->add_option("--batch", options.batch, "keys at a time in loop")->check(CLI::Range(1u, kMaxBatch));
     command->callback([&out, &options, mode] { out = mode(options); });
   };
   add("limit", "the filter against the gather limit", run_limit);

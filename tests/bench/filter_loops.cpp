@@ -226,8 +226,9 @@ Loop lookup_table_only(const Kernels& kernels, const ShapeView& shape, Pace pace
               const uint64_t due = (i - late) % kRing;
               const uint64_t* keys_due[] = {c.words[due][0], c.words[due][1]};
               uint32_t rule[kMaxBatch];
-              exact_find_batch(shape, keys_due, c.hash[due], ~uint64_t{0} >> (kMaxBatch - pace.batch), rule);
-              for (unsigned k = 0; k < pace.batch; k++) sum += rule[k];
+              const uint64_t found = exact_find_batch(kernels, shape, keys_due, c.hash[due],
+                                                      ~uint64_t{0} >> (kMaxBatch - pace.batch), rule);
+              for (uint64_t left = found; left != 0; left &= left - 1) sum += rule[std::countr_zero(left)];
             }
             return sum;
           }};

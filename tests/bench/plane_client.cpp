@@ -1,6 +1,6 @@
 // Speaks to a data plane as controld does, for benchmarks. Prints one JSON object.
 //   stats SOCKET                its counters, and the monotonic clock beside them
-//   telemetry SOCKET            cycles by stage and the histogram of passes of one worker, since its start
+//   telemetry SOCKET            packets, cycles by stage and the histogram of passes of one worker, since its start
 //   swap SOCKET SNAPSHOT...     publishes ready-made snapshots (STATE_DIR/snapshot.weir) in turns, at a pace
 #include <fmt/format.h>
 
@@ -74,7 +74,11 @@ Result<json> ask_telemetry(int connection, uint32_t worker) {
     stages[wire::stage_name(static_cast<wire::Stage>(i))] = {{"cycles", cost.cycles}, {"packets", cost.packets}};
   }
   for (const Bucket& bucket : telemetry->pass_cycles) passes.push_back({bucket.upper, bucket.count});
-  return json{{"tsc_hz", telemetry->body.tsc_hz}, {"stages", stages}, {"pass_cycles", passes}};
+  return json{{"tsc_hz", telemetry->body.tsc_hz},
+              {"taken_cycles", telemetry->body.taken_cycles},
+              {"packets", telemetry->body.packets},
+              {"stages", stages},
+              {"pass_cycles", passes}};
 }
 
 struct Ready {

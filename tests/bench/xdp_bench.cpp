@@ -54,6 +54,7 @@ struct Options {
   std::string peer = "none";
   std::string format = "plain";
   uint32_t rounds = 5;
+  unsigned family = 4;
   double false_positive_rate = 0.005;
 };
 
@@ -101,13 +102,15 @@ struct Contenders {
 Result<Contenders> open_contenders(const std::vector<std::string>& names, const Options& options, bool drop_misses,
                                    const std::string& interface, json& told) {
   Contenders all;
-  const std::vector<uint32_t> listed = members(options.entries);
+  const uint32_t n4 = options.family == 6 ? 0 : options.entries;
+  const std::vector<uint32_t> listed = members(n4);
+  const std::vector<uint64_t> listed6 = members6(options.entries - n4);
   std::vector<std::string> peers;
   for (const std::string& name : names) {
     if (name != kWeir && name != "none") peers.push_back(name);
   }
   if (!peers.empty()) {
-    Result<XdpPeers> opened = XdpPeers::open(peers, listed, drop_misses);
+    Result<XdpPeers> opened = XdpPeers::open(peers, listed, listed6, drop_misses);
     if (!opened) return Error{opened.error()};
     all.peers.emplace(std::move(*opened));
   }
@@ -123,7 +126,8 @@ Result<Contenders> open_contenders(const std::vector<std::string>& names, const 
     for (const xdp::InterfaceState& state : all.weir->interfaces()) {
       if (!state.attached) return Error{fmt::format("weir is not attached to {}: {}", state.name, state.error)};
     }
-    const Result<control::Compiled> compiled = compile_hosts({listed, drop_misses, options.false_positive_rate}, 1);
+    const Result<control::Compiled> compiled =
+        compile_hosts({listed, listed6, drop_misses, options.false_positive_rate}, 1);
     if (!compiled) return Error{compiled.error()};
     for (const control::ShapeReport& shape : compiled->report.shapes) {
       told["weir_shapes"].push_back({{"name", shape.name},
@@ -147,7 +151,7 @@ Result<json> measure_lookup(const Options& options) {
   if (has_bloom) loaded.push_back("bloom_alone");
   Result<Contenders> all = open_contenders(loaded, options, false, "", found);
   if (!all) return Error{all.error()};
-  Result<XdpTraffic> traffic = XdpTraffic::open("");
+  Result<XdpTraffic> traffic = XdpTraffic::open("", options.family);
   if (!traffic) return Error{traffic.error()};
 
   // As many frames as there are sources, so that the share of hits is what it should be to the frame.
@@ -170,11 +174,11 @@ Result<json> measure_lookup(const Options& options) {
     const uint32_t n_hits = share_of(hits, XDP_SOURCES);
     json rounds = json::array();
     for (uint32_t round = 0; round < options.rounds; round++) {
-      traffic->set_sources(draw_sources(options.entries, n_hits, XDP_SOURCES, round));
+      traffic->set_sources(draw_sources(options.family, options.entries, n_hits, XDP_SOURCES, round));
       json times = json::object();
       for (size_t i = 0; i < options.peers.size(); i++) {
         const std::string& name = options.peers[(i + round) % options.peers.size()];
-        const Result<double> ns = sample(name, name == "parse" ? 0 : n_hits);
+        const Result<double> ns = sample(name, name.starts_with("parse") ? 0 : n_hits);
         if (!ns) return Error{ns.error()};
         times[name] = *ns;
       }
@@ -183,7 +187,7 @@ Result<json> measure_lookup(const Options& options) {
     found["rows"].push_back({{"hits", hits}, {"ns", rounds}});
   }
   if (has_bloom) {
-    traffic->set_sources(draw_sources(options.entries, 0, XDP_SOURCES, options.rounds));
+    traffic->set_sources(draw_sources(options.family, options.entries, 0, XDP_SOURCES, options.rounds));
     if (Result<void> called = traffic->call(all->program_fd("bloom_alone")); !called) return Error{called.error()};
     const XdpCounts before = all->counts("bloom_alone");
     if (Result<double> ran = traffic->run(XDP_SOURCES); !ran) return Error{ran.error()};
@@ -246,7 +250,8 @@ Result<void> serve(const Options& options) {
     uint32_t seed = 0;
     if (!(words >> verb >> hits >> seconds >> seed) || verb != "run") return Error{"not understood: " + line};
     if (drawn_hits != hits || drawn_seed != seed) {
-      traffic->set_sources(draw_sources(options.entries, share_of(hits, XDP_SOURCES), XDP_SOURCES, seed));
+      traffic->set_sources(
+          draw_sources(options.family, options.entries, share_of(hits, XDP_SOURCES), XDP_SOURCES, seed));
       drawn_hits = hits;
       drawn_seed = seed;
     }
@@ -267,7 +272,8 @@ Result<void> serve(const Options& options) {
 // load
 
 Result<json> load_weir(const std::vector<uint32_t>& listed) {
-  const Result<control::Compiled> first = compile_hosts({listed}, 1), second = compile_hosts({listed}, 2);
+  const Result<control::Compiled> first = compile_hosts({.members = listed}, 1),
+                                  second = compile_hosts({.members = listed}, 2);
   if (!first || !second) return Error{!first ? first.error() : second.error()};
   xdp::Options plane;
   plane.bpf_dir = kBpfDir;
@@ -277,9 +283,9 @@ Result<json> load_weir(const std::vector<uint32_t>& listed) {
   Result<XdpTraffic> traffic = XdpTraffic::open("");
   if (!traffic) return Error{traffic.error()};
   if (Result<void> called = traffic->call((*enforcer)->program_fd()); !called) return Error{called.error()};
-  const uint32_t member_be = __builtin_bswap32(listed[listed.size() / 2]);
+  const uint64_t member = __builtin_bswap32(listed[listed.size() / 2]);
   const auto verdict = [&](uint32_t wanted) -> Result<void> {
-    const Result<uint32_t> found = traffic->verdict(member_be);
+    const Result<uint32_t> found = traffic->verdict(member);
     if (!found) return Error{found.error()};
     if (*found != wanted) return Error{fmt::format("a member's verdict is {}, not {}", *found, wanted)};
     return {};
@@ -372,9 +378,11 @@ int run(int argc, char** argv) {
     each->add_option("--entries", options.entries)->check(CLI::Range(1u, 1u << 27));
   }
   lookup->add_option("--hits", options.hits, "shares of the frames")->delimiter(',')->check(CLI::Range(0.0, 1.0));
-  lookup->add_option("--peers", options.peers, "parse, hash, lpm, bloom, weir")->delimiter(',');
+  lookup->add_option("--peers", options.peers, "parse, hash, lpm, bloom, weir; of IPv6 parse6, hash6, weir")
+      ->delimiter(',');
   lookup->add_option("--rounds", options.rounds);
   lookup->add_option("--false-positive-rate", options.false_positive_rate, "of weir");
+  lookup->add_option("--family", options.family, "4 or 6")->check(CLI::IsMember({4u, 6u}));
   lane->add_option("--peer", options.peer, "as above, or none");
   hosts->add_option("--format", options.format)->check(CLI::IsMember({"plain", "nft", "ipset"}));
   CLI11_PARSE(app, argc, argv);

@@ -8,12 +8,13 @@ struct {
   __uint(max_entries, XDP_SOURCES);
   __uint(map_flags, BPF_F_MMAPABLE);
   __type(key, __u32);
-  __type(value, __u64); /* big endian, in the first four bytes */
+  __type(value, __u64); /* big endian: IPv4 in the first four bytes, or the upper half of IPv6 */
 } sources SEC(".maps");
 
 __u32 next_source;
 __u64 not_called;
 const volatile __u32 out_interface = 0;
+const volatile __u32 family = 4;
 
 struct {
   __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -22,13 +23,21 @@ struct {
   __type(value, __u32);
 } callee SEC(".maps");
 
+static __always_inline int change_source6(struct xdp_md* ctx, const __u64* source) {
+  struct ipv6hdr* ip = ipv6_of(ctx);
+  if (!ip) return 0;
+  __builtin_memcpy(&ip->saddr, source, sizeof *source);
+  return 1;
+}
+
 /* The header's checksum stays right (RFC 1624, equation 3): the kernel's stack looks at it. */
 static __always_inline int change_source(struct xdp_md* ctx) {
-  struct iphdr* ip = ipv4_of(ctx);
-  if (!ip) return 0;
   const __u32 turn = next_source++ % XDP_SOURCES;
   const __u64* source = bpf_map_lookup_elem(&sources, &turn);
   if (!source) return 0;
+  if (family == 6) return change_source6(ctx, source);
+  struct iphdr* ip = ipv4_of(ctx);
+  if (!ip) return 0;
   const __u32 now = (__u32)*source;
   const __u32 before = ~ip->saddr;
   __u32 sum = (~ip->check & 0xffffu) + (before & 0xffffu) + (before >> 16) + (now & 0xffffu) + (now >> 16);

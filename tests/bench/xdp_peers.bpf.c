@@ -1,4 +1,4 @@
-/* What else XDP has for a list of IPv4 hosts, each as small as it can be: the header's bounds checked, the source
+/* What else XDP has for a list of hosts, each as small as it can be: the header's bounds checked, the source
  * looked up, the outcome counted on this processor. They know no other family, tag or tunnel, keep no counters by list,
  * and cannot be swapped. */
 #include "tests/bench/xdp_frame.bpf.h"
@@ -13,13 +13,23 @@ struct {
   __type(value, __u64);
 } tallies SEC(".maps");
 
-/* User space sets max_entries of all three. */
+/* User space sets max_entries of all four. */
 struct {
   __uint(type, BPF_MAP_TYPE_HASH);
   __uint(max_entries, 1);
   __type(key, __u32);
   __type(value, __u32);
 } members SEC(".maps");
+
+struct address6 {
+  __u64 half[2];
+};
+struct {
+  __uint(type, BPF_MAP_TYPE_HASH);
+  __uint(max_entries, 1);
+  __type(key, struct address6);
+  __type(value, __u32);
+} members6 SEC(".maps");
 
 struct prefix {
   __u32 bits;
@@ -86,6 +96,22 @@ int bloom_alone(struct xdp_md* ctx) {
   if (!ip) return XDP_ABORTED;
   const __u32 source = ip->saddr;
   return decide(bpf_map_peek_elem(&filter, (void*)&source) == 0);
+}
+
+/* The same base and the same hash map, for IPv6. */
+SEC("xdp")
+int parse6(struct xdp_md* ctx) {
+  const struct ipv6hdr* ip = ipv6_of(ctx);
+  return ip ? decide(ip->saddr.in6_u.u6_addr32[0] == 0) : XDP_ABORTED;
+}
+
+SEC("xdp")
+int hash6(struct xdp_md* ctx) {
+  const struct ipv6hdr* ip = ipv6_of(ctx);
+  if (!ip) return XDP_ABORTED;
+  struct address6 source;
+  __builtin_memcpy(&source, &ip->saddr, sizeof source);
+  return decide(bpf_map_lookup_elem(&members6, &source) != 0);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/fd.h"
+#include "tests/bench/xdp_hosts.h"
 #include "tests/bench/xdp_skeletons.h"
 #include "tests/bench/xdp_tally.h"
 #include "tests/bench/xdp_traffic.h"
@@ -31,6 +32,19 @@ Error bpf_error(const std::string& what, int result) {
 std::vector<uint32_t> hash_keys(std::span<const uint32_t> members) {
   std::vector<uint32_t> keys(members.begin(), members.end());
   for (uint32_t& key : keys) key = __builtin_bswap32(key);
+  return keys;
+}
+
+struct Address6 {
+  uint64_t half_be[2];
+};
+
+std::vector<Address6> hash_keys6(std::span<const uint64_t> members6) {
+  std::vector<Address6> keys;
+  keys.reserve(members6.size());
+  for (const uint64_t upper : members6) {
+    keys.push_back({{__builtin_bswap64(upper), __builtin_bswap64(kLowerHalf6)}});
+  }
   return keys;
 }
 
@@ -75,21 +89,30 @@ Result<void> fill_bloom(int map, std::span<const uint32_t> keys) {
 struct Part {
   const char* name;
   bpf_program* program;
-  bool members, trie, filter;  // maps that it uses
+  bool members, trie, filter, members6;  // maps that it uses
 };
 
 std::vector<Part> parts_of(const xdp_peers& skeleton) {
-  return {{"parse", skeleton.progs.parse, false, false, false},
-          {"hash", skeleton.progs.hash, true, false, false},
-          {"lpm", skeleton.progs.lpm, false, true, false},
-          {"bloom", skeleton.progs.bloom, true, false, true},
-          {"bloom_alone", skeleton.progs.bloom_alone, false, false, true}};
+  return {{"parse", skeleton.progs.parse, false, false, false, false},
+          {"hash", skeleton.progs.hash, true, false, false, false},
+          {"lpm", skeleton.progs.lpm, false, true, false, false},
+          {"bloom", skeleton.progs.bloom, true, false, true, false},
+          {"bloom_alone", skeleton.progs.bloom_alone, false, false, true, false},
+          {"parse6", skeleton.progs.parse6, false, false, false, false},
+          {"hash6", skeleton.progs.hash6, false, false, false, true}};
 }
 
-Result<void> fill_maps(const xdp_peers& skeleton, std::span<const uint32_t> members) {
+Result<void> fill_maps(const xdp_peers& skeleton, std::span<const uint32_t> members,
+                       std::span<const uint64_t> members6) {
   const std::vector<uint32_t> keys = hash_keys(members);
   if (bpf_map__autocreate(skeleton.maps.members)) {
     if (Result<void> filled = fill_in_batches<uint32_t>(bpf_map__fd(skeleton.maps.members), keys); !filled) {
+      return filled;
+    }
+  }
+  if (bpf_map__autocreate(skeleton.maps.members6)) {
+    const std::vector<Address6> keys6 = hash_keys6(members6);
+    if (Result<void> filled = fill_in_batches<Address6>(bpf_map__fd(skeleton.maps.members6), keys6); !filled) {
       return filled;
     }
   }
@@ -109,29 +132,31 @@ void XdpPeers::Destroy::operator()(xdp_peers* skeleton) const {
 }
 
 Result<XdpPeers> XdpPeers::open(std::span<const std::string> names, std::span<const uint32_t> members,
-                                bool drop_misses) {
+                                std::span<const uint64_t> members6, bool drop_misses) {
   Skeleton skeleton(xdp_peers::open());
   if (!skeleton) return bpf_error("opening the peers", -errno);
   skeleton->rodata->miss_action = drop_misses ? XDP_DROP : XDP_PASS;
-  bool uses_members = false, uses_trie = false, uses_filter = false;
+  bool uses_members = false, uses_trie = false, uses_filter = false, uses_members6 = false;
   for (const Part& part : parts_of(*skeleton)) {
     const bool wanted = std::find(names.begin(), names.end(), part.name) != names.end();
     bpf_program__set_autoload(part.program, wanted);
     uses_members |= wanted && part.members;
     uses_trie |= wanted && part.trie;
     uses_filter |= wanted && part.filter;
+    uses_members6 |= wanted && part.members6;
   }
   const uint32_t count = static_cast<uint32_t>(members.size());
-  const bpf_map* const maps[] = {skeleton->maps.members, skeleton->maps.trie, skeleton->maps.filter};
-  const bool used[] = {uses_members, uses_trie, uses_filter};
-  const uint32_t sizes[] = {count, count, bloom_entries(count)};
+  const bpf_map* const maps[] = {skeleton->maps.members, skeleton->maps.trie, skeleton->maps.filter,
+                                 skeleton->maps.members6};
+  const bool used[] = {uses_members, uses_trie, uses_filter, uses_members6};
+  const uint32_t sizes[] = {count, count, bloom_entries(count), static_cast<uint32_t>(members6.size())};
   for (size_t i = 0; i < std::size(maps); i++) {
     bpf_map* map = const_cast<bpf_map*>(maps[i]);
     bpf_map__set_autocreate(map, used[i]);
     bpf_map__set_max_entries(map, sizes[i]);
   }
   if (const int result = xdp_peers::load(skeleton.get()); result != 0) return bpf_error("loading the peers", result);
-  if (Result<void> filled = fill_maps(*skeleton, members); !filled) return Error{filled.error()};
+  if (Result<void> filled = fill_maps(*skeleton, members, members6); !filled) return Error{filled.error()};
   return XdpPeers(std::move(skeleton));
 }
 

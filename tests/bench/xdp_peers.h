@@ -18,8 +18,9 @@ struct XdpCounts {
 
 class XdpPeers {
  public:
-  // names: of programs of xdp_peers.bpf.c; members in host order. drop_misses: else they pass.
-  static Result<XdpPeers> open(std::span<const std::string> names, std::span<const uint32_t> members, bool drop_misses);
+  // names: of programs of xdp_peers.bpf.c; members as xdp_hosts.h gives them. drop_misses: else they pass.
+  static Result<XdpPeers> open(std::span<const std::string> names, std::span<const uint32_t> members,
+                               std::span<const uint64_t> members6, bool drop_misses);
   XdpPeers(XdpPeers&&) = default;
 
   int program_fd(const std::string& name) const;

@@ -14,24 +14,23 @@
 #include <ctime>
 #include <fstream>
 
+#include "tests/bench/xdp_hosts.h"
 #include "tests/bench/xdp_skeletons.h"
 
 namespace weir::bench {
 namespace {
 
-constexpr uint32_t kFrameBytes = 60;
-constexpr size_t kIp = 14, kChecksum = kIp + 10, kSource = kIp + 12;
+constexpr uint32_t kFrameBytes4 = 60, kFrameBytes6 = 62;
+constexpr size_t kIp = 14, kChecksum = kIp + 10, kLowerSource6 = kIp + 16;
 constexpr uint32_t kBatch = 64;                // frames in flight, as NAPI takes them
 constexpr uint32_t kFramesPerCall = 1u << 18;  // some 100 ms
 constexpr size_t kSourceStride = 8;
 
-using Frame = std::array<uint8_t, kFrameBytes>;
-
-// To a station, so that no receiver takes it for a broadcast; UDP 4000 -> 53 from source to 192.0.2.1.
-Frame make_frame(uint32_t source_be) {
-  Frame frame = {0x52, 0x54, 0,  0,  0, 1, 0x52, 0x54, 0, 0, 0,   2, 0x08, 0x00, 0x45, 0,    0, 46, 0, 0,
-                 0,    0,    64, 17, 0, 0, 0,    0,    0, 0, 192, 0, 2,    1,    0x0f, 0xa0, 0, 53, 0, 26};
-  memcpy(&frame[kSource], &source_be, sizeof source_be);
+// To a station, so that no receiver takes it for a broadcast; UDP 4000 -> 53 from 0.0.0.0 to 192.0.2.1.
+std::vector<uint8_t> make_frame4() {
+  std::vector<uint8_t> frame = {0x52, 0x54, 0,  0, 0, 1, 0x52, 0x54, 0, 0,   0, 2, 0x08, 0x00, 0x45, 0, 0,  46, 0, 0, 0,
+                                0,    64,   17, 0, 0, 0, 0,    0,    0, 192, 0, 2, 1,    0x0f, 0xa0, 0, 53, 0,  26};
+  frame.resize(kFrameBytes4);
   uint32_t sum = 0;
   for (size_t i = 0; i < 20; i += 2) sum += static_cast<uint32_t>(frame[kIp + i] << 8 | frame[kIp + i + 1]);
   sum = (sum & 0xffff) + (sum >> 16);
@@ -39,6 +38,25 @@ Frame make_frame(uint32_t source_be) {
   frame[kChecksum] = static_cast<uint8_t>(sum >> 8);
   frame[kChecksum + 1] = static_cast<uint8_t>(sum);
   return frame;
+}
+
+// The same from ::1 (its upper half changes) to 2001:db8::1.
+std::vector<uint8_t> make_frame6() {
+  std::vector<uint8_t> frame = {0x52, 0x54, 0, 0, 0, 1, 0x52, 0x54, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0,    0, 0,  0,    8,
+                                17,   64,   0, 0, 0, 0, 0,    0,    0, 0, 0, 0, 0,    0,    0,    0,    0, 0,  0x20, 1,
+                                0x0d, 0xb8, 0, 0, 0, 0, 0,    0,    0, 0, 0, 0, 0,    1,    0x0f, 0xa0, 0, 53, 0,    8};
+  frame.resize(kFrameBytes6);
+  const uint64_t lower = __builtin_bswap64(kLowerHalf6);
+  memcpy(&frame[kLowerSource6], &lower, sizeof lower);
+  return frame;
+}
+
+bpf_test_run_opts run_options(const std::vector<uint8_t>& frame) {
+  bpf_test_run_opts options = {};
+  options.sz = sizeof options;
+  options.data_in = frame.data();
+  options.data_size_in = static_cast<uint32_t>(frame.size());
+  return options;
 }
 
 double clock_ns(clockid_t clock) {
@@ -87,9 +105,10 @@ void XdpTraffic::Destroy::operator()(xdp_generator* skeleton) const {
   xdp_generator::destroy(skeleton);
 }
 
-Result<XdpTraffic> XdpTraffic::open(const std::string& out) {
+Result<XdpTraffic> XdpTraffic::open(const std::string& out, unsigned family) {
   Skeleton skeleton(xdp_generator::open());
   if (!skeleton) return bpf_error("opening the generator", -errno);
+  skeleton->rodata->family = family;
   if (!out.empty()) {
     skeleton->rodata->out_interface = if_nametoindex(out.c_str());
     if (skeleton->rodata->out_interface == 0) return Error{"no interface " + out};
@@ -100,10 +119,10 @@ Result<XdpTraffic> XdpTraffic::open(const std::string& out) {
   const size_t size = XDP_SOURCES * kSourceStride;
   void* address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(skeleton->maps.sources), 0);
   if (address == MAP_FAILED) return bpf_error("mapping the sources", -errno);
-  return XdpTraffic(std::move(skeleton), Mapping(address, size));
+  return XdpTraffic(std::move(skeleton), Mapping(address, size), family == 6 ? make_frame6() : make_frame4());
 }
 
-void XdpTraffic::set_sources(std::span<const uint32_t> sources) {
+void XdpTraffic::set_sources(std::span<const uint64_t> sources) {
   for (size_t i = 0; i < sources.size(); i++)
     memcpy(&sources_.bytes()[i * kSourceStride], &sources[i], sizeof sources[i]);
   skeleton_->bss->next_source = 0;
@@ -120,11 +139,7 @@ Result<void> XdpTraffic::call(int program_fd) {
 }
 
 Result<double> XdpTraffic::run(uint32_t frames) {
-  const Frame frame = make_frame(0);
-  bpf_test_run_opts options = {};
-  options.sz = sizeof options;
-  options.data_in = frame.data();
-  options.data_size_in = kFrameBytes;
+  bpf_test_run_opts options = run_options(frame_);
   options.repeat = static_cast<int>(frames);
   const double start = thread_ns();
   const int result = bpf_prog_test_run_opts(bpf_program__fd(skeleton_->progs.vary), &options);
@@ -134,14 +149,9 @@ Result<double> XdpTraffic::run(uint32_t frames) {
   return spent;
 }
 
-Result<uint32_t> XdpTraffic::verdict(uint32_t source_be) {
-  const std::array<uint32_t, 1> only = {source_be};
-  set_sources(only);
-  const Frame frame = make_frame(0);
-  bpf_test_run_opts options = {};
-  options.sz = sizeof options;
-  options.data_in = frame.data();
-  options.data_size_in = kFrameBytes;
+Result<uint32_t> XdpTraffic::verdict(uint64_t source) {
+  set_sources({&source, 1});
+  bpf_test_run_opts options = run_options(frame_);
   const int result = bpf_prog_test_run_opts(bpf_program__fd(skeleton_->progs.vary), &options);
   if (result != 0) return bpf_error("BPF_PROG_TEST_RUN", result);
   return options.retval;
@@ -149,16 +159,12 @@ Result<uint32_t> XdpTraffic::verdict(uint32_t source_be) {
 
 Result<XdpTraffic::Sent> XdpTraffic::send(double seconds) {
   const std::string soft_interrupts = soft_interrupt_task(sched_getcpu());
-  const Frame frame = make_frame(0);
   const double start = wall_ns();
   const double waited = times_of("thread-self").second;
   const double helped = soft_interrupts.empty() ? 0 : times_of(soft_interrupts).first;
   Sent sent = {};
   while (sent.wall_ns < seconds * 1e9) {
-    bpf_test_run_opts options = {};
-    options.sz = sizeof options;
-    options.data_in = frame.data();
-    options.data_size_in = kFrameBytes;
+    bpf_test_run_opts options = run_options(frame_);
     options.repeat = kFramesPerCall;
     options.flags = BPF_F_TEST_XDP_LIVE_FRAMES;
     options.batch_size = kBatch;

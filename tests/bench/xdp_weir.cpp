@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "control/book/columns.h"
+#include "tests/bench/xdp_hosts.h"
 #include "tests/bench/xdp_traffic.h"
 
 namespace weir::bench {
@@ -33,6 +34,15 @@ Result<control::Compiled> compile_hosts(const XdpPolicy& wanted, uint64_t number
     entry.directions = WEIR_AS_SOURCE;
     entry.expires = control::kNever;
     draft.v4.push_back(entry);
+  }
+  draft.v6.reserve(wanted.members6.size());
+  for (const uint64_t upper : wanted.members6) {
+    control::Entry<Ipv6> entry = {};
+    entry.first = entry.last = Ipv6{upper} << 64 | kLowerHalf6;
+    entry.line = static_cast<uint32_t>(draft.v4.size() + draft.v6.size()) + 1;
+    entry.directions = WEIR_AS_SOURCE;
+    entry.expires = control::kNever;
+    draft.v6.push_back(entry);
   }
   list.content = control::make_entries(std::move(draft));
   policy.lists.push_back(std::move(list));

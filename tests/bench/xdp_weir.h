@@ -15,8 +15,9 @@ namespace weir::bench {
 constexpr const char* kBpfDir = "/sys/fs/bpf";
 
 struct XdpPolicy {
-  std::span<const uint32_t> members;  // host order: a drop list of sources
-  bool drop_misses = false;           // policy.default
+  std::span<const uint32_t> members;        // host order: a drop list of sources
+  std::span<const uint64_t> members6 = {};  // as members6() of xdp_hosts.h, in the same list
+  bool drop_misses = false;                 // policy.default
   double false_positive_rate = 0.005;
 };
 // number: of the generation.

@@ -79,6 +79,10 @@ uint64_t follow(const SnapshotView& view, test::Random& random) {
     follow_chain(rule.destination_chain);
   };
   for (const weir_list& list : view.lists()) seen += strlen(list.name) + list.n_entries;
+  for (unsigned g = 0; g < WEIR_GATES; g++) {
+    const GateView& gate = view.gate(g / 2 == 0 ? 4 : 6, g % 2);
+    for (const uint64_t address : {uint64_t{0}, random.next(), ~uint64_t{0}}) seen += passes_gate(gate, address);
+  }
   const Kernels& kernels = *all_kernels().back();
   for (const ShapeView& shape : view.shapes()) {
     const size_t exact_words = shape.layout == WEIR_LAYOUT_BITMAP ? 65536 / 2 : size_t{shape.exact_buckets} * 8;
@@ -137,6 +141,8 @@ SnapshotInput small(Choice choice) {
       residual(3, WEIR_ASKS_ICMP_TYPE | WEIR_ASKS_ICMP_CODE | WEIR_ASKS_TCP_FLAGS | WEIR_ASKS_SOURCE, true));
   input.rules.push_back({1, 0, 1, 0});
   input.rules.push_back({0, 0, 2, 0});
+  input.gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{16, 16}};
+  input.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)].tables = {{15, 15}, {32, 16}, {64, 15}};
   if (choice == Choice::networks) {
     input.networks = {{5, 5, 1}, {300, 1000, 2}, {0xffff00, 0xffffff, 3}};
     return input;

@@ -57,6 +57,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto telemetry = wire::telemetry_from(*message)) {
     require((telemetry->pass_cycles.size() + telemetry->latency_cycles.size()) * sizeof(Bucket) <= size);
     require(wire::rest_name(telemetry->body.rest) != nullptr);
+    require(telemetry->queues.size() * sizeof(wire::QueueCount) <= size);
+    require(telemetry->sources.size() * sizeof(wire::SourceCount) <= size);
+    for (const wire::SourceCount& source : telemetry->sources) require(!wire::source_text(source).empty());
+    require(wire::encode_telemetry(*telemetry) == message->body);
   }
   if (const auto ports = wire::ports_from(*message)) {
     require(ports->ports.size() * sizeof(wire::PortStats) <= size);

@@ -109,10 +109,11 @@ void snapshots() {
   } kGood[] = {{"v4", 1}, {"v6", 3}, {"flows", 5}, {"page2", 7}, {"page7", 8}, {"networks", 15}};
   save("snapshot", "empty", {});
   save("snapshot", "raw-short", std::as_bytes(std::span("\0WEIR")));
+  constexpr auto kHeader = static_cast<uint32_t>(sizeof(weir_snapshot_header));
   for (const auto& good : kGood) {
     const std::string name = good.name;
     Edits(good.first).write(name);
-    for (const uint32_t length : {0u, 1u, 63u, 3871u, 3872u, 4096u, 8192u, 16384u}) {
+    for (const uint32_t length : {0u, 1u, 63u, kHeader - 1, kHeader, 4096u, 8192u, 16384u}) {
       Edits cut(static_cast<uint8_t>(0xf0 + good.first));
       cut.set(length, 0).write(name + "-cut-" + std::to_string(length));
     }
@@ -128,14 +129,14 @@ void snapshots() {
         Edits(good.first).set(at, 0xffffffff).write(name + "-section-" + std::to_string(at));
       }
     }
-    for (uint32_t page = 5; page < 40; page++) {
+    for (uint32_t page = 5; page < 50; page++) {
       const size_t at = fuzz::kAnywhere | page * WEIR_PAGE_BYTES;
       Edits(good.first).set(at, 0xffffffff).set(at + 60, 0x01010101).write(name + "-page-" + std::to_string(page));
     }
   }
   // Each single field, to each telling value.
   using H = weir_snapshot_header;
-  const size_t shape = offsetof(H, shapes);
+  const size_t shape = offsetof(H, shapes), gate = offsetof(H, gates);
   const struct {
     const char* name;
     size_t at;
@@ -147,6 +148,12 @@ void snapshots() {
                 {"total_bytes", offsetof(H, total_bytes)},
                 {"lists.size", offsetof(H, lists) + offsetof(weir_section, size_bytes)},
                 {"lists.offset", offsetof(H, lists)},
+                {"gate", gate},
+                {"gate.multiplier", gate + offsetof(weir_gate, multiplier)},
+                {"gate.table", gate + offsetof(weir_gate, table)},
+                {"gate.n_set", gate + offsetof(weir_gate, table) + offsetof(weir_gate_table, n_set)},
+                {"gate.offset", gate + offsetof(weir_gate, table) + offsetof(weir_gate_table, bits)},
+                {"gate_v6.table", gate + 2 * sizeof(weir_gate) + offsetof(weir_gate, table)},
                 {"shape", shape},
                 {"shape.layout", shape + offsetof(weir_shape, layout) - 3},
                 {"shape.flow", shape + offsetof(weir_shape, directions)},
@@ -226,6 +233,9 @@ void messages() {
   Telemetry telemetry;
   telemetry.pass_cycles = {{10, 1}, {20, 2}};
   telemetry.latency_cycles = {{30, 3}};
+  telemetry.body.sampled = 2560;
+  telemetry.queues = {{0, 1, 0, 70}, {0, 3, 0, 4}};
+  telemetry.sources = {{0xcb007107, 4, 0, 1792}, {0x20010db800000001, 6, 0, 256}};
   keep("telemetry-request", Type::telemetry, bytes_of(TelemetryRequest{}));
   keep("telemetry", Type::telemetry, encode_telemetry(telemetry));
   keep("ports", Type::ports, encode_ports({1, {{}, {}}}));

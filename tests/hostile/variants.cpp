@@ -107,6 +107,22 @@ Bytes parts_of(Choices& choices, uint32_t Head::*count, uint32_t most) {
   return bytes;
 }
 
+Bytes telemetry_of(Choices& choices) {
+  if (choices.one_in(4)) return random_body<wire::TelemetryBody>(choices);
+  wire::Telemetry telemetry;
+  const Bytes head = random_body<wire::TelemetryBody>(choices);
+  memcpy(static_cast<void*>(&telemetry.body), head.data(), head.size());
+  for (uint32_t n = choices.below(20); n > 0; n--) telemetry.pass_cycles.push_back({choices.next(), choices.next()});
+  for (uint32_t n = choices.below(20); n > 0; n--) {
+    telemetry.queues.push_back({static_cast<uint16_t>(choices.next()), 0, 0, choices.next()});
+  }
+  for (uint32_t n = choices.below(20); n > 0; n--) {
+    const uint32_t family = choices.one_in(40) ? static_cast<uint32_t>(choices.next()) : choices.one_in(2) ? 4 : 6;
+    telemetry.sources.push_back({choices.next(), family, 0, choices.next()});
+  }
+  return wire::encode_telemetry(telemetry);
+}
+
 Bytes packet_of(Choices& choices, wire::Type type, uint32_t sequence, Bytes body) {
   if (choices.one_in(3)) mutate(choices, body, 64);
   Bytes packet = wire::encode(type, sequence, body);
@@ -225,7 +241,7 @@ Bytes answer_of(Choices& choices, const wire::Message& request) {
       body = parts_of<wire::InterfacesBody, wire::InterfaceBody>(choices, &wire::InterfacesBody::n_interfaces, 40);
       break;
     case wire::Type::telemetry:
-      body = random_body<wire::TelemetryBody>(choices);
+      body = telemetry_of(choices);
       break;
     default:
       body = random_body<wire::StatusBody>(choices);

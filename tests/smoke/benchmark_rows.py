@@ -24,9 +24,11 @@ def swaps(session, snapshots, *options):
 
 try:
     for row in (Row(entries=0, hits=0), Row(entries=1_000, hits=0.5), Row("src+dst", 1_000, 0.5),
+                Row(entries=1_000, hits=0.5, traffic="vlan"), Row(entries=1_000, hits=0.5, traffic="qinq"),
+                Row("v6", 1_000, 0.5, traffic="v6"), Row(entries=1_000, hits=0.5, idle_port=True),
                 Row("src+dst+flow", 1_000, 0.5), Row("src+dst+flow", 1_000, 1, sink=True)):
         made = make_row(BUILD, row)
-        found = weir_run(BUILD, made, row.sink, 1, SECONDS)
+        found = weir_run(BUILD, made, row, SECONDS)
         check(abs(found["dropped"] - row.hits) < 0.01, f"{row.name}: {found['dropped']:.2%} dropped")
         print(f"{row.name}: {found['dropped']:.2%} of {found['packets']} dropped, {made.contents['probes_v4']} probes")
     equal(made.contents["probes_v4"], 3, "probes of sources, destinations and flows")

@@ -50,6 +50,7 @@ with Session(BUILD) as session:
     code, out, err = session.controlctl("feeds", "--accept", "fed")
     equal(code, 0, f"feeds --accept\n{out}{err}")
     empty = feed_cases.verdicts(session)
+    check(" accept fed: asked for by user " in session.log("controld"), "the log says who accepted what")
     check(empty != good, "an accepted page blocks nothing")
     session.kill("controld")
     session.start_controld(session.path("fed.yaml"), targets=False)

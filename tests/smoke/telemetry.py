@@ -78,5 +78,10 @@ with Session(BUILD) as session:
     times = worker["latency_ns"]
     check(0 < times["p50"] <= times["p99"] <= times["p999"] <= times["max"], f"percentiles rise: {times}")
     check(sum(int(n) * count for n, count in worker["burst_sizes"].items()) > 0, "bursts have sizes")
+    queue = worker["queue_packets"]["0"]
+    equal((queue["port"], queue["queue"]), (0, 1), "the queue of the second worker")
+    check(queue["packets"] > 0 and worker["sampled"] > 0, f"frames of the queue, and sampled ones: {worker}")
+    check(all(0 <= source["permille"] <= 1000 and source["source"] for source in worker["sources"].values()),
+          f"sources: {worker['sources']}")
     equal(ask(session, "/weir/worker,2")["/weir/worker"], None, "a worker that is not there")
     equal(session.stop("dataplane"), 0, "the data plane stops with telemetry on")

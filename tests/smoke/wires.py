@@ -9,7 +9,7 @@ import struct
 import subprocess
 import time
 
-from weir_smoke import check, skips_without_namespaces, write  # first: it knows where the others are
+from weir_smoke import check, flow_addresses, skips_without_namespaces, write  # first: it knows where the others are
 import namespaces  # noqa: E402
 
 SO_RCVBUFFORCE = 33        # socket(7)
@@ -117,19 +117,23 @@ def wait_until_joined(near, far, flipped=False):
 
 
 def exchange(near, far, frames, what):
-    """Sends the frames into one wire; exactly those that are not blocked must come out of the other, in their order."""
-    arrived = 0
-    expected = [frame for frame, blocked in frames if not blocked]
+    """Sends the frames into one wire; exactly those that are not blocked must come out of the other, those of a flow in
+    their order."""
     for start in range(0, len(frames), AT_ONCE):
         some = frames[start:start + AT_ONCE]
         for frame, _ in some:
             near.send(frame)
-        for frame in (frame for frame, blocked in some if not blocked):
+        expected = [frame for frame, blocked in some if not blocked]
+        while expected:
             found = far.receive(PATIENCE_SECONDS)
-            check(found == frame, f"{what}: frame {arrived} of {len(expected)} of {len(frame)} bytes "
-                  + ("is lost" if found is None else f"came as {len(found)} bytes {found[:80].hex()}, "
-                     f"expected {frame[:80].hex()}"))
-            arrived += 1
+            first = expected[0]
+            check(found is not None, f"{what}: a frame of {len(first)} bytes is lost: {first[:80].hex()}")
+            check(found in expected, f"{what}: {len(found)} bytes came that were not sent: {found[:80].hex()}")
+            place = expected.index(found)
+            flow = flow_addresses(found)
+            check(all(flow_addresses(frame) != flow for frame in expected[:place]),
+                  f"{what}: a frame of {len(found)} bytes overtook another of its flow: {found[:80].hex()}")
+            del expected[place]
     surplus = far.receive(0.2)
     check(surplus is None, f"{what}: a frame too many: {surplus and surplus.hex()[:160]}")
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "control/compile/plan/expand.h"
 #include "filter/build/sizing.h"
 #include "filter/layouts/layout.h"
@@ -62,6 +64,16 @@ ShapeReport report(const Merged& merged, const Mixture& levels, const Policy& po
   return report;
 }
 
+// Gates take what the shapes leave of the memory: they shrink before any shape does.
+Result<filter::SnapshotPlan> plan_with_gates(filter::SnapshotInput& input, GateReasons& why, const Policy& policy) {
+  why = choose_gates(input, static_cast<double>(policy.memory_bytes));
+  const Result<filter::SnapshotPlan> layout = filter::plan_snapshot(input);
+  if (!layout || layout->header.total_bytes <= policy.memory_bytes) return layout;
+  const double shapes = static_cast<double>(layout->header.total_bytes) - gate_bytes(layout->header);
+  why = choose_gates(input, std::max(0.0, static_cast<double>(policy.memory_bytes) - shapes));
+  return filter::plan_snapshot(input);
+}
+
 Result<Planned> fill(const Merged& merged, const Mixture& levels, const Policy& policy) {
   Planned planned;
   filter::SnapshotInput& input = planned.input;
@@ -92,7 +104,7 @@ Result<Planned> fill(const Merged& merged, const Mixture& levels, const Policy& 
   }
   book.write(input);
 
-  const Result<filter::SnapshotPlan> layout = filter::plan_snapshot(input);
+  const Result<filter::SnapshotPlan> layout = plan_with_gates(input, planned.gates, policy);
   if (!layout) return Error{layout.error()};
   planned.layout = *layout;
   const weir_snapshot_header& header = layout->header;

@@ -6,6 +6,7 @@
 #include "common/result.h"
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/fit.h"
+#include "control/compile/plan/gates.h"
 #include "control/model/policy.h"
 #include "filter/build/builder.h"
 #include "filter/format/snapshot.h"
@@ -27,10 +28,11 @@ struct Planned {
   filter::SnapshotInput input;
   filter::SnapshotPlan layout;
   std::vector<ShapeReport> shapes;  // as in the snapshot's header
+  GateReasons gates;                // why each gate is what it is
 };
 
-// The cheapest mixture of shapes for a packet that fits policy.memory_bytes (control/compile/plan/fit.h). Error: as
-// fit.
+// The cheapest mixture of shapes for a packet that fits policy.memory_bytes (control/compile/plan/fit.h), and gates in
+// what it leaves of that. Error: as fit.
 Result<Planned> plan(const Merged& merged, const Policy& policy);
 
 // All of a report that the snapshot itself tells: no reasons.

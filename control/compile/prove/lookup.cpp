@@ -21,8 +21,31 @@ bool is_settled(const Matched& matched, const Until& until, unsigned i) {
 }
 
 template <class Addr>
+uint64_t gate_address(Addr address) {
+  if constexpr (sizeof(Addr) == sizeof(Ipv4)) return uint64_t{address} << 32;
+  return static_cast<uint64_t>(address >> (kAddrBits<Addr> / 2));
+}
+
+uint8_t direction_of(weir_side side) {
+  return side == WEIR_SIDE_SOURCE ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
+}
+
+// The sides, a mask of weir_direction, at whose gates the address gets through.
+template <class Addr>
+uint8_t sides_through(const filter::SnapshotView& snapshot, Addr address, Gates gates) {
+  if (gates == Gates::left_out) return WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
+  uint8_t sides = 0;
+  for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+    const filter::GateView& gate = snapshot.gate(sizeof(Addr) == sizeof(Ipv4) ? 4 : 6, side);
+    if (filter::passes_gate(gate, gate_address(address))) sides |= direction_of(side);
+  }
+  return sides;
+}
+
+template <class Addr>
 void look_up_family(const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
-                    std::span<const Probe<Addr>> probes, bool with_ports, Matched* matched, const Until* until) {
+                    std::span<const Probe<Addr>> probes, bool with_ports, Matched* matched, const Until* until,
+                    Gates gates) {
   constexpr uint8_t kFamily = std::is_same_v<Addr, Ipv4> ? 4 : 6;
   std::fill_n(matched, probes.size(), Matched{});
   unsigned open[filter::kMaxBatch];  // the probes that are asked about still
@@ -33,6 +56,8 @@ void look_up_family(const filter::SnapshotView& snapshot, const filter::Kernels&
   const uint64_t* const columns[WEIR_MAX_KEY_WORDS] = {words[0], words[1], words[2], words[3], words[4]};
   uint64_t hash[filter::kMaxBatch];
   uint32_t rules[filter::kMaxBatch];
+  uint8_t through[filter::kMaxBatch];  // the sides of each probe whose gate lets it
+  for (size_t i = 0; i < probes.size(); i++) through[i] = sides_through(snapshot, probes[i].address, gates);
   const auto shapes = snapshot.shapes();
   for (auto shape = shapes.rbegin(); shape != shapes.rend() && n_open > 0; ++shape) {
     const filter::KeyShape fields = shape->shape;
@@ -50,13 +75,14 @@ void look_up_family(const filter::SnapshotView& snapshot, const filter::Kernels&
         __builtin_prefetch(shape->exact + line * WEIR_LINE_BYTES);
       }
     }
-    const uint64_t found = filter::exact_find_batch(*shape, columns, hash, hits, rules);
+    const uint64_t found = filter::exact_find_batch(kernels, *shape, columns, hash, hits, rules);
     for (uint64_t left = found; left != 0; left &= left - 1) {
       const auto k = static_cast<unsigned>(std::countr_zero(left));
       const weir_rule& rule = snapshot.rule(rules[k]);
       Matched& of_probe = matched[open[k]];
-      if ((shape->directions & WEIR_AS_SOURCE) != 0) of_probe.source = of_probe.source | snapshot.set(rule.source_set);
-      if ((shape->directions & WEIR_AS_DESTINATION) != 0) {
+      const uint8_t sides = shape->directions & through[open[k]];
+      if ((sides & WEIR_AS_SOURCE) != 0) of_probe.source = of_probe.source | snapshot.set(rule.source_set);
+      if ((sides & WEIR_AS_DESTINATION) != 0) {
         of_probe.destination = of_probe.destination | snapshot.set(rule.destination_set);
       }
     }
@@ -64,6 +90,17 @@ void look_up_family(const filter::SnapshotView& snapshot, const filter::Kernels&
     const auto end = std::remove_if(open, open + n_open, [&](unsigned i) { return is_settled(matched[i], *until, i); });
     n_open = static_cast<unsigned>(end - open);
   }
+}
+
+// As sides_through, of each side's own address.
+template <class Addr>
+uint8_t packet_through(const filter::SnapshotView& snapshot, const weir_packet& packet, Gates gates) {
+  uint8_t sides = 0;
+  for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+    const uint8_t through = sides_through(snapshot, address_of<Addr>(packet, side), gates);
+    sides = static_cast<uint8_t>(sides | (through & direction_of(side)));
+  }
+  return sides;
 }
 
 // The packet's key; empty when it has not all fields of the shape.
@@ -79,13 +116,19 @@ std::optional<filter::Key> key_of(filter::KeyShape shape, const weir_packet& pac
 
 }  // namespace
 
-weir_set match(const filter::SnapshotView& snapshot, const weir_packet& packet, uint64_t now, uint8_t sides) {
+weir_set match(const filter::SnapshotView& snapshot, const weir_packet& packet, uint64_t now, uint8_t sides,
+               Gates gates) {
   weir_set matched = {};
+  const uint8_t through = packet.family == 4 ? packet_through<Ipv4>(snapshot, packet, gates)
+                                             : packet_through<Ipv6>(snapshot, packet, gates);
   for (const filter::ShapeView& shape : snapshot.shapes()) {
     if (shape.shape.family != packet.family) continue;
-    const uint8_t asked = shape.shape.flow ? uint8_t{WEIR_AS_SOURCE} : sides & shape.directions;
+    uint8_t asked = sides & shape.directions & through;
+    if (shape.shape.flow) {
+      asked = (through & direction_of(static_cast<weir_side>(shape.gate_side))) != 0 ? uint8_t{WEIR_AS_SOURCE} : 0;
+    }
     for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-      if ((asked & (side == WEIR_SIDE_SOURCE ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION)) == 0) continue;
+      if ((asked & direction_of(side)) == 0) continue;
       const auto key =
           packet.family == 4 ? key_of<Ipv4>(shape.shape, packet, side) : key_of<Ipv6>(shape.shape, packet, side);
       if (!key) continue;
@@ -101,13 +144,13 @@ weir_set match(const filter::SnapshotView& snapshot, const weir_packet& packet, 
 }
 
 void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv4>> probes,
-             bool with_ports, Matched* matched, const Until* until) {
-  look_up_family(snapshot, kernels, probes, with_ports, matched, until);
+             bool with_ports, Matched* matched, const Until* until, Gates gates) {
+  look_up_family(snapshot, kernels, probes, with_ports, matched, until, gates);
 }
 
 void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv6>> probes,
-             bool with_ports, Matched* matched, const Until* until) {
-  look_up_family(snapshot, kernels, probes, with_ports, matched, until);
+             bool with_ports, Matched* matched, const Until* until, Gates gates) {
+  look_up_family(snapshot, kernels, probes, with_ports, matched, until, gates);
 }
 
 }  // namespace weir::control

@@ -22,10 +22,15 @@ struct Probe {
   uint16_t port;
 };
 
-// The lists that match the packet at this time (Unix seconds): every shape, filter, exact stage and residuals; scalar.
+// A data plane may leave gates out, and finds the same: what must match is looked up behind them, what must not
+// without.
+enum class Gates { asked, left_out };
+
+// The lists that match the packet at this time (Unix seconds): gates, every shape, filter, exact stage and residuals;
+// scalar.
 // sides: mask of weir_direction, the sides on which address shapes are asked. Flow shapes always are.
 weir_set match(const filter::SnapshotView& snapshot, const weir_packet& packet, uint64_t now,
-               uint8_t sides = WEIR_AS_SOURCE | WEIR_AS_DESTINATION);
+               uint8_t sides = WEIR_AS_SOURCE | WEIR_AS_DESTINATION, Gates gates = Gates::asked);
 
 // When to stop asking about a probe: it has this list on all of these sides (mask of weir_direction).
 struct Until {
@@ -33,13 +38,13 @@ struct Until {
   const uint8_t* sides;  // of each probe
 };
 
-// What a data plane would find by address alone, without residuals and flow shapes: the shapes of the family, the
-// longest first; filter, then exact stage, in batches and with the kernels that data planes use. probes.size() <=
-// filter::kMaxBatch; matched has as many. with_ports: the packet has ports; without them no port shape is asked. until:
-// none: every shape is asked.
+// What a data plane would find by address alone, without residuals and flow shapes: where a gate keeps an address out,
+// nothing; else the shapes of the family, the longest first; filter, then exact stage, in batches and with the kernels
+// that data planes use. probes.size() <= filter::kMaxBatch; matched has as many. with_ports: the packet has ports;
+// without them no port shape is asked. until: none: every shape is asked.
 void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv4>> probes,
-             bool with_ports, Matched* matched, const Until* until = nullptr);
+             bool with_ports, Matched* matched, const Until* until = nullptr, Gates gates = Gates::asked);
 void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv6>> probes,
-             bool with_ports, Matched* matched, const Until* until = nullptr);
+             bool with_ports, Matched* matched, const Until* until = nullptr, Gates gates = Gates::asked);
 
 }  // namespace weir::control

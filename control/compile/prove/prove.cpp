@@ -248,8 +248,8 @@ Result<void> prove_canary(const Context& context, const Canary& canary, Addr add
   for (const uint64_t time : moments.times) {
     for (const uint16_t port : moments.ports) {
       for (const bool as_source : {true, false}) {
-        const weir_set matched =
-            match(context.snapshot, packet_of(address, port), time, as_source ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION);
+        const weir_set matched = match(context.snapshot, packet_of(address, port), time,
+                                       as_source ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION, Gates::left_out);
         const Judgement verdict = judge(context.snapshot.header(), matched);
         if (verdict.action != WEIR_DROP) continue;
         const bool later = time != context.snapshot.header().built_unix_s;
@@ -320,7 +320,7 @@ Result<uint64_t> prove_strangers(Context& context) {
     for (Probe<Addr>& probe : probes) {
       probe = {pick_stranger(gaps, context.random), static_cast<uint16_t>(context.random.next())};
     }
-    look_up(context.snapshot, context.kernels, probes, true, matched);
+    look_up(context.snapshot, context.kernels, probes, true, matched, nullptr, Gates::left_out);
     for (unsigned i = 0; i < filter::kMaxBatch; i++) {
       const weir_set any = matched[i].source | matched[i].destination;
       if (is_empty(any)) continue;
@@ -359,6 +359,7 @@ Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, u
     if (!strangers) return Error{strangers.error()};
     proof.strangers += *strangers;
   }
+  if (auto ok = prove_gates(*view, context.random.next(), proof.gate_shares); !ok) return Error{ok.error()};
   if (auto ok = prove_rates(*view, **kernels, context.random.next()); !ok) {
     if (unlucky != nullptr) *unlucky = true;
     return Error{ok.error()};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -19,6 +20,8 @@ constexpr unsigned kStrangers = 65536;  // of each family that has entries
 struct Proof {
   uint64_t entries = 0;    // every one of the policy
   uint64_t strangers = 0;  // addresses that no entry covers
+  // Of random addresses, those that each gate let through, 0 to 1.
+  std::array<double, WEIR_GATES> gate_shares = {};
 };
 
 // snapshot: 64-byte aligned. seed: of the random samples. Checks, in this order:
@@ -29,6 +32,8 @@ struct Proof {
 //  - no canary drops, as source or as destination: its address alone, now and whenever an entry about it ends; nor a
 //    packet made from a flow that names the address on that side;
 //  - strangers match no list: half of them anywhere, half right beside an entry;
+//  - gates let random addresses through as often as their bits say; entries and flows are looked up behind them, so
+//    that a bit that is missing keeps one out, canaries and strangers without;
 //  - every filter is as full as its number of keys says, and random absent keys hit it as often as its bits say.
 // The Error names entry, list and file:line, or the numbers. unlucky: set to true when only a filter's rate is wrong,
 // which another secret may mend.
@@ -44,6 +49,9 @@ bool lasting_flow_matches(const List& list, const weir_packet& packet);
 // What flows that name the address do to it. name: of the canary; address: IPv4 in the low 32 bits.
 Result<void> prove_flow_canary(const Policy& policy, const filter::SnapshotView& snapshot, const std::string& name,
                                uint8_t family, Ipv6 address);
+
+// The point about random addresses at gates. shares: as Proof has them.
+Result<void> prove_gates(const filter::SnapshotView& snapshot, uint64_t seed, std::array<double, WEIR_GATES>& shares);
 
 // The last point, for all hashed shapes.
 Result<void> prove_rates(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, uint64_t seed);

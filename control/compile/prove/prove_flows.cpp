@@ -287,7 +287,9 @@ Result<void> prove_flow_canary(const Policy& policy, const filter::SnapshotView&
         Sample sample = samples.packet_of(flow, family);
         sample.address[side] = address;
         sample.finish();
-        if (judge(snapshot.header(), match(snapshot, sample.packet, now)).action != WEIR_DROP) continue;
+        const weir_set matched =
+            match(snapshot, sample.packet, now, WEIR_AS_SOURCE | WEIR_AS_DESTINATION, Gates::left_out);
+        if (judge(snapshot.header(), matched).action != WEIR_DROP) continue;
         return Error{
             fmt::format("canary {} would drop as {}: list {}, entry {} ({}:{})\nhint: put it into a pass list or "
                         "policy.own, or take the entry out",

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "control/compile/plan/plan.h"
+#include "control/compile/prove/chance.h"
 #include "control/compile/prove/prove.h"
 #include "control/compile/prove/split_mix.h"
 #include "filter/build/sizing.h"
@@ -21,10 +22,6 @@ constexpr unsigned kAbsentKeys = 65536;  // tried per shape
 // A ribbon's bits say nothing by themselves: hits are all there is, and so many of them tell 10 % apart.
 constexpr unsigned kAbsentKeysOfRibbon = 16 * kAbsentKeys;
 
-// Two numbers of every filter are held to bands, its set bits and the hits of absent keys. A sound filter leaves one of
-// the four ends by chance less often than this: over all filters of a publication, once in 10^9.
-constexpr double kChance = 1e-9 / (4 * WEIR_MAX_SHAPES);
-
 constexpr double kFormulaSlack = 0.005;       // of the bits that the formula expects
 constexpr double kRibbonFormulaSlack = 0.05;  // of the rate that it expects
 // A ribbon of few pages: where by chance too many keys begin in neighbouring rows, all strangers that look there pass.
@@ -33,14 +30,6 @@ constexpr double kRibbonFormulaSlack = 0.05;  // of the rate that it expects
 constexpr double kRibbonLuck = 0.5;
 
 constexpr unsigned kLineWords = 8, kPageWords = WEIR_PAGE_BYTES / 8, kPageBits = WEIR_PAGE_BYTES * 8;
-
-// How far a sum of trials of this variance, none of them further from its mean than `most`, may lie from its mean:
-// Bernstein's inequality at kChance. Right also when hardly any are expected and the tail is Poisson's.
-double bernstein(double most, double variance) {
-  const double exponent = -std::log(kChance);
-  const double linear = most * exponent / 3;
-  return linear + std::sqrt(linear * linear + 2 * exponent * variance);
-}
 
 uint64_t word_of(const filter::ShapeView& shape, uint32_t line, unsigned word) {
   return filter::load_word(shape.filter.bits + size_t{line} * WEIR_LINE_BYTES + word * sizeof(uint64_t));

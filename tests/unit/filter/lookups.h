@@ -9,7 +9,7 @@
 namespace weir::filter::test {
 
 // Follows everything that a validated snapshot offers to follow: keys taken from its own tables and made-up ones,
-// through both stages and on to rules, sets and lists. next() gives pseudo-random numbers. Meant to run under
+// through gates and both stages and on to rules, sets and lists. next() gives pseudo-random numbers. Meant to run under
 // AddressSanitizer: the result only keeps the compiler from leaving it out.
 template <class Next>
 uint64_t follow_everything(const SnapshotView& view, Next next) {
@@ -19,6 +19,7 @@ uint64_t follow_everything(const SnapshotView& view, Next next) {
     seen += view.set(rule.source_set).lists[0] + view.set(rule.destination_set).lists[WEIR_LIST_WORDS - 1];
   };
   for (const weir_list& list : view.lists()) seen += strlen(list.name) + list.n_entries;
+  for (unsigned g = 0; g < WEIR_GATES; g++) seen += passes_gate(view.gate(g / 2 == 0 ? 4 : 6, g % 2), next());
   const Kernels& kernels = *all_kernels().back();
   for (const ShapeView& shape : view.shapes()) {
     const uint32_t exact_words = shape.layout == WEIR_LAYOUT_BITMAP ? 65536 / 2 : shape.exact_buckets * 8;

@@ -118,6 +118,10 @@ TEST_CASE("counters of every size are read as they were") {
   telemetry.targets[0].workers[0].burst_sizes.assign(65, 3);
   telemetry.targets[0].workers[0].histograms.pass_cycles = {{127, 1}, {1 << 20, 2}};
   CHECK(there_and_back(telemetry).targets[0].workers[0].histograms.pass_cycles[1].upper == 1 << 20);
+  telemetry.targets[0].workers[0].queue_packets = {{1, 2, 3}};
+  telemetry.targets[0].workers[0].sources = {{"2001:db8::/64", 0.5}};
+  CHECK(there_and_back(telemetry).targets[0].workers[0].queue_packets[0].packets == 3);
+  CHECK(there_and_back(telemetry).targets[0].workers[0].sources[0].source == "2001:db8::/64");
 }
 
 TEST_CASE("what is missing or something else is named with its place") {

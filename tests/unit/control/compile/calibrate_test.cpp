@@ -40,12 +40,3 @@ TEST_CASE("times between two sizes are interpolated over the logarithm of the si
   CHECK(calibration.ns_for(16 << 20) == 2);
   CHECK(calibration.sync_ns_for(size_t{1} << 40) == 6);
 }
-
-TEST_CASE("the short calibration gives a look-ahead that the pipeline takes") {
-  const auto kernels = choose_kernels();
-  REQUIRE(kernels);
-  const auto look_ahead = calibrate_look_ahead(**kernels);
-  INFO((look_ahead ? "" : look_ahead.error()));
-  REQUIRE(look_ahead);
-  CHECK(*look_ahead <= LookupPipeline::kMaxLookAhead);
-}

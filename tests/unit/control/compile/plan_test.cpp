@@ -38,6 +38,11 @@ std::string text(const std::vector<Level>& levels) {
   return text;
 }
 
+// Bytes of a snapshot without its gates, which give way to shapes.
+uint64_t bytes_of_shapes(const Planned& planned) {
+  return planned.layout.header.total_bytes - static_cast<uint64_t>(gate_bytes(planned.layout.header));
+}
+
 // What levels of IPv6 cost a packet, by the header's constants, straight from their definition.
 double cost(const std::vector<Level>& levels, const LengthCounts& counts) {
   static const double bytes_per_key = shape_bytes({6, 0, false}, WEIR_LAYOUT_LINE8, 1e6, kRate) / 1e6;
@@ -259,7 +264,7 @@ TEST_CASE("the ceiling: less expansion first, then a refusal with the numbers") 
 
   CHECK(roomy->shapes[0].layout_why == "0.5 % wanted");
 
-  policy.memory_bytes = roomy->layout.header.total_bytes;
+  policy.memory_bytes = bytes_of_shapes(*roomy);
   CHECK(plan(merged, policy)->shapes[0].shape.layout == WEIR_LAYOUT_LINE8);
   policy.memory_bytes--;  // one dearer probe is cheaper than two
   const Result<Planned> compact = plan(merged, policy);
@@ -269,7 +274,7 @@ TEST_CASE("the ceiling: less expansion first, then a refusal with the numbers") 
   CHECK(compact->shapes[0].layout_why == "line8 needs 0.0 MiB more than filter.memory allows");
   CHECK(compact->shapes[0].bits_per_key < roomy->shapes[0].bits_per_key - 1.5);
 
-  policy.memory_bytes = compact->layout.header.total_bytes - 1;
+  policy.memory_bytes = bytes_of_shapes(*compact) - 1;
   const Result<Planned> tight = plan(merged, policy);
   REQUIRE(tight);
   REQUIRE(tight->shapes.size() == 2);
@@ -277,7 +282,7 @@ TEST_CASE("the ceiling: less expansion first, then a refusal with the numbers") 
   CHECK(tight->shapes[0].shape.layout == WEIR_LAYOUT_LINE8);
   CHECK(tight->layout.header.total_bytes <= policy.memory_bytes);
 
-  policy.memory_bytes = tight->layout.header.total_bytes - 1;  // two compact ones, before nothing
+  policy.memory_bytes = bytes_of_shapes(*tight) - 1;  // two compact ones, before nothing
   const Result<Planned> tightest = plan(merged, policy);
   REQUIRE(tightest);
   REQUIRE(tightest->shapes.size() == 2);
@@ -361,7 +366,7 @@ TEST_CASE("a low rate has no compact mode") {
   }
   policy.lists[0].content = make_entries(std::move(draft));
   policy.false_positive_rate = 0.002;
-  policy.memory_bytes = plan(merge(policy), policy)->layout.header.total_bytes - 1;
+  policy.memory_bytes = bytes_of_shapes(*plan(merge(policy), policy)) - 1;
   const Result<Planned> refused = plan(merge(policy), policy);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().find("(5000 keys, line8)") != std::string::npos);

@@ -6,6 +6,7 @@
 
 #include "control/compile/compile.h"
 #include "filter/format/buckets.h"
+#include "filter/format/gate.h"
 #include "filter/format/siphash.h"
 #include "filter/layouts/layout.h"
 #include "filter/layouts/line8.h"
@@ -88,6 +89,17 @@ TEST_CASE("damage is found") {
          line_of(snapshot, host)[3] &= ~(uint64_t{1} << weir_line8_bit(hash_of(snapshot, host), 3));
        },
        "does not match with "},
+      {"a bit of a gate is lost",
+       [](const BuiltSnapshot& snapshot) {
+         REQUIRE(snapshot.header().gates[0].kind == WEIR_GATE_TABLES);
+         weir_gate_table& table = snapshot.header().gates[0].table[0];
+         const uint32_t index = weir_gate_index(table.prefix_bits, table.index_bits, 0, uint64_t{11u << 24} << 32);
+         weir_u64& word = snapshot.at<weir_u64>(table.bits.offset)[index / 64];
+         REQUIRE((word >> (index % 64) & 1) == 1);
+         word &= ~(uint64_t{1} << (index % 64));
+         table.n_set--;
+       },
+       "proof failed: list hosts, entry 11.0.0.0 (feeds/hosts.txt:1) does not match with 11.0.0.0 as source"},
       {"one slot of the exact stage has another rule",
        [](const BuiltSnapshot& snapshot) {
          const weir_shape& shape = shape_named(snapshot, 4, 32, false);

@@ -180,3 +180,108 @@ TEST_CASE("a target without an interval says why") {
   CHECK(only_target(here, again).state == "restarted");
   CHECK(interval_between(answer({}), answer({here})).targets.at(0).state == "new");
 }
+
+namespace {
+
+QueueTelemetry queue(uint32_t port, uint32_t number, uint64_t packets) {
+  return {port, number, packets};
+}
+
+// Two answers, of which the second has `added` more frames of each queue: [worker][queue]. A worker's queues are those
+// of one port each.
+TargetInterval with_queues(const std::vector<std::vector<uint64_t>>& added) {
+  TargetMeasures before = target(1'000'000, 0), after = target(3'000'000, 2);
+  before.workers.clear();
+  after.workers.clear();
+  for (uint32_t id = 0; id < added.size(); id++) {
+    WorkerTelemetry was = worker(1'000'000, 0), now = worker(3'000'000, 2);
+    was.worker = now.worker = id;
+    for (uint32_t i = 0; i < added[id].size(); i++) {
+      was.queue_packets.push_back(queue(i, id, 5'000'000));
+      now.queue_packets.push_back(queue(i, id, 5'000'000 + added[id][i]));
+    }
+    before.workers.push_back(was);
+    after.workers.push_back(now);
+  }
+  return only_target(before, after);
+}
+
+std::string text_with_queues(const std::vector<std::vector<uint64_t>>& added) {
+  Interval interval;
+  interval.targets = {with_queues(added)};
+  return text_of(interval, Width::terminal);
+}
+
+WorkerTelemetry with_sources(double sampled, std::vector<SourceTelemetry> sources) {
+  WorkerTelemetry w = worker(3'000'000, 2);
+  w.sampled = sampled;
+  w.sources = std::move(sources);
+  return w;
+}
+
+}  // namespace
+
+TEST_CASE("a queue has its share of what the queues of its worker gave in the interval") {
+  const TargetInterval t = with_queues({{870'000, 130'000}, {0, 0}});
+  REQUIRE(t.measured);
+  const std::vector<QueueInterval>& first = t.measured->workers.at(0).queue_packets;
+  REQUIRE(first.size() == 2);
+  CHECK(first[0].packets == 870'000);
+  CHECK(first[0].share.value() == about(0.87));
+  CHECK(first[1].port == 1);
+  CHECK(first[1].share.value() == about(0.13));
+  CHECK_FALSE(t.measured->workers.at(1).queue_packets.at(0).share);
+}
+
+TEST_CASE("a queue that gets most is named, and no other") {
+  const auto says = [](const std::vector<std::vector<uint64_t>>& added) {
+    const std::string text = text_with_queues(added);
+    std::string said;
+    for (size_t at = 0; (at = text.find("worker ", at)) != std::string::npos; at++) {
+      const size_t end = text.find('\n', at);
+      const std::string line = text.substr(at, end - at);
+      if (line.find("gets") != std::string::npos) said += line + ";";
+    }
+    return said;
+  };
+  CHECK(says({{870'000, 130'000}, {870'000, 130'000}}) ==
+        "worker 0: queue 0:0 gets 87 % of its packets;worker 1: queue 0:1 gets 87 % of its packets;");
+  // Between workers; the same queue is not named again as its worker's.
+  CHECK(says({{100'000}, {900'000}}) == "worker 1: queue 0:1 gets 90 % of all packets;");
+  CHECK(says({{100'000, 0}, {50'000, 850'000}}) ==
+        "worker 1: queue 1:1 gets 85 % of all packets;worker 0: queue 0:0 gets 100 % of its packets;");
+  CHECK(says({{100'000, 100'000}, {100'000, 100'000}}).empty());
+  CHECK(says({{740'000, 260'000}, {740'000, 260'000}}).empty());
+  CHECK(says({{1'000'000}}).empty());         // one queue gets all there is
+  CHECK(says({{400, 1}, {400, 1}}).empty());  // hardly any traffic
+}
+
+TEST_CASE("a source has its share of the frames of all workers") {
+  TargetMeasures before = target(1'000'000, 0), after = target(3'000'000, 2);
+  before.workers = {worker(1'000'000, 0), worker(1'000'000, 0)};
+  before.workers[1].worker = 1;
+  after.workers = {with_sources(1000, {{"203.0.113.7", 800}, {"198.51.100.1", 5}}),
+                   with_sources(20, {{"2001:db8::/64", 10}, {"203.0.113.7", 4}})};
+  after.workers[1].worker = 1;
+  after.workers[1].packets = before.workers[1].packets + 16'000'000;  // of 64 and 16 million frames
+  const TargetInterval t = only_target(before, after);
+  REQUIRE(t.measured);
+  const std::vector<SourceInterval>& sources = t.measured->sources;
+  REQUIRE(sources.size() == 2);  // the third sends less than 1 %
+  CHECK(sources[0].source == "203.0.113.7");
+  CHECK(sources[0].share == about((0.8 * 64 + 0.2 * 16) / 80));
+  CHECK(sources[1].source == "2001:db8::/64");
+  CHECK(sources[1].share == about(0.5 * 16 / 80));
+  Interval interval;
+  interval.targets = {t};
+  const std::string text = text_of(interval, Width::terminal);
+  CHECK(text.find("source 203.0.113.7 sends about 68 %\n") != std::string::npos);
+  CHECK(text.find("2001:db8") == std::string::npos);
+
+  // Too few frames to judge by; a worker that judged none in the interval has old ones.
+  after.workers = {with_sources(31, {{"203.0.113.7", 31}})};
+  CHECK(only_target(before, after).measured->sources.empty());
+  after.workers = {with_sources(1000, {{"203.0.113.7", 900}})};
+  after.workers[0].packets = before.workers[0].packets;
+  CHECK(only_target(before, after).measured->sources.empty());
+}

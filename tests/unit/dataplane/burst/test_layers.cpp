@@ -216,7 +216,7 @@ void add(Sums& sums, const Judged& judged) {
 
 }  // namespace
 
-TEST_CASE("frames that find no slot are judged next: none lost, in order, as if alone") {
+TEST_CASE("frames of many layers, received in as many turns as there are slots: none lost, each as if alone") {
   std::mt19937_64 engine(3);
   const auto below = [&](uint64_t n) { return engine() % n; };
   for (unsigned round = 0; round < 60; round++) {
@@ -246,105 +246,47 @@ TEST_CASE("frames that find no slot are judged next: none lost, in order, as if 
     add(found, judged);
     REQUIRE(found.drop == expected.drop);
     REQUIRE(found.counters == expected.counters);
-    if (most_layers == 1) REQUIRE(judged.bursts == 1);
   }
 }
 
-TEST_CASE("a burst has room for sixteen frames with all their layers") {
+TEST_CASE("a group has room for sixteen frames with all their layers, and for no more") {
+  Wants wants = {};
+  auto burst = std::make_unique<Burst>();
+  clear(*burst);
+  CHECK(room_for(wants, *burst) == kMaxReceived);
+  wants.tunnels = WEIR_TUNNEL_IPIP;
+  CHECK(room_for(wants, *burst) == 16);
   const std::unique_ptr<Snapshot> snapshot = attach(with_tunnels(WEIR_TUNNELS));
   for (const uint32_t n : {15u, 16u, 17u, 32u, 33u, 48u, 49u, 64u}) {
     const std::vector<Bytes> frames(n, nested({{}, {}, {}, {kBlocked}}));
     Judged judged;
     judge(*snapshot, frames, judged);
     CHECK(judged.drop == low_bits(n));
-    CHECK(judged.bursts == (n + 15) / 16);
-  }
-  // 63 single frames leave one slot: not enough for two layers. 62 do.
-  for (const uint32_t singles : {62u, 63u}) {
-    std::vector<Bytes> frames(singles, nested({{}}));
-    frames.push_back(nested({{}, {kBlocked}}));
-    Judged judged;
-    judge(*snapshot, frames, judged);
-    CHECK(judged.drop == bit(singles));
-    CHECK(judged.bursts == (singles == 62 ? 1 : 2));
+    CHECK(judged.turns == (n + 15) / 16);
   }
 }
 
-// The worst that a worker may meet without draining in between: Flight::full() has to leave room for it.
-TEST_CASE("bursts of many parts in flight") {
-  const std::unique_ptr<Snapshot> snapshot = attach(with_tunnels(WEIR_TUNNELS));
-  const WorkerSnapshot& mine = snapshot->of_worker(0);
-  static const Route kRoute = {};
-  const Packet blocked(nested({{}, {}, {}, {kBlocked}})), passing(nested({{}, {}, {}, {}}));
-  for (unsigned look_ahead = 0; look_ahead <= filter::LookupPipeline::kMaxLookAhead; look_ahead++) {
-    Flight flight(**filter::choose_kernels(), look_ahead);
-    WorkerCounters counters;
-    uint64_t received = 0, judged = 0;
-    const auto take = [&] {
-      while (Burst* done = flight.pop()) {
-        verdict(*done->snapshot, *done, counters);
-        for (uint32_t i = 0; i < done->n; i++) REQUIRE((done->drop >> i & 1) == ((judged + i) % 3 == 0));
-        judged += done->n;
-      }
-    };
-    for (int burst = 0; burst < 200; burst++) {
-      if (flight.full()) {
-        flight.drain();
-        take();
-      }
-      Burst& next = flight.next();
-      next.n = kMaxBurst;
-      next.bytes = 0;
-      for (uint32_t i = 0; i < kMaxBurst; i++) {
-        next.pkt[i] = received++ % 3 == 0 ? blocked.mbuf() : passing.mbuf();
-        next.bytes += next.pkt[i]->pkt_len;
-      }
-      for (Burst* part = &next; part != nullptr; part = flight.carry_over(*part)) {
-        parse(mine.wants, *part, counters);
-        look_up(mine, kRoute, flight);
-      }
-      take();
-    }
-    flight.drain();
-    take();
-    REQUIRE(flight.empty());
-    REQUIRE(judged == received);
-    REQUIRE(counters.packets.get() == received);
-    REQUIRE(counters.bytes.get() == received * blocked.frame.size());
+TEST_CASE("of a packet in a tunnel no fragment overtakes another") {
+  const std::unique_ptr<Snapshot> snapshot = attach(with_tunnels(WEIR_TUNNEL_IPIP));
+  const Address outer = {0x08080808, 0x08080404};  // that no gate lets through
+  Bytes first = nested({outer, {kBlocked}}), later = first, whole = nested({outer});
+  first[14 + 6] |= 0x20;  // more fragments
+  later[14 + 7] = 64;     // offset
+  std::vector<std::unique_ptr<Packet>> packets;
+  for (const Bytes& frame : {first, later, whole}) packets.push_back(std::make_unique<Packet>(frame));
+  WorkerCounters counters;
+  Left leaving;
+  Leaves passage(leaving, **filter::choose_kernels(), counters);
+  unsigned turns = 0;
+  receive(snapshot->of_worker(0), packets, passage, 0, turns);
+  CHECK(leaving.frames.size() == 1);  // the one that is of no tunnel
+  NoWatch no_watch;
+  passage.finish(no_watch);
+  std::vector<const rte_mbuf*> fragments;
+  for (const auto& frame : leaving.frames) {
+    if (frame.first != packets[2]->mbuf()) fragments.push_back(frame.first);
   }
-}
-
-// Bursts without a key wait behind one whose lookups are not done, and a burst of four parts comes at any time.
-TEST_CASE("a burst of many parts behind bursts that wait") {
-  const std::unique_ptr<Snapshot> snapshot = attach(with_tunnels(WEIR_TUNNELS));
-  const WorkerSnapshot& mine = snapshot->of_worker(0);
-  static const Route kRoute = {};
-  const Packet single(nested({{kBlocked}})), arp(ethernet(0x0806) + Bytes(28));
-  const Packet layered(nested({{}, {}, {}, {kBlocked}}));
-  for (unsigned waiting = 0; waiting < 2 * filter::LookupPipeline::kMaxInFlight; waiting++) {
-    Flight flight(**filter::choose_kernels(), filter::LookupPipeline::kMaxLookAhead);
-    WorkerCounters counters;
-    const auto receive = [&](const Packet& packet, uint32_t n) {
-      if (flight.full()) flight.drain();
-      while (Burst* done = flight.pop()) verdict(*done->snapshot, *done, counters);
-      Burst& burst = flight.next();
-      burst.n = n;
-      burst.bytes = 0;
-      std::fill_n(burst.pkt, n, packet.mbuf());
-      for (Burst* part = &burst; part != nullptr; part = flight.carry_over(*part)) {
-        parse(mine.wants, *part, counters);
-        look_up(mine, kRoute, flight);
-      }
-    };
-    receive(single, 1);
-    for (unsigned i = 0; i < waiting; i++) receive(arp, 1);
-    receive(layered, kMaxBurst);
-    flight.drain();
-    while (Burst* done = flight.pop()) verdict(*done->snapshot, *done, counters);
-    REQUIRE(flight.empty());
-    REQUIRE(counters.packets.get() == 1 + waiting + kMaxBurst);
-    REQUIRE(counters.dropped.get() == 1 + kMaxBurst);
-  }
+  CHECK(fragments == std::vector<const rte_mbuf*>{packets[0]->mbuf(), packets[1]->mbuf()});
 }
 
 TEST_CASE("the outermost layer that is exempt is credited, to its first pass list") {
@@ -405,12 +347,13 @@ TEST_CASE("a packet whose header leaves its length open ends with the frame, how
     const Bytes frame = ethernet(0x0800) + ipv4(around);
     const std::unique_ptr<Packet> packet[] = {std::make_unique<Packet>(frame, std::vector<size_t>{60, 2000, 30'000})};
     auto burst = std::make_unique<Burst>();
+    clear(*burst);
     burst->pkt[0] = packet[0]->mbuf();
     burst->n = 1;
     WorkerCounters counters;
     Wants wants = {};
     wants.tunnels = tunnels;
-    dataplane::parse(wants, *burst, counters);
+    dataplane::parse(wants, 0, *burst, counters);
     REQUIRE((burst->not_ip | burst->malformed) == 0);
     CHECK(headers_of(*burst, 0).length == 20 + 20 + 40'000);
     if (tunnels != 0) {

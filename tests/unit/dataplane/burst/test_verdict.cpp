@@ -1,4 +1,6 @@
 #include <array>
+#include <map>
+#include <random>
 
 #include "filter/probe/dispatch.h"
 #include "tests/catch.h"
@@ -159,71 +161,64 @@ TEST_CASE("headers that cross segments are read whole") {
   }
 }
 
-// Bursts of different kinds, pushed one after the other: each comes out with the verdicts it gets alone, in order, and
-// with the snapshot it came with, at every look-ahead and however many are in flight.
-TEST_CASE("bursts in flight do not mix") {
-  const SnapshotBytes bytes = build(policy());
+// Receptions of all sizes, one after the other, while snapshots change: each frame gets the verdict it gets alone, by
+// the snapshot that judged when it came, and leaves once.
+TEST_CASE("frames that wait do not mix with others") {
   filter::SnapshotInput reversed = policy();
   for (filter::ListInfo& list : reversed.lists) list.action = list.action == WEIR_DROP ? WEIR_PASS : WEIR_DROP;
   for (filter::ListInfo& list : reversed.lists) list.mode = WEIR_ENFORCE;
-  const SnapshotBytes reversed_bytes = build(reversed);
-  const std::unique_ptr<Snapshot> snapshots[] = {attach(bytes), attach(reversed_bytes)};
+  const std::unique_ptr<Snapshot> snapshots[] = {attach(build(policy())), attach(build(reversed))};
   const std::vector<Row> all = rows();
-  std::vector<std::unique_ptr<Packet>> packets;
-  for (const Row& row : all) packets.push_back(std::make_unique<Packet>(row.frame));
-  static const Route kRoute = {};
+  std::vector<uint64_t> drops[2];
+  for (int s = 0; s < 2; s++) {
+    for (const Row& row : all) {
+      Judged alone;
+      judge(*snapshots[s], std::span(&row.frame, 1), alone);
+      drops[s].push_back(alone.drop);
+    }
+  }
   for (const filter::Kernels* kernels : filter::all_kernels()) {
     if (!kernels->usable()) continue;
-    for (unsigned look_ahead = 0; look_ahead <= filter::LookupPipeline::kMaxLookAhead; look_ahead++) {
-      Flight flight(*kernels, look_ahead);
-      WorkerCounters counters;
-      struct Sent {
-        const Snapshot* snapshot;
-        std::vector<size_t> rows;
-      };
-      std::vector<Sent> sent;
-      size_t out = 0, most = 0;
-      uint64_t state = look_ahead;
-      const auto random = [&](uint64_t below) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        return (state >> 33) % below;
-      };
-      const auto take = [&] {
-        while (Burst* done = flight.pop()) {
-          const Sent& expected = sent[out++];
-          REQUIRE(done->snapshot == &expected.snapshot->of_worker(0));
-          verdict(*done->snapshot, *done, counters);
-          REQUIRE(done->n == expected.rows.size());
-          for (size_t i = 0; i < expected.rows.size(); i++) {
-            Judged alone;
-            judge(*expected.snapshot, std::span(&all[expected.rows[i]].frame, 1), alone);
-            INFO(all[expected.rows[i]].name << ", burst " << out << ", look-ahead " << look_ahead);
-            REQUIRE((done->drop >> i & 1) == alone.drop);
-          }
-        }
-      };
-      for (int b = 0; b < 100; b++) {
-        if (flight.full() || random(20) == 0) {
-          flight.drain();
-          take();
-          REQUIRE(flight.empty());
-        }
-        Sent burst = {snapshots[random(2)].get(), {}};
-        const uint64_t n = 1 + random(6);
-        for (uint64_t i = 0; i < n; i++) burst.rows.push_back(random(all.size()));
-        flight.next().n = static_cast<uint32_t>(n);
-        flight.next().bytes = 0;
-        for (size_t i = 0; i < n; i++) flight.next().pkt[i] = packets[burst.rows[i]]->mbuf();
-        parse(burst.snapshot->of_worker(0).wants, flight.next(), counters);
-        look_up(burst.snapshot->of_worker(0), kRoute, flight);
-        sent.push_back(burst);
-        take();
-        most = std::max(most, sent.size() - out);
+    std::mt19937_64 engine(7);
+    const auto below = [&](uint64_t n) { return engine() % n; };
+    WorkerCounters counters;
+    Left leaving;
+    Leaves passage(leaving, *kernels, counters);
+    make_stale(passage);
+    std::map<const rte_mbuf*, std::pair<size_t, int>> sent;  // row, snapshot
+    std::vector<std::unique_ptr<Packet>> kept;
+    int snapshot = 0;
+    unsigned turns = 0, waited = 0;
+    for (int reception = 0; reception < 2000; reception++) {
+      if (below(50) == 0) snapshot = 1 - snapshot;
+      std::vector<std::unique_ptr<Packet>> packets;
+      const uint64_t n = 1 + below(below(4) == 0 ? 40 : 4);
+      for (uint64_t i = 0; i < n; i++) {
+        const size_t row = below(all.size());
+        packets.push_back(std::make_unique<Packet>(all[row].frame));
+        sent[packets.back()->mbuf()] = {row, snapshot};
       }
-      flight.drain();
-      take();
-      REQUIRE(out == sent.size());
-      if (look_ahead > 0) REQUIRE(most > 1);
+      const size_t left_before = leaving.frames.size();
+      receive(snapshots[snapshot]->of_worker(0), packets, passage, 0, turns);
+      waited += leaving.frames.size() - left_before < n;
+      std::move(packets.begin(), packets.end(), std::back_inserter(kept));
+      if (below(30) == 0) {
+        NoWatch no_watch;
+        passage.finish(no_watch);
+        REQUIRE(leaving.frames.size() == kept.size());
+      }
     }
+    NoWatch no_watch;
+    passage.finish(no_watch);
+    REQUIRE(leaving.frames.size() == kept.size());
+    REQUIRE(waited > 100);
+    for (const auto& [mbuf, dropped] : leaving.frames) {
+      const auto node = sent.extract(mbuf);
+      REQUIRE(!node.empty());
+      const auto [row, by] = node.mapped();
+      INFO(all[row].name << ", by snapshot " << by << ", " << std::string(kernels->name));
+      REQUIRE(dropped == (drops[by][row] == 1));
+    }
+    REQUIRE(counters.packets.get() == kept.size());
   }
 }

@@ -371,7 +371,12 @@ TEST_CASE("exact stage: keys of 40 bytes, in buckets of four lines") {
     const uint64_t* words[WEIR_MAX_KEY_WORDS];
     for (unsigned w = 0; w < WEIR_MAX_KEY_WORDS; w++) words[w] = columns[w].data() + first;
     uint32_t rule[kMaxBatch];
-    const uint64_t found = find_batch_in_buckets(table, buckets, words, hashes.data() + first, ~uint64_t{0}, rule);
+    const Kernels& kernels = *all_kernels().back();
+    const auto* bytes = reinterpret_cast<const uint8_t*>(table);
+    uint64_t behind = 0;
+    uint64_t found =
+        kernels.buckets[kBucketFlow].find(bytes, buckets, words, hashes.data() + first, ~uint64_t{0}, rule, &behind);
+    found |= kernels.buckets[kBucketFlow].find_behind(bytes, buckets, words, hashes.data() + first, behind, rule);
     for (unsigned i = 0; i < kMaxBatch; i++) REQUIRE((found >> i & 1) == (first + i < kKeys));
   }
 }

@@ -1,0 +1,106 @@
+/* Gates: which sides' lookups may know a packet at all. Their bits are those of filter/format/gate.h. */
+#ifndef WEIR_BPF_GATE_H
+#define WEIR_BPF_GATE_H
+
+#include "bpf/program/frame.bpf.h"
+#include "bpf/program/maps.bpf.h"
+#include "filter/format/gate.h"
+
+/* A mask of sides: 1 << enum weir_side. */
+#define WEIR_NO_SIDE 0u
+#define WEIR_BOTH_SIDES 3u
+#define WEIR_SIDES_UNKNOWN 4u
+
+/* Where gates let most packets through they only cost: a cache line each. So each processor looks at every 64 packets
+ * that came to lookups how many there were in all; while it goes around the gates, how many of them a list knows. Where
+ * to change over is no fine question: with 1M hosts, and half of the packets on the list, gates cost what they save. */
+#define LET_THROUGH_AT_ONCE 64u
+#define GO_AROUND_ABOVE(let_through, judged) ((let_through)*2 > (judged))
+#define STAY_AROUND_ABOVE(listed, judged) ((listed)*8 >= (judged)*3)
+
+static __always_inline void watch_gates(struct weir_totals* totals) {
+  if (++totals->let_through % LET_THROUGH_AT_ONCE != 0) return;
+  const weir_u64 listed = totals->reason[WEIR_LIST_PASSED].packets + totals->reason[WEIR_LIST_DROPPED].packets;
+  const weir_u64 judged =
+      listed + totals->reason[WEIR_DEFAULT_PASSED].packets + totals->reason[WEIR_DEFAULT_DROPPED].packets;
+  totals->around_gates = totals->around_gates ? STAY_AROUND_ABOVE(listed - totals->listed_before, LET_THROUGH_AT_ONCE)
+                                              : GO_AROUND_ABOVE(LET_THROUGH_AT_ONCE, judged - totals->judged_before);
+  totals->judged_before = judged;
+  totals->listed_before = listed;
+}
+
+/* 1: the bit is set, or cannot be read, as lookups are asked then. */
+static __always_inline weir_u32 gate_bit(weir_u32 group, weir_u32 first_page, weir_u32 index) {
+  const struct weir_page* page = page_of(group, first_page + index / WEIR_PAGE_BITS);
+  return page ? weir_gate_bit(page->word, index % WEIR_PAGE_BITS) : 1;
+}
+
+/* 1: the gate lets the address through. */
+static __always_inline weir_u32 gate_passes_v4(weir_u32 group, const struct weir_asked_gate* gate,
+                                               weir_u32 address_be) {
+  if (gate->n_tables == 0) return gate->is_open;
+  const weir_u32 bits = gate->table[0].prefix_bits; /* direct */
+  return gate_bit(group, gate->table[0].page, weir_gate_index(bits, bits, 0, weir_gate_address_v4(address_be)));
+}
+
+/* high_half_be: the address's first eight bytes. */
+static __always_inline weir_u32 gate_passes_v6(weir_u32 group, const struct weir_asked_gate* gate,
+                                               weir_u64 high_half_be) {
+  if (gate->n_tables == 0) return gate->is_open;
+  const weir_u64 address = weir_gate_address_v6(high_half_be);
+  for (weir_u32 t = 0; t < WEIR_MAX_GATE_TABLES; t++) {
+    if (t >= gate->n_tables) break;
+    const struct weir_asked_table* table = &gate->table[t];
+    const weir_u32 index = weir_gate_index(table->prefix_bits, table->index_bits, gate->multiplier, address);
+    if (gate_bit(group, table->page, index)) return 1;
+  }
+  return 0;
+}
+
+/* The sides whose gates let the addresses through: a mask. */
+static __always_inline weir_u32 sides_of_v4(weir_u32 group_id, const struct weir_group* group, weir_u32 source_be,
+                                            weir_u32 destination_be) {
+  const struct weir_asked_gate* gates = &group->gate[weir_gate_number(4, 0)];
+  return gate_passes_v4(group_id, gates, source_be) | gate_passes_v4(group_id, gates + 1, destination_be) << 1;
+}
+
+static __always_inline weir_u32 sides_of_v6(weir_u32 group_id, const struct weir_group* group, weir_u64 source_be,
+                                            weir_u64 destination_be) {
+  const struct weir_asked_gate* gates = &group->gate[weir_gate_number(6, 0)];
+  return gate_passes_v6(group_id, gates, source_be) | gate_passes_v6(group_id, gates + 1, destination_be) << 1;
+}
+
+static __always_inline weir_u32 sides_of_packet(weir_u32 group_id, const struct weir_group* group,
+                                                const struct weir_packet* packet) {
+  const weir_u64 source = packet->address[WEIR_SIDE_SOURCE][0];
+  const weir_u64 destination = packet->address[WEIR_SIDE_DESTINATION][0];
+  return packet->family == 4 ? sides_of_v4(group_id, group, (weir_u32)source, (weir_u32)destination)
+                             : sides_of_v6(group_id, group, source, destination);
+}
+
+/* The same of a frame that nobody has read yet, from as few of its bytes as it can be told from: a trusted IPv4 or IPv6
+ * header right behind the Ethernet header, and nothing behind it that would be judged or counted for itself.
+ * WEIR_SIDES_UNKNOWN: it is no such frame. */
+static __always_inline weir_u32 sides_of_frame(struct xdp_md* ctx, weir_u32 group_id, const struct weir_group* group) {
+  const weir_u8* data = (const weir_u8*)(long)ctx->data;
+  const weir_u8* data_end = (const weir_u8*)(long)ctx->data_end;
+  IN_REGISTER(data_end); /* else it is a number of 32 bits for the compiler, and a copy of that is no pointer */
+  const weir_u8* ip = data + WEIR_ETHERNET_BYTES;
+  if (ip + WEIR_IPV4_BYTES > data_end) return WEIR_SIDES_UNKNOWN;
+  const weir_u32 type = *(const weir_u16*)(data + 12); /* as on the wire */
+  if (type == __builtin_bswap16(WEIR_TYPE_IPV4)) {
+    const weir_u32 total = __builtin_bswap16(*(const weir_u16*)(ip + 2));
+    if (ip[0] != 0x45 || (total != 0 && total < WEIR_IPV4_BYTES)) return WEIR_SIDES_UNKNOWN;
+    if (group->tunnels != 0 && weir_tunnels_over(ip[9], group->tunnels) != 0) return WEIR_SIDES_UNKNOWN;
+    return sides_of_v4(group_id, group, *(const weir_u32*)(ip + 12), *(const weir_u32*)(ip + 16));
+  }
+  if (type == __builtin_bswap16(WEIR_TYPE_IPV6)) {
+    if (ip + WEIR_IPV6_BYTES > data_end) return WEIR_SIDES_UNKNOWN;
+    if (ip[0] >> 4 != 6 || weir_extension_bytes(ip[6], 0) != 0) return WEIR_SIDES_UNKNOWN;
+    if (group->tunnels != 0 && weir_tunnels_over(ip[6], group->tunnels) != 0) return WEIR_SIDES_UNKNOWN;
+    return sides_of_v6(group_id, group, *(const weir_u64*)(ip + 8), *(const weir_u64*)(ip + 24));
+  }
+  return WEIR_SIDES_UNKNOWN;
+}
+
+#endif

@@ -1,0 +1,307 @@
+#include "control/compile/plan/gates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+#include "control/compile/plan/gate_load.h"
+#include "control/compile/plan/levels.h"
+#include "filter/format/gate.h"
+#include "filter/format/packet.h"
+
+namespace weir::control {
+namespace {
+
+// What a packet pays that goes on, besides the probes of its lookups: it waits in columns until there are enough like
+// it. Of 104 cycles (28 ns) that a packet of no list cost with one filter and a bitmap, 8 were those two.
+constexpr double kWaitNs = 20;
+// For what a packet does not see: a MiB more is cleared, counted, digested, sent and copied at every publication, about
+// a millisecond. A tenth of what levels.h takes for a MiB of keys, which are expanded and proven besides.
+constexpr double kGateNsPerMiB = kNsPerMiB / 10;
+// A table that saves less than this share of the lookups' cost is not worth having.
+constexpr double kLeastSaving = 0.1;
+
+constexpr unsigned kLargestTable = 28;  // index bits: 32 MiB
+constexpr double kMaxFills = 1 << 24;   // words or bits that short keys may fill in a table: some 0.1 s
+constexpr double kBytesPerMiB = 1 << 20;
+
+// Strangers of IPv6 do not come from anywhere: about 2^17 networks of /32 are announced, 2^-15 of all. A table that
+// looks at few bits knows many of those that stand beside a key.
+constexpr int kUnannouncedBits = 15;
+
+struct Choice {
+  std::vector<filter::GateChoice::Table> tables;
+  double ns = 0;     // a packet
+  double share = 1;  // of strangers that pass
+};
+
+double lookups_ns(const std::vector<GateLoad>& loads) {
+  return std::accumulate(loads.begin(), loads.end(), 0.0,
+                         [](double sum, const GateLoad& l) { return sum + l.lookup_ns; });
+}
+
+double table_bytes(unsigned index_bits) {
+  return static_cast<double>(weir_gate_table_bytes(index_bits));
+}
+
+double table_ns(unsigned index_bits) {
+  return gate_access_ns(table_bytes(index_bits)) + kGateNsPerMiB * table_bytes(index_bits) / kBytesPerMiB;
+}
+
+bool fills_too_much(const GateLoad& load, unsigned prefix_bits, bool direct) {
+  if (load.bits >= prefix_bits) return false;
+  const double each = std::ldexp(1, static_cast<int>(prefix_bits - load.bits));
+  return load.shape_keys * (direct ? std::max(each / 64, 1.0) : each) > kMaxFills;
+}
+
+// One table of the leading b bits.
+std::optional<Choice> table_v4(const std::vector<GateLoad>& loads, unsigned b, double survivor_ns) {
+  double kept_out = 1;
+  for (const GateLoad& load : loads) {
+    if (fills_too_much(load, b, true)) return std::nullopt;
+    kept_out *= 1 - std::min(1.0, std::ldexp(load.covered(b), -static_cast<int>(b)));
+  }
+  return Choice{
+      {{static_cast<uint8_t>(b), static_cast<uint8_t>(b)}}, table_ns(b) + (1 - kept_out) * survivor_ns, 1 - kept_out};
+}
+
+Choice best_v4(const std::vector<GateLoad>& loads, double survivor_ns, unsigned largest) {
+  Choice best = {{}, std::numeric_limits<double>::infinity(), 1};
+  for (unsigned b = WEIR_MIN_GATE_PREFIX_V4; b <= std::min(WEIR_MAX_GATE_PREFIX_V4, largest); b++) {
+    const std::optional<Choice> choice = table_v4(loads, b, survivor_ns);
+    if (choice && choice->ns < best.ns) best = *choice;
+  }
+  return best;
+}
+
+// The share of strangers that a table of these keys lets through.
+double share_v6(double keys, unsigned prefix_bits, unsigned index_bits) {
+  const int announced = std::max(0, static_cast<int>(prefix_bits) - kUnannouncedBits);
+  const double beside = std::min(1.0, std::ldexp(keys, -announced));
+  if (index_bits == prefix_bits) return beside;
+  return 1 - (1 - beside) * std::exp(-std::ldexp(keys, -static_cast<int>(index_bits)));
+}
+
+// Tables of these prefixes, ascending; each of the best size for what falls to it.
+std::optional<Choice> tables_v6(const std::vector<GateLoad>& loads, const std::vector<unsigned>& prefixes,
+                                double survivor_ns, unsigned largest) {
+  std::vector<double> keys(prefixes.size());
+  for (const GateLoad& load : loads) {
+    size_t t = 0;
+    while (t + 1 < prefixes.size() && prefixes[t + 1] <= load.bits) t++;
+    if (fills_too_much(load, prefixes[t], false)) return std::nullopt;
+    keys[t] += load.covered(prefixes[t]);
+  }
+  Choice choice = {{}, 0, 1};
+  double kept_out = 1;
+  for (size_t t = 0; t < prefixes.size(); t++) {
+    double least = std::numeric_limits<double>::infinity(), share = 1;
+    unsigned best = 0;
+    for (unsigned index = WEIR_MIN_GATE_INDEX; index <= std::min(prefixes[t], largest); index++) {
+      const double passes = share_v6(keys[t], prefixes[t], index), ns = table_ns(index) + passes * survivor_ns;
+      if (ns >= least) continue;
+      least = ns, best = index, share = passes;
+    }
+    if (best == 0) return std::nullopt;
+    choice.tables.push_back({static_cast<uint8_t>(prefixes[t]), static_cast<uint8_t>(best)});
+    kept_out *= 1 - share;
+    choice.ns += table_ns(best);
+  }
+  choice.share = 1 - kept_out;
+  choice.ns += choice.share * survivor_ns;
+  return choice;
+}
+
+// The lengths of the keys are the only prefixes worth looking at, and one short enough for what is shorter.
+Choice best_v6(const std::vector<GateLoad>& loads, double survivor_ns, unsigned largest) {
+  constexpr unsigned kShort = 16;
+  std::vector<unsigned> lengths = {kShort};
+  for (const GateLoad& load : loads) {
+    if (load.bits > kShort) lengths.push_back(load.bits);
+  }
+  std::sort(lengths.begin(), lengths.end());
+  lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
+  Choice best = {{}, std::numeric_limits<double>::infinity(), 1};
+  const auto consider = [&](const std::vector<unsigned>& prefixes) {
+    const std::optional<Choice> choice = tables_v6(loads, prefixes, survivor_ns, largest);
+    if (choice && choice->ns < best.ns) best = *choice;
+  };
+  for (size_t a = 0; a < lengths.size(); a++) {
+    consider({lengths[a]});
+    for (size_t b = a + 1; b < lengths.size(); b++) {
+      consider({lengths[a], lengths[b]});
+      for (size_t c = b + 1; c < lengths.size(); c++) consider({lengths[a], lengths[b], lengths[c]});
+    }
+  }
+  return best;
+}
+
+struct Gate {
+  Choice choice;  // no tables: open
+  std::string why;
+};
+
+// largest: index bits of a table. Without loads: closed.
+Gate choose(unsigned family, const std::vector<GateLoad>& loads, unsigned largest) {
+  if (loads.empty()) return {{{}, 0, 0}, "nothing is looked up at this side"};
+  const double survivor_ns = kWaitNs + lookups_ns(loads);
+  const Gate open = {{{}, survivor_ns, 1}, ""};
+  if (std::any_of(loads.begin(), loads.end(), [](const GateLoad& load) { return load.bits == 0; })) {
+    return {open.choice, "some entry is looked up whatever the address"};
+  }
+  const Choice best = family == 4 ? best_v4(loads, survivor_ns, largest) : best_v6(loads, survivor_ns, largest);
+  if (best.tables.empty()) return {open.choice, "entries of few bits would fill any table"};
+  const std::string costs = fmt::format("{:.1f} ns a packet against {:.1f} without", best.ns, survivor_ns);
+  if (best.ns > (1 - kLeastSaving) * survivor_ns) {
+    return {open.choice, fmt::format("the best table would let {:.3g} % through: {}", best.share * 100, costs)};
+  }
+  return {best, costs};
+}
+
+double bytes_of(const Choice& choice) {
+  return std::accumulate(choice.tables.begin(), choice.tables.end(), 0.0,
+                         [](double sum, const auto& table) { return sum + table_bytes(table.index_bits); });
+}
+
+double lookup_ns(const filter::KeyTable& table) {
+  constexpr double kUsualBytesPerKey = 1.5;
+  return probe_ns(table.layout) + gate_access_ns(kUsualBytesPerKey * static_cast<double>(table.rules.size()));
+}
+
+// Both sides of a family.
+class Sides {
+ public:
+  Sides(filter::SnapshotInput& input, unsigned family) : input_(input), family_(family) {
+    for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+      for (const filter::KeyTable& table : input.tables) {
+        if (table.shape.family == family && !table.shape.flow) add(side, table_load(table, side));
+      }
+      if (family != 4) continue;
+      GateLoad networks = load_of(input.networks, side, input.rules);
+      networks.lookup_ns = kBitmapProbeNs;
+      add(side, networks);
+    }
+    place_flows();
+  }
+
+  Gate choose(unsigned side, unsigned largest) const { return control::choose(family_, loads_[side], largest); }
+
+ private:
+  void add(unsigned side, const GateLoad& load) {
+    if (load.stands()) loads_[side].push_back(load);
+  }
+
+  GateLoad table_load(const filter::KeyTable& table, unsigned side) const {
+    GateLoad load = load_of(table, side, input_.rules);
+    load.lookup_ns = lookup_ns(table);
+    return load;
+  }
+
+  // Each to the side where both gates together are cheaper with it. Those that let most through come first: what they
+  // spoil is spoilt for the others, too.
+  void place_flows() {
+    struct Flow {
+      filter::KeyTable* table;
+      GateLoad load[2];
+      double least_share() const { return std::min(share(load[0]), share(load[1])); }
+      static double share(const GateLoad& load) {
+        return std::ldexp(load.covered(load.bits), -static_cast<int>(load.bits));
+      }
+    };
+    std::vector<Flow> flows;
+    for (filter::KeyTable& table : input_.tables) {
+      if (table.shape.family != family_ || !table.shape.flow) continue;
+      flows.push_back({&table, {table_load(table, WEIR_SIDE_SOURCE), table_load(table, WEIR_SIDE_DESTINATION)}});
+    }
+    std::stable_sort(flows.begin(), flows.end(),
+                     [](const Flow& a, const Flow& b) { return a.least_share() > b.least_share(); });
+    for (const Flow& flow : flows) {
+      double ns[2];
+      for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+        std::vector<GateLoad> with = loads_[side];
+        with.push_back(flow.load[side]);
+        ns[side] = control::choose(family_, with, kLargestTable).choice.ns + choose(1 - side, kLargestTable).choice.ns;
+      }
+      const unsigned side = ns[WEIR_SIDE_DESTINATION] < ns[WEIR_SIDE_SOURCE] ? WEIR_SIDE_DESTINATION : WEIR_SIDE_SOURCE;
+      flow.table->gate_side = static_cast<uint8_t>(side);
+      add(side, flow.load[side]);
+    }
+  }
+
+  filter::SnapshotInput& input_;
+  const unsigned family_;
+  std::vector<GateLoad> loads_[2];
+};
+
+}  // namespace
+
+double gate_access_ns(double table_bytes) {
+  // bench_filter --benchmark_filter=gate/access on an EPYC of two cores with 1 MiB of L2, others at work on its L3.
+  constexpr struct {
+    double mib, ns;
+  } kMeasured[] = {{0.25, 0.1}, {1, 0.2}, {4, 0.4}, {8, 1.2}, {16, 6}, {32, 8}, {64, 9.5}};
+  const double mib = table_bytes / kBytesPerMiB;
+  const auto* above = std::find_if(std::begin(kMeasured), std::end(kMeasured), [&](auto at) { return at.mib >= mib; });
+  if (above == std::begin(kMeasured)) return above->ns;
+  if (above == std::end(kMeasured)) return above[-1].ns;
+  const double share = std::log2(mib / above[-1].mib) / std::log2(above->mib / above[-1].mib);
+  return above[-1].ns + share * (above->ns - above[-1].ns);
+}
+
+GateReasons choose_gates(filter::SnapshotInput& input, double most_bytes) {
+  const Sides sides[] = {{input, 4}, {input, 6}};
+  Gate gates[WEIR_GATES];
+  bool wanted[WEIR_GATES] = {};  // tables, if there were room
+  // When memory is short, smaller tables for all: the largest are those that save least by their size.
+  for (unsigned largest = kLargestTable;; largest--) {
+    double bytes = 0;
+    for (const unsigned family : {4u, 6u}) {
+      for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+        Gate& gate = gates[weir_gate_number(family, side)];
+        gate = sides[family == 6].choose(side, largest);
+        bool& wants = wanted[weir_gate_number(family, side)];
+        if (largest == kLargestTable) wants = !gate.choice.tables.empty();
+        if (wants && gate.choice.tables.empty()) gate.why = "filter.memory has no room for a table";
+        bytes += bytes_of(gate.choice);
+      }
+    }
+    if (bytes <= most_bytes || bytes == 0) break;
+  }
+  GateReasons why;
+  for (unsigned g = 0; g < WEIR_GATES; g++) {
+    input.gates[g].tables = gates[g].choice.tables;
+    why[g] = gates[g].why;
+  }
+  return why;
+}
+
+double gate_bytes(const weir_snapshot_header& header) {
+  double bytes = 0;
+  for (const weir_gate& gate : header.gates) {
+    for (unsigned t = 0; t < gate.n_tables; t++) bytes += table_bytes(gate.table[t].index_bits);
+  }
+  return bytes;
+}
+
+GateReport describe_gate(const weir_snapshot_header& header, unsigned g) {
+  const weir_gate& gate = header.gates[g];
+  GateReport report;
+  report.family = g < weir_gate_number(6, WEIR_SIDE_SOURCE) ? 4 : 6;
+  report.side = g % 2;
+  report.name = fmt::format("v{} {}", report.family, report.side == WEIR_SIDE_SOURCE ? "src" : "dst");
+  report.gate = gate;
+  double kept_out = gate.kind == WEIR_GATE_OPEN ? 0 : 1;
+  for (unsigned t = 0; t < gate.n_tables; t++) {
+    kept_out *= 1 - std::ldexp(static_cast<double>(gate.table[t].n_set), -static_cast<int>(gate.table[t].index_bits));
+  }
+  report.expected_share = 1 - kept_out;
+  return report;
+}
+
+}  // namespace weir::control

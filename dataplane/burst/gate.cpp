@@ -1,0 +1,50 @@
+
+#include <bit>
+
+#include "dataplane/burst/stages.h"
+
+namespace weir::dataplane {
+
+namespace {
+
+using filter::GateView;
+
+// Of the slots in `packets`, those that a gate of IPv4 lets through.
+uint64_t through_v4(const filter::Kernels& kernels, const GateView& gate, Side side, const Burst& burst,
+                    uint64_t packets) noexcept {
+  if (gate.kind != WEIR_GATE_TABLES) return gate.kind == WEIR_GATE_OPEN ? packets : 0;
+  const auto first = static_cast<uint32_t>(std::countr_zero(packets));
+  const uint32_t n = 64 - static_cast<uint32_t>(std::countl_zero(packets)) - first;
+  const filter::GateView::Table& table = gate.table[0];
+  return kernels.gate_v4(table.bits, table.prefix_bits, burst.v4_addresses + first, side, n) << first & packets;
+}
+
+uint64_t through_v6(const GateView& gate, Side side, const Burst& burst, uint64_t packets) noexcept {
+  if (gate.kind != WEIR_GATE_TABLES) return gate.kind == WEIR_GATE_OPEN ? packets : 0;
+  uint64_t through = 0;
+  for (uint64_t left = packets; left != 0; left &= left - 1) {
+    const auto slot = static_cast<uint32_t>(std::countr_zero(left));
+    through |= uint64_t{filter::passes_gate(gate, weir_gate_address_v6(burst.hdr[slot].address[side][0]))} << slot;
+  }
+  return through;
+}
+
+}  // namespace
+
+Waiting gate(const WorkerSnapshot& snapshot, const filter::Kernels& kernels, uint32_t first, Burst& burst) noexcept {
+  const uint64_t old = low_bits(first);
+  const uint64_t v4 = burst.v4 & ~old, v6 = burst.v6 & ~old;
+  for (const Side side : {kSource, kDestination}) {
+    burst.asked[side] &= old;
+    if (v4 != 0) burst.asked[side] |= through_v4(kernels, snapshot.view->gate(4, side), side, burst, v4);
+    if (v6 != 0) burst.asked[side] |= through_v6(snapshot.view->gate(6, side), side, burst, v6);
+  }
+  Waiting waiting = {(burst.asked[kSource] | burst.asked[kDestination] | burst.in_line) & low_bits(burst.n) & ~old, 0};
+  for (uint64_t left = waiting.frames; left != 0; left &= left - 1) {
+    const auto slot = static_cast<uint32_t>(std::countr_zero(left));
+    waiting.bytes += burst.bytes[slot] = burst.pkt[slot]->pkt_len;
+  }
+  return waiting;
+}
+
+}  // namespace weir::dataplane

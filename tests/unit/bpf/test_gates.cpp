@@ -1,0 +1,251 @@
+// Gates of a snapshot in the XDP program: no key is kept out, whatever its shape and its frame, and where they are
+// asked and where not shows in a snapshot whose tables let nothing through. Exit code 77, with the reason, where
+// programs cannot be loaded (plane.h).
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <cstring>
+#include <vector>
+
+#include "common/digest.h"
+#include "filter/format/gate.h"
+#include "tests/unit/bpf/plane.h"
+#include "tests/unit/filter/support.h"
+
+using namespace weir;
+using namespace weir::xdp;
+using filter::Key;
+using filter::KeyTable;
+using filter::SnapshotInput;
+using filter::test::Buffer;
+using filter::test::Random;
+
+namespace {
+
+using Frame = std::vector<uint8_t>;
+using Tables = std::vector<filter::GateChoice::Table>;
+
+// What a frame is made of; addresses and ports as on the wire.
+struct Flow {
+  unsigned family = 4;
+  uint8_t address[2][16] = {};  // by side; IPv4: the first four bytes
+  uint8_t port[2][2] = {{0x0f, 0xa0}, {0, 53}};
+  uint8_t protocol = 17;
+};
+
+Flow stranger(unsigned family, Random& random) {
+  Flow flow;
+  flow.family = family;
+  for (auto& address : flow.address) {
+    for (uint8_t& byte : address) byte = static_cast<uint8_t>(random.next());
+    address[0] = 0xc6;  // 198/8 and c6../8: no key is there
+  }
+  return flow;
+}
+
+void append_ip(Frame& frame, const Flow& flow, unsigned protocol, size_t payload_bytes) {
+  if (flow.family == 4) {
+    const size_t total = 20 + payload_bytes;
+    frame.insert(frame.end(), {0x45, 0, static_cast<uint8_t>(total >> 8), static_cast<uint8_t>(total), 0, 0, 0, 0, 64,
+                               static_cast<uint8_t>(protocol), 0, 0});
+    for (const auto& address : flow.address) frame.insert(frame.end(), address, address + 4);
+  } else {
+    frame.insert(frame.end(), {0x60, 0, 0, 0, static_cast<uint8_t>(payload_bytes >> 8),
+                               static_cast<uint8_t>(payload_bytes), static_cast<uint8_t>(protocol), 64});
+    for (const auto& address : flow.address) frame.insert(frame.end(), address, address + 16);
+  }
+}
+
+enum class Kind { plain, vlan, tunnel };
+
+// 18 bytes of UDP; in a tunnel, the outer addresses are an IPv4 stranger's.
+Frame frame_of(const Flow& flow, Kind kind, Random& random) {
+  constexpr size_t kTransportBytes = 18;
+  Frame frame(12);
+  frame[5] = 1;
+  if (kind == Kind::vlan) frame.insert(frame.end(), {0x81, 0, 0, 7});
+  const bool is_v4 = flow.family == 4 || kind == Kind::tunnel;
+  frame.insert(frame.end(), {static_cast<uint8_t>(is_v4 ? 0x08 : 0x86), static_cast<uint8_t>(is_v4 ? 0 : 0xdd)});
+  if (kind == Kind::tunnel) {
+    const size_t inner = (flow.family == 4 ? 20 : 40) + kTransportBytes;
+    append_ip(frame, stranger(4, random), flow.family == 4 ? 4 : 41, inner);
+  }
+  append_ip(frame, flow, flow.protocol, kTransportBytes);
+  for (const auto& port : flow.port) frame.insert(frame.end(), port, port + 2);
+  frame.insert(frame.end(), kTransportBytes - 4, 0);
+  return frame;
+}
+
+bool drops(const Plane& plane, const Frame& frame, int times = 1) {
+  LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame.data(), .data_size_in = static_cast<uint32_t>(frame.size()),
+              .repeat = times);
+  REQUIRE(bpf_prog_test_run_opts(plane.enforcer->program_fd(), &run) == 0);
+  return run.retval == XDP_DROP;
+}
+
+void publish(const Plane& plane, const Buffer& snapshot) {
+  const std::span<const std::byte> bytes = snapshot.bytes();
+  const auto& header = *reinterpret_cast<const weir_snapshot_header*>(bytes.data());
+  wire::PublishBody body;
+  body.generation = {header.epoch, header.number};
+  const auto digest = digest_of(bytes);
+  std::copy(digest.begin(), digest.end(), body.digest);
+  body.size_bytes = bytes.size();
+  wire::Message message;
+  message.body.assign(wire::bytes_of(body).begin(), wire::bytes_of(body).end());
+  message.fd.reset(memfd_create("snapshot", MFD_ALLOW_SEALING | MFD_CLOEXEC));
+  REQUIRE(write(message.fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+  REQUIRE(fcntl(message.fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0);
+  const wire::PublishedBody answer = plane.enforcer->publish(message);
+  INFO(answer.reason);
+  REQUIRE(answer.ok == 1);
+}
+
+// A packet that has key i of the table on this side; what the key does not tell is a stranger's.
+Flow member(const KeyTable& table, size_t i, unsigned side, Random& random) {
+  Flow flow = stranger(table.shape.family, random);
+  const Key key = filter::test::key_at(table, i);
+  const bool is_v4 = table.shape.family == 4;
+  const size_t bytes = is_v4 ? 4 : 16;
+  if (table.shape.flow) {
+    memcpy(flow.address[0], &key.word[0], bytes);
+    memcpy(flow.address[1], reinterpret_cast<const uint8_t*>(&key.word[0]) + bytes, bytes);
+    const auto* fields = reinterpret_cast<const uint8_t*>(&key.word[is_v4 ? 1 : 4]);
+    memcpy(flow.port, fields, 4);
+    flow.protocol = fields[4];
+  } else {
+    memcpy(flow.address[side], &key.word[0], bytes);
+    if (table.shape.with_port) memcpy(flow.port[side], reinterpret_cast<const uint8_t*>(&key.word[0]) + bytes, 2);
+  }
+  return flow;
+}
+
+// Of all shapes, with rules 1 (source) and 2 (destination); flows: rule 1, of UDP, at the gate of that side.
+SnapshotInput input_of(uint64_t number, uint8_t flow_side, const Tables& v4, const Tables& v6) {
+  Random random(number);
+  SnapshotInput input = filter::test::empty_input();
+  input.number = number;
+  input.rules = {{0, 0, 0, 0}, {2, 0, 0, 0}, {0, 2, 0, 0}};  // set 2: the drop list
+  input.tunnels = WEIR_TUNNEL_IPIP | WEIR_TUNNEL_6IN4;
+  constexpr uint8_t kFields = WEIR_FLOW_PROTOCOL | WEIR_FLOW_SPORT | WEIR_FLOW_DPORT;
+  for (const filter::KeyShape shape :
+       {filter::KeyShape{4, 32}, filter::KeyShape{4, 32, true}, filter::KeyShape{4, 28}, filter::KeyShape{6, 128},
+        filter::KeyShape{6, 48}, filter::KeyShape{6, 128, true}, filter::KeyShape{4, 32, false, true, 32, kFields},
+        filter::KeyShape{6, 128, false, true, 128, kFields}}) {
+    KeyTable table = filter::test::random_table(shape, 40, shape.flow ? 2 : 3, random);
+    for (size_t i = 0; i < table.rules.size(); i++) {
+      auto* first = reinterpret_cast<uint8_t*>(&table.words[0][i]);
+      first[0] = 0x20;  // no stranger's
+      if (shape.flow) reinterpret_cast<uint8_t*>(&table.words[shape.family == 4 ? 1 : 4][i])[4] = 17;
+    }
+    table.gate_side = shape.flow ? flow_side : 0;
+    input.tables.push_back(std::move(table));
+  }
+  input.networks = {{0x210000, 0x210003, 1}, {0x220100, 0x2201ff, 2}};
+  for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+    input.gates[weir_gate_number(4, side)].tables = v4;
+    input.gates[weir_gate_number(6, side)].tables = v6;
+  }
+  return input;
+}
+
+// The same snapshot with gates that let nothing through.
+void empty_gates(Buffer& snapshot) {
+  for (weir_gate& gate : snapshot.header().gates) {
+    for (uint32_t t = 0; t < gate.n_tables; t++) {
+      memset(snapshot.at<std::byte>(gate.table[t].bits), 0, gate.table[t].bits.size_bytes);
+      gate.table[t].n_set = 0;
+    }
+  }
+}
+
+// Whether the program goes around the gates, each processor says for itself.
+void stay_on_one_processor() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+}
+
+constexpr Kind kKinds[] = {Kind::plain, Kind::vlan, Kind::tunnel};
+const Tables kTables[][2] = {{{{16, 16}}, {{16, 16}}},
+                             {{{20, 20}}, {{64, 18}}},
+                             {{{27, 27}}, {{20, 20}, {48, 21}}},
+                             {{{28, 28}}, {{16, 16}, {40, 18}, {64, 22}}}};
+
+}  // namespace
+
+TEST_CASE("no key is kept out by a gate, and no stranger drops") {
+  stay_on_one_processor();
+  const Plane plane;
+  Random random(5);
+  uint64_t number = 0;
+  for (const auto& [v4, v6] : kTables) {
+    for (const uint8_t flow_side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+      const SnapshotInput input = input_of(++number, flow_side, v4, v6);
+      const Buffer snapshot = filter::test::build(input);
+      for (const weir_gate& gate : filter::test::open(snapshot).header().gates) REQUIRE(gate.kind == WEIR_GATE_TABLES);
+      publish(plane, snapshot);
+      CAPTURE(number);
+      for (const KeyTable& table : input.tables) {
+        for (size_t i = 0; i < table.rules.size(); i++) {
+          const unsigned side = table.rules[i] == 2 ? WEIR_SIDE_DESTINATION : WEIR_SIDE_SOURCE;
+          for (const Kind kind : kKinds) {
+            CAPTURE(table.shape.family, table.shape.addr_bits, table.shape.flow, i, kind);
+            // So many that the gates are asked.
+            CHECK_FALSE(drops(plane, frame_of(stranger(i % 2 == 0 ? 4u : 6u, random), kind, random), 4));
+            const Flow flow = member(table, i, side, random);
+            CHECK(drops(plane, frame_of(flow, kind, random)));
+            if (table.shape.flow) continue;
+            Flow other = stranger(table.shape.family, random);  // the key, on the side where nobody lists it
+            memcpy(other.address[1 - side], flow.address[side], sizeof other.address[0]);
+            memcpy(other.port[1 - side], flow.port[side], sizeof other.port[0]);
+            CHECK_FALSE(drops(plane, frame_of(other, kind, random)));
+          }
+        }
+      }
+      for (const uint32_t network : {0x210000u, 0x210003u, 0x210004u}) {
+        Flow flow = stranger(4, random);
+        const uint32_t address = __builtin_bswap32(network << 8 | 9);
+        memcpy(flow.address[0], &address, sizeof address);
+        CHECK(drops(plane, frame_of(flow, Kind::plain, random)) == (network != 0x210004u));
+      }
+    }
+  }
+}
+
+TEST_CASE("gates are asked while they let few packets through, and not while most are listed") {
+  stay_on_one_processor();
+  const Plane plane;
+  Random random(6);
+  for (const unsigned family : {4u, 6u}) {
+    const uint64_t number = plane.enforcer->status().generation.number + 1;
+    const SnapshotInput input = input_of(number, WEIR_SIDE_SOURCE, {{20, 20}}, {{64, 18}});
+    const KeyTable& hosts = input.tables[family == 4 ? 0 : 3];
+    REQUIRE(hosts.rules[0] == 1);
+    const Frame listed = frame_of(member(hosts, 0, WEIR_SIDE_SOURCE, random), Kind::plain, random);
+    const Frame not_listed = frame_of(stranger(family, random), Kind::plain, random);
+    const auto see_strangers = [&] { return drops(plane, not_listed, 4096); };
+    publish(plane, filter::test::build(input));
+    CHECK_FALSE(see_strangers());
+    CHECK(drops(plane, listed));
+    CHECK(drops(plane, listed, 4096));  // from here on it goes around them
+
+    SnapshotInput next = input;
+    next.number++;
+    Buffer closed = filter::test::build(next);
+    empty_gates(closed);
+    publish(plane, closed);
+    CHECK(drops(plane, listed, 4096));
+    CHECK_FALSE(see_strangers());
+    CHECK_FALSE(drops(plane, listed));
+    for (const Kind kind : kKinds) {
+      CHECK_FALSE(drops(plane, frame_of(member(hosts, 1, WEIR_SIDE_DESTINATION, random), kind, random)));
+    }
+  }
+}
+
+int before_tests() {
+  return can_load_programs();
+}

@@ -1,0 +1,102 @@
+#include <functional>
+
+#include "filter/format/gate.h"
+#include "tests/unit/filter/support.h"
+
+using namespace weir::filter;
+using namespace weir::filter::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+// Gates of IPv4: a table as source, open as destination. Of IPv6: three tables as source, as destination closed.
+SnapshotInput gated_input() {
+  Random random(41);
+  SnapshotInput input = empty_input();
+  input.tables = {random_table({4, 32, false}, 50, 4, random), random_table({6, 128, false}, 50, 2, random),
+                  random_table({6, 32, false}, 50, 2, random)};
+  input.gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{16, 16}};
+  input.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)].tables = {{15, 15}, {32, 16}, {64, 17}};
+  return input;
+}
+
+// The error for it when it was changed in one place. gates: 0 IPv4 sources, 1 destinations, 2 and 3 IPv6.
+std::string error_after(const std::function<void(Buffer&, weir_gate*)>& change) {
+  static const Buffer good = build(gated_input());
+  Buffer damaged(good.bytes());
+  change(damaged, damaged.header().gates);
+  const auto view = SnapshotView::open(damaged.bytes());
+  return view ? "accepted" : view.error();
+}
+
+}  // namespace
+
+TEST_CASE("damage to gates is named") {
+  using B = Buffer&;
+  using G = weir_gate*;
+  CHECK(error_after([](B, G) {}) == "accepted");
+  CHECK_THAT(error_after([](B, G g) { g[1].kind = 3; }), Contains("gates[1].kind is 3"));
+  CHECK_THAT(error_after([](B, G g) { g[1].kind = WEIR_GATE_CLOSED; }), Contains("closed, but a shape stands there"));
+  CHECK(error_after([](B, G g) { g[3].kind = WEIR_GATE_OPEN; }) == "accepted");  // always right
+  CHECK_THAT(error_after([](B, G g) { g[3].kind = WEIR_GATE_TABLES; }), Contains("gates[3].n_tables is 0: 1 to 3"));
+  CHECK_THAT(error_after([](B, G g) { g[0].kind = WEIR_GATE_OPEN; }), Contains("gates[0].n_tables is 1: it has none"));
+  CHECK_THAT(error_after([](B, G g) { g[0].n_tables = 2; }), Contains("gates[0].n_tables is 2: 1 to 1"));
+  CHECK_THAT(error_after([](B, G g) { g[2].n_tables = 4; }), Contains("gates[2].n_tables is 4: 1 to 3"));
+  CHECK_THAT(error_after([](B, G g) { g[2].n_tables = 2; }), Contains("tables behind that number must be 0"));
+  CHECK_THAT(error_after([](B, G g) { g[3].table[0].n_set = 1; }), Contains("gates[3].n_tables is 0: tables behind"));
+  CHECK_THAT(error_after([](B, G g) { g[1].reserved[5] = 1; }), Contains("gates[1].reserved"));
+  CHECK_THAT(error_after([](B, G g) { g[0].multiplier = 1; }), Contains("no table of it is hashed"));
+  CHECK_THAT(error_after([](B, G g) { g[2].multiplier = 0; }), Contains("gates[2].multiplier is 0: not odd"));
+  CHECK_THAT(error_after([](B, G g) { g[2].multiplier++; }), Contains("not odd"));
+}
+
+TEST_CASE("damage to a gate's tables is named") {
+  using B = Buffer&;
+  using G = weir_gate*;
+  CHECK_THAT(error_after([](B, G g) { g[0].table[0].prefix_bits = 15; }),
+             Contains("gates[0].table[0]: prefix_bits is not 16 to 28"));
+  CHECK_THAT(error_after([](B, G g) { g[0].table[0].prefix_bits = 29; }), Contains("prefix_bits is not 16 to 28"));
+  CHECK_THAT(error_after([](B, G g) { g[0].table[0].prefix_bits = 17; }), Contains("IPv4 is direct"));
+  CHECK_THAT(error_after([](B, G g) { g[0].table[0].index_bits = 17; }), Contains("IPv4 is direct"));
+  CHECK_THAT(error_after([](B, G g) { g[0].table[0].prefix_bits = g[0].table[0].index_bits = 17; }),
+             Contains("gates[0].table[0].bits.size_bytes is 8192: must be 16384"));
+  CHECK_THAT(error_after([](B, G g) { g[2].table[2].prefix_bits = 65; }),
+             Contains("gates[2].table[2]: prefix_bits is more than 64"));
+  CHECK_THAT(error_after([](B, G g) { g[2].table[0].prefix_bits = 14; }), Contains("index_bits is more than prefix"));
+  CHECK_THAT(error_after([](B, G g) { g[2].table[1].index_bits = 14; }), Contains("index_bits is not 15 to 30"));
+  CHECK_THAT(error_after([](B, G g) { g[2].table[1].index_bits = 31; }), Contains("index_bits is not 15 to 30"));
+  CHECK_THAT(error_after([](B, G g) { g[2].table[1].prefix_bits = 64; }),
+             Contains("gates[2].table[2].prefix_bits is 64: not more than"));
+  CHECK_THAT(error_after([](B, G g) { g[2].table[1].reserved[0] = 1; }), Contains("gates[2].table[1].reserved"));
+  CHECK_THAT(error_after([](B, G g) { g[0].table[0].n_set++; }), Contains("gates[0].table[0].n_set is"));
+  CHECK_THAT(error_after([](B b, G g) { b.at<uint64_t>(g[2].table[2].bits)[2047] ^= 1; }),
+             Contains("gates[2].table[2].n_set is"));
+  CHECK_THAT(error_after([](B, G g) { g[0].table[0].bits.offset += 64; }), Contains("not a multiple of 4096"));
+  CHECK_THAT(error_after([](B, G g) { g[0].table[0].bits.offset = ~uint64_t{4095}; }), Contains("behind the end"));
+  CHECK_THAT(error_after([](B, G g) { g[2].table[1].bits.offset = g[2].table[0].bits.offset; }), Contains("overlaps"));
+  CHECK_THAT(error_after([](B b, G) { b.header().shapes[0].filter.offset -= 4096; }), Contains("filter.offset"));
+}
+
+TEST_CASE("only a flow shape has a gate's side") {
+  Buffer bytes = build(gated_input());
+  bytes.header().shapes[0].gate_side = 1;
+  const auto view = SnapshotView::open(bytes.bytes());
+  REQUIRE_FALSE(view);
+  CHECK_THAT(view.error(), Contains("shapes[0].gate_side is 1: only a flow shape has one"));
+
+  Buffer flows = build(flow_input(10, 42));
+  flows.header().shapes[0].gate_side = 2;
+  const auto flow_view = SnapshotView::open(flows.bytes());
+  REQUIRE_FALSE(flow_view);
+  CHECK_THAT(flow_view.error(), Contains("shapes[0].gate_side is 2: source is 0, destination 1"));
+
+  // A gate that is closed because the flow stands at the other side.
+  SnapshotInput input = flow_input(10, 43);
+  for (KeyTable& table : input.tables) table.gate_side = WEIR_SIDE_DESTINATION;
+  Buffer moved = build(input);
+  CHECK(SnapshotView::open(moved.bytes()));
+  moved.header().shapes[0].gate_side = WEIR_SIDE_SOURCE;
+  const auto stands = SnapshotView::open(moved.bytes());
+  REQUIRE_FALSE(stands);
+  CHECK_THAT(stands.error(), Contains("gates[0].kind is 1: closed, but a shape stands there"));
+}
