@@ -8,6 +8,7 @@
 #include "filter/format/siphash.h"
 #include "filter/kernels/common.h"
 #include "filter/kernels/find.h"
+#include "filter/kernels/gate_v4.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
 
@@ -331,21 +332,6 @@ uint64_t page2_check(const FilterBits& filter, const uint64_t* hash, unsigned n)
   return hits;
 }
 
-// --- words from eight places ---------------------------------------------------------------------------------------
-
-// lane k: word[at[k]]. Loads, not a gather: as fast where gathers are fast, faster where processors or their microcode
-// make them slow, and right in QEMU 7.2, whose emulated gather takes the wrong words when `at` is in register ymm4.
-[[gnu::always_inline]] inline __m256i words_at(const int* word, __m256i at) {
-  const auto two = [](__m128i places, int half) {
-    return static_cast<uint64_t>(half == 0 ? _mm_cvtsi128_si64(places) : _mm_extract_epi64(places, 1));
-  };
-  const __m128i low = _mm256_castsi256_si128(at), high = _mm256_extracti128_si256(at, 1);
-  const uint64_t a = two(low, 0), b = two(low, 1), c = two(high, 0), d = two(high, 1);
-  const auto first = [word](uint64_t places) { return word[static_cast<uint32_t>(places)]; };
-  const auto second = [word](uint64_t places) { return word[places >> 32]; };
-  return _mm256_setr_epi32(first(a), second(a), first(b), second(b), first(c), second(c), first(d), second(d));
-}
-
 // --- page7: the 32-bit words that hold a key's bits ----------------------------------------------------------------
 
 // Lanes that are not wanted repeat lane 0's bit.
@@ -553,32 +539,6 @@ struct CompareFlow {
   }
   static constexpr auto found = found_in;
 };
-
-// --- gates: eight addresses at a time ------------------------------------------------------------------------------
-
-//   lane k:  32-bit word index / 32 of the table, shifted so that the address's bit is the highest
-[[gnu::always_inline]] inline uint64_t known_of_eight(const int* words, __m128i shift, const uint64_t* addresses,
-                                                      unsigned side) {
-  const __m256 first = _mm256_castsi256_ps(load(addresses)), last = _mm256_castsi256_ps(load(addresses + 4));
-  // One side of eight packets, 0 1 4 5 | 2 3 6 7, and then in their order.
-  const __m256 halves = side == 0 ? _mm256_shuffle_ps(first, last, 0x88) : _mm256_shuffle_ps(first, last, 0xdd);
-  const __m256i wire = _mm256_permute4x64_epi64(_mm256_castps_si256(halves), 0xd8);
-  const __m256i host =
-      _mm256_shuffle_epi8(wire, _mm256_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3,  //
-                                                12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3));
-  const __m256i index = _mm256_srl_epi32(host, shift);
-  const __m256i word = words_at(words, _mm256_srli_epi32(index, 5));
-  const __m256i top = _mm256_sllv_epi32(word, _mm256_andnot_si256(index, _mm256_set1_epi32(31)));
-  return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(top)));
-}
-
-uint64_t gate_v4(const uint64_t* bits, unsigned prefix_bits, const uint64_t* addresses, unsigned side, unsigned n) {
-  const auto* words = reinterpret_cast<const int*>(bits);
-  const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(32 - prefix_bits));
-  uint64_t known = 0;
-  for (unsigned i = 0; i < n; i += 8) known |= known_of_eight(words, shift, addresses + i, side) << i;
-  return n >= kMaxBatch ? known : known & ((uint64_t{1} << n) - 1);
-}
 
 bool usable() {
   return __builtin_cpu_supports("avx2");

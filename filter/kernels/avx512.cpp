@@ -7,6 +7,7 @@
 #include "filter/format/siphash.h"
 #include "filter/kernels/common.h"
 #include "filter/kernels/find.h"
+#include "filter/kernels/gate_v4.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
 
@@ -398,34 +399,6 @@ struct CompareFlow {
   }
   static constexpr auto found = found_in;
 };
-
-// --- gates: sixteen addresses in a gather --------------------------------------------------------------------------
-
-//   lane k:  32-bit word index / 32 of the table; one bit of each is asked for
-uint64_t gate_v4(const uint64_t* bits, unsigned prefix_bits, const uint64_t* addresses, unsigned side, unsigned n) {
-  const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(32 - prefix_bits));
-  const __m512i swap = _mm512_set4_epi32(0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203);
-  const __m512i one = _mm512_set1_epi32(1), low_five = _mm512_set1_epi32(31);
-  uint64_t known = 0;
-  for (unsigned i = 0; i < n; i += 16) {
-    // One side of sixteen packets: the low halves of the words, or the high ones moved there.
-    const __mmask8 first_lanes = static_cast<__mmask8>(lane_mask<8>(n - i));
-    const __mmask8 last_lanes = static_cast<__mmask8>(lane_mask<8>(n - i > 8 ? n - i - 8 : 0));
-    __m512i first = _mm512_maskz_loadu_epi64(first_lanes, addresses + i);
-    __m512i last = _mm512_maskz_loadu_epi64(last_lanes, addresses + i + 8);
-    if (side != 0) {
-      first = _mm512_srli_epi64(first, 32);
-      last = _mm512_srli_epi64(last, 32);
-    }
-    const __m512i wire =
-        _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi64_epi32(first)), _mm512_cvtepi64_epi32(last), 1);
-    const __m512i index = _mm512_srl_epi32(_mm512_shuffle_epi8(wire, swap), shift);
-    const __m512i word = _mm512_i32gather_epi32(_mm512_srli_epi32(index, 5), bits, 4);
-    const __m512i wanted = _mm512_sllv_epi32(one, _mm512_and_si512(index, low_five));
-    known |= uint64_t{_mm512_test_epi32_mask(word, wanted)} << i;
-  }
-  return n >= kMaxBatch ? known : known & ((uint64_t{1} << n) - 1);
-}
 
 bool usable() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&

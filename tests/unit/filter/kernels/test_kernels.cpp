@@ -1,5 +1,9 @@
-#include <cstdlib>
+#include <cpuid.h>
 
+#include <cstdlib>
+#include <optional>
+
+#include "common/bits.h"
 #include "filter/build/rehash.h"
 #include "filter/build/ribbon.h"
 #include "filter/format/buckets.h"
@@ -408,6 +412,70 @@ TEST_CASE("every kernel set asks a gate of IPv4 as the definition") {
           }
           INFO(std::string(kernels->name) << ", /" << prefix_bits << ", " << n << " packets, side " << side);
           REQUIRE(kernels->gate_v4(bits, prefix_bits, addresses, side, n) == expected);
+        }
+      }
+    }
+  }
+}
+
+namespace {
+
+// The processor's list of register states in use (XGETBV with XCR 1): bit 2 are the upper halves of AVX's registers.
+// Nothing where it cannot be asked.
+std::optional<bool> upper_halves_in_use() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(0xd, 1, &eax, &ebx, &ecx, &edx) == 0 || (eax & 4) == 0) return std::nullopt;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & bit_OSXSAVE) == 0) return std::nullopt;
+  asm volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(1));
+  return (eax & 4) != 0;
+}
+
+}  // namespace
+
+TEST_CASE("no kernel leaves upper halves of vectors in use: SSE, which all other code has, would be slow") {
+  if (!upper_halves_in_use()) {
+    WARN("this processor does not tell which registers are in use: not looked at");
+    return;
+  }
+  Random random(10);
+  const Buffer table = random_values<uint64_t>(1 << 16, random);
+  const Buffer column = random_values<uint64_t>(kMaxBatch + 8, random);
+  const uint64_t* bits = values<uint64_t>(table);
+  const uint64_t* words[WEIR_MAX_KEY_WORDS];
+  for (const uint64_t*& word : words) word = values<uint64_t>(column);
+  const uint64_t secret[2] = {1, 2};
+  const FilterBits filter = {reinterpret_cast<const uint8_t*>(bits), (1 << 19) / WEIR_LINE_BYTES, 8};
+  for (const Kernels* kernels : usable_kernels()) {
+    const auto look = [&](const char* kernel, const auto& call) {
+      asm volatile("vzeroupper");
+      call();
+      const bool in_use = *upper_halves_in_use();
+      asm volatile("vzeroupper");
+      INFO(std::string(kernels->name) << ", " << kernel);
+      CHECK_FALSE(in_use);
+    };
+    for (const unsigned n : {1u, 3u, 33u, 64u}) {
+      uint64_t hash[kMaxBatch], behind = 0;
+      uint32_t rule[kMaxBatch];
+      look("gate", [&] { kernels->gate_v4(bits, 21, words[0], WEIR_SIDE_SOURCE, n); });
+      for (unsigned n_words = 1; n_words <= WEIR_MAX_KEY_WORDS; n_words++) {
+        look("hash", [&] { kernels->siphash13(secret, words, n_words, n, hash); });
+        Line8Step step;
+        step.words = words;
+        step.n_words = n_words;
+        step.n_hash = n;
+        step.hash = hash;
+        step.secret = secret;
+        look("step", [&] { kernels->line8_step(step); });
+      }
+      for (const weir_layout layout : {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON}) {
+        look("prefetch", [&] { kernels->layout[layout].prefetch(filter, hash, n); });
+        look("check", [&] { kernels->layout[layout].check(filter, hash, n); });
+      }
+      for (const BucketKernels& buckets : kernels->buckets) {
+        for (const uint64_t wanted : {weir::low_bits(n), weir::low_bits(n) & 0x5555'5555'5555'5555}) {
+          look("find", [&] { buckets.find(filter.bits, 1024, words, hash, wanted, rule, &behind); });
+          look("find behind", [&] { buckets.find_behind(filter.bits, 1024, words, hash, wanted, rule); });
         }
       }
     }
