@@ -19,12 +19,18 @@ uint64_t through_v4(const filter::Kernels& kernels, const GateView& gate, Side s
   return kernels.gate_v4(table.bits, table.prefix_bits, burst.v4_addresses + first, side, n) << first & packets;
 }
 
+// Table by table, so that no packet's branch depends on what a table says of another.
 uint64_t through_v6(const GateView& gate, Side side, const Burst& burst, uint64_t packets) noexcept {
   if (gate.kind != WEIR_GATE_TABLES) return gate.kind == WEIR_GATE_OPEN ? packets : 0;
   uint64_t through = 0;
-  for (uint64_t left = packets; left != 0; left &= left - 1) {
-    const auto slot = static_cast<uint32_t>(std::countr_zero(left));
-    through |= uint64_t{filter::passes_gate(gate, weir_gate_address_v6(burst.hdr[slot].address[side][0]))} << slot;
+  for (uint32_t t = 0; t < gate.n_tables; t++) {
+    const GateView::Table table = gate.table[t];
+    for (uint64_t left = packets; left != 0; left &= left - 1) {
+      const auto slot = static_cast<uint32_t>(std::countr_zero(left));
+      const uint64_t address = weir_gate_address_v6(burst.hdr[slot].address[side][0]);
+      const uint32_t index = weir_gate_index(table.prefix_bits, table.index_bits, gate.multiplier, address);
+      through |= uint64_t{weir_gate_bit(table.bits, index)} << slot;
+    }
   }
   return through;
 }

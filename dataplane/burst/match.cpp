@@ -48,7 +48,7 @@ void match(const KeyBatch& batch) noexcept {
   Burst& burst = *batch.burst;
   const filter::SnapshotView& view = *burst.snapshot->view;
   const bool as_source = batch.side == kSource;
-  burst.waiting--;
+  burst.matched_batches++;
   uint64_t first_hits = 0;  // a slot has one key in a batch
   for (uint64_t left = batch.found; left != 0; left &= left - 1) {
     const auto k = static_cast<uint32_t>(__builtin_ctzll(left));

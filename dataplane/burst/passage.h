@@ -114,6 +114,7 @@ void Passage<Out>::finish_done(Watch& watch) noexcept {
     watch.lap(wire::Stage::verdict, done->n);
     leave_group(*done, watch);
     clear(*done);
+    flight_.release(*done);
   }
 }
 
