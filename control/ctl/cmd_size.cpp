@@ -123,6 +123,7 @@ void show(const SizeQuestion& question, const std::string& shape, const SizeAnsw
   fmt::print("layout         {}: {}; k {}, {:.1f} bits a key\n", name_of(answer.layout), answer.layout_why, answer.k,
              answer.bits_per_key);
   fmt::print("filter         {}\nexact match    {}\n", bytes(answer.filter_bytes), bytes(answer.exact_bytes));
+  fmt::print("gate           {}\n", answer.gate_bytes == 0 ? "open" : bytes(answer.gate_bytes) + ", of one side");
   fmt::print("snapshot       {}, {} of 2 MiB\n", bytes(answer.total_bytes), plural(answer.huge_pages, "huge page"));
   fmt::print("keys a page    {}; outside is no accident (8 sigma)\n", page_text(answer.per_page));
   fmt::print("false hits     {}\n", percent(answer.rate));
@@ -177,7 +178,7 @@ struct SizeNumbers {
   std::string layout_why;
   unsigned k = 0;
   double bits_per_key = 0;
-  uint64_t keys = 0, filter_bytes = 0, exact_bytes = 0, snapshot_bytes = 0, huge_pages = 0;
+  uint64_t keys = 0, filter_bytes = 0, exact_bytes = 0, gate_bytes = 0, snapshot_bytes = 0, huge_pages = 0;
   PageKeys per_page;
   double fpr = 0;
   std::optional<double> pipelined_ns, sync_ns;
@@ -225,6 +226,7 @@ void members(Fields& f, SizeNumbers& numbers) {
   f({"keys", "", "as asked"}, numbers.keys);
   f({"filter_bytes", "bytes", "of the filter"}, numbers.filter_bytes);
   f({"exact_bytes", "bytes", "of the exact stage"}, numbers.exact_bytes);
+  f({"gate_bytes", "bytes", "of the gate of one side, for keys that lie anywhere"}, numbers.gate_bytes);
   f({"snapshot_bytes", "bytes", "of the snapshot"}, numbers.snapshot_bytes);
   f({"huge_pages", "", "of 2 MiB that it fills"}, numbers.huge_pages);
   f.object({"keys_per_page", "", "with as many keys"}, numbers.per_page, "keys per page");
@@ -275,6 +277,7 @@ SizeOfLayout size_of(const SizeAnswer& answer, const std::optional<Timing>& timi
   numbers.keys = answer.keys;
   numbers.filter_bytes = answer.filter_bytes;
   numbers.exact_bytes = answer.exact_bytes;
+  numbers.gate_bytes = answer.gate_bytes;
   numbers.snapshot_bytes = answer.total_bytes;
   numbers.huge_pages = answer.huge_pages;
   numbers.per_page = four_digits(answer.per_page);

@@ -18,9 +18,11 @@
 namespace weir::control {
 namespace {
 
-// What a packet pays that goes on, besides the probes of its lookups: it waits in columns until there are enough like
-// it. Of 104 cycles (28 ns) that a packet of no list cost with one filter and a bitmap, 8 were those two.
-constexpr double kWaitNs = 20;
+// What a packet pays that goes on, besides the probes of its lookups: it is taken out of its burst, waits in columns
+// until there are enough like it, and is judged with few others. With 1M hosts on a Xeon of 4.1 GHz, gates of /24 to
+// /27 that let 7.6 to 1.9 % of the packets through cost 324 cycles (79 ns) for each that went on
+// (docs/develop/filter.md).
+constexpr double kWaitNs = 70;
 // For what a packet does not see: a MiB more is cleared, counted, digested, sent and copied at every publication, about
 // a millisecond. A tenth of what levels.h takes for a MiB of keys, which are expanded and proven besides.
 constexpr double kGateNsPerMiB = kNsPerMiB / 10;
@@ -169,9 +171,21 @@ double bytes_of(const Choice& choice) {
                          [](double sum, const auto& table) { return sum + table_bytes(table.index_bits); });
 }
 
-double lookup_ns(const filter::KeyTable& table) {
+double lookup_ns(weir_layout layout, uint64_t keys) {
   constexpr double kUsualBytesPerKey = 1.5;
-  return probe_ns(table.layout) + gate_access_ns(kUsualBytesPerKey * static_cast<double>(table.rules.size()));
+  return probe_ns(layout) + gate_access_ns(kUsualBytesPerKey * static_cast<double>(keys));
+}
+
+// The load of so many keys of all bits that lie anywhere.
+GateLoad random_load(uint64_t keys, unsigned bits) {
+  GateLoad load;
+  load.bits = bits;
+  load.keys = load.shape_keys = static_cast<double>(keys);
+  for (unsigned b = 0; b <= bits; b++) {
+    const double prefixes = std::ldexp(1, static_cast<int>(b));
+    load.prefixes[b] = -prefixes * std::expm1(-load.keys / prefixes);
+  }
+  return load;
 }
 
 // Both sides of a family.
@@ -199,7 +213,7 @@ class Sides {
 
   GateLoad table_load(const filter::KeyTable& table, unsigned side) const {
     GateLoad load = load_of(table, side, input_.rules);
-    load.lookup_ns = lookup_ns(table);
+    load.lookup_ns = lookup_ns(table.layout, table.rules.size());
     return load;
   }
 
@@ -252,6 +266,12 @@ double gate_access_ns(double table_bytes) {
   if (above == std::end(kMeasured)) return above[-1].ns;
   const double share = std::log2(mib / above[-1].mib) / std::log2(above->mib / above[-1].mib);
   return above[-1].ns + share * (above->ns - above[-1].ns);
+}
+
+double usual_gate_bytes(unsigned family, weir_layout layout, uint64_t keys) {
+  GateLoad load = random_load(keys, family == 4 ? 32 : kGateBits);
+  load.lookup_ns = lookup_ns(layout, keys);
+  return bytes_of(choose(family, {load}, kLargestTable).choice);
 }
 
 GateReasons choose_gates(filter::SnapshotInput& input, double most_bytes) {

@@ -31,6 +31,9 @@ using GateReasons = std::array<std::string, WEIR_GATES>;
 // most_bytes together. Keys are only counted: build_snapshot sets the bits.
 GateReasons choose_gates(filter::SnapshotInput& input, double most_bytes);
 
+// Bytes of the gate's tables where keys of one shape stand alone and lie anywhere. 0: open.
+double usual_gate_bytes(unsigned family, weir_layout layout, uint64_t keys);
+
 // Bytes of all tables of the header's gates, in whole pages.
 double gate_bytes(const weir_snapshot_header& header);
 

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "control/compile/plan/fit.h"
+#include "control/compile/plan/gates.h"
 #include "control/model/policy.h"
 #include "filter/build/builder.h"
 #include "filter/build/sizing.h"
@@ -79,8 +80,9 @@ Result<SizeAnswer> size_table(const SizeQuestion& question) {
   answer.filter_bytes = uint64_t{size->lines} * WEIR_LINE_BYTES;
   answer.exact_bytes = filter::exact_stage_bytes(question.shape, buckets);
   answer.bits_per_key = static_cast<double>(answer.filter_bytes) * 8 / static_cast<double>(answer.keys);
-  answer.total_bytes =
-      fixed_bytes() + round_up(answer.filter_bytes, WEIR_PAGE_BYTES) + round_up(answer.exact_bytes, WEIR_PAGE_BYTES);
+  answer.gate_bytes = static_cast<uint64_t>(usual_gate_bytes(question.shape.family, layout, answer.keys));
+  answer.total_bytes = fixed_bytes() + round_up(answer.filter_bytes, WEIR_PAGE_BYTES) +
+                       round_up(answer.exact_bytes, WEIR_PAGE_BYTES) + round_up(answer.gate_bytes, WEIR_PAGE_BYTES);
   answer.huge_pages = round_up(answer.total_bytes, kHugePageBytes) / kHugePageBytes;
   answer.per_page = keys_per_page(answer.keys, size->lines);
   answer.rate = filter::layout_fpr(layout, answer.keys, size->lines, size->k);

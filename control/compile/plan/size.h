@@ -9,8 +9,9 @@
 #include "filter/format/key_shape.h"
 
 // size: what a table of keys takes, before there is a policy or a key. The same formulas as filter/build/plan.cpp: a
-// snapshot of one list and one rule with so many keys has exactly these bytes, and those of its gates, which depend on
-// where the keys lie and on what memory is left (control/compile/plan/gates.h).
+// snapshot of one list and one rule with so many keys has exactly these bytes, and those of its gates. Of a gate it is
+// the planner's choice for one side and keys that lie anywhere; keys that lie together need less, memory that is short
+// allows less (control/compile/plan/gates.h).
 namespace weir::control {
 
 constexpr uint64_t kMostKeys = uint64_t{1} << 30;  // in one shape, as filter/build/plan.cpp
@@ -36,7 +37,8 @@ struct SizeAnswer {
   unsigned k;
   double bits_per_key;
   uint64_t filter_bytes, exact_bytes;
-  uint64_t total_bytes;  // the snapshot, without gates
+  uint64_t gate_bytes;   // of one side
+  uint64_t total_bytes;  // the snapshot, with one gate
   uint64_t huge_pages;   // that it fills
   KeysPerPage per_page;
   double rate;  // expected false-positive rate

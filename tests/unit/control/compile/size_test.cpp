@@ -1,10 +1,15 @@
 #include "control/compile/plan/size.h"
 
+#include <algorithm>
+#include <limits>
 #include <string>
 
+#include "control/compile/plan/gates.h"
 #include "filter/build/builder.h"
+#include "filter/format/gate.h"
 #include "filter/layouts/layout.h"
 #include "tests/catch.h"
+#include "tests/unit/filter/inputs.h"
 
 namespace weir::control {
 namespace {
@@ -55,11 +60,29 @@ TEST_CASE("sizes are those of a planned snapshot") {
         CHECK(answer->k == wanted.k);
         CHECK(answer->filter_bytes == wanted.filter.size_bytes);
         CHECK(answer->exact_bytes == wanted.exact.size_bytes);
-        CHECK(answer->total_bytes == header.total_bytes);
-        CHECK(answer->huge_pages == (header.total_bytes + kHugePageBytes - 1) / kHugePageBytes);
+        CHECK(answer->gate_bytes % WEIR_PAGE_BYTES == 0);
+        CHECK(answer->total_bytes == header.total_bytes + answer->gate_bytes);
+        CHECK(answer->huge_pages == (answer->total_bytes + kHugePageBytes - 1) / kHugePageBytes);
         CHECK(answer->layout_why == "asked for");
         CHECK(answer->rate <= 0.005);
       }
+    }
+  }
+}
+
+TEST_CASE("the gate is what the planner chooses for keys that lie anywhere") {
+  filter::test::Random random(4);
+  for (const filter::KeyShape shape : {filter::KeyShape{4, 32, false}, filter::KeyShape{6, 128, false}}) {
+    for (const size_t keys : {1000u, 200'000u}) {
+      filter::SnapshotInput input = filter::test::empty_input();
+      input.tables = {filter::test::random_table(shape, keys, 2, random)};
+      std::fill(input.tables[0].rules.begin(), input.tables[0].rules.end(), 1);  // of one side
+      choose_gates(input, std::numeric_limits<double>::infinity());
+      const auto& tables = input.gates[weir_gate_number(shape.family, WEIR_SIDE_SOURCE)].tables;
+      REQUIRE(tables.size() == 1);
+      const auto answer = size_table({keys, 0.005, shape, {}});
+      REQUIRE(answer);
+      CHECK(answer->gate_bytes == weir_gate_table_bytes(tables[0].index_bits));
     }
   }
 }
