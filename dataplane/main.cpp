@@ -267,7 +267,6 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (!devices) return say("{}", devices.error()), kFailed;
   for (const std::string& warning : devices->warnings()) say("warning: {}", warning);
 
-
   std::vector<Worker> workers = make_workers(plan);
   Result<std::unique_ptr<SnapshotSlot>> slot = SnapshotSlot::make(rte_lcore_count());
   if (!slot) return say("{}", slot.error()), kFailed;

@@ -1,13 +1,13 @@
 /* Not an XDP program: a test compiles this file for the BPF target, to prove that the snapshot format, the hash and the
  * layouts stay within what BPF C has (no libc, bounded loops, no 128-bit arithmetic). */
+#include "filter/format/gate.h"
+#include "filter/format/siphash.h"
+#include "filter/format/snapshot.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/line8.h"
 #include "filter/layouts/page2.h"
 #include "filter/layouts/page7.h"
 #include "filter/layouts/ribbon.h"
-#include "filter/format/gate.h"
-#include "filter/format/siphash.h"
-#include "filter/format/snapshot.h"
 
 /* 1 when the key may be present in a page of a filter. words: the key, as filter/format/key_shape.h lays it out. */
 weir_u32 weir_format_check(const struct weir_snapshot_header* header, const struct weir_shape* shape,

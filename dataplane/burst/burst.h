@@ -71,8 +71,7 @@ struct Burst {
   uint32_t begun;                  // lookups  batches of keys
 
   uint64_t hit;              // match    slots with a match; clear before the first
-  uint32_t matched_batches;  // match    apart from `begun`: as neighbours, both are loaded at once, and that load
-                             //          waits for the stores of one of them
+  uint32_t matched_batches;  // match    of those begun
   // The lists that match: most packets match by one key only, and what it matches is a set of the snapshot. lists_of.
   alignas(16) uint32_t set_id[kMaxBurst];  // match   by slot: that set, 0: `matched` has it; valid where `hit`
   weir_set matched[kMaxBurst];             // match   by slot; valid where `hit` and set_id is 0
