@@ -225,22 +225,24 @@ __noinline int weir_read_ethernet(struct xdp_md* ctx, weir_u32 at, weir_u32 end,
 }
 
 /* The frame that most are, read where it lies: IPv4 or IPv6 right behind the Ethernet header, no options, no extension
- * headers, no fragment, and all that is read of its transport header in the first buffer. 1: frame->packet is complete.
- */
+ * headers, no fragment, and all that is read of its transport header there, in the first buffer. 1: frame->packet is
+ * complete. */
 static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* frame) {
   const weir_u8* data = (const weir_u8*)(long)ctx->data;
   const weir_u8* data_end = (const weir_u8*)(long)ctx->data_end;
   const weir_u32 length = (weir_u32)(data_end - data);
   struct weir_packet* packet = &frame->packet;
   const weir_u8* transport;
-  if (data + WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES + WEIR_TCP_FLAG_BYTES > data_end) return 0;
+  weir_u32 carried; /* bytes of the transport header and what is behind it */
+  if (data + WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES + WEIR_PORT_BYTES > data_end) return 0;
   const weir_u32 type = *(const weir_u16*)(data + 12); /* as on the wire */
   if (type == __builtin_bswap16(WEIR_TYPE_IPV4)) {
     const weir_u8* ip = data + WEIR_ETHERNET_BYTES;
     const weir_u32 total = __builtin_bswap16(*(const weir_u16*)(ip + 2));
     const weir_u32 fragment = *(const weir_u16*)(ip + 6) & __builtin_bswap16(0x3fff);
     if (ip[0] != 0x45 || fragment != 0) return 0;
-    if (total < WEIR_IPV4_BYTES + WEIR_TCP_FLAG_BYTES || total > length - WEIR_ETHERNET_BYTES) return 0;
+    if (total < WEIR_IPV4_BYTES + WEIR_PORT_BYTES || total > length - WEIR_ETHERNET_BYTES) return 0;
+    carried = total - WEIR_IPV4_BYTES;
     packet->family = 4;
     packet->protocol = ip[9];
     packet->length = total;
@@ -252,10 +254,11 @@ static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* fra
     frame->end = WEIR_ETHERNET_BYTES + total;
   } else if (type == __builtin_bswap16(WEIR_TYPE_IPV6)) {
     const weir_u8* ip = data + WEIR_ETHERNET_BYTES;
-    if (data + WEIR_ETHERNET_BYTES + WEIR_IPV6_BYTES + WEIR_TCP_FLAG_BYTES > data_end) return 0;
+    if (data + WEIR_ETHERNET_BYTES + WEIR_IPV6_BYTES + WEIR_PORT_BYTES > data_end) return 0;
     const weir_u32 told = __builtin_bswap16(*(const weir_u16*)(ip + 4));
     if (ip[0] >> 4 != 6 || weir_extension_bytes(ip[6], 0) != 0) return 0;
-    if (told < WEIR_TCP_FLAG_BYTES || told > length - WEIR_ETHERNET_BYTES - WEIR_IPV6_BYTES) return 0;
+    if (told < WEIR_PORT_BYTES || told > length - WEIR_ETHERNET_BYTES - WEIR_IPV6_BYTES) return 0;
+    carried = told;
     packet->family = 6;
     packet->protocol = ip[6];
     packet->length = WEIR_IPV6_BYTES + told;
@@ -272,8 +275,11 @@ static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* fra
   packet->port[WEIR_SIDE_DESTINATION] = *(const weir_u16*)(transport + 2);
   packet->icmp_type = transport[0];
   packet->icmp_code = transport[1];
-  packet->tcp_flags = transport[WEIR_TCP_FLAG_BYTES - 1];
   packet->has = (weir_u8)weir_carries(packet->protocol);
+  if (packet->has & WEIR_HAS_TCP_FLAGS) {
+    if (carried < WEIR_TCP_FLAG_BYTES || transport + WEIR_TCP_FLAG_BYTES > data_end) return 0;
+    packet->tcp_flags = transport[WEIR_TCP_FLAG_BYTES - 1];
+  }
   return 1;
 }
 
