@@ -198,14 +198,16 @@ std::optional<Refusal> Enforcer::Parts::try_publish(const wire::Message& message
   const Result<void> named = filter::check_generation(view->header(), what.generation);
   if (!named) return Refusal{Step::validate, named.error()};
 
-  weir_group group = make_group(*view, what.digest.data());
+  const Gates gates(*view);
+  weir_group group = make_group(*view, gates, what.digest.data());
   if (group.arena_bytes > limit) {
-    return Refusal{Step::check, "the snapshot and its prefilters take " + mib(group.arena_bytes) + ", and " + room};
+    return Refusal{Step::check,
+                   "the snapshot and its gates for the kernel take " + mib(group.arena_bytes) + ", and " + room};
   }
   Result<Arena> arena = make_arena(group.arena_bytes);
   if (!arena) return Refusal{Step::copy, arena.error()};
   memcpy(arena->pages.bytes().data(), bytes.data(), bytes.size());
-  fill_prefilters(*view, group, arena->pages.bytes());
+  gates.fill(group, arena->pages.bytes());
   arena->pages.reset();
 
   weir_state& state = program.state();

@@ -317,8 +317,7 @@ Result<Arena> make_arena(uint64_t size_bytes) {
   arena.pages = Mapping(place, n * kChunkBytes);
   LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = BPF_F_MMAPABLE);
   for (size_t i = 0; i < n; i++) {
-    Fd chunk(bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_chunk", sizeof(uint32_t), WEIR_PAGE_BYTES, WEIR_CHUNK_PAGES,
-                            &options));
+    Fd chunk(bpf_map_create(BPF_MAP_TYPE_ARRAY, "weir_chunk", sizeof(uint32_t), kChunkBytes, 1, &options));
     if (!chunk) {
       return errno_error("cannot make BPF maps of " + std::to_string(n * kChunkBytes >> 20) + " MiB (" +
                          std::to_string(kernel_memory_left() >> 20) + " MiB of memory are left)");

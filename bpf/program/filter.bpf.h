@@ -69,13 +69,14 @@ static __always_inline int filter(struct xdp_md* ctx) {
     struct weir_group* group = &state->group[frame.group];
     IN_REGISTER(group);
     frame.sides = totals->around_gates ? WEIR_BOTH_SIDES : (weir_u8)sides_of_frame(ctx, frame.group, group);
-    if (frame.sides == WEIR_NO_SIDE) {
-      reason = default_reason(group);
-    } else {
-      begin(&frame);
-      reason = judge_frame(ctx, group, totals, &frame);
-      if (frame.incomplete) totals->incomplete++;
+    if (frame.sides == WEIR_NO_SIDE) { /* most frames end here */
+      const weir_u32 dropped = group->default_action == WEIR_DROP;
+      add(dropped ? &totals->reason[WEIR_DEFAULT_DROPPED] : &totals->reason[WEIR_DEFAULT_PASSED], frame.length);
+      return dropped ? XDP_DROP : XDP_PASS;
     }
+    begin(&frame);
+    reason = judge_frame(ctx, group, totals, &frame);
+    if (frame.incomplete) totals->incomplete++;
   } else {
     reason = state->drop_without_snapshot ? WEIR_NO_SNAPSHOT_DROPPED : WEIR_NO_SNAPSHOT_PASSED;
   }

@@ -1,8 +1,9 @@
-/* Gates: which sides' lookups may know a packet at all. Their bits are those of filter/format/gate.h. */
+/* Gates: which sides' lookups may know a packet at all. */
 #ifndef WEIR_BPF_GATE_H
 #define WEIR_BPF_GATE_H
 
 #include "bpf/program/frame.bpf.h"
+#include "bpf/program/gate_table.h"
 #include "bpf/program/maps.bpf.h"
 #include "filter/format/gate.h"
 
@@ -15,8 +16,8 @@
  * that came to lookups how many there were in all; while it goes around the gates, how many of them a list knows. Where
  * to change over is no fine question: with 1M hosts, and half of the packets on the list, gates cost what they save. */
 #define LET_THROUGH_AT_ONCE 64u
-#define GO_AROUND_ABOVE(let_through, judged) ((let_through)*2 > (judged))
-#define STAY_AROUND_ABOVE(listed, judged) ((listed)*8 >= (judged)*3)
+#define GO_AROUND_ABOVE(let_through, judged) ((let_through)*4 > (judged)*3)
+#define STAY_AROUND_ABOVE(listed, judged) ((listed)*8 >= (judged)*5)
 
 static __always_inline void watch_gates(struct weir_totals* totals) {
   if (++totals->let_through % LET_THROUGH_AT_ONCE != 0) return;
@@ -29,30 +30,28 @@ static __always_inline void watch_gates(struct weir_totals* totals) {
   totals->listed_before = listed;
 }
 
-/* 1: the bit is set, or cannot be read, as lookups are asked then. */
-static __always_inline weir_u32 gate_bit(weir_u32 group, weir_u32 first_page, weir_u32 index) {
-  const struct weir_page* page = page_of(group, first_page + index / WEIR_PAGE_BITS);
-  return page ? weir_gate_bit(page->word, index % WEIR_PAGE_BITS) : 1;
+/* 1: the table has the address's bits, or cannot be read, as lookups are asked then. */
+static __always_inline weir_u32 table_holds(weir_u32 group, const struct weir_asked_table* table, weir_u64 multiplier,
+                                            weir_u64 address) {
+  const weir_u64 leading = weir_leading(address, table->prefix_bits);
+  weir_u64 bits = 1ull << (leading & 63);
+  weir_u32 word = (weir_u32)(leading >> 6);
+  if (table->n_words != 0) {
+    const weir_u64 spread = weir_spread(leading, multiplier);
+    bits = weir_spread_bits(spread);
+    word = weir_spread_word(spread, table->n_words);
+  }
+  const struct weir_page* page = page_of(group, table->page + word / WEIR_PAGE_WORDS);
+  return !page || (page->word[word % WEIR_PAGE_WORDS] & bits) == bits;
 }
 
-/* 1: the gate lets the address through. */
-static __always_inline weir_u32 gate_passes_v4(weir_u32 group, const struct weir_asked_gate* gate,
-                                               weir_u32 address_be) {
+/* 1: the gate lets the address through: its leading 64 bits in host order (filter/format/gate.h). */
+static __always_inline weir_u32 gate_passes(weir_u32 group, const struct weir_asked_gate* gate, weir_u64 address,
+                                            weir_u32 most_tables) {
   if (gate->n_tables == 0) return gate->is_open;
-  const weir_u32 bits = gate->table[0].prefix_bits; /* direct */
-  return gate_bit(group, gate->table[0].page, weir_gate_index(bits, bits, 0, weir_gate_address_v4(address_be)));
-}
-
-/* high_half_be: the address's first eight bytes. */
-static __always_inline weir_u32 gate_passes_v6(weir_u32 group, const struct weir_asked_gate* gate,
-                                               weir_u64 high_half_be) {
-  if (gate->n_tables == 0) return gate->is_open;
-  const weir_u64 address = weir_gate_address_v6(high_half_be);
-  for (weir_u32 t = 0; t < WEIR_MAX_GATE_TABLES; t++) {
+  for (weir_u32 t = 0; t < most_tables; t++) {
     if (t >= gate->n_tables) break;
-    const struct weir_asked_table* table = &gate->table[t];
-    const weir_u32 index = weir_gate_index(table->prefix_bits, table->index_bits, gate->multiplier, address);
-    if (gate_bit(group, table->page, index)) return 1;
+    if (table_holds(group, &gate->table[t], gate->multiplier, address)) return 1;
   }
   return 0;
 }
@@ -61,13 +60,15 @@ static __always_inline weir_u32 gate_passes_v6(weir_u32 group, const struct weir
 static __always_inline weir_u32 sides_of_v4(weir_u32 group_id, const struct weir_group* group, weir_u32 source_be,
                                             weir_u32 destination_be) {
   const struct weir_asked_gate* gates = &group->gate[weir_gate_number(4, 0)];
-  return gate_passes_v4(group_id, gates, source_be) | gate_passes_v4(group_id, gates + 1, destination_be) << 1;
+  return gate_passes(group_id, gates, weir_gate_address_v4(source_be), WEIR_MAX_ASKED_V4) |
+         gate_passes(group_id, gates + 1, weir_gate_address_v4(destination_be), WEIR_MAX_ASKED_V4) << 1;
 }
 
 static __always_inline weir_u32 sides_of_v6(weir_u32 group_id, const struct weir_group* group, weir_u64 source_be,
                                             weir_u64 destination_be) {
   const struct weir_asked_gate* gates = &group->gate[weir_gate_number(6, 0)];
-  return gate_passes_v6(group_id, gates, source_be) | gate_passes_v6(group_id, gates + 1, destination_be) << 1;
+  return gate_passes(group_id, gates, weir_gate_address_v6(source_be), WEIR_MAX_GATE_TABLES) |
+         gate_passes(group_id, gates + 1, weir_gate_address_v6(destination_be), WEIR_MAX_GATE_TABLES) << 1;
 }
 
 static __always_inline weir_u32 sides_of_packet(weir_u32 group_id, const struct weir_group* group,

@@ -23,13 +23,13 @@ struct {
   __type(value, struct weir_state);
 } weir_state SEC(".maps");
 
-/* Some of a snapshot's pages. */
+/* Some of a snapshot's pages, in one value: which of them is an addition, and no second lookup. */
 struct weir_chunk {
   __uint(type, BPF_MAP_TYPE_ARRAY);
-  __uint(max_entries, WEIR_CHUNK_PAGES);
+  __uint(max_entries, 1);
   __uint(map_flags, BPF_F_MMAPABLE);
   __uint(key_size, sizeof(__u32));
-  __uint(value_size, sizeof(struct weir_page));
+  __uint(value_size, WEIR_CHUNK_PAGES * sizeof(struct weir_page));
 };
 
 /* All chunks of group 0, then those of group 1. */
@@ -80,10 +80,11 @@ static __always_inline struct weir_group* group_of(weir_u32 group) {
 /* A page of a group's snapshot; null: it is not there. Linux 6.1 takes no key that lies in what a global function was
  * given: look-ups take a copy. */
 static __always_inline struct weir_page* page_of(weir_u32 group, weir_u32 page) {
-  const weir_u32 at = group * WEIR_CHUNKS + page / WEIR_CHUNK_PAGES;
+  const weir_u32 zero = 0, at = group * WEIR_CHUNKS + page / WEIR_CHUNK_PAGES;
   void* chunk = bpf_map_lookup_elem(&weir_arenas, &at);
-  const weir_u32 in_chunk = page % WEIR_CHUNK_PAGES;
-  return chunk ? bpf_map_lookup_elem(chunk, &in_chunk) : 0;
+  if (!chunk) return 0;
+  struct weir_page* pages = bpf_map_lookup_elem(chunk, &zero);
+  return pages ? pages + page % WEIR_CHUNK_PAGES : 0;
 }
 
 #endif

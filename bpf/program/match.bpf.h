@@ -114,7 +114,6 @@ __noinline weir_u32 weir_find(struct weir_frame* frame, struct weir_lookup* look
   struct weir_key key = {};
   make_key(&frame->packet, lookup, &key);
   const weir_u32 n_words = lookup->n_words;
-  if (!prefilter_holds(frame->group, group, lookup, key.word, n_words, rate)) return 0;
   key.hash = hash_of(group, &key, n_words);
   if (!filter_holds(frame->group, lookup, key.hash, rate)) return 0;
   switch (n_words) {
@@ -137,7 +136,6 @@ static __always_inline weir_u32 find_host_v4(struct weir_frame* frame, const str
   weir_u64 word = (weir_u32)packet->address[0][0] | (weir_u64)packet->port[0] << 32;
   if (lookup->side) word = (weir_u32)packet->address[1][0] | (weir_u64)packet->port[1] << 32;
   word &= lookup->mask[0];
-  if (!prefilter_holds(frame->group, group, lookup, &word, 1, rate)) return 0;
   const weir_u64 hash = weir_siphash13(group->secret, &word, 1);
   if (rate < ASK_FILTER_BELOW && !line8_holds(frame->group, lookup, hash)) return 0;
   return exact_1(frame->group, lookup, word, hash);

@@ -10,7 +10,7 @@
 #include "filter/format/snapshot.h"
 
 /* Of the values below and of what the program makes of them. Pins of another version are not adopted. */
-#define WEIR_XDP_VERSION 3u
+#define WEIR_XDP_VERSION 4u
 
 #define WEIR_GROUPS 2u
 #define WEIR_NO_GROUP 2u      /* weir_state.active: no snapshot yet */
@@ -22,18 +22,21 @@
 #define WEIR_CHUNK_PAGES 1024u
 #define WEIR_CHUNKS 4096u
 #define WEIR_PAGE_BITS (WEIR_PAGE_BYTES * 8u)
+#define WEIR_PAGE_WORDS (WEIR_PAGE_BYTES / 8u)
+#define WEIR_MAX_ASKED_V4 2u /* tables of a gate: of networks and of hosts */
 #define WEIR_SHORT_RULES 128u
 
-/* One of a gate's tables (filter/format/gate.h). */
+/* One of a gate's tables (bpf/program/gate_table.h). */
 struct weir_asked_table {
-  weir_u32 page; /* of the arena: where its bits begin */
-  weir_u8 prefix_bits, index_bits;
-  weir_u8 reserved[2];
+  weir_u32 page;       /* of the arena: where its bits begin, behind the snapshot */
+  weir_u32 n_words;    /* hashed: of 64 bits; 0: direct */
+  weir_u8 prefix_bits; /* 1..64 */
+  weir_u8 reserved[7];
 };
 
 /* What is asked of an address before any lookup of its side. */
 struct weir_asked_gate {
-  weir_u8 n_tables; /* IPv4: 0 or 1, direct; IPv6: 0..3 */
+  weir_u8 n_tables; /* IPv4: 0..2; IPv6: 0..3 */
   weir_u8 is_open;  /* without a table: 1 lets everything through, 0 nothing */
   weir_u8 reserved[6];
   weir_u64 multiplier;
@@ -55,9 +58,7 @@ struct weir_lookup {
   weir_u32 filter_page; /* of the arena: where the section begins */
   weir_u32 exact_page;
   weir_u32 chunks_page;
-  weir_u32 prefilter_page; /* behind the snapshot */
-  weir_u32 prefilter_bits; /* bitmap: 0 */
-  weir_u32 reserved1;
+  weir_u32 reserved1[3];
   weir_u64 mask[WEIR_MAX_KEY_WORDS]; /* of the packet's bits: those in the key */
 };
 
@@ -69,15 +70,14 @@ struct weir_group {
   struct weir_asked_gate gate[WEIR_GATES]; /* in the order of weir_gate_number() */
   weir_u64 epoch, number;                  /* generation */
   weir_u64 secret[2];
-  weir_u64 multiplier[WEIR_MAX_KEY_WORDS]; /* of prefilters; odd */
   weir_u64 pass_lists[WEIR_LIST_WORDS], drop_lists[WEIR_LIST_WORDS], monitor_lists[WEIR_LIST_WORDS];
   weir_u32 sets_page, rules_page, residuals_page; /* of the arena */
   weir_u32 n_v4, n_v6;                            /* lookups */
   weir_u32 n_lists;
   weir_u64 snapshot_bytes;
-  weir_u64 arena_bytes; /* prefilters included */
+  weir_u64 arena_bytes; /* the gates' tables included */
   weir_u64 digest[2];
-  weir_u64 reserved1[7];
+  weir_u64 reserved1[8];
   weir_u16 slot_of[WEIR_MAX_LISTS]; /* where a list counts */
   /* By side, what a rule says, where it has no chain and only lists of the first 64: saves the way to rule and set. 0:
    * ask the rule. */
@@ -145,7 +145,7 @@ struct weir_list_name {
 WEIR_FORMAT_ASSERT(sizeof(struct weir_lookup) == 80, "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_state) == 64 + WEIR_GROUPS * sizeof(struct weir_group), "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_group) ==
-                       448 + 2 * WEIR_MAX_LISTS + 16 * WEIR_SHORT_RULES + 2 * 80 * WEIR_MAX_LOOKUPS,
+                       512 + 2 * WEIR_MAX_LISTS + 16 * WEIR_SHORT_RULES + 2 * 80 * WEIR_MAX_LOOKUPS,
                    "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_group) % WEIR_LINE_BYTES == 0, "what stands first lies in few lines");
 

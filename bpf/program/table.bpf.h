@@ -4,7 +4,6 @@
 #define WEIR_BPF_TABLE_H
 
 #include "bpf/program/maps.bpf.h"
-#include "bpf/program/prefilter.h"
 #include "filter/format/siphash.h"
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/line8.h"
@@ -115,27 +114,13 @@ static __always_inline weir_u32 exact_5(weir_u32 group, const struct weir_lookup
   return weir_find_5(exact_page(group, lookup, bucket, FLOW_BUCKETS_PER_PAGE), key, bucket % FLOW_BUCKETS_PER_PAGE);
 }
 
-/* What comes before the exact stage pays where most keys are not there, and costs where most are. A lookup's rate of
- * hits of late, 65536 for 1, tells what to ask. */
-#define ASK_PREFILTER_BELOW (65536u * 3 / 4)
+/* The filter pays where most keys are not there, and costs where some are. A lookup's rate of hits of late, 65536 for
+ * 1, tells whether to ask it. */
 #define ASK_FILTER_BELOW (65536u / 8)
 #define RATE_SHIFT 6 /* a packet counts for 1/64 */
 
 static __always_inline weir_u32 next_rate(weir_u32 rate, int is_hit) {
   return rate - (rate >> RATE_SHIFT) + (is_hit ? 65536u >> RATE_SHIFT : 0);
-}
-
-/* 0: the key is not there; it need not be hashed. */
-static __always_inline int prefilter_holds(weir_u32 group_id, const struct weir_group* group,
-                                           const struct weir_lookup* lookup, const weir_u64* words, weir_u32 n_words,
-                                           weir_u32 rate) {
-  if (rate >= ASK_PREFILTER_BELOW) return 1;
-  const weir_u32 hash = weir_prefilter_hash(group->multiplier, words, n_words);
-  const weir_u32 bit = weir_prefilter_bit(hash, lookup->prefilter_bits);
-  const struct weir_page* page = page_of(group_id, lookup->prefilter_page + bit / WEIR_PAGE_BITS);
-  if (!page) return 0;
-  const weir_u64 mask = weir_prefilter_mask(hash, bit);
-  return (page->word[bit % WEIR_PAGE_BITS / 64] & mask) == mask;
 }
 
 /* The filters: 0 when the key is not in it. One function for each layout that few policies have: their stacks would add

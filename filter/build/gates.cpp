@@ -16,12 +16,6 @@ namespace {
 
 constexpr uint8_t kNetworkBits = 24;  // of NetworkRun
 
-// Leading bits that the keys of a shape tell of the address on this side, at most 64.
-unsigned key_bits(KeyShape shape, unsigned side) {
-  const unsigned bits = shape.flow && side == WEIR_SIDE_DESTINATION ? shape.destination_bits : shape.addr_bits;
-  return std::min(bits, 64u);
-}
-
 // The table that keys of this length go to: of those that look at no more bits the one that looks at most, or else the
 // first.
 unsigned table_of(std::span<const weir_gate_table> tables, unsigned bits) {
@@ -70,7 +64,7 @@ Result<void> check_fills(const std::string& name, const weir_gate& gate, const w
                          unsigned family, unsigned side) {
   for (const weir_shape& shape : std::span(header.shapes, header.n_shapes)) {
     if (shape.family != family || !weir_stands_at(&shape, side)) continue;
-    const unsigned bits = key_bits(shape_of(shape), side);
+    const unsigned bits = leading_bits(shape_of(shape), side);
     const std::span tables(gate.table, gate.n_tables);
     const weir_gate_table& table = tables[table_of(tables, bits)];
     const uint64_t fills = fills_of(table, bits);
@@ -141,17 +135,10 @@ class Marker {
   uint64_t* const words_;
 };
 
-// The address on this side that key i holds.
-uint64_t address_of(const KeyTable& table, unsigned side, size_t i) {
-  const bool second = table.shape.flow && side == WEIR_SIDE_DESTINATION;
-  if (table.shape.family == 6) return weir_gate_address_v6(table.words[second ? 2 : 0][i]);
-  return weir_gate_address_v4(static_cast<uint32_t>(table.words[0][i] >> (second ? 32 : 0)));
-}
-
 // One table of keys, at one gate. sides: of each rule; an address key stands where its rule has lists.
 void mark_keys(const KeyTable& table, unsigned side, const std::vector<uint8_t>& sides, const Marker& marker,
                unsigned threads) {
-  const unsigned bits = key_bits(table.shape, side);
+  const unsigned bits = leading_bits(table.shape, side);
   const uint64_t covered = bits >= marker.prefix_bits() ? 0 : bits == 0 ? ~uint64_t{0} : ~uint64_t{0} >> bits;
   const uint8_t direction = table.shape.flow ? UINT8_MAX : static_cast<uint8_t>(1 << side);
   const size_t n = table.rules.size();
@@ -162,7 +149,7 @@ void mark_keys(const KeyTable& table, unsigned side, const std::vector<uint8_t>&
       uint64_t address[kMaxBatch];
       unsigned some = 0;
       for (; some < kMaxBatch && i < end; i++) {
-        address[some] = address_of(table, side, i);
+        address[some] = leading_address(table.shape, side, [&](unsigned w) { return table.words[w][i]; });
         some += (sides[table.rules[i]] & direction) != 0;
       }
       if (covered == 0) {
@@ -195,7 +182,7 @@ void build_gate(const SnapshotInput& input, unsigned family, unsigned side, cons
   const auto marker_of = [&](unsigned bits) { return Marker(tables[table_of(tables, bits)], gate.multiplier, out); };
   for (const KeyTable& table : input.tables) {
     if (table.shape.family != family || (table.shape.flow && table.gate_side != side)) continue;
-    mark_keys(table, side, sides, marker_of(key_bits(table.shape, side)), threads);
+    mark_keys(table, side, sides, marker_of(leading_bits(table.shape, side)), threads);
   }
   if (family == 4) mark_networks(input.networks, side, sides, marker_of(kNetworkBits));
   for (weir_gate_table& table : tables) {

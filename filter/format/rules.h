@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "filter/format/gate.h"
 #include "filter/format/key_shape.h"
 #include "filter/format/snapshot.h"
 
@@ -74,6 +75,19 @@ inline size_t longest_chain(std::span<const weir_residual> residuals) {
 inline uint8_t sides_of(const weir_rule& rule) {
   return static_cast<uint8_t>((rule.source_set != 0 || rule.source_chain != 0 ? WEIR_AS_SOURCE : 0) |
                               (rule.destination_set != 0 || rule.destination_chain != 0 ? WEIR_AS_DESTINATION : 0));
+}
+
+// Bits that keys of a shape tell of the address on this side, for gates: of the leading 64 (filter/format/gate.h).
+constexpr unsigned leading_bits(KeyShape shape, unsigned side) {
+  return std::min<unsigned>(shape.flow && side == WEIR_SIDE_DESTINATION ? shape.destination_bits : shape.addr_bits, 64);
+}
+
+// Those bits of a key. word(w): its words.
+template <class Word>
+uint64_t leading_address(KeyShape shape, unsigned side, Word word) {
+  const bool second = shape.flow && side == WEIR_SIDE_DESTINATION;
+  if (shape.family == 6) return weir_gate_address_v6(word(second ? 2 : 0));
+  return weir_gate_address_v4(static_cast<uint32_t>(word(0) >> (second ? 32 : 0)));
 }
 
 // The header's mask that a list of this action and mode stands in.

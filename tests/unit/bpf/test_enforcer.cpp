@@ -85,7 +85,7 @@ TEST_CASE("what cannot be enforced is refused by its step, and what enforced goe
   CHECK_FALSE(drops(*plane.enforcer, 1));
 }
 
-// What a lookup asks first depends on how many packets it hit of late: prefilter, filter, or neither.
+// What is asked depends on how many packets were hit of late: gates, filter, or neither.
 TEST_CASE("verdicts and counts do not depend on what came before") {
   constexpr uint8_t kMembers = 100, kStranger = 200;
   std::string entries = "198.18.0.1";
