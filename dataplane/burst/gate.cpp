@@ -35,6 +35,17 @@ uint64_t through_v6(const GateView& gate, Side side, const Burst& burst, uint64_
   return through;
 }
 
+// asked is set: what waits.
+Waiting waiting_of(uint32_t first, Burst& burst) noexcept {
+  const uint64_t received = low_bits(burst.n) & ~low_bits(first);
+  Waiting waiting = {(burst.asked[kSource] | burst.asked[kDestination] | burst.in_line) & received, 0};
+  for (uint64_t left = waiting.frames; left != 0; left &= left - 1) {
+    const auto slot = static_cast<uint32_t>(std::countr_zero(left));
+    waiting.bytes += burst.bytes[slot] = burst.pkt[slot]->pkt_len;
+  }
+  return waiting;
+}
+
 }  // namespace
 
 Waiting gate(const WorkerSnapshot& snapshot, const filter::Kernels& kernels, uint32_t first, Burst& burst) noexcept {
@@ -45,12 +56,13 @@ Waiting gate(const WorkerSnapshot& snapshot, const filter::Kernels& kernels, uin
     if (v4 != 0) burst.asked[side] |= through_v4(kernels, snapshot.view->gate(4, side), side, burst, v4);
     if (v6 != 0) burst.asked[side] |= through_v6(snapshot.view->gate(6, side), side, burst, v6);
   }
-  Waiting waiting = {(burst.asked[kSource] | burst.asked[kDestination] | burst.in_line) & low_bits(burst.n) & ~old, 0};
-  for (uint64_t left = waiting.frames; left != 0; left &= left - 1) {
-    const auto slot = static_cast<uint32_t>(std::countr_zero(left));
-    waiting.bytes += burst.bytes[slot] = burst.pkt[slot]->pkt_len;
-  }
-  return waiting;
+  return waiting_of(first, burst);
+}
+
+Waiting go_around_gates(uint32_t first, Burst& burst) noexcept {
+  const uint64_t packets = (burst.v4 | burst.v6) & ~low_bits(first);
+  for (const Side side : {kSource, kDestination}) burst.asked[side] = (burst.asked[side] & low_bits(first)) | packets;
+  return waiting_of(first, burst);
 }
 
 }  // namespace weir::dataplane

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <bit>
+
 #include "dataplane/burst/flight.h"
+#include "dataplane/burst/gate_watch.h"
 #include "dataplane/burst/gauges.h"
 #include "dataplane/burst/stages.h"
 
@@ -10,7 +13,7 @@ namespace weir::dataplane {
 // rest waits in the flight, and leaves in its order.
 //
 // Per flow, order is kept: a gate looks at addresses only, so all packets of a flow wait or none does, and when another
-// snapshot begins to judge, all that wait leave first.
+// snapshot begins to judge, or gates are asked again, all that wait leave first.
 //
 // Out: who takes the frames.
 //   judged(burst, frames, snapshot, route)          the verdicts of these slots are in burst.drop; before they leave
@@ -47,6 +50,7 @@ class Passage {
   const filter::Kernels& kernels_;
   WorkerCounters& counters_;
   Flight flight_;
+  GateWatch gate_watch_;
   const WorkerSnapshot* snapshot_ = nullptr;  // that the open group is judged by
 };
 
@@ -65,10 +69,12 @@ inline uint64_t drops_of_leaving(const Burst& burst, uint32_t first, uint64_t wa
 template <class Out>
 template <class Watch>
 bool Passage<Out>::judge_by(const WorkerSnapshot& snapshot, Watch& watch) noexcept {
-  if (&snapshot == snapshot_) return false;
+  const bool is_other = &snapshot != snapshot_;
+  if (!is_other && !gate_watch_.should_ask_again()) return false;
   finish(watch);
+  gate_watch_.ask_again();
   snapshot_ = &snapshot;
-  return true;
+  return is_other;
 }
 
 template <class Out>
@@ -79,7 +85,9 @@ void Passage<Out>::take(const Route& route, uint64_t rx_cycles, uint32_t first, 
   const uint64_t bytes = parse(snapshot_->wants, first, burst, counters_);
   watch.lap(wire::Stage::parse, n);
 
-  const auto [waiting, waiting_bytes] = gate(*snapshot_, kernels_, first, burst);
+  const auto [waiting, waiting_bytes] =
+      gate_watch_.asks() ? gate(*snapshot_, kernels_, first, burst) : go_around_gates(first, burst);
+  gate_watch_.saw(n, static_cast<uint32_t>(std::popcount(waiting)));
   watch.lap(wire::Stage::lookup, 0);
   const uint64_t received = low_bits(burst.n) & ~low_bits(first);
   uint32_t n_leaving = 0;
@@ -111,6 +119,7 @@ template <class Watch>
 void Passage<Out>::finish_done(Watch& watch) noexcept {
   while (Burst* done = flight_.pop()) {
     verdict(*done->snapshot, *done, counters_);
+    gate_watch_.judged(done->n, static_cast<uint32_t>(std::popcount(done->hit & low_bits(done->n))));
     watch.lap(wire::Stage::verdict, done->n);
     leave_group(*done, watch);
     clear(*done);

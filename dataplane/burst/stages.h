@@ -37,6 +37,8 @@ struct Waiting {
   uint64_t frames, bytes;
 };
 Waiting gate(const WorkerSnapshot& snapshot, const filter::Kernels& kernels, uint32_t first, Burst& burst) noexcept;
+// The same for packets that come to all lookups.
+Waiting go_around_gates(uint32_t first, Burst& burst) noexcept;
 
 // verdict_at_once: frames that do not wait: no list matches them. Sets drop, of these frames; counts. bytes: of them.
 void verdict_at_once(const WorkerSnapshot& snapshot, uint64_t frames, uint64_t bytes, Burst& burst,
