@@ -1,6 +1,6 @@
 // Speaks to a data plane as controld does, for benchmarks. Prints one JSON object.
 //   stats SOCKET                its counters, and the monotonic clock beside them
-//   telemetry SOCKET            packets, cycles by stage and the histogram of passes of one worker, since its start
+//   telemetry SOCKET            packets, cycles by stage and the histograms of passes and latencies of one worker, since its start
 //   swap SOCKET SNAPSHOT...     publishes ready-made snapshots (STATE_DIR/snapshot.weir) in turns, at a pace
 #include <fmt/format.h>
 
@@ -68,17 +68,22 @@ Result<json> ask_telemetry(int connection, uint32_t worker) {
   if (!answer) return Error{answer.error()};
   const std::optional<wire::Telemetry> telemetry = wire::telemetry_from(*answer);
   if (!telemetry) return Error{"the data plane answered telemetry of another version"};
-  json stages = json::object(), passes = json::array();
+  json stages = json::object();
   for (uint32_t i = 0; i < wire::kStages; i++) {
     const wire::StageCost& cost = telemetry->body.stages[i];
     stages[wire::stage_name(static_cast<wire::Stage>(i))] = {{"cycles", cost.cycles}, {"packets", cost.packets}};
   }
-  for (const Bucket& bucket : telemetry->pass_cycles) passes.push_back({bucket.upper, bucket.count});
+  const auto buckets = [](const std::vector<Bucket>& histogram) {
+    json pairs = json::array();
+    for (const Bucket& bucket : histogram) pairs.push_back({bucket.upper, bucket.count});
+    return pairs;
+  };
   return json{{"tsc_hz", telemetry->body.tsc_hz},
               {"taken_cycles", telemetry->body.taken_cycles},
               {"packets", telemetry->body.packets},
               {"stages", stages},
-              {"pass_cycles", passes}};
+              {"pass_cycles", buckets(telemetry->pass_cycles)},
+              {"latency_cycles", buckets(telemetry->latency_cycles)}};
 }
 
 struct Ready {
