@@ -191,6 +191,33 @@ uint64_t parse_tunnels(uint8_t tunnels, Burst& burst, uint32_t first) noexcept {
   return bytes;
 }
 
+// Protocols that have ports, a bit each.
+struct Protocols {
+  uint64_t bits[4] = {};
+  constexpr bool holds(uint8_t protocol) const { return (bits[protocol / 64] >> protocol % 64 & 1) != 0; }
+};
+constexpr Protocols kWithPorts = [] {
+  Protocols set;
+  for (unsigned p = 0; p < 256; p++) set.bits[p / 64] |= uint64_t{(weir_carries(p) & WEIR_HAS_PORTS) != 0} << p % 64;
+  return set;
+}();
+
+// Fields of a frame that list_plain_v4 has listed. False: its transport header is not there, or not whole.
+bool read_plain_fields(Burst& burst, uint32_t slot) noexcept {
+  const rte_mbuf* packet = burst.pkt[slot];
+  const auto* ip = rte_pktmbuf_mtod_offset(packet, const uint8_t*, WEIR_ETHERNET_BYTES);
+  uint64_t head;
+  for (uint32_t room = packet->data_len - WEIR_ETHERNET_BYTES;; room -= WEIR_TAG_BYTES, ip += WEIR_TAG_BYTES) {
+    memcpy(&head, ip - 2, sizeof head);
+    if (!begins_plain_ipv4(head)) continue;  // a tag
+    if (!has_plain_transport(head, ip, room)) return false;
+    break;
+  }
+  burst.v4_fields[slot] = fields_word(ip[9], ip + WEIR_IPV4_BYTES);
+  burst.v4_ports |= uint64_t{kWithPorts.holds(ip[9])} << slot;
+  return true;
+}
+
 uint64_t frames_in(uint64_t mask) noexcept {
   return static_cast<uint64_t>(__builtin_popcountll(mask));
 }
@@ -222,6 +249,7 @@ uint64_t parse(const Wants& wants, uint32_t first, Burst& burst, WorkerCounters&
 void read_fields(uint64_t slots, Burst& burst) noexcept {
   for (uint64_t left = slots & burst.v4 & burst.unread; left != 0; left &= left - 1) {
     const auto slot = static_cast<uint32_t>(__builtin_ctzll(left));
+    if (read_plain_fields(burst, slot)) continue;
     const Headers& headers = headers_of(burst, slot);
     burst.v4_fields[slot] = fields_word(headers.protocol, headers.port);
     burst.v4_ports |= uint64_t{has(headers, WEIR_HAS_PORTS)} << slot;
