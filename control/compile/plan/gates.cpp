@@ -18,14 +18,17 @@
 namespace weir::control {
 namespace {
 
-// What a packet pays that goes on, besides the probes of its lookups: it is taken out of its burst, waits in columns
-// until there are enough like it, and is judged with few others. With 1M hosts on a Xeon of 4.1 GHz, gates of /24 to
-// /27 that let 7.6 to 1.9 % of the packets through cost 324 cycles (79 ns) for each that went on
-// (docs/develop/filter.md).
-constexpr double kWaitNs = 70;
+// What packets pay that go on, besides the probes of their lookups. They are taken out of their reception, wait in
+// columns until there are enough like them, and are judged. That a reception has any costs most: with 1M hosts on a
+// Xeon of 4.1 GHz one of 32 cost 79 ns, and eight of 32 30 each; where none leaves before, they stay where they are,
+// and all 32 cost 18 each, probes of 10 included (docs/develop/filter.md).
+constexpr double kReceived = 32;
+constexpr double kSomeGoOnNs = 54;  // a reception
+constexpr double kTakenOutNs = 24;  // a packet that others leave behind
+constexpr double kAllGoOnNs = 8;    // a packet where all go on
 // For what a packet does not see: a MiB more is cleared, counted, digested, sent and copied at every publication, about
-// a millisecond. A tenth of what levels.h takes for a MiB of keys, which are expanded and proven besides.
-constexpr double kGateNsPerMiB = kNsPerMiB / 10;
+// a millisecond. A twentieth of what levels.h takes for a MiB of keys, which are expanded and proven besides.
+constexpr double kGateNsPerMiB = kNsPerMiB / 20;
 // A table that saves less than this share of the lookups' cost is not worth having.
 constexpr double kLeastSaving = 0.1;
 
@@ -42,6 +45,12 @@ struct Choice {
   double ns = 0;     // a packet
   double share = 1;  // of strangers that pass
 };
+
+// A packet's share of what those cost that a gate lets through.
+double survivors_ns(double share, double lookups_ns) {
+  const double some = 1 - std::pow(1 - share, kReceived);
+  return some * kSomeGoOnNs / kReceived + share * (kTakenOutNs + lookups_ns);
+}
 
 double lookups_ns(const std::vector<GateLoad>& loads) {
   return std::accumulate(loads.begin(), loads.end(), 0.0,
@@ -63,20 +72,21 @@ bool fills_too_much(const GateLoad& load, unsigned prefix_bits, bool direct) {
 }
 
 // One table of the leading b bits.
-std::optional<Choice> table_v4(const std::vector<GateLoad>& loads, unsigned b, double survivor_ns) {
+std::optional<Choice> table_v4(const std::vector<GateLoad>& loads, unsigned b, double lookups_ns) {
   double kept_out = 1;
   for (const GateLoad& load : loads) {
     if (fills_too_much(load, b, true)) return std::nullopt;
     kept_out *= 1 - std::min(1.0, std::ldexp(load.covered(b), -static_cast<int>(b)));
   }
-  return Choice{
-      {{static_cast<uint8_t>(b), static_cast<uint8_t>(b)}}, table_ns(b) + (1 - kept_out) * survivor_ns, 1 - kept_out};
+  return Choice{{{static_cast<uint8_t>(b), static_cast<uint8_t>(b)}},
+                table_ns(b) + survivors_ns(1 - kept_out, lookups_ns),
+                1 - kept_out};
 }
 
-Choice best_v4(const std::vector<GateLoad>& loads, double survivor_ns, unsigned largest) {
+Choice best_v4(const std::vector<GateLoad>& loads, double lookups_ns, unsigned largest) {
   Choice best = {{}, std::numeric_limits<double>::infinity(), 1};
   for (unsigned b = WEIR_MIN_GATE_PREFIX_V4; b <= std::min(WEIR_MAX_GATE_PREFIX_V4, largest); b++) {
-    const std::optional<Choice> choice = table_v4(loads, b, survivor_ns);
+    const std::optional<Choice> choice = table_v4(loads, b, lookups_ns);
     if (choice && choice->ns < best.ns) best = *choice;
   }
   return best;
@@ -92,7 +102,7 @@ double share_v6(double keys, unsigned prefix_bits, unsigned index_bits) {
 
 // Tables of these prefixes, ascending; each of the best size for what falls to it.
 std::optional<Choice> tables_v6(const std::vector<GateLoad>& loads, const std::vector<unsigned>& prefixes,
-                                double survivor_ns, unsigned largest) {
+                                double lookups_ns, unsigned largest) {
   std::vector<double> keys(prefixes.size());
   for (const GateLoad& load : loads) {
     size_t t = 0;
@@ -106,7 +116,8 @@ std::optional<Choice> tables_v6(const std::vector<GateLoad>& loads, const std::v
     double least = std::numeric_limits<double>::infinity(), share = 1;
     unsigned best = 0;
     for (unsigned index = WEIR_MIN_GATE_INDEX; index <= std::min(prefixes[t], largest); index++) {
-      const double passes = share_v6(keys[t], prefixes[t], index), ns = table_ns(index) + passes * survivor_ns;
+      const double passes = share_v6(keys[t], prefixes[t], index),
+                   ns = table_ns(index) + survivors_ns(passes, lookups_ns);
       if (ns >= least) continue;
       least = ns, best = index, share = passes;
     }
@@ -116,12 +127,12 @@ std::optional<Choice> tables_v6(const std::vector<GateLoad>& loads, const std::v
     choice.ns += table_ns(best);
   }
   choice.share = 1 - kept_out;
-  choice.ns += choice.share * survivor_ns;
+  choice.ns += survivors_ns(choice.share, lookups_ns);
   return choice;
 }
 
 // The lengths of the keys are the only prefixes worth looking at, and one short enough for what is shorter.
-Choice best_v6(const std::vector<GateLoad>& loads, double survivor_ns, unsigned largest) {
+Choice best_v6(const std::vector<GateLoad>& loads, double lookups_ns, unsigned largest) {
   constexpr unsigned kShort = 16;
   std::vector<unsigned> lengths = {kShort};
   for (const GateLoad& load : loads) {
@@ -131,7 +142,7 @@ Choice best_v6(const std::vector<GateLoad>& loads, double survivor_ns, unsigned 
   lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
   Choice best = {{}, std::numeric_limits<double>::infinity(), 1};
   const auto consider = [&](const std::vector<unsigned>& prefixes) {
-    const std::optional<Choice> choice = tables_v6(loads, prefixes, survivor_ns, largest);
+    const std::optional<Choice> choice = tables_v6(loads, prefixes, lookups_ns, largest);
     if (choice && choice->ns < best.ns) best = *choice;
   };
   for (size_t a = 0; a < lengths.size(); a++) {
@@ -152,15 +163,16 @@ struct Gate {
 // largest: index bits of a table. Without loads: closed.
 Gate choose(unsigned family, const std::vector<GateLoad>& loads, unsigned largest) {
   if (loads.empty()) return {{{}, 0, 0}, "nothing is looked up at this side"};
-  const double survivor_ns = kWaitNs + lookups_ns(loads);
-  const Gate open = {{{}, survivor_ns, 1}, ""};
+  const double probes_ns = lookups_ns(loads);
+  const double open_ns = kSomeGoOnNs / kReceived + kAllGoOnNs + probes_ns;
+  const Gate open = {{{}, open_ns, 1}, ""};
   if (std::any_of(loads.begin(), loads.end(), [](const GateLoad& load) { return load.bits == 0; })) {
     return {open.choice, "some entry is looked up whatever the address"};
   }
-  const Choice best = family == 4 ? best_v4(loads, survivor_ns, largest) : best_v6(loads, survivor_ns, largest);
+  const Choice best = family == 4 ? best_v4(loads, probes_ns, largest) : best_v6(loads, probes_ns, largest);
   if (best.tables.empty()) return {open.choice, "entries of few bits would fill any table"};
-  const std::string costs = fmt::format("{:.1f} ns a packet against {:.1f} without", best.ns, survivor_ns);
-  if (best.ns > (1 - kLeastSaving) * survivor_ns) {
+  const std::string costs = fmt::format("{:.1f} ns a packet against {:.1f} without", best.ns, open_ns);
+  if (best.ns > (1 - kLeastSaving) * open_ns) {
     return {open.choice, fmt::format("the best table would let {:.3g} % through: {}", best.share * 100, costs)};
   }
   return {best, costs};
@@ -256,10 +268,11 @@ class Sides {
 }  // namespace
 
 double gate_access_ns(double table_bytes) {
-  // bench_filter --benchmark_filter=gate/access on an EPYC of two cores with 1 MiB of L2, others at work on its L3.
+  // bench_gates --benchmark_filter=gate/access, the geometric mean of an EPYC of two cores with 1 MiB of L2, others at
+  // work on its L3, and a Xeon with 2 MiB: those beyond L2 differ by four.
   constexpr struct {
     double mib, ns;
-  } kMeasured[] = {{0.25, 0.1}, {1, 0.2}, {4, 0.4}, {8, 1.2}, {16, 6}, {32, 8}, {64, 9.5}};
+  } kMeasured[] = {{0.25, 0.05}, {1, 0.1}, {4, 0.5}, {8, 1.0}, {16, 2.9}, {32, 4.0}, {64, 5.2}};
   const double mib = table_bytes / kBytesPerMiB;
   const auto* above = std::find_if(std::begin(kMeasured), std::end(kMeasured), [&](auto at) { return at.mib >= mib; });
   if (above == std::begin(kMeasured)) return above->ns;
