@@ -8,6 +8,7 @@ PARSE = ("dataplane-frame", "agreement")
 STAGES = ("dataplane", "agreement")
 SENT = ("smoke replay_once", "smoke send_expect")
 FILTER = ("filter-kernels", "filter-lookup", "filter-builder", "compile", "compile-reference")
+XDP_GATES = ("xdp-gate-tables", "xdp-gates")
 XDP = ("xdp-on-host-kernel", "smoke send_expect_xdp", "xdp-enforcer")
 
 MUTATIONS = (
@@ -28,9 +29,9 @@ MUTATIONS = (
     ("dataplane/burst/keys.cpp", "port_shift = lookup.side == kSource ? 0 : 16;", "port_shift = lookup.side == kSource ? 16 : 0;", STAGES),
     ("dataplane/burst/keys.cpp", "  if constexpr (asks_ports(kKind)) slots &= burst.v4_ports;\n", "", STAGES),
     ("dataplane/burst/tx.cpp", "n_passed += 1 - drops;", "n_passed += drops;", SENT),
-    ("dataplane/burst/gate.cpp", "| burst.in_line) & low_bits", ") & low_bits", STAGES),
+    ("dataplane/burst/gate.cpp", "| burst.in_line) & received", ") & received", STAGES),
     ("dataplane/burst/take_out.cpp", "kept_.v6 |= moved(burst_.v6, from, to);", "kept_.v6 |= moved(burst_.v6, to, to);", STAGES),
-    ("dataplane/burst/passage.h", "  finish(watch);\n  snapshot_ = &snapshot;", "  snapshot_ = &snapshot;", STAGES),
+    ("dataplane/burst/passage.h", "  finish(watch);\n  gate_watch_.ask_again();", "  gate_watch_.ask_again();", STAGES),
     ("dataplane/burst/verdict.cpp", "  if (pass_list != kNoList) {\n    snapshot.lists[pass_list].passed", "  if (pass_list != kNoList && first_of(matched, header.drop_lists) == kNoList) {\n    snapshot.lists[pass_list].passed", STAGES),
     ("dataplane/burst/verdict.cpp", "  tally_each(matched, header.monitor_lists, snapshot.lists, &ListCounters::would_drop, frames);\n", "", STAGES),
     ("filter/format/residual.h", "now >= residual->expires_unix_s) return 0;", "now > residual->expires_unix_s) return 0;", STAGES),
@@ -58,6 +59,9 @@ MUTATIONS = (
     ("control/read/feeds/plain.cpp", "  if (list.feed.lines == 0 && text.starts_with(\"\\xef\\xbb\\xbf\")) text.remove_prefix(3);\n", "", ("policy", "compile")),
     ("control/read/feeds/plain.cpp", "if (parsed.is_any && !options.allow_any) return kAnyRefused;", "", ("policy",)),
     ("control/read/feeds/entry_text.cpp", "if (*mask != prefix_mask<Ipv4>(length)) return kNetmask;", "", ("policy",)),
+    ("bpf/enforce/gates.cpp", "these &= ~uint64_t{0} >> (63 - values.last % 64);", "these &= ~uint64_t{0} >> (64 - values.last % 64);", XDP_GATES),
+    ("bpf/enforce/gates.cpp", "if (same_sides_[family == 6]) sides = WEIR_AS_SOURCE;", "sides = WEIR_AS_SOURCE;", XDP_GATES),
+    ("bpf/program/gate.bpf.h", "if (t >= gate->n_tables) break;", "if (t + 1 >= gate->n_tables) break;", XDP_GATES),
     ("bpf/enforce/group.cpp", "if (rule.source_chain == 0) group", "group", XDP),
     # Merge, rules, proofs.
     ("control/compile/merge/merge.cpp", "claims[end].port == first.port; end++)", "true; end++)", ("compile", "compile-reference", "agreement")),
