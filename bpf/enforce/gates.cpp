@@ -182,8 +182,7 @@ void Gates::visit_tables(unsigned family, int sides, unsigned bits, uint64_t add
     const unsigned g = weir_gate_number(family, side);
     const std::vector<Table>& tables = gates_[g].tables;
     if ((sides >> side & 1) == 0 || tables.empty()) continue;
-    size_t t = 0;  // of those that look at no more bits, the one that looks at most, or else the first
-    while (t + 1 < tables.size() && tables[t + 1].prefix_bits <= bits) t++;
+    const size_t t = filter::gate_table_of(tables, bits);
     visit(g, t, values_of(address, bits, tables[t].prefix_bits));
   }
 }

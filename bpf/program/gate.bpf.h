@@ -13,8 +13,7 @@
 #define WEIR_SIDES_UNKNOWN 4u
 
 /* Where gates let most packets through they only cost: a cache line each. So each processor looks at every 64 packets
- * that came to lookups how many there were in all; while it goes around the gates, how many of them a list knows. Where
- * to change over is no fine question: with 1M hosts, and half of the packets on the list, gates cost what they save. */
+ * that came to lookups how many there were in all; while it goes around the gates, how many of them a list knows. */
 #define LET_THROUGH_AT_ONCE 64u
 #define GO_AROUND_ABOVE(let_through, judged) ((let_through)*4 > (judged)*3)
 #define STAY_AROUND_ABOVE(listed, judged) ((listed)*8 >= (judged)*5)

@@ -16,14 +16,6 @@ namespace {
 
 constexpr uint8_t kNetworkBits = 24;  // of NetworkRun
 
-// The table that keys of this length go to: of those that look at no more bits the one that looks at most, or else the
-// first.
-unsigned table_of(std::span<const weir_gate_table> tables, unsigned bits) {
-  unsigned t = 0;
-  while (t + 1 < tables.size() && tables[t + 1].prefix_bits <= bits) t++;
-  return t;
-}
-
 bool is_direct(const weir_gate_table& table) {
   return table.index_bits == table.prefix_bits;
 }
@@ -66,7 +58,7 @@ Result<void> check_fills(const std::string& name, const weir_gate& gate, const w
     if (shape.family != family || !weir_stands_at(&shape, side)) continue;
     const unsigned bits = leading_bits(shape_of(shape), side);
     const std::span tables(gate.table, gate.n_tables);
-    const weir_gate_table& table = tables[table_of(tables, bits)];
+    const weir_gate_table& table = tables[gate_table_of(tables, bits)];
     const uint64_t fills = fills_of(table, bits);
     if (fills > 1 && shape.layout != WEIR_LAYOUT_BITMAP &&
         fills > kMaxGateFills / std::max<uint64_t>(shape.n_keys, 1)) {
@@ -179,7 +171,9 @@ uint64_t count_bits(const uint64_t* words, size_t n) {
 void build_gate(const SnapshotInput& input, unsigned family, unsigned side, const std::vector<uint8_t>& sides,
                 weir_gate& gate, std::span<std::byte> out, unsigned threads) {
   const std::span tables(gate.table, gate.n_tables);
-  const auto marker_of = [&](unsigned bits) { return Marker(tables[table_of(tables, bits)], gate.multiplier, out); };
+  const auto marker_of = [&](unsigned bits) {
+    return Marker(tables[gate_table_of(tables, bits)], gate.multiplier, out);
+  };
   for (const KeyTable& table : input.tables) {
     if (table.shape.family != family || (table.shape.flow && table.gate_side != side)) continue;
     mark_keys(table, side, sides, marker_of(leading_bits(table.shape, side)), threads);

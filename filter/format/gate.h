@@ -1,4 +1,5 @@
-/* Gates: does any lookup of a side know the address? THE definition; kernels and BPF ask exactly these bits.
+/* Gates: does any lookup of a side know the address? THE definition; kernels of the data plane ask exactly these bits,
+ * XDP has tables of its own (bpf/program/gate_table.h).
  *
  * C subset, shared by inclusion (C++, BPF, tests). An address is its leading 64 bits in host order: IPv6's high half,
  * IPv4 in the upper 32 bits. */

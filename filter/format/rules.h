@@ -90,6 +90,15 @@ uint64_t leading_address(KeyShape shape, unsigned side, Word word) {
   return weir_gate_address_v4(static_cast<uint32_t>(word(0) >> (second ? 32 : 0)));
 }
 
+// Of a gate's tables, ascending by prefix_bits, the one that keys of so many bits go to: of those that look at no more
+// bits the one that looks at most, or else the first.
+template <class Tables>
+size_t gate_table_of(const Tables& tables, unsigned bits) {
+  size_t t = 0;
+  while (t + 1 < tables.size() && tables[t + 1].prefix_bits <= bits) t++;
+  return t;
+}
+
 // The header's mask that a list of this action and mode stands in.
 inline weir_u64* list_mask(weir_snapshot_header& header, uint8_t action, uint8_t mode) {
   if (action == WEIR_PASS) return header.pass_lists;

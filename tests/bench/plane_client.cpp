@@ -1,7 +1,8 @@
 // Speaks to a data plane as controld does, for benchmarks. Prints one JSON object.
 //   stats SOCKET                its counters, and the monotonic clock beside them
-//   telemetry SOCKET            packets, cycles by stage and the histograms of passes and latencies of one worker, since its start
-//   swap SOCKET SNAPSHOT...     publishes ready-made snapshots (STATE_DIR/snapshot.weir) in turns, at a pace
+//   telemetry SOCKET            packets, cycles by stage and the histograms of passes and latencies of one worker,
+//   since its start swap SOCKET SNAPSHOT...     publishes ready-made snapshots (STATE_DIR/snapshot.weir) in turns, at a
+//   pace
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -26,6 +26,7 @@ constexpr double kReceived = 32;
 constexpr double kSomeGoOnNs = 54;  // a reception
 constexpr double kTakenOutNs = 24;  // a packet that others leave behind
 constexpr double kAllGoOnNs = 8;    // a packet where all go on
+
 // For what a packet does not see: a MiB more is cleared, counted, digested, sent and copied at every publication, about
 // a millisecond. A twentieth of what levels.h takes for a MiB of keys, which are expanded and proven besides.
 constexpr double kGateNsPerMiB = kNsPerMiB / 20;

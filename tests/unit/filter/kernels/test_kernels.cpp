@@ -13,12 +13,7 @@
 #include "tests/unit/filter/kernels/kernels.h"
 
 using namespace weir::filter;
-using test::Buffer;
-using test::Random;
-using test::random_values;
-using test::scalar;
-using test::usable_kernels;
-using test::values;
+using namespace weir::filter::test;
 
 TEST_CASE("every kernel set hashes as the definition") {
   Random random(2);
