@@ -202,20 +202,23 @@ constexpr Protocols kWithPorts = [] {
   return set;
 }();
 
-// Fields of a frame that list_plain_v4 has listed. False: its transport header is not there, or not whole.
+// Fields of a frame that list_plain_v4 has listed. False: its transport header is not there, or not whole. Nothing that
+// parse has seen is taken for granted but the length: who sent the frame may have it mapped (memif), and change it.
 bool read_plain_fields(Burst& burst, uint32_t slot) noexcept {
   const rte_mbuf* packet = burst.pkt[slot];
   const auto* ip = rte_pktmbuf_mtod_offset(packet, const uint8_t*, WEIR_ETHERNET_BYTES);
-  uint64_t head;
-  for (uint32_t room = packet->data_len - WEIR_ETHERNET_BYTES;; room -= WEIR_TAG_BYTES, ip += WEIR_TAG_BYTES) {
+  uint32_t room = packet->data_len - WEIR_ETHERNET_BYTES;
+  for (uint32_t tags = 0; tags <= kMaxPlainTags; tags++, ip += WEIR_TAG_BYTES, room -= WEIR_TAG_BYTES) {
+    uint64_t head;
     memcpy(&head, ip - 2, sizeof head);
     if (!begins_plain_ipv4(head)) continue;  // a tag
     if (!has_plain_transport(head, ip, room)) return false;
-    break;
+    const uint8_t protocol = ip[9];
+    burst.v4_fields[slot] = fields_word(protocol, ip + WEIR_IPV4_BYTES);
+    burst.v4_ports |= uint64_t{kWithPorts.holds(protocol)} << slot;
+    return true;
   }
-  burst.v4_fields[slot] = fields_word(ip[9], ip + WEIR_IPV4_BYTES);
-  burst.v4_ports |= uint64_t{kWithPorts.holds(ip[9])} << slot;
-  return true;
+  return false;
 }
 
 uint64_t frames_in(uint64_t mask) noexcept {
