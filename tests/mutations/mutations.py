@@ -50,7 +50,7 @@ MUTATIONS = (
     ("filter/build/builder.cpp", "first_hash_of(first + n * i / threads, places)", "first_hash_of(first + n / threads * i, places)", ("filter-partition",)),
     ("filter/build/partition.cpp", "size_t{counts_[p] - left} * kRecord", "size_t{counts_[p]} * kRecord", ("filter-partition",)),
     ("filter/kernels/find.h", "page[(home + step) % kPerPage]", "page[(home + 1) % kPerPage]", ("filter-kernels",)),
-    ("filter/build/gates.cpp", "tables[t + 1].prefix_bits <= bits", "tables[t + 1].prefix_bits <= bits + 1", ("filter-gates",)),
+    ("filter/format/rules.h", "tables[t + 1].prefix_bits <= bits", "tables[t + 1].prefix_bits <= bits + 1", ("filter-gates",)),
     ("filter/build/gates.cpp", "(table.shape.flow && table.gate_side != side)", "(table.shape.flow && side != WEIR_SIDE_SOURCE)", ("filter-gates",)),
     ("filter/build/gates.cpp", "~uint64_t{0} >> (63 - last % 64)", "~uint64_t{0} >> (64 - last % 64)", ("filter-gates",)),
     ("filter/format/siphash.h", "v2 ^= 0xff", "v2 ^= 0xfe", ("filter-siphash", "filter-kernels")),
