@@ -13,7 +13,7 @@
 namespace weir::wire {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are little endian");
-static_assert(sizeof(PublishBody) == 48 && sizeof(PublishedBody) == 296 && sizeof(StatusBody) == 256);
+static_assert(sizeof(PublishBody) == 80 && sizeof(PublishedBody) == 296 && sizeof(StatusBody) == 304);
 static_assert(sizeof(TextBody) == 256 && sizeof(BypassBody) == 8);
 static_assert(sizeof(Totals) == 128 && sizeof(ListStats) == 128 && sizeof(StatsBody) == 160);
 
@@ -125,7 +125,7 @@ void append_sample(std::vector<std::byte>& body, const Sample& sample, const voi
   memcpy(body.data() + at + sizeof sample, bytes, sample.captured_bytes);
 }
 
-Result<Message> decode(std::span<const std::byte> packet, Fd fd) {
+Result<Message> decode(std::span<const std::byte> packet, Fd fd, Fd base_fd) {
   Message message;
   if (packet.size() < sizeof(Header)) {
     return Error{"message of " + std::to_string(packet.size()) + " bytes: shorter than its header of " +
@@ -151,6 +151,7 @@ Result<Message> decode(std::span<const std::byte> packet, Fd fd) {
   }
   message.body.assign(body.begin(), body.end());
   message.fd = std::move(fd);
+  message.base_fd = std::move(base_fd);
   return message;
 }
 
@@ -165,7 +166,7 @@ std::vector<std::byte> encode(Type type, uint32_t sequence, std::span<const std:
   return packet;
 }
 
-Result<void> send(int socket, Type type, uint32_t sequence, std::span<const std::byte> body, int fd) {
+Result<void> send(int socket, Type type, uint32_t sequence, std::span<const std::byte> body, int fd, int base_fd) {
   if (body.size() > kMaxMessageBytes - sizeof(Header)) {
     return Error{"message body of " + std::to_string(body.size()) + " bytes: longer than the limit"};
   }
@@ -174,15 +175,17 @@ Result<void> send(int socket, Type type, uint32_t sequence, std::span<const std:
   msghdr header = {};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
   if (fd >= 0) {
+    const int both[] = {fd, base_fd};
+    const size_t size_bytes = base_fd >= 0 ? sizeof both : sizeof fd;
     header.msg_control = control;
-    header.msg_controllen = sizeof control;
+    header.msg_controllen = CMSG_SPACE(size_bytes);
     cmsghdr* rights = CMSG_FIRSTHDR(&header);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(rights), &fd, sizeof fd);
+    rights->cmsg_len = CMSG_LEN(size_bytes);
+    memcpy(CMSG_DATA(rights), both, size_bytes);
   }
   const ssize_t sent = send_again([&] { return sendmsg(socket, &header, MSG_NOSIGNAL); });
   if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Error{"cannot send: the peer does not read"};
@@ -192,9 +195,12 @@ Result<void> send(int socket, Type type, uint32_t sequence, std::span<const std:
 
 namespace {
 
-// Takes the first descriptor of a received control buffer and closes all others.
-Fd take_descriptor(msghdr* header) {
-  Fd first;
+// The first two descriptors of a received control buffer; all others are closed.
+struct Descriptors {
+  Fd first, second;
+};
+Descriptors take_descriptors(msghdr* header) {
+  Descriptors taken;
   for (cmsghdr* item = CMSG_FIRSTHDR(header); item != nullptr; item = CMSG_NXTHDR(header, item)) {
     if (item->cmsg_level != SOL_SOCKET || item->cmsg_type != SCM_RIGHTS) continue;
     const size_t count = (item->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -202,10 +208,14 @@ Fd take_descriptor(msghdr* header) {
       int fd;
       memcpy(&fd, CMSG_DATA(item) + i * sizeof fd, sizeof fd);
       Fd owned(fd);
-      if (!first) first = std::move(owned);
+      if (!taken.first) {
+        taken.first = std::move(owned);
+      } else if (!taken.second) {
+        taken.second = std::move(owned);
+      }
     }
   }
-  return first;
+  return taken;
 }
 
 }  // namespace
@@ -213,8 +223,8 @@ Fd take_descriptor(msghdr* header) {
 Result<Message> receive(int socket) {
   std::vector<std::byte> packet(kMaxMessageBytes);
   iovec part = {packet.data(), packet.size()};
-  // Room for two descriptors (alignment): the kernel closes what does not fit, take_descriptor the second one.
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  // Room for two descriptors: the kernel closes what does not fit.
+  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
   msghdr header = {};
   header.msg_iov = &part;
   header.msg_iovlen = 1;
@@ -223,13 +233,14 @@ Result<Message> receive(int socket) {
   const ssize_t got = not_interrupted([&] { return recvmsg(socket, &header, MSG_CMSG_CLOEXEC); });
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Error{"no message from the peer in time"};
   if (got < 0) return errno_error("cannot receive");
-  Fd fd = take_descriptor(&header);
+  Descriptors taken = take_descriptors(&header);
   if (got == 0) return Error{"closed by the peer"};
   if (header.msg_flags & MSG_TRUNC) {
     return Error{"message longer than the limit of " + std::to_string(kMaxMessageBytes) + " bytes"};
   }
-  const bool has_lost_fd = (header.msg_flags & MSG_CTRUNC) != 0 && !fd;
-  Result<Message> message = decode(std::span(packet).first(static_cast<size_t>(got)), std::move(fd));
+  const bool has_lost_fd = (header.msg_flags & MSG_CTRUNC) != 0 && !taken.second;
+  Result<Message> message =
+      decode(std::span(packet).first(static_cast<size_t>(got)), std::move(taken.first), std::move(taken.second));
   if (message) message->lost_fd = has_lost_fd;
   return message;
 }
@@ -257,9 +268,9 @@ Result<Message> answer_to(Type type, uint32_t sequence, Result<Message> received
   return received;
 }
 
-Result<Message> call(int socket, Type type, std::span<const std::byte> body, int fd) {
+Result<Message> call(int socket, Type type, std::span<const std::byte> body, int fd, int base_fd) {
   const uint32_t sequence = next_sequence();
-  if (Result<void> sent = send(socket, type, sequence, body, fd); !sent) return Error{sent.error()};
+  if (Result<void> sent = send(socket, type, sequence, body, fd, base_fd); !sent) return Error{sent.error()};
   return answer_to(type, sequence, receive(socket));
 }
 

@@ -20,7 +20,7 @@
 namespace weir::wire {
 
 constexpr uint32_t kMagic = 0x52494557;  // "WEIR"
-constexpr uint16_t kVersion = 4;
+constexpr uint16_t kVersion = 5;
 constexpr size_t kMaxMessageBytes = 128 * 1024;
 constexpr size_t kMaxLists = 256;
 
@@ -54,10 +54,14 @@ struct Generation {
   bool operator==(const Generation&) const = default;
 };
 
+// A snapshot, whose descriptor comes along; or an overlay, whose descriptor comes along, and behind it that of its base
+// where the receiver may not enforce it yet.
 struct PublishBody {
   Generation generation;
-  uint64_t digest[2] = {};  // XXH3-128 (low, high) of the snapshot's bytes
-  uint64_t size_bytes = 0;  // informative; the receiver trusts fstat
+  uint64_t digest[2] = {};       // XXH3-128 (low, high) of the bytes of the snapshot, or overlay
+  Generation base;               // of an overlay: on which snapshot it stands; a snapshot: {0,0}
+  uint64_t base_digest[2] = {};  // of that one's bytes
+  uint64_t size_bytes = 0;       // informative; the receiver trusts fstat
   // 1 = also when something newer of this epoch is enforced, which is refused otherwise.
   uint32_t allow_older = 0;
   uint32_t reserved = 0;
@@ -74,7 +78,8 @@ struct PublishedBody {
   uint32_t grace_us = 0;  // the RCU grace period
   uint32_t total_us = 0;  // all steps
   uint32_t durable = 0;   // 1 = what is enforced now would outlive a restart; 0: the enforcer tries on
-  uint32_t reserved = 0;
+  // 1 = refused, because the overlay stands on a snapshot that is not enforced here, and that did not come along.
+  uint32_t needs_base = 0;
   char reason[256] = {};  // NUL-terminated; why it failed, or what the operator should know; empty: all is well
 };
 
@@ -89,7 +94,11 @@ struct StatusBody {
   uint32_t bypass = 0;      // 1 = everything passes
   uint32_t huge_pages = 0;  // 1 = the snapshot lies in huge pages
   char isa[16] = {};        // of the filter kernels in use
-  uint64_t digest[2] = {};  // of the snapshot: two of one generation are told apart by it
+  uint64_t digest[2] = {};  // of the generation's snapshot, or overlay: two of one generation are told apart by it
+  Generation base;          // on which its overlay stands; without an overlay: the generation itself
+  uint64_t base_digest[2] = {};
+  uint64_t overlay_bytes = 0;  // 0: there is none
+  uint64_t overlay_keys = 0;
   // 1 = it would outlive a restart; 0: the enforcer tries on, and disk_error says why.
   uint32_t snapshot_durable = 1;
   uint32_t bypass_durable = 1;
@@ -209,6 +218,7 @@ struct Message {
   Header header;
   std::vector<std::byte> body;
   Fd fd;                 // with publish
+  Fd base_fd;            // with publish, of an overlay's base
   bool lost_fd = false;  // one came along that this process had no descriptor for
 };
 
@@ -249,7 +259,7 @@ constexpr size_t sample_message_bytes(uint32_t captured_bytes) {
 
 // Checks magic, version, type and length of one received packet. The error says what is wrong (another version is
 // named as such).
-Result<Message> decode(std::span<const std::byte> packet, Fd fd);
+Result<Message> decode(std::span<const std::byte> packet, Fd fd, Fd base_fd = {});
 std::vector<std::byte> encode(Type type, uint32_t sequence, std::span<const std::byte> body);
 
 template <class Body>
@@ -257,8 +267,9 @@ std::span<const std::byte> bytes_of(const Body& body) {
   return std::as_bytes(std::span(&body, 1));
 }
 
-// One packet out, with an optional descriptor. Blocks as the socket does.
-Result<void> send(int socket, Type type, uint32_t sequence, std::span<const std::byte> body, int fd = -1);
+// One packet out, with an optional descriptor, or two. Blocks as the socket does.
+Result<void> send(int socket, Type type, uint32_t sequence, std::span<const std::byte> body, int fd = -1,
+                  int base_fd = -1);
 // One packet in. An orderly end of the peer is the error "closed by the peer". Surplus descriptors are closed.
 Result<Message> receive(int socket);
 
@@ -269,6 +280,6 @@ uint32_t next_sequence();
 // What was received, checked: it answers the request of this type and sequence; refused becomes an error.
 Result<Message> answer_to(Type type, uint32_t sequence, Result<Message> received);
 // send + receive + the sequence and type of the answer checked (refused becomes an error).
-Result<Message> call(int socket, Type type, std::span<const std::byte> body = {}, int fd = -1);
+Result<Message> call(int socket, Type type, std::span<const std::byte> body = {}, int fd = -1, int base_fd = -1);
 
 }  // namespace weir::wire

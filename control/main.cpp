@@ -23,6 +23,7 @@
 #include "control/daemon/api.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/rights.h"
+#include "control/fetch/transfer.h"
 #include "control/loop/loop.h"
 #include "control/publish/place.h"
 #include "control/read/parsers.h"
@@ -115,7 +116,7 @@ int run(int argc, char** argv) {
   if (arguments.verbose) spdlog::set_level(spdlog::level::debug);
   if (!find_config(arguments.daemon.config)) return 1;
   // While there are no threads, and nothing that it should not hold.
-  const Result<std::unique_ptr<confine::Helpers>> parsers = start_parsers();
+  const Result<std::unique_ptr<confine::Helpers>> parsers = start_parsers({&kFetchJob});
   if (!parsers) {
     spdlog::error("{}", parsers.error());
     return 1;
@@ -157,6 +158,8 @@ int run(int argc, char** argv) {
   const Loop::Source sources[] = {loop.signal(SIGTERM, [&] { stop("SIGTERM"); }),
                                   loop.signal(SIGINT, [&] { stop("SIGINT"); }), loop.signal(SIGHUP, reload)};
 
+  arguments.daemon.watch_feeds = true;
+  arguments.daemon.fetches = true;
   arguments.daemon.panic_socket = panic_socket_of(arguments.socket);
   arguments.daemon.place = place_of(arguments.socket);
   std::unique_ptr<ApiServer> api;

@@ -180,8 +180,11 @@ void say_what_is_enforced(const Result<bool>& restored, const SnapshotSlot& slot
   if (!restored) say("the saved snapshot is not used: {}", restored.error());
   if (const Snapshot* snapshot = slot.current()) {
     const wire::Generation generation = snapshot->generation();
-    say("enforcing the saved generation {:016x}/{}, {} lists, {} bytes in {} pages", generation.epoch,
-        generation.number, snapshot->lists().size(), snapshot->bytes().size(), snapshot->huge() ? "huge" : "ordinary");
+    const Copies& base = *snapshot->base();
+    say("enforcing the saved generation {:016x}/{}{}, {} lists, {} bytes in {} pages", generation.epoch,
+        generation.number,
+        snapshot->overlay() == nullptr ? "" : fmt::format(", an overlay on {}", base.generation().number),
+        snapshot->lists().size(), snapshot->size_bytes(), base.huge() ? "huge" : "ordinary");
   } else if (waiting) {
     say("no snapshot yet: ports are not polled before there is one (--wait-for-snapshot)");
   } else {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <ctime>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -15,20 +14,14 @@
 #include "bpf/enforce/attach.h"
 #include "bpf/enforce/group.h"
 #include "bpf/enforce/program.h"
+#include "bpf/enforce/publish.h"
 #include "bpf/program/plane.h"
-#include "filter/read/receive.h"
-#include "filter/read/view.h"
 
 namespace weir::xdp {
 
 namespace {
 
-using filter::Refusal;
-using wire::Step;
 using Clock = std::chrono::steady_clock;
-
-// What the machine keeps for everything else when a snapshot comes.
-constexpr uint64_t kSpareMemory = uint64_t{64} << 20;
 
 // Drivers put frames of this size into one buffer.
 constexpr int kMostSingleBufferMtu = 2000;
@@ -39,16 +32,6 @@ int mtu_of(const std::string& interface) {
   ifreq request = {};
   interface.copy(request.ifr_name, sizeof request.ifr_name - 1);
   return ioctl(any_socket.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
-}
-
-uint32_t micros_since(Clock::time_point start) {
-  return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
-}
-
-int64_t nanoseconds(clockid_t clock) {
-  timespec time = {};
-  clock_gettime(clock, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 uint64_t packets_of(const weir_totals& totals, std::initializer_list<weir_reason> reasons) {
@@ -91,41 +74,18 @@ wire::ListStats to_wire(const char (&name)[WEIR_LIST_NAME_BYTES], const weir_lis
   return stats;
 }
 
-std::string mib(uint64_t bytes) {
-  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
-}
-
 }  // namespace
 
 struct Enforcer::Parts {
-  Parts(Options wanted, Program loaded) : options(std::move(wanted)), program(std::move(loaded)) {}
-
-  std::optional<Refusal> try_publish(const wire::Message& message, wire::PublishedBody& answer);
-  Result<void> free_idle();
-  // A list without a slot, and the slot that it gets.
-  struct NewSlot {
-    uint32_t slot;
-    const weir_list* list;
-  };
-  Result<std::vector<NewSlot>> deal_slots(const filter::SnapshotView& view, weir_group& group);
-  Result<void> take_slots(std::span<const NewSlot> slots, uint64_t number);
-  // The group that enforces; null: none.
-  const weir_group* active() const {
-    const uint32_t group = program.state().active;
-    return group < WEIR_GROUPS ? &program.group(group) : nullptr;
-  }
-  void set_clock() {
-    const auto offset = static_cast<uint64_t>(nanoseconds(CLOCK_REALTIME) - nanoseconds(CLOCK_BOOTTIME));
-    __atomic_store_n(&program.state().clock_offset_ns, offset, __ATOMIC_RELAXED);
-  }
+  Parts(Options wanted, Program loaded)
+      : options(std::move(wanted)), program(std::move(loaded)), publisher(program, names_mutex) {}
 
   Options options;
   Program program;
+  std::mutex names_mutex;  // guards the names of the lists, and their slots; held for moments
+  Publisher publisher;
   std::deque<Attachment> attachments;
   std::vector<InterfaceState> interfaces;  // of attachments
-  bool former_is_read = false;             // the group that is idle may still be: its grace period failed
-  uint64_t left_bytes = 0;                 // of pages that the idle group has, though it needs none: they hold memory
-  std::mutex names_mutex;                  // guards the names of the lists, and their slots; held for moments
 };
 
 Enforcer::Enforcer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -147,7 +107,7 @@ Result<std::unique_ptr<Enforcer>> Enforcer::open(Options options) {
 }
 
 void Enforcer::tend() {
-  parts_->set_clock();
+  set_clock(parts_->program.state());
   parts_->interfaces.clear();
   for (Attachment& attachment : parts_->attachments) {
     attachment.tend();
@@ -161,163 +121,7 @@ bool Enforcer::is_disturbed() const {
 }
 
 wire::PublishedBody Enforcer::publish(const wire::Message& message) {
-  const Clock::time_point start = Clock::now();
-  wire::PublishedBody answer;
-  if (const auto refusal = parts_->try_publish(message, answer)) {
-    answer.failed_step = refusal->step;
-    wire::set_text(answer.reason, refusal->reason);
-  } else {
-    answer.ok = 1;
-  }
-  answer.durable = 1;  // the kernel has it, whoever ends
-  if (const weir_group* group = parts_->active()) answer.generation = {group->epoch, group->number};
-  answer.total_us = micros_since(start);
-  return answer;
-}
-
-// Everything is written to the group that nobody reads; the store to `active` is the swap. Wherever this stops before
-// it, for whatever reason, what enforced goes on; what fails after it is told, and enforced all the same.
-std::optional<Refusal> Enforcer::Parts::try_publish(const wire::Message& message, wire::PublishedBody& answer) {
-  std::optional<filter::Enforced> enforced;
-  if (const weir_group* group = active(); group != nullptr) {
-    enforced = {{group->epoch, group->number}, {group->digest[0], group->digest[1]}};
-  }
-  if (Result<void> freed = free_idle(); !freed) return Refusal{Step::grace, freed.error()};
-  const uint64_t left = kernel_memory_left();
-  const uint64_t limit = left > kSpareMemory ? left - kSpareMemory : 0;
-  const std::string room = "the kernel has " + mib(limit) + " left for maps, beside what enforces now and " +
-                           mib(kSpareMemory) + " kept for others";
-  const filter::Receipt receipt = filter::receive_snapshot(message, enforced, limit, room);
-  if (!receipt.received) return receipt.refusal;
-  const filter::Enforced& what = receipt.received->what;
-  const std::span<const std::byte> bytes = receipt.received->source.bytes();
-  const Result<void> same = filter::check_digest(bytes, what.digest);
-  if (!same) return Refusal{Step::validate, same.error()};
-  const Result<filter::SnapshotView> view = filter::SnapshotView::open(bytes);
-  if (!view) return Refusal{Step::validate, view.error()};
-  const Result<void> named = filter::check_generation(view->header(), what.generation);
-  if (!named) return Refusal{Step::validate, named.error()};
-
-  const Gates gates(*view);
-  weir_group group = make_group(*view, gates, what.digest.data());
-  if (group.arena_bytes > limit) {
-    return Refusal{Step::check,
-                   "the snapshot and its gates for the kernel take " + mib(group.arena_bytes) + ", and " + room};
-  }
-  Result<Arena> arena = make_arena(group.arena_bytes);
-  if (!arena) return Refusal{Step::copy, arena.error()};
-  memcpy(arena->pages.bytes().data(), bytes.data(), bytes.size());
-  gates.fill(group, arena->pages.bytes());
-  arena->pages.reset();
-
-  weir_state& state = program.state();
-  const uint32_t former = state.active;
-  const uint32_t idle = former == 0 ? 1 : 0;
-  Clock::time_point exchanged;
-  {
-    const std::lock_guard lock(names_mutex);
-    const Result<std::vector<NewSlot>> slots = deal_slots(*view, group);
-    if (!slots) return Refusal{Step::copy, slots.error()};
-    left_bytes = group.arena_bytes;
-    Result<void> filled = program.set_arena(idle, *arena);
-    if (filled) filled = take_slots(*slots, group.number);
-    if (!filled) {
-      (void)free_idle();  // or before the next publication
-      return Refusal{Step::copy, filled.error()};
-    }
-    memcpy(&program.group(idle), &group, sizeof group);
-    set_clock();
-    exchanged = Clock::now();
-    __atomic_store_n(&state.active, idle, __ATOMIC_RELEASE);
-    for (uint32_t i = 0; i < group.n_lists; i++) program.names()[group.slot_of[i]].used = group.number;
-    left_bytes = 0;
-  }
-  if (former >= WEIR_GROUPS) return std::nullopt;
-  former_is_read = true;
-  left_bytes = program.group(former).arena_bytes;
-  const Result<void> freed = free_idle();
-  answer.grace_us = micros_since(exchanged);
-  if (!freed) wire::set_text(answer.reason, "enforced; but the former snapshot is not freed: " + freed.error());
-  return std::nullopt;
-}
-
-// Takes the pages that the idle group still has away from it, once no program reads them.
-Result<void> Enforcer::Parts::free_idle() {
-  if (former_is_read) {
-    if (Result<void> waited = program.wait_for_programs(); !waited) return waited;
-    former_is_read = false;
-  }
-  if (left_bytes == 0) return {};
-  Result<void> cleared = program.clear_arena(program.state().active == 0 ? 1 : 0, left_bytes);
-  if (cleared) left_bytes = 0;
-  return cleared;
-}
-
-// Lists keep the slot that their name has; a new name takes a free one, or that of the list that went away longest ago.
-// Nothing is changed yet.
-Result<std::vector<Enforcer::Parts::NewSlot>> Enforcer::Parts::deal_slots(const filter::SnapshotView& view,
-                                                                          weir_group& group) {
-  const std::span<weir_list_name> names = program.names();
-  std::array<bool, WEIR_LIST_SLOTS> taken = {};
-  const weir_group* now = active();
-  for (uint32_t i = 0; now != nullptr && i < now->n_lists; i++) taken[now->slot_of[i]] = true;
-  std::vector<uint32_t> without;  // lists
-  for (uint32_t i = 0; i < view.lists().size(); i++) {
-    const weir_list& list = view.lists()[i];
-    const auto found = std::find_if(names.begin(), names.end(), [&](const weir_list_name& name) {
-      return memcmp(name.name, list.name, sizeof name.name) == 0;
-    });
-    if (found == names.end()) {
-      without.push_back(i);
-      continue;
-    }
-    const auto slot = static_cast<uint16_t>(found - names.begin());
-    group.slot_of[i] = slot;
-    taken[slot] = true;
-  }
-  std::vector<NewSlot> dealt;
-  for (const uint32_t i : without) {
-    uint32_t best = WEIR_LIST_SLOTS;
-    for (uint32_t slot = 0; slot < WEIR_LIST_SLOTS; slot++) {
-      if (taken[slot]) continue;
-      if (names[slot].name[0] == '\0') {
-        best = slot;
-        break;
-      }
-      if (best == WEIR_LIST_SLOTS || names[slot].used < names[best].used) best = slot;
-    }
-    if (best == WEIR_LIST_SLOTS) return Error{"no place to count in"};  // 1024 slots for twice 256 lists
-    taken[best] = true;
-    group.slot_of[i] = static_cast<uint16_t>(best);
-    dealt.push_back({best, &view.lists()[i]});
-  }
-  return dealt;
-}
-
-// All of them, or none: whose name a slot had keeps it, and its counts.
-Result<void> Enforcer::Parts::take_slots(std::span<const NewSlot> slots, uint64_t number) {
-  std::vector<weir_list_name> former;
-  std::vector<std::vector<weir_list_tally>> tallies;
-  for (const NewSlot& one : slots) {
-    Result<std::vector<weir_list_tally>> tally = program.tallies(one.slot);
-    if (!tally) return Error{tally.error()};
-    former.push_back(program.names()[one.slot]);
-    tallies.push_back(std::move(*tally));
-  }
-  for (size_t i = 0; i < slots.size(); i++) {
-    weir_list_name& name = program.names()[slots[i].slot];
-    name = {};
-    if (const Result<void> cleared = program.clear_tally(slots[i].slot); !cleared) {
-      for (size_t k = 0; k <= i; k++) {
-        if (former[k].name[0] != '\0') program.set_tallies(slots[k].slot, tallies[k]);
-        program.names()[slots[k].slot] = former[k];
-      }
-      return cleared;
-    }
-    name.used = number;
-    memcpy(name.name, slots[i].list->name, sizeof name.name);
-  }
-  return {};
+  return parts_->publisher.publish(message);
 }
 
 wire::StatusBody Enforcer::status() const {
@@ -325,14 +129,9 @@ wire::StatusBody Enforcer::status() const {
   wire::set_text(status.version, WEIR_VERSION);
   wire::set_text(status.isa, "bpf");
   const weir_state& state = parts_->program.state();
-  if (const weir_group* group = parts_->active()) {
-    status.generation = {group->epoch, group->number};
-    status.snapshot_bytes = group->snapshot_bytes;
-    std::copy(std::begin(group->digest), std::end(group->digest), status.digest);
-  }
+  tell_enforced(active_groups(state), status);
   status.start_time_unix = state.start_time_unix;
-  const uint64_t left = kernel_memory_left();
-  status.snapshot_limit_bytes = left > kSpareMemory ? left - kSpareMemory : 0;
+  status.snapshot_limit_bytes = snapshot_limit_bytes();
   status.ports = static_cast<uint32_t>(std::count_if(parts_->interfaces.begin(), parts_->interfaces.end(),
                                                      [](const InterfaceState& i) { return i.attached; }));
   status.bypass = state.bypass;
@@ -361,9 +160,10 @@ Result<wire::Stats> Enforcer::stats() const {
       told_all = Error{tally.error()};
     }
   };
-  if (const weir_group* group = parts_->active()) {
-    stats.body.generation = {group->epoch, group->number};
-    for (uint32_t i = 0; i < group->n_lists; i++) tell(group->slot_of[i]);
+  const ActiveGroups groups = active_groups(program.state());
+  if (groups.base != nullptr) {
+    stats.body.generation = enforced_by(groups)->generation;
+    for (uint32_t i = 0; i < groups.base->n_lists; i++) tell(groups.base->slot_of[i]);
   }
   for (uint32_t slot = 0; slot < WEIR_LIST_SLOTS; slot++) {
     if (!told[slot] && names[slot].name[0] != '\0') tell(slot);

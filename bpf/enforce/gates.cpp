@@ -5,13 +5,16 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <set>
 
 #include "bpf/program/gate_table.h"
 #include "common/prefetch.h"
 #include "filter/format/buckets.h"
 #include "filter/format/gate.h"
+#include "filter/format/packet.h"
 #include "filter/format/rules.h"
 #include "filter/format/siphash.h"
+#include "filter/read/overlay.h"
 
 namespace weir::xdp {
 namespace {
@@ -143,20 +146,39 @@ uint64_t multiplier_of(const uint64_t secret[2]) {
   return weir_siphash13(secret, message, std::size(message)) | 1;
 }
 
+// The leading bits of an overlay's tables: those that its keys tell. Of more than there may be tables, the least, the
+// most, and one between: keys stand in the table that tells no more than they do.
+std::vector<uint8_t> prefixes_of_keys(std::span<const filter::ShapeView> shapes, unsigned family) {
+  std::set<uint8_t> told;
+  for (const filter::ShapeView& shape : shapes) {
+    if (shape.shape.family != family) continue;
+    for (const unsigned side : kSides) {
+      if (shape.shape.flow && shape.gate_side != side) continue;
+      told.insert(static_cast<uint8_t>(std::max(1u, filter::leading_bits(shape.shape, side))));
+    }
+  }
+  std::vector<uint8_t> prefixes(told.begin(), told.end());
+  if (prefixes.size() <= WEIR_MAX_GATE_TABLES) return prefixes;
+  return {prefixes.front(), prefixes[prefixes.size() / 2], prefixes.back()};
+}
+
 }  // namespace
 
 // The rest of a key: visit(sides (mask of weir_direction), address).
 template <class Visit>
 void Gates::visit_keys(const filter::ShapeView& view, Visit visit) const {
   const filter::KeyShape shape = view.shape;
+  const bool is_overlay = filter::is_overlay(view_.header());
   filter::with_bucket_type(shape, [&]<class Bucket>() {
     for (const Bucket& bucket : std::span(reinterpret_cast<const Bucket*>(view.exact), view.exact_buckets)) {
       for (unsigned slot = 0; slot < filter::kSlots<Bucket>; slot++) {
         if (bucket.rule[slot] == 0) continue;
-        const int sides =
-            shape.flow ? 1 << view.gate_side : filter::sides_of(view_.rule(bucket.rule[slot])) & view.directions;
-        visit(sides, filter::leading_address(shape, view.gate_side,
-                                             [&](unsigned w) { return filter::slot_word(bucket, slot, w); }));
+        // An overlay's key is to be found although its rule has no lists.
+        const int listed =
+            is_overlay ? WEIR_AS_SOURCE | WEIR_AS_DESTINATION : filter::sides_of(view_.rule(bucket.rule[slot]));
+        visit(shape.flow ? 1 << view.gate_side : listed & view.directions,
+              filter::leading_address(shape, view.gate_side,
+                                      [&](unsigned w) { return filter::slot_word(bucket, slot, w); }));
       }
     }
   });
@@ -188,8 +210,15 @@ void Gates::visit_tables(unsigned family, int sides, unsigned bits, uint64_t add
 }
 
 Gates::Gates(const filter::SnapshotView& view) : view_(view) {
+  const bool is_overlay = filter::is_overlay(view.header());
   for (const unsigned family : {4u, 6u}) {
     for (const unsigned side : kSides) {
+      if (is_overlay) {
+        for (const uint8_t prefix : prefixes_of_keys(view.shapes(), family)) {
+          gates_[weir_gate_number(family, side)].tables.push_back({prefix, false, 0, {}});
+        }
+        continue;
+      }
       const weir_gate& from = view.header().gates[weir_gate_number(family, side)];
       Gate& gate = gates_[weir_gate_number(family, side)];
       gate.is_open = from.kind == WEIR_GATE_OPEN;

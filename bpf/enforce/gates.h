@@ -8,7 +8,9 @@
 #include "filter/read/view.h"
 
 // The gates as the kernel's program asks them (bpf/program/gate_table.h), made from what stands in a snapshot: where it
-// has a gate with tables there is one here, open and closed ones are the same.
+// has a gate with tables there is one here, open and closed ones are the same. An overlay's are asked beside its
+// base's: they have tables of all its keys, whatever it says of gates, and who passes none of them has no key in the
+// overlay.
 namespace weir::xdp {
 
 class Gates {

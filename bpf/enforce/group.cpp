@@ -1,7 +1,9 @@
 #include "bpf/enforce/group.h"
 
 #include <algorithm>
+#include <span>
 
+#include "filter/format/packet.h"
 #include "filter/format/rules.h"
 #include "filter/format/siphash.h"
 
@@ -32,6 +34,22 @@ weir_lookup lookup_of(const weir_shape& from, uint8_t side) {
   const filter::Key mask = filter::key_mask(shape);
   std::copy(mask.word.begin(), mask.word.end(), lookup.mask);
   return lookup;
+}
+
+std::span<const weir_shape> shapes_of(const weir_snapshot_header& header) {
+  return std::span(header.shapes).first(header.n_shapes);
+}
+
+// In the order in which they are asked: visit(shape, side, index among those of the family).
+template <class Visit>
+void visit_lookups(const weir_snapshot_header& header, Visit visit) {
+  uint32_t n_v4 = 0, n_v6 = 0;
+  for (const weir_shape& shape : shapes_of(header)) {
+    for (const uint8_t side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+      if ((shape.directions >> side & 1) == 0) continue;
+      visit(shape, side, shape.family == 4 ? n_v4++ : n_v6++);
+    }
+  }
 }
 
 // 0: none, or some behind the first 64.
@@ -66,18 +84,55 @@ weir_group make_group(const filter::SnapshotView& view, const Gates& gates, cons
   }
   group.snapshot_bytes = header.total_bytes;
   std::copy_n(digest, 2, group.digest);
-  for (const weir_shape& shape : std::span(header.shapes).first(header.n_shapes)) {
-    for (const uint8_t side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-      const int direction = side == WEIR_SIDE_SOURCE ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
-      if ((shape.directions & direction) == 0) continue;
-      weir_lookup* lookups = shape.family == 4 ? group.v4 : group.v6;
-      uint32_t& n = shape.family == 4 ? group.n_v4 : group.n_v6;
-      lookups[n++] = lookup_of(shape, side);
-    }
-  }
+  for (const weir_shape& shape : shapes_of(header)) group.n_keys += shape.n_keys;
+  visit_lookups(header, [&](const weir_shape& shape, uint8_t side, uint32_t index) {
+    (shape.family == 4 ? group.v4 : group.v6)[index] = lookup_of(shape, side);
+    (shape.family == 4 ? group.n_v4 : group.n_v6) = index + 1;
+  });
   const uint32_t end = gates.place(static_cast<uint32_t>(header.total_bytes / WEIR_PAGE_BYTES), group);
   group.arena_bytes = uint64_t{end} * WEIR_PAGE_BYTES;
   return group;
+}
+
+void stand_on(weir_group& overlay, const weir_snapshot_header& overlay_header, const weir_snapshot_header& base) {
+  visit_lookups(overlay_header, [&](const weir_shape& shape, uint8_t side, uint32_t index) {
+    weir_lookup& lookup = (shape.family == 4 ? overlay.v4 : overlay.v6)[index];
+    visit_lookups(base, [&](const weir_shape& of_base, uint8_t base_side, uint32_t base_index) {
+      if (base_side != side || filter::shape_of(of_base) != filter::shape_of(shape)) return;
+      lookup.replaces = uint32_t{1} << base_index;
+    });
+  });
+}
+
+ActiveGroups active_groups(const weir_state& state) {
+  const uint32_t active = __atomic_load_n(&state.active, __ATOMIC_ACQUIRE);
+  const uint32_t base = weir_active_base(active), overlay = weir_active_overlay(active);
+  ActiveGroups groups;
+  if (base < WEIR_BASES) groups.base = &state.group[base];
+  if (overlay >= WEIR_BASES && overlay < WEIR_GROUPS) groups.overlay = &state.group[overlay];
+  return groups;
+}
+
+std::optional<filter::Enforced> enforced_by(const ActiveGroups& active) {
+  if (active.base == nullptr) return std::nullopt;
+  const weir_group& top = active.overlay != nullptr ? *active.overlay : *active.base;
+  return filter::Enforced{{top.epoch, top.number},
+                          {top.digest[0], top.digest[1]},
+                          {active.base->epoch, active.base->number},
+                          {active.base->digest[0], active.base->digest[1]}};
+}
+
+void tell_enforced(const ActiveGroups& active, wire::StatusBody& status) {
+  const std::optional<filter::Enforced> enforced = enforced_by(active);
+  if (!enforced) return;
+  status.generation = enforced->generation;
+  status.base = enforced->base;
+  std::copy(enforced->digest.begin(), enforced->digest.end(), status.digest);
+  std::copy(enforced->base_digest.begin(), enforced->base_digest.end(), status.base_digest);
+  status.snapshot_bytes = active.base->snapshot_bytes;
+  if (active.overlay == nullptr) return;
+  status.overlay_bytes = active.overlay->snapshot_bytes;
+  status.overlay_keys = active.overlay->n_keys;
 }
 
 }  // namespace weir::xdp

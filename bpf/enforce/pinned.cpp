@@ -12,6 +12,7 @@
 
 #include "bpf/enforce/attach.h"
 #include "bpf/enforce/enforcer.h"
+#include "bpf/enforce/group.h"
 #include "bpf/enforce/program.h"
 #include "bpf/program/plane.h"
 #include "common/fd.h"
@@ -37,7 +38,8 @@ std::string decoded(std::string_view pin) {
 }
 
 // Of maps.bpf.h. What steers (weir_steer) is somebody else's.
-constexpr std::string_view kMapPins[] = {"weir_arenas", "weir_lists", "weir_names", "weir_state", "weir_totals"};
+constexpr std::string_view kMapPins[] = {"weir_arenas", "weir_bases", "weir_lists",
+                                         "weir_names",  "weir_state", "weir_totals"};
 
 // Folders that stand for interfaces which were detached on demand; without a name, for all: file systems of BPF objects
 // hold nothing else.
@@ -172,11 +174,7 @@ Result<PinnedState> look_at_pinned(const std::string& bpf_dir) {
   wire::set_text(pinned.status.isa, "bpf");
   pinned.status.start_time_unix = state.start_time_unix;
   pinned.status.bypass = state.bypass;
-  if (state.active < WEIR_GROUPS) {
-    const weir_group& group = state.group[state.active];
-    pinned.status.generation = {group.epoch, group.number};
-    pinned.status.snapshot_bytes = group.snapshot_bytes;
-  }
+  tell_enforced(active_groups(state), pinned.status);
   for (const std::string& name : *names) {
     const Fd link(bpf_obj_get(link_pin(bpf_dir, name).c_str()));
     const InterfaceState interface = state_of_link(link, name);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "bpf/enforce/enforcer.h"
+#include "bpf/enforce/group.h"
 #include "bpf/enforce/learn.h"
 #include "bpf/program/weir.skel.h"
 #include "common/files.h"
@@ -185,11 +186,13 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
   }
   const auto& maps = skeleton->maps;
   Result<Mapping> state = map_values<weir_state>(maps.weir_state, 1);
+  Result<Mapping> bases = map_values<weir_base>(maps.weir_bases, WEIR_BASES);
   Result<Mapping> names = map_values<weir_list_name>(maps.weir_names, WEIR_LIST_SLOTS);
-  for (const Result<Mapping>* mapping : {&state, &names}) {
+  for (const Result<Mapping>* mapping : {&state, &bases, &names}) {
     if (!*mapping) return Error{mapping->error()};
   }
   program.state_ = std::move(*state);
+  program.bases_ = std::move(*bases);
   program.names_ = std::move(*names);
   Result<Fd> arenas = keep(bpf_map__fd(maps.weir_arenas), "weir_arenas");
   Result<Fd> totals = keep(bpf_map__fd(maps.weir_totals), "weir_totals");
@@ -209,15 +212,16 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
 
   weir_state& now = program.state();
   if (now.version == 0) {
-    now.active = WEIR_NO_GROUP;
+    now.active = weir_active(WEIR_NO_GROUP, WEIR_NO_OVERLAY);
     now.start_time_unix = static_cast<uint64_t>(time(nullptr));
     __atomic_store_n(&now.version, WEIR_XDP_VERSION, __ATOMIC_RELEASE);
   }
   // What a publication that ended early, or the last one of another process, has left. Each costs a grace period.
   for (uint32_t group = 0; group < WEIR_GROUPS; group++) {
+    if (is_active(now.active, group)) continue;
     const uint32_t first = group * WEIR_CHUNKS;
     uint32_t map_id = 0;
-    for (uint32_t at = first; group != now.active && at < first + WEIR_CHUNKS; at++) {
+    for (uint32_t at = first; at < first + WEIR_CHUNKS; at++) {
       if (bpf_map_lookup_elem(program.arenas_.get(), &at, &map_id) != 0) break;
       (void)bpf_map_delete_elem(program.arenas_.get(), &at);
     }

@@ -30,6 +30,7 @@ class Program {
   // Values that programs read while they run.
   weir_state& state() const { return *reinterpret_cast<weir_state*>(state_.bytes().data()); }
   weir_group& group(uint32_t i) const { return state().group[i]; }
+  weir_base& base(uint32_t i) const { return reinterpret_cast<weir_base*>(bases_.bytes().data())[i]; }
   std::span<weir_list_name> names() const {
     return {reinterpret_cast<weir_list_name*>(names_.bytes().data()), WEIR_LIST_SLOTS};
   }
@@ -59,7 +60,7 @@ class Program {
 
   Fd lock_, program_, arenas_, totals_, lists_;
   Arena nothing_;  // a chunk that stands where a group has none
-  Mapping state_, names_;
+  Mapping state_, bases_, names_;
   bool is_new_ = false;
 };
 

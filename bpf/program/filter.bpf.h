@@ -28,9 +28,11 @@ static __always_inline weir_u32 judge_frame(struct xdp_md* ctx, struct weir_grou
     if (tunnel != 0) return weir_judge_layers(ctx, frame, tunnel);
   }
   if (frame->sides == WEIR_SIDES_UNKNOWN) weir_ask_gates(frame);
-  if (frame->sides == WEIR_NO_SIDE) return default_reason(group);
+  if ((frame->sides | frame->overlay_sides) == WEIR_NO_SIDE) return default_reason(group);
   watch_gates(totals);
-  if (frame->packet.family == 4) {
+  if (frame->overlay_sides != WEIR_NO_SIDE && weir_match_overlay(frame)) {
+    /* the overlay, and what it leaves of the base */
+  } else if (frame->packet.family == 4) {
     match_v4(frame, group, totals);
   } else {
     match_v6(frame, group, totals);
@@ -61,15 +63,20 @@ static __always_inline int filter(struct xdp_md* ctx) {
   if (!state || !totals) return XDP_PASS;
   struct weir_frame frame;
   frame.length = multi_buffer ? (weir_u32)bpf_xdp_get_buff_len(ctx) : (weir_u32)(ctx->data_end - ctx->data);
-  frame.group = *(const volatile weir_u32*)&state->active; /* once: all that follows is of this generation */
+  const weir_u32 active = *(const volatile weir_u32*)&state->active; /* once: all that follows is of this generation */
+  frame.group = (weir_u8)weir_active_base(active);
+  frame.overlay = (weir_u8)weir_active_overlay(active);
   weir_u64 reason;
   if (state->bypass) {
     reason = WEIR_BYPASSED;
-  } else if (frame.group < WEIR_GROUPS) {
+  } else if (frame.group < WEIR_BASES) {
     struct weir_group* group = &state->group[frame.group];
     IN_REGISTER(group);
-    frame.sides = totals->around_gates ? WEIR_BOTH_SIDES : (weir_u8)sides_of_frame(ctx, frame.group, group);
-    if (frame.sides == WEIR_NO_SIDE) { /* most frames end here */
+    frame.sides =
+        totals->around_gates ? WEIR_BOTH_SIDES : (weir_u8)sides_of_frame(ctx, frame.group, group, WEIR_MAX_ASKED_V4);
+    frame.overlay_sides = WEIR_NO_SIDE;
+    if (frame.overlay != WEIR_NO_OVERLAY) frame.overlay_sides = (weir_u8)weir_overlay_sides(ctx, frame.overlay);
+    if ((frame.sides | frame.overlay_sides) == WEIR_NO_SIDE) { /* most frames end here */
       const weir_u32 dropped = group->default_action == WEIR_DROP;
       add(dropped ? &totals->reason[WEIR_DEFAULT_DROPPED] : &totals->reason[WEIR_DEFAULT_PASSED], frame.length);
       return dropped ? XDP_DROP : XDP_PASS;

@@ -21,12 +21,15 @@ struct weir_frame {
   struct weir_packet packet; /* the layer that is looked at */
   weir_u32 at, end;          /* what it carries, to the packet's end; at = end = 0: nothing that can be read */
   struct weir_set matched;   /* lists that match this layer */
-  weir_u32 group;
-  weir_u32 length; /* bytes, without FCS */
-  weir_u8 hit;     /* 1: some do */
+  weir_u32 length;           /* bytes, without FCS */
+  weir_u32 replaced;         /* the base's lookups that the overlay has answered for this layer: a mask */
+  weir_u8 group;             /* whose lookups are asked: the base's, or for a while the overlay's */
+  weir_u8 overlay;           /* its group; WEIR_NO_OVERLAY */
+  weir_u8 sides;             /* whose gates let this layer through: a mask (gate.bpf.h) */
+  weir_u8 overlay_sides;     /* the same of the overlay's gates */
+  weir_u8 hit;               /* 1: some list matches */
   weir_u8 incomplete;
-  weir_u8 sides; /* whose gates let this layer through: a mask (gate.bpf.h) */
-  weir_u8 reserved;
+  weir_u8 base, base_sides; /* while the overlay is asked: what group and sides are of the base */
 };
 
 enum outcome { MALFORMED, NOT_IP, IP };

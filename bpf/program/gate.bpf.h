@@ -57,10 +57,10 @@ static __always_inline weir_u32 gate_passes(weir_u32 group, const struct weir_as
 
 /* The sides whose gates let the addresses through: a mask. */
 static __always_inline weir_u32 sides_of_v4(weir_u32 group_id, const struct weir_group* group, weir_u32 source_be,
-                                            weir_u32 destination_be) {
+                                            weir_u32 destination_be, weir_u32 most_tables) {
   const struct weir_asked_gate* gates = &group->gate[weir_gate_number(4, 0)];
-  return gate_passes(group_id, gates, weir_gate_address_v4(source_be), WEIR_MAX_ASKED_V4) |
-         gate_passes(group_id, gates + 1, weir_gate_address_v4(destination_be), WEIR_MAX_ASKED_V4) << 1;
+  return gate_passes(group_id, gates, weir_gate_address_v4(source_be), most_tables) |
+         gate_passes(group_id, gates + 1, weir_gate_address_v4(destination_be), most_tables) << 1;
 }
 
 static __always_inline weir_u32 sides_of_v6(weir_u32 group_id, const struct weir_group* group, weir_u64 source_be,
@@ -70,18 +70,20 @@ static __always_inline weir_u32 sides_of_v6(weir_u32 group_id, const struct weir
          gate_passes(group_id, gates + 1, weir_gate_address_v6(destination_be), WEIR_MAX_GATE_TABLES) << 1;
 }
 
+/* most_v4: tables of an IPv4 gate. */
 static __always_inline weir_u32 sides_of_packet(weir_u32 group_id, const struct weir_group* group,
-                                                const struct weir_packet* packet) {
+                                                const struct weir_packet* packet, weir_u32 most_v4) {
   const weir_u64 source = packet->address[WEIR_SIDE_SOURCE][0];
   const weir_u64 destination = packet->address[WEIR_SIDE_DESTINATION][0];
-  return packet->family == 4 ? sides_of_v4(group_id, group, (weir_u32)source, (weir_u32)destination)
+  return packet->family == 4 ? sides_of_v4(group_id, group, (weir_u32)source, (weir_u32)destination, most_v4)
                              : sides_of_v6(group_id, group, source, destination);
 }
 
 /* The same of a frame that nobody has read yet, from as few of its bytes as it can be told from: a trusted IPv4 or IPv6
  * header right behind the Ethernet header, and nothing behind it that would be judged or counted for itself.
  * WEIR_SIDES_UNKNOWN: it is no such frame. */
-static __always_inline weir_u32 sides_of_frame(struct xdp_md* ctx, weir_u32 group_id, const struct weir_group* group) {
+static __always_inline weir_u32 sides_of_frame(struct xdp_md* ctx, weir_u32 group_id, const struct weir_group* group,
+                                               weir_u32 most_v4) {
   const weir_u8* data = (const weir_u8*)(long)ctx->data;
   const weir_u8* data_end = (const weir_u8*)(long)ctx->data_end;
   IN_REGISTER(data_end); /* else it is a number of 32 bits for the compiler, and a copy of that is no pointer */
@@ -92,7 +94,7 @@ static __always_inline weir_u32 sides_of_frame(struct xdp_md* ctx, weir_u32 grou
     const weir_u32 total = __builtin_bswap16(*(const weir_u16*)(ip + 2));
     if (ip[0] != 0x45 || (total != 0 && total < WEIR_IPV4_BYTES)) return WEIR_SIDES_UNKNOWN;
     if (group->tunnels != 0 && weir_tunnels_over(ip[9], group->tunnels) != 0) return WEIR_SIDES_UNKNOWN;
-    return sides_of_v4(group_id, group, *(const weir_u32*)(ip + 12), *(const weir_u32*)(ip + 16));
+    return sides_of_v4(group_id, group, *(const weir_u32*)(ip + 12), *(const weir_u32*)(ip + 16), most_v4);
   }
   if (type == __builtin_bswap16(WEIR_TYPE_IPV6)) {
     if (ip + WEIR_IPV6_BYTES > data_end) return WEIR_SIDES_UNKNOWN;
@@ -101,6 +103,25 @@ static __always_inline weir_u32 sides_of_frame(struct xdp_md* ctx, weir_u32 grou
     return sides_of_v6(group_id, group, *(const weir_u64*)(ip + 8), *(const weir_u64*)(ip + 24));
   }
   return WEIR_SIDES_UNKNOWN;
+}
+
+/* The sides whose gates of the overlay let a frame through that nobody has read yet: all, where that cannot be told. */
+__noinline weir_u32 weir_overlay_sides(struct xdp_md* ctx, weir_u32 overlay) {
+  const struct weir_group* group = group_of(overlay);
+  const weir_u32 sides = group ? sides_of_frame(ctx, overlay, group, WEIR_MAX_GATE_TABLES) : WEIR_NO_SIDE;
+  return sides == WEIR_SIDES_UNKNOWN ? WEIR_BOTH_SIDES : sides;
+}
+
+/* Asks the gates about a layer: frame->sides, frame->overlay_sides. */
+__noinline int weir_ask_gates(struct weir_frame* frame) {
+  const struct weir_group* group = frame ? group_of(frame->group) : 0;
+  if (!group) return 0;
+  frame->sides = (weir_u8)sides_of_packet(frame->group, group, &frame->packet, WEIR_MAX_ASKED_V4);
+  frame->overlay_sides = WEIR_NO_SIDE;
+  const weir_u32 id = frame->overlay;
+  const struct weir_group* overlay = id != WEIR_NO_OVERLAY ? group_of(id) : 0;
+  if (overlay) frame->overlay_sides = (weir_u8)sides_of_packet(id, overlay, &frame->packet, WEIR_MAX_GATE_TABLES);
+  return 0;
 }
 
 #endif

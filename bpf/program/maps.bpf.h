@@ -32,7 +32,7 @@ struct weir_chunk {
   __uint(value_size, WEIR_CHUNK_PAGES * sizeof(struct weir_page));
 };
 
-/* All chunks of group 0, then those of group 1. */
+/* All chunks of group 0, then those of group 1, and so on. */
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
   __uint(max_entries, WEIR_GROUPS* WEIR_CHUNKS);
@@ -67,6 +67,16 @@ struct {
   __type(value, struct weir_list_name);
 } weir_names SEC(".maps");
 
+/* Not read by programs: of the bases' groups, for who comes after the enforcer that filled them. */
+struct {
+  __uint(type, BPF_MAP_TYPE_ARRAY);
+  __uint(max_entries, WEIR_BASES);
+  __uint(map_flags, BPF_F_MMAPABLE);
+  __uint(pinning, LIBBPF_PIN_BY_NAME);
+  __type(key, __u32);
+  __type(value, struct weir_base);
+} weir_bases SEC(".maps");
+
 /* From here on one address: not a sum that is made anew, or kept on the stack, for each of its fields. */
 #define IN_REGISTER(pointer) __asm__ volatile("" : "+r"(pointer))
 
@@ -74,7 +84,9 @@ struct {
 static __always_inline struct weir_group* group_of(weir_u32 group) {
   const weir_u32 zero = 0;
   struct weir_state* state = bpf_map_lookup_elem(&weir_state, &zero);
-  return state && group < WEIR_GROUPS ? &state->group[group] : 0;
+  weir_u64 at = group;
+  IN_REGISTER(at); /* the upper half of what a global function is given may hold anything */
+  return state && at < WEIR_GROUPS ? &state->group[at] : 0;
 }
 
 /* A page of a group's snapshot; null: it is not there. Linux 6.1 takes no key that lies in what a global function was

@@ -186,32 +186,59 @@ static __always_inline void match_v6(struct weir_frame* frame, struct weir_group
   }
 }
 
-/* Asks the gates about a layer: frame->sides. */
-__noinline int weir_ask_gates(struct weir_frame* frame) {
-  const struct weir_group* group = frame ? group_of(frame->group) : 0;
-  if (group) frame->sides = (weir_u8)sides_of_packet(frame->group, group, &frame->packet);
-  return 0;
-}
-
-/* All lists that match a layer, whatever it is. The rates of hits are those of layers that lie in nothing. */
-__noinline int weir_match(struct weir_frame* frame) {
-  if (!frame) return 0;
+/* Adds the lists of all lookups of frame->group and frame->sides, but for those that were replaced before. The rates of
+ * hits are those of layers that lie in nothing, and of bases. */
+__noinline int weir_match_group(struct weir_frame* frame) {
+  if (!frame || frame->sides == WEIR_NO_SIDE) return 0;
   struct weir_group* group = group_of(frame->group);
   if (!group) return 0;
-  weir_ask_gates(frame);
   const int is_v4 = frame->packet.family == 4;
   const weir_u32 n = is_v4 ? group->n_v4 : group->n_v6;
+  const weir_u32 replaced = frame->replaced;
   for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
     if (i >= n) break;
     struct weir_lookup* lookup = is_v4 ? &group->v4[i] : &group->v6[i];
-    if (!(lookup->behind & frame->sides)) continue;
+    if (!(lookup->behind & frame->sides) || (replaced >> i & 1)) continue;
     if (lookup->needs_ports && !(frame->packet.has & WEIR_HAS_PORTS)) continue;
     const weir_u32 rule = lookup->layout == WEIR_LAYOUT_BITMAP
                               ? weir_find_network(frame->group, lookup, address_v4(&frame->packet, lookup))
                               : weir_find(frame, lookup, 0);
-    if (rule != 0) weir_add_rule(frame, rule, lookup->side);
+    if (rule == 0) continue;
+    frame->replaced |= lookup->replaces;
+    weir_add_rule(frame, rule, lookup->side);
   }
   return 0;
+}
+
+/* Adds what the overlay says of a layer. 0: it leaves all of the base's lookups as they are; else frame->replaced is
+ * theirs that must not be asked. */
+static __always_inline weir_u32 match_overlay(struct weir_frame* frame) {
+  frame->base = frame->group; /* not on the stack: stacks add up */
+  frame->base_sides = frame->sides;
+  frame->replaced = 0;
+  frame->group = frame->overlay;
+  frame->sides = frame->overlay_sides;
+  weir_match_group(frame);
+  frame->group = frame->base;
+  frame->sides = frame->base_sides;
+  return frame->replaced;
+}
+
+/* A packet that the overlay's gates let through: all lists that match by the overlay, and where that has answered for
+ * the base, by the base, too. 1: nothing more is to be asked. */
+__noinline int weir_match_overlay(struct weir_frame* frame) {
+  if (!frame) return 0;
+  if (match_overlay(frame) == 0) return 0;
+  weir_match_group(frame);
+  return 1;
+}
+
+/* All lists that match a layer, whatever it is. No function of its own: stacks add up. No branch either: with one the
+ * compiler enters the loop of layers in its middle, and Linux 6.1 takes no way back that is not a jump. */
+static __always_inline void match_layer(struct weir_frame* frame) {
+  weir_ask_gates(frame);
+  match_overlay(frame);
+  weir_match_group(frame);
 }
 
 #endif

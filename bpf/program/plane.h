@@ -1,8 +1,8 @@
 /* What the XDP program and its user space share: the maps' values. C subset, shared by inclusion (C++, BPF).
  *
  * A snapshot lies in array maps as it is, page by page (the arena), so filter/format/snapshot.h defines its bytes here
- * too. What a packet needs before its first lookup stands in a group: one of two, and one word, weir_state.active,
- * names the one that enforces (docs/operate/xdp.md).
+ * too. What a packet needs before its first lookup stands in a group: two are for snapshots of whole policies, the
+ * bases, two for overlays. One word, weir_state.active, names those that enforce (docs/operate/xdp.md).
  */
 #ifndef WEIR_BPF_PLANE_H
 #define WEIR_BPF_PLANE_H
@@ -10,13 +10,15 @@
 #include "filter/format/snapshot.h"
 
 /* Of the values below and of what the program makes of them. Pins of another version are not adopted. */
-#define WEIR_XDP_VERSION 4u
+#define WEIR_XDP_VERSION 5u
 
-#define WEIR_GROUPS 2u
-#define WEIR_NO_GROUP 2u      /* weir_state.active: no snapshot yet */
+#define WEIR_BASES 2u /* groups 0 and 1: of bases */
+#define WEIR_GROUPS 4u
+#define WEIR_NO_GROUP 4u      /* instead of a base's group: no snapshot yet */
+#define WEIR_NO_OVERLAY 0u    /* instead of an overlay's group */
 #define WEIR_UNKNOWN_KIND 2u  /* weir_state.multi_buffer: which program is pinned is not known */
 #define WEIR_MAX_LOOKUPS 32u  /* of a family: 16 shapes from two sides */
-#define WEIR_LIST_SLOTS 1024u /* lists whose counts are kept: those of two groups, and former ones */
+#define WEIR_LIST_SLOTS 1024u /* lists whose counts are kept: those of two bases, and former ones */
 /* An arena's pages lie in chunks, maps of one size: the verifier turns a lookup in a map whose size it knows into a few
  * instructions, and any other into a call. 16 GiB a group. */
 #define WEIR_CHUNK_PAGES 1024u
@@ -25,6 +27,17 @@
 #define WEIR_PAGE_WORDS (WEIR_PAGE_BYTES / 8u)
 #define WEIR_MAX_ASKED_V4 2u /* tables of a gate: of networks and of hosts */
 #define WEIR_SHORT_RULES 128u
+
+/* weir_state.active: a base's group, and in the byte above that of the overlay which stands on it. */
+static inline weir_u32 weir_active(weir_u32 base, weir_u32 overlay) {
+  return base | overlay << 8;
+}
+static inline weir_u32 weir_active_base(weir_u32 active) {
+  return active & 0xff;
+}
+static inline weir_u32 weir_active_overlay(weir_u32 active) {
+  return active >> 8;
+}
 
 /* One of a gate's tables (bpf/program/gate_table.h). */
 struct weir_asked_table {
@@ -36,7 +49,7 @@ struct weir_asked_table {
 
 /* What is asked of an address before any lookup of its side. */
 struct weir_asked_gate {
-  weir_u8 n_tables; /* IPv4: 0..2; IPv6: 0..3 */
+  weir_u8 n_tables; /* IPv4: 0..2; IPv6, and overlays: 0..3 */
   weir_u8 is_open;  /* without a table: 1 lets everything through, 0 nothing */
   weir_u8 reserved[6];
   weir_u64 multiplier;
@@ -58,7 +71,8 @@ struct weir_lookup {
   weir_u32 filter_page; /* of the arena: where the section begins */
   weir_u32 exact_page;
   weir_u32 chunks_page;
-  weir_u32 reserved1[3];
+  weir_u32 replaces; /* overlay: the base's lookup for the same keys from the same side, as a mask: 1 << its index */
+  weir_u32 reserved1[2];
   weir_u64 mask[WEIR_MAX_KEY_WORDS]; /* of the packet's bits: those in the key */
 };
 
@@ -77,8 +91,9 @@ struct weir_group {
   weir_u64 snapshot_bytes;
   weir_u64 arena_bytes; /* the gates' tables included */
   weir_u64 digest[2];
-  weir_u64 reserved1[8];
-  weir_u16 slot_of[WEIR_MAX_LISTS]; /* where a list counts */
+  weir_u64 n_keys; /* overlay: all of them */
+  weir_u64 reserved1[7];
+  weir_u16 slot_of[WEIR_MAX_LISTS]; /* where a list counts; of overlays nobody asks */
   /* By side, what a rule says, where it has no chain and only lists of the first 64: saves the way to rule and set. 0:
    * ask the rule. */
   weir_u64 lists_of_rule[2][WEIR_SHORT_RULES];
@@ -88,7 +103,7 @@ struct weir_group {
 /* The one word and what else user space tells a program that runs. */
 struct weir_state {
   weir_u32 version; /* WEIR_XDP_VERSION */
-  weir_u32 active;  /* the group that enforces, read once a packet; WEIR_NO_GROUP: none */
+  weir_u32 active;  /* the groups that enforce, read once a packet: weir_active() */
   weir_u32 bypass;  /* 1: everything passes */
   weir_u32 drop_without_snapshot;
   weir_u64 clock_offset_ns; /* wall clock minus the clock since boot */
@@ -98,6 +113,12 @@ struct weir_state {
   weir_u32 reserved0;
   weir_u64 reserved[2];
   struct weir_group group[WEIR_GROUPS];
+};
+
+/* What an overlay has to have in common with its base. */
+struct weir_base {
+  struct weir_snapshot_header header;
+  struct weir_list lists[WEIR_MAX_LISTS];
 };
 
 /* Why a frame passed or was dropped; each frame has one. */

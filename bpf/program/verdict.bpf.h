@@ -134,21 +134,26 @@ static __always_inline weir_u32 judge_only(const struct weir_group* group, weir_
   return dropped ? WEIR_LIST_DROPPED : WEIR_LIST_PASSED;
 }
 
+/* In the loop below its jumps would make an order of blocks in which the loop is entered in its middle: Linux 6.1 takes
+ * no way back that is not a jump. */
+__noinline weir_u32 weir_inner_tunnel(struct weir_frame* frame, weir_u32 tunnels) {
+  return frame ? tunnel_of(&frame->packet, tunnels) : 0;
+}
+
 /* A frame with inner layers: each is a packet of its own, the frame drops when one of them does. Counts once per frame
  * and list. tunnel: of the outer packet, which is parsed. enum weir_reason. */
 __noinline weir_u32 weir_judge_layers(struct xdp_md* ctx, struct weir_frame* frame, weir_u32 tunnel) {
   if (!frame) return WEIR_DEFAULT_PASSED;
   const struct weir_group* group = group_of(frame->group);
   if (!group) return WEIR_DEFAULT_PASSED;
-  weir_u32 tunnels = group->tunnels;
+  const weir_u32 tunnels = group->tunnels;
   struct weir_verdict verdict = {};
   begin_verdict(frame, &verdict);
   _Pragma("nounroll") for (weir_u32 layer = 0; layer < WEIR_MAX_LAYERS; layer++) {
-    weir_match(frame);
+    match_layer(frame);
     weir_judge_layer(frame, &verdict);
     if (layer + 1 == WEIR_MAX_LAYERS || tunnel == 0 || !weir_enter(ctx, tunnel, frame)) break;
-    __asm__ volatile("" : "+r"(tunnels)); /* or each of its bits would have a place on the stack */
-    tunnel = tunnel_of(&frame->packet, tunnels);
+    tunnel = weir_inner_tunnel(frame, tunnels);
   }
   return end_verdict(&verdict);
 }

@@ -18,6 +18,7 @@
 
 #include "common/again.h"
 #include "common/confine/capabilities.h"
+#include "common/confine/files_only.h"
 #include "common/confine/system_calls.h"
 #include "common/files.h"
 
@@ -93,14 +94,23 @@ constexpr SystemCalls::Argument kCallsWith[] = {{"mmap", 2, PROT_EXEC, 0}, {"mpr
   if (shared == MAP_FAILED) _exit(1);
   memory.reset();
   prctl(PR_SET_NAME, job.name);
-  const rlimit none = {0, 0}, memory_limit = {order.memory_bytes, order.memory_bytes};
+  const rlim_t most_open = job.reach == nullptr ? 0 : job.reach->descriptors;
+  const rlimit none = {0, 0}, descriptors = {most_open, most_open},
+               memory_limit = {order.memory_bytes, order.memory_bytes};
   const rlimit time_limit = {job.cpu_seconds, job.cpu_seconds};
-  for (const auto resource : {RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE}) setrlimit(resource, &none);
+  for (const auto resource : {RLIMIT_FSIZE, RLIMIT_CORE}) setrlimit(resource, &none);
+  // Where the kernel has no Landlock it may read what anybody may.
+  if (job.reach != nullptr) (void)read_only_these(job.reach->files);
+  setrlimit(RLIMIT_NOFILE, &descriptors);
   setrlimit(RLIMIT_CPU, &time_limit);
   if (!kIsSanitized) {
     setrlimit(RLIMIT_DATA, &memory_limit);
     // Where the kernel has no filters there is less to hold it, but it still holds nothing.
-    (void)filter_exactly(kCalls, kCallsWith);
+    if (job.reach == nullptr) {
+      (void)filter_exactly({kCalls, kCallsWith, {}}, Seccomp::kill);
+    } else {
+      (void)filter_exactly(job.reach->calls, Seccomp::refuse);
+    }
   }
   job.work(socket.get(), {static_cast<std::byte*>(shared), order.shared_bytes});
   _exit(0);

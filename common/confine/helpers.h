@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "common/confine/system_calls.h"
 #include "common/fd.h"
 #include "common/result.h"
 
@@ -24,11 +25,20 @@ constexpr bool kIsSanitized = __has_feature(address_sanitizer) || __has_feature(
 constexpr bool kIsSanitized = false;
 #endif
 
+// What a helper may do beside computing in its memory and speaking on its socket. A system call that is not among
+// these fails, where that of a helper without a reach ends it: libraries try things, and go on without them.
+struct Reach {
+  SystemCalls calls;
+  uint32_t descriptors;                // open at once
+  std::span<const char* const> files;  // and folders, which it may read, where the kernel has Landlock
+};
+
 // What a helper does; with its end the process ends.
 struct Job {
   const char* name;      // of the process; at most 15 characters
   uint32_t cpu_seconds;  // whoever loops is ended then, also when nobody waits for it any more
   void (*work)(int socket, std::span<std::byte> shared);
+  const Reach* reach = nullptr;  // null: none
 };
 
 // Our end of one. It ends when this goes.

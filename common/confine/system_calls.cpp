@@ -155,11 +155,11 @@ Result<size_t> filter_system_calls(const SystemCalls& calls, Seccomp mode) {
   return allowed.size();
 }
 
-Result<void> filter_exactly(std::span<const char* const> calls, std::span<const Argument> calls_with) {
-  const Result<Filter> filter = make(action_of(Seccomp::kill));
+Result<void> filter_exactly(const SystemCalls& calls, Seccomp mode) {
+  const Result<Filter> filter = make(action_of(mode));
   if (!filter) return Error{filter.error()};
   std::set<int> allowed;
-  if (const int error = add_all(*filter, {calls, calls_with, {}}, allowed); error != 0) {
+  if (const int error = add_all(*filter, calls, allowed); error != 0) {
     return library_error("write the filter of system calls", error);
   }
   return load(*filter);

@@ -40,9 +40,8 @@ constexpr uint64_t kAllBits = ~uint64_t{0};
 // Sets no_new_privs too. How many calls are on the list; with `off` 0 and nothing changes.
 Result<size_t> filter_system_calls(const SystemCalls& calls, Seccomp mode);
 
-// The same without what each program of ours does: these calls alone, and what makes another ends. For processes that
-// do one thing.
-Result<void> filter_exactly(std::span<const char* const> calls, std::span<const SystemCalls::Argument> calls_with);
+// The same without what each program of ours does: these calls alone. For processes that do one thing.
+Result<void> filter_exactly(const SystemCalls& calls, Seccomp mode);
 
 // "seccomp on (132 system calls)"
 std::string seccomp_text(Seccomp mode, size_t n_calls);

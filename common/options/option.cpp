@@ -15,6 +15,10 @@ Option& Options::argument(const char* name, std::string& value, const char* help
   return all_.emplace_back(Option{name, "", &value, help});
 }
 
+Option& Options::arguments(const char* name, std::vector<std::string>& values, const char* help) {
+  return all_.emplace_back(Option{name, "", &values, help});
+}
+
 Option& Options::flag(const char* name, bool& value, const char* help) {
   return all_.emplace_back(Option{name, "", &value, help});
 }

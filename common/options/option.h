@@ -41,6 +41,8 @@ struct Option {
 class Options {
  public:
   Option& argument(const char* name, std::string& value, const char* help);
+  // One or more of them.
+  Option& arguments(const char* name, std::vector<std::string>& values, const char* help);
   Option& flag(const char* name, bool& value, const char* help);
   Option& text(const char* name, const char* value_name, std::string& value, const char* help);
   Option& number(const char* name, const char* value_name, double& value, const char* help);

@@ -22,7 +22,7 @@ CLI::Option* add_value(CLI::App& app, const Option& option) {
   }
   if (auto* texts = std::get_if<std::vector<std::string>*>(&option.target)) {
     return app.add_option(names, **texts, option.help)
-        ->expected(1)
+        ->expected(option.is_argument() ? -1 : 1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   }
   if (auto* number = std::get_if<double*>(&option.target)) {

@@ -259,12 +259,28 @@ std::optional<Diagnostic> find_control_character(const Document& document) {
 
 }  // namespace
 
+namespace {
+
+// User and password of an url are nobody's who reads messages: `https://...@example.net/`.
+void hide_users(std::string& line) {
+  constexpr std::string_view kBefore = "://";
+  for (size_t at = 0; (at = line.find(kBefore, at)) != std::string::npos;) {
+    at += kBefore.size();
+    const size_t end = std::min(line.find_first_of("/?#\"' \t,}", at), line.size());
+    const size_t host = line.rfind('@', end);
+    if (host != std::string::npos && host >= at) line.replace(at, host - at, "...");
+  }
+}
+
+}  // namespace
+
 std::string Document::source_line(uint32_t line) const {
   if (line == 0 || line > line_starts.size()) return "";
   const size_t begin = line_starts[line - 1];
   std::string found = text.substr(begin, text.find('\n', begin) - begin);
   if (!found.empty() && found.back() == '\r') found.pop_back();
   if (line == 1 && found.starts_with("\xef\xbb\xbf")) found.erase(0, 3);
+  hide_users(found);
   return shown(found);
 }
 

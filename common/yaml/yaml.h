@@ -40,7 +40,8 @@ struct Document {
   Node root;
 
   Location where(const Node& node) const { return {path, node.line, node.column}; }
-  std::string source_line(uint32_t line) const;  // as messages show it: control characters replaced, cut at 200 bytes
+  // As messages show it: control characters replaced, users of urls hidden, cut at 200 bytes.
+  std::string source_line(uint32_t line) const;
 };
 
 // Reads the first YAML document of a file (of at most 64 MiB, nesting at most 64 deep; aliases may copy
@@ -68,6 +69,7 @@ class MapReader {
   std::optional<double> number(std::string_view key, double least, double most);
   std::optional<double> number_of(std::string_view key, std::string_view unit, double least, double most);  // 50%, 10x
   std::optional<uint64_t> size_bytes(std::string_view key, uint64_t least, uint64_t most);  // 4096, 64KiB, 1GiB
+  std::optional<uint64_t> seconds(std::string_view key, uint64_t least, uint64_t most);     // 30s, 10m, 1h, 7d
   std::optional<size_t> choice(std::string_view key, std::initializer_list<std::string_view> names);  // index
   const Node* sequence(std::string_view key);
   const Node* map(std::string_view key);

@@ -70,6 +70,20 @@ std::string size_text(uint64_t bytes) {
   return std::to_string(bytes) + kUnits[unit];
 }
 
+uint64_t unit_seconds(std::string_view unit) {
+  if (unit == "s") return 1;
+  if (unit == "m") return 60;
+  if (unit == "h") return 3600;
+  return unit == "d" ? 86400 : 0;
+}
+
+std::string time_text(uint64_t seconds) {
+  for (const char* unit : {"d", "h", "m"}) {
+    if (seconds % unit_seconds(unit) == 0) return std::to_string(seconds / unit_seconds(unit)) + unit;
+  }
+  return std::to_string(seconds) + "s";
+}
+
 }  // namespace
 
 MapReader::MapReader(const Document& document, const Node* node, std::string what, Diagnostics& diagnostics)
@@ -187,6 +201,22 @@ std::optional<uint64_t> MapReader::size_bytes(std::string_view key, uint64_t lea
         "`" + std::string(key) + "` is " + shown(*found) + ": it must be a size from " + size_text(least) + " to " +
             size_text(most),
         "write a whole number of bytes, KiB, MiB, GiB or TiB, without quotes or blanks, as in 512MiB");
+  return std::nullopt;
+}
+
+std::optional<uint64_t> MapReader::seconds(std::string_view key, uint64_t least, uint64_t most) {
+  const auto written = text(key);
+  if (!written) return std::nullopt;
+  const char* last = written->data() + written->size();
+  uint64_t value = 0;
+  const auto [end, failure] = std::from_chars(written->data(), last, value);
+  const uint64_t unit = unit_seconds({end, static_cast<size_t>(last - end)});
+  const bool fits = failure == std::errc{} && unit != 0 && value <= most / unit && value * unit >= least;
+  if (fits) return value * unit;
+  error(*find(key),
+        "`" + std::string(key) + "` is `" + *written + "`: it must be a time from " + time_text(least) + " to " +
+            time_text(most),
+        "write a whole number of s, m, h or d, without blanks, as in 1h");
   return std::nullopt;
 }
 

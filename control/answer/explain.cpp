@@ -15,6 +15,7 @@
 #include "filter/layouts/bitmap.h"
 #include "filter/layouts/layout.h"
 #include "filter/probe/exact.h"
+#include "filter/read/overlay.h"
 
 namespace weir::control {
 namespace {
@@ -81,21 +82,45 @@ size_t shorten(std::vector<Origin>& origins) {
   return all;
 }
 
+// visit(snapshot, shape) for every shape of the family, of the overlay only where it says something else about the key:
+// key(shape) tells which it is there.
+template <class Key, class Visit>
+void visit_shapes(const Enforcing& enforcing, uint8_t family, Key key, Visit visit) {
+  for (const filter::ShapeView& shape : enforcing.base.shapes()) {
+    if (shape.shape.family != family) continue;
+    const filter::ShapeView* newer =
+        enforcing.overlay == nullptr || shape.shape.flow ? nullptr : find_shape(*enforcing.overlay, shape.shape);
+    const bool is_changed = newer != nullptr && filter::find_rule(*newer, key(shape.shape)) != 0;
+    if (is_changed) {
+      visit(*enforcing.overlay, *newer);
+    } else {
+      visit(enforcing.base, shape);
+    }
+  }
+  if (enforcing.overlay == nullptr) return;
+  for (const filter::ShapeView& shape : enforcing.overlay->shapes()) {
+    if (shape.shape.family == family && find_shape(enforcing.base, shape.shape) == nullptr) {
+      visit(*enforcing.overlay, shape);
+    }
+  }
+}
+
 template <class Addr>
-Explanation explain_address(const filter::SnapshotView& snapshot, const Book& book, Addr address, uint16_t port,
-                            uint64_t now) {
+Explanation explain_address(const Enforcing& enforcing, const Book& book, Addr address, uint16_t port, uint64_t now) {
   constexpr uint8_t kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
   Explanation explanation;
   weir_set source = {}, destination = {};
-  for (const filter::ShapeView& shape : snapshot.shapes()) {
-    if (shape.shape.family != kFamily || (shape.shape.with_port && port == 0)) continue;
+  const auto key_of = [&](filter::KeyShape shape) { return filter::make_key(shape, address, port); };
+  visit_shapes(enforcing, kFamily, key_of, [&](const filter::SnapshotView& snapshot, const filter::ShapeView& shape) {
+    if (shape.shape.with_port && port == 0) return;
     if (shape.shape.flow) {
       explanation.flow_shapes.push_back(shape_name(shape.shape, false));
-      continue;
+      return;
     }
-    const filter::Key key = filter::make_key(shape.shape, address, port);
+    const filter::Key key = key_of(shape.shape);
     ShapeProbe probe;
     probe.shape = shape_name(shape.shape, shape.layout == WEIR_LAYOUT_BITMAP);
+    if (&snapshot == enforcing.overlay) probe.shape += ", overlay";
     probe.key = key_text(shape.shape, address, port);
     ask_filter(shape, key, probe);
     probe.rule = filter::find_rule(shape, key);
@@ -110,7 +135,7 @@ Explanation explain_address(const filter::SnapshotView& snapshot, const Book& bo
     source = source | as_source;
     destination = destination | as_destination;
     explanation.probes.push_back(std::move(probe));
-  }
+  });
   AddressClaims claims = claims_of(book, address, port, now);
   const auto first_as = [&](uint8_t direction) {
     return [&claims, direction](const std::string& list) -> std::optional<Origin> {
@@ -120,8 +145,8 @@ Explanation explain_address(const filter::SnapshotView& snapshot, const Book& bo
       return first == claims.origins.end() ? std::nullopt : std::optional(*first);
     };
   };
-  explanation.as_source = verdict_of(snapshot, source, first_as(WEIR_AS_SOURCE));
-  explanation.as_destination = verdict_of(snapshot, destination, first_as(WEIR_AS_DESTINATION));
+  explanation.as_source = verdict_of(enforcing.base, source, first_as(WEIR_AS_SOURCE));
+  explanation.as_destination = verdict_of(enforcing.base, destination, first_as(WEIR_AS_DESTINATION));
   explanation.n_origins = shorten(claims.origins);
   explanation.n_of_ports = shorten(claims.of_ports);
   explanation.origins = std::move(claims.origins);
@@ -131,8 +156,7 @@ Explanation explain_address(const filter::SnapshotView& snapshot, const Book& bo
 
 }  // namespace
 
-Result<Explanation> explain(const filter::SnapshotView& snapshot, const Book& book, const std::string& key,
-                            uint64_t now) {
+Result<Explanation> explain(const Enforcing& enforcing, const Book& book, const std::string& key, uint64_t now) {
   const EntryText parsed = parse_entry(key);
   if (const auto* error = std::get_if<EntryError>(&parsed)) {
     return Error{fmt::format("{}: {}\nhint: give an address, or address:port ([v6]:port)", key, error->reason)};
@@ -141,7 +165,7 @@ Result<Explanation> explain(const filter::SnapshotView& snapshot, const Book& bo
     if (entry.first != entry.last) {
       return Error{key + ": more than one address\nhint: give one address, or address:port ([v6]:port)"};
     }
-    return explain_address(snapshot, book, entry.first, entry.port, now);
+    return explain_address(enforcing, book, entry.first, entry.port, now);
   };
   const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed);
   Result<Explanation> explanation = v4 != nullptr ? answer(*v4) : answer(std::get<ParsedEntry<Ipv6>>(parsed));
@@ -153,13 +177,13 @@ bool is_packet_text(const std::string& key) {
   return key.find_first_of(" \t") != std::string::npos;
 }
 
-Result<PacketExplanation> explain_packet(const filter::SnapshotView& snapshot, const Book& book, const std::string& key,
+Result<PacketExplanation> explain_packet(const Enforcing& enforcing, const Book& book, const std::string& key,
                                          uint64_t now) {
   const Result<weir_packet> packet = parse_packet(key);
   if (!packet) return Error{packet.error()};
   PacketExplanation explanation;
   explanation.packet = packet_text(*packet);
-  explanation.verdict = verdict_of(snapshot, match(snapshot, *packet, now),
+  explanation.verdict = verdict_of(enforcing.base, match(enforcing, *packet, now),
                                    [&](const std::string& list) { return first_claim(book, list, *packet, now); });
   explanation.origins = claims_of(book, *packet, now);
   explanation.n_origins = shorten(explanation.origins);

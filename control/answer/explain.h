@@ -9,8 +9,8 @@
 #include "common/result.h"
 #include "control/answer/key_place.h"
 #include "control/book/claims.h"
+#include "control/compile/prove/lookup.h"
 #include "control/model/list.h"
-#include "filter/read/view.h"
 
 namespace weir::control {
 
@@ -53,9 +53,8 @@ struct Explanation {
   Verdict as_source, as_destination;     // with nothing else in the packet matching
 };
 
-// key: an address, or address:port / [v6]:port. snapshot and book: of the running generation. now: Unix seconds.
-Result<Explanation> explain(const filter::SnapshotView& snapshot, const Book& book, const std::string& key,
-                            uint64_t now);
+// key: an address, or address:port / [v6]:port. enforcing and book: of the running generation. now: Unix seconds.
+Result<Explanation> explain(const Enforcing& enforcing, const Book& book, const std::string& key, uint64_t now);
 
 struct PacketExplanation {
   std::string packet;  // in canonical text
@@ -66,7 +65,7 @@ struct PacketExplanation {
 
 // Is the key a whole packet, as in `src 10.0.0.1 dst 203.0.113.9 proto tcp dport 443` (control/answer/packet_text.h)?
 bool is_packet_text(const std::string& key);
-Result<PacketExplanation> explain_packet(const filter::SnapshotView& snapshot, const Book& book, const std::string& key,
+Result<PacketExplanation> explain_packet(const Enforcing& enforcing, const Book& book, const std::string& key,
                                          uint64_t now);
 
 }  // namespace weir::control

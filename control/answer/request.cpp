@@ -5,9 +5,19 @@ namespace weir::control {
 void members(Fields& f, Request& request) {
   f.unless_empty({"command", "", "what is wanted"}, request.command);
   f.maybe({"key", "", "explain: an address, or address:port"}, request.key);
-  f.maybe({"name", "", "list: only this one; accept: the list whose feed is taken as it is"}, request.name);
+  f.maybe({"name", "",
+           "list: only this one; accept: the list whose feed is taken as it is; fetch: the list whose feed is asked "
+           "for; add, del, flush: the list that "
+           "changes; entries, export: the list that is read"},
+          request.name);
   f.maybe({"on", "", "bypass: true or false"}, request.on);
   f.maybe({"interface", "", "detach: only this one"}, request.interface);
+  f.unless_empty({"entries", "", "add, del: as controlctl add takes them"}, request.entries);
+  f.maybe({"ttl", "seconds", "add: how long they stay"}, request.ttl);
+  f.maybe({"comment", "", "add: shown wherever the entries are"}, request.comment);
+  f.maybe({"confirm", "seconds", "reload: goes back by itself unless confirm comes in time"}, request.confirm);
+  f.maybe({"number", "", "rollback: the number of a generation"}, request.number);
+  f.maybe({"after", "", "entries, export: `next` of the page before"}, request.after);
 }
 
 void members(Fields& f, Head& head) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "control/answer/json/json.h"
 
@@ -11,9 +13,15 @@ namespace weir::control {
 struct Request {
   std::string command;
   std::optional<std::string> key = {};        // explain
-  std::optional<std::string> name = {};       // list, accept
+  std::optional<std::string> name = {};       // list, accept, fetch, add, del, flush, entries, export
   std::optional<bool> on = {};                // bypass
   std::optional<std::string> interface = {};  // detach
+  std::vector<std::string> entries = {};      // add, del
+  std::optional<uint32_t> ttl = {};           // add
+  std::optional<std::string> comment = {};    // add
+  std::optional<std::string> after = {};      // entries, export
+  std::optional<uint32_t> confirm = {};       // reload
+  std::optional<uint64_t> number = {};        // rollback
 };
 void members(Fields& f, Request& request);
 

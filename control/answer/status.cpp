@@ -57,10 +57,12 @@ void members(Fields& f, StatusAnswer& answer) {
   f.array({"targets", "", "of the policy"}, answer.targets, "target");
   f.array({"refused", "", "feeds that are not taken: their lists keep what they had"}, answer.refused, "refused feed");
   f.array({"shapes", "", "of the snapshot"}, answer.shapes, "shape");
+  f.unless_empty({"notice", "", "what is waited for: a confirmation, or a reload after a rollback"}, answer.notice);
   f.unless_empty({"reloading", "", "the phase of the reload that runs"}, answer.reloading);
   f.object({"last_reload", "", "as reload answered"}, answer.last_reload, "reload");
   f.object({"capture", "", "as capture answers"}, answer.capture, "capture");
-  f.by_name({"limits", "", "lists, shapes_v4, shapes_v6, conditions_of_a_key, snapshot_bytes"}, answer.limits, "limit");
+  f.by_name({"limits", "", "lists, shapes_v4, shapes_v6, conditions_of_a_key, overlay_keys, snapshot_bytes"},
+            answer.limits, "limit");
   f.object({"memory", "", "of controld"}, answer.memory, "memory");
 }
 

@@ -61,6 +61,7 @@ struct StatusAnswer {
   std::vector<TargetStatus> targets;
   std::vector<RefusedFeed> refused;
   std::vector<ShapeDetails> shapes;
+  std::string notice;
   std::string reloading;
   ReloadAnswer last_reload;
   CaptureAnswer capture;

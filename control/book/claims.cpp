@@ -24,7 +24,7 @@ Origin origin_of(const List& list, const Entry<Addr>& entry) {
 
 Origin origin_of(const List& list, const Flow& flow) {
   const int sides = (flow.src ? WEIR_AS_SOURCE : 0) | (flow.dst ? WEIR_AS_DESTINATION : 0);
-  return {list.name, list.file_of(0), flow.line, flow_text(flow), static_cast<uint8_t>(sides), true};
+  return {list.name, list.file_of(flow.source), flow.line, flow_text(flow), static_cast<uint8_t>(sides), true};
 }
 
 bool is_live(uint32_t expires, uint64_t now) {
@@ -122,7 +122,7 @@ WrittenAt written_at(const Entry<Addr>& entry) {
   return {entry.source, entry.line};
 }
 WrittenAt written_at(const Flow& flow) {
-  return {0, flow.line};
+  return {flow.source, flow.line};
 }
 
 }  // namespace

@@ -12,28 +12,16 @@
 namespace weir::control {
 namespace {
 
-template <class Addr>
-auto order_of(const Entry<Addr>& entry) {
-  return std::make_tuple(entry.first, entry.last, entry.port, entry.directions, entry.expires, entry.source,
-                         entry.line);
-}
-
-template <class Addr>
-bool before(const Entry<Addr>& a, const Entry<Addr>& b) {
-  if (a.first != b.first) return a.first < b.first;
-  return order_of(a) < order_of(b);
-}
-
 void sort_entries(std::vector<Entry<Ipv6>>& entries) {
-  if (!std::is_sorted(entries.begin(), entries.end(), before<Ipv6>)) {
-    std::sort(entries.begin(), entries.end(), before<Ipv6>);
+  if (!std::is_sorted(entries.begin(), entries.end(), comes_before<Ipv6>)) {
+    std::sort(entries.begin(), entries.end(), comes_before<Ipv6>);
   }
 }
 
 // Feeds of hosts are random in 32 bits: three passes by eleven bits each, least significant first, then whatever has
 // the same first address is put in order among itself.
 void sort_entries(std::vector<Entry<Ipv4>>& entries) {
-  if (std::is_sorted(entries.begin(), entries.end(), before<Ipv4>)) return;
+  if (std::is_sorted(entries.begin(), entries.end(), comes_before<Ipv4>)) return;
   struct Keyed {
     uint32_t first, index;
   };
@@ -56,7 +44,7 @@ void sort_entries(std::vector<Entry<Ipv4>>& entries) {
     while (to < in_order.size() && in_order[to].first == in_order[from].first) to++;
     if (to - from > 1) {
       std::sort(in_order.begin() + static_cast<ptrdiff_t>(from), in_order.begin() + static_cast<ptrdiff_t>(to),
-                before<Ipv4>);
+                comes_before<Ipv4>);
     }
   }
   entries = std::move(in_order);
@@ -113,6 +101,12 @@ void append_source(uint8_t source, const Rows<Addr>& rows, std::vector<Entry<Add
   }
 }
 
+std::vector<Flow> flows_of_policy(const std::vector<Flow>& flows) {
+  std::vector<Flow> own;
+  std::copy_if(flows.begin(), flows.end(), std::back_inserter(own), [](const Flow& flow) { return flow.source == 0; });
+  return own;
+}
+
 template <class Addr>
 bool has_own(const Rows<Addr>& rows, std::vector<Entry<Addr>>& own) {
   std::vector<Entry<Addr>> known;
@@ -152,7 +146,7 @@ class EntriesDigest {
 template <class Addr>
 bool is_valid(const Entry<Addr>& entry) {
   constexpr unsigned kBoth = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
-  return entry.first <= entry.last && entry.directions != 0 && (entry.directions & ~kBoth) == 0 && entry.source <= 1;
+  return entry.first <= entry.last && entry.directions != 0 && (entry.directions & ~kBoth) == 0;
 }
 
 }  // namespace
@@ -175,7 +169,9 @@ ListDraft draft_of(const Entries& entries) {
 }
 
 std::shared_ptr<const Entries> replace_own(std::shared_ptr<const Entries> before, ListDraft own) {
-  if (has_own(before->v4, own.v4) && has_own(before->v6, own.v6) && before->flows == own.flows) return before;
+  if (has_own(before->v4, own.v4) && has_own(before->v6, own.v6) && flows_of_policy(before->flows) == own.flows) {
+    return before;
+  }
   append_source(1, before->v4, own.v4);
   append_source(1, before->v6, own.v6);
   return make_entries(std::move(own));
@@ -190,7 +186,7 @@ bool is_sound(const Rows<Addr>& rows) {
   }
   for (size_t row = 0; row < rows.size(); row++) {
     const Entry<Addr> entry = rows[row];
-    if (!is_valid(entry) || (row > 0 && before(entry, rows[row - 1]))) return false;
+    if (!is_valid(entry) || (row > 0 && comes_before(entry, rows[row - 1]))) return false;
   }
   return true;
 }

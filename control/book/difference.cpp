@@ -46,7 +46,7 @@ struct Asked {
   const Flow* flow;
 };
 
-bool comes_before(const Asked& a, const Asked& b) {
+bool asks_less(const Asked& a, const Asked& b) {
   const int order = memcmp(&a.condition, &b.condition, sizeof a.condition);
   return order != 0 ? order < 0 : a.family < b.family;
 }
@@ -55,15 +55,15 @@ bool comes_before(const Asked& a, const Asked& b) {
 std::vector<Asked> sorted(const std::vector<Flow>& flows) {
   std::vector<Asked> asked;
   for (const Flow& flow : flows) asked.push_back({condition_of(flow), flow.family, &flow});
-  std::stable_sort(asked.begin(), asked.end(), comes_before);
-  const auto same = [](const Asked& a, const Asked& b) { return !comes_before(a, b) && !comes_before(b, a); };
+  std::stable_sort(asked.begin(), asked.end(), asks_less);
+  const auto same = [](const Asked& a, const Asked& b) { return !asks_less(a, b) && !asks_less(b, a); };
   asked.erase(std::unique(asked.begin(), asked.end(), same), asked.end());
   return asked;
 }
 
 std::vector<Flow> only_in(const std::vector<Asked>& these, const std::vector<Asked>& others) {
   std::vector<Asked> left;
-  std::set_difference(these.begin(), these.end(), others.begin(), others.end(), std::back_inserter(left), comes_before);
+  std::set_difference(these.begin(), these.end(), others.begin(), others.end(), std::back_inserter(left), asks_less);
   std::vector<Flow> flows;
   for (const Asked& asked : left) flows.push_back(*asked.flow);
   return flows;

@@ -10,7 +10,7 @@ namespace weir::control {
 namespace {
 
 constexpr uint64_t kMagic = 0x4b4f4f4252494557;  // "WEIRBOOK"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 4;
 
 struct Header {
   uint64_t magic = kMagic;
@@ -25,7 +25,8 @@ static_assert(sizeof(Header) == 24);
 struct StoredFlow {
   weir_residual condition;
   uint32_t line;
-  uint32_t family;
+  uint16_t family;
+  uint16_t source;
 };
 
 // Both sides name the same fields in the same order: visit(io, list) is the format of a list.
@@ -39,10 +40,18 @@ void visit_list(Io& io, ListOfIo& list) {
   io.value(list.ipv6_widened);
   io.text(list.file);
   io.text(list.policy_path);
+  io.maybe(list.dynamic, [&](auto& dynamic) {
+    io.value(dynamic.max_entries);
+    io.value(dynamic.max_ttl_s);
+    io.value(dynamic.allow_any);
+  });
   io.text(list.feed.path);
+  io.text(list.feed.format);
+  io.text(list.feed.why);
   io.value(list.feed.lines);
   io.value(list.feed.entries);
   io.value(list.feed.bad);
+  io.value(list.feed.skipped);
   io.sequence(list.feed.samples, [&](auto& bad) {
     io.value(bad.line);
     io.text(bad.text);
@@ -214,7 +223,9 @@ std::shared_ptr<const Entries> read_entries(Reader& reader) {
   for (const StoredFlow& stored : flows) {
     Flow flow = flow_of(stored.condition, static_cast<uint8_t>(stored.family));
     flow.line = stored.line;
+    flow.source = static_cast<uint8_t>(stored.source);
     if (stored.family != 0 && stored.family != 4 && stored.family != 6) reader.fail();
+    if (stored.source != 0 && stored.source != kJournalSource) reader.fail();
     entries->flows.push_back(flow);
   }
   index_ranges(entries->v4);
@@ -235,7 +246,7 @@ std::string write_book(const Book& book) {
     visit_rows_of(writer, list.v4());
     visit_rows_of(writer, list.v6());
     std::vector<StoredFlow> flows;
-    for (const Flow& flow : list.flows()) flows.push_back({condition_of(flow), flow.line, flow.family});
+    for (const Flow& flow : list.flows()) flows.push_back({condition_of(flow), flow.line, flow.family, flow.source});
     writer.column(flows);
   }
   return std::move(writer.bytes);

@@ -40,6 +40,21 @@ bool may_expire(const List& list) {
          std::any_of(list.flows().begin(), list.flows().end(), [](const Flow& flow) { return flow.expires != kNever; });
 }
 
+void add_settings(const Policy& policy, Bytes& inputs) {
+  inputs.add(policy.default_action);
+  inputs.add(policy.unparsed_action);
+  inputs.add(policy.tunnels);
+  inputs.add(policy.false_positive_rate);
+  inputs.add(policy.memory_bytes);
+  inputs.add(policy.layout.has_value());
+  inputs.add(policy.layout.value_or(WEIR_LAYOUT_LINE8));
+  for (const List& list : policy.lists) {
+    inputs.add(list.name);
+    inputs.add(list.action);
+    inputs.add(list.mode);
+  }
+}
+
 }  // namespace
 
 std::optional<InputsDigest> inputs_digest(const Policy& policy) {
@@ -48,26 +63,23 @@ std::optional<InputsDigest> inputs_digest(const Policy& policy) {
     return std::nullopt;
   }
   Bytes inputs;
-  inputs.add(policy.default_action);
-  inputs.add(policy.unparsed_action);
-  inputs.add(policy.tunnels);
-  inputs.add(policy.false_positive_rate);
-  inputs.add(policy.memory_bytes);
-  inputs.add(policy.layout.has_value());
-  inputs.add(policy.layout.value_or(WEIR_LAYOUT_LINE8));
+  add_settings(policy, inputs);
   inputs.add(uint64_t{policy.canaries.size()});
   for (const Canary& canary : policy.canaries) {
     inputs.add(canary.is_v6);
     inputs.add(canary.is_v6 ? canary.v6 : Ipv6{canary.v4});
   }
   for (const List& list : policy.lists) {
-    inputs.add(list.name);
-    inputs.add(list.action);
-    inputs.add(list.mode);
     inputs.add(list.entries());
     inputs.add(list.content->digest);
   }
   return inputs.digest();
+}
+
+InputsDigest settings_digest(const Policy& policy) {
+  Bytes settings;
+  add_settings(policy, settings);
+  return settings.digest();
 }
 
 Result<Compiled> renumber(std::span<const std::byte> snapshot, std::array<uint64_t, 2> digest,

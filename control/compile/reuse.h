@@ -17,6 +17,10 @@ using InputsDigest = std::array<uint64_t, 2>;  // XXH3-128 (low, high)
 // moment from now on at which an entry ends.
 std::optional<InputsDigest> inputs_digest(const Policy& policy);
 
+// Of what besides the lists' entries and canaries a snapshot depends on: an overlay may stand on one of the same
+// digest.
+InputsDigest settings_digest(const Policy& policy);
+
 // The bytes of a sealed snapshot under another generation, sealed; the secret is the same. They have been proven, and
 // are checked to be those that were. report: of that snapshot.
 Result<Compiled> renumber(std::span<const std::byte> snapshot, std::array<uint64_t, 2> digest,

@@ -48,11 +48,16 @@ void show(const std::string& config, const Diagnostics& diagnostics, const std::
                  plural(list.ipv6_widened, "IPv6 address", "IPv6 addresses"), list.ipv6_aggregate);
     }
     bad_lines += list.feed.bad;
-    for (const BadLine& bad : list.feed.samples) {
-      fmt::print("{}:{}: bad line of list {}: {}: {}\n", list.feed.path, bad.line, list.name, bad.reason, bad.text);
+    if (!list.feed.why.empty() && list.feed.format != "plain") {
+      fmt::print("{}: list {}: read as {}: {}\n", list.feed.path, list.name, list.feed.format, list.feed.why);
     }
-    if (list.feed.bad > list.feed.samples.size()) {
-      fmt::print("{}: ... and {} more bad lines\n", list.feed.path, count(list.feed.bad - list.feed.samples.size()));
+    const char* what = list.feed.skipped == 0 ? "bad" : "skipped";
+    for (const BadLine& bad : list.feed.samples) {
+      fmt::print("{}:{}: {} line of list {}: {}: {}\n", list.feed.path, bad.line, what, list.name, bad.reason,
+                 bad.text);
+    }
+    if (const uint64_t left_out = list.feed.bad + list.feed.skipped; left_out > list.feed.samples.size()) {
+      fmt::print("{}: ... and {} more {} lines\n", list.feed.path, count(left_out - list.feed.samples.size()), what);
     }
   }
   fmt::print("{}: ok: {}, {}, {}, {} snapshot; {}", config, plural(lists.size(), "list"),
@@ -148,6 +153,7 @@ void check(const Asked& asked, const confine::Helpers& parsers, Checked& checked
   FeedHistory history(before ? &*before : nullptr);
   history.is_ours = false;
   history.parsers = &parsers;
+  history.state_dir = asked.state_dir;
   const std::optional<Policy> policy = read_policy(asked.config, checked.diagnostics, unix_now(), history);
   const bool has_feeds = !policy || std::any_of(policy->lists.begin(), policy->lists.end(),
                                                 [](const List& list) { return !list.feed.path.empty(); });

@@ -15,21 +15,6 @@ namespace weir::control::ctl {
 
 namespace cmd_explain {
 
-// drop by list c2: 203.0.113.7 (feeds/c2.txt:17); list watch only monitors, or would drop it
-std::string verdict_text(const Verdict& verdict) {
-  std::string text = verdict.action;
-  if (verdict.because) {
-    const Origin& entry = *verdict.because;
-    text += fmt::format(" by list {}: {} ({}:{})", verdict.reason, entry.entry, entry.file, entry.line);
-  } else if (verdict.reason == "default") {
-    text += " by default: no list decides";
-  } else {
-    text += " by list " + verdict.reason;
-  }
-  if (!verdict.monitored.empty()) text += fmt::format("; only monitored by {}", joined(verdict.monitored));
-  return text;
-}
-
 // page 12, line 3: bits 5 77; line 9: bits 0 64
 std::string place_of(const ShapeProbe& probe) {
   std::string text = fmt::format("page {}, ", probe.place.page);
@@ -55,8 +40,7 @@ const char* answer_of(const ShapeProbe& probe) {
 Table table_of(const std::vector<Origin>& origins, bool alone, Table table) {
   for (const Origin& origin : origins) {
     if (origin.alone != alone) continue;
-    table.row({origin.list, origin.entry, directions_text(origin.directions),
-               fmt::format("{}:{}", origin.file, origin.line)});
+    table.row({origin.list, origin.entry, directions_text(origin.directions), place_text(origin)});
   }
   return table;
 }

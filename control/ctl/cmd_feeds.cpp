@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 
 #include "control/answer/feeds.h"
@@ -14,18 +16,43 @@ namespace weir::control::ctl {
 
 namespace cmd_feeds {
 
+void show_fetched(const FeedsAnswer& answer) {
+  Table table({{"fetched"},
+               {"asked", Table::Align::right},
+               {"answered", Table::Align::right},
+               {"changed", Table::Align::right},
+               {"next in", Table::Align::right},
+               {"url"}});
+  bool is_empty = true;
+  for (const FeedDetails& feed : answer.feeds) {
+    if (!feed.fetch) continue;
+    const FetchDetails& fetch = *feed.fetch;
+    is_empty = false;
+    table.row({feed.list, age(fetch.tried_at), age(fetch.fetched_at), age(fetch.changed_at),
+               fmt::format("{} s", std::max<int64_t>(0, fetch.next_at - time(nullptr))), fetch.url});
+  }
+  if (!is_empty) fmt::print("\n{}", table.text());
+  for (const FeedDetails& feed : answer.feeds) {
+    if (!feed.fetch || feed.fetch->error.empty()) continue;
+    fmt::print("\n{}: not fetched (failures in a row: {}): {}\n", feed.list, feed.fetch->failures, feed.fetch->error);
+  }
+}
+
 void show(const FeedsAnswer& answer) {
   Table table({{"list"},
                {"state"},
+               {"format"},
                {"entries", Table::Align::right},
                {"bad lines", Table::Align::right},
+               {"skipped", Table::Align::right},
                {"last good", Table::Align::right},
                {"file"}});
   for (const FeedDetails& feed : answer.feeds) {
-    table.row({feed.list, feed.state == "refused" ? "REFUSED" : feed.state, count(feed.entries), count(feed.bad),
-               age(feed.taken_at), feed.file});
+    table.row({feed.list, feed.state == "refused" ? "REFUSED" : feed.state, feed.format, count(feed.entries),
+               count(feed.bad), count(feed.skipped), age(feed.taken_at), feed.file});
   }
   fmt::print("{}", table.text());
+  show_fetched(answer);
   for (const FeedDetails& feed : answer.feeds) {
     if (feed.state != "refused") continue;
     fmt::print("\n{}: refused {}: {}\nhint: {}\n", feed.list, age(feed.since), feed.reason, feed.hint);
@@ -33,9 +60,15 @@ void show(const FeedsAnswer& answer) {
 }
 
 Run configure(Options& options) {
-  auto accepted = std::make_shared<std::string>();
+  auto accepted = std::make_shared<std::string>(), fetched = std::make_shared<std::string>();
   options.text("--accept", "NAME", *accepted, "take the feed of this list as it is now, whatever its guard says");
-  return [accepted](const Context& context) {
+  options.text("--fetch", "NAME", *fetched, "ask for the feed of this list, which has an url, now");
+  return [accepted, fetched](const Context& context) {
+    if (!fetched->empty()) {
+      Request wanted{"fetch"};
+      wanted.name = *fetched;
+      return request(context, wanted, show);
+    }
     if (accepted->empty()) return request(context, {"feeds"}, show);
     Request wanted{"accept"};
     wanted.name = *accepted;

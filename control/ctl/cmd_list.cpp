@@ -3,11 +3,14 @@
 #include <cstdio>
 #include <memory>
 
+#include "common/own_folder.h"
+#include "control/answer/entries.h"
 #include "control/answer/list.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
+#include "control/model/time_text.h"
 
 namespace weir::control::ctl {
 
@@ -48,19 +51,53 @@ void show_one(const ListAnswer& answer) {
   }
 }
 
+std::string time_left(uint32_t expires) {
+  const int64_t seconds = int64_t{expires} - static_cast<int64_t>(unix_now());
+  if (seconds <= 0) return "ended";
+  return duration(static_cast<uint64_t>(seconds));
+}
+
+void show_entries(const EntriesAnswer& answer) {
+  Table table({{"entry"}, {"match"}, {"written at"}, {"ends in"}, {"added"}, {"by"}, {"comment"}});
+  for (const EntryDetails& entry : answer.entries) {
+    const std::string place = entry.line == 0 ? entry.file : fmt::format("{}:{}", entry.file, entry.line);
+    std::vector<std::string> cells = {entry.entry, entry.match == 0 ? "" : directions_text(entry.match), place,
+                                      entry.expires ? time_left(*entry.expires) : ""};
+    if (entry.added) {
+      cells.insert(cells.end(), {age(entry.added->at), user_text(entry.added->by), entry.added->comment});
+    } else {
+      cells.resize(7);
+    }
+    table.row(std::move(cells));
+  }
+  if (!table.empty()) fmt::print("{}", table.text());
+}
+
 Run configure(Options& options) {
   auto name = std::make_shared<std::string>();
+  auto entries = std::make_shared<bool>(false);
   options.argument("NAME", *name, "only this list, with samples of its feed's bad lines");
-  return [name](const Context& context) {
-    Request wanted{"list"};
+  options.flag("--entries", *entries,
+               "all entries of the list, those that were added with their age, end, user, comment");
+  options.needs("--entries", "NAME");
+  return [name, entries](const Context& context) {
+    Request wanted{*entries ? "entries" : "list"};
     if (!name->empty()) wanted.name = *name;
+    if (*entries) return request_pages<EntriesAnswer>(context, wanted, show_entries);
     return request(context, wanted, name->empty() ? show : show_one);
   };
 }
 
 }  // namespace cmd_list
 
-const Command kList = {"list", Group::look,         "the lists of the running generation",
-                       "",     cmd_list::configure, [](MemberTable& table) { table.add<ListAnswer>("list"); }};
+const Command kList = {"list",
+                       Group::look,
+                       "the lists of the running generation, or the entries of one",
+                       "With --entries and --json every line is a page, an object of its own.",
+                       cmd_list::configure,
+                       [](MemberTable& table) {
+                         table.add<ListAnswer>("list");
+                         table.add<EntriesAnswer>("entries");
+                       }};
 
 }  // namespace weir::control::ctl

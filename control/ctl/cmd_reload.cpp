@@ -1,12 +1,14 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <memory>
 
 #include "control/answer/reload.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
+#include "control/model/time_text.h"
 
 namespace weir::control::ctl {
 
@@ -54,8 +56,25 @@ void print_reload(const ReloadAnswer& answer) {
 
 namespace cmd_reload {
 
-Run configure(Options&) {
-  return [](const Context& context) { return request(context, {"reload"}, print_reload); };
+Run configure(Options& options) {
+  auto confirm = std::make_shared<std::string>();
+  options.text("--confirm", "TIME", *confirm,
+               "go back by itself after this time, 60s say, unless `controlctl confirm` comes before");
+  return [confirm](const Context& context) -> int {
+    Request wanted{"reload"};
+    if (!confirm->empty()) {
+      wanted.confirm = parse_duration(*confirm);
+      if (!wanted.confirm) {
+        fmt::print(stderr, "controlctl: --confirm is `{}`: it must be a time like 60s or 5m\n", *confirm);
+        return kUsage;
+      }
+    }
+    const int code = request(context, wanted, print_reload);
+    if (wanted.confirm && code != kFailed && code != kUnreachable && !context.json) {
+      fmt::print("goes back in {} s unless `controlctl confirm` comes before\n", *wanted.confirm);
+    }
+    return code;
+  };
 }
 
 }  // namespace cmd_reload

@@ -120,6 +120,7 @@ void show(const StatusAnswer& answer) {
              answer.from_last_good ? ", FROM LAST GOOD" : "", count(answer.entries), bytes(answer.memory.rss_bytes),
              bytes(answer.memory.peak_bytes));
   if (!answer.disk_error.empty()) fmt::print("NOT DURABLE, tried again: {}\n", answer.disk_error);
+  if (!answer.notice.empty()) fmt::print("{}\n", answer.notice);
   if (!answer.starting) show_reload(answer.last_reload);
   for (const RefusedFeed& feed : answer.refused) {
     fmt::print("feed of {} REFUSED {}, its last good content stays: {}\n", feed.list, age(feed.since), feed.reason);

@@ -43,4 +43,23 @@ int request(const Context& context, const Request& request, void (*show)(const A
   return answer ? print_answer(context, *answer, show) : kUnreachable;
 }
 
+// The same for an answer in pages: take(answer) each, without --json, until there is no next one; wanted.after says
+// where. As JSON each page is a line.
+template <class Answer, class Take>
+int request_pages(const Context& context, Request wanted, Take take) {
+  while (true) {
+    const std::optional<Document> document = ask(context, wanted);
+    if (!document) return kUnreachable;
+    if (!document->text("version")) return not_understood("member version is missing");
+    if (!is_printed(context, *document)) {
+      const Result<Answer> answer = read_json<Answer>(*document);
+      if (!answer) return not_understood(answer.error());
+      take(*answer);
+    }
+    if (exit_code(*document) != kOk) return exit_code(*document);
+    wanted.after = document->text("next");
+    if (!wanted.after) return kOk;
+  }
+}
+
 }  // namespace weir::control::ctl

@@ -35,6 +35,24 @@ std::string bits_per_key_text(const ShapeDetails& shape) {
   return shape.bits_per_key == 0 ? "-" : fmt::format("{:.1f}", shape.bits_per_key);
 }
 
+std::string place_text(const Origin& origin) {
+  return origin.line == 0 ? origin.file : fmt::format("{}:{}", origin.file, origin.line);
+}
+
+std::string verdict_text(const Verdict& verdict) {
+  std::string text = verdict.action;
+  if (verdict.because) {
+    const Origin& entry = *verdict.because;
+    text += fmt::format(" by list {}: {} ({})", verdict.reason, entry.entry, place_text(entry));
+  } else if (verdict.reason == "default") {
+    text += " by default: no list decides";
+  } else {
+    text += " by list " + verdict.reason;
+  }
+  if (!verdict.monitored.empty()) text += fmt::format("; only monitored by {}", joined(verdict.monitored));
+  return text;
+}
+
 std::string capture_text(const CaptureAnswer& capture) {
   const std::string& error = capture.last_error;
   const std::string state = !error.empty() ? "FAILS: " + error : capture.on ? "on" : "off";

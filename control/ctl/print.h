@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "control/answer/capture.h"
+#include "control/answer/explain.h"
 #include "control/answer/parts.h"
 #include "control/answer/reload.h"
 #include "control/answer/shapes.h"
@@ -16,6 +17,10 @@ std::string joined(const std::vector<std::string>& texts);        // a, b, c; -
 std::string directions_text(uint8_t mask);                        // src, dst; -
 std::string layout_text(const ShapeDetails& shape);               // line8: 0.5 % wanted
 std::string bits_per_key_text(const ShapeDetails& shape);         // 11.6; -
+
+std::string place_text(const Origin& origin);  // feeds/c2.txt:17; controlctl add
+// drop by list c2: 203.0.113.7 (feeds/c2.txt:17); only monitored by watch
+std::string verdict_text(const Verdict& verdict);
 
 std::string capture_text(const CaptureAnswer& capture);  // on; 12 of 20 samples written, 8 past a list's limit, 0 lost
 

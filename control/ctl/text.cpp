@@ -34,13 +34,16 @@ std::string percent(double fraction) {
   return fraction == 0 ? "0 %" : fmt::format("{:.3g} %", fraction * 100);
 }
 
+std::string duration(uint64_t seconds) {
+  if (seconds < 120) return fmt::format("{} s", seconds);
+  if (seconds < 2 * 3600) return fmt::format("{} min", seconds / 60);
+  if (seconds < 2 * 86400) return fmt::format("{} h", seconds / 3600);
+  return fmt::format("{} days", seconds / 86400);
+}
+
 std::string age(int64_t unix_s) {
   if (unix_s == 0) return "never";
-  const int64_t seconds = std::max<int64_t>(0, time(nullptr) - unix_s);
-  if (seconds < 120) return fmt::format("{} s ago", seconds);
-  if (seconds < 2 * 3600) return fmt::format("{} min ago", seconds / 60);
-  if (seconds < 2 * 86400) return fmt::format("{} h ago", seconds / 3600);
-  return fmt::format("{} days ago", seconds / 86400);
+  return duration(static_cast<uint64_t>(std::max<int64_t>(0, time(nullptr) - unix_s))) + " ago";
 }
 
 std::string plural(uint64_t n, const char* noun) {

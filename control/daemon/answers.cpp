@@ -11,11 +11,14 @@
 #include <type_traits>
 
 #include "common/files.h"
+#include "control/answer/change.h"
 #include "control/answer/explain_answer.h"
 #include "control/answer/feeds.h"
+#include "control/answer/history.h"
 #include "control/answer/make.h"
 #include "control/answer/request.h"
 #include "control/daemon/daemon.h"
+#include "control/daemon/entries.h"
 #include "control/daemon/panic.h"
 
 namespace weir::control {
@@ -55,6 +58,7 @@ std::vector<std::pair<std::string, Limit>> limits_of(const Running& running) {
           {"shapes_v4", {count_shapes(running, 4), WEIR_MAX_SHAPES_PER_FAMILY}},
           {"shapes_v6", {count_shapes(running, 6), WEIR_MAX_SHAPES_PER_FAMILY}},
           {"conditions_of_a_key", {running.report.longest_chain, WEIR_MAX_CHAIN}},
+          {"overlay_keys", {running.overlay.keys, most_overlay_keys(running.overlay.of_base)}},
           {"snapshot_bytes", {running.report.snapshot_bytes, running.memory_limit}}};
 }
 
@@ -70,23 +74,107 @@ Memory memory() {
 
 using Reply = ApiServer::Reply;
 
-void reload(Daemon& daemon, const Request&, Reply reply) {
-  daemon.reload([reply = std::move(reply)](const std::shared_ptr<const ReloadReport>& report) {
-    reply(answer_line(answer_of(*report)));
+void reload(Daemon& daemon, const Request& request, const Caller& caller, Reply reply) {
+  constexpr uint32_t kMostConfirm_s = 86400;
+  if (request.confirm && (*request.confirm == 0 || *request.confirm > kMostConfirm_s)) {
+    return reply(
+        failure_line(fmt::format("confirm is {}: it must be 1 to {} seconds", *request.confirm, kMostConfirm_s)));
+  }
+  daemon.reload([reply = std::move(reply)](
+                    const std::shared_ptr<const ReloadReport>& report) { reply(answer_line(answer_of(*report))); },
+                {caller.uid, request.confirm.value_or(0)});
+}
+
+void confirm(Daemon& daemon, const Request&, const Caller&, Reply reply) {
+  daemon.confirm([reply = std::move(reply)](const Result<wire::Generation>& stays) {
+    reply(stays ? answer_line(ConfirmAnswer{true, *stays}) : failure_line(stays.error()));
+  });
+}
+
+void rollback(Daemon& daemon, const Request& request, const Caller& caller, Reply reply) {
+  if (!request.number) return reply(failure_line("rollback needs the number of a generation: history names them"));
+  daemon.rollback(*request.number, caller.uid,
+                  [reply = std::move(reply)](const std::shared_ptr<const ReloadReport>& report) {
+                    reply(answer_line(answer_of(*report)));
+                  });
+}
+
+void history(Daemon& daemon, const Request&, const Caller&, Reply reply) {
+  daemon.history(HistoryAnswer::kMost, [&daemon, reply = std::move(reply)](const auto& past) {
+    if (!past) return reply(failure_line(past.error()));
+    HistoryAnswer answer;
+    answer.generation = daemon.running()->publication->generation;
+    answer.notice = daemon.notice();
+    for (const Daemon::Past& one : *past) {
+      const GenerationRecord& record = one.record;
+      const std::optional<uint32_t> by = record.uid == kNobody ? std::nullopt : std::optional<uint32_t>(record.uid);
+      answer.generations.push_back({record.number, record.at, record.cause, by, one.is_kept, record.changes});
+    }
+    reply(answer_line(answer));
   });
 }
 
 // A reload, too.
-void accept(Daemon& daemon, const Request& request, Reply reply) {
+void accept(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
   const Result<void> asked = daemon.accept_feed(
       request.name.value_or(""),
       [reply](const std::shared_ptr<const ReloadReport>& report) { reply(answer_line(answer_of(*report))); });
   if (!asked) reply(failure_line(asked.error()));
 }
 
+ChangeAnswer answer_of(const ChangeReport& report) {
+  return {report.ok,
+          report.list,
+          report.generation,
+          report.counts.added,
+          report.counts.renewed,
+          report.counts.deleted,
+          report.counts.missing,
+          report.entries,
+          report.total_ms,
+          report.targets,
+          report.error};
+}
+
+// Part of a change that could not be made has nothing to tell but why.
+void change(Daemon& daemon, const Request& request, const Caller& caller, Reply reply) {
+  Change change;
+  change.verb = request.command == "add"   ? Change::Verb::add
+                : request.command == "del" ? Change::Verb::del
+                                           : Change::Verb::flush;
+  change.list = request.name.value_or("");
+  change.entries = request.entries;
+  change.ttl_s = request.ttl;
+  change.comment = request.comment.value_or("");
+  change.uid = caller.uid;
+  daemon.change(std::move(change), [reply = std::move(reply)](const ChangeReport& report) {
+    const bool is_made = report.generation.number != 0;
+    reply(is_made ? answer_line(answer_of(report)) : failure_line(report.error));
+  });
+}
+
 std::string feeds(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
-  return answer_line(FeedsAnswer{running->publication->generation, feeds_of(running->lists)});
+  FeedsAnswer answer{running->publication->generation, feeds_of(running->lists)};
+  for (const FetchedFeed& fetched : running->fetched) {
+    const auto of_list = [&](const FeedDetails& feed) { return feed.list == fetched.list; };
+    const auto feed = std::find_if(answer.feeds.begin(), answer.feeds.end(), of_list);
+    if (feed == answer.feeds.end()) continue;
+    const FetchState* known = daemon.fetcher().state_of(fetched.path);
+    const FetchState state = known == nullptr ? FetchState() : *known;
+    feed->fetch = {shown_url(fetched.url), fetched.every_s, state.tried_at, state.fetched_at, state.changed_at,
+                   state.next_at,          state.bytes,     state.failures, state.error};
+  }
+  return answer_line(answer);
+}
+
+// Answered when it is there, with all feeds.
+void fetch(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
+  const std::string name = request.name.value_or("");
+  const Result<void> asked = daemon.fetch_feed(name, [&daemon, name, reply](const std::string& error) {
+    reply(error.empty() ? feeds(daemon) : failure_line(fmt::format("feed of {}: not fetched: {}", name, error)));
+  });
+  if (!asked) reply(failure_line(asked.error()));
 }
 
 std::string status_line(Daemon& daemon) {
@@ -109,6 +197,7 @@ std::string status_line(Daemon& daemon) {
   }
   for (const auto& target : daemon.targets()) answer.targets.push_back(status_of(target->state(), answer.generation));
   answer.reloading = daemon.reload_phase();
+  answer.notice = daemon.notice();
   if (daemon.last_reload() != nullptr) answer.last_reload = answer_of(*daemon.last_reload());
   answer.capture = answer_of(daemon.capture());
   answer.memory = memory();
@@ -126,14 +215,14 @@ void add_former(const Running& running, const ListCounters& counted, std::vector
 
 // Asked now: what was switched, detached or unplugged a moment ago is told as it is. A target that does not answer
 // counts with what it told last.
-void status(Daemon& daemon, const Request&, Reply reply) {
+void status(Daemon& daemon, const Request&, const Caller&, Reply reply) {
   daemon.refresh(Daemon::Counters::status, Clock::now() + kStatusWait,
                  [&daemon, reply = std::move(reply)](const Daemon::Refreshed&) { reply(status_line(daemon)); });
 }
 
 // The counters of every target, asked now, and their sums. A target that does not answer in time counts with what it
 // told last; its own line says so ("fresh": false).
-void stats(Daemon& daemon, const Request&, Reply reply) {
+void stats(Daemon& daemon, const Request&, const Caller&, Reply reply) {
   daemon.refresh(Daemon::Counters::stats, Clock::now() + kFreshWait, [&daemon, reply](const Daemon::Refreshed& all) {
     const std::shared_ptr<const Running> running = daemon.running();
     StatsAnswer answer;
@@ -147,7 +236,7 @@ void stats(Daemon& daemon, const Request&, Reply reply) {
 }
 
 // The counters of every target and what its workers and ports measure, asked now, as they were told.
-void telemetry(Daemon& daemon, const Request&, Reply reply) {
+void telemetry(Daemon& daemon, const Request&, const Caller&, Reply reply) {
   daemon.refresh(Daemon::Counters::stats_and_telemetry, Clock::now() + kFreshWait,
                  [&daemon, reply](const Daemon::Refreshed& all) {
                    TelemetryAnswer answer;
@@ -164,17 +253,21 @@ void telemetry(Daemon& daemon, const Request&, Reply reply) {
 std::string explain(Daemon& daemon, const Request& request) {
   if (!request.key) return failure_line("explain needs a key: an address, address:port, or a packet");
   const std::shared_ptr<const Running> running = daemon.running();
-  const Result<const filter::SnapshotView*> snapshot = running->snapshot->view();
-  if (!snapshot) return failure_line(snapshot.error());
+  const Result<const filter::SnapshotView*> base = running->stands_on->snapshot->view();
+  if (!base) return failure_line(base.error());
+  const bool has_overlay = running->publication->base != nullptr;
+  const Result<const filter::SnapshotView*> overlay = has_overlay ? running->snapshot->view() : nullptr;
+  if (!overlay) return failure_line(overlay.error());
+  const Enforcing enforcing(**base, *overlay);
   const auto now = static_cast<uint64_t>(time(nullptr));
   ExplainAnswer answer;
   answer.generation = running->publication->generation;
   if (is_packet_text(*request.key)) {
-    Result<PacketExplanation> of_packet = explain_packet(**snapshot, *running->book, *request.key, now);
+    Result<PacketExplanation> of_packet = explain_packet(enforcing, *running->book, *request.key, now);
     if (!of_packet) return failure_line(of_packet.error());
     answer.of_packet = std::move(*of_packet);
   } else {
-    Result<Explanation> of_key = control::explain(**snapshot, *running->book, *request.key, now);
+    Result<Explanation> of_key = control::explain(enforcing, *running->book, *request.key, now);
     if (!of_key) return failure_line(of_key.error());
     answer.of_key = std::move(*of_key);
   }
@@ -234,7 +327,7 @@ std::string bypass_line(const PanicSwitch::Report& report) {
 
 constexpr const char* kOnOrOff = "bypass needs on: true or false";
 
-void bypass(Daemon& daemon, const Request& request, Reply reply) {
+void bypass(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
   if (!request.on) return reply(failure_line(kOnOrOff));
   daemon.bypass(*request.on,
                 [reply = std::move(reply)](const PanicSwitch::Report& report) { reply(bypass_line(report)); });
@@ -244,14 +337,14 @@ std::string detach_line(const XdpPlane::Names& off) {
   return off ? answer_line(DetachAnswer{true, true, *off}) : failure_line(off.error());
 }
 
-void detach(Daemon& daemon, const Request& request, Reply reply) {
+void detach(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
   daemon.detach(request.interface.value_or(""),
                 [reply = std::move(reply)](const XdpPlane::Names& off) { reply(detach_line(off)); });
 }
 
 // An answer that is there at once.
 template <auto make>
-void at_once(Daemon& daemon, const Request& request, Reply reply) {
+void at_once(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
   if constexpr (std::is_invocable_v<decltype(make), Daemon&>) {
     reply(make(daemon));
   } else {
@@ -265,7 +358,7 @@ enum class Needs { nothing, a_policy };  // that was compiled, or the last good
 struct Command {
   const char* name;
   Access access;
-  void (*run)(Daemon&, const Request&, Reply);
+  void (*run)(Daemon&, const Request&, const Caller&, Reply);
   Needs needs = Needs::a_policy;
 };
 constexpr Command kCommands[] = {
@@ -277,10 +370,19 @@ constexpr Command kCommands[] = {
     {"list", Access::look, at_once<list>},
     {"feeds", Access::look, at_once<feeds>},
     {"accept", Access::change, accept},
+    {"fetch", Access::change, fetch},
     {"bypass", Access::change, bypass, Needs::nothing},
     {"telemetry", Access::look, telemetry},
     {"capture", Access::look, at_once<capture>, Needs::nothing},
     {"detach", Access::change, detach, Needs::nothing},
+    {"confirm", Access::change, confirm},
+    {"history", Access::look, history},
+    {"rollback", Access::change, rollback},
+    {"entries", Access::look, answer_entries},
+    {"export", Access::look, answer_export},
+    {"add", Access::change, change, Needs::nothing},
+    {"del", Access::change, change, Needs::nothing},
+    {"flush", Access::change, change, Needs::nothing},
 };
 
 using Log = std::function<void(std::string line)>;
@@ -325,7 +427,7 @@ void answer(Daemon& daemon, const std::string& line, const Caller& caller, Reply
       if (command.needs == Needs::a_policy && daemon.running() == nullptr) {
         return reply(failure_line("controld compiles the first policy: there is nothing to tell of yet"));
       }
-      return command.run(daemon, *request, std::move(reply));
+      return command.run(daemon, *request, caller, std::move(reply));
     }
     known += fmt::format("{}{}", known.empty() ? "" : ", ", command.name);
   }

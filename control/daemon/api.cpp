@@ -114,14 +114,15 @@ void ApiServer::end(Id id) {
 // One line (or all, when the client ends its side without one).
 void ApiServer::receive(Id id) {
   Client& client = clients_.at(id);
-  char chunk[4096];
+  char chunk[65536];
   const ssize_t got = recv(client.fd.get(), chunk, sizeof chunk, 0);
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (got < 0) return tell(id, handlers_.failure(errno_error("cannot receive").message));
   const void* end = memchr(chunk, '\n', static_cast<size_t>(got));
   client.text.append(chunk, end == nullptr ? static_cast<size_t>(got) : static_cast<const char*>(end) - chunk);
-  if (client.text.size() > kMaxRequestBytes) {
-    return tell(id, handlers_.failure(fmt::format("request of more than {} bytes", kMaxRequestBytes)));
+  const size_t most = client.caller.may_change ? kMaxChangeBytes : kMaxRequestBytes;
+  if (client.text.size() > most) {
+    return tell(id, handlers_.failure(fmt::format("request of more than {} bytes", most)));
   }
   if (end != nullptr || got == 0) ask(id);
 }

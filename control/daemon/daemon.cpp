@@ -28,6 +28,16 @@ std::string absolute(const std::string& path) {
   return whole.empty() ? path : whole.lexically_normal().string();
 }
 
+// The generation whose book is the policy content of this one; 0: not known.
+uint64_t recorded_base(wire::Generation generation, Journal& journal) {
+  const auto record = journal.generations().find(generation);
+  return record && *record ? (*record)->base : 0;
+}
+
+bool is_of_base(wire::Generation generation, uint64_t base, Journal& journal) {
+  return base != 0 && (generation.number == base || recorded_base(generation, journal) == base);
+}
+
 }  // namespace
 
 Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers)
@@ -39,7 +49,9 @@ Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers)
       waits_(loop),
       capture_(loop, store_.state_dir(), [this](wire::Generation generation) { return book_of(generation); }),
       planes_(loop, options_.bpf_dir),
-      numbers_(std::move(numbers)) {}
+      numbers_(std::move(numbers)),
+      history_(store_.state_dir()),
+      fetcher_(loop, options_.fetches ? options_.parsers : nullptr, store_.state_dir() + "/feeds") {}
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
   const Places places = read_places(options.config, options.parsers);
@@ -94,7 +106,9 @@ Result<void> Daemon::give_up_rights(const Options& options, const std::optional<
 
 Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForce>& in_force,
                            std::optional<std::vector<TargetSpec>> named) {
-  if (Result<void> started = worker_.start(); !started) return started;
+  for (Worker* worker : {&worker_, &builder_}) {
+    if (Result<void> started = worker->start(); !started) return started;
+  }
   if (Result<void> started = planes_.xdp.start(); !started) return started;
   PanicSwitch::Hooks hooks;
   hooks.confirmed = [this](const std::string& target, bool on) {
@@ -137,6 +151,16 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
     }
   }
 
+  if (options_.watch_feeds) {
+    Result<std::unique_ptr<FeedWatch>> watch = FeedWatch::start(
+        [this](std::vector<std::string> paths) {
+          mailbox_.post([this, paths = std::move(paths)] { take_changed_feeds(paths); });
+        },
+        {});
+    if (!watch) return Error{watch.error()};
+    watch_ = std::move(*watch);
+  }
+  begin_with_notes();
   begin_reload();
   loop_.run_until([this] { return !is_reloading_; }, Clock::time_point::max());
   if (is_reloading_) return Error{"stopped before the first policy was compiled"};
@@ -162,9 +186,18 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
 void Daemon::stop() {
   stopping_ = true;
   worker_.stop();
+  builder_.stop();
+  fetcher_.stop();
   waits_.end_all();
   std::vector<Reloaded> asking = std::exchange(asking_, {});
   for (Reloaded& one : std::exchange(asking_for_next_, {})) asking.push_back(std::move(one));
+  if (changing_ != nullptr) {
+    for (ChangeJob& job : changing_->jobs) waiting_changes_.push_back(std::move(job));
+  }
+  for (ChangeJob& job : std::exchange(waiting_changes_, {})) {
+    job.report.error = "controld stops: ask again when it is there again";
+    job.done(job.report);
+  }
   ReloadReport stopped;
   stopped.error = "controld stops";
   const auto report = std::make_shared<const ReloadReport>(std::move(stopped));
@@ -179,7 +212,7 @@ void Daemon::publish(std::shared_ptr<const Running> running) {
 }
 
 // Error: why it cannot be used.
-Result<std::shared_ptr<const Running>> Daemon::load_last_good() const {
+Result<std::shared_ptr<const Running>> Daemon::load_last_good() {
   Result<std::optional<Publication>> loaded = store_.load();
   if (!loaded) return Error{"the last good cannot be used: " + loaded.error()};
   if (!*loaded) return Error{"there is no last good in " + store_.state_dir()};
@@ -190,12 +223,17 @@ Result<std::shared_ptr<const Running>> Daemon::load_last_good() const {
   auto running = std::make_shared<Running>();
   auto publication = std::make_shared<Publication>(std::move(**loaded));
   running->snapshot = std::make_shared<OpenSnapshot>(publication);
-  const Result<const filter::SnapshotView*> opened = running->snapshot->view();
+  auto base = std::make_shared<Base>();
+  base->publication = publication->base != nullptr ? publication->base : publication;
+  base->snapshot = publication->base != nullptr ? std::make_shared<OpenSnapshot>(publication->base) : running->snapshot;
+  const Result<const filter::SnapshotView*> opened = base->snapshot->view();
   if (!opened) return Error{"the last good cannot be used: " + opened.error()};
+  running->stands_on = std::move(base);
   const filter::SnapshotView* view = *opened;
   running->book = last_good_book(publication->generation);
   running->lists = running->book->empty() ? summarise(*view) : summarise(*running->book);
   running->report.snapshot_bytes = publication->size_bytes;
+  if (publication->base != nullptr) running->report.snapshot_bytes += publication->base->size_bytes;
   running->report.longest_chain = filter::longest_chain(view->residuals());
   for (const ListSummary& list : running->lists) running->report.entries += list.entries;
   for (const weir_shape& shape : std::span(view->header().shapes).first(view->header().n_shapes)) {
@@ -212,10 +250,23 @@ Result<std::shared_ptr<const Running>> Daemon::load_last_good() const {
   return std::shared_ptr<const Running>(std::move(running));
 }
 
-// Without it, `explain` still knows all but file and line.
-std::shared_ptr<const Book> Daemon::last_good_book(wire::Generation generation) const {
-  const Result<Store::Bytes> bytes = store_.book(generation);
+// Without it, `explain` still knows all but file and line. Not every change of the journal writes it anew: then it is
+// of a generation before, and the journal tells the rest.
+std::shared_ptr<const Book> Daemon::last_good_book(wire::Generation generation) {
+  wire::Generation found;
+  const Result<Store::Bytes> bytes = Store::book_in(store_.state_dir(), &found);
   Result<Book> book = bytes ? read_book(bytes->bytes()) : Result<Book>(Error{bytes.error()});
+  if (book && found != generation) {
+    const Result<Journal*> journal = this->journal();
+    if (found.epoch == generation.epoch && found.number < generation.number && journal && (*journal)->is_reset()) {
+      spdlog::warn("the book on disk is that of generation {}: what was added to lists since then is not known",
+                   found.number);
+    } else if (journal && is_of_base(found, recorded_base(generation, **journal), **journal)) {
+      add_journal(*book, nullptr);
+    } else {
+      book = Error{"the book on disk belongs to another generation"};
+    }
+  }
   if (book) return std::make_shared<const Book>(std::move(*book));
   spdlog::warn("`explain` will name no files and lines: {}", book.error());
   return std::make_shared<const Book>();

@@ -17,37 +17,62 @@
 #include "control/book/difference.h"
 #include "control/capture/capture.h"
 #include "control/compile/compile.h"
+#include "control/compile/overlay.h"
 #include "control/compile/reuse.h"
+#include "control/daemon/pages.h"
 #include "control/daemon/panic.h"
+#include "control/fetch/fetcher.h"
+#include "control/journal/change.h"
 #include "control/loop/loop.h"
 #include "control/loop/waits.h"
 #include "control/loop/worker.h"
 #include "control/publish/generation.h"
+#include "control/publish/history_files.h"
 #include "control/publish/in_force.h"
 #include "control/publish/open_snapshot.h"
 #include "control/publish/store.h"
 #include "control/publish/targets/kinds.h"
 #include "control/publish/targets/target.h"
 #include "control/read/feed_file.h"
+#include "control/watch/feed_watch.h"
 
 namespace weir::control {
+
+// What overlays stand on: a whole snapshot, and the policy that it was built from.
+struct Base {
+  std::shared_ptr<const Publication> publication;
+  std::shared_ptr<const OpenSnapshot> snapshot;
+  std::shared_ptr<const Policy> policy;  // null: of a last good
+  CompileReport report;
+};
 
 // The generation that is published now.
 struct Running {
   std::shared_ptr<const Publication> publication;
   std::shared_ptr<const OpenSnapshot> snapshot;  // to look into the publication
+  std::shared_ptr<const Base> stands_on;         // the publication's base, or itself; null: not known
+  OverlayReport overlay;                         // of an overlay
+  std::shared_ptr<const Policy> policy;          // null: from_last_good
   std::shared_ptr<const Book> book;              // from_last_good: empty when it is not on disk
   std::optional<InputsDigest> inputs;            // of the snapshot; empty: not known, or it depends on the time
   std::vector<ListSummary> lists;
-  CompileReport report;       // from_last_good: phases and reasons are empty
-  uint64_t memory_limit = 0;  // filter.memory in bytes; 0: not known (last good)
-  int64_t published_at = 0;   // unix seconds
+  uint64_t base = 0;  // the generation whose book holds its policy content, before what the journal adds; 0: not known
+  CompileReport report;  // from_last_good: phases and reasons are empty
+  // Of the policy file, as it was taken: reloads that feeds cause read this. Empty: not known (last good).
+  std::shared_ptr<const std::string> policy_text;
+  std::vector<FetchedFeed> fetched;  // of the policy
+  uint64_t memory_limit = 0;         // filter.memory in bytes; 0: not known (last good)
+  int64_t published_at = 0;          // unix seconds
   bool from_last_good = false;
 };
+
+// Of a policy whose lists are whole, but for the publication, its snapshot and report.
+std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy);
 
 struct ReloadReport {
   bool ok = false;    // published, stored, and acknowledged by every target
   std::string error;  // why not; empty when diagnostics say it
+  std::string cause;  // "asked for"; or which feeds changed
   Diagnostics diagnostics;
   std::vector<PhaseTime> phases;  // in order
   double total_ms = 0;
@@ -57,6 +82,17 @@ struct ReloadReport {
   std::vector<ListChange> changes;     // since the generation before
   wire::Generation generation;         // the one that is published afterwards: after a failure, the old one
   std::vector<TargetOutcome> targets;  // empty when nothing was published
+};
+
+struct ChangeReport {
+  bool ok = false;    // in the journal, and enforced and on disk at every target
+  std::string error;  // why not
+  std::string list;
+  ChangeCounts counts;
+  uint64_t entries = 0;         // that the journal holds of the list now
+  wire::Generation generation;  // in which it is; none: nothing was changed
+  std::vector<TargetOutcome> targets;
+  double total_ms = 0;
 };
 
 // All that controld is, without its API: the running generation, the state directory, one link per target, the panic
@@ -77,6 +113,8 @@ class Daemon {
     // What meets a system call that controld never makes. Empty: this process keeps all its rights (tests).
     std::optional<confine::Seccomp> seccomp;
     const confine::Helpers* parsers = nullptr;  // of the policy file and of feeds; null: this process parses them
+    bool watch_feeds = false;                   // a feed that changes is read by itself
+    bool fetches = false;                       // feeds with an url, by helpers of `parsers`, which know kFetchJob
     bool allow_older = false;  // targets take what is published also when they enforce something newer of its epoch
     TargetTimes times;
     // Called as soon as there is something to ask, before the first policy is compiled: the API opens.
@@ -93,15 +131,48 @@ class Daemon {
   void stop();
   bool is_idle() const { return capture_.is_ended(); }
   // A thread is at something that nobody can end: a policy that is compiled, a disk that does not answer.
-  bool is_busy() { return worker_.is_busy() || panic_->is_busy(); }
+  bool is_busy() { return worker_.is_busy() || builder_.is_busy() || panic_->is_busy(); }
 
-  // Compiles the policy again and publishes it. Reloads run one after the other; calls that come while one runs share
-  // the next one.
+  // Reads the policy file, compiles it and publishes it. Reloads run one after the other; calls that come while one
+  // runs share the next one. Feeds that change cause reloads by themselves, which keep to the policy that was taken
+  // last, and publish nothing when it would be the same.
   using Reloaded = std::function<void(std::shared_ptr<const ReloadReport>)>;
-  void reload(Reloaded done);
+  struct Wish {
+    uint32_t uid = kNobody;  // who asks
+    uint32_t confirm_s = 0;  // goes back by itself unless confirm() comes in time; 0: it stays
+  };
+  void reload(Reloaded done, Wish wish);
+  void reload(Reloaded done) { reload(std::move(done), {}); }
+  // What waits for a confirmation stays. Error: nothing waits.
+  void confirm(std::function<void(const Result<wire::Generation>& stays)> done);
+  // Publishes the lists of this generation again, as they were then: those of its policy, and what was added to them.
+  // Feeds are not read until the next reload.
+  void rollback(uint64_t number, uint32_t uid, Reloaded done);
+  // The newest publications; kept: which of them rollback() can publish.
+  struct Past {
+    GenerationRecord record;
+    bool is_kept = false;
+  };
+  void history(size_t most, std::function<void(const Result<std::vector<Past>>& past)> done);
+  // What is waited for; empty: nothing is.
+  std::string notice() const;
   // The same, and the feed of this list is taken as it is then, whatever its guard says. Error: no list with a feed is
   // called so.
   Result<void> accept_feed(const std::string& list, Reloaded done);
+
+  // In the journal, then published, then acknowledged by every target that is there. Changes that come while one is
+  // made, or a policy is compiled, share the next publication; each is done as a whole, or not at all.
+  using Changed = std::function<void(const ChangeReport& report)>;
+  void change(Change change, Changed done);
+
+  // The lists of the generation with this number, for somebody who reads them page by page; 0: of the one that runs.
+  // Null: it is not kept any more.
+  const PagedBooks::Kept* pages_of(uint64_t number) {
+    return pages_.book(number, running_->publication->generation, running_->book);
+  }
+  // What was added to a list, in the order of the texts, behind this one.
+  using Added = std::function<void(const Result<std::vector<JournalEntry>>& added)>;
+  void read_added(const std::string& list, const std::string& after, size_t most, Added done);
 
   // To every target now, and to those that return later.
   void bypass(bool on, std::function<void(const PanicSwitch::Report&)> done);
@@ -122,21 +193,55 @@ class Daemon {
   std::shared_ptr<const ReloadReport> last_reload() const { return last_reload_; }
   const std::vector<std::shared_ptr<TargetLink>>& targets() const { return targets_; }
   CaptureState capture() const;
+  const Fetcher& fetcher() const { return fetcher_; }
+  // Asks for the feed of this list now; what it says is enforced by itself. Error: no list with an url is called so.
+  Result<void> fetch_feed(const std::string& list, Fetcher::Done done);
   const Options& options() const { return options_; }
   const std::string& state_dir() const { return store_.state_dir(); }
   // Why what runs, or bypass, would not outlive a restart of controld; empty: both would.
   std::string disk_error() const { return disk_error_.empty() ? panic_->disk_error() : disk_error_; }
 
  private:
+  // What a reload begins with.
+  struct Cause {
+    std::shared_ptr<const std::string> policy_text;  // null: the policy file is read
+    std::string text;
+    // Nothing is read: the lists of this generation come back.
+    struct Back {
+      uint64_t number = 0;
+      bool with_added = false;  // what was added to lists is as it was then, too; false: as it is now
+    };
+    std::optional<Back> back;
+    Wish wish;
+  };
   // What the worker makes of the policy file.
   struct Prepared {
     std::shared_ptr<ReloadReport> report;
-    std::shared_ptr<Running> next;       // null: it failed
+    std::shared_ptr<Running> next;  // null: it failed
+    Cause cause;
+    uint64_t before_base = 0;            // Running::base of what ran
+    bool is_same = false;                // what next enforces is what runs: nothing is published
     std::shared_ptr<const Book> before;  // the book of what ran; null: nothing did
     std::vector<TargetSpec> targets;
     std::optional<CaptureSettings> capture;
     Result<void> saved;  // the number and the last good
     Clock::time_point begin, published;
+  };
+
+  // Changes that share a publication.
+  struct ChangeJob {
+    Change change;
+    Changed done;
+    Clock::time_point begin;
+    ChangeReport report;
+  };
+  struct ChangeBatch {
+    std::vector<ChangeJob> jobs;
+    std::shared_ptr<Running> next;     // null: nothing was to be published
+    bool is_to_part = false;           // together they cannot be published: each for itself
+    std::shared_ptr<const Base> base;  // a new one, for them to stand on; null: what runs has the right one
+    Result<void> saved;                // the number and the last good
+    Clock::time_point published;
   };
 
   Daemon(Loop& loop, Options options, Store store, GenerationFile numbers);
@@ -145,25 +250,52 @@ class Daemon {
   Result<void> begin(realtime::Starter& urgent, const std::optional<InForce>& in_force,
                      std::optional<std::vector<TargetSpec>> named);
   void begin_reload();
-  std::shared_ptr<Prepared> prepare(const Running* old, const FeedHistory& history);                // worker
-  void prepare(Prepared& prepared, const Running* old, const FeedHistory& history);                 // worker
-  Result<Compiled> compile_or_copy(const Policy& policy, const Running* old, const Running& next);  // worker
-  Result<void> keep(const Running& next, const std::vector<TargetSpec>& targets);                   // worker
-  Result<void> keep_book(const Running& running);                                                   // worker
-  Result<void> keep_in_force(const std::vector<TargetSpec>& targets);                               // worker
+  void go_back(Cause::Back back, std::string why, uint32_t uid);
+  std::optional<Policy> former_policy(const Cause::Back& back, ReloadReport& report);  // worker
+  uint64_t base_of(const Cause::Back& back, Journal& journal);                         // worker
+  void record(const Prepared& prepared);                                               // worker
+  Result<void> note(const Cause& cause, const Running* old);                           // worker
+  void take_cause(const Cause& cause, uint64_t before_base);
+  void begin_with_notes();
+  void take_changed_feeds(const std::vector<std::string>& paths);
+  void watch_feeds();
+  std::shared_ptr<Prepared> prepare(const Running* old, const FeedHistory& history, const Cause& cause);  // worker
+  void prepare(Prepared& prepared, const Running* old, const FeedHistory& history, const Cause& cause);   // worker
+  using Begins = std::function<void(const char* phase)>;
+  // Whether an overlay will do: for what changes by itself, and often.
+  enum class Make { whole, overlay };
+  Result<void> make_publication(Running& next, const Running* old, Make make, const Begins& begins);  // worker
+  Result<bool> make_overlay(Running& next, const std::shared_ptr<const Base>& base);                  // worker
+  Result<Compiled> compile_or_copy(const Running& next, const Running* old, const Begins& begins);    // worker
+  Result<void> keep(const Running& next, const std::vector<TargetSpec>& targets);                     // worker
+  Result<void> keep_book(const Running& running);                                                     // worker
+  Result<void> keep_in_force(const std::vector<TargetSpec>& targets);                                 // worker
   void take_prepared(const std::shared_ptr<Prepared>& prepared);
+  void take_same(const std::shared_ptr<Prepared>& prepared);
   void take_kept(const std::shared_ptr<Prepared>& prepared);
   void keep_again();
   void take_ahead(const std::string& target, wire::Generation seen);
   void acknowledge(Prepared& prepared);
+  std::vector<TargetOutcome> outcomes(wire::Generation generation, Clock::time_point& last) const;
   void finish_reload(const Prepared& prepared);
+  void begin_next();
+  void begin_change();
+  void make_changes(ChangeBatch& batch, const Running& old);                            // worker
+  Result<void> make_changes(ChangeBatch& batch, const Running& old, Journal& journal);  // worker
+  void take_changes(const std::shared_ptr<ChangeBatch>& batch);
+  void compact_when_due();
+  void take_compacted(std::shared_ptr<const Base> base, const std::string& error);
+  void answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch, wire::Generation generation);
+  void answer_changes(ChangeBatch& batch, wire::Generation generation);
+  Result<Journal*> journal();                        // worker
+  void add_journal(Book& book, const Book* before);  // worker
   void publish(std::shared_ptr<const Running> running);
   void set_targets(const std::vector<TargetSpec>& specs);
   std::shared_ptr<TargetLink> make_link(const TargetSpec& spec);
   void take_confirmation(const std::string& target, bool on);
   void warn_of_left_over() const;
-  Result<std::shared_ptr<const Running>> load_last_good() const;
-  std::shared_ptr<const Book> last_good_book(wire::Generation generation) const;
+  Result<std::shared_ptr<const Running>> load_last_good();
+  std::shared_ptr<const Book> last_good_book(wire::Generation generation);  // before the worker has work
   std::shared_ptr<const Book> book_of(wire::Generation generation) const;
   void check_waits();
 
@@ -181,24 +313,49 @@ class Daemon {
   bool stopping_ = false;
   bool is_first_ = true;  // the reload that start() waits for does not wait for targets
   bool is_reloading_ = false;
+  bool is_making_ = false;               // the worker makes what is to run next, of a policy or of changes
   std::atomic<const char*> phase_ = "";  // the worker's, then the loop's
   std::vector<Reloaded> asking_, asking_for_next_;
-  std::set<std::string> accepted_feeds_;     // by the next reload
+  bool is_policy_wanted_ = true;         // by the next reload: not only feeds
+  std::set<std::string> changed_feeds_;  // for the next reload
+  std::vector<ChangeJob> waiting_changes_;
+  std::shared_ptr<ChangeBatch> changing_;  // that is made now
+  bool is_compacting_ = false;             // a new base is built, or waits to be taken
+  std::shared_ptr<const Base> compacted_;  // it waits
+  bool is_parted_ = false;                 // the changes that wait are made one by one
+  PagedBooks pages_;
+  std::set<std::string> accepted_feeds_;  // by the next reload
+  Wish wish_;                             // of the next reload
+  std::optional<Cause> going_back_;       // by the next reload
+  uint64_t held_ = 0;                     // the base that a rollback published: feeds are not read; 0: none
+  struct Unconfirmed {
+    uint64_t base;  // to go back to
+    int64_t until;  // Unix seconds
+    Loop::Source timer;
+  };
+  std::optional<Unconfirmed> unconfirmed_;
+  std::string last_told_;                    // warnings of the last reload
   std::shared_ptr<const Book> book_before_;  // of the last good, until a policy is compiled; null: there is none
   std::shared_ptr<const Running> running_;
   std::shared_ptr<const ReloadReport> last_reload_;
   std::vector<std::shared_ptr<TargetLink>> targets_;
   std::optional<InForce> last_in_force_;  // as on disk at the start
   std::string disk_error_;
+  Loop::Source book_due_;             // keep_book() of what changes of the journal made
   Loop::Source again_;                // keep_again()
   Clock::time_point next_jump_ = {};  // take_ahead() is heard again
 
   // The worker's.
   GenerationFile numbers_;
+  std::optional<Journal> journal_;  // empty: not opened yet, or it cannot be
+  const HistoryFiles history_;
   std::optional<InForce> in_force_;  // as on disk
   wire::Generation kept_;            // the last good on disk, of this process
 
-  Worker worker_;  // last: ends before what it uses
+  std::unique_ptr<FeedWatch> watch_;  // null: feeds are not watched
+  Fetcher fetcher_;
+  Worker worker_;   // the last two: they end before what they use
+  Worker builder_;  // of new bases, while the worker goes on
 };
 
 }  // namespace weir::control

@@ -18,6 +18,8 @@ namespace weir::control {
 namespace {
 
 constexpr std::chrono::seconds kKeepAgain{1};
+constexpr int kMostWritingMs = 5000;
+constexpr const char* kAskedFor = "asked for";
 
 double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
@@ -44,12 +46,73 @@ std::string not_attached(const TargetState& state) {
   return text;
 }
 
+// Of a reload: the feeds that changed, the first of them by name.
+std::string cause_of(const std::set<std::string>& changed) {
+  constexpr size_t kMostNamed = 3;
+  std::string text;
+  size_t named = 0;
+  for (const std::string& path : changed) {
+    if (named++ == kMostNamed) return fmt::format("{} and {} more changed", text, changed.size() - kMostNamed);
+    text += (text.empty() ? "" : ", ") + path;
+  }
+  return text + " changed";
+}
+
+// Of what is not compiled again.
+void keep_published(const Running& old, Running& next) {
+  next.publication = old.publication;
+  next.snapshot = old.snapshot;
+  next.stands_on = old.stands_on;
+  next.overlay = old.overlay;
+  next.report = old.report;
+  next.memory_limit = old.memory_limit;
+  next.published_at = old.published_at;
+  next.base = old.base;
+}
+
 }  // namespace
 
-void Daemon::reload(Reloaded done) {
+std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy) {
+  auto next = std::make_shared<Running>();
+  next->policy_text = policy->text;
+  next->fetched = fetched_feeds(*policy);
+  next->inputs = inputs_digest(*policy);
+  next->book = std::shared_ptr<const Book>(policy, &policy->lists);
+  next->lists = summarise(*next->book);
+  next->policy = std::move(policy);
+  return next;
+}
+
+void Daemon::reload(Reloaded done, Wish wish) {
+  if (const std::string waits = unconfirmed_ ? notice() : ""; !waits.empty()) {
+    auto refused = std::make_shared<ReloadReport>();
+    refused->error = waits;
+    refused->at = time(nullptr);
+    refused->generation = running_->publication->generation;
+    return done(refused);
+  }
+  if (wish.confirm_s != 0 && (running_ == nullptr || running_->base == 0 || !history_.has(running_->base))) {
+    auto refused = std::make_shared<ReloadReport>();
+    refused->error = "what runs is not kept: there would be nothing to go back to; reload without --confirm";
+    refused->at = time(nullptr);
+    if (running_ != nullptr) refused->generation = running_->publication->generation;
+    return done(refused);
+  }
+  is_policy_wanted_ = true;
+  wish_.uid = wish.uid;
+  wish_.confirm_s = std::max(wish_.confirm_s, wish.confirm_s);
   // One that runs already may have read the policy before the caller changed it.
   (is_reloading_ ? asking_for_next_ : asking_).push_back(std::move(done));
-  if (!is_reloading_) begin_reload();
+  begin_next();
+}
+
+// Whatever waits, when the worker is free: reloads come first, and take the changes of the journal in, too.
+void Daemon::begin_next() {
+  if (is_making_ || stopping_) return;
+  const bool are_feeds_read = held_ == 0 && !unconfirmed_;
+  const bool is_wanted = !asking_.empty() || going_back_ || (are_feeds_read && !changed_feeds_.empty());
+  if (!is_reloading_ && is_wanted) return begin_reload();
+  if (!waiting_changes_.empty() || compacted_ != nullptr) begin_change();
 }
 
 Result<void> Daemon::accept_feed(const std::string& list, Reloaded done) {
@@ -63,68 +126,131 @@ Result<void> Daemon::accept_feed(const std::string& list, Reloaded done) {
   return {};
 }
 
+Result<void> Daemon::fetch_feed(const std::string& list, Fetcher::Done done) {
+  const auto found = std::find_if(running_->fetched.begin(), running_->fetched.end(),
+                                  [&](const FetchedFeed& one) { return one.list == list; });
+  if (found == running_->fetched.end()) return Error{fmt::format("no list with an url is called '{}'", list)};
+  return fetcher_.ask_now(found->path, std::move(done));
+}
+
+// What is published meanwhile is read by the next reload.
+void Daemon::take_changed_feeds(const std::vector<std::string>& paths) {
+  if (stopping_ || running_ == nullptr || running_->policy_text == nullptr) return;
+  changed_feeds_.insert(paths.begin(), paths.end());
+  begin_next();
+}
+
+// Those of the policy that runs.
+void Daemon::watch_feeds() {
+  if (watch_ == nullptr || running_ == nullptr || running_->policy_text == nullptr) return;
+  std::vector<WatchedFile> files;
+  for (const ListSummary& list : running_->lists) {
+    if (list.refusal) {
+      files.push_back({list.refusal->path, std::nullopt});
+    } else if (!list.feed.path.empty()) {
+      files.push_back({list.feed.path, list.feed_state.file});
+    }
+  }
+  watch_->watch(std::move(files));
+}
+
 void Daemon::begin_reload() {
-  is_reloading_ = true;
-  worker_.submit([this, old = running_, before = running_ != nullptr ? running_->book : book_before_,
+  is_reloading_ = is_making_ = true;
+  Cause cause;
+  const std::set<std::string> changed = std::exchange(changed_feeds_, {});
+  const bool is_by_feeds = !std::exchange(is_policy_wanted_, false) && running_ != nullptr;
+  if (is_by_feeds) cause.policy_text = running_->policy_text;
+  cause.text = cause.policy_text == nullptr ? kAskedFor : cause_of(changed);
+  cause.wish = std::exchange(wish_, {});
+  if (going_back_) {
+    cause = *std::exchange(going_back_, std::nullopt);
+  } else if (cause.policy_text == nullptr) {
+    held_ = 0;
+  }
+  if (cause.policy_text != nullptr) spdlog::info("reload: {}", cause.text);
+  worker_.submit([this, cause, old = running_, before = running_ != nullptr ? running_->book : book_before_,
                   accept = std::exchange(accepted_feeds_, {})] {
     FeedHistory history(before.get());
     // What another version of this program may have read is not taken over, but for feeds that are refused.
     history.is_ours = old != nullptr && !old->from_last_good;
     history.accept = accept;
     history.parsers = options_.parsers;
-    const std::shared_ptr<Prepared> prepared = prepare(old.get(), history);
+    if (watch_ != nullptr) {
+      // Whoever asks for a reload means a file that nobody has written to for a while, though it is still open.
+      std::optional<int> most_ms;
+      if (cause.policy_text == nullptr) most_ms = kMostWritingMs;
+      history.is_being_written = [this, most_ms](const std::string& path) {
+        return watch_->is_being_written(path, most_ms);
+      };
+    }
+    history.state_dir = store_.state_dir();
+    if (options_.fetches) {
+      history.fetch_first = [this](const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
+        spdlog::info("feeds that there is nothing of yet are fetched first: {}", feeds.size());
+        return fetcher_.fetch_first(settings, feeds);
+      };
+    }
+    const std::shared_ptr<Prepared> prepared = prepare(old.get(), history, cause);
     mailbox_.post([this, prepared] { take_prepared(prepared); });
   });
 }
 
 // On the worker. A policy that takes more memory than there is fails alone: what runs keeps running.
-std::shared_ptr<Daemon::Prepared> Daemon::prepare(const Running* old, const FeedHistory& history) {
+std::shared_ptr<Daemon::Prepared> Daemon::prepare(const Running* old, const FeedHistory& history, const Cause& cause) {
   auto prepared = std::make_shared<Prepared>();
   prepared->begin = Clock::now();
   prepared->report = std::make_shared<ReloadReport>();
   prepared->report->at = time(nullptr);
-  if (const Result<void> had_memory = with_memory([&] { prepare(*prepared, old, history); }); !had_memory) {
+  prepared->report->cause = cause.text;
+  prepared->cause = cause;
+  if (const Result<void> had_memory = with_memory([&] { prepare(*prepared, old, history, cause); }); !had_memory) {
     prepared->next = nullptr;
     prepared->report->error = had_memory.error();
   }
+  if (prepared->next == nullptr && journal_) journal_->roll_back();
   if (prepared->next == nullptr) malloc_trim(0);
   return prepared;
 }
 
 // read -> compile -> number and last good on disk. Returns early, with the reason, as soon as a step fails; only the
 // disk may fail. old: what runs; null: nothing does.
-void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& history) {
+void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& history, const Cause& cause) {
   ReloadReport& report = *prepared.report;
   phase_ = "read";
-  std::optional<Policy> policy = read_policy(options_.config, report.diagnostics, unix_now(), history);
+  std::optional<Policy> policy =
+      cause.back ? former_policy(*cause.back, report)
+      : cause.policy_text == nullptr
+          ? read_policy(options_.config, report.diagnostics, unix_now(), history)
+          : read_policy_text(options_.config, *cause.policy_text, report.diagnostics, unix_now(), history);
   if (!policy) return;
   report.phases.push_back({"read", ms_between(prepared.begin, Clock::now())});
 
-  auto next = std::make_shared<Running>();
-  next->inputs = inputs_digest(*policy);
-  Result<Compiled> compiled = compile_or_copy(*policy, old, *next);
-  if (!compiled) {
-    report.error = compiled.error();
+  add_journal(policy->lists, history.book);
+  const auto whole = std::make_shared<const Policy>(std::move(*policy));
+  policy.reset();
+  const std::shared_ptr<Running> next = running_of(whole);
+  report.refused = refused_feeds(next->lists);
+  if (old != nullptr) prepared.before = old->book;
+  if (old != nullptr) prepared.before_base = old->base;
+  if (cause.policy_text != nullptr && old != nullptr && next->inputs && next->inputs == old->inputs) {
+    keep_published(*old, *next);
+    prepared.saved = keep_book(*next);
+    prepared.is_same = true;
+    prepared.next = next;
     return;
   }
-  auto publication = std::make_shared<Publication>();
-  publication->generation = compiled->generation;
-  publication->snapshot = std::move(compiled->snapshot);
-  publication->size_bytes = compiled->size_bytes;
-  publication->digest = compiled->digest;
-  next->publication = publication;
-  next->snapshot = std::make_shared<OpenSnapshot>(publication);
-  next->book = std::make_shared<const Book>(policy->lists);
-  next->lists = summarise(*next->book);
-  report.refused = refused_feeds(next->lists);
-  next->report = std::move(compiled->report);
-  next->memory_limit = policy->memory_bytes;
-  prepared.targets = options_.targets.empty() ? policy->targets : options_.targets;
-  if (!options_.state_dir && policy->state_dir != store_.state_dir()) {
-    spdlog::warn("state_dir is now {}: {} stays in use until controld starts anew", policy->state_dir,
+  // A person who reloads gets a new base; what feeds change by themselves needs none.
+  const Make make = cause.policy_text == nullptr ? Make::whole : Make::overlay;
+  if (auto made = make_publication(*next, old, make, [this](const char* phase) { phase_ = phase; }); !made) {
+    report.error = made.error();
+    return;
+  }
+  prepared.targets = options_.targets.empty() ? whole->targets : options_.targets;
+  if (!options_.state_dir && whole->state_dir != store_.state_dir()) {
+    spdlog::warn("state_dir is now {}: {} stays in use until controld starts anew", whole->state_dir,
                  store_.state_dir());
   }
-  prepared.capture = policy->capture;
+  prepared.capture = whole->capture;
   report.entries = next->report.entries;
   report.snapshot_bytes = next->report.snapshot_bytes;
   report.phases.insert(report.phases.end(), next->report.phases.begin(), next->report.phases.end());
@@ -132,16 +258,32 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
   // Before anybody is given it: a restart never goes behind what was enforced.
   const Clock::time_point storing = Clock::now();
   prepared.saved = numbers_.commit();
+  next->base = next->publication->generation.number;
+  if (Result<void> noted = note(cause, old); !noted) {
+    report.error = noted.error();
+    return;
+  }
   const Result<void> kept = keep(*next, prepared.targets);
   if (prepared.saved) prepared.saved = kept;
   report.phases.push_back({"store", ms_between(storing, Clock::now())});
-  if (old != nullptr) prepared.before = old->book;
   prepared.next = std::move(next);
 }
 
+// On the loop: the feeds changed, and what is enforced did not.
+void Daemon::take_same(const std::shared_ptr<Prepared>& prepared) {
+  is_making_ = false;
+  running_ = prepared->next;
+  ReloadReport& report = *prepared->report;
+  report.generation = running_->publication->generation;
+  report.entries = running_->report.entries;
+  report.snapshot_bytes = running_->report.snapshot_bytes;
+  if (!prepared->saved) report.error = "the states of feeds are not durable: " + prepared->saved.error();
+  finish_reload(*prepared);
+}
+
 // A copy of what runs, under the next number, when nothing has changed that a snapshot depends on.
-Result<Compiled> Daemon::compile_or_copy(const Policy& policy, const Running* old, const Running& next) {
-  if (old != nullptr && next.inputs && next.inputs == old->inputs) {
+Result<Compiled> Daemon::compile_or_copy(const Running& next, const Running* old, const Begins& begins) {
+  if (old != nullptr && next.inputs && next.inputs == old->inputs && old->publication->base == nullptr) {
     const Publication& running = *old->publication;
     const Result<Mapping> bytes = map_read_only(running.snapshot.get(), running.size_bytes);
     Result<Compiled> copy = bytes ? renumber(bytes->bytes(), running.digest, old->report, numbers_.next())
@@ -149,22 +291,28 @@ Result<Compiled> Daemon::compile_or_copy(const Policy& policy, const Running* ol
     if (copy) return copy;
     spdlog::error("the running snapshot is not copied but built anew: {}", copy.error());
   }
-  return compile(policy, numbers_.next(), options_.build_threads, [this](const char* phase) { phase_ = phase; });
+  return compile(*next.policy, numbers_.next(), options_.build_threads, begins);
 }
 
 // On the loop: to the targets, whose links take it from here, and back to the worker.
 void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   if (stopping_) return;
   ReloadReport& report = *prepared->report;
-  if (prepared->next == nullptr) return finish_reload(*prepared);
+  if (prepared->next == nullptr) {
+    is_making_ = false;
+    return finish_reload(*prepared);
+  }
+  if (prepared->is_same) return take_same(prepared);
   phase_ = "publish";
   const Clock::time_point publishing = Clock::now();
   prepared->next->published_at = time(nullptr);
   set_targets(prepared->targets);
   publish(prepared->next);
+  compact_when_due();
   capture_.configure(prepared->capture, sockets_of(prepared->targets));
   report.generation = running_->publication->generation;
   capture_.published(report.generation);
+  take_cause(prepared->cause, prepared->before_base);
   prepared->published = Clock::now();
   report.phases.push_back({"publish", ms_between(publishing, prepared->published)});
   worker_.submit([this, prepared] {
@@ -173,6 +321,7 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
     });
     if (kept) kept = keep_book(*prepared->next);
     if (prepared->saved) prepared->saved = kept;
+    record(*prepared);
     // Here, so that no `explain` holds the loop for it.
     const Result<const filter::SnapshotView*> opened = prepared->next->snapshot->view();
     if (!opened) spdlog::error("the new snapshot cannot be looked into: {}", opened.error());
@@ -235,6 +384,7 @@ Result<void> Daemon::keep_in_force(const std::vector<TargetSpec>& targets) {
 
 void Daemon::take_kept(const std::shared_ptr<Prepared>& prepared) {
   if (stopping_) return;
+  is_making_ = false;
   disk_error_ = prepared->saved ? "" : prepared->saved.error();
   if (!prepared->saved) {
     prepared->report->error = "enforced, not durable: " + disk_error_;
@@ -246,21 +396,23 @@ void Daemon::take_kept(const std::shared_ptr<Prepared>& prepared) {
     finish_reload(*prepared);
   };
   if (is_first_) return finish();
-  const auto is_settled = [this, generation = prepared->report->generation] {
-    return std::all_of(targets_.begin(), targets_.end(),
-                       [&](const auto& target) { return target->is_settled(generation); });
+  // Who is away gets the newest when it returns: only somebody who asked waits for it, and no feed that changes next.
+  const auto is_settled = [this, generation = prepared->report->generation, is_asked = !asking_.empty()] {
+    return std::all_of(targets_.begin(), targets_.end(), [&](const auto& target) {
+      return target->is_settled(generation) || (!is_asked && !target->state().connected);
+    });
   };
   phase_ = "acknowledge";
+  begin_next();  // changes need not wait for that
   waits_.add(is_settled, prepared->published + std::chrono::milliseconds(options_.acknowledge_ms), finish);
 }
 
-void Daemon::acknowledge(Prepared& prepared) {
-  ReloadReport& report = *prepared.report;
-  Clock::time_point last = prepared.published;
-  size_t missing = 0;
+// last: when the last one told so.
+std::vector<TargetOutcome> Daemon::outcomes(wire::Generation generation, Clock::time_point& last) const {
+  std::vector<TargetOutcome> all;
   for (const auto& target : targets_) {
     const TargetState& state = target->state();
-    TargetOutcome outcome{target->name(), state.acknowledged == report.generation, ""};
+    TargetOutcome outcome{target->name(), target->has(generation), ""};
     if (outcome.acknowledged) {
       last = std::max(last, state.acknowledged_at);
       outcome.error = not_attached(state);
@@ -273,9 +425,17 @@ void Daemon::acknowledge(Prepared& prepared) {
       outcome.error =
           state.last_error.empty() ? fmt::format("no answer within {} ms", options_.acknowledge_ms) : state.last_error;
     }
-    if (!outcome.acknowledged) missing++;
-    report.targets.push_back(std::move(outcome));
+    all.push_back(std::move(outcome));
   }
+  return all;
+}
+
+void Daemon::acknowledge(Prepared& prepared) {
+  ReloadReport& report = *prepared.report;
+  Clock::time_point last = prepared.published;
+  report.targets = outcomes(report.generation, last);
+  const auto missing = std::count_if(report.targets.begin(), report.targets.end(),
+                                     [](const TargetOutcome& target) { return !target.acknowledged; });
   report.phases.push_back({"acknowledge", ms_between(prepared.published, last)});
   if (missing != 0 && report.error.empty()) {
     report.error = fmt::format("{} of {} targets did not acknowledge", missing, targets_.size());
@@ -286,8 +446,13 @@ void Daemon::finish_reload(const Prepared& prepared) {
   const std::shared_ptr<ReloadReport>& report = prepared.report;
   report->total_ms = ms_between(prepared.begin, Clock::now());
   report->ok = report->diagnostics.ok() && report->error.empty();
-  fputs(format(report->diagnostics).c_str(), stderr);
-  if (prepared.next != nullptr) {
+  // What feeds cause may come every second, and find the same each time.
+  const std::string told = format(report->diagnostics);
+  if (report->cause == kAskedFor || told != last_told_) fputs(told.c_str(), stderr);
+  last_told_ = told;
+  if (prepared.is_same) {
+    spdlog::info("generation {} stays: the feeds hold what they held", report->generation.number);
+  } else if (prepared.next != nullptr) {
     spdlog::info("generation {}: {} entries, {} bytes, {:.1f} ms", report->generation.number, report->entries,
                  report->snapshot_bytes, report->total_ms);
   } else if (running_ != nullptr) {
@@ -300,9 +465,11 @@ void Daemon::finish_reload(const Prepared& prepared) {
   last_reload_ = report;
   is_first_ = false;
   const std::vector<Reloaded> asking = std::exchange(asking_, std::exchange(asking_for_next_, {}));
-  is_reloading_ = !asking_.empty();
+  is_reloading_ = false;
   phase_ = "";
-  if (is_reloading_) begin_reload();
+  watch_feeds();
+  if (running_ != nullptr && running_->policy != nullptr) fetcher_.set(running_->policy->fetch, running_->fetched);
+  begin_next();
   for (const Reloaded& done : asking) done(last_reload_);
 }
 

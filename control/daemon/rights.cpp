@@ -22,7 +22,7 @@ using confine::SystemCalls;
 // By who makes them.
 constexpr const char* kCalls[] = {
     // sockets: their mode and group
-    "fchmod", "lchown",
+    "fchmod", "lchown", "fchown", "link",
     // XDP: what it may do is a matter of capabilities
     "bpf", "capget",
     // the process that makes parsers of feeds, at the end

@@ -16,11 +16,20 @@ struct BadLine {
 
 struct FeedReport {
   std::string path;      // as opened; empty: the list has no file
+  std::string format;    // that it was read as
+  std::string why;       // `format: auto`: what this format was told by: "line 3 begins with `add `"
   uint64_t lines = 0;    // all lines of the file
   uint64_t entries = 0;  // good ones
   uint64_t bad = 0;
-  std::vector<BadLine> samples;  // the first 5 bad ones
+  uint64_t skipped = 0;          // understood, but no entries of a list of addresses: `nomatch`, domains
+  std::vector<BadLine> samples;  // the first 5 bad or skipped ones
   bool operator==(const FeedReport&) const = default;
+};
+
+// Why a file as a whole is no feed of its format: it is cut off, or something else. As in "FILE ends inside of ...".
+struct FeedFault {
+  std::string reason;
+  std::string hint;
 };
 
 // Which file it is, and when it changed last: what is the same in all of it holds the same bytes, unless it was changed

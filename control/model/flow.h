@@ -25,7 +25,8 @@ struct Flow {
   WEIR_FIELDS(WEIR_FLOW_MEMBER)  // protocol, sport, ...: a member for each row of filter/format/fields.h
 #undef WEIR_FLOW_MEMBER
   uint32_t expires = kNever;
-  uint32_t line = 0;  // always of the policy file
+  uint32_t line = 0;
+  uint8_t source = 0;  // as Entry::source: the policy file or the journal; feeds have no flows
 
   bool operator==(const Flow&) const = default;
 };

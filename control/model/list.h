@@ -22,6 +22,7 @@ struct ListDraft {
   std::vector<Entry<Ipv6>> v6;
   std::vector<Flow> flows;
   FeedReport feed;
+  std::optional<FeedFault> fault;  // of the feed: what was read of it is not all, or nothing
 
   uint64_t entries() const { return v4.size() + v6.size() + flows.size(); }
 };
@@ -36,6 +37,14 @@ struct Entries {
   uint64_t size() const { return v4.size() + v6.size() + flows.size(); }
 };
 
+// Of a list that `controlctl add` and `del` may change.
+struct Dynamic {
+  uint64_t max_entries = 1'000'000;  // that were added
+  uint32_t max_ttl_s = 0;            // and how long one may stay; 0: for ever
+  bool allow_any = false;            // /0 may be added
+  bool operator==(const Dynamic&) const = default;
+};
+
 struct List {
   std::string name;
   weir_action action = WEIR_DROP;
@@ -43,8 +52,11 @@ struct List {
   uint8_t match = WEIR_AS_SOURCE;
   uint8_t ipv6_aggregate = 128;  // single IPv6 addresses are widened to networks of this length
   uint64_t ipv6_widened = 0;     // how many were
-  std::string file;              // feed, as written in the policy; empty: none
+  std::string file;              // feed, as written in the policy, or its url as people are shown it; empty: none
+  std::string url;               // whose answer the feed is, user and password included; empty: none
+  uint64_t every_s = 0;          // how often it is asked for
   std::string policy_path;       // of the file that the list is written in
+  std::optional<Dynamic> dynamic;
   FeedReport feed;
   FeedState feed_state;                // of the feed's file
   std::optional<FeedRefusal> refusal;  // the file is not taken now: feed, feed_state and content are those of before
@@ -54,7 +66,11 @@ struct List {
   const Rows<Ipv6>& v6() const { return content->v6; }
   const std::vector<Flow>& flows() const { return content->flows; }
   uint64_t entries() const { return content->size(); }
-  const std::string& file_of(uint8_t source) const { return source == 0 ? policy_path : feed.path; }  // Entry::source
+  // Entry::source
+  const std::string& file_of(uint8_t source) const {
+    static const std::string kJournal = "controlctl add";
+    return source == 0 ? policy_path : source == kJournalSource ? kJournal : feed.path;
+  }
 };
 
 // Of one family.

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/ip.h"
 #include "control/model/capture.h"
+#include "control/model/fetch.h"
 #include "control/model/list.h"
 #include "control/model/target.h"
 #include "filter/format/snapshot.h"
@@ -25,8 +27,15 @@ constexpr double kLeastRate = 1e-9, kMostRate = 0.5;
 // What a ribbon's eight bits a row let pass, however much memory it has.
 constexpr double kLeastRibbonRate = 0x1p-8;
 
+// How much of former generations is kept.
+struct HistorySettings {
+  uint32_t keep_s = 7 * 86400;
+  uint64_t size_bytes = uint64_t{1} << 30;
+};
+
 struct Policy {
-  std::string path;  // of the file, as given
+  std::string path;                         // of the file, as given
+  std::shared_ptr<const std::string> text;  // of the file, whole
   std::string state_dir;
   weir_action default_action = WEIR_PASS;
   weir_action unparsed_action = WEIR_PASS;
@@ -36,7 +45,9 @@ struct Policy {
   std::optional<weir_layout> layout;  // of every filter; empty: the planner chooses
   std::vector<Canary> canaries;
   std::vector<TargetSpec> targets;
+  FetchSettings fetch;
   std::optional<CaptureSettings> capture;  // of what is dropped; empty: off
+  HistorySettings history;
   Book lists;  // in file order; `own`, when there is one, is lists[0]: a pass list, both directions
 };
 

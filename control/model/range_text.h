@@ -12,6 +12,17 @@ namespace weir::control {
 std::string range_text(Ipv4 first, Ipv4 last, uint16_t port);
 std::string range_text(Ipv6 first, Ipv6 last, uint16_t port);
 
+// The same of an entry in a list with this `match` (mask of weir_direction); one that names its side is a flow's text:
+// src 203.0.113.7 sport 80. Without its expiry.
+template <class Addr>
+std::string entry_text(const Entry<Addr>& entry, uint8_t match) {
+  if (entry.directions == match) return range_text(entry.first, entry.last, entry.port);
+  const bool is_source = entry.directions == WEIR_AS_SOURCE;
+  std::string text = (is_source ? "src " : "dst ") + range_text(entry.first, entry.last, 0);
+  if (entry.port != 0) text += (is_source ? " sport " : " dport ") + std::to_string(entry.port);
+  return text;
+}
+
 // What stands behind an entry: ` expires 2026-12-01T00:00:00Z`; nothing when it never does.
 std::string expiry_text(uint32_t expires);
 

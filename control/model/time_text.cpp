@@ -1,8 +1,11 @@
 #include "control/model/time_text.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
+#include <utility>
 
 namespace weir::control {
 namespace {
@@ -50,6 +53,30 @@ class Reader {
 };
 
 }  // namespace
+
+std::optional<uint32_t> parse_duration(std::string_view text) {
+  constexpr std::pair<char, uint64_t> kUnits[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 604800}};
+  uint64_t seconds = 0;
+  while (!text.empty()) {
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || value > UINT32_MAX) return std::nullopt;
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (text.empty() && seconds != 0) return std::nullopt;  // 1h30: thirty of what?
+    uint64_t unit = 1;
+    if (!text.empty()) {
+      const auto* named = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                       [&](const auto& each) { return each.first == text.front(); });
+      if (named == std::end(kUnits)) return std::nullopt;
+      unit = named->second;
+      text.remove_prefix(1);
+    }
+    seconds += value * unit;
+    if (seconds > UINT32_MAX) return std::nullopt;
+  }
+  if (seconds == 0) return std::nullopt;
+  return static_cast<uint32_t>(seconds);
+}
 
 uint64_t unix_now() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();

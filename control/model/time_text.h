@@ -16,6 +16,9 @@ uint64_t unix_now();  // seconds
 // Fractions of a second are dropped; times before 1970 are 0, those past 32 bits kNever. Empty: it is no such time.
 std::optional<uint32_t> parse_time(std::string_view text);
 
+// How long: 90s, 10m, 1h30m, 7d, 2w; a number alone is seconds. Empty: it is no such time, or 0, or past 32 bits.
+std::optional<uint32_t> parse_duration(std::string_view text);
+
 // 2026-12-01T00:00:00Z
 std::string time_text(uint32_t unix_s);
 

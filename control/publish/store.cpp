@@ -9,10 +9,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "common/files.h"
 #include "common/own_folder.h"
 #include "control/compile/seal.h"
+#include "filter/read/overlay.h"
 #include "filter/read/view.h"
 
 namespace weir::control {
@@ -86,6 +88,40 @@ Result<Checked> read_with_trailer(const std::string& path) {
   return checked;
 }
 
+Result<void> write_publication(const std::string& path, const Publication& publication) {
+  Result<Mapping> snapshot = map_read_only(publication.snapshot.get(), publication.size_bytes);
+  if (!snapshot) return Error{snapshot.error()};
+  return write_with_trailer(path, publication.generation, snapshot->bytes(), publication.digest);
+}
+
+// In a new sealed memfd.
+Result<Publication> read_publication(const std::string& path) {
+  Result<Checked> checked = read_with_trailer(path);
+  if (!checked) return Error{checked.error()};
+  Result<filter::SnapshotView> view = filter::SnapshotView::open(checked->bytes());
+  if (!view) return Error{path + " holds no good snapshot: " + view.error()};
+  const wire::Generation generation{view->header().epoch, view->header().number};
+  if (generation != checked->trailer.generation) return Error{path + " is damaged: its generation is wrong"};
+  Result<Draft> draft = make_draft(checked->trailer.size_bytes);
+  if (!draft) return Error{draft.error()};
+  memcpy(draft->mapping.bytes().data(), checked->bytes().data(), checked->trailer.size_bytes);
+  Result<Sealed> copy = seal(std::move(*draft));
+  if (!copy) return Error{copy.error()};
+  return Publication{generation, std::move(copy->fd), checked->trailer.size_bytes, copy->digest, nullptr};
+}
+
+// An overlay and its base, each checked for itself.
+Result<void> check_pair(const Publication& overlay) {
+  const Publication& base = *overlay.base;
+  const Result<Mapping> above = map_read_only(overlay.snapshot.get(), overlay.size_bytes);
+  const Result<Mapping> below = map_read_only(base.snapshot.get(), base.size_bytes);
+  if (!above || !below) return Error{above ? below.error() : above.error()};
+  const Result<filter::SnapshotView> view = filter::SnapshotView::open(above->bytes());
+  const Result<filter::SnapshotView> base_view = filter::SnapshotView::open(below->bytes());
+  if (!view || !base_view) return Error{view ? base_view.error() : view.error()};
+  return filter::check_overlay(*base_view, base.digest, *view);
+}
+
 }  // namespace
 
 Result<Store> Store::open(const std::string& state_dir) {
@@ -99,11 +135,32 @@ Result<Store> Store::open(const std::string& state_dir) {
   return store;
 }
 
+std::string Store::overlay_path(wire::Generation base) const {
+  return fmt::format("{}/overlay-{:016x}-{}.weir", state_dir_, base.epoch, base.number);
+}
+
+// Those of bases that are there no more.
+void Store::forget_overlays(wire::Generation but_of) const {
+  const std::string kept = overlay_path(but_of);
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(state_dir_, ignored)) {
+    const std::string name = file.path().filename().string();
+    if (name.starts_with("overlay-") && file.path().string() != kept) unlink(file.path().c_str());
+  }
+}
+
+// The overlay first: it is not looked at before its base is there.
 Result<void> Store::save(const Publication& publication) {
-  Result<Mapping> snapshot = map_read_only(publication.snapshot.get(), publication.size_bytes);
-  if (!snapshot) return Error{snapshot.error()};
-  return write_with_trailer(state_dir_ + "/snapshot.weir", publication.generation, snapshot->bytes(),
-                            publication.digest);
+  const bool is_overlay = publication.base != nullptr;
+  const Publication& base = is_overlay ? *publication.base : publication;
+  if (is_overlay) {
+    if (Result<void> written = write_publication(overlay_path(base.generation), publication); !written) return written;
+  }
+  if (is_overlay && base_ == base.generation) return {};
+  if (Result<void> written = write_publication(state_dir_ + "/snapshot.weir", base); !written) return written;
+  base_ = base.generation;
+  forget_overlays(is_overlay ? base.generation : wire::Generation());
+  return {};
 }
 
 Result<void> Store::save_book(wire::Generation generation, std::span<const std::byte> book) {
@@ -114,38 +171,44 @@ Result<void> Store::save_book(wire::Generation generation, std::span<const std::
 Result<std::optional<Publication>> Store::load() const {
   const std::string path = state_dir_ + "/snapshot.weir";
   if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) return std::optional<Publication>();
-  Result<Checked> checked = read_with_trailer(path);
-  if (!checked) return Error{checked.error()};
-  Result<filter::SnapshotView> view = filter::SnapshotView::open(checked->bytes());
-  if (!view) return Error{path + " holds no good snapshot: " + view.error()};
-  const wire::Generation generation{view->header().epoch, view->header().number};
-  if (generation != checked->trailer.generation) return Error{path + " is damaged: its generation is wrong"};
-  Result<Draft> draft = make_draft(checked->trailer.size_bytes);
-  if (!draft) return Error{draft.error()};
-  memcpy(draft->mapping.bytes().data(), checked->bytes().data(), checked->trailer.size_bytes);
-  Result<Sealed> copy = seal(std::move(*draft));
-  if (!copy) return Error{copy.error()};
-  return std::optional<Publication>(
-      Publication{generation, std::move(copy->fd), checked->trailer.size_bytes, copy->digest});
+  Result<Publication> base = read_publication(path);
+  if (!base) return Error{base.error()};
+  const std::string overlay = overlay_path(base->generation);
+  if (access(overlay.c_str(), F_OK) != 0 && errno == ENOENT) return std::optional<Publication>(std::move(*base));
+  Result<Publication> newer = read_publication(overlay);
+  if (!newer) return Error{newer.error()};
+  newer->base = std::make_shared<Publication>(std::move(*base));
+  if (Result<void> fits = check_pair(*newer); !fits) return Error{overlay + ": " + fits.error()};
+  return std::optional<Publication>(std::move(*newer));
 }
 
 Result<wire::Generation> Store::stored_generation() const {
-  Result<Checked> checked = map_with_trailer(state_dir_ + "/snapshot.weir");
-  if (!checked) return Error{checked.error()};
-  return checked->trailer.generation;
+  Result<Checked> base = map_with_trailer(state_dir_ + "/snapshot.weir");
+  if (!base) return Error{base.error()};
+  const Result<Checked> overlay = map_with_trailer(overlay_path(base->trailer.generation));
+  return overlay ? overlay->trailer.generation : base->trailer.generation;
 }
 
 Result<Store::Bytes> Store::book(wire::Generation generation) const {
-  Result<Checked> checked = read_with_trailer(state_dir_ + "/book.weir");
+  return read_file(state_dir_ + "/book.weir", generation);
+}
+
+Result<void> Store::write_file(const std::string& path, wire::Generation generation, std::span<const std::byte> bytes) {
+  return write_with_trailer(path, generation, bytes, digest_of(bytes));
+}
+
+Result<Store::Bytes> Store::read_file(const std::string& path, wire::Generation generation) {
+  Result<Checked> checked = read_with_trailer(path);
   if (!checked) return Error{checked.error()};
-  if (checked->trailer.generation != generation) return Error{"the book on disk belongs to another generation"};
+  if (checked->trailer.generation != generation) return Error{path + " belongs to another generation"};
   const size_t size_bytes = checked->trailer.size_bytes;
   return Bytes{std::move(checked->mapping), size_bytes};
 }
 
-Result<Store::Bytes> Store::book_in(const std::string& state_dir) {
+Result<Store::Bytes> Store::book_in(const std::string& state_dir, wire::Generation* generation) {
   Result<Checked> checked = read_with_trailer(state_dir + "/book.weir");
   if (!checked) return Error{checked.error()};
+  if (generation != nullptr) *generation = checked->trailer.generation;
   const size_t size_bytes = checked->trailer.size_bytes;
   return Bytes{std::move(checked->mapping), size_bytes};
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,30 +16,34 @@
 
 namespace weir::control {
 
-// A sealed snapshot as targets get it. Shared by the target links, never changed.
+// A sealed snapshot, or an overlay with the snapshot that it stands on, as targets get it. Shared by the target links,
+// never changed.
 struct Publication {
   wire::Generation generation;
-  Fd snapshot;  // memfd, sealed, opened read-only
+  Fd snapshot;  // memfd, sealed, opened read-only; an overlay's own
   uint64_t size_bytes = 0;
-  std::array<uint64_t, 2> digest = {};  // XXH3-128 (low, high)
+  std::array<uint64_t, 2> digest = {};      // XXH3-128 (low, high)
+  std::shared_ptr<const Publication> base;  // of an overlay; null: this is a whole snapshot
 };
 
-// The state directory of one controld: the last good snapshot, its book and the bypass switch. Owns the lock that
-// keeps a second controld out. Files: snapshot.weir and book.weir (bytes, then a trailer with their digest, so that
-// one rename replaces both; 0600, the snapshot holds the filter's secret), bypass (present = on), bypass.off
-// (present = off, and not everybody has heard of it), lock.
+// The state directory of one controld: the last good snapshot with its overlay, its book and the bypass switch. Owns
+// the lock that keeps a second controld out. Files: snapshot.weir, overlay-NUMBER.weir (NUMBER: of the generation on
+// which it stands) and book.weir (bytes, then a trailer with their digest, so that one rename replaces both; 0600,
+// snapshots hold the filter's secret), bypass (present = on), bypass.off (present = off, and not everybody has heard of
+// it), lock.
 class Store {
  public:
   // Makes the directory (0700) when it is missing. Error: another controld runs on it.
   static Result<Store> open(const std::string& state_dir);
 
-  // Durable when they return. The book only helps `explain`, and says itself which generation it belongs to.
+  // Durable when they return. Of an overlay the base is written only when it is not there yet; a crash leaves the one
+  // pair or the other. The book only helps `explain`, and says itself which generation it belongs to.
   Result<void> save(const Publication& publication);
   Result<void> save_book(wire::Generation generation, std::span<const std::byte> book);
-  // The last good, digest and content checked, in a new sealed memfd. Empty: none was saved yet. Error: damaged.
+  // The last good, digest and content checked, in new sealed memfds. Empty: none was saved yet. Error: damaged.
   Result<std::optional<Publication>> load() const;
 
-  // The generation that load() would return, from the trailer alone. Error: none, or damaged.
+  // The generation that load() would return, from the trailers alone. Error: none, or damaged.
   Result<wire::Generation> stored_generation() const;
 
   struct Bytes {
@@ -50,7 +55,13 @@ class Store {
   // generation, or damaged.
   Result<Bytes> book(wire::Generation generation) const;
   // That of whatever generation is in the folder, which may be another controld's.
-  static Result<Bytes> book_in(const std::string& state_dir);
+  static Result<Bytes> book_in(const std::string& state_dir, wire::Generation* generation = nullptr);
+
+  // Such a file of another name: bytes that belong to a generation, and their trailer. Error: damaged, or of another
+  // generation.
+  static Result<void> write_file(const std::string& path, wire::Generation generation,
+                                 std::span<const std::byte> bytes);
+  static Result<Bytes> read_file(const std::string& path, wire::Generation generation);
 
   bool bypass() const;
   // The last order: off only as long as not everybody has heard of it. Empty: there is nothing to be told.
@@ -68,7 +79,11 @@ class Store {
   const std::string& state_dir() const { return state_dir_; }
 
  private:
+  std::string overlay_path(wire::Generation base) const;
+  void forget_overlays(wire::Generation but_of) const;
+
   std::string state_dir_;
+  wire::Generation base_;  // that this process has written
   FolderLock lock_;
 };
 

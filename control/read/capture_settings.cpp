@@ -1,8 +1,6 @@
 #include "control/read/capture_settings.h"
 
-#include <charconv>
 #include <filesystem>
-#include <optional>
 
 #include "common/wire.h"
 #include "control/read/frame_filter.h"
@@ -18,27 +16,6 @@ constexpr uint64_t kMostOneIn = 1'000'000'000, kMostPerSecond = 100'000, kMostFi
 constexpr uint64_t kLeastSnapBytes = 64;  // Ethernet, IPv6 and the ports
 constexpr uint64_t kLeastFile = uint64_t{64} << 10, kMostFile = uint64_t{1} << 40;
 constexpr uint64_t kMostAge_s = 366 * 86400;
-
-uint64_t unit_seconds(std::string_view unit) {
-  if (unit == "s") return 1;
-  if (unit == "m") return 60;
-  if (unit == "h") return 3600;
-  return unit == "d" ? 86400 : 0;
-}
-
-std::optional<uint64_t> seconds(MapReader& reader, std::string_view key, uint64_t least, uint64_t most) {
-  const auto written = reader.text(key);
-  if (!written) return std::nullopt;
-  const char* last = written->data() + written->size();
-  uint64_t value = 0;
-  const auto [end, failure] = std::from_chars(written->data(), last, value);
-  const uint64_t unit = unit_seconds({end, static_cast<size_t>(last - end)});
-  const bool fits = failure == std::errc{} && unit != 0 && value <= most / unit && value * unit >= least;
-  if (fits) return value * unit;
-  reader.error(*reader.find(key), "`" + std::string(key) + "` is `" + *written + "`: it must be a time from 1s to 366d",
-               "write a whole number of s, m, h or d, without blanks, as in 1h");
-  return std::nullopt;
-}
 
 template <class Number>
 void read_number(MapReader& reader, std::string_view key, uint64_t least, uint64_t most, Number& number) {
@@ -61,7 +38,7 @@ CaptureSettings read_capture_settings(const yaml::Document& document, const Node
   read_number(reader, "snap_bytes", kLeastSnapBytes, wire::kMaxSnapBytes, settings.snap_bytes);
   settings.filter = reader.text("filter").value_or("");
   settings.file_bytes = reader.size_bytes("file_size", kLeastFile, kMostFile).value_or(settings.file_bytes);
-  settings.file_age_s = seconds(reader, "file_age", 1, kMostAge_s).value_or(settings.file_age_s);
+  settings.file_age_s = reader.seconds("file_age", 1, kMostAge_s).value_or(settings.file_age_s);
   read_number(reader, "files", 1, kMostFiles, settings.files);
   reader.finish();
   return settings;

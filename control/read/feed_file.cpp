@@ -14,6 +14,10 @@ namespace {
 // A file that is written while it is read is read again, so often.
 constexpr int kAttempts = 3;
 static_assert(FeedParts::kPartBytes <= feeds::kMostTextBytes);
+// So many entries are kept before it is known that all of them fit into filter.memory.
+constexpr size_t kMostUncounted = size_t{1} << 20;
+constexpr uint64_t kMostReserved = uint64_t{1} << 26;
+constexpr uint64_t kLeastTextBytes = 3;  // of an entry: `::` and what ends it
 
 template <class Addr>
 void append(std::vector<Entry<Addr>>& to, const std::vector<Entry<Addr>>& more) {
@@ -67,6 +71,21 @@ std::shared_ptr<const Entries> kept_content(const List& good, const FeedOptions&
   return make_entries(std::move(feed));
 }
 
+template <class Addr>
+bool has_timeouts(const Rows<Addr>& rows) {
+  if (rows.expires.each.empty()) return rows.expires.all != kNever && !rows.empty();
+  for (size_t row = 0; row < rows.size(); row++) {
+    if (rows.source[row] != 0 && rows.source[row] != kJournalSource && rows.expires[row] != kNever) return true;
+  }
+  return false;
+}
+
+// When the file was written, which its timeouts count from.
+uint32_t written_at(const FileIdentity& file) {
+  const int64_t seconds = file.modified_ns / 1'000'000'000;
+  return static_cast<uint32_t>(std::clamp<int64_t>(seconds, 0, static_cast<int64_t>(unix_now())));
+}
+
 // One feed, in the order of what is found out about it.
 class FeedReader {
  public:
@@ -78,6 +97,7 @@ class FeedReader {
         exempt_(exempt),
         list_(list),
         parsers_(history.parsers),
+        is_being_written_(history.is_being_written),
         is_accepted_(history.accept.contains(list.name)) {
     if (history.book == nullptr) return;
     if (history.is_ours) known_ = find_feed(*history.book, request, list.name);
@@ -90,9 +110,14 @@ class FeedReader {
       reuse(known_->feed_state.file, true);
       return std::move(outcome_);
     }
+    if (is_half_written()) {
+      keep_until_written();
+      return std::move(outcome_);
+    }
     Result<FeedParts> file = FeedParts::open(request_.path);
     if (!file) {
-      refuse({file.error(), "a relative path begins at the folder of the policy"}, WayOut::mend);
+      const Complaint unreadable = {file.error(), "a relative path begins at the folder of the policy"};
+      refuse(request_.missing && !identity_of(request_.path) ? *request_.missing : unreadable, WayOut::mend);
       return std::move(outcome_);
     }
     for (int attempt = 1; !take(*file); attempt++) {
@@ -119,6 +144,23 @@ class FeedReader {
     list_.content = replace_own(known_->content, std::move(own_));
   }
 
+  // By somebody who has not closed it, and there is something to keep until he does.
+  bool is_half_written() const {
+    const bool is_written = is_being_written_ && is_being_written_(request_.path);
+    return is_written && (known_ != nullptr || good_ != nullptr);
+  }
+
+  void keep_until_written() {
+    if (known_ == nullptr) {
+      return refuse({request_.path + " is being written", "it is read when whoever writes it has closed it"},
+                    WayOut::mend);
+    }
+    const FeedState& state = known_->feed_state;
+    reuse(state.file, state.settled);
+    list_.feed_state.accepted = state.accepted;
+    list_.refusal = known_->refusal;
+  }
+
   enum class WayOut : uint8_t { mend, accept };  // accept: there is something that may be taken as it is
 
   void refuse(const Complaint& complaint, WayOut way_out) {
@@ -143,6 +185,12 @@ class FeedReader {
            list->feed_state.file.size_bytes == scan.size_bytes;
   }
 
+  // The same bytes mean something else when what they say counts from when they were written.
+  static bool means_the_same(const List& list, const FileIdentity& file) {
+    return list.feed_state.file.modified_ns == file.modified_ns ||
+           !(has_timeouts(list.content->v4) || has_timeouts(list.content->v6));
+  }
+
   // False: the file has changed meanwhile.
   bool take(FeedParts& file) {
     const Result<FeedParts::Scan> scan = file.scan();
@@ -150,27 +198,26 @@ class FeedReader {
     FileIdentity identity = file.file();
     const bool settled = file.settled() && identity_of(request_.path) == identity;
     identity.size_bytes = scan->size_bytes;
-    if (has_bytes(known_, *scan)) return reuse(identity, settled), true;
+    if (has_bytes(known_, *scan) && means_the_same(*known_, identity)) return reuse(identity, settled), true;
 
     const bool is_good_again = has_bytes(good_, *scan) && good_->feed.path == request_.path;
     const bool is_judged =
         is_good_again && (good_->feed_state.accepted || (good_->feed_state.options.guard == request_.options.guard &&
                                                          good_->feed_state.options.own == request_.options.own));
-    if (!is_judged && !is_accepted_ && request_.format->is_lines) {
-      if (const auto complaint = complaint_of_content(request_.path, *scan))
-        return refuse(*complaint, WayOut::accept), true;
-    }
-    if (const auto complaint = too_many(file, *scan)) return refuse(*complaint, WayOut::mend), true;
-
     ListDraft feed;
-    feed.feed.path = request_.path;
-    feed.v4.reserve(std::min(scan->lines() - scan->empty_lines, request_.memory_bytes / kLeastHostBytes));
-    const Result<std::array<uint64_t, 2>> digest = parse(file, feed);
-    if (!digest) return refuse({digest.error(), "look at the file, and at the disk that holds it"}, WayOut::mend), true;
-    if (*digest != scan->digest) return false;
+    Result<Parsed> parsed = parse(file, *scan, is_judged || is_accepted_, feed);
+    if (!parsed) return refuse({parsed.error(), "look at the file, and at the disk that holds it"}, WayOut::mend), true;
+    if (parsed->is_too_large) return refuse(*parsed->is_too_large, WayOut::mend), true;
+    if (parsed->digest != scan->digest) return false;
+    if (is_half_written()) return keep_until_written(), true;
+    if (feed.fault && !is_judged && !is_accepted_) {
+      return refuse({request_.path + " " + feed.fault->reason, feed.fault->hint}, WayOut::accept), true;
+    }
+    feed.fault.reset();
 
     const List* before = good_ != nullptr && good_->feed.path == request_.path ? good_ : nullptr;
-    Judgement judgement = judge({request_.path, *scan, feed, before, exempt_, request_.action, request_.options});
+    Judgement judgement = judge({request_.path, scan->size_bytes, parsed->ends_in_newline, feed, before, exempt_,
+                                 request_.action, request_.options});
     if (judgement.refused && !is_judged && !is_accepted_) return refuse(*judgement.refused, WayOut::accept), true;
     if (!is_judged) outcome_.warnings = std::move(judgement.warnings);
 
@@ -178,7 +225,7 @@ class FeedReader {
                         .settled = settled,
                         .digest = scan->digest,
                         .options = request_.options,
-                        .ends_in_newline = scan->ends_in_newline,
+                        .ends_in_newline = parsed->ends_in_newline,
                         .accepted = is_accepted_ || (is_good_again && good_->feed_state.accepted),
                         .taken_at = is_good_again ? good_->feed_state.taken_at : static_cast<int64_t>(time(nullptr))};
     keep(std::move(feed));
@@ -196,50 +243,96 @@ class FeedReader {
     list_.content = make_entries(std::move(feed));
   }
 
-  Result<std::array<uint64_t, 2>> parse(
-      FeedParts& file, ListDraft& feed, const std::function<bool()>& after_part = [] { return true; }) const {
-    const feeds::Options options = {.directions = request_.options.match, .allow_any = request_.options.allow_any};
+  struct Parsed {
+    std::array<uint64_t, 2> digest = {};
+    bool ends_in_newline = true;  // formats that are not of lines: always
+    std::optional<Complaint> is_too_large;
+  };
+
+  // After each part of the file `goes_on` is asked; false: the rest is not read.
+  Result<Parsed> parse_parts(FeedParts& file, bool any_content, ListDraft& feed,
+                             const std::function<bool()>& goes_on) const {
+    feeds::Parser::How how = {request_.format, {}, any_content};
+    how.options.directions = request_.options.match;
+    how.options.allow_any = request_.options.allow_any;
+    how.options.written = written_at(file.file());
+    how.options.settings = request_.settings;
+    feeds::Reading here(how.format, how.options, how.any_content);
     std::optional<feeds::Parser> apart;
     if (parsers_ != nullptr) {
-      Result<feeds::Parser> made = feeds::Parser::make(*parsers_);
+      Result<feeds::Parser> made = feeds::Parser::make(*parsers_, how);
       if (!made) return Error{made.error()};
       apart.emplace(std::move(*made));
     }
-    Result<void> parsed;
-    bool goes_on = true;
-    Result<std::array<uint64_t, 2>> digest = file.visit_lines([&](std::string_view part) {
+    Result<void> read;
+    const auto read_here = [&](std::string_view bytes, bool is_end) {
+      for (bool more = here.read(bytes, is_end, feed); more && goes_on();) more = here.read({}, is_end, feed);
+    };
+    bool whole = true;
+    const Result<std::array<uint64_t, 2>> digest = file.visit([&](std::string_view bytes) {
+      if (feed.fault) return true;  // it is no feed: its digest alone is asked for
       if (apart) {
-        parsed = apart->read(*request_.format, part, options, feed);
+        read = apart->read(bytes, feed);
       } else {
-        request_.format->read(part, options, feed);
+        read_here(bytes, false);
       }
-      return goes_on = parsed && after_part();
+      return whole = read && goes_on();
     });
-    if (apart && goes_on) {
-      parsed = apart->finish(feed);
-      (void)after_part();
+    if (!digest) return Error{digest.error()};
+    if (read && whole && !feed.fault) {
+      if (apart) {
+        read = apart->finish(feed);
+      } else {
+        read_here({}, true);
+      }
+      (void)goes_on();
     }
-    if (!parsed) return Error{request_.path + ": " + parsed.error()};
-    return digest;
+    if (!read) return Error{request_.path + ": " + read.error()};
+    const feeds::Format* format = feeds::find_format(feed.feed.format);
+    const bool is_lines = format == nullptr || format->parts == feeds::Parts::lines;
+    return Parsed{*digest, !is_lines || (apart ? apart->ends_in_newline() : here.ends_in_newline()), std::nullopt};
   }
 
-  // What cannot fit into filter.memory is not kept in memory to find that out: its entries are counted before.
-  std::optional<Complaint> too_many(FeedParts& file, const FeedParts::Scan& scan) const {
-    if (scan.lines() - scan.empty_lines <= request_.memory_bytes / kLeastHostBytes) return std::nullopt;
-    ListDraft part;
+  // What cannot fit into filter.memory is not kept in memory to find that out: past kMostUncounted entries, all of them
+  // are counted before the first is kept.
+  Result<Parsed> parse(FeedParts& file, const FeedParts::Scan& scan, bool any_content, ListDraft& feed) const {
+    const uint64_t most = request_.memory_bytes / kLeastHostBytes, lines = scan.lines() - scan.empty_lines;
+    const auto begin = [&] {
+      feed = ListDraft();
+      feed.feed.path = request_.path;
+      if (!scan.is_packed) feed.v4.reserve(std::min({lines, most, kMostReserved}));
+    };
+    const auto is_sure = [&] {
+      const feeds::Format* format = feeds::find_format(feed.feed.format);
+      const bool is_lines = format != nullptr && format->parts == feeds::Parts::lines;
+      return !scan.is_packed && std::min(is_lines ? lines : scan.size_bytes, scan.size_bytes / kLeastTextBytes) <= most;
+    };
+    begin();
+    bool is_stopped = false;
+    Result<Parsed> parsed = parse_parts(file, any_content, feed, [&] {
+      is_stopped = feed.entries() > std::min<uint64_t>(kMostUncounted, most) && !is_sure();
+      return !is_stopped;
+    });
+    if (!parsed || !is_stopped) return parsed;
+    begin();
     uint64_t bytes = 0;
-    const auto counted = parse(file, part, [&] {
-      bytes += least_bytes(part);
-      part.v4.clear();
-      part.v6.clear();
+    parsed = parse_parts(file, any_content, feed, [&] {
+      bytes += least_bytes(feed);
+      feed.v4.clear();
+      feed.v6.clear();
       return bytes <= request_.memory_bytes;
     });
-    if (!counted || bytes <= request_.memory_bytes) return std::nullopt;
-    return Complaint{
-        fmt::format("{} holds more entries than fit into filter.memory: the first {} of its {} lines hold "
-                    "{}, which take {} bytes at least, and {} are allowed",
-                    request_.path, part.feed.lines, scan.lines(), part.feed.entries, bytes, request_.memory_bytes),
-        "raise filter.memory (`controlctl size` says how far), or look at the file"};
+    if (!parsed) return parsed;
+    if (bytes > request_.memory_bytes) {
+      parsed->is_too_large = Complaint{
+          fmt::format("{} holds more entries than fit into filter.memory: the first {} lines hold {}, which take {} "
+                      "bytes at least, and {} are allowed",
+                      request_.path, feed.feed.lines, feed.feed.entries, bytes, request_.memory_bytes),
+          "raise filter.memory (`controlctl size` says how far), or look at the file"};
+      return parsed;
+    }
+    begin();
+    return parse_parts(file, any_content, feed, [] { return true; });
   }
 
   // As many entries as before say nothing when they are others.
@@ -258,6 +351,7 @@ class FeedReader {
   const ListDraft& exempt_;
   List& list_;
   const confine::Helpers* const parsers_;
+  const std::function<bool(const std::string&)>& is_being_written_;
   const bool is_accepted_;
   const List* known_ = nullptr;  // of this path with these options, read by this process
   const List* good_ = nullptr;

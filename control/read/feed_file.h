@@ -1,10 +1,13 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "control/model/fetch.h"
 #include "control/model/list.h"
 #include "control/read/feed_guard.h"
 #include "control/read/feeds/apart.h"
@@ -18,6 +21,12 @@ struct FeedHistory {
   bool is_ours = true;                        // read by this process: what has not changed since need not be read again
   const confine::Helpers* parsers = nullptr;  // null: files are parsed by this process
   std::set<std::string> accept;  // names of lists whose feed is taken as it is now, whatever the guard says
+  // Somebody writes to the file: its list keeps what it had until he has closed it. Empty: nobody is known to.
+  std::function<bool(const std::string& path)> is_being_written = {};
+  std::string state_dir = {};  // instead of the policy's: where feeds are that were fetched
+  // Asks for feeds that there is nothing of yet, and waits. Returns what went wrong, by path. Empty: nobody fetches.
+  std::function<std::map<std::string, std::string>(const FetchSettings&, const std::vector<FetchedFeed>&)> fetch_first =
+      {};
 
   FeedHistory(const Book* lists = nullptr) : book(lists) {}
 };
@@ -25,10 +34,12 @@ struct FeedHistory {
 // How one feed is to be read.
 struct FeedRequest {
   std::string path;
-  const feeds::Format* format;
+  const feeds::Format* format;  // null: `auto`
+  std::string settings;         // of the format: feeds::Options
   FeedOptions options;
   weir_action action = WEIR_DROP;
-  uint64_t memory_bytes = 0;  // filter.memory: a feed that cannot fit into it is not read to its end
+  uint64_t memory_bytes = 0;              // filter.memory: a feed that cannot fit into it is not read to its end
+  std::optional<Complaint> missing = {};  // what is said when there is no such file; empty: that
 };
 
 struct FeedOutcome {

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "control/model/range_text.h"
-#include "control/read/feed_content.h"
 
 namespace weir::control {
 namespace {
@@ -311,9 +310,9 @@ std::optional<Complaint> too_few(const NewFeed& feed) {
   const Guard& guard = feed.options.guard;
   if (now.entries >= guard.min_entries) return std::nullopt;
   if (now.entries == 0) {
-    return Complaint{feed.scan.size_bytes == 0 ? feed.path + " is empty"
-                                               : fmt::format("{} holds no entries ({} lines, {} bad ones{})", feed.path,
-                                                             now.lines, now.bad, first_bad(now)),
+    return Complaint{feed.size_bytes == 0 ? feed.path + " is empty"
+                                          : fmt::format("{} holds no entries ({} lines, {} bad ones{})", feed.path,
+                                                        now.lines, now.bad, first_bad(now)),
                      "look at the file: is it a list of addresses? `guard: {min_entries: 0}` lets it be empty"};
   }
   return Complaint{
@@ -351,12 +350,12 @@ void judge_size(const NewFeed& feed, Judgement& judgement) {
 
 // A file that never ended its last line says nothing by that, unless it is shorter now.
 void judge_end(const NewFeed& feed, Judgement& judgement) {
-  if (feed.scan.ends_in_newline) return;
+  if (feed.ends_in_newline) return;
   Complaint complaint = {fmt::format("{} ends inside of line {}: that line, and what was to follow, may be cut off",
                                      feed.path, feed.draft.feed.lines),
                          "get the file again; end its last line when it is whole"};
   const FeedState& before = feed.before->feed_state;
-  if (before.ends_in_newline || feed.scan.size_bytes < before.file.size_bytes) {
+  if (before.ends_in_newline || feed.size_bytes < before.file.size_bytes) {
     judgement.refused = std::move(complaint);
   } else {
     judgement.warnings.push_back(std::move(complaint));
@@ -382,16 +381,6 @@ uint64_t count_gone(const Rows<Addr>& before, const Rows<Addr>& after) {
 }
 
 }  // namespace
-
-std::optional<Complaint> complaint_of_content(const std::string& path, const FeedParts::Scan& scan) {
-  if (const Content* content = content_of(scan.beginning)) {
-    return Complaint{fmt::format("{} is {}, no list of addresses", path, content->what), content->hint};
-  }
-  if (scan.lone_returns <= scan.newlines) return std::nullopt;
-  return Complaint{fmt::format("{} ends its lines by CR alone ({} CR, {} LF): to weir all is one line", path,
-                               scan.lone_returns, scan.newlines),
-                   "end lines by LF: tr '\\r' '\\n'"};
-}
 
 Judgement judge(const NewFeed& feed) {
   Judgement judgement;

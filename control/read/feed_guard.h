@@ -18,16 +18,14 @@ struct Complaint {
 
 struct NewFeed {
   std::string path;
-  const FeedParts::Scan& scan;
+  uint64_t size_bytes;   // of the file
+  bool ends_in_newline;  // its text; of formats that are not of lines: true
   ListDraft& draft;      // its entries alone
   const List* before;    // whose last good content is of this file; null: nobody's is
   const ListDraft& own;  // policy.own
   weir_action action;
   FeedOptions options;
 };
-
-// Before it is read as text: what else it is, or null.
-std::optional<Complaint> complaint_of_content(const std::string& path, const FeedParts::Scan& scan);
 
 struct Judgement {
   std::optional<Complaint> refused;

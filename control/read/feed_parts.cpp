@@ -14,11 +14,11 @@
 #include "common/again.h"
 #include "common/digest.h"
 #include "common/files.h"
+#include "control/read/feeds/unpack.h"
 
 namespace weir::control {
 namespace {
 
-constexpr size_t kBeginningBytes = size_t{16} << 10;
 constexpr int64_t kNsPerSecond = 1'000'000'000;
 // File systems stamp changes by a clock that ticks every few milliseconds, the oldest ones every two seconds: a file
 // that was changed less than this before it was read may change again without another stamp.
@@ -102,63 +102,28 @@ Result<void> FeedParts::read(const std::function<bool(std::string_view)>& visit)
 Result<FeedParts::Scan> FeedParts::scan() {
   Scan scan;
   PartsDigest digest;
-  uint64_t returns = 0;
   char last = '\n';
   const Result<void> read = this->read([&](std::string_view bytes) {
     digest.add(std::as_bytes(std::span(bytes)));
     count_lines(bytes, last, scan);
-    if (memchr(bytes.data(), '\r', bytes.size()) != nullptr || last == '\r') {
-      for (const char c : bytes) {  // a CR is inside of a line when more than its end follows
-        returns += last == '\r' && c != '\r' && c != '\n';
-        last = c;
-      }
-    }
     last = bytes.back();
+    if (scan.size_bytes == 0) scan.is_packed = feeds::Unpacker::of(bytes) != nullptr;
     scan.size_bytes += bytes.size();
-    scan.beginning.append(bytes.substr(0, kBeginningBytes - std::min(kBeginningBytes, scan.beginning.size())));
     return true;
   });
   if (!read) return Error{read.error()};
   scan.digest = digest.value();
-  scan.lone_returns = returns;
   scan.ends_in_newline = last == '\n';
   return scan;
 }
 
-Result<std::array<uint64_t, 2>> FeedParts::visit_lines(const std::function<bool(std::string_view)>& visit) {
+Result<std::array<uint64_t, 2>> FeedParts::visit(const std::function<bool(std::string_view)>& visit) {
   PartsDigest digest;
-  std::string rest;       // of a line whose end has not come yet
-  bool skipping = false;  // to the end of a line that is too long
   const Result<void> read = this->read([&](std::string_view bytes) {
     digest.add(std::as_bytes(std::span(bytes)));
-    if (skipping) {
-      const size_t end = bytes.find('\n');
-      if (end == std::string_view::npos) return true;
-      bytes.remove_prefix(end + 1);
-      skipping = false;
-    }
-    if (!rest.empty()) {
-      const size_t end = bytes.find('\n');
-      const size_t more = end == std::string_view::npos ? bytes.size() : end + 1;
-      rest.append(bytes.substr(0, more));
-      bytes.remove_prefix(more);
-      if (end == std::string_view::npos && rest.size() < kPartBytes) return true;
-      skipping = end == std::string_view::npos;
-      if (!visit(std::string_view(rest).substr(0, std::min(rest.size(), kPartBytes)))) return false;
-      rest.clear();
-    }
-    const size_t last = bytes.rfind('\n');
-    const size_t whole = last == std::string_view::npos ? 0 : last + 1;
-    if (whole != 0 && !visit(bytes.substr(0, whole))) return false;
-    rest.assign(bytes.substr(whole));
-    if (rest.size() < kPartBytes) return true;
-    skipping = true;
-    const bool goes_on = visit(rest);
-    rest.clear();
-    return goes_on;
+    return visit(bytes);
   });
   if (!read) return Error{read.error()};
-  if (!rest.empty()) visit(rest);
   return digest.value();
 }
 

@@ -29,20 +29,18 @@ class FeedParts {
     std::array<uint64_t, 2> digest = {};  // XXH3-128 (low, high) of all bytes
     uint64_t size_bytes = 0;
     uint64_t newlines = 0;
-    uint64_t empty_lines = 0;   // LF behind LF
-    uint64_t lone_returns = 0;  // CRs inside of a line
+    uint64_t empty_lines = 0;  // LF behind LF
     bool ends_in_newline = true;
-    std::string beginning;  // some kilobytes
+    bool is_packed = false;  // control/read/feeds/unpack.h
     uint64_t lines() const { return newlines + (ends_in_newline ? 0 : 1); }
   };
   Result<Scan> scan();
 
-  // From the beginning: visit(part), each of whole lines, until it says false. Of a line longer than kPartBytes only
-  // the beginning is there. Returns the digest of all that was read.
-  Result<std::array<uint64_t, 2>> visit_lines(const std::function<bool(std::string_view)>& visit);
+  // From the beginning: visit(bytes), parts of kPartBytes at most, until it says false. Returns the digest of all that
+  // was read.
+  Result<std::array<uint64_t, 2>> visit(const std::function<bool(std::string_view)>& visit);
 
  private:
-  // visit(bytes) until it says false.
   Result<void> read(const std::function<bool(std::string_view)>& visit);
 
   std::string path_;

@@ -5,8 +5,10 @@
 
 namespace weir::control {
 
-Result<std::unique_ptr<confine::Helpers>> start_parsers() {
-  return confine::Helpers::start({&feeds::kParseJob, &yaml::kParseJob});
+Result<std::unique_ptr<confine::Helpers>> start_parsers(std::vector<const confine::Job*> more) {
+  more.push_back(&feeds::kParseJob);
+  more.push_back(&yaml::kParseJob);
+  return confine::Helpers::start(std::move(more));
 }
 
 yaml::Parse yaml_parser(const confine::Helpers* parsers) {

@@ -9,7 +9,8 @@
 #include "control/book/columns.h"
 #include "control/read/capture_settings.h"
 #include "control/read/feed_file.h"
-#include "control/read/feeds/format.h"
+#include "control/read/fetch_settings.h"
+#include "control/read/format_choice.h"
 #include "control/read/parsers.h"
 #include "control/read/policy_entries.h"
 #include "control/read/target_spec.h"
@@ -31,8 +32,8 @@ struct PendingList {
   ListDraft own;  // the entries that the policy file holds
   bool allow_any = false;
   Guard guard;
-  const Node* feed = nullptr;  // the value of `file`; null: none
-  const feeds::Format* format = nullptr;
+  const Node* feed = nullptr;  // the value of `file` or `url`; null: none
+  FormatChoice format;
 };
 
 bool is_name(const std::string& text) {
@@ -60,11 +61,13 @@ class PolicyReader {
     read_policy_section(root.map("policy"));
     read_filter_section(root.map("filter"));
     read_targets(root);
+    policy_.fetch = read_fetch_settings(document_, root.map("fetch"), diagnostics_);
     capture_ = root.map("capture");
     if (capture_ != nullptr) {
       policy_.capture = read_capture_settings(document_, *capture_, diagnostics_);
       warn_of_silent_targets(*capture_);
     }
+    read_history(root.map("history"));
     read_lists(root);
     root.finish();
   }
@@ -85,8 +88,9 @@ class PolicyReader {
 
   // What asks the system: feeds, names in a filter.
   void read_feeds() {
+    const std::map<std::string, std::string> not_fetched = fetch_first();
     for (size_t l = 0; l < pending_.size(); l++) {
-      if (pending_[l].feed != nullptr) read_feed(pending_[l], policy_.lists[l]);
+      if (pending_[l].feed != nullptr) read_feed(pending_[l], policy_.lists[l], not_fetched);
     }
     if (policy_.capture) check_capture_filter(document_, *capture_, *policy_.capture, diagnostics_);
   }
@@ -160,6 +164,22 @@ class PolicyReader {
     policy_.memory_bytes = section.size_bytes("memory", kLeastMemory, kMostMemory).value_or(policy_.memory_bytes);
     read_layout(section);
     if (const Node* canaries = section.sequence("canaries")) read_canaries(file_, *canaries, policy_.canaries);
+    section.finish();
+  }
+
+  void read_history(const Node* node) {
+    constexpr uint64_t kLeastKept = uint64_t{1} << 20, kMostKept = uint64_t{1} << 40;
+    MapReader section(document_, node, "`history`", diagnostics_);
+    HistorySettings& history = policy_.history;
+    history.size_bytes = section.size_bytes("size", kLeastKept, kMostKept).value_or(history.size_bytes);
+    if (const auto text = section.text("keep")) {
+      const auto seconds = parse_duration(*text);
+      if (!seconds) {
+        section.error(*section.find("keep"), "`keep` is " + quoted(*text) + ": it must be a time like 12h, 7d or 4w",
+                      "s, m, h, d and w are seconds, minutes, hours, days and weeks; at least 1s");
+      }
+      history.keep_s = seconds.value_or(history.keep_s);
+    }
     section.finish();
   }
 
@@ -240,15 +260,17 @@ class PolicyReader {
     pending.allow_any = reader.boolean("allow_any").value_or(false);
     read_guard(reader.map("guard"), pending.guard);
     read_ipv6_aggregate(reader, pending.allow_any, list);
+    read_dynamic(reader, pending.allow_any, list);
     const Node* entries = reader.sequence("entries");
     if (entries != nullptr) read_entries(file_, *entries, pending.allow_any, pending.own);
     read_file_and_format(reader, list, pending);
     const bool has_entries = reader.find("entries") != nullptr && (entries == nullptr || !entries->items.empty());
-    if (!has_entries && reader.find("file") == nullptr) {
-      reader.warning(node, "the list is empty: it has no `entries` and no `file`", "give it one of them");
+    const bool has_feed = reader.find("file") != nullptr || reader.find("url") != nullptr;
+    if (!has_entries && !has_feed && !list.dynamic) {
+      reader.warning(node, "the list is empty: it has no `entries`, no `file` and no `url`", "give it one of them");
     }
-    if (const Node* guard = reader.find("guard"); guard != nullptr && reader.find("file") == nullptr) {
-      reader.warning(*guard, "`guard` has no effect in a list without a `file`", "take it out");
+    if (const Node* guard = reader.find("guard"); guard != nullptr && !has_feed) {
+      reader.warning(*guard, "`guard` has no effect in a list without a `file` or `url`", "take it out");
     }
     reader.finish();
     keep(std::move(list), std::move(pending));
@@ -267,6 +289,33 @@ class PolicyReader {
     guard.widest_v4 = static_cast<uint8_t>(section.integer("widest_v4", 0, 32).value_or(guard.widest_v4));
     guard.widest_v6 = static_cast<uint8_t>(section.integer("widest_v6", 0, 128).value_or(guard.widest_v6));
     section.finish();
+  }
+
+  static void read_dynamic(MapReader& reader, bool allow_any, List& list) {
+    constexpr uint64_t kMostEntries = 10'000'000;
+    Dynamic dynamic;
+    dynamic.allow_any = allow_any;
+    dynamic.max_entries = reader.integer("max_entries", 1, kMostEntries).value_or(dynamic.max_entries);
+    if (const auto text = reader.text("max_ttl")) {
+      const auto seconds = parse_duration(*text);
+      if (!seconds) {
+        reader.error(*reader.find("max_ttl"),
+                     "`max_ttl` is " + quoted(*text) + ": it must be a time like 10m, 24h or 7d",
+                     "s, m, h, d and w are seconds, minutes, hours, days and weeks; at least 1s");
+      }
+      dynamic.max_ttl_s = seconds.value_or(0);
+    }
+    if (reader.boolean("dynamic").value_or(false)) {
+      list.dynamic = dynamic;
+      return;
+    }
+    for (const char* key : {"max_entries", "max_ttl"}) {
+      const Node* bound = reader.find(key);
+      if (bound == nullptr) continue;
+      reader.error(*bound,
+                   std::string("`") + key + "` bounds what `controlctl add` may do, and this list is not dynamic",
+                   "write `dynamic: true` in the list, or take it out");
+    }
   }
 
   static void read_ipv6_aggregate(MapReader& reader, bool allow_any, List& list) {
@@ -292,15 +341,15 @@ class PolicyReader {
   }
 
   void read_file_and_format(MapReader& reader, List& list, PendingList& pending) {
-    const auto format_name = reader.text("format");
-    const feeds::Format* format = feeds::find_format(format_name.value_or("auto"));
-    if (format == nullptr) {
-      std::string known = "auto";
-      for (const feeds::Format& f : feeds::formats()) known += std::string(", ") + f.name;
-      reader.error(*reader.find("format"), "format: not supported yet (`" + *format_name + "`)",
-                   "formats of this version: " + known);
-    }
+    const std::optional<FormatChoice> format = read_format(file_, reader);
     const auto file = reader.text("file");
+    if (const auto fetched = read_feed_url(reader)) {
+      list.file = shown_url(fetched->url);
+      list.url = fetched->url;
+      list.every_s = fetched->every_s;
+      pending.feed = format ? reader.find("url") : nullptr;
+      pending.format = format.value_or(FormatChoice{});
+    }
     if (!file) return;
     const Node* place = reader.find("file");
     if (file->empty()) {
@@ -309,19 +358,54 @@ class PolicyReader {
       reader.error(*place, "file: not supported yet (the pattern `" + *file + "`)", "name one file, without * ? [");
     } else {
       list.file = *file;
-      pending.feed = format != nullptr ? place : nullptr;
-      pending.format = format;
+      pending.feed = format ? place : nullptr;
+      pending.format = format.value_or(FormatChoice{});
     }
   }
 
-  void read_feed(PendingList& pending, List& list) {
+  std::string path_of(const List& list) const {
+    if (list.url.empty()) return (std::filesystem::path(policy_.path).parent_path() / list.file).string();
+    return fetched_path(history_.state_dir.empty() ? policy_.state_dir : history_.state_dir, list.name, list.url);
+  }
+
+  // There is nothing of this feed, nor of another that the list had.
+  bool is_without_feed(const List& list) const {
+    const auto had_feed = [&](const List& before) { return before.name == list.name && !before.feed.path.empty(); };
+    return !control::identity_of(path_of(list)) &&
+           (history_.book == nullptr || std::none_of(history_.book->begin(), history_.book->end(), had_feed));
+  }
+
+  // Why feeds could not be fetched that there has to be something of, by path.
+  std::map<std::string, std::string> fetch_first() const {
+    if (!history_.fetch_first || diagnostics_.errors() != 0) return {};
+    std::vector<FetchedFeed> feeds;
+    for (const List& list : policy_.lists) {
+      if (list.url.empty() || !is_without_feed(list)) continue;
+      feeds.push_back({list.name, list.url, list.every_s, path_of(list)});
+    }
+    return feeds.empty() ? std::map<std::string, std::string>() : history_.fetch_first(policy_.fetch, feeds);
+  }
+
+  void read_feed(PendingList& pending, List& list, const std::map<std::string, std::string>& not_fetched) {
+    if (!list.url.empty() && !history_.fetch_first && is_without_feed(list)) {
+      file_.warning(*pending.feed, list.file + " was not fetched yet: its list is judged without it",
+                    "controld fetches it when it takes this policy");
+      return;
+    }
     FeedRequest request = {
-        (std::filesystem::path(policy_.path).parent_path() / list.file).string(),
-        pending.format,
-        {pending.format->name, list.match, list.ipv6_aggregate, pending.allow_any, pending.guard, {}},
+        path_of(list),
+        pending.format.format,
+        pending.format.settings,
+        {pending.format.text(), list.match, list.ipv6_aggregate, pending.allow_any, pending.guard, {}},
         list.action,
         policy_.memory_bytes,
     };
+    if (!list.url.empty()) {
+      const auto why = not_fetched.find(request.path);
+      const bool is_known = why != not_fetched.end() && !why->second.empty();
+      request.missing = {list.file + " was not fetched yet" + (is_known ? ": " + why->second : ""),
+                         "look at the address; `controlctl feeds` says when it is asked for again"};
+    }
     // `own` stands first, and has no feed: its entries are still there.
     static const ListDraft kNobody;
     const bool asks_own = list.action == WEIR_DROP && pending.guard.reserved != Reserved::keep;
@@ -359,16 +443,35 @@ std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds
   reader.read_file_sections();
   if (feeds == Feeds::read) reader.read_feeds();
   if (diagnostics.errors() != errors_before) return std::nullopt;
-  return reader.take();
+  Policy policy = reader.take();
+  policy.text = std::make_shared<const std::string>(document->text);
+  return policy;
 }
 
 }  // namespace
+
+std::vector<FetchedFeed> fetched_feeds(const Policy& policy) {
+  std::vector<FetchedFeed> feeds;
+  for (const List& list : policy.lists) {
+    if (list.url.empty()) continue;
+    const std::string& path = list.refusal ? list.refusal->path : list.feed.path;
+    feeds.push_back({list.name, list.url, list.every_s, path});
+  }
+  return feeds;
+}
 
 std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now,
                                   const FeedHistory& history) {
   const size_t errors_before = diagnostics.errors();
   return check(yaml::read_document(path, diagnostics, yaml_parser(history.parsers)), Feeds::read, errors_before,
                diagnostics, now, history);
+}
+
+std::optional<Policy> read_policy_text(const std::string& path, std::string text, Diagnostics& diagnostics,
+                                       uint64_t now, const FeedHistory& history) {
+  const size_t errors_before = diagnostics.errors();
+  return check(yaml::parse_document(path, std::move(text), diagnostics, yaml_parser(history.parsers)), Feeds::read,
+               errors_before, diagnostics, now, history);
 }
 
 Places read_places(const std::string& path, const confine::Helpers* parsers) {

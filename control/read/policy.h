@@ -19,6 +19,12 @@ namespace weir::control {
 // says so in its list (control/read/feed_file.h).
 std::optional<Policy> read_policy(const std::string& path, Diagnostics& diagnostics, uint64_t now = unix_now(),
                                   const FeedHistory& history = {});
+// The same of a text that was read before: text as if it were the file `path`.
+std::optional<Policy> read_policy_text(const std::string& path, std::string text, Diagnostics& diagnostics,
+                                       uint64_t now, const FeedHistory& history);
+
+// The feeds of a policy that was read, of those lists that have an url.
+std::vector<FetchedFeed> fetched_feeds(const Policy& policy);
 
 // Where a policy keeps its state, and who enforces it: what a start has to know before it reads feeds. Empty: there is
 // an error in it, which read_policy() tells.

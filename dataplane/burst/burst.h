@@ -6,6 +6,7 @@
 
 #include "common/bits.h"
 #include "dataplane/frame/tunnel.h"
+#include "dataplane/snapshot/lookups.h"
 #include "filter/format/snapshot.h"
 #include "filter/probe/lookup.h"
 
@@ -71,9 +72,11 @@ struct Burst {
   uint32_t begun;                  // lookups  batches of keys
 
   uint64_t hit;              // match    slots with a match; clear before the first
+  uint64_t replaced;         // match    slots in which a replacing lookup has found a key; valid for the next one
   uint32_t matched_batches;  // match    of those begun
   // The lists that match: most packets match by one key only, and what it matches is a set of the snapshot. lists_of.
-  alignas(16) uint32_t set_id[kMaxBurst];  // match   by slot: that set, 0: `matched` has it; valid where `hit`
+  // By slot: that set (WorkerSnapshot::set), 0: `matched` has it; valid where `hit`.
+  alignas(16) uint32_t set_id[kMaxBurst];  // match
   weir_set matched[kMaxBurst];             // match   by slot; valid where `hit` and set_id is 0
 
   uint64_t drop;  // verdict
@@ -83,6 +86,7 @@ struct Burst {
 struct KeyBatch : filter::Batch {
   Burst* burst = nullptr;          // keys
   Side side = kSource;             // keys
+  Part part = Part::base;          // keys
   uint8_t key_of[kMaxBurst] = {};  // keys    slot of key k
 };
 

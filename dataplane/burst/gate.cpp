@@ -53,8 +53,8 @@ Waiting gate(const WorkerSnapshot& snapshot, const filter::Kernels& kernels, uin
   const uint64_t v4 = burst.v4 & ~old, v6 = burst.v6 & ~old;
   for (const Side side : {kSource, kDestination}) {
     burst.asked[side] &= old;
-    if (v4 != 0) burst.asked[side] |= through_v4(kernels, snapshot.view->gate(4, side), side, burst, v4);
-    if (v6 != 0) burst.asked[side] |= through_v6(snapshot.view->gate(6, side), side, burst, v6);
+    if (v4 != 0) burst.asked[side] |= through_v4(kernels, snapshot.gate(4, side), side, burst, v4);
+    if (v6 != 0) burst.asked[side] |= through_v6(snapshot.gate(6, side), side, burst, v6);
   }
   return waiting_of(first, burst);
 }

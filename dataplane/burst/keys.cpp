@@ -111,6 +111,7 @@ Kind kind_of(filter::KeyShape shape) {
 void keys(const Lookup& lookup, const filter::Kernels& kernels, Burst& burst, KeyBatch& batch) noexcept {
   batch.burst = &burst;
   batch.side = lookup.side;
+  batch.part = lookup.part;
   batch.n = 0;
   const filter::KeyShape shape = lookup.shape->shape;
   uint64_t slots = burst.asked[lookup.gate_side] & (shape.family == 4 ? burst.v4 : burst.v6);

@@ -87,8 +87,7 @@ bool Sampler::within_limit(const DropCredit& credit, uint64_t ticks) noexcept {
   sample.port = in.port;
   sample.queue = in.queue;
   if (snapshot != nullptr) {
-    const weir_snapshot_header& header = snapshot->view->header();
-    sample.generation = {header.epoch, header.number};
+    sample.generation = snapshot->generation();
     sample.now_unix_s = burst.now_unix_s;
     if (credit.by == wire::DroppedBy::list) {
       static_assert(sizeof sample.list == sizeof(weir_list::name));

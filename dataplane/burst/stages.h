@@ -56,7 +56,8 @@ Leaving take_out(uint32_t first, uint64_t waiting, Burst& burst, rte_mbuf* room[
 // keys: gathers the lookup's keys from the packets that are asked and have its fields; of a bitmap, which is asked
 // here, those that it has. n is 0 when there are none.
 void keys(const Lookup& lookup, const filter::Kernels& kernels, Burst& burst, KeyBatch& batch) noexcept;
-// match: gives the lists of the keys that are really there to their packets.
+// match: gives the lists of the keys that are really there to their packets; where a replacing lookup has found one,
+// the next lookup gives none.
 void match(const KeyBatch& batch) noexcept;
 // keys, probe, match: closes flight.open() and starts its lookups; those that are finished by then, its own or of
 // groups before it, are matched.
@@ -64,7 +65,7 @@ void look_up(const WorkerSnapshot& snapshot, const filter::Kernels& kernels, Fli
 // The lists that match the packet in the slot, which has a hit.
 inline const weir_set& lists_of(const Burst& burst, uint32_t slot) noexcept {
   const uint32_t id = burst.set_id[slot];
-  return id != 0 ? burst.snapshot->view->set(id) : burst.matched[slot];
+  return id != 0 ? burst.snapshot->set(id) : burst.matched[slot];
 }
 
 // verdict: DESIGN section 4, steps 1 to 5, and the counters that go with them, of a group that waited.

@@ -98,10 +98,14 @@ wire::StatusBody Control::status() const {
   const std::string bypass_error = parts_.bypass.disk_error();
   status.bypass_durable = bypass_error.empty();
   const Publisher::Enforced enforced = parts_.publisher.enforced();
-  status.generation = enforced.generation;
+  status.generation = enforced.what.generation;
+  status.base = enforced.what.base;
+  std::copy(enforced.what.digest.begin(), enforced.what.digest.end(), status.digest);
+  std::copy(enforced.what.base_digest.begin(), enforced.what.base_digest.end(), status.base_digest);
   status.snapshot_bytes = enforced.snapshot_bytes;
+  status.overlay_bytes = enforced.overlay_bytes;
+  status.overlay_keys = enforced.overlay_keys;
   status.huge_pages = enforced.huge;
-  std::copy(enforced.digest.begin(), enforced.digest.end(), status.digest);
   status.snapshot_durable = enforced.durable;
   wire::set_text(status.disk_error, bypass_error.empty() ? enforced.disk_error : bypass_error);
   return status;

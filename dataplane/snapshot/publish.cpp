@@ -18,20 +18,20 @@ uint32_t micros_since(Clock::time_point start) {
   return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
 }
 
-void copy_to_all(std::span<const std::byte> bytes, std::vector<Snapshot::Copy>& copies) {
-  for (Snapshot::Copy& copy : copies) memcpy(copy.memory.mapping.bytes().data(), bytes.data(), bytes.size());
+filter::Enforced what_is(const Snapshot& snapshot) {
+  const Copies& newest = snapshot.newest();
+  const Copies& base = *snapshot.base();
+  return {newest.generation(), newest.digest(), base.generation(), base.digest()};
+}
+
+uint64_t keys_of(const Copies& overlay) {
+  const weir_snapshot_header& header = overlay.header();
+  uint64_t keys = 0;
+  for (uint32_t i = 0; i < header.n_shapes; i++) keys += header.shapes[i].n_keys;
+  return keys;
 }
 
 }  // namespace
-
-Result<std::unique_ptr<Snapshot>> Publisher::open(std::vector<Snapshot::Copy> copies, size_t size_bytes,
-                                                  const Digest& digest) const {
-  for (const Snapshot::Copy& copy : copies) {
-    const Result<void> same = filter::check_digest(copy.memory.mapping.bytes().first(size_bytes), digest);
-    if (!same) return Error{same.error()};
-  }
-  return Snapshot::open(std::move(copies), size_bytes, digest, workers_);
-}
 
 void Publisher::publish(wire::Message message, Done done) {
   {
@@ -43,7 +43,7 @@ void Publisher::publish(wire::Message message, Done done) {
     }
   }
   wire::PublishedBody answer;
-  answer.generation = enforced().generation;
+  answer.generation = enforced().what.generation;
   answer.failed_step = Step::receive;
   wire::set_text(answer.reason, "others wait to be published already");
   done(answer);
@@ -93,7 +93,13 @@ Publisher::Enforced Publisher::enforced() const {
   const std::lock_guard lock(swap_);
   Enforced enforced;
   if (const Snapshot* snapshot = slot_.current()) {
-    enforced = {snapshot->generation(), snapshot->bytes().size(), snapshot->huge(), snapshot->digest(), true, ""};
+    enforced.what = what_is(*snapshot);
+    enforced.snapshot_bytes = snapshot->base()->size_bytes();
+    enforced.huge = snapshot->base()->huge();
+    if (const Copies* overlay = snapshot->overlay()) {
+      enforced.overlay_bytes = overlay->size_bytes();
+      enforced.overlay_keys = keys_of(*overlay);
+    }
   }
   enforced.durable = durable_;
   enforced.disk_error = disk_error_;
@@ -128,7 +134,7 @@ wire::PublishedBody Publisher::answer(const wire::Message& message) {
     answer.ok = 1;
   }
   const Enforced now = enforced();
-  answer.generation = now.generation;
+  answer.generation = now.what.generation;
   answer.durable = now.durable ? 1 : 0;
   if (answer.ok != 0 && !now.durable) wire::set_text(answer.reason, now.disk_error);
   answer.total_us = micros_since(start);
@@ -142,30 +148,63 @@ std::optional<Refusal> Publisher::try_publish(const wire::Message& message, wire
   }
   const Snapshot* current = slot_.current();
   std::optional<filter::Enforced> enforced;
-  if (current != nullptr) enforced = {current->generation(), current->digest()};
+  if (current != nullptr) enforced = what_is(*current);
   filter::Receipt receipt = filter::receive_snapshot(
       message, enforced, limit_bytes_,
       "snapshot_memory allows " + std::to_string(limit_bytes_) + " (half of it: a swap holds two)");
+  answer.needs_base = receipt.needs_base ? 1 : 0;
   if (!receipt.received) return receipt.refusal;
-  const filter::Enforced what = receipt.received->what;
-  Mapping& source = receipt.received->source;
-
-  Result<std::vector<Snapshot::Copy>> copies = Snapshot::allocate(source.size(), workers_);
-  if (!copies) return Refusal{Step::copy, copies.error()};
-  copy_to_all(source.bytes(), *copies);
-  const size_t size_bytes = source.size();
-  source.reset();
-  Result<std::unique_ptr<Snapshot>> next = open(std::move(*copies), size_bytes, what.digest);
-  if (!next) return Refusal{Step::validate, next.error()};
-  const Result<void> named = filter::check_generation((*next)->header(), what.generation);
-  if (!named) return Refusal{Step::validate, named.error()};
+  std::unique_ptr<Snapshot> next;
+  if (std::optional<Refusal> refusal = open(*receipt.received, next)) return refusal;
   if (is_stopping()) return Refusal{Step::persist, "the data plane stops"};
 
-  const Result<void> saved = state_.save_snapshot((*next)->bytes(), what.digest);
+  if (receipt.received->base) saved_.take_base(std::move(receipt.received->base));
+  const Result<void> saved = saved_.save(*next);
   const Clock::time_point exchanged = Clock::now();
-  const bool is_over = exchange(std::move(*next), saved);
+  const bool is_over = exchange(std::move(next), saved);
   answer.grace_us = micros_since(exchanged);
   if (!is_over) wire::set_text(answer.reason, "enforced; but a worker has not let go of the former snapshot yet");
+  return std::nullopt;
+}
+
+// Copies and checks what was received; where the base did not come along, it is the one that is enforced.
+std::optional<Refusal> Publisher::open(const filter::Received& received, std::unique_ptr<Snapshot>& opened) const {
+  const filter::Enforced& what = received.what;
+  const size_t base_bytes = received.base ? received.base.size() : slot_.current()->base()->size_bytes();
+  if (received.overlay.size() > limit_bytes_ - base_bytes) {
+    return Refusal{Step::check, "snapshot and overlay have " + std::to_string(base_bytes) + " and " +
+                                    std::to_string(received.overlay.size()) + " bytes; snapshot_memory allows " +
+                                    std::to_string(limit_bytes_) + " (half of it: a swap holds two)"};
+  }
+  std::shared_ptr<const Copies> base, overlay;
+  if (!received.base) {
+    base = slot_.current()->base();
+  } else if (auto refusal = copy(received.base, what.base, what.base_digest, base)) {
+    return refusal;
+  }
+  if (received.overlay) {
+    if (auto refusal = copy(received.overlay, what.generation, what.digest, overlay)) return refusal;
+  }
+  Result<std::unique_ptr<Snapshot>> snapshot = Snapshot::open(std::move(base), std::move(overlay), workers_);
+  if (!snapshot) return Refusal{Step::validate, snapshot.error()};
+  opened = std::move(*snapshot);
+  return std::nullopt;
+}
+
+std::optional<Refusal> Publisher::copy(const Mapping& bytes, wire::Generation generation, const Digest& digest,
+                                       std::shared_ptr<const Copies>& copied) const {
+  Result<std::vector<Copies::Copy>> copies = Copies::allocate(bytes.size(), workers_);
+  if (!copies) return Refusal{Step::copy, copies.error()};
+  for (Copies::Copy& copy : *copies) {
+    const std::span<std::byte> own = copy.memory.mapping.bytes().first(bytes.size());
+    memcpy(own.data(), bytes.bytes().data(), bytes.size());
+    if (Result<void> same = filter::check_digest(own, digest); !same) return Refusal{Step::validate, same.error()};
+  }
+  Result<Copies> opened = Copies::open(std::move(*copies), bytes.size(), digest);
+  if (!opened) return Refusal{Step::validate, opened.error()};
+  const Result<void> named = filter::check_generation(opened->header(), generation);
+  if (!named) return Refusal{Step::validate, named.error()};
+  copied = std::make_shared<const Copies>(std::move(*opened));
   return std::nullopt;
 }
 
@@ -212,29 +251,14 @@ void Publisher::set_durable(const Result<void>& saved) {
 }
 
 void Publisher::save_again() {
-  const Snapshot* current = slot_.current();  // nobody but this thread exchanges it
-  const Result<void> saved = state_.save_snapshot(current->bytes(), current->digest());
+  const Result<void> saved = saved_.save(*slot_.current());  // nobody but this thread exchanges it
   if (saved || saved.error() != disk_error_) set_durable(saved);
 }
 
 Result<bool> Publisher::restore() {
-  const Result<std::optional<size_t>> size = state_.saved_snapshot_size();
-  if (!size) return Error{size.error()};
-  if (!size->has_value()) return false;
-  const size_t size_bytes = **size;
-  if (size_bytes > limit_bytes_) {
-    return Error{state_.snapshot_path() + " has " + std::to_string(size_bytes) + " bytes; snapshot_memory allows " +
-                 std::to_string(limit_bytes_)};
-  }
-  Result<std::vector<Snapshot::Copy>> copies = Snapshot::allocate(size_bytes, workers_);
-  if (!copies) return Error{copies.error()};
-  const Result<Digest> digest = state_.load_snapshot(copies->front().memory.mapping.bytes().first(size_bytes));
-  if (!digest) return Error{digest.error()};
-  for (size_t i = 1; i < copies->size(); i++) {
-    memcpy((*copies)[i].memory.mapping.bytes().data(), copies->front().memory.mapping.bytes().data(), size_bytes);
-  }
-  Result<std::unique_ptr<Snapshot>> snapshot = open(std::move(*copies), size_bytes, *digest);
-  if (!snapshot) return Error{state_.snapshot_path() + ": " + snapshot.error()};
+  Result<std::unique_ptr<Snapshot>> snapshot = saved_.restore(workers_, limit_bytes_);
+  if (!snapshot) return Error{snapshot.error()};
+  if (*snapshot == nullptr) return false;
   slot_.exchange(std::move(*snapshot));
   return true;
 }

@@ -12,6 +12,7 @@
 
 #include "common/wire.h"
 #include "dataplane/snapshot/ledger.h"
+#include "dataplane/snapshot/saved.h"
 #include "dataplane/snapshot/snapshot_slot.h"
 #include "dataplane/start/state_dir.h"
 #include "filter/read/receive.h"
@@ -38,7 +39,7 @@ class Publisher {
             uint64_t snapshot_memory, Times times)
       : slot_(slot),
         ledger_(ledger),
-        state_(state),
+        saved_(state),
         workers_(std::move(workers)),
         limit_bytes_(snapshot_memory / 2),
         times_(times) {}
@@ -56,15 +57,16 @@ class Publisher {
   // run() has returned, or was never called.
   bool is_idle() const;
 
-  // Two snapshots must fit the configured memory at a swap.
+  // For a snapshot and its overlay: two of both must fit the configured memory at a swap.
   uint64_t limit_bytes() const { return limit_bytes_; }
 
   // What is told of what is enforced. Any thread.
   struct Enforced {
-    wire::Generation generation;
-    size_t snapshot_bytes = 0;
-    bool huge = false;
-    Digest digest = {};
+    filter::Enforced what;
+    size_t snapshot_bytes = 0;  // of the base
+    size_t overlay_bytes = 0;
+    uint64_t overlay_keys = 0;
+    bool huge = false;  // the base
     bool durable = true;
     std::string disk_error;  // why not
   };
@@ -82,8 +84,9 @@ class Publisher {
   };
   wire::PublishedBody answer(const wire::Message& message);
   std::optional<filter::Refusal> try_publish(const wire::Message& message, wire::PublishedBody& answer);
-  Result<std::unique_ptr<Snapshot>> open(std::vector<Snapshot::Copy> copies, size_t size_bytes,
-                                         const Digest& digest) const;
+  std::optional<filter::Refusal> open(const filter::Received& received, std::unique_ptr<Snapshot>& opened) const;
+  std::optional<filter::Refusal> copy(const Mapping& bytes, wire::Generation generation, const Digest& digest,
+                                      std::shared_ptr<const Copies>& copied) const;
   // False: some worker does not let the former snapshot go. It is kept until it does.
   bool exchange(std::unique_ptr<Snapshot> next, const Result<void>& saved);
   bool let_former_go();
@@ -93,7 +96,7 @@ class Publisher {
 
   SnapshotSlot& slot_;
   Ledger& ledger_;
-  const StateDir& state_;
+  Saved saved_;  // of the thread that runs run() alone
   std::vector<WorkerPlace> workers_;
   uint64_t limit_bytes_;
   const Times times_;

@@ -3,74 +3,55 @@
 #include <algorithm>
 #include <cstring>
 
-#include "filter/format/rules.h"
+#include "filter/read/overlay.h"
 
 namespace weir::dataplane {
 
-namespace {
-
-std::vector<Lookup> lookups_of(const filter::SnapshotView& view) {
-  std::vector<Lookup> lookups;
-  for (const filter::ShapeView& shape : view.shapes()) {
-    const filter::Key mask = filter::key_mask(shape.shape);
-    for (const Side side : {kSource, kDestination}) {
-      const int direction = side == kSource ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
-      if ((shape.directions & direction) == 0) continue;
-      const Side gate_side = shape.shape.flow ? static_cast<Side>(shape.gate_side) : side;
-      lookups.push_back({&shape, side, gate_side, mask});
-    }
-  }
-  return lookups;
-}
-
-Wants wants_of(const filter::SnapshotView& view) {
-  const auto asks_fields = [](const filter::ShapeView& shape) {
-    return shape.shape.family == 4 && (shape.shape.with_port || shape.shape.flow);
-  };
-  const auto shapes = view.shapes();
-  return {.tunnels = view.header().tunnels, .fields = std::any_of(shapes.begin(), shapes.end(), asks_fields)};
-}
-
-}  // namespace
-
-Result<std::vector<Snapshot::Copy>> Snapshot::allocate(size_t size_bytes, std::span<const WorkerPlace> workers) {
-  std::vector<Copy> copies;
-  for (const WorkerPlace& worker : workers) {
-    const bool have =
-        std::any_of(copies.begin(), copies.end(), [&](const Copy& copy) { return copy.numa_node == worker.numa_node; });
-    if (have) continue;
-    Result<SnapshotMemory> memory = allocate_snapshot_memory(size_bytes, worker.numa_node);
-    if (!memory) return Error{memory.error()};
-    copies.push_back({std::move(*memory), worker.numa_node, {}, {}});
-  }
-  return copies;
-}
-
 Result<std::unique_ptr<Snapshot>> Snapshot::open(std::vector<Copy> copies, size_t size_bytes, const Digest& digest,
                                                  std::span<const WorkerPlace> workers) {
-  for (Copy& copy : copies) {
-    Result<filter::SnapshotView> view = filter::SnapshotView::open(copy.memory.mapping.bytes().first(size_bytes));
-    if (!view) return Error{view.error()};
-    copy.view = *view;
+  Result<Copies> base = Copies::open(std::move(copies), size_bytes, digest);
+  if (!base) return Error{base.error()};
+  return open(std::make_shared<const Copies>(std::move(*base)), nullptr, workers);
+}
+
+Result<std::unique_ptr<Snapshot>> Snapshot::open(std::shared_ptr<const Copies> base,
+                                                 std::shared_ptr<const Copies> overlay,
+                                                 std::span<const WorkerPlace> workers) {
+  if (filter::is_overlay(base->header())) return Error{"it is an overlay, and stands in the place of a snapshot"};
+  if (overlay) {
+    if (auto ok = filter::check_overlay(base->view(), base->digest(), overlay->view()); !ok) return Error{ok.error()};
+    if (overlay->header().n_sets >= kOfOverlay) return Error{"the overlay has more sets than ids"};
+    for (const Copy& copy : base->all()) filter::join_gates(overlay->view(), base->bytes_of(copy));
   }
   auto snapshot = std::make_unique<Snapshot>();
-  snapshot->copies_ = std::move(copies);  // the copies stay where they are from here on: lookups point into them
-  snapshot->size_bytes_ = size_bytes;
-  snapshot->digest_ = digest;
-  for (Copy& copy : snapshot->copies_) copy.lookups = lookups_of(copy.view);
-  for (const WorkerPlace& worker : workers) {
-    const auto copy = std::find_if(snapshot->copies_.begin(), snapshot->copies_.end(),
-                                   [&](const Copy& c) { return c.numa_node == worker.numa_node; });
-    std::vector<ListCounters>& counters = snapshot->counters_.emplace_back(snapshot->lists().size());
-    std::vector<filter::Lane>& lanes = snapshot->lanes_.emplace_back();
-    for (const Lookup& lookup : copy->lookups) lanes.push_back({.shape = lookup.shape});
-    snapshot->workers_.push_back({&copy->view, copy->lookups, lanes, counters.data(), wants_of(copy->view)});
+  snapshot->base_ = std::move(base);
+  snapshot->overlay_ = std::move(overlay);
+  for (const Copy& copy : snapshot->base_->all()) {
+    const filter::SnapshotView* on_it =
+        snapshot->overlay_ ? &snapshot->overlay_->on_node(copy.numa_node).view : nullptr;
+    snapshot->nodes_.push_back({copy.numa_node, lookups_of(copy.view, on_it)});
   }
+  for (const WorkerPlace& worker : workers) snapshot->add_worker(worker);
   return snapshot;
 }
 
-bool Snapshot::huge() const {
-  return std::all_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return copy.memory.huge; });
+void Snapshot::add_worker(const WorkerPlace& worker) {
+  const filter::SnapshotView& base = base_->on_node(worker.numa_node).view;
+  const filter::SnapshotView* overlay = overlay_ ? &overlay_->on_node(worker.numa_node).view : nullptr;
+  const auto node = std::find_if(nodes_.begin(), nodes_.end(),
+                                 [&](const OfNode& of_node) { return of_node.numa_node == worker.numa_node; });
+  std::vector<ListCounters>& counters = counters_.emplace_back(lists().size());
+  std::vector<filter::Lane>& lanes = lanes_.emplace_back();
+  for (const Lookup& lookup : node->lookups) lanes.push_back({.shape = lookup.shape});
+
+  WorkerSnapshot& mine = workers_.emplace_back();
+  mine = {&base, overlay, {}, node->lookups, lanes, counters.data(), wants_of(base, overlay)};
+  for (const uint32_t family : {4u, 6u}) {
+    for (const uint32_t side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+      mine.gates[weir_gate_number(family, side)] =
+          overlay != nullptr ? &filter::joined_gate(base, *overlay, family, side) : &base.gate(family, side);
+    }
+  }
 }
 
 std::vector<wire::ListStats> Snapshot::list_stats() const {

@@ -9,78 +9,82 @@
 #include "common/digest.h"
 #include "common/result.h"
 #include "common/wire.h"
-#include "dataplane/frame/frame.h"
+#include "dataplane/snapshot/copies.h"
 #include "dataplane/snapshot/list_counters.h"
-#include "dataplane/snapshot/snapshot_memory.h"
+#include "dataplane/snapshot/lookups.h"
 #include "filter/probe/lookup.h"
 #include "filter/read/view.h"
 
 namespace weir::dataplane {
 
-// One pass of a burst over one table: the keys of one shape, taken from one side of the packets. A flow shape's keys
-// hold both sides: one lookup, which counts as source.
-struct Lookup {
-  const filter::ShapeView* shape;
-  Side side;
-  Side gate_side;    // at which side's gate it stands
-  filter::Key mask;  // the bits that its keys may have
-};
-
-// What the parse stage is to find out.
-struct Wants {
-  uint8_t tunnels;  // whose layers are packets, too: mask of enum weir_tunnel
-  bool fields;      // some lookup of IPv4 asks for ports or protocol
-};
+// Set ids of base and overlay are different ones: this bit says that it is the overlay's.
+constexpr uint32_t kOfOverlay = uint32_t{1} << 31;
 
 // What one worker needs of a snapshot. Borrowed from a Snapshot; valid until the worker's next quiescent state.
 struct WorkerSnapshot {
-  const filter::SnapshotView* view;
+  const filter::SnapshotView* view;     // of the base; lists and defaults are the overlay's, too
+  const filter::SnapshotView* overlay;  // null: there is none
+  const filter::GateView* gates[WEIR_GATES];
   std::span<const Lookup> lookups;
   std::span<filter::Lane> lanes;  // of the lookups; this worker's
   ListCounters* lists;            // by list index; written by this worker only
   Wants wants;
+
+  const filter::GateView& gate(uint32_t family, uint32_t side) const noexcept {
+    return *gates[weir_gate_number(family, side)];
+  }
+  const weir_set& set(uint32_t id) const noexcept {
+    return (id & kOfOverlay) == 0 ? view->set(id) : overlay->set(id & ~kOfOverlay);
+  }
+  wire::Generation generation() const noexcept {
+    const weir_snapshot_header& header = (overlay != nullptr ? overlay : view)->header();
+    return {header.epoch, header.number};
+  }
 };
 
-// A worker's place: its snapshot copy lies on its NUMA node.
-struct WorkerPlace {
-  int numa_node = -1;
-};
-
-// An enforced snapshot: validated copies of the bytes, one per NUMA node in use, and a block of counters per worker.
+// What is enforced: a base, perhaps with an overlay, and counters for each worker. When only the overlay is another
+// one, the snapshot before and the next share the base's copies.
 class Snapshot {
  public:
-  // One copy of the bytes, not validated yet.
-  struct Copy {
-    SnapshotMemory memory;
-    int numa_node;
-    filter::SnapshotView view;
-    std::vector<Lookup> lookups;
-  };
-
-  // One uninitialised copy per distinct node of the workers.
-  static Result<std::vector<Copy>> allocate(size_t size_bytes, std::span<const WorkerPlace> workers);
-  // Validates every copy (DESIGN 8 step 3) and prepares its lookups. digest: of the bytes.
+  using Copy = Copies::Copy;
+  static Result<std::vector<Copy>> allocate(size_t size_bytes, std::span<const WorkerPlace> workers) {
+    return Copies::allocate(size_bytes, workers);
+  }
+  // Of a base alone, whose copies are not validated yet.
   static Result<std::unique_ptr<Snapshot>> open(std::vector<Copy> copies, size_t size_bytes, const Digest& digest,
+                                                std::span<const WorkerPlace> workers);
+  // overlay: null where there is none; else it is checked whether it stands on the base, and its keys are joined to the
+  // base's gates: workers who ask these meanwhile look up a few packets more. The base's bytes do not have their digest
+  // any more then.
+  static Result<std::unique_ptr<Snapshot>> open(std::shared_ptr<const Copies> base,
+                                                std::shared_ptr<const Copies> overlay,
                                                 std::span<const WorkerPlace> workers);
 
   const WorkerSnapshot& of_worker(uint32_t worker) const noexcept { return workers_[worker]; }
 
-  const weir_snapshot_header& header() const { return copies_.front().view.header(); }
-  wire::Generation generation() const { return {header().epoch, header().number}; }
-  std::span<const weir_list> lists() const { return copies_.front().view.lists(); }
-  std::span<const std::byte> bytes() const { return copies_.front().memory.mapping.bytes().first(size_bytes_); }
-  bool huge() const;
-  const Digest& digest() const { return digest_; }
+  const std::shared_ptr<const Copies>& base() const { return base_; }
+  const Copies* overlay() const { return overlay_.get(); }
+  // The generation's own bytes: the overlay's, where there is one.
+  const Copies& newest() const { return overlay_ ? *overlay_ : *base_; }
+  wire::Generation generation() const { return newest().generation(); }
+  std::span<const weir_list> lists() const { return base_->view().lists(); }
+  size_t size_bytes() const { return base_->size_bytes() + (overlay_ ? overlay_->size_bytes() : 0); }
   // Sum over the workers, by list index; names filled.
   std::vector<wire::ListStats> list_stats() const;
 
  private:
-  std::vector<Copy> copies_;
+  // For the workers of a node.
+  struct OfNode {
+    int numa_node;
+    std::vector<Lookup> lookups;
+  };
+  void add_worker(const WorkerPlace& worker);
+
+  std::shared_ptr<const Copies> base_, overlay_;
+  std::vector<OfNode> nodes_;
   std::vector<WorkerSnapshot> workers_;
   std::vector<std::vector<ListCounters>> counters_;  // [worker][list]
   std::vector<std::vector<filter::Lane>> lanes_;     // [worker][lookup]
-  size_t size_bytes_ = 0;
-  Digest digest_ = {};
 };
 
 }  // namespace weir::dataplane

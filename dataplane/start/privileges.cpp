@@ -39,13 +39,17 @@ constexpr DriverNeeds kDriverNeeds[] = {
     {"net_mlx", kNetAdmin | kNetRaw},
 };
 
-// A folder with anything else in it is not ours to give away: think of --state-dir /etc.
-bool holds_only(const std::string& folder, std::span<const std::string> names) {
+// A folder with anything else in it than state is not ours to give away: think of --state-dir /etc. Its files; empty:
+// there is something else.
+std::optional<std::vector<std::string>> state_files(const std::string& folder) {
+  std::vector<std::string> files;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (std::find(names.begin(), names.end(), entry.path().filename().string()) == names.end()) return false;
+    if (!StateDir::is_own(entry.path().filename().string())) return std::nullopt;
+    files.push_back(entry.path().string());
   }
-  return !error;
+  if (error) return std::nullopt;
+  return files;
 }
 
 // What is root's, alone in its place, and no link. Whether it worked where it matters is asked afterwards, of who has
@@ -62,9 +66,9 @@ void give(const std::string& path, const User& user) {
 // The state folder with its files. The sockets stay root's, as their folder does, so that nobody but root can put
 // another one in their place; the user's group may use them.
 void hand_over(const OwnFiles& files, const User& user) {
-  if (holds_only(files.state.path(), StateDir::file_names())) {
+  if (const auto state = state_files(files.state.path())) {
     give(files.state.path(), user);
-    for (const std::string& name : StateDir::file_names()) give(files.state.path() + "/" + name, user);
+    for (const std::string& file : *state) give(file, user);
   }
   for (const std::string& socket : {files.socket_path, panic_socket_of(files.socket_path)}) {
     (void)!lchown(socket.c_str(), static_cast<uid_t>(-1), user.gid);

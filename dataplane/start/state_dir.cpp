@@ -1,10 +1,15 @@
 #include "dataplane/start/state_dir.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <memory>
+#include <vector>
 
 #include "common/again.h"
 #include "common/files.h"
@@ -17,6 +22,41 @@ namespace {
 constexpr unsigned kPrivateFolder = 0700;
 constexpr unsigned kPrivateFile = 0600;
 constexpr size_t kBypassBytes = 16;  // "on\n" or "off\n", with room to be told that it is neither
+
+constexpr char kDamaged[] = "overlay.damaged";
+
+std::string overlay_name(wire::Generation base) {
+  return fmt::format("overlay-{:016x}-{}.weir", base.epoch, base.number);
+}
+
+bool is_overlay_name(std::string_view name) {
+  return name.starts_with("overlay-") && name.ends_with(".weir");
+}
+
+// What a write that ended early has left has the name of the file that it was to become, and one of these behind it.
+std::string_view without_suffix(std::string_view name) {
+  for (const std::string_view suffix : {".new", ".new2"}) {
+    if (name.ends_with(suffix)) return name.substr(0, name.size() - suffix.size());
+  }
+  return name;
+}
+
+// path: of the folder.
+Result<std::vector<std::string>> names_in(const Fd& folder, const std::string& path) {
+  const int again = fcntl(folder.get(), F_DUPFD_CLOEXEC, 0);
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(again >= 0 ? fdopendir(again) : nullptr, closedir);
+  if (!entries) {
+    const Error error = errno_error("cannot list " + path);
+    if (again >= 0) close(again);
+    return error;
+  }
+  rewinddir(entries.get());
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = readdir(entries.get())) names.emplace_back(entry->d_name);
+  if (errno != 0) return errno_error("cannot list " + path);
+  return names;
+}
 
 Result<void> read_exactly(int fd, std::span<std::byte> bytes, const std::string& path) {
   while (!bytes.empty()) {
@@ -43,10 +83,10 @@ Result<StateDir> StateDir::open(const std::string& path, std::span<const uid_t> 
   return state;
 }
 
-std::span<const std::string> StateDir::file_names() {
-  static const std::string names[] = {"lock",   "snapshot.weir", "snapshot.weir.new", "snapshot.weir.new2",
-                                      "bypass", "bypass.new",    "bypass.new2"};
-  return names;
+bool StateDir::is_own(const std::string& name) {
+  static constexpr std::string_view kNames[] = {"lock", "snapshot.weir", "bypass", kDamaged};
+  const std::string_view file = without_suffix(name);
+  return std::find(std::begin(kNames), std::end(kNames), file) != std::end(kNames) || is_overlay_name(file);
 }
 
 Result<void> StateDir::check_writable() const {
@@ -55,30 +95,64 @@ Result<void> StateDir::check_writable() const {
   return {};
 }
 
-Result<void> StateDir::save_snapshot(std::span<const std::byte> bytes, const Digest& digest) const {
-  return write_file_durably(folder_, snapshot_path(), {bytes, std::as_bytes(std::span(digest))}, kPrivateFile);
+Result<void> StateDir::save(const std::string& path, std::span<const std::byte> bytes, const Digest& digest) const {
+  return write_file_durably(folder_, path, {bytes, std::as_bytes(std::span(digest))}, kPrivateFile);
 }
 
-Result<std::optional<size_t>> StateDir::saved_snapshot_size() const {
+Result<std::optional<size_t>> StateDir::saved_size(const std::string& path) {
   struct stat status = {};
-  if (stat(snapshot_path().c_str(), &status) != 0) {
+  if (stat(path.c_str(), &status) != 0) {
     if (errno == ENOENT) return std::optional<size_t>();
-    return errno_error("cannot read " + snapshot_path());
+    return errno_error("cannot read " + path);
   }
-  if (!S_ISREG(status.st_mode)) return Error{snapshot_path() + " is not a file"};
+  if (!S_ISREG(status.st_mode)) return Error{path + " is not a file"};
   const size_t size = static_cast<size_t>(status.st_size);
-  if (size <= sizeof(Digest)) return Error{snapshot_path() + " has only " + std::to_string(size) + " bytes"};
+  if (size <= sizeof(Digest)) return Error{path + " has only " + std::to_string(size) + " bytes"};
   return std::optional<size_t>(size - sizeof(Digest));
 }
 
-Result<Digest> StateDir::load_snapshot(std::span<std::byte> bytes) const {
-  Fd fd(::open(snapshot_path().c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return errno_error("cannot open " + snapshot_path());
+Result<Digest> StateDir::load(const std::string& path, std::span<std::byte> bytes) {
+  Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return errno_error("cannot open " + path);
   Digest digest = {};
-  if (Result<void> read = read_exactly(fd.get(), bytes, snapshot_path()); !read) return Error{read.error()};
+  if (Result<void> read = read_exactly(fd.get(), bytes, path); !read) return Error{read.error()};
   const std::span<std::byte> trailer = std::as_writable_bytes(std::span(digest));
-  if (Result<void> read = read_exactly(fd.get(), trailer, snapshot_path()); !read) return Error{read.error()};
+  if (Result<void> read = read_exactly(fd.get(), trailer, path); !read) return Error{read.error()};
   return digest;
+}
+
+std::string StateDir::overlay_path(wire::Generation base) const {
+  return path_ + "/" + overlay_name(base);
+}
+
+Result<void> StateDir::remove_overlay(wire::Generation base) const {
+  if (unlinkat(folder_.get(), overlay_name(base).c_str(), 0) != 0) {
+    if (errno == ENOENT) return {};
+    return errno_error("cannot remove " + overlay_path(base));
+  }
+  if (fsync(folder_.get()) != 0) return errno_error("cannot sync " + path_);
+  return {};
+}
+
+Result<void> StateDir::remove_overlays_but(wire::Generation base) const {
+  const Result<std::vector<std::string>> names = names_in(folder_, path_);
+  if (!names) return Error{names.error()};
+  for (const std::string& name : *names) {
+    const std::string_view file = without_suffix(name);
+    if (!is_overlay_name(file) || file == overlay_name(base)) continue;
+    if (unlinkat(folder_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
+      return errno_error("cannot remove " + path_ + "/" + name);
+    }
+  }
+  if (fsync(folder_.get()) != 0) return errno_error("cannot sync " + path_);
+  return {};
+}
+
+Result<void> StateDir::set_overlay_aside(wire::Generation base) const {
+  if (renameat(folder_.get(), overlay_name(base).c_str(), folder_.get(), kDamaged) != 0) {
+    return errno_error("cannot rename " + overlay_path(base) + " to " + kDamaged);
+  }
+  return {};
 }
 
 Result<void> StateDir::save_bypass(bool on, const std::function<bool()>& is_wanted) const {

@@ -30,6 +30,7 @@ struct KeyTable {
   weir_layout layout = WEIR_LAYOUT_LINE8;
   double false_positive_rate = 0.005;    // wanted of its filter
   uint8_t gate_side = WEIR_SIDE_SOURCE;  // flow: at which side's gate it stands; others: 0
+  uint8_t asked = 0;  // mask of weir_direction: sides at which it is asked, though no rule of it has lists there
   std::array<std::vector<uint64_t>, WEIR_MAX_KEY_WORDS> words;
   std::vector<uint32_t> rules;
 };

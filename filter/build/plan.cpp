@@ -183,6 +183,7 @@ weir_shape describe(KeyShape shape, weir_layout layout) {
 Result<weir_shape> plan_table(const KeyTable& table, const SnapshotInput& input) {
   weir_shape shape = describe(table.shape, table.layout);
   shape.gate_side = table.gate_side;
+  shape.directions = table.asked;
   for (uint32_t rule : table.rules) shape.directions |= sides_of(input.rules[rule]);
   shape.n_keys = table.rules.size();
   const std::optional<FilterSize> size = size_filter(table.layout, shape.n_keys, table.false_positive_rate);

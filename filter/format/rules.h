@@ -9,6 +9,7 @@
 
 #include "filter/format/gate.h"
 #include "filter/format/key_shape.h"
+#include "filter/format/packet.h"
 #include "filter/format/snapshot.h"
 
 // What a valid list name, set, rule and gate is: the planner refuses to write others, the view refuses to read them.

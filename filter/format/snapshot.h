@@ -4,6 +4,9 @@
  * the first byte of the snapshot. Order in the file: header, list table, sets, rules, residuals, the gates' tables,
  * then each shape's filter pages, exact pages and (bitmap) rule chunks; every section starts on a 4096-byte boundary. A
  * reader copies the header, validates it (filter/read/view.h) and only then follows offsets.
+ *
+ * An overlay is a snapshot, too: of only those keys whose rule is another one than in the snapshot on which it stands,
+ * its base (filter/read/overlay.h).
  */
 #ifndef WEIR_FILTER_SNAPSHOT_H
 #define WEIR_FILTER_SNAPSHOT_H
@@ -11,7 +14,7 @@
 #include "filter/format/fields.h"
 
 #define WEIR_SNAPSHOT_MAGIC 0x50414e5352494557ull /* "WEIRSNAP" */
-#define WEIR_SNAPSHOT_VERSION 7u
+#define WEIR_SNAPSHOT_VERSION 8u
 
 #define WEIR_PAGE_BYTES 4096u
 #define WEIR_LINE_BYTES 64u
@@ -65,7 +68,8 @@ struct weir_set {
   weir_u64 lists[WEIR_LIST_WORDS];
 };
 
-/* Rule 0 is "no rule" and marks a free slot. Set ids: the lists that match a packet with this key as its source, as its
+/* Rule 0 is "no rule" and marks a free slot. A rule without lists is one all the same: in an overlay it takes away what
+ * the base's has. Set ids: the lists that match a packet with this key as its source, as its
  * destination. Chains: index of the first of the residuals that may add more lists; 0: none. A flow key has no side:
  * what it means stands under source. */
 struct weir_rule {
@@ -201,7 +205,9 @@ struct weir_snapshot_header {
   weir_u64 epoch; /* generation */
   weir_u64 number;
   weir_u64 built_unix_s;
-  weir_u64 secret[2];      /* SipHash key: k0, k1 */
+  weir_u64 secret[2];      /* SipHash key: k0, k1; an overlay has its base's */
+  weir_u64 base_number;    /* overlay: of its base's generation, of the same epoch; others: 0 */
+  weir_u64 base_digest[2]; /* overlay: XXH3-128 (low, high) of its base's bytes; others: 0 */
   weir_u8 default_action;  /* enum weir_action: packets that no list matches */
   weir_u8 unparsed_action; /* enum weir_action: malformed frames */
   weir_u8 tunnels;         /* mask of enum weir_tunnel: inner layers are judged too */
@@ -246,7 +252,7 @@ WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v6_port) == WEIR_LINE_BYTES, "one c
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_flow) == 4 * WEIR_LINE_BYTES, "four cache lines");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_gate_table) == 32, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_gate) == 16 + 32 * WEIR_MAX_GATE_TABLES, "format");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_snapshot_header) == 96 + 96 + 64 + 112 * WEIR_GATES + 80 * WEIR_MAX_SHAPES,
+WEIR_FORMAT_ASSERT(sizeof(struct weir_snapshot_header) == 96 + 24 + 96 + 64 + 112 * WEIR_GATES + 80 * WEIR_MAX_SHAPES,
                    "format");
 
 #endif

@@ -22,24 +22,32 @@ struct Refusal {
   std::string reason;
 };
 
+// base: on which an overlay stands; without an overlay it is the generation itself.
 struct Enforced {
   wire::Generation generation;
-  Digest digest;
+  Digest digest = {};
+  wire::Generation base;
+  Digest base_digest = {};
+  bool has_overlay() const { return generation != base; }
 };
 
+// Sealed bytes, mapped read-only, not checked yet.
 struct Received {
-  Enforced what;   // as the message says
-  Mapping source;  // sealed bytes, mapped read-only, not checked yet
+  Enforced what;    // as the message says
+  Mapping base;     // a snapshot; empty: that which is enforced is the base
+  Mapping overlay;  // empty: there is none
 };
 
 // Neither: what the message names is enforced already.
 struct Receipt {
   std::optional<Received> received;
   std::optional<Refusal> refusal;
+  bool needs_base = false;  // refused for want of the overlay's base
 };
 
+// A snapshot, or an overlay with its base or without.
 // current: what enforces now; nothing older of its epoch is taken, unless the message allows it. limit: what does not
-// allow more than limit_bytes, in words.
+// allow more than limit_bytes of either, in words.
 Receipt receive_snapshot(const wire::Message& message, const std::optional<Enforced>& current, uint64_t limit_bytes,
                          const std::string& limit);
 

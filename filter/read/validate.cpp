@@ -61,6 +61,13 @@ class Validator {
     if (header_.n_residuals == 0) return bad("n_residuals", 0, "residual 0 is always there");
     if (header_.reserved1 != 0) return bad("reserved1", header_.reserved1, "must be 0");
     if ((header_.tunnels & ~WEIR_TUNNELS) != 0) return bad("tunnels", header_.tunnels, "at most 127");
+    if (header_.base_number == 0 && (header_.base_digest[0] | header_.base_digest[1]) != 0) {
+      return broken("base_digest is not 0, and there is no base");
+    }
+    if (header_.base_number != 0 && header_.base_number >= header_.number) {
+      return bad("base_number", header_.base_number,
+                 "not less than that of the overlay, " + std::to_string(header_.number));
+    }
     return {};
   }
 

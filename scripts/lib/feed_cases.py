@@ -195,6 +195,7 @@ def run(session, say=lambda text: None):
     good, usual = verdicts(session), session.call("reload")["warnings"]
     results = []
     for name, change in changes():
+        logged = len(session.log("controld"))
         try:
             change(feed)
         except OSError as error:
@@ -202,7 +203,9 @@ def run(session, say=lambda text: None):
             continue
         answer = session.call("reload")
         now = verdicts(session)
-        results.append((name, now != good, is_told(answer, usual), bool(answer["refused"])))
+        # By this reload, or by the one that the change itself caused, which may have come first.
+        told = is_told(answer, usual) or f": warning: {feed} " in session.log("controld")[logged:]
+        results.append((name, now != good, told, bool(answer["refused"])))
         put(feed, RAW)
         back = session.call("reload")
         if back["refused"]:

@@ -11,6 +11,7 @@ no more when there is room again, without anybody's doing. Prints JSON: {"cases"
 import ctypes
 import json
 import os
+import shutil
 import sys
 import time
 
@@ -141,7 +142,7 @@ class Faults:
         self.rig.kill("dataplane")
         if is_first:
             for path in self.states():
-                os.unlink(path)
+                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
             self.epoch = None
             self.rig.truth.may_bypass({True, False})  # everything passes until controld is there
         self.disk.fail(how, moment, count, is_short)

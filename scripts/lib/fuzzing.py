@@ -42,13 +42,18 @@ class Target:
 
 TARGETS = {
     "book": Target(2048, ("control/book/disk.cpp",), without=("write_book",)),
+    "entry": Target(256, ("control/read/entry_line.cpp",), "plain.dict", without=("entry_line_of_map",)),
     "events": Target(1024, ("common/yaml/events.cpp", "common/yaml/yaml.cpp"), "policy.dict", without=("read_document",),
                      options=NOT_ENTROPIC),
+    "fetch": Target(1024, ("control/fetch/state_file.cpp",)),
     "frame": Target(1024, ("dataplane/frame/*.cpp",)),
     "feed": Target(256, ("control/read/feeds/entry_text.cpp", "control/read/feeds/format.cpp",
-                         "control/read/feeds/plain.cpp", "control/read/feed_content.cpp", "control/read/feed_guard.cpp"),
+                         "control/read/feeds/plain.cpp", "control/read/feeds/content.cpp", "control/read/feed_guard.cpp"),
                    "plain.dict"),
-    "policy": Target(1024, ("control/read/policy*.cpp", "control/read/entry_*.cpp", "control/read/capture_settings.cpp",
+    "formats": Target(512, ("control/read/feeds/*.cpp", "control/read/feeds/json_text.h"), "formats.dict",
+                      without=("answer_one", "begin_reading", "receive", "wait_for_last", "finish")),
+    "policy": Target(1024, ("control/read/policy*.cpp", "control/read/entry_map.cpp", "control/read/entry_node.cpp", "control/read/capture_settings.cpp",
+                            "control/read/fetch_settings.cpp",
                             "control/read/target_spec.cpp", "control/model/field_names.cpp",
                             "control/model/time_text.cpp", "common/yaml/yaml*.cpp"), "policy.dict",
                      without=("read_document", "read_policy", "read_places", "read_feed", "read_feeds",
@@ -58,7 +63,7 @@ TARGETS = {
                        options=NOT_ENTROPIC),
     "steering": Target(512, ("control/read/steer_file.cpp",), "steering.dict", without=("read_steer_file",),
                        options=NOT_ENTROPIC),
-    "wire": Target(1024, ("common/wire.cpp",), without=("send", "take_descriptor", "receive", "connect", "call")),
+    "wire": Target(1024, ("common/wire.cpp",), without=("send", "take_descriptors", "receive", "connect", "call")),
 }
 
 

@@ -1,6 +1,6 @@
 // What a packet costs in a worker, without a driver: bench_stages STATE_DIR CAPTURE [options]
 //
-//   STATE_DIR  of a data plane that has ended: its saved snapshot judges
+//   STATE_DIR  of a data plane that has ended: its saved snapshot judges, with its overlay
 //   CAPTURE    pcap
 //
 // The whole worker runs on ports in memory (memory_port.h): io is the ports alone. Core cycles a packet: in rounds of
@@ -11,6 +11,7 @@
 // the caches that valgrind simulates are emptied at each burst: what is missed is what is touched (scripts/bench
 // stages).
 
+#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -35,6 +36,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dataplane/burst/worker.h"
+#include "dataplane/snapshot/saved.h"
 #include "dataplane/start/state_dir.h"
 #include "filter/probe/dispatch.h"
 #include "tests/bench/memory_port.h"
@@ -49,6 +51,7 @@ constexpr unsigned kMbufs = 8191, kPoolCache = 512, kDataRoom = 2176;
 constexpr uint16_t kDescriptors = 512;
 constexpr unsigned kBurstsInRun = 1024, kWarmUpBursts = 128;
 constexpr unsigned kAdds = 1 << 20;
+constexpr uint64_t kMostSnapshotBytes = uint64_t{1} << 36;
 
 struct Options {
   std::string snapshot, capture;
@@ -73,15 +76,10 @@ double tsc_per_core_cycle() {
 Result<std::unique_ptr<Snapshot>> open_snapshot(const std::string& folder) {
   const Result<StateDir> state = StateDir::open(folder);
   if (!state) return Error{state.error()};
-  const Result<std::optional<size_t>> size = state->saved_snapshot_size();
-  if (!size) return Error{size.error()};
-  if (!*size) return Error{folder + " holds no snapshot"};
   const WorkerPlace worker = {};
-  auto copies = Snapshot::allocate(**size, {&worker, 1});
-  if (!copies) return Error{copies.error()};
-  const Result<Digest> digest = state->load_snapshot(copies->front().memory.mapping.bytes().first(**size));
-  if (!digest) return Error{digest.error()};
-  return Snapshot::open(std::move(*copies), **size, Digest{}, {&worker, 1});
+  Result<std::unique_ptr<Snapshot>> snapshot = Saved(*state).restore({&worker, 1}, kMostSnapshotBytes);
+  if (snapshot && *snapshot == nullptr) return Error{folder + " holds no snapshot"};
+  return snapshot;
 }
 
 // net_null ports, which memory ports then replace.
@@ -148,6 +146,7 @@ class Bench {
       route.sink = options_.sink;
       worker.routes.push_back(route);
     }
+    worker.load.prepare(worker.routes.size(), rte_get_tsc_hz());
     Switches switches;
     switches_ = &switches;
     left_ = bursts + kWarmUpBursts;

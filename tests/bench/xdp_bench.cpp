@@ -56,6 +56,7 @@ struct Options {
   uint32_t rounds = 5;
   unsigned family = 4;
   double false_positive_rate = 0.005;
+  uint32_t overlay = 0;
 };
 
 Error errno_error(const std::string& what) {
@@ -138,6 +139,12 @@ Result<Contenders> open_contenders(const std::vector<std::string>& names, const 
     told["weir_bytes"] = compiled->size_bytes;
     const Result<double> published = publish(*all.weir, *compiled);
     if (!published) return Error{published.error()};
+    if (options.overlay != 0) {
+      const std::vector<uint32_t> more = members(options.entries + options.overlay);
+      const Result<double> added = publish_overlay(*all.weir, *compiled, std::span(more).last(options.overlay));
+      if (!added) return Error{added.error()};
+      told["overlay_seconds"] = *added;
+    }
   }
   return all;
 }
@@ -382,6 +389,7 @@ int run(int argc, char** argv) {
       ->delimiter(',');
   lookup->add_option("--rounds", options.rounds);
   lookup->add_option("--false-positive-rate", options.false_positive_rate, "of weir");
+  lookup->add_option("--overlay", options.overlay, "IPv4 hosts beside those, in an overlay of weir's");
   lookup->add_option("--family", options.family, "4 or 6")->check(CLI::IsMember({4u, 6u}));
   lane->add_option("--peer", options.peer, "as above, or none");
   hosts->add_option("--format", options.format)->check(CLI::IsMember({"plain", "nft", "ipset"}));

@@ -26,6 +26,9 @@ Result<control::Compiled> compile_hosts(const XdpPolicy& policy, uint64_t number
 // A publication's seconds, as the caller sees them.
 Result<double> publish(xdp::Enforcer& enforcer, const control::Compiled& compiled);
 
+// The same of an overlay that adds these sources, generation 2, built by hand from what the base says of itself.
+Result<double> publish_overlay(xdp::Enforcer& enforcer, const control::Compiled& base, std::span<const uint32_t> more);
+
 XdpCounts counts_of(const xdp::Enforcer& enforcer);
 
 }  // namespace weir::bench

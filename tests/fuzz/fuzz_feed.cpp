@@ -1,13 +1,13 @@
-// Any bytes as a feed, in every format: no crash, every line accounted for, and what was read is sound. Any feed before
-// any guard, beside nothing, itself and part of itself: it is judged, and what was to be cut is gone.
+// Any bytes as a plain feed: no crash, every line accounted for, and what was read is sound. Any feed before any guard,
+// beside nothing, itself and part of itself: it is judged, and what was to be cut is gone.
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
 #include <string_view>
 
 #include "control/book/columns.h"
-#include "control/read/feed_content.h"
 #include "control/read/feed_guard.h"
+#include "control/read/feeds/content.h"
 #include "control/read/feeds/format.h"
 
 namespace {
@@ -32,17 +32,8 @@ void require_complaint(const Complaint& complaint) {
   require(complaint.reason.starts_with("feed ") && !complaint.hint.empty());
 }
 
-// As a file with these bytes is scanned.
-FeedParts::Scan scan_of(std::string_view text) {
-  FeedParts::Scan scan;
-  scan.beginning = text;
-  scan.size_bytes = text.size();
-  scan.ends_in_newline = text.empty() || text.back() == '\n';
-  for (size_t i = 0; i < text.size(); i++) {
-    scan.newlines += text[i] == '\n';
-    scan.lone_returns += text[i] == '\r' && i + 1 < text.size() && text[i + 1] != '\n';
-  }
-  return scan;
+bool ends_in_newline(std::string_view text) {
+  return text.empty() || text.back() == '\n';
 }
 
 // The list as it was when its feed was this.
@@ -57,15 +48,15 @@ List list_of(const ListDraft& draft, std::string_view text) {
 
 // Beside nothing, and beside itself.
 void require_judgement(const ListDraft& list, std::string_view text) {
-  const FeedParts::Scan scan = scan_of(text);
-  if (const auto content = complaint_of_content("feed", scan)) require_complaint(*content);
+  const bool ends = ends_in_newline(text);
+  if (const auto* content = feeds::content_of(text)) require(content->what[0] != 0 && content->hint[0] != 0);
   ListDraft own;
   if (!list.v4.empty()) own.v4.push_back(list.v4.back());
   FeedOptions options;
   options.guard.reserved = Reserved::cut;
   options.guard.min_entries = 0;
   ListDraft cut = list;
-  const Judgement first = judge({"feed", scan, cut, nullptr, own, WEIR_DROP, options});
+  const Judgement first = judge({"feed", text.size(), ends, cut, nullptr, own, WEIR_DROP, options});
   for (const auto& entry : cut.v4) {
     require(entry.first <= entry.last);
     if (first.refused) continue;
@@ -78,7 +69,7 @@ void require_judgement(const ListDraft& list, std::string_view text) {
   options.guard.reserved = Reserved::keep;
   options.allow_any = true;
   cut = list;
-  require(!judge({"feed", scan, cut, &before, own, WEIR_DROP, options}).refused);
+  require(!judge({"feed", text.size(), ends, cut, &before, own, WEIR_DROP, options}).refused);
 }
 
 // A guard that these bits choose.
@@ -102,19 +93,19 @@ bool is_wider(const std::vector<Entry<Addr>>& entries, uint64_t addresses_less_o
 }
 
 // Beside what another part of the text says that it was.
-void require_change(const feeds::Format& format, std::string_view was, std::string_view now, unsigned bits) {
+void require_change(std::string_view was, std::string_view now, unsigned bits) {
   const FeedOptions options = chosen_options(bits);
   const auto read = [&](std::string_view text) {
     ListDraft draft;
-    format.read(text, {.directions = WEIR_AS_DESTINATION, .allow_any = options.allow_any}, draft);
+    feeds::read_text(feeds::plain_format(), text, {.directions = WEIR_AS_DESTINATION, .allow_any = options.allow_any},
+                     draft);
     return draft;
   };
   ListDraft draft = read(now);
-  const FeedParts::Scan scan = scan_of(now);
   const List before = list_of(read(was), was);
   const uint64_t entries = draft.entries();
   require(count_gone(*before.content, *make_entries(draft)) <= before.content->v4.size() + before.content->v6.size());
-  const Judgement judgement = judge({"feed", scan, draft, &before, {}, WEIR_DROP, options});
+  const Judgement judgement = judge({"feed", now.size(), ends_in_newline(now), draft, &before, {}, WEIR_DROP, options});
   for (const Complaint& warning : judgement.warnings) require_complaint(warning);
   if (judgement.refused) return require_complaint(*judgement.refused);
   const Guard& guard = options.guard;
@@ -132,28 +123,24 @@ void require_change(const feeds::Format& format, std::string_view was, std::stri
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const bool allow_any = size % 2 == 0;
-  for (const weir::control::feeds::Format& format : weir::control::feeds::formats()) {
-    weir::control::ListDraft list;
-    format.read(text, {.directions = WEIR_AS_DESTINATION, .allow_any = allow_any}, list);
-    const auto& feed = list.feed;
-    require(feed.lines <= size && feed.entries == list.entries());
-    require(feed.samples.size() == std::min<uint64_t>(feed.bad, 5));
-    for (const auto& bad : feed.samples) {
-      require(bad.line <= feed.lines && bad.text.size() <= 80 && !bad.reason.empty());
-    }
-    require_entries(list.v4, feed.lines, allow_any);
-    require_entries(list.v6, feed.lines, allow_any);
-    require(least_bytes(list) <= kLeastHostBytes * feed.entries &&
-            least_bytes(list) >= kLeastNetworkBytes * feed.entries);
-    require(weir::control::feeds::find_format(format.name) == &format);
-    if (size % 4 == 0) require_judgement(list, text);  // it takes as long as all else
-    if (size % 8 == 2) {
-      const unsigned bits = std::accumulate(data, data + size, 0u);
-      const size_t half = size / 2;
-      const bool grows = (bits & 128) != 0;
-      require_change(format, grows ? text.substr(half) : text, grows ? text : text.substr(half), bits);
-    }
+  ListDraft list;
+  feeds::read_text(feeds::plain_format(), text, {.directions = WEIR_AS_DESTINATION, .allow_any = allow_any}, list);
+  const auto& feed = list.feed;
+  require(feed.lines <= size && feed.entries == list.entries());
+  require(feed.samples.size() == std::min<uint64_t>(feed.bad, 5));
+  for (const auto& bad : feed.samples) {
+    require(bad.line <= feed.lines && bad.text.size() <= 80 && !bad.reason.empty());
   }
-  require(weir::control::feeds::find_format("auto") != nullptr && weir::control::feeds::find_format("x") == nullptr);
+  require_entries(list.v4, feed.lines, allow_any);
+  require_entries(list.v6, feed.lines, allow_any);
+  require(least_bytes(list) <= kLeastHostBytes * feed.entries &&
+          least_bytes(list) >= kLeastNetworkBytes * feed.entries);
+  if (size % 4 == 0) require_judgement(list, text);  // it takes as long as all else
+  if (size % 8 == 2) {
+    const unsigned bits = std::accumulate(data, data + size, 0u);
+    const size_t half = size / 2;
+    const bool grows = (bits & 128) != 0;
+    require_change(grows ? text.substr(half) : text, grows ? text : text.substr(half), bits);
+  }
   return 0;
 }

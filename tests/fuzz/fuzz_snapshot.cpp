@@ -1,10 +1,12 @@
-// Bytes of anybody, as a snapshot: refused, or every lookup stays inside them and ends.
+// Bytes of anybody, as a snapshot: refused, or every lookup stays inside them and ends. As an overlay: it does not
+// stand on its base, or its keys are joined to the base's gates within the base's bytes.
 //
 // The first byte of the input chooses: 0 = the rest is the snapshot; otherwise a good one (Choice below) and a list of
 // edits to it, because nobody guesses a good header by chance. Good snapshots are built once; an edit is taken back
 // after the execution. None is a ribbon, whose planning takes seconds under the sanitizers: an edit can make one.
 //   scripts/fuzz snapshot 60
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -13,6 +15,7 @@
 #include "filter/format/residual.h"
 #include "filter/probe/dispatch.h"
 #include "filter/probe/exact.h"
+#include "filter/read/overlay.h"
 #include "filter/read/view.h"
 #include "tests/fuzz/snapshot_edits.h"
 #include "tests/unit/filter/inputs.h"
@@ -46,9 +49,15 @@ Memory copy_of(const void* content, size_t size) {
   return copy;
 }
 
-Memory good_snapshot(const SnapshotInput& input) {
-  const auto plan = plan_snapshot(input);
+// base: null, or what the overlay stands on.
+Memory good_snapshot(const SnapshotInput& input, const Memory* base = nullptr) {
+  auto plan = plan_snapshot(input);
   if (!plan) std::abort();
+  if (base != nullptr) {
+    const weir::Digest digest = weir::digest_of(base->first(base->size));
+    plan->header.base_number = input.number - 1;
+    std::copy(digest.begin(), digest.end(), plan->header.base_digest);
+  }
   Memory out = allocate(plan->header.total_bytes);
   memset(static_cast<void*>(out.bytes.get()), 0, out.size);
   if (!build_snapshot(input, *plan, {out.bytes.get(), out.size})) std::abort();
@@ -152,6 +161,13 @@ SnapshotInput small(Choice choice) {
   };
   constexpr KeyShape kV4Port = {4, 32, true}, kV6 = {6, 128, false};
   constexpr KeyShape kV4Flow = {4, 32, false, true, 32, 7}, kV6Flow = {6, 128, false, true, 64, 1};
+  if (choice == Choice::overlay) {
+    input.number++;
+    for (const KeyShape& shape : {KeyShape{4, 32, false}, kV4Port, KeyShape{4, 20, false}, kV4Flow}) {
+      input.tables.push_back(table(shape, 3, WEIR_LAYOUT_LINE8, random));
+      input.tables.back().asked = shape.flow ? WEIR_AS_SOURCE : WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
+    }
+  }
   if (choice == Choice::v4) add(WEIR_LAYOUT_LINE8, {{4, 32, false}, kV4Port});
   if (choice == Choice::v6) add(WEIR_LAYOUT_LINE8, {kV6, {6, 64, true}});
   if (choice == Choice::flows) add(WEIR_LAYOUT_LINE8, {kV4Flow, kV6Flow});
@@ -164,7 +180,24 @@ const Memory& good(Choice choice) {
   static const Memory snapshots[] = {good_snapshot(small(Choice::v4)),    good_snapshot(small(Choice::v6)),
                                      good_snapshot(small(Choice::flows)), good_snapshot(small(Choice::page2)),
                                      good_snapshot(small(Choice::page7)), good_snapshot(small(Choice::networks))};
-  return snapshots[static_cast<size_t>(choice) - 1];
+  static const Memory overlay = good_snapshot(small(Choice::overlay), &snapshots[0]);
+  return choice == Choice::overlay ? overlay : snapshots[static_cast<size_t>(choice) - 1];
+}
+
+// Returns whether it stands on its base.
+bool join(std::span<const std::byte> overlay_bytes) {
+  static const Memory& base = good(Choice::v4);
+  static const weir::Digest digest = weir::digest_of(base.first(base.size));
+  const auto overlay = SnapshotView::open(overlay_bytes), base_view = SnapshotView::open(base.first(base.size));
+  if (!overlay) return false;
+  if (!base_view) std::abort();
+  if (const auto stands = check_overlay(*base_view, digest, *overlay); !stands) {
+    if (stands.error().empty()) std::abort();
+    return false;
+  }
+  const Memory joined = copy_of(base.bytes.get(), base.size);
+  join_gates(*overlay, {joined.bytes.get(), joined.size});
+  return true;
 }
 
 }  // namespace
@@ -200,6 +233,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     memcpy(at, edit.bytes, sizeof edit.bytes);
   }
   open_and_follow(memory.first(memory.size), seed);
+  if (choice == Choice::overlay && !join(memory.first(memory.size)) && undo.empty()) std::abort();
   for (size_t i = undo.size(); i-- > 0;) memcpy(memory.bytes.get() + undo[i].at, undo[i].bytes, sizeof undo[i].bytes);
   return 0;
 }

@@ -79,7 +79,7 @@ void books() {
     save_book(list.name, policy->lists);
     all.insert(all.end(), policy->lists.begin(), policy->lists.end());
   }
-  all[0].feed = {"feed.txt", 9, 3, 2, {{4, "bad", "no address"}}};
+  all[0].feed = {"feed.txt", "plain", "named", 9, 3, 2, 1, {{4, "bad", "no address"}}};
   save_book("all", all);
   save_book("empty", {});
 }
@@ -106,7 +106,7 @@ void snapshots() {
   constexpr struct {
     const char* name;
     uint8_t first;
-  } kGood[] = {{"v4", 1}, {"v6", 3}, {"flows", 5}, {"page2", 7}, {"page7", 8}, {"networks", 15}};
+  } kGood[] = {{"v4", 1}, {"v6", 3}, {"flows", 5}, {"page2", 7}, {"page7", 8}, {"overlay", 12}, {"networks", 15}};
   save("snapshot", "empty", {});
   save("snapshot", "raw-short", std::as_bytes(std::span("\0WEIR")));
   constexpr auto kHeader = static_cast<uint32_t>(sizeof(weir_snapshot_header));
@@ -194,7 +194,10 @@ void messages() {
   set_text(status.version, "0.1.0");
   set_text(status.isa, "avx2");
   keep("status", Type::status, bytes_of(status));
-  keep("publish", Type::publish, bytes_of(PublishBody{{1, 2}, {3, 4}, 5}));
+  PublishBody publish = {.generation = {1, 2}, .size_bytes = 5};
+  keep("publish", Type::publish, bytes_of(publish));
+  publish.base = {1, 1};
+  keep("publish-overlay", Type::publish, bytes_of(publish));
   for (uint32_t step = 0; step <= 10; step++) {
     PublishedBody published = {.generation = {1, 2}, .ok = step == 0, .failed_step = static_cast<Step>(step)};
     set_text(published.reason, "why not");

@@ -5,6 +5,8 @@ finds. Inputs that crashed a target once (tests/fuzz/crashes/NAME) are seeds too
 """
 
 import glob
+import gzip
+import lzma
 import os
 import shutil
 import subprocess
@@ -15,7 +17,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("book", "events", "policy", "feed", "snapshot", "frame", "wire", "steering")
+TARGETS = ("book", "entry", "events", "policy", "feed", "fetch", "formats", "snapshot", "frame", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -214,6 +216,14 @@ STEERING_RULES = (
 )
 
 
+def entries(folder):
+    for number, text in enumerate((
+            "203.0.113.7", "198.51.100.0/24", "203.0.113.10-203.0.113.99", "203.0.113.7:443", "[2001:db8::7]:443", "2001:db8::/32",
+            "src 10.0.0.0/8 dst 203.0.113.9 proto tcp dport 8000-8010 tcp-flags syn/syn,ack",
+            "dst 2001:db8::9 icmpv6 icmp-type 128 icmp-code 0", "src 192.0.2.0/24 dscp 10-14,46 fragment later length 200-")):
+        write(folder, "entry", f"entry-{number}", text)
+
+
 def steering(folder):
     shutil.copy(os.path.join(ROOT, "configs/steer.yaml"), os.path.join(folder, "corpus-seed/steering/manual"))
     for number, rule in enumerate(STEERING_RULES):
@@ -221,6 +231,16 @@ def steering(folder):
     write(folder, "steering", "all", STEERING % "\n  - ".join(STEERING_RULES[:2]))
     for number, text in enumerate(SMALL_POLICIES):
         write(folder, "steering", f"small-{number}", text.replace("lists", "rules"))
+
+
+FETCH_STATE = ("weir fetch state 1\nurl https://192.0.2.1/a\netag \"1\"\nlast_modified %s\ntried_at 1\nfetched_at 2\nchanged_at %s\n"
+               "next_at 4\nbytes 5\nfailures %s\nerror the server answers 500\n")
+
+
+def fetch(folder):
+    for number, values in enumerate((("", 3, 0), ("Wed, 21 Oct 2026 07:28:00 GMT", -3, 1), ("", "x", 1 << 32), ("\n", 3, 0))):
+        write(folder, "fetch", f"state-{number}", FETCH_STATE % values)
+    write(folder, "fetch", "short", FETCH_STATE[:60])
 
 
 # What a feed may turn out to be, by how it begins.
@@ -258,6 +278,38 @@ def feeds(folder):
             shutil.copy(path, os.path.join(folder, "corpus-seed/feed", os.path.basename(path)))
 
 
+# The first line says as what the others are read: a format and its settings.
+FORMATS = (
+    "p2p\nname:192.0.2.1-192.0.2.9\nx:2001:db8::1-2001:db8::9\n", "dat\n001.002.003.000 - 001.002.003.255 , 000 , x\n",
+    "ipset\ncreate a hash:ip timeout 300\nadd a 192.0.2.1 timeout 60\nadd a 192.0.2.0/28 nomatch\n",
+    "nft\ntable inet t {\n set s {\n  elements = { 192.0.2.1, 192.0.2.2-192.0.2.9,\n  192.0.2.4 . 443 timeout 1h }\n }\n}\n",
+    "nft\ndefine x = { 192.0.2.1 }\nadd element inet t s { 2001:db8::1 comment \"x, }\" }\n",
+    "nginx\ndeny 192.0.2.0/28;\nallow 192.0.2.1; deny all;\n", "iproute\nip -6 route add blackhole 2001:db8::/32 via ::1\n",
+    "zeek\n#fields\tindicator\tindicator_type\n192.0.2.1\tIntel::ADDR\nx.cz\tIntel::DOMAIN\n",
+    "csv\n\"first\",\"dst_ip\",\"dst_port\"\n\"1\",\"192.0.2.1\",\"443\"\n\"1\n2\",\"192.0.2.2\",\n",
+    "csv address=2,length=3\nAD,2001:db8::,32,ipv6\n", "csv address=1,last=2,separator=pipe\n192.0.2.1|192.0.2.9|x\n",
+    "json\n[\"192.0.2.1\", \"2001:db8::\\u0031\"]\n", "json path=a.b|c\n{\"a\": [{\"b\": [\"192.0.2.1\"]}], \"c\": \"192.0.2.2\"}",
+    "json address=x,port=y\n[{\"x\": \"192.0.2.1\", \"y\": 443, \"z\": {\"ip\": null}}]",
+    "jsonl\n{\"ip\": \"192.0.2.0\", \"prefix_length\": 28}\n{\"start\": \"192.0.2.1\", \"end\": \"192.0.2.9\"}\n",
+    "spamhaus\n{\"cidr\":\"192.0.2.0/28\",\"rir\":\"x\"}\n{\"type\":\"metadata\",\"records\":1}\n",
+    "misp\n{\"description\": \"x\", \"list\": [\"192.0.2.1\"], \"type\": \"cidr\"}",
+    "crowdsec\n[{\"decisions\":[{\"duration\":\"1h2m3.4s\",\"scope\":\"Ip\",\"type\":\"ban\",\"value\":\"192.0.2.1\"}]}]",
+    "auto\n<html>", "plain\n192.0.2.1\r192.0.2.2\r192.0.2.3\r",
+)
+
+
+def formats(folder):
+    packers = (gzip.compress, lambda text: lzma.compress(text, check=lzma.CHECK_CRC32))
+    for number, text in enumerate(FORMATS):
+        first, _, rest = text.partition("\n")
+        write(folder, "formats", f"text-{number}", text)
+        write(folder, "formats", f"auto-{number}", "auto\n" + rest)
+        for which, pack in enumerate(packers):
+            write(folder, "formats", f"packed-{number}-{which}", first.encode() + b"\n" + pack(rest.encode()))
+    zstd = b"\x28\xb5\x2f\xfd\x20\x0a\x51\x00\x00192.0.2.1\n"  # one block that is not packed
+    write(folder, "formats", "zstd", b"auto\n" + zstd)
+
+
 def main():
     folder = sys.argv[1]
     shutil.rmtree(os.path.join(folder, "corpus-seed"), ignore_errors=True)
@@ -269,7 +321,10 @@ def main():
     frames(folder)
     policies(folder)
     feeds(folder)
+    entries(folder)
+    formats(folder)
     steering(folder)
+    fetch(folder)
     subprocess.run([sys.argv[2], os.path.join(folder, "corpus-seed")], check=True,
                    env=dict(os.environ, LLVM_PROFILE_FILE="/dev/null"))  # of a coverage build: nobody asks
     if len(sys.argv) > 3:

@@ -8,14 +8,15 @@
 // What an input of fuzz_snapshot means, for it and for make_corpus.
 namespace weir::fuzz {
 
-enum class Choice : uint8_t { raw, v4, v6, flows, page2, page7, networks };
+// overlay: on the one of v4.
+enum class Choice : uint8_t { raw, v4, v6, flows, page2, page7, networks, overlay };
 
 // A snapshot of networks is 40 times as large as the others: one value in 16.
 constexpr Choice choice_of(uint8_t byte) {
-  constexpr Choice kChoices[16] = {Choice::raw,   Choice::v4,    Choice::v4,    Choice::v6,
-                                   Choice::v6,    Choice::flows, Choice::flows, Choice::page2,
-                                   Choice::page7, Choice::v4,    Choice::v6,    Choice::flows,
-                                   Choice::raw,   Choice::page2, Choice::page7, Choice::networks};
+  constexpr Choice kChoices[16] = {Choice::raw,     Choice::v4,    Choice::v4,    Choice::v6,
+                                   Choice::v6,      Choice::flows, Choice::flows, Choice::page2,
+                                   Choice::page7,   Choice::v4,    Choice::v6,    Choice::flows,
+                                   Choice::overlay, Choice::page2, Choice::page7, Choice::networks};
   return kChoices[byte % 16];
 }
 

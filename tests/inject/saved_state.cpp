@@ -12,6 +12,7 @@
 #include "control/publish/open_snapshot.h"
 #include "control/publish/store.h"
 #include "dataplane/start/state_dir.h"
+#include "filter/read/overlay.h"
 #include "filter/read/receive.h"
 #include "filter/read/view.h"
 
@@ -66,7 +67,38 @@ Answer look_as_controld(const std::string& folder) {
   return answer;
 }
 
-// As dataplane/main.cpp and Publisher::restore() start.
+struct alignas(64) Line {
+  std::byte bytes[64];
+};
+
+// A saved snapshot, or overlay.
+struct Loaded {
+  std::vector<Line> lines;
+  Digest digest = {};
+  filter::SnapshotView view;
+};
+
+// load(bytes): as StateDir's.
+template <class Load>
+Result<Loaded> load(size_t size_bytes, Load load_bytes) {
+  Loaded loaded;
+  loaded.lines.resize((size_bytes + sizeof(Line) - 1) / sizeof(Line));
+  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(loaded.lines)).first(size_bytes);
+  const Result<Digest> digest = load_bytes(bytes);
+  if (!digest) return Error{digest.error()};
+  loaded.digest = *digest;
+  if (const Result<void> good = filter::check_digest(bytes, *digest); !good) return Error{good.error()};
+  Result<filter::SnapshotView> view = filter::SnapshotView::open(bytes);
+  if (!view) return Error{view.error()};
+  loaded.view = *view;
+  return loaded;
+}
+
+wire::Generation generation_of(const Loaded& loaded) {
+  return {loaded.view.header().epoch, loaded.view.header().number};
+}
+
+// As dataplane/main.cpp and dataplane/snapshot/saved.cpp start.
 Answer look_as_dataplane(const std::string& folder) {
   Answer answer;
   const Result<dataplane::StateDir> state = dataplane::StateDir::open(folder);
@@ -77,22 +109,28 @@ Answer look_as_dataplane(const std::string& folder) {
   const Result<std::optional<size_t>> size = state->saved_snapshot_size();
   if (!size) answer.refuse(size.error());
   if (!size || !size->has_value()) return answer;
-  struct alignas(64) Line {
-    std::byte bytes[64];
-  };
-  std::vector<Line> lines((**size + sizeof(Line) - 1) / sizeof(Line));
-  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(lines)).first(**size);
-  const Result<Digest> digest = state->load_snapshot(bytes);
-  Result<void> good;
-  if (!digest) {
-    good = Error{digest.error()};
-  } else {
-    good = filter::check_digest(bytes, *digest);
+  const Result<Loaded> base = load(**size, [&](std::span<std::byte> bytes) { return state->load_snapshot(bytes); });
+  if (!base) return answer.refuse(base.error()), answer;
+
+  wire::Generation enforced = generation_of(*base);
+  const Result<std::optional<size_t>> overlay_size = state->saved_overlay_size(enforced);
+  if (!overlay_size) {
+    answer.refuse(overlay_size.error());
+  } else if (overlay_size->has_value()) {
+    const Result<Loaded> overlay = load(
+        **overlay_size, [&](std::span<std::byte> bytes) { return state->load_overlay(generation_of(*base), bytes); });
+    Result<void> good;
+    if (!overlay) {
+      good = Error{overlay.error()};
+    } else {
+      good = filter::check_overlay(base->view, base->digest, overlay->view);
+    }
+    if (!good)
+      answer.refuse(good.error());
+    else
+      enforced = generation_of(*overlay);
   }
-  if (!good) return answer.refuse(good.error()), answer;
-  const Result<filter::SnapshotView> view = filter::SnapshotView::open(bytes);
-  if (!view) return answer.refuse(view.error()), answer;
-  answer.set("enforced", wire::Generation{view->header().epoch, view->header().number});
+  answer.set("enforced", enforced);
   return answer;
 }
 

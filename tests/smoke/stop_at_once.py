@@ -61,13 +61,13 @@ class Reloading(Session):
         self.faults = Switch(self.path("controld.faults"))
 
     def write_policy(self, number):
-        """Each is another one."""
-        write(self.folder, "feed.txt", "".join(f"20.{i >> 8 & 255}.{i & 255}.{number}\n" for i in range(1000)))
+        """Each is another one, with a feed of its own: controld, which watches feeds, would begin with a changed one by itself."""
+        write(self.folder, f"feed-{number}.txt", "".join(f"20.{i >> 8 & 255}.{i & 255}.{number}\n" for i in range(1000)))
         return write(self.folder, "policy.yaml", f"""\
 version: 1
 targets: [{{dataplane: {self.path("dataplane.sock")}}}]
 lists:
-  - {{name: feed, action: drop, match: {("src", "dst")[number % 2]}, file: feed.txt}}
+  - {{name: feed, action: drop, match: {("src", "dst")[number % 2]}, file: feed-{number}.txt}}
 """)
 
     def launch_controld(self):

@@ -15,4 +15,10 @@ void Fields::unless_empty(const Member& member, std::string& value) {
   end_optional();
 }
 
+void Fields::unless_empty(const Member& member, std::vector<std::string>& values) {
+  if (!begin_optional(member.name, !values.empty())) return;
+  texts(member, values);
+  end_optional();
+}
+
 }  // namespace weir::control

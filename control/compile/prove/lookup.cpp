@@ -5,11 +5,14 @@
 #include <numeric>
 #include <optional>
 #include <type_traits>
+#include <vector>
 
+#include "common/bits.h"
 #include "control/model/packet.h"
 #include "filter/format/hash.h"
 #include "filter/format/residual.h"
 #include "filter/probe/exact.h"
+#include "filter/read/overlay.h"
 
 namespace weir::control {
 namespace {
@@ -32,59 +35,108 @@ uint8_t direction_of(weir_side side) {
 
 // The sides, a mask of weir_direction, at whose gates the address gets through.
 template <class Addr>
-uint8_t sides_through(const filter::SnapshotView& snapshot, Addr address, Gates gates) {
-  if (gates == Gates::left_out) return WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
+uint8_t sides_through(const Enforcing& enforcing, Addr address, Gates gates) {
+  if (gates == Gates::left_out || enforcing.overlay != nullptr) return WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
   uint8_t sides = 0;
   for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-    const filter::GateView& gate = snapshot.gate(sizeof(Addr) == sizeof(Ipv4) ? 4 : 6, side);
+    const filter::GateView& gate = enforcing.base.gate(sizeof(Addr) == sizeof(Ipv4) ? 4 : 6, side);
     if (filter::passes_gate(gate, gate_address(address))) sides |= direction_of(side);
   }
   return sides;
 }
 
+// One table to ask, and the one of the overlay with the same keys, whose rules stand in place of its own. Either may
+// be missing.
+struct ShapePair {
+  const filter::ShapeView* of_base;
+  const filter::ShapeView* of_overlay;
+  filter::KeyShape shape() const { return (of_base != nullptr ? of_base : of_overlay)->shape; }
+};
+
+// The longest address shapes first.
+std::vector<ShapePair> shapes_of(const Enforcing& enforcing, uint8_t family) {
+  std::vector<ShapePair> pairs;
+  const auto shapes = enforcing.base.shapes();
+  for (auto shape = shapes.rbegin(); shape != shapes.rend(); ++shape) {
+    if (shape->shape.family != family) continue;
+    pairs.push_back({&*shape, enforcing.overlay == nullptr ? nullptr : find_shape(*enforcing.overlay, shape->shape)});
+  }
+  if (enforcing.overlay == nullptr) return pairs;
+  for (const filter::ShapeView& shape : enforcing.overlay->shapes()) {
+    if (shape.shape.family == family && find_shape(enforcing.base, shape.shape) == nullptr) {
+      pairs.push_back({nullptr, &shape});
+    }
+  }
+  return pairs;
+}
+
+// Keys of one shape as structure of arrays.
+struct KeyBlock {
+  uint64_t words[WEIR_MAX_KEY_WORDS][filter::kMaxBatch];
+  unsigned n = 0;
+};
+
+// Of the keys in `wanted`, those that the table has; their rules.
+uint64_t find_in(const filter::Kernels& kernels, const filter::ShapeView& shape, const KeyBlock& keys, uint64_t wanted,
+                 uint32_t* rules) {
+  const uint64_t* const columns[WEIR_MAX_KEY_WORDS] = {keys.words[0], keys.words[1], keys.words[2], keys.words[3],
+                                                       keys.words[4]};
+  uint64_t hash[filter::kMaxBatch];
+  const uint64_t hits = wanted & filter::filter_check(kernels, shape, columns, keys.n, hash);
+  if (shape.layout != WEIR_LAYOUT_BITMAP) {
+    for (uint64_t left = hits; left != 0; left &= left - 1) {
+      const uint64_t line = weir_hash_range(hash[std::countr_zero(left)], shape.exact_lines.lines);
+      __builtin_prefetch(shape.exact + line * WEIR_LINE_BYTES);
+    }
+  }
+  return filter::exact_find_batch(kernels, shape, columns, hash, hits, rules);
+}
+
 template <class Addr>
-void look_up_family(const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
-                    std::span<const Probe<Addr>> probes, bool with_ports, Matched* matched, const Until* until,
-                    Gates gates) {
+void look_up_family(const Enforcing& enforcing, const filter::Kernels& kernels, std::span<const Probe<Addr>> probes,
+                    bool with_ports, Matched* matched, const Until* until, Gates gates) {
   constexpr uint8_t kFamily = std::is_same_v<Addr, Ipv4> ? 4 : 6;
   std::fill_n(matched, probes.size(), Matched{});
   unsigned open[filter::kMaxBatch];  // the probes that are asked about still
   auto n_open = static_cast<unsigned>(probes.size());
   std::iota(open, open + n_open, 0u);
 
-  uint64_t words[WEIR_MAX_KEY_WORDS][filter::kMaxBatch];
-  const uint64_t* const columns[WEIR_MAX_KEY_WORDS] = {words[0], words[1], words[2], words[3], words[4]};
-  uint64_t hash[filter::kMaxBatch];
+  KeyBlock keys;
   uint32_t rules[filter::kMaxBatch];
   uint8_t through[filter::kMaxBatch];  // the sides of each probe whose gate lets it
-  for (size_t i = 0; i < probes.size(); i++) through[i] = sides_through(snapshot, probes[i].address, gates);
-  const auto shapes = snapshot.shapes();
-  for (auto shape = shapes.rbegin(); shape != shapes.rend() && n_open > 0; ++shape) {
-    const filter::KeyShape fields = shape->shape;
-    if (fields.family != kFamily || fields.flow || (fields.with_port && !with_ports)) continue;
+  for (size_t i = 0; i < probes.size(); i++) through[i] = sides_through(enforcing, probes[i].address, gates);
+  for (const ShapePair& pair : shapes_of(enforcing, kFamily)) {
+    if (n_open == 0) return;
+    const filter::KeyShape fields = pair.shape();
+    if (fields.flow || (fields.with_port && !with_ports)) continue;
     const unsigned n_words = filter::key_words(fields);
+    keys.n = n_open;
     for (unsigned k = 0; k < n_open; k++) {
       const Probe<Addr>& probe = probes[open[k]];
       const filter::Key key = filter::make_key(fields, probe.address, probe.port);
-      for (unsigned w = 0; w < n_words; w++) words[w][k] = key.word[w];
+      for (unsigned w = 0; w < n_words; w++) keys.words[w][k] = key.word[w];
     }
-    const uint64_t hits = filter::filter_check(kernels, *shape, columns, n_open, hash);
-    if (shape->layout != WEIR_LAYOUT_BITMAP) {
-      for (uint64_t left = hits; left != 0; left &= left - 1) {
-        const uint64_t line = weir_hash_range(hash[std::countr_zero(left)], shape->exact_lines.lines);
-        __builtin_prefetch(shape->exact + line * WEIR_LINE_BYTES);
+    const auto take = [&](const filter::SnapshotView& snapshot, const filter::ShapeView& shape, uint64_t found) {
+      for (uint64_t left = found; left != 0; left &= left - 1) {
+        const auto k = static_cast<unsigned>(std::countr_zero(left));
+        const weir_rule& rule = snapshot.rule(rules[k]);
+        Matched& of_probe = matched[open[k]];
+        const uint8_t sides = shape.directions & through[open[k]];
+        if ((sides & WEIR_AS_SOURCE) != 0) of_probe.source = of_probe.source | snapshot.set(rule.source_set);
+        if ((sides & WEIR_AS_DESTINATION) != 0) {
+          of_probe.destination = of_probe.destination | snapshot.set(rule.destination_set);
+        }
       }
+    };
+    uint64_t all = weir::low_bits(n_open), found = 0;
+    if (pair.of_overlay != nullptr) {
+      found = find_in(kernels, *pair.of_overlay, keys, all, rules);
+      take(*enforcing.overlay, *pair.of_overlay, found);
     }
-    const uint64_t found = filter::exact_find_batch(kernels, *shape, columns, hash, hits, rules);
-    for (uint64_t left = found; left != 0; left &= left - 1) {
-      const auto k = static_cast<unsigned>(std::countr_zero(left));
-      const weir_rule& rule = snapshot.rule(rules[k]);
-      Matched& of_probe = matched[open[k]];
-      const uint8_t sides = shape->directions & through[open[k]];
-      if ((sides & WEIR_AS_SOURCE) != 0) of_probe.source = of_probe.source | snapshot.set(rule.source_set);
-      if ((sides & WEIR_AS_DESTINATION) != 0) {
-        of_probe.destination = of_probe.destination | snapshot.set(rule.destination_set);
-      }
+    if (pair.of_base != nullptr) {
+      const uint64_t in_base = find_in(kernels, *pair.of_base, keys, all & ~found, rules);
+      take(enforcing.base, *pair.of_base, in_base);
+      found |= in_base;
     }
     if (until == nullptr || found == 0) continue;
     const auto end = std::remove_if(open, open + n_open, [&](unsigned i) { return is_settled(matched[i], *until, i); });
@@ -94,10 +146,10 @@ void look_up_family(const filter::SnapshotView& snapshot, const filter::Kernels&
 
 // As sides_through, of each side's own address.
 template <class Addr>
-uint8_t packet_through(const filter::SnapshotView& snapshot, const weir_packet& packet, Gates gates) {
+uint8_t packet_through(const Enforcing& enforcing, const weir_packet& packet, Gates gates) {
   uint8_t sides = 0;
   for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-    const uint8_t through = sides_through(snapshot, address_of<Addr>(packet, side), gates);
+    const uint8_t through = sides_through(enforcing, address_of<Addr>(packet, side), gates);
     sides = static_cast<uint8_t>(sides | (through & direction_of(side)));
   }
   return sides;
@@ -116,41 +168,52 @@ std::optional<filter::Key> key_of(filter::KeyShape shape, const weir_packet& pac
 
 }  // namespace
 
-weir_set match(const filter::SnapshotView& snapshot, const weir_packet& packet, uint64_t now, uint8_t sides,
-               Gates gates) {
+weir_set match(const Enforcing& enforcing, const weir_packet& packet, uint64_t now, uint8_t sides, Gates gates) {
   weir_set matched = {};
-  const uint8_t through = packet.family == 4 ? packet_through<Ipv4>(snapshot, packet, gates)
-                                             : packet_through<Ipv6>(snapshot, packet, gates);
-  for (const filter::ShapeView& shape : snapshot.shapes()) {
-    if (shape.shape.family != packet.family) continue;
-    uint8_t asked = sides & shape.directions & through;
-    if (shape.shape.flow) {
-      asked = (through & direction_of(static_cast<weir_side>(shape.gate_side))) != 0 ? uint8_t{WEIR_AS_SOURCE} : 0;
+  const uint8_t through = packet.family == 4 ? packet_through<Ipv4>(enforcing, packet, gates)
+                                             : packet_through<Ipv6>(enforcing, packet, gates);
+  // Rule 0 has no lists.
+  const auto take = [&](const filter::SnapshotView& snapshot, uint32_t id, weir_side side) {
+    const weir_rule& rule = snapshot.rule(id);
+    matched = matched | snapshot.set(side == WEIR_SIDE_SOURCE ? rule.source_set : rule.destination_set);
+    const uint32_t chain = side == WEIR_SIDE_SOURCE ? rule.source_chain : rule.destination_chain;
+    snapshot.visit_chain(chain, [&](const weir_residual& residual) {
+      if (weir_residual_holds(&residual, &packet, now)) matched = matched | snapshot.set(residual.set);
+    });
+  };
+  const auto is_asked = [&](const filter::ShapeView* shape, weir_side side) {
+    if (shape == nullptr) return false;
+    if (shape->shape.flow) {
+      return side == WEIR_SIDE_SOURCE && (through & direction_of(static_cast<weir_side>(shape->gate_side))) != 0;
     }
+    return (sides & shape->directions & through & direction_of(side)) != 0;
+  };
+  for (const ShapePair& pair : shapes_of(enforcing, packet.family)) {
     for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-      if ((asked & direction_of(side)) == 0) continue;
+      const bool in_overlay = is_asked(pair.of_overlay, side), in_base = is_asked(pair.of_base, side);
+      if (!in_overlay && !in_base) continue;
       const auto key =
-          packet.family == 4 ? key_of<Ipv4>(shape.shape, packet, side) : key_of<Ipv6>(shape.shape, packet, side);
+          packet.family == 4 ? key_of<Ipv4>(pair.shape(), packet, side) : key_of<Ipv6>(pair.shape(), packet, side);
       if (!key) continue;
-      const weir_rule& rule = snapshot.rule(filter::find_rule(shape, *key));  // rule 0 has no lists
-      matched = matched | snapshot.set(side == WEIR_SIDE_SOURCE ? rule.source_set : rule.destination_set);
-      const uint32_t chain = side == WEIR_SIDE_SOURCE ? rule.source_chain : rule.destination_chain;
-      snapshot.visit_chain(chain, [&](const weir_residual& residual) {
-        if (weir_residual_holds(&residual, &packet, now)) matched = matched | snapshot.set(residual.set);
-      });
+      const uint32_t newer = in_overlay ? filter::find_rule(*pair.of_overlay, *key) : 0;
+      if (newer != 0) {
+        take(*enforcing.overlay, newer, side);
+      } else if (in_base) {
+        take(enforcing.base, filter::find_rule(*pair.of_base, *key), side);
+      }
     }
   }
   return matched;
 }
 
-void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv4>> probes,
+void look_up(const Enforcing& enforcing, const filter::Kernels& kernels, std::span<const Probe<Ipv4>> probes,
              bool with_ports, Matched* matched, const Until* until, Gates gates) {
-  look_up_family(snapshot, kernels, probes, with_ports, matched, until, gates);
+  look_up_family(enforcing, kernels, probes, with_ports, matched, until, gates);
 }
 
-void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv6>> probes,
+void look_up(const Enforcing& enforcing, const filter::Kernels& kernels, std::span<const Probe<Ipv6>> probes,
              bool with_ports, Matched* matched, const Until* until, Gates gates) {
-  look_up_family(snapshot, kernels, probes, with_ports, matched, until, gates);
+  look_up_family(enforcing, kernels, probes, with_ports, matched, until, gates);
 }
 
 }  // namespace weir::control

@@ -10,6 +10,15 @@
 
 namespace weir::control {
 
+// What is looked into: a base, and the overlay on it where there is one (filter/read/overlay.h).
+struct Enforcing {
+  const filter::SnapshotView& base;
+  const filter::SnapshotView* overlay;
+  Enforcing(const filter::SnapshotView& snapshot, const filter::SnapshotView* on_it = nullptr)
+      : base(snapshot), overlay(on_it) {}
+  const weir_snapshot_header& header() const { return (overlay != nullptr ? *overlay : base).header(); }
+};
+
 // The lists that match every packet with the address (and port) as its source, as its destination.
 struct Matched {
   weir_set source = {};
@@ -23,13 +32,13 @@ struct Probe {
 };
 
 // A data plane may leave gates out, and finds the same: what must match is looked up behind them, what must not
-// without.
+// without. An overlay's keys join the gates of its base only where both are enforced: with one all gates are open here.
 enum class Gates { asked, left_out };
 
 // The lists that match the packet at this time (Unix seconds): gates, every shape, filter, exact stage and residuals;
 // scalar.
 // sides: mask of weir_direction, the sides on which address shapes are asked. Flow shapes always are.
-weir_set match(const filter::SnapshotView& snapshot, const weir_packet& packet, uint64_t now,
+weir_set match(const Enforcing& enforcing, const weir_packet& packet, uint64_t now,
                uint8_t sides = WEIR_AS_SOURCE | WEIR_AS_DESTINATION, Gates gates = Gates::asked);
 
 // When to stop asking about a probe: it has this list on all of these sides (mask of weir_direction).
@@ -42,9 +51,9 @@ struct Until {
 // nothing; else the shapes of the family, the longest first; filter, then exact stage, in batches and with the kernels
 // that data planes use. probes.size() <= filter::kMaxBatch; matched has as many. with_ports: the packet has ports;
 // without them no port shape is asked. until: none: every shape is asked.
-void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv4>> probes,
+void look_up(const Enforcing& enforcing, const filter::Kernels& kernels, std::span<const Probe<Ipv4>> probes,
              bool with_ports, Matched* matched, const Until* until = nullptr, Gates gates = Gates::asked);
-void look_up(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, std::span<const Probe<Ipv6>> probes,
+void look_up(const Enforcing& enforcing, const filter::Kernels& kernels, std::span<const Probe<Ipv6>> probes,
              bool with_ports, Matched* matched, const Until* until = nullptr, Gates gates = Gates::asked);
 
 }  // namespace weir::control

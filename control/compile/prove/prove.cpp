@@ -25,7 +25,7 @@ namespace {
 
 struct Context {
   const Policy& policy;
-  const filter::SnapshotView& snapshot;
+  const Enforcing snapshot;
   const filter::Kernels& kernels;
   SplitMix random;
 };
@@ -228,10 +228,9 @@ struct Moments {
 };
 
 template <class Addr>
-Moments moments_of(const Context& context, Addr address) {
-  const uint64_t now = context.snapshot.header().built_unix_s;
+Moments moments_of(const Policy& policy, uint64_t now, Addr address) {
   Moments moments = {{now}};
-  for (const List& list : context.policy.lists) {
+  for (const List& list : policy.lists) {
     const Rows<Addr>& rows = rows_of<Addr>(list);
     visit_rows(rows, address, [&](size_t row) {
       moments.ports.insert(rows.port[row]);
@@ -243,26 +242,25 @@ Moments moments_of(const Context& context, Addr address) {
 }
 
 template <class Addr>
-Result<void> prove_canary(const Context& context, const Canary& canary, Addr address) {
-  const Moments moments = moments_of(context, address);
+Result<void> prove_canary(const Policy& policy, const Enforcing& snapshot, const Canary& canary, Addr address) {
+  const Moments moments = moments_of(policy, snapshot.header().built_unix_s, address);
   for (const uint64_t time : moments.times) {
     for (const uint16_t port : moments.ports) {
       for (const bool as_source : {true, false}) {
-        const weir_set matched = match(context.snapshot, packet_of(address, port), time,
+        const weir_set matched = match(snapshot, packet_of(address, port), time,
                                        as_source ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION, Gates::left_out);
-        const Judgement verdict = judge(context.snapshot.header(), matched);
+        const Judgement verdict = judge(snapshot.header(), matched);
         if (verdict.action != WEIR_DROP) continue;
-        const bool later = time != context.snapshot.header().built_unix_s;
+        const bool later = time != snapshot.header().built_unix_s;
         return Error{fmt::format(
             "canary {} would drop as {}{}{}: {}\nhint: put it into a pass list or policy.own, or take the entry out",
             canary.text, as_source ? "source" : "destination", port == 0 ? "" : fmt::format(" with port {}", port),
             later ? ", from " + time_text(static_cast<uint32_t>(time)) + " on" : "",
-            blame(context.policy, verdict.list, address, port))};
+            blame(policy, verdict.list, address, port))};
       }
     }
   }
-  return prove_flow_canary(context.policy, context.snapshot, canary.text, sizeof(Addr) == sizeof(Ipv4) ? 4 : 6,
-                           address);
+  return prove_flow_canary(policy, snapshot, canary.text, sizeof(Addr) == sizeof(Ipv4) ? 4 : 6, address);
 }
 
 // What no entry covers, as inclusive ranges.
@@ -334,6 +332,15 @@ Result<uint64_t> prove_strangers(Context& context) {
 
 }  // namespace
 
+Result<void> prove_canaries(const Policy& policy, const Enforcing& snapshot) {
+  for (const Canary& canary : policy.canaries) {
+    auto ok = canary.is_v6 ? prove_canary(policy, snapshot, canary, canary.v6)
+                           : prove_canary(policy, snapshot, canary, canary.v4);
+    if (!ok) return ok;
+  }
+  return {};
+}
+
 Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, uint64_t seed, bool* unlucky) {
   const auto kernels = filter::choose_kernels();
   if (!kernels) return Error{kernels.error()};
@@ -351,10 +358,7 @@ Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, u
     proof.entries += policy.lists[list].entries();
   }
   if (auto ok = prove_flows(policy, *view, **kernels, context.random.next()); !ok) return Error{ok.error()};
-  for (const Canary& canary : policy.canaries) {
-    auto ok = canary.is_v6 ? prove_canary(context, canary, canary.v6) : prove_canary(context, canary, canary.v4);
-    if (!ok) return Error{ok.error()};
-  }
+  if (auto ok = prove_canaries(policy, *view); !ok) return Error{ok.error()};
   for (const auto& strangers : {prove_strangers<Ipv4>(context), prove_strangers<Ipv6>(context)}) {
     if (!strangers) return Error{strangers.error()};
     proof.strangers += *strangers;

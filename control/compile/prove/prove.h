@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/result.h"
+#include "control/compile/prove/lookup.h"
 #include "control/model/policy.h"
 #include "filter/format/packet.h"
 #include "filter/probe/dispatch.h"
@@ -40,15 +41,18 @@ struct Proof {
 Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, uint64_t seed, bool* unlucky = nullptr);
 
 // The point about flows.
-Result<void> prove_flows(const Policy& policy, const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
+Result<void> prove_flows(const Policy& policy, const Enforcing& snapshot, const filter::Kernels& kernels,
                          uint64_t seed);
 
 // Does a flow of the list that does not expire match the packet?
 bool lasting_flow_matches(const List& list, const weir_packet& packet);
 
+// The point about canaries.
+Result<void> prove_canaries(const Policy& policy, const Enforcing& snapshot);
+
 // What flows that name the address do to it. name: of the canary; address: IPv4 in the low 32 bits.
-Result<void> prove_flow_canary(const Policy& policy, const filter::SnapshotView& snapshot, const std::string& name,
-                               uint8_t family, Ipv6 address);
+Result<void> prove_flow_canary(const Policy& policy, const Enforcing& snapshot, const std::string& name, uint8_t family,
+                               Ipv6 address);
 
 // The point about random addresses at gates. shares: as Proof has them.
 Result<void> prove_gates(const filter::SnapshotView& snapshot, uint64_t seed, std::array<double, WEIR_GATES>& shares);

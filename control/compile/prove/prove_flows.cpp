@@ -153,7 +153,7 @@ class SampleMaker {
 
 class FlowProof {
  public:
-  FlowProof(const Policy& policy, const filter::SnapshotView& snapshot, const filter::Kernels& kernels, uint64_t seed)
+  FlowProof(const Policy& policy, const Enforcing& snapshot, const filter::Kernels& kernels, uint64_t seed)
       : policy_(policy), snapshot_(snapshot), kernels_(kernels), samples_(seed) {}
 
   Result<void> run() {
@@ -252,14 +252,14 @@ class FlowProof {
   }
 
   const Policy& policy_;
-  const filter::SnapshotView& snapshot_;
+  const Enforcing snapshot_;
   const filter::Kernels& kernels_;
   SampleMaker samples_;
 };
 
 }  // namespace
 
-Result<void> prove_flows(const Policy& policy, const filter::SnapshotView& snapshot, const filter::Kernels& kernels,
+Result<void> prove_flows(const Policy& policy, const Enforcing& snapshot, const filter::Kernels& kernels,
                          uint64_t seed) {
   return FlowProof(policy, snapshot, kernels, seed).run();
 }
@@ -273,8 +273,8 @@ bool lasting_flow_matches(const List& list, const weir_packet& packet) {
                      [&](const Flow& flow) { return flow_matches(flow, sample, kAfterAllExpiry); });
 }
 
-Result<void> prove_flow_canary(const Policy& policy, const filter::SnapshotView& snapshot, const std::string& name,
-                               uint8_t family, Ipv6 address) {
+Result<void> prove_flow_canary(const Policy& policy, const Enforcing& snapshot, const std::string& name, uint8_t family,
+                               Ipv6 address) {
   const uint64_t now = snapshot.header().built_unix_s;
   SampleMaker samples(1);
   for (const List& list : policy.lists) {

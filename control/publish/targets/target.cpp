@@ -52,7 +52,7 @@ void TargetLink::publish(std::shared_ptr<const Publication> publication, bool al
 
 bool TargetLink::is_settled(wire::Generation generation) const {
   // A refusal is an answer too: nobody waits for what will not come.
-  return state_.acknowledged == generation || (state_.connected && !wanted_is_news_ && !state_.publishing);
+  return has(generation) || (state_.connected && !wanted_is_news_ && !state_.publishing);
 }
 
 void TargetLink::stop() {
@@ -110,13 +110,13 @@ void TargetLink::next() {
 }
 
 void TargetLink::ask(wire::Type type, std::span<const std::byte> body, Take take) {
-  if (std::optional<Asked> asked = send(type, body, -1, times_.answer, std::move(take))) asked_ = std::move(asked);
+  if (std::optional<Asked> asked = send(type, body, {}, times_.answer, std::move(take))) asked_ = std::move(asked);
 }
 
-std::optional<TargetLink::Asked> TargetLink::send(wire::Type type, std::span<const std::byte> body, int fd,
+std::optional<TargetLink::Asked> TargetLink::send(wire::Type type, std::span<const std::byte> body, Descriptors with,
                                                   int timeout_ms, Take take) {
   const uint32_t sequence = wire::next_sequence();
-  const Result<void> sent = wire::send(connection_.get(), type, sequence, body, fd);
+  const Result<void> sent = wire::send(connection_.get(), type, sequence, body, with.snapshot, with.base);
   if (!sent) return drop(sent.error()), std::nullopt;
   return Asked{type, sequence, std::move(take), loop_.timer(Clock::now() + milliseconds(timeout_ms), [this] {
                  drop("no message from the peer in time");
@@ -156,7 +156,15 @@ void TargetLink::send_publication() {
   body.digest[1] = publication->digest[1];
   body.size_bytes = publication->size_bytes;
   body.allow_older = allow_older_ ? 1 : 0;
-  asked_to_enforce_ = send(wire::Type::publish, wire::bytes_of(body), publication->snapshot.get(), times_.publish,
+  Descriptors with = {publication->snapshot.get()};
+  if (const Publication* base = publication->base.get()) {
+    body.base = base->generation;
+    std::copy(base->digest.begin(), base->digest.end(), body.base_digest);
+    const bool has_base = now.base == base->generation &&
+                          std::equal(base->digest.begin(), base->digest.end(), now.base_digest) && !needs_base_;
+    if (!has_base) with.base = base->snapshot.get();
+  }
+  asked_to_enforce_ = send(wire::Type::publish, wire::bytes_of(body), with, times_.publish,
                            [this, publication](const wire::Message& message) { take_answer(*publication, message); });
 }
 
@@ -168,6 +176,12 @@ void TargetLink::take_answer(const Publication& publication, const wire::Message
   state_.answer = answer;
   state_.status->generation = answer->generation;
   status_due_ = Clock::now();  // the snapshot's size changed
+  const bool had_base = std::exchange(needs_base_, answer->needs_base != 0);
+  if (needs_base_ && !had_base &&
+      publication.base != nullptr) {  // it is not what its status said: once more, with the base
+    wanted_is_news_ = true;
+    return tell_change();
+  }
   if (answer->ok == 0 || answer->generation != publication.generation) {
     take_refusal(publication, *answer);
     return tell_change();
@@ -176,7 +190,10 @@ void TargetLink::take_answer(const Publication& publication, const wire::Message
   state_.acknowledged = publication.generation;
   state_.acknowledged_at = Clock::now();
   state_.last_error.clear();
+  const Publication& base = publication.base != nullptr ? *publication.base : publication;
   std::copy(publication.digest.begin(), publication.digest.end(), state_.status->digest);
+  state_.status->base = base.generation;
+  std::copy(base.digest.begin(), base.digest.end(), state_.status->base_digest);
   state_.status->snapshot_durable = answer->durable;
   if (answer->durable == 0) wire::set_text(state_.status->disk_error, remark);
   spdlog::info("target {}: enforces generation {}, after {:.1f} ms", name(), answer->generation.number,
@@ -295,6 +312,8 @@ void TargetLink::take_status(const wire::Message& message) {
   if (std::exchange(generation_is_older_, false) && state_.status) {
     status->generation = state_.status->generation;
     std::copy(std::begin(state_.status->digest), std::end(state_.status->digest), status->digest);
+    status->base = state_.status->base;
+    std::copy(std::begin(state_.status->base_digest), std::end(state_.status->base_digest), status->base_digest);
     status->snapshot_durable = state_.status->snapshot_durable;
   }
   // While a publication is on its way either may be enforced.

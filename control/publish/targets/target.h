@@ -76,7 +76,11 @@ class TargetLink {
   // From now on the target should enforce this one. Sent when the target does not have it already. allow_older: also
   // when it enforces something newer.
   void publish(std::shared_ptr<const Publication> publication, bool allow_older = false);
-  // It enforces this generation, or will not: it refused it.
+  // It enforces this generation of ours, or a newer one.
+  bool has(wire::Generation generation) const {
+    return state_.acknowledged.epoch == generation.epoch && state_.acknowledged.number >= generation.number;
+  }
+  // The same, or it will not: it refused it.
   bool is_settled(wire::Generation generation) const;
 
   // Lets the target go, for good: what waits for it is told so by changed().
@@ -115,7 +119,11 @@ class TargetLink {
   void take_connection(Result<Fd> connection);
   void next();
   void ask(wire::Type type, std::span<const std::byte> body, Take take);
-  std::optional<Asked> send(wire::Type type, std::span<const std::byte> body, int fd, int timeout_ms, Take take);
+  struct Descriptors {  // that go with a message; -1: none
+    int snapshot = -1, base = -1;
+  };
+  std::optional<Asked> send(wire::Type type, std::span<const std::byte> body, Descriptors with, int timeout_ms,
+                            Take take);
   void receive();
   uint64_t ask_anew(Fresh& fresh);
   void send_publication();
@@ -150,6 +158,7 @@ class TargetLink {
   std::shared_ptr<const Publication> wanted_;
   bool allow_older_ = false;
   bool wanted_is_news_ = false;  // wanted_ was not tried on this connection
+  bool needs_base_ = false;      // it refused an overlay for want of its base
   Fresh status_, stats_, telemetry_;
   uint64_t asked_for_status_ = 0;  // the newest ticket of status_ when the status that is on its way was asked for
   Clock::time_point status_due_;

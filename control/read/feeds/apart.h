@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
+
 #include "common/confine/helpers.h"
-#include "control/read/feeds/format.h"
+#include "control/read/feeds/reading.h"
 
 // Feeds are anybody's bytes: controld parses each in a process of its own (common/confine/helpers.h). Whoever takes one
 // over can make up entries of this one feed, which its guard judges as any others.
@@ -9,57 +11,77 @@ namespace weir::control::feeds {
 
 extern const confine::Job kParseJob;  // for confine::Helpers::start
 
-constexpr size_t kMostTextBytes = size_t{256} << 10;     // that a parser takes at once
-constexpr size_t kMostEntries = kMostTextBytes / 3 + 1;  // `::` and the end of its line
+// Of a part of text: `::` and the end of its line, and what was open before.
+constexpr size_t kMostEntries = kMostTextBytes / 3 + 4;
 
-// What goes to and fro, beside the text and the entries, which lie in shared memory: the text in its first
+// What goes to and fro, beside the bytes and the entries, which lie in shared memory: bytes of the file in its first
 // kMostTextBytes; behind them two areas for entries by turns, so that those of one part are taken while the next part
-// is parsed: n_v6 Entry<Ipv6>, then n_v4 Entry<Ipv4>.
+// is parsed: n_v6 Entry<Ipv6>, then n_v4 Entry<Ipv4>. Packed bytes may hold more text than is read at once: then the
+// answer says so, and the next request has no bytes.
 struct ParseRequest {
-  uint32_t format;  // place in formats()
-  uint32_t text_bytes;
+  static constexpr size_t kMostSettings = 255;
+  static constexpr uint32_t kAuto = UINT32_MAX;
+  uint32_t format;  // place in formats(), or kAuto
+  uint32_t bytes;
   uint64_t lines;  // of the feed, before this text
   uint32_t area;   // 0 or 1, where its entries go
+  uint32_t written;
   uint8_t directions;
+  uint8_t source;
   uint8_t allow_any;
+  uint8_t any_content;
+  uint8_t is_end;
+  char settings[kMostSettings + 1];
 };
 struct ParseAnswer {
   static constexpr size_t kMostSamples = 5, kMostText = 80;  // control/model/feed.h
+  static constexpr size_t kMostWhy = 200;
   struct Sample {
     uint32_t line;
     char text[kMostText + 1];
     char reason[kMostText + 1];
   };
-  uint64_t lines, bad;  // of this text
+  uint64_t lines, bad, skipped;  // of this text
   uint32_t n_v4, n_v6, n_samples;
+  uint32_t format;  // that it is read as; ParseRequest::kAuto: not known yet
+  uint8_t has_more, is_fault, ends_in_newline;
   Sample samples[kMostSamples];
+  char why[kMostWhy + 1];                        // ListDraft::feed
+  char fault[kMostWhy + 1], hint[kMostWhy + 1];  // ListDraft::fault
 };
 constexpr size_t kAreaBytes = kMostEntries * sizeof(Entry<Ipv6>);
 constexpr size_t kSharedBytes = kMostTextBytes + 2 * kAreaBytes;
 
-// One process, for one feed. It ends with this.
+// One process, for one file. It ends with this.
 class Parser {
  public:
-  static Result<Parser> make(const confine::Helpers& helpers);
+  // As Reading has them.
+  struct How {
+    const Format* format = nullptr;  // null: `auto`
+    Options options;
+    bool any_content = false;
+  };
+  static Result<Parser> make(const confine::Helpers& helpers, How how);
   // helper: a process that answers as above, and kSharedBytes.
-  explicit Parser(confine::Helper helper) : helper_(std::move(helper)) {}
-  // As Format::read, of at most kMostTextBytes, but that the list gets what the text before held: finish() gives the
-  // rest. Error: the process ended, or what it gave is no feed's.
-  Result<void> read(const Format& format, std::string_view text, const Options& options, ListDraft& list);
+  Parser(confine::Helper helper, How how) : helper_(std::move(helper)), how_(std::move(how)) {}
+  // The next bytes of the file, at most kMostTextBytes. The list gets what those before held: finish() gives the rest.
+  // Error: the process ended, or what it gave is no feed's.
+  Result<void> read(std::string_view bytes, ListDraft& list);
   Result<void> finish(ListDraft& list);
+  bool ends_in_newline() const { return ends_in_newline_; }
 
  private:
-  struct Part {  // that is being parsed
-    Options options;
-    size_t text_bytes = 0;
-    uint32_t area = 0;
-    bool is_asked = false;
-  };
-  Result<ParseAnswer> receive();
-  Result<void> take(const ParseAnswer& answer, const Part& part, ListDraft& list) const;
+  Result<ParseAnswer> receive() const;
+  Result<void> ask(uint32_t bytes, bool is_end, uint64_t lines);
+  Result<void> take(const ParseAnswer& answer, uint32_t area, ListDraft& list);
+  Result<void> wait_for_last(ListDraft& list, std::optional<ParseAnswer>& last);
 
   confine::Helper helper_;
-  Part part_;
+  How how_;
+  uint32_t area_ = 0;      // of what is being parsed
+  bool is_asked_ = false;  // something is
+  bool is_end_ = false;
+  bool ends_in_newline_ = true;
 };
 
 }  // namespace weir::control::feeds

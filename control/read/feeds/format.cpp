@@ -2,36 +2,62 @@
 
 #include <algorithm>
 
-#include "control/read/feeds/plain.h"
-
 namespace weir::control::feeds {
+
+// In the order of formats().
+#define WEIR_FEED_FORMATS(row)                                                                                         \
+  row(Spamhaus) row(CrowdSec) row(Misp) row(JsonLines) row(Json) row(Ipset) row(Nft) row(Nginx) row(IpRoute) row(Zeek) \
+      row(P2p) row(Dat) row(Csv) row(Plain)
+
+#define WEIR_DECLARE_FORMAT(name) extern const Format k##name##Format;
+WEIR_FEED_FORMATS(WEIR_DECLARE_FORMAT)
+#undef WEIR_DECLARE_FORMAT
+
 namespace {
 
-constexpr Format kFormats[] = {
-    {"plain", "an address, prefix, range or address:port a line; # and ; start a comment", read_plain},
-};
+#define WEIR_FORMAT_ROW(name) &k##name##Format,
+constexpr const Format* kFormats[] = {WEIR_FEED_FORMATS(WEIR_FORMAT_ROW)};
+#undef WEIR_FORMAT_ROW
 
 }  // namespace
 
-std::span<const Format> formats() {
+std::span<const Format* const> formats() {
   return kFormats;
 }
 
-const Format* find_format(std::string_view name) {
-  if (name == "auto") return &kFormats[0];
-  const auto found =
-      std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& f) { return f.name == name; });
-  return found == std::end(kFormats) ? nullptr : found;
+const Format& plain_format() {
+  return kPlainFormat;
 }
 
-void add_bad_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason) {
-  constexpr size_t kSamples = 5, kShown = 80;
-  report.bad++;
-  if (report.samples.size() >= kSamples) return;
-  std::string shown(text.substr(0, kShown));
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
-  report.samples.push_back({line, std::move(shown), reason});
+const Format* find_format(std::string_view name) {
+  const auto found =
+      std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format* f) { return f->name == name; });
+  return found == std::end(kFormats) ? nullptr : *found;
+}
+
+Recognised recognise(std::string_view beginning) {
+  for (const Format* format : kFormats) {
+    if (std::string why = format->recognise(beginning); !why.empty()) return {format, std::move(why)};
+  }
+  return {&kPlainFormat, "it looks like no other format"};
+}
+
+std::string_view find_setting(std::string_view settings, std::string_view name) {
+  while (!settings.empty()) {
+    const size_t end = std::min(settings.find(','), settings.size());
+    const std::string_view one = settings.substr(0, end);
+    settings.remove_prefix(std::min(end + 1, settings.size()));
+    const size_t equals = one.find('=');
+    if (equals != std::string_view::npos && one.substr(0, equals) == name) return one.substr(equals + 1);
+  }
+  return {};
+}
+
+void read_text(const Format& format, std::string_view text, const Options& options, ListDraft& list) {
+  const Read read = format.start(options);
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  if (!text.empty()) read(text, list);
+  read({}, list);
 }
 
 }  // namespace weir::control::feeds

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "control/model/policy.h"
@@ -12,24 +14,55 @@ namespace weir::control::feeds {
 struct Options {
   uint8_t directions = WEIR_AS_SOURCE;  // of every entry: the list's `match`
   bool allow_any = false;               // /0 is an entry, not a bad line
+  uint8_t source = 1;                   // of every entry: Entry::source
+  uint32_t written = 0;                 // Unix seconds when the file was written: what its timeouts count from
+  std::string settings = {};            // of the format, as find_setting() reads them: "address=dst_ip,port=dst_port"
+};
+
+// Reads the next part of a feed's text; an empty one is its end. Appends the entries to list.v4 and list.v6, and fills
+// list.feed: lines (of the parts before, too), entries, bad and skipped ones with samples. Any bytes are a feed: what
+// is not understood is a bad line (add_bad_line). A text that as a whole is no feed of the format gets a list.fault.
+using Read = std::function<void(std::string_view part, ListDraft& list)>;
+
+enum class Parts : uint8_t {
+  lines,  // whole ones; of one longer than kMostTextBytes only the beginning is there
+  bytes,  // any; the text may be one line
+};
+
+struct Setting {
+  const char* name;
+  const char* what;  // one line for people
 };
 
 struct Format {
   const char* name;
   const char* what;  // one line for people
-  // Appends the entries of a feed to list.v4 and list.v6 and fills list.feed (all but its path). Any bytes are a feed:
-  // what is not understood is a bad line. A large feed comes in parts, each of whole lines; list.feed.lines says how
-  // many there were before.
-  void (*read)(std::string_view text, const Options& options, ListDraft& list);
-  bool is_lines = true;  // of text; what else a file may be (control/read/feed_content.h) is refused
+  // Why a feed that begins like this is of the format: "line 3 begins with `add `". Empty: nothing speaks for it.
+  std::string (*recognise)(std::string_view beginning);
+  Read (*start)(const Options& options);
+  Parts parts = Parts::lines;
+  bool is_json = false;  // JSON is no wonder
+  std::span<const Setting> settings = {};
 };
 
-std::span<const Format> formats();
+// In the order in which `auto` asks them: what is more special stands before what is less. The last one is plain.
+std::span<const Format* const> formats();
+const Format& plain_format();
 
-// By name; `auto` is the first format. nullptr: there is no such format.
+// By name. nullptr: there is no such format.
 const Format* find_format(std::string_view name);
 
-// Counts one bad line, keeps the first ones as samples (shortened, and in printable ASCII: feeds are anybody's bytes).
-void add_bad_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason);
+// What `auto` takes for a feed that begins like this, and why.
+struct Recognised {
+  const Format* format;
+  std::string why;
+};
+Recognised recognise(std::string_view beginning);
+
+// The value of one setting; empty: it has none.
+std::string_view find_setting(std::string_view settings, std::string_view name);
+
+// A whole text at once, without a byte order mark at its start.
+void read_text(const Format& format, std::string_view text, const Options& options, ListDraft& list);
 
 }  // namespace weir::control::feeds

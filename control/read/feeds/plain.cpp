@@ -1,22 +1,11 @@
 #include "control/read/feeds/plain.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "control/read/feeds/entry_text.h"
+#include "control/read/feeds/take.h"
 
 namespace weir::control::feeds {
 namespace {
-
-bool is_blank(char c) {
-  return c == ' ' || (c >= '\t' && c <= '\r');
-}  // the ASCII ones; LF never gets here
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 size_t word_length(std::string_view text) {
   return static_cast<size_t>(std::find_if(text.begin(), text.end(), is_blank) - text.begin());
@@ -69,59 +58,83 @@ std::string_view entry_of(std::string_view line) {
   return line.substr(0, second + (is_remark ? letters.size() : word.size()));
 }
 
-constexpr const char* kAnyRefused = "matches every address: needs allow_any";
-
-template <class Addr>
-const char* append(const ParsedEntry<Addr>& parsed, uint32_t line, const Options& options,
-                   std::vector<Entry<Addr>>& entries) {
-  if (parsed.is_any && !options.allow_any) return kAnyRefused;
-  entries.push_back({parsed.first, parsed.last, line, parsed.port, options.directions, 1});
-  return nullptr;
-}
-
-// Returns why the line is bad; nullptr: it is an entry, or there is none in it.
-const char* read_line(std::string_view text, uint32_t line, const Options& options, ListDraft& list) {
-  text = trim(text.substr(0, text.find_first_of("#;")));
-  if (text.empty()) return nullptr;
-  const EntryText parsed = parse_entry(entry_of(text), LeadingZeros::decimal);
-  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed)) return append(*v4, line, options, list.v4);
-  if (const auto* v6 = std::get_if<ParsedEntry<Ipv6>>(&parsed)) return append(*v6, line, options, list.v6);
-  return std::get<EntryError>(parsed).reason;
-}
-
 // Most lines of most feeds are one IPv4 address and nothing else: read without looking for blanks, comments or words.
-bool read_host_line(std::string_view text, uint32_t line, const Options& options, ListDraft& list) {
-  constexpr size_t kLongest = sizeof "255.255.255.255\r" - 1;
-  if (text.size() > kLongest) return false;
-  if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
-  const auto address = parse_ipv4(text);
-  if (address) list.v4.push_back({*address, *address, line, 0, options.directions, 1});
-  return address.has_value();
+// Returns what follows its LF; null: it is another line, or one of the last of the text.
+const char* read_host_line(const char* at, const char* end, Ipv4& address) {
+  constexpr ptrdiff_t kLongest = sizeof "255.255.255.255\r\n" - 1;
+  if (end - at < kLongest) return nullptr;
+  uint32_t sum = 0;
+  for (int octet = 0; octet < 4; octet++) {
+    const auto digit = [&](int i) { return static_cast<uint32_t>(static_cast<uint8_t>(at[i])) - '0'; };
+    uint32_t value = digit(0);
+    if (value > 9) return nullptr;
+    ptrdiff_t digits = 1;
+    if (const uint32_t second = digit(1); second <= 9) {
+      if (value == 0) return nullptr;  // a leading zero
+      value = value * 10 + second;
+      digits = 2;
+      if (const uint32_t third = digit(2); third <= 9) {
+        value = value * 10 + third;
+        digits = 3;
+        if (value > 255) return nullptr;
+      }
+    }
+    sum = sum << 8 | value;
+    at += digits;
+    if (octet < 3 && *at++ != '.') return nullptr;
+  }
+  at += *at == '\r';
+  if (*at != '\n') return nullptr;
+  address = sum;
+  return at + 1;
 }
-
-}  // namespace
 
 void read_plain(std::string_view text, const Options& options, ListDraft& list) {
-  if (list.feed.lines == 0 && text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   const uint64_t before = list.entries();
   auto line = static_cast<uint32_t>(list.feed.lines);  // fits: a feed is smaller than 4 GiB
+  Entry<Ipv4> host = {0, 0, 0, 0, options.directions, options.source};
   while (!text.empty()) {
-    if (text[0] == '\n') {
-      line++;
-      text.remove_prefix(1);
+    line++;
+    if (const char* next = read_host_line(text.data(), text.data() + text.size(), host.first); next != nullptr) {
+      host.last = host.first;
+      host.line = line;
+      list.v4.push_back(host);
+      text.remove_prefix(static_cast<size_t>(next - text.data()));
       continue;
     }
-    const void* newline = memchr(text.data(), '\n', text.size());
-    const size_t length =
-        newline == nullptr ? text.size() : static_cast<size_t>(static_cast<const char*>(newline) - text.data());
-    const std::string_view one = text.substr(0, length);
-    text.remove_prefix(std::min(length + 1, text.size()));
-    line++;
-    if (read_host_line(one, line, options, list)) continue;
-    if (const char* reason = read_line(one, line, options, list)) add_bad_line(list.feed, line, trim(one), reason);
+    const std::string_view whole = next_line(text);
+    const std::string_view one = trim(whole.substr(0, whole.find_first_of("#;")));
+    if (one.empty()) continue;
+    if (const char* reason = take(entry_of(one), {line}, options, list)) {
+      add_bad_line(list.feed, line, trim(whole), reason);
+    }
   }
   list.feed.lines = line;
   list.feed.entries += list.entries() - before;
 }
+
+// Whatever nothing else looks like is plain.
+std::string recognise_plain(std::string_view) {
+  return "";
+}
+
+Read start_plain(const Options& options) {
+  return [options](std::string_view part, ListDraft& list) { read_plain(part, options, list); };
+}
+
+}  // namespace
+
+bool is_plain_entry(std::string_view line) {
+  line = trim(line.substr(0, line.find_first_of("#;")));
+  return line.empty() || !std::holds_alternative<EntryError>(parse_entry(entry_of(line), LeadingZeros::decimal));
+}
+
+// One entry a line (DESIGN section 3, docs/use/policy.md): lines end at LF; ASCII blanks around them, and all after #
+// or ; are dropped; the first word is the entry (a range may have blanks around its hyphen; a hyphen that no address
+// follows begins a remark).
+extern const Format kPlainFormat;
+const Format kPlainFormat = {"plain",
+                             "an address, prefix, range or address:port a line; # and ; start a comment (netset, txt)",
+                             recognise_plain, start_plain};
 
 }  // namespace weir::control::feeds

@@ -19,7 +19,7 @@
 #include "bpf/enforce/learn.h"
 #include "common/files.h"
 #include "control/compile/reuse.h"
-#include "tests/unit/bpf/plane.h"
+#include "tests/unit/bpf/overlays.h"
 
 using namespace weir;
 using namespace weir::xdp;
@@ -278,6 +278,62 @@ TEST_CASE("each call of a publication fails: what is said is what is enforced, a
     fail_each(ENOMEM, 2);  // the next one has as many pages as this, not as the one before
     CHECK(refused >= 2 * (std::size(kErrors) + 1));
     CHECK(in_force == 2 * (std::size(kErrors) + 1));  // after the swap: the grace period, and what is freed
+  }
+}
+
+// Overlays by turns: odd numbers add 198.18.0.1, even ones 198.18.0.2; 198.18.0.9 is in the base.
+TEST_CASE("each call of an overlay's publication fails: what is said is what is enforced, and the next one works") {
+  const Buffer base = base_of(1, {9});
+  const auto added = [](uint64_t number) { return static_cast<uint8_t>(number % 2 == 1 ? 1 : 2); };
+  enum class Comes { alone, with_its_base };
+  for (const Comes comes : {Comes::alone, Comes::with_its_base}) {
+    unsigned refused = 0, in_force = 0;
+    for (unsigned call = 1, failed = 1; failed != 0; call++) {
+      CAPTURE(comes, call);
+      const Plane plane;
+      uint64_t number = 0;
+      if (comes == Comes::alone) {
+        publish(plane, base);
+        number = 1;
+      }
+      const auto agrees = [&](bool has_overlay) {
+        CHECK(plane.enforcer->status().generation ==
+              (number == 0 ? wire::Generation{} : wire::Generation{kEpoch, number}));
+        CHECK(drops(*plane.enforcer, 9) == (number != 0));
+        CHECK(drops(*plane.enforcer, added(number)) == has_overlay);
+        CHECK_FALSE(drops(*plane.enforcer, added(number + 1)));
+      };
+      const Buffer overlay = overlay_of(2, base, {added(2)});
+      std::optional<Failing> failing(std::in_place, ENOMEM, call);
+      const wire::PublishedBody answer =
+          plane.enforcer->publish(message_of(overlay, comes == Comes::alone ? nullptr : &base));
+      failed = failing->failed();
+      failing.reset();
+      INFO(answer.reason);
+      CHECK((failed != 0 || answer.ok == 1));
+      if (answer.ok == 1) number = 2;
+      agrees(answer.ok == 1);
+      (answer.ok == 1 ? in_force : refused) += failed;
+      // As if nothing had been; and from there on, each has a call or none that may fail: the grace period.
+      for (number = 3; number < 7; number++) {
+        publish(plane, overlay_of(number, base, {added(number)}), number == 3 ? &base : nullptr);
+        agrees(true);
+      }
+      number--;
+      for (const unsigned again : {1u, 2u}) {
+        std::optional<Failing> once(std::in_place, ENOMEM, again);
+        const wire::PublishedBody later =
+            plane.enforcer->publish(message_of(overlay_of(number + 1, base, {added(number + 1)})));
+        INFO(later.reason);
+        CHECK(later.ok == 1);
+        CHECK((later.reason[0] != '\0') == (once->failed() != 0));
+        once.reset();
+        number++;
+        agrees(true);
+      }
+    }
+    CHECK(refused >= 2);
+    CHECK(in_force == (comes == Comes::alone ? 1 : 0));
   }
 }
 

@@ -1,125 +1,21 @@
 // The gates of the XDP program: no key is kept out, whatever its shape and its frame, few strangers come through, and
 // where they are asked and where not shows when they let nothing through. Exit code 77, with the reason, where programs
 // cannot be loaded (plane.h).
-#include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
 
 #include <cstring>
 #include <vector>
 
-#include "common/digest.h"
 #include "filter/format/gate.h"
-#include "tests/unit/bpf/plane.h"
-#include "tests/unit/filter/support.h"
+#include "tests/unit/bpf/frames.h"
 
 using namespace weir;
 using namespace weir::xdp;
-using filter::Key;
-using filter::KeyTable;
 using filter::SnapshotInput;
-using filter::test::Buffer;
-using filter::test::Random;
 
 namespace {
 
-using Frame = std::vector<uint8_t>;
 using Tables = std::vector<filter::GateChoice::Table>;
-
-// What a frame is made of; addresses and ports as on the wire.
-struct Flow {
-  unsigned family = 4;
-  uint8_t address[2][16] = {};  // by side; IPv4: the first four bytes
-  uint8_t port[2][2] = {{0x0f, 0xa0}, {0, 53}};
-  uint8_t protocol = 17;
-};
-
-Flow stranger(unsigned family, Random& random) {
-  Flow flow;
-  flow.family = family;
-  for (auto& address : flow.address) {
-    for (uint8_t& byte : address) byte = static_cast<uint8_t>(random.next());
-    address[0] = 0xc6;  // 198/8 and c6../8: no key is there
-  }
-  return flow;
-}
-
-void append_ip(Frame& frame, const Flow& flow, unsigned protocol, size_t payload_bytes) {
-  if (flow.family == 4) {
-    const size_t total = 20 + payload_bytes;
-    frame.insert(frame.end(), {0x45, 0, static_cast<uint8_t>(total >> 8), static_cast<uint8_t>(total), 0, 0, 0, 0, 64,
-                               static_cast<uint8_t>(protocol), 0, 0});
-    for (const auto& address : flow.address) frame.insert(frame.end(), address, address + 4);
-  } else {
-    frame.insert(frame.end(), {0x60, 0, 0, 0, static_cast<uint8_t>(payload_bytes >> 8),
-                               static_cast<uint8_t>(payload_bytes), static_cast<uint8_t>(protocol), 64});
-    for (const auto& address : flow.address) frame.insert(frame.end(), address, address + 16);
-  }
-}
-
-enum class Kind { plain, vlan, tunnel };
-
-// 18 bytes of UDP; in a tunnel, the outer addresses are an IPv4 stranger's.
-Frame frame_of(const Flow& flow, Kind kind, Random& random) {
-  constexpr size_t kTransportBytes = 18;
-  Frame frame(12);
-  frame[5] = 1;
-  if (kind == Kind::vlan) frame.insert(frame.end(), {0x81, 0, 0, 7});
-  const bool is_v4 = flow.family == 4 || kind == Kind::tunnel;
-  frame.insert(frame.end(), {static_cast<uint8_t>(is_v4 ? 0x08 : 0x86), static_cast<uint8_t>(is_v4 ? 0 : 0xdd)});
-  if (kind == Kind::tunnel) {
-    const size_t inner = (flow.family == 4 ? 20 : 40) + kTransportBytes;
-    append_ip(frame, stranger(4, random), flow.family == 4 ? 4 : 41, inner);
-  }
-  append_ip(frame, flow, flow.protocol, kTransportBytes);
-  for (const auto& port : flow.port) frame.insert(frame.end(), port, port + 2);
-  frame.insert(frame.end(), kTransportBytes - 4, 0);
-  return frame;
-}
-
-bool drops(const Plane& plane, const Frame& frame, int times = 1) {
-  LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame.data(), .data_size_in = static_cast<uint32_t>(frame.size()),
-              .repeat = times);
-  REQUIRE(bpf_prog_test_run_opts(plane.enforcer->program_fd(), &run) == 0);
-  return run.retval == XDP_DROP;
-}
-
-void publish(const Plane& plane, const Buffer& snapshot) {
-  const std::span<const std::byte> bytes = snapshot.bytes();
-  const auto& header = *reinterpret_cast<const weir_snapshot_header*>(bytes.data());
-  wire::PublishBody body;
-  body.generation = {header.epoch, header.number};
-  const auto digest = digest_of(bytes);
-  std::copy(digest.begin(), digest.end(), body.digest);
-  body.size_bytes = bytes.size();
-  wire::Message message;
-  message.body.assign(wire::bytes_of(body).begin(), wire::bytes_of(body).end());
-  message.fd.reset(memfd_create("snapshot", MFD_ALLOW_SEALING | MFD_CLOEXEC));
-  REQUIRE(write(message.fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
-  REQUIRE(fcntl(message.fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0);
-  const wire::PublishedBody answer = plane.enforcer->publish(message);
-  INFO(answer.reason);
-  REQUIRE(answer.ok == 1);
-}
-
-// A packet that has key i of the table on this side; what the key does not tell is a stranger's.
-Flow member(const KeyTable& table, size_t i, unsigned side, Random& random) {
-  Flow flow = stranger(table.shape.family, random);
-  const Key key = filter::test::key_at(table, i);
-  const bool is_v4 = table.shape.family == 4;
-  const size_t bytes = is_v4 ? 4 : 16;
-  if (table.shape.flow) {
-    memcpy(flow.address[0], &key.word[0], bytes);
-    memcpy(flow.address[1], reinterpret_cast<const uint8_t*>(&key.word[0]) + bytes, bytes);
-    const auto* fields = reinterpret_cast<const uint8_t*>(&key.word[is_v4 ? 1 : 4]);
-    memcpy(flow.port, fields, 4);
-    flow.protocol = fields[4];
-  } else {
-    memcpy(flow.address[side], &key.word[0], bytes);
-    if (table.shape.with_port) memcpy(flow.port[side], reinterpret_cast<const uint8_t*>(&key.word[0]) + bytes, 2);
-  }
-  return flow;
-}
 
 // Of all shapes, with rules 1 (source) and 2 (destination); flows: rule 1, of UDP, at the gate of that side.
 SnapshotInput input_of(uint64_t number, uint8_t flow_side, const Tables& v4, const Tables& v6) {
@@ -168,7 +64,6 @@ void stay_on_one_processor() {
   REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
 }
 
-constexpr Kind kKinds[] = {Kind::plain, Kind::vlan, Kind::tunnel};
 const Tables kTables[][2] = {{{{16, 16}}, {{16, 16}}},
                              {{{20, 20}}, {{64, 18}}},
                              {{{27, 27}}, {{20, 20}, {48, 21}}},

@@ -1,6 +1,8 @@
 // Processes that hold nothing: what they can do, and what becomes of those that try more.
 #include <fcntl.h>
+#include <linux/landlock.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -94,6 +96,26 @@ void answer_when_there_is_memory(int socket, std::span<std::byte> shared) {
   (void)tell(socket, kTold);
 }
 
+// What one with a reach may do, a letter for each that works.
+void try_reach(int socket, std::span<std::byte>) {
+  std::string works;
+  const auto try_it = [&](char letter, bool is_done) { works += is_done ? letter : '-'; };
+  try_it('r', Fd(open("/etc/hosts", O_RDONLY | O_CLOEXEC)).get() >= 0);
+  try_it('o', Fd(open("/etc/passwd", O_RDONLY | O_CLOEXEC)).get() >= 0);
+  try_it('w', Fd(open("/tmp/weir-helper", O_WRONLY | O_CREAT | O_CLOEXEC, 0600)).get() >= 0);
+  try_it('n', Fd(::socket(AF_INET, SOCK_STREAM, 0)).get() >= 0);
+  try_it('u', Fd(::socket(AF_UNIX, SOCK_STREAM, 0)).get() >= 0);
+  try_it('p', syscall(SYS_fork) >= 0);
+  try_it('x', syscall(SYS_mmap, nullptr, 4096, 7, 0x22, -1, 0) != -1);
+  (void)send(socket, works.data(), works.size(), MSG_NOSIGNAL);
+}
+constexpr const char* kReachCalls[] = {"open", "close", "sendto", "exit_group", "brk", "write"};
+constexpr SystemCalls::Argument kReachCallsWith[] = {
+    {"openat", 2, O_ACCMODE, O_RDONLY}, {"socket", 0, kAllBits, AF_INET}, {"mmap", 2, PROT_EXEC, 0}};
+constexpr const char* kReachFiles[] = {"/etc/hosts", "/nowhere"};
+constexpr Reach kReach = {{kReachCalls, kReachCallsWith, {}}, 64, kReachFiles};
+constexpr Job kTryReach = {"test-reach", 10, try_reach, &kReach};
+
 constexpr Job kAnswer = {"test-answer", 10, answer}, kCrash = {"test-crash", 10, crash},
               kTakeMemory = {"test-memory", 10, take_memory}, kSleep = {"test-sleep", 10, sleep_on},
               kLoop = {"test-loop", 1, loop}, kPatient = {"test-patient", 10, answer_when_there_is_memory},
@@ -101,7 +123,7 @@ constexpr Job kAnswer = {"test-answer", 10, answer}, kCrash = {"test-crash", 10,
 
 std::unique_ptr<Helpers> start() {
   Result<std::unique_ptr<Helpers>> helpers =
-      Helpers::start({&kAnswer, &kCrash, &kTakeMemory, &kSleep, &kLoop, &kPatient});
+      Helpers::start({&kAnswer, &kCrash, &kTakeMemory, &kSleep, &kLoop, &kPatient, &kTryReach});
   REQUIRE(helpers);
   return std::move(*helpers);
 }
@@ -224,4 +246,16 @@ TEST_CASE("without the process that makes them there are no helpers, which is sa
     usleep(1000);
   }
   CHECK(error == "the process that makes parsers is gone: start controld anew");
+}
+
+TEST_CASE("one with a reach may do what is in it, and nothing else") {
+  if (kIsSanitized) return;
+  const bool has_landlock = syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
+  const auto helpers = start();
+  const Helper helper = make(*helpers, kTryReach);
+  std::byte answer[16] = {};
+  const Result<size_t> got = receive(helper, answer, steady_clock::now() + std::chrono::seconds(60));
+  REQUIRE(got);
+  const std::string works(reinterpret_cast<const char*>(answer), *got);
+  CHECK(works == (has_landlock ? "r--n---" : "ro-n---"));
 }

@@ -104,9 +104,9 @@ TEST_CASE("hostile packets are refused in words, on exact-size buffers") {
     return message.error();
   };
   CHECK(error(0, 0) == "not a weir message (magic number)");
-  CHECK(error(4, 0x00010003) == "message of version 3; this program speaks version 4");
-  CHECK(error(4, 0x00000004) == "unknown message type 0");
-  CHECK(error(4, 0x00060004) == "unknown message type 6");
+  CHECK(error(4, 0x00010003) == "message of version 3; this program speaks version 5");
+  CHECK(error(4, 0x00000005) == "unknown message type 0");
+  CHECK(error(4, 0x00060005) == "unknown message type 6");
   CHECK(error(8, 0xffffffff) == "message says 4294967295 bytes of body and has 8");
   CHECK(error(8, 7) == "message says 7 bytes of body and has 8");
   CHECK_FALSE(decode(encode(Type::status, 1, std::vector<std::byte>(kMaxMessageBytes)), Fd()));
@@ -175,6 +175,24 @@ TEST_CASE("text fields end somewhere") {
   CHECK(get_text(body.text) == std::string(sizeof body.text, 'y'));
   set_text(body.text, "short");
   CHECK(get_text(body.text) == "short");
+}
+
+TEST_CASE("the descriptor of an overlay's base travels behind that of the overlay") {
+  const Pair pair = socket_pair();
+  const Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC)), zero(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  REQUIRE(send(pair.left.get(), Type::publish, 1, bytes_of(PublishBody()), zero.get(), null.get()));
+  const size_t before = open_descriptors();
+  {
+    const Result<Message> message = receive(pair.right.get());
+    REQUIRE(message);
+    REQUIRE((message->fd && message->base_fd));
+    CHECK_FALSE(message->lost_fd);
+    char byte = 1;
+    CHECK(read(message->fd.get(), &byte, 1) == 1);
+    CHECK(read(message->base_fd.get(), &byte, 1) == 0);
+    CHECK(open_descriptors() == before + 2);
+  }
+  CHECK(open_descriptors() == before);
 }
 
 TEST_CASE("a descriptor travels with its message, surplus ones are closed") {

@@ -146,10 +146,11 @@ void receive(const dataplane::WorkerSnapshot& snapshot, std::span<const std::uni
   }
 }
 
+// kernels: null: the best.
 inline void judge(const Snapshot& snapshot, std::span<const std::unique_ptr<Packet>> packets, Judged& judged,
-                  uint64_t now = 0) {
+                  uint64_t now = 0, const filter::Kernels* kernels = nullptr) {
   Left leaving;
-  Leaves passage(leaving, **filter::choose_kernels(), judged.counters);
+  Leaves passage(leaving, kernels != nullptr ? *kernels : **filter::choose_kernels(), judged.counters);
   make_stale(passage);
   judged.turns = 0;
   receive(snapshot.of_worker(0), packets, passage, now, judged.turns);
@@ -167,10 +168,11 @@ inline void judge(const Snapshot& snapshot, std::span<const std::unique_ptr<Pack
   judged.lists = snapshot.list_stats();
 }
 
-inline void judge(const Snapshot& snapshot, std::span<const Bytes> frames, Judged& judged, uint64_t now = 0) {
+inline void judge(const Snapshot& snapshot, std::span<const Bytes> frames, Judged& judged, uint64_t now = 0,
+                  const filter::Kernels* kernels = nullptr) {
   std::vector<std::unique_ptr<Packet>> packets;
   for (const Bytes& frame : frames) packets.push_back(std::make_unique<Packet>(frame));
-  judge(snapshot, packets, judged, now);
+  judge(snapshot, packets, judged, now, kernels);
 }
 
 // Does the frame, alone, drop?

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,13 +37,37 @@ inline Fd memory_file(std::span<const std::byte> bytes, int seals) {
   return fd;
 }
 
-inline wire::PublishBody body_for(std::span<const std::byte> bytes, wire::Generation generation) {
+// base: of an overlay; empty: there is none.
+inline wire::PublishBody body_for(std::span<const std::byte> bytes, wire::Generation generation,
+                                  std::span<const std::byte> base = {}) {
   wire::PublishBody body;
   body.generation = generation;
   const Digest digest = digest_of(bytes);
   memcpy(body.digest, digest.data(), sizeof body.digest);
+  if (!base.empty()) {
+    const auto* header = reinterpret_cast<const weir_snapshot_header*>(base.data());
+    body.base = {header->epoch, header->number};
+    const Digest base_digest = digest_of(base);
+    memcpy(body.base_digest, base_digest.data(), sizeof body.base_digest);
+  }
   body.size_bytes = bytes.size();
   return body;
+}
+
+// One kind of damage to a saved file, in a section of its own.
+inline void damage(const std::string& path) {
+  const auto size = std::filesystem::file_size(path);
+  SECTION("one byte changed") {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(size / 2));
+    file.put('\x55');
+  }
+  SECTION("shorter") {
+    std::filesystem::resize_file(path, size - 1);
+  }
+  SECTION("nearly nothing") {
+    std::filesystem::resize_file(path, 3);
+  }
 }
 
 // A data plane without EAL: the control side of one, a worker that only reports quiescence, and a client.
@@ -99,9 +125,10 @@ class Plane {
     REQUIRE(fd);
     return std::move(*fd);
   }
-  wire::PublishedBody publish(const wire::PublishBody& body, int fd) const {
+  wire::PublishedBody publish(const wire::PublishBody& body, int fd, int base_fd = -1) const {
     const Fd socket = client();
-    const Result<wire::Message> answer = wire::call(socket.get(), wire::Type::publish, wire::bytes_of(body), fd);
+    const Result<wire::Message> answer =
+        wire::call(socket.get(), wire::Type::publish, wire::bytes_of(body), fd, base_fd);
     INFO((answer ? "" : answer.error()));
     REQUIRE(answer);
     return *wire::body_as<wire::PublishedBody>(*answer);
@@ -109,6 +136,13 @@ class Plane {
   wire::PublishedBody publish(const test::SnapshotBytes& snapshot, uint64_t number) const {
     const Fd fd = memory_file(snapshot.bytes(), kAllSeals);
     return publish(body_for(snapshot.bytes(), {7, number}), fd.get());
+  }
+  enum class Base { stays, comes_along };
+  wire::PublishedBody publish(const test::SnapshotBytes& overlay, uint64_t number, const test::SnapshotBytes& base,
+                              Base with) const {
+    const Fd fd = memory_file(overlay.bytes(), kAllSeals), base_fd = memory_file(base.bytes(), kAllSeals);
+    return publish(body_for(overlay.bytes(), {7, number}, base.bytes()), fd.get(),
+                   with == Base::comes_along ? base_fd.get() : -1);
   }
   wire::StatusBody status() const {
     const Fd socket = client();
@@ -119,6 +153,7 @@ class Plane {
   const Result<bool>& restored() const { return restored_; }
   const std::string& path() const { return path_; }
   std::string snapshot_path() const { return state_.snapshot_path(); }
+  std::string overlay_path(wire::Generation base) const { return state_.overlay_path(base); }
   bool bypass() const { return switches_.bypass; }
 
   // The worker is in a burst, which ends when it is told to.

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -27,10 +28,16 @@ struct SnapshotBytes {
   std::span<std::byte> bytes() const { return {memory.get(), size}; }
 };
 
-inline SnapshotBytes build(const filter::SnapshotInput& input) {
-  const Result<filter::SnapshotPlan> plan = filter::plan_snapshot(input);
+// base: on which an overlay stands; null: a snapshot.
+inline SnapshotBytes build(const filter::SnapshotInput& input, const SnapshotBytes* base = nullptr) {
+  Result<filter::SnapshotPlan> plan = filter::plan_snapshot(input);
   INFO((plan ? "" : plan.error()));
   REQUIRE(plan);
+  if (base != nullptr) {
+    const Digest digest = digest_of(base->bytes());
+    plan->header.base_number = reinterpret_cast<const weir_snapshot_header*>(base->memory.get())->number;
+    std::copy(digest.begin(), digest.end(), plan->header.base_digest);
+  }
   SnapshotBytes snapshot;
   snapshot.size = plan->header.total_bytes;
   snapshot.memory.reset(static_cast<std::byte*>(aligned_alloc(4096, (snapshot.size + 4095) / 4096 * 4096)));
@@ -57,13 +64,28 @@ inline const filter::Kernels& scalar_kernels() {
   return *filter::all_kernels().back();
 }
 
-inline std::unique_ptr<dataplane::Snapshot> attach(const SnapshotBytes& snapshot,
-                                                   std::vector<dataplane::WorkerPlace> workers = {{-1}}) {
-  auto copies = dataplane::Snapshot::allocate(snapshot.size, workers);
+inline std::shared_ptr<const dataplane::Copies> copy(const SnapshotBytes& snapshot,
+                                                     std::span<const dataplane::WorkerPlace> workers) {
+  auto copies = dataplane::Copies::allocate(snapshot.size, workers);
   REQUIRE(copies);
   for (auto& copy : *copies) memcpy(copy.memory.mapping.bytes().data(), snapshot.memory.get(), snapshot.size);
-  const Digest digest = digest_of(snapshot.bytes());
-  auto attached = dataplane::Snapshot::open(std::move(*copies), snapshot.size, digest, workers);
+  auto opened = dataplane::Copies::open(std::move(*copies), snapshot.size, digest_of(snapshot.bytes()));
+  INFO((opened ? "" : opened.error()));
+  REQUIRE(opened);
+  return std::make_shared<const dataplane::Copies>(std::move(*opened));
+}
+
+inline std::unique_ptr<dataplane::Snapshot> attach(const SnapshotBytes& base, const SnapshotBytes& overlay,
+                                                   std::vector<dataplane::WorkerPlace> workers = {{-1}}) {
+  auto attached = dataplane::Snapshot::open(copy(base, workers), copy(overlay, workers), workers);
+  INFO((attached ? "" : attached.error()));
+  REQUIRE(attached);
+  return std::move(*attached);
+}
+
+inline std::unique_ptr<dataplane::Snapshot> attach(const SnapshotBytes& snapshot,
+                                                   std::vector<dataplane::WorkerPlace> workers = {{-1}}) {
+  auto attached = dataplane::Snapshot::open(copy(snapshot, workers), nullptr, workers);
   INFO((attached ? "" : attached.error()));
   REQUIRE(attached);
   return std::move(*attached);

@@ -1,11 +1,19 @@
-// Random policies: what a snapshot answers, against the reference classifier.
+// Random policies, and random changes of them: what a snapshot, or one with its overlay, answers, against the reference
+// classifier.
 
 #include <algorithm>
+#include <cstring>
 
+#include "common/digest.h"
+#include "common/files.h"
+#include "control/compile/overlay.h"
 #include "control/compile/prove/lookup.h"
 #include "control/compile/prove/split_mix.h"
 #include "control/compile/prove/verdict.h"
+#include "control/model/packet.h"
+#include "filter/format/frame_rules.h"
 #include "filter/probe/dispatch.h"
+#include "filter/read/overlay.h"
 #include "tests/reference/classifier.h"
 #include "tests/unit/control/compile/build_unproven.h"
 #include "tests/unit/control/compile/make_policy.h"
@@ -156,6 +164,140 @@ TEST_CASE("snapshots of random policies agree with the reference classifier, and
   INFO("share of packets that match: " << hit_share);
   CHECK(hit_share > 0.2);
   CHECK(hit_share < 0.8);
+}
+
+namespace {
+
+constexpr uint64_t kNow = 1000;
+constexpr uint8_t kUdp = 17;
+
+// One that expires, sometimes.
+template <class Addr>
+Entry<Addr> entry_to_add(World& world) {
+  Entry<Addr> entry = random_entry<Addr>(world);
+  if (world.below(4) == 0) entry.expires = static_cast<uint32_t>(kNow - 2 + world.below(5));
+  return entry;
+}
+
+Flow flow_to_add(World& world) {
+  Flow flow;
+  flow.family = 4;
+  const Ipv4 host = world.address(Ipv4{});
+  flow.dst = {host, host};
+  if (world.below(2) == 0) flow.src = {Ipv6{10u << 24}, Ipv6{(10u << 24) + world.below(1u << world.v4_bits)}};
+  if (!flow.src || world.below(2) == 0) flow.protocol = kUdp;
+  const uint16_t port = world.port();
+  if (world.below(2) == 0) flow.dport = PortRange{port, port};
+  if (world.below(4) == 0) flow.expires = static_cast<uint32_t>(kNow - 2 + world.below(5));
+  return flow;
+}
+
+// Takes some entries out of a list, and adds others.
+void change(World& world, List& list) {
+  ListDraft draft = draft_of(*list.content);
+  const auto thin = [&](auto& entries) {
+    const unsigned one_in = 2 + world.below(8);
+    std::erase_if(entries, [&](const auto&) { return world.below(one_in) == 0; });
+  };
+  thin(draft.v4);
+  thin(draft.v6);
+  if (world.below(8) == 0) thin(draft.flows);
+  for (unsigned n = world.below(6); n > 0; n--) draft.v4.push_back(entry_to_add<Ipv4>(world));
+  for (unsigned n = world.below(4); n > 0; n--) draft.v6.push_back(entry_to_add<Ipv6>(world));
+  if (world.below(6) == 0) draft.flows.push_back(flow_to_add(world));
+  list.content = make_entries(std::move(draft));
+}
+
+weir_packet packet_of(const reference::PacketKeys& keys) {
+  weir_packet packet = {};
+  packet.family = keys.family;
+  packet.protocol = keys.protocol;
+  if (keys.has_ports) packet.has = WEIR_HAS_PORTS;
+  packet.port[WEIR_SIDE_SOURCE] = __builtin_bswap16(keys.sport);
+  packet.port[WEIR_SIDE_DESTINATION] = __builtin_bswap16(keys.dport);
+  for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+    const Ipv6 address = side == WEIR_SIDE_SOURCE ? keys.src : keys.dst;
+    if (keys.family == 4) {
+      set_address(packet, side, static_cast<Ipv4>(address));
+    } else {
+      set_address(packet, side, address);
+    }
+  }
+  return packet;
+}
+
+// After every overlay: does the joined gate let through what has a key? A copy of the base, as an enforcer has one.
+bool passes_joined(const filter::SnapshotView& base, const filter::SnapshotView& overlay, const weir_packet& packet) {
+  const uint64_t address = packet.family == 4 ? weir_gate_address_v4(static_cast<uint32_t>(packet.address[0][0]))
+                                              : weir_gate_address_v6(packet.address[0][0]);
+  const uint64_t other = packet.family == 4 ? weir_gate_address_v4(static_cast<uint32_t>(packet.address[1][0]))
+                                            : weir_gate_address_v6(packet.address[1][0]);
+  return filter::passes_gate(filter::joined_gate(base, overlay, packet.family, WEIR_SIDE_SOURCE), address) ||
+         filter::passes_gate(filter::joined_gate(base, overlay, packet.family, WEIR_SIDE_DESTINATION), other);
+}
+
+}  // namespace
+
+TEST_CASE("a base and the overlay of what changed answer as the reference classifier does for the policy as it is") {
+  uint64_t overlays = 0, rebuilds = 0, packets = 0, hits = 0;
+  for (int round = 0; round < kPolicies / 4; round++) {
+    SplitMix seed{static_cast<uint64_t>(round) + 77};
+    World world{{seed.next()}, 0, 0, 0};
+    world.v4_bits = 4 + world.below(14);
+    world.v6_bits = 4 + world.below(8);
+    world.v6_shift = world.below(90);
+    Policy policy = random_policy(world);
+    if (policy.lists.size() > 8) policy.lists.resize(8);
+    policy.memory_bytes = uint64_t{64} << 20;
+    if (world.below(3) == 0) change(world, policy.lists[0]);  // flows and entries that expire in the base, too
+    const Book before = policy.lists;
+    BuiltSnapshot base = build_unproven(policy, world.random.next());
+    base.header().epoch = 5;
+    base.header().number = 1;
+    const Digest digest = weir::digest_of(base.bytes());
+    BuiltSnapshot enforced(base.bytes().size());
+    memcpy(enforced.bytes().data(), base.bytes().data(), base.bytes().size());
+    const filter::SnapshotView base_view = enforced.view();
+    for (uint64_t step = 0; step < 5; step++) {
+      for (List& list : policy.lists) {
+        if (world.below(2) == 0) change(world, list);
+      }
+      INFO("policy " << round << ", step " << step);
+      const Result<Overlaid> made = compile_overlay(policy, {base_view, digest, before}, {5, 2 + step});
+      if (!made) FAIL(made.error());
+      if (!made->needs_rebuild.empty()) {
+        rebuilds++;
+        break;
+      }
+      overlays++;
+      const Result<Mapping> bytes = map_read_only(made->compiled.snapshot.get(), made->compiled.size_bytes);
+      REQUIRE(bytes);
+      const Result<filter::SnapshotView> overlay = filter::SnapshotView::open(bytes->bytes());
+      REQUIRE(overlay);
+      filter::join_gates(*overlay, enforced.bytes());
+      for (int i = 0; i < kPackets / 4; i++) {
+        reference::PacketKeys keys =
+            world.below(3) != 0 ? random_packet<Ipv4>(world, policy) : random_packet<Ipv6>(world, policy);
+        keys.protocol = kUdp;
+        const uint64_t now = kNow - 2 + world.below(5);
+        const reference::Classified expected = reference::classify_linear(policy, keys, now);
+        const weir_packet packet = packet_of(keys);
+        const weir_set matched = match({base_view, &*overlay}, packet, now);
+        std::vector<unsigned> found;
+        for (unsigned l = 0; l < policy.lists.size(); l++) {
+          if (has_list(matched, l)) found.push_back(l);
+        }
+        if (found != expected.matched) FAIL("packet " << i << ": base and overlay disagree");
+        if (!found.empty() && !passes_joined(base_view, *overlay, packet))
+          FAIL("packet " << i << ": kept out by a gate");
+        packets++;
+        hits += !found.empty();
+      }
+    }
+  }
+  INFO(overlays << " overlays, " << rebuilds << " rebuilds, " << hits << " of " << packets << " packets match");
+  CHECK(overlays > rebuilds);
+  CHECK(hits * 5 > packets);
 }
 
 }  // namespace weir::control

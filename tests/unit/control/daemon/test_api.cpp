@@ -184,7 +184,8 @@ TEST_CASE("the API answers everybody who may speak, whatever they say") {
   CHECK(served.call("\n") == "echo \n");
   CHECK(served.call("", true) == "echo \n");
   CHECK(served.call(std::string(ApiServer::kMaxRequestBytes, '[') + "\n").size() == ApiServer::kMaxRequestBytes + 6);
-  CHECK(served.call(std::string(ApiServer::kMaxRequestBytes + 1, ' ')) == "failure request of more than 65536 bytes\n");
+  CHECK(served.call(std::string(ApiServer::kMaxChangeBytes + 1, ' ')) ==
+        "failure request of more than 16777216 bytes\n");
   const Served impatient(folder / "impatient.sock", 100);
   CHECK(impatient.call("begun") == "failure no complete request line in time\n");  // and then silence
 

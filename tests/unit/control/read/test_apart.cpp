@@ -28,10 +28,10 @@ using feeds::ParseAnswer;
 using feeds::Parser;
 using feeds::ParseRequest;
 
-constexpr feeds::Options kOptions = {.directions = WEIR_AS_SOURCE, .allow_any = false};
+const feeds::Options kOptions = {.directions = WEIR_AS_SOURCE, .allow_any = false};
 
-const feeds::Format& plain() {
-  return *feeds::find_format("auto");
+Parser::How plain(const feeds::Options& options = kOptions) {
+  return {&feeds::plain_format(), options, false};
 }
 
 std::string status_of(pid_t pid, const std::string& field) {
@@ -66,23 +66,26 @@ class Liar {
     int ends[2];
     REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
     theirs_ = Fd(ends[1]);
-    const Fd memory(memfd_create("liar", MFD_CLOEXEC));
-    REQUIRE(ftruncate(memory.get(), feeds::kSharedBytes) == 0);
-    const auto map = [&] {
-      return Mapping(mmap(nullptr, feeds::kSharedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0),
-                     feeds::kSharedBytes);
-    };
+    ours_ = Fd(ends[0]);
+    memory_ = Fd(memfd_create("liar", MFD_CLOEXEC));
+    REQUIRE(ftruncate(memory_.get(), feeds::kSharedBytes) == 0);
     shared_ = map();
-    parser_.emplace(confine::Helper{Fd(ends[0]), map()});
   }
-  // Whether controld believes it.
+  // Whether controld believes it. What it is asked afterwards is answered by nothing.
   bool is_believed(const ParseAnswer& answer, const std::string& text, ListDraft& list,
                    const feeds::Options& options = kOptions) {
-    REQUIRE(send(theirs_.get(), &answer, sizeof answer, 0) == sizeof answer);
-    Result<void> read = parser_->read(plain(), text, options, list);
-    if (read) read = parser_->finish(list);
-    ParseRequest request = {};
-    REQUIRE(recv(theirs_.get(), &request, sizeof request, 0) == sizeof request);
+    const ParseAnswer nothing = {};
+    for (const ParseAnswer* one : {&answer, &nothing, &nothing}) {
+      REQUIRE(send(theirs_.get(), one, sizeof *one, 0) == sizeof *one);
+    }
+    Parser parser({Fd(dup(ours_.get())), map()}, plain(options));
+    Result<void> read = parser.read(text, list);
+    if (read) read = parser.finish(list);
+    char left[2 * sizeof(ParseAnswer)];
+    for (const Fd* end : {&ours_, &theirs_}) {
+      while (recv(end->get(), left, sizeof left, MSG_DONTWAIT) > 0) {
+      }
+    }
     return static_cast<bool>(read);
   }
   std::array<std::byte*, 2> areas() {
@@ -95,9 +98,12 @@ class Liar {
   }
 
  private:
-  Fd theirs_;
+  Mapping map() const {
+    return Mapping(mmap(nullptr, feeds::kSharedBytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_.get(), 0),
+                   feeds::kSharedBytes);
+  }
+  Fd ours_, theirs_, memory_;
   Mapping shared_;
-  std::optional<Parser> parser_;
 };
 
 }  // namespace
@@ -107,16 +113,17 @@ TEST_CASE("a feed that is parsed apart gives the same, part by part") {
   REQUIRE(parsers);
   for (const bool allow_any : {false, true}) {
     const feeds::Options options = {.directions = WEIR_AS_DESTINATION, .allow_any = allow_any};
-    Result<Parser> parser = Parser::make(**parsers);
+    Result<Parser> parser = Parser::make(**parsers, plain(options));
     REQUIRE(parser);
+    feeds::Reading reading(&feeds::plain_format(), options);
     ListDraft here, apart;
     for (int round = 0; round < 3; round++) {
       for (const std::string& text : kTexts) {
-        plain().read(text, options, here);
-        REQUIRE(parser->read(plain(), text, options, apart));
+        reading.read(text, false, here);
+        REQUIRE(parser->read(text, apart));
       }
-      if (round == 1) REQUIRE(parser->finish(apart));
     }
+    reading.read({}, true, here);
     REQUIRE(parser->finish(apart));
     CHECK(apart.v4 == here.v4);
     CHECK(apart.v6 == here.v6);
@@ -125,22 +132,22 @@ TEST_CASE("a feed that is parsed apart gives the same, part by part") {
   }
   std::string most;
   while (most.size() + 3 <= kMostTextBytes) most += "::\n";
-  Result<Parser> parser = Parser::make(**parsers);
+  Result<Parser> parser = Parser::make(**parsers, plain());
   REQUIRE(parser);
   ListDraft list;
-  REQUIRE(parser->read(plain(), most, kOptions, list));
+  REQUIRE(parser->read(most, list));
   REQUIRE(parser->finish(list));
   CHECK(list.v6.size() == most.size() / 3);
-  CHECK_FALSE(parser->read(plain(), most + "  ", kOptions, list));
+  CHECK_FALSE(parser->read(most + "  ", list));
 }
 
 TEST_CASE("a parser holds nothing, is nobody, and makes no other system call") {
   const auto parsers = start_parsers();
   REQUIRE(parsers);
-  Result<Parser> parser = Parser::make(**parsers);
+  Result<Parser> parser = Parser::make(**parsers, plain());
   REQUIRE(parser);
   ListDraft list;
-  REQUIRE(parser->read(plain(), "198.51.100.7\n", kOptions, list));
+  REQUIRE(parser->read("198.51.100.7\n", list));
   REQUIRE(parser->finish(list));
   const std::vector<pid_t> made = children_of((*parsers)->pid());
   if (made.empty()) {
@@ -176,20 +183,19 @@ TEST_CASE("a parser that ends is an error of its feed, and the next one is anoth
   REQUIRE(first);
   CHECK(first->lists.front().entries() == 2);
 
-  Result<Parser> parser = Parser::make(**parsers);
+  Result<Parser> parser = Parser::make(**parsers, plain());
   REQUIRE(parser);
   ListDraft list;
-  REQUIRE(parser->read(plain(), "198.51.100.7\n", kOptions, list));
-  REQUIRE(parser->finish(list));
+  REQUIRE(parser->read("198.51.100.7\n", list));
+  REQUIRE(parser->read("198.51.100.7\n", list));
   for (const pid_t pid : children_of((*parsers)->pid())) kill(pid, SIGKILL);
-  REQUIRE(parser->read(plain(), "198.51.100.7\n", kOptions, list));
   const Result<void> after = parser->finish(list);
   if (!children_of(getpid()).empty()) {
     REQUIRE_FALSE(after);
     CHECK(after.error() == "the process that parses it ended");
-    CHECK(list.v4.size() == 1);
+    CHECK(list.v4.size() >= 1);  // what it may have answered before that is taken
   }
-  CHECK(Parser::make(**parsers));
+  CHECK(Parser::make(**parsers, plain()));
 
   // Of those for feeds: the list keeps what it had.
   const auto others = confine::Helpers::start({&yaml::kParseJob});
@@ -223,7 +229,8 @@ TEST_CASE("a parser is not believed what no feed holds") {
   one.lines = 2, one.n_v4 = 1;
   liar.put(good);
   CHECK(believes(one));
-  for (const uint32_t line : {10u, 13u}) {
+  for (const uint32_t line : {0u, 14u}) {  // one that begins in this text may end in the next
+
     Entry<Ipv4> bad = good;
     bad.line = line;
     liar.put(bad);
@@ -231,16 +238,17 @@ TEST_CASE("a parser is not believed what no feed holds") {
   }
   for (const Entry<Ipv4>& bad :
        {Entry<Ipv4>{9, 7, 11, 0, WEIR_AS_SOURCE, 1}, Entry<Ipv4>{7, 9, 11, 0, 3, 1},
-        Entry<Ipv4>{7, 9, 11, 0, WEIR_AS_SOURCE, 0}, Entry<Ipv4>{7, 9, 11, 0, WEIR_AS_SOURCE, 1, 5},
+        Entry<Ipv4>{7, 9, 11, 0, WEIR_AS_SOURCE, 0}, Entry<Ipv4>{7, 9, 11, 0, WEIR_AS_SOURCE, 2},
         Entry<Ipv4>{0, ~Ipv4{0}, 11, 0, WEIR_AS_SOURCE, 1}}) {
     liar.put(bad);
     CHECK_FALSE(believes(one));
   }
   CHECK(believes(one, {.directions = WEIR_AS_SOURCE, .allow_any = true}));
   liar.put(good);
-  for (const auto change : {+[](ParseAnswer& a) { a.lines = 1'000'000; }, +[](ParseAnswer& a) { a.bad = 3; },
+  for (const auto change : {+[](ParseAnswer& a) { a.lines = 1'000'000; }, +[](ParseAnswer& a) { a.bad = 1'000'000; },
                             +[](ParseAnswer& a) { a.n_v4 = 0xffff'ffff; }, +[](ParseAnswer& a) { a.n_v6 = 100'000; },
-                            +[](ParseAnswer& a) { a.n_samples = 6; }}) {
+                            +[](ParseAnswer& a) { a.n_samples = 6; }, +[](ParseAnswer& a) { a.format = 1000; },
+                            +[](ParseAnswer& a) { a.skipped = 1'000'000; }}) {
     ParseAnswer changed = one;
     change(changed);
     CHECK_FALSE(believes(changed));

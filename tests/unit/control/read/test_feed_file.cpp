@@ -89,7 +89,7 @@ TEST_CASE("other options are another feed; other entries of the policy are not")
   CHECK(widened.ipv6_widened == 2);
   const Book with_widened = {widened};
   CHECK(read(path, &with_widened)[0].ipv6_widened == 2);
-  CHECK(has_mark(read_with(", format: plain, mode: monitor")));
+  CHECK(has_mark(read_with(", format: auto, mode: monitor")));
   const List other = read_with(", entries: [192.0.2.9, 192.0.2.6]");
   CHECK(has_mark(other));
   CHECK(other.entries() == before[0].entries() + 1);

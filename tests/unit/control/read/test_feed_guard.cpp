@@ -73,8 +73,8 @@ TEST_CASE("a feed that has gone wrong is refused, and its list keeps what it had
       {"HTML", "\n <!DOCTYPE HTML PUBLIC>\n<html><body>503\n" + hosts(1000), "is an HTML page"},
       {"HTML in a word", "<a href=x>1</a><body>\n" + hosts(1000), "is an HTML page"},
       {"XML", "<?xml version=\"1.0\"?>\n" + hosts(1000), "is XML"},
-      {"JSON", "[\n  \"198.18.0.1\",\n", "is JSON"},
-      {"JSON lines", "{\"ip\": \"198.18.0.1\"}\n", "is JSON"},
+      {"JSON", "[\n  \"198.18.0.1\",\n", "ends inside of a value"},
+      {"JSON lines", "{\"name\": \"198.18.0.1\"}\n", "holds no entries"},
       {"UTF-16", "\xff\xfe" + utf16(hosts(1000), true), "is UTF-16 text"},
       {"UTF-16 without a mark", utf16(hosts(1000), false), "is UTF-16 text"},
       {"zeroes", std::string(15'000, '\0'), "is binary data"},
@@ -309,7 +309,7 @@ TEST_CASE("more entries than filter.memory has room for are not read into memory
   folder.write("a.txt", hosts(1025));
   const Read refused = read(folder);
   CHECK_FALSE(refused.policy);
-  CHECK(refused.text().find("holds more entries than fit into filter.memory: the first 1025 of its 1025 lines hold "
+  CHECK(refused.text().find("holds more entries than fit into filter.memory: the first 1025 lines hold "
                             "1025, which take 8200 bytes at least, and 8192 are allowed") != std::string::npos);
   // Networks may take next to nothing.
   std::string networks;

@@ -1,8 +1,9 @@
-// The text of a feed: its lines, which are read in parts, and whether it is text of that kind at all.
+// The file of a feed, which is read in parts, and whether it is text of that kind at all.
 #include <random>
 
-#include "control/read/feed_content.h"
 #include "control/read/feed_parts.h"
+#include "control/read/feeds/content.h"
+#include "control/read/feeds/reading.h"
 #include "tests/catch.h"
 #include "tests/unit/folder.h"
 
@@ -39,26 +40,36 @@ TEST_CASE("a file in parts has the lines of the file") {
     REQUIRE(scan);
     CHECK(scan->size_bytes == text.size());
     CHECK(scan->ends_in_newline == (text.empty() || text.back() == '\n'));
-    // Expected: every line, cut where it is too long.
-    std::vector<std::string> expected, found;
-    for (size_t from = 0; from < text.size();) {
-      const size_t end = std::min(text.find('\n', from), text.size());
-      expected.push_back(text.substr(from, std::min(end - from, part)));
-      from = end + 1;
-    }
-    CHECK(scan->lines() == expected.size());
-    const auto digest = file->visit_lines([&](std::string_view lines) {
-      CHECK_FALSE(lines.empty());
-      while (!lines.empty()) {
-        const size_t end = std::min(lines.find('\n'), lines.size());
-        found.emplace_back(lines.substr(0, end));
-        lines.remove_prefix(std::min(end + 1, lines.size()));
-      }
+    std::string found;
+    const auto digest = file->visit([&](std::string_view bytes) {
+      CHECK(!bytes.empty());
+      CHECK(bytes.size() <= part);
+      found += bytes;
       return true;
     });
     REQUIRE(digest);
     CHECK(*digest == scan->digest);
-    CHECK((found == expected));
+    CHECK((found == text));
+    // Every line, cut where it is too long, is read by itself: none of these is an entry.
+    uint64_t lines = 0, bad = 0;
+    for (size_t from = 0; from < text.size(); lines++) {
+      const size_t end = std::min(text.find('\n', from), text.size());
+      bad += end > from ? 1 : 0;
+      from = end + 1;
+    }
+    CHECK(scan->lines() == lines);
+    for (const size_t at_once : {size_t{1000}, part}) {
+      ListDraft list;
+      feeds::Reading reading(&feeds::plain_format(), {});
+      for (size_t from = 0; from < text.size(); from += at_once) {
+        reading.read(std::string_view(text).substr(from, at_once), false, list);
+      }
+      reading.read({}, true, list);
+      CHECK(list.feed.lines == lines);
+      CHECK(list.feed.bad == bad);
+      CHECK(reading.ends_in_newline() == scan->ends_in_newline);
+      CHECK_FALSE(list.fault);
+    }
   }
 }
 
@@ -91,9 +102,9 @@ TEST_CASE("what feeds begin with is no other content") {
   for (const std::string& text : {""s, "198.18.0.1\n"s, "# <html>\n"s, "[2001:db8::7]:443\n"s, "\xef\xbb\xbf# x\n"s,
                                   "[ 2001:db8::7 ]\n"s, "BZ\n"s, "; {\n"s, "#\0\0\0\n198.18.0.1\n198.18.0.2\n"s}) {
     INFO(text);
-    CHECK(content_of(text) == nullptr);
+    CHECK(feeds::content_of(text) == nullptr);
   }
-  CHECK(content_of("\xef\xbb\xbf{\"a\": 1}") != nullptr);
+  CHECK(feeds::content_of("\xef\xbb\xbf{\"a\": 1}") != nullptr);
 }
 
 }  // namespace weir::control

@@ -69,9 +69,8 @@ TEST_CASE("as many entries are reserved or own as a walk over all ranges finds")
       expected += is_touched;
     }
     feed.feed.entries = feed.v4.size();
-    const FeedParts::Scan scan;
     FeedOptions options;
-    const Judgement judgement = judge({"a.txt", scan, feed, nullptr, own, WEIR_DROP, options});
+    const Judgement judgement = judge({"a.txt", 0, true, feed, nullptr, own, WEIR_DROP, options});
     REQUIRE_FALSE(judgement.refused);
     REQUIRE(judgement.warnings.size() == (expected == 0 ? 0 : 1));
     if (expected == 0) continue;

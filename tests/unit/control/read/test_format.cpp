@@ -1,11 +1,10 @@
 // The steps of docs/develop/adding.md, "To add a feed format", followed for a format of this test: addresses behind a
 // sinkhole's host names, as `host NAME ADDRESS`.
-#include <sstream>
 #include <string>
 #include <string_view>
 
-#include "control/read/feeds/entry_text.h"
 #include "control/read/feeds/format.h"
+#include "control/read/feeds/take.h"
 #include "tests/catch.h"
 
 using namespace weir;
@@ -13,36 +12,35 @@ using namespace weir::control;
 
 namespace {
 
-// Step 1: one function.
-void read_hosts(std::string_view text, const feeds::Options& options, ListDraft& list) {
-  std::istringstream lines{std::string(text)};
-  uint32_t line = 0;
-  const uint64_t before = list.entries();
-  for (std::string one; std::getline(lines, one);) {
-    line++;
-    std::istringstream words(one);
-    std::string keyword, name, address;
-    words >> keyword >> name >> address;
-    const EntryText parsed = parse_entry(address);
-    const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed);
-    if (keyword != "host" || v4 == nullptr) {
-      feeds::add_bad_line(list.feed, line, one, "not `host NAME ADDRESS`");
-    } else {
-      list.v4.push_back({v4->first, v4->last, line, v4->port, options.directions, 1});
-    }
-  }
-  list.feed.lines += line;
-  list.feed.entries += list.entries() - before;
+// Step 1: what reads a line, what a feed of it looks like, and a reader of parts.
+feeds::Outcome read_host(std::string_view line, uint32_t number, const feeds::Options& options, ListDraft& list) {
+  const std::string_view keyword = feeds::next_word(line), name = feeds::next_word(line);
+  if (keyword != "host" || name.empty()) return "not `host NAME ADDRESS`";
+  return feeds::take(feeds::next_word(line), {number}, options, list);
+}
+
+std::string recognise_hosts(std::string_view beginning) {
+  return feeds::recognise_lines(
+      beginning, [](std::string_view line) { return line.starts_with("host "); }, "begins with `host`");
+}
+
+feeds::Read start_hosts(const feeds::Options& options) {
+  return [options](std::string_view part, ListDraft& list) {
+    feeds::read_lines(part, list,
+                      [&](std::string_view line, uint32_t number) { return read_host(line, number, options, list); });
+  };
 }
 
 // Step 2: its row.
-constexpr feeds::Format kHosts = {"hosts", "host NAME ADDRESS, a line each", read_hosts};
+const feeds::Format kHosts = {"hosts", "host NAME ADDRESS, a line each", recognise_hosts, start_hosts};
 
 }  // namespace
 
 TEST_CASE("a format of one function and one row reads a feed") {
   ListDraft list;
-  kHosts.read("host a 192.0.2.1\nnonsense\nhost b 192.0.2.2\n", {.directions = WEIR_AS_DESTINATION}, list);
+  const std::string text = "host a 192.0.2.1\nnonsense\nhost b 192.0.2.2\n";
+  CHECK(kHosts.recognise(text) == "line 1 begins with `host`");
+  feeds::read_text(kHosts, text, {.directions = WEIR_AS_DESTINATION}, list);
   CHECK(list.feed.lines == 3);
   CHECK(list.feed.entries == 2);
   REQUIRE(list.v4.size() == 2);
@@ -53,16 +51,18 @@ TEST_CASE("a format of one function and one row reads a feed") {
 }
 
 TEST_CASE("every format of the table has a name of its own, a line for people, and reads any bytes") {
-  for (const feeds::Format& format : feeds::formats()) {
-    INFO(format.name);
-    CHECK(feeds::find_format(format.name) == &format);
-    CHECK(!std::string_view(format.what).empty());
+  for (const feeds::Format* format : feeds::formats()) {
+    INFO(format->name);
+    CHECK(feeds::find_format(format->name) == format);
+    CHECK(!std::string_view(format->what).empty());
     const std::string good = "192.0.2.1\n2001:db8::1\n198.51.100.0/24 remark\n\xff\n\n";
     for (size_t cut = 0; cut <= good.size(); cut++) {
       ListDraft list;
-      format.read(std::string_view(good).substr(0, cut), {}, list);
+      feeds::read_text(*format, std::string_view(good).substr(0, cut), {}, list);
       CHECK(list.feed.entries == list.entries());
       CHECK(list.feed.entries + list.feed.bad <= list.feed.lines);
     }
   }
+  CHECK(feeds::find_format("auto") == nullptr);
+  CHECK(feeds::formats().back() == &feeds::plain_format());
 }

@@ -71,3 +71,62 @@ TEST_CASE("workers see whole snapshots, in order, while they are exchanged") {
   CHECK(slot.current()->generation().number == kSwaps);
   CHECK(counted + slot.current()->list_stats()[0].matched == reads);  // no count is lost at a swap
 }
+
+namespace {
+
+// 10.0.`number`.1 is on a list in the snapshot or overlay of this number.
+filter::SnapshotInput one_host(uint64_t number) {
+  filter::SnapshotInput input = empty_input(number);
+  input.sets.push_back({{1}});
+  input.rules.push_back({1, 0, 0, 0});
+  filter::KeyTable& table = input.tables.emplace_back();
+  table.shape = {4, 32, false};
+  table.asked = WEIR_AS_SOURCE;
+  const auto host = static_cast<Ipv4>(0x0a000001 + (number << 8));
+  table.words[0].push_back(filter::make_key(table.shape, host).word[0]);
+  table.rules.push_back(1);
+  input.gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{24, 24}};
+  return input;
+}
+
+}  // namespace
+
+TEST_CASE("workers ask the gates of a base while overlays are joined to it, and see each key of what they acquired") {
+  constexpr uint64_t kOverlays = 100;
+  Result<std::unique_ptr<SnapshotSlot>> made = SnapshotSlot::make(1);
+  REQUIRE(made);
+  SnapshotSlot& slot = **made;
+  const std::vector<WorkerPlace> places(1);
+  const SnapshotBytes base_bytes = build(one_host(1));
+  const std::shared_ptr<const Copies> base = copy(base_bytes, places);
+  auto first = Snapshot::open(base, nullptr, places);
+  REQUIRE(first);
+  slot.exchange(std::move(*first));
+
+  std::atomic<bool> stop = false;
+  std::atomic<uint64_t> kept_out = 0, seen = 0;
+  std::thread worker([&] {
+    slot.online(0);
+    while (!stop.load()) {
+      const WorkerSnapshot& mine = slot.acquire()->of_worker(0);
+      const uint64_t number = mine.generation().number;
+      for (const uint64_t host : {uint64_t{1}, number}) {
+        kept_out += !filter::passes_gate(mine.gate(4, kSource), uint64_t{0x0a000001 + (host << 8)} << 32);
+      }
+      if (mine.view->header().number != 1) kept_out++;
+      if (number > 1) seen++;
+      slot.quiescent(0);
+    }
+    slot.offline(0);
+  });
+  for (uint64_t number = 2; number < 2 + kOverlays; number++) {
+    auto next = Snapshot::open(base, copy(build(one_host(number), &base_bytes), places), places);
+    REQUIRE(next);
+    const std::unique_ptr<Snapshot> former = slot.exchange(std::move(*next));
+    slot.wait_for_readers();
+  }
+  while (seen.load() < kOverlays) std::this_thread::yield();
+  stop = true;
+  worker.join();
+  CHECK(kept_out == 0);
+}

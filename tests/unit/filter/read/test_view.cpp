@@ -105,9 +105,11 @@ TEST_CASE("damage to the header is named") {
   CHECK(error_after([](B, H) {}) == "accepted");
   CHECK_THAT(error_after([](B, H h) { h.magic++; }), Contains("not a weir snapshot"));
   CHECK(error_after([](B, H h) { h.version = 2; }) ==
-        "snapshot: version is 2: this program reads version 7 and does not guess");
-  CHECK_THAT(error_after([](B, H h) { h.header_bytes--; }), Contains("header_bytes is 3263"));
+        "snapshot: version is 2: this program reads version 8 and does not guess");
+  CHECK_THAT(error_after([](B, H h) { h.header_bytes--; }), Contains("header_bytes is 3287"));
   CHECK_THAT(error_after([](B, H h) { h.total_bytes += 4096; }), Contains("total_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.base_digest[1] = 1; }), Contains("base_digest is not 0"));
+  CHECK_THAT(error_after([](B, H h) { h.base_number = h.number; }), Contains("base_number is"));
   CHECK_THAT(error_after([](B, H h) { h.default_action = 2; }), Contains("default_action is 2"));
   CHECK_THAT(error_after([](B, H h) { h.unparsed_action = 255; }), Contains("unparsed_action is 255"));
   CHECK_THAT(error_after([](B, H h) { h.reserved[4] = 1; }), Contains("reserved"));

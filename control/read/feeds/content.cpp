@@ -1,10 +1,12 @@
-#include "control/read/feed_content.h"
+#include "control/read/feeds/content.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <string>
 
-namespace weir::control {
+#include "control/read/feeds/json_records.h"
+
+namespace weir::control::feeds {
 namespace {
 
 using namespace std::string_view_literals;  // with NULs in them
@@ -23,14 +25,14 @@ constexpr const char* kStructured = "take the list as plain text, an entry a lin
 
 // The numbers of file(1).
 constexpr Magic kMagics[] = {
-    {0, "\x1f\x8b"sv, {"gzip data", "unpack it before weir reads it: gzip -d"}},
+    {0, "\x1f\x8b"sv, {"gzip data", "pack it once"}},
     {0, "PK\x03\x04"sv, {"a zip archive", "unpack it before weir reads it: unzip"}},
     {0, "PK\x05\x06"sv, {"an empty zip archive", kOther}},
     {0,
      "\xfd"
      "7zXZ\0"sv,
-     {"xz data", "unpack it before weir reads it: xz -d"}},
-    {0, "\x28\xb5\x2f\xfd"sv, {"zstd data", "unpack it before weir reads it: zstd -d"}},
+     {"xz data", "pack it once"}},
+    {0, "\x28\xb5\x2f\xfd"sv, {"zstd data", "pack it once"}},
     {0, "BZh"sv, {"bzip2 data", "unpack it before weir reads it: bzip2 -d"}},
     {0, "7z\xbc\xaf\x27\x1c"sv, {"a 7z archive", kUnpack}},
     {0, "Rar!\x1a\x07"sv, {"a RAR archive", kUnpack}},
@@ -54,7 +56,7 @@ constexpr Content kUtf16 = {"UTF-16 text", kAsText};
 constexpr Content kBinary = {"binary data", kOther};
 constexpr Content kHtml = {"an HTML page", kPage};
 constexpr Content kXml = {"XML", kStructured};
-constexpr Content kJson = {"JSON", kStructured};
+constexpr Content kJson = {"JSON", "name a format that reads it: `controlctl formats`", true};
 
 std::string_view without_blanks(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n\v\f");
@@ -84,15 +86,6 @@ const Content* markup_in(std::string_view text) {
   return &kXml;
 }
 
-// [2001:db8::7]:443 is none.
-bool is_json(std::string_view text) {
-  if (text.empty() || (text[0] != '{' && text[0] != '[')) return false;
-  const std::string_view inside = without_blanks(text.substr(1));
-  if (inside.empty()) return false;
-  return text[0] == '{' ? inside[0] == '"' || inside[0] == '}'
-                        : std::string_view("{[\"]").find(inside[0]) != std::string_view::npos;
-}
-
 }  // namespace
 
 const Content* content_of(std::string_view beginning) {
@@ -105,7 +98,7 @@ const Content* content_of(std::string_view beginning) {
   if (beginning.starts_with("\xef\xbb\xbf")) beginning.remove_prefix(3);
   const std::string_view text = without_blanks(beginning);
   if (const Content* content = markup_in(text)) return content;
-  return is_json(text) ? &kJson : nullptr;
+  return begins_json(text) ? &kJson : nullptr;
 }
 
-}  // namespace weir::control
+}  // namespace weir::control::feeds

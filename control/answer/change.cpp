@@ -1,0 +1,20 @@
+#include "control/answer/change.h"
+
+namespace weir::control {
+
+void members(Fields& f, ChangeAnswer& answer) {
+  f({"ok", "", "on disk, and enforced by every target"}, answer.ok);
+  f({"list", "", "that was to change"}, answer.list);
+  f.object({"generation", "", "in which it is enforced; where nothing was to be done: that runs"}, answer.generation,
+           "generation");
+  f({"added", "", "entries that were not there"}, answer.added);
+  f({"renewed", "", "that were: they have the new time to live and comment"}, answer.renewed);
+  f({"deleted", "", "that are gone"}, answer.deleted);
+  f({"missing", "", "that were to go, and were not there"}, answer.missing);
+  f({"entries", "", "that the list has of add now"}, answer.entries);
+  f({"total_ms", "ms", "from request to answer"}, answer.total_ms);
+  f.array({"targets", "", "what became of it there"}, answer.targets, "outcome");
+  f.unless_empty({"error", "", "why not every target has it"}, answer.error);
+}
+
+}  // namespace weir::control

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "control/answer/parts.h"
+
+// What became of `add`, `del` and `flush`.
+namespace weir::control {
+
+struct ChangeAnswer {
+  bool ok = false;
+  std::string list;
+  wire::Generation generation;
+  uint64_t added = 0, renewed = 0, deleted = 0, missing = 0;
+  uint64_t entries = 0;
+  double total_ms = 0;
+  std::vector<TargetOutcome> targets;
+  std::string error;
+};
+void members(Fields& f, ChangeAnswer& answer);
+
+}  // namespace weir::control

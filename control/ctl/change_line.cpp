@@ -1,0 +1,86 @@
+#include "control/ctl/change_line.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "control/ctl/print.h"
+#include "control/ctl/text.h"
+#include "control/journal/change.h"
+#include "control/read/entry_line.h"
+
+namespace weir::control::ctl {
+
+namespace {
+
+constexpr const char* kBlanks = " \t\r\v\f";
+
+bool take(const std::string& key, std::vector<std::string>& entries) {
+  if (key.front() != '{') {
+    entries.push_back(key);
+    return true;
+  }
+  const Result<std::string> line = entry_line_of_map(key);
+  if (!line) {
+    fmt::print(stderr, "controlctl: {}\n", line.error());
+    return false;
+  }
+  entries.push_back(*line);
+  return true;
+}
+
+bool take_stdin(std::vector<std::string>& entries) {
+  for (std::string line; std::getline(std::cin, line);) {
+    line.erase(std::min(line.find('#'), line.size()));
+    line.erase(line.find_last_not_of(kBlanks) + 1);
+    line.erase(0, line.find_first_not_of(kBlanks));
+    if (line.empty()) continue;
+    if (entries.size() == Change::kMostEntries) {
+      fmt::print(stderr,
+                 "controlctl: more than {} entries on stdin: nothing was changed\nhint: give them in parts, as in "
+                 "`split -l {} FILE part. && for p in part.*; do controlctl add - < $p; done`\n",
+                 Change::kMostEntries, Change::kMostEntries);
+      return false;
+    }
+    if (!take(line, entries)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::string>> read_keys(const std::vector<std::string>& keys) {
+  std::vector<std::string> entries;
+  for (const std::string& key : keys) {
+    if (key.empty()) {
+      fmt::print(stderr, "controlctl: an entry is empty\n");
+      return std::nullopt;
+    }
+    if (key == "-" ? !take_stdin(entries) : !take(key, entries)) return std::nullopt;
+  }
+  if (entries.empty()) {
+    fmt::print(stderr, "controlctl: no entry on stdin: nothing was changed\n");
+    return std::nullopt;
+  }
+  return entries;
+}
+
+void print_change(const ChangeAnswer& answer) {
+  std::string what;
+  const auto tell = [&](uint64_t n, const char* became) {
+    if (n != 0) what += fmt::format("{}{} {}", what.empty() ? "" : ", ", plural(n, "entry", "entries"), became);
+  };
+  tell(answer.added, "added");
+  tell(answer.renewed, "renewed");
+  tell(answer.deleted, "deleted");
+  tell(answer.missing, "not there");
+  fmt::print("list {}: {}; {} added to it now\n", answer.list, what.empty() ? "nothing to do" : what,
+             plural(answer.entries, "entry", "entries"));
+  std::fflush(stdout);
+  if (answer.ok) return;
+  print_targets(answer.targets);
+  fmt::print(stderr, "controlctl: {}\n", answer.error);
+}
+
+}  // namespace weir::control::ctl

@@ -1,0 +1,43 @@
+#include <memory>
+
+#include "control/answer/change.h"
+#include "control/ctl/change_line.h"
+#include "control/ctl/command.h"
+#include "control/ctl/commands.h"
+
+namespace weir::control::ctl {
+
+namespace cmd_del {
+
+struct Arguments {
+  std::vector<std::string> keys;
+  std::string list;
+};
+
+int run(const Context& context, const Arguments& arguments) {
+  Request wanted{"del"};
+  std::optional<std::vector<std::string>> entries = read_keys(arguments.keys);
+  if (!entries) return kUsage;
+  wanted.entries = std::move(*entries);
+  if (!arguments.list.empty()) wanted.name = arguments.list;
+  return request(context, wanted, print_change);
+}
+
+Run configure(Options& options) {
+  auto arguments = std::make_shared<Arguments>();
+  options.arguments("KEY...", arguments->keys, kKeysHelp).required();
+  options.text("--list", "NAME", arguments->list, "from this list; where one list is dynamic it may be left out");
+  return [arguments](const Context& context) { return run(context, *arguments); };
+}
+
+}  // namespace cmd_del
+
+const Command kDel = {"del",
+                      Group::change,
+                      "delete entries that were added to a dynamic list; waits until no target enforces them",
+                      "All of them are deleted, or none. One that is not there is no error, unless the policy file or "
+                      "a feed holds it: that is where it has to be taken out, or a pass list lets it through.",
+                      cmd_del::configure,
+                      [](MemberTable& table) { table.add<ChangeAnswer>("del"); }};
+
+}  // namespace weir::control::ctl

@@ -1,0 +1,314 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "common/memory.h"
+#include "control/daemon/daemon.h"
+
+// What `add`, `del` and `flush` change, from the journal to the last target's acknowledgement.
+namespace weir::control {
+
+namespace {
+
+// For a target that is away: it may be starting anew.
+constexpr std::chrono::milliseconds kAwayWait{1000};
+// A book is as large as the policy: it is not written for each change. The journal has what it does not have yet.
+constexpr std::chrono::seconds kBookWait{60};
+// Of so many publications one takes the oldest ones out of the history.
+constexpr uint64_t kForgetEach = 500;
+
+void append(ListDraft& to, const ListDraft& more) {
+  to.v4.insert(to.v4.end(), more.v4.begin(), more.v4.end());
+  to.v6.insert(to.v6.end(), more.v6.begin(), more.v6.end());
+  to.flows.insert(to.flows.end(), more.flows.begin(), more.flows.end());
+}
+
+// add, del: each once.
+std::string cause_of(const std::vector<Change::Verb>& verbs) {
+  constexpr const char* kNames[] = {"add", "del", "flush"};
+  std::string text;
+  for (size_t v = 0; v < std::size(kNames); v++) {
+    const bool is_there = std::find(verbs.begin(), verbs.end(), static_cast<Change::Verb>(v)) != verbs.end();
+    if (is_there) text += std::string(text.empty() ? "" : ", ") + kNames[v];
+  }
+  return text;
+}
+
+}  // namespace
+
+void Daemon::change(Change change, Changed done) {
+  waiting_changes_.push_back({std::move(change), std::move(done), Clock::now(), {}});
+  begin_next();
+}
+
+void Daemon::begin_change() {
+  changing_ = std::make_shared<ChangeBatch>();
+  if (is_parted_) {
+    changing_->jobs.push_back(std::move(waiting_changes_.front()));
+    waiting_changes_.erase(waiting_changes_.begin());
+    is_parted_ = !waiting_changes_.empty();
+  } else {
+    changing_->jobs = std::exchange(waiting_changes_, {});
+  }
+  const std::shared_ptr<const Base> compacted = std::exchange(compacted_, nullptr);
+  if (compacted != nullptr && running_->stands_on != nullptr &&
+      running_->stands_on->publication->generation.number < compacted->publication->generation.number) {
+    changing_->base = compacted;
+  } else if (compacted != nullptr) {
+    is_compacting_ = false;  // a reload has built another one meanwhile
+  }
+  if (running_ == nullptr || running_->policy == nullptr) {
+    const std::shared_ptr<ChangeBatch> batch = std::exchange(changing_, nullptr);
+    for (ChangeJob& job : batch->jobs) {
+      job.report.error =
+          "what runs is the last good, because the policy is bad: nothing can be added to its lists\nhint: mend the "
+          "policy (`controlctl status` says what is wrong), and reload";
+      job.done(job.report);
+    }
+    return begin_next();
+  }
+  is_making_ = true;
+  worker_.submit([this, batch = changing_, old = running_] {
+    make_changes(*batch, *old);
+    mailbox_.post([this, batch] { take_changes(batch); });
+  });
+}
+
+// On the worker. What cannot be done leaves journal and lists as they were.
+void Daemon::make_changes(ChangeBatch& batch, const Running& old) {
+  const Result<Journal*> journal = this->journal();
+  Result<void> made;
+  if (!journal) {
+    made = Error{journal.error()};
+  } else {
+    const Result<void> had_memory = with_memory([&] { made = make_changes(batch, old, **journal); });
+    if (!had_memory) made = had_memory;
+    if (!made) (*journal)->roll_back();
+  }
+  if (made) return;
+  batch.next = nullptr;
+  for (ChangeJob& job : batch.jobs) {
+    if (job.report.error.empty()) job.report.error = made.error();
+  }
+}
+
+Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journal& journal) {
+  const auto now = unix_now();
+  Running on_base = old;
+  if (batch.base != nullptr) on_base.stands_on = batch.base;
+  auto policy = std::make_shared<Policy>(*old.policy);
+  std::vector<EntriesEdit> edits(policy->lists.size());
+  if (Result<void> begun = journal.begin(numbers_.next()); !begun) return begun;
+  if (Result<void> swept = sweep(policy->lists, now, journal, edits); !swept) return swept;
+  size_t n_good = 0;
+  std::vector<Change::Verb> verbs;  // of those that are good
+  for (ChangeJob& job : batch.jobs) {
+    const Result<const List*> list = list_of(job.change, policy->lists);
+    EntriesEdit edit;
+    Result<void> done = list ? journal.all_or_nothing([&]() -> Result<void> {
+      const Result<ChangeCounts> counts = apply(job.change, **list, now, journal, edit);
+      if (!counts) return Error{counts.error()};
+      job.report.counts = *counts;
+      return {};
+    })
+                             : Result<void>(Error{list.error()});
+    if (!done) {
+      job.report.error = done.error();
+      continue;
+    }
+    n_good++;
+    verbs.push_back(job.change.verb);
+    job.report.list = (*list)->name;
+    EntriesEdit& whole = edits[static_cast<size_t>(*list - policy->lists.data())];
+    append(whole.added, edit.added);
+    append(whole.removed, edit.removed);
+  }
+  std::vector<ListChange> changes;
+  for (size_t l = 0; l < edits.size(); l++) {
+    List& list = policy->lists[l];
+    const std::shared_ptr<const Entries> before = list.content;
+    const uint64_t added = edits[l].added.entries(), removed = edits[l].removed.entries();
+    list.content = edited(before, std::move(edits[l]));
+    if (list.content != before) changes.push_back({list.name, "changed", list.entries(), added, removed});
+  }
+  if (!changes.empty() || batch.base != nullptr) {
+    const std::shared_ptr<Running> next = running_of(policy);
+    if (Result<void> published = make_publication(*next, &on_base, Make::overlay, {}); !published) {
+      batch.is_to_part = n_good > 1;
+      return published;
+    }
+    next->base = old.base;
+    Result<void> recorded =
+        journal.generations().add(next->publication->generation.epoch,
+                                  {next->publication->generation.number, time(nullptr),
+                                   batch.jobs.empty() ? "a new base for the overlay" : cause_of(verbs),
+                                   batch.jobs.empty() ? kNobody : batch.jobs.front().change.uid, next->base, changes});
+    if (recorded && next->publication->generation.number % kForgetEach == 0) {
+      recorded = journal.generations().forget_before({next->publication->generation.epoch, old.base});
+    }
+    if (!recorded) return recorded;
+    batch.next = next;
+  }
+  for (ChangeJob& job : batch.jobs) {
+    if (!job.report.error.empty()) continue;
+    const Result<uint64_t> entries = journal.count(job.report.list);
+    if (!entries) return Error{entries.error()};
+    job.report.entries = *entries;
+  }
+  if (batch.next != nullptr) batch.saved = numbers_.commit();
+  if (Result<void> committed = journal.commit(); !committed) return committed;
+  if (batch.next == nullptr) return {};
+  // From here on it is in the journal: what the disk does not take now it takes later. Of an overlay the last good is
+  // kept beside the acknowledgement: nobody who has it takes an older one.
+  if (batch.next->publication->base != nullptr && batch.base == nullptr) return {};
+  std::vector<TargetSpec> targets = options_.targets.empty() ? policy->targets : options_.targets;
+  const Result<void> kept = keep(*batch.next, targets);
+  if (batch.saved) batch.saved = kept;
+  return {};
+}
+
+// On the loop.
+void Daemon::take_changes(const std::shared_ptr<ChangeBatch>& batch) {
+  if (stopping_) return;
+  changing_ = nullptr;
+  is_making_ = false;
+  if (batch->is_to_part) {
+    compacted_ = batch->base;
+    // One of them stands in the way of all: each for itself, those that are wrong are told so already.
+    std::vector<ChangeJob> again;
+    for (ChangeJob& job : batch->jobs) {
+      job.report = {};
+      again.push_back(std::move(job));
+    }
+    waiting_changes_.insert(waiting_changes_.begin(), std::make_move_iterator(again.begin()),
+                            std::make_move_iterator(again.end()));
+    is_parted_ = true;
+    return begin_next();
+  }
+  if (batch->base != nullptr) is_compacting_ = false;
+  batch->published = Clock::now();
+  if (batch->next != nullptr) {
+    batch->next->published_at = time(nullptr);
+    publish(batch->next);
+    compact_when_due();
+    capture_.published(running_->publication->generation);
+    worker_.submit([this, batch, next = running_] {
+      // What was added is in the journal; the book is written anew with a new base, and now and then.
+      const bool is_new_base = next->publication->base == nullptr || batch->base != nullptr;
+      const Result<void> kept = is_new_base ? keep_book(*next) : store_.save(*next->publication);
+      if (kept) kept_ = next->publication->generation;
+      mailbox_.post([this, kept, generation = next->publication->generation, saved = batch->saved] {
+        const Result<void>& result = saved ? kept : saved;
+        if (stopping_ || running_->publication->generation != generation) return;  // the newer one says how it is
+        disk_error_ = result ? "" : result.error();
+        if (!result) keep_again();
+      });
+    });
+    if (!book_due_) {
+      book_due_ = loop_.timer(Clock::now() + kBookWait, [this] {
+        book_due_.reset();
+        worker_.submit([this, running = running_] { (void)keep_book(*running); });
+      });
+    }
+  }
+  const bool any_made = std::any_of(batch->jobs.begin(), batch->jobs.end(),
+                                    [](const ChangeJob& job) { return job.report.error.empty(); });
+  if (any_made) {
+    answer_when_acknowledged(batch, running_->publication->generation);
+  } else {
+    answer_changes(*batch, {});
+  }
+  begin_next();
+}
+
+// Those who are there are waited for; one that is away gets it when it returns.
+void Daemon::answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch, wire::Generation generation) {
+  const auto finish = [this, batch, generation] { answer_changes(*batch, generation); };
+  const auto is_settled = [this, generation] {
+    return std::all_of(targets_.begin(), targets_.end(),
+                       [&](const auto& target) { return target->is_settled(generation); });
+  };
+  const auto is_settled_or_away = [this, generation] {
+    return std::all_of(targets_.begin(), targets_.end(), [&](const auto& target) {
+      return target->is_settled(generation) || !target->state().connected;
+    });
+  };
+  waits_.add(is_settled, batch->published + kAwayWait, [this, batch, is_settled_or_away, finish] {
+    if (stopping_ || is_settled_or_away()) return finish();
+    waits_.add(is_settled_or_away, batch->published + std::chrono::milliseconds(options_.acknowledge_ms), finish);
+  });
+}
+
+// generation: in which they are; none: none of them could be made.
+void Daemon::answer_changes(ChangeBatch& batch, wire::Generation generation) {
+  Clock::time_point last = batch.published;
+  const std::vector<TargetOutcome> targets = outcomes(generation, last);
+  const auto missing =
+      std::count_if(targets.begin(), targets.end(), [](const TargetOutcome& target) { return !target.acknowledged; });
+  for (ChangeJob& job : batch.jobs) {
+    ChangeReport& report = job.report;
+    report.total_ms = std::chrono::duration<double, std::milli>(Clock::now() - job.begin).count();
+    if (report.error.empty()) {
+      report.generation = generation;
+      report.targets = targets;
+      if (!batch.saved) report.error = "enforced, not durable: " + batch.saved.error();
+      if (missing != 0 && report.error.empty()) {
+        report.error = fmt::format("{} of {} targets did not acknowledge", missing, targets.size());
+      }
+      report.ok = report.error.empty();
+    }
+    job.done(report);
+  }
+}
+
+void Daemon::read_added(const std::string& list, const std::string& after, size_t most, Added done) {
+  worker_.submit([this, list, after, most, done = std::move(done)] {
+    const Result<Journal*> journal = this->journal();
+    auto page = std::make_shared<Result<std::vector<JournalEntry>>>(
+        journal ? (*journal)->page(list, after, most) : Result<std::vector<JournalEntry>>(Error{journal.error()}));
+    mailbox_.post([page, done] { done(*page); });
+  });
+}
+
+// On the worker, which alone uses it.
+Result<Journal*> Daemon::journal() {
+  if (journal_) return &*journal_;
+  Result<Journal> opened = Journal::open(store_.state_dir());
+  if (!opened) return Error{opened.error()};
+  journal_ = std::move(*opened);
+  if (!journal_->notice().empty()) spdlog::error("{}", journal_->notice());
+  return &*journal_;
+}
+
+// On the worker: puts what the journal holds into the lists. before: of what runs or ran; null: nothing did. A journal
+// that cannot be read takes nothing from anybody.
+void Daemon::add_journal(Book& book, const Book* before) {
+  const auto now = unix_now();
+  const Result<Journal*> journal = this->journal();
+  if (!journal) spdlog::error("{}: what was added to lists stays as it was", journal.error());
+  if (journal && before != nullptr && (*journal)->take_reset()) {
+    Result<void> restored = (*journal)->begin({});
+    if (restored) restored = restore(*before, now, **journal);
+    if (restored) restored = (*journal)->commit();
+    if (!restored) (*journal)->roll_back();
+    restored ? spdlog::error("the journal begins with what the last good had of it; who and why is lost")
+             : spdlog::error("the journal begins empty: {}", restored.error());
+  }
+  for (List& list : book) {
+    ListDraft added;
+    if (list.dynamic) {
+      Result<ListDraft> kept = journal ? journal_of(list, now, **journal) : Result<ListDraft>(Error{journal.error()});
+      if (!kept && before != nullptr) {
+        const auto was =
+            std::find_if(before->begin(), before->end(), [&](const List& l) { return l.name == list.name; });
+        if (was != before->end()) kept = journal_part(*was->content);
+      }
+      if (kept) added = std::move(*kept);
+    }
+    list.content = with_journal(list.content, std::move(added));
+  }
+}
+
+}  // namespace weir::control

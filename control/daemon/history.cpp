@@ -1,0 +1,228 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+
+#include "control/book/disk.h"
+#include "control/daemon/daemon.h"
+#include "control/read/parsers.h"
+#include "control/read/policy.h"
+
+// What was published before: recorded, kept, and published again.
+namespace weir::control {
+
+namespace {
+
+// Notes of the journal: the base that a rollback published, and the base to go back to unless somebody confirms.
+constexpr const char* kHeld = "held";
+constexpr const char* kUnconfirmed = "unconfirmed";
+
+uint64_t number_of(const Result<std::string>& text) {
+  uint64_t number = 0;
+  if (text) std::from_chars(text->data(), text->data() + text->size(), number);
+  return number;
+}
+
+}  // namespace
+
+// On the worker: the generation whose book is to come back; 0: it is not known. After many changes only the book is
+// left of a base that is still in use.
+uint64_t Daemon::base_of(const Cause::Back& back, Journal& journal) {
+  const auto record = journal.generations().find({numbers_.last().epoch, back.number});
+  if (record && *record) return (*record)->base;
+  return !back.with_added && history_.has(back.number) ? back.number : 0;
+}
+
+// On the worker. The reason why it cannot be is in the report.
+std::optional<Policy> Daemon::former_policy(const Cause::Back& back, ReloadReport& report) {
+  const Result<Journal*> journal = this->journal();
+  if (!journal) return report.error = journal.error(), std::nullopt;
+  const wire::Generation wanted = {numbers_.last().epoch, back.number};
+  const uint64_t base = base_of(back, **journal);
+  if (base == 0) {
+    report.error =
+        fmt::format("generation {} is not known\nhint: `controlctl history` names those that are kept", back.number);
+    return std::nullopt;
+  }
+  const Result<HistoryFiles::Kept> kept = history_.open({wanted.epoch, base});
+  if (!kept) return report.error = kept.error(), std::nullopt;
+  Result<Book> book = read_book(kept->book.bytes());
+  if (!book) return report.error = book.error(), std::nullopt;
+  Diagnostics diagnostics;
+  std::optional<Policy> policy =
+      parse_policy(options_.config, kept->policy_text, diagnostics, unix_now(), yaml_parser(options_.parsers));
+  if (!policy) return report.diagnostics.append(diagnostics), std::nullopt;
+  policy->text = std::make_shared<const std::string>(kept->policy_text);
+  policy->lists = std::move(*book);
+  if (!back.with_added) return policy;
+  Result<void> done = (*journal)->begin(numbers_.next());
+  if (done) done = (*journal)->go_back_to(wanted);
+  if (!done) return report.error = done.error(), std::nullopt;
+  return policy;
+}
+
+// On the worker, before anybody is given it: what a start has to know, in the transaction of a rollback.
+Result<void> Daemon::note(const Cause& cause, const Running* old) {
+  const Result<Journal*> journal = this->journal();
+  const bool must_be_known = cause.back || cause.wish.confirm_s != 0;
+  if (!journal) return must_be_known ? Result<void>(Error{journal.error()}) : Result<void>();
+  Generations& generations = (*journal)->generations();
+  const bool has_begun = cause.back && cause.back->with_added;
+  Result<void> done = has_begun ? Result<void>() : (*journal)->begin(numbers_.last());
+  const bool keeps_held = cause.policy_text != nullptr;  // feeds: the policy is the same
+  if (done && !keeps_held) {
+    const uint64_t held = cause.back ? base_of(*cause.back, **journal) : 0;
+    done = generations.set_note(kHeld, held == 0 ? "" : std::to_string(held));
+  }
+  if (done) {
+    const bool waits = cause.wish.confirm_s != 0 && old != nullptr;
+    done = generations.set_note(kUnconfirmed, waits ? std::to_string(old->base) : "");
+  }
+  if (done) done = (*journal)->commit();
+  if (!done) (*journal)->roll_back();
+  return must_be_known ? done : Result<void>();
+}
+
+// On the worker, when it is published: what it was, and its content. What cannot be kept is said; it is enforced all
+// the same.
+void Daemon::record(const Prepared& prepared) {
+  const Running& next = *prepared.next;
+  const wire::Generation generation = next.publication->generation;
+  Result<void> kept = prepared.saved;
+  if (kept && next.policy_text != nullptr) kept = history_.keep(generation, *next.policy_text);
+  const Result<Journal*> journal = this->journal();
+  if (kept && !journal) kept = Error{journal.error()};
+  if (journal) {
+    Generations& generations = (*journal)->generations();
+    const HistorySettings& settings = next.policy->history;
+    Result<void> done = (*journal)->begin(generation);
+    if (done) {
+      done = generations.add(generation.epoch, {generation.number, time(nullptr), prepared.cause.text,
+                                                prepared.cause.wish.uid, next.base, prepared.report->changes});
+    }
+    if (done && kept && prepared.cause.back) done = generations.set_note(kHeld, std::to_string(generation.number));
+    if (done) {
+      const Result<std::vector<GenerationRecord>> past = generations.newest(generation.epoch, Generations::kMost);
+      uint64_t oldest = generation.number;
+      for (const GenerationRecord& record : past ? *past : std::vector<GenerationRecord>()) {
+        if (record.at + int64_t{settings.keep_s} < time(nullptr)) break;
+        oldest = record.number;
+      }
+      if (prepared.before_base != 0) oldest = std::min(oldest, prepared.before_base);  // to go back to
+      const Result<std::vector<uint64_t>> bases = generations.bases(generation.epoch);
+      std::vector<uint64_t> wanted = bases ? *bases : std::vector<uint64_t>();
+      std::erase_if(wanted, [&](uint64_t base) { return base < oldest; });
+      const uint64_t first = history_.trim(wanted, settings.size_bytes);
+      done = generations.forget_before({generation.epoch, std::max(oldest, first)});
+    }
+    if (done) done = (*journal)->commit();
+    if (!done) (*journal)->roll_back();
+    if (kept) kept = done;
+  }
+  if (!kept) spdlog::error("generation {} is not kept for a rollback: {}", generation.number, kept.error());
+}
+
+// On the loop, when it is published.
+void Daemon::take_cause(const Cause& cause, uint64_t before_base) {
+  if (cause.back) held_ = running_->base;
+  unconfirmed_.reset();
+  if (cause.wish.confirm_s == 0 || before_base == 0) return;
+  const uint32_t seconds = cause.wish.confirm_s;
+  unconfirmed_ = Unconfirmed{before_base, time(nullptr) + int64_t{seconds}, {}};
+  unconfirmed_->timer = loop_.timer(Clock::now() + std::chrono::seconds(seconds), [this, before_base, seconds] {
+    spdlog::warn("nobody confirmed generation {} in {} s", running_->publication->generation.number, seconds);
+    unconfirmed_.reset();
+    go_back({before_base, false}, fmt::format("not confirmed in {} s: back to generation {}", seconds, before_base),
+            kNobody);
+    begin_next();
+  });
+}
+
+void Daemon::go_back(Cause::Back back, std::string why, uint32_t uid) {
+  spdlog::warn("{}", why);
+  going_back_ = Cause{nullptr, std::move(why), back, {uid, 0}};
+}
+
+// Before the first policy is compiled: what was rolled back stays so, and what nobody confirmed goes back.
+void Daemon::begin_with_notes() {
+  const Result<Journal*> journal = this->journal();
+  if (!journal) return;
+  const uint64_t held = number_of((*journal)->generations().note(kHeld));
+  const uint64_t unconfirmed = number_of((*journal)->generations().note(kUnconfirmed));
+  const uint64_t base = unconfirmed != 0 ? unconfirmed : held;
+  if (base == 0) return;
+  if (!history_.has(base)) {
+    spdlog::error("the content of generation {}, which is to be enforced, is not kept: the policy is read", base);
+    return;
+  }
+  go_back({base, false},
+          unconfirmed != 0 ? fmt::format("stopped before it was confirmed: back to generation {}", base)
+                           : fmt::format("rolled back to generation {} before this start", base),
+          kNobody);
+}
+
+void Daemon::confirm(std::function<void(const Result<wire::Generation>& stays)> done) {
+  if (!unconfirmed_) return done(Error{"nothing waits for a confirmation"});
+  if (is_making_) return done(Error{"a change is being published: ask again"});
+  unconfirmed_.reset();
+  const wire::Generation stays = running_->publication->generation;
+  worker_.submit([this, stays, done = std::move(done)] {
+    const Result<Journal*> journal = this->journal();
+    Result<void> noted = journal ? (*journal)->begin(stays) : Result<void>(Error{journal.error()});
+    if (noted) noted = (*journal)->generations().set_note(kUnconfirmed, "");
+    if (noted) noted = (*journal)->commit();
+    if (!noted && journal) (*journal)->roll_back();
+    mailbox_.post([this, stays, noted, done] {
+      done(noted ? Result<wire::Generation>(stays)
+                 : Result<wire::Generation>(Error{"it stays, and the next start goes back: " + noted.error()}));
+      begin_next();
+    });
+  });
+}
+
+void Daemon::rollback(uint64_t number, uint32_t uid, Reloaded done) {
+  const char* hindered = is_reloading_ || going_back_ ? "a policy is compiled now: ask again when it is done" : "";
+  if (*hindered != '\0') {
+    auto refused = std::make_shared<ReloadReport>();
+    refused->error = hindered;
+    refused->at = time(nullptr);
+    if (running_ != nullptr) refused->generation = running_->publication->generation;
+    return done(refused);
+  }
+  go_back({number, true}, fmt::format("rollback to generation {}", number), uid);
+  asking_.push_back(std::move(done));
+  begin_next();
+}
+
+void Daemon::history(size_t most, std::function<void(const Result<std::vector<Past>>& past)> done) {
+  worker_.submit([this, most, done = std::move(done)] {
+    const Result<Journal*> journal = this->journal();
+    Result<std::vector<GenerationRecord>> records = journal
+                                                        ? (*journal)->generations().newest(numbers_.last().epoch, most)
+                                                        : Result<std::vector<GenerationRecord>>(Error{journal.error()});
+    auto past = std::make_shared<Result<std::vector<Past>>>(std::vector<Past>());
+    if (records) {
+      for (GenerationRecord& record : *records) {
+        const bool is_kept = history_.has(record.base);
+        (*past)->push_back({std::move(record), is_kept});
+      }
+    } else {
+      *past = Error{records.error()};
+    }
+    mailbox_.post([past, done] { done(*past); });
+  });
+}
+
+std::string Daemon::notice() const {
+  if (unconfirmed_) {
+    return fmt::format("generation {} waits until {} for `controlctl confirm`: else {} is published again",
+                       running_->publication->generation.number, time_text(static_cast<uint32_t>(unconfirmed_->until)),
+                       unconfirmed_->base);
+  }
+  if (held_ == 0) return "";
+  return "rolled back: neither the policy nor its feeds are read until `controlctl reload`";
+}
+
+}  // namespace weir::control

@@ -1,0 +1,232 @@
+#include "control/fetch/transfer.h"
+
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace weir::control {
+namespace {
+
+using confine::k32Bits;
+using confine::kAllBits;
+
+// What libcurl, its TLS library and the C library's resolver take.
+constexpr const char* kCalls[] = {
+    // time, threads (the resolver is one), memory
+    "clock_gettime", "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time", "getcpu", "futex",
+    "sched_yield", "sched_getaffinity", "rseq", "set_robust_list", "exit", "exit_group", "restart_syscall", "gettid",
+    "getpid", "getppid", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "munmap", "mremap", "madvise", "brk",
+    // files, which Landlock chooses
+    "close", "read", "readv", "pread64", "lseek", "fstat", "stat", "lstat", "newfstatat", "statx", "access",
+    "faccessat", "faccessat2", "getdents64", "readlink", "fcntl", "dup",
+    // sockets, and waiting for them
+    "bind", "connect", "shutdown", "getsockname", "getpeername", "getsockopt", "setsockopt", "sendto", "recvfrom",
+    "sendmsg", "recvmsg", "sendmmsg", "recvmmsg", "write", "writev", "poll", "ppoll", "select", "pselect6", "pipe",
+    "pipe2", "eventfd2", "epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait",
+    // who and where it is
+    "getuid", "geteuid", "getgid", "getegid", "uname", "sysinfo", "getrandom", "getrlimit"};
+constexpr confine::SystemCalls::Argument kCallsWith[] = {
+    {"open", 1, O_ACCMODE, O_RDONLY},     {"openat", 2, O_ACCMODE, O_RDONLY}, {"mmap", 2, PROT_EXEC, 0},
+    {"mprotect", 2, PROT_EXEC, 0},        {"socket", 0, kAllBits, AF_INET},   {"socket", 0, kAllBits, AF_INET6},
+    {"socket", 0, kAllBits, AF_NETLINK},  // which addresses this machine has: the resolver sorts by it
+    {"socketpair", 0, kAllBits, AF_UNIX}, {"ioctl", 1, k32Bits, FIONREAD},    {"clone", 0, CLONE_THREAD, CLONE_THREAD},
+    {"prctl", 0, k32Bits, PR_SET_NAME},   {"prlimit64", 0, k32Bits, 0}};
+// The filter cannot read the flags of clone3; told that there is none, glibc uses clone.
+constexpr confine::SystemCalls::Failing kFailing[] = {{"clone3", ENOSYS}};
+
+// Certificates of the system; names and how they are resolved; libraries that these two may load.
+constexpr const char* kFiles[] = {"/etc/ssl",
+                                  "/usr/share/ca-certificates",
+                                  "/usr/local/share/ca-certificates",
+                                  "/usr/lib/ssl",
+                                  "/etc/resolv.conf",
+                                  "/etc/hosts",
+                                  "/etc/nsswitch.conf",
+                                  "/etc/host.conf",
+                                  "/etc/gai.conf",
+                                  "/etc/services",
+                                  "/run/systemd/resolve",
+                                  "/run/resolvconf",
+                                  "/run/NetworkManager",
+                                  "/etc/ld.so.cache",
+                                  "/usr/lib",
+                                  "/lib",
+                                  "/usr/lib64",
+                                  "/lib64",
+                                  "/dev/urandom",
+                                  "/dev/random"};
+
+constexpr uint32_t kDescriptors = 64;
+constexpr confine::Reach kReach = {{kCalls, kCallsWith, kFailing}, kDescriptors, kFiles};
+constexpr uint32_t kCpuSeconds = 300;
+
+struct Free {
+  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
+  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+using Curl = std::unique_ptr<CURL, Free>;
+using Headers = std::unique_ptr<curl_slist, Free>;
+
+// One transfer, while libcurl calls back.
+struct Transfer {
+  CURL* curl = nullptr;
+  int socket = -1;
+  std::span<std::byte> to;
+  uint64_t most = 0, taken = 0;
+  bool is_too_large = false;
+};
+
+long status_of(CURL* curl) {
+  long status = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  return status;
+}
+
+// Anything but what was asked for is not kept, and ends the transfer.
+size_t take(char* bytes, size_t, size_t n, void* user) {
+  Transfer& transfer = *static_cast<Transfer*>(user);
+  if (status_of(transfer.curl) != 200) return 0;
+  transfer.is_too_large = n > transfer.most - transfer.taken;
+  if (transfer.is_too_large) return 0;
+  if (n != 0) memcpy(transfer.to.data() + transfer.taken, bytes, n);
+  transfer.taken += n;
+  return n;
+}
+
+// Not 0 when nobody waits for it any more.
+int go_on(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  pollfd gone = {static_cast<Transfer*>(user)->socket, 0, 0};
+  return poll(&gone, 1, 0) > 0 && (gone.revents & (POLLHUP | POLLERR)) != 0 ? 1 : 0;
+}
+
+template <size_t size>
+void copy_text(char (&to)[size], std::string_view text) {
+  memset(to, 0, size);
+  text.copy(to, size - 1);
+}
+
+// One that is too long to be kept whole is none.
+template <size_t size>
+void copy_header(CURL* curl, const char* name, char (&to)[size]) {
+  memset(to, 0, size);
+  curl_header* header = nullptr;
+  if (curl_easy_header(curl, name, 0, CURLH_HEADER, -1, &header) != CURLHE_OK) return;
+  if (strlen(header->value) < size) copy_text(to, header->value);
+}
+
+bool begins_with(const char* text, std::string_view with) {
+  return std::string_view(text).substr(0, with.size()) == with;
+}
+
+void add_header(Headers& headers, const char* name, const char* value) {
+  if (*value == '\0') return;
+  curl_slist* longer = curl_slist_append(headers.get(), (std::string(name) + ": " + value).c_str());
+  if (longer == nullptr) return;
+  (void)headers.release();
+  headers.reset(longer);
+}
+
+void set_up(CURL* curl, const TransferRequest& ask, std::span<std::byte> certificates) {
+  const long timeout = static_cast<long>(ask.timeout_s);
+  // From https nobody leads back to what anybody on the way can read and change.
+  const bool is_secure = begins_with(ask.url, "https:");
+  curl_easy_setopt(curl, CURLOPT_URL, ask.url);
+  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, is_secure ? "https" : "http,https");
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, static_cast<long>(kMostRedirects));
+  curl_easy_setopt(curl, CURLOPT_UNRESTRICTED_AUTH, 0L);  // user and password are for the host of the url alone
+  curl_easy_setopt(curl, CURLOPT_PROXY, ask.proxy);       // "": none, whatever the environment says
+  curl_easy_setopt(curl, CURLOPT_NOPROXY, "");
+  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
+  curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+  curl_easy_setopt(curl, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  if (!certificates.empty()) {
+    curl_blob blob = {certificates.data(), certificates.size(), CURL_BLOB_COPY};
+    curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &blob);
+    curl_easy_setopt(curl, CURLOPT_PROXY_CAINFO_BLOB, &blob);
+    curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
+  }
+  curl_easy_setopt(curl, CURLOPT_USERAGENT, ask.user_agent);
+  curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, "gzip");
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, timeout);
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(kLeastSpeed));
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, timeout);
+  curl_easy_setopt(curl, CURLOPT_TIMEOUT, timeout * static_cast<long>(kMostTimeouts));
+  curl_easy_setopt(curl, CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(ask.max_bytes));
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+}
+
+TransferAnswer fetch(int socket, std::span<std::byte> shared, const TransferRequest& ask) {
+  TransferAnswer answer = {};
+  answer.result = TransferResult::failed;
+  if (ask.max_bytes > shared.size() || ask.certificate_bytes > shared.size()) return answer;
+  curl_global_init(CURL_GLOBAL_DEFAULT);
+  const Curl owned(curl_easy_init());
+  CURL* curl = owned.get();
+  if (curl == nullptr) return answer;
+  set_up(curl, ask, shared.first(ask.certificate_bytes));
+  Headers headers;
+  add_header(headers, "If-None-Match", ask.etag);
+  add_header(headers, "If-Modified-Since", ask.last_modified);
+  const bool is_conditional = headers != nullptr;
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
+  Transfer transfer = {curl, socket, shared, ask.max_bytes, 0, false};
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, go_on);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
+  char why[CURL_ERROR_SIZE] = "";
+  curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
+
+  const CURLcode code = curl_easy_perform(curl);
+  answer.status = static_cast<uint32_t>(status_of(curl));
+  curl_off_t retry_after = 0;
+  if (curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &retry_after) == CURLE_OK && retry_after > 0) {
+    answer.retry_after_s = static_cast<uint64_t>(retry_after);
+  }
+  const std::string most = std::to_string(ask.max_bytes);
+  if (transfer.is_too_large || code == CURLE_FILESIZE_EXCEEDED) {
+    copy_text(answer.error, "it is larger than " + most + " bytes (fetch: max_size)");
+  } else if (answer.status >= 400 || (code == CURLE_WRITE_ERROR && answer.status != 200)) {
+    copy_text(answer.error, "the server answers " + std::to_string(answer.status));
+  } else if (code != CURLE_OK) {
+    copy_text(answer.error, *why != '\0' ? why : curl_easy_strerror(code));
+  } else if (answer.status == 304 && is_conditional) {
+    answer.result = TransferResult::same;
+  } else if (answer.status != 200) {
+    copy_text(answer.error, "the server answers " + std::to_string(answer.status));
+  } else {
+    answer.result = TransferResult::taken;
+    answer.bytes = transfer.taken;
+    copy_header(curl, "ETag", answer.etag);
+    copy_header(curl, "Last-Modified", answer.last_modified);
+  }
+  return answer;
+}
+
+void answer_one(int socket, std::span<std::byte> shared) {
+  TransferRequest ask = {};
+  if (confine::hear(socket, std::as_writable_bytes(std::span(&ask, 1))) != sizeof ask) return;
+  const TransferAnswer answer = fetch(socket, shared, ask);
+  (void)confine::tell(socket, std::as_bytes(std::span(&answer, 1)));
+}
+
+}  // namespace
+
+const confine::Job kFetchJob = {"weir-fetch", kCpuSeconds, answer_one, &kReach};
+
+}  // namespace weir::control

@@ -1,0 +1,288 @@
+#include "control/journal/change.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/book/search.h"
+#include "control/model/range_text.h"
+#include "control/read/entry_line.h"
+#include "control/read/feed_file.h"
+
+namespace weir::control {
+namespace {
+
+// A clock that is set back by less does not miss what was swept.
+constexpr uint64_t kSweepAfter_s = 60;
+
+template <class Addr>
+void mark(std::vector<Entry<Addr>>& entries, uint32_t expires) {
+  for (Entry<Addr>& entry : entries) {
+    entry.source = kJournalSource;
+    entry.expires = expires;
+  }
+}
+
+// Reads the text as an entry of the journal: appends it as the list's content is to hold it.
+class EntryOfJournal {
+ public:
+  explicit EntryOfJournal(const List& list) : list_(list) { draft_.match = list.match; }
+
+  Result<std::string> read(const std::string& text) {
+    draft_.v4.clear();
+    draft_.v6.clear();
+    draft_.flows.clear();
+    Result<std::string> canonical = read_entry_line(text, list_.dynamic && list_.dynamic->allow_any, draft_);
+    if (canonical) aggregate_ipv6(draft_, list_.ipv6_aggregate);
+    return canonical;
+  }
+  // What was read last.
+  void append_to(ListDraft& draft, uint32_t expires) {
+    mark(draft_.v4, expires);
+    mark(draft_.v6, expires);
+    for (Flow& flow : draft_.flows) {
+      flow.source = kJournalSource;
+      flow.expires = expires;
+    }
+    draft.v4.insert(draft.v4.end(), draft_.v4.begin(), draft_.v4.end());
+    draft.v6.insert(draft.v6.end(), draft_.v6.begin(), draft_.v6.end());
+    draft.flows.insert(draft.flows.end(), draft_.flows.begin(), draft_.flows.end());
+  }
+  const ListDraft& draft() const { return draft_; }
+
+ private:
+  const List& list_;
+  ListDraft draft_;
+};
+
+std::string place_of(const List& list, uint8_t source, uint32_t line) {
+  return fmt::format("{}:{}", list.file_of(source), line);
+}
+
+// An entry of a file that holds all of this one; empty: none does.
+template <class Addr>
+std::string held_by(const List& list, const Entry<Addr>& wanted) {
+  const Rows<Addr>& rows = rows_of<Addr>(list);
+  std::string found;
+  visit_rows(rows, wanted.first, [&](size_t row) {
+    const Entry<Addr> entry = rows[row];
+    if (entry.source == kJournalSource || entry.last < wanted.last) return;
+    if ((entry.port != 0 && entry.port != wanted.port) || (entry.directions & wanted.directions) == 0) return;
+    found = fmt::format("{} ({})", range_text(entry.first, entry.last, entry.port),
+                        place_of(list, entry.source, entry.line));
+  });
+  return found;
+}
+
+std::string held_by_file(const List& list, const ListDraft& wanted) {
+  if (!wanted.v4.empty()) return held_by(list, wanted.v4.front());
+  if (!wanted.v6.empty()) return held_by(list, wanted.v6.front());
+  for (const Flow& flow : list.flows()) {
+    Flow asked = flow;
+    asked.line = wanted.flows.front().line;
+    asked.expires = wanted.flows.front().expires;
+    asked.source = wanted.flows.front().source;
+    if (flow.source != kJournalSource && asked == wanted.flows.front()) {
+      return fmt::format("{} ({})", flow_text(flow), place_of(list, flow.source, flow.line));
+    }
+  }
+  return "";
+}
+
+Result<uint32_t> expiry_of(const Change& change, const List& list, uint64_t now) {
+  const uint32_t most = list.dynamic->max_ttl_s;
+  const uint32_t ttl = change.ttl_s.value_or(most);
+  if (change.ttl_s && (ttl == 0 || ttl > Change::kMostTtl_s)) {
+    return Error{fmt::format("a time to live is 1 second to {}: {} is not\nhint: leave it out for entries that stay",
+                             Change::kMostTtl_s, ttl)};
+  }
+  if (most != 0 && ttl > most) {
+    return Error{
+        fmt::format("{} seconds are more than entries of list {} may stay: {}\nhint: give a shorter time, or "
+                    "raise `max_ttl` in the policy",
+                    ttl, list.name, most)};
+  }
+  if (ttl == 0 || now + ttl >= kNever) return kNever;
+  return static_cast<uint32_t>(now + ttl);
+}
+
+class Changer {
+ public:
+  Changer(const Change& change, const List& list, uint64_t now, Journal& journal, EntriesEdit& edit)
+      : change_(change), list_(list), now_(now), journal_(journal), edit_(edit), entry_(list) {}
+
+  Result<ChangeCounts> run() {
+    if (change_.verb == Change::Verb::flush) return flush();
+    const Result<uint32_t> expires = expiry_of(change_, list_, now_);
+    if (!expires) return Error{expires.error()};
+    for (size_t i = 0; i < change_.entries.size(); i++) {
+      const Result<void> done = one(change_.entries[i], *expires);
+      if (done) continue;
+      if (change_.entries.size() == 1) return Error{done.error()};
+      return Error{fmt::format("entry {} of {}: {}", i + 1, change_.entries.size(), done.error())};
+    }
+    if (change_.verb != Change::Verb::add) return counts_;
+    const Result<uint64_t> n = journal_.count(list_.name);
+    if (!n) return Error{n.error()};
+    if (*n > list_.dynamic->max_entries) {
+      return Error{
+          fmt::format("list {} would have {} added entries, and {} are allowed\nhint: delete some, let them "
+                      "expire (--ttl), or raise `max_entries` in the policy",
+                      list_.name, *n, list_.dynamic->max_entries)};
+    }
+    return counts_;
+  }
+
+ private:
+  Result<void> one(const std::string& text, uint32_t expires) {
+    const Result<std::string> canonical = entry_.read(text);
+    if (!canonical) return Error{canonical.error()};
+    const Result<std::optional<JournalEntry>> there = journal_.find(list_.name, *canonical);
+    if (!there) return Error{there.error()};
+    return change_.verb == Change::Verb::add ? add(*canonical, *there, expires) : del(*canonical, *there);
+  }
+
+  bool is_live(const JournalEntry& entry) const { return entry.expires == kNever || now_ < entry.expires; }
+
+  Result<void> add(const std::string& text, const std::optional<JournalEntry>& there, uint32_t expires) {
+    (there && is_live(*there) ? counts_.renewed : counts_.added)++;
+    if (!there || there->expires != expires) {
+      if (there) entry_.append_to(edit_.removed, there->expires);
+      entry_.append_to(edit_.added, expires);
+    }
+    return journal_.put(list_.name, {text, static_cast<int64_t>(now_), expires, change_.uid, change_.comment});
+  }
+
+  Result<void> del(const std::string& text, const std::optional<JournalEntry>& there) {
+    if (there) {
+      (is_live(*there) ? counts_.deleted : counts_.missing)++;
+      entry_.append_to(edit_.removed, there->expires);
+      return journal_.erase(list_.name, text);
+    }
+    if (const std::string holder = held_by_file(list_, entry_.draft()); !holder.empty()) {
+      return Error{
+          fmt::format("{} was not added by `controlctl add`: list {} holds it by {}\nhint: take it out there, "
+                      "or add it to a list with `action: pass`, which always wins",
+                      text, list_.name, holder)};
+    }
+    counts_.missing++;
+    return {};
+  }
+
+  Result<ChangeCounts> flush() {
+    std::vector<std::pair<std::string, uint32_t>> all;
+    Result<void> visited =
+        journal_.visit(list_.name, [&](const JournalEntry& entry) { all.emplace_back(entry.text, entry.expires); });
+    if (!visited) return Error{visited.error()};
+    for (const auto& [text, expires] : all) {
+      counts_.deleted++;
+      if (entry_.read(text)) entry_.append_to(edit_.removed, expires);
+      if (Result<void> gone = journal_.erase(list_.name, text); !gone) return Error{gone.error()};
+    }
+    return counts_;
+  }
+
+  const Change& change_;
+  const List& list_;
+  const uint64_t now_;
+  Journal& journal_;
+  EntriesEdit& edit_;
+  EntryOfJournal entry_;
+  ChangeCounts counts_;
+};
+
+template <class Addr>
+void append_texts(const List& list, const Rows<Addr>& rows, std::vector<JournalEntry>& entries) {
+  if (rows.source.each.empty() && rows.source.all != kJournalSource) return;
+  for (const Entry<Addr> entry : rows) {
+    if (entry.source != kJournalSource) continue;
+    entries.push_back({entry_text(entry, list.match), 0, entry.expires});
+  }
+}
+
+}  // namespace
+
+Result<const List*> list_of(const Change& change, const Book& book) {
+  std::string dynamic;  // their names
+  size_t n_dynamic = 0;
+  const List* found = nullptr;
+  for (const List& list : book) {
+    if (change.list.empty() ? list.dynamic.has_value() : list.name == change.list) found = &list;
+    if (!list.dynamic) continue;
+    n_dynamic++;
+    dynamic += (dynamic.empty() ? "" : ", ") + list.name;
+  }
+  if (dynamic.empty()) {
+    return Error{"no list of the policy may be changed so\nhint: write `dynamic: true` in a list, and reload"};
+  }
+  if (change.list.empty()) {
+    if (n_dynamic == 1) return found;
+    return Error{"there are several dynamic lists: which one is meant?\nhint: name one with --list: " + dynamic};
+  }
+  if (found == nullptr) {
+    return Error{fmt::format("no list is called '{}'\nhint: dynamic lists are: {}", change.list, dynamic)};
+  }
+  if (!found->dynamic) {
+    return Error{fmt::format("list {} is not dynamic\nhint: write `dynamic: true` in it and reload, or take one of: {}",
+                             found->name, dynamic)};
+  }
+  return found;
+}
+
+Result<ChangeCounts> apply(const Change& change, const List& list, uint64_t now, Journal& journal, EntriesEdit& edit) {
+  if (change.verb != Change::Verb::flush && change.entries.empty()) return Error{"no entry is given"};
+  if (change.entries.size() > Change::kMostEntries) {
+    return Error{fmt::format("{} entries are more than are taken at once: {}\nhint: give them in parts",
+                             change.entries.size(), Change::kMostEntries)};
+  }
+  if (change.comment.size() > Change::kMostComment) {
+    return Error{
+        fmt::format("a comment has at most {} bytes: this one has {}", Change::kMostComment, change.comment.size())};
+  }
+  return Changer(change, list, now, journal, edit).run();
+}
+
+Result<ListDraft> journal_of(const List& list, uint64_t now, Journal& journal) {
+  ListDraft draft;
+  if (!list.dynamic) return draft;
+  EntryOfJournal reader(list);
+  Result<void> visited = journal.visit(list.name, [&](const JournalEntry& entry) {
+    if (entry.expires != kNever && entry.expires <= now) return;
+    if (reader.read(entry.text)) reader.append_to(draft, entry.expires);
+  });
+  if (!visited) return Error{visited.error()};
+  return draft;
+}
+
+Result<void> sweep(const Book& book, uint64_t now, Journal& journal, std::vector<EntriesEdit>& edits) {
+  if (now < kSweepAfter_s) return {};
+  const Result<std::vector<Journal::Ended>> ended = journal.sweep(now - kSweepAfter_s);
+  if (!ended) return Error{ended.error()};
+  for (const Journal::Ended& one : *ended) {
+    const auto list = std::find_if(book.begin(), book.end(), [&](const List& each) { return each.name == one.list; });
+    if (list == book.end() || !list->dynamic) continue;
+    EntryOfJournal reader(*list);
+    if (reader.read(one.text)) reader.append_to(edits[static_cast<size_t>(list - book.begin())].removed, one.expires);
+  }
+  return {};
+}
+
+Result<void> restore(const Book& book, uint64_t now, Journal& journal) {
+  for (const List& list : book) {
+    std::vector<JournalEntry> entries;
+    append_texts(list, list.v4(), entries);
+    append_texts(list, list.v6(), entries);
+    for (Flow flow : list.flows()) {
+      if (flow.source != kJournalSource) continue;
+      const uint32_t expires = std::exchange(flow.expires, kNever);
+      entries.push_back({flow_text(flow), 0, expires});
+    }
+    for (JournalEntry& entry : entries) {
+      entry.added_at = static_cast<int64_t>(now);
+      if (Result<void> put = journal.put(list.name, entry); !put) return put;
+    }
+  }
+  return {};
+}
+
+}  // namespace weir::control

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/book/edit.h"
+#include "control/journal/journal.h"
+
+// What `controlctl add`, `del` and `flush` ask for.
+namespace weir::control {
+
+struct Change {
+  enum class Verb : uint8_t { add, del, flush };
+  static constexpr size_t kMostEntries = 100'000;  // at once
+  static constexpr size_t kMostComment = 500;      // bytes
+  static constexpr uint32_t kMostTtl_s = 10u * 366 * 86400;
+
+  Verb verb = Verb::add;
+  std::string list;                  // empty: the one that is dynamic
+  std::vector<std::string> entries;  // as read_entry_line() takes them; flush: none
+  std::optional<uint32_t> ttl_s;     // add; empty: the list's max_ttl
+  std::string comment;               // add
+  uint32_t uid = 0;                  // who asks
+};
+
+struct ChangeCounts {
+  uint64_t added = 0, renewed = 0, deleted = 0;
+  uint64_t missing = 0;  // were to be deleted, and were not there
+};
+
+// The list of the book that the change is for. Error: there is none, several might be meant, or it is not dynamic.
+Result<const List*> list_of(const Change& change, const Book& book);
+
+// Does it in the journal, whose transaction has begun, and adds to the edit what becomes of the list's content. Error:
+// which entry is wrong, why, and the way out; the journal and the edit hold a part of it then.
+Result<ChangeCounts> apply(const Change& change, const List& list, uint64_t now, Journal& journal, EntriesEdit& edit);
+
+// The journal's entries of the list, those that ended left out.
+Result<ListDraft> journal_of(const List& list, uint64_t now, Journal& journal);
+
+// Takes out of the journal what ended some time ago. Adds to each list's edit what goes from its content; what belongs
+// to no list of the book is gone as well.
+Result<void> sweep(const Book& book, uint64_t now, Journal& journal, std::vector<EntriesEdit>& edits);
+
+// The entries that the lists have of a journal that was lost, for one that begins anew; without who and why.
+Result<void> restore(const Book& book, uint64_t now, Journal& journal);
+
+}  // namespace weir::control

@@ -1,0 +1,159 @@
+#include "control/journal/generations.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+
+namespace weir::control {
+namespace {
+
+// One change a line: list, state, entries, added, removed. Names of lists have no blanks.
+std::string text_of(const std::vector<ListChange>& changes) {
+  std::string text;
+  for (const ListChange& change : changes) {
+    text += fmt::format("{} {} {} {} {}\n", change.name, change.state, change.entries, change.added, change.removed);
+  }
+  return text;
+}
+
+std::string_view next_word(std::string_view& text) {
+  const size_t end = std::min(text.find_first_of(" \n"), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+std::vector<ListChange> changes_of(const std::string& text) {
+  std::vector<ListChange> changes;
+  for (std::string_view rest = text; !rest.empty();) {
+    ListChange change;
+    change.name = next_word(rest);
+    change.state = next_word(rest);
+    for (uint64_t* number : {&change.entries, &change.added, &change.removed}) {
+      const std::string_view word = next_word(rest);
+      std::from_chars(word.data(), word.data() + word.size(), *number);
+    }
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+GenerationRecord record_of(const Statement& row) {
+  return {
+      static_cast<uint64_t>(row.integer(1)), row.integer(2),         row.text(3), static_cast<uint32_t>(row.integer(4)),
+      static_cast<uint64_t>(row.integer(5)), changes_of(row.text(6))};
+}
+
+int64_t as_integer(uint64_t value) {
+  return static_cast<int64_t>(value);
+}
+
+}  // namespace
+
+Result<Generations> Generations::open(const Database& database) {
+  Generations all;
+  const std::pair<Statement*, const char*> statements[] = {
+      {&all.add_,
+       "REPLACE INTO generations(epoch, number, at, cause, uid, base, changes) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
+      {&all.find_, "SELECT number, at, cause, uid, base, changes FROM generations WHERE epoch = ?1 AND number = ?2"},
+      {&all.newest_,
+       "SELECT number, at, cause, uid, base, changes FROM generations WHERE epoch = ?1 ORDER BY number DESC LIMIT ?2"},
+      {&all.trim_,
+       "DELETE FROM generations WHERE epoch <> ?1 OR number < ?2 OR number <="
+       " (SELECT number FROM generations WHERE epoch = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?3)"},
+      {&all.trim_before_,
+       "DELETE FROM before WHERE epoch <> ?1 OR number <="
+       " (SELECT min(number) FROM generations WHERE epoch = ?1)"},
+      {&all.bases_, "SELECT DISTINCT base FROM generations WHERE epoch = ?1 ORDER BY base"},
+      {&all.changes_after_,
+       "SELECT list, entry, comment, expires IS NOT NULL, added_at, expires, uid FROM before"
+       " WHERE epoch = ?1 AND number > ?2 ORDER BY id DESC"},
+      {&all.note_, "SELECT text FROM notes WHERE name = ?1"},
+      {&all.set_note_, "REPLACE INTO notes(name, text) VALUES(?1, ?2)"}};
+  for (const auto& [statement, sql] : statements) {
+    Result<Statement> prepared = Statement::prepare(database, sql);
+    if (!prepared) return Error{prepared.error()};
+    *statement = std::move(*prepared);
+  }
+  return all;
+}
+
+Result<void> Generations::add(uint64_t epoch, const GenerationRecord& record) {
+  const std::string changes = text_of(record.changes);
+  return add_.bind(1, as_integer(epoch))
+      .bind(2, as_integer(record.number))
+      .bind(3, record.at)
+      .bind(4, record.cause)
+      .bind(5, record.uid)
+      .bind(6, as_integer(record.base))
+      .bind(7, changes)
+      .run();
+}
+
+Result<std::optional<GenerationRecord>> Generations::find(wire::Generation generation) {
+  const Result<bool> row = find_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).step();
+  if (!row) return Error{row.error()};
+  if (!*row) return std::optional<GenerationRecord>();
+  std::optional<GenerationRecord> found = record_of(find_);
+  find_.reset();
+  return found;
+}
+
+Result<std::vector<GenerationRecord>> Generations::newest(uint64_t epoch, size_t most) {
+  newest_.bind(1, as_integer(epoch)).bind(2, as_integer(most));
+  std::vector<GenerationRecord> found;
+  while (true) {
+    const Result<bool> row = newest_.step();
+    if (!row) return Error{row.error()};
+    if (!*row) return found;
+    found.push_back(record_of(newest_));
+  }
+}
+
+Result<void> Generations::forget_before(wire::Generation generation) {
+  Result<void> done =
+      trim_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).bind(3, kMost).run();
+  if (!done) return done;
+  return trim_before_.bind(1, as_integer(generation.epoch)).run();
+}
+
+Result<std::vector<uint64_t>> Generations::bases(uint64_t epoch) {
+  bases_.bind(1, as_integer(epoch));
+  std::vector<uint64_t> found;
+  while (true) {
+    const Result<bool> row = bases_.step();
+    if (!row) return Error{row.error()};
+    if (!*row) return found;
+    found.push_back(static_cast<uint64_t>(bases_.integer(1)));
+  }
+}
+
+Result<std::vector<Generations::Before>> Generations::changes_after(wire::Generation generation) {
+  changes_after_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number));
+  std::vector<Before> found;
+  while (true) {
+    const Result<bool> row = changes_after_.step();
+    if (!row) return Error{row.error()};
+    if (!*row) return found;
+    found.push_back({changes_after_.text(1), changes_after_.text(2), changes_after_.text(3),
+                     changes_after_.integer(4) != 0, changes_after_.integer(5),
+                     static_cast<uint32_t>(changes_after_.integer(6)),
+                     static_cast<uint32_t>(changes_after_.integer(7))});
+  }
+}
+
+Result<std::string> Generations::note(const std::string& name) {
+  const Result<bool> row = note_.bind(1, name).step();
+  if (!row) return Error{row.error()};
+  if (!*row) return std::string();
+  std::string text = note_.text(1);
+  note_.reset();
+  return text;
+}
+
+Result<void> Generations::set_note(const std::string& name, const std::string& text) {
+  return set_note_.bind(1, name).bind(2, text).run();
+}
+
+}  // namespace weir::control

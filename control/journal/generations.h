@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "common/wire.h"
+#include "control/book/difference.h"
+#include "control/journal/statement.h"
+
+namespace weir::control {
+
+constexpr uint32_t kNobody = UINT32_MAX;  // no user has this number
+
+// A publication, and what caused it.
+struct GenerationRecord {
+  uint64_t number = 0;
+  int64_t at = 0;          // Unix seconds
+  std::string cause;       // "reload: asked for", "add"
+  uint32_t uid = kNobody;  // who asked, where somebody did
+  uint64_t base =
+      0;  // the generation whose book is its policy content: a reload's own; the rest of it is in the journal
+  std::vector<ListChange> changes;  // since the one before
+};
+
+// What was published when, beside the journal's entries and in their transactions. Of one epoch: numbers of another one
+// mean nothing. One thread at a time.
+class Generations {
+ public:
+  static constexpr int64_t kMost = 10'000;
+
+  // database: of the journal, which outlives this.
+  static Result<Generations> open(const Database& database);
+
+  Result<void> add(uint64_t epoch, const GenerationRecord& record);
+  Result<std::optional<GenerationRecord>> find(wire::Generation generation);
+  // The newest ones, newest first.
+  Result<std::vector<GenerationRecord>> newest(uint64_t epoch, size_t most);
+  // Forgets what came before this one, what other epochs had, and all but the newest kMost.
+  Result<void> forget_before(wire::Generation generation);
+  Result<std::vector<uint64_t>> bases(uint64_t epoch);  // that some generation needs, ascending
+
+  // What the journal's entries were before the changes that came after this generation, newest first.
+  struct Before {
+    std::string list, text, comment;
+    bool was_there = false;
+    int64_t added_at = 0;
+    uint32_t expires = 0, uid = 0;
+  };
+  Result<std::vector<Before>> changes_after(wire::Generation generation);
+
+  // Small things that outlive a restart; empty: not set.
+  Result<std::string> note(const std::string& name);
+  Result<void> set_note(const std::string& name, const std::string& text);
+
+ private:
+  Statement add_, find_, newest_, trim_, trim_before_, bases_, changes_after_, note_, set_note_;
+};
+
+}  // namespace weir::control

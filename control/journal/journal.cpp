@@ -1,0 +1,267 @@
+#include "control/journal/journal.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "common/files.h"
+
+namespace weir::control {
+namespace {
+
+constexpr int kVersion = 1;
+constexpr int64_t kSweepAtOnce = 10'000;
+
+// `before`: what a change replaced or took away (expires is null: nothing was there), so that it can be taken back.
+constexpr const char* kTables =
+    "CREATE TABLE entries(list TEXT NOT NULL, entry TEXT NOT NULL, added_at INTEGER NOT NULL, expires INTEGER NOT NULL,"
+    "  uid INTEGER NOT NULL, comment TEXT NOT NULL, PRIMARY KEY(list, entry)) WITHOUT ROWID;"
+    "CREATE INDEX ending ON entries(expires) WHERE expires < 4294967295;"
+    "CREATE TABLE before(id INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, number INTEGER NOT NULL, list TEXT NOT NULL,"
+    "  entry TEXT NOT NULL, added_at INTEGER, expires INTEGER, uid INTEGER, comment TEXT);"
+    "CREATE INDEX of_generation ON before(number);"
+    "CREATE TABLE generations(epoch INTEGER NOT NULL, number INTEGER NOT NULL, at INTEGER NOT NULL,"
+    "  cause TEXT NOT NULL, uid INTEGER NOT NULL, base INTEGER NOT NULL, changes TEXT NOT NULL,"
+    "  PRIMARY KEY(epoch, number)) WITHOUT ROWID;"
+    "CREATE TABLE notes(name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;"
+    "PRAGMA user_version = 1;";
+
+JournalEntry entry_of(const Statement& row) {
+  return {row.text(1), row.integer(2), static_cast<uint32_t>(row.integer(3)), static_cast<uint32_t>(row.integer(4)),
+          row.text(5)};
+}
+
+}  // namespace
+
+Result<Journal> Journal::open(const std::string& state_dir) {
+  const std::string path = state_dir + "/journal.db";
+  Result<Journal> journal = open_file(path);
+  if (journal || access(path.c_str(), F_OK) != 0) return journal;
+  const std::string aside = path + ".damaged";
+  for (const char* part : {"-wal", "-shm", ""}) {
+    unlink((aside + part).c_str());
+    if (rename((path + part).c_str(), (aside + part).c_str()) != 0 && errno != ENOENT) {
+      return Error{journal.error() + ", and it cannot be kept aside: " + errno_error("cannot rename " + path).message};
+    }
+  }
+  const std::string reason = journal.error();
+  journal = open_file(path);
+  if (journal) journal->is_reset_ = true;
+  if (journal) journal->notice_ = reason + ": it is kept as " + aside + ", and an empty one begins";
+  return journal;
+}
+
+Result<Journal> Journal::open_file(const std::string& path) {
+  // It is ours alone from its first moment; the library makes its other files alike.
+  Fd made(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!made) return errno_error("cannot open " + path);
+  made.reset();
+  sqlite3* raw = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  Journal journal{Database(raw)};
+  if (code != SQLITE_OK) return database_error(raw);
+  // Nobody else reads it: no memory is shared, which a file would have to stand for.
+  for (const char* sql : {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
+                          "PRAGMA temp_store = MEMORY", "PRAGMA trusted_schema = OFF"}) {
+    if (Result<void> done = journal.run(sql); !done) return Error{path + ": " + done.error()};
+  }
+  if (Result<void> ready = journal.prepare(); !ready) return Error{path + ": " + ready.error()};
+  return journal;
+}
+
+Result<void> Journal::prepare() {
+  Result<Statement> check = Statement::prepare(database_, "PRAGMA quick_check(1)");
+  if (!check) return Error{check.error()};
+  const Result<bool> checked = check->step();
+  if (!checked) return Error{checked.error()};
+  if (check->text(1) != "ok") return Error{"the journal is damaged: " + check->text(1)};
+  Result<Statement> version = Statement::prepare(database_, "PRAGMA user_version");
+  if (!version) return Error{version.error()};
+  if (Result<bool> row = version->step(); !row) return Error{row.error()};
+  const int64_t found = version->integer(1);
+  version->reset();
+  check->reset();
+  if (found == 0) {
+    if (Result<void> made = run((std::string("BEGIN;") + kTables + "COMMIT").c_str()); !made) {
+      roll_back();
+      return made;
+    }
+  } else if (found != kVersion) {
+    return Error{"the journal has format " + std::to_string(found) + ", this program reads " +
+                 std::to_string(kVersion)};
+  }
+  const std::pair<Statement*, const char*> statements[] = {
+      {&find_, "SELECT entry, added_at, expires, uid, comment FROM entries WHERE list = ?1 AND entry = ?2"},
+      {&put_, "REPLACE INTO entries(list, entry, added_at, expires, uid, comment) VALUES(?1, ?2, ?3, ?4, ?5, ?6)"},
+      {&erase_, "DELETE FROM entries WHERE list = ?1 AND entry = ?2"},
+      {&count_, "SELECT count(*) FROM entries WHERE list = ?1"},
+      {&visit_, "SELECT entry, added_at, expires, uid, comment FROM entries WHERE list = ?1 ORDER BY entry"},
+      {&page_,
+       "SELECT entry, added_at, expires, uid, comment FROM entries WHERE list = ?1 AND entry > ?2 ORDER BY entry"
+       " LIMIT ?3"},
+      {&ended_, "SELECT list, entry, expires FROM entries WHERE expires < 4294967295 AND expires <= ?1 LIMIT ?2"},
+      {&remember_,
+       "INSERT INTO before(epoch, number, list, entry, added_at, expires, uid, comment)"
+       " SELECT ?1, ?2, ?3, ?4, added_at, expires, uid, comment"
+       " FROM (SELECT 1) LEFT JOIN entries ON list = ?3 AND entry = ?4"}};
+  for (const auto& [statement, sql] : statements) {
+    Result<Statement> prepared = Statement::prepare(database_, sql);
+    if (!prepared) return Error{prepared.error()};
+    *statement = std::move(*prepared);
+  }
+  Result<Generations> generations = Generations::open(database_);
+  if (!generations) return Error{generations.error()};
+  generations_ = std::move(*generations);
+  return {};
+}
+
+Result<void> Journal::run(const char* sql) {
+  if (sqlite3_exec(database_.get(), sql, nullptr, nullptr, nullptr) != SQLITE_OK)
+    return database_error(database_.get());
+  return {};
+}
+
+Result<void> Journal::begin(wire::Generation generation) {
+  generation_ = generation;
+  return run("BEGIN IMMEDIATE");
+}
+
+Result<void> Journal::commit() {
+  Result<void> done = run("COMMIT");
+  if (!done) roll_back();
+  return done;
+}
+
+void Journal::roll_back() {
+  counts_.clear();
+  if (sqlite3_get_autocommit(database_.get()) == 0) (void)run("ROLLBACK");
+}
+
+Result<void> Journal::all_or_nothing(const std::function<Result<void>()>& work) {
+  if (Result<void> begun = run("SAVEPOINT one"); !begun) return begun;
+  Result<void> done = work();
+  if (done) return run("RELEASE one");
+  counts_.clear();
+  (void)run("ROLLBACK TO one");
+  (void)run("RELEASE one");
+  return done;
+}
+
+Result<std::optional<JournalEntry>> Journal::find(const std::string& list, const std::string& text) {
+  const Result<bool> row = find_.bind(1, list).bind(2, text).step();
+  if (!row) return Error{row.error()};
+  if (!*row) return std::optional<JournalEntry>();
+  std::optional<JournalEntry> found = entry_of(find_);
+  find_.reset();
+  return found;
+}
+
+Result<void> Journal::remember_before(const std::string& list, const std::string& text) {
+  return remember_.bind(1, static_cast<int64_t>(generation_.epoch))
+      .bind(2, static_cast<int64_t>(generation_.number))
+      .bind(3, list)
+      .bind(4, text)
+      .run();
+}
+
+Result<void> Journal::put(const std::string& list, const JournalEntry& entry) {
+  if (Result<void> kept = remember_before(list, entry.text); !kept) return kept;
+  const Result<std::optional<JournalEntry>> there = find(list, entry.text);
+  if (!there) return Error{there.error()};
+  const auto known = counts_.find(list);
+  if (!*there && known != counts_.end()) known->second++;
+  return put_.bind(1, list)
+      .bind(2, entry.text)
+      .bind(3, entry.added_at)
+      .bind(4, entry.expires)
+      .bind(5, entry.uid)
+      .bind(6, entry.comment)
+      .run();
+}
+
+Result<void> Journal::erase(const std::string& list, const std::string& text) {
+  if (Result<void> kept = remember_before(list, text); !kept) return kept;
+  if (const auto known = counts_.find(list); known != counts_.end()) known->second--;
+  return erase_.bind(1, list).bind(2, text).run();
+}
+
+Result<uint64_t> Journal::count(const std::string& list) {
+  const auto known = counts_.find(list);
+  if (known != counts_.end()) return known->second;
+  const Result<bool> row = count_.bind(1, list).step();
+  if (!row) return Error{row.error()};
+  const auto n = static_cast<uint64_t>(count_.integer(1));
+  count_.reset();
+  return counts_[list] = n;
+}
+
+Result<void> Journal::visit(const std::string& list, const std::function<void(const JournalEntry&)>& visit) {
+  visit_.bind(1, list);
+  while (true) {
+    const Result<bool> row = visit_.step();
+    if (!row) return Error{row.error()};
+    if (!*row) return {};
+    visit(entry_of(visit_));
+  }
+}
+
+Result<std::vector<JournalEntry>> Journal::page(const std::string& list, const std::string& after, size_t most) {
+  page_.bind(1, list).bind(2, after).bind(3, static_cast<int64_t>(most));
+  std::vector<JournalEntry> found;
+  while (true) {
+    const Result<bool> row = page_.step();
+    if (!row) return Error{row.error()};
+    if (!*row) return found;
+    found.push_back(entry_of(page_));
+  }
+}
+
+Result<std::vector<std::string>> Journal::lists() {
+  Result<Statement> names = Statement::prepare(database_, "SELECT DISTINCT list FROM entries ORDER BY list");
+  if (!names) return Error{names.error()};
+  std::vector<std::string> found;
+  while (true) {
+    const Result<bool> row = names->step();
+    if (!row) return Error{row.error()};
+    if (!*row) return found;
+    found.push_back(names->text(1));
+  }
+}
+
+Result<void> Journal::go_back_to(wire::Generation generation) {
+  const Result<std::vector<Generations::Before>> changes = generations_.changes_after(generation);
+  if (!changes) return Error{changes.error()};
+  for (const Generations::Before& before : *changes) {
+    Result<void> done;
+    if (before.was_there) {
+      done = put(before.list, {before.text, before.added_at, before.expires, before.uid, before.comment});
+    } else {
+      const Result<std::optional<JournalEntry>> there = find(before.list, before.text);
+      if (!there) return Error{there.error()};
+      if (*there) done = erase(before.list, before.text);
+    }
+    if (!done) return done;
+  }
+  return {};
+}
+
+Result<std::vector<Journal::Ended>> Journal::sweep(uint64_t ended_by) {
+  std::vector<Ended> all;
+  ended_.bind(1, static_cast<int64_t>(ended_by)).bind(2, kSweepAtOnce);
+  while (true) {
+    const Result<bool> row = ended_.step();
+    if (!row) return Error{row.error()};
+    if (!*row) break;
+    all.push_back({ended_.text(1), ended_.text(2), static_cast<uint32_t>(ended_.integer(3))});
+  }
+  for (const Ended& one : all) {
+    if (const auto known = counts_.find(one.list); known != counts_.end()) known->second--;
+    if (Result<void> gone = erase_.bind(1, one.list).bind(2, one.text).run(); !gone) return Error{gone.error()};
+  }
+  return all;
+}
+
+}  // namespace weir::control

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/result.h"
+#include "common/wire.h"
+#include "control/journal/generations.h"
+#include "control/model/time_text.h"
+
+namespace weir::control {
+
+// What somebody put into a list while controld ran.
+struct JournalEntry {
+  std::string text;  // as read_entry_line() returns it
+  int64_t added_at = 0;
+  uint32_t expires = kNever;
+  uint32_t uid = 0;  // who
+  std::string comment = {};
+};
+
+// The entries that `controlctl add` put into lists: STATE_DIR/journal.db. What a transaction holds is on disk when
+// commit() returns. One thread at a time.
+class Journal {
+ public:
+  // A damaged file, or one of another version, is kept beside it as journal.db.damaged, and an empty one begins; then
+  // notice() says so. Error: there can be none.
+  static Result<Journal> open(const std::string& state_dir);
+  Journal(Journal&&) = default;
+  Journal& operator=(Journal&&) = default;
+
+  // What the operator must be told; empty when all is well.
+  const std::string& notice() const { return notice_; }
+  // It began anew, in place of one that could not be read.
+  bool is_reset() const { return is_reset_; }
+  bool take_reset() { return std::exchange(is_reset_, false); }  // once
+
+  // The changes that follow are those of this generation: all of them, or none.
+  Result<void> begin(wire::Generation generation);
+  Result<void> commit();
+  void roll_back();
+  // Inside of it: what work() does stays only when it succeeds.
+  Result<void> all_or_nothing(const std::function<Result<void>()>& work);
+
+  Result<std::optional<JournalEntry>> find(const std::string& list, const std::string& text);
+  Result<void> put(const std::string& list, const JournalEntry& entry);  // in place of what is there
+  Result<void> erase(const std::string& list, const std::string& text);  // that is there
+  Result<uint64_t> count(const std::string& list);
+  // Of one list, in the order of their texts. visit must not change the journal.
+  Result<void> visit(const std::string& list, const std::function<void(const JournalEntry&)>& visit);
+  // The first ones behind this text.
+  Result<std::vector<JournalEntry>> page(const std::string& list, const std::string& after, size_t most);
+  Result<std::vector<std::string>> lists();  // that have entries
+  // Every entry as it was when this generation was published: what ended since then stays away.
+  Result<void> go_back_to(wire::Generation generation);
+  Generations& generations() { return generations_; }
+
+  struct Ended {
+    std::string list, text;
+    uint32_t expires;
+  };
+  // Takes out entries that ended by then, some thousands at most: they match nothing any more.
+  Result<std::vector<Ended>> sweep(uint64_t ended_by);
+
+ private:
+  explicit Journal(Database database) : database_(std::move(database)) {}
+  static Result<Journal> open_file(const std::string& path);
+  Result<void> prepare();
+  Result<void> remember_before(const std::string& list, const std::string& text);
+  Result<void> run(const char* sql);
+
+  Database database_;  // before its statements
+  Statement find_, put_, erase_, count_, visit_, page_, ended_, remember_;
+  Generations generations_;
+  wire::Generation generation_;
+  std::map<std::string, uint64_t> counts_;
+  std::string notice_;
+  bool is_reset_ = false;
+};
+
+}  // namespace weir::control

@@ -1,0 +1,215 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <vector>
+
+#include "control/read/feeds/plain.h"
+#include "control/read/feeds/take.h"
+
+// nftables sets, as `nft list ruleset` prints them or a script has them: what stands in `elements = { ... }`,
+// `define NAME = { ... }` and `add element ... { ... }`. Line ends mean nothing there.
+namespace weir::control::feeds {
+namespace nft {
+
+constexpr size_t kMostToken = 128, kMostTokens = 24;  // of an element; no address needs as many
+
+class Reader {
+ public:
+  explicit Reader(Options options) : options_(std::move(options)) {}
+
+  void read(std::string_view part, ListDraft& list) {
+    const uint64_t before = list.entries();
+    if (part.empty()) {
+      end(list);
+    } else {
+      for (const char c : part) take_letter(c, list);
+    }
+    list.feed.entries += list.entries() - before;
+  }
+
+ private:
+  void take_letter(char c, ListDraft& list) {
+    has_text_ = true;
+    if (c == '\n') list.feed.lines++;
+    if (in_comment_) {
+      in_comment_ = c != '\n';
+      if (in_comment_) return;
+    } else if (in_quotes_) {
+      in_quotes_ = c != '"';
+      return;
+    }
+    last_ = c;
+    switch (c) {
+      case '#':
+        in_comment_ = true;
+        return end_token();
+      case '"':
+        in_quotes_ = true;
+        return end_token();
+      case '{':
+        return open(list);
+      case '}':
+        return close(list);
+      case ',':
+        return in_elements_ ? end_element(list) : end_token();
+      case ';':
+        end_token();
+        return tokens_.clear();
+      case '\n':
+        end_token();
+        if (!in_elements_ && !goes_on()) tokens_.clear();
+        return;
+      default:
+        if (is_blank(c)) return end_token();
+        if (token_.empty() && tokens_.empty()) line_ = static_cast<uint32_t>(list.feed.lines + 1);
+        if (token_.size() < kMostToken) token_ += c;
+    }
+  }
+
+  // A statement whose brace may stand on the next line.
+  bool goes_on() const { return !tokens_.empty() && tokens_.back() == "="; }
+
+  void end_token() {
+    if (token_.empty()) return;
+    if (tokens_.size() < kMostTokens) {
+      tokens_.push_back(std::move(token_));
+    } else if (!in_elements_) {
+      tokens_.erase(tokens_.begin() + 2);  // of a long statement its first and its last words count
+      tokens_.push_back(std::move(token_));
+    } else {
+      is_long_ = true;
+    }
+    token_.clear();
+  }
+
+  bool begins_elements() const {
+    const size_t n = tokens_.size();
+    if (n >= 2 && tokens_[n - 1] == "=" && (tokens_[n - 2] == "elements" || tokens_[0] == "define")) return true;
+    const size_t verb = n > 0 && tokens_[0] == "nft" ? 1 : 0;
+    return n >= verb + 2 && (tokens_[verb] == "add" || tokens_[verb] == "create") && tokens_[verb + 1] == "element";
+  }
+
+  void open(ListDraft& list) {
+    end_token();
+    if (in_elements_) return add_bad_line(list.feed, line_, shown(), "a brace inside of elements");
+    in_elements_ = begins_elements();
+    opened_ = static_cast<uint32_t>(list.feed.lines + 1);
+    depth_ += in_elements_ ? 0 : 1;
+    tokens_.clear();
+  }
+
+  void close(ListDraft& list) {
+    if (in_elements_) {
+      end_element(list);
+      in_elements_ = false;
+    } else {
+      end_token();
+      depth_ -= depth_ > 0 ? 1 : 0;
+    }
+    tokens_.clear();
+  }
+
+  void end_element(ListDraft& list) {
+    end_token();
+    if (!tokens_.empty()) add_outcome(take_element(list), list.feed, line_, shown());
+    tokens_.clear();
+    is_long_ = false;
+  }
+
+  Outcome take_element(ListDraft& list) {
+    if (is_long_) return "too many words for an element";
+    const std::string& key = tokens_[0];
+    if (key[0] == '$' || key[0] == '@') return Outcome::skip("the name of another set");
+    std::string_view last, port;
+    At at = {line_};
+    for (size_t i = 1; i < tokens_.size(); i++) {
+      const std::string_view next = i + 1 < tokens_.size() ? std::string_view(tokens_[i + 1]) : std::string_view();
+      if (tokens_[i] == "-") {
+        last = next;
+        i++;
+      } else if (tokens_[i] == ".") {
+        if (!is_number(next) || !port.empty()) return Outcome::skip("more than an address and a port");
+        port = next;
+        i++;
+      } else if (tokens_[i] == "timeout" || tokens_[i] == "expires") {  // what is left of it stands behind it
+        const auto seconds = duration_seconds(next);
+        if (!seconds) return "the timeout is no time";
+        at.expires = expires_after(*seconds, options_);
+        i++;
+      } else if (tokens_[i] == ":") {
+        return Outcome::skip("an element of a map");
+      } else if (tokens_[i] == "comment" || tokens_[i] == "counter") {
+        break;
+      } else {
+        return "neither an address nor what nft says of one";
+      }
+    }
+    if (!last.empty()) return take_range(key, last, at, options_, list);
+    if (!port.empty()) return take_port(key, port, at, options_, list);
+    return take(key, at, options_, list);
+  }
+
+  std::string shown() const {
+    std::string all;
+    for (const std::string& token : tokens_) all += (all.empty() ? "" : " ") + token;
+    return all;
+  }
+
+  void end(ListDraft& list) {
+    if (has_text_ && last_line_is_open()) list.feed.lines++;
+    if (in_elements_) {
+      list.fault = FeedFault{fmt::format("ends inside of the elements that begin on line {}", opened_),
+                             "get the file again: it is cut off"};
+    } else if (depth_ > 0 || in_quotes_) {
+      list.fault = FeedFault{"ends inside of a table or a set", "get the file again: it is cut off"};
+    }
+  }
+  bool last_line_is_open() const { return in_comment_ || in_quotes_ || last_ != '\n'; }
+
+  const Options options_;
+  std::vector<std::string> tokens_;  // of this statement, or of this element
+  std::string token_;
+  uint32_t line_ = 0, opened_ = 0;
+  unsigned depth_ = 0;
+  char last_ = '\n';
+  bool in_elements_ = false, in_comment_ = false, in_quotes_ = false, is_long_ = false, has_text_ = false;
+};
+
+bool is_like(std::string_view line) {
+  const std::string_view whole = line;
+  const std::string_view verb = next_word(line), second = next_word(line);
+  if (verb == "elements" && (second == "=" || second.starts_with("={"))) return true;
+  if (verb == "table" || verb == "set") return whole.ends_with('{');
+  if (verb == "define") return whole.find("= {") != std::string_view::npos;
+  return (verb == "add" || verb == "create") && (second == "element" || second == "table" || second == "set");
+}
+
+std::string recognise(std::string_view beginning) {
+  constexpr unsigned kAsked = 32;
+  unsigned number = 0;
+  for (unsigned asked = 0; !beginning.empty() && asked < kAsked;) {
+    const std::string_view line = trim(next_line(beginning));
+    number++;
+    if (line.empty() || line[0] == '#') continue;
+    if (is_like(line)) return fmt::format("line {} is of nftables", number);
+    if (is_plain_entry(line)) return "";
+    asked++;
+  }
+  return "";
+}
+
+Read start(const Options& options) {
+  auto reader = std::make_shared<Reader>(options);
+  return [reader](std::string_view part, ListDraft& list) { reader->read(part, list); };
+}
+
+}  // namespace nft
+
+extern const Format kNftFormat;
+const Format kNftFormat = {
+    "nft",
+    "nftables: `elements = { ... }`, `define NAME = { ... }`, `add element ... { ... }`; a timeout "
+    "counts from when the file was written",
+    nft::recognise, nft::start, Parts::bytes};
+
+}  // namespace weir::control::feeds

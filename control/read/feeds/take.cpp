@@ -1,0 +1,165 @@
+#include "control/read/feeds/take.h"
+
+#include <fmt/format.h>
+
+#include "control/read/feeds/plain.h"
+
+namespace weir::control::feeds {
+namespace {
+
+constexpr const char* kAnyRefused = "matches every address: needs allow_any";
+constexpr size_t kMostPieces = 512;  // of a text that is put together; no entry is longer
+
+void add_sample(FeedReport& report, uint32_t line, std::string_view text, const char* reason) {
+  constexpr size_t kSamples = 5, kShown = 80;
+  if (report.samples.size() >= kSamples) return;
+  report.samples.push_back({line, printable(text, kShown), reason});
+}
+
+template <class Addr>
+const char* append(const ParsedEntry<Addr>& parsed, At at, const Options& options, std::vector<Entry<Addr>>& entries) {
+  if (parsed.is_any && !options.allow_any) return kAnyRefused;
+  entries.push_back({parsed.first, parsed.last, at.line, parsed.port, options.directions, options.source, at.expires});
+  return nullptr;
+}
+
+// 001.002.003.004 -> 1.2.3.4; whatever has no dots stays as it is.
+std::string without_padding(std::string_view text) {
+  std::string all;
+  for (size_t i = 0; i < text.size(); i++) {
+    const bool begins = i == 0 || text[i - 1] == '.';
+    size_t skip = 0;
+    while (begins && skip < 2 && i + 1 < text.size() && text[i] == '0' && text[i + 1] >= '0' && text[i + 1] <= '9') {
+      i++;
+      skip++;
+    }
+    all += text[i];
+  }
+  return all;
+}
+
+}  // namespace
+
+void add_bad_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason) {
+  report.bad++;
+  add_sample(report, line, text, reason);
+}
+
+void add_skipped_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason) {
+  report.skipped++;
+  add_sample(report, line, text, reason);
+}
+
+void add_outcome(const Outcome& outcome, FeedReport& report, uint32_t line, std::string_view text) {
+  if (outcome.kind == Outcome::bad) add_bad_line(report, line, text, outcome.why);
+  if (outcome.kind == Outcome::skipped) add_skipped_line(report, line, text, outcome.why);
+}
+
+const char* take(std::string_view text, At at, const Options& options, ListDraft& list) {
+  const EntryText parsed = parse_entry(text, LeadingZeros::decimal);
+  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed)) return append(*v4, at, options, list.v4);
+  if (const auto* v6 = std::get_if<ParsedEntry<Ipv6>>(&parsed)) return append(*v6, at, options, list.v6);
+  return std::get<EntryError>(parsed).reason;
+}
+
+const char* take_port(std::string_view address, std::string_view port, At at, const Options& options, ListDraft& list) {
+  if (!is_number(port)) return "the port is not a number from 1 to 65535";
+  if (address.find_first_of("/-") != std::string_view::npos) return "a port needs a single address";
+  if (address.size() + port.size() > kMostPieces) return "too long for an address with a port";
+  const bool is_v6 = address.find(':') != std::string_view::npos;
+  return take(fmt::format("{}{}{}:{}", is_v6 ? "[" : "", address, is_v6 ? "]" : "", port), at, options, list);
+}
+
+const char* take_prefix(std::string_view address, std::string_view length, At at, const Options& options,
+                        ListDraft& list) {
+  if (address.find_first_of("/-") != std::string_view::npos)
+    return "a prefix length beside what has one, or is a range";
+  if (address.size() + length.size() > kMostPieces) return "too long for a prefix";
+  return take(fmt::format("{}/{}", address, length), at, options, list);
+}
+
+const char* take_range(std::string_view first, std::string_view last, At at, const Options& options, ListDraft& list) {
+  if (first.size() + last.size() > kMostPieces) return "too long for a range";
+  return take(without_padding(first) + "-" + without_padding(last), at, options, list);
+}
+
+uint32_t expires_after(uint64_t seconds, const Options& options) {
+  return static_cast<uint32_t>(std::min<uint64_t>(options.written + std::min<uint64_t>(seconds, kNever), kNever));
+}
+
+std::optional<uint64_t> duration_seconds(std::string_view text) {
+  constexpr uint64_t kMost = uint64_t{1} << 40;
+  if (text.empty()) return std::nullopt;
+  uint64_t sum = 0;
+  while (!text.empty()) {
+    size_t digits = 0;
+    uint64_t value = 0;
+    while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') {
+      value = std::min(kMost, value * 10 + static_cast<uint64_t>(text[digits++] - '0'));
+    }
+    if (digits == 0) return std::nullopt;
+    if (digits < text.size() && text[digits] == '.') {  // fractions are dropped
+      while (++digits < text.size() && text[digits] >= '0' && text[digits] <= '9') {
+      }
+    }
+    text.remove_prefix(digits);
+    constexpr struct {
+      std::string_view name;
+      uint64_t seconds;
+    } kUnits[] = {{"ms", 0}, {"us", 0}, {"ns", 0}, {"w", 604'800}, {"d", 86'400}, {"h", 3600}, {"m", 60}, {"s", 1}};
+    const auto unit =
+        std::find_if(std::begin(kUnits), std::end(kUnits), [&](const auto& one) { return text.starts_with(one.name); });
+    if (unit == std::end(kUnits)) return text.empty() ? std::optional(std::min(kMost, sum + value)) : std::nullopt;
+    sum = std::min(kMost, sum + value * unit->seconds);
+    text.remove_prefix(unit->name.size());
+  }
+  return sum;
+}
+
+std::string_view next_word(std::string_view& text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  size_t length = 0;
+  while (length < text.size() && !is_blank(text[length])) length++;
+  const std::string_view word = text.substr(0, length);
+  text.remove_prefix(length);
+  return word;
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string printable(std::string_view text, size_t most) {
+  std::string shown(text.substr(0, most));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
+  return shown;
+}
+
+std::string lower(std::string_view text) {
+  std::string all(text);
+  for (char& c : all) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return all;
+}
+
+std::string recognise_lines(std::string_view beginning, bool (*is_like)(std::string_view line), const char* phrase) {
+  constexpr unsigned kAsked = 32;
+  unsigned asked = 0, alike = 0, plain = 0, first = 0, number = 0;
+  while (!beginning.empty() && asked < kAsked) {
+    const bool is_whole = beginning.find('\n') != std::string_view::npos;
+    const std::string_view line = trim(next_line(beginning));
+    number++;
+    if (line.empty() || line[0] == '#' || line[0] == ';' || (!is_whole && asked > 0)) continue;
+    asked++;
+    if (is_plain_entry(line)) {
+      plain++;
+    } else if (is_like(line)) {
+      if (alike++ == 0) first = number;
+    }
+  }
+  return alike > plain ? fmt::format("line {} {}", first, phrase) : "";
+}
+
+}  // namespace weir::control::feeds

@@ -1,0 +1,158 @@
+"""A web server that says what it is told to, true or not, for fetch_feeds.py. Standard library only."""
+
+import contextlib
+import gzip
+import http.server
+import socket
+import threading
+import time
+import zlib
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.server.asked.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.server.says(self)
+
+    def log_message(self, *_):
+        pass
+
+    def head(self, status=200, **headers):
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Connection", "close")
+        self.end_headers()
+
+    def raw(self, data):
+        self.wfile.write(data)
+        self.wfile.flush()
+
+    def wait_until_gone(self):
+        """Says nothing until the other side gives up."""
+        self.connection.settimeout(60)
+        with contextlib.suppress(OSError):
+            self.connection.recv(1)
+
+
+class LyingServer(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.port = self.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.asked = []  # (path, headers) of each request
+        self.says = None  # a function of the handler
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_):
+        pass
+
+
+def whole(text, **headers):
+    def says(handler):
+        handler.head(Content_Length=len(text), **headers)
+        handler.raw(text)
+    return says
+
+
+def status(number, **headers):
+    def says(handler):
+        handler.head(number, Content_Length=6, **headers)
+        handler.raw(b"sorry\n")
+    return says
+
+
+def cut_off(text):
+    """Promises all of it, and ends in its middle."""
+    def says(handler):
+        handler.head(Content_Length=len(text))
+        handler.raw(text[: len(text) // 2])
+    return says
+
+
+def cut_chunks(text):
+    def says(handler):
+        handler.head(Transfer_Encoding="chunked")
+        handler.raw(b"%x\r\n%s\r\n" % (len(text) // 2, text[: len(text) // 2]))
+    return says
+
+
+def stalls(text):
+    def says(handler):
+        handler.head(Content_Length=len(text))
+        handler.raw(text[: len(text) // 2])
+        handler.wait_until_gone()
+    return says
+
+
+def silent(handler):
+    handler.wait_until_gone()
+
+
+def drips(handler):
+    handler.head()
+    for _ in range(600):
+        handler.raw(b"1")
+        time.sleep(0.1)
+
+
+def redirects(to, number=302):
+    def says(handler):
+        handler.head(number, Location=to, Content_Length=0)
+    return says
+
+
+def bomb(handler):
+    """100 MiB of lines in 100 KiB."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    data = b"".join(packer.compress(b"192.0.2.1\n" * 100_000) for _ in range(105)) + packer.flush()
+    handler.head(Content_Encoding="gzip", Content_Length=len(data))
+    handler.raw(data)
+
+
+def endless(handler):
+    handler.head()
+    while True:
+        handler.raw(b"192.0.2.1\n" * 1000)
+
+
+def huge_promise(handler):
+    handler.head(Content_Length=10 << 40)
+    handler.raw(b"192.0.2.1\n")
+
+
+def no_gzip(text):
+    def says(handler):
+        handler.head(Content_Encoding="gzip", Content_Length=len(text))
+        handler.raw(text)
+    return says
+
+
+def half_gzip(text):
+    packed = gzip.compress(text)
+
+    def says(handler):
+        handler.head(Content_Encoding="gzip")
+        handler.raw(packed[: len(packed) // 2])
+    return says
+
+
+def endless_header(handler):
+    handler.raw(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        handler.raw(b"X-More: " + b"x" * 1000 + b"\r\n")
+
+
+def no_http(handler):
+    handler.raw(b"192.0.2.1\n192.0.2.2\n")
+
+
+def resets(handler):
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    handler.connection.close()

@@ -1,0 +1,320 @@
+// What is added to lists is there after a restart, whole or not at all.
+#include <filesystem>
+#include <fstream>
+
+#include "control/book/columns.h"
+#include "control/journal/change.h"
+#include "tests/unit/control/support/support.h"
+
+namespace weir::control {
+namespace {
+
+constexpr uint64_t kNow = 1'800'000'000;
+
+List dynamic_list(const std::string& name) {
+  List list;
+  list.name = name;
+  list.policy_path = "weir.yaml";
+  list.dynamic = Dynamic{};
+  return list;
+}
+
+Journal open(const Folder& folder) {
+  Result<Journal> journal = Journal::open(folder / "");
+  REQUIRE(journal);
+  return std::move(*journal);
+}
+
+Change change(Change::Verb verb, std::vector<std::string> entries) {
+  Change change;
+  change.verb = verb;
+  change.entries = std::move(entries);
+  change.uid = 42;
+  change.comment = "ticket 12";
+  return change;
+}
+
+// In a transaction of its own; the list gets what became of it.
+Result<ChangeCounts> make(Journal& journal, List& list, const Change& wanted, uint64_t now = kNow) {
+  EntriesEdit edit;
+  REQUIRE(journal.begin({7, 1}));
+  const Result<ChangeCounts> counts = apply(wanted, list, now, journal, edit);
+  if (!counts) {
+    journal.roll_back();
+    return counts;
+  }
+  REQUIRE(journal.commit());
+  list.content = edited(list.content, std::move(edit));
+  // The content is what the journal alone would make of it.
+  const Result<ListDraft> kept = journal_of(list, 0, journal);
+  REQUIRE(kept);
+  const auto alone = make_entries(*kept);
+  CHECK(alone->v4 == list.content->v4);
+  CHECK(alone->v6 == list.content->v6);
+  CHECK(alone->flows.size() == list.content->flows.size());
+  return counts;
+}
+
+std::string error_of(Journal& journal, List& list, const Change& wanted) {
+  const auto counts = make(journal, list, wanted);
+  return counts ? "" : counts.error();
+}
+
+}  // namespace
+
+TEST_CASE("entries of every form are added, renewed and deleted") {
+  const Folder folder;
+  Journal journal = open(folder);
+  List list = dynamic_list("bans");
+  const std::vector<std::string> all = {
+      "203.0.113.7",     "198.51.100.0/24", "203.0.113.10-203.0.113.99",
+      "203.0.113.7:443", "2001:db8::7",     "src 10.0.0.0/8 dst 203.0.113.9 proto tcp dport 8000-8010"};
+  auto counts = make(journal, list, change(Change::Verb::add, all));
+  REQUIRE(counts);
+  CHECK(counts->added == all.size());
+  CHECK(list.entries() == all.size());
+  CHECK(list.content->v4.source[0] == kJournalSource);
+  counts = make(journal, list, change(Change::Verb::add, all));
+  CHECK((counts->added == 0 && counts->renewed == all.size()));
+  CHECK(list.entries() == all.size());
+  const auto entry = journal.find("bans", "203.0.113.7");
+  REQUIRE((entry && *entry));
+  CHECK(((*entry)->uid == 42 && (*entry)->comment == "ticket 12" && (*entry)->added_at == int64_t{kNow}));
+  counts = make(journal, list, change(Change::Verb::del, {"203.0.113.7/32", "192.0.2.1"}));
+  CHECK((counts->deleted == 1 && counts->missing == 1));
+  CHECK(list.entries() == all.size() - 1);
+  counts = make(journal, list, change(Change::Verb::flush, {}));
+  CHECK(counts->deleted == all.size() - 1);
+  CHECK(list.entries() == 0);
+  CHECK(*journal.count("bans") == 0);
+}
+
+TEST_CASE("a time to live ends, is renewed, and is bounded by the list") {
+  const Folder folder;
+  Journal journal = open(folder);
+  List list = dynamic_list("bans");
+  Change add = change(Change::Verb::add, {"203.0.113.7"});
+  add.ttl_s = 60;
+  REQUIRE(make(journal, list, add));
+  CHECK(list.v4().expires[0] == kNow + 60);
+  REQUIRE(make(journal, list, add, kNow + 30));
+  CHECK((list.entries() == 1 && list.v4().expires[0] == kNow + 90));
+  CHECK(make(journal, list, add, kNow + 500)->added == 1);  // it had ended
+  CHECK(journal_of(list, kNow + 559, journal)->entries() == 1);
+  CHECK(journal_of(list, kNow + 560, journal)->entries() == 0);
+
+  list.dynamic->max_ttl_s = 100;
+  add.ttl_s = 101;
+  CHECK(error_of(journal, list, add).find("max_ttl") != std::string::npos);
+  add.ttl_s = std::nullopt;
+  REQUIRE(make(journal, list, add));
+  CHECK(list.v4().expires[0] == kNow + 100);
+  add.ttl_s = 0;
+  CHECK_FALSE(error_of(journal, list, add).empty());
+
+  // What ended is swept a minute later, from the journal and from the list.
+  const Book book = {list};
+  std::vector<EntriesEdit> edits(1);
+  REQUIRE(journal.begin({7, 2}));
+  REQUIRE(sweep(book, kNow + 100 + 59, journal, edits));
+  CHECK(edits[0].empty());
+  REQUIRE(sweep(book, kNow + 100 + 60, journal, edits));
+  CHECK(edits[0].removed.v4.size() == 1);
+  REQUIRE(journal.commit());
+  CHECK(edited(list.content, edits[0])->size() == 0);
+  CHECK(*journal.count("bans") == 0);
+}
+
+TEST_CASE("a change is made whole or not at all") {
+  const Folder folder;
+  Journal journal = open(folder);
+  List list = dynamic_list("bans");
+  list.dynamic->max_entries = 2;
+  CHECK(error_of(journal, list, change(Change::Verb::add, {"203.0.113.7", "203.0.113.400"})).find("entry 2 of 2") == 0);
+  CHECK(*journal.count("bans") == 0);
+  CHECK(error_of(journal, list, change(Change::Verb::add, {"10.0.0.1", "10.0.0.2", "10.0.0.3"})).find("max_entries") !=
+        std::string::npos);
+  CHECK(*journal.count("bans") == 0);
+  CHECK_FALSE(error_of(journal, list, change(Change::Verb::add, {})).empty());
+  CHECK(error_of(journal, list, change(Change::Verb::add, {"::/0"})).find("allow_any") != std::string::npos);
+  Change talkative = change(Change::Verb::add, {"10.0.0.1"});
+  talkative.comment.assign(501, 'x');
+  CHECK(error_of(journal, list, talkative).find("500 bytes") != std::string::npos);
+
+  // Inside of one transaction, one of two.
+  REQUIRE(journal.begin({7, 3}));
+  CHECK(journal.all_or_nothing([&] { return journal.put("bans", {"10.0.0.1"}); }));
+  CHECK_FALSE(journal.all_or_nothing([&]() -> Result<void> {
+    REQUIRE(journal.put("bans", {"10.0.0.2"}));
+    return Error{"no"};
+  }));
+  REQUIRE(journal.commit());
+  CHECK(*journal.count("bans") == 1);
+}
+
+TEST_CASE("what a file holds is not deleted: the place is told") {
+  const Folder folder;
+  Journal journal = open(folder);
+  List list = dynamic_list("bans");
+  list.feed.path = "feeds/bans.txt";
+  ListDraft held;
+  held.v4.push_back({0x0a000000, 0x0a0000ff, 17, 0, WEIR_AS_SOURCE, 1, kNever});
+  held.flows.push_back({});
+  held.flows.back().line = 23;
+  held.flows.back().protocol = 17;
+  list.content = make_entries(held);
+  EntriesEdit edit;
+  REQUIRE(journal.begin({7, 1}));
+  for (const auto& [text, place] :
+       {std::pair("10.0.0.0/24", "10.0.0.0/24 (feeds/bans.txt:17)"),
+        std::pair("10.0.0.9", "10.0.0.0/24 (feeds/bans.txt:17)"), std::pair("proto udp", "udp (weir.yaml:23)")}) {
+    const auto counts = apply(change(Change::Verb::del, {text}), list, kNow, journal, edit);
+    REQUIRE_FALSE(counts);
+    INFO(counts.error());
+    CHECK(counts.error().find(place) != std::string::npos);
+    CHECK(counts.error().find("action: pass") != std::string::npos);
+  }
+  CHECK(apply(change(Change::Verb::del, {"10.0.1.0"}), list, kNow, journal, edit));
+}
+
+TEST_CASE("IPv6 hosts are widened as the list says, and the journal keeps what was written") {
+  const Folder folder;
+  Journal journal = open(folder);
+  List list = dynamic_list("bans");
+  list.ipv6_aggregate = 64;
+  REQUIRE(make(journal, list, change(Change::Verb::add, {"2001:db8::1", "2001:db8::2"})));
+  CHECK(list.v6().last_of(0) - list.v6().first[0] == ~uint64_t{0});
+  REQUIRE(make(journal, list, change(Change::Verb::del, {"2001:db8::1"})));
+  CHECK(list.entries() == 1);
+}
+
+TEST_CASE("the list may be left out where there is one; others are refused by name") {
+  Book book = {dynamic_list("bans"), List()};
+  book[1].name = "files";
+  CHECK(*list_of({}, book) == book.data());
+  Change wanted;
+  wanted.list = "files";
+  CHECK(list_of(wanted, book).error().find("`dynamic: true`") != std::string::npos);
+  wanted.list = "nobody";
+  CHECK(list_of(wanted, book).error().find("bans") != std::string::npos);
+  book.push_back(dynamic_list("others"));
+  CHECK(list_of({}, book).error().find("bans, others") != std::string::npos);
+}
+
+TEST_CASE("entries are there after a restart; what was not committed is not") {
+  const Folder folder;
+  {
+    Journal journal = open(folder);
+    REQUIRE(journal.begin({7, 1}));
+    REQUIRE(journal.put("bans", {"10.0.0.1", 5, 6, 7, "eight"}));
+    REQUIRE(journal.commit());
+    REQUIRE(journal.begin({7, 2}));
+    REQUIRE(journal.put("bans", {"10.0.0.2"}));
+  }
+  Journal journal = open(folder);
+  CHECK(journal.notice().empty());
+  CHECK(*journal.count("bans") == 1);
+  const auto entry = journal.find("bans", "10.0.0.1");
+  REQUIRE((entry && *entry));
+  CHECK(((*entry)->added_at == 5 && (*entry)->expires == 6 && (*entry)->uid == 7 && (*entry)->comment == "eight"));
+  CHECK(*journal.lists() == std::vector<std::string>{"bans"});
+}
+
+TEST_CASE("a damaged journal is kept aside, and what the lists still have is taken over") {
+  const Folder folder;
+  List list = dynamic_list("bans");
+  {
+    Journal journal = open(folder);
+    std::vector<std::string> many;
+    for (int i = 0; i < 2000; i++) many.push_back("10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250));
+    many.push_back("dst 192.0.2.1 dport 80");
+    many.push_back("src 192.0.2.1 proto tcp dport 80");
+    REQUIRE(make(journal, list, change(Change::Verb::add, many)));
+  }
+  for (const bool is_text : {true, false}) {
+    {
+      std::fstream file(folder / "journal.db", std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(is_text ? 0 : 5000);
+      for (int i = 0; i < 2000; i++) file << "damaged!";
+    }
+    Journal journal = open(folder);
+    INFO(journal.notice());
+    CHECK(journal.is_reset());
+    CHECK(std::filesystem::exists(folder / "journal.db.damaged"));
+    CHECK(*journal.count("bans") == 0);
+    REQUIRE(journal.begin({7, 9}));
+    REQUIRE(restore({list}, kNow, journal));
+    REQUIRE(journal.commit());
+    const auto restored = make_entries(*journal_of(list, 0, journal));
+    CHECK(restored->v4 == list.content->v4);
+    CHECK(restored->flows.size() == list.content->flows.size());
+  }
+}
+
+TEST_CASE("entries go back to what they were when a generation was published") {
+  const Folder folder;
+  Journal journal = open(folder);
+  const auto texts = [&] {
+    std::vector<std::string> all;
+    REQUIRE(journal.visit("bans", [&](const JournalEntry& entry) { all.push_back(entry.text + " " + entry.comment); }));
+    return all;
+  };
+  std::vector<std::vector<std::string>> was = {texts()};
+  const auto publish = [&](uint64_t number, const std::function<void()>& work) {
+    REQUIRE(journal.begin({7, number}));
+    work();
+    REQUIRE(journal.generations().add(7, {number, int64_t{1000} + static_cast<int64_t>(number), "add", 42, 1, {}}));
+    REQUIRE(journal.commit());
+    was.push_back(texts());
+  };
+  publish(1, [&] { REQUIRE(journal.put("bans", {"10.0.0.1", 1, kNever, 0, "one"})); });
+  publish(2, [&] { REQUIRE(journal.put("bans", {"10.0.0.1", 1, kNever, 0, "two"})); });
+  publish(3, [&] {
+    REQUIRE(journal.erase("bans", "10.0.0.1"));
+    REQUIRE(journal.put("bans", {"10.0.0.2"}));
+  });
+  publish(4, [&] { REQUIRE(journal.put("bans", {"10.0.0.1", 1, kNever, 0, "four"})); });
+  // Back and forth: going back is a change as any other.
+  uint64_t number = 5;
+  for (const uint64_t wanted : {2, 4, 1, 3, 5, 2}) {
+    publish(number++, [&] { REQUIRE(journal.go_back_to({7, wanted})); });
+    INFO(wanted);
+    CHECK(texts() == was[wanted]);
+    CHECK(*journal.count("bans") == was[wanted].size());
+  }
+  // What is forgotten cannot be gone back to; the rest can.
+  REQUIRE(journal.begin({7, 99}));
+  REQUIRE(journal.generations().forget_before({7, 4}));
+  REQUIRE(journal.commit());
+  CHECK_FALSE(*journal.generations().find({7, 3}));
+  CHECK(*journal.generations().find({7, 4}));
+  CHECK_FALSE(*journal.generations().find({8, 4}));
+  publish(number++, [&] { REQUIRE(journal.go_back_to({7, 4})); });
+  CHECK(texts() == was[4]);
+}
+
+TEST_CASE("what was published is told newest first, with its changes") {
+  const Folder folder;
+  Journal journal = open(folder);
+  Generations& generations = journal.generations();
+  REQUIRE(
+      generations.add(7, {1, 1000, "asked for", kNobody, 1, {{"files", "new", 3, 3, 0}, {"old", "gone", 0, 0, 9}}}));
+  REQUIRE(generations.add(7, {2, 1001, "add", 42, 1, {{"bans", "changed", 1, 1, 0}}}));
+  REQUIRE(generations.add(8, {9, 1002, "of another epoch", 42, 9, {}}));
+  const auto newest = generations.newest(7, 10);
+  REQUIRE((newest && newest->size() == 2));
+  CHECK(((*newest)[0].number == 2 && (*newest)[0].uid == 42 && (*newest)[0].base == 1 && (*newest)[0].cause == "add"));
+  CHECK(((*newest)[1].cause == "asked for" && (*newest)[1].uid == kNobody));
+  REQUIRE((*newest)[1].changes.size() == 2);
+  const ListChange& gone = (*newest)[1].changes[1];
+  CHECK((gone.name == "old" && gone.state == "gone" && gone.entries == 0 && gone.added == 0 && gone.removed == 9));
+  CHECK(generations.newest(7, 1)->size() == 1);
+  CHECK(*generations.bases(7) == std::vector<uint64_t>{1});
+  REQUIRE(generations.forget_before({7, 1}));
+  CHECK(generations.newest(8, 10)->empty());
+  CHECK(generations.note("held")->empty());
+  REQUIRE(generations.set_note("held", "12"));
+  CHECK(*generations.note("held") == "12");
+}
+
+}  // namespace weir::control

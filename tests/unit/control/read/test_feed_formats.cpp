@@ -1,0 +1,293 @@
+// Every feed format but plain, text by text: what counts, what is skipped, what is bad, and what is no whole feed. Each
+// text is read at once and in parts of every small size, which must not matter.
+#include <string>
+#include <string_view>
+
+#include "control/read/feeds/reading.h"
+#include "tests/catch.h"
+
+using namespace weir;
+using namespace weir::control;
+using namespace std::string_literals;
+
+namespace {
+
+constexpr uint32_t kWritten = 1'000'000;
+
+// The entries, as "FIRST[-LAST][:PORT][@EXPIRES after it was written] " each; bad and skipped lines as "!LINE ";
+// "FAULT".
+std::string described(const ListDraft& list) {
+  std::string all;
+  const auto describe = [&](const auto& entry) {
+    all += to_string(entry.first);
+    if (entry.last != entry.first) all += "-" + to_string(entry.last);
+    if (entry.port != 0) all += ":" + std::to_string(entry.port);
+    if (entry.expires != kNever) all += "@" + std::to_string(entry.expires - kWritten);
+    all += " ";
+    CHECK(entry.line >= 1);
+    CHECK(entry.line <= list.feed.lines + (list.fault ? 1 : 0));
+  };
+  for (const auto& entry : list.v4) describe(entry);
+  for (const auto& entry : list.v6) describe(entry);
+  for (const BadLine& bad : list.feed.samples) all += "!" + std::to_string(bad.line) + " ";
+  if (list.fault) all += "FAULT";
+  CHECK(list.feed.entries == list.entries());
+  return all;
+}
+
+ListDraft read(std::string_view format, std::string_view text, const std::string& settings, size_t at_once) {
+  feeds::Options options;
+  options.written = kWritten;
+  options.settings = settings;
+  feeds::Reading reading(format == "auto" ? nullptr : feeds::find_format(format), options);
+  ListDraft list;
+  for (; !text.empty(); text.remove_prefix(std::min(at_once, text.size()))) {
+    reading.read(text.substr(0, at_once), false, list);
+  }
+  reading.read({}, true, list);
+  return list;
+}
+
+struct Row {
+  const char* format;
+  std::string text;
+  const char* expected;
+  std::string settings = "";
+};
+
+void check(const Row& row) {
+  INFO(row.format << " (" << row.settings << "): " << row.text);
+  const ListDraft whole = read(row.format, row.text, row.settings, std::max(row.text.size(), size_t{1}));
+  INFO((whole.fault ? whole.fault->reason : ""));
+  for (const BadLine& bad : whole.feed.samples) UNSCOPED_INFO(bad.line << ": " << bad.reason);
+  CHECK(described(whole) == row.expected);
+  for (size_t at_once = 1; at_once < std::min<size_t>(row.text.size(), 40); at_once++) {
+    const ListDraft parts = read(row.format, row.text, row.settings, at_once);
+    if (described(parts) != row.expected || parts.feed != whole.feed) {
+      FAIL_CHECK("in parts of " << at_once << ": " << described(parts));
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("formats of lines") {
+  const Row rows[] = {
+      {"p2p", "# x\nname:192.0.2.1-192.0.2.9\nA: b-c:192.0.2.0-192.0.2.255\r\n\nx:001.002.003.004-001.002.003.010\n",
+       "192.0.2.1-192.0.2.9 192.0.2.0-192.0.2.255 1.2.3.4-1.2.3.10 "},
+      {"p2p", "net:2001:db8::1-2001:db8::9\nname:192.0.2.7\n", "192.0.2.7 2001:db8::1-2001:db8::9 "},
+      {"p2p", "x:192.0.2.9-192.0.2.1\nx:192.0.2.1-\nnothing\nx:0.0.0.0-255.255.255.255\n192.0.2.1\n",
+       "!1 !2 !3 !4 !5 "},
+      {"p2p", "\xe2\x80\xa2 name\0:192.0.2.1-192.0.2.2"s, "192.0.2.1-192.0.2.2 "},
+      {"dat", "001.002.004.000 - 001.002.004.255 , 000 , name\n192.0.2.1-192.0.2.9,127,a,b\n# x\n// x\n",
+       "1.2.4.0-1.2.4.255 192.0.2.1-192.0.2.9 "},
+      {"dat", "192.0.2.1 - 192.0.2.9 , 128 , let through\n192.0.2.1 - 192.0.2.9 , x , y\n192.0.2.1\n", "!1 !2 !3 "},
+      {"dat", "010.020.030.040 - 010.020.030.050\n", "10.20.30.40-10.20.30.50 "},
+      {"ipset",
+       "create bad hash:net family inet hashsize 1024 maxelem 2302\nadd bad 192.0.2.0/24\nadd bad 192.0.2.7\n"
+       "add bad 192.0.2.1-192.0.2.9\n-A bad 192.0.2.8\nadd -exist bad 2001:db8::/32\nCOMMIT\n",
+       "192.0.2.0-192.0.2.255 192.0.2.7 192.0.2.1-192.0.2.9 192.0.2.8 "
+       "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
+      {"ipset",
+       "create a hash:ip timeout 300\nadd a 192.0.2.1 timeout 60\nadd a 192.0.2.2\nadd a 192.0.2.3 timeout 0\n"
+       "add b 192.0.2.4 packets 0 bytes 0 timeout 7 comment \"x nomatch\"\nadd a 192.0.2.5 timeout x\n",
+       "192.0.2.1@60 192.0.2.2@300 192.0.2.3 192.0.2.4@7 !6 "},
+      {"ipset", "add a 192.0.2.0/28 nomatch\nadd a 192.0.2.1,tcp:80\nadd a 00:11:22:33:44:55\nadd a\ndel a 192.0.2.1\n",
+       "!1 !2 !3 !4 !5 "},
+      {"nginx",
+       "# deny 192.0.2.1;\ndeny 192.0.2.0/28;\n  deny\t2001:db8::/32 ;\r\ndeny 192.0.2.1; deny 192.0.2.2; # x\n",
+       "192.0.2.0-192.0.2.15 192.0.2.1 192.0.2.2 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
+      {"nginx", "allow 192.0.2.1;\ndeny all;\ndeny 192.0.2.2\ndeny unix:;\nserver_name x;\n", "!1 !2 !3 !4 !5 "},
+      {"iproute",
+       "ip route replace 192.0.2.0/28 via 127.0.0.1 dev lo onlink\nip -6 route add blackhole 2001:db8::/32\n"
+       "route append unreachable 192.0.2.16/28\nprohibit 192.0.2.32/28 proto static\n192.0.2.48/28 dev lo\n192.0.2.7\n",
+       "192.0.2.0-192.0.2.15 192.0.2.16-192.0.2.31 192.0.2.32-192.0.2.47 192.0.2.48-192.0.2.63 192.0.2.7 "
+       "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
+      {"iproute",
+       "ip route del 192.0.2.0/28\nip route add default via 192.0.2.1\nip route add 192.0.2.1:80\necho 1\n\n",
+       "!1 !2 !3 !4 "},
+      {"zeek",
+       "#fields\tindicator\tindicator_type\tmeta.source\tmeta.do_notice\n192.0.2.1\tIntel::ADDR\tSANS\tF\n"
+       "192.0.2.0/28\tIntel::SUBNET\tx\tF\nx.cz\tIntel::DOMAIN\tx 192.0.2.2\tF\nx\n",
+       "192.0.2.1 192.0.2.0-192.0.2.15 !4 !5 "},
+      {"zeek", "#fields\tmeta.source\tindicator_type\tindicator\n192.0.2.9\tIntel::ADDR\t2001:db8::1\n",
+       "2001:db8::1 "},
+      {"jsonl",
+       "{\"ip\": \"192.0.2.1\", \"port\": 80}\n{\"ip\": \"192.0.2.2\"\n\n[\"192.0.2.3\"]\n"
+       "{\"ip\":\"192.0.2.4\",\"seen\":[{\"ip\":\"192.0.2.9\"}]}\n{\"name\":\"192.0.2.9\"}",
+       "192.0.2.1:80 192.0.2.4 !2 !4 !6 "},
+      {"spamhaus",
+       "{\"cidr\":\"192.0.2.0/28\",\"sblid\":\"SBL1\",\"rir\":\"apnic\"}\n{\"cidr\":\"2001:db8::/32\",\"rir\":\"x\"}\n"
+       "{\"type\":\"metadata\",\"timestamp\":1,\"size\":9,\"records\":2,\"terms\":\"192.0.2.9\"}\n",
+       "192.0.2.0-192.0.2.15 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
+      {"spamhaus", "{\"cidr\":\"192.0.2.0/28\",\"rir\":\"apnic\"}\n{\"type\":\"metadata\",\"records\":3}\n",
+       "192.0.2.0-192.0.2.15 FAULT"},
+      {"spamhaus", "{\"asn\":932,\"rir\":\"arin\"}\n{\"cidr\":5}\n", "!1 !2 "},
+  };
+  for (const Row& row : rows) check(row);
+}
+
+TEST_CASE("sets of nftables") {
+  const Row rows[] = {
+      {"nft",
+       "# x {\ntable inet filter {\n set a {\n  type ipv4_addr\n  flags interval\n  elements = {\n   192.0.2.0/28,\n"
+       "   192.0.2.64-192.0.2.70, 192.0.2.80 - 192.0.2.81,\n   # 192.0.2.9,\n   2001:db8::7 } }\n"
+       " chain c { type filter hook input priority 0; policy accept; ip saddr 192.0.2.99 drop }\n}",
+       "192.0.2.0-192.0.2.15 192.0.2.64-192.0.2.70 192.0.2.80-192.0.2.81 2001:db8::7 "},
+      {"nft",
+       "define bad = { 192.0.2.1,192.0.2.2 }\nadd element inet t s { 192.0.2.3 }\n"
+       "delete element inet t s { 192.0.2.4 }\nnft add element ip t s { 192.0.2.5, }\nadd rule ip t c ip saddr { "
+       "192.0.2.6 } drop\n",
+       "192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.5 "},
+      {"nft",
+       "elements = { 192.0.2.1 timeout 1h30m expires 10m5s, 192.0.2.2 timeout 1d comment \"192.0.2.9, } {\", "
+       "192.0.2.3 counter packets 1 bytes 2, 192.0.2.4 . 443, 192.0.2.5 . tcp . 443, $x, 192.0.2.6 : accept, "
+       "192.0.2.7 timeout x, }\n",
+       "192.0.2.1@605 192.0.2.2@86400 192.0.2.3 192.0.2.4:443 !1 !1 !1 !1 "},
+      {"nft", "table ip t {\n set s {\n  elements = { 192.0.2.1,\n   192.0.2.2", "192.0.2.1 FAULT"},
+      {"nft", "table ip t {\n set s {\n  elements = { 192.0.2.1 }", "192.0.2.1 FAULT"},
+      {"nft", "elements = { x, 192.0.2.1/33, 0.0.0.0/0, 192.0.2.9-192.0.2.1 }", "!1 !1 !1 !1 "},
+      {"nft", "", ""},
+  };
+  for (const Row& row : rows) check(row);
+}
+
+TEST_CASE("columns") {
+  const Row rows[] = {
+      {"csv", "# x\n\"first_seen_utc\",\"dst_ip\",\"dst_port\"\n\"2023-05-23\",\"192.0.2.1\",\"1194\"\n# END 1",
+       "192.0.2.1:1194 "},
+      {"csv", "ip,category,detail\n192.0.2.1,abuse,192.0.2.9\n192.0.2.2,,\n,x,192.0.2.9\n", "192.0.2.1 192.0.2.2 !4 "},
+      {"csv", "Country,IP,PrefixLength,Version\r\nAD,2001:db8::,32,ipv6\r\nAD,192.0.2.0,\"28\",ipv4\r\n",
+       "192.0.2.0-192.0.2.15 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
+      {"csv", "\"192.0.2.1\",\"4,19\",\"2025\",\"DDoS (3.01 RPS), http://192.0.2.9, 192.0.2.8\"\n\"x\",\"192.0.2.7\"\n",
+       "192.0.2.1 !2 "},
+      {"csv", "\"192.0.2.1\",\"two\nlines, 192.0.2.9\n192.0.2.8,x\"\n192.0.2.2,\"a \"\"b\"\" 192.0.2.7\"\n",
+       "192.0.2.1 192.0.2.2 "},
+      {"csv", "192.0.2.1,x\n192.0.2.2,\"open\n192.0.2.9,x\n", "192.0.2.1 FAULT"},
+      {"csv", "198.51.100.0,198.51.100.255,Amazon AWS,http://x\n", "FAULT"},
+      {"csv", "198.51.100.0,198.51.100.255,Amazon AWS,http://x\n", "198.51.100.0-198.51.100.255 ", "address=1,last=2"},
+      {"csv", "ip_from,ip_to,name\n198.51.100.0,198.51.100.7,x\n", "198.51.100.0-198.51.100.7 "},
+      {"csv", "AD,2001:db8::,32,ipv6\n", "FAULT"},
+      {"csv", "AD,2001:db8::,32,ipv6\n", "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff ", "address=2,length=3"},
+      {"csv", "src_ip,dst_ip\n192.0.2.1,192.0.2.2\n", "FAULT"},
+      {"csv", "src_ip,dst_ip\n192.0.2.1,192.0.2.2\n", "192.0.2.1 ", "address=src_ip"},
+      {"csv", "time,ip,port\n1,192.0.2.1,80\n", "192.0.2.1 ", "port=none"},
+      {"csv", "a,b\n1,192.0.2.1\n", "FAULT", "address=c"},
+      {"csv", "a\tb\n\t192.0.2.1\n1\t192.0.2.2:443\n", "192.0.2.1 192.0.2.2:443 ", "address=b"},
+      {"csv", "x;192.0.2.1;1.5\nx;192.0.2.2;1.5\n", "192.0.2.1 192.0.2.2 "},
+      {"csv", "x,192.0.2.1\n", "192.0.2.1 ", "address=2,separator=comma"},
+      {"csv", "192.0.2.1|http://192.0.2.9\nhttp://192.0.2.9|192.0.2.9\n", "192.0.2.1 !2 "},
+      {"csv", "ip,port\n192.0.2.1,66086\n192.0.2.2,0\n192.0.2.3,\n2001:db8::1,443\n192.0.2.0/24,80\n",
+       "192.0.2.3 2001:db8::1:443 !2 !3 !6 "},
+      {"csv", "junk\nip,x\n192.0.2.1,y\n", "192.0.2.1 !1 "},
+  };
+  for (const Row& row : rows) check(row);
+}
+
+TEST_CASE("JSON documents") {
+  const std::string objects =
+      "[\n{\"Country\": \"US\", \"IP\": \"2001:db8::\", \"PrefixLength\": \"32\"},\n{\"ip\": \"192.0.2.0\", "
+      "\"prefix_length\": "
+      "28}]";
+  const Row rows[] = {
+      {"json", "[\n\"192.0.2.1\",\n\"2001:db8::\\u0031\",\"x\", 5, null]\n", "192.0.2.1 2001:db8::1 !3 "},
+      {"json", objects, "192.0.2.0-192.0.2.15 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
+      {"json", "[{\"host\":\"192.0.2.1\",\"port\":80,\"exit_ip\":\"192.0.2.9\",\"geo\":{\"ip\":\"192.0.2.9\"}}]",
+       "192.0.2.1:80 "},
+      {"json",
+       "{\"meta\":[\"192.0.2.9\"],\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/28\"},{\"ipv6Prefix\":\"2001:db8::/32\"}]}",
+       "192.0.2.0-192.0.2.15 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
+      {"json", "{\"hooks\":[\"192.0.2.1\"],\"web\":[\"192.0.2.2\"],\"ssh\":[\"192.0.2.9\"]}", "192.0.2.1 192.0.2.2 ",
+       "path=hooks|web"},
+      {"json", "{\"values\":[{\"p\":{\"addressPrefixes\":[\"192.0.2.0/28\"]}},{\"p\":{\"x\":1}}]}",
+       "192.0.2.0-192.0.2.15 ", "path=values.p.addressPrefixes"},
+      {"json", "[{\"who\":\"192.0.2.1\",\"ip\":\"192.0.2.9\"},{\"ip\":\"192.0.2.9\"}]", "192.0.2.1 !1 ", "address=who"},
+      {"json", "[{\"start_ip\":\"192.0.2.1\",\"end_ip\":\"192.0.2.5\"},{\"network\":\"192.0.2.0\",\"cidr\":28}]",
+       "192.0.2.1-192.0.2.5 192.0.2.0-192.0.2.15 "},
+      {"json", "[{\"text\":\"192.0.2.9\"}]", "!1 "},
+      {"json", "[\"192.0.2.1\",\"192.0.2.2\"", "192.0.2.1 192.0.2.2 FAULT"},
+      {"json", "[\"192.0.2.1\",\"192.0", "192.0.2.1 FAULT"},
+      {"json", "[\"192.0.2.1\" \"192.0.2.2\"]", "192.0.2.1 FAULT"},
+      {"json", "[\"192.0.2.1\",]", "192.0.2.1 FAULT"},
+      {"json", "[nul]", "FAULT"},
+      {"json", "[\"192.0.2.1\n\"]", "FAULT"},
+      {"json", std::string(65, '['), "FAULT"},
+      {"json", "{}", ""},
+      {"json", "", ""},
+      {"misp",
+       "{\"description\":\"192.0.2.9\",\"list\":[\"192.0.2.1\",\"192.0.2.0/28\"],\"matching_attributes\":[\"ip-src\"]}",
+       "192.0.2.1 192.0.2.0-192.0.2.15 "},
+      {"crowdsec",
+       "[{\"id\":1,\"decisions\":[{\"duration\":\"1h0m5.5s\",\"scope\":\"Ip\",\"type\":\"ban\",\"value\":\"192.0.2.1\"}"
+       "],"
+       "\"source\":{\"ip\":\"192.0.2.9\",\"scope\":\"Ip\",\"value\":\"192.0.2.9\"}}]",
+       "192.0.2.1@3605 "},
+      {"crowdsec",
+       "{\"new\":[{\"duration\":\"10s\",\"scope\":\"Range\",\"type\":\"ban\",\"value\":\"192.0.2.0/28\"},"
+       "{\"duration\":\"10s\",\"scope\":\"Ip\",\"type\":\"captcha\",\"value\":\"192.0.2.9\"},"
+       "{\"duration\":\"10s\",\"scope\":\"Country\",\"type\":\"ban\",\"value\":\"DE\"},"
+       "{\"duration\":\"-10s\",\"scope\":\"Ip\",\"type\":\"ban\",\"value\":\"192.0.2.9\"}],"
+       "\"deleted\":[{\"duration\":\"10s\",\"scope\":\"Ip\",\"type\":\"ban\",\"value\":\"192.0.2.8\"}]}",
+       "192.0.2.0-192.0.2.15@10 !1 !1 !1 "},
+      {"crowdsec", "[{\"until\":\"1970-01-13T00:00:00Z\",\"scope\":\"Ip\",\"value\":\"192.0.2.1\"}]",
+       "192.0.2.1@36800 "},
+  };
+  for (const Row& row : rows) check(row);
+}
+
+TEST_CASE("`auto` takes what a feed looks like, and says why") {
+  const struct {
+    const char* format;
+    std::string text;
+  } rows[] = {
+      {"plain", ""},
+      {"plain", "192.0.2.1\n192.0.2.2 80\n"},
+      {"plain", "77.90.185.20\t10\n"},
+      {"plain", "176.123.5.126;65\n"},
+      {"plain", "junk\n"},
+      {"plain", "[2001:db8::7]:443\n"},
+      {"plain", "2001:418::/32\n192.0.2.1:443\nx.example\n"},
+      {"p2p", "# x\nname:192.0.2.1-192.0.2.9\n"},
+      {"dat", "001.002.004.000 - 001.002.004.255 , 000 , name\n"},
+      {"dat", "1.2.4.0 - 1.2.4.255 , 100 , name\n"},
+      {"ipset", "# x\n\ncreate a hash:net family inet\nadd a 192.0.2.1\n"},
+      {"ipset", "add a 192.0.2.1\n"},
+      {"nft", "#!/usr/sbin/nft -f\ntable inet filter {\n set a {\n"},
+      {"nft", "add table inet x\nadd element inet x y { 192.0.2.1 }\n"},
+      {"nft", "define bad = { 192.0.2.1 }\n"},
+      {"nginx", "# x\ndeny 192.0.2.0/28;\n"},
+      {"iproute", "#!/bin/sh\nip route add 192.0.2.0/28 via 127.0.0.1\n"},
+      {"zeek", "#fields\tindicator\tindicator_type\nx.cz\tIntel::DOMAIN\n192.0.2.1\tIntel::ADDR\n"},
+      {"csv", "\"first\",\"dst_ip\",\"dst_port\"\n\"1\",\"192.0.2.1\",\"1\"\n"},
+      {"csv", "3.0.0.0,3.1.255.255,Amazon AWS,http://www.amazon.com/aws/\n"},
+      {"csv", "AD,2a01:fb00::,29,ipv6\n"},
+      {"json", "[\n\"192.0.2.1\"]"},
+      {"json", "{\"prefixes\": []}\n"},
+      {"jsonl", "{\"ip\": \"192.0.2.1\"}\n{\"ip\": \"192.0.2.2\"}\n"},
+      {"spamhaus", "{\"cidr\":\"192.0.2.0/24\",\"sblid\":\"SBL1\",\"rir\":\"apnic\"}\n{"},
+      {"misp", "{\n  \"description\": \"x\",\n  \"list\": [\n \"192.0.2.1\""},
+      {"crowdsec", "[{\"duration\":\"1h\",\"scope\":\"Ip\",\"value\":\"192.0.2.1\"}]"},
+  };
+  for (const auto& row : rows) {
+    INFO(row.text);
+    const feeds::Recognised recognised = feeds::recognise(row.text);
+    CHECK(recognised.format->name == std::string(row.format));
+    CHECK(!recognised.why.empty());
+  }
+}
+
+TEST_CASE("what is plainly something else is no feed of any format") {
+  for (const std::string& text :
+       {"<!DOCTYPE html>\n<html>192.0.2.1</html>"s, "PK\x03\x04 192.0.2.1"s, std::string(100, '\0')}) {
+    for (const feeds::Format* format : feeds::formats()) {
+      const ListDraft list = read(format->name, text, "", 1000);
+      CHECK(list.fault);
+      CHECK(list.entries() == 0);
+    }
+  }
+  for (const feeds::Format* format : feeds::formats()) {
+    INFO(format->name);
+    CHECK(read(format->name, "[\"192.0.2.1\"]", "", 1000).fault.has_value() != format->is_json);
+  }
+}

@@ -1,0 +1,243 @@
+// Which changes of files are told, and when: renamed, written in place, gone, behind links.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include "control/read/feed_parts.h"
+#include "control/watch/feed_watch.h"
+#include "tests/catch.h"
+#include "tests/unit/eventually.h"
+#include "tests/unit/folder.h"
+
+using namespace weir;
+using namespace weir::control;
+using std::chrono::milliseconds;
+
+namespace {
+
+// Longer than what is told without a rename takes; by then a wrong one has come.
+constexpr milliseconds kLongEnough{FeedWatch::kQuietMs * 6};
+
+// A watch, and how often each path was told.
+struct Watched {
+  explicit Watched(std::vector<std::string> paths, FeedWatch::Times times = {}) {
+    auto started = FeedWatch::start(
+        [this](std::vector<std::string> changed) {
+          const std::lock_guard lock(mutex);
+          for (const std::string& path : changed) {
+            told[path]++;
+            last = Clock::now();
+          }
+        },
+        times);
+    REQUIRE(started);
+    watch = std::move(*started);
+    std::vector<WatchedFile> files;
+    for (const std::string& path : paths) files.push_back({path, identity_of(path)});
+    watch->watch(files);
+    (void)watch->is_being_written("");  // it has heard of them
+  }
+  int times(const std::string& path) {
+    const std::lock_guard lock(mutex);
+    return told[path];
+  }
+  bool is_quiet(const std::string& path) {
+    const int before = times(path);
+    std::this_thread::sleep_for(kLongEnough);
+    return times(path) == before;
+  }
+
+  std::mutex mutex;
+  std::map<std::string, int> told;
+  Clock::time_point last;
+  std::unique_ptr<FeedWatch> watch;
+};
+
+void put(const std::string& path, const std::string& text) {
+  std::ofstream(path + ".new") << text;
+  std::filesystem::rename(path + ".new", path);
+}
+
+// In place; open until it goes.
+struct Writer {
+  explicit Writer(const std::string& path, int flags = O_TRUNC)
+      : fd(open(path.c_str(), O_WRONLY | O_CREAT | flags, 0644)) {
+    REQUIRE(fd);
+  }
+  void write(const std::string& text) const {
+    REQUIRE(::write(fd.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  }
+  Fd fd;
+};
+
+}  // namespace
+
+TEST_CASE("a file that is renamed into place is told at once, and once") {
+  const Folder folder;
+  const std::string path = folder.write("feeds/a", "1"), other = folder.write("feeds/b", "1");
+  Watched watched({path, other});
+  const Clock::time_point before = Clock::now();
+  put(path, "2");
+  REQUIRE(eventually([&] { return watched.times(path) == 1; }));
+  CHECK(watched.last - before < milliseconds(FeedWatch::kQuietMs));
+  CHECK(watched.is_quiet(path));
+  CHECK(watched.times(other) == 0);
+}
+
+TEST_CASE("a file that is written in place is told when its writer has closed it, and not while he pauses") {
+  const Folder folder;
+  const std::string path = folder.write("a", "1\n2\n");
+  Watched watched({path});
+  {
+    const Writer writer(path);
+    CHECK(eventually([&] { return watched.watch->is_being_written(path); }));
+    writer.write("1\n");
+    CHECK(watched.is_quiet(path));
+    CHECK(watched.watch->is_being_written(path));
+    CHECK_FALSE(watched.watch->is_being_written(path, 10));  // so long he has not written
+    writer.write("2\n");
+    CHECK(watched.watch->is_being_written(path, 10'000));
+    CHECK(watched.times(path) == 0);
+  }
+  CHECK_FALSE(watched.watch->is_being_written(path));
+  CHECK(eventually([&] { return watched.times(path) == 1; }));
+  CHECK(watched.is_quiet(path));
+}
+
+TEST_CASE("a file that is opened anew for each line is told when nobody does any more") {
+  const Folder folder;
+  const std::string path = folder.write("a", "");
+  Watched watched({path});
+  for (int i = 0; i < 20; i++) {
+    Writer(path, O_APPEND).write("line\n");
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  CHECK(eventually([&] { return watched.times(path) >= 1; }));
+  CHECK(watched.times(path) <= 3);  // 1, but where a machine slept between two lines
+}
+
+TEST_CASE("a file that appears, that goes, and that is exchanged in between") {
+  const Folder folder;
+  const std::string path = folder / "a";
+  Watched watched({path});
+  SECTION("renamed into place") {
+    put(path, "1");
+  }
+  SECTION("made by its writer") {
+    const Writer writer(path);
+    CHECK(watched.is_quiet(path));
+    writer.write("1");
+  }
+  SECTION("linked") {
+    folder.write("b", "1");
+    std::filesystem::create_hard_link(folder / "b", path);
+  }
+  SECTION("in a folder that appears later") {
+    std::filesystem::create_directories(folder / "later");
+    watched.watch->watch({{folder / "new/a", std::nullopt}});
+    (void)watched.watch->is_being_written("");
+    std::filesystem::create_directories(folder / "tmp");
+    folder.write("tmp/a", "1");
+    std::filesystem::rename(folder / "tmp", folder / "new");
+    CHECK(eventually([&] { return watched.times(folder / "new/a") == 1; }));
+    return;
+  }
+  CHECK(eventually([&] { return watched.times(path) == 1; }));
+  std::filesystem::remove(path);
+  CHECK(watched.is_quiet(path));
+  put(path, "2");
+  CHECK(eventually([&] { return watched.times(path) == 2; }));
+  std::filesystem::remove(path);
+  CHECK(eventually([&] { return watched.times(path) == 3; }));
+}
+
+TEST_CASE("links on the way are followed, as they are exchanged") {
+  const Folder folder;
+  folder.write("v1/a", "1");
+  folder.write("v2/a", "2");
+  std::filesystem::create_directory_symlink("v1", folder / "current");
+  std::filesystem::create_symlink("current/a", folder / "a");
+  Watched watched({folder / "a"});
+  std::filesystem::create_directory_symlink("v2", folder / "current.new");
+  std::filesystem::rename(folder / "current.new", folder / "current");
+  CHECK(eventually([&] { return watched.times(folder / "a") == 1; }));
+  put(folder / "v2/a", "3");
+  CHECK(eventually([&] { return watched.times(folder / "a") == 2; }));
+  put(folder / "v1/a", "4");
+  CHECK(watched.is_quiet(folder / "a"));
+  std::filesystem::create_symlink("a", folder / "circle");  // a -> circle -> a
+  std::filesystem::remove(folder / "a");
+  std::filesystem::create_symlink("circle", folder / "a");
+  CHECK(eventually([&] { return watched.times(folder / "a") == 3; }));
+}
+
+TEST_CASE("what changed before it was watched is told; what was read meanwhile is not") {
+  const Folder folder;
+  const std::string path = folder.write("a", "1");
+  Watched watched({});
+  const auto read = identity_of(path);
+  put(path, "2");
+  watched.watch->watch({{path, read}});
+  CHECK(eventually([&] { return watched.times(path) == 1; }));
+  {
+    Writer(path).write("3");
+    watched.watch->watch({{path, identity_of(path)}});
+  }
+  CHECK(watched.is_quiet(path));
+  watched.watch->watch({});
+  put(path, "4");
+  CHECK(watched.is_quiet(path));
+}
+
+TEST_CASE("a folder that is exchanged for another") {
+  const Folder folder;
+  const std::string path = folder.write("feeds/a", "1");
+  folder.write("next/a", "2");
+  Watched watched({path});
+  std::filesystem::rename(folder / "feeds", folder / "old");
+  std::filesystem::rename(folder / "next", folder / "feeds");
+  CHECK(eventually([&] { return watched.times(path) == 1; }));
+  put(path, "3");
+  CHECK(eventually([&] { return watched.times(path) == 2; }));
+}
+
+TEST_CASE("what the kernel does not tell is found by looking") {
+  const Folder folder;
+  const std::string path = folder.write("a", "1");
+  Watched watched({path}, {.sweep_ms = 20, .settled_ms = 200});
+  char* bytes = nullptr;
+  {
+    const Fd fd(open(path.c_str(), O_RDWR));
+    bytes = static_cast<char*>(mmap(nullptr, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0));
+    REQUIRE(bytes != MAP_FAILED);
+  }
+  CHECK(watched.is_quiet(path));
+  bytes[0] = '2';  // inotify(7): not of mmap(2)
+  REQUIRE(msync(bytes, 1, MS_SYNC) == 0);
+  CHECK(eventually([&] { return watched.times(path) == 1; }));
+  CHECK(watched.is_quiet(path));
+  munmap(bytes, 1);
+}
+
+TEST_CASE("the way of a path") {
+  const Folder folder;
+  folder.write("v1/a", "1");
+  std::filesystem::create_directory_symlink("v1", folder / "current");
+  std::filesystem::create_directory_symlink(folder / "current", folder / "absolute");
+  const std::string root = std::filesystem::canonical(folder.path()).string();
+  const auto way = [&](const std::string& path) { return waypoints_of(root + "/" + path); };
+  CHECK(way("v1/a") == std::vector<Waypoint>{{root + "/v1", "a"}});
+  CHECK(way("v1/../v1/./a") == std::vector<Waypoint>{{root + "/v1", "a"}});
+  CHECK(way("current/a") == std::vector<Waypoint>{{root, "current"}, {root + "/v1", "a"}});
+  CHECK(way("absolute/a").size() >= 3);
+  CHECK(way("absolute/a").back() == Waypoint{root + "/v1", "a"});
+  CHECK(way("none/of/it") == std::vector<Waypoint>{{root, "none"}});
+  std::filesystem::create_symlink("circle", folder / "circle");
+  CHECK(way("circle").size() == 41);  // 40 are followed, as by the kernel
+}
