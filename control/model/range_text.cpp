@@ -41,6 +41,7 @@ std::string flow_text(const Flow& flow) {
   for (const Field& field : fields()) {
     if (field.is_asked(flow)) text += " " + field_text(field, flow);
   }
+  if (!text.empty() && text.find(' ', 1) == std::string::npos) text = " proto" + text;  // one word alone is an address
   text += expiry_text(flow.expires);
   return text.empty() ? text : text.substr(1);
 }

@@ -45,6 +45,8 @@ TEST_CASE("every form of an entry is one line") {
       {"dst 203.0.113.9 proto udp sport 123 length 200-", "dst 203.0.113.9 udp sport 123 length 200-"},
   };
   for (const auto& [text, expected] : kSame) CHECK(canonical(text) == expected);
+  CHECK(canonical("proto tcp", true) == "proto tcp");
+  CHECK(canonical(" 2", true) == "proto igmp");
 }
 
 TEST_CASE("what says nothing is refused with the reason") {
