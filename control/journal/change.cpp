@@ -150,7 +150,8 @@ class Changer {
       if (there) entry_.append_to(edit_.removed, there->expires);
       entry_.append_to(edit_.added, expires);
     }
-    return journal_.put(list_.name, {text, static_cast<int64_t>(now_), expires, change_.uid, change_.comment});
+    return journal_.put(list_.name, {text, static_cast<int64_t>(now_), expires, change_.uid, change_.comment},
+                        there.has_value());
   }
 
   Result<void> del(const std::string& text, const std::optional<JournalEntry>& there) {

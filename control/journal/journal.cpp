@@ -168,11 +168,15 @@ Result<void> Journal::remember_before(const std::string& list, const std::string
 }
 
 Result<void> Journal::put(const std::string& list, const JournalEntry& entry) {
-  if (Result<void> kept = remember_before(list, entry.text); !kept) return kept;
   const Result<std::optional<JournalEntry>> there = find(list, entry.text);
   if (!there) return Error{there.error()};
+  return put(list, entry, there->has_value());
+}
+
+Result<void> Journal::put(const std::string& list, const JournalEntry& entry, bool is_there) {
+  if (Result<void> kept = remember_before(list, entry.text); !kept) return kept;
   const auto known = counts_.find(list);
-  if (!*there && known != counts_.end()) known->second++;
+  if (!is_there && known != counts_.end()) known->second++;
   return put_.bind(1, list)
       .bind(2, entry.text)
       .bind(3, entry.added_at)

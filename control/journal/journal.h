@@ -51,6 +51,8 @@ class Journal {
 
   Result<std::optional<JournalEntry>> find(const std::string& list, const std::string& text);
   Result<void> put(const std::string& list, const JournalEntry& entry);  // in place of what is there
+  // By one who has looked.
+  Result<void> put(const std::string& list, const JournalEntry& entry, bool is_there);
   Result<void> erase(const std::string& list, const std::string& text);  // that is there
   Result<uint64_t> count(const std::string& list);
   // Of one list, in the order of their texts. visit must not change the journal.

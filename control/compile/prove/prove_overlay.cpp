@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
+#include <algorithm>
+
 #include "common/files.h"
 #include "control/book/search.h"
 #include "control/compile/prove/prove.h"
@@ -14,8 +16,10 @@
 namespace weir::control {
 namespace {
 
-constexpr size_t kAskedInFull = 4096;     // changes of which more than the first address is asked about
-constexpr unsigned kFromAnywhere = 1024;  // addresses of each family
+constexpr size_t kAskedInFull = 4096;  // changes of which more than the first address is asked about
+// Addresses of each family that are asked besides: so many for each change, within bounds. Among ten million entries
+// each of them misses the caches some thirty times.
+constexpr size_t kFromAnywhere = 16, kLeastFromAnywhere = 64, kMostFromAnywhere = 1024;
 
 template <class Addr>
 Addr any_address(SplitMix& random) {
@@ -143,7 +147,8 @@ Result<void> prove_changes(const Policy& policy, const Enforcing& enforcing, con
       if (auto ok = asked.add(address, entry.port); !ok) return ok;
     }
   }
-  for (unsigned i = 0; i < kFromAnywhere; i++) {
+  const size_t n_from_anywhere = std::clamp(changes.size() * kFromAnywhere, kLeastFromAnywhere, kMostFromAnywhere);
+  for (size_t i = 0; i < n_from_anywhere; i++) {
     if (auto ok = any_port.add(any_address<Addr>(random), 0); !ok) return ok;
   }
   if (auto ok = any_port.flush(); !ok) return ok;
