@@ -39,31 +39,40 @@ void members(Fields& f, FeedsAnswer& answer) {
   f.array({"feeds", "", "in the order of the policy"}, answer.feeds, "feed state");
 }
 
+namespace {
+
+FeedDetails details_of(const std::string& list, const FeedFile& file) {
+  const FeedReport& feed = file.feed;
+  FeedDetails details = {list,
+                         feed.path,
+                         file.state.accepted ? "accepted" : "good",
+                         feed.format,
+                         feed.why,
+                         feed.entries,
+                         feed.lines,
+                         feed.bad,
+                         feed.skipped,
+                         file.state.taken_at,
+                         0,
+                         "",
+                         ""};
+  if (file.refusal) {
+    details.file = file.refusal->path;
+    details.state = "refused";
+    details.since = file.refusal->since;
+    details.reason = file.refusal->reason;
+    details.hint = file.refusal->hint;
+  }
+  return details;
+}
+
+}  // namespace
+
 std::vector<FeedDetails> feeds_of(const std::vector<ListSummary>& lists) {
   std::vector<FeedDetails> feeds;
   for (const ListSummary& list : lists) {
-    if (list.file.empty()) continue;
-    FeedDetails feed = {list.name,
-                        list.feed.path,
-                        list.feed_state.accepted ? "accepted" : "good",
-                        list.feed.format,
-                        list.feed.why,
-                        list.feed.entries,
-                        list.feed.lines,
-                        list.feed.bad,
-                        list.feed.skipped,
-                        list.feed_state.taken_at,
-                        0,
-                        "",
-                        ""};
-    if (list.refusal) {
-      feed.file = list.refusal->path;
-      feed.state = "refused";
-      feed.since = list.refusal->since;
-      feed.reason = list.refusal->reason;
-      feed.hint = list.refusal->hint;
-    }
-    feeds.push_back(std::move(feed));
+    for (const FeedFile& file : list.feeds) feeds.push_back(details_of(list.name, file));
+    if (!list.file.empty() && list.feeds.empty()) feeds.push_back(details_of(list.name, {}));
   }
   return feeds;
 }

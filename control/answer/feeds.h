@@ -35,7 +35,7 @@ struct FeedsAnswer {
 };
 void members(Fields& f, FeedsAnswer& answer);
 
-// Of every list with a file.
+// Of every list with a file; of a pattern or a folder, of each of its files.
 std::vector<FeedDetails> feeds_of(const std::vector<ListSummary>& lists);
 
 }  // namespace weir::control

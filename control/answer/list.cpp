@@ -24,6 +24,7 @@ void members(Fields& f, ListDetails::Widened& widened) {
 
 void members(Fields& f, ListDetails& list) {
   f({"name", "", "of the list"}, list.name);
+  f.unless_empty({"comment", "", "of the policy"}, list.comment);
   f({"action", "", "drop or pass"}, list.action);
   f({"mode", "", "enforce or monitor"}, list.mode);
   directions(f, {"match", "", "src, dst: what entries without named fields are compared with; empty: not known"},
@@ -34,11 +35,13 @@ void members(Fields& f, ListDetails& list) {
   f({"flows", "", "entries with more fields"}, list.flows);
   f.group("ipv6_aggregate", list.widened);
   f.maybe_object({"feed", "", "of a list with a file"}, list.feed, "feed");
+  f.maybe_array({"files", "", "of a list whose file is a pattern or a folder; `feed` has their sums"}, list.files,
+                "feed");
 }
 
 void members(Fields& f, ListAnswer& answer) {
   f.object({"generation", "", "that runs"}, answer.generation, "generation");
-  f.array({"lists", "", "in the order of the policy"}, answer.lists, "list");
+  f.array({"lists", "", "in the order of the policy"}, answer.lists, "one list");
 }
 
 }  // namespace weir::control

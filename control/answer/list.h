@@ -18,11 +18,12 @@ struct ListDetails {
     uint8_t ipv6_aggregate = 128;
     uint64_t ipv6_widened = 0;
   };
-  std::string name, action, mode;
+  std::string name, comment, action, mode;
   uint8_t match = 0;  // mask of weir_direction
   uint64_t entries = 0, v4 = 0, v6 = 0, flows = 0;
   std::optional<Widened> widened;
   std::optional<FeedReport> feed;
+  std::optional<std::vector<FeedReport>> files;
 };
 void members(Fields& f, ListDetails::Widened& widened);
 void members(Fields& f, ListDetails& list);

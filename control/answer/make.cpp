@@ -120,6 +120,7 @@ GateDetails details_of(const GateReport& report) {
 ListDetails details_of(const ListSummary& list) {
   ListDetails details;
   details.name = list.name;
+  details.comment = list.comment;
   details.action = list.action == WEIR_DROP ? "drop" : "pass";
   details.mode = list.mode == WEIR_MONITOR ? "monitor" : "enforce";
   details.match = list.match;
@@ -129,6 +130,11 @@ ListDetails details_of(const ListSummary& list) {
   details.flows = list.flows;
   if (list.ipv6_aggregate != 128) details.widened = {list.ipv6_aggregate, list.ipv6_widened};
   if (!list.file.empty()) details.feed = list.feed;
+  if (list.feeds.size() == 1 && list.feeds[0].feed.path == list.feed.path) return details;
+  for (const FeedFile& file : list.feeds) {
+    if (!details.files) details.files.emplace();
+    details.files->push_back(file.feed);
+  }
   return details;
 }
 

@@ -7,9 +7,9 @@ namespace weir::control {
 std::vector<ListSummary> summarise(const Book& book) {
   std::vector<ListSummary> lists;
   for (const List& list : book) {
-    lists.push_back({list.name, list.action, list.mode, list.match, list.file, list.v4().size(), list.v6().size(),
-                     list.flows().size(), list.entries(), list.ipv6_aggregate, list.ipv6_widened, list.feed,
-                     list.feed_state, list.refusal});
+    lists.push_back({list.name, list.comment, list.action, list.mode, list.match, list.file, list.v4().size(),
+                     list.v6().size(), list.flows().size(), list.entries(), list.ipv6_aggregate, list.ipv6_widened,
+                     list.feed, list.feeds()});
   }
   return lists;
 }
@@ -29,9 +29,11 @@ std::vector<ListSummary> summarise(const filter::SnapshotView& snapshot) {
 std::vector<RefusedFeed> refused_feeds(const std::vector<ListSummary>& lists) {
   std::vector<RefusedFeed> refused;
   for (const ListSummary& list : lists) {
-    if (!list.refusal) continue;
-    const FeedRefusal& why = *list.refusal;
-    refused.push_back({list.name, why.path, why.reason, why.hint, why.since});
+    for (const FeedFile& feed : list.feeds) {
+      if (!feed.refusal) continue;
+      const FeedRefusal& why = *feed.refusal;
+      refused.push_back({list.name, why.path, why.reason, why.hint, why.since});
+    }
   }
   return refused;
 }

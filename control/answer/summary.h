@@ -12,7 +12,7 @@ namespace weir::control {
 
 // What people are told of a list.
 struct ListSummary {
-  std::string name;
+  std::string name, comment;
   weir_action action = WEIR_DROP;
   weir_mode mode = WEIR_ENFORCE;
   uint8_t match = 0;  // mask of weir_direction; 0: not known (last good)
@@ -21,9 +21,8 @@ struct ListSummary {
   uint64_t entries = 0;
   uint8_t ipv6_aggregate = 128;
   uint64_t ipv6_widened = 0;  // addresses that `ipv6_aggregate` made networks
-  FeedReport feed;
-  FeedState feed_state;
-  std::optional<FeedRefusal> refusal;
+  FeedReport feed;              // of a pattern or a folder: the sums of all of its files
+  std::vector<FeedFile> feeds;  // each
 };
 
 std::vector<ListSummary> summarise(const Book& book);

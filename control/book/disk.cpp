@@ -10,7 +10,7 @@ namespace weir::control {
 namespace {
 
 constexpr uint64_t kMagic = 0x4b4f4f4252494557;  // "WEIRBOOK"
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 
 struct Header {
   uint64_t magic = kMagic;
@@ -29,35 +29,21 @@ struct StoredFlow {
   uint16_t source;
 };
 
-// Both sides name the same fields in the same order: visit(io, list) is the format of a list.
-template <class Io, class ListOfIo>
-void visit_list(Io& io, ListOfIo& list) {
-  io.text(list.name);
-  io.value(list.action);
-  io.value(list.mode);
-  io.value(list.match);
-  io.value(list.ipv6_aggregate);
-  io.value(list.ipv6_widened);
-  io.text(list.file);
-  io.text(list.policy_path);
-  io.maybe(list.dynamic, [&](auto& dynamic) {
-    io.value(dynamic.max_entries);
-    io.value(dynamic.max_ttl_s);
-    io.value(dynamic.allow_any);
-  });
-  io.text(list.feed.path);
-  io.text(list.feed.format);
-  io.text(list.feed.why);
-  io.value(list.feed.lines);
-  io.value(list.feed.entries);
-  io.value(list.feed.bad);
-  io.value(list.feed.skipped);
-  io.sequence(list.feed.samples, [&](auto& bad) {
+// Both sides name the same fields in the same order: visit_feed(io, ...), visit_list(io, list) are the format.
+template <class Io, class Report, class State, class Refusal>
+void visit_feed(Io& io, Report& feed, State& state, Refusal& refused) {
+  io.text(feed.path);
+  io.text(feed.format);
+  io.text(feed.why);
+  io.value(feed.lines);
+  io.value(feed.entries);
+  io.value(feed.bad);
+  io.value(feed.skipped);
+  io.sequence(feed.samples, [&](auto& bad) {
     io.value(bad.line);
     io.text(bad.text);
     io.text(bad.reason);
   });
-  auto& state = list.feed_state;
   io.value(state.file);
   io.value(state.settled);
   io.value(state.digest);
@@ -77,12 +63,32 @@ void visit_list(Io& io, ListOfIo& list) {
   io.value(state.ends_in_newline);
   io.value(state.accepted);
   io.value(state.taken_at);
-  io.maybe(list.refusal, [&](auto& refusal) {
+  io.maybe(refused, [&](auto& refusal) {
     io.text(refusal.path);
     io.text(refusal.reason);
     io.text(refusal.hint);
     io.value(refusal.since);
   });
+}
+
+template <class Io, class ListOfIo>
+void visit_list(Io& io, ListOfIo& list) {
+  io.text(list.name);
+  io.text(list.comment);
+  io.value(list.action);
+  io.value(list.mode);
+  io.value(list.match);
+  io.value(list.ipv6_aggregate);
+  io.value(list.ipv6_widened);
+  io.text(list.file);
+  io.text(list.policy_path);
+  io.maybe(list.dynamic, [&](auto& dynamic) {
+    io.value(dynamic.max_entries);
+    io.value(dynamic.max_ttl_s);
+    io.value(dynamic.allow_any);
+  });
+  visit_feed(io, list.feed, list.feed_state, list.refusal);
+  io.sequence(list.files, [&](auto& file) { visit_feed(io, file.feed, file.state, file.refusal); });
 }
 
 template <class Io, class RowsOfIo>

@@ -34,6 +34,19 @@ std::string summary_line(const std::string& config, const Diagnostics& diagnosti
                      plural(diagnostics.warnings(), "warning"));
 }
 
+void show_feed(const std::string& list, const FeedReport& feed) {
+  if (!feed.why.empty() && feed.format != "plain") {
+    fmt::print("{}: list {}: read as {}: {}\n", feed.path, list, feed.format, feed.why);
+  }
+  const char* what = feed.skipped == 0 ? "bad" : "skipped";
+  for (const BadLine& bad : feed.samples) {
+    fmt::print("{}:{}: {} line of list {}: {}: {}\n", feed.path, bad.line, what, list, bad.reason, bad.text);
+  }
+  if (const uint64_t left_out = feed.bad + feed.skipped; left_out > feed.samples.size()) {
+    fmt::print("{}: ... and {} more {} lines\n", feed.path, count(left_out - feed.samples.size()), what);
+  }
+}
+
 void show(const std::string& config, const Diagnostics& diagnostics, const std::vector<ListSummary>& lists,
           const std::optional<CompileReport>& plan) {
   fmt::print(stderr, "{}", format(diagnostics));
@@ -48,17 +61,7 @@ void show(const std::string& config, const Diagnostics& diagnostics, const std::
                  plural(list.ipv6_widened, "IPv6 address", "IPv6 addresses"), list.ipv6_aggregate);
     }
     bad_lines += list.feed.bad;
-    if (!list.feed.why.empty() && list.feed.format != "plain") {
-      fmt::print("{}: list {}: read as {}: {}\n", list.feed.path, list.name, list.feed.format, list.feed.why);
-    }
-    const char* what = list.feed.skipped == 0 ? "bad" : "skipped";
-    for (const BadLine& bad : list.feed.samples) {
-      fmt::print("{}:{}: {} line of list {}: {}: {}\n", list.feed.path, bad.line, what, list.name, bad.reason,
-                 bad.text);
-    }
-    if (const uint64_t left_out = list.feed.bad + list.feed.skipped; left_out > list.feed.samples.size()) {
-      fmt::print("{}: ... and {} more {} lines\n", list.feed.path, count(left_out - list.feed.samples.size()), what);
-    }
+    for (const FeedFile& file : list.feeds) show_feed(list.name, file.feed);
   }
   fmt::print("{}: ok: {}, {}, {}, {} snapshot; {}", config, plural(lists.size(), "list"),
              plural(plan->entries, "entry", "entries"), plural(plan->shapes.size(), "shape"),

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -17,22 +18,41 @@ namespace weir::control::ctl {
 namespace cmd_list {
 
 void show(const ListAnswer& answer) {
-  Table table({{"list"},
-               {"action"},
-               {"mode"},
-               {"match"},
-               {"entries", Table::Align::right},
-               {"v4", Table::Align::right},
-               {"v6", Table::Align::right},
-               {"flows", Table::Align::right},
-               {"bad lines", Table::Align::right},
-               {"feed"}});
+  std::vector<Table::Column> columns = {{"list"},
+                                        {"action"},
+                                        {"mode"},
+                                        {"match"},
+                                        {"entries", Table::Align::right},
+                                        {"v4", Table::Align::right},
+                                        {"v6", Table::Align::right},
+                                        {"flows", Table::Align::right},
+                                        {"bad lines", Table::Align::right},
+                                        {"feed"}};
+  const bool has_comments = std::any_of(answer.lists.begin(), answer.lists.end(),
+                                        [](const ListDetails& list) { return !list.comment.empty(); });
+  if (has_comments) columns.push_back({"comment"});
+  Table table(columns);
   for (const ListDetails& list : answer.lists) {
-    table.row({list.name, list.action, list.mode, directions_text(list.match), count(list.entries), count(list.v4),
-               count(list.v6), count(list.flows), list.feed ? count(list.feed->bad) : "",
-               list.feed ? list.feed->path : ""});
+    std::vector<std::string> cells = {list.name,
+                                      list.action,
+                                      list.mode,
+                                      directions_text(list.match),
+                                      count(list.entries),
+                                      count(list.v4),
+                                      count(list.v6),
+                                      count(list.flows),
+                                      list.feed ? count(list.feed->bad) : "",
+                                      list.feed ? list.feed->path : ""};
+    if (has_comments) cells.push_back(list.comment);
+    table.row(std::move(cells));
   }
   fmt::print("{}", table.text());
+}
+
+void show_feed(const FeedReport& feed) {
+  fmt::print("\nfeed {}: {}, {}, {}\n", feed.path, plural(feed.lines, "line"), plural(feed.entries, "entry", "entries"),
+             plural(feed.bad, "bad line"));
+  for (const BadLine& bad : feed.samples) fmt::print("  line {}: {}: {}\n", bad.line, bad.reason, bad.text);
 }
 
 // One list: also what became of its IPv6 hosts, and what is wrong with its feed.
@@ -43,11 +63,9 @@ void show_one(const ListAnswer& answer) {
       fmt::print("\n{} widened to /{}\n", plural(list.widened->ipv6_widened, "IPv6 address", "IPv6 addresses"),
                  list.widened->ipv6_aggregate);
     }
-    if (!list.feed) continue;
-    const FeedReport& feed = *list.feed;
-    fmt::print("\nfeed {}: {}, {}, {}\n", feed.path, plural(feed.lines, "line"),
-               plural(feed.entries, "entry", "entries"), plural(feed.bad, "bad line"));
-    for (const BadLine& bad : feed.samples) fmt::print("  line {}: {}: {}\n", bad.line, bad.reason, bad.text);
+    if (list.feed) show_feed(*list.feed);
+    if (!list.files) continue;
+    for (const FeedReport& file : *list.files) show_feed(file);
   }
 }
 

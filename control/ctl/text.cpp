@@ -54,6 +54,12 @@ std::string plural(uint64_t n, const char* singular, const char* several) {
   return fmt::format("{} {}", count(n), n == 1 ? singular : several);
 }
 
+void Table::row(std::vector<std::string> cells) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  for (std::string& cell : cells) std::replace_if(cell.begin(), cell.end(), is_control, '?');
+  rows_.push_back(std::move(cells));
+}
+
 std::string Table::text() const {
   std::vector<size_t> widths;
   for (size_t c = 0; c < columns_.size(); c++) {

@@ -25,7 +25,8 @@ class Table {
     Align align = Align::left;
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // Control characters become `?`: texts are anybody's, terminals obey them.
+  void row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   std::string text() const;
 

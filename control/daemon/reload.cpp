@@ -10,6 +10,7 @@
 #include "common/memory.h"
 #include "control/book/disk.h"
 #include "control/daemon/daemon.h"
+#include "control/read/feed_names.h"
 #include "control/read/policy.h"
 
 // One reload, from the policy file to the last target's acknowledgement: on the worker, on the loop, and again.
@@ -145,11 +146,16 @@ void Daemon::watch_feeds() {
   if (watch_ == nullptr || running_ == nullptr || running_->policy_text == nullptr) return;
   std::vector<WatchedFile> files;
   for (const ListSummary& list : running_->lists) {
-    if (list.refusal) {
-      files.push_back({list.refusal->path, std::nullopt});
-    } else if (!list.feed.path.empty()) {
-      files.push_back({list.feed.path, list.feed_state.file});
+    std::vector<std::string> names;
+    for (const FeedFile& feed : list.feeds) {
+      names.push_back(feed.feed.path);
+      if (feed.refusal) {
+        files.push_back({feed.refusal->path, std::nullopt});
+      } else {
+        files.push_back({feed.feed.path, feed.state.file});
+      }
     }
+    if (stands_for_several(list.feed.path)) files.push_back({list.feed.path, identity_of(names), true});
   }
   watch_->watch(std::move(files));
 }

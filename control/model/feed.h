@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,13 +80,21 @@ struct FeedState {
   bool operator==(const FeedState&) const = default;
 };
 
-// A feed that was not taken: the list keeps what it had.
+// A feed that was not taken: the list keeps what it had of it.
 struct FeedRefusal {
   std::string path;    // of the file as it was to be read
   std::string reason;  // with the numbers: "has 3 entries, and the list had 1,000: ..."
   std::string hint;    // the way out
   int64_t since = 0;   // Unix seconds; the first time in a row
   bool operator==(const FeedRefusal&) const = default;
+};
+
+// One of the files that a pattern or a folder in `file` stands for.
+struct FeedFile {
+  FeedReport feed;
+  FeedState state;
+  std::optional<FeedRefusal> refusal;
+  bool operator==(const FeedFile&) const = default;
 };
 
 }  // namespace weir::control

@@ -46,7 +46,7 @@ struct Dynamic {
 };
 
 struct List {
-  std::string name;
+  std::string name, comment;
   weir_action action = WEIR_DROP;
   weir_mode mode = WEIR_ENFORCE;
   uint8_t match = WEIR_AS_SOURCE;
@@ -60,6 +60,9 @@ struct List {
   FeedReport feed;
   FeedState feed_state;                // of the feed's file
   std::optional<FeedRefusal> refusal;  // the file is not taken now: feed, feed_state and content are those of before
+  // `file` is a pattern or a folder: what it stands for, in the order of their paths; number i is Entry::source i + 1.
+  // Then `feed` has its path and sums, and nothing else above is used. Empty: `file` is one file.
+  std::vector<FeedFile> files;
   std::shared_ptr<const Entries> content = std::make_shared<Entries>();
 
   const Rows<Ipv4>& v4() const { return content->v4; }
@@ -69,7 +72,14 @@ struct List {
   // Entry::source
   const std::string& file_of(uint8_t source) const {
     static const std::string kJournal = "controlctl add";
-    return source == 0 ? policy_path : source == kJournalSource ? kJournal : feed.path;
+    if (source == 0) return policy_path;
+    if (source == kJournalSource) return kJournal;
+    return source <= files.size() ? files[source - 1].feed.path : feed.path;
+  }
+  // One or several, or none.
+  std::vector<FeedFile> feeds() const {
+    if (feed.path.empty() || !files.empty()) return files;
+    return {{feed, feed_state, refusal}};
   }
 };
 

@@ -9,6 +9,8 @@
 #include "control/book/columns.h"
 #include "control/read/capture_settings.h"
 #include "control/read/feed_file.h"
+#include "control/read/feed_group.h"
+#include "control/read/feed_names.h"
 #include "control/read/fetch_settings.h"
 #include "control/read/format_choice.h"
 #include "control/read/parsers.h"
@@ -243,6 +245,7 @@ class PolicyReader {
     if (node.kind != Kind::map) return;
     List list;
     read_name(reader, list);
+    list.comment = reader.text("comment").value_or("");
     reader.require("action");
     const auto action = read_action(reader, "action");
     list.action = action.value_or(WEIR_DROP);
@@ -354,8 +357,6 @@ class PolicyReader {
     const Node* place = reader.find("file");
     if (file->empty()) {
       reader.error(*place, "`file` is empty", "name a feed, as in file: feeds/drop.txt");
-    } else if (file->find_first_of("*?[") != std::string::npos) {
-      reader.error(*place, "file: not supported yet (the pattern `" + *file + "`)", "name one file, without * ? [");
     } else {
       list.file = *file;
       pending.feed = format ? place : nullptr;
@@ -413,15 +414,31 @@ class PolicyReader {
     const ListDraft& own = asks_own && has_own ? pending_[0].own : kNobody;
     if (own.entries() != 0) request.options.own = make_entries(own)->digest;
     const uint64_t widened = aggregate_ipv6(pending.own, list.ipv6_aggregate);
-    const FeedOutcome outcome = control::read_feed(request, std::move(pending.own), widened, own, history_, list);
-    if (outcome.error) file_.error(*pending.feed, outcome.error->reason, outcome.error->hint);
-    if (list.refusal) {
-      file_.warning(*pending.feed,
-                    "list `" + list.name + "` keeps its last good content (entries: " +
-                        std::to_string(list.feed.entries) + "): " + list.refusal->reason,
-                    list.refusal->hint);
+    const bool is_group = list.url.empty() && stands_for_several(request.path);
+    const FeedOutcome outcome = (is_group ? control::read_feed_group : control::read_feed)(
+        request, std::move(pending.own), widened, own, history_, list);
+    if (outcome.error) {
+      file_.error(*pending.feed, outcome.error->reason, outcome.error->hint);
+    } else {
+      warn_of_refusals(*pending.feed, list);
     }
     for (const Complaint& complaint : outcome.warnings) file_.warning(*pending.feed, complaint.reason, complaint.hint);
+  }
+
+  void warn_of_refusals(const Node& place, const List& list) const {
+    std::string last;  // of several files the reason is the same when none of them can be found
+    for (const FeedFile& feed : list.feeds()) {
+      if (!feed.refusal || feed.refusal->reason == last) continue;
+      last = feed.refusal->reason;
+      const bool has_content = feed.state.taken_at != 0;
+      file_.warning(
+          place,
+          "list `" + list.name + "` " +
+              (has_content ? "keeps its last good content (entries: " + std::to_string(feed.feed.entries) + ")"
+                           : "has nothing of one of its files") +
+              ": " + last,
+          feed.refusal->hint);
+    }
   }
 
   const yaml::Document& document_;

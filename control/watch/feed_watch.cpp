@@ -10,10 +10,12 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <future>
 
 #include "common/files.h"
 #include "common/thread.h"
+#include "control/read/feed_names.h"
 #include "control/read/feed_parts.h"
 
 namespace weir::control {
@@ -72,6 +74,10 @@ bool FeedWatch::is_being_written(const std::string& path, std::optional<int> mos
   std::future<void> answered = asked->get_future();
   loop_.post([this, path, asked] {
     if (const auto [file, is_new] = files_.try_emplace(path); is_new) {
+      {
+        const std::lock_guard lock(mutex_);
+        file->second.is_written = writing_.contains(path);  // one of several
+      }
       look_at(path, file->second);
       file->second.told = identity_of(path);
     }
@@ -89,19 +95,23 @@ void FeedWatch::set(std::vector<WatchedFile> files) {
   for (WatchedFile& file : files) {
     const auto known = files_.find(file.path);
     if (known != files_.end()) {
-      if (file.read && !known->second.is_written && file.read == identity_of(file.path)) {
-        known->second.told = file.read;
-        known->second.due.reset();
+      File& here = known->second;
+      if (here.several) {
+        here.told = file.read;  // one that was being written was left out, and counts when it is closed
+      } else if (file.read && !here.is_written && file.read == identity_of(file.path)) {
+        here.told = file.read;
+        here.due.reset();
       }
       next.insert(files_.extract(known));
       continue;
     }
     const auto [at, is_new] = next.try_emplace(file.path);
     if (!is_new) continue;
+    at->second.several = file.several;
     look_at(at->first, at->second);
-    at->second.told = file.read ? file.read : identity_of(file.path);
+    at->second.told = file.read ? file.read : identity(file.path, at->second);
     // From here on the kernel tells; this is what happened since it was read.
-    if (identity_of(file.path) != at->second.told) tell_at(at->second, Clock::now() + milliseconds(kQuietMs));
+    if (identity(file.path, at->second) != at->second.told) tell_at(at->second, Clock::now() + milliseconds(kQuietMs));
   }
   for (const auto& [path, file] : files_) {
     const std::lock_guard lock(mutex_);
@@ -112,9 +122,21 @@ void FeedWatch::set(std::vector<WatchedFile> files) {
   set_timer();
 }
 
+// As it is now. Of several: which they are.
+std::optional<FileIdentity> FeedWatch::identity(const std::string& path, const File& file) {
+  if (!file.several) return identity_of(path);
+  const Result<std::vector<std::string>> names = feed_names(path);
+  return names ? std::optional(identity_of(*names)) : std::nullopt;
+}
+
 // Finds the way of its path anew.
 void FeedWatch::look_at(const std::string& path, File& file) {
-  file.way = waypoints_of(path);
+  if (file.several) {
+    file.way.clear();
+    for (const std::string& folder : feed_folders(path)) file.way.push_back({folder, ""});
+  } else {
+    file.way = waypoints_of(path);
+  }
   for (const Waypoint& point : file.way) watch_folder(point.folder);
 }
 
@@ -173,7 +195,7 @@ void FeedWatch::take(int folder, uint32_t what, const std::string& name) {
   const auto is_it = [&](const Waypoint& point) {
     const auto found = folders_.find(point.folder);
     const bool is_here = found != folders_.end() && found->second == folder;
-    return is_here && ((what & kFolder) != 0 || point.name == name);
+    return is_here && ((what & kFolder) != 0 || point.name == name || point.name.empty());
   };
   for (auto& [path, file] : files_) {
     if ((what & IN_Q_OVERFLOW) != 0) {
@@ -182,7 +204,11 @@ void FeedWatch::take(int folder, uint32_t what, const std::string& name) {
     }
     const auto point = std::find_if(file.way.begin(), file.way.end(), is_it);
     if (point == file.way.end()) continue;
-    take(path, file, point + 1 == file.way.end(), what);
+    if (file.several) {
+      take_several(path, file, (std::filesystem::path(point->folder) / name).string(), what);
+    } else {
+      take(path, file, point + 1 == file.way.end(), what);
+    }
   }
   if ((what & (IN_IGNORED | IN_UNMOUNT)) != 0) {
     std::erase_if(folders_, [&](const auto& one) { return one.second == folder; });
@@ -194,15 +220,20 @@ void FeedWatch::take(const std::string& path, File& file, bool is_file, uint32_t
   const Clock::time_point now = Clock::now();
   if (is_file && (what & IN_MODIFY) != 0) {
     file.due.reset();
-    return set_written(path, file, true);
+    file.is_written = true;
+    return set_written(path, true);
   }
   if (is_file && (what & (IN_CLOSE_WRITE | IN_ATTRIB)) != 0) {
-    if ((what & IN_CLOSE_WRITE) != 0) set_written(path, file, false);
+    if ((what & IN_CLOSE_WRITE) != 0) {
+      file.is_written = false;
+      set_written(path, false);
+    }
     return file.is_written ? void() : tell_at(file, now + milliseconds(kQuietMs));
   }
   if ((what & (kOther | kFolder | IN_Q_OVERFLOW)) == 0) return;
   look_at(path, file);
-  set_written(path, file, false);
+  file.is_written = false;
+  set_written(path, false);
   const std::optional<FileIdentity> identity = identity_of(path);
   const bool is_made = is_file && (what & IN_CREATE) != 0 && is_new_file(path);
   if (!identity || is_made) return tell_at(file, now + milliseconds(kGoneMs));
@@ -213,8 +244,21 @@ void FeedWatch::take(const std::string& path, File& file, bool is_file, uint32_t
   tell_at(file, is_at_once ? now : now + milliseconds(kQuietMs));
 }
 
-void FeedWatch::set_written(const std::string& path, File& file, bool is_written) {
-  file.is_written = is_written;
+// A name in one of its folders is new, or gone; what is in the files is told by themselves. One that is new counts when
+// it was renamed there, or its writer has closed it.
+void FeedWatch::take_several(const std::string& path, File& file, const std::string& one, uint32_t what) {
+  const Clock::time_point now = Clock::now();
+  if ((what & (IN_MODIFY | IN_CLOSE_WRITE | kOther)) != 0 && !files_.contains(one)) {
+    set_written(one, (what & IN_MODIFY) != 0);
+  }
+  if ((what & IN_MOVED_TO) != 0) return tell_at(file, now);
+  if ((what & IN_CLOSE_WRITE) != 0) return tell_at(file, now + milliseconds(kQuietMs));
+  if ((what & (kOther | kFolder | IN_Q_OVERFLOW)) == 0) return;
+  if ((what & kFolder) != 0) look_at(path, file);
+  if (!file.due) tell_at(file, now + milliseconds(kGoneMs));
+}
+
+void FeedWatch::set_written(const std::string& path, bool is_written) {
   const std::lock_guard lock(mutex_);
   if (is_written) {
     writing_[path] = Clock::now();
@@ -234,9 +278,9 @@ void FeedWatch::tell() {
   for (auto& [path, file] : files_) {
     if (!file.due || *file.due > now) continue;
     file.due.reset();
-    const std::optional<FileIdentity> identity = identity_of(path);
-    if (identity == file.told) continue;
-    file.told = identity;
+    const std::optional<FileIdentity> now_it_is = identity(path, file);
+    if (now_it_is == file.told) continue;
+    file.told = now_it_is;
     changed.push_back(path);
   }
   if (!changed.empty()) changed_(std::move(changed));
@@ -255,8 +299,10 @@ void FeedWatch::set_timer() {
 void FeedWatch::sweep() {
   for (auto& [path, file] : files_) {
     if (file.due || file.is_written) continue;
-    const std::optional<FileIdentity> identity = identity_of(path);
-    if (identity == file.told || (identity && !has_rested(*identity, milliseconds(times_.settled_ms)))) continue;
+    if (file.several) look_at(path, file);  // a folder may be new
+    const std::optional<FileIdentity> now_it_is = identity(path, file);
+    const bool has_time = now_it_is && !file.several;
+    if (now_it_is == file.told || (has_time && !has_rested(*now_it_is, milliseconds(times_.settled_ms)))) continue;
     look_at(path, file);
     tell_at(file, Clock::now());
   }

@@ -18,10 +18,12 @@
 
 namespace weir::control {
 
-// A file to be watched. read: as it was when its content was taken; empty: as it is now.
+// A file to be watched. read: as it was when its content was taken; empty: as it is now. several: path stands for
+// several (control/read/feed_names.h), and what is watched is which.
 struct WatchedFile {
   std::string path;
   std::optional<FileIdentity> read;
+  bool several = false;
 };
 
 // Tells when a file is another one, or holds something else (inotify(7)), on a thread of its own: a file system that
@@ -55,8 +57,9 @@ class FeedWatch {
 
  private:
   struct File {
+    bool several = false;
     std::optional<FileIdentity> told;      // as it was when it was read, or told of; empty: it was not there
-    std::vector<Waypoint> way;             // the last one is the file
+    std::vector<Waypoint> way;             // the last one is the file; of several: folders, and any name in them
     bool is_written = false;               // and not closed
     std::optional<Clock::time_point> due;  // to be told, unless something happens before
   };
@@ -64,13 +67,15 @@ class FeedWatch {
 
   FeedWatch(Changed changed, Times times);
   void set(std::vector<WatchedFile> files);
+  static std::optional<FileIdentity> identity(const std::string& path, const File& file);
   void look_at(const std::string& path, File& file);
   int watch_folder(const std::string& folder);
   void drop_folders();
   void read_events();
   void take(int folder, uint32_t what, const std::string& name);
   void take(const std::string& path, File& file, bool is_file, uint32_t what);
-  void set_written(const std::string& path, File& file, bool is_written);
+  void take_several(const std::string& path, File& file, const std::string& one, uint32_t what);
+  void set_written(const std::string& path, bool is_written);
   void tell_at(File& file, Clock::time_point at);
   void tell();
   void set_timer();

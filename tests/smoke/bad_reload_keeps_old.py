@@ -8,7 +8,7 @@ WRONG = {
     "no YAML": ("lists: [nonsense\n", "weir.yaml:"),
     "an unknown key": (LIST.format("entrys: [198.18.0.1]"), "weir.yaml:3:"),
     "an entry that cannot be": (LIST.format("entries: [198.18.0.1/33]"), "weir.yaml:3:"),
-    "not supported yet": (LIST.format("file: feeds/*.txt"), "not supported yet"),
+    "a pattern of no file": (LIST.format("file: feeds/*.none"), "stands for no file"),
     "a feed that is not there": (LIST.format("file: feeds/none.txt"), "feeds/none.txt"),
     "a canary that would drop": ("version: 1\nfilter: {canaries: [198.18.0.1]}\nlists:\n"
                                  "  - {name: bad, action: drop, entries: [198.18.0.0/24]}\n", "198.18.0.1"),

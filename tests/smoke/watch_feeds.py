@@ -106,5 +106,35 @@ with Session(BUILD) as session:
     equal((verdict("192.0.2.3"), verdict("192.0.2.2")), ("drop", "pass"), "verdicts after a restart")
     put(session.path("two") + "/a.txt", hosts(0) + "192.0.2.4\n")
     session.wait("a change after a restart", lambda: verdict("192.0.2.4") == "drop", 20)
+
+    # Several files in a list: a pattern, and a folder; files come, change and go.
+    for file in ("many/*.txt", "many", "many/"):
+        many = session.path("many")
+        os.mkdir(many)
+        write(many + "/a.txt", hosts(0))
+        write(policy, POLICY.format(kept="203.0.113.8", feed=f'"{file}"'))
+        check(controlctl(session, "reload")["ok"], f"reload of {file}")
+        put(many + "/b.txt", "198.51.102.1\n198.51.102.2\n")
+        session.wait("a file that was renamed there", lambda: verdict("198.51.102.1") == "drop", 20)
+        with open(many + "/c.txt", "w", encoding="ascii") as being_written:
+            being_written.write("198.51.102.3\n")
+            being_written.flush()
+            time.sleep(1.3)
+            equal(verdict("198.51.102.3"), "pass", "a new file that is being written")
+        session.wait("it to be closed", lambda: verdict("198.51.102.3") == "drop", 20)
+        put(many + "/b.txt", "198.51.102.2\n198.51.102.4\n")
+        session.wait("a file to have changed", lambda: verdict("198.51.102.4") == "drop", 20)
+        equal(verdict("198.51.102.1"), "pass", "what it held before")
+        rows = {os.path.basename(row["file"]): row["entries"] for row in controlctl(session, "feeds")["feeds"]}
+        equal(rows, {"a.txt": HOSTS, "b.txt": 2, "c.txt": 1}, "feeds")
+        os.remove(many + "/b.txt")
+        session.wait("a file to be gone", lambda: verdict("198.51.102.4") == "pass", 20)
+        os.remove(many + "/a.txt")  # nearly all of it
+        session.wait("a file to be missed", lambda: session.call("status")["refused"], 20)
+        equal((verdict("10.0.0.1"), verdict("198.51.102.3")), ("drop", "drop"), "what is missed, and what is there")
+        check(controlctl(session, "feeds", "--accept", "fed")["ok"], "acceptance")
+        equal((verdict("10.0.0.1"), verdict("198.51.102.3")), ("pass", "drop"), "verdicts after the acceptance")
+        os.remove(many + "/c.txt")
+        os.rmdir(many)
 times.sort()
 print(f"from a rename to the verdict: median {times[len(times) // 2] * 1000:.0f} ms, most {times[-1] * 1000:.0f} ms")

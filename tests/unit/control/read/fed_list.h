@@ -20,7 +20,12 @@ struct Read {
   Diagnostics diagnostics;
   const List& list() const { return policy->lists.back(); }
   std::string text() const { return format(diagnostics); }
-  std::string reason() const { return policy && list().refusal ? list().refusal->reason : ""; }
+  // Of its first feed.
+  std::optional<FeedRefusal> refusal() const {
+    const std::vector<FeedFile> feeds = policy ? list().feeds() : std::vector<FeedFile>();
+    return feeds.empty() ? std::nullopt : feeds.front().refusal;
+  }
+  std::string reason() const { return refusal() ? refusal()->reason : ""; }
 };
 
 inline Read read(const Folder& folder, const Book* before = nullptr, const std::set<std::string>& accept = {}) {

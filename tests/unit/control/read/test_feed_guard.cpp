@@ -131,13 +131,13 @@ TEST_CASE("a file that cannot be read leaves the list what it had") {
     const Read refused = read(folder, &good);
     CHECK(refused.reason() == reason);
     CHECK(refused.list().content->digest == good.back().content->digest);
-    CHECK(refused.list().refusal->hint.find("accept") == std::string::npos);  // there is nothing to accept
+    CHECK(refused.refusal()->hint.find("accept") == std::string::npos);  // there is nothing to accept
     CHECK(read(folder, &good, {"a"}).reason() == reason);
   };
   std::filesystem::remove(folder / "a.txt");
   check("cannot open " + folder / "a.txt" + ": No such file or directory");
   std::filesystem::create_directory(folder / "a.txt");
-  check(folder / "a.txt" + " is not a regular file");
+  check(folder / "a.txt" + " stands for no file");
   std::filesystem::remove(folder / "a.txt");
   REQUIRE(mkfifo((folder / "a.txt").c_str(), 0600) == 0);
   check(folder / "a.txt" + " is not a regular file");

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <mutex>
 
+#include "control/read/feed_names.h"
 #include "control/read/feed_parts.h"
 #include "control/watch/feed_watch.h"
 #include "tests/catch.h"
@@ -240,4 +241,31 @@ TEST_CASE("the way of a path") {
   CHECK(way("none/of/it") == std::vector<Waypoint>{{root, "none"}});
   std::filesystem::create_symlink("circle", folder / "circle");
   CHECK(way("circle").size() == 41);  // 40 are followed, as by the kernel
+}
+
+TEST_CASE("what a pattern or a folder stands for is told when it is other files") {
+  const Folder folder;
+  put(folder / "a.txt", "1\n");
+  Watched watched({});
+  for (const std::string& path : {folder / "*.txt", folder / ""}) {
+    const Result<std::vector<std::string>> names = feed_names(path);
+    REQUIRE(names);
+    watched.watch->watch({{path, identity_of(*names), true}});
+    (void)watched.watch->is_being_written("");
+    CHECK(watched.is_quiet(path));
+
+    put(folder / "b.txt", "2\n");  // renamed
+    REQUIRE(eventually([&] { return watched.times(path) == 1; }));
+    put(folder / "b.txt", "3\n");  // the same names
+    CHECK(watched.is_quiet(path));
+    {
+      const Writer writer(folder / "c.txt");
+      writer.write("4\n");
+      CHECK(watched.is_quiet(path));  // it is not closed yet
+    }
+    REQUIRE(eventually([&] { return watched.times(path) == 2; }));
+    std::filesystem::remove(folder / "b.txt");
+    std::filesystem::remove(folder / "c.txt");
+    REQUIRE(eventually([&] { return watched.times(path) == 3; }));
+  }
 }
