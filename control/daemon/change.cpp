@@ -157,15 +157,14 @@ Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journa
     if (!entries) return Error{entries.error()};
     job.report.entries = *entries;
   }
-  if (batch.next != nullptr) batch.saved = numbers_.commit();
   if (Result<void> committed = journal.commit(); !committed) return committed;
   if (batch.next == nullptr) return {};
+  numbers_.give_out();  // the journal has it
   // From here on it is in the journal: what the disk does not take now it takes later. Of an overlay the last good is
   // kept beside the acknowledgement: nobody who has it takes an older one.
   if (batch.next->publication->base != nullptr && batch.base == nullptr) return {};
   std::vector<TargetSpec> targets = options_.targets.empty() ? policy->targets : options_.targets;
-  const Result<void> kept = keep(*batch.next, targets);
-  if (batch.saved) batch.saved = kept;
+  batch.saved = keep(*batch.next, targets);
   return {};
 }
 
@@ -272,13 +271,21 @@ void Daemon::read_added(const std::string& list, const std::string& after, size_
   });
 }
 
+Result<Journal> Daemon::open_journal(const std::string& state_dir, GenerationFile& numbers) {
+  Result<Journal> opened = Journal::open(state_dir);
+  if (!opened) return opened;
+  if (!opened->notice().empty()) spdlog::error("{}", opened->notice());
+  const auto newest = opened->generations().newest(numbers.last().epoch, 1);
+  if (newest && !newest->empty()) numbers.pass({numbers.last().epoch, newest->front().number});
+  return opened;
+}
+
 // On the worker, which alone uses it.
 Result<Journal*> Daemon::journal() {
   if (journal_) return &*journal_;
-  Result<Journal> opened = Journal::open(store_.state_dir());
+  Result<Journal> opened = open_journal(store_.state_dir(), numbers_);
   if (!opened) return Error{opened.error()};
   journal_ = std::move(*opened);
-  if (!journal_->notice().empty()) spdlog::error("{}", journal_->notice());
   return &*journal_;
 }
 

@@ -67,7 +67,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
   if (!store) return Error{store.error()};
   Result<GenerationFile> numbers = GenerationFile::open(store->state_dir());
   if (!numbers) return Error{numbers.error()};
+  std::optional<Journal> journal;
   if (Result<wire::Generation> stored = store->stored_generation(); stored) {
+    if (stored->epoch == numbers->last().epoch && stored->number > numbers->last().number) {
+      Result<Journal> opened = open_journal(state_dir, *numbers);
+      if (opened) journal = std::move(*opened);
+    }
     if (Result<void> checked = numbers->not_behind(*stored); !checked) return Error{checked.error()};
   }
   if (!numbers->notice().empty()) spdlog::error("{}", numbers->notice());
@@ -80,6 +85,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
   }
 
   std::unique_ptr<Daemon> daemon(new Daemon(loop, std::move(options), std::move(*store), std::move(*numbers)));
+  daemon->journal_ = std::move(journal);
   Result<void> begun = daemon->begin(urgent, in_force ? *in_force : std::nullopt, places.targets);
   if (begun) return daemon;
   if (daemon->is_reloading_) (void)daemon.release();  // what a thread is at cannot be ended; it goes with the process

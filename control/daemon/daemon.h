@@ -287,6 +287,8 @@ class Daemon {
   void take_compacted(std::shared_ptr<const Base> base, const std::string& error);
   void answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch, wire::Generation generation);
   void answer_changes(ChangeBatch& batch, wire::Generation generation);
+  // Numbers of changes are in the journal alone: `numbers` goes past them.
+  static Result<Journal> open_journal(const std::string& state_dir, GenerationFile& numbers);
   Result<Journal*> journal();                        // worker
   void add_journal(Book& book, const Book* before);  // worker
   void publish(std::shared_ptr<const Running> running);

@@ -54,7 +54,7 @@ Result<GenerationFile> GenerationFile::open(const std::string& state_dir) {
 }
 
 Result<void> GenerationFile::commit() {
-  last_ = next();
+  give_out();
   return save();
 }
 

@@ -8,8 +8,8 @@
 
 namespace weir::control {
 
-// The epoch and the last number given out, kept in STATE_DIR/epoch. A number is on disk before it is used, so no two
-// publications of one epoch ever share one, whatever crashes. Only a disk that cannot be written makes an exception:
+// The epoch and the last number given out, kept in STATE_DIR/epoch. A number is on disk before it is used, here or in the
+// journal, so no two publications of one epoch ever share one, whatever crashes. Only a disk that cannot be written makes an exception:
 // what is valid is enforced all the same, and who asks for the number is told. When the file cannot be trusted a new
 // random epoch begins: enforcers take the next publication as a new story instead of confusing it with an old one.
 class GenerationFile {
@@ -23,8 +23,10 @@ class GenerationFile {
   wire::Generation next() const { return {last_.epoch, last_.number + 1}; }
   // Gives next() out. Error: it is not on disk; save() tries again.
   Result<void> commit();
+  // The same for who has it on disk elsewhere, and tells with pass() after a start.
+  void give_out() { last_ = next(); }
   Result<void> save() { return write(last_); }
-  // Somebody enforces this one. When it is of our epoch, the next number is past it.
+  // Somebody enforces this one, or it was given out. When it is of our epoch, the next number is past it.
   void pass(wire::Generation seen);
 
   // published: the newest publication found elsewhere (the last good). When the file is behind it, as after restoring
