@@ -16,6 +16,9 @@ namespace {
 constexpr std::chrono::milliseconds kAwayWait{1000};
 // A book is as large as the policy: it is not written for each change. The journal has what it does not have yet.
 constexpr std::chrono::seconds kBookWait{60};
+// Where every target has its own copy on disk, ours waits, so that it does not delay theirs, and changes that come
+// close together are written once.
+constexpr std::chrono::milliseconds kSaveWait{100};
 // Of so many publications one takes the oldest ones out of the history.
 constexpr uint64_t kForgetEach = 500;
 
@@ -193,18 +196,18 @@ void Daemon::take_changes(const std::shared_ptr<ChangeBatch>& batch) {
     publish(batch->next);
     compact_when_due();
     capture_.published(running_->publication->generation);
-    worker_.submit([this, batch, next = running_] {
-      // What was added is in the journal; the book is written anew with a new base, and now and then.
-      const bool is_new_base = next->publication->base == nullptr || batch->base != nullptr;
-      const Result<void> kept = is_new_base ? keep_book(*next) : store_.save(*next->publication);
-      if (kept) kept_ = next->publication->generation;
-      mailbox_.post([this, kept, generation = next->publication->generation, saved = batch->saved] {
-        const Result<void>& result = saved ? kept : saved;
-        if (stopping_ || running_->publication->generation != generation) return;  // the newer one says how it is
-        disk_error_ = result ? "" : result.error();
-        if (!result) keep_again();
-      });
+    const bool is_new_base = running_->publication->base == nullptr || batch->base != nullptr;
+    const bool have_disks = std::all_of(targets_.begin(), targets_.end(), [](const auto& target) {
+      return traits_of(target->spec().kind).keeps_snapshots;
     });
+    if (is_new_base || !have_disks) {
+      keep_change(is_new_base, batch->saved);
+    } else if (!save_due_) {
+      save_due_ = loop_.timer(Clock::now() + kSaveWait, [this] {
+        save_due_.reset();
+        keep_change(false, {});
+      });
+    }
     if (!book_due_) {
       book_due_ = loop_.timer(Clock::now() + kBookWait, [this] {
         book_due_.reset();
@@ -220,6 +223,27 @@ void Daemon::take_changes(const std::shared_ptr<ChangeBatch>& batch) {
     answer_changes(*batch, {});
   }
   begin_next();
+}
+
+// What was added is in the journal; the book is written anew with a new base, and now and then. saved: of what is kept
+// already.
+void Daemon::keep_change(bool is_new_base, const Result<void>& saved) {
+  worker_.submit([this, is_new_base, saved, next = running_] {
+    const wire::Generation generation = next->publication->generation;
+    Result<void> kept;
+    if (is_new_base) {
+      kept = keep_book(*next);
+    } else if (kept_ != generation) {
+      kept = store_.save(*next->publication);
+    }
+    if (kept) kept_ = generation;
+    mailbox_.post([this, kept, generation, saved] {
+      const Result<void>& result = saved ? kept : saved;
+      if (stopping_ || running_->publication->generation != generation) return;  // the newer one says how it is
+      disk_error_ = result ? "" : result.error();
+      if (!result) keep_again();
+    });
+  });
 }
 
 // Those who are there are waited for; one that is away gets it when it returns.

@@ -285,6 +285,7 @@ class Daemon {
   void take_changes(const std::shared_ptr<ChangeBatch>& batch);
   void compact_when_due();
   void take_compacted(std::shared_ptr<const Base> base, const std::string& error);
+  void keep_change(bool is_new_base, const Result<void>& saved);
   void answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch, wire::Generation generation);
   void answer_changes(ChangeBatch& batch, wire::Generation generation);
   // Numbers of changes are in the journal alone: `numbers` goes past them.
@@ -344,6 +345,7 @@ class Daemon {
   std::optional<InForce> last_in_force_;  // as on disk at the start
   std::string disk_error_;
   Loop::Source book_due_;             // keep_book() of what changes of the journal made
+  Loop::Source save_due_;             // keep_change() of the same
   Loop::Source again_;                // keep_again()
   Clock::time_point next_jump_ = {};  // take_ahead() is heard again
 

@@ -5,11 +5,17 @@ namespace weir::control {
 namespace {
 constexpr TargetTraits kTraits[kTargetKinds] = {
     // in the order of TargetKind
-    {.name = "dataplane", .only_one = false, .has_workers = true, .has_interfaces = false, .why_no_samples = nullptr},
+    {.name = "dataplane",
+     .only_one = false,
+     .has_workers = true,
+     .has_interfaces = false,
+     .keeps_snapshots = true,
+     .why_no_samples = nullptr},
     {.name = "xdp",
      .only_one = true,
      .has_workers = false,
      .has_interfaces = true,
+     .keeps_snapshots = false,
      .why_no_samples = "XDP gives no samples of what it drops"},
 };
 }  // namespace

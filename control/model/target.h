@@ -17,6 +17,7 @@ struct TargetTraits {
   bool only_one;               // in a policy
   bool has_workers;            // that measure themselves
   bool has_interfaces;         // each attached or not
+  bool keeps_snapshots;        // what it enforces is on a disk of its own when it acknowledges
   const char* why_no_samples;  // of what it drops; null: it gives them
 };
 const TargetTraits& traits_of(TargetKind kind);
