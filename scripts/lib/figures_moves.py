@@ -1,5 +1,5 @@
-"""Figures of lists that change: entries that are added while ten million stand, a feed that churns, a start from disk, a large
-feed from its text to the data plane. docs/develop/figures.md says how each is measured."""
+"""Figures of lists that change: entries that are added while ten million stand, a start from disk, a large feed from its text
+to the data plane. docs/develop/figures.md says how each is measured."""
 
 import os
 import random
@@ -14,9 +14,8 @@ from session import SessionError
 CONFIG = "forward: sink\nports: [{port: 0}]"
 BASE_ENTRIES, ADDS, BULK = 10_000_000, 300, 100_000
 ADD_MEDIAN_MS, ADD_P99_MS, BULK_S, BYTES_PER_ENTRY = 5, 20, 1, 100
-CHURN_ENTRIES, CHURN_SECONDS, CHURN_SHARE, ENFORCED_MS = 1_000_000, 60, 0.01, 200
 FIREHOL_HOSTS, FIREHOL_PREFIXES, FIREHOL_S = 1_770_000, 56_000, 1.5
-RESTARTS, RESTART_MS = 5, 150
+RESTART_ENTRIES, RESTARTS, RESTART_MS = 1_000_000, 5, 150
 
 
 def percentile(values, share):
@@ -66,38 +65,6 @@ def hosts_text(hosts):
     return "".join(f"{h >> 24}.{h >> 16 & 255}.{h >> 8 & 255}.{h & 255}\n" for h in hosts)
 
 
-def churn(build, folder):
-    """A list of which a hundredth is another one every second: from the file's rename to the data plane's acknowledgement."""
-    say(f"moves: {CHURN_ENTRIES} entries churn for {CHURN_SECONDS} s")
-    draw = random.Random(1)
-    hosts = draw.sample(range(1 << 24, 223 << 24), CHURN_ENTRIES)
-    feed = os.path.join(folder, "churn.txt")
-    write(feed, hosts_text(hosts))
-    milliseconds = []
-    with PlacedSession(build) as session:
-        start(session, f"version: 1\nlists:\n  - {{name: hosts, action: drop, file: {feed}}}\n")
-        number = session.call("status")["generation"]["number"]
-        for _ in range(CHURN_SECONDS):
-            second = time.monotonic()
-            for _ in range(int(CHURN_ENTRIES * CHURN_SHARE)):
-                hosts[draw.randrange(len(hosts))] = draw.randrange(1 << 24, 223 << 24)
-            write(feed + ".new", hosts_text(hosts))
-            begin = time.monotonic()
-            os.rename(feed + ".new", feed)
-
-            def is_enforced(known=number):
-                status = session.call("status")
-                return status["generation"]["number"] > known and status["targets"][0]["acknowledged"]
-
-            session.wait("the change to be enforced", is_enforced)
-            milliseconds.append((time.monotonic() - begin) * 1e3)
-            number = session.call("status")["generation"]["number"]
-            time.sleep(max(0, second + 1 - time.monotonic()))
-    return [at_most("moves.enforced_ms_p99", percentile(milliseconds, 0.99), ENFORCED_MS, "ms",
-                    f"{spread(milliseconds)}; {CHURN_SECONDS} changes; until the data plane acknowledges, no traffic")
-            ], milliseconds
-
-
 def firehol(build, folder):
     """As many addresses and networks as all FireHOL lists: from the text to the acknowledgement."""
     say(f"moves: {FIREHOL_HOSTS} addresses and {FIREHOL_PREFIXES} prefixes")
@@ -122,7 +89,7 @@ def restart(build, folder):
     the process to the line that says what it enforces."""
     say("moves: restarts from disk")
     feed = os.path.join(folder, "million.txt")
-    write_hosts(feed, CHURN_ENTRIES)
+    write_hosts(feed, RESTART_ENTRIES)
     milliseconds = []
     with PlacedSession(build) as session:
         start(session, f"version: 1\nlists:\n  - {{name: hosts, action: drop, file: {feed}}}\n"
@@ -145,7 +112,6 @@ def restart(build, folder):
 
 MEASUREMENTS = (
     (("moves.add_ms_median", "moves.add_ms_p99", "moves.bulk_add_s", "moves.bytes_per_entry"), adds),
-    (("moves.enforced_ms_p99",), churn),
     (("moves.firehol_s",), firehol),
     (("moves.restart_ms",), restart),
 )
