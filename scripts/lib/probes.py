@@ -76,17 +76,18 @@ class Probes:
         for one in {self.out, *self.seen}:
             one.close()
 
-    def fates(self, sources, seconds=LOST_SECONDS):
-        """[whether it is dropped] of the sources, in the order in which they are sent; None: not all came to an end in time."""
+    def fates(self, sources, seconds=LOST_SECONDS, is_over=lambda: False):
+        """[whether it is dropped] of the sources, in the order in which they are sent; None: not all came to an end in time, or before
+        is_over() was true."""
         found = []
         for begin in range(0, len(sources), MOST):
-            part = self._sweep(sources[begin:begin + MOST], seconds)
+            part = self._sweep(sources[begin:begin + MOST], seconds, is_over)
             if part is None:
                 return None
             found += part
         return found
 
-    def _sweep(self, sources, seconds):
+    def _sweep(self, sources, seconds, is_over):
         self.sweep += 1
         frames = [frame_from(source, self.sweep, place) for place, source in enumerate((GUARD, *sources, GUARD))]
         fates = [None] * len(frames)
@@ -95,7 +96,7 @@ class Probes:
             self._send(frame)
         deadline = time.monotonic() + seconds
         while missing and (self.is_seen_dropped or fates[-1] is None):
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or is_over():
                 return self._give_up(missing)
             for sweep, place, is_dropped in self._receive(0.01):
                 if sweep != self.sweep:
