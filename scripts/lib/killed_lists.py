@@ -44,6 +44,7 @@ class Versions:
         self.addresses = [first + 7 * bit for bit in range(SIGNATURE_BITS)]
         self.low, self.high = 1, 0
         self.at_rest = 0     # must be enforced when nobody changes anything
+        self.way = "by rename"  # how the last one was written
 
     def signature(self, version):
         return random.Random(f"{self.seed} {self.kind} {version}").getrandbits(SIGNATURE_BITS)
@@ -98,8 +99,10 @@ class Feed(Versions):
             version = self.high + 1
         lines, way = self.lines(version), self.random.random()
         if self.kind == "small" and way < IN_PLACE_SHARE:
+            self.way = "in place"
             self.write_in_place(version, lines)
         else:
+            self.way = "by rename"
             self.exchange(version, lines, self.random.uniform(0.02, 0.3) if way > 1 - SLOW_SHARE else 0)
         return version
 
