@@ -12,7 +12,6 @@ Stretches of churn alternate with quiet ones, of a fifth of their length, for th
 "rate": {"churn", "quiet"}, "kib", ...}.
 """
 
-import json
 import os
 import random
 import re
@@ -139,7 +138,8 @@ class Judge:
     """Compares fates with the reference."""
 
     def __init__(self):
-        self.is_new = True     # the last change was met
+        self.is_new = True     # one address that the last change added or removed met the new verdict: from then on all do
+        self.met = {ADDED, REMOVED}  # of both kinds one did
         self.wrong, self.texts = 0, []
         self.probes = dict.fromkeys(OF_A_SWEEP, 0)
 
@@ -149,22 +149,23 @@ class Judge:
             self.texts.append(text)
 
     def renamed(self):
-        self.is_new = False
+        self.is_new, self.met = False, set()
+
+    def is_enforced(self):
+        return len(self.met) == 2
 
     def judge(self, probes, fates):
-        """In the order in which they were sent. Whether the change was met, by all of the sweep behind a certain place."""
-        seen = set()
+        """In the order in which they were sent: the new verdict once, and the old one behind it, is wrong."""
         for (host, kind), is_dropped in zip(probes, fates):
             self.probes[kind] += 1
+            is_changed = kind in (ADDED, REMOVED)
             is_as_new = is_dropped == NEW_VERDICT[kind]
-            if kind not in (ADDED, REMOVED) or self.is_new:
-                if not is_as_new:
-                    self.say(f"{text_of(host)} ({kind}) was {'dropped' if is_dropped else 'passed'}"
-                             + (", though the change had been met" if kind in (ADDED, REMOVED) else ""))
-            elif is_as_new:
+            if is_changed and is_as_new:
                 self.is_new = True
-                seen.add(kind)
-        return self.is_new
+                self.met.add(kind)
+            elif not is_as_new and (self.is_new or not is_changed):
+                self.say(f"{text_of(host)} ({kind}) was {'dropped' if is_dropped else 'passed'}"
+                         + (", though the change had been met" if is_changed else ""))
 
 
 class Churn:
@@ -194,11 +195,11 @@ class Churn:
         self.judge.renamed()
         begin = time.monotonic()
         self.feed.rename()
-        while not self.judge.is_new:
+        while not self.judge.is_enforced():
             now = self.sweep()
             if now > begin + ENFORCE_SECONDS:
                 raise SessionError(f"a change was not enforced within {ENFORCE_SECONDS} s\n" + self.enforcer.log())
-            if not self.judge.is_new:
+            if not self.judge.is_enforced():
                 time.sleep(PAUSE_SECONDS)
         self.enforced_ms.append((now - begin) * 1e3)
 
