@@ -38,7 +38,7 @@ PAUSE_SECONDS = 0.003         # between two sweeps
 ENFORCE_SECONDS = 30          # a change that takes longer fails the run
 BUSY_FRAMES, STANDING_EVERY = 8192, 8
 STANDING, PASSING = 0x0A100000, 0x0A200000  # 10.16.0.0 and up: busy frames that a list lets pass; 10.32.0.0 and up: that none names
-LISTS = """  - {name: churn, action: drop, match: src, file: churn.txt}
+LISTS = """  - {name: churn, action: drop, match: src, file: churn.txt, guard: {reserved: keep}}
 """
 POLICY = "version: 1\nlists:\n" + LISTS + "  - {name: standing, action: pass, match: src, file: standing.txt}\n"
 CONFIG = "forward: hairpin\nsnapshot_memory: 2GiB\nports: [{port: 0}, {port: 1}]\ndrop_port: 2"
@@ -355,8 +355,8 @@ def run(build, entries=1_000_000, seconds=60, xdp=False, seed=1):
         rates = {"churn": [], "quiet": []}
         kib = []
         for number, (of_churn, of_quiet) in enumerate(lengths(seconds)):
-            rates["quiet"].append(churn.stretch(of_quiet, False))
             rates["churn"].append(churn.stretch(of_churn, True))
+            rates["quiet"].append(churn.stretch(of_quiet, False))
             kib.append({name: kib_of(process) for name, process in programs.items()})
             say(f"churn: {enforcer.name}: stretch {number + 1}: {rates['churn'][-1] / 1e6:.2f} Mpps, quiet {rates['quiet'][-1] / 1e6:.2f}; "
                 f"enforced within {max(churn.enforced_ms[-of_churn:]):.0f} ms; {churn.judge.wrong} wrong, {enforcer.probes.missing} lost")

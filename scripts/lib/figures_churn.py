@@ -25,7 +25,7 @@ def rate_ratio(run):
 
 
 def memory_ratio(run):
-    """Of the program that grew most: at the end, to the end of the first stretch."""
+    """Of the program that grew most: at the end, to the end of the first quiet stretch."""
     first, *_, last = run["kib"] if len(run["kib"]) > 1 else run["kib"] * 2
     return max(last[name] / first[name] for name in first)
 
@@ -66,7 +66,7 @@ def measure(build, seconds, entries=ENTRIES):
                     f"{kind} {count}" for kind, count in run["of_kind"].items())) + wrong_texts),
         at_least("moves.churn_rate_ratio", min(rate_ratio(run) for run in runs.values()), RATE_RATIO, "ratio", of_planes(runs, tell_rates)),
         reported("moves.churn_memory_ratio", max(memory_ratio(run) for run in runs.values()), "ratio",
-                 of_planes(runs, tell_memory) + ", after the first stretch and at the end")]
+                 of_planes(runs, tell_memory) + ", after the first quiet stretch and at the end")]
     if seconds < CHURN_SECONDS:
         for figure in found[:-1]:
             figure.status = "short"

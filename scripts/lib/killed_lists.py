@@ -25,7 +25,7 @@ POLICY = """version: 1
 lists:
   - {{name: friends, action: pass, match: src, entries: [10.250.0.1]}}
 {dynamic}  - {{name: turn, action: drop, match: src, entries: [{entries}]}}
-  - {{name: small, action: drop, match: src, file: small.txt}}
+  - {{name: small, action: drop, match: src, file: small.txt, guard: {{reserved: keep}}}}
   - {{name: big, action: drop, match: src, file: big.txt}}
 """
 DYNAMIC = "  - {{name: {name}, action: drop, match: src, dynamic: true, max_entries: 200000}}\n"
