@@ -175,8 +175,8 @@ class Client:
         if self.is_waiting:
             time.sleep(0.02)
             return False
-        verb, addresses = self.draw()
         with self.model.lock:
+            verb, addresses = self.draw()
             self.open.append((verb, addresses))
             self.pending.update(addresses)
             self.requests += 1

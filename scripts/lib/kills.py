@@ -1,10 +1,11 @@
 """kill -9 of controld and the data plane at random moments, while lists change all the time. Root, for interfaces.
 
-    python3 scripts/lib/kills.py --build DIR [--kills N] [--seed N]
+    python3 scripts/lib/kills.py --build DIR [--kills N] [--seed N] [--xdp]
 
 Clients add to dynamic lists and delete, one of them 20,000 at once; two feeds are exchanged by rename or written in place, slowly; the policy
 is reloaded. A kill comes at a random time after one of these began, or at a random operation on a disk (before it, in the middle of a
-write, after it), or during a start. Then what was killed is started again; often the data plane first, alone, which must judge by its disk.
+write, after it), or during a start. Then what was killed is started again; often the data plane first, alone, which must judge by its disk. With
+--xdp controld enforces by XDP, and is all that there is to kill: what is pinned judges meanwhile.
 A model (killed_lists.py) knows what was acknowledged, and what was asked for and not answered: that is there as a whole, or not at all.
 Packets are judged by it all the while, and after each kill each list is compared with it, at controld and by packets.
 Prints JSON: {"kills": by program, "older", "lost", "moments", "wrong", ...}. older: kills after which something was enforced that is older
@@ -21,9 +22,10 @@ import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from crashes import PROGRAMS, REFUSALS  # noqa: E402 (path first)
+from crashes import PROGRAMS as BOTH, REFUSALS  # noqa: E402 (path first)
 from disk import DEATHS, Disk  # noqa: E402
 from killed_lists import Model  # noqa: E402
+from namespaces import mount_bpf, own_mounts  # noqa: E402
 from probes import Probes, make_veths  # noqa: E402
 from report import report  # noqa: E402
 from rig import say  # noqa: E402
@@ -112,7 +114,7 @@ class Prober(threading.Thread):
     def __init__(self, killer):
         super().__init__(daemon=True)
         self.killer, self.model = killer, killer.model
-        self.probes = Probes("in1", "in1", "drop1")
+        self.probes = Probes("in1", "in0") if killer.xdp else Probes("in1", "in1", "drop1")
         self.turn = threading.Lock()   # one sweep at a time: the killer makes some itself
         self.is_over = False
         self.answering = None          # the life of the data plane that has answered
@@ -149,19 +151,20 @@ class Prober(threading.Thread):
                 if (fates := self.probes.fates(sources, 0.3 if self.answering != self.killer.life else LOST_SECONDS)) is not None:
                     self.answering = self.killer.life
                     return dict(zip(sources, fates))
-        raise SessionError("no probe comes back:\n" + tail(self.killer.session.log("dataplane")))
+        raise SessionError("no probe comes back:\n" + tail(self.killer.session.log("controld" if self.killer.xdp else "dataplane")))
 
 
 class Killer:
-    def __init__(self, session, seed):
-        self.session, self.random = session, random.Random(seed)
+    def __init__(self, session, seed, xdp):
+        self.session, self.random, self.xdp = session, random.Random(seed), xdp
+        self.programs = ("controld",) if xdp else BOTH
         self.disk = Disk(session)
         self.model = Model(session.folder, seed)
         self.life = 0                     # of the data plane: rises when it dies
-        self.kills = dict.fromkeys(PROGRAMS, 0)
+        self.kills = dict.fromkeys(self.programs, 0)
         self.moments = collections.Counter()
-        self.typical_start = dict.fromkeys(PROGRAMS, 0.4)
-        self.log_ends = dict.fromkeys(PROGRAMS, 0)
+        self.typical_start = dict.fromkeys(self.programs, 0.4)
+        self.log_ends = dict.fromkeys(self.programs, 0)
         self.dead = []
         self.lock = threading.Lock()      # of found
         self.found = []                   # (kind, text) since the last kill
@@ -185,8 +188,8 @@ class Killer:
         self.model.write_policy()
         for feed in self.model.feeds:
             feed.exchange()
-        self.start("dataplane")
-        self.start("controld")
+        for name in reversed(self.programs):
+            self.start(name)
         self.session.wait_enforced()
         self.prober.start()
         for client in self.model.clients:
@@ -230,9 +233,11 @@ class Killer:
         return found
 
     def next_victim(self):
-        first, second = PROGRAMS
+        if self.xdp:
+            return "controld"
+        first, second = BOTH
         ahead = self.kills[first] - self.kills[second]
-        return self.random.choice(PROGRAMS) if abs(ahead) < 5 else second if ahead > 0 else first
+        return self.random.choice(BOTH) if abs(ahead) < 5 else second if ahead > 0 else first
 
     def die_on_disk(self, kind):
         self.disk.kill_at(self.random.randint(1, OPERATIONS[kind]), self.random.choice(DEATHS))
@@ -250,7 +255,7 @@ class Killer:
         self.moments[f"disk: {operation}"] += 1
 
     def reap(self):
-        for name in PROGRAMS:
+        for name in self.programs:
             process = getattr(self.session, name)
             if process is not None and process.poll() is not None:
                 self.forget(name)
@@ -274,13 +279,16 @@ class Killer:
             self.session.start_dataplane(CONFIG, VDEVS, 1, Memory(MBUFS, 2048), extra=())
         else:
             turn = self.model.turn.high
-            self.session.start_controld(self.model.policy)
+            extra = ["--target", "xdp:in0", "--bpf-dir", self.session.path("bpf")] if self.xdp else []
+            self.session.start_controld(self.model.policy, targets=not self.xdp, extra=extra)
             self.model.controld_started(turn)
         self.typical_start[name] = time.monotonic() - begin
 
     def return_(self):
         """What was killed, again, while changes go on where they can. controld often finds a data plane that was alone."""
-        if "controld" in self.dead and "dataplane" not in self.dead and self.random.random() < ALONE_SHARE:
+        if self.xdp:
+            self.check_alone()
+        elif "controld" in self.dead and "dataplane" not in self.dead and self.random.random() < ALONE_SHARE:
             self.strike("soon after the other one", "dataplane")
         time.sleep(self.random.choice((0, 0.05, 0.3)))
         for name in ("dataplane", "controld"):
@@ -315,16 +323,15 @@ class Killer:
 
     # What is there now.
     def check_alone(self):
-        """The data plane has only its disk: any state from the last acknowledged one on."""
-        number = self.dataplane_number()
-        if number < self.model.number:
+        """The data plane has only its disk, or XDP what is pinned: any state from the last acknowledged one on."""
+        if not self.xdp and (number := self.dataplane_number()) < self.model.number:
             self.say_wrong("older", f"the data plane alone has generation {number}, {self.model.number} was acknowledged")
         question_ = self.model.question()
         for kind, text in self.model.judge(question_, list(self.prober.ask(question_.sources).values()), is_at_once=True):
-            self.say_wrong(kind, text + " (the data plane is alone)")
+            self.say_wrong(kind, text + " (without controld)")
         for client in self.model.clients:
             for kind, text in client.compare(self.prober.ask(client.sources())):
-                self.say_wrong(kind, text + " (the data plane is alone)")
+                self.say_wrong(kind, text + " (without controld)")
 
     def check(self):
         """Nobody changes anything any more: controld, packets and the model agree."""
@@ -345,7 +352,7 @@ class Killer:
     def check_numbers(self):
         status = self.session.call("status")
         target, = status["targets"]
-        for who, generation in (("controld", status["generation"]), ("the data plane", target["generation"])):
+        for who, generation in (("controld", status["generation"]), ("its target", target["generation"])):
             if self.model.epoch not in (None, generation["epoch"]):
                 self.say_wrong("lost", f"{who} is in epoch {generation['epoch']}, not {self.model.epoch}")
             elif generation["number"] < self.model.number:
@@ -390,7 +397,7 @@ class Killer:
 
     def refusals(self):
         """What the programs say of files that they do not take."""
-        for name in PROGRAMS:
+        for name in self.programs:
             text = self.session.log(name)
             news, self.log_ends[name] = text[self.log_ends[name]:], len(text)
             for line in news.splitlines():
@@ -398,12 +405,16 @@ class Killer:
                     self.say_wrong("lost", f"{name} says: {line}")
 
 
-def run(build, kills=500, seed=1, progress=say):
+def run(build, kills=500, seed=1, xdp=False, progress=say):
     make_veths(("in0", "in1"), ("drop0", "drop1"))
     older, lost, texts = 0, 0, []
     begin = time.monotonic()
     with Session(build) as session:
-        killer = Killer(session, seed)
+        if xdp:
+            own_mounts()
+            os.makedirs(session.path("bpf"))
+            mount_bpf(session.path("bpf"))
+        killer = Killer(session, seed, xdp)
         killer.begin()
         is_over = False
         while sum(killer.kills.values()) < kills and not is_over:
@@ -428,4 +439,4 @@ def run(build, kills=500, seed=1, progress=say):
 
 
 if __name__ == "__main__":
-    report(run, __doc__, kills=500)
+    report(run, __doc__, kills=500, xdp=False)
