@@ -106,6 +106,8 @@ class Crew:
     def stop(self):
         self.is_over = True
         self.may_run.set()
+        for actor in self.actors:  # what they write is in a folder that goes away
+            actor.join(LOST_SECONDS)
 
 
 class Prober(threading.Thread):
