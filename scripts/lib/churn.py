@@ -23,8 +23,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import xdp_swaps  # noqa: E402 (path first)
 from capture import Capture, write_capture  # noqa: E402
-from namespaces import mount_bpf, own_mounts  # noqa: E402
-from probes import Probes, frame_from, make_veths, text_of  # noqa: E402
+from probes import Probes, frame_from, make_veths, own_bpf_folder, text_of  # noqa: E402
 from ratio import PORT, SPARE_MBUFS  # noqa: E402
 from report import report  # noqa: E402
 from rig import PlacedSession, processors, say  # noqa: E402
@@ -292,9 +291,7 @@ class Xdp:
         self.session = session
         make_veths(("out0", "in0"))
         xdp_swaps.make_interfaces()
-        own_mounts()
-        os.makedirs(session.path("bpf"))
-        mount_bpf(session.path("bpf"))
+        self.bpf_dir = own_bpf_folder(session)
         self.policy = xdp_swaps.POLICIES[0] + LISTS
         self.probes = self.traffic = self.before = None
 
@@ -303,7 +300,7 @@ class Xdp:
         with open(session.path("members.txt"), "w", encoding="ascii") as file:
             file.writelines(text_of(i * xdp_swaps.MULTIPLIER % 2**32) + "\n" for i in range(xdp_swaps.MEMBERS))
         session.start_controld(session.path("policy.yaml"), targets=False,
-                               extra=["--target", "xdp:r0,in0", "--bpf-dir", session.path("bpf")])
+                               extra=["--target", "xdp:r0,in0", "--bpf-dir", self.bpf_dir])
         session.wait_enforced()
         self.probes = Probes("out0", "in0")
         self.before = xdp_swaps.received()

@@ -25,8 +25,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from crashes import PROGRAMS as BOTH, REFUSALS  # noqa: E402 (path first)
 from disk import DEATHS, Disk  # noqa: E402
 from killed_lists import Model  # noqa: E402
-from namespaces import mount_bpf, own_mounts  # noqa: E402
-from probes import Probes, make_veths  # noqa: E402
+from probes import Probes, make_veths, own_bpf_folder  # noqa: E402
 from report import report  # noqa: E402
 from rig import say  # noqa: E402
 from session import Memory, Session, SessionError, tail  # noqa: E402
@@ -413,9 +412,7 @@ def run(build, kills=500, seed=1, xdp=False, progress=say):
     begin = time.monotonic()
     with Session(build) as session:
         if xdp:
-            own_mounts()
-            os.makedirs(session.path("bpf"))
-            mount_bpf(session.path("bpf"))
+            own_bpf_folder(session)
         killer = Killer(session, seed, xdp)
         killer.begin()
         is_over = False

@@ -7,13 +7,14 @@ before it was dropped. No clock decides that. (A data plane keeps the order with
 """
 
 import errno
+import os
 import select
 import socket
 import struct
 import subprocess
 import time
 
-from namespaces import own_network
+from namespaces import mount_bpf, own_mounts, own_network
 
 GUARD = 0x0AFFFFFE            # 10.255.255.254: in no list
 MOST = 200                    # probes under way: fewer than any ring on their way holds
@@ -48,6 +49,16 @@ def make_veths(*pairs):
         for command in (("link", "add", end, *one, "type", "veth", "peer", "name", other, *one), ("link", "set", end, "up"),
                         ("link", "set", other, "up")):
             subprocess.run(("ip", *command), check=True)
+
+
+def own_bpf_folder(session):
+    """A BPF file system for this process and what it starts, as long as the session."""
+    own_mounts()
+    folder = session.path("bpf")
+    os.makedirs(folder)
+    mount_bpf(folder)
+    session.at_exit(lambda: subprocess.run(("umount", "--lazy", folder), check=False))
+    return folder
 
 
 def packet_socket(interface):
