@@ -1,5 +1,6 @@
 #include "control/watch/feed_watch.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/inotify.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -32,6 +34,19 @@ constexpr uint32_t kWanted = kInPlace | kOther | IN_ATTRIB | IN_MOVE_SELF | IN_D
 bool is_new_file(const std::string& path) {
   struct stat status = {};
   return lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1;
+}
+
+// Somebody has it open to write to it. A lease to read is not given then (fcntl(2), F_SETLEASE); whose file it is not,
+// and who may not take leases of others', is not told: then no.
+bool has_writer(const std::string& path) {
+  const Fd file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file) return false;
+  // Who opens it meanwhile waits until the lease is given back, a moment later. The signal that asks for it back is
+  // one that nobody hears; SIGIO would end the process.
+  if (fcntl(file.get(), F_SETSIG, SIGURG) != 0) return false;
+  if (fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) return errno == EAGAIN;
+  (void)fcntl(file.get(), F_SETLEASE, F_UNLCK);
+  return false;
 }
 
 bool has_rested(const FileIdentity& file, milliseconds least) {
@@ -73,14 +88,7 @@ bool FeedWatch::is_being_written(const std::string& path, std::optional<int> mos
   const auto asked = std::make_shared<std::promise<void>>();
   std::future<void> answered = asked->get_future();
   loop_.post([this, path, asked] {
-    if (const auto [file, is_new] = files_.try_emplace(path); is_new) {
-      {
-        const std::lock_guard lock(mutex_);
-        file->second.is_written = writing_.contains(path);  // one of several
-      }
-      look_at(path, file->second);
-      file->second.told = identity_of(path);
-    }
+    if (const auto [file, is_new] = files_.try_emplace(path); is_new) begin(path, file->second);
     read_events();
     asked->set_value();
   });
@@ -88,6 +96,21 @@ bool FeedWatch::is_being_written(const std::string& path, std::optional<int> mos
   const std::lock_guard lock(mutex_);
   const auto found = writing_.find(path);
   return found != writing_.end() && (!most_ms || Clock::now() - found->second < milliseconds(*most_ms));
+}
+
+// Of a file that is watched from now on: what the kernel did not tell yet.
+void FeedWatch::begin(const std::string& path, File& file) {
+  bool is_written = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_written = writing_.contains(path);  // one of several
+  }
+  look_at(path, file);
+  file.told = identity_of(path);
+  if (!is_written && !has_writer(path)) return;
+  file.told.reset();  // whatever it holds when it is closed counts
+  file.is_written = true;
+  set_written(path, true);
 }
 
 void FeedWatch::set(std::vector<WatchedFile> files) {
@@ -98,9 +121,11 @@ void FeedWatch::set(std::vector<WatchedFile> files) {
       File& here = known->second;
       if (here.several) {
         here.told = file.read;  // one that was being written was left out, and counts when it is closed
-      } else if (file.read && !here.is_written && file.read == identity_of(file.path)) {
+      } else if (file.read && !here.is_written) {
         here.told = file.read;
         here.due.reset();
+        // What was told while nobody could use it, as in a start, is told again.
+        if (identity_of(file.path) != file.read) tell_at(here, Clock::now() + milliseconds(kQuietMs));
       }
       next.insert(files_.extract(known));
       continue;

@@ -52,7 +52,8 @@ class FeedWatch {
 
   // Somebody writes to it in place, and has not closed it: as the kernel knows it now, which the watch's thread is
   // asked for. most_ms: whoever has not written for so long does not count; empty: everybody does. A file that is not
-  // watched is from now on, until watch() names others: whoever asks is going to read it. Any other thread.
+  // watched is from now on, until watch() names others: whoever asks is going to read it. Who opened it before that is
+  // known where it is our file, or we may take leases of others' (CAP_LEASE). Any other thread.
   bool is_being_written(const std::string& path, std::optional<int> most_ms = std::nullopt);
 
  private:
@@ -68,6 +69,7 @@ class FeedWatch {
   FeedWatch(Changed changed, Times times);
   void set(std::vector<WatchedFile> files);
   static std::optional<FileIdentity> identity(const std::string& path, const File& file);
+  void begin(const std::string& path, File& file);
   void look_at(const std::string& path, File& file);
   int watch_folder(const std::string& folder);
   void drop_folders();

@@ -269,3 +269,33 @@ TEST_CASE("what a pattern or a folder stands for is told when it is other files"
     REQUIRE(eventually([&] { return watched.times(path) == 3; }));
   }
 }
+
+TEST_CASE("who opened a file before it was watched writes to it, and it is told when he has closed it") {
+  const Folder folder;
+  const std::string path = folder.write("a.txt", "1\n");
+  Watched watched({});
+  auto writer = std::make_unique<Writer>(path);
+  CHECK(watched.watch->is_being_written(path));
+  CHECK(watched.is_quiet(path));
+  writer.reset();  // without a change since
+  REQUIRE(eventually([&] { return watched.times(path) == 1; }));
+  CHECK_FALSE(watched.watch->is_being_written(path));
+
+  const std::string other = folder.write("b.txt", "1\n");
+  const Fd reader(open(other.c_str(), O_RDONLY));
+  CHECK_FALSE(watched.watch->is_being_written(other));
+}
+
+TEST_CASE("what changed before its content was taken is told once it is known what was taken") {
+  const Folder folder;
+  const std::string path = folder.write("a.txt", "1\n");
+  const auto as_read = identity_of(path);
+  Watched watched({});
+  CHECK_FALSE(watched.watch->is_being_written(path));  // as a start asks
+  put(path, "2\n");
+  REQUIRE(eventually([&] { return watched.times(path) == 1; }));  // and nobody could use it
+  watched.watch->watch({{path, as_read}});
+  REQUIRE(eventually([&] { return watched.times(path) == 2; }));
+  watched.watch->watch({{path, identity_of(path)}});
+  CHECK(watched.is_quiet(path));
+}
