@@ -9,17 +9,23 @@
 namespace weir::control {
 namespace {
 
+// Whether two rows mean the same, and which comes first: < 0, 0, > 0. Nearly always their first addresses tell.
 template <class Addr>
-auto meaning_of(const Entry<Addr>& entry) {
-  return std::make_tuple(entry.first, entry.last, entry.port, entry.directions, entry.expires);
+int compare(const Rows<Addr>& a, size_t i, const Rows<Addr>& b, size_t j) {
+  if (a.first[i] != b.first[j]) return a.first[i] < b.first[j] ? -1 : 1;
+  const auto rest = [](const Rows<Addr>& rows, size_t row) {
+    return std::make_tuple(rows.last_of(row), rows.port[row], rows.directions[row], rows.expires[row]);
+  };
+  const auto of_a = rest(a, i), of_b = rest(b, j);
+  return of_a == of_b ? 0 : of_a < of_b ? -1 : 1;
 }
 
-// The first row from `row` on that means something else.
+// The first row behind this one that means something else.
 template <class Addr>
 size_t next_meaning(const Rows<Addr>& rows, size_t row) {
-  const auto meaning = meaning_of(rows[row]);
-  while (row < rows.size() && meaning_of(rows[row]) == meaning) row++;
-  return row;
+  size_t next = row + 1;
+  while (next < rows.size() && compare(rows, next, rows, row) == 0) next++;
+  return next;
 }
 
 // add(entry), remove(entry): once for each that only one of them has.
@@ -27,16 +33,11 @@ template <class Addr, class Add, class Remove>
 void walk(const Rows<Addr>& before, const Rows<Addr>& after, Add add, Remove remove) {
   size_t b = 0, a = 0;
   while (b < before.size() || a < after.size()) {
-    if (a == after.size() || (b < before.size() && meaning_of(before[b]) < meaning_of(after[a]))) {
-      remove(before[b]);
-      b = next_meaning(before, b);
-    } else if (b == before.size() || meaning_of(after[a]) < meaning_of(before[b])) {
-      add(after[a]);
-      a = next_meaning(after, a);
-    } else {
-      b = next_meaning(before, b);
-      a = next_meaning(after, a);
-    }
+    const int order = b == before.size() ? 1 : a == after.size() ? -1 : compare(before, b, after, a);
+    if (order < 0) remove(before[b]);
+    if (order > 0) add(after[a]);
+    if (order <= 0) b = next_meaning(before, b);
+    if (order >= 0) a = next_meaning(after, a);
   }
 }
 
