@@ -7,8 +7,6 @@
 
 #include "common/bits.h"
 #include "control/compile/merge/merge.h"
-#include "control/compile/plan/flow_index.h"
-#include "control/compile/plan/plan.h"
 #include "dataplane/burst/stages.h"
 #include "filter/probe/dispatch.h"
 #include "tests/reference/frames.h"
@@ -105,53 +103,51 @@ Compared& Compared::operator+=(const Compared& more) {
   return *this;
 }
 
-Agreement::Agreement(const control::Policy& policy, std::unique_ptr<dataplane::Snapshot> snapshot,
-                     const filter::Kernels& kernels, XdpPlane* xdp)
-    : policy_(policy),
-      judge_(policy, entries_of(policy) <= kAskEvery ? reference::Ask::every_entry : reference::Ask::the_index),
-      snapshot_(std::move(snapshot)),
-      passage_(*this, kernels, counters_),
-      xdp_(xdp) {
+Agreement::Agreement(std::unique_ptr<DataPlane> data_plane, const filter::Kernels& kernels, XdpPlane* xdp)
+    : data_plane_(std::move(data_plane)), passage_(*this, kernels, counters_), xdp_(xdp) {
   if (xdp_ != nullptr) xdp_before_ = xdp_->stats();
 }
 
-Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy, uint64_t secret, XdpPlane* xdp) {
+Result<std::unique_ptr<Agreement>> Agreement::open(XdpPlane* xdp) {
   const auto kernels = filter::choose_kernels();
   if (!kernels) return Error{kernels.error()};
-  control::Merged merged = control::merge(policy);
-  if (auto ok = control::index_flows(policy, merged); !ok) return Error{ok.error()};
-  Result<control::Planned> planned = control::plan(merged, policy);
-  if (!planned) return Error{planned.error()};
-  planned->layout.header.secret[0] = secret;
-  planned->layout.header.secret[1] = ~secret;
-  const wire::Generation generation = xdp != nullptr ? xdp->next_generation() : wire::Generation{};
-  planned->layout.header.epoch = generation.epoch;
-  planned->layout.header.number = generation.number;
+  Result<std::unique_ptr<DataPlane>> data_plane = DataPlane::open();
+  if (!data_plane) return Error{data_plane.error()};
+  return std::unique_ptr<Agreement>(new Agreement(std::move(*data_plane), **kernels, xdp));
+}
 
-  const size_t size_bytes = planned->layout.header.total_bytes;
-  const dataplane::WorkerPlace worker = {};
-  auto copies = dataplane::Snapshot::allocate(size_bytes, {&worker, 1});
-  if (!copies) return Error{copies.error()};
-  const std::span<std::byte> bytes = copies->front().memory.mapping.bytes().first(size_bytes);
-  std::fill(bytes.begin(), bytes.end(), std::byte{0});
-  if (auto ok = filter::build_snapshot(planned->input, planned->layout, bytes); !ok) return Error{ok.error()};
-  if (xdp != nullptr) {
-    if (auto ok = xdp->publish(bytes, generation); !ok) return Error{"XDP: " + ok.error()};
-  }
-  auto snapshot = dataplane::Snapshot::open(std::move(*copies), size_bytes, Digest{}, {&worker, 1});
-  if (!snapshot) return Error{snapshot.error()};
-  std::unique_ptr<Agreement> agreement(new Agreement(policy, std::move(*snapshot), **kernels, xdp));
-  for (uint32_t shape = 0; shape < planned->layout.header.n_shapes; shape++) {
-    agreement->compared_.layouts |= 1u << planned->layout.header.shapes[shape].layout;
-  }
+Result<std::unique_ptr<Agreement>> Agreement::open(const control::Policy& policy, uint64_t secret, XdpPlane* xdp) {
+  Result<std::unique_ptr<Agreement>> agreement = open(xdp);
+  if (!agreement) return agreement;
+  const Result<control::Publication> publication = snapshot_of(policy, secret, (*agreement)->next_generation());
+  if (!publication) return Error{publication.error()};
+  if (auto ok = (*agreement)->publish(policy, *publication); !ok) return Error{ok.error()};
   return agreement;
+}
+
+Result<void> Agreement::publish(const control::Policy& policy, const control::Publication& publication) {
+  if (auto ok = data_plane_->publish(publication); !ok) return Error{"data plane: " + ok.error()};
+  if (xdp_ != nullptr) {
+    if (auto ok = xdp_->publish(publication); !ok) return Error{"XDP: " + ok.error()};
+  }
+  const reference::Counters so_far = judge_ ? judge_->counters() : reference::Counters();
+  const bool is_small = entries_of(policy) <= kAskEvery;
+  policy_ = &policy;
+  judge_.emplace(policy, is_small ? reference::Ask::every_entry : reference::Ask::the_index, so_far);
+  const dataplane::Snapshot& enforced = data_plane_->enter();
+  for (const dataplane::Copies* copies : {enforced.base().get(), enforced.overlay()}) {
+    if (copies == nullptr) continue;
+    for (const filter::ShapeView& shape : copies->view().shapes()) compared_.layouts |= 1u << shape.layout;
+  }
+  data_plane_->leave();
+  return {};
 }
 
 std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint64_t now, Choices& cuts) {
   static const dataplane::Route kRoute = {};
   dataplane::NoWatch no_watch;
   if (xdp_ != nullptr) xdp_->set_now(now);
-  const dataplane::WorkerSnapshot& mine = snapshot_->of_worker(0);
+  const dataplane::WorkerSnapshot& mine = data_plane_->enter().of_worker(0);
   passage_.judge_by(mine, no_watch);
   judging_ = {};
   judging_.now = now;
@@ -171,9 +167,13 @@ std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint6
     }
     passage_.finish(no_watch);
     if (judging_.left != low_bits(static_cast<uint32_t>(judging_.frames.size()))) {
-      return fmt::format("of {} frames these did not come out: mask {:#x}", judging_.frames.size(), ~judging_.left);
+      judging_.problem =
+          fmt::format("of {} frames these did not come out: mask {:#x}", judging_.frames.size(), ~judging_.left);
+      compared_.disagreements++;
+      break;
     }
   }
+  data_plane_->leave();
   return std::move(judging_.problem);
 }
 
@@ -191,7 +191,7 @@ void Agreement::judged(dataplane::Burst& burst, uint64_t frames, const dataplane
 }
 
 void Agreement::compare(const dataplane::Burst& burst, uint32_t slot, const Frame& frame) {
-  const reference::Judged expected = judge_.judge(frame, judging_.now);
+  const reference::Judged expected = judge_->judge(frame, judging_.now);
   const bool not_ip = expected.kind == reference::FrameKind::not_ip;
   const bool malformed = expected.kind == reference::FrameKind::malformed;
   compared_ += {1,
@@ -257,8 +257,8 @@ std::optional<std::string> Agreement::check_xdp_counters() const {
   };
   const wire::Stats now = xdp_->stats();
   const wire::Totals &totals = now.body.totals, &before = xdp_before_.body.totals;
-  const reference::Counters& expected = judge_.counters();
-  const bool short_ones_drop = policy_.unparsed_action == WEIR_DROP;
+  const reference::Counters& expected = judge_->counters();
+  const bool short_ones_drop = policy_->unparsed_action == WEIR_DROP;
   const uint64_t too_short = too_short_.packets;
   check("packets", totals.packets, before.packets, expected.packets.packets - too_short);
   check("bytes", totals.bytes, before.bytes, expected.packets.bytes - too_short_.bytes);
@@ -270,7 +270,7 @@ std::optional<std::string> Agreement::check_xdp_counters() const {
   check("default_passed", totals.default_passed, before.default_passed, expected.default_passed);
   check("default_dropped", totals.default_dropped, before.default_dropped, expected.default_dropped);
   for (size_t l = 0; l < expected.lists.size(); l++) {
-    const std::string& name = policy_.lists[l].name;
+    const std::string& name = policy_->lists[l].name;
     const auto named = [&](const wire::ListStats& list) { return wire::get_text(list.name) == name; };
     const auto found = std::find_if(now.lists.begin(), now.lists.end(), named);
     const auto former = std::find_if(xdp_before_.lists.begin(), xdp_before_.lists.end(), named);
@@ -298,7 +298,7 @@ std::optional<std::string> Agreement::check_counters() const {
   const auto check = [&](const std::string& name, uint64_t found, uint64_t wanted) {
     if (found != wanted) problems += fmt::format("{} {} of {}; ", name, found, wanted);
   };
-  const reference::Counters& expected = judge_.counters();
+  const reference::Counters& expected = judge_->counters();
   check("packets", counters_.packets.get(), expected.packets.packets);
   check("bytes", counters_.bytes.get(), expected.packets.bytes);
   check("passed", counters_.passed.get(), expected.passed);
@@ -308,11 +308,11 @@ std::optional<std::string> Agreement::check_counters() const {
   check("incomplete", counters_.incomplete.get(), expected.incomplete);
   check("default_passed", counters_.default_passed.get(), expected.default_passed);
   check("default_dropped", counters_.default_dropped.get(), expected.default_dropped);
-  const std::vector<wire::ListStats> stats = snapshot_->list_stats();
+  const std::vector<wire::ListStats> stats = data_plane_->lists();
   for (size_t l = 0; l < expected.lists.size(); l++) {
     const auto check_list = [&](const char* name, uint64_t packets, uint64_t bytes, const reference::Tally& wanted) {
-      check(fmt::format("list {} {}", policy_.lists[l].name, name), packets, wanted.packets);
-      check(fmt::format("list {} {} bytes", policy_.lists[l].name, name), bytes, wanted.bytes);
+      check(fmt::format("list {} {}", policy_->lists[l].name, name), packets, wanted.packets);
+      check(fmt::format("list {} {} bytes", policy_->lists[l].name, name), bytes, wanted.bytes);
     };
     const reference::ListTally& wanted = expected.lists[l];
     check_list("matched", stats[l].matched, stats[l].matched_bytes, wanted.matched);

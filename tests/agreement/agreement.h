@@ -11,14 +11,16 @@
 #include "control/model/policy.h"
 #include "dataplane/burst/counters.h"
 #include "dataplane/burst/passage.h"
-#include "dataplane/snapshot/snapshot.h"
 #include "tests/agreement/choices.h"
+#include "tests/agreement/data_plane.h"
+#include "tests/agreement/publication.h"
 #include "tests/agreement/random_frames.h"
 #include "tests/agreement/xdp_plane.h"
 #include "tests/reference/judge.h"
 
 // The data plane's stages, parse to verdict, and the XDP program beside the reference: the same frames, verdict by
-// verdict, in the data plane list by list, and at the end counter by counter.
+// verdict, in the data plane list by list, and at the end counter by counter; by one policy, or by one publication
+// after the other, as a policy changes.
 namespace weir::agreement {
 
 // Frames that were compared.
@@ -35,10 +37,19 @@ struct Compared {
 
 class Agreement {
  public:
-  // Borrows the policy, and the XDP plane for as long as this lives; null: the data plane alone. Error: the policy
-  // cannot be compiled.
+  // Nothing is enforced yet. Borrows the XDP plane for as long as this lives; null: the data plane alone.
+  static Result<std::unique_ptr<Agreement>> open(XdpPlane* xdp = nullptr);
+  // The policy is published, with this secret. Borrows it, too. Error: it cannot be compiled.
   static Result<std::unique_ptr<Agreement>> open(const control::Policy& policy, uint64_t secret,
                                                  XdpPlane* xdp = nullptr);
+
+  // Of the next publication.
+  wire::Generation next_generation() {
+    return xdp_ != nullptr ? xdp_->next_generation() : wire::Generation{kEpoch, ++number_};
+  }
+  // From here on it judges, and the reference by this policy, which is borrowed until the next one. All policies have
+  // lists of the same names in the same order. Error: who refuses it, and why.
+  Result<void> publish(const control::Policy& policy, const control::Publication& publication);
 
   // Judges the frames at this time. cuts: decides which of them come in several segments. Returns what differs first;
   // every frame that differs is counted.
@@ -48,6 +59,9 @@ class Agreement {
   std::optional<std::string> check_counters() const;
 
   const Compared& compared() const { return compared_; }
+  // What each plane has counted by list, since it was opened.
+  std::vector<wire::ListStats> lists_of_data_plane() const { return data_plane_->lists(); }
+  std::vector<wire::ListStats> lists_of_xdp() const { return xdp_->stats().lists; }
 
   // Of Passage.
   void judged(dataplane::Burst& burst, uint64_t frames, const dataplane::WorkerSnapshot&, const dataplane::Route&);
@@ -55,8 +69,7 @@ class Agreement {
   void leave(const dataplane::Route&, uint64_t, rte_mbuf**, uint32_t, uint64_t, Watch&) {}
 
  private:
-  Agreement(const control::Policy& policy, std::unique_ptr<dataplane::Snapshot> snapshot,
-            const filter::Kernels& kernels, XdpPlane* xdp);
+  Agreement(std::unique_ptr<DataPlane> data_plane, const filter::Kernels& kernels, XdpPlane* xdp);
   // The XDP program's verdict; what differs from the expected one.
   std::optional<std::string> compare_xdp(const Frame& frame, bool drops);
   std::optional<std::string> check_xdp_counters() const;
@@ -70,13 +83,14 @@ class Agreement {
     std::optional<std::string> problem;  // of the first frame that differs
   };
 
-  const control::Policy& policy_;
-  reference::Judge judge_;
-  std::unique_ptr<dataplane::Snapshot> snapshot_;
+  const control::Policy* policy_ = nullptr;
+  std::optional<reference::Judge> judge_;  // by that policy
+  std::unique_ptr<DataPlane> data_plane_;
   dataplane::WorkerCounters counters_;
   dataplane::Passage<Agreement> passage_;
   Judging judging_;
   Compared compared_;
+  uint64_t number_ = 0;  // of the last publication, without XDP
   XdpPlane* xdp_;
   wire::Stats xdp_before_;      // its counters go on from policy to policy
   reference::Tally too_short_;  // frames that it cannot be given; all of them malformed

@@ -1,16 +1,11 @@
 #include "tests/agreement/xdp_plane.h"
 
 #include <bpf/bpf.h>
-#include <fcntl.h>
 #include <linux/bpf.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cstring>
-
-#include "common/digest.h"
-#include "common/files.h"
 
 namespace weir::agreement {
 
@@ -33,28 +28,8 @@ Result<std::unique_ptr<XdpPlane>> XdpPlane::open() {
   return std::unique_ptr<XdpPlane>(new XdpPlane(bpf_dir, std::move(*enforcer)));
 }
 
-Result<void> XdpPlane::publish(std::span<const std::byte> snapshot, wire::Generation generation) {
-  wire::Message message;
-  message.fd.reset(memfd_create("snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!message.fd) return errno_error("cannot make a memory file");
-  for (std::span<const std::byte> left = snapshot; !left.empty();) {
-    const ssize_t n = write(message.fd.get(), left.data(), left.size());
-    if (n <= 0) return errno_error("cannot write the memory file");
-    left = left.subspan(static_cast<size_t>(n));
-  }
-  if (fcntl(message.fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
-    return errno_error("cannot seal the memory file");
-  }
-  wire::PublishBody body;
-  body.generation = generation;
-  const auto digest = digest_of(snapshot);
-  body.digest[0] = digest[0];
-  body.digest[1] = digest[1];
-  body.size_bytes = snapshot.size();
-  message.body.assign(wire::bytes_of(body).begin(), wire::bytes_of(body).end());
-  const wire::PublishedBody answer = enforcer_->publish(message);
-  if (answer.ok == 0) return Error{std::string(wire::step_name(answer.failed_step)) + ": " + answer.reason};
-  return {};
+Result<void> XdpPlane::publish(const control::Publication& publication) {
+  return send_to([this](const wire::Message& message) { return enforcer_->publish(message); }, publication);
 }
 
 Result<bool> XdpPlane::drops(std::span<const uint8_t> frame) const {

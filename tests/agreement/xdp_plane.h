@@ -7,6 +7,7 @@
 
 #include "bpf/enforce/enforcer.h"
 #include "common/result.h"
+#include "tests/agreement/publication.h"
 
 // The XDP program as the kernel runs it, without an interface: one frame at a time, by BPF_PROG_TEST_RUN.
 namespace weir::agreement {
@@ -21,10 +22,10 @@ class XdpPlane {
   ~XdpPlane();
   XdpPlane(const XdpPlane&) = delete;
 
-  // The number that the next snapshot must have, and its epoch.
+  // The number that the next publication must have, and its epoch.
   wire::Generation next_generation() { return {kEpoch, ++number_}; }
-  // A snapshot of that generation. Counters go on where they are.
-  Result<void> publish(std::span<const std::byte> snapshot, wire::Generation generation);
+  // Counters go on where they are. Error: it is refused, and why.
+  Result<void> publish(const control::Publication& publication);
   void set_now(uint64_t now_unix_s) { enforcer_->fix_clock(now_unix_s); }
 
   // Judges one frame of at least kLeastXdpFrame bytes; true: it drops.
@@ -32,7 +33,6 @@ class XdpPlane {
   wire::Stats stats() const { return enforcer_->stats().value(); }
 
  private:
-  static constexpr uint64_t kEpoch = 0x7e57;
   XdpPlane(std::string bpf_dir, std::unique_ptr<xdp::Enforcer> enforcer);
 
   const std::string bpf_dir_;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tests/reference/classifier.h"
@@ -39,11 +40,12 @@ struct Judged {
 
 enum class Ask : uint8_t { every_entry, the_index };
 
-// Judges frame after frame and counts as an enforcer must. Borrows the policy.
+// Judges frame after frame and counts as an enforcer must. Borrows the policy. so_far: what was counted before, by
+// policies of the same lists.
 class Judge {
  public:
-  explicit Judge(const control::Policy& policy, Ask ask = Ask::the_index)
-      : policy_(policy), ask_(ask), classifier_(policy) {
+  explicit Judge(const control::Policy& policy, Ask ask = Ask::the_index, Counters so_far = {})
+      : policy_(policy), ask_(ask), classifier_(policy), counters_(std::move(so_far)) {
     counters_.lists.resize(policy.lists.size());
   }
 
