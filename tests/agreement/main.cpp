@@ -19,6 +19,7 @@
 #include "filter/layouts/layout.h"
 #include "tests/agreement/agreement.h"
 #include "tests/agreement/random_policy.h"
+#include "tests/agreement/sequences.h"
 
 namespace weir::agreement {
 namespace {
@@ -266,6 +267,62 @@ int run_sound(uint64_t policies, uint64_t publications, uint64_t first_seed, uns
   return refused == 0 ? 0 : 1;
 }
 
+struct SequenceRun {
+  uint64_t changes, steps, first_seed;
+  unsigned n_threads;
+  bool only_one;
+};
+
+int run_sequences(const SequenceRun& run, bool with_xdp) {
+  SequenceTotals totals;
+  std::mutex mutex;
+  std::atomic<uint64_t> next_seed = run.first_seed;
+  auto told = std::chrono::steady_clock::now();
+  const auto work = [&] {
+    const std::unique_ptr<XdpPlane> xdp = open_xdp(with_xdp);
+    for (;;) {
+      const uint64_t seed = next_seed++;
+      {
+        const std::lock_guard lock(mutex);
+        if (run.only_one ? seed != run.first_seed : totals.changes.all() >= run.changes) return;
+      }
+      SequenceTotals mine;
+      const auto problem = run_sequence(seed, run.steps, xdp.get(), mine);
+      const std::lock_guard lock(mutex);
+      totals += mine;
+      if (problem) tell(fmt::format("seed {}: {}", seed, *problem));
+      const auto now = std::chrono::steady_clock::now();
+      if (now - told < std::chrono::seconds(10)) continue;
+      told = now;
+      tell(fmt::format("{} of {} changes, {} policies, {} frames, {} disagreements", totals.changes.all(), run.changes,
+                       totals.policies, totals.compared.packets, totals.disagreements));
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 1; t < run.n_threads; t++) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  const Json json = {{"policies", totals.policies},
+                     {"steps", totals.steps},
+                     {"changes", totals.changes.all()},
+                     {"added", totals.changes.added},
+                     {"deleted", totals.changes.deleted},
+                     {"expired", totals.changes.expired},
+                     {"fed", totals.changes.fed},
+                     {"overlays", totals.overlays},
+                     {"bases", totals.bases},
+                     {"compactions", totals.compactions},
+                     {"refused", totals.refused},
+                     {"counters", totals.counters},
+                     {"packets", totals.compared.packets},
+                     {"hits", totals.compared.hits},
+                     {"dropped", totals.compared.dropped},
+                     {"by_xdp", totals.compared.by_xdp},
+                     {"disagreements", totals.disagreements}};
+  fmt::print("{}\n", json.dump());
+  return totals.disagreements == 0 ? 0 : 1;
+}
+
 }  // namespace
 }  // namespace weir::agreement
 
@@ -288,6 +345,14 @@ int main(int argc, char** argv) {
   sound->add_option("--publications", publications, "of each")->capture_default_str();
   sound->add_option("--seed", seed, "of the first policy")->capture_default_str();
   sound->add_option("--threads", threads)->capture_default_str();
+  CLI::App* sequences = app.add_subcommand("sequences", "random policies that change, as overlays and new bases");
+  uint64_t changes = 100'000, steps = 200;
+  sequences->add_option("--changes", changes, "entries that were added, deleted, ended or came with a feed")
+      ->capture_default_str();
+  sequences->add_option("--steps", steps, "of each policy")->capture_default_str();
+  sequences->add_option("--seed", seed, "of the first policy")->capture_default_str();
+  sequences->add_option("--threads", threads)->capture_default_str();
+  sequences->add_flag("--only", only_one, "the policy of this seed alone");
   std::vector<std::string> configs;
   std::string folder;
   CLI::App* captures = app.add_subcommand("captures", "every Ethernet capture below a folder, with policies");
@@ -296,6 +361,7 @@ int main(int argc, char** argv) {
   captures->add_option("--now", now, "Unix seconds")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   if (sound->parsed()) return weir::agreement::run_sound(policies, publications, seed, threads);
+  if (sequences->parsed()) return weir::agreement::run_sequences({changes, steps, seed, threads, only_one}, xdp);
   return random->parsed() ? weir::agreement::run_random(policies, packets, seed, threads, only_one, xdp)
                           : weir::agreement::run_captures(configs, folder, now, xdp);
 }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <ctime>
+#include <string>
+#include <vector>
 
 #include "common/ip.h"
 
@@ -19,28 +21,29 @@ class PolicyText {
   }
 
   std::string whole() {
-    text_ = "version: 1\npolicy:\n";
-    text_ += fmt::format("  default: {}\n  unparsed: {}\n", action(2), action(2));
+    settings_ = "version: 1\npolicy:\n";
+    settings_ += fmt::format("  default: {}\n  unparsed: {}\n", action(2), action(2));
     if (choices_.below(3) != 0) {
       constexpr const char* kTunnels[] = {"ipip", "6in4", "gre", "vxlan", "geneve", "gtpu", "teredo"};
       std::string tunnels;
       for (const char* tunnel : kTunnels) {
         if (choices_.below(3) != 0) tunnels += fmt::format("{}{}", tunnels.empty() ? "" : ", ", tunnel);
       }
-      text_ += "  tunnels: [" + tunnels + "]\n";
+      settings_ += "  tunnels: [" + tunnels + "]\n";
     }
-    if (choices_.one_in(6)) text_ += fmt::format("  own: [{}]\n", prefix(choices_.one_in(2)));
-    text_ += "filter:\n";
+    if (choices_.one_in(6)) settings_ += fmt::format("  own: [{}]\n", prefix(choices_.one_in(2)));
+    settings_ += "filter:\n";
     // A low ceiling for most: many shapes of few keys are quick to build. The others expand as they like.
-    if (!choices_.one_in(10)) text_ += "  memory: 64MiB\n";
+    if (!choices_.one_in(10)) settings_ += "  memory: 64MiB\n";
     if (choices_.one_in(16)) {  // many strangers get to the exact stage
       constexpr const char* kLayouts[] = {"line8", "page2", "page7", "ribbon"};
-      text_ += fmt::format("  layout: {}\n  false_positive_rate: 0.3\n", choices_.of(kLayouts));
+      settings_ += fmt::format("  layout: {}\n  false_positive_rate: 0.3\n", choices_.of(kLayouts));
     } else {
       constexpr const char* kRates[] = {"0.005", "0.005", "0.05", "0.001", "0.0001"};
-      text_ += fmt::format("  false_positive_rate: {}\n", choices_.of(kRates));
+      settings_ += fmt::format("  false_positive_rate: {}\n", choices_.of(kRates));
     }
-    text_ += "lists:\n";
+    settings_ += "lists:\n";
+    text_ = settings_;
     if (choices_.one_in(8)) {  // alone: with the lengths of a small world besides, expansion would take gigabytes
       few_keys_in_many_shapes();
     } else {
@@ -52,17 +55,32 @@ class PolicyText {
     return text_;
   }
 
+  std::string with_others(unsigned n_each) {
+    text_ = settings_;
+    if (heads_.empty()) few_keys_in_many_shapes();
+    for (const std::string& head : heads_) {
+      text_ += head;
+      entries(n_each);
+    }
+    return text_;
+  }
+
  private:
   const char* action(unsigned drop_in) { return choices_.one_in(drop_in) ? "drop" : "pass"; }
 
   void list(unsigned number) {
     const bool drop = choices_.below(4) != 3;
     constexpr const char* kMatches[] = {"src", "dst", "either"};
-    text_ += fmt::format("  - name: l{}\n    action: {}\n    match: {}\n    allow_any: true\n", number,
-                         drop ? "drop" : "pass", choices_.of(kMatches));
-    if (drop && choices_.one_in(4)) text_ += "    mode: monitor\n";
-    if (choices_.one_in(12)) text_ += fmt::format("    ipv6_aggregate: {}\n", 32 + choices_.below(96));
-    const unsigned n = choices_.one_in(50) ? 300 : choices_.below(14);
+    std::string head = fmt::format("  - name: l{}\n    action: {}\n    match: {}\n    allow_any: true\n", number,
+                                   drop ? "drop" : "pass", choices_.of(kMatches));
+    if (drop && choices_.one_in(4)) head += "    mode: monitor\n";
+    if (choices_.one_in(12)) head += fmt::format("    ipv6_aggregate: {}\n", 32 + choices_.below(96));
+    text_ += head;
+    heads_.push_back(std::move(head));
+    entries(choices_.one_in(50) ? 300 : choices_.below(14));
+  }
+
+  void entries(unsigned n) {
     text_ += n == 0 ? "    entries: []\n" : "    entries:\n";
     for (unsigned i = 0; i < n; i++) text_ += "      - " + entry() + "\n";
   }
@@ -277,13 +295,22 @@ class PolicyText {
   Choices& choices_;
   Ipv6 v6_network_ = Ipv6{0x20010db8} << 96;
   unsigned v4_bits_ = 0, v6_bits_ = 0, v6_shift_ = 0;
-  std::string text_;
+  std::string text_, settings_;
+  std::vector<std::string> heads_;  // of the lists, without their entries; none: few_keys_in_many_shapes()
 };
 
 }  // namespace
 
 std::string random_policy(Choices& choices) {
   return PolicyText(choices).whole();
+}
+
+RandomPolicy random_policy_and_others(Choices& choices, unsigned n_each) {
+  PolicyText text(choices);
+  RandomPolicy random;
+  random.policy = text.whole();
+  random.others = text.with_others(n_each);
+  return random;
 }
 
 }  // namespace weir::agreement
