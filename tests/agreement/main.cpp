@@ -20,6 +20,7 @@
 #include "tests/agreement/agreement.h"
 #include "tests/agreement/random_policy.h"
 #include "tests/agreement/sequences.h"
+#include "tests/agreement/updates.h"
 
 namespace weir::agreement {
 namespace {
@@ -323,6 +324,25 @@ int run_sequences(const SequenceRun& run, bool with_xdp) {
   return totals.disagreements == 0 ? 0 : 1;
 }
 
+int run_versions(const std::vector<std::string>& files, bool with_xdp) {
+  const std::unique_ptr<XdpPlane> changing = open_xdp(with_xdp), anew = open_xdp(with_xdp);
+  UpdateTotals totals;
+  if (const auto problem = run_updates(files, changing.get(), anew.get(), totals)) tell(*problem);
+  const Json json = {{"versions", totals.versions},
+                     {"changes", totals.changes},
+                     {"entries", totals.entries},
+                     {"overlays", totals.overlays},
+                     {"bases", totals.bases},
+                     {"overlay_keys", totals.overlay_keys},
+                     {"packets", totals.compared.packets},
+                     {"hits", totals.compared.hits},
+                     {"dropped", totals.compared.dropped},
+                     {"by_xdp", totals.compared.by_xdp},
+                     {"disagreements", totals.disagreements}};
+  fmt::print("{}\n", json.dump());
+  return totals.disagreements == 0 ? 0 : 1;
+}
+
 }  // namespace
 }  // namespace weir::agreement
 
@@ -353,6 +373,9 @@ int main(int argc, char** argv) {
   sequences->add_option("--seed", seed, "of the first policy")->capture_default_str();
   sequences->add_option("--threads", threads)->capture_default_str();
   sequences->add_flag("--only", only_one, "the policy of this seed alone");
+  CLI::App* updates = app.add_subcommand("updates", "versions of a feed as changes, beside snapshots built anew");
+  std::vector<std::string> files;
+  updates->add_option("FILE", files, "in their order; gzip, xz and zstd are unpacked")->required();
   std::vector<std::string> configs;
   std::string folder;
   CLI::App* captures = app.add_subcommand("captures", "every Ethernet capture below a folder, with policies");
@@ -362,6 +385,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (sound->parsed()) return weir::agreement::run_sound(policies, publications, seed, threads);
   if (sequences->parsed()) return weir::agreement::run_sequences({changes, steps, seed, threads, only_one}, xdp);
+  if (updates->parsed()) return weir::agreement::run_versions(files, xdp);
   return random->parsed() ? weir::agreement::run_random(policies, packets, seed, threads, only_one, xdp)
                           : weir::agreement::run_captures(configs, folder, now, xdp);
 }
