@@ -19,8 +19,7 @@
 #include "filter/layouts/layout.h"
 #include "tests/agreement/agreement.h"
 #include "tests/agreement/random_policy.h"
-#include "tests/agreement/sequences.h"
-#include "tests/agreement/updates.h"
+#include "tests/agreement/run.h"
 
 namespace weir::agreement {
 namespace {
@@ -50,10 +49,6 @@ struct Totals {
             {"packets_in_band", in_band_packets}};
   }
 };
-
-void tell(const std::string& problem) {
-  fmt::print(stderr, "agreement: {}\n", problem);
-}
 
 double share(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -88,15 +83,6 @@ std::optional<std::string> run_policy(uint64_t seed, uint64_t packets, XdpPlane*
   }
   if (auto problem = (*agreement)->check_counters()) return *problem + "\npolicy:\n" + text;
   return std::nullopt;
-}
-
-// Null: not wanted. Ends the program when it is not to be had.
-std::unique_ptr<XdpPlane> open_xdp(bool wanted) {
-  if (!wanted) return nullptr;
-  Result<std::unique_ptr<XdpPlane>> plane = XdpPlane::open();
-  if (plane) return std::move(*plane);
-  tell(plane.error());
-  std::exit(2);
 }
 
 int run_random(uint64_t wanted, uint64_t packets, uint64_t first_seed, unsigned n_threads, bool only_one,
@@ -266,81 +252,6 @@ int run_sound(uint64_t policies, uint64_t publications, uint64_t first_seed, uns
                      {"of_few_keys", few}};
   fmt::print("{}\n", json.dump());
   return refused == 0 ? 0 : 1;
-}
-
-struct SequenceRun {
-  uint64_t changes, steps, first_seed;
-  unsigned n_threads;
-  bool only_one;
-};
-
-int run_sequences(const SequenceRun& run, bool with_xdp) {
-  SequenceTotals totals;
-  std::mutex mutex;
-  std::atomic<uint64_t> next_seed = run.first_seed;
-  auto told = std::chrono::steady_clock::now();
-  const auto work = [&] {
-    const std::unique_ptr<XdpPlane> xdp = open_xdp(with_xdp);
-    for (;;) {
-      const uint64_t seed = next_seed++;
-      {
-        const std::lock_guard lock(mutex);
-        if (run.only_one ? seed != run.first_seed : totals.changes.all() >= run.changes) return;
-      }
-      SequenceTotals mine;
-      const auto problem = run_sequence(seed, run.steps, xdp.get(), mine);
-      const std::lock_guard lock(mutex);
-      totals += mine;
-      if (problem) tell(fmt::format("seed {}: {}", seed, *problem));
-      const auto now = std::chrono::steady_clock::now();
-      if (now - told < std::chrono::seconds(10)) continue;
-      told = now;
-      tell(fmt::format("{} of {} changes, {} policies, {} frames, {} disagreements", totals.changes.all(), run.changes,
-                       totals.policies, totals.compared.packets, totals.disagreements));
-    }
-  };
-  std::vector<std::thread> threads;
-  for (unsigned t = 1; t < run.n_threads; t++) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
-  const Json json = {{"policies", totals.policies},
-                     {"steps", totals.steps},
-                     {"changes", totals.changes.all()},
-                     {"added", totals.changes.added},
-                     {"deleted", totals.changes.deleted},
-                     {"expired", totals.changes.expired},
-                     {"fed", totals.changes.fed},
-                     {"overlays", totals.overlays},
-                     {"bases", totals.bases},
-                     {"compactions", totals.compactions},
-                     {"refused", totals.refused},
-                     {"counters", totals.counters},
-                     {"packets", totals.compared.packets},
-                     {"hits", totals.compared.hits},
-                     {"dropped", totals.compared.dropped},
-                     {"by_xdp", totals.compared.by_xdp},
-                     {"disagreements", totals.disagreements}};
-  fmt::print("{}\n", json.dump());
-  return totals.disagreements == 0 ? 0 : 1;
-}
-
-int run_versions(const std::vector<std::string>& files, bool with_xdp) {
-  const std::unique_ptr<XdpPlane> changing = open_xdp(with_xdp), anew = open_xdp(with_xdp);
-  UpdateTotals totals;
-  if (const auto problem = run_updates(files, changing.get(), anew.get(), totals)) tell(*problem);
-  const Json json = {{"versions", totals.versions},
-                     {"changes", totals.changes},
-                     {"entries", totals.entries},
-                     {"overlays", totals.overlays},
-                     {"bases", totals.bases},
-                     {"overlay_keys", totals.overlay_keys},
-                     {"packets", totals.compared.packets},
-                     {"hits", totals.compared.hits},
-                     {"dropped", totals.compared.dropped},
-                     {"by_xdp", totals.compared.by_xdp},
-                     {"disagreements", totals.disagreements}};
-  fmt::print("{}\n", json.dump());
-  return totals.disagreements == 0 ? 0 : 1;
 }
 
 }  // namespace
