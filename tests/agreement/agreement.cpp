@@ -143,6 +143,13 @@ Result<void> Agreement::publish(const control::Policy& policy, const control::Pu
   return {};
 }
 
+Result<void> Agreement::restart() {
+  if (auto ok = data_plane_->restart(); !ok) return Error{"data plane: " + ok.error()};
+  if (xdp_ == nullptr) return {};
+  if (auto ok = xdp_->restart(); !ok) return Error{"XDP: " + ok.error()};
+  return {};
+}
+
 std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint64_t now, Choices& cuts) {
   static const dataplane::Route kRoute = {};
   dataplane::NoWatch no_watch;

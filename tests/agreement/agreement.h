@@ -50,6 +50,8 @@ class Agreement {
   // From here on it judges, and the reference by this policy, which is borrowed until the next one. All policies have
   // lists of the same names in the same order. Error: who refuses it, and why.
   Result<void> publish(const control::Policy& policy, const control::Publication& publication);
+  // What enforces ends and starts again, without another publication.
+  Result<void> restart();
 
   // Judges the frames at this time. cuts: decides which of them come in several segments. Returns what differs first;
   // every frame that differs is counted.

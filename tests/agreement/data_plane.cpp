@@ -27,37 +27,57 @@ Result<std::unique_ptr<DataPlane>> DataPlane::open() {
   if (folder.empty()) return Error{"no folder can be made for a data plane's state"};
   Result<dataplane::StateDir> state = dataplane::StateDir::open(folder + "/state");
   if (!state) return Error{state.error()};
-  Result<std::unique_ptr<dataplane::SnapshotSlot>> slot = dataplane::SnapshotSlot::make(1);
-  if (!slot) return Error{slot.error()};
-  return std::unique_ptr<DataPlane>(new DataPlane(folder, std::move(*state), std::move(*slot)));
+  std::unique_ptr<DataPlane> plane(new DataPlane(folder, std::move(*state)));
+  if (auto ok = plane->start(); !ok) return Error{ok.error()};
+  return plane;
 }
 
-DataPlane::DataPlane(std::string folder, dataplane::StateDir state, std::unique_ptr<dataplane::SnapshotSlot> slot)
-    : folder_(std::move(folder)),
-      state_(std::move(state)),
-      slot_(std::move(slot)),
-      publisher_(*slot_, ledger_, state_, {dataplane::WorkerPlace{}}, kMemory),
-      thread_([this] { publisher_.run(); }) {}
-
 DataPlane::~DataPlane() {
-  publisher_.stop();
-  thread_.join();
+  running_.reset();
   std::error_code error;
   std::filesystem::remove_all(folder_, error);
+}
+
+DataPlane::Running::Running(const dataplane::StateDir& state, std::unique_ptr<dataplane::SnapshotSlot> of_workers)
+    : slot(std::move(of_workers)), publisher(*slot, ledger, state, {dataplane::WorkerPlace{}}, kMemory) {}
+
+DataPlane::Running::~Running() {
+  publisher.stop();
+  if (thread.joinable()) thread.join();
+}
+
+Result<void> DataPlane::start() {
+  Result<std::unique_ptr<dataplane::SnapshotSlot>> slot = dataplane::SnapshotSlot::make(1);
+  if (!slot) return Error{slot.error()};
+  running_ = std::make_unique<Running>(state_, std::move(*slot));
+  const Result<bool> restored = running_->publisher.restore();
+  if (!restored) return Error{restored.error()};
+  running_->thread = std::thread([this] { running_->publisher.run(); });
+  return {};
+}
+
+Result<void> DataPlane::restart() {
+  const wire::Generation before = running_->publisher.enforced().what.generation;
+  former_.retire(running_->publisher.counts().lists);
+  if (auto ok = start(); !ok) return ok;
+  const wire::Generation now = running_->publisher.enforced().what.generation;
+  if (now == before) return {};
+  return Error{"generation " + std::to_string(before.number) + " was enforced, and after a restart it is " +
+               std::to_string(now.number)};
 }
 
 Result<void> DataPlane::publish(const control::Publication& publication) {
   const Publish ask = [this](wire::Message message) {
     std::promise<wire::PublishedBody> answer;
-    publisher_.publish(std::move(message), [&](const wire::PublishedBody& body) { answer.set_value(body); });
+    running_->publisher.publish(std::move(message), [&](const wire::PublishedBody& body) { answer.set_value(body); });
     return answer.get_future().get();
   };
   return send_to(ask, publication);
 }
 
 const dataplane::Snapshot& DataPlane::enter() {
-  slot_->online(0);
-  return *slot_->acquire();
+  running_->slot->online(0);
+  return *running_->slot->acquire();
 }
 
 }  // namespace weir::agreement

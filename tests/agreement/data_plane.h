@@ -22,22 +22,32 @@ class DataPlane {
 
   // Error: it is refused, and why.
   Result<void> publish(const control::Publication& publication);
+  // As after its end and another start: what is enforced comes from its state folder. Error: nothing can be enforced.
+  Result<void> restart();
 
   // What is enforced, as the worker has it, until leave(). Something is.
   const dataplane::Snapshot& enter();
-  void leave() { slot_->offline(0); }
-  // By list: of all publications so far; those of the one that is enforced in its order.
-  std::vector<wire::ListStats> lists() const { return publisher_.counts().lists; }
+  void leave() { running_->slot->offline(0); }
+  // By list: of all publications so far, restarts between them or not; those of the one that is enforced in its order.
+  std::vector<wire::ListStats> lists() const { return former_.totals(running_->publisher.counts().lists); }
 
  private:
-  DataPlane(std::string folder, dataplane::StateDir state, std::unique_ptr<dataplane::SnapshotSlot> slot);
+  // From start to end.
+  struct Running {
+    Running(const dataplane::StateDir& state, std::unique_ptr<dataplane::SnapshotSlot> of_workers);
+    ~Running();
+    const std::unique_ptr<dataplane::SnapshotSlot> slot;
+    dataplane::Ledger ledger;
+    dataplane::Publisher publisher;
+    std::thread thread;  // of the publisher, once it runs
+  };
+  DataPlane(std::string folder, dataplane::StateDir state) : folder_(std::move(folder)), state_(std::move(state)) {}
+  Result<void> start();
 
   const std::string folder_;
   dataplane::StateDir state_;
-  std::unique_ptr<dataplane::SnapshotSlot> slot_;
-  dataplane::Ledger ledger_;
-  dataplane::Publisher publisher_;
-  std::thread thread_;  // of the publisher
+  std::unique_ptr<Running> running_;
+  dataplane::Ledger former_;  // what was counted before restarts
 };
 
 }  // namespace weir::agreement

@@ -68,6 +68,8 @@ int run_sequences(const SequenceRun& run, bool with_xdp) {
                      {"overlays", totals.overlays},
                      {"bases", totals.bases},
                      {"compactions", totals.compactions},
+                     {"missed", totals.missed},
+                     {"restarts", totals.restarts},
                      {"refused", totals.refused},
                      {"counters", totals.counters},
                      {"packets", totals.compared.packets},

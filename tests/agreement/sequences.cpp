@@ -18,6 +18,7 @@ constexpr unsigned kOfMaker = 16;       // with every encapsulation
 constexpr size_t kRemembered = 64;      // of each kind, that changed some steps ago
 constexpr uint64_t kCountersEvery = 16;
 constexpr unsigned kCompactionOneIn = 20, kLongestCompaction = 6, kReloadOneIn = 40;
+constexpr unsigned kMissedOneIn = 20, kRestartOneIn = 80;
 
 template <class T>
 void remember(std::vector<T>& all, const std::vector<T>& more) {
@@ -91,7 +92,11 @@ class Sequence {
   }
 
   std::optional<std::string> publish(const std::string& what) {
-    const Result<Published> made = make();
+    Result<Published> made = make();
+    if (made && choices_.one_in(kMissedOneIn)) {  // the planes were away; they get what comes next
+      totals_.missed++;
+      made = make();
+    }
     if (!made) {
       if (made.error().find("filter.memory") == std::string::npos || judged_by_ == nullptr) return made.error();
       totals_.refused++;
@@ -109,6 +114,11 @@ class Sequence {
       return fmt::format("refused after {}: {}", what, ok.error());
     }
     judged_by_ = expected;
+    if (choices_.one_in(kRestartOneIn)) {
+      totals_.restarts++;
+      made_ += ", restarted";
+      if (auto ok = agreement_.restart(); !ok) return ok.error();
+    }
     if (publisher_.is_compacting() || !choices_.one_in(kCompactionOneIn)) return std::nullopt;
     steps_to_base_ = choices_.below(kLongestCompaction);
     if (auto ok = publisher_.begin_compaction(policy_.current()); !ok) return ok.error();
@@ -174,6 +184,8 @@ SequenceTotals& SequenceTotals::operator+=(const SequenceTotals& more) {
   overlays += more.overlays;
   bases += more.bases;
   compactions += more.compactions;
+  missed += more.missed;
+  restarts += more.restarts;
   refused += more.refused;
   counters += more.counters;
   disagreements += more.disagreements;

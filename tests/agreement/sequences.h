@@ -15,6 +15,8 @@ struct SequenceTotals {
   uint64_t policies = 0, steps = 0;
   uint64_t overlays = 0, bases = 0;  // that were published
   uint64_t compactions = 0;          // bases that were of a state some steps old
+  uint64_t missed = 0;               // publications that the planes did not get, but the next one
+  uint64_t restarts = 0;             // of both planes
   uint64_t refused = 0;              // changes for which filter.memory is too little; they were taken back
   uint64_t counters = 0;             // comparisons of all counters
   uint64_t disagreements = 0;

@@ -31,7 +31,9 @@ Result<Version> read_version(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return Error{path + " cannot be read"};
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  control::feeds::Reading reading(&control::feeds::plain_format(), {});
+  control::feeds::Options options;
+  options.directions = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
+  control::feeds::Reading reading(&control::feeds::plain_format(), options);
   ListDraft draft;
   for (size_t at = 0; at < bytes.size(); at += control::feeds::kMostTextBytes) {
     std::string_view part = std::string_view(bytes).substr(at, control::feeds::kMostTextBytes);

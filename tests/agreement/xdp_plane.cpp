@@ -32,6 +32,14 @@ Result<void> XdpPlane::publish(const control::Publication& publication) {
   return send_to([this](const wire::Message& message) { return enforcer_->publish(message); }, publication);
 }
 
+Result<void> XdpPlane::restart() {
+  enforcer_.reset();
+  Result<std::unique_ptr<xdp::Enforcer>> enforcer = xdp::Enforcer::open({{}, xdp::Attach::any, bpf_dir_});
+  if (!enforcer) return Error{enforcer.error()};
+  enforcer_ = std::move(*enforcer);
+  return {};
+}
+
 Result<bool> XdpPlane::drops(std::span<const uint8_t> frame) const {
   LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame.data(), .data_size_in = static_cast<uint32_t>(frame.size()),
               .repeat = 1);

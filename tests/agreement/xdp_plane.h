@@ -26,6 +26,8 @@ class XdpPlane {
   wire::Generation next_generation() { return {kEpoch, ++number_}; }
   // Counters go on where they are. Error: it is refused, and why.
   Result<void> publish(const control::Publication& publication);
+  // Another enforcer takes over what is pinned.
+  Result<void> restart();
   void set_now(uint64_t now_unix_s) { enforcer_->fix_clock(now_unix_s); }
 
   // Judges one frame of at least kLeastXdpFrame bytes; true: it drops.
