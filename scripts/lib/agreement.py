@@ -1,4 +1,5 @@
-"""The data plane, and the XDP program, beside the reference (tests/agreement): on every capture of the test data, and on random policies."""
+"""The data plane, and the XDP program, beside the reference (tests/agreement): on every capture of the test data, on random policies, and while
+lists change."""
 
 import gzip
 import json
@@ -17,6 +18,8 @@ STRICT = "policy: {default: drop, unparsed: drop}"
 RANDOM_POLICIES = 1000
 RANDOM_PACKETS = 100_000  # of each
 SOUND_POLICIES, PUBLICATIONS = 1000, 100  # of each
+CHANGES = 100_000
+UPDATES = "blocklists/updates/x4b_datacenter_v4"  # versions of one feed, by their names in the order of their days
 
 
 def unpack_captures(folder):
@@ -96,3 +99,21 @@ def agree_on_random(build, policies=RANDOM_POLICIES, packets=RANDOM_PACKETS, xdp
 def publish_sound(build, policies=SOUND_POLICIES, publications=PUBLICATIONS):
     say(f"safe: {policies} random policies, {publications} publications each")
     return run(build, "sound", "--policies", policies, "--publications", publications)
+
+
+def versions_of_feed():
+    """The files of the feed whose versions the test data has. Skip when they are not there."""
+    folder = os.path.join(os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data")), UPDATES)
+    if not os.path.isdir(folder):
+        raise Skip(f"data: no {os.path.normpath(folder)}")
+    return sorted(os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".txt.xz"))
+
+
+def agree_on_sequences(build, changes=CHANGES, xdp=False):
+    say(f"moves: {changes} changes to random policies")
+    return run(build, *(["--xdp"] if xdp else []), "sequences", "--changes", changes)
+
+
+def agree_on_updates(build, versions, xdp=False):
+    say(f"moves: {len(versions)} versions of a feed as changes")
+    return run(build, *(["--xdp"] if xdp else []), "updates", *versions)
