@@ -47,6 +47,8 @@ MUTATIONS = (
     ("dataplane/burst/match.cpp", "  if (replaced == 0) return found;", "  if (replaced != 1) return found;", ("dataplane",)),
     ("dataplane/snapshot/lookups.cpp", "is_asked(shape, side) && !is_replacing", "is_asked(shape, side) && of_base == nullptr", ("dataplane",)),
     ("dataplane/snapshot/saved.cpp", "    if (Result<void> saved = state_.save_overlay(base, bytes, overlay->digest()); !saved) return saved;", "", ("dataplane-overlays",)),
+    ("dataplane/snapshot/snapshot.cpp", "    for (const Copy& copy : base->all()) filter::join_gates(overlay->view(), base->bytes_of(copy));\n", "", ("agreement-sequences",)),
+    ("control/compile/overlay.cpp", "        if (!all && (residual.asks & ~unsigned{WEIR_ASKS_EXPIRES}) == 0) return;\n", "", ("agreement-sequences",)),
     ("filter/read/validate.cpp", "if (rule >= header_.n_rules) return bad(name + \", bucket", "if (rule > header_.n_rules) return bad(name + \", bucket", ("filter-view",)),
     ("filter/read/sections.cpp", "  if (section.offset < end_) {", "  if (false) {", ("filter-view",)),
     ("filter/read/validate_gates.cpp", "if (n_set != table.n_set)", "if (n_set < table.n_set)", ("filter-view-gates",)),
