@@ -12,74 +12,94 @@
 namespace weir::control {
 namespace {
 
-void sort_entries(std::vector<Entry<Ipv6>>& entries) {
-  if (!std::is_sorted(entries.begin(), entries.end(), comes_before<Ipv6>)) {
-    std::sort(entries.begin(), entries.end(), comes_before<Ipv6>);
-  }
+// An entry's place among those that are sorted.
+template <class Addr>
+struct Keyed {
+  Addr first;
+  uint32_t index;
+};
+
+void sort_by_first(std::vector<Keyed<Ipv6>>& keys) {
+  std::stable_sort(keys.begin(), keys.end(),
+                   [](const Keyed<Ipv6>& a, const Keyed<Ipv6>& b) { return a.first < b.first; });
 }
 
-// Feeds of hosts are random in 32 bits: three passes by eleven bits each, least significant first, then whatever has
-// the same first address is put in order among itself.
-void sort_entries(std::vector<Entry<Ipv4>>& entries) {
-  if (std::is_sorted(entries.begin(), entries.end(), comes_before<Ipv4>)) return;
-  struct Keyed {
-    uint32_t first, index;
-  };
-  constexpr unsigned kDigitBits = 11;
+// Feeds of hosts are random in 32 bits: three passes by eleven bits each, least significant first.
+void sort_by_first(std::vector<Keyed<Ipv4>>& keys) {
+  constexpr unsigned kDigitBits = 11, kPasses = 3;
   constexpr uint32_t kDigits = 1u << kDigitBits;
-  std::vector<Keyed> keys(entries.size()), sorted(entries.size());
-  for (size_t i = 0; i < keys.size(); i++) keys[i] = {entries[i].first, static_cast<uint32_t>(i)};
-  for (unsigned shift = 0; shift < 32; shift += kDigitBits) {
-    std::array<size_t, kDigits + 1> begin = {};
-    for (const Keyed& key : keys) begin[(key.first >> shift) % kDigits + 1]++;
-    std::partial_sum(begin.begin(), begin.end(), begin.begin());
-    for (const Keyed& key : keys) sorted[begin[(key.first >> shift) % kDigits]++] = key;
+  const auto digit = [](Ipv4 first, unsigned pass) { return (first >> pass * kDigitBits) % kDigits; };
+  std::vector<std::array<uint32_t, kDigits>> begin(kPasses);
+  for (const Keyed<Ipv4>& key : keys) {
+    for (unsigned pass = 0; pass < kPasses; pass++) begin[pass][digit(key.first, pass)]++;
+  }
+  std::vector<Keyed<Ipv4>> sorted(keys.size());
+  for (unsigned pass = 0; pass < kPasses; pass++) {
+    std::exclusive_scan(begin[pass].begin(), begin[pass].end(), begin[pass].begin(), 0u);
+    for (const Keyed<Ipv4>& key : keys) sorted[begin[pass][digit(key.first, pass)]++] = key;
     keys.swap(sorted);
   }
-  sorted = {};
-  std::vector<Entry<Ipv4>> in_order;
-  in_order.reserve(entries.size());
-  for (const Keyed& key : keys) in_order.push_back(entries[key.index]);
-  for (size_t from = 0, to = 0; from < in_order.size(); from = to) {
-    while (to < in_order.size() && in_order[to].first == in_order[from].first) to++;
-    if (to - from > 1) {
-      std::sort(in_order.begin() + static_cast<ptrdiff_t>(from), in_order.begin() + static_cast<ptrdiff_t>(to),
-                comes_before<Ipv4>);
-    }
-  }
-  entries = std::move(in_order);
 }
 
+// The entries in the order of Rows.
+template <class Addr>
+std::vector<Keyed<Addr>> order_of(const std::vector<Entry<Addr>>& entries) {
+  std::vector<Keyed<Addr>> keys;
+  keys.reserve(entries.size());
+  for (const Entry<Addr>& entry : entries) keys.push_back({entry.first, static_cast<uint32_t>(keys.size())});
+  if (std::is_sorted(entries.begin(), entries.end(), comes_before<Addr>)) return keys;
+  sort_by_first(keys);
+  for (size_t from = 0, to = 0; from < keys.size(); from = to) {
+    while (to < keys.size() && keys[to].first == keys[from].first) to++;
+    if (to - from == 1) continue;
+    std::sort(
+        keys.begin() + static_cast<ptrdiff_t>(from), keys.begin() + static_cast<ptrdiff_t>(to),
+        [&](const Keyed<Addr>& a, const Keyed<Addr>& b) { return comes_before(entries[a.index], entries[b.index]); });
+  }
+  return keys;
+}
+
+// all: the first entry's; same: all have it.
 template <class Addr, class T>
-Column<T> column_of(const std::vector<Entry<Addr>>& entries, T Entry<Addr>::*member) {
+Column<T> column_of(const std::vector<Entry<Addr>>& entries, const std::vector<Keyed<Addr>>& order,
+                    T Entry<Addr>::*member, bool same) {
   Column<T> column;
   if (entries.empty()) return column;
-  column.all = entries[0].*member;
-  const bool same = std::all_of(entries.begin(), entries.end(),
-                                [&](const Entry<Addr>& entry) { return entry.*member == column.all; });
-  if (same) return column;
-  column.all = T{};
-  column.each.reserve(entries.size());
-  for (const Entry<Addr>& entry : entries) column.each.push_back(entry.*member);
+  if (same) {
+    column.all = entries[0].*member;
+    return column;
+  }
+  column.each.reserve(order.size());
+  for (const Keyed<Addr>& key : order) column.each.push_back(entries[key.index].*member);
   return column;
 }
 
 template <class Addr>
-Rows<Addr> pack(std::vector<Entry<Addr>> entries) {
-  sort_entries(entries);
+Rows<Addr> pack(const std::vector<Entry<Addr>>& entries) {
   Rows<Addr> rows;
-  rows.first.reserve(entries.size());
-  for (const Entry<Addr>& entry : entries) rows.first.push_back(entry.first);
-  const auto is_single = [](const Entry<Addr>& entry) { return entry.first == entry.last; };
-  if (!std::all_of(entries.begin(), entries.end(), is_single)) {
-    rows.last.reserve(entries.size());
-    for (const Entry<Addr>& entry : entries) rows.last.push_back(entry.last);
+  if (entries.empty()) return rows;
+  bool are_single = true, one_line = true, one_port = true, one_direction = true, one_source = true, one_end = true;
+  const Entry<Addr>& some = entries[0];
+  for (const Entry<Addr>& entry : entries) {
+    are_single &= entry.first == entry.last;
+    one_line &= entry.line == some.line;
+    one_port &= entry.port == some.port;
+    one_direction &= entry.directions == some.directions;
+    one_source &= entry.source == some.source;
+    one_end &= entry.expires == some.expires;
   }
-  rows.line = column_of(entries, &Entry<Addr>::line);
-  rows.port = column_of(entries, &Entry<Addr>::port);
-  rows.directions = column_of(entries, &Entry<Addr>::directions);
-  rows.source = column_of(entries, &Entry<Addr>::source);
-  if (!entries.empty()) rows.expires = column_of(entries, &Entry<Addr>::expires);
+  const std::vector<Keyed<Addr>> order = order_of(entries);
+  rows.first.reserve(order.size());
+  for (const Keyed<Addr>& key : order) rows.first.push_back(key.first);
+  if (!are_single) {
+    rows.last.reserve(order.size());
+    for (const Keyed<Addr>& key : order) rows.last.push_back(entries[key.index].last);
+  }
+  rows.line = column_of(entries, order, &Entry<Addr>::line, one_line);
+  rows.port = column_of(entries, order, &Entry<Addr>::port, one_port);
+  rows.directions = column_of(entries, order, &Entry<Addr>::directions, one_direction);
+  rows.source = column_of(entries, order, &Entry<Addr>::source, one_source);
+  rows.expires = column_of(entries, order, &Entry<Addr>::expires, one_end);
   index_ranges(rows);
   return rows;
 }
@@ -93,11 +113,13 @@ std::vector<Entry<Addr>> in_order_of_writing(const Rows<Addr>& rows) {
   return entries;
 }
 
+// Those of these sources.
 template <class Addr>
-void append_source(uint8_t source, const Rows<Addr>& rows, std::vector<Entry<Addr>>& entries) {
-  if (rows.source.each.empty() && rows.source.all != source) return;
+void append_sources(uint8_t first, uint8_t last, const Rows<Addr>& rows, std::vector<Entry<Addr>>& entries) {
+  const auto is_wanted = [&](uint8_t source) { return first <= source && source <= last; };
+  if (rows.source.each.empty() && !is_wanted(rows.source.all)) return;
   for (const Entry<Addr> entry : rows) {
-    if (entry.source == source) entries.push_back(entry);
+    if (is_wanted(entry.source)) entries.push_back(entry);
   }
 }
 
@@ -110,8 +132,8 @@ std::vector<Flow> flows_of_policy(const std::vector<Flow>& flows) {
 template <class Addr>
 bool has_own(const Rows<Addr>& rows, std::vector<Entry<Addr>>& own) {
   std::vector<Entry<Addr>> known;
-  append_source(0, rows, known);
-  sort_entries(own);
+  append_sources(0, 0, rows, known);
+  std::sort(own.begin(), own.end(), comes_before<Addr>);
   return known == own;
 }
 
@@ -153,8 +175,8 @@ bool is_valid(const Entry<Addr>& entry) {
 
 std::shared_ptr<const Entries> make_entries(ListDraft draft) {
   auto entries = std::make_shared<Entries>();
-  entries->v4 = pack(std::move(draft.v4));
-  entries->v6 = pack(std::move(draft.v6));
+  entries->v4 = pack(draft.v4);
+  entries->v6 = pack(draft.v6);
   entries->flows = std::move(draft.flows);
   entries->digest = digest_of(*entries);
   return entries;
@@ -172,8 +194,8 @@ std::shared_ptr<const Entries> replace_own(std::shared_ptr<const Entries> before
   if (has_own(before->v4, own.v4) && has_own(before->v6, own.v6) && flows_of_policy(before->flows) == own.flows) {
     return before;
   }
-  append_source(1, before->v4, own.v4);
-  append_source(1, before->v6, own.v6);
+  append_sources(1, kJournalSource - 1, before->v4, own.v4);
+  append_sources(1, kJournalSource - 1, before->v6, own.v6);
   return make_entries(std::move(own));
 }
 

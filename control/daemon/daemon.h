@@ -99,6 +99,8 @@ struct ChangeReport {
 // switch. It lives on a loop, whose thread alone may call it; only reading, compiling and storing happen on the worker.
 // What takes time calls back.
 class Daemon {
+  static constexpr int kBuilderNice = 10;  // changes come first
+
  public:
   struct Options {
     std::string config;
@@ -358,8 +360,8 @@ class Daemon {
 
   std::unique_ptr<FeedWatch> watch_;  // null: feeds are not watched
   Fetcher fetcher_;
-  Worker worker_;   // the last two: they end before what they use
-  Worker builder_;  // of new bases, while the worker goes on
+  Worker worker_;                 // the last two: they end before what they use
+  Worker builder_{kBuilderNice};  // of new bases, while the worker goes on
 };
 
 }  // namespace weir::control

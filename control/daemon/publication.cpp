@@ -17,7 +17,7 @@ namespace {
 // key of its own, beside all else. With k changed keys a publication the sum is least with a new base after sqrt(B / 2k)
 // of them: 5 when a hundredth of a million entries is another one each time, at 100,000 keys. A publication is to come
 // within 200 ms all the same, so a new base is built when this many keys have changed, and one in so many of the base's.
-constexpr uint64_t kCompactAboveKeys = 32768, kCompactAboveShare = 16;
+constexpr uint64_t kCompactAboveKeys = 32768, kCompactAboveShare = 32;
 
 std::shared_ptr<Publication> publication_of(Compiled& compiled) {
   auto publication = std::make_shared<Publication>();

@@ -34,6 +34,7 @@ constexpr const char* kCalls[] = {
 constexpr SystemCalls::Argument kCallsWith[] = {
     {"socket", 0, confine::kAllBits, AF_NETLINK},  // XDP: interfaces
     {"unshare", 0, confine::kAllBits, CLONE_FS},   // of the thread that binds a socket
+    {"setpriority", 1, confine::kAllBits, 0},      // of the thread that builds beside all else
 };
 
 }  // namespace

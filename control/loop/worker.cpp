@@ -1,5 +1,7 @@
 #include "control/loop/worker.h"
 
+#include <sys/resource.h>
+
 #include "common/thread.h"
 
 namespace weir::control {
@@ -42,6 +44,7 @@ bool Worker::is_busy() {
 }
 
 void Worker::run() {
+  if (nice_ != 0) (void)setpriority(PRIO_PROCESS, 0, nice_);  // 0: the calling thread, on Linux
   while (true) {
     std::function<void()> job;
     {

@@ -13,7 +13,8 @@ namespace weir::control {
 // A thread for what would hold a loop: does jobs in turn. The thread is made with the first of them.
 class Worker {
  public:
-  Worker() = default;
+  // nice: of its thread, and of those that its jobs start (setpriority(2)); where it cannot be had, it is as all else.
+  explicit Worker(int nice = 0) : nice_(nice) {}
   ~Worker();  // waits for the job at hand; those after it are dropped
   Worker(const Worker&) = delete;
 
@@ -27,6 +28,7 @@ class Worker {
  private:
   void run();
 
+  const int nice_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;

@@ -42,7 +42,8 @@ Reading begin_reading(const ParseRequest& ask) {
   return Reading(format, std::move(options), ask.any_content != 0);
 }
 
-bool answer_one(int socket, std::span<std::byte> shared, std::optional<Reading>& reading) {
+// draft: of the call before; it keeps its memory.
+bool answer_one(int socket, std::span<std::byte> shared, std::optional<Reading>& reading, ListDraft& draft) {
   ParseRequest ask = {};
   if (confine::hear(socket, std::as_writable_bytes(std::span(&ask, 1))) != sizeof ask) return false;  // nobody asks
   if ((ask.format >= formats().size() && ask.format != ParseRequest::kAuto) || ask.bytes > kMostTextBytes ||
@@ -50,7 +51,10 @@ bool answer_one(int socket, std::span<std::byte> shared, std::optional<Reading>&
     return false;
   }
   if (!reading) reading.emplace(begin_reading(ask));
-  ListDraft draft;
+  draft.v4.clear();
+  draft.v6.clear();
+  draft.feed = {};
+  draft.fault.reset();
   draft.feed.lines = ask.lines;
   const std::string_view bytes(reinterpret_cast<const char*>(shared.data()), ask.bytes);
   ParseAnswer answer = {};
@@ -83,7 +87,8 @@ bool answer_one(int socket, std::span<std::byte> shared, std::optional<Reading>&
 
 void parse(int socket, std::span<std::byte> shared) {
   std::optional<Reading> reading;
-  while (answer_one(socket, shared, reading)) {
+  ListDraft draft;
+  while (answer_one(socket, shared, reading, draft)) {
   }
 }
 

@@ -1,7 +1,9 @@
 // `file` that stands for several: a pattern, a folder; which files those are, and what becomes of one that goes wrong.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <filesystem>
 
 #include "control/read/feed_names.h"
@@ -107,6 +109,25 @@ TEST_CASE("entries of several files stand in one list, each with its own file an
     CHECK(again->lists[0].feed.entries == 3);
     CHECK(again->lists[0].v4().source == list.v4().source);
   }
+
+  // Other entries of the policy beside files that are what they were: settled ones are not read again.
+  for (const char* name : {"feeds/1.txt", "feeds/2.csv"}) {
+    timespec past[2] = {{time(nullptr) - 100, 0}, {time(nullptr) - 100, 0}};
+    REQUIRE(utimensat(AT_FDCWD, (folder / name).c_str(), past, 0) == 0);
+  }
+  Book before = first.policy->lists;
+  for (FeedFile& file : before[0].files) {
+    file.state.file = *identity_of(file.feed.path);
+    file.state.settled = true;
+  }
+  folder.write("weir.yaml", policy_of("feeds/", ", entries: [203.0.113.10]"));
+  FeedHistory history(&before);
+  Diagnostics diagnostics;
+  const auto other = read_policy(folder / "weir.yaml", diagnostics, kNever - 1, history);
+  REQUIRE(other);
+  CHECK(other->lists[0].entries() == 4);
+  CHECK(holds(other->lists[0], "203.0.113.10", "weir.yaml"));
+  CHECK(holds(other->lists[0], "198.51.100.8", "2.csv"));
 }
 
 TEST_CASE("a file among several that goes wrong keeps what the list had of it, and the others go on") {
