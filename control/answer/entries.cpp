@@ -50,7 +50,7 @@ EntryDetails details_of(const List& list, const Entry<Addr>& entry) {
 
 std::string text_without_expiry(Flow flow) {
   flow.expires = kNever;
-  return flow_text(flow);
+  return flow_line(flow);
 }
 
 EntryDetails details_of(const List& list, const Flow& flow) {

@@ -276,7 +276,7 @@ Result<void> restore(const Book& book, uint64_t now, Journal& journal) {
     for (Flow flow : list.flows()) {
       if (flow.source != kJournalSource) continue;
       const uint32_t expires = std::exchange(flow.expires, kNever);
-      entries.push_back({flow_text(flow), 0, expires});
+      entries.push_back({flow_line(flow), 0, expires});
     }
     for (JournalEntry& entry : entries) {
       entry.added_at = static_cast<int64_t>(now);

@@ -41,9 +41,14 @@ std::string flow_text(const Flow& flow) {
   for (const Field& field : fields()) {
     if (field.is_asked(flow)) text += " " + field_text(field, flow);
   }
-  if (!text.empty() && text.find(' ', 1) == std::string::npos) text = " proto" + text;  // one word alone is an address
   text += expiry_text(flow.expires);
   return text.empty() ? text : text.substr(1);
+}
+
+std::string flow_line(const Flow& flow) {
+  const std::string text = flow_text(flow);
+  const bool is_one_word = text.substr(0, text.find(" expires ")).find(' ') == std::string::npos;
+  return is_one_word ? "proto " + text : text;
 }
 
 }  // namespace weir::control

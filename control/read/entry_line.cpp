@@ -125,7 +125,7 @@ Result<std::string> read_map(const yaml::Document& document, const Node& map, bo
   }
   if (list.v4.size() != n_v4) return entry_text(list.v4.back(), kNoMatch);
   if (list.v6.size() != n_v6) return entry_text(list.v6.back(), kNoMatch);
-  if (list.flows.size() != n_flows) return flow_text(list.flows.back());
+  if (list.flows.size() != n_flows) return flow_line(list.flows.back());
   return Error{std::string("the entry says nothing") + kExample};
 }
 
