@@ -13,6 +13,7 @@
 #include "control/read/feed_names.h"
 #include "control/read/fetch_settings.h"
 #include "control/read/format_choice.h"
+#include "control/read/list_settings.h"
 #include "control/read/parsers.h"
 #include "control/read/policy_entries.h"
 #include "control/read/target_spec.h"
@@ -69,7 +70,7 @@ class PolicyReader {
       policy_.capture = read_capture_settings(document_, *capture_, diagnostics_);
       warn_of_silent_targets(*capture_);
     }
-    read_history(root.map("history"));
+    policy_.history = read_history(document_, root.map("history"), diagnostics_);
     read_lists(root);
     root.finish();
   }
@@ -169,22 +170,6 @@ class PolicyReader {
     section.finish();
   }
 
-  void read_history(const Node* node) {
-    constexpr uint64_t kLeastKept = uint64_t{1} << 20, kMostKept = uint64_t{1} << 40;
-    MapReader section(document_, node, "`history`", diagnostics_);
-    HistorySettings& history = policy_.history;
-    history.size_bytes = section.size_bytes("size", kLeastKept, kMostKept).value_or(history.size_bytes);
-    if (const auto text = section.text("keep")) {
-      const auto seconds = parse_duration(*text);
-      if (!seconds) {
-        section.error(*section.find("keep"), "`keep` is " + quoted(*text) + ": it must be a time like 12h, 7d or 4w",
-                      "s, m, h, d and w are seconds, minutes, hours, days and weeks; at least 1s");
-      }
-      history.keep_s = seconds.value_or(history.keep_s);
-    }
-    section.finish();
-  }
-
   void read_layout(MapReader& section) {
     constexpr weir_layout kChoices[] = {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON};
     const auto chosen = section.choice("layout", {"auto", "line8", "page2", "page7", "ribbon"});
@@ -261,9 +246,9 @@ class PolicyReader {
     PendingList pending;
     pending.own.match = list.match;
     pending.allow_any = reader.boolean("allow_any").value_or(false);
-    read_guard(reader.map("guard"), pending.guard);
-    read_ipv6_aggregate(reader, pending.allow_any, list);
-    read_dynamic(reader, pending.allow_any, list);
+    pending.guard = read_guard(document_, reader.map("guard"), diagnostics_);
+    list.ipv6_aggregate = read_ipv6_aggregate(reader, pending.allow_any);
+    list.dynamic = read_dynamic(reader, pending.allow_any);
     const Node* entries = reader.sequence("entries");
     if (entries != nullptr) read_entries(file_, *entries, pending.allow_any, pending.own);
     read_file_and_format(reader, list, pending);
@@ -277,55 +262,6 @@ class PolicyReader {
     }
     reader.finish();
     keep(std::move(list), std::move(pending));
-  }
-
-  void read_guard(const Node* node, Guard& guard) {
-    constexpr uint64_t kMostEntries = 0xffff'ffff;  // a feed has no more lines
-    constexpr double kMostGrowth = 10'000;
-    MapReader section(document_, node, "`guard`", diagnostics_);
-    guard.min_entries = section.integer("min_entries", 0, kMostEntries).value_or(guard.min_entries);
-    if (const auto percent = section.number_of("max_shrink", "%", 0, 100)) guard.max_shrink = *percent / 100;
-    guard.max_growth = section.number_of("max_growth", "x", 1, kMostGrowth).value_or(guard.max_growth);
-    if (const auto chosen = section.choice("reserved", {"keep", "warn", "cut", "refuse"})) {
-      guard.reserved = static_cast<Reserved>(*chosen);
-    }
-    guard.widest_v4 = static_cast<uint8_t>(section.integer("widest_v4", 0, 32).value_or(guard.widest_v4));
-    guard.widest_v6 = static_cast<uint8_t>(section.integer("widest_v6", 0, 128).value_or(guard.widest_v6));
-    section.finish();
-  }
-
-  static void read_dynamic(MapReader& reader, bool allow_any, List& list) {
-    constexpr uint64_t kMostEntries = 10'000'000;
-    Dynamic dynamic;
-    dynamic.allow_any = allow_any;
-    dynamic.max_entries = reader.integer("max_entries", 1, kMostEntries).value_or(dynamic.max_entries);
-    if (const auto text = reader.text("max_ttl")) {
-      const auto seconds = parse_duration(*text);
-      if (!seconds) {
-        reader.error(*reader.find("max_ttl"),
-                     "`max_ttl` is " + quoted(*text) + ": it must be a time like 10m, 24h or 7d",
-                     "s, m, h, d and w are seconds, minutes, hours, days and weeks; at least 1s");
-      }
-      dynamic.max_ttl_s = seconds.value_or(0);
-    }
-    if (reader.boolean("dynamic").value_or(false)) {
-      list.dynamic = dynamic;
-      return;
-    }
-    for (const char* key : {"max_entries", "max_ttl"}) {
-      const Node* bound = reader.find(key);
-      if (bound == nullptr) continue;
-      reader.error(*bound,
-                   std::string("`") + key + "` bounds what `controlctl add` may do, and this list is not dynamic",
-                   "write `dynamic: true` in the list, or take it out");
-    }
-  }
-
-  static void read_ipv6_aggregate(MapReader& reader, bool allow_any, List& list) {
-    list.ipv6_aggregate = static_cast<uint8_t>(reader.integer("ipv6_aggregate", 0, 128).value_or(128));
-    if (list.ipv6_aggregate != 0 || allow_any) return;
-    reader.error(*reader.find("ipv6_aggregate"), "`ipv6_aggregate: 0` makes every IPv6 host all addresses",
-                 "write `allow_any: true` in the list if that is what you want");
   }
 
   void read_name(MapReader& reader, List& list) {

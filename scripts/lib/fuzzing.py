@@ -53,7 +53,7 @@ TARGETS = {
     "formats": Target(512, ("control/read/feeds/*.cpp", "control/read/feeds/json_text.h"), "formats.dict",
                       without=("answer_one", "begin_reading", "receive", "wait_for_last", "finish")),
     "policy": Target(1024, ("control/read/policy*.cpp", "control/read/entry_map.cpp", "control/read/entry_node.cpp", "control/read/capture_settings.cpp",
-                            "control/read/fetch_settings.cpp",
+                            "control/read/fetch_settings.cpp", "control/read/list_settings.cpp",
                             "control/read/target_spec.cpp", "control/model/field_names.cpp",
                             "control/model/time_text.cpp", "common/yaml/yaml*.cpp"), "policy.dict",
                      without=("read_document", "read_policy", "read_places", "read_feed", "read_feeds",

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+
+#include "common/yaml/yaml.h"
+#include "control/model/policy.h"
+
+// What a policy says of lists beside their entries and feeds. What is wrong goes to the diagnostics, and has its
+// default in the result.
+namespace weir::control {
+
+// The `guard` of a list, which may be absent: null.
+Guard read_guard(const yaml::Document& document, const yaml::Node* section, Diagnostics& diagnostics);
+
+// `dynamic`, `max_entries` and `max_ttl`. Empty: it is not dynamic.
+std::optional<Dynamic> read_dynamic(yaml::MapReader& list, bool allow_any);
+
+uint8_t read_ipv6_aggregate(yaml::MapReader& list, bool allow_any);
+
+// The policy's `history`, which may be absent: null.
+HistorySettings read_history(const yaml::Document& document, const yaml::Node* section, Diagnostics& diagnostics);
+
+}  // namespace weir::control
