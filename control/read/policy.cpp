@@ -71,6 +71,7 @@ class PolicyReader {
       warn_of_silent_targets(*capture_);
     }
     policy_.history = read_history(document_, root.map("history"), diagnostics_);
+    root.not_supported_yet({"plan", "metrics", "fleet"});
     read_lists(root);
     root.finish();
   }
