@@ -24,7 +24,8 @@ Book sample_book() {
   const Guard guard = {9, 0.25, 3, Reserved::cut, 8, 19};
   nets.feed_state = {{1, 2, 3, 4, 5}, true, {6, 7}, {"plain", kSource, 64, true, guard, {10, 11}}, 8, false, true, 12};
   nets.refusal = FeedRefusal{"feeds/other.txt", "is gzip data", "unpack it", 13};
-  nets.files = {{nets.feed, nets.feed_state, nets.refusal}, {{"feeds/more.txt", "csv"}, {}, std::nullopt}};
+  nets.files = {{nets.feed, nets.feed_state, nets.refusal}, {}};
+  nets.files[1].feed.path = "feeds/more.txt";
   nets.mode = WEIR_MONITOR;
   edit(nets)->v4[0].source = 1;
   edit(policy.lists[2])->flows.push_back(RandomLists{std::mt19937_64(1)}.flow(33));
