@@ -95,6 +95,7 @@ with Session(BUILD) as session:  # one pair of addresses has one queue of a port
                             [f"net_pcap0,rx_pcap={file}"], 2, Memory(8192, 128))
     session.start_controld(session.path("weir.yaml"))
     session.wait("every frame", lambda: session.stats()["packets"] == FEW)
+    session.wait("the first telemetry", lambda: session.call("telemetry")["targets"][0]["workers"])
     target, = session.call("telemetry")["targets"]
     equal([len(worker["queue_packets"]) for worker in target["workers"]], [2, 2], "queues of both workers")
     packets = sorted(queue["packets"] for worker in target["workers"] for queue in worker["queue_packets"])
