@@ -2,10 +2,11 @@
 
 namespace weir::control {
 
-void members(Fields& f, BadLine& line) {
+void members(Fields& f, LineSample& line) {
   f({"line", "", "its number"}, line.line);
   f({"text", "", "of it, 80 characters at most"}, line.text);
   f({"reason", "", "what is wrong with it"}, line.reason);
+  f({"skipped", "", "it is understood, and no entry of a list of addresses; else it is bad"}, line.is_skipped);
 }
 
 void members(Fields& f, FeedReport& feed) {
@@ -13,7 +14,8 @@ void members(Fields& f, FeedReport& feed) {
   f({"lines", "", "all lines of the file"}, feed.lines);
   f({"entries", "", "lines that are entries"}, feed.entries);
   f({"bad", "", "lines that are neither entries nor comments"}, feed.bad);
-  f.array({"samples", "", "the first bad lines"}, feed.samples, "bad line");
+  f({"skipped", "", "lines that are understood, and no entries of a list of addresses"}, feed.skipped);
+  f.array({"samples", "", "the first 5 bad lines, and the first 5 skipped ones"}, feed.samples, "line without entry");
 }
 
 void members(Fields& f, ListDetails::Widened& widened) {

@@ -10,7 +10,7 @@
 
 namespace weir::control {
 
-void members(Fields& f, BadLine& line);
+void members(Fields& f, LineSample& line);
 void members(Fields& f, FeedReport& feed);
 
 struct ListDetails {

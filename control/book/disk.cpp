@@ -10,7 +10,7 @@ namespace weir::control {
 namespace {
 
 constexpr uint64_t kMagic = 0x4b4f4f4252494557;  // "WEIRBOOK"
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 
 struct Header {
   uint64_t magic = kMagic;
@@ -39,10 +39,11 @@ void visit_feed(Io& io, Report& feed, State& state, Refusal& refused) {
   io.value(feed.entries);
   io.value(feed.bad);
   io.value(feed.skipped);
-  io.sequence(feed.samples, [&](auto& bad) {
-    io.value(bad.line);
-    io.text(bad.text);
-    io.text(bad.reason);
+  io.sequence(feed.samples, [&](auto& sample) {
+    io.value(sample.line);
+    io.text(sample.text);
+    io.text(sample.reason);
+    io.value(sample.is_skipped);
   });
   io.value(state.file);
   io.value(state.settled);

@@ -38,13 +38,16 @@ void show_feed(const std::string& list, const FeedReport& feed) {
   if (!feed.why.empty() && feed.format != "plain") {
     fmt::print("{}: list {}: read as {}: {}\n", feed.path, list, feed.format, feed.why);
   }
-  const char* what = feed.skipped == 0 ? "bad" : "skipped";
-  for (const BadLine& bad : feed.samples) {
-    fmt::print("{}:{}: {} line of list {}: {}: {}\n", feed.path, bad.line, what, list, bad.reason, bad.text);
+  for (const LineSample& line : feed.samples) {
+    fmt::print("{}:{}: {} line of list {}: {}: {}\n", feed.path, line.line, line.is_skipped ? "skipped" : "bad", list,
+               line.reason, line.text);
   }
-  if (const uint64_t left_out = feed.bad + feed.skipped; left_out > feed.samples.size()) {
-    fmt::print("{}: ... and {} more {} lines\n", feed.path, count(left_out - feed.samples.size()), what);
-  }
+  const auto tell_rest = [&](uint64_t lines, const char* what) {
+    if (lines <= kSamplesOfAKind) return;
+    fmt::print("{}: ... and {} more {} lines\n", feed.path, count(lines - kSamplesOfAKind), what);
+  };
+  tell_rest(feed.bad, "bad");
+  tell_rest(feed.skipped, "skipped");
 }
 
 void show(const std::string& config, const Diagnostics& diagnostics, const std::vector<ListSummary>& lists,
@@ -54,18 +57,20 @@ void show(const std::string& config, const Diagnostics& diagnostics, const std::
     fmt::print(stderr, "{}", summary_line(config, diagnostics));
     return;
   }
-  uint64_t bad_lines = 0;
+  uint64_t bad_lines = 0, skipped_lines = 0;
   for (const ListSummary& list : lists) {
     if (list.ipv6_aggregate != 128) {
       fmt::print("{}: list {}: {} widened to /{}\n", config, list.name,
                  plural(list.ipv6_widened, "IPv6 address", "IPv6 addresses"), list.ipv6_aggregate);
     }
     bad_lines += list.feed.bad;
+    skipped_lines += list.feed.skipped;
     for (const FeedFile& file : list.feeds) show_feed(list.name, file.feed);
   }
   fmt::print("{}: ok: {}, {}, {}, {} snapshot; {}", config, plural(lists.size(), "list"),
              plural(plan->entries, "entry", "entries"), plural(plan->shapes.size(), "shape"),
              bytes(plan->snapshot_bytes), plural(bad_lines, "bad feed line"));
+  if (skipped_lines != 0) fmt::print(", {} skipped", count(skipped_lines));
   fmt::print("{}\n", diagnostics.warnings() == 0 ? "" : "; " + plural(diagnostics.warnings(), "warning"));
 }
 

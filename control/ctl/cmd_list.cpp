@@ -50,9 +50,11 @@ void show(const ListAnswer& answer) {
 }
 
 void show_feed(const FeedReport& feed) {
-  fmt::print("\nfeed {}: {}, {}, {}\n", feed.path, plural(feed.lines, "line"), plural(feed.entries, "entry", "entries"),
-             plural(feed.bad, "bad line"));
-  for (const BadLine& bad : feed.samples) fmt::print("  line {}: {}: {}\n", bad.line, bad.reason, bad.text);
+  fmt::print("\nfeed {}: {}, {}, {}, {} skipped\n", feed.path, plural(feed.lines, "line"),
+             plural(feed.entries, "entry", "entries"), plural(feed.bad, "bad line"), count(feed.skipped));
+  for (const LineSample& line : feed.samples) {
+    fmt::print("  line {} {}: {}: {}\n", line.line, line.is_skipped ? "skipped" : "bad", line.reason, line.text);
+  }
 }
 
 // One list: also what became of its IPv6 hosts, and what is wrong with its feed.
@@ -94,7 +96,7 @@ void show_entries(const EntriesAnswer& answer) {
 Run configure(Options& options) {
   auto name = std::make_shared<std::string>();
   auto entries = std::make_shared<bool>(false);
-  options.argument("NAME", *name, "only this list, with samples of its feed's bad lines");
+  options.argument("NAME", *name, "only this list, with samples of its feed's bad and skipped lines");
   options.flag("--entries", *entries,
                "all entries of the list, those that were added with their age, end, user, comment");
   options.needs("--entries", "NAME");

@@ -8,11 +8,13 @@
 
 namespace weir::control {
 
-struct BadLine {
+// A line that gave no entry.
+struct LineSample {
   uint32_t line;
-  std::string text;    // shortened to 80 characters
-  std::string reason;  // e.g. "leading zero in an octet"
-  bool operator==(const BadLine&) const = default;
+  std::string text;         // shortened to 80 characters
+  std::string reason;       // e.g. "leading zero in an octet"
+  bool is_skipped = false;  // understood, but no entry of a list of addresses; else it is bad
+  bool operator==(const LineSample&) const = default;
 };
 
 struct FeedReport {
@@ -22,10 +24,12 @@ struct FeedReport {
   uint64_t lines = 0;    // all lines of the file
   uint64_t entries = 0;  // good ones
   uint64_t bad = 0;
-  uint64_t skipped = 0;          // understood, but no entries of a list of addresses: `nomatch`, domains
-  std::vector<BadLine> samples;  // the first 5 bad or skipped ones
+  uint64_t skipped = 0;             // understood, but no entries of a list of addresses: `nomatch`, domains
+  std::vector<LineSample> samples;  // the first 5 bad ones, and the first 5 skipped ones, as they come
   bool operator==(const FeedReport&) const = default;
 };
+
+constexpr size_t kSamplesOfAKind = 5;  // bad, skipped
 
 // Why a file as a whole is no feed of its format: it is cut off, or something else. As in "FILE ends inside of ...".
 struct FeedFault {

@@ -283,10 +283,19 @@ double bad_share(const FeedReport& feed) {
   return lines == 0 ? 0 : static_cast<double>(feed.bad) / static_cast<double>(lines);
 }
 
-std::string first_bad(const FeedReport& feed) {
-  if (feed.samples.empty()) return "";
-  return fmt::format("; the first on line {}: {}: {}", feed.samples[0].line, feed.samples[0].reason,
-                     feed.samples[0].text);
+std::string first_line(const FeedReport& feed, bool skipped) {
+  const auto found = std::find_if(feed.samples.begin(), feed.samples.end(),
+                                  [&](const LineSample& sample) { return sample.is_skipped == skipped; });
+  if (found == feed.samples.end()) return "";
+  return fmt::format("; the first on line {}: {}: {}", found->line, found->reason, found->text);
+}
+
+// 3 lines, 2 bad ones; the first on line 1: ...
+std::string lines_of(const FeedReport& feed) {
+  std::string text = fmt::format("{} lines", feed.lines);
+  if (feed.bad != 0 || feed.skipped == 0) text += fmt::format(", {} bad ones{}", feed.bad, first_line(feed, false));
+  if (feed.skipped != 0) text += fmt::format(", {} skipped{}", feed.skipped, first_line(feed, true));
+  return text;
 }
 
 void judge_bad_lines(const NewFeed& feed, Judgement& judgement) {
@@ -296,7 +305,7 @@ void judge_bad_lines(const NewFeed& feed, Judgement& judgement) {
   const std::string beside_last =
       feed.before == nullptr ? "" : fmt::format(", and had {} beside {}", was.bad, was.entries);
   Complaint complaint = {fmt::format("{} has {} bad lines beside {} entries{}{}", feed.path, now.bad, now.entries,
-                                     beside_last, first_bad(now)),
+                                     beside_last, first_line(now, false)),
                          "look at the file: is it still a list of addresses?"};
   if (feed.before != nullptr && now.bad > was.bad + kFewBad && bad_share(now) > bad_share(was) + kMoreBad) {
     judgement.refused = std::move(complaint);
@@ -311,8 +320,7 @@ std::optional<Complaint> too_few(const NewFeed& feed) {
   if (now.entries >= guard.min_entries) return std::nullopt;
   if (now.entries == 0) {
     return Complaint{feed.size_bytes == 0 ? feed.path + " is empty"
-                                          : fmt::format("{} holds no entries ({} lines, {} bad ones{})", feed.path,
-                                                        now.lines, now.bad, first_bad(now)),
+                                          : fmt::format("{} holds no entries ({})", feed.path, lines_of(now)),
                      "look at the file: is it a list of addresses? `guard: {min_entries: 0}` lets it be empty"};
   }
   return Complaint{

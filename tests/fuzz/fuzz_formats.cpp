@@ -55,8 +55,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ListDraft list = read(format, options, file, feeds::kMostTextBytes);
   const FeedReport& feed = list.feed;
   require(feed.entries == list.entries());
-  require(feed.samples.size() == std::min<uint64_t>(feed.bad + feed.skipped, 5));
-  for (const BadLine& bad : feed.samples) {
+  require(feed.samples.size() == std::min<uint64_t>(feed.bad, 5) + std::min<uint64_t>(feed.skipped, 5));
+  for (const LineSample& bad : feed.samples) {
     require(bad.line >= 1 && bad.line <= feed.lines + 1 && bad.text.size() <= 80 && !bad.reason.empty());
   }
   require(!list.fault || (!list.fault->reason.empty() && !list.fault->hint.empty()));

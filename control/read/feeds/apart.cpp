@@ -71,6 +71,7 @@ bool answer_one(int socket, std::span<std::byte> shared, std::optional<Reading>&
   answer.n_samples = static_cast<uint32_t>(std::min(draft.feed.samples.size(), kMostSamples));
   for (uint32_t i = 0; i < answer.n_samples; i++) {
     answer.samples[i].line = draft.feed.samples[i].line;
+    answer.samples[i].is_skipped = draft.feed.samples[i].is_skipped;
     copy_text(answer.samples[i].text, draft.feed.samples[i].text);
     copy_text(answer.samples[i].reason, draft.feed.samples[i].reason);
   }
@@ -165,9 +166,9 @@ Result<void> Parser::take(const ParseAnswer& answer, uint32_t area, ListDraft& l
   list.feed.entries += uint64_t{answer.n_v4} + answer.n_v6;
   list.feed.bad += answer.bad;
   list.feed.skipped += answer.skipped;
-  for (uint32_t i = 0; i < answer.n_samples && list.feed.samples.size() < kMostSamples; i++) {
+  for (uint32_t i = 0; i < answer.n_samples; i++) {
     const ParseAnswer::Sample& sample = answer.samples[i];
-    list.feed.samples.push_back({sample.line, text_in(sample.text), text_in(sample.reason)});
+    keep_sample(list.feed, {sample.line, text_in(sample.text), text_in(sample.reason), sample.is_skipped != 0});
   }
   if (answer.format != ParseRequest::kAuto) list.feed.format = formats()[answer.format]->name;
   list.feed.why = text_in(answer.why);

@@ -34,10 +34,10 @@ struct ParseRequest {
   char settings[kMostSettings + 1];
 };
 struct ParseAnswer {
-  static constexpr size_t kMostSamples = 5, kMostText = 80;  // control/model/feed.h
+  static constexpr size_t kMostSamples = 2 * kSamplesOfAKind, kMostText = 80;  // control/model/feed.h
   static constexpr size_t kMostWhy = 200;
   struct Sample {
-    uint32_t line;
+    uint32_t line, is_skipped;
     char text[kMostText + 1];
     char reason[kMostText + 1];
   };

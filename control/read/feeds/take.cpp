@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "control/read/feeds/plain.h"
 
 namespace weir::control::feeds {
@@ -9,11 +12,12 @@ namespace {
 
 constexpr const char* kAnyRefused = "matches every address: needs allow_any";
 constexpr size_t kMostPieces = 512;  // of a text that is put together; no entry is longer
+constexpr size_t kShown = 80;        // of a line, in a sample
 
-void add_sample(FeedReport& report, uint32_t line, std::string_view text, const char* reason) {
-  constexpr size_t kSamples = 5, kShown = 80;
-  if (report.samples.size() >= kSamples) return;
-  report.samples.push_back({line, printable(text, kShown), reason});
+bool has_room(const FeedReport& report, bool skipped) {
+  const auto is_of_kind = [&](const LineSample& sample) { return sample.is_skipped == skipped; };
+  const auto kept = std::count_if(report.samples.begin(), report.samples.end(), is_of_kind);
+  return static_cast<size_t>(kept) < kSamplesOfAKind;
 }
 
 template <class Addr>
@@ -40,14 +44,18 @@ std::string without_padding(std::string_view text) {
 
 }  // namespace
 
+void keep_sample(FeedReport& report, LineSample sample) {
+  if (has_room(report, sample.is_skipped)) report.samples.push_back(std::move(sample));
+}
+
 void add_bad_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason) {
   report.bad++;
-  add_sample(report, line, text, reason);
+  if (has_room(report, false)) keep_sample(report, {line, printable(text, kShown), reason});
 }
 
 void add_skipped_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason) {
   report.skipped++;
-  add_sample(report, line, text, reason);
+  if (has_room(report, true)) keep_sample(report, {line, printable(text, kShown), reason, true});
 }
 
 void add_outcome(const Outcome& outcome, FeedReport& report, uint32_t line, std::string_view text) {

@@ -26,6 +26,8 @@ struct Outcome {
   }
 };
 
+// Unless there are enough of its kind.
+void keep_sample(FeedReport& report, LineSample sample);
 // Counts it, and keeps the first ones as samples (shortened, and in printable ASCII: feeds are anybody's bytes).
 void add_bad_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason);
 void add_skipped_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason);

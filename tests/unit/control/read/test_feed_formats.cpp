@@ -29,7 +29,7 @@ std::string described(const ListDraft& list) {
   };
   for (const auto& entry : list.v4) describe(entry);
   for (const auto& entry : list.v6) describe(entry);
-  for (const BadLine& bad : list.feed.samples) all += "!" + std::to_string(bad.line) + " ";
+  for (const LineSample& bad : list.feed.samples) all += "!" + std::to_string(bad.line) + " ";
   if (list.fault) all += "FAULT";
   CHECK(list.feed.entries == list.entries());
   return all;
@@ -59,7 +59,7 @@ void check(const Row& row) {
   INFO(row.format << " (" << row.settings << "): " << row.text);
   const ListDraft whole = read(row.format, row.text, row.settings, std::max(row.text.size(), size_t{1}));
   INFO((whole.fault ? whole.fault->reason : ""));
-  for (const BadLine& bad : whole.feed.samples) UNSCOPED_INFO(bad.line << ": " << bad.reason);
+  for (const LineSample& bad : whole.feed.samples) UNSCOPED_INFO(bad.line << ": " << bad.reason);
   CHECK(described(whole) == row.expected);
   for (size_t at_once = 1; at_once < std::min<size_t>(row.text.size(), 40); at_once++) {
     const ListDraft parts = read(row.format, row.text, row.settings, at_once);
@@ -71,6 +71,19 @@ void check(const Row& row) {
 }
 
 }  // namespace
+
+TEST_CASE("skipped lines leave room for samples of bad ones") {
+  std::string text = "#fields\tindicator\tindicator_type\n";
+  for (int i = 0; i < 7; i++) text += "example" + std::to_string(i) + ".org\tIntel::DOMAIN\n";
+  for (int i = 0; i < 7; i++) text += "bad\tIntel::ADDR\n";
+  const FeedReport feed = read("zeek", text, "", text.size()).feed;
+  CHECK(feed.skipped == 7);
+  CHECK(feed.bad == 7);
+  REQUIRE(feed.samples.size() == 2 * kSamplesOfAKind);
+  CHECK((feed.samples[0].is_skipped && feed.samples[0].line == 2));
+  CHECK((feed.samples[4].is_skipped && feed.samples[4].line == 6));
+  CHECK((!feed.samples[5].is_skipped && feed.samples[5].line == 9));
+}
 
 TEST_CASE("formats of lines") {
   const Row rows[] = {

@@ -29,7 +29,7 @@ std::string described(std::string_view text) {
   };
   for (const auto& entry : list.v4) describe(entry);
   for (const auto& entry : list.v6) describe(entry);
-  for (const BadLine& bad : list.feed.samples) all += "!" + std::to_string(bad.line) + " ";
+  for (const LineSample& bad : list.feed.samples) all += "!" + std::to_string(bad.line) + " ";
   CHECK(list.feed.entries == list.entries());
   return all;
 }
