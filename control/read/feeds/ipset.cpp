@@ -32,6 +32,13 @@ Outcome create(std::string_view line, Timeouts& timeouts) {
   return {};
 }
 
+// `-A CHAIN -s PREFIX ... -j TARGET`, as iptables-save has it. line: what stands behind the `-A`.
+bool is_rule(std::string_view line) {
+  next_argument(line);  // the chain
+  const std::string_view rest = trim(line);
+  return rest.starts_with('-') || rest.starts_with('!') || rest.find(" -j ") != std::string_view::npos;
+}
+
 // ENTRY is one part: those of several (hash:ip,port has a protocol, hash:net,net two networks) are no entries of a
 // list of addresses.
 Outcome add(std::string_view line, uint32_t number, const Options& options, const Timeouts& timeouts, ListDraft& list) {
@@ -58,6 +65,7 @@ Outcome read_line(std::string_view line, uint32_t number, const Options& options
   if (line[0] == '#') return {};
   std::string_view verb = next_argument(line);
   if (verb == "ipset") verb = next_argument(line);
+  if (verb == "-A" && is_rule(line)) return "a rule of iptables, not an entry of a set";
   if (verb == "add" || verb == "-A") return add(line, number, options, timeouts, list);
   if (verb == "create" || verb == "-N") return create(line, timeouts);
   if (verb == "COMMIT" || verb == "flush" || verb == "destroy" || verb == "quit") return {};
@@ -67,6 +75,7 @@ Outcome read_line(std::string_view line, uint32_t number, const Options& options
 bool is_like(std::string_view line) {
   std::string_view verb = next_argument(line);
   if (verb == "ipset") verb = next_argument(line);
+  if (verb == "-A" && is_rule(line)) return false;
   const std::string_view set = next_argument(line), entry = next_argument(line);
   constexpr std::string_view kOfNftables = " element rule table set chain ";
   if (verb == "add" || verb == "-A") {

@@ -108,6 +108,10 @@ TEST_CASE("formats of lines") {
        "192.0.2.1@60 192.0.2.2@300 192.0.2.3 192.0.2.4@7 !6 "},
       {"ipset", "add a 192.0.2.0/28 nomatch\nadd a 192.0.2.1,tcp:80\nadd a 00:11:22:33:44:55\nadd a\ndel a 192.0.2.1\n",
        "!1 !2 !3 !4 !5 "},
+      // What iptables-save prints are no entries, whatever their target is.
+      {"ipset",
+       "-A INPUT -s 192.0.2.10/32 -p tcp -j ACCEPT\n-A INPUT ! -s 192.0.2.128/25 -j DROP\n-A x 192.0.2.1 -j y\n",
+       "!1 !2 !3 "},
       {"nginx",
        "# deny 192.0.2.1;\ndeny 192.0.2.0/28;\n  deny\t2001:db8::/32 ;\r\ndeny 192.0.2.1; deny 192.0.2.2; # x\n",
        "192.0.2.0-192.0.2.15 192.0.2.1 192.0.2.2 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
