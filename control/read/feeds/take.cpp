@@ -152,7 +152,8 @@ std::string lower(std::string_view text) {
   return all;
 }
 
-std::string recognise_lines(std::string_view beginning, bool (*is_like)(std::string_view line), const char* phrase) {
+std::string recognise_lines(std::string_view beginning, bool (*is_like)(std::string_view line), const char* phrase,
+                            bool (*decides)(std::string_view line)) {
   constexpr unsigned kAsked = 32;
   unsigned asked = 0, alike = 0, plain = 0, first = 0, number = 0;
   while (!beginning.empty() && asked < kAsked) {
@@ -161,6 +162,7 @@ std::string recognise_lines(std::string_view beginning, bool (*is_like)(std::str
     number++;
     if (line.empty() || line[0] == '#' || line[0] == ';' || (!is_whole && asked > 0)) continue;
     asked++;
+    if (decides != nullptr && decides(line)) return fmt::format("line {} {}", number, phrase);
     if (is_plain_entry(line)) {
       plain++;
     } else if (is_like(line)) {

@@ -124,6 +124,24 @@ TEST_CASE("formats of lines") {
       {"iproute",
        "ip route del 192.0.2.0/28\nip route add default via 192.0.2.1\nip route add 192.0.2.1:80\necho 1\n\n",
        "!1 !2 !3 !4 "},
+      // What `ip route show` prints of the machine's own networks is no entry.
+      {"iproute",
+       "local 127.0.0.0/8 dev lo table local proto kernel scope host src 127.0.0.1\nanycast 2001:db8:: dev eth0\n"
+       "10.1.0.0/16 dev eth1 proto kernel scope link src 10.1.0.1\nthrow 192.0.2.0/24\n"
+       "\tnexthop via 192.0.2.1 dev eth0 weight 1\nblackhole 203.0.113.0/24\n198.19.0.0/16 via 192.0.2.1 proto "
+       "static\n",
+       "203.0.113.0-203.0.113.255 198.19.0.0-198.19.255.255 !1 !2 !3 !4 !5 "},
+      {"iproute", "broadcast 127.255.255.255 dev lo\nmulticast 224.0.0.0/4 dev lo\n2001:db8::/64 dev eth0 proto ra\n",
+       "!1 !2 !3 "},
+      // Netmasks of Cisco, Windows and route(8).
+      {"iproute",
+       "ip route 203.0.113.0 255.255.255.0 Null0\nroute -p ADD 198.51.100.0 MASK 255.255.255.128 0.0.0.0\n"
+       "route add -net 192.0.2.0 netmask 255.255.255.240 reject\nroute add -host 192.0.2.99 reject\n",
+       "203.0.113.0-203.0.113.255 198.51.100.0-198.51.100.127 192.0.2.0-192.0.2.15 192.0.2.99 "},
+      {"iproute",
+       "ip route 203.0.113.0 0.0.0.255 Null0\nroute add 203.0.113.0 mask\nroute add -net 203.0.113.0 reject\n"
+       "route add 203.0.113.0 10.0.0.1\nip route 0.0.0.0 0.0.0.0 192.0.2.1\n",
+       "!1 !2 !3 !4 !5 "},
       {"zeek",
        "#fields\tindicator\tindicator_type\tmeta.source\tmeta.do_notice\n192.0.2.1\tIntel::ADDR\tSANS\tF\n"
        "192.0.2.0/28\tIntel::SUBNET\tx\tF\nx.cz\tIntel::DOMAIN\tx 192.0.2.2\tF\nx\n",
@@ -274,6 +292,12 @@ TEST_CASE("`auto` takes what a feed looks like, and says why") {
       {"nft", "add table inet x\nadd element inet x y { 192.0.2.1 }\n"},
       {"nft", "define bad = { 192.0.2.1 }\n"},
       {"nginx", "# x\ndeny 192.0.2.0/28;\n"},
+      {"iproute", "default via 192.0.2.1 dev eth0\n192.0.2.0/24 dev eth0\n10.0.0.0/8 dev eth1\n"},
+      {"iproute", "10.1.0.0/16 dev eth1 proto kernel scope link src 10.1.0.1\n"},
+      {"iproute", "10.1.0.0/16 dev eth1\n10.2.0.0/16 dev eth2\nblackhole 203.0.113.0/24\n"},
+      {"plain", "10.1.0.0/16\nblackhole x\ndefault x\n"},
+      {"plain",
+       "*filter\n:INPUT DROP [0:0]\n-A INPUT -s 192.0.2.10/32 -j ACCEPT\n-A INPUT ! -s 192.0.2.7/32 -j DROP\n"},
       {"iproute", "#!/bin/sh\nip route add 192.0.2.0/28 via 127.0.0.1\n"},
       {"zeek", "#fields\tindicator\tindicator_type\nx.cz\tIntel::DOMAIN\n192.0.2.1\tIntel::ADDR\n"},
       {"csv", "\"first\",\"dst_ip\",\"dst_port\"\n\"1\",\"192.0.2.1\",\"1\"\n"},
