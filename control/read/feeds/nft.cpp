@@ -1,17 +1,26 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "control/read/feeds/plain.h"
 #include "control/read/feeds/take.h"
 
 // nftables sets, as `nft list ruleset` prints them or a script has them: what stands in `elements = { ... }`,
-// `define NAME = { ... }` and `add element ... { ... }`. Line ends mean nothing there.
+// `define NAME = { ... }` and `add element ... { ... }`, where line ends mean nothing; and `define NAME = ADDRESS`.
 namespace weir::control::feeds {
 namespace nft {
 
 constexpr size_t kMostToken = 128, kMostTokens = 24;  // of an element; no address needs as many
+
+// What an element may have besides: statements of any number of words. Before `: VALUE` it is the key of a map.
+bool begins_extra(std::string_view word) {
+  return word == "comment" || word == "counter" || word == "limit" || word == "ct" || word == "quota" || word == "last";
+}
+bool ends_extra(std::string_view word) {
+  return word == "timeout" || word == "expires" || word == ":" || begins_extra(word);
+}
 
 class Reader {
  public:
@@ -38,8 +47,16 @@ class Reader {
       in_quotes_ = c != '"';
       return;
     }
+    const bool is_continued = last_ == '\\';
     last_ = c;
     switch (c) {
+      case '\\':  // the line goes on behind its end
+        return end_token();
+      case '=':
+        if (in_elements_) break;
+        end_token();
+        token_ = "=";
+        return end_token();
       case '#':
         in_comment_ = true;
         return end_token();
@@ -53,17 +70,16 @@ class Reader {
       case ',':
         return in_elements_ ? end_element(list) : end_token();
       case ';':
-        end_token();
-        return tokens_.clear();
+        return end_statement(list);
       case '\n':
         end_token();
-        if (!in_elements_ && !goes_on()) tokens_.clear();
+        if (!in_elements_ && !is_continued && !goes_on()) end_statement(list);
         return;
       default:
         if (is_blank(c)) return end_token();
-        if (token_.empty() && tokens_.empty()) line_ = static_cast<uint32_t>(list.feed.lines + 1);
-        if (token_.size() < kMostToken) token_ += c;
     }
+    if (token_.empty() && tokens_.empty()) line_ = static_cast<uint32_t>(list.feed.lines + 1);
+    if (token_.size() < kMostToken) token_ += c;
   }
 
   // A statement whose brace may stand on the next line.
@@ -80,6 +96,20 @@ class Reader {
       is_long_ = true;
     }
     token_.clear();
+  }
+
+  // One without braces: `define NAME = ADDRESS`, or the `timeout TIME` of a set.
+  void end_statement(ListDraft& list) {
+    end_token();
+    if (tokens_.size() > 3 && tokens_[0] == "define" && tokens_[2] == "=") {
+      tokens_.erase(tokens_.begin(), tokens_.begin() + 3);
+      Outcome outcome = take_element(list);
+      if (outcome.kind == Outcome::bad) outcome = Outcome::skip(outcome.why);  // names stand for anything
+      add_outcome(outcome, list.feed, line_, shown());
+    } else if (tokens_.size() == 2 && tokens_[0] == "timeout") {
+      set_timeout_ = duration_seconds(tokens_[1]);
+    }
+    tokens_.clear();
   }
 
   bool begins_elements() const {
@@ -103,8 +133,9 @@ class Reader {
       end_element(list);
       in_elements_ = false;
     } else {
-      end_token();
+      end_statement(list);
       depth_ -= depth_ > 0 ? 1 : 0;
+      set_timeout_.reset();
     }
     tokens_.clear();
   }
@@ -121,7 +152,7 @@ class Reader {
     const std::string& key = tokens_[0];
     if (key[0] == '$' || key[0] == '@') return Outcome::skip("the name of another set");
     std::string_view last, port;
-    At at = {line_};
+    At at = {line_, set_timeout_ ? expires_after(*set_timeout_, options_) : kNever};
     for (size_t i = 1; i < tokens_.size(); i++) {
       const std::string_view next = i + 1 < tokens_.size() ? std::string_view(tokens_[i + 1]) : std::string_view();
       if (tokens_[i] == "-") {
@@ -133,13 +164,13 @@ class Reader {
         i++;
       } else if (tokens_[i] == "timeout" || tokens_[i] == "expires") {  // what is left of it stands behind it
         const auto seconds = duration_seconds(next);
-        if (!seconds) return "the timeout is no time";
-        at.expires = expires_after(*seconds, options_);
+        if (!seconds && next != "never") return "the timeout is no time";
+        at.expires = seconds ? expires_after(*seconds, options_) : kNever;
         i++;
       } else if (tokens_[i] == ":") {
         return Outcome::skip("an element of a map");
-      } else if (tokens_[i] == "comment" || tokens_[i] == "counter") {
-        break;
+      } else if (begins_extra(tokens_[i])) {
+        while (i + 1 < tokens_.size() && !ends_extra(tokens_[i + 1])) i++;
       } else {
         return "neither an address nor what nft says of one";
       }
@@ -156,6 +187,7 @@ class Reader {
   }
 
   void end(ListDraft& list) {
+    if (!in_elements_) end_statement(list);
     if (has_text_ && last_line_is_open()) list.feed.lines++;
     if (in_elements_) {
       list.fault = FeedFault{fmt::format("ends inside of the elements that begin on line {}", opened_),
@@ -169,6 +201,7 @@ class Reader {
   const Options options_;
   std::vector<std::string> tokens_;  // of this statement, or of this element
   std::string token_;
+  std::optional<uint64_t> set_timeout_;  // seconds: of elements that say nothing else
   uint32_t line_ = 0, opened_ = 0;
   unsigned depth_ = 0;
   char last_ = '\n';
@@ -178,9 +211,9 @@ class Reader {
 bool is_like(std::string_view line) {
   const std::string_view whole = line;
   const std::string_view verb = next_word(line), second = next_word(line);
-  if (verb == "elements" && (second == "=" || second.starts_with("={"))) return true;
+  if (verb.starts_with("elements=") || (verb == "elements" && second.starts_with("="))) return true;
   if (verb == "table" || verb == "set") return whole.ends_with('{');
-  if (verb == "define") return whole.find("= {") != std::string_view::npos;
+  if (verb == "define") return whole.find('=') != std::string_view::npos;
   return (verb == "add" || verb == "create") && (second == "element" || second == "table" || second == "set");
 }
 

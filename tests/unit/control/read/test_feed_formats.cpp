@@ -180,6 +180,27 @@ TEST_CASE("sets of nftables") {
        "192.0.2.3 counter packets 1 bytes 2, 192.0.2.4 . 443, 192.0.2.5 . tcp . 443, $x, 192.0.2.6 : accept, "
        "192.0.2.7 timeout x, }\n",
        "192.0.2.1@605 192.0.2.2@86400 192.0.2.3 192.0.2.4:443 !1 !1 !1 !1 "},
+      // What nft prints of an element beside its times, in front of them.
+      {"nft",
+       "elements = { 192.0.2.7 counter packets 0 bytes 0 timeout 1h expires 59m59s996ms, 192.0.2.8 limit rate over "
+       "10/minute burst 5 packets expires 4m10s, 192.0.2.9 ct count over 20 expires 10s, 192.0.2.10 counter packets 1 "
+       "bytes 2 comment \"x\" : accept, 192.0.2.11 quota 25 mbytes used 0 bytes last used 1m30s timeout never }\n",
+       "192.0.2.7@3599 192.0.2.8@250 192.0.2.9@10 192.0.2.11 !1 "},
+      // A set's own timeout is that of its elements.
+      {"nft",
+       "set a {\n type ipv4_addr\n timeout 2h\n elements = { 192.0.2.8, 192.0.2.9 timeout 5m }\n}\n"
+       "set b { timeout 1m; elements = { 192.0.2.10, 192.0.2.11 timeout never } }\n"
+       "set c {\n elements = { 192.0.2.12 }\n}\n",
+       "192.0.2.8@7200 192.0.2.9@300 192.0.2.10@60 192.0.2.11 192.0.2.12 "},
+      {"nft",
+       "define one = 192.0.2.1\ndefine bad={ 192.0.2.3, 192.0.2.4 }\nset s {\n elements={ 192.0.2.5 }\n}\n"
+       "define range =\n 192.0.2.6-192.0.2.7; define lan = eth0\ntable t { chain c { ip saddr != { 192.0.2.8 } drop; } "
+       "}\n"
+       "define last=2001:db8::1",
+       "192.0.2.1 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6-192.0.2.7 2001:db8::1 !7 "},
+      {"nft", "define bad = { \\\n 192.0.2.1, \\\n 192.0.2.2 \\\n}\ndefine \\\n one = 192.0.2.3\n",
+       "192.0.2.1 192.0.2.2 192.0.2.3 "},
+      {"nft", "define bad = { \\\n 192.0.2.1, \\\n x \\\n}\n", "192.0.2.1 !3 "},
       {"nft", "table ip t {\n set s {\n  elements = { 192.0.2.1,\n   192.0.2.2", "192.0.2.1 FAULT"},
       {"nft", "table ip t {\n set s {\n  elements = { 192.0.2.1 }", "192.0.2.1 FAULT"},
       {"nft", "elements = { x, 192.0.2.1/33, 0.0.0.0/0, 192.0.2.9-192.0.2.1 }", "!1 !1 !1 !1 "},
@@ -291,6 +312,9 @@ TEST_CASE("`auto` takes what a feed looks like, and says why") {
       {"nft", "#!/usr/sbin/nft -f\ntable inet filter {\n set a {\n"},
       {"nft", "add table inet x\nadd element inet x y { 192.0.2.1 }\n"},
       {"nft", "define bad = { 192.0.2.1 }\n"},
+      {"nft", "define bad={ 192.0.2.1 }\n"},
+      {"nft", "define one = 192.0.2.1\n"},
+      {"nft", "elements={ 192.0.2.1 }\n"},
       {"nginx", "# x\ndeny 192.0.2.0/28;\n"},
       {"iproute", "default via 192.0.2.1 dev eth0\n192.0.2.0/24 dev eth0\n10.0.0.0/8 dev eth1\n"},
       {"iproute", "10.1.0.0/16 dev eth1 proto kernel scope link src 10.1.0.1\n"},
