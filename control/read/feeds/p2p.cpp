@@ -16,6 +16,8 @@ Outcome read_line(std::string_view line, uint32_t number, const Options& options
   if (line.find(':') == std::string_view::npos) return "no `name:FIRST-LAST`";
   const std::string_view range = trim(range_in(line));
   const size_t hyphen = range.find('-');
+  const bool is_v4_host = range.find_first_of(":/-") == std::string_view::npos;
+  if (is_v4_host) return take_range(range, range, {number}, options, list);  // with leading zeros, as ranges have them
   if (hyphen == std::string_view::npos) return take(range, {number}, options, list);
   return take_range(trim(range.substr(0, hyphen)), trim(range.substr(hyphen + 1)), {number}, options, list);
 }
