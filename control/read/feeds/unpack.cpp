@@ -25,8 +25,8 @@ class Gzip : public Unpacker {
     stream_.next_out = reinterpret_cast<Bytef*>(out.data());
     stream_.avail_out = static_cast<uInt>(out.size());
     while (!is_broken_ && stream_.avail_out > 0) {
-      if (is_between_) {  // files may stand one behind the other, and zeroes behind them
-        while (stream_.avail_in > 0 && *stream_.next_in == 0) stream_.next_in++, stream_.avail_in--;
+      if (is_between_) {  // files may stand one behind the other, and zeroes or line ends behind them
+        while (stream_.avail_in > 0 && is_padding(*stream_.next_in)) stream_.next_in++, stream_.avail_in--;
         if (stream_.avail_in == 0) break;
         is_between_ = false;
         is_broken_ = inflateReset(&stream_) != Z_OK;
@@ -49,6 +49,8 @@ class Gzip : public Unpacker {
 
  private:
   static constexpr int kWindowBits = 15, kGzipHeader = 16;
+  static bool is_padding(Bytef byte) { return byte == 0 || byte == '\r' || byte == '\n'; }
+
   z_stream stream_ = {};
   bool is_broken_ = false, is_between_ = false;
 };

@@ -357,3 +357,14 @@ TEST_CASE("what is plainly something else is no feed of any format") {
     CHECK(read(format->name, "[\"192.0.2.1\"]", "", 1000).fault.has_value() != format->is_json);
   }
 }
+
+TEST_CASE("a line end behind gzip data is no part of it") {
+  const std::string packed =
+      "\x1f\x8b\x08\0\0\0\0\0\0\x03\x33\xb4\x34\xd2\x33\xd0\x33\xd2\x33\xe4\x02\0\x9c\xc2\xb1\x8a\x0a\0\0\0"s;
+  for (const std::string& end : {""s, "\n"s, "\r\n\0\0\n"s, "\n" + packed}) {
+    const ListDraft list = read("plain", packed + end, "", 1000);
+    CHECK(described(list).starts_with("192.0.2.1 "));
+    CHECK(!list.fault);
+  }
+  for (const std::string& end : {"x"s, "\n\x1f"s}) CHECK(read("plain", packed + end, "", 1000).fault);
+}
