@@ -41,7 +41,22 @@ Outcome read_line(std::string_view line, uint32_t number, const Options& options
   return "no type of an indicator (Intel::ADDR, Intel::SUBNET) in its column";
 }
 
+bool names_types(std::string_view beginning) {
+  while (!beginning.empty()) {
+    std::string_view line = next_line(beginning);
+    if (!line.starts_with("#fields")) continue;
+    bool has_indicator = false, has_type = false;
+    for (std::string_view name = next_word(line); !name.empty(); name = next_word(line)) {
+      has_indicator |= name == "indicator";
+      has_type |= name == "indicator_type";
+    }
+    return has_indicator && has_type;
+  }
+  return false;
+}
+
 std::string recognise(std::string_view beginning) {
+  if (names_types(beginning)) return "its line #fields names `indicator` and `indicator_type`";
   return beginning.find("\tIntel::") != std::string_view::npos ? "it has types of indicators like Intel::ADDR" : "";
 }
 
