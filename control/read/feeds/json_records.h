@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,7 +29,7 @@ struct JsonShape {
   std::vector<std::string> others;
   bool has_array = true;  // false: the root itself is the object (JSON lines)
   // Of an object in its place. Outcome() without an entry: it says nothing.
-  Outcome (*take)(const JsonRecord& record, const Options& options, ListDraft& list) = nullptr;
+  std::function<Outcome(const JsonRecord& record, const Options& options, ListDraft& list)> take;
 };
 
 // What a record says by its parts.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <utility>
 
 #include "control/read/feeds/json_records.h"
 
@@ -9,17 +10,25 @@
 namespace weir::control::feeds {
 namespace spamhaus {
 
-Outcome take_record(const JsonRecord& record, const Options& options, ListDraft& list) {
+// Since the last line of metadata: lists may follow each other.
+struct Count {
+  uint64_t records = 0;
+};
+
+void check_count(const JsonRecord& metadata, uint64_t records, ListDraft& list) {
+  const auto said = metadata.others.find("records");
+  if (said == metadata.others.end() || said->second == std::to_string(records)) return;
+  list.fault = FeedFault{fmt::format("has {} records, and says on line {} that there are {}", records, metadata.line,
+                                     printable(said->second, 20)),
+                         "get the file again: it is not whole"};
+}
+
+Outcome take_record(const JsonRecord& record, const Options& options, Count& count, ListDraft& list) {
   if (const auto type = record.others.find("type"); type != record.others.end() && type->second == "metadata") {
-    const auto said = record.others.find("records");
-    // Every line so far is a record; this one is being read.
-    if (said != record.others.end() && said->second != std::to_string(record.line - 1)) {
-      list.fault = FeedFault{fmt::format("has {} records, and says on line {} that there are {}", record.line - 1,
-                                         record.line, printable(said->second, 20)),
-                             "get the file again: it is not whole"};
-    }
+    check_count(record, std::exchange(count.records, 0), list);
     return {};
   }
+  count.records++;
   if (record.parts[0].empty() && record.others.contains("asn")) {
     return Outcome::skip("an autonomous system, not its addresses");
   }
@@ -39,8 +48,18 @@ Read start(const Options& options) {
   JsonShape shape;
   shape.names[0] = {"cidr"};
   shape.others = {"type", "records", "asn"};
-  shape.take = take_record;
-  return read_json_lines(std::move(shape), options);
+  const auto count = std::make_shared<Count>();
+  shape.take = [count](const JsonRecord& record, const Options& how, ListDraft& list) {
+    return take_record(record, how, *count, list);
+  };
+  return [count, read = read_json_lines(std::move(shape), options)](std::string_view part, ListDraft& list) {
+    read(part, list);
+    if (part.empty() && count->records > 0 && !list.fault) {
+      list.fault = FeedFault{"has no last line that says how many records there are",
+                             "get the file again: it is cut off; a file that never has that line is "
+                             "`format: {jsonl: {address: cidr}}`"};
+    }
+  };
 }
 
 }  // namespace spamhaus
