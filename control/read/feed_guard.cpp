@@ -318,6 +318,14 @@ std::optional<Complaint> too_few(const NewFeed& feed) {
   const FeedReport& now = feed.draft.feed;
   const Guard& guard = feed.options.guard;
   if (now.entries >= guard.min_entries) return std::nullopt;
+  const bool is_json = now.format == "json" || now.format == "jsonl";
+  if (now.entries == 0 && now.bad == 0 && feed.size_bytes > 0 && is_json) {
+    return Complaint{fmt::format("{} holds no entries where weir looks for them ({} lines)", feed.path, now.lines),
+                     fmt::format("name the path of its lists, or the keys of its objects: `format: {{{0}: {{path: "
+                                 "...}}}}`, `format: {{{0}: {{address: ...}}}}`; `guard: {{min_entries: 0}}` lets it "
+                                 "be empty",
+                                 now.format)};
+  }
   if (now.entries == 0) {
     return Complaint{feed.size_bytes == 0 ? feed.path + " is empty"
                                           : fmt::format("{} holds no entries ({})", feed.path, lines_of(now)),

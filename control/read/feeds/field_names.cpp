@@ -20,12 +20,26 @@ constexpr std::array<std::string_view, 10> kLasts = {"end", "endip", "ipend",   
                                                      "to",  "ipto",  "rangeend", "endaddress", "end"};
 constexpr std::array<std::string_view, 6> kPorts = {"port",  "dstport", "destport", "destinationport",
                                                     "dport", "ipport"};
-constexpr std::array<std::string_view, 10> kLengths = {"prefixlength", "prefixlen", "prefixbits", "masklength",
+constexpr std::array<std::string_view, 12> kLengths = {"prefixlength", "prefixlen", "prefixbits", "masklength",
                                                        "masklen",      "maskbits",  "netmask",    "mask",
-                                                       "cidrlength",   "prefixsize"};
-constexpr std::array<std::string_view, 14> kLists = {"list",  "ips",       "addresses", "networks", "prefixes",
-                                                     "cidrs", "ranges",    "hosts",     "entries",  "data",
-                                                     "items", "blocklist", "ipv4cidrs", "ipv6cidrs"};
+                                                       "cidrlength",   "cidrlen",   "prefixsize", "subnetmask"};
+constexpr std::array<std::string_view, 4> kVagueLengths = {"length", "len", "bits", "plen"};
+constexpr std::array<std::string_view, 4> kMaybeLengths = {"cidr", "prefix", "ipprefix", "subnet"};
+// Whole names, and what is in names of columns of other numbers.
+constexpr std::array<std::string_view, 6> kNoLengths = {"as", "id", "n", "no", "nr", "ttl"};
+constexpr std::array<std::string_view, 26> kNoLengthWords = {
+    "score",  "count",  "port",  "asn",    "num",   "hit",    "seen",   "date",   "time",
+    "report", "attack", "level", "rank",   "risk",  "confid", "sever",  "weight", "day",
+    "age",    "type",   "categ", "status", "total", "freq",   "rating", "threat"};
+constexpr std::array<std::string_view, 19> kLists = {
+    "list",        "ips",           "addresses",     "networks",     "prefixes",    "cidrs",     "ranges",
+    "hosts",       "entries",       "data",          "items",        "blocklist",   "ipv4cidrs", "ipv6cidrs",
+    "ipaddresses", "ipv4addresses", "ipv6addresses", "ipv4prefixes", "ipv6prefixes"};
+constexpr std::array<std::string_view, 10> kAllowed = {"allow",  "allowed",   "allowlist", "whitelist", "whitelisted",
+                                                       "permit", "permitted", "accept",    "accepted",  "trusted"};
+constexpr std::array<std::string_view, 14> kBlocked = {"block", "blocked", "blocklist", "blacklist", "blacklisted",
+                                                       "deny",  "denied",  "denylist",  "drop",      "dropped",
+                                                       "ban",   "banned",  "reject",    "rejected"};
 
 std::string plain_name(std::string_view name) {
   constexpr size_t kLongest = 32;
@@ -55,13 +69,32 @@ std::optional<NamedPart> part_named(std::string_view name) {
   if (const auto rank = rank_in(kLasts, plain)) return NamedPart{Part::last, *rank};
   if (const auto rank = rank_in(kPorts, plain)) return NamedPart{Part::port, *rank};
   if (const auto rank = rank_in(kLengths, plain)) return NamedPart{Part::length, *rank};
+  if (const auto rank = rank_in(kVagueLengths, plain)) {
+    return NamedPart{Part::length, static_cast<unsigned>(kLengths.size()) + *rank, false, true};
+  }
   return std::nullopt;
+}
+
+bool may_name_length(std::string_view name) {
+  return rank_in(kMaybeLengths, plain_name(name)).has_value();
+}
+
+bool rules_out_length(std::string_view name) {
+  const std::string plain = plain_name(name);
+  return rank_in(kNoLengths, plain) || std::any_of(kNoLengthWords.begin(), kNoLengthWords.end(),
+                                                   [&](auto word) { return plain.find(word) != std::string::npos; });
 }
 
 bool is_list_name(std::string_view name) {
   const std::string plain = plain_name(name);
   const auto part = part_named(name);
   return rank_in(kLists, plain) || (part && part->part == Part::address);
+}
+
+Side side_named(std::string_view name) {
+  const std::string plain = plain_name(name);
+  if (rank_in(kAllowed, plain)) return Side::allowed;
+  return rank_in(kBlocked, plain) ? Side::blocked : Side::none;
 }
 
 }  // namespace weir::control::feeds

@@ -14,12 +14,22 @@ struct NamedPart {
   Part part;
   unsigned rank;              // of two names of one part, the lower one is more likely meant
   bool begins_range = false;  // an address that goes with Part::last
+  bool is_vague = false;      // a length only beside an address that has none itself: `len`, `bits`
 };
 
 // name: whatever its case, its blanks and its punctuation. Empty: it names something else.
 std::optional<NamedPart> part_named(std::string_view name);
 
+// `cidr`, `prefix`: beside an address of another name, a number there is its prefix length.
+bool may_name_length(std::string_view name);
+// `score`, `port`, `asn`: a number there is no prefix length.
+bool rules_out_length(std::string_view name);
+
 // Whether an array with this key may be the list itself.
 bool is_list_name(std::string_view name);
+
+// What a key says of the lists below it: `allow` or `blocked`.
+enum class Side : uint8_t { none = 0, allowed = 1, blocked = 2 };
+Side side_named(std::string_view name);
 
 }  // namespace weir::control::feeds

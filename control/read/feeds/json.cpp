@@ -37,13 +37,26 @@ Read start(const Options& options) {
   return read_json(shape_of(options), options);
 }
 
+ListDraft read_all(const Read& read, std::string_view text) {
+  ListDraft list;
+  read(text, list);
+  read({}, list);
+  return list;
+}
+
+// Of a line that is all there is.
+bool is_record(std::string_view line) {
+  const ListDraft document = read_all(read_json({}, {}), line);
+  return document.entries() + document.feed.skipped == 0 && read_all(read_json_lines({}, {}), line).entries() > 0;
+}
+
 // Lines that are whole objects each; one alone may be a document.
 std::string recognise_lines(std::string_view beginning) {
   const std::string_view text = trim(beginning);
   if (!text.starts_with('{') || !begins_json(text)) return "";
-  const size_t end = text.find('\n');
-  if (end == std::string_view::npos) return "";
+  const size_t end = std::min(text.find('\n'), text.size());
   const std::string_view first = trim(text.substr(0, end)), rest = trim(text.substr(end));
+  if (rest.empty()) return first.ends_with('}') && is_record(first) ? "its line is a JSON object with an address" : "";
   return first.ends_with('}') && rest.starts_with('{') ? "its lines are JSON objects" : "";
 }
 

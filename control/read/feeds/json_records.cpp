@@ -1,11 +1,14 @@
 #include "control/read/feeds/json_records.h"
 
+#include <fmt/format.h>
+
 #include <memory>
 
 namespace weir::control::feeds {
 namespace {
 
 constexpr size_t kMostKnownKeys = 256, kMostPath = 256, kMostOther = 64;
+constexpr unsigned kLastRank = 1000;  // behind those of names
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -22,13 +25,10 @@ FeedFault fault_of(const std::string& error) {
 }  // namespace
 
 Outcome take_parts(const JsonRecord& record, At at, const Options& options, ListDraft& list) {
-  const std::string &address = text_of(record, Part::address), &last = text_of(record, Part::last),
-                    &port = text_of(record, Part::port), &length = text_of(record, Part::length);
-  if (address.empty()) return "an object without the key of an address";
-  if (!last.empty()) return take_range(address, last, at, options, list);
-  if (!length.empty()) return take_prefix(address, length, at, options, list);
-  if (!port.empty()) return take_port(address, port, at, options, list);
-  return take(address, at, options, list);
+  const PartTexts parts = {text_of(record, Part::address), text_of(record, Part::last), text_of(record, Part::port),
+                           text_of(record, Part::length)};
+  if (parts.address.empty()) return "an object without the key of an address";
+  return take_parts(parts, at, options, list);
 }
 
 bool JsonRecords::is_path(std::string_view path) const {
@@ -51,11 +51,13 @@ void JsonRecords::open(bool is_array) {
   frame.is_array = is_array;
   frame.arrays = arrays;
   frame.is_record = frame.has_texts = false;
+  frame.is_in_record = around != nullptr && (around->is_record || around->is_in_record);
   if (!shape_.paths.empty()) {
     frame.is_record = !is_array && is_path(path);
     frame.has_texts = is_array && is_path(path);
   } else if (is_array) {
     frame.has_texts = shape_.has_array && arrays == 1 && (depth_ == 1 || is_list_name(key_));
+    if (arrays == 1) choose_side(path);
   } else {
     frame.is_record = shape_.has_array ? arrays == 1 && around->is_array : depth_ == 1;
   }
@@ -64,7 +66,7 @@ void JsonRecords::open(bool is_array) {
   for (std::string& part : frame.record.parts) part.clear();
   frame.record.others.clear();
   frame.record.line = text_->line();
-  frame.begins_range = false;
+  frame.begins_range = frame.is_length_vague = false;
 }
 
 void JsonRecords::close() {
@@ -72,6 +74,9 @@ void JsonRecords::close() {
   if (!frame.is_record) return;
   const bool by_name = !shape_.names[static_cast<size_t>(Part::last)].empty();
   if (!frame.begins_range && !by_name) frame.record.parts[static_cast<size_t>(Part::last)].clear();
+  if (frame.is_length_vague && text_of(frame.record, Part::address).find_first_of("/-") != std::string::npos) {
+    frame.record.parts[static_cast<size_t>(Part::length)].clear();
+  }
   const At at = {frame.record.line};
   tell(shape_.take != nullptr ? shape_.take(frame.record, options_, *list_)
                               : take_parts(frame.record, at, options_, *list_),
@@ -82,33 +87,31 @@ void JsonRecords::key(std::string_view text) {
   key_ = text;
 }
 
-std::optional<NamedPart> JsonRecords::part_of(const std::string& key) {
+JsonRecords::Meaning JsonRecords::meaning_of(const std::string& key) {
   if (const auto known = known_keys_.find(key); known != known_keys_.end()) return known->second;
-  std::optional<NamedPart> part;
+  Meaning meaning;
   for (size_t i = 0; i < kParts; i++) {
     const auto& names = shape_.names[i];
     const auto found = std::find(names.begin(), names.end(), key);
     if (found != names.end())
-      part = NamedPart{static_cast<Part>(i), static_cast<unsigned>(found - names.begin()), true};
+      meaning.part = NamedPart{static_cast<Part>(i), static_cast<unsigned>(found - names.begin()), true};
   }
-  if (!part) {
-    part = part_named(key);
+  if (!meaning.part) {
+    meaning.part = part_named(key);
+    meaning.may_be_length = shape_.names[static_cast<size_t>(Part::length)].empty() && may_name_length(key);
     // Once an address is named, it is that one; other parts keep their usual names.
-    if (part && !shape_.names[static_cast<size_t>(part->part)].empty()) part.reset();
+    if (meaning.part && !shape_.names[static_cast<size_t>(meaning.part->part)].empty()) meaning.part.reset();
   }
-  if (known_keys_.size() < kMostKnownKeys) known_keys_.emplace(key, part);
-  return part;
+  if (known_keys_.size() < kMostKnownKeys) known_keys_.emplace(key, meaning);
+  return meaning;
 }
 
 void JsonRecords::keep(Frame& frame, std::string_view text, bool is_string) {
   if (!is_string && text == "null") return;
   if (contains(shape_.others, key_)) frame.record.others[key_] = text.substr(0, kMostOther);
-  auto part = part_of(key_);
-  if (!part) return;
-  if (part->part == Part::address && !is_string) {
-    if (key_ != "cidr") return;  // 24
-    part = NamedPart{Part::length, kParts};
-  }
+  auto [part, may_be_length] = meaning_of(key_);
+  if (may_be_length && is_length(text)) part = NamedPart{Part::length, kLastRank, false, true};
+  if (!part || (part->part == Part::address && !is_string)) return;
   if (part->part == Part::port && text == "none") return;
   const auto which = static_cast<size_t>(part->part);
   std::string& kept = frame.record.parts[which];
@@ -116,19 +119,52 @@ void JsonRecords::keep(Frame& frame, std::string_view text, bool is_string) {
   kept = text;
   frame.ranks[which] = part->rank;
   if (part->part == Part::address) frame.begins_range = part->begins_range;
+  if (part->part == Part::length) frame.is_length_vague = part->is_vague;
 }
 
 void JsonRecords::scalar(std::string_view text, bool is_string) {
   if (depth_ == 0) return;
+  text = trim(text);
   Frame& frame = frames_[depth_ - 1];
   if (frame.is_record) return keep(frame, text, is_string);
-  const bool is_entry =
-      is_string && (frame.is_array ? frame.has_texts : !shape_.paths.empty() && is_path(path_of_value()));
-  if (is_entry) tell(take(text, {text_->line()}, options_, *list_), text_->line(), text);
+  if (!is_string) return;
+  const bool is_entry = frame.is_array ? frame.has_texts : !shape_.paths.empty() && is_path(path_of_value());
+  if (is_entry) return tell(take(text, {text_->line()}, options_, *list_), text_->line(), text);
+  if (frame.is_array && !frame.is_in_record && shape_.paths.empty()) skip_address(text);
+}
+
+// Nobody said that these arrays are not meant.
+void JsonRecords::skip_address(std::string_view text) {
+  if (std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal))) return;
+  tell(Outcome::skip("an address in an array of unknown meaning: its path can be named"), text_->line(), text);
 }
 
 void JsonRecords::tell(const Outcome& outcome, uint32_t line, std::string_view text) {
   add_outcome(outcome, list_->feed, line, text);
+  if (outcome.kind != Outcome::fine || side_ == Side::none) return;
+  std::string& from = list_from_[static_cast<size_t>(side_)];
+  if (from.empty()) from = list_path_;
+}
+
+// Of the list that begins: what its path says, where nobody named one.
+void JsonRecords::choose_side(std::string_view path) {
+  side_ = Side::none;
+  list_path_ = path;
+  while (!path.empty() && side_ == Side::none) {
+    const size_t end = std::min(path.find('.'), path.size());
+    side_ = side_named(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+}
+
+void JsonRecords::finish() {
+  const std::string &allowed = list_from_[1], &blocked = list_from_[2];
+  if (allowed.empty() || blocked.empty()) return;
+  constexpr size_t kShown = 40;
+  list_->fault = FeedFault{
+      fmt::format("has a list of what is allowed, `{}`, beside one of what is blocked, `{}`",
+                  printable(allowed, kShown), printable(blocked, kShown)),
+      fmt::format("name the one that is meant: `format: {{json: {{path: {}}}}}`", printable(blocked, kShown))};
 }
 
 Read read_json(JsonShape shape, const Options& options) {
@@ -147,7 +183,11 @@ Read read_json(JsonShape shape, const Options& options) {
     list.feed.entries += list.entries() - before;
     list.feed.lines = state->text.line() - 1;
     if (part.empty() && !state->ends_in_newline) list.feed.lines++;
-    if (!is_good) list.fault = fault_of(state->text.error());
+    if (!is_good) {
+      list.fault = fault_of(state->text.error());
+    } else if (part.empty()) {
+      state->records.finish();
+    }
   };
 }
 

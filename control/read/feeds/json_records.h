@@ -50,20 +50,30 @@ class JsonRecords {
   void key(std::string_view text);
   void scalar(std::string_view text, bool is_string);
 
+  // The end of the document: a fault, when what is allowed and what is blocked were read alike.
+  void finish();
+
  private:
   struct Frame {
     bool is_array = false, is_record = false, has_texts = false;
+    bool is_in_record = false;
     unsigned arrays = 0;  // around it, itself included
     std::string path;
     JsonRecord record;
     std::array<unsigned, kParts> ranks = {};
-    bool begins_range = false;
+    bool begins_range = false, is_length_vague = false;
+  };
+  struct Meaning {  // of a key
+    std::optional<NamedPart> part;
+    bool may_be_length = false;  // when its value is a number
   };
 
   bool is_path(std::string_view path) const;
   std::string path_of_value() const;
-  std::optional<NamedPart> part_of(const std::string& key);
+  Meaning meaning_of(const std::string& key);
   void keep(Frame& frame, std::string_view text, bool is_string);
+  void choose_side(std::string_view path);
+  void skip_address(std::string_view text);
   void tell(const Outcome& outcome, uint32_t line, std::string_view text);
 
   const JsonShape shape_;
@@ -73,7 +83,10 @@ class JsonRecords {
   size_t depth_ = 0;
   std::array<Frame, JsonText<JsonRecords>::kMostDepth> frames_;
   std::string key_;
-  std::map<std::string, std::optional<NamedPart>, std::less<>> known_keys_;
+  std::map<std::string, Meaning, std::less<>> known_keys_;
+  Side side_ = Side::none;  // of the list that is being read, and its path
+  std::string list_path_;
+  std::array<std::string, 3> list_from_;  // by Side: the path of a list that entries were taken from
 };
 
 // A reader of a whole document (Parts::bytes).

@@ -91,6 +91,19 @@ const char* take_range(std::string_view first, std::string_view last, At at, con
   return take(without_padding(first) + "-" + without_padding(last), at, options, list);
 }
 
+const char* take_parts(const PartTexts& parts, At at, const Options& options, ListDraft& list) {
+  const auto& [address, last, port, length] = parts;
+  if (!last.empty()) {
+    if (address.size() + last.size() > kMostPieces) return "too long for a range";
+    return take(fmt::format("{}-{}", address, last), at, options, list);
+  }
+  const bool is_host = (length == "32" && parse_ipv4(address)) || (length == "128" && parse_ipv6(address));
+  if (!length.empty() && (port.empty() || !is_host)) {
+    return take_prefix(address, length.substr(length.starts_with('/') ? 1 : 0), at, options, list);
+  }
+  return port.empty() ? take(address, at, options, list) : take_port(address, port, at, options, list);
+}
+
 uint32_t expires_after(uint64_t seconds, const Options& options) {
   return static_cast<uint32_t>(std::min<uint64_t>(options.written + std::min<uint64_t>(seconds, kNever), kNever));
 }
@@ -135,6 +148,11 @@ std::string_view next_word(std::string_view& text) {
 
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+bool is_length(std::string_view text) {
+  if (text.starts_with('/')) text.remove_prefix(1);
+  return is_number(text) && text.size() <= 3;
 }
 
 std::string printable(std::string_view text, size_t most) {

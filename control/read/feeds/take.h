@@ -48,6 +48,12 @@ const char* take_prefix(std::string_view address, std::string_view length, At at
 // Octets with leading zeros are decimal here: `001.002.003.004`.
 const char* take_range(std::string_view first, std::string_view last, At at, const Options& options, ListDraft& list);
 
+// What a row or an object says in parts. Empty: it has no such part.
+struct PartTexts {
+  std::string_view address, last, port, length;
+};
+const char* take_parts(const PartTexts& parts, At at, const Options& options, ListDraft& list);
+
 // Unix seconds of a timeout that counts from when the feed was written.
 uint32_t expires_after(uint64_t seconds, const Options& options);
 // 1h30m, 3h59m59.5s, 2d, 250ms, 90: seconds. Empty: it is none.
@@ -68,6 +74,7 @@ inline std::string_view trim(std::string_view text) {
 // The first word, taken off the text; empty: there is none.
 std::string_view next_word(std::string_view& text);
 bool is_number(std::string_view text);
+bool is_length(std::string_view text);                      // a number of at most three digits, as in `24` or `/24`
 std::string printable(std::string_view text, size_t most);  // in ASCII: feeds are anybody's bytes
 std::string lower(std::string_view text);
 
