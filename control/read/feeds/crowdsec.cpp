@@ -14,6 +14,7 @@ std::string_view other(const JsonRecord& record, const char* key) {
 Outcome take_record(const JsonRecord& record, const Options& options, ListDraft& list) {
   const std::string_view duration = other(record, "duration"), until = other(record, "until");
   if (record.parts[0].empty() && duration.empty()) return {};  // an alert
+  if (record.path == "deleted") return Outcome::skip("a decision that is deleted");
   const std::string scope = lower(other(record, "scope")), type = lower(other(record, "type"));
   if (scope != "ip" && scope != "range") return Outcome::skip("a decision of another scope");
   if (!type.empty() && type != "ban") return Outcome::skip("a decision that is no ban");
@@ -40,7 +41,7 @@ std::string recognise(std::string_view beginning) {
 
 Read start(const Options& options) {
   JsonShape shape;
-  shape.paths = {"", "new", "decisions"};
+  shape.paths = {"", "new", "deleted", "decisions"};
   shape.names[0] = {"value"};
   shape.others = {"duration", "until", "scope", "type", "simulated"};
   shape.take = take_record;

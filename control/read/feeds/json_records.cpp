@@ -66,6 +66,7 @@ void JsonRecords::open(bool is_array) {
   for (std::string& part : frame.record.parts) part.clear();
   frame.record.others.clear();
   frame.record.line = text_->line();
+  frame.record.path = frame.path;
   frame.begins_range = frame.is_length_vague = false;
 }
 

@@ -19,6 +19,7 @@ struct JsonRecord {
   std::array<std::string, kParts> parts;                   // by Part; empty: not there
   std::map<std::string, std::string, std::less<>> others;  // the keys that JsonShape::others names
   uint32_t line = 0;
+  std::string_view path;  // of the object
 };
 
 struct JsonShape {
