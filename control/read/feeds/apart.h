@@ -11,8 +11,8 @@ namespace weir::control::feeds {
 
 extern const confine::Job kParseJob;  // for confine::Helpers::start
 
-// Of a part of text: `::` and the end of its line, and what was open before.
-constexpr size_t kMostEntries = kMostTextBytes / 3 + 4;
+// Of a part of text: `::` and the end of its line, and what was open before (CSV: lines within quotes).
+constexpr size_t kMostEntries = kMostTextBytes / 3 + 68;
 
 // What goes to and fro, beside the bytes and the entries, which lie in shared memory: bytes of the file in its first
 // kMostTextBytes; behind them two areas for entries by turns, so that those of one part are taken while the next part

@@ -159,7 +159,17 @@ TEST_CASE("formats of lines") {
        "192.0.2.0-192.0.2.15 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
       {"spamhaus", "{\"cidr\":\"192.0.2.0/28\",\"rir\":\"apnic\"}\n{\"type\":\"metadata\",\"records\":3}\n",
        "192.0.2.0-192.0.2.15 FAULT"},
-      {"spamhaus", "{\"asn\":932,\"rir\":\"arin\"}\n{\"cidr\":5}\n", "!1 !2 "},
+      {"spamhaus", "{\"asn\":932,\"rir\":\"arin\"}\n{\"cidr\":5}\n{\"type\":\"metadata\",\"records\":2}\n", "!1 !2 "},
+      // Cut at the end of a line; a blank line; two lists in one.
+      {"spamhaus", "{\"cidr\":\"192.0.2.1/32\"}\n{\"cidr\":\"192.0.2.2/32\"}\n", "192.0.2.1 192.0.2.2 FAULT"},
+      {"spamhaus", "{\"cidr\":\"192.0.2.1/32\"}\n\n{\"type\":\"metadata\",\"records\":1}\n", "192.0.2.1 "},
+      {"spamhaus",
+       "{\"cidr\":\"192.0.2.1/32\"}\n{\"type\":\"metadata\",\"records\":1}\n{\"cidr\":\"192.0.2.2/32\"}\n"
+       "{\"type\":\"metadata\",\"records\":1}\n",
+       "192.0.2.1 192.0.2.2 "},
+      {"spamhaus", "{\"cidr\":\"192.0.2.1/32\"}\n{\"type\":\"metadata\",\"records\":1}\n{\"cidr\":\"192.0.2.2/32\"}\n",
+       "192.0.2.1 192.0.2.2 FAULT"},
+      {"spamhaus", "", ""},
   };
   for (const Row& row : rows) check(row);
 }
@@ -225,7 +235,7 @@ TEST_CASE("columns") {
       {"csv", "198.51.100.0,198.51.100.255,Amazon AWS,http://x\n", "FAULT"},
       {"csv", "198.51.100.0,198.51.100.255,Amazon AWS,http://x\n", "198.51.100.0-198.51.100.255 ", "address=1,last=2"},
       {"csv", "ip_from,ip_to,name\n198.51.100.0,198.51.100.7,x\n", "198.51.100.0-198.51.100.7 "},
-      {"csv", "AD,2001:db8::,32,ipv6\n", "FAULT"},
+      {"csv", "AD,2001:db8::,32,ipv6\n", "2001:db8:: FAULT"},
       {"csv", "AD,2001:db8::,32,ipv6\n", "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff ", "address=2,length=3"},
       {"csv", "src_ip,dst_ip\n192.0.2.1,192.0.2.2\n", "FAULT"},
       {"csv", "src_ip,dst_ip\n192.0.2.1,192.0.2.2\n", "192.0.2.1 ", "address=src_ip"},
@@ -238,8 +248,64 @@ TEST_CASE("columns") {
       {"csv", "ip,port\n192.0.2.1,66086\n192.0.2.2,0\n192.0.2.3,\n2001:db8::1,443\n192.0.2.0/24,80\n",
        "192.0.2.3 2001:db8::1:443 !2 !3 !6 "},
       {"csv", "junk\nip,x\n192.0.2.1,y\n", "192.0.2.1 !1 "},
+      {"csv", "\"ip\"\n\"192.0.2.1\"\n", "192.0.2.1 "},
+      // A range without an end is an address; zeros before octets are nobody's.
+      {"csv", "start,end\n192.0.2.1,\n192.0.2.2,192.0.2.3\n", "192.0.2.1 192.0.2.2-192.0.2.3 "},
+      {"csv", "start,end\n010.000.000.001,010.000.000.009\n", "!2 "},
+      // Names in the last comment before the rows.
+      {"csv", "####\n# abuse.ch\n#\n# Firstseen,DstIP,DstPort\n#\n2024,192.0.2.1,443\n", "192.0.2.1:443 "},
+      {"csv", "# when,who,port\n1,192.0.2.1,80\n", "192.0.2.1:80 ", "address=who,port=port"},
+      {"csv", "# ip,port\nIP,Port\n192.0.2.1,80\n", "192.0.2.1:80 "},
+      {"csv", "# ip,port\n192.0.2.1,80,x\n", "192.0.2.1 "},
+      {"csv", "# type,value\nhost,evil.example\nip,192.0.2.1\n", "192.0.2.1 !2 "},
   };
   for (const Row& row : rows) check(row);
+}
+
+TEST_CASE("a prefix length beside the address is read, or refuses the feed") {
+  const Row rows[] = {
+      {"csv", "192.0.2.7,32,DE\n198.51.100.0,24,FR\n", "192.0.2.7 198.51.100.0 FAULT"},
+      {"csv", "192.0.2.0/28,x\n2001:db8::,48\n", "192.0.2.0-192.0.2.15 2001:db8:: FAULT"},
+      {"csv", "network,cidr,country\n192.0.2.0,28,DE\n192.0.2.16/28,28,DE\n192.0.2.32,x,DE\n",
+       "192.0.2.0-192.0.2.15 192.0.2.16-192.0.2.31 192.0.2.32 "},
+      {"csv", "ip,cidr\n192.0.2.7,192.0.2.0/24\n", "192.0.2.7 "},
+      {"csv", "ip,prefix\n192.0.2.0,/28\n", "192.0.2.0-192.0.2.15 "},
+      {"csv", "prefix,length\n192.0.2.0,28\n192.0.2.16/28,16\n", "192.0.2.0-192.0.2.15 192.0.2.16-192.0.2.31 "},
+      {"csv", "ip,port,cidr\n192.0.2.7,80,32\n", "192.0.2.7:80 "},
+      {"csv", "ip,\n198.51.100.0,24\n", "198.51.100.0 FAULT"},
+      {"csv", "ip,nm\n198.51.100.0,24\n", "198.51.100.0 FAULT"},
+      {"csv", "ip,score\n198.51.100.0,24\n", "198.51.100.0 "},
+      {"csv", "198.51.100.0,24\n", "198.51.100.0 ", "address=1"},
+      // Ports, and scores of which one fits its address by chance.
+      {"csv", "192.0.2.0,443\n192.0.2.2,80\n", "192.0.2.0 192.0.2.2 "},
+      {"csv", "192.0.2.0,24\n192.0.2.1,7\n192.0.2.3,9\n", "192.0.2.0 192.0.2.1 192.0.2.3 "},
+      {"csv", "192.0.2.0,8\n192.0.2.0,33\n192.0.2.0,32\n192.0.2.0,4294967320\n",
+       "192.0.2.0 192.0.2.0 192.0.2.0 192.0.2.0 "},
+      {"json", "[{\"network\":\"192.0.2.0\",\"cidr\":\"28\"},{\"cidr\":\"28\",\"network\":\"192.0.2.16\"}]",
+       "192.0.2.0-192.0.2.15 192.0.2.16-192.0.2.31 "},
+      {"json",
+       "[{\"ip\":\"192.0.2.0\",\"prefix\":28},{\"network\":\"192.0.2.0\",\"length\":29},{\"addr\":\"192.0.2.0\","
+       "\"len\":30},{\"prefix\":\"192.0.2.0/28\",\"length\":16}]",
+       "192.0.2.0-192.0.2.15 192.0.2.0-192.0.2.7 192.0.2.0-192.0.2.3 192.0.2.0-192.0.2.15 "},
+      {"json", "[{\"network\":\"192.0.2.0\",\"cidr\":28}]", "192.0.2.0-192.0.2.15 ", "address=network"},
+  };
+  for (const Row& row : rows) check(row);
+}
+
+TEST_CASE("a stray quote costs its own row") {
+  std::string text = "ip,note\n192.0.2.1,\"19 inch rack\n";
+  for (int i = 2; i < 200; i++) text += "192.0.2." + std::to_string(i) + (i == 100 ? ",\"x\n" : ",x\n");
+  for (const size_t at_once : {size_t{1}, size_t{100}, text.size()}) {
+    const ListDraft list = read("csv", text, "", at_once);
+    CHECK_FALSE(list.fault);
+    CHECK(list.feed.bad == 2);
+    CHECK(list.feed.entries == 197);
+    REQUIRE(list.v4.size() == 197);
+    CHECK(list.v4[0].line == 3);
+    CHECK(list.v4.back().line == 200);
+    REQUIRE(list.feed.samples.size() == 2);
+    CHECK(list.feed.samples[1].line == 101);
+  }
 }
 
 TEST_CASE("JSON documents") {
@@ -254,7 +320,7 @@ TEST_CASE("JSON documents") {
        "192.0.2.1:80 "},
       {"json",
        "{\"meta\":[\"192.0.2.9\"],\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/28\"},{\"ipv6Prefix\":\"2001:db8::/32\"}]}",
-       "192.0.2.0-192.0.2.15 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
+       "192.0.2.0-192.0.2.15 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff !1 "},
       {"json", "{\"hooks\":[\"192.0.2.1\"],\"web\":[\"192.0.2.2\"],\"ssh\":[\"192.0.2.9\"]}", "192.0.2.1 192.0.2.2 ",
        "path=hooks|web"},
       {"json", "{\"values\":[{\"p\":{\"addressPrefixes\":[\"192.0.2.0/28\"]}},{\"p\":{\"x\":1}}]}",
@@ -270,8 +336,27 @@ TEST_CASE("JSON documents") {
       {"json", "[nul]", "FAULT"},
       {"json", "[\"192.0.2.1\n\"]", "FAULT"},
       {"json", std::string(65, '['), "FAULT"},
+      {"json", "[\" 192.0.2.1\",\"192.0.2.2 \"]", "192.0.2.1 192.0.2.2 "},
+      {"json", "[{\"ip\":\" 192.0.2.1 \",\"port\":\" 80\"}]", "192.0.2.1:80 "},
+      {"json", "[{\"start\":\"192.0.2.1\",\"end\":\"\"},{\"start\":\"010.0.0.1\",\"end\":\"010.0.0.9\"}]",
+       "192.0.2.1 !1 "},
+      {"json", "{\"addresses\":[\"192.0.2.1\"],\"ipv6_addresses\":[\"2001:db8::7\"]}", "192.0.2.1 2001:db8::7 "},
+      // Lists that nobody knows; what is allowed beside what is blocked.
+      {"json", "{\"hooks\":[\"192.0.2.1\",\"x\"],\"web\":[\"192.0.2.2\"]}", "!1 !1 "},
+      {"json", "{\"allow\":{\"ips\":[\"192.0.2.1\"]},\"block\":{\"ips\":[\"192.0.2.2\"]}}",
+       "192.0.2.1 192.0.2.2 FAULT"},
+      {"json", "{\"allow\":{\"ips\":[\"192.0.2.1\"]},\"block\":{\"ips\":[\"192.0.2.2\"]}}", "192.0.2.2 ",
+       "path=block.ips"},
+      {"json", "{\"allowed\":[{\"ip\":\"192.0.2.1\"}],\"blocked\":[{\"ip\":\"192.0.2.2\"}]}",
+       "192.0.2.1 192.0.2.2 FAULT"},
+      {"json", "{\"allowed\":[],\"blocked\":[{\"ip\":\"192.0.2.2\"}],\"drop\":{\"ips\":[\"192.0.2.3\"]}}",
+       "192.0.2.2 192.0.2.3 "},
+      {"json",
+       "{\"prefixes\":[{\"ip_prefix\":\"192.0.2.1/32\"}],\"ipv6_prefixes\":[{\"ipv6_prefix\":\"2001:db8::/128\"}]}",
+       "192.0.2.1 2001:db8:: "},
       {"json", "{}", ""},
       {"json", "", ""},
+      {"misp", "{\"description\":\"x\",\"list\":[\" 192.0.2.1 \"]}", "192.0.2.1 "},
       {"misp",
        "{\"description\":\"192.0.2.9\",\"list\":[\"192.0.2.1\",\"192.0.2.0/28\"],\"matching_attributes\":[\"ip-src\"]}",
        "192.0.2.1 192.0.2.0-192.0.2.15 "},
@@ -286,7 +371,7 @@ TEST_CASE("JSON documents") {
        "{\"duration\":\"10s\",\"scope\":\"Country\",\"type\":\"ban\",\"value\":\"DE\"},"
        "{\"duration\":\"-10s\",\"scope\":\"Ip\",\"type\":\"ban\",\"value\":\"192.0.2.9\"}],"
        "\"deleted\":[{\"duration\":\"10s\",\"scope\":\"Ip\",\"type\":\"ban\",\"value\":\"192.0.2.8\"}]}",
-       "192.0.2.0-192.0.2.15@10 !1 !1 !1 "},
+       "192.0.2.0-192.0.2.15@10 !1 !1 !1 !1 "},
       {"crowdsec", "[{\"until\":\"1970-01-13T00:00:00Z\",\"scope\":\"Ip\",\"value\":\"192.0.2.1\"}]",
        "192.0.2.1@36800 "},
   };
@@ -327,10 +412,22 @@ TEST_CASE("`auto` takes what a feed looks like, and says why") {
       {"zeek", "#fields\tindicator\tindicator_type\nx.cz\tIntel::DOMAIN\n192.0.2.1\tIntel::ADDR\n"},
       {"csv", "\"first\",\"dst_ip\",\"dst_port\"\n\"1\",\"192.0.2.1\",\"1\"\n"},
       {"csv", "3.0.0.0,3.1.255.255,Amazon AWS,http://www.amazon.com/aws/\n"},
+      {"zeek", "#fields\tindicator_type\tindicator\nIntel::ADDR\t192.0.2.1\n"},
       {"csv", "AD,2a01:fb00::,29,ipv6\n"},
+      {"csv", "\"ip\"\n\"192.0.2.1\"\n"},
+      {"csv", "#\n# DShield\nStart\tEnd\tNetmask\tAttacks\n192.0.2.0\t192.0.2.255\t24\t4017\n"},
+      {"csv", "ip;port;type\n192.0.2.1;443;c2\n192.0.2.2;80;c2\n"},
+      {"csv", "ip\tport\n192.0.2.1\t443\n192.0.2.2\t443\n"},
+      {"csv", "# Firstseen,DstIP,DstPort\n2024-01-01,192.0.2.1,443\n"},
+      {"plain", "# IP\tnumber of (black)lists\n#\n192.0.2.1\t10\n192.0.2.2\t9\n"},
+      {"plain", "ip addresses; daily\n192.0.2.1;x\n192.0.2.2;x\n"},
       {"json", "[\n\"192.0.2.1\"]"},
       {"json", "{\"prefixes\": []}\n"},
       {"jsonl", "{\"ip\": \"192.0.2.1\"}\n{\"ip\": \"192.0.2.2\"}\n"},
+      {"jsonl", "{\"ip\": \"192.0.2.1\", \"port\": 443}\n"},
+      {"jsonl", "{\"ip\": \"192.0.2.1\"}"},
+      {"json", "{\"ip\": \"192.0.2.1\", \"ips\": [\"192.0.2.2\"]}\n"},
+      {"json", "{\"ip\": \"x\"}\n"},
       {"spamhaus", "{\"cidr\":\"192.0.2.0/24\",\"sblid\":\"SBL1\",\"rir\":\"apnic\"}\n{"},
       {"misp", "{\n  \"description\": \"x\",\n  \"list\": [\n \"192.0.2.1\""},
       {"crowdsec", "[{\"duration\":\"1h\",\"scope\":\"Ip\",\"value\":\"192.0.2.1\"}]"},

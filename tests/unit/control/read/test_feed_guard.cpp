@@ -320,4 +320,15 @@ TEST_CASE("more entries than filter.memory has room for are not read into memory
   CHECK(read(folder).policy);
 }
 
+TEST_CASE("JSON that is good and holds no entries where they are looked for says how to name the place") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_with(""));
+  folder.write("a.txt", hosts(10));
+  const Book good = first_book(folder);
+  folder.write("a.txt", "{\"hooks\":[\"198.18.0.1\"],\"web\":[\"198.18.0.2\"]}\n");
+  const Read refused = read(folder, &good);
+  CHECK(refused.reason() == folder / "a.txt" + " holds no entries where weir looks for them (1 lines)");
+  CHECK(refused.refusal()->hint.find("`format: {json: {path: ...}}`") != std::string::npos);
+}
+
 }  // namespace weir::control

@@ -1,0 +1,66 @@
+#include "control/read/feeds/csv_text.h"
+
+#include <algorithm>
+#include <array>
+
+#include "control/read/feeds/take.h"
+
+namespace weir::control::feeds::csv {
+namespace {
+
+constexpr size_t kMostColumns = 256;
+
+}  // namespace
+
+char separator_named(std::string_view name) {
+  constexpr struct {
+    std::string_view name;
+    char separator;
+  } kNames[] = {{"comma", ','}, {"semicolon", ';'}, {"tab", '\t'}, {"pipe", '|'}, {"space", ' '}};
+  for (const auto& one : kNames) {
+    if (one.name == name) return one.separator;
+  }
+  return '\0';
+}
+
+char separator_of(std::string_view row) {
+  constexpr std::string_view kSeparators = ",;\t|";
+  std::array<unsigned, kSeparators.size()> counts = {};
+  bool in_quotes = false;
+  for (const char c : row) {
+    in_quotes ^= c == '"';
+    const size_t which = kSeparators.find(c);
+    if (!in_quotes && which != std::string_view::npos) counts[which]++;
+  }
+  const auto most = std::max_element(counts.begin(), counts.end());
+  return kSeparators[static_cast<size_t>(most - counts.begin())];
+}
+
+bool split(std::string_view row, char separator, std::vector<std::string>& fields) {
+  fields.clear();
+  size_t at = 0;
+  while (true) {
+    std::string field;
+    while (at < row.size() && row[at] != separator && (row[at] == ' ' || row[at] == '\t')) at++;
+    if (at < row.size() && row[at] == '"') {
+      for (at++;; at++) {
+        if (at >= row.size()) return false;
+        if (row[at] != '"') {
+          field += row[at];
+        } else if (at + 1 < row.size() && row[at + 1] == '"') {
+          field += row[at++];
+        } else {
+          break;
+        }
+      }
+      at++;
+    }
+    const size_t end = std::min(row.find(separator, at), row.size());
+    field += row.substr(at, end - at);
+    if (fields.size() < kMostColumns) fields.emplace_back(trim(field));
+    if (end == row.size()) return true;
+    at = end + 1;
+  }
+}
+
+}  // namespace weir::control::feeds::csv
