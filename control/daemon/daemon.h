@@ -211,10 +211,13 @@ class Daemon {
     // Nothing is read: the lists of this generation come back.
     struct Back {
       uint64_t number = 0;
-      bool with_added = false;  // what was added to lists is as it was then, too; false: as it is now
+      bool with_added = false;          // what was added to lists is as it was then, too; false: as it is now
+      bool stays_there = false;         // targets and capture stay as they are
+      std::vector<TargetSpec> targets;  // these are the targets; empty: those of the policy
     };
     std::optional<Back> back;
     Wish wish;
+    std::set<std::string> accepted_feeds;  // lists whose feed is taken as it is
   };
   // What the worker makes of the policy file.
   struct Prepared {
@@ -251,7 +254,10 @@ class Daemon {
                                      const std::optional<InForce>& in_force);
   Result<void> begin(realtime::Starter& urgent, const std::optional<InForce>& in_force,
                      std::optional<std::vector<TargetSpec>> named);
+  Cause next_cause();
   void begin_reload();
+  std::shared_ptr<const ReloadReport> refuse(std::string why) const;
+  void refuse_asking();
   void go_back(Cause::Back back, std::string why, uint32_t uid);
   std::optional<Policy> former_policy(const Cause::Back& back, ReloadReport& report);  // worker
   uint64_t base_of(const Cause::Back& back, Journal& journal);                         // worker

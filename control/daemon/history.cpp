@@ -56,6 +56,7 @@ std::optional<Policy> Daemon::former_policy(const Cause::Back& back, ReloadRepor
   if (!policy) return report.diagnostics.append(diagnostics), std::nullopt;
   policy->text = std::make_shared<const std::string>(kept->policy_text);
   policy->lists = std::move(*book);
+  if (!back.targets.empty()) policy->targets = back.targets;
   if (!back.with_added) return policy;
   Result<void> done = (*journal)->begin(numbers_.next());
   if (done) done = (*journal)->go_back_to(wanted);
@@ -126,7 +127,11 @@ void Daemon::record(const Prepared& prepared) {
 
 // On the loop, when it is published.
 void Daemon::take_cause(const Cause& cause, uint64_t before_base) {
-  if (cause.back) held_ = running_->base;
+  if (cause.back) {
+    held_ = running_->base;
+  } else if (cause.policy_text == nullptr) {
+    held_ = 0;
+  }
   unconfirmed_.reset();
   if (cause.wish.confirm_s == 0 || before_base == 0) return;
   const uint32_t seconds = cause.wish.confirm_s;
@@ -134,15 +139,15 @@ void Daemon::take_cause(const Cause& cause, uint64_t before_base) {
   unconfirmed_->timer = loop_.timer(Clock::now() + std::chrono::seconds(seconds), [this, before_base, seconds] {
     spdlog::warn("nobody confirmed generation {} in {} s", running_->publication->generation.number, seconds);
     unconfirmed_.reset();
-    go_back({before_base, false}, fmt::format("not confirmed in {} s: back to generation {}", seconds, before_base),
-            kNobody);
+    go_back({before_base, false, false, {}},
+            fmt::format("not confirmed in {} s: back to generation {}", seconds, before_base), kNobody);
     begin_next();
   });
 }
 
 void Daemon::go_back(Cause::Back back, std::string why, uint32_t uid) {
   spdlog::warn("{}", why);
-  going_back_ = Cause{nullptr, std::move(why), back, {uid, 0}};
+  going_back_ = Cause{nullptr, std::move(why), back, {uid, 0}, {}};
 }
 
 // Before the first policy is compiled: what was rolled back stays so, and what nobody confirmed goes back.
@@ -157,7 +162,7 @@ void Daemon::begin_with_notes() {
     spdlog::error("the content of generation {}, which is to be enforced, is not kept: the policy is read", base);
     return;
   }
-  go_back({base, false},
+  go_back({base, false, unconfirmed == 0, {}},
           unconfirmed != 0 ? fmt::format("stopped before it was confirmed: back to generation {}", base)
                            : fmt::format("rolled back to generation {} before this start", base),
           kNobody);
@@ -183,15 +188,10 @@ void Daemon::confirm(std::function<void(const Result<wire::Generation>& stays)> 
 }
 
 void Daemon::rollback(uint64_t number, uint32_t uid, Reloaded done) {
-  const char* hindered = is_reloading_ || going_back_ ? "a policy is compiled now: ask again when it is done" : "";
-  if (*hindered != '\0') {
-    auto refused = std::make_shared<ReloadReport>();
-    refused->error = hindered;
-    refused->at = time(nullptr);
-    if (running_ != nullptr) refused->generation = running_->publication->generation;
-    return done(refused);
+  if (is_reloading_ || going_back_ || !asking_.empty()) {
+    return done(refuse("a policy is compiled now: ask again when it is done"));
   }
-  go_back({number, true}, fmt::format("rollback to generation {}", number), uid);
+  go_back({number, true, true, {}}, fmt::format("rollback to generation {}", number), uid);
   asking_.push_back(std::move(done));
   begin_next();
 }

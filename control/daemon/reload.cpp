@@ -84,26 +84,25 @@ std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy) {
   return next;
 }
 
+// A report of what did not begin.
+std::shared_ptr<const ReloadReport> Daemon::refuse(std::string why) const {
+  auto refused = std::make_shared<ReloadReport>();
+  refused->error = std::move(why);
+  refused->at = time(nullptr);
+  if (running_ != nullptr) refused->generation = running_->publication->generation;
+  return refused;
+}
+
 void Daemon::reload(Reloaded done, Wish wish) {
-  if (const std::string waits = unconfirmed_ ? notice() : ""; !waits.empty()) {
-    auto refused = std::make_shared<ReloadReport>();
-    refused->error = waits;
-    refused->at = time(nullptr);
-    refused->generation = running_->publication->generation;
-    return done(refused);
-  }
+  if (unconfirmed_) return done(refuse(notice()));
   if (wish.confirm_s != 0 && (running_ == nullptr || running_->base == 0 || !history_.has(running_->base))) {
-    auto refused = std::make_shared<ReloadReport>();
-    refused->error = "what runs is not kept: there would be nothing to go back to; reload without --confirm";
-    refused->at = time(nullptr);
-    if (running_ != nullptr) refused->generation = running_->publication->generation;
-    return done(refused);
+    return done(refuse("what runs is not kept: there would be nothing to go back to; reload without --confirm"));
   }
   is_policy_wanted_ = true;
   wish_.uid = wish.uid;
   wish_.confirm_s = std::max(wish_.confirm_s, wish.confirm_s);
   // One that runs already may have read the policy before the caller changed it.
-  (is_reloading_ ? asking_for_next_ : asking_).push_back(std::move(done));
+  (is_reloading_ || going_back_ ? asking_for_next_ : asking_).push_back(std::move(done));
   begin_next();
 }
 
@@ -121,6 +120,7 @@ Result<void> Daemon::accept_feed(const std::string& list, Reloaded done) {
   const auto found = std::find_if(lists.begin(), lists.end(), [&](const ListSummary& one) { return one.name == list; });
   if (found == lists.end()) return Error{fmt::format("no list is called '{}'", list)};
   if (found->file.empty()) return Error{fmt::format("list '{}' has no feed", list)};
+  if (unconfirmed_) return Error{notice()};  // else whatever is there later would be accepted
   spdlog::warn("the feed of list {} is accepted as it is", list);
   accepted_feeds_.insert(list);
   reload(std::move(done));
@@ -139,6 +139,14 @@ void Daemon::take_changed_feeds(const std::vector<std::string>& paths) {
   if (stopping_ || running_ == nullptr || running_->policy_text == nullptr) return;
   changed_feeds_.insert(paths.begin(), paths.end());
   begin_next();
+}
+
+// Who asked while the reload ran that is to be confirmed now.
+void Daemon::refuse_asking() {
+  is_policy_wanted_ = false;
+  wish_ = {};
+  accepted_feeds_.clear();
+  for (const Reloaded& done : std::exchange(asking_, {})) done(refuse(notice()));
 }
 
 // Those of the policy that runs.
@@ -160,26 +168,33 @@ void Daemon::watch_feeds() {
   watch_->watch(std::move(files));
 }
 
-void Daemon::begin_reload() {
-  is_reloading_ = is_making_ = true;
+// What goes back reads nothing: what was asked for, or changed, besides waits for the reload after it.
+Daemon::Cause Daemon::next_cause() {
+  if (going_back_) {
+    Cause cause = *std::exchange(going_back_, std::nullopt);
+    if (!cause.back->stays_there) return cause;
+    for (const auto& link : targets_) cause.back->targets.push_back(link->spec());
+    return cause;
+  }
   Cause cause;
   const std::set<std::string> changed = std::exchange(changed_feeds_, {});
   const bool is_by_feeds = !std::exchange(is_policy_wanted_, false) && running_ != nullptr;
   if (is_by_feeds) cause.policy_text = running_->policy_text;
   cause.text = cause.policy_text == nullptr ? kAskedFor : cause_of(changed);
   cause.wish = std::exchange(wish_, {});
-  if (going_back_) {
-    cause = *std::exchange(going_back_, std::nullopt);
-  } else if (cause.policy_text == nullptr) {
-    held_ = 0;
-  }
+  cause.accepted_feeds = std::exchange(accepted_feeds_, {});
+  return cause;
+}
+
+void Daemon::begin_reload() {
+  is_reloading_ = is_making_ = true;
+  const Cause cause = next_cause();
   if (cause.policy_text != nullptr) spdlog::info("reload: {}", cause.text);
-  worker_.submit([this, cause, old = running_, before = running_ != nullptr ? running_->book : book_before_,
-                  accept = std::exchange(accepted_feeds_, {})] {
+  worker_.submit([this, cause, old = running_, before = running_ != nullptr ? running_->book : book_before_] {
     FeedHistory history(before.get());
     // What another version of this program may have read is not taken over, but for feeds that are refused.
     history.is_ours = old != nullptr && !old->from_last_good;
-    history.accept = accept;
+    history.accept = cause.accepted_feeds;
     history.parsers = options_.parsers;
     if (watch_ != nullptr) {
       // Whoever asks for a reload means a file that nobody has written to for a while, though it is still open.
@@ -315,7 +330,8 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   set_targets(prepared->targets);
   publish(prepared->next);
   compact_when_due();
-  capture_.configure(prepared->capture, sockets_of(prepared->targets));
+  const bool capture_stays = prepared->cause.back && prepared->cause.back->stays_there && !is_first_;
+  if (!capture_stays) capture_.configure(prepared->capture, sockets_of(prepared->targets));
   report.generation = running_->publication->generation;
   capture_.published(report.generation);
   take_cause(prepared->cause, prepared->before_base);
@@ -472,6 +488,7 @@ void Daemon::finish_reload(const Prepared& prepared) {
   is_first_ = false;
   const std::vector<Reloaded> asking = std::exchange(asking_, std::exchange(asking_for_next_, {}));
   is_reloading_ = false;
+  if (unconfirmed_) refuse_asking();
   phase_ = "";
   watch_feeds();
   if (running_ != nullptr && running_->policy != nullptr) fetcher_.set(running_->policy->fetch, running_->fetched);
