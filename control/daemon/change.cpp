@@ -98,6 +98,11 @@ void Daemon::make_changes(ChangeBatch& batch, const Running& old) {
 }
 
 Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journal& journal) {
+  if (!journal.is_in_lists()) {
+    return Error{
+        "the journal could not be read when the lists were made: they may be without what was added\nhint: "
+        "`controlctl reload` reads it"};
+  }
   const auto now = unix_now();
   Running on_base = old;
   if (batch.base != nullptr) on_base.stands_on = batch.base;
@@ -340,6 +345,7 @@ void Daemon::add_journal(Book& book, const Book* before) {
     }
     list.content = with_journal(list.content, std::move(added));
   }
+  if (journal) (*journal)->set_in_lists();
 }
 
 }  // namespace weir::control

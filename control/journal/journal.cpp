@@ -4,8 +4,10 @@
 #include <sqlite3.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <iterator>
 
 #include "common/files.h"
 
@@ -14,6 +16,9 @@ namespace {
 
 constexpr int kVersion = 1;
 constexpr int64_t kSweepAtOnce = 10'000;
+constexpr const char* kDamaged = ".damaged";
+// The loop may wait for it at a start.
+constexpr int kWaitAlone_ms = 500, kWaitShared_ms = 2000;
 
 // `before`: what a change replaced or took away (expires is null: nothing was there), so that it can be taken back.
 constexpr const char* kTables =
@@ -34,27 +39,58 @@ JournalEntry entry_of(const Statement& row) {
           row.text(5)};
 }
 
+// Only what can never be read is no journal any more: a disk, memory or files that are short now may be there later.
+// SQLITE_ERROR: its tables are not those that we ask for.
+Journal::Fault fault_of(int code) {
+  if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_ERROR) return Journal::Fault::damaged;
+  return code == SQLITE_BUSY ? Journal::Fault::busy : Journal::Fault::other;
+}
+
+constexpr const char* kParts[] = {"-wal", "-shm", ""};
+
+bool is_any_part_there(const std::string& path) {
+  return std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](const char* part) { return access((path + part).c_str(), F_OK) == 0; });
+}
+
+// Returns its new name, which nothing had.
+Result<std::string> put_aside(const std::string& path) {
+  std::string aside = path + kDamaged;
+  for (int n = 2; is_any_part_there(aside); n++) aside = path + kDamaged + "." + std::to_string(n);
+  for (const char* part : kParts) {
+    if (rename((path + part).c_str(), (aside + part).c_str()) != 0 && errno != ENOENT) {
+      return errno_error("cannot rename " + path + part);
+    }
+  }
+  return aside;
+}
+
 }  // namespace
 
 Result<Journal> Journal::open(const std::string& state_dir) {
   const std::string path = state_dir + "/journal.db";
-  Result<Journal> journal = open_file(path);
-  if (journal || access(path.c_str(), F_OK) != 0) return journal;
-  const std::string aside = path + ".damaged";
-  for (const char* part : {"-wal", "-shm", ""}) {
-    unlink((aside + part).c_str());
-    if (rename((path + part).c_str(), (aside + part).c_str()) != 0 && errno != ENOENT) {
-      return Error{journal.error() + ", and it cannot be kept aside: " + errno_error("cannot rename " + path).message};
-    }
+  Fault fault = Fault::other;
+  Result<Journal> journal = open_file(path, Sharing::none, fault);
+  // A backup reads it: we wait for nobody who does, and share it.
+  if (!journal && fault == Fault::busy) journal = open_file(path, Sharing::readers, fault);
+  if (journal && journal->is_new_ && access((path + kDamaged).c_str(), F_OK) == 0) {
+    journal->is_reset_ = true;
+    journal->notice_ = path + " is not there, and " + path + kDamaged + " is: an empty one begins";
   }
+  if (journal || fault != Fault::damaged) return journal;
   const std::string reason = journal.error();
-  journal = open_file(path);
-  if (journal) journal->is_reset_ = true;
-  if (journal) journal->notice_ = reason + ": it is kept as " + aside + ", and an empty one begins";
+  const Result<std::string> aside = put_aside(path);
+  if (!aside) return Error{reason + ", and it cannot be kept aside: " + aside.error()};
+  journal = open_file(path, Sharing::none, fault);
+  if (!journal) return Error{reason + ": it is kept as " + *aside + ", and no other begins: " + journal.error()};
+  journal->is_reset_ = true;
+  journal->notice_ = reason + ": it is kept as " + *aside + ", and an empty one begins";
   return journal;
 }
 
-Result<Journal> Journal::open_file(const std::string& path) {
+// fault: set when it fails.
+Result<Journal> Journal::open_file(const std::string& path, Sharing sharing, Fault& fault) {
+  fault = Fault::other;
   // It is ours alone from its first moment; the library makes its other files alike.
   Fd made(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!made) return errno_error("cannot open " + path);
@@ -63,13 +99,18 @@ Result<Journal> Journal::open_file(const std::string& path) {
   const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   Journal journal{Database(raw)};
   if (code != SQLITE_OK) return database_error(raw);
-  // Nobody else reads it: no memory is shared, which a file would have to stand for.
-  for (const char* sql : {"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
+  sqlite3_busy_timeout(raw, sharing == Sharing::none ? kWaitAlone_ms : kWaitShared_ms);
+  // Alone, no memory is shared, which a file would have to stand for.
+  const char* locking = sharing == Sharing::none ? "PRAGMA locking_mode = EXCLUSIVE" : "PRAGMA locking_mode = NORMAL";
+  Result<void> done;
+  for (const char* sql : {locking, "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL",
                           "PRAGMA temp_store = MEMORY", "PRAGMA trusted_schema = OFF"}) {
-    if (Result<void> done = journal.run(sql); !done) return Error{path + ": " + done.error()};
+    if (done) done = journal.run(sql);
   }
-  if (Result<void> ready = journal.prepare(); !ready) return Error{path + ": " + ready.error()};
-  return journal;
+  if (done) done = journal.prepare();
+  if (done) return journal;
+  fault = journal.is_foreign_ ? Fault::damaged : fault_of(sqlite3_errcode(raw));
+  return Error{path + ": " + done.error()};
 }
 
 Result<void> Journal::prepare() {
@@ -77,19 +118,23 @@ Result<void> Journal::prepare() {
   if (!check) return Error{check.error()};
   const Result<bool> checked = check->step();
   if (!checked) return Error{checked.error()};
-  if (check->text(1) != "ok") return Error{"the journal is damaged: " + check->text(1)};
+  is_foreign_ = check->text(1) != "ok";
+  if (is_foreign_) return Error{"the journal is damaged: " + check->text(1)};
   Result<Statement> version = Statement::prepare(database_, "PRAGMA user_version");
   if (!version) return Error{version.error()};
   if (Result<bool> row = version->step(); !row) return Error{row.error()};
   const int64_t found = version->integer(1);
   version->reset();
   check->reset();
-  if (found == 0) {
+  is_new_ = found == 0;
+  if (is_new_) {
     if (Result<void> made = run((std::string("BEGIN;") + kTables + "COMMIT").c_str()); !made) {
+      is_foreign_ = sqlite3_errcode(database_.get()) == SQLITE_ERROR;  // it has tables of another kind
       roll_back();
       return made;
     }
   } else if (found != kVersion) {
+    is_foreign_ = true;
     return Error{"the journal has format " + std::to_string(found) + ", this program reads " +
                  std::to_string(kVersion)};
   }

@@ -30,8 +30,9 @@ struct JournalEntry {
 // commit() returns. One thread at a time.
 class Journal {
  public:
-  // A damaged file, or one of another version, is kept beside it as journal.db.damaged, and an empty one begins; then
-  // notice() says so. Error: there can be none.
+  // A damaged file, or one of another version, is kept beside it as journal.db.damaged (the next one as
+  // journal.db.damaged.2), and an empty one begins; then notice() says so. One that others read is shared with them.
+  // Error: it cannot be read now; it stays as it is.
   static Result<Journal> open(const std::string& state_dir);
   Journal(Journal&&) = default;
   Journal& operator=(Journal&&) = default;
@@ -41,6 +42,11 @@ class Journal {
   // It began anew, in place of one that could not be read.
   bool is_reset() const { return is_reset_; }
   bool take_reset() { return std::exchange(is_reset_, false); }  // once
+  // The lists hold what it holds: a journal that could be opened only later must not be changed before they do.
+  bool is_in_lists() const { return is_in_lists_; }
+  void set_in_lists() { is_in_lists_ = true; }
+  // Why it cannot be opened.
+  enum class Fault : uint8_t { damaged, busy, other };
 
   // The changes that follow are those of this generation: all of them, or none.
   Result<void> begin(wire::Generation generation);
@@ -73,7 +79,8 @@ class Journal {
 
  private:
   explicit Journal(Database database) : database_(std::move(database)) {}
-  static Result<Journal> open_file(const std::string& path);
+  enum class Sharing : uint8_t { none, readers };
+  static Result<Journal> open_file(const std::string& path, Sharing sharing, Fault& fault);
   Result<void> prepare();
   Result<void> remember_before(const std::string& list, const std::string& text);
   Result<void> run(const char* sql);
@@ -85,6 +92,9 @@ class Journal {
   std::map<std::string, uint64_t> counts_;
   std::string notice_;
   bool is_reset_ = false;
+  bool is_in_lists_ = false;
+  bool is_new_ = false;      // its tables were made at the opening
+  bool is_foreign_ = false;  // damaged, or of another version
 };
 
 }  // namespace weir::control

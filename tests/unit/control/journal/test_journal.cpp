@@ -1,4 +1,9 @@
 // What is added to lists is there after a restart, whole or not at all.
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -249,6 +254,77 @@ TEST_CASE("a damaged journal is kept aside, and what the lists still have is tak
     CHECK(restored->v4 == list.content->v4);
     CHECK(restored->flows.size() == list.content->flows.size());
   }
+}
+
+TEST_CASE("a journal that another program reads is shared with it") {
+  const Folder died, folder;
+  {
+    Journal journal = open(died);
+    REQUIRE(journal.begin({7, 1}));
+    REQUIRE(journal.put("bans", {"10.0.0.1"}));
+    REQUIRE(journal.commit());
+    // As a crash leaves them.
+    for (const char* name : {"journal.db", "journal.db-wal"}) std::filesystem::copy_file(died / name, folder / name);
+  }
+  sqlite3* raw = nullptr;
+  REQUIRE(sqlite3_open((folder / "journal.db").c_str(), &raw) == SQLITE_OK);
+  const Database reader(raw);
+  REQUIRE(sqlite3_exec(raw, "BEGIN; SELECT count(*) FROM entries", nullptr, nullptr, nullptr) == SQLITE_OK);
+  Journal journal = open(folder);
+  INFO(journal.notice());
+  CHECK_FALSE(journal.is_reset());
+  CHECK(*journal.count("bans") == 1);
+  CHECK_FALSE(std::filesystem::exists(folder / "journal.db.damaged"));
+  REQUIRE(journal.begin({7, 2}));
+  REQUIRE(journal.put("bans", {"10.0.0.2"}));
+  REQUIRE(journal.commit());
+  CHECK(*journal.count("bans") == 2);
+}
+
+TEST_CASE("a journal that cannot be read now stays where it is") {
+  const Folder folder;
+  {
+    Journal journal = open(folder);
+    REQUIRE(journal.begin({7, 1}));
+    REQUIRE(journal.put("bans", {"10.0.0.1"}));
+    REQUIRE(journal.commit());
+  }
+  rlimit was = {};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &was) == 0);
+  for (const rlim_t more : {0, 1}) {
+    const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    REQUIRE(lowest >= 0);
+    ::close(lowest);
+    rlimit few = was;
+    few.rlim_cur = static_cast<rlim_t>(lowest) + more;
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    const Result<Journal> journal = Journal::open(folder / "");
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &was) == 0);
+    CHECK_FALSE(journal);
+    CHECK_FALSE(std::filesystem::exists(folder / "journal.db.damaged"));
+  }
+  Journal journal = open(folder);
+  CHECK_FALSE(journal.is_reset());
+  CHECK(*journal.count("bans") == 1);
+}
+
+TEST_CASE("each damaged journal is kept, and it is told as long as no other one has begun") {
+  const Folder folder;
+  const std::string kept[] = {"journal.db.damaged", "journal.db.damaged.2", "journal.db.damaged.3"};
+  for (const std::string& name : kept) {
+    std::ofstream(folder / "journal.db") << "damaged before " << name;
+    CHECK(open(folder).is_reset());
+    CHECK_FALSE(open(folder).is_reset());
+    std::filesystem::remove(folder / "journal.db");
+  }
+  for (const std::string& name : kept) {
+    std::ifstream file(folder / name);
+    std::string text;
+    std::getline(file, text);
+    CHECK(text == "damaged before " + name);
+  }
+  // It was put aside, and no other one could begin then.
+  CHECK(open(folder).is_reset());
 }
 
 TEST_CASE("entries go back to what they were when a generation was published") {
