@@ -122,7 +122,8 @@ class Changer {
       return Error{fmt::format("entry {} of {}: {}", i + 1, change_.entries.size(), done.error())};
     }
     if (change_.verb != Change::Verb::add) return counts_;
-    const Result<uint64_t> n = journal_.count(list_.name);
+    Result<uint64_t> n = journal_.count(list_.name);
+    if (n && *n > list_.dynamic->max_entries) n = count_without_ended(*n);
     if (!n) return Error{n.error()};
     if (*n > list_.dynamic->max_entries) {
       return Error{
@@ -134,6 +135,16 @@ class Changer {
   }
 
  private:
+  // Those that ended make room, without waiting for the sweep.
+  Result<uint64_t> count_without_ended(uint64_t n) {
+    const auto ended = journal_.sweep_list(list_.name, now_, n - list_.dynamic->max_entries);
+    if (!ended) return Error{ended.error()};
+    for (const Journal::Ended& one : *ended) {
+      if (entry_.read(one.text)) entry_.append_to(edit_.removed, one.expires);
+    }
+    return n - ended->size();
+  }
+
   Result<void> one(const std::string& text, uint32_t expires) {
     const Result<std::string> canonical = entry_.read(text);
     if (!canonical) return Error{canonical.error()};

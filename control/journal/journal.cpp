@@ -148,6 +148,10 @@ Result<void> Journal::prepare() {
        "SELECT entry, added_at, expires, uid, comment FROM entries WHERE list = ?1 AND entry > ?2 ORDER BY entry"
        " LIMIT ?3"},
       {&ended_, "SELECT list, entry, expires FROM entries WHERE expires < 4294967295 AND expires <= ?1 LIMIT ?2"},
+      // By the index of what ends: a list may hold millions that stay.
+      {&ended_of_list_,
+       "SELECT list, entry, expires FROM entries WHERE expires < 4294967295 AND expires <= ?1 AND +list = ?3"
+       " ORDER BY expires LIMIT ?2"},
       {&remember_,
        "INSERT INTO before(epoch, number, list, entry, added_at, expires, uid, comment)"
        " SELECT ?1, ?2, ?3, ?4, added_at, expires, uid, comment"
@@ -298,13 +302,21 @@ Result<void> Journal::go_back_to(wire::Generation generation) {
 }
 
 Result<std::vector<Journal::Ended>> Journal::sweep(uint64_t ended_by) {
+  return sweep_what(ended_.bind(1, static_cast<int64_t>(ended_by)).bind(2, kSweepAtOnce));
+}
+
+Result<std::vector<Journal::Ended>> Journal::sweep_list(const std::string& list, uint64_t ended_by, uint64_t most) {
+  return sweep_what(
+      ended_of_list_.bind(1, static_cast<int64_t>(ended_by)).bind(2, static_cast<int64_t>(most)).bind(3, list));
+}
+
+Result<std::vector<Journal::Ended>> Journal::sweep_what(Statement& ended) {
   std::vector<Ended> all;
-  ended_.bind(1, static_cast<int64_t>(ended_by)).bind(2, kSweepAtOnce);
   while (true) {
-    const Result<bool> row = ended_.step();
+    const Result<bool> row = ended.step();
     if (!row) return Error{row.error()};
     if (!*row) break;
-    all.push_back({ended_.text(1), ended_.text(2), static_cast<uint32_t>(ended_.integer(3))});
+    all.push_back({ended.text(1), ended.text(2), static_cast<uint32_t>(ended.integer(3))});
   }
   for (const Ended& one : all) {
     if (const auto known = counts_.find(one.list); known != counts_.end()) known->second--;

@@ -76,6 +76,8 @@ class Journal {
   };
   // Takes out entries that ended by then, some thousands at most: they match nothing any more.
   Result<std::vector<Ended>> sweep(uint64_t ended_by);
+  // The same for one list: so many at most, those that ended first.
+  Result<std::vector<Ended>> sweep_list(const std::string& list, uint64_t ended_by, uint64_t most);
 
  private:
   explicit Journal(Database database) : database_(std::move(database)) {}
@@ -83,10 +85,11 @@ class Journal {
   static Result<Journal> open_file(const std::string& path, Sharing sharing, Fault& fault);
   Result<void> prepare();
   Result<void> remember_before(const std::string& list, const std::string& text);
+  Result<std::vector<Ended>> sweep_what(Statement& ended);
   Result<void> run(const char* sql);
 
   Database database_;  // before its statements
-  Statement find_, put_, erase_, count_, visit_, page_, ended_, remember_;
+  Statement find_, put_, erase_, count_, visit_, page_, ended_, ended_of_list_, remember_;
   Generations generations_;
   wire::Generation generation_;
   std::map<std::string, uint64_t> counts_;

@@ -130,6 +130,24 @@ TEST_CASE("a time to live ends, is renewed, and is bounded by the list") {
   CHECK(*journal.count("bans") == 0);
 }
 
+TEST_CASE("entries that ended leave their place to others") {
+  const Folder folder;
+  Journal journal = open(folder);
+  List list = dynamic_list("bans");
+  list.dynamic->max_entries = 3;
+  REQUIRE(make(journal, list, change(Change::Verb::add, {"10.0.0.9"})));
+  Change add = change(Change::Verb::add, {"10.0.0.1", "10.0.0.2"});
+  add.ttl_s = 1;
+  REQUIRE(make(journal, list, add));
+  const Change next = change(Change::Verb::add, {"10.0.0.3"});
+  CHECK(error_of(journal, list, next).find("max_entries") != std::string::npos);
+  REQUIRE(make(journal, list, next, kNow + 1));
+  CHECK(list.entries() == 3);
+  REQUIRE(make(journal, list, change(Change::Verb::add, {"10.0.0.4"}), kNow + 1));
+  CHECK(error_of(journal, list, change(Change::Verb::add, {"10.0.0.5"})).find("would have 4") != std::string::npos);
+  CHECK(*journal.count("bans") == 3);
+}
+
 TEST_CASE("a change is made whole or not at all") {
   const Folder folder;
   Journal journal = open(folder);
