@@ -11,6 +11,9 @@ void members(Fields& f, ChangeAnswer& answer) {
   f({"renewed", "", "that were: they have the new time to live and comment"}, answer.renewed);
   f({"deleted", "", "that are gone"}, answer.deleted);
   f({"missing", "", "that were to go, and were not there"}, answer.missing);
+  f.unless_empty(
+      {"still_held", "", "one of those that are gone, and the entry of a file that holds it, too: it matches on"},
+      answer.still_held);
   f({"entries", "", "that the list has of add now"}, answer.entries);
   f({"total_ms", "ms", "from request to answer"}, answer.total_ms);
   f.array({"targets", "", "what became of it there"}, answer.targets, "outcome");

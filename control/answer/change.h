@@ -14,6 +14,7 @@ struct ChangeAnswer {
   std::string list;
   wire::Generation generation;
   uint64_t added = 0, renewed = 0, deleted = 0, missing = 0;
+  std::string still_held;
   uint64_t entries = 0;
   double total_ms = 0;
   std::vector<TargetOutcome> targets;

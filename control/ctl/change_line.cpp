@@ -78,6 +78,11 @@ void print_change(const ChangeAnswer& answer) {
   fmt::print("list {}: {}; {} added to it now\n", answer.list, what.empty() ? "nothing to do" : what,
              plural(answer.entries, "entry", "entries"));
   std::fflush(stdout);
+  if (!answer.still_held.empty()) {
+    fmt::print(stderr,
+               "controlctl: it holds still: {}\nhint: take it out there, or add it to a list with `action: pass`\n",
+               answer.still_held);
+  }
   if (answer.ok) return;
   print_targets(answer.targets);
   fmt::print(stderr, "controlctl: {}\n", answer.error);

@@ -130,6 +130,7 @@ ChangeAnswer answer_of(const ChangeReport& report) {
           report.counts.renewed,
           report.counts.deleted,
           report.counts.missing,
+          report.counts.still_held,
           report.entries,
           report.total_ms,
           report.targets,

@@ -14,6 +14,8 @@ namespace {
 
 // A clock that is set back by less does not miss what was swept.
 constexpr uint64_t kSweepAfter_s = 60;
+// Of so many deleted entries it is looked whether a file holds them, too: among flows that takes a pass over all.
+constexpr size_t kMostLooked = 100;
 
 template <class Addr>
 void mark(std::vector<Entry<Addr>>& entries, uint32_t expires) {
@@ -33,9 +35,16 @@ class EntryOfJournal {
     draft_.v6.clear();
     draft_.flows.clear();
     Result<std::string> canonical = read_entry_line(text, list_.dynamic && list_.dynamic->allow_any, draft_);
-    if (canonical) aggregate_ipv6(draft_, list_.ipv6_aggregate);
+    if (!canonical) return canonical;
+    with_side_.clear();
+    if (!draft_.v4.empty()) with_side_ = text_with_side(draft_.v4.front());
+    if (!draft_.v6.empty()) with_side_ = text_with_side(draft_.v6.front());
+    aggregate_ipv6(draft_, list_.ipv6_aggregate);
     return canonical;
   }
+  // What was read last, as older journals may have it: with its side, though the list says it. Empty: there is no other
+  // text.
+  const std::string& with_side() const { return with_side_; }
   // What was read last.
   void append_to(ListDraft& draft, uint32_t expires) {
     mark(draft_.v4, expires);
@@ -51,8 +60,15 @@ class EntryOfJournal {
   const ListDraft& draft() const { return draft_; }
 
  private:
+  template <class Addr>
+  std::string text_with_side(const Entry<Addr>& entry) const {
+    const bool has_one = entry.directions == WEIR_AS_SOURCE || entry.directions == WEIR_AS_DESTINATION;
+    return has_one && entry.directions == list_.match ? entry_text(entry, 0) : "";
+  }
+
   const List& list_;
   ListDraft draft_;
+  std::string with_side_;
 };
 
 std::string place_of(const List& list, uint8_t source, uint32_t line) {
@@ -150,25 +166,66 @@ class Changer {
     if (!canonical) return Error{canonical.error()};
     const Result<std::optional<JournalEntry>> there = journal_.find(list_.name, *canonical);
     if (!there) return Error{there.error()};
-    return change_.verb == Change::Verb::add ? add(*canonical, *there, expires) : del(*canonical, *there);
+    const Result<std::optional<JournalEntry>> older = take_with_side();
+    if (!older) return Error{older.error()};
+    const Was was = {*there, *there || *older, (*there && is_live(**there)) || (*older && is_live(**older))};
+    return change_.verb == Change::Verb::add ? add(*canonical, was, expires) : del(*canonical, was);
   }
 
   bool is_live(const JournalEntry& entry) const { return entry.expires == kNever || now_ < entry.expires; }
 
-  Result<void> add(const std::string& text, const std::optional<JournalEntry>& there, uint32_t expires) {
-    (there && is_live(*there) ? counts_.renewed : counts_.added)++;
-    if (!there || there->expires != expires) {
-      if (there) entry_.append_to(edit_.removed, there->expires);
+  // What the journal has of an entry.
+  struct Was {
+    const std::optional<JournalEntry>& there;  // under its own text
+    bool is_known, is_live;                    // under that or the older one
+  };
+
+  // Takes out what the journal has of the entry under its older text.
+  Result<std::optional<JournalEntry>> take_with_side() {
+    std::optional<JournalEntry> none;
+    if (entry_.with_side().empty()) return none;
+    if (!has_sides_) {
+      const Result<bool> found = has_sides();
+      if (!found) return Error{found.error()};
+      has_sides_ = *found;
+    }
+    if (!*has_sides_) return none;
+    Result<std::optional<JournalEntry>> older = journal_.find(list_.name, entry_.with_side());
+    if (!older || !*older) return older;
+    entry_.append_to(edit_.removed, (*older)->expires);
+    if (Result<void> gone = journal_.erase(list_.name, entry_.with_side()); !gone) return Error{gone.error()};
+    return older;
+  }
+
+  // Whether the list has entries that begin with their side: most have none, and need not be asked for each.
+  Result<bool> has_sides() {
+    for (const char* side : {"src ", "dst "}) {
+      const Result<std::vector<JournalEntry>> first = journal_.page(list_.name, side, 1);
+      if (!first) return Error{first.error()};
+      if (!first->empty() && first->front().text.starts_with(side)) return true;
+    }
+    return false;
+  }
+
+  Result<void> add(const std::string& text, const Was& was, uint32_t expires) {
+    (was.is_live ? counts_.renewed : counts_.added)++;
+    if (!was.there || was.there->expires != expires) {
+      if (was.there) entry_.append_to(edit_.removed, was.there->expires);
       entry_.append_to(edit_.added, expires);
     }
     return journal_.put(list_.name, {text, static_cast<int64_t>(now_), expires, change_.uid, change_.comment},
-                        there.has_value());
+                        was.there.has_value());
   }
 
-  Result<void> del(const std::string& text, const std::optional<JournalEntry>& there) {
-    if (there) {
-      (is_live(*there) ? counts_.deleted : counts_.missing)++;
-      entry_.append_to(edit_.removed, there->expires);
+  Result<void> del(const std::string& text, const Was& was) {
+    if (was.is_known) {
+      (was.is_live ? counts_.deleted : counts_.missing)++;
+      if (counts_.still_held.empty() && n_looked_++ < kMostLooked) {
+        const std::string holder = held_by_file(list_, entry_.draft());
+        if (!holder.empty()) counts_.still_held = fmt::format("{} by {}", text, holder);
+      }
+      if (!was.there) return {};
+      entry_.append_to(edit_.removed, was.there->expires);
       return journal_.erase(list_.name, text);
     }
     if (const std::string holder = held_by_file(list_, entry_.draft()); !holder.empty()) {
@@ -201,6 +258,8 @@ class Changer {
   EntriesEdit& edit_;
   EntryOfJournal entry_;
   ChangeCounts counts_;
+  std::optional<bool> has_sides_;
+  size_t n_looked_ = 0;
 };
 
 template <class Addr>

@@ -27,7 +27,8 @@ struct Change {
 
 struct ChangeCounts {
   uint64_t added = 0, renewed = 0, deleted = 0;
-  uint64_t missing = 0;  // were to be deleted, and were not there
+  uint64_t missing = 0;    // were to be deleted, and were not there
+  std::string still_held;  // one that was deleted, and what file holds it, too: it matches on
 };
 
 // The list of the book that the change is for. Error: there is none, several might be meant, or it is not dynamic.

@@ -115,7 +115,9 @@ Result<Node> map_of_words(std::string_view text) {
 
 constexpr uint8_t kNoMatch = 0;  // the entry names its side itself
 
-Result<std::string> read_map(const yaml::Document& document, const Node& map, bool allow_any, ListDraft& list) {
+// Returns its text in a list with this `match`.
+Result<std::string> read_map(const yaml::Document& document, const Node& map, bool allow_any, uint8_t match,
+                             ListDraft& list) {
   Diagnostics diagnostics;
   const size_t n_v4 = list.v4.size(), n_v6 = list.v6.size(), n_flows = list.flows.size();
   read_entry_map({document, diagnostics, 0}, map, allow_any, list);
@@ -123,9 +125,18 @@ Result<std::string> read_map(const yaml::Document& document, const Node& map, bo
     if (diagnostic.severity != Severity::error) continue;
     return Error{diagnostic.message + (diagnostic.hint.empty() ? "" : "\nhint: " + diagnostic.hint)};
   }
-  if (list.v4.size() != n_v4) return entry_text(list.v4.back(), kNoMatch);
-  if (list.v6.size() != n_v6) return entry_text(list.v6.back(), kNoMatch);
-  if (list.flows.size() != n_flows) return flow_line(list.flows.back());
+  if (list.v4.size() != n_v4) {
+    list.v4.back().line = 0;  // of no file
+    return entry_text(list.v4.back(), match);
+  }
+  if (list.v6.size() != n_v6) {
+    list.v6.back().line = 0;  // of no file
+    return entry_text(list.v6.back(), match);
+  }
+  if (list.flows.size() != n_flows) {
+    list.flows.back().line = 0;
+    return flow_line(list.flows.back());
+  }
   return Error{std::string("the entry says nothing") + kExample};
 }
 
@@ -141,7 +152,7 @@ Result<std::string> read_entry_line(std::string_view text, bool allow_any, ListD
     yaml::Document document;
     document.text = text;
     document.line_starts = {0};
-    return read_map(document, *map, allow_any, list);
+    return read_map(document, *map, allow_any, list.match, list);
   }
   if (is_any(parsed) && !allow_any) {
     return Error{"`" + std::string(text) +
@@ -165,7 +176,7 @@ Result<std::string> entry_line_of_map(std::string_view map) {
     }
   }
   ListDraft list;
-  return read_map(*document, document->root, true, list);
+  return read_map(*document, document->root, true, kNoMatch, list);
 }
 
 }  // namespace weir::control

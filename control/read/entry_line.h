@@ -12,7 +12,8 @@
 namespace weir::control {
 
 // Appends the entry to the list, as an Entry of its `match` or of the sides that it names, or as a Flow. Returns the
-// one text that is written for all that mean the same. Error: the reason, then the way out.
+// one text that is written for all that mean the same in this list: what its `match` says is left out. Error: the
+// reason, then the way out.
 Result<std::string> read_entry_line(std::string_view text, bool allow_any, ListDraft& list);
 
 // The same from the YAML map that stands for an entry in a policy file, as in {dst: 203.0.113.9, proto: udp}. It is

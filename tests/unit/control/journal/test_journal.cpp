@@ -198,6 +198,40 @@ TEST_CASE("what a file holds is not deleted: the place is told") {
     CHECK(counts.error().find("action: pass") != std::string::npos);
   }
   CHECK(apply(change(Change::Verb::del, {"10.0.1.0"}), list, kNow, journal, edit));
+  // Also when it was added as well: it matches on.
+  REQUIRE(apply(change(Change::Verb::add, {"10.0.0.9", "192.0.2.1"}), list, kNow, journal, edit));
+  auto counts = apply(change(Change::Verb::del, {"192.0.2.1"}), list, kNow, journal, edit);
+  CHECK((counts && counts->deleted == 1 && counts->still_held.empty()));
+  counts = apply(change(Change::Verb::del, {"10.0.0.9"}), list, kNow, journal, edit);
+  CHECK((counts && counts->deleted == 1));
+  CHECK(counts->still_held == "10.0.0.9 by 10.0.0.0/24 (feeds/bans.txt:17)");
+}
+
+TEST_CASE("one meaning is one entry, with its side or without, also of journals that kept the side") {
+  const Folder folder;
+  Journal journal = open(folder);
+  List list = dynamic_list("bans");
+  list.match = WEIR_AS_DESTINATION;
+  REQUIRE(make(journal, list, change(Change::Verb::add, {"dst 10.9.9.9", "src 10.9.9.9"})));
+  CHECK(make(journal, list, change(Change::Verb::add, {"10.9.9.9"}))->renewed == 1);
+  CHECK(make(journal, list, change(Change::Verb::del, {"10.9.9.9"}))->deleted == 1);
+  CHECK(make(journal, list, change(Change::Verb::del, {"src 10.9.9.9"}))->deleted == 1);
+  CHECK(list.entries() == 0);
+
+  for (const Change::Verb verb : {Change::Verb::add, Change::Verb::del}) {
+    REQUIRE(journal.begin({7, 1}));
+    REQUIRE(journal.put("bans", {"dst 10.9.9.9"}));
+    REQUIRE(journal.put("bans", {"dst 2001:db8::9 dport 80"}));
+    REQUIRE(journal.commit());
+    list.content = make_entries(*journal_of(list, 0, journal));
+    Change wanted = change(verb, {"10.9.9.9", "[2001:db8::9]:80"});
+    if (verb == Change::Verb::add) wanted.ttl_s = 60;
+    const auto counts = make(journal, list, wanted);
+    REQUIRE(counts);
+    CHECK(counts->renewed + counts->deleted == 2);
+    CHECK(list.entries() == (verb == Change::Verb::add ? 2 : 0));
+    CHECK(*journal.count("bans") == list.entries());
+  }
 }
 
 TEST_CASE("IPv6 hosts are widened as the list says, and the journal keeps what was written") {

@@ -11,6 +11,8 @@ std::string canonical(const std::string& text, bool allow_any = false) {
   const Result<std::string> line = read_entry_line(text, allow_any, list);
   if (!line) return "error: " + line.error();
   CHECK(list.entries() == 1);
+  for (const auto& entry : list.v4) CHECK(entry.line == 0);  // of no file
+  for (const Flow& flow : list.flows) CHECK(flow.line == 0);
   ListDraft again;
   CHECK(*read_entry_line(*line, allow_any, again) == *line);
   CHECK((again.v4 == list.v4 && again.v6 == list.v6 && again.flows == list.flows));
@@ -35,7 +37,9 @@ TEST_CASE("every form of an entry is one line") {
       {"203.0.113.7:443", "203.0.113.7:443"},
       {"2001:0db8::0007", "2001:db8::7"},
       {"[2001:db8::7]:443", "[2001:db8::7]:443"},
-      {"src 203.0.113.7", "src 203.0.113.7"},
+      {"src 203.0.113.7", "203.0.113.7"},
+      {"src 2001:db8::7 sport 443", "[2001:db8::7]:443"},
+      {"dst 203.0.113.7", "dst 203.0.113.7"},
       {"dport 443  dst 203.0.113.7", "dst 203.0.113.7 dport 443"},
       {"src 10.0.0.0/8 dst 203.0.113.9 proto tcp dport 8000-8010",
        "src 10.0.0.0/8 dst 203.0.113.9 tcp dport 8000-8010"},
@@ -45,6 +49,7 @@ TEST_CASE("every form of an entry is one line") {
       {"dst 203.0.113.9 proto udp sport 123 length 200-", "dst 203.0.113.9 udp sport 123 length 200-"},
   };
   for (const auto& [text, expected] : kSame) CHECK(canonical(text) == expected);
+  CHECK(*entry_line_of_map("{src: 203.0.113.7}") == "src 203.0.113.7");  // of whatever list
   CHECK(canonical("proto tcp", true) == "proto tcp");
   CHECK(canonical(" 2", true) == "proto igmp");
 }
