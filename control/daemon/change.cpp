@@ -39,6 +39,22 @@ std::string cause_of(const std::vector<Change::Verb>& verbs) {
   return text;
 }
 
+// Of the history, what is too old or too much.
+Result<void> forget_old(Generations& generations, wire::Generation newest, uint32_t keep_s) {
+  if (newest.number % kForgetEach == 0) {
+    const Result<uint64_t> oldest = generations.oldest_since(newest.epoch, time(nullptr) - int64_t{keep_s});
+    if (!oldest) return Error{oldest.error()};
+    if (Result<void> done = generations.forget_before({newest.epoch, *oldest}); !done) return done;
+  }
+  const Result<bool> crowded = generations.forget_crowded(newest.epoch);
+  if (!crowded) return Error{crowded.error()};
+  if (*crowded) {
+    spdlog::warn("the oldest publications are forgotten: those that are kept changed more than {} added entries",
+                 Generations::kMostBefore);
+  }
+  return {};
+}
+
 }  // namespace
 
 void Daemon::change(Change change, Changed done) {
@@ -153,8 +169,8 @@ Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journa
                                   {next->publication->generation.number, time(nullptr),
                                    batch.jobs.empty() ? "a new base for the overlay" : cause_of(verbs),
                                    batch.jobs.empty() ? kNobody : batch.jobs.front().change.uid, next->base, changes});
-    if (recorded && next->publication->generation.number % kForgetEach == 0) {
-      recorded = journal.generations().forget_before({next->publication->generation.epoch, old.base});
+    if (recorded) {
+      recorded = forget_old(journal.generations(), next->publication->generation, policy->history.keep_s);
     }
     if (!recorded) return recorded;
     batch.next = next;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -59,6 +60,11 @@ Result<Generations> Generations::open(const Database& database) {
       {&all.find_, "SELECT number, at, cause, uid, base, changes FROM generations WHERE epoch = ?1 AND number = ?2"},
       {&all.newest_,
        "SELECT number, at, cause, uid, base, changes FROM generations WHERE epoch = ?1 ORDER BY number DESC LIMIT ?2"},
+      {&all.oldest_since_, "SELECT coalesce(min(number), 0) FROM generations WHERE epoch = ?1 AND at >= ?2"},
+      // Ids ascend without gaps: nothing is counted.
+      {&all.crowded_,
+       "SELECT CASE epoch WHEN ?1 THEN number ELSE 0 END FROM before WHERE id <= (SELECT max(id) FROM before) - ?3"
+       " AND (SELECT max(id) FROM before) - (SELECT min(id) FROM before) >= ?2 ORDER BY id DESC LIMIT 1"},
       {&all.trim_,
        "DELETE FROM generations WHERE epoch <> ?1 OR number < ?2 OR number <="
        " (SELECT number FROM generations WHERE epoch = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?3)"},
@@ -116,6 +122,28 @@ Result<void> Generations::forget_before(wire::Generation generation) {
       trim_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).bind(3, kMost).run();
   if (!done) return done;
   return trim_before_.bind(1, as_integer(generation.epoch)).run();
+}
+
+Result<uint64_t> Generations::oldest_since(uint64_t epoch, int64_t at) {
+  const Result<bool> row = oldest_since_.bind(1, as_integer(epoch)).bind(2, at).step();
+  if (!row) return Error{row.error()};
+  const auto number = static_cast<uint64_t>(oldest_since_.integer(1));
+  oldest_since_.reset();
+  return number;
+}
+
+Result<bool> Generations::forget_crowded(uint64_t epoch, int64_t most) {
+  const Result<bool> row = crowded_.bind(1, as_integer(epoch)).bind(2, most).bind(3, most - most / 16).step();
+  if (!row) return Error{row.error()};
+  if (!*row) return false;
+  auto first = static_cast<uint64_t>(crowded_.integer(1));
+  crowded_.reset();
+  const Result<std::vector<GenerationRecord>> last = newest(epoch, 2);
+  if (!last) return Error{last.error()};
+  if (last->empty()) return false;
+  first = std::min(first, last->back().number);
+  if (Result<void> done = forget_before({epoch, first}); !done) return Error{done.error()};
+  return true;
 }
 
 Result<std::vector<uint64_t>> Generations::bases(uint64_t epoch) {

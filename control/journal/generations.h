@@ -30,6 +30,7 @@ struct GenerationRecord {
 class Generations {
  public:
   static constexpr int64_t kMost = 10'000;
+  static constexpr int64_t kMostBefore = 4'000'000;  // of all kept changes: entries
 
   // database: of the journal, which outlives this.
   static Result<Generations> open(const Database& database);
@@ -40,6 +41,11 @@ class Generations {
   Result<std::vector<GenerationRecord>> newest(uint64_t epoch, size_t most);
   // Forgets what came before this one, what other epochs had, and all but the newest kMost.
   Result<void> forget_before(wire::Generation generation);
+  // The oldest one that was published at this time or later; 0: none was.
+  Result<uint64_t> oldest_since(uint64_t epoch, int64_t at);
+  // When their changes are of more entries than that, forgets the oldest ones, and some more, so that this is rare. The
+  // newest change can be taken back however large it is. Returns whether some are forgotten.
+  Result<bool> forget_crowded(uint64_t epoch, int64_t most = kMostBefore);
   Result<std::vector<uint64_t>> bases(uint64_t epoch);  // that some generation needs, ascending
 
   // What the journal's entries were before the changes that came after this generation, newest first.
@@ -56,7 +62,8 @@ class Generations {
   Result<void> set_note(const std::string& name, const std::string& text);
 
  private:
-  Statement add_, find_, newest_, trim_, trim_before_, bases_, changes_after_, note_, set_note_;
+  Statement add_, find_, newest_, oldest_since_, crowded_, trim_, trim_before_, bases_, changes_after_, note_,
+      set_note_;
 };
 
 }  // namespace weir::control

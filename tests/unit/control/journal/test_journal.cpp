@@ -421,6 +421,42 @@ TEST_CASE("entries go back to what they were when a generation was published") {
   CHECK(texts() == was[4]);
 }
 
+TEST_CASE("what is kept to go back to is bounded by entries and by time") {
+  const Folder folder;
+  Journal journal = open(folder);
+  Generations& generations = journal.generations();
+  constexpr int64_t kMost = 160;
+  bool any_forgotten = false;
+  const auto publish = [&](uint64_t number, int n, const std::string& comment) {
+    REQUIRE(journal.begin({7, number}));
+    for (int i = 0; i < n; i++) REQUIRE(journal.put("bans", {std::to_string(i), 1, kNever, 0, comment}));
+    REQUIRE(generations.add(7, {number, 1000 + static_cast<int64_t>(number), "add", 42, 1, {}}));
+    const Result<bool> forgotten = generations.forget_crowded(7, kMost);
+    REQUIRE(forgotten);
+    any_forgotten |= *forgotten;
+    REQUIRE(journal.commit());
+  };
+  for (uint64_t number = 1; number <= 100; number++) {
+    publish(number, 10, "renewed");  // the same entries again and again
+    CHECK(generations.changes_after({7, 0})->size() <= size_t{kMost} + 10);
+    CHECK(any_forgotten == (number > 16));
+  }
+  CHECK_FALSE(*generations.find({7, 80}));
+  CHECK(*generations.find({7, 90}));
+  publish(101, 1000, "many");
+  const auto newest = generations.newest(7, 100);
+  REQUIRE((newest && newest->size() == 2));
+  REQUIRE(journal.begin({7, 102}));
+  REQUIRE(journal.go_back_to({7, 100}));
+  CHECK(*journal.count("bans") == 10);
+  CHECK((**journal.find("bans", "3")).comment == "renewed");
+  REQUIRE(journal.commit());
+
+  CHECK(*generations.oldest_since(7, 1000) == 100);
+  CHECK(*generations.oldest_since(7, 1101) == 101);
+  CHECK(*generations.oldest_since(7, 1102) == 0);
+}
+
 TEST_CASE("what was published is told newest first, with its changes") {
   const Folder folder;
   Journal journal = open(folder);
