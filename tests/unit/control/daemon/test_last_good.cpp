@@ -1,9 +1,11 @@
 // The last good policy at a start: who gets it, when, and from where.
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <thread>
 
 #include "tests/unit/control/daemon/started.h"
@@ -62,6 +64,28 @@ TEST_CASE("a start on a bad policy publishes the last good, and fails without on
   CHECK(shapes.at("shapes").size() > 0);
   const Json list = daemon.ask({{"command", "list"}, {"name", "l1"}});
   CHECK(list.at("lists").at(0).at("entries") == 1);
+}
+
+TEST_CASE("a journal that can be read only after the lists were made is not changed before a reload") {
+  const Folder folder;
+  folder.write("weir.yaml", "version: 1\nlists: [{name: bans, action: drop, dynamic: true}]\n");
+  REQUIRE(std::filesystem::create_directory(folder / "state"));
+  REQUIRE(chmod((folder / "state").c_str(), 0700) == 0);
+  REQUIRE(symlink("nowhere", (folder / "state/journal.db").c_str()) == 0);  // which is not followed
+  Daemon::Options options = options_for(folder, {folder / "dp"});
+  options.acknowledge_ms = 100;
+  Started daemon(options);
+  REQUIRE(daemon.daemon);
+  REQUIRE(daemon.until([&] { return daemon->running() != nullptr && daemon->running()->policy != nullptr; }));
+  const auto error_of_add = [&] {
+    return daemon.ask({{"command", "add"}, {"entries", {"10.0.0.1"}}}).at("error").get<std::string>();
+  };
+  CHECK(error_of_add().find("cannot open") == 0);
+  CHECK(std::filesystem::is_symlink(folder / "state/journal.db"));
+  std::filesystem::remove(folder / "state/journal.db");
+  CHECK(error_of_add().find("could not be read when the lists were made") != std::string::npos);
+  (void)daemon.reload();
+  CHECK(error_of_add().find("did not acknowledge") != std::string::npos);  // it is made: nobody is there
 }
 
 TEST_CASE("a start publishes the last good before it has compiled the policy, to those that had it") {
