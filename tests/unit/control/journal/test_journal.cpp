@@ -343,7 +343,7 @@ TEST_CASE("a journal that cannot be read now stays where it is") {
   }
   rlimit was = {};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &was) == 0);
-  for (const rlim_t more : {0, 1}) {
+  for (const rlim_t more : {rlim_t{0}, rlim_t{1}}) {
     const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
     REQUIRE(lowest >= 0);
     ::close(lowest);
