@@ -168,25 +168,22 @@ void touch(const ListDraft& own, bool take_out, ListDraft& draft, Touched& touch
   entries = std::move(left);
 }
 
-void judge_reserved(const NewFeed& feed, Judgement& judgement) {
+// What `reserved: cut` leaves out is gone afterwards.
+std::optional<Complaint> touches_reserved(const NewFeed& feed) {
   const Reserved wanted = feed.options.guard.reserved;
-  if (feed.action != WEIR_DROP || wanted == Reserved::keep) return;
+  if (feed.action != WEIR_DROP || wanted == Reserved::keep) return std::nullopt;
   Touched touched;
   touch<Ipv4>(feed.own, wanted == Reserved::cut, feed.draft, touched);
   touch<Ipv6>(feed.own, wanted == Reserved::cut, feed.draft, touched);
-  if (touched.count == 0) return;
+  if (touched.count == 0) return std::nullopt;
   Complaint complaint = {
       fmt::format("{} blocks addresses that are reserved, or your own: {} {}, the first on line {}: {} (of {}){}",
                   feed.path, touched.count, touched.count == 1 ? "entry" : "entries", touched.line, touched.text,
                   touched.block, wanted == Reserved::cut ? "; that part is left out" : ""),
       "`guard: {reserved: cut}` leaves them out, `keep` blocks them without a word, `refuse` refuses the feed"};
   if (wanted == Reserved::cut) feed.draft.feed.entries = feed.draft.entries();
-  if (wanted == Reserved::refuse) {
-    complaint.hint = "mend the feed, or write `guard: {reserved: cut}` to leave them out";
-    judgement.refused = std::move(complaint);
-  } else {
-    judgement.warnings.push_back(std::move(complaint));
-  }
+  if (wanted == Reserved::refuse) complaint.hint = "mend the feed, or write `guard: {reserved: cut}` to leave them out";
+  return complaint;
 }
 
 template <class Addr>
@@ -336,9 +333,10 @@ std::optional<Complaint> too_few(const NewFeed& feed) {
       "look at the file, or lower the limit in the list's `guard`"};
 }
 
-// Beside the last good content.
-void judge_size(const NewFeed& feed, Judgement& judgement) {
-  const uint64_t now = feed.draft.feed.entries, was = feed.before->feed.entries;
+// Beside the last good content; cut content beside cut content. whole: entries before a cut.
+void judge_size(const NewFeed& feed, uint64_t whole, Judgement& judgement) {
+  const bool was_cut = feed.before->feed_state.options.guard.reserved == Reserved::cut;
+  const uint64_t now = was_cut ? feed.draft.feed.entries : whole, was = feed.before->feed.entries;
   const Guard& guard = feed.options.guard;
   const auto count = static_cast<double>(now), before = static_cast<double>(was);
   if (now < was) {
@@ -404,17 +402,22 @@ Judgement judge(const NewFeed& feed) {
     if (complaint && !judgement.refused) judgement.refused = std::move(complaint);
     return judgement.refused.has_value();
   };
-  if (is_refused(too_few(feed))) return judgement;
   const Guard& guard = feed.options.guard;
-  if (is_refused(too_wide<Ipv4>(feed, guard.widest_v4, "widest_v4"))) return judgement;
-  if (is_refused(too_wide<Ipv6>(feed, guard.widest_v6, "widest_v6"))) return judgement;
+  is_refused(too_few(feed));
+  is_refused(too_wide<Ipv4>(feed, guard.widest_v4, "widest_v4"));
+  is_refused(too_wide<Ipv6>(feed, guard.widest_v6, "widest_v6"));
+  const uint64_t whole = feed.draft.feed.entries;
+  std::optional<Complaint> reserved = touches_reserved(feed);
+  if (is_refused(too_few(feed))) return judgement;  // after a cut
   judge_share(feed, judgement);
   if (!judgement.refused) judge_bad_lines(feed, judgement);
-  if (!judgement.refused && feed.before != nullptr) judge_size(feed, judgement);
+  if (!judgement.refused && feed.before != nullptr) judge_size(feed, whole, judgement);
   if (!judgement.refused && feed.before != nullptr) judge_end(feed, judgement);
-  if (judgement.refused) return judgement;
-  judge_reserved(feed, judgement);
-  if (!judgement.refused) is_refused(too_few(feed));  // after a cut
+  if (guard.reserved == Reserved::refuse) {
+    is_refused(std::move(reserved));
+  } else if (reserved) {
+    judgement.warnings.push_back(std::move(*reserved));
+  }
   return judgement;
 }
 

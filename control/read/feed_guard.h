@@ -31,7 +31,8 @@ struct Judgement {
   std::optional<Complaint> refused;
   std::vector<Complaint> warnings;
 };
-// `reserved: cut` takes entries out of the draft.
+// `reserved: cut` takes entries out of the draft, and is done when the feed is refused, too: whoever accepts it does
+// not accept what is cut, and the next content is compared with what is left.
 Judgement judge(const NewFeed& feed);
 
 // How many of the rows of a feed that were there before are there no more.

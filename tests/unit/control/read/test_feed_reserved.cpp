@@ -37,6 +37,63 @@ TEST_CASE("cut leaves reserved and own addresses out, and nothing else") {
   }
 }
 
+TEST_CASE("what is left after a cut is compared with what was left") {
+  const auto some = [](unsigned in_public, unsigned in_private) {
+    std::string text;
+    for (unsigned i = 0; i < in_public; i++) text += "198.18.0." + std::to_string(i) + "\n";
+    for (unsigned i = 0; i < in_private; i++) {
+      text += "10.0." + std::to_string(i / 256) + "." + std::to_string(i % 256) + "\n";
+    }
+    return text;
+  };
+  struct Step {
+    std::string before, after;
+    const char* reason;  // empty: it is taken
+  };
+  const Step steps[] = {
+      {some(100, 0), some(11, 40), "shrank from 100 entries to 11, by 89 %"},
+      {some(50, 950), some(51, 950), ""},
+      {some(50, 950), some(51, 0), ""},
+      {some(100, 0), some(0, 100), "holds no entries"},
+  };
+  const Folder folder;
+  folder.write("weir.yaml", policy_with(", guard: {reserved: cut}"));
+  for (const Step& step : steps) {
+    INFO(step.reason);
+    folder.write("a.txt", step.before);
+    const Read first = read(folder);
+    REQUIRE(first.policy);
+    folder.write("a.txt", step.after);
+    const Read second = read(folder, &first.policy->lists);
+    INFO(second.text());
+    REQUIRE(second.policy);
+    CHECK(second.reason().empty() == std::string(step.reason).empty());
+    CHECK(second.reason().find(step.reason) != std::string::npos);
+  }
+
+  // What is accepted is cut, too: else all later content would be too small beside it.
+  folder.write("a.txt", some(100, 0));
+  const Read whole = read(folder);
+  folder.write("a.txt", some(11, 40));
+  const Read accepted = read(folder, &whole.policy->lists, {"a"});
+  CHECK(accepted.reason().empty());
+  CHECK(accepted.list().entries() == 11);
+  CHECK(accepted.text().find("; that part is left out") != std::string::npos);
+  folder.write("a.txt", some(12, 40));
+  CHECK(read(folder, &accepted.policy->lists).reason().empty());
+
+  // A policy that begins to cut does not make the feed smaller.
+  std::filesystem::remove(folder / "weir.yaml");
+  folder.write("weir.yaml", policy_with(""));
+  folder.write("a.txt", some(50, 950));
+  const Read uncut = read(folder);
+  CHECK(uncut.list().entries() == 1000);
+  folder.write("weir.yaml", policy_with(", guard: {reserved: cut}"));
+  const Read cut = read(folder, &uncut.policy->lists);
+  CHECK(cut.reason().empty());
+  CHECK(cut.list().entries() == 50);
+}
+
 TEST_CASE("as many entries are reserved or own as a walk over all ranges finds") {
   const std::pair<Ipv4, Ipv4> reserved[] = {{0, 0xffffff},
                                             {0x0a000000, 0x0affffff},
