@@ -159,6 +159,8 @@ void Fetcher::set(const FetchSettings& settings, const std::vector<FetchedFeed>&
     for (const Done& done : gone->asking) done("the policy does not name it any more");
   }
   if (feeds_.size() != before) remove_old();
+  std::erase_if(waiting_, [&](const std::string& path) { return !feeds_.contains(path); });
+  begin_waiting();  // in the place of those that are gone, or because more may run
 }
 
 void Fetcher::add(const FetchSettings& settings, const FetchedFeed& spec) {
@@ -323,6 +325,10 @@ void Fetcher::end(const std::string& path, const Outcome& outcome) {
   });
   finish_first(path, outcome.error);
   for (const Done& done : std::exchange(feed->asking, {})) done(outcome.error);
+  begin_waiting();
+}
+
+void Fetcher::begin_waiting() {
   while (running_ < most_running_ && !waiting_.empty()) {
     const std::string next = waiting_.front();
     waiting_.pop_front();

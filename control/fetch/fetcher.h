@@ -61,6 +61,7 @@ class Fetcher {
   void ask_at(Feed& feed, int64_t at);
   void ask(const std::string& path);
   void begin(Feed& feed);
+  void begin_waiting();  // as many as may run
   void take_helper(const std::string& path, Result<confine::Helper> helper);
   void take_answer(const std::string& path);
   void keep(Feed& feed, const TransferAnswer& answer);
