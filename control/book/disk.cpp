@@ -64,6 +64,7 @@ void visit_feed(Io& io, Report& feed, State& state, Refusal& refused) {
   io.value(state.ends_in_newline);
   io.value(state.accepted);
   io.value(state.taken_at);
+  io.value(state.unfinished);
   io.maybe(refused, [&](auto& refusal) {
     io.text(refusal.path);
     io.text(refusal.reason);

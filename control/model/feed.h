@@ -79,8 +79,9 @@ struct FeedState {
   FeedOptions options;
   uint64_t ipv6_widened = 0;  // of its addresses, by ipv6_aggregate
   bool ends_in_newline = true;
-  bool accepted = false;  // somebody took it as it was, whatever the guard said
-  int64_t taken_at = 0;   // Unix seconds, when it was read for the first time
+  bool accepted = false;    // somebody took it as it was, whatever the guard said
+  int64_t taken_at = 0;     // Unix seconds, when it was read for the first time
+  bool unfinished = false;  // somebody was writing to it: a part, which what comes next is not compared with
   bool operator==(const FeedState&) const = default;
 };
 

@@ -131,7 +131,8 @@ class FeedReader {
 
  private:
   bool is_same_file() const {
-    return known_ != nullptr && known_->feed_state.settled && identity_of(request_.path) == known_->feed_state.file;
+    return known_ != nullptr && known_->feed_state.settled && !known_->feed_state.unfinished &&
+           identity_of(request_.path) == known_->feed_state.file;
   }
 
   void reuse(const FileIdentity& file, bool settled) {
@@ -145,8 +146,9 @@ class FeedReader {
   }
 
   // By somebody who has not closed it, and there is something to keep until he does.
-  bool is_half_written() const {
+  bool is_half_written() {
     const bool is_written = is_being_written_ && is_being_written_(request_.path);
+    was_written_ = was_written_ || is_written;
     return is_written && (known_ != nullptr || good_ != nullptr);
   }
 
@@ -198,7 +200,11 @@ class FeedReader {
     FileIdentity identity = file.file();
     const bool settled = file.settled() && identity_of(request_.path) == identity;
     identity.size_bytes = scan->size_bytes;
-    if (has_bytes(known_, *scan) && means_the_same(*known_, identity)) return reuse(identity, settled), true;
+    if (has_bytes(known_, *scan) && means_the_same(*known_, identity)) {
+      reuse(identity, settled);
+      list_.feed_state.unfinished = false;  // nobody writes to it any more
+      return true;
+    }
 
     const bool is_good_again = has_bytes(good_, *scan) && good_->feed.path == request_.path;
     const bool is_judged =
@@ -215,19 +221,28 @@ class FeedReader {
     }
     feed.fault.reset();
 
-    const List* before = good_ != nullptr && good_->feed.path == request_.path ? good_ : nullptr;
+    const bool has_whole = good_ != nullptr && good_->feed.path == request_.path && !good_->feed_state.unfinished;
+    const List* before = has_whole ? good_ : nullptr;
     Judgement judgement = judge({request_.path, scan->size_bytes, parsed->ends_in_newline, feed, before, exempt_,
                                  request_.action, request_.options});
     if (judgement.refused && !is_judged && !is_accepted_) return refuse(*judgement.refused, WayOut::accept), true;
     if (!is_judged) outcome_.warnings = std::move(judgement.warnings);
 
+    const bool is_part = good_ == nullptr ? was_written_ : is_good_again && good_->feed_state.unfinished;
+    if (is_part && !is_good_again) {
+      outcome_.warnings.push_back(
+          {fmt::format("{} is being written: what is there so far is taken (entries: {})", request_.path,
+                       feed.feed.entries),
+           "the rest is taken when whoever writes it has closed it; write feeds beside it, and rename them"});
+    }
     list_.feed_state = {.file = identity,
                         .settled = settled,
                         .digest = scan->digest,
                         .options = request_.options,
                         .ends_in_newline = parsed->ends_in_newline,
                         .accepted = is_accepted_ || (is_good_again && good_->feed_state.accepted),
-                        .taken_at = is_good_again ? good_->feed_state.taken_at : static_cast<int64_t>(time(nullptr))};
+                        .taken_at = is_good_again ? good_->feed_state.taken_at : static_cast<int64_t>(time(nullptr)),
+                        .unfinished = is_part};
     keep(std::move(feed));
     if (before != nullptr && !is_judged && !is_accepted_) warn_of_exchange(*before);
     return true;
@@ -355,6 +370,7 @@ class FeedReader {
   const bool is_accepted_;
   const List* known_ = nullptr;  // of this path with these options, read by this process
   const List* good_ = nullptr;
+  bool was_written_ = false;  // by somebody, when it was looked at
   FeedOutcome outcome_;
 };
 

@@ -22,7 +22,8 @@ Book sample_book() {
   List& nets = policy.lists[1];
   nets.feed = {"feeds/nets.txt", "plain", "named", 9, 1, 2, 3, {{3, "bad", "no address"}, {4, "worse", "no address"}}};
   const Guard guard = {9, 0.25, 3, Reserved::cut, 8, 19};
-  nets.feed_state = {{1, 2, 3, 4, 5}, true, {6, 7}, {"plain", kSource, 64, true, guard, {10, 11}}, 8, false, true, 12};
+  nets.feed_state = {
+      {1, 2, 3, 4, 5}, true, {6, 7}, {"plain", kSource, 64, true, guard, {10, 11}}, 8, false, true, 12, true};
   nets.refusal = FeedRefusal{"feeds/other.txt", "is gzip data", "unpack it", 13};
   nets.files = {{nets.feed, nets.feed_state, nets.refusal}, {}};
   nets.files[1].feed.path = "feeds/more.txt";

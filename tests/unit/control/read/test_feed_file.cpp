@@ -96,4 +96,59 @@ TEST_CASE("other options are another feed; other entries of the policy are not")
   CHECK(has_mark(read_with(", match: dst")));  // as list b has it
 }
 
+TEST_CASE("what was read of a new feed while somebody wrote to it is nothing to compare the whole with") {
+  const auto lines = [](unsigned count) {
+    std::string text;
+    for (unsigned i = 0; i < count; i++) {
+      text += "198.18." + std::to_string(i / 256) + "." + std::to_string(i % 256) + "\n";
+    }
+    return text;
+  };
+  const Folder folder;
+  const std::string path = folder.write("weir.yaml", "version: 1\nlists: [{name: a, action: drop, file: a.txt}]\n");
+  Diagnostics diagnostics;
+  const auto read_again = [&](const Book* before, bool is_ours, bool is_written) {
+    diagnostics = {};
+    FeedHistory history(before);
+    history.is_ours = is_ours;
+    history.is_being_written = [is_written](const std::string&) { return is_written; };
+    auto policy = read_policy(path, diagnostics, kNever - 1, history);
+    INFO(format(diagnostics));
+    REQUIRE(policy);
+    return policy->lists;
+  };
+  for (const bool is_ours : {true, false}) {
+    INFO(is_ours);
+    folder.write("a.txt", lines(10));
+    const Book part = read_again(nullptr, true, true);
+    CHECK(part[0].feed_state.unfinished);
+    CHECK(format(diagnostics).find("a.txt is being written: what is there so far is taken (entries: 10)") !=
+          std::string::npos);
+    folder.write("a.txt", lines(700));
+    const Book still = read_again(&part, is_ours, true);
+    CHECK(still[0].entries() == 10);
+    CHECK(still[0].feed_state.unfinished);
+
+    folder.write("a.txt", lines(1265));
+    const Book whole = read_again(&still, is_ours, false);
+    CHECK_FALSE(whole[0].refusal);
+    CHECK(whole[0].entries() == 1265);
+    CHECK_FALSE(whole[0].feed_state.unfinished);
+    folder.write("a.txt", lines(10));
+    CHECK(read_again(&whole, is_ours, false)[0].refusal);
+
+    // Limits that compare nothing hold.
+    folder.write("a.txt", "");
+    CHECK(read_again(&part, is_ours, false)[0].refusal);
+  }
+  // It was the whole.
+  folder.write("a.txt", lines(10));
+  Book part = read_again(nullptr, true, true);
+  part[0].feed_state.settled = true;
+  const Book whole = read_again(&part, true, false);
+  CHECK_FALSE(whole[0].feed_state.unfinished);
+  folder.write("a.txt", lines(1265));
+  CHECK(read_again(&whole, true, false)[0].refusal);
+}
+
 }  // namespace weir::control
