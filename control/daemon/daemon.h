@@ -334,7 +334,7 @@ class Daemon {
   bool is_compacting_ = false;             // a new base is built, or waits to be taken
   std::shared_ptr<const Base> compacted_;  // it waits
   bool is_parted_ = false;                 // the changes that wait are made one by one
-  PagedBooks pages_;
+  PagedBooks pages_{loop_};
   std::set<std::string> accepted_feeds_;  // by the next reload
   Wish wish_;                             // of the next reload
   std::optional<Cause> going_back_;       // by the next reload

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <memory>
+#include <vector>
 
 #include "common/wire.h"
 #include "control/loop/loop.h"
@@ -13,6 +13,8 @@ namespace weir::control {
 // Books that somebody reads page by page stay for a while, so that all pages are of one generation.
 class PagedBooks {
  public:
+  // keep: after the last page was asked for.
+  explicit PagedBooks(Loop& loop, Clock::duration keep = std::chrono::seconds(60)) : loop_(loop), keep_(keep) {}
   struct Kept {
     wire::Generation generation;
     std::shared_ptr<const Book> book;
@@ -23,8 +25,12 @@ class PagedBooks {
 
  private:
   static constexpr size_t kMost = 4;
-  static constexpr std::chrono::seconds kFor{60};
-  std::deque<Kept> kept_;
+  void drop_old();
+
+  Loop& loop_;
+  const Clock::duration keep_;
+  std::vector<Kept> kept_;
+  Loop::Source due_;  // drop_old()
 };
 
 }  // namespace weir::control
