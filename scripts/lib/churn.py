@@ -73,11 +73,11 @@ class Feed:
         self.hosts.append(host)
         self.members.add(host)
 
-    def draw(self):
-        """An address that is no member, nor one of any other traffic: those of xdp_traffic are the first 2^31 multiples."""
+    def draw(self, but=()):
+        """An address that is no member, none of these, nor one of any other traffic: those of xdp_traffic are the first 2^31 multiples."""
         while True:
             host = self.random.randrange(1 << 31, 1 << 32) * xdp_swaps.MULTIPLIER % 2**32
-            if 11 <= host >> 24 < 223 and host >> 24 not in (127, 198, 203) and host not in self.members:
+            if 11 <= host >> 24 < 223 and host >> 24 not in (127, 198, 203) and host not in self.members and host not in but:
                 return host
 
     def change(self):
@@ -88,7 +88,7 @@ class Feed:
         for place in self.random.sample(range(len(self.hosts)), count):
             new = self.random.choice(self.former) if self.former and self.random.random() < AGAIN_SHARE else None
             if new is None or new in self.members or new in gone:
-                new = self.draw()
+                new = self.draw(gone)
             old, self.hosts[place] = self.hosts[place], new
             self.members.remove(old)
             self.members.add(new)
