@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <iterator>
-
 #include "control/ctl/text.h"
 
 namespace weir::control::ctl {
@@ -201,18 +198,6 @@ std::string target_text(const TargetInterval& target, Width width) {
 }
 
 }  // namespace
-
-std::string scaled(double per_second) {
-  constexpr const char* kUnits[] = {"", "k", "M", "G", "T"};
-  size_t unit = 0;
-  for (; per_second >= 999.5 && unit + 1 < std::size(kUnits); unit++) per_second /= 1000;
-  const int digits = unit == 0 ? (per_second < 9.95 && per_second != std::floor(per_second) ? 1 : 0)
-                               : (per_second < 9.995   ? 2
-                                  : per_second < 99.95 ? 1
-                                                       : 0);
-  const std::string value = number(per_second, digits);
-  return unit == 0 ? value : value + " " + kUnits[unit];
-}
 
 std::string text_of(const Interval& interval, Width width) {
   std::string text;
