@@ -17,7 +17,6 @@
 #include <thread>
 
 #include "common/options/parse.h"
-#include "common/paths.h"
 #include "control/answer/request.h"
 #include "control/daemon/answers.h"
 #include "control/daemon/api.h"
@@ -28,23 +27,13 @@
 #include "control/publish/place.h"
 #include "control/read/parsers.h"
 #include "control/read/target_spec.h"
+#include "control/start/arguments.h"
 
 namespace weir::control {
 namespace {
 
 // For answers, and what captures still fetch, after a stop.
 constexpr std::chrono::seconds kLastAnswers{2};
-
-struct Arguments {
-  Daemon::Options daemon;
-  std::string socket = default_controld_socket();
-  std::string state_dir;
-  std::vector<std::string> targets;
-  std::string read_group, seccomp = "refuse";
-  bool verbose = false;
-};
-
-const std::vector<std::string> kSeccompModes = {"refuse", "kill", "log", "off"};  // as confine::Seccomp
 
 bool read_targets(Arguments& arguments) {
   Result<std::vector<TargetSpec>> targets = targets_of(arguments.targets);
@@ -55,31 +44,9 @@ bool read_targets(Arguments& arguments) {
 
 // The exit code when the program is to end here (--help, --version, a wrong option), else empty.
 std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
-  Options options;
-  options.text("--config", "FILE", arguments.daemon.config,
-               "the policy; default: ./weir.yaml, then /etc/weir/weir.yaml");
-  options.text("--socket", "PATH", arguments.socket, "where controlctl finds this controld");
-  options.text("--state-dir", "DIR", arguments.state_dir, "instead of the policy's state_dir");
-  options.texts("--target", "TARGET", arguments.targets,
-                "socket of a data plane, or xdp:eth0,eth1 (attach: auto); instead of the policy's targets");
-  options.text("--bpf-dir", "DIR", arguments.daemon.bpf_dir, "BPF file system where XDP programs and maps are pinned");
   // The other half of the processors is the data plane's, whose workers never sleep.
   arguments.daemon.build_threads = std::max(1u, std::thread::hardware_concurrency() / 2);
-  options
-      .number("--build-threads", "N", arguments.daemon.build_threads,
-              "threads that build large filters; default: for half of the processors that controld may use")
-      .range(1, 256);
-  options.text(
-      "--read-group", "GROUP", arguments.read_group,
-      "whose members may ask what changes nothing; default: weir, where there is such a group; none: nobody's");
-  options
-      .text("--seccomp", "MODE", arguments.seccomp,
-            "what a system call that controld never makes meets: it fails, controld ends, it is logged, nothing")
-      .one_of(kSeccompModes);
-  options.flag("--allow-older", arguments.daemon.allow_older,
-               "targets take what is published also when they enforce something newer: after an old copy of the state "
-               "directory was brought back");
-  options.flag("--verbose", arguments.verbose, "also log every API request");
+  const Options options = options_of(arguments);
   const Program program{"controld", "Compiles a weir policy and publishes it to the data planes.",
                         "controld " WEIR_VERSION};
   const std::optional<int> code =

@@ -11,13 +11,12 @@ namespace weir::dataplane {
 
 namespace {
 
-constexpr const char* kProgramOptions[] = {"--config", "--socket", "--state-dir", "--wait-for-snapshot",
-                                           "--now",    "--doctor", "--json",      "--version",
-                                           "--help",   "-h"};
-
 bool is_program_option(const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
-  return std::find(std::begin(kProgramOptions), std::end(kProgramOptions), name) != std::end(kProgramOptions);
+  Options options;
+  const weir::Options rows = rows_of(options);
+  return name == "--version" || name == "--help" || name == "-h" ||
+         std::any_of(rows.all().begin(), rows.all().end(), [&](const Option& row) { return row.name == name; });
 }
 
 // 2026-12-01T00:00:00Z, as Unix seconds. Empty: it is no such time.
@@ -36,17 +35,7 @@ std::optional<uint64_t> parse_time(const std::string& text) {
 }
 
 std::optional<int> parse_program_options(std::vector<std::string> arguments, Options& options) {
-  weir::Options rows;
-  rows.text("--config", "FILE", options.config_path, "dataplane.yaml; every setting has a default");
-  rows.text("--socket", "PATH", options.socket_path, "control socket, instead of the configured one");
-  rows.text("--state-dir", "DIR", options.state_dir, "folder of the last good snapshot, instead of the configured one");
-  rows.flag("--wait-for-snapshot", options.wait_for_snapshot, "poll no port before the first snapshot enforces");
-  std::string now;
-  rows.text("--now", "TIME", now, "fixes the clock for `expires`, as 2026-12-01T00:00:00Z; for replays");
-  rows.flag("--doctor", options.doctor,
-            "say whether the machine is fit for these options and how to mend it; changes nothing");
-  rows.flag("--json", options.json, "for programs, not people");
-  rows.needs("--json", "--doctor");
+  const weir::Options rows = rows_of(options);
   const Program program{"dataplane [EAL options] --",
                         "Drops what the enforced snapshot names, on DPDK ports.\n"
                         "Without a network card, huge pages, root or a config file it runs on virtual ports.",
@@ -58,10 +47,10 @@ std::optional<int> parse_program_options(std::vector<std::string> arguments, Opt
     }
     return code;
   }
-  if (!now.empty()) {
-    options.now_unix_s = parse_time(now);
+  if (!options.now.empty()) {
+    options.now_unix_s = parse_time(options.now);
     if (!options.now_unix_s) {
-      std::cerr << "--now " << now << ": not a time like 2026-12-01T00:00:00Z\n";
+      std::cerr << "--now " << options.now << ": not a time like 2026-12-01T00:00:00Z\n";
       return 2;
     }
   }
@@ -69,6 +58,21 @@ std::optional<int> parse_program_options(std::vector<std::string> arguments, Opt
 }
 
 }  // namespace
+
+weir::Options rows_of(Options& options) {
+  weir::Options rows;
+  rows.text("--config", "FILE", options.config_path, "dataplane.yaml; every setting has a default").files();
+  rows.text("--socket", "PATH", options.socket_path, "control socket, instead of the configured one").files();
+  rows.text("--state-dir", "DIR", options.state_dir, "folder of the last good snapshot, instead of the configured one")
+      .files();
+  rows.flag("--wait-for-snapshot", options.wait_for_snapshot, "poll no port before the first snapshot enforces");
+  rows.text("--now", "TIME", options.now, "fixes the clock for `expires`, as 2026-12-01T00:00:00Z; for replays");
+  rows.flag("--doctor", options.doctor,
+            "say whether the machine is fit for these options and how to mend it; changes nothing");
+  rows.flag("--json", options.json, "for programs, not people");
+  rows.needs("--json", "--doctor");
+  return rows;
+}
 
 CommandLine parse_command_line(std::span<const std::string> arguments) {
   CommandLine line;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "common/options/option.h"
+
 // The command line: dataplane [EAL options] -- [program options].
 namespace weir::dataplane {
 
@@ -16,8 +18,12 @@ struct Options {
   bool wait_for_snapshot = false;
   bool doctor = false;
   bool json = false;                   // of doctor
+  std::string now;                     // as it was written
   std::optional<uint64_t> now_unix_s;  // empty: the system's clock
 };
+
+// What stands behind `--`: it fills `options`, which must outlive it.
+weir::Options rows_of(Options& options);
 
 struct CommandLine {
   std::vector<std::string> eal;  // without the program's name
