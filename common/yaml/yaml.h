@@ -1,14 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "common/diagnostic.h"
 #include "common/yaml/events.h"
+#include "common/yaml/keys.h"
 
 // YAML with places: every node knows its line and column, scalars stay text (yaml-cpp would read 010 as 8), and
 // duplicate keys, unknown keys and wrong kinds become Diagnostics with a way out.
@@ -54,39 +55,72 @@ std::optional<Document> read_document(const std::string& path, Diagnostics& diag
 std::optional<Document> parse_document(std::string path, std::string text, Diagnostics& diagnostics,
                                        const Parse& parse = parse_here);
 
-// Walks one map: asks for its members by name, then finish() reports the members nobody asked for (with the nearest
-// known name as a hint). Every method that fails adds an error with the node's place and returns empty / false.
+// Reads one map through the rows of its section: asks for its members by name, then finish() reports the members that
+// have no row (with the nearest known name as a hint). Every method that fails adds an error with the node's place and
+// returns empty / false. To ask for a key that has no row, or not as its row has it, is a mistake of the program, and
+// so is a row that nobody asked for by finish().
 class MapReader {
  public:
-  // node may be null (absent section): then nothing is found. what: how errors call it, e.g. "the list".
-  MapReader(const Document& document, const Node* node, std::string what, Diagnostics& diagnostics);
+  // node may be null (absent section): then nothing is found. The section's keys outlive the reader.
+  MapReader(const Document& document, const Node* node, const Section& section, Diagnostics& diagnostics);
 
   const Node* find(std::string_view key);                 // any kind; null and absent = nullptr
   const Node* require(std::string_view key);              // absent = error at the map
   std::optional<std::string> text(std::string_view key);  // scalar as written
-  std::optional<bool> boolean(std::string_view key);      // true | false
-  std::optional<uint64_t> integer(std::string_view key, uint64_t least, uint64_t most);
-  std::optional<double> number(std::string_view key, double least, double most);
-  std::optional<double> number_of(std::string_view key, std::string_view unit, double least, double most);  // 50%, 10x
-  std::optional<uint64_t> size_bytes(std::string_view key, uint64_t least, uint64_t most);  // 4096, 64KiB, 1GiB
-  std::optional<uint64_t> seconds(std::string_view key, uint64_t least, uint64_t most);     // 30s, 10m, 1h, 7d
-  std::optional<size_t> choice(std::string_view key, std::initializer_list<std::string_view> names);  // index
+  // Limits and words are those of the row.
+  std::optional<bool> boolean(std::string_view key);         // true | false
+  std::optional<uint64_t> integer(std::string_view key);     // empty, too: it is one of the row's words
+  std::optional<double> number(std::string_view key);        // 0.5, 50%, 10x
+  std::optional<uint64_t> size_bytes(std::string_view key);  // 4096, 64KiB, 1GiB
+  std::optional<uint64_t> seconds(std::string_view key);     // 30s, 10m, 1h, 7d
+  std::optional<size_t> choice(std::string_view key);        // index
   const Node* sequence(std::string_view key);
   const Node* map(std::string_view key);
-  // Members that exist in the design but are not built yet: the error `KEY: not supported yet` when present.
-  void not_supported_yet(std::initializer_list<std::string_view> keys);
+  MapReader section(std::string_view key);                 // of the map that it is
+  MapReader item(std::string_view key, const Node& node);  // of the map that an item of the sequence is
+
+  // Read as the row has it; an enum has the row's words in their order.
+  template <class Value>
+  std::optional<Value> value(std::string_view key);
+  // The same into `into`, when it is there and right.
+  template <class Value>
+  void take(std::string_view key, Value& into) {
+    if (const auto read = value<Value>(key)) into = *read;
+  }
+  template <class Value>
+  void take(std::string_view key, std::optional<Value>& into) {
+    if (const auto read = value<Value>(key)) into = read;
+  }
 
   void error(const Node& at, std::string message, std::string hint = "");
   void warning(const Node& at, std::string message, std::string hint = "");
   void finish();
 
  private:
+  const Key& ask(std::string_view key, unsigned forms);
+  const Node* value_of(std::string_view key) const;
+  std::optional<uint64_t> whole(std::string_view key);
+  std::optional<double> number_with_unit(const Key& key, const Node& found);
+
   const Document& document_;
   const Node* node_;
-  std::string what_;
+  Section section_;
   Diagnostics& diagnostics_;
-  std::vector<std::string> known_;      // keys somebody asked for
-  std::vector<std::string> not_built_;  // keys that are not_supported_yet
+  std::vector<bool> asked_;  // for each row
 };
+
+template <class Value>
+std::optional<Value> MapReader::value(std::string_view key) {
+  if constexpr (std::is_same_v<Value, bool>) {
+    return boolean(key);
+  } else if constexpr (std::is_same_v<Value, std::string>) {
+    return text(key);
+  } else if constexpr (std::is_floating_point_v<Value>) {
+    return number(key);
+  } else {
+    const auto number = std::is_enum_v<Value> ? choice(key) : whole(key);
+    return number ? std::optional(static_cast<Value>(*number)) : std::nullopt;
+  }
+}
 
 }  // namespace weir::yaml

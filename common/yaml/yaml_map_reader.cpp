@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -48,12 +49,6 @@ std::string shown(const Node& node) {
   return node.quoted ? "\"" + text + "\"" : "`" + text + "`";
 }
 
-std::string plain_number(double value) {
-  char text[32];
-  snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
 // 1024^0 .. 1024^4 by their suffix; 0 = unknown.
 uint64_t unit_bytes(std::string_view unit) {
   constexpr std::string_view kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
@@ -63,18 +58,31 @@ uint64_t unit_bytes(std::string_view unit) {
   return 0;
 }
 
-std::string size_text(uint64_t bytes) {
-  constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
-  size_t unit = 0;
-  while (unit + 1 < std::size(kUnits) && bytes != 0 && bytes % 1024 == 0) bytes /= 1024, unit++;
-  return std::to_string(bytes) + kUnits[unit];
-}
-
 uint64_t unit_seconds(std::string_view unit) {
   if (unit == "s") return 1;
   if (unit == "m") return 60;
   if (unit == "h") return 3600;
   return unit == "d" ? 86400 : 0;
+}
+
+}  // namespace
+
+std::vector<std::string_view> words_of(std::string_view choices) {
+  constexpr std::string_view kBetween = " | ";
+  std::vector<std::string_view> words;
+  while (!choices.empty()) {
+    const size_t end = std::min(choices.find(kBetween), choices.size());
+    words.push_back(choices.substr(0, end));
+    choices.remove_prefix(std::min(end + kBetween.size(), choices.size()));
+  }
+  return words;
+}
+
+std::string size_text(uint64_t bytes) {
+  constexpr const char* kUnits[] = {"", "KiB", "MiB", "GiB", "TiB"};
+  size_t unit = 0;
+  while (unit + 1 < std::size(kUnits) && bytes != 0 && bytes % 1024 == 0) bytes /= 1024, unit++;
+  return std::to_string(bytes) + kUnits[unit];
 }
 
 std::string time_text(uint64_t seconds) {
@@ -84,13 +92,34 @@ std::string time_text(uint64_t seconds) {
   return std::to_string(seconds) + "s";
 }
 
-}  // namespace
+std::string number_text(double value) {
+  char text[32];
+  snprintf(text, sizeof text, "%g", value);
+  return text;
+}
 
-MapReader::MapReader(const Document& document, const Node* node, std::string what, Diagnostics& diagnostics)
-    : document_(document), node_(node), what_(std::move(what)), diagnostics_(diagnostics) {
+MapReader::MapReader(const Document& document, const Node* node, const Section& section, Diagnostics& diagnostics)
+    : document_(document), node_(node), section_(section), diagnostics_(diagnostics), asked_(section.keys.size()) {
   if (node_ == nullptr || node_->kind == Kind::map) return;
-  error(*node_, what_ + " must be a map of `key: value` lines, not " + kind_name(*node_), kMapHint);
+  error(*node_, std::string(section.what) + " must be a map of `key: value` lines, not " + kind_name(*node_), kMapHint);
   node_ = nullptr;
+}
+
+const Key& MapReader::ask(std::string_view key, unsigned forms) {
+  const auto row =
+      std::find_if(section_.keys.begin(), section_.keys.end(), [&](const Key& k) { return k.name == key; });
+  assert(row != section_.keys.end() && "a key that has no row");
+  assert(row->may_be(forms) && "the row says that it is something else");
+  asked_[static_cast<size_t>(row - section_.keys.begin())] = true;
+  return *row;
+}
+
+const Node* MapReader::value_of(std::string_view key) const {
+  if (node_ == nullptr) return nullptr;
+  for (const auto& [name, value] : node_->members) {
+    if (name.text == key) return value.kind == Kind::null ? nullptr : &value;
+  }
+  return nullptr;
 }
 
 void MapReader::error(const Node& at, std::string message, std::string hint) {
@@ -104,18 +133,15 @@ void MapReader::warning(const Node& at, std::string message, std::string hint) {
 }
 
 const Node* MapReader::find(std::string_view key) {
-  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.emplace_back(key);
-  if (node_ == nullptr) return nullptr;
-  for (const auto& [name, value] : node_->members) {
-    if (name.text == key) return value.kind == Kind::null ? nullptr : &value;
-  }
-  return nullptr;
+  ask(key, ~0u);
+  return value_of(key);
 }
 
 const Node* MapReader::require(std::string_view key) {
   const Node* found = find(key);
   if (found == nullptr && node_ != nullptr) {
-    error(*node_, what_ + " has no `" + std::string(key) + "`", "add a line `" + std::string(key) + ": ...`");
+    error(*node_, std::string(section_.what) + " has no `" + std::string(key) + "`",
+          "add a line `" + std::string(key) + ": ...`");
   }
   return found;
 }
@@ -130,6 +156,7 @@ std::optional<std::string> MapReader::text(std::string_view key) {
 }
 
 std::optional<bool> MapReader::boolean(std::string_view key) {
+  ask(key, kBoolean);
   const Node* found = find(key);
   if (found == nullptr || !text(key)) return std::nullopt;
   if (!found->quoted && found->text == "true") return true;
@@ -139,55 +166,60 @@ std::optional<bool> MapReader::boolean(std::string_view key) {
   return std::nullopt;
 }
 
-std::optional<uint64_t> MapReader::integer(std::string_view key, uint64_t least, uint64_t most) {
+std::optional<uint64_t> MapReader::integer(std::string_view key) {
+  const Key& row = ask(key, kInteger);
   const Node* found = find(key);
   if (found == nullptr || !text(key)) return std::nullopt;
   const std::string& digits = found->text;
+  for (std::string_view word : words_of(row.choices)) {
+    if (digits == word) return std::nullopt;
+  }
   uint64_t value = 0;
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const bool leading_zero = digits.size() > 1 && digits[0] == '0';
   const bool whole = end == digits.data() + digits.size() && !digits.empty() && !leading_zero && !found->quoted;
-  if (whole && failure == std::errc{} && value >= least && value <= most) return value;
+  if (whole && failure == std::errc{} && value >= row.least && value <= row.most) return value;
   error(*found,
-        "`" + std::string(key) + "` is " + shown(*found) + ": it must be a whole number from " + std::to_string(least) +
-            " to " + std::to_string(most),
+        "`" + std::string(key) + "` is " + shown(*found) + ": it must be a whole number from " +
+            std::to_string(row.least) + " to " + std::to_string(row.most),
         found->quoted ? "write it without quotes" : "write it in decimal, without a unit");
   return std::nullopt;
 }
 
-std::optional<double> MapReader::number(std::string_view key, double least, double most) {
+std::optional<double> MapReader::number(std::string_view key) {
+  const Key& row = ask(key, kNumber);
   const Node* found = find(key);
   if (found == nullptr || !text(key)) return std::nullopt;
+  if (!row.unit.empty()) return number_with_unit(row, *found);
   // Decimal notation only: strtod would also take hexadecimal, inf and nan.
   const bool decimal = !found->text.empty() && found->text.find_first_not_of("0123456789.eE+-") == std::string::npos;
   char* end = nullptr;
   const double value = strtod(found->text.c_str(), &end);
-  if (decimal && !found->quoted && *end == '\0' && value >= least && value <= most) return value;
+  if (decimal && !found->quoted && *end == '\0' && value >= row.low && value <= row.high) return value;
   error(*found,
-        "`" + std::string(key) + "` is " + shown(*found) + ": it must be a number from " + plain_number(least) +
-            " to " + plain_number(most),
+        "`" + std::string(key) + "` is " + shown(*found) + ": it must be a number from " + number_text(row.low) +
+            " to " + number_text(row.high),
         found->quoted ? "write it without quotes" : "write it in decimal, without a unit");
   return std::nullopt;
 }
 
-std::optional<double> MapReader::number_of(std::string_view key, std::string_view unit, double least, double most) {
-  const Node* found = find(key);
-  if (found == nullptr || !text(key)) return std::nullopt;
-  const std::string& written = found->text;
+std::optional<double> MapReader::number_with_unit(const Key& row, const Node& found) {
+  const std::string& written = found.text;
   double value = 0;
   const auto [end, failure] =
       std::from_chars(written.data(), written.data() + written.size(), value, std::chars_format::fixed);
-  const bool has_unit = std::string_view(end, static_cast<size_t>(written.data() + written.size() - end)) == unit;
-  if (failure == std::errc{} && has_unit && !found->quoted && value >= least && value <= most) return value;
-  const auto with_unit = [&](double number) { return plain_number(number) + std::string(unit); };
-  error(*found,
-        "`" + std::string(key) + "` is " + shown(*found) + ": it must be from " + with_unit(least) + " to " +
-            with_unit(most),
-        "write a number and its unit, without quotes or blanks, as in " + with_unit(std::max(least, 50.0)));
+  const bool has_unit = std::string_view(end, static_cast<size_t>(written.data() + written.size() - end)) == row.unit;
+  if (failure == std::errc{} && has_unit && !found.quoted && value >= row.low && value <= row.high) return value;
+  const auto with_unit = [&](double number) { return number_text(number) + std::string(row.unit); };
+  error(found,
+        "`" + std::string(row.name) + "` is " + shown(found) + ": it must be from " + with_unit(row.low) + " to " +
+            with_unit(row.high),
+        "write a number and its unit, without quotes or blanks, as in " + with_unit(std::max(row.low, 50.0)));
   return std::nullopt;
 }
 
-std::optional<uint64_t> MapReader::size_bytes(std::string_view key, uint64_t least, uint64_t most) {
+std::optional<uint64_t> MapReader::size_bytes(std::string_view key) {
+  const Key& row = ask(key, kSize);
   const Node* found = find(key);
   if (found == nullptr || !text(key)) return std::nullopt;
   const std::string& written = found->text;
@@ -196,38 +228,47 @@ std::optional<uint64_t> MapReader::size_bytes(std::string_view key, uint64_t lea
   const auto [end, failure] = std::from_chars(written.data(), last, value);
   const uint64_t unit = unit_bytes({end, static_cast<size_t>(last - end)});
   const bool fits = failure == std::errc{} && unit != 0 && value <= std::numeric_limits<uint64_t>::max() / unit;
-  if (fits && !found->quoted && value * unit >= least && value * unit <= most) return value * unit;
+  if (fits && !found->quoted && value * unit >= row.least && value * unit <= row.most) return value * unit;
   error(*found,
-        "`" + std::string(key) + "` is " + shown(*found) + ": it must be a size from " + size_text(least) + " to " +
-            size_text(most),
+        "`" + std::string(key) + "` is " + shown(*found) + ": it must be a size from " + size_text(row.least) + " to " +
+            size_text(row.most),
         "write a whole number of bytes, KiB, MiB, GiB or TiB, without quotes or blanks, as in 512MiB");
   return std::nullopt;
 }
 
-std::optional<uint64_t> MapReader::seconds(std::string_view key, uint64_t least, uint64_t most) {
+std::optional<uint64_t> MapReader::seconds(std::string_view key) {
+  const Key& row = ask(key, kTime);
   const auto written = text(key);
   if (!written) return std::nullopt;
   const char* last = written->data() + written->size();
   uint64_t value = 0;
   const auto [end, failure] = std::from_chars(written->data(), last, value);
   const uint64_t unit = unit_seconds({end, static_cast<size_t>(last - end)});
-  const bool fits = failure == std::errc{} && unit != 0 && value <= most / unit && value * unit >= least;
+  const bool fits = failure == std::errc{} && unit != 0 && value <= row.most / unit && value * unit >= row.least;
   if (fits) return value * unit;
   error(*find(key),
-        "`" + std::string(key) + "` is `" + *written + "`: it must be a time from " + time_text(least) + " to " +
-            time_text(most),
+        "`" + std::string(key) + "` is `" + *written + "`: it must be a time from " + time_text(row.least) + " to " +
+            time_text(row.most),
         "write a whole number of s, m, h or d, without blanks, as in 1h");
   return std::nullopt;
 }
 
-std::optional<size_t> MapReader::choice(std::string_view key, std::initializer_list<std::string_view> names) {
+std::optional<uint64_t> MapReader::whole(std::string_view key) {
+  const Key& row = ask(key, kInteger | kSize | kTime);
+  if (row.may_be(kSize)) return size_bytes(key);
+  return row.may_be(kTime) ? seconds(key) : integer(key);
+}
+
+std::optional<size_t> MapReader::choice(std::string_view key) {
+  const Key& row = ask(key, kChoice);
   const Node* found = find(key);
   if (found == nullptr || !text(key)) return std::nullopt;
+  const std::vector<std::string_view> names = words_of(row.choices);
   const auto known = std::find(names.begin(), names.end(), found->text);
   if (known != names.end()) return static_cast<size_t>(known - names.begin());
   std::string listed;
   for (const std::string_view& name : names) {
-    if (!listed.empty()) listed += &name + 1 == names.end() ? " or " : ", ";
+    if (!listed.empty()) listed += &name == &names.back() ? " or " : ", ";
     listed += name;
   }
   error(*found, "`" + std::string(key) + "` is " + shown(*found) + ": it must be " + listed,
@@ -236,6 +277,7 @@ std::optional<size_t> MapReader::choice(std::string_view key, std::initializer_l
 }
 
 const Node* MapReader::sequence(std::string_view key) {
+  ask(key, kSequence);
   const Node* found = find(key);
   if (found == nullptr || found->kind == Kind::sequence) return found;
   error(*found, "`" + std::string(key) + "` must be a sequence, not " + kind_name(*found),
@@ -244,29 +286,38 @@ const Node* MapReader::sequence(std::string_view key) {
 }
 
 const Node* MapReader::map(std::string_view key) {
+  ask(key, kMap);
   const Node* found = find(key);
   if (found == nullptr || found->kind == Kind::map) return found;
   error(*found, "`" + std::string(key) + "` must be a map of `key: value` lines, not " + kind_name(*found), kMapHint);
   return nullptr;
 }
 
-void MapReader::not_supported_yet(std::initializer_list<std::string_view> keys) {
-  for (std::string_view key : keys) {
-    not_built_.emplace_back(key);
-    if (node_ == nullptr) continue;
-    for (const auto& [name, value] : node_->members) {
-      if (name.text == key)
-        error(name, std::string(key) + ": not supported yet", "take it out: this version cannot do it");
-    }
-  }
+MapReader MapReader::section(std::string_view key) {
+  return {document_, map(key), *ask(key, kMap).section, diagnostics_};
+}
+
+MapReader MapReader::item(std::string_view key, const Node& node) {
+  return {document_, &node, *ask(key, kSequence).item->section, diagnostics_};
 }
 
 void MapReader::finish() {
+  std::vector<std::string_view> known;
+  for (size_t i = 0; i < section_.keys.size(); i++) {
+    const Key& row = section_.keys[i];
+    assert((asked_[i] || row.may_be(kLater)) && "a row that nobody reads");
+    if (!row.may_be(kLater)) known.push_back(row.name);
+  }
   if (node_ == nullptr) return;
   for (const auto& [name, value] : node_->members) {
-    if (std::find(known_.begin(), known_.end(), name.text) != known_.end()) continue;
-    if (std::find(not_built_.begin(), not_built_.end(), name.text) != not_built_.end()) continue;
-    error(name, "unknown key " + shown(name) + " in " + what_, name_hint(name.text, known_, "known keys: "));
+    const auto row = std::find_if(section_.keys.begin(), section_.keys.end(),
+                                  [&, &key = name](const Key& k) { return k.name == key.text; });
+    if (row == section_.keys.end()) {
+      error(name, "unknown key " + shown(name) + " in " + std::string(section_.what),
+            name_hint(name.text, known, "known keys: "));
+    } else if (row->may_be(kLater)) {
+      error(name, name.text + ": not supported yet", "take it out: this version cannot do it");
+    }
   }
 }
 

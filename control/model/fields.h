@@ -38,6 +38,9 @@ struct Field {
   // Reads what print() writes, and what a policy file has. Form list: adds to what the flow asks for.
   std::optional<FieldError> (*parse)(const Field&, std::string_view text, Flow& flow);
   std::string (*print)(const Flow&);  // of a flow that asks for it
+  const char* help = "";              // for the manual: what it matches, and how its value is written
+  const char* inner_help = "";        // form number: of `inner`
+  const char* pattern = "";           // for editors: a regular expression (ECMA-262) of values that are texts
   const char* example = "";           // hint for a map that asks for nothing
   // Form bits: their names, and how errors call one.
   std::span<const NamedBit> (*names)() = nullptr;

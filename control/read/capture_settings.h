@@ -2,15 +2,14 @@
 
 #include "common/yaml/yaml.h"
 #include "control/model/capture.h"
+#include "control/read/policy_file.h"
 
 namespace weir::control {
 
-// section: a map. Its filter is not compiled yet, since that may ask the system for names.
-CaptureSettings read_capture_settings(const yaml::Document& document, const yaml::Node& section,
-                                      Diagnostics& diagnostics);
+// section: of the policy of that path. Its filter is not compiled yet, since that may ask the system for names.
+CaptureSettings read_capture_settings(const std::string& policy_path, yaml::MapReader section);
 
-// Compiles the filter of the section; an error of libpcap becomes a diagnostic.
-void check_capture_filter(const yaml::Document& document, const yaml::Node& section, const CaptureSettings& settings,
-                          Diagnostics& diagnostics);
+// Compiles the filter, which stands there; an error of libpcap becomes a diagnostic. filter: null: there is none.
+void check_capture_filter(const PolicyFile& file, const yaml::Node* filter);
 
 }  // namespace weir::control

@@ -4,6 +4,7 @@
 
 #include "control/model/fields.h"
 #include "control/read/entry_node.h"
+#include "control/read/policy_keys.h"
 #include "filter/format/frame_rules.h"
 
 namespace weir::control {
@@ -32,7 +33,7 @@ class EntryMapReader {
   void read() {
     if (looks_like_an_address()) return;
     const size_t errors = file_.diagnostics.errors();
-    MapReader map(file_.document, &node_, "the entry", file_.diagnostics);
+    MapReader map(file_.document, &node_, entry_section(), file_.diagnostics);
     find_all(map);
     const uint32_t expires = read_expires(map);
     map.text("comment");
@@ -124,10 +125,10 @@ class EntryMapReader {
         read_list(map, field);
         break;
       case FieldForm::number:
-        if (const Node* numbers = map.map(field.key)) read_numbers(*numbers, field.key);
+        if (const Node* numbers = map.map(field.key)) read_numbers(map.section(field.key), *numbers, field.key);
         break;
       case FieldForm::bits:
-        if (const Node* bits = map.map(field.key)) read_bits(*bits, field);
+        if (const Node* bits = map.map(field.key)) read_bits(map.section(field.key), *bits, field);
         break;
     }
   }
@@ -179,15 +180,14 @@ class EntryMapReader {
   }
 
   // All rows of this key.
-  void read_numbers(const Node& node, std::string_view key) {
+  void read_numbers(MapReader numbers, const Node& node, std::string_view key) {
     const size_t errors = file_.diagnostics.errors();
-    MapReader numbers(file_.document, &node, "`" + std::string(key) + "`", file_.diagnostics);
     bool any = false;
     const char* example = "";
     for (const Field& field : fields()) {
       if (field.key != key) continue;
       example = field.example;
-      const auto value = numbers.integer(field.inner, 0, UINT8_MAX);
+      const auto value = numbers.integer(field.inner);
       if (!value) continue;
       any = true;
       field.parse(field, std::to_string(*value), flow_);
@@ -198,10 +198,9 @@ class EntryMapReader {
     file_.error(node, "`" + std::string(key) + "` names nothing to match", example);
   }
 
-  void read_bits(const Node& node, const Field& field) {
+  void read_bits(MapReader map, const Node& node, const Field& field) {
     const size_t errors = file_.diagnostics.errors();
     const std::string key(field.key);
-    MapReader map(file_.document, &node, "`" + key + "`", file_.diagnostics);
     const Node* set_node = map.sequence("set");
     const Node* mask_node = map.sequence("mask");
     map.finish();

@@ -10,10 +10,6 @@ namespace {
 using yaml::MapReader;
 using yaml::Node;
 
-constexpr uint64_t kLeastEvery_s = 30, kMostEvery_s = 30 * 86400;
-constexpr uint64_t kLeastTimeout_s = 1, kMostTimeout_s = 3600;
-constexpr uint64_t kLeastSize = 1024, kMostSize = uint64_t{4} << 30;  // a feed's file is smaller: FeedParts::kMaxBytes
-constexpr uint64_t kMostConcurrent = 64;
 constexpr size_t kMostUrlBytes = 2048, kMostAgentBytes = 256;
 
 // A scheme, a host, and no byte that a request could not hold as it is.
@@ -29,8 +25,7 @@ bool is_url(const std::string& text, std::initializer_list<const char*> schemes)
 
 }  // namespace
 
-FetchSettings read_fetch_settings(const yaml::Document& document, const Node* section, Diagnostics& diagnostics) {
-  MapReader reader(document, section, "`fetch`", diagnostics);
+FetchSettings read_fetch_settings(const std::string& policy_path, MapReader reader) {
   FetchSettings settings;
   if (const auto proxy = reader.text("proxy"); proxy && !proxy->empty()) {
     settings.proxy = *proxy;
@@ -39,11 +34,11 @@ FetchSettings read_fetch_settings(const yaml::Document& document, const Node* se
                    "write http://HOST:PORT; https, socks5 and socks5h are known, too");
     }
   }
-  settings.timeout_s = reader.seconds("timeout", kLeastTimeout_s, kMostTimeout_s).value_or(settings.timeout_s);
-  settings.max_bytes = reader.size_bytes("max_size", kLeastSize, kMostSize).value_or(settings.max_bytes);
+  reader.take("timeout", settings.timeout_s);
+  reader.take("max_size", settings.max_bytes);
   if (const auto file = reader.text("ca_file")) {
     if (file->empty()) reader.error(*reader.find("ca_file"), "`ca_file` is empty", "name a file, or take the key out");
-    settings.ca_file = (std::filesystem::path(document.path).parent_path() / *file).string();
+    settings.ca_file = (std::filesystem::path(policy_path).parent_path() / *file).string();
   }
   if (const auto agent = reader.text("user_agent")) {
     settings.user_agent = *agent;
@@ -53,16 +48,14 @@ FetchSettings read_fetch_settings(const yaml::Document& document, const Node* se
                    "take it out to send `" + FetchSettings().user_agent + "`");
     }
   }
-  if (const auto number = reader.integer("concurrent", 1, kMostConcurrent)) {
-    settings.concurrent = static_cast<uint32_t>(*number);
-  }
+  reader.take("concurrent", settings.concurrent);
   reader.finish();
   return settings;
 }
 
 std::optional<FeedUrl> read_feed_url(MapReader& list) {
   const auto url = list.text("url");
-  const auto every = list.seconds("every", kLeastEvery_s, kMostEvery_s);
+  const auto every = list.seconds("every");
   if (!url) {
     if (const Node* node = list.find("every"); node != nullptr && list.find("url") == nullptr) {
       list.warning(*node, "`every` has no effect in a list without a `url`",

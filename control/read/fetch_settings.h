@@ -8,9 +8,8 @@
 
 namespace weir::control {
 
-// The policy's `fetch` section, which may be absent: null. What is wrong with it goes to diagnostics, and has its
-// default in the result.
-FetchSettings read_fetch_settings(const yaml::Document& document, const yaml::Node* section, Diagnostics& diagnostics);
+// The `fetch` section of the policy of that path. What is wrong with it has its default in the result.
+FetchSettings read_fetch_settings(const std::string& policy_path, yaml::MapReader section);
 
 // The `url` and `every` of a list, together. Empty: it has no url, or one that is an error.
 struct FeedUrl {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "control/read/feeds/apart.h"
+#include "control/read/policy_keys.h"
 
 namespace weir::control {
 
@@ -36,7 +37,7 @@ std::optional<std::string> value_of(const PolicyFile& file, const Node& node) {
 
 void read_settings(const PolicyFile& file, const Node& node, FormatChoice& choice) {
   const std::string what = std::string("`format: ") + choice.format->name + "`";
-  yaml::MapReader settings(file.document, &node, what, file.diagnostics);
+  yaml::MapReader settings(file.document, &node, format_section(*choice.format), file.diagnostics);
   for (const feeds::Setting& setting : choice.format->settings) {
     const Node* value = settings.find(setting.name);
     if (value == nullptr) continue;

@@ -25,28 +25,22 @@ std::optional<uint32_t> read_duration(MapReader& reader, const char* key, const 
 
 }  // namespace
 
-Guard read_guard(const yaml::Document& document, const Node* section, Diagnostics& diagnostics) {
-  constexpr uint64_t kMostEntries = 0xffff'ffff;  // a feed has no more lines
-  constexpr double kMostGrowth = 10'000;
-  MapReader reader(document, section, "`guard`", diagnostics);
+Guard read_guard(MapReader reader) {
   Guard guard;
-  guard.min_entries = reader.integer("min_entries", 0, kMostEntries).value_or(guard.min_entries);
-  if (const auto percent = reader.number_of("max_shrink", "%", 0, 100)) guard.max_shrink = *percent / 100;
-  guard.max_growth = reader.number_of("max_growth", "x", 1, kMostGrowth).value_or(guard.max_growth);
-  if (const auto chosen = reader.choice("reserved", {"keep", "warn", "cut", "refuse"})) {
-    guard.reserved = static_cast<Reserved>(*chosen);
-  }
-  guard.widest_v4 = static_cast<uint8_t>(reader.integer("widest_v4", 0, 32).value_or(guard.widest_v4));
-  guard.widest_v6 = static_cast<uint8_t>(reader.integer("widest_v6", 0, 128).value_or(guard.widest_v6));
+  reader.take("min_entries", guard.min_entries);
+  if (const auto percent = reader.number("max_shrink")) guard.max_shrink = *percent / 100;
+  reader.take("max_growth", guard.max_growth);
+  reader.take("reserved", guard.reserved);
+  reader.take("widest_v4", guard.widest_v4);
+  reader.take("widest_v6", guard.widest_v6);
   reader.finish();
   return guard;
 }
 
 std::optional<Dynamic> read_dynamic(MapReader& list, bool allow_any) {
-  constexpr uint64_t kMostEntries = 10'000'000;
   Dynamic dynamic;
   dynamic.allow_any = allow_any;
-  dynamic.max_entries = list.integer("max_entries", 1, kMostEntries).value_or(dynamic.max_entries);
+  list.take("max_entries", dynamic.max_entries);
   dynamic.max_ttl_s = read_duration(list, "max_ttl", "10m, 24h or 7d").value_or(0);
   if (list.boolean("dynamic").value_or(false)) return dynamic;
   for (const char* key : {"max_entries", "max_ttl"}) {
@@ -59,7 +53,7 @@ std::optional<Dynamic> read_dynamic(MapReader& list, bool allow_any) {
 }
 
 uint8_t read_ipv6_aggregate(MapReader& list, bool allow_any) {
-  const auto bits = static_cast<uint8_t>(list.integer("ipv6_aggregate", 0, 128).value_or(128));
+  const auto bits = static_cast<uint8_t>(list.integer("ipv6_aggregate").value_or(128));
   if (bits == 0 && !allow_any) {
     list.error(*list.find("ipv6_aggregate"), "`ipv6_aggregate: 0` makes every IPv6 host all addresses",
                "write `allow_any: true` in the list if that is what you want");
@@ -67,11 +61,9 @@ uint8_t read_ipv6_aggregate(MapReader& list, bool allow_any) {
   return bits;
 }
 
-HistorySettings read_history(const yaml::Document& document, const Node* section, Diagnostics& diagnostics) {
-  constexpr uint64_t kLeastKept = uint64_t{1} << 20, kMostKept = uint64_t{1} << 40;
-  MapReader reader(document, section, "`history`", diagnostics);
+HistorySettings read_history(MapReader reader) {
   HistorySettings history;
-  history.size_bytes = reader.size_bytes("size", kLeastKept, kMostKept).value_or(history.size_bytes);
+  reader.take("size", history.size_bytes);
   history.keep_s = read_duration(reader, "keep", "12h, 7d or 4w").value_or(history.keep_s);
   reader.finish();
   return history;

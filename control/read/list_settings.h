@@ -9,15 +9,15 @@
 // default in the result.
 namespace weir::control {
 
-// The `guard` of a list, which may be absent: null.
-Guard read_guard(const yaml::Document& document, const yaml::Node* section, Diagnostics& diagnostics);
+// The `guard` of a list.
+Guard read_guard(yaml::MapReader section);
 
 // `dynamic`, `max_entries` and `max_ttl`. Empty: it is not dynamic.
 std::optional<Dynamic> read_dynamic(yaml::MapReader& list, bool allow_any);
 
 uint8_t read_ipv6_aggregate(yaml::MapReader& list, bool allow_any);
 
-// The policy's `history`, which may be absent: null.
-HistorySettings read_history(const yaml::Document& document, const yaml::Node* section, Diagnostics& diagnostics);
+// The policy's `history`.
+HistorySettings read_history(yaml::MapReader section);
 
 }  // namespace weir::control

@@ -16,6 +16,7 @@
 #include "control/read/list_settings.h"
 #include "control/read/parsers.h"
 #include "control/read/policy_entries.h"
+#include "control/read/policy_keys.h"
 #include "control/read/target_spec.h"
 
 namespace weir::control {
@@ -27,8 +28,6 @@ using yaml::Node;
 
 constexpr const char* kVersion = "1";
 constexpr uint8_t kBothDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
-// One page; more than any machine of today has.
-constexpr uint64_t kLeastMemory = 4096, kMostMemory = uint64_t{1} << 40;
 
 // What is known of a list before its feed is read.
 struct PendingList {
@@ -58,20 +57,15 @@ class PolicyReader {
                         "begin with a line `version: 1`"});
       return;
     }
-    MapReader root(document_, &document_.root, "the policy", diagnostics_);
+    MapReader root(document_, &document_.root, policy_section(), diagnostics_);
     if (!read_version(root)) return;
     read_state_dir(root);
-    read_policy_section(root.map("policy"));
-    read_filter_section(root.map("filter"));
+    read_policy_section(root.section("policy"));
+    read_filter_section(root.section("filter"));
     read_targets(root);
-    policy_.fetch = read_fetch_settings(document_, root.map("fetch"), diagnostics_);
-    capture_ = root.map("capture");
-    if (capture_ != nullptr) {
-      policy_.capture = read_capture_settings(document_, *capture_, diagnostics_);
-      warn_of_silent_targets(*capture_);
-    }
-    policy_.history = read_history(document_, root.map("history"), diagnostics_);
-    root.not_supported_yet({"plan", "metrics", "fleet"});
+    policy_.fetch = read_fetch_settings(document_.path, root.section("fetch"));
+    if (const Node* capture = root.map("capture"); capture != nullptr) read_capture(root.section("capture"), *capture);
+    policy_.history = read_history(root.section("history"));
     read_lists(root);
     root.finish();
   }
@@ -80,7 +74,7 @@ class PolicyReader {
   Places read_places() {
     Places places;
     if (document_.root.kind == Kind::null) return places;
-    MapReader root(document_, &document_.root, "the policy", diagnostics_);
+    MapReader root(document_, &document_.root, policy_section(), diagnostics_);
     size_t errors = diagnostics_.errors();
     read_state_dir(root);
     if (diagnostics_.errors() == errors) places.state_dir = policy_.state_dir;
@@ -96,7 +90,7 @@ class PolicyReader {
     for (size_t l = 0; l < pending_.size(); l++) {
       if (pending_[l].feed != nullptr) read_feed(pending_[l], policy_.lists[l], not_fetched);
     }
-    if (policy_.capture) check_capture_filter(document_, *capture_, *policy_.capture, diagnostics_);
+    check_capture_filter(file_, capture_filter_);
   }
 
   Policy take() {
@@ -127,10 +121,9 @@ class PolicyReader {
     if (policy_.state_dir.empty()) root.error(*root.find("state_dir"), "`state_dir` is empty", "name a folder");
   }
 
-  void read_policy_section(const Node* node) {
-    MapReader section(document_, node, "`policy`", diagnostics_);
-    policy_.default_action = read_action(section, "default").value_or(policy_.default_action);
-    policy_.unparsed_action = read_action(section, "unparsed").value_or(policy_.unparsed_action);
+  void read_policy_section(MapReader section) {
+    section.take("default", policy_.default_action);
+    section.take("unparsed", policy_.unparsed_action);
     if (const Node* tunnels = section.sequence("tunnels")) {
       policy_.tunnels = read_names(file_, *tunnels, tunnel_names(), "a tunnel").value_or(0);
     }
@@ -155,17 +148,9 @@ class PolicyReader {
     pending_.push_back(std::move(pending));
   }
 
-  static std::optional<weir_action> read_action(MapReader& section, std::string_view key) {
-    const auto chosen = section.choice(key, {"pass", "drop"});
-    if (!chosen) return std::nullopt;
-    return *chosen == 0 ? WEIR_PASS : WEIR_DROP;
-  }
-
-  void read_filter_section(const Node* node) {
-    MapReader section(document_, node, "`filter`", diagnostics_);
-    policy_.false_positive_rate =
-        section.number("false_positive_rate", kLeastRate, kMostRate).value_or(policy_.false_positive_rate);
-    policy_.memory_bytes = section.size_bytes("memory", kLeastMemory, kMostMemory).value_or(policy_.memory_bytes);
+  void read_filter_section(MapReader section) {
+    section.take("false_positive_rate", policy_.false_positive_rate);
+    section.take("memory", policy_.memory_bytes);
     read_layout(section);
     if (const Node* canaries = section.sequence("canaries")) read_canaries(file_, *canaries, policy_.canaries);
     section.finish();
@@ -173,7 +158,7 @@ class PolicyReader {
 
   void read_layout(MapReader& section) {
     constexpr weir_layout kChoices[] = {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON};
-    const auto chosen = section.choice("layout", {"auto", "line8", "page2", "page7", "ribbon"});
+    const auto chosen = section.choice("layout");
     if (!chosen || *chosen == 0) return;
     policy_.layout = kChoices[*chosen - 1];
     if (policy_.layout == WEIR_LAYOUT_RIBBON && policy_.false_positive_rate < kLeastRibbonRate) {
@@ -194,6 +179,12 @@ class PolicyReader {
     } else {
       policy_.targets = control::read_targets(file_, *targets);
     }
+  }
+
+  void read_capture(MapReader section, const Node& place) {
+    capture_filter_ = section.find("filter");
+    policy_.capture = read_capture_settings(document_.path, section);
+    warn_of_silent_targets(place);
   }
 
   void warn_of_silent_targets(const Node& capture) {
@@ -222,32 +213,28 @@ class PolicyReader {
                    "join lists that have the same action and mode");
         return;
       }
-      read_list(node);
+      read_list(root.item("lists", node), node);
     }
   }
 
-  void read_list(const Node& node) {
-    MapReader reader(document_, &node, "the list", diagnostics_);
+  void read_list(MapReader reader, const Node& node) {
     if (node.kind != Kind::map) return;
     List list;
     read_name(reader, list);
     list.comment = reader.text("comment").value_or("");
     reader.require("action");
-    const auto action = read_action(reader, "action");
-    list.action = action.value_or(WEIR_DROP);
-    if (const auto mode = reader.choice("mode", {"enforce", "monitor"}); mode == size_t{1}) {
-      list.mode = WEIR_MONITOR;
-      if (action == WEIR_PASS) {
-        reader.error(*reader.find("mode"), "`mode: monitor` has no meaning in a pass list",
-                     "take it out: pass lists are always enforced");
-      }
+    reader.take("action", list.action);
+    reader.take("mode", list.mode);
+    if (list.mode == WEIR_MONITOR && list.action == WEIR_PASS) {
+      reader.error(*reader.find("mode"), "`mode: monitor` has no meaning in a pass list",
+                   "take it out: pass lists are always enforced");
     }
     constexpr uint8_t kMatch[] = {WEIR_AS_SOURCE, WEIR_AS_DESTINATION, kBothDirections};
-    list.match = kMatch[reader.choice("match", {"src", "dst", "either"}).value_or(0)];
+    list.match = kMatch[reader.choice("match").value_or(0)];
     PendingList pending;
     pending.own.match = list.match;
     pending.allow_any = reader.boolean("allow_any").value_or(false);
-    pending.guard = read_guard(document_, reader.map("guard"), diagnostics_);
+    pending.guard = read_guard(reader.section("guard"));
     list.ipv6_aggregate = read_ipv6_aggregate(reader, pending.allow_any);
     list.dynamic = read_dynamic(reader, pending.allow_any);
     const Node* entries = reader.sequence("entries");
@@ -384,7 +371,7 @@ class PolicyReader {
   const FeedHistory& history_;
   Policy policy_;
   std::vector<PendingList> pending_;  // of each list
-  const Node* capture_ = nullptr;     // the section
+  const Node* capture_filter_ = nullptr;
   std::map<std::string, uint32_t> line_of_name_;
 };
 

@@ -8,6 +8,7 @@
 #include "control/model/fields.h"
 #include "control/model/range_text.h"
 #include "control/read/entry_node.h"
+#include "control/read/steer_keys.h"
 #include "filter/format/packet.h"
 
 namespace weir::control {
@@ -53,13 +54,13 @@ std::optional<unsigned> prefix_bits(const ParsedEntry<Addr>& range) {
 class RuleReader {
  public:
   RuleReader(const PolicyFile& file, const Node& node)
-      : file_(file), node_(node), map_(file.document, &node, "the rule", file.diagnostics) {}
+      : file_(file), node_(node), map_(file.document, &node, kSteerRuleSection, file.diagnostics) {}
 
   weir_steer_rule read() {
     const size_t errors = file_.diagnostics.errors();
     if (map_.require("to") != nullptr)
-      rule_.to = static_cast<uint8_t>(map_.choice("to", {"kernel", "worker"}).value_or(0));
-    const auto family = map_.choice("family", {"4", "6"});
+      rule_.to = static_cast<uint8_t>(map_.choice("to").value_or(0));
+    const auto family = map_.choice("family");
     if (family) rule_.family = *family == 0 ? 4 : 6;
     for (int side = 0; side < 2; side++) read_address(side);
     read_protocol();
@@ -186,7 +187,7 @@ std::optional<weir_steering> from_document(const Document& document, Diagnostics
     file.error(document.root, "the file is empty", "begin with a line `version: 1`");
     return std::nullopt;
   }
-  MapReader root(document, &document.root, "the file", diagnostics);
+  MapReader root(document, &document.root, kSteerSection, diagnostics);
   const Node* version = root.require("version");
   if (const auto text = root.text("version"); text && (*text != kSteerVersion || version->quoted)) {
     root.error(*version, "version " + quoted(*text) + " is not known",
@@ -195,8 +196,8 @@ std::optional<weir_steering> from_document(const Document& document, Diagnostics
   }
   weir_steering steering = {};
   steering.version = WEIR_STEER_VERSION;
-  steering.default_to = static_cast<uint8_t>(root.choice("default", {"kernel", "worker"}).value_or(WEIR_TO_KERNEL));
-  steering.link_to = static_cast<uint8_t>(root.choice("link", {"kernel", "worker"}).value_or(WEIR_TO_KERNEL));
+  steering.default_to = static_cast<uint8_t>(root.choice("default").value_or(WEIR_TO_KERNEL));
+  steering.link_to = static_cast<uint8_t>(root.choice("link").value_or(WEIR_TO_KERNEL));
   const Node* rules = root.sequence("rules");
   root.finish();
   if (rules != nullptr) {

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "common/wire.h"
+#include "control/read/policy_keys.h"
 
 namespace weir::control {
 
@@ -40,7 +41,7 @@ const Node* find_dataplane(MapReader& target) {
   return target.text("dataplane") ? target.find("dataplane") : nullptr;
 }
 
-void read_dataplane(const PolicyFile& file, const Node& node, std::vector<TargetSpec>& targets) {
+void read_dataplane(const PolicyFile& file, MapReader&, const Node& node, std::vector<TargetSpec>& targets) {
   const std::string& path = node.text;
   if (path.empty()) {
     file.error(node, "the path of the socket is empty", kDataplaneExample);
@@ -77,13 +78,12 @@ void read_interface(const PolicyFile& file, const Node& item, std::vector<std::s
   }
 }
 
-void read_xdp(const PolicyFile& file, const Node& node, std::vector<TargetSpec>& targets) {
-  MapReader section(file.document, &node, "`xdp`", file.diagnostics);
-  constexpr Attach kAttach[] = {Attach::any, Attach::native, Attach::generic};
+void read_xdp(const PolicyFile& file, MapReader& target, const Node&, std::vector<TargetSpec>& targets) {
+  MapReader section = target.section("xdp");
   section.require("interfaces");
   const Node* items = section.sequence("interfaces");
-  const Attach attach =
-      kAttach[section.choice("attach", {kAttachNames[0], kAttachNames[1], kAttachNames[2]}).value_or(0)];
+  Attach attach = Attach::any;
+  section.take("attach", attach);
   section.finish();
   if (items == nullptr) return;
   std::vector<std::string> interfaces;
@@ -118,7 +118,7 @@ Result<TargetSpec> xdp_of(std::string_view rest) {
 struct Writing {
   TargetKind kind;
   const Node* (*find)(MapReader& target);  // its member in the map of a target; null: none, or an error that was told
-  void (*read)(const PolicyFile& file, const Node& member, std::vector<TargetSpec>& targets);
+  void (*read)(const PolicyFile& file, MapReader& target, const Node& member, std::vector<TargetSpec>& targets);
   std::string_view prefix;  // of an option's text
   Result<TargetSpec> (*from_text)(std::string_view after_prefix);
 };
@@ -130,7 +130,7 @@ constexpr Writing kWritings[] = {
 void read_target(const PolicyFile& file, const Node& node, std::vector<TargetSpec>& targets,
                  bool (&seen)[kTargetKinds]) {
   const size_t errors = file.diagnostics.errors();
-  MapReader target(file.document, &node, "the target", file.diagnostics);
+  MapReader target(file.document, &node, target_section(), file.diagnostics);
   const Writing* writing = nullptr;
   const Node* member = nullptr;
   size_t kinds = 0;
@@ -156,7 +156,7 @@ void read_target(const PolicyFile& file, const Node& node, std::vector<TargetSpe
     file.error(*member, std::string("a second ") + traits.name + " target", "name all interfaces in one target");
   }
   is_second = true;
-  writing->read(file, *member, targets);
+  writing->read(file, target, *member, targets);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "common/paths.h"
 #include "common/yaml/yaml.h"
+#include "dataplane/start/config_keys.h"
 
 namespace weir::dataplane {
 
@@ -16,13 +17,6 @@ namespace {
 using yaml::Document;
 using yaml::MapReader;
 using yaml::Node;
-
-constexpr uint64_t kLeastSnapshotMemory = uint64_t{4} << 20;  // two huge pages: two snapshots of nothing
-constexpr uint64_t kMostSnapshotMemory = uint64_t{1} << 40;
-constexpr uint64_t kMostMbufs = uint64_t{1} << 28;
-constexpr uint64_t kMostDescriptors = 32768;
-constexpr uint64_t kMostPauseUs = 1000;    // past it a pause is a sleep that keeps the core busy
-constexpr uint64_t kMostSleepUs = 10'000;  // rings overflow long before
 
 Place place_of(const Document& document, const Node& node) {
   return {document.where(node), document.source_line(node.line)};
@@ -46,22 +40,15 @@ void read_allow_uid(const Node& names, MapReader& reader, Config& config) {
   }
 }
 
-void read_socket(const Document& document, const Node* node, Diagnostics& diagnostics, Config& config) {
-  MapReader reader(document, node, "`socket`", diagnostics);
-  if (const auto path = reader.text("path")) config.socket_path = *path;
+void read_socket(MapReader reader, Config& config) {
+  reader.take("path", config.socket_path);
   if (const Node* names = reader.sequence("allow_uid")) read_allow_uid(*names, reader, config);
   reader.finish();
 }
 
-void read_mempool(const Document& document, const Node* node, Diagnostics& diagnostics, Config& config) {
-  MapReader reader(document, node, "`mempool`", diagnostics);
-  const Node* mbufs = reader.find("mbufs");
-  if (mbufs != nullptr && (mbufs->kind != yaml::Kind::scalar || mbufs->text != "auto")) {
-    if (const auto n = reader.integer("mbufs", 1, kMostMbufs)) config.mbufs = static_cast<uint32_t>(*n);
-  }
-  if (const auto bytes = reader.size_bytes("data_room", kLeastDataRoom, kMostDataRoom)) {
-    config.data_room = static_cast<uint32_t>(*bytes);
-  }
+void read_mempool(MapReader reader, Config& config) {
+  reader.take("mbufs", config.mbufs);
+  reader.take("data_room", config.data_room);
   reader.finish();
 }
 
@@ -75,9 +62,7 @@ void read_kept_capabilities(const Node& names, MapReader& reader, PrivilegeSetti
   }
 }
 
-void read_privileges(const Document& document, const Node* node, Diagnostics& diagnostics,
-                     PrivilegeSettings& privileges) {
-  MapReader reader(document, node, "`privileges`", diagnostics);
+void read_privileges(MapReader reader, PrivilegeSettings& privileges) {
   if (const auto name = reader.text("user")) {
     privileges.user = find_user(*name);
     if (!privileges.user) {
@@ -86,39 +71,31 @@ void read_privileges(const Document& document, const Node* node, Diagnostics& di
     }
   }
   if (const Node* names = reader.sequence("keep")) read_kept_capabilities(*names, reader, privileges);
-  privileges.seccomp = static_cast<Seccomp>(reader.choice("seccomp", {"refuse", "kill", "log", "off"}).value_or(0));
+  reader.take("seccomp", privileges.seccomp);
   reader.finish();
 }
 
-void read_telemetry(const Document& document, const Node* node, Diagnostics& diagnostics, Config& config) {
-  MapReader reader(document, node, "`telemetry`", diagnostics);
-  if (const auto n = reader.integer("sample_one_in", 0, kMostSampleOneIn)) {
-    config.sample_one_in = static_cast<uint32_t>(*n);
-  }
+void read_telemetry(MapReader reader, Config& config) {
+  reader.take("sample_one_in", config.sample_one_in);
   reader.finish();
 }
 
-void read_idle(const Document& document, const Node* node, Diagnostics& diagnostics, Config& config) {
-  MapReader reader(document, node, "`idle`", diagnostics);
-  IdleConfig& idle = config.idle;
-  if (const auto mode = reader.choice("mode", {"poll", "pause", "interrupt"})) idle.mode = static_cast<IdleMode>(*mode);
-  idle.pause_us = static_cast<uint32_t>(reader.integer("pause_us", 1, kMostPauseUs).value_or(idle.pause_us));
-  idle.sleep_us = static_cast<uint32_t>(reader.integer("sleep_us", 1, kMostSleepUs).value_or(idle.sleep_us));
+void read_idle(MapReader reader, IdleConfig& idle) {
+  reader.take("mode", idle.mode);
+  reader.take("pause_us", idle.pause_us);
+  reader.take("sleep_us", idle.sleep_us);
   reader.finish();
 }
 
-PortConfig read_port(const Document& document, const Node& node, Diagnostics& diagnostics) {
-  MapReader reader(document, &node, "the port", diagnostics);
+PortConfig read_port(MapReader reader, const Place& place) {
   PortConfig port;
-  port.place = place_of(document, node);
-  if (reader.require("port") != nullptr) {
-    port.port = static_cast<uint16_t>(reader.integer("port", 0, kMaxPortNumber).value_or(0));
-  }
-  port.queues = static_cast<uint16_t>(reader.integer("queues", 1, kMaxQueues).value_or(1));
-  port.descriptors = static_cast<uint16_t>(reader.integer("descriptors", 1, kMostDescriptors).value_or(0));
-  port.mtu = static_cast<uint16_t>(reader.integer("mtu", kLeastMtu, UINT16_MAX).value_or(0));
-  port.promiscuous = reader.choice("promiscuous", {"true", "false"}).value_or(0) == 0;
-  port.spread = static_cast<uint16_t>(reader.integer("spread", 2, kMaxSpread).value_or(0));
+  port.place = place;
+  if (reader.require("port") != nullptr) reader.take("port", port.port);
+  reader.take("queues", port.queues);
+  reader.take("descriptors", port.descriptors);
+  reader.take("mtu", port.mtu);
+  reader.take("promiscuous", port.promiscuous);
+  reader.take("spread", port.spread);
   reader.finish();
   return port;
 }
@@ -170,26 +147,25 @@ void check_ports(const Config& config, Diagnostics& diagnostics) {
 Config from_document(const Document& document, Diagnostics& diagnostics) {
   Config config = default_config();
   const Node* root = document.root.kind == yaml::Kind::null ? nullptr : &document.root;
-  MapReader reader(document, root, "dataplane.yaml", diagnostics);
-  read_socket(document, reader.map("socket"), diagnostics, config);
-  if (const auto path = reader.text("state_dir")) config.state_dir = *path;
-  config.snapshot_memory =
-      reader.size_bytes("snapshot_memory", kLeastSnapshotMemory, kMostSnapshotMemory).value_or(config.snapshot_memory);
-  config.pass_without_snapshot = reader.choice("no_snapshot", {"pass", "drop"}).value_or(0) == 0;
+  MapReader reader(document, root, kConfigSection, diagnostics);
+  read_socket(reader.section("socket"), config);
+  reader.take("state_dir", config.state_dir);
+  reader.take("snapshot_memory", config.snapshot_memory);
+  config.pass_without_snapshot = reader.choice("no_snapshot").value_or(0) == 0;
   if (const Node* forward = reader.find("forward")) config.forward_place = place_of(document, *forward);
-  config.forward = static_cast<Forward>(reader.choice("forward", {"pair", "hairpin", "sink"}).value_or(0));
-  if (const auto port = reader.integer("drop_port", 0, kMaxPortNumber)) {
-    config.drop_port = static_cast<uint16_t>(*port);
-    config.drop_port_place = place_of(document, *reader.find("drop_port"));
-  }
-  read_mempool(document, reader.map("mempool"), diagnostics, config);
-  read_privileges(document, reader.map("privileges"), diagnostics, config.privileges);
-  read_idle(document, reader.map("idle"), diagnostics, config);
-  read_telemetry(document, reader.map("telemetry"), diagnostics, config);
+  reader.take("forward", config.forward);
+  reader.take("drop_port", config.drop_port);
+  if (const Node* port = reader.find("drop_port")) config.drop_port_place = place_of(document, *port);
+  read_mempool(reader.section("mempool"), config);
+  read_privileges(reader.section("privileges"), config.privileges);
+  read_idle(reader.section("idle"), config.idle);
+  read_telemetry(reader.section("telemetry"), config);
   if (const Node* ports = reader.sequence("ports")) {
     config.ports_place = place_of(document, *ports);
     config.ports.emplace();
-    for (const Node& port : ports->items) config.ports->push_back(read_port(document, port, diagnostics));
+    for (const Node& port : ports->items) {
+      config.ports->push_back(read_port(reader.item("ports", port), place_of(document, port)));
+    }
   }
   reader.finish();
   if (config.ports && diagnostics.ok()) check_ports(config, diagnostics);

@@ -180,57 +180,127 @@ TEST_CASE("long source lines are cut and made printable") {
   CHECK(diagnostics.kept()[0].source_line == "a: [?" + std::string(195, 'x') + "...");
 }
 
-TEST_CASE("MapReader reads values strictly") {
-  Diagnostics diagnostics;
-  const auto document = parse_document("a.yaml",
-                                       "t: true\nf: false\ni: 42\nn: 1e-3\ns: 64KiB\nb: 4096\nc: drop\nempty:\n"
-                                       "yes: yes\nq: \"true\"\noct: 010\nneg: -1\nbig: 99999999999999999999\n"
-                                       "hex: 0x10\nnan: nan\nhuge: 99999999999TiB\nkb: 64kb\nseq: [1]\n",
-                                       diagnostics);
-  REQUIRE(document);
-  MapReader map(*document, &document->root, "the test", diagnostics);
-  CHECK(map.boolean("t") == true);
-  CHECK(map.boolean("f") == false);
-  CHECK(map.integer("i", 0, 42) == 42u);
-  CHECK(map.number("n", 0, 1) == Approx(0.001));
-  CHECK(map.number("i", 0, 100) == Approx(42));
-  CHECK(map.size_bytes("s", 0, 1 << 20) == 65536u);
-  CHECK(map.size_bytes("b", 0, 1 << 20) == 4096u);
-  CHECK(map.choice("c", {"pass", "drop"}) == size_t{1});
-  CHECK(map.find("empty") == nullptr);
-  CHECK_FALSE(map.text("absent"));
-  CHECK(diagnostics.errors() == 0);
+namespace {
 
-  CHECK_FALSE(map.boolean("yes"));
-  CHECK_FALSE(map.boolean("q"));
-  CHECK_FALSE(map.integer("oct", 0, 100));
-  CHECK_FALSE(map.integer("neg", 0, 100));
-  CHECK_FALSE(map.integer("big", 0, UINT64_MAX));
-  CHECK_FALSE(map.integer("hex", 0, 100));
-  CHECK_FALSE(map.integer("i", 0, 41));
-  CHECK_FALSE(map.integer("i", 43, 50));
-  CHECK_FALSE(map.number("nan", 0, 1));
-  CHECK_FALSE(map.number("hex", 0, 100));
-  CHECK_FALSE(map.size_bytes("huge", 0, UINT64_MAX));
-  CHECK_FALSE(map.size_bytes("kb", 0, UINT64_MAX));
-  CHECK_FALSE(map.choice("c", {"a", "b"}));
-  CHECK_FALSE(map.text("seq"));
-  CHECK(map.map("seq") == nullptr);
-  CHECK(map.sequence("i") == nullptr);
-  CHECK(map.require("absent") == nullptr);
-  CHECK(diagnostics.errors() == 17);
-  map.finish();
-  CHECK(diagnostics.errors() == 17);  // every member was asked for
+namespace row = yaml::row;
+
+constexpr yaml::Key kItem = row::text("", "");
+constexpr yaml::Key kInnerKeys[] = {row::integer("n", 1, 9, "")};
+constexpr yaml::Section kInner = {"the inner map", kInnerKeys};
+constexpr yaml::Key kRows[] = {
+    row::boolean("t", ""),
+    row::boolean("f", ""),
+    row::integer("i", 0, 42, "").or_word("auto | none"),
+    row::number("n", 0, 1, "", ""),
+    row::number("percent", 0, 100, "%", ""),
+    row::size("s", 0, 1 << 20, ""),
+    row::time("time", 60, 86400, ""),
+    row::choice("c", "pass | drop", ""),
+    row::text("text", ""),
+    row::sequence("seq", kItem, ""),
+    row::map("map", kInner, ""),
+    row::later("someday"),
+};
+constexpr yaml::Section kSection = {"the test", kRows};
+
+// What reading `text` gives, by a call; nothing after an error.
+template <class Read>
+auto read_one(const std::string& text, Read read, size_t errors = 0) {
+  Diagnostics diagnostics;
+  const auto document = parse_document("a.yaml", text, diagnostics);
+  REQUIRE(document);
+  MapReader reader(*document, &document->root, kSection, diagnostics);
+  auto value = read(reader);
+  INFO(text << format(diagnostics));
+  CHECK(diagnostics.errors() == errors);
+  return value;
 }
 
-TEST_CASE("a section that is absent has nothing in it") {
-  Diagnostics diagnostics;
+}  // namespace
+
+TEST_CASE("MapReader reads values strictly, as their rows have them") {
+  const auto boolean = [](MapReader& map) { return map.boolean("t"); };
+  CHECK(read_one("t: true", boolean) == true);
+  CHECK(read_one("t: false", boolean) == false);
+  CHECK_FALSE(read_one("t:", boolean));
+  for (const char* text : {"t: yes", "t: \"true\"", "t: [true]"}) CHECK_FALSE(read_one(text, boolean, 1));
+
+  const auto integer = [](MapReader& map) { return map.integer("i"); };
+  CHECK(read_one("i: 42", integer) == 42u);
+  CHECK(read_one("i: 0", integer) == 0u);
+  CHECK_FALSE(read_one("i: auto", integer));
+  CHECK_FALSE(read_one("a: 1", integer));
+  for (const char* text : {"i: 010", "i: -1", "i: 99999999999999999999", "i: 0x10", "i: 43", "i: \"1\"", "i: many"}) {
+    CHECK_FALSE(read_one(text, integer, 1));
+  }
+  const auto number = [](MapReader& map) { return map.number("n"); };
+  CHECK(*read_one("n: 1e-3", number) == Approx(0.001));
+  CHECK(*read_one("n: 1", number) == Approx(1));
+  for (const char* text : {"n: nan", "n: 0x10", "n: 1.1"}) CHECK_FALSE(read_one(text, number, 1));
+  const auto percent = [](MapReader& map) { return map.number("percent"); };
+  CHECK(*read_one("percent: 12.5%", percent) == Approx(12.5));
+  for (const char* text : {"percent: 12", "percent: 101%", "percent: 1x"}) CHECK_FALSE(read_one(text, percent, 1));
+
+  const auto size = [](MapReader& map) { return map.size_bytes("s"); };
+  CHECK(read_one("s: 64KiB", size) == 65536u);
+  CHECK(read_one("s: 4096", size) == 4096u);
+  for (const char* text : {"s: 99999999999TiB", "s: 64kb", "s: 2MiB"}) CHECK_FALSE(read_one(text, size, 1));
+  const auto time = [](MapReader& map) { return map.seconds("time"); };
+  CHECK(read_one("time: 2h", time) == 7200u);
+  for (const char* text : {"time: 59s", "time: 2d", "time: 90"}) CHECK_FALSE(read_one(text, time, 1));
+
+  const auto choice = [](MapReader& map) { return map.choice("c"); };
+  CHECK(read_one("c: drop", choice) == size_t{1});
+  CHECK_FALSE(read_one("c: dorp", choice, 1));
+  CHECK_FALSE(read_one(
+      "text: [1]", [](MapReader& map) { return map.text("text"); }, 1));
+  CHECK(read_one(
+            "map: [1]", [](MapReader& map) { return map.map("map"); }, 1) == nullptr);
+  CHECK(read_one(
+            "seq: 1", [](MapReader& map) { return map.sequence("seq"); }, 1) == nullptr);
+  CHECK(read_one(
+            "a: 1", [](MapReader& map) { return map.require("text"); }, 1) == nullptr);
+  CHECK_FALSE(read_one(
+      "map: {n: 10}", [](MapReader& map) { return map.section("map").integer("n"); }, 1));
+}
+
+TEST_CASE("what MapReader takes stays as it was when there is nothing right to take") {
+  enum class Action : uint8_t { pass, drop };
+  struct Settings {
+    Action action = Action::pass;
+    uint8_t i = 7;
+    std::optional<uint16_t> time;
+  } settings;
+  const auto take = [&](MapReader& map) {
+    map.take("c", settings.action);
+    map.take("i", settings.i);
+    map.take("time", settings.time);
+    return 0;
+  };
+  read_one("c: dorp\ni: 43\ntime: soon", take, 3);
+  CHECK(settings.action == Action::pass);
+  CHECK(settings.i == 7);
+  CHECK_FALSE(settings.time);
+  read_one("i: auto", take);
+  CHECK(settings.i == 7);
+  read_one("c: drop\ni: 42\ntime: 1h", take);
+  CHECK(settings.action == Action::drop);
+  CHECK(settings.i == 42);
+  CHECK(settings.time == 3600);
+}
+
+TEST_CASE("what has no row is an error, and so is what is not built yet") {
+  const auto finish = [](MapReader& map) {
+    for (const yaml::Key& row : kRows) map.find(row.name);
+    map.finish();
+    return 0;
+  };
+  read_one("t: true\ntexts: a\nsomeday: 1\n", finish, 2);
   const Document document{};
-  MapReader map(document, nullptr, "the section", diagnostics);
-  CHECK(map.find("a") == nullptr);
-  CHECK(map.require("a") == nullptr);
-  map.not_supported_yet({"b"});
-  map.finish();
+  Diagnostics diagnostics;
+  MapReader absent(document, nullptr, kSection, diagnostics);
+  CHECK(absent.require("text") == nullptr);
+  finish(absent);
   CHECK(diagnostics.errors() == 0);
 }
 
