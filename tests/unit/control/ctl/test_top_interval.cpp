@@ -1,6 +1,6 @@
 #include "control/answer/json/json.h"
-#include "control/ctl/top_interval.h"
 #include "control/answer/text.h"
+#include "control/ctl/top_interval.h"
 #include "control/ctl/top_text.h"
 #include "tests/catch.h"
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "control/page/facts.h"
+
+// The page for people that controld serves at /. docs/operate/page.md says what its parts mean.
+namespace weir::control::page {
+
+constexpr const char* kPagePath = "/";
+constexpr const char* kLivePath = "/live.json";
+constexpr const char* kStylePath = "/page.css";
+constexpr const char* kScriptPath = "/page.js";
+constexpr const char* kKeyArgument = "key";  // of kPagePath: what is to be explained
+
+// Plain HTML without script or style of its own; all of it is there without the script, which only keeps it up to date.
+std::string page_html(const Facts& facts);
+
+std::string_view style();
+std::string_view script();
+
+}  // namespace weir::control::page
