@@ -24,6 +24,11 @@ void members(Fields& f, ListDetails::Widened& widened) {
   f({"ipv6_widened", "", "addresses that were widened"}, widened.ipv6_widened);
 }
 
+void members(Fields& f, ListDetails::Changes& dynamic) {
+  f({"max_entries", "", "that may be added"}, dynamic.max_entries);
+  f({"max_ttl", "seconds", "that one may stay; 0: for ever"}, dynamic.max_ttl);
+}
+
 void members(Fields& f, ListDetails& list) {
   f({"name", "", "of the list"}, list.name);
   f.unless_empty({"comment", "", "of the policy"}, list.comment);
@@ -36,6 +41,7 @@ void members(Fields& f, ListDetails& list) {
   f({"v6", "", "IPv6 addresses, prefixes and ranges"}, list.v6);
   f({"flows", "", "entries with more fields"}, list.flows);
   f.group("ipv6_aggregate", list.widened);
+  f.maybe_object({"dynamic", "", "of a list with `dynamic: true`"}, list.dynamic, "dynamic");
   f.maybe_object({"feed", "", "of a list with a file"}, list.feed, "feed");
   f.maybe_array({"files", "", "of a list whose file is a pattern or a folder; `feed` has their sums"}, list.files,
                 "feed");

@@ -129,6 +129,7 @@ ListDetails details_of(const ListSummary& list) {
   details.v6 = list.v6;
   details.flows = list.flows;
   if (list.ipv6_aggregate != 128) details.widened = {list.ipv6_aggregate, list.ipv6_widened};
+  if (list.dynamic) details.dynamic = {list.dynamic->max_entries, list.dynamic->max_ttl_s};
   if (!list.file.empty()) details.feed = list.feed;
   if (list.feeds.size() == 1 && list.feeds[0].feed.path == list.feed.path) return details;
   for (const FeedFile& file : list.feeds) {

@@ -15,6 +15,10 @@ void members(Fields& f, Request& request) {
   f.unless_empty({"entries", "", "add, del: as controlctl add takes them"}, request.entries);
   f.maybe({"ttl", "seconds", "add: how long they stay"}, request.ttl);
   f.maybe({"comment", "", "add: shown wherever the entries are"}, request.comment);
+  f.unless_empty({"ttls", "seconds", "add: how long each of the entries stays, in their order; 0: as ttl says"},
+                 request.ttls);
+  f.unless_empty({"comments", "", "add: of each of the entries, in their order; an empty one: as comment says"},
+                 request.comments);
   f.maybe({"confirm", "seconds", "reload: goes back by itself unless confirm comes in time"}, request.confirm);
   f.maybe({"number", "", "rollback: the number of a generation"}, request.number);
   f.maybe({"after", "", "entries, export: `next` of the page before"}, request.after);

@@ -19,6 +19,8 @@ struct Request {
   std::vector<std::string> entries = {};      // add, del
   std::optional<uint32_t> ttl = {};           // add
   std::optional<std::string> comment = {};    // add
+  std::vector<uint64_t> ttls = {};            // add
+  std::vector<std::string> comments = {};     // add
   std::optional<std::string> after = {};      // entries, export
   std::optional<uint32_t> confirm = {};       // reload
   std::optional<uint64_t> number = {};        // rollback

@@ -9,7 +9,7 @@ std::vector<ListSummary> summarise(const Book& book) {
   for (const List& list : book) {
     lists.push_back({list.name, list.comment, list.action, list.mode, list.match, list.file, list.v4().size(),
                      list.v6().size(), list.flows().size(), list.entries(), list.ipv6_aggregate, list.ipv6_widened,
-                     list.feed, list.feeds()});
+                     list.feed, list.feeds(), list.dynamic});
   }
   return lists;
 }

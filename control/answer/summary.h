@@ -20,9 +20,10 @@ struct ListSummary {
   uint64_t v4 = 0, v6 = 0, flows = 0;  // entries of each kind; 0 when only the sum is known (last good)
   uint64_t entries = 0;
   uint8_t ipv6_aggregate = 128;
-  uint64_t ipv6_widened = 0;  // addresses that `ipv6_aggregate` made networks
+  uint64_t ipv6_widened = 0;    // addresses that `ipv6_aggregate` made networks
   FeedReport feed;              // of a pattern or a folder: the sums of all of its files
   std::vector<FeedFile> feeds;  // each
+  std::optional<Dynamic> dynamic = {};
 };
 
 std::vector<ListSummary> summarise(const Book& book);

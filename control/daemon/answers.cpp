@@ -147,6 +147,8 @@ void change(Daemon& daemon, const Request& request, const Caller& caller, Reply 
   change.entries = request.entries;
   change.ttl_s = request.ttl;
   change.comment = request.comment.value_or("");
+  change.ttls = request.ttls;
+  change.comments = request.comments;
   change.uid = caller.uid;
   daemon.change(std::move(change), [reply = std::move(reply)](const ChangeReport& report) {
     const bool is_made = report.generation.number != 0;

@@ -105,10 +105,10 @@ std::string held_by_file(const List& list, const ListDraft& wanted) {
   return "";
 }
 
-Result<uint32_t> expiry_of(const Change& change, const List& list, uint64_t now) {
-  const uint32_t most = list.dynamic->max_ttl_s;
-  const uint32_t ttl = change.ttl_s.value_or(most);
-  if (change.ttl_s && (ttl == 0 || ttl > Change::kMostTtl_s)) {
+Result<uint32_t> expiry_of(std::optional<uint64_t> wanted, const List& list, uint64_t now) {
+  const uint64_t most = list.dynamic->max_ttl_s;
+  const uint64_t ttl = wanted.value_or(most);
+  if (wanted && (ttl == 0 || ttl > Change::kMostTtl_s)) {
     return Error{fmt::format("a time to live is 1 second to {}: {} is not\nhint: leave it out for entries that stay",
                              Change::kMostTtl_s, ttl)};
   }
@@ -122,6 +122,10 @@ Result<uint32_t> expiry_of(const Change& change, const List& list, uint64_t now)
   return static_cast<uint32_t>(now + ttl);
 }
 
+std::string long_comment(const std::string& comment) {
+  return fmt::format("a comment has at most {} bytes: this one has {}", Change::kMostComment, comment.size());
+}
+
 class Changer {
  public:
   Changer(const Change& change, const List& list, uint64_t now, Journal& journal, EntriesEdit& edit)
@@ -129,10 +133,14 @@ class Changer {
 
   Result<ChangeCounts> run() {
     if (change_.verb == Change::Verb::flush) return flush();
-    const Result<uint32_t> expires = expiry_of(change_, list_, now_);
-    if (!expires) return Error{expires.error()};
+    const Result<uint32_t> usual = expiry_of(change_.ttl_s, list_, now_);
+    if (!usual) return Error{usual.error()};
     for (size_t i = 0; i < change_.entries.size(); i++) {
-      const Result<void> done = one(change_.entries[i], *expires);
+      const bool has_ttl = !change_.ttls.empty() && change_.ttls[i] != 0;
+      const Result<uint32_t> expires = has_ttl ? expiry_of(change_.ttls[i], list_, now_) : usual;
+      const bool has_comment = !change_.comments.empty() && !change_.comments[i].empty();
+      comment_ = has_comment ? &change_.comments[i] : &change_.comment;
+      const Result<void> done = expires ? one(change_.entries[i], *expires) : Result<void>(Error{expires.error()});
       if (done) continue;
       if (change_.entries.size() == 1) return Error{done.error()};
       return Error{fmt::format("entry {} of {}: {}", i + 1, change_.entries.size(), done.error())};
@@ -213,7 +221,7 @@ class Changer {
       if (was.there) entry_.append_to(edit_.removed, was.there->expires);
       entry_.append_to(edit_.added, expires);
     }
-    return journal_.put(list_.name, {text, static_cast<int64_t>(now_), expires, change_.uid, change_.comment},
+    return journal_.put(list_.name, {text, static_cast<int64_t>(now_), expires, change_.uid, *comment_},
                         was.there.has_value());
   }
 
@@ -257,6 +265,7 @@ class Changer {
   Journal& journal_;
   EntriesEdit& edit_;
   EntryOfJournal entry_;
+  const std::string* comment_ = &change_.comment;  // of the entry that is added
   ChangeCounts counts_;
   std::optional<bool> has_sides_;
   size_t n_looked_ = 0;
@@ -307,8 +316,17 @@ Result<ChangeCounts> apply(const Change& change, const List& list, uint64_t now,
                              change.entries.size(), Change::kMostEntries)};
   }
   if (change.comment.size() > Change::kMostComment) {
+    return Error{long_comment(change.comment)};
+  }
+  const auto fits = [&](size_t n) { return n == 0 || n == change.entries.size(); };
+  if (!fits(change.ttls.size()) || !fits(change.comments.size())) {
     return Error{
-        fmt::format("a comment has at most {} bytes: this one has {}", Change::kMostComment, change.comment.size())};
+        fmt::format("{} entries have {} times to live and {} comments of their own\nhint: give one for each "
+                    "entry, or none",
+                    change.entries.size(), change.ttls.size(), change.comments.size())};
+  }
+  for (const std::string& comment : change.comments) {
+    if (comment.size() > Change::kMostComment) return Error{long_comment(comment)};
   }
   return Changer(change, list, now, journal, edit).run();
 }

@@ -18,11 +18,13 @@ struct Change {
   static constexpr uint32_t kMostTtl_s = 10u * 366 * 86400;
 
   Verb verb = Verb::add;
-  std::string list;                  // empty: the one that is dynamic
-  std::vector<std::string> entries;  // as read_entry_line() takes them; flush: none
-  std::optional<uint32_t> ttl_s;     // add; empty: the list's max_ttl
-  std::string comment;               // add
-  uint32_t uid = 0;                  // who asks
+  std::string list;                   // empty: the one that is dynamic
+  std::vector<std::string> entries;   // as read_entry_line() takes them; flush: none
+  std::optional<uint32_t> ttl_s;      // add; empty: the list's max_ttl
+  std::string comment;                // add
+  std::vector<uint64_t> ttls;         // add; of each entry, 0: ttl_s; empty: all are 0
+  std::vector<std::string> comments;  // add; of each entry, empty: comment; none: all are empty
+  uint32_t uid = 0;                   // who asks
 };
 
 struct ChangeCounts {

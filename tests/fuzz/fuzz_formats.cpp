@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "control/read/feeds/named_sets.h"
 #include "control/read/feeds/reading.h"
 
 namespace {
@@ -24,6 +25,20 @@ void require_entries(const std::vector<Entry<Addr>>& entries, const FeedReport& 
     require(entry.source == 7 && entry.directions == WEIR_AS_DESTINATION);
     require(allow_any || entry.first != 0 || entry.last != static_cast<Addr>(~Addr{0}));
   }
+}
+
+// What is told set by set is what the list gets, and no more.
+void require_sets(const feeds::NamedSets& sets, const ListDraft& list) {
+  uint64_t entries = 0;
+  for (const feeds::NamedSet& set : sets.all()) {
+    entries += set.entries.size();
+    for (const feeds::SetEntry& entry : set.entries) require(!entry.text.empty() && entry.expires >= 1'000'000);
+    for (const feeds::LeftOut& one : set.left_out) {
+      require(one.n >= one.first.size() && !one.first.empty() && !one.why.empty());
+    }
+    for (const std::string& exception : set.exceptions) require(exception.size() <= 80);
+  }
+  require(sets.all().empty() || entries == list.entries());
 }
 
 ListDraft read(const feeds::Format* format, const feeds::Options& options, std::string_view file, size_t at_once) {
@@ -52,7 +67,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.written = 1'000'000;
   options.settings = head.substr(std::min(name.size() + 1, head.size()));
 
+  feeds::NamedSets sets;
+  options.sets = &sets;
   const ListDraft list = read(format, options, file, feeds::kMostTextBytes);
+  require_sets(sets, list);
   const FeedReport& feed = list.feed;
   require(feed.entries == list.entries());
   require(feed.samples.size() == std::min<uint64_t>(feed.bad, 5) + std::min<uint64_t>(feed.skipped, 5));
@@ -66,6 +84,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (format == nullptr || size == 0) return 0;        // `auto` looks at the first part alone
   if (feeds::Unpacker::of(file) != nullptr) return 0;  // so is how a file is packed
   feeds::Options same = options;
+  same.sets = nullptr;
   feeds::Reading whole(format, same, true), parts(format, same, true);  // what it is at its beginning is not asked
   ListDraft a, b;
   if (!file.empty()) whole.read(file, false, a);

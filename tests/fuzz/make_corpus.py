@@ -282,6 +282,8 @@ def feeds(folder):
 FORMATS = (
     "p2p\nname:192.0.2.1-192.0.2.9\nx:2001:db8::1-2001:db8::9\n", "dat\n001.002.003.000 - 001.002.003.255 , 000 , x\n",
     "ipset\ncreate a hash:ip timeout 300\nadd a 192.0.2.1 timeout 60\nadd a 192.0.2.0/28 nomatch\n",
+    "ipset\ncreate a hash:ip netmask 24 comment\nadd a 192.0.2.0 comment \"x timeout 5\" timeout 0\n",
+    "nft\ntable t {\n set s {\n  type ipv4_addr . mark\n  elements = { 192.0.2.1 timeout 5s expires 4s9ms comment \"x\", \"eth0\" }\n }\n}\n",
     "nft\ntable inet t {\n set s {\n  elements = { 192.0.2.1, 192.0.2.2-192.0.2.9,\n  192.0.2.4 . 443 timeout 1h }\n }\n}\n",
     "nft\ndefine x = { 192.0.2.1 }\nadd element inet t s { 2001:db8::1 comment \"x, }\" }\n",
     "nginx\ndeny 192.0.2.0/28;\nallow 192.0.2.1; deny all;\n", "iproute\nip -6 route add blackhole 2001:db8::/32 via ::1\n",

@@ -21,4 +21,10 @@ void Fields::unless_empty(const Member& member, std::vector<std::string>& values
   end_optional();
 }
 
+void Fields::unless_empty(const Member& member, std::vector<uint64_t>& values) {
+  if (!begin_optional(member.name, !values.empty())) return;
+  numbers(member, values);
+  end_optional();
+}
+
 }  // namespace weir::control

@@ -62,6 +62,7 @@ class Fields {
   void maybe(const Member& member, std::optional<T>& value);
   void unless_empty(const Member& member, std::string& value);
   void unless_empty(const Member& member, std::vector<std::string>& values);
+  void unless_empty(const Member& member, std::vector<uint64_t>& values);
   template <class T>
   void maybe_object(const Member& member, std::optional<T>& value, const char* type);
   template <class T>

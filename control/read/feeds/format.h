@@ -11,12 +11,15 @@
 // Feed formats. A new one is a file beside this one and a row in format.cpp.
 namespace weir::control::feeds {
 
+class NamedSets;
+
 struct Options {
   uint8_t directions = WEIR_AS_SOURCE;  // of every entry: the list's `match`
   bool allow_any = false;               // /0 is an entry, not a bad line
   uint8_t source = 1;                   // of every entry: Entry::source
   uint32_t written = 0;                 // Unix seconds when the file was written: what its timeouts count from
   std::string settings = {};            // of the format, as find_setting() reads them: "address=dst_ip,port=dst_port"
+  NamedSets* sets = nullptr;            // gets the entries set by set, too; outlives the reading
 };
 
 // Reads the next part of a feed's text; an empty one is its end. Appends the entries to list.v4 and list.v6, and fills

@@ -1,16 +1,22 @@
 #include <map>
 #include <memory>
 
+#include "control/read/feeds/named_sets.h"
 #include "control/read/feeds/take.h"
 
 // What `ipset save` prints: `create SET TYPE ...`, then `add SET ENTRY [timeout SECONDS] [nomatch] ...` a line.
 namespace weir::control::feeds {
 namespace ipset {
 
-constexpr size_t kMostSets = 1024;  // whose default timeout is known
+constexpr size_t kMostSets = 1024;  // whose options are known
+constexpr const char* kExceptionWhy = "`nomatch`: an exception, which a pass list says";
 
-// Of each set, where it is not 0.
-using Timeouts = std::map<std::string, uint64_t, std::less<>>;
+// What `create` says of all entries of a set.
+struct Usual {
+  uint64_t timeout = 0;  // seconds of an entry that says nothing else; 0: it stays
+  std::string netmask;   // each entry is the network of this length that begins there; empty: what it says
+};
+using Sets = std::map<std::string, Usual, std::less<>>;  // those that say anything
 
 // The first word that is no option like -exist.
 std::string_view next_argument(std::string_view& line) {
@@ -21,14 +27,19 @@ std::string_view next_argument(std::string_view& line) {
   return word;
 }
 
-Outcome create(std::string_view line, Timeouts& timeouts) {
-  const std::string_view set = next_argument(line);
+Outcome create(std::string_view line, const Options& options, Sets& sets) {
+  const std::string_view set = next_argument(line), type = next_argument(line);
+  if (options.sets != nullptr) options.sets->declare(set, type);
+  Usual usual;
   for (std::string_view word = next_word(line); !word.empty(); word = next_word(line)) {
+    if (word == "netmask") usual.netmask = next_word(line);
     if (word != "timeout") continue;
     const auto seconds = duration_seconds(next_word(line));
     if (!seconds) return "the timeout is not a number of seconds";
-    if (timeouts.size() < kMostSets && *seconds != 0) timeouts[std::string(set)] = *seconds;
+    usual.timeout = *seconds;
   }
+  const bool says_anything = usual.timeout != 0 || !usual.netmask.empty();
+  if (sets.size() < kMostSets && says_anything) sets[std::string(set)] = usual;
   return {};
 }
 
@@ -39,37 +50,73 @@ bool is_rule(std::string_view line) {
   return rest.starts_with('-') || rest.starts_with('!') || rest.find(" -j ") != std::string_view::npos;
 }
 
+// The text between the quotes that follow `comment`, taken off the line; without quotes, all that is left of it.
+std::string_view next_comment(std::string_view& line) {
+  line = trim(line);
+  const bool is_quoted = line.starts_with('"');
+  const size_t end = is_quoted ? line.find('"', 1) : std::string_view::npos;
+  const std::string_view text = line.substr(is_quoted ? 1 : 0, end == std::string_view::npos ? end : end - 1);
+  line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
+  return text;
+}
+
 // ENTRY is one part: those of several (hash:ip,port has a protocol, hash:net,net two networks) are no entries of a
 // list of addresses.
-Outcome add(std::string_view line, uint32_t number, const Options& options, const Timeouts& timeouts, ListDraft& list) {
+Outcome add(std::string_view line, uint32_t number, const Options& options, const Sets& sets, ListDraft& list) {
   const std::string_view set = next_argument(line);
   const std::string_view entry = next_argument(line);
   if (entry.empty()) return "no `add SET ENTRY`";
   if (entry.find(',') != std::string_view::npos) {
     return Outcome::skip("an entry of several parts: write it as a flow in the policy");
   }
-  const auto usual = timeouts.find(set);
-  uint64_t timeout = usual == timeouts.end() ? 0 : usual->second;
+  const auto found = sets.find(set);
+  const Usual usual = found == sets.end() ? Usual() : found->second;
+  uint64_t timeout = usual.timeout;
+  std::string_view comment;
   for (std::string_view word = next_word(line); !word.empty(); word = next_word(line)) {
-    if (word == "nomatch") return Outcome::skip("`nomatch`: an exception, which a pass list says");
-    if (word == "comment") break;  // a text until the end
+    if (word == "nomatch") {
+      if (options.sets != nullptr) options.sets->exception(set, entry);
+      return Outcome::skip(kExceptionWhy);
+    }
+    if (word == "comment") comment = next_comment(line);
     if (word != "timeout") continue;
     const auto seconds = duration_seconds(next_word(line));
     if (!seconds) return "the timeout is not a number of seconds";
     timeout = *seconds;
   }
-  return take(entry, {number, timeout == 0 ? kNever : expires_after(timeout, options)}, options, list);
+  const size_t n_v4 = list.v4.size();
+  const At at = {number, timeout == 0 ? kNever : expires_after(timeout, options)};
+  const bool is_network = usual.netmask.empty() || entry.find_first_of("/-") != std::string_view::npos;
+  const char* why_bad =
+      is_network ? take(entry, at, options, list) : take_prefix(entry, usual.netmask, at, options, list);
+  if (why_bad == nullptr && options.sets != nullptr) options.sets->took(set, list, n_v4, comment);
+  return why_bad;
 }
 
-Outcome read_line(std::string_view line, uint32_t number, const Options& options, Timeouts& timeouts, ListDraft& list) {
+// Of a line that begins with `add`: what of it is no entry is told to those who ask set by set.
+Outcome add_to_set(std::string_view line, uint32_t number, const Options& options, const Sets& sets, ListDraft& list) {
+  const Outcome outcome = add(line, number, options, sets, list);
+  if (outcome.kind == Outcome::fine || options.sets == nullptr) return outcome;
+  const std::string_view set = next_argument(line);
+  if (outcome.why != kExceptionWhy) options.sets->left_out(set, next_argument(line), outcome.why);
+  return outcome;
+}
+
+Outcome of_no_set(std::string_view line, const char* why, const Options& options) {
+  if (options.sets != nullptr) options.sets->left_out("", trim(line), why);
+  return why;
+}
+
+Outcome read_line(std::string_view line, uint32_t number, const Options& options, Sets& sets, ListDraft& list) {
   if (line[0] == '#') return {};
+  const std::string_view whole = line;
   std::string_view verb = next_argument(line);
   if (verb == "ipset") verb = next_argument(line);
-  if (verb == "-A" && is_rule(line)) return "a rule of iptables, not an entry of a set";
-  if (verb == "add" || verb == "-A") return add(line, number, options, timeouts, list);
-  if (verb == "create" || verb == "-N") return create(line, timeouts);
+  if (verb == "-A" && is_rule(line)) return of_no_set(whole, "a rule of iptables, not an entry of a set", options);
+  if (verb == "add" || verb == "-A") return add_to_set(line, number, options, sets, list);
+  if (verb == "create" || verb == "-N") return create(line, options, sets);
   if (verb == "COMMIT" || verb == "flush" || verb == "destroy" || verb == "quit") return {};
-  return "neither `create` nor `add`";
+  return of_no_set(whole, "neither `create` nor `add`", options);
 }
 
 bool is_like(std::string_view line) {
@@ -89,11 +136,10 @@ std::string recognise(std::string_view beginning) {
 }
 
 Read start(const Options& options) {
-  auto timeouts = std::make_shared<Timeouts>();
-  return [options, timeouts](std::string_view part, ListDraft& list) {
-    read_lines(part, list, [&](std::string_view line, uint32_t number) {
-      return read_line(line, number, options, *timeouts, list);
-    });
+  auto sets = std::make_shared<Sets>();
+  return [options, sets](std::string_view part, ListDraft& list) {
+    read_lines(part, list,
+               [&](std::string_view line, uint32_t number) { return read_line(line, number, options, *sets, list); });
   };
 }
 

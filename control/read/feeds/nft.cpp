@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "control/read/feeds/named_sets.h"
 #include "control/read/feeds/plain.h"
 #include "control/read/feeds/take.h"
 
@@ -13,6 +14,7 @@ namespace weir::control::feeds {
 namespace nft {
 
 constexpr size_t kMostToken = 128, kMostTokens = 24;  // of an element; no address needs as many
+constexpr size_t kMostQuoted = 512;                   // of a comment; nft takes 128 bytes
 
 // What an element may have besides: statements of any number of words. Before `: VALUE` it is the key of a map.
 bool begins_extra(std::string_view word) {
@@ -45,6 +47,7 @@ class Reader {
       if (in_comment_) return;
     } else if (in_quotes_) {
       in_quotes_ = c != '"';
+      if (in_quotes_ && options_.sets != nullptr && quoted_.size() < kMostQuoted) quoted_ += c;
       return;
     }
     const bool is_continued = last_ == '\\';
@@ -62,6 +65,7 @@ class Reader {
         return end_token();
       case '"':
         in_quotes_ = true;
+        quoted_.clear();
         return end_token();
       case '{':
         return open(list);
@@ -102,12 +106,19 @@ class Reader {
   void end_statement(ListDraft& list) {
     end_token();
     if (tokens_.size() > 3 && tokens_[0] == "define" && tokens_[2] == "=") {
+      const std::string defined = tokens_[1];
       tokens_.erase(tokens_.begin(), tokens_.begin() + 3);
+      const size_t n_v4 = list.v4.size();
       Outcome outcome = take_element(list);
+      if (options_.sets != nullptr && outcome.kind == Outcome::fine) options_.sets->took(defined, list, n_v4, "");
       if (outcome.kind == Outcome::bad) outcome = Outcome::skip(outcome.why);  // names stand for anything
       add_outcome(outcome, list.feed, line_, shown());
     } else if (tokens_.size() == 2 && tokens_[0] == "timeout") {
       set_timeout_ = duration_seconds(tokens_[1]);
+    } else if (options_.sets != nullptr && !set_.empty() && tokens_.size() > 1 && tokens_[0].starts_with("type")) {
+      std::string type;  // `type ipv4_addr . inet_service`, `typeof ip saddr`
+      for (size_t i = 1; i < tokens_.size(); i++) type += (i == 1 ? "" : " ") + tokens_[i];
+      options_.sets->declare(set_, type);
     }
     tokens_.clear();
   }
@@ -119,10 +130,28 @@ class Reader {
     return n >= verb + 2 && (tokens_[verb] == "add" || tokens_[verb] == "create") && tokens_[verb + 1] == "element";
   }
 
+  // What stands in these braces belongs to this set: `set NAME {`, `add set inet filter NAME {`, `define NAME = {`,
+  // `add element inet filter NAME {`, and `elements = {` to that around it.
+  void name_set() {
+    const size_t n = tokens_.size();
+    const size_t verb = n > 0 && tokens_[0] == "nft" ? 1 : 0;
+    const bool is_added = n > verb + 2 && (tokens_[verb] == "add" || tokens_[verb] == "create");
+    const std::string_view what = n == 0 ? "" : is_added ? tokens_[verb + 1] : tokens_[0];
+    if (what == "define" && n > 1) {
+      set_ = tokens_[1];
+    } else if (n > 1 && (what == "set" || what == "map" || what == "element")) {
+      set_ = tokens_[n - 1];
+    } else if (!in_elements_) {
+      set_.clear();
+    }
+  }
+
   void open(ListDraft& list) {
     end_token();
     if (in_elements_) return add_bad_line(list.feed, line_, shown(), "a brace inside of elements");
     in_elements_ = begins_elements();
+    if (options_.sets != nullptr) name_set();
+    quoted_.clear();
     opened_ = static_cast<uint32_t>(list.feed.lines + 1);
     depth_ += in_elements_ ? 0 : 1;
     tokens_.clear();
@@ -136,15 +165,29 @@ class Reader {
       end_statement(list);
       depth_ -= depth_ > 0 ? 1 : 0;
       set_timeout_.reset();
+      set_.clear();
     }
     tokens_.clear();
   }
 
   void end_element(ListDraft& list) {
     end_token();
-    if (!tokens_.empty()) add_outcome(take_element(list), list.feed, line_, shown());
+    if (!tokens_.empty()) {
+      const size_t n_v4 = list.v4.size(), n_v6 = list.v6.size();
+      const Outcome outcome = take_element(list);
+      if (options_.sets != nullptr) tell_set(outcome, list, n_v4, n_v6);
+      add_outcome(outcome, list.feed, line_, shown());
+    } else if (options_.sets != nullptr && !quoted_.empty()) {
+      options_.sets->left_out(set_, '"' + quoted_ + '"', "a name, no address");
+    }
     tokens_.clear();
+    quoted_.clear();
     is_long_ = false;
+  }
+
+  void tell_set(const Outcome& outcome, const ListDraft& list, size_t n_v4, size_t n_v6) {
+    if (outcome.kind != Outcome::fine) return options_.sets->left_out(set_, shown(), outcome.why);
+    if (list.v4.size() != n_v4 || list.v6.size() != n_v6) options_.sets->took(set_, list, n_v4, quoted_);
   }
 
   Outcome take_element(ListDraft& list) {
@@ -201,6 +244,8 @@ class Reader {
   const Options options_;
   std::vector<std::string> tokens_;  // of this statement, or of this element
   std::string token_;
+  std::string set_;                      // that this belongs to, where it is asked for; empty: none is known
+  std::string quoted_;                   // the last text in quotes: the comment of this element
   std::optional<uint64_t> set_timeout_;  // seconds: of elements that say nothing else
   uint32_t line_ = 0, opened_ = 0;
   unsigned depth_ = 0;

@@ -94,6 +94,33 @@ TEST_CASE("entries of every form are added, renewed and deleted") {
   CHECK(*journal.count("bans") == 0);
 }
 
+TEST_CASE("entries of one change have times and comments of their own") {
+  const Folder folder;
+  Journal journal = open(folder);
+  List list = dynamic_list("bans");
+  Change add = change(Change::Verb::add, {"203.0.113.7", "203.0.113.8", "203.0.113.9"});
+  add.ttl_s = 60;
+  add.ttls = {0, 5, 7};
+  add.comments = {"one", "", "three"};
+  REQUIRE(make(journal, list, add));
+  CHECK(list.v4().expires.each == std::vector<uint32_t>{kNow + 60, kNow + 5, kNow + 7});
+  CHECK((*journal.find("bans", "203.0.113.7"))->comment == "one");
+  CHECK((*journal.find("bans", "203.0.113.8"))->comment == "ticket 12");
+  CHECK((*journal.find("bans", "203.0.113.9"))->comment == "three");
+
+  add.ttls = {0, 5};
+  CHECK(error_of(journal, list, add).find("one for each entry, or none") != std::string::npos);
+  add.ttls = {0, 5, uint64_t{1} << 32};
+  CHECK(error_of(journal, list, add).find("entry 3 of 3: a time to live") == 0);
+  list.dynamic->max_ttl_s = 100;
+  add.ttls = {0, 101, 0};
+  CHECK(error_of(journal, list, add).find("entry 2 of 3: 101 seconds are more") == 0);
+  add.ttls = {};
+  add.comments[1].assign(501, 'x');
+  CHECK(error_of(journal, list, add).find("500 bytes") != std::string::npos);
+  CHECK(*journal.count("bans") == 3);
+}
+
 TEST_CASE("a time to live ends, is renewed, and is bounded by the list") {
   const Folder folder;
   Journal journal = open(folder);
