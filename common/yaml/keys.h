@@ -34,6 +34,7 @@ struct Key {
   std::string_view choices = {};     // kChoice: words, ` | ` between them
   std::string_view pattern = {};     // kText: a regular expression of ECMA-262 for all of it; empty: any text
   std::string_view unit = {};        // kNumber
+  std::string_view noun = "text";    // kText: what people call its value
   uint64_t least = 0, most = 0;      // kInteger; kSize: bytes; kTime: seconds
   double low = 0, high = 0;          // kNumber
   const Section* section = nullptr;  // kMap: its keys
@@ -42,6 +43,7 @@ struct Key {
 
   constexpr Key by_default(std::string_view written) const { return with(&Key::usual, written); }
   constexpr Key matching(std::string_view expression) const { return with(&Key::pattern, expression); }
+  constexpr Key called(std::string_view value) const { return with(&Key::noun, value); }
   constexpr Key required() const { return with(&Key::is_required, true); }
   constexpr bool may_be(unsigned form) const { return (forms & form) != 0; }
   // Or one of these words, or a map, or a sequence.
@@ -62,6 +64,7 @@ struct Key {
 struct Section {
   std::string_view what;  // how errors call it, e.g. "the list"
   std::span<const Key> keys;
+  bool is_one_of = false;  // the map has exactly one of them
 };
 
 // The words of `choices`.

@@ -47,11 +47,6 @@ struct Memory {
 };
 void members(Fields& f, Memory& memory);
 
-struct MetricsDetails {
-  std::string address, error;
-};
-void members(Fields& f, MetricsDetails& metrics);
-
 struct StatusAnswer {
   std::string version = WEIR_VERSION;  // of controld
   std::string config, state_dir;
@@ -72,7 +67,6 @@ struct StatusAnswer {
   CaptureAnswer capture;
   std::vector<std::pair<std::string, Limit>> limits;
   Memory memory;
-  MetricsDetails metrics;
 };
 void members(Fields& f, StatusAnswer& answer);
 

@@ -11,8 +11,7 @@ namespace weir::control::ctl {
 namespace cmd_completion {
 
 int run(const std::string& shell) {
-  const auto completion = shell == "bash" ? bash_completion : shell == "zsh" ? zsh_completion : fish_completion;
-  fmt::print("{}", completion(all_commands()));
+  fmt::print("{}", completion_for(shell, all_commands()));
   return kOk;
 }
 
@@ -29,7 +28,7 @@ const Command kCompletion = {"completion", Group::own, "print the completion for
                              "    source <(controlctl completion bash)\n"
                              "    source <(controlctl completion zsh)\n"
                              "    controlctl completion fish | source\n"
-                             "`meson install` installs the one for bash.",
+                             "`meson install` installs them, and those of the other programs.",
                              cmd_completion::configure};
 
 }  // namespace weir::control::ctl

@@ -35,9 +35,10 @@ std::string_view kept(std::string text) {
   return all.emplace_back(std::move(text));
 }
 
-constexpr Key kAddress = row::text("", "An address, a prefix or a range, as in 198.51.100.0/24.");
-constexpr Key kSingleAddress = row::text("", "A single address.");
-constexpr Key kInterface = row::text("", "The name of an interface, as `ip link` has it.").matching("[^/:\\s]{1,15}");
+constexpr Key kAddress = row::text("", "An address, a prefix or a range, as in 198.51.100.0/24.").called("address");
+constexpr Key kSingleAddress = row::text("", "A single address.").called("address");
+constexpr Key kInterface =
+    row::text("", "The name of an interface, as `ip link` has it.").matching("[^/:\\s]{1,15}").called("name");
 
 constexpr Key kXdpKeys[] = {
     row::sequence("interfaces", kInterface,
@@ -56,10 +57,10 @@ constexpr Key kTargetKeys[] = {
     row::map("xdp", kXdp,
              "This machine's kernel filters, on what comes in by these interfaces. One such target names all of "
              "them."),
-    row::text("dataplane", "A data plane, by its Unix socket: a path of at most 107 bytes."),
+    row::text("dataplane", "A data plane, by its Unix socket: a path of at most 107 bytes.").called("path"),
 };
-constexpr Section kTarget = {"the target", kTargetKeys};
-constexpr Key kTargetItem = row::map("", kTarget, "A target of one kind.");
+constexpr Section kTarget = {"the target", kTargetKeys, true};
+constexpr Key kTargetItem = row::map("", kTarget, "Each target has exactly one of these keys.");
 
 constexpr Key kFilterKeys[] = {
     row::number(
@@ -82,12 +83,14 @@ constexpr Section kFilter = {"`filter`", kFilterKeys};
 constexpr Key kFetchKeys[] = {
     row::text("proxy",
               "Through which feeds are fetched: http://HOST:PORT; https, socks5 and socks5h are known, too. Left "
-              "out: none."),
+              "out: none.")
+        .called("URL"),
     row::time("timeout", 1, 3600, "The longest wait for a connection, and the longest silence.").by_default("30s"),
     row::size("max_size", KiB, 4 * GiB, "The largest feed that is taken, unpacked.").by_default("64MiB"),
     row::text("ca_file",
               "Certificates that are trusted instead of those of the system. A relative path begins at the folder "
-              "of this file."),
+              "of this file.")
+        .called("file"),
     row::text("user_agent",
               "What servers are told who asks: 1 to 256 characters of ASCII. Left out: weir and its version."),
     row::integer("concurrent", 1, 64, "How many feeds are fetched at a time.").by_default("4"),
@@ -96,14 +99,16 @@ constexpr Section kFetch = {"`fetch`", kFetchKeys};
 
 constexpr Key kCaptureKeys[] = {
     row::text("folder",
-              "Where the files are. It is made for the daemon alone (0700). Left out: `capture` in state_dir."),
+              "Where the files are. It is made for the daemon alone (0700). Left out: `capture` in state_dir.")
+        .called("folder"),
     row::integer("one_in", 1, 1'000'000'000, "Of so many dropped frames one is a sample.").by_default("1000"),
     row::integer("per_list_per_second", 1, 100'000, "Samples of a list in a second, at most.").by_default("10"),
     row::integer("snap_bytes", kLeastSnapBytes, wire::kMaxSnapBytes, "How much of a frame is kept: its first bytes.")
         .by_default("256"),
     row::text("filter",
               "An expression as pcap-filter(7) describes it. Samples that it does not let through are not "
-              "written. Left out: all are."),
+              "written. Left out: all are.")
+        .called("expression"),
     row::size("file_size", 64 * KiB, TiB, "The largest file.").by_default("64MiB"),
     row::time("file_age", 1, 366 * kDay_s, "How long a file is written to.").by_default("1h"),
     row::integer("files", 1, 10'000, "How many files are kept; the oldest is removed.").by_default("16"),
@@ -114,18 +119,11 @@ constexpr Key kHistoryKeys[] = {
     row::size("size", MiB, TiB, "How many bytes the kept policies may take, all their entries included.")
         .by_default("1GiB"),
     row::text("keep", "How long former generations are kept for `controlctl rollback`: a time in s, m, h, d or w.")
+        .called("time")
         .matching(kDuration)
         .by_default("7d"),
 };
 constexpr Section kHistory = {"`history`", kHistoryKeys};
-
-constexpr Key kMetricsKeys[] = {
-    row::text("listen",
-              "Where they are served: ADDRESS:PORT, IPv6 in brackets (\"[::1]:9617\"), port 0 for one that is free; or "
-              "off: nowhere.")
-        .by_default("127.0.0.1:9617"),
-};
-constexpr Section kMetrics = {"`metrics`", kMetricsKeys};
 
 constexpr Key kGuardKeys[] = {
     row::integer("min_entries", 0, kMostEntries, "How many entries a feed must have.").by_default("1"),
@@ -152,9 +150,9 @@ Key key_of(std::span<const Field> rows) {
     all_keys.push_back(std::move(keys));
     return all_sections.emplace_back(Section{kept("`" + std::string(field.key) + "`"), all_keys.back()});
   };
-  const Key key = row::text(field.key, field.help).matching(field.pattern);
+  const Key key = row::text(field.key, field.help).matching(field.pattern).called("value");
   if (field.form == FieldForm::list)
-    return key.or_sequence(all_items.emplace_back(row::text("", "A value or a range.")));
+    return key.or_sequence(all_items.emplace_back(row::text("", "A value or a range.").called("value")));
   if (field.form == FieldForm::number) {
     std::vector<Key> keys;
     for (const Field& inner : rows) keys.push_back(row::integer(inner.inner, 0, UINT8_MAX, inner.inner_help));
@@ -172,16 +170,17 @@ Key key_of(std::span<const Field> rows) {
 }
 
 std::vector<Key> entry_keys() {
-  std::vector<Key> keys = {row::text("entry", "An entry as a text, to give it a comment or an end.")};
+  std::vector<Key> keys = {row::text("entry", "An entry as a text, to give it a comment or an end.").called("entry")};
   const std::span<const Field> all = fields();
   const auto add = [&](std::string_view name) {
     const auto first = std::find_if(all.begin(), all.end(), [&](const Field& field) { return field.key == name; });
     const auto last = std::find_if(first, all.end(), [&](const Field& field) { return field.key != name; });
     keys.push_back(key_of({first, last}));
   };
-  keys.push_back(row::text("src", "The source address: an address, a prefix or a range, without a port."));
+  keys.push_back(
+      row::text("src", "The source address: an address, a prefix or a range, without a port.").called("address"));
   add("sport");
-  keys.push_back(row::text("dst", "The destination address: as `src`, and of the same family."));
+  keys.push_back(row::text("dst", "The destination address: as `src`, and of the same family.").called("address"));
   add("dport");
   for (const Field& field : all) {
     if (std::none_of(keys.begin(), keys.end(), [&](const Key& key) { return key.name == field.key; })) add(field.key);
@@ -189,6 +188,7 @@ std::vector<Key> entry_keys() {
   keys.push_back(row::text("expires",
                            "From then on the entry matches nothing: a time of RFC 3339, as in "
                            "2026-12-01T00:00:00Z.")
+                     .called("time")
                      .matching("\\d{4}-\\d\\d-\\d\\d[Tt]\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?([Zz]|[+-]\\d\\d:\\d\\d)"));
   keys.push_back(row::text("comment", "For people; it is not looked at."));
   return keys;
@@ -197,7 +197,7 @@ std::vector<Key> entry_keys() {
 std::map<const feeds::Format*, Section> format_sections() {
   static std::deque<std::vector<Key>> all;
   std::map<const feeds::Format*, Section> sections;
-  static const Key kAlternative = row::text("", "One of several alternatives.");
+  static const Key kAlternative = row::text("", "One of several alternatives.").called("name");
   for (const feeds::Format* format : feeds::formats()) {
     std::vector<Key>& keys = all.emplace_back();
     for (const feeds::Setting& setting : format->settings) {
@@ -217,7 +217,7 @@ const Section& formats_section() {
     }
     return rows;
   }();
-  static const Section kFormats = {"`format`", keys};
+  static const Section kFormats = {"`format`", keys, true};
   return kFormats;
 }
 
@@ -228,11 +228,13 @@ std::string_view format_names() {
 }
 
 std::vector<Key> list_keys() {
-  static const Key kEntry =
-      row::text("", "An address, a prefix, a range or an address with a port, as a text; or a map.")
-          .or_map(entry_section());
+  static const Key kEntry = row::text("",
+                                      "An entry that is a map has these keys; as a text it is an address, a prefix, a "
+                                      "range, or an address with a port.")
+                                .or_map(entry_section());
   return {
       row::text("name", "1 to 63 of A-Z a-z 0-9 . _ -; no other list may have it, and `own` is taken.")
+          .called("name")
           .matching("[A-Za-z0-9._-]{1,63}")
           .required(),
       row::text("comment", "For people; it is shown with the list."),
@@ -260,6 +262,7 @@ std::vector<Key> list_keys() {
       row::text("max_ttl",
                 "Of a dynamic list: how long an added entry may stay, a time in s, m, h, d or w. Left out: as long "
                 "as you like.")
+          .called("time")
           .matching(kDuration),
       row::boolean("dynamic", "true: `controlctl add` and `controlctl del` may change the list while it is enforced.")
           .by_default("false"),
@@ -271,8 +274,9 @@ std::vector<Key> list_keys() {
       row::text("file",
                 "The feed: a file with one entry a line or in another format, a pattern such as feeds/*.txt, or a "
                 "folder. A relative path begins at the folder of this file. Files are watched, and read again when "
-                "they change."),
-      row::text("url", "Instead of `file`: a feed that controld fetches.").matching(kHttp),
+                "they change.")
+          .called("path"),
+      row::text("url", "Instead of `file`: a feed that controld fetches.").called("URL").matching(kHttp),
       row::time("every", kLeastEvery_s, kMostEvery_s,
                 "With `url`: how often it is asked for, 10 % more or less, so that not all ask at once.")
           .by_default("1h"),
@@ -299,12 +303,13 @@ std::vector<Key> policy_keys() {
   static const Section kPolicy = {"`policy`", kPolicyKeys};
   static const std::vector<Key> kListKeys = list_keys();
   static const Section kList = {"the list", kListKeys};
-  static const Key kListItem = row::map("", kList, "A list.");
+  static const Key kListItem = row::map("", kList, "Each list has these keys.");
   return {
       row::text("version", "Of this format.").matching("1").required(),
       row::text("state_dir",
                 "The folder of snapshots, journal and history, for the daemon alone (0700). Without root it is "
                 "$XDG_STATE_HOME/weir or ~/.local/state/weir.")
+          .called("folder")
           .by_default("/var/lib/weir"),
       row::map("policy", kPolicy, "What holds beside the lists."),
       row::map("filter", kFilter, "The filter that most packets are judged by."),
@@ -315,11 +320,11 @@ std::vector<Key> policy_keys() {
       row::map("capture", kCapture,
                "Samples of what is dropped, in pcapng files. Without this section there are none."),
       row::map("history", kHistory, "What is kept for `controlctl rollback`."),
-      row::map("metrics", kMetrics, "Metrics for Prometheus and a page for people, by HTTP."),
       row::sequence("lists", kListItem,
                     "The lists, 256 at most (`own` is one of them). Among lists of one action the first in this file "
                     "gets the credit."),
       row::later("plan"),
+      row::later("metrics"),
       row::later("fleet"),
   };
 }

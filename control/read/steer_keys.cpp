@@ -14,8 +14,8 @@ constexpr std::string_view kPorts = "[0-9]+(-[0-9]+)?";
 constexpr Key kRuleKeys[] = {
     row::choice("to", kPlaces, "Where the packets go that the rule takes.").required(),
     row::choice("family", "4 | 6", "The version of IP."),
-    row::text("src", "The source: an address or a prefix."),
-    row::text("dst", "The destination: an address or a prefix."),
+    row::text("src", "The source: an address or a prefix.").called("address"),
+    row::text("dst", "The destination: an address or a prefix.").called("address"),
     row::text("proto", "The protocol: a name, as in tcp, or a number from 0 to 255."),
     row::text("sport", "The source port, as in 443, or a range of them. Fragments have none.").matching(kPorts),
     row::text("dport", "The destination port, as in 443, or a range of them. Fragments have none.").matching(kPorts),
@@ -28,7 +28,7 @@ constexpr Section kSteerRuleSection = {"the rule", kRuleKeys};
 
 namespace {
 
-constexpr Key kRuleItem = row::map("", kSteerRuleSection, "A rule.");
+constexpr Key kRuleItem = row::map("", kSteerRuleSection, "Each rule has these keys.");
 constexpr Key kKeys[] = {
     row::text("version", "Of this format.").matching("1").required(),
     row::choice("default", kPlaces, "Where IP packets go that no rule takes.").by_default("kernel"),

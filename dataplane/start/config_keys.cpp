@@ -17,11 +17,12 @@ constexpr uint64_t kMostDescriptors = 32768;
 constexpr uint64_t kMostPauseUs = 1000;    // past it a pause is a sleep that keeps the core busy
 constexpr uint64_t kMostSleepUs = 10'000;  // rings overflow long before
 
-constexpr Key kUser = row::text("user", "A name or a number.");
+constexpr Key kUser = row::text("", "A name or a number.").called("user");
 constexpr Key kSocketKeys[] = {
     row::text("path",
               "The Unix socket where controld and controlctl speak to this data plane. Without root it is "
               "$XDG_RUNTIME_DIR/weir/dataplane.sock, or the same below /run/user/UID.")
+        .called("path")
         .by_default("/run/weir/dataplane.sock"),
     row::sequence(
         "allow_uid", kUser,
@@ -44,9 +45,11 @@ constexpr Key kMempoolKeys[] = {
 };
 constexpr Section kMempool = {"`mempool`", kMempoolKeys};
 
-constexpr Key kCapability = row::text("capability", "The name of a capability, without CAP_.").matching("[a-z_]+");
+constexpr Key kCapability =
+    row::text("capability", "The name of a capability, without CAP_.").matching("[a-z_]+").called("name");
 constexpr Key kPrivilegesKeys[] = {
     row::text("user", "Whom root becomes once the ports run. Left out: weir, which has to exist; root stays root.")
+        .called("user")
         .by_default("weir"),
     row::sequence(
         "keep", kCapability,
@@ -92,13 +95,14 @@ constexpr Key kPortKeys[] = {
         "The one queue of a device without RSS is spread in software over so many workers. Left out: it is not."),
 };
 constexpr Section kPort = {"the port", kPortKeys};
-constexpr Key kPortItem = row::map("", kPort, "A port.");
+constexpr Key kPortItem = row::map("", kPort, "Each port has these keys.");
 
 constexpr Key kKeys[] = {
     row::map("socket", kSocket, "Where controld and controlctl speak to this data plane."),
     row::text("state_dir",
               "The folder of the last good snapshot and of the bypass switch. It holds the secret of the "
               "filter: 0700. Without root it is ~/.local/state/weir/dataplane.")
+        .called("folder")
         .by_default("/var/lib/weir/dataplane"),
     row::size("snapshot_memory", kLeastSnapshotMemory, kMostSnapshotMemory,
               "Memory for snapshots on each NUMA node in use. A swap holds two of them, so one may have half of it. A "

@@ -16,8 +16,7 @@ std::string unknown_command(Commands commands, std::string_view name);
 
 std::string man_page(Commands commands);  // roff, section 1
 
-std::string bash_completion(Commands commands);
-std::string zsh_completion(Commands commands);
-std::string fish_completion(Commands commands);
+// shell: bash, zsh or fish.
+std::string completion_for(const std::string& shell, Commands commands);
 
 }  // namespace weir::control::ctl

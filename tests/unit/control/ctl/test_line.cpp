@@ -82,10 +82,11 @@ TEST_CASE("a new command is one file and one row: pages have it") {
   CHECK(has(help_of(kRest), "  --socket PATH"));
   CHECK(has(man_page(commands), ".SS rest\nrest for a while.\n"));
   CHECK(has(man_page(commands), "\\fB\\-\\-seconds\\fR \\fIS\\fR\nhow long\n"));
-  for (const auto completion : {bash_completion, zsh_completion, fish_completion}) {
-    CHECK(has(completion(commands), "rest"));
-    CHECK(has(completion(commands), "bed sofa"));
-    CHECK(has(completion(commands), "seconds"));
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const std::string completion = completion_for(shell, commands);
+    CHECK(has(completion, "rest"));
+    CHECK(has(completion, "bed sofa"));
+    CHECK(has(completion, "seconds"));
   }
   MemberTable table;
   kRest.answers(table);
