@@ -22,6 +22,7 @@
 #include "control/daemon/api.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/rights.h"
+#include "control/daemon/web.h"
 #include "control/fetch/transfer.h"
 #include "control/loop/loop.h"
 #include "control/publish/place.h"
@@ -43,7 +44,7 @@ bool read_targets(Arguments& arguments) {
 }
 
 // The exit code when the program is to end here (--help, --version, a wrong option), else empty.
-std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
+std::optional<int> parse(int argc, char** argv, Arguments& arguments, std::optional<MetricsSettings>& metrics) {
   // The other half of the processors is the data plane's, whose workers never sleep.
   arguments.daemon.build_threads = std::max(1u, std::thread::hardware_concurrency() / 2);
   const Options options = options_of(arguments);
@@ -56,6 +57,11 @@ std::optional<int> parse(int argc, char** argv, Arguments& arguments) {
   const auto mode = std::find(kSeccompModes.begin(), kSeccompModes.end(), arguments.seccomp);
   arguments.daemon.seccomp = static_cast<confine::Seccomp>(mode - kSeccompModes.begin());
   if (!read_targets(arguments)) return 2;
+  if (!arguments.metrics.empty()) {
+    const Result<MetricsSettings> settings = parse_metrics_settings(arguments.metrics);
+    if (!settings) return fmt::print(stderr, "--metrics {}: {}\n", arguments.metrics, settings.error()), 2;
+    metrics = *settings;
+  }
   return std::nullopt;
 }
 
@@ -77,7 +83,8 @@ void notify_reloading() {
 
 int run(int argc, char** argv) {
   Arguments arguments;
-  if (std::optional<int> code = parse(argc, argv, arguments)) return *code;
+  std::optional<MetricsSettings> metrics;  // of the command line
+  if (std::optional<int> code = parse(argc, argv, arguments, metrics)) return *code;
   spdlog::set_default_logger(spdlog::stderr_color_mt("controld"));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
   if (arguments.verbose) spdlog::set_level(spdlog::level::debug);
@@ -130,6 +137,12 @@ int run(int argc, char** argv) {
   arguments.daemon.panic_socket = panic_socket_of(arguments.socket);
   arguments.daemon.place = place_of(arguments.socket);
   std::unique_ptr<ApiServer> api;
+  std::unique_ptr<Web> web;
+  const bool is_web_off = metrics && !metrics->listen;
+  arguments.daemon.serves_metrics = !is_web_off;
+  arguments.daemon.policy_taken = [&] {
+    if (web != nullptr) web->follow();
+  };
   arguments.daemon.opened = [&](Daemon& opened) -> Result<void> {
     const auto answer_line = [&opened](const std::string& line, const Caller& caller, ApiServer::Reply reply) {
       answer(opened, line, caller, std::move(reply));
@@ -138,6 +151,7 @@ int run(int argc, char** argv) {
         ApiServer::start(loop, arguments.socket, {answer_line, failure_line}, ApiServer::kClientMs, *read_group);
     if (!open) return Error{open.error()};
     api = std::move(*open);
+    if (!is_web_off) web = std::make_unique<Web>(loop, opened, metrics);
     spdlog::info("compiling the first policy; controlctl is answered on {}", arguments.socket);
     return {};
   };

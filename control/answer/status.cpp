@@ -40,6 +40,11 @@ void members(Fields& f, Memory& memory) {
   f({"peak_bytes", "bytes", "resident at most, so far"}, memory.peak_bytes);
 }
 
+void members(Fields& f, MetricsDetails& metrics) {
+  f({"address", "", "where metrics are served, by HTTP; empty: nowhere"}, metrics.address);
+  f({"error", "", "why not where they should be; empty: well"}, metrics.error);
+}
+
 void members(Fields& f, StatusAnswer& answer) {
   f({"version", "", "of controld"}, answer.version);
   f({"config", "", "path of the policy"}, answer.config);
@@ -64,6 +69,7 @@ void members(Fields& f, StatusAnswer& answer) {
   f.by_name({"limits", "", "lists, shapes_v4, shapes_v6, conditions_of_a_key, overlay_keys, snapshot_bytes"},
             answer.limits, "limit");
   f.object({"memory", "", "of controld"}, answer.memory, "memory");
+  f.object({"metrics", "", "and the page for people"}, answer.metrics, "metrics");
 }
 
 void members(Fields& f, DirectStatus& answer) {

@@ -47,6 +47,11 @@ struct Memory {
 };
 void members(Fields& f, Memory& memory);
 
+struct MetricsDetails {
+  std::string address, error;
+};
+void members(Fields& f, MetricsDetails& metrics);
+
 struct StatusAnswer {
   std::string version = WEIR_VERSION;  // of controld
   std::string config, state_dir;
@@ -67,6 +72,7 @@ struct StatusAnswer {
   CaptureAnswer capture;
   std::vector<std::pair<std::string, Limit>> limits;
   Memory memory;
+  MetricsDetails metrics;
 };
 void members(Fields& f, StatusAnswer& answer);
 

@@ -110,6 +110,12 @@ void show_reload(const ReloadAnswer& reload) {
   }
 }
 
+std::string metrics_text(const MetricsDetails& metrics) {
+  const std::string served = metrics.address.empty() ? "" : "http://" + metrics.address + "/metrics";
+  if (metrics.error.empty()) return served.empty() ? "off" : served;
+  return (served.empty() ? "NOT SERVED: " : served + "; ") + metrics.error;
+}
+
 void show(const StatusAnswer& answer) {
   if (answer.bypass) fmt::print("BYPASS IS ON: everything passes, until `controlctl bypass off`\n");
   if (answer.starting) fmt::print("controld is starting: it compiles the first policy\n");
@@ -126,6 +132,7 @@ void show(const StatusAnswer& answer) {
     fmt::print("feed of {} REFUSED {}, its last good content stays: {}\n", feed.list, age(feed.since), feed.reason);
   }
   fmt::print("capture     {}\n", capture_text(answer.capture));
+  fmt::print("metrics     {}\n", metrics_text(answer.metrics));
   show_targets(answer.targets);
   show_shapes(answer.shapes);
   show_limits(answer.limits);

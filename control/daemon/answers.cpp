@@ -204,6 +204,7 @@ std::string status_line(Daemon& daemon) {
   if (daemon.last_reload() != nullptr) answer.last_reload = answer_of(*daemon.last_reload());
   answer.capture = answer_of(daemon.capture());
   answer.memory = memory();
+  answer.metrics = {daemon.metrics_place().address, daemon.metrics_place().error};
   return answer_line(answer);
 }
 

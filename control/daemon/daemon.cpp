@@ -86,6 +86,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
 
   std::unique_ptr<Daemon> daemon(new Daemon(loop, std::move(options), std::move(*store), std::move(*numbers)));
   daemon->journal_ = std::move(journal);
+  if (places.metrics) daemon->metrics_ = *places.metrics;
   Result<void> begun = daemon->begin(urgent, in_force ? *in_force : std::nullopt, places.targets);
   if (begun) return daemon;
   if (daemon->is_reloading_) (void)daemon.release();  // what a thread is at cannot be ended; it goes with the process
@@ -104,7 +105,8 @@ Result<void> Daemon::give_up_rights(const Options& options, const std::optional<
     (void)xdp::make_bpf_dir(options.bpf_dir);  // who needs it says why it cannot be had
     if (Result<void> learnt = xdp::learn_features(); !learnt) return learnt;
   }
-  const Result<std::string> given_up = reduce_rights(options.config, known, *options.seccomp);
+  const Result<std::string> given_up = reduce_rights(options.config, known, *options.seccomp,
+                                                     options.serves_metrics ? Network::serves : Network::none);
   if (!given_up) return Error{given_up.error()};
   spdlog::info("privileges: {}", *given_up);
   return {};

@@ -117,10 +117,13 @@ class Daemon {
     const confine::Helpers* parsers = nullptr;  // of the policy file and of feeds; null: this process parses them
     bool watch_feeds = false;                   // a feed that changes is read by itself
     bool fetches = false;                       // feeds with an url, by helpers of `parsers`, which know kFetchJob
+    bool serves_metrics = false;                // sockets of TCP can be made
     bool allow_older = false;  // targets take what is published also when they enforce something newer of its epoch
     TargetTimes times;
     // Called as soon as there is something to ask, before the first policy is compiled: the API opens.
     std::function<Result<void>(Daemon&)> opened = {};
+    // A policy was taken: metrics() may be another place now.
+    std::function<void()> policy_taken = {};
   };
 
   // Publishes the last good, then reads, compiles and hands to the targets, without waiting for them; runs the loop
@@ -203,6 +206,16 @@ class Daemon {
   // Why what runs, or bypass, would not outlive a restart of controld; empty: both would.
   std::string disk_error() const { return disk_error_.empty() ? panic_->disk_error() : disk_error_; }
 
+  // Where the policy wants metrics to be served; before the first one was taken, as far as it could be read.
+  const MetricsSettings& metrics() const { return metrics_; }
+  // Where they are.
+  struct MetricsPlace {
+    std::string address;  // empty: nowhere
+    std::string error;    // why not where they should be; empty: well
+  };
+  const MetricsPlace& metrics_place() const { return metrics_place_; }
+  void note(MetricsPlace place) { metrics_place_ = std::move(place); }
+
  private:
   // What a reload begins with.
   struct Cause {
@@ -212,7 +225,7 @@ class Daemon {
     struct Back {
       uint64_t number = 0;
       bool with_added = false;          // what was added to lists is as it was then, too; false: as it is now
-      bool stays_there = false;         // targets and capture stay as they are
+      bool stays_there = false;         // targets, capture and metrics stay as they are
       std::vector<TargetSpec> targets;  // these are the targets; empty: those of the policy
     };
     std::optional<Back> back;
@@ -229,6 +242,7 @@ class Daemon {
     std::shared_ptr<const Book> before;  // the book of what ran; null: nothing did
     std::vector<TargetSpec> targets;
     std::optional<CaptureSettings> capture;
+    MetricsSettings metrics;
     Result<void> saved;  // the number and the last good
     Clock::time_point begin, published;
   };
@@ -352,6 +366,8 @@ class Daemon {
   std::vector<std::shared_ptr<TargetLink>> targets_;
   std::optional<InForce> last_in_force_;  // as on disk at the start
   std::string disk_error_;
+  MetricsSettings metrics_;
+  MetricsPlace metrics_place_;
   Loop::Source book_due_;             // keep_book() of what changes of the journal made
   Loop::Source save_due_;             // keep_change() of the same
   Loop::Source again_;                // keep_again()

@@ -272,6 +272,7 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
                  store_.state_dir());
   }
   prepared.capture = whole->capture;
+  prepared.metrics = whole->metrics;
   report.entries = next->report.entries;
   report.snapshot_bytes = next->report.snapshot_bytes;
   report.phases.insert(report.phases.end(), next->report.phases.begin(), next->report.phases.end());
@@ -330,8 +331,12 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   set_targets(prepared->targets);
   publish(prepared->next);
   compact_when_due();
-  const bool capture_stays = prepared->cause.back && prepared->cause.back->stays_there && !is_first_;
-  if (!capture_stays) capture_.configure(prepared->capture, sockets_of(prepared->targets));
+  const bool places_stay = prepared->cause.back && prepared->cause.back->stays_there && !is_first_;
+  if (!places_stay) {
+    capture_.configure(prepared->capture, sockets_of(prepared->targets));
+    metrics_ = prepared->metrics;
+    if (options_.policy_taken) options_.policy_taken();
+  }
   report.generation = running_->publication->generation;
   capture_.published(report.generation);
   take_cause(prepared->cause, prepared->before_base);

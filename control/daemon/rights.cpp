@@ -37,10 +37,16 @@ constexpr SystemCalls::Argument kCallsWith[] = {
     {"setpriority", 1, confine::kAllBits, 0},      // of the thread that builds beside all else
 };
 
+// Metrics: also for an address that a reload brings.
+constexpr SystemCalls::Argument kServing[] = {
+    {"socket", 0, confine::kAllBits, AF_INET},
+    {"socket", 0, confine::kAllBits, AF_INET6},
+};
+
 }  // namespace
 
-Result<std::string> reduce_rights(const std::string& config, std::span<const TargetSpec> targets,
-                                  confine::Seccomp mode) {
+Result<std::string> reduce_rights(const std::string& config, std::span<const TargetSpec> targets, confine::Seccomp mode,
+                                  Network network) {
   const Result<bool> is_readable = confine::works_without([&] { return access(config.c_str(), R_OK) == 0; });
   if (!is_readable) return Error{"cannot give up rights: " + is_readable.error()};
   confine::Capabilities needed = *is_readable ? 0 : confine::capability(CAP_DAC_READ_SEARCH);
@@ -48,7 +54,9 @@ Result<std::string> reduce_rights(const std::string& config, std::span<const Tar
   const confine::Capabilities kept = confine::own_capabilities() & needed;
   if (Result<void> done = confine::forbid_gaining(); !done) return Error{"cannot give up rights: " + done.error()};
   if (Result<void> done = confine::keep_only(kept); !done) return Error{"cannot give up rights: " + done.error()};
-  const Result<size_t> n_calls = confine::filter_system_calls({kCalls, kCallsWith, {}}, mode);
+  std::vector<SystemCalls::Argument> calls_with(std::begin(kCallsWith), std::end(kCallsWith));
+  if (network == Network::serves) calls_with.insert(calls_with.end(), std::begin(kServing), std::end(kServing));
+  const Result<size_t> n_calls = confine::filter_system_calls({kCalls, calls_with, {}}, mode);
   const std::string seccomp =
       n_calls ? confine::seccomp_text(mode, *n_calls) : "system calls are not filtered: " + n_calls.error();
   return "capabilities: " + confine::names_of(kept) + ", no_new_privs, " + seccomp;

@@ -69,4 +69,19 @@ HistorySettings read_history(MapReader reader) {
   return history;
 }
 
+MetricsSettings read_metrics(MapReader reader) {
+  MetricsSettings metrics;
+  if (const auto listen = reader.text("listen")) {
+    const Result<MetricsSettings> read = parse_metrics_settings(*listen);
+    if (read) {
+      metrics = *read;
+    } else {
+      reader.error(*reader.find("listen"), "`listen` is no address to serve metrics at: `" + *listen + "`",
+                   read.error());
+    }
+  }
+  reader.finish();
+  return metrics;
+}
+
 }  // namespace weir::control

@@ -66,11 +66,12 @@ class PolicyReader {
     policy_.fetch = read_fetch_settings(document_.path, root.section("fetch"));
     if (const Node* capture = root.map("capture"); capture != nullptr) read_capture(root.section("capture"), *capture);
     policy_.history = read_history(root.section("history"));
+    policy_.metrics = read_metrics(root.section("metrics"));
     read_lists(root);
     root.finish();
   }
 
-  // These two sections alone; a member is left empty when it has an error.
+  // These sections alone; a member is left empty when it has an error.
   Places read_places() {
     Places places;
     if (document_.root.kind == Kind::null) return places;
@@ -81,6 +82,9 @@ class PolicyReader {
     errors = diagnostics_.errors();
     read_targets(root);
     if (diagnostics_.errors() == errors) places.targets = std::move(policy_.targets);
+    errors = diagnostics_.errors();
+    policy_.metrics = read_metrics(root.section("metrics"));
+    if (diagnostics_.errors() == errors) places.metrics = policy_.metrics;
     return places;
   }
 

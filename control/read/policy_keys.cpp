@@ -125,6 +125,14 @@ constexpr Key kHistoryKeys[] = {
 };
 constexpr Section kHistory = {"`history`", kHistoryKeys};
 
+constexpr Key kMetricsKeys[] = {
+    row::text("listen",
+              "Where they are served: ADDRESS:PORT, IPv6 in brackets (\"[::1]:9617\"), port 0 for one that is free; or "
+              "off: nowhere.")
+        .by_default("127.0.0.1:9617"),
+};
+constexpr Section kMetrics = {"`metrics`", kMetricsKeys};
+
 constexpr Key kGuardKeys[] = {
     row::integer("min_entries", 0, kMostEntries, "How many entries a feed must have.").by_default("1"),
     row::number("max_shrink", 0, 100, "%", "How much of its entries a feed may lose at once.").by_default("50%"),
@@ -320,11 +328,11 @@ std::vector<Key> policy_keys() {
       row::map("capture", kCapture,
                "Samples of what is dropped, in pcapng files. Without this section there are none."),
       row::map("history", kHistory, "What is kept for `controlctl rollback`."),
+      row::map("metrics", kMetrics, "Metrics for Prometheus and a page for people, by HTTP."),
       row::sequence("lists", kListItem,
                     "The lists, 256 at most (`own` is one of them). Among lists of one action the first in this file "
                     "gets the credit."),
       row::later("plan"),
-      row::later("metrics"),
       row::later("fleet"),
   };
 }

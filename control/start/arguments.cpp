@@ -28,6 +28,8 @@ Options options_of(Arguments& arguments) {
       .text("--seccomp", "MODE", arguments.seccomp,
             "what a system call that controld never makes meets: it fails, controld ends, it is logged, nothing")
       .one_of(kSeccompModes);
+  options.text("--metrics", "ADDRESS", arguments.metrics,
+               "where metrics are served, as in 127.0.0.1:9617 or [::1]:9617; off: nowhere; default: the policy's");
   options.flag("--allow-older", arguments.daemon.allow_older,
                "targets take what is published also when they enforce something newer: after an old copy of the state "
                "directory was brought back");

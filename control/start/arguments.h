@@ -16,6 +16,7 @@ struct Arguments {
   std::string state_dir;
   std::vector<std::string> targets;
   std::string read_group, seccomp = "refuse";
+  std::string metrics;  // empty: the policy's
   bool verbose = false;
 };
 

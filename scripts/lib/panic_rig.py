@@ -77,7 +77,7 @@ class Rig:
         session = self.session
         session.controld = session._start("controld", [  # pylint: disable=protected-access
             os.path.join(session.build, "control/controld"), "--config", self.policy, "--socket", session.path("controld.sock"),
-            "--state-dir", session.path("controld-state"), "--bpf-dir", self.bpf_dir])
+            "--state-dir", session.path("controld-state"), "--bpf-dir", self.bpf_dir, "--metrics", "off"])
 
     def start_controld(self):
         self.launch_controld()

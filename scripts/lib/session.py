@@ -4,6 +4,7 @@ A Session starts processes, talks to them and ends them, and never touches any o
 """
 
 import ctypes
+import functools
 import fcntl
 import json
 import os
@@ -203,12 +204,14 @@ class Session:
         self.wait("the data plane's sockets", lambda: all(can_connect(self.path("dataplane.sock" + end), socket.SOCK_SEQPACKET)
                                                           for end in ("", ".bypass")))
 
-    def start_controld(self, policy, targets=True, extra=()):
-        """targets: the session's data plane; else those of the policy. extra: more options."""
+    def start_controld(self, policy, targets=True, extra=(), metrics="off"):
+        """targets: the session's data plane; else those of the policy. extra: more options. metrics: where they are served, or None:
+        where the policy says; many of these programs may run at once."""
         self.controld = self._start("controld", [
             os.path.join(self.build, "control/controld"), "--config", os.path.abspath(policy), "--socket",
             self.path("controld.sock"), "--state-dir", self.state_path("controld"),
             *(["--seccomp", self.seccomp] if self.seccomp else []),
+            *(["--metrics", metrics] if metrics and knows_metrics(self.build) else []),
             *(["--target", self.path("dataplane.sock")] if targets else []), *extra])
         self.wait("controld to have compiled its policy", self.is_started)
 
@@ -306,6 +309,13 @@ def is_slow(answer):
     of_targets = [target["error"] for target in answer.get("targets", ()) if target.get("error")]
     reasons = of_targets or ([answer["error"]] if "error" in answer else [])
     return bool(reasons) and all(any(slow in reason for slow in SLOW) for reason in reasons)
+
+
+@functools.cache
+def knows_metrics(build):
+    """scripts/compare: older ones do not."""
+    return "--metrics" in subprocess.run([os.path.join(build, "control/controld"), "--help"], capture_output=True, text=True,
+                                         check=True).stdout
 
 
 def can_connect(path, kind):

@@ -181,7 +181,7 @@ def kill(session, kills, seed):
             session.controld = session._start("controld", [  # pylint: disable=protected-access
                 os.path.join(session.build, "control/controld"), "--config", rig.policy, "--socket",
                 session.path("controld.sock"), "--state-dir", session.path("controld-state"), "--target", "xdp:r0",
-                "--bpf-dir", rig.bpf_dir])
+                "--bpf-dir", rig.bpf_dir, "--metrics", "off"])
             killer.start()
             while session.controld.poll() is None:
                 try:

@@ -91,7 +91,7 @@ class CardTest:
         machine.ask("start", name="controld", folder=folder, environment={}, command=[
             f"{self.build}/control/controld", "--config", f"{folder}/policy.yaml", "--socket",
             f"{folder}/controld.sock", "--state-dir", f"{folder}/controld-state", "--target",
-            f"{folder}/dataplane.sock"])
+            f"{folder}/dataplane.sock", "--metrics", "off"])
         self.wait("the data plane to enforce the policy", self.enforced)
         self.log = machine.ask("text", path=f"{folder}/dataplane.log")
         drivers = re.findall(r"^ *\d+ .*\b(net_\w+)", self.log, re.MULTILINE)

@@ -69,7 +69,7 @@ with Session(BUILD) as session:
     session.controld = session._start("controld", [  # pylint: disable=protected-access
         os.path.join(BUILD, "control/controld"), "--config", session.path("held.yaml"), "--socket",
         session.path("controld.sock"), "--state-dir", session.path("controld-state"), "--target",
-        session.path("dataplane.sock")])
+        session.path("dataplane.sock"), "--metrics", "off"])
     session.environment = {}
     session.wait("the first policy to be held at its feed", lambda: faults.counts("open")[1] > 0)
     for path in (panic, session.path("controld.sock")):

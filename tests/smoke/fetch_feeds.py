@@ -123,7 +123,7 @@ def from_nginx(rig, ports, folder):
     code, out, err = session.controlctl("check", rig.policy)
     check("was not fetched yet" in out + err and code == 0, f"check of what was not fetched: {code}\n{out}{err}")
     controld = subprocess.run([os.path.join(BUILD, "control/controld"), "--config", rig.policy, "--socket", session.path("controld.sock"),
-                               "--state-dir", session.state_path("controld")], capture_output=True, text=True, timeout=60)
+                               "--state-dir", session.state_path("controld"), "--metrics", "off"], capture_output=True, text=True, timeout=60)
     equal(controld.returncode, 1, "exit of a first start without its feed")
     check("was not fetched yet: " in controld.stderr and "certificate" in controld.stderr, controld.stderr)
 

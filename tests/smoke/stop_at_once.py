@@ -74,7 +74,7 @@ lists:
         self.environment = self.faults.environment(self.build)
         self.controld = self._start("controld", [
             os.path.join(self.build, "control/controld"), "--config", self.path("policy.yaml"), "--socket",
-            self.path("controld.sock"), "--state-dir", self.path("controld-state"), "--seccomp", self.seccomp])
+            self.path("controld.sock"), "--state-dir", self.path("controld-state"), "--seccomp", self.seccomp, "--metrics", "off"])
         self.environment = {}
 
     def start_whole(self):

@@ -63,7 +63,7 @@ class Controld:
             file.write(POLICY)
         self.process = subprocess.Popen(
             [os.path.join(build, "control/controld"), "--config", policy, "--socket", self.socket, "--state-dir",
-             os.path.join(folder, "state"), "--target", target, "--bpf-dir", BPF_DIR],
+             os.path.join(folder, "state"), "--target", target, "--bpf-dir", BPF_DIR, "--metrics", "off"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def wait_enforced(self):

@@ -1,0 +1,102 @@
+#include "control/daemon/web.h"
+
+#include <spdlog/spdlog.h>
+
+#include "control/daemon/daemon.h"
+
+namespace weir::control {
+
+namespace {
+
+constexpr std::chrono::seconds kTryAgain{10};
+
+struct WebPage {
+  const char* path;
+  const char* type;
+  void (*answer)(Daemon& daemon, const web::Request& request, web::Reply reply);
+};
+
+void hello(Daemon&, const web::Request&, web::Reply reply) {
+  reply({200, "", "weir " WEIR_VERSION "\n"});
+}
+
+constexpr WebPage kWebPages[] = {
+    {"/", "text/plain; charset=utf-8", hello},
+};
+
+std::vector<web::Route> web_routes(Daemon& daemon) {
+  std::vector<web::Route> all;
+  for (const WebPage& page : kWebPages) {
+    all.push_back({page.path, page.type, [&daemon, &page](const web::Request& request, web::Reply reply) {
+                     page.answer(daemon, request, std::move(reply));
+                   }});
+  }
+  return all;
+}
+
+}  // namespace
+
+Web::Web(Loop& loop, Daemon& daemon, std::optional<MetricsSettings> named)
+    : loop_(loop), daemon_(daemon), named_(named) {
+  follow();
+}
+
+void Web::follow() {
+  const std::optional<ListenAddress> wanted = named_ ? named_->listen : daemon_.metrics().listen;
+  again_.reset();
+  if (wanted == served_) return note("");
+  if (!wanted) {
+    spdlog::info("metrics are served no more: the policy says off");
+    server_.reset();
+    served_.reset();
+    return note("");
+  }
+  const Result<void> moved = move_to(*wanted);
+  if (!moved && moved.error() != last_error_) {
+    spdlog::warn(
+        "metrics: {}; tried again every {} s; `metrics: {{listen: ...}}` in the policy, or --metrics, names another "
+        "place{}",
+        moved.error(), kTryAgain.count(), served_ ? "; they stay on " + text_of(server_->address()) : "");
+  }
+  note(moved ? "" : moved.error());
+  if (!moved) again_ = loop_.timer(Clock::now() + kTryAgain, [this] { follow(); });
+}
+
+// What is served stays until the new place is there; but the same port of other addresses is had only without it.
+Result<void> Web::move_to(const ListenAddress& address) {
+  Result<std::unique_ptr<web::Server>> server = web::Server::start(loop_, address, web_routes(daemon_));
+  if (!server && server_ != nullptr && server_->address().port == address.port) {
+    server_.reset();
+    server = web::Server::start(loop_, address, web_routes(daemon_));
+    if (!server) {
+      const std::string error = server.error();
+      server = web::Server::start(loop_, *served_, web_routes(daemon_));
+      if (server) {
+        server_ = std::move(*server);
+      } else {
+        served_.reset();
+      }
+      return Error{error};
+    }
+  }
+  if (!server) return Error{server.error()};
+  server_ = std::move(*server);
+  served_ = address;
+  const std::string place = text_of(server_->address());
+  if (is_loopback(address)) {
+    spdlog::info("metrics are served on http://{}/metrics", place);
+  } else {
+    spdlog::warn(
+        "metrics are served on http://{}/metrics: whoever reaches this address reads them, without a password; "
+        "docs/operate/metrics.md tells how to keep others out",
+        place);
+  }
+  return {};
+}
+
+void Web::note(const std::string& error) {
+  last_error_ = error;
+  daemon_.note({server_ == nullptr ? "" : text_of(server_->address()), error});
+}
+
+}  // namespace weir::control
