@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <malloc.h>
 #include <signal.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "common/log/log.h"
 #include "common/options/parse.h"
 #include "control/answer/request.h"
 #include "control/daemon/answers.h"
@@ -68,9 +67,9 @@ std::optional<int> parse(int argc, char** argv, Arguments& arguments, std::optio
 bool find_config(std::string& config) {
   if (!config.empty()) return true;
   const Result<std::string> found = default_config();
-  if (!found) return spdlog::error("{}", found.error()), false;
+  if (!found) return log::error("no policy", {{"error", found.error()}}), false;
   config = *found;
-  spdlog::info("no --config: using {}", config);
+  log::info("no --config", {{"using", config}});
   return true;
 }
 
@@ -85,20 +84,19 @@ int run(int argc, char** argv) {
   Arguments arguments;
   std::optional<MetricsSettings> metrics;  // of the command line
   if (std::optional<int> code = parse(argc, argv, arguments, metrics)) return *code;
-  spdlog::set_default_logger(spdlog::stderr_color_mt("controld"));
-  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
-  if (arguments.verbose) spdlog::set_level(spdlog::level::debug);
+  log::start();
+  if (arguments.verbose) log::set_threshold(log::Level::debug);
   if (!find_config(arguments.daemon.config)) return 1;
   // While there are no threads, and nothing that it should not hold.
   const Result<std::unique_ptr<confine::Helpers>> parsers = start_parsers({&kFetchJob});
   if (!parsers) {
-    spdlog::error("{}", parsers.error());
+    log::error("cannot start", {{"error", parsers.error()}});
     return 1;
   }
   arguments.daemon.parsers = parsers->get();
   const Result<std::optional<gid_t>> read_group = find_read_group(arguments.read_group);
   if (!read_group) {
-    spdlog::error("--read-group: {}", read_group.error());
+    log::error("cannot start", {{"error", "--read-group: " + read_group.error()}});
     return 1;
   }
 
@@ -115,7 +113,7 @@ int run(int argc, char** argv) {
   std::unique_ptr<Daemon> daemon;
   bool is_stopped = false, is_changed = false;
   const auto stop = [&](const char* name) {
-    spdlog::info("{}: stopping", name);
+    log::info("stopping", {{"cause", name}});
     is_stopped = true;
     loop.stop();
   };
@@ -124,9 +122,8 @@ int run(int argc, char** argv) {
       is_changed = true;
       return;
     }
-    spdlog::info("SIGHUP: reloading");
     notify_reloading();
-    daemon->reload([](const std::shared_ptr<const ReloadReport>&) {});
+    daemon->reload([](const std::shared_ptr<const ReloadReport>&) {}, {.why = "SIGHUP"});
     sd_notify(0, "READY=1");  // the old generation enforces until the new one does: ready all along
   };
   const Loop::Source sources[] = {loop.signal(SIGTERM, [&] { stop("SIGTERM"); }),
@@ -152,24 +149,24 @@ int run(int argc, char** argv) {
     if (!open) return Error{open.error()};
     api = std::move(*open);
     if (!is_web_off) web = std::make_unique<Web>(loop, opened, metrics);
-    spdlog::info("compiling the first policy; controlctl is answered on {}", arguments.socket);
+    log::info("compiling the first policy; controlctl is answered", {{"socket", arguments.socket}});
     return {};
   };
   // What a thread is still at, a policy that is compiled, say, is left as it is: it is nothing that a crash could not
   // interrupt.
   const auto give_up = [&] {
-    spdlog::info("stopped; what was being done is given up");
+    log::info("stopped; what was being done is given up");
     for (const std::string& path : {arguments.socket, panic_socket_of(arguments.socket)}) unlink(path.c_str());
     std::_Exit(0);
   };
   Result<std::unique_ptr<Daemon>> started = Daemon::start(loop, arguments.daemon);
   if (is_stopped) give_up();
   if (!started) {
-    spdlog::error("{}", started.error());
+    log::error("cannot start", {{"error", started.error()}});
     return 1;
   }
   daemon = std::move(*started);
-  spdlog::info("controld {} is ready on {}", WEIR_VERSION, arguments.socket);
+  log::info("ready", {{"version", WEIR_VERSION}, {"socket", arguments.socket}});
   sd_notify(0, "READY=1");
   loop.feed_watchdog();
   if (is_changed) reload();

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_launch.h>
@@ -16,6 +17,7 @@
 #include <utility>
 
 #include "common/files.h"
+#include "common/log/log.h"
 #include "common/paths.h"
 #include "common/realtime.h"
 #include "dataplane/doctor/doctor.h"
@@ -27,11 +29,11 @@
 #include "dataplane/serve/report.h"
 #include "dataplane/serve/telemetry.h"
 #include "dataplane/serve/wall_clock.h"
+#include "dataplane/start/dpdk_log.h"
 #include "dataplane/start/eal_arguments.h"
 #include "dataplane/start/eal_check.h"
 #include "dataplane/start/options.h"
 #include "dataplane/start/privileges.h"
-#include "dataplane/start/say.h"
 #include "filter/probe/dispatch.h"
 
 namespace weir::dataplane {
@@ -39,13 +41,19 @@ namespace weir::dataplane {
 namespace {
 
 constexpr int kFailed = 1;
-constexpr int kBadInput = 2;                       // command line or configuration
+constexpr int kBadInput = 2;  // command line or configuration
+constexpr const char* kCannotStart = "cannot start";
 constexpr std::chrono::seconds kMostLastWrite{2};  // of a disk, at the end
+
+int fail(const std::string& error, int code) {
+  log::error(kCannotStart, {{"error", error}});
+  return code;
+}
 
 std::optional<Config> load_config(const Options& options) {
   Diagnostics diagnostics;
   Config config = options.config_path.empty() ? default_config() : read_config(options.config_path, diagnostics);
-  fputs(format(diagnostics).c_str(), stderr);
+  options.doctor ? (void)fputs(format(diagnostics).c_str(), stderr) : log::tell(diagnostics);
   if (!diagnostics.ok()) return std::nullopt;
   if (!options.socket_path.empty()) config.socket_path = options.socket_path;
   if (!options.state_dir.empty()) config.state_dir = options.state_dir;
@@ -73,7 +81,8 @@ void answer_hangup() {
   sigaddset(&hangup, SIGHUP);
   constexpr timespec kAtOnce = {};
   if (sigtimedwait(&hangup, nullptr, &kAtOnce) != SIGHUP) return;
-  say("SIGHUP is ignored: a changed policy comes by `controlctl reload`, a changed dataplane.yaml by a new start");
+  log::info(
+      "SIGHUP is ignored: a changed policy comes by `controlctl reload`, a changed dataplane.yaml by a new start");
 }
 
 // rte_eal_init .. rte_eal_cleanup.
@@ -81,15 +90,16 @@ class Eal {
  public:
   static std::optional<Eal> start(const std::string& program, const std::vector<std::string>& given) {
     EalArguments eal = complete_eal_arguments(given, look_at_machine());
-    for (const std::string& note : eal.notes) say("{}", note);
+    for (const std::string& note : eal.notes) log::info("DPDK's options", {{"note", note}});
     std::vector<std::string> strings = {program};
     strings.insert(strings.end(), eal.arguments.begin(), eal.arguments.end());
     std::vector<char*> argv;
     for (std::string& text : strings) argv.push_back(text.data());
     argv.push_back(nullptr);
+    take_dpdk_log();
     if (rte_eal_init(static_cast<int>(strings.size()), argv.data()) < 0) {
-      say("DPDK does not start: {}; its own lines above say more (dataplane [EAL options] -- [options])",
-          rte_strerror(rte_errno));
+      log::error("DPDK does not start; its lines above say more (dataplane [EAL options] -- [options])",
+                 {{"error", rte_strerror(rte_errno)}});
       return std::nullopt;
     }
     return Eal(eal.own_prefix ? rte_eal_get_runtime_dir() : "");
@@ -177,19 +187,24 @@ Result<bool> restore(Publisher& publisher) {
 }
 
 void say_what_is_enforced(const Result<bool>& restored, const SnapshotSlot& slot, const Config& config, bool waiting) {
-  if (!restored) say("the saved snapshot is not used: {}", restored.error());
+  if (!restored) log::error("the saved snapshot is not used", {{"error", restored.error()}});
   if (const Snapshot* snapshot = slot.current()) {
     const wire::Generation generation = snapshot->generation();
     const Copies& base = *snapshot->base();
-    say("enforcing the saved generation {:016x}/{}{}, {} lists, {} bytes in {} pages", generation.epoch,
-        generation.number,
-        snapshot->overlay() == nullptr ? "" : fmt::format(", an overlay on {}", base.generation().number),
-        snapshot->lists().size(), snapshot->size_bytes(), base.huge() ? "huge" : "ordinary");
+    log::Fields fields = {{"generation", generation.number},
+                          {"epoch", fmt::format("{:016x}", generation.epoch)},
+                          {"cause", "restored from disk"}};
+    if (snapshot->overlay() != nullptr) fields.emplace_back("base", base.generation().number);
+    fields.emplace_back("lists", snapshot->lists().size());
+    fields.emplace_back("bytes", snapshot->size_bytes());
+    fields.emplace_back("pages", base.huge() ? "huge" : "ordinary");
+    log::change("enforcing the saved generation", std::move(fields));
   } else if (waiting) {
-    say("no snapshot yet: ports are not polled before there is one (--wait-for-snapshot)");
+    log::change("no snapshot yet: ports are not polled before there is one", {{"cause", "--wait-for-snapshot"}});
   } else {
-    say("no snapshot yet: everything {} until controld publishes one (no_snapshot)",
-        config.pass_without_snapshot ? "passes" : "is dropped");
+    log::change(config.pass_without_snapshot ? "no snapshot yet: everything passes until controld publishes one"
+                                             : "no snapshot yet: everything is dropped until controld publishes one",
+                {{"cause", config.pass_without_snapshot ? "no_snapshot: pass" : "no_snapshot: drop"}});
   }
 }
 
@@ -228,7 +243,7 @@ int run_doctor(const CommandLine& line) {
   const std::optional<Config> config = load_config(line.options);
   if (!config) return kBadInput;
   const Result<doctor::Report> report = doctor::examine(doctor::look_at_process(line.eal, *config));
-  if (!report) return say("{}", report.error()), kBadInput;
+  if (!report) return fmt::print(stderr, "dataplane: {}\n", report.error()), kBadInput;
   fputs((line.options.json ? as_json(*report) : as_text(*report)).c_str(), stdout);
   return report->count(doctor::Health::problem) == 0 ? 0 : kFailed;
 }
@@ -236,55 +251,57 @@ int run_doctor(const CommandLine& line) {
 int run_program(const std::string& program, const CommandLine& line) {
   const std::optional<Config> config = load_config(line.options);
   if (!config) return kBadInput;
-  if (Result<void> named = check_user(config->privileges); !named) return say("{}", named.error()), kBadInput;
+  if (Result<void> named = check_user(config->privileges); !named) return fail(named.error(), kBadInput);
   const std::vector<std::string> wrong_arguments = check_eal_arguments(line.eal, look_at_cpus(), "/sys");
-  for (const std::string& error : wrong_arguments) say("{}", error);
+  for (const std::string& error : wrong_arguments) log::error(kCannotStart, {{"error", error}});
   if (!wrong_arguments.empty()) return kBadInput;
   const Result<const filter::Kernels*> kernels = filter::choose_kernels();
-  if (!kernels) return say("{}", kernels.error()), kBadInput;
+  if (!kernels) return fail(kernels.error(), kBadInput);
   std::vector<uid_t> users;
   if (config->privileges.user) users.push_back(config->privileges.user->uid);
   const Result<StateDir> state = StateDir::open(config->state_dir, users);
-  if (!state) return say("{}", state.error()), kFailed;
+  if (!state) return fail(state.error(), kFailed);
   // Before anybody can connect, and take it for started: from here on a signal stops it in order.
   const Fd stop_signals = block_stop_signals();
-  if (!stop_signals) return say("{}", errno_error("cannot be told to stop (signalfd)").message), kFailed;
+  if (!stop_signals) return fail(errno_error("cannot be told to stop (signalfd)").message, kFailed);
   Result<unix_socket::Listener> listener = listen_on(config->socket_path, !config->allow_uid.empty());
-  if (!listener) return say("{}", listener.error()), kFailed;
+  if (!listener) return fail(listener.error(), kFailed);
   Result<unix_socket::Listener> panic_socket =
       listen_on(panic_socket_of(config->socket_path), !config->allow_uid.empty());
-  if (!panic_socket) return say("{}", panic_socket.error()), kFailed;
+  if (!panic_socket) return fail(panic_socket.error(), kFailed);
 
   const std::optional<Eal> eal = Eal::start(program, line.eal);
   if (!eal) return kFailed;
   if (!config->ports && !config->drop_port && list_devices().empty()) {
-    say("no ports: running on two virtual ones (net_null) that receive empty frames for ever");
-    if (Result<void> added = add_virtual_ports(); !added) return say("{}", added.error()), kFailed;
+    log::info("no ports: running on two virtual ones (net_null) that receive empty frames for ever");
+    if (Result<void> added = add_virtual_ports(); !added) return fail(added.error(), kFailed);
   }
-  if (Result<void> added = add_spread_rings(*config); !added) return say("{}", added.error()), kFailed;
+  if (Result<void> added = add_spread_rings(*config); !added) return fail(added.error(), kFailed);
   Diagnostics diagnostics;
   const PortPlan plan = plan_ports(*config, list_devices(), worker_nodes(), diagnostics);
-  fputs(format(diagnostics).c_str(), stderr);
+  log::tell(diagnostics);
   if (!diagnostics.ok()) return kBadInput;
   Result<Devices> devices = Devices::configure(plan, *config, rte_lcore_count());
-  if (!devices) return say("{}", devices.error()), kFailed;
-  for (const std::string& warning : devices->warnings()) say("warning: {}", warning);
+  if (!devices) return fail(devices.error(), kFailed);
+  for (const std::string& warning : devices->warnings()) log::warning("ports", {{"text", warning}});
 
   std::vector<Worker> workers = make_workers(plan);
   Result<std::unique_ptr<SnapshotSlot>> slot = SnapshotSlot::make(rte_lcore_count());
-  if (!slot) return say("{}", slot.error()), kFailed;
+  if (!slot) return fail(slot.error(), kFailed);
   Switches switches;
   const Result<bool> bypass = state->load_bypass();
-  if (!bypass) say("{}: bypass is off", bypass.error());
+  if (!bypass) log::error("what is saved of bypass cannot be read: it is off", {{"error", bypass.error()}});
   switches.bypass = bypass && *bypass;
-  if (switches.bypass) say("bypass is ON, as saved: everything passes until `controlctl bypass off`");
+  if (switches.bypass) {
+    log::change("bypass is ON: everything passes until `controlctl bypass off`", {{"cause", "restored from disk"}});
+  }
   WallClock clock(switches, line.options.now_unix_s);
   Ledger ledger;
   Publisher publisher(**slot, ledger, *state, places_of(workers), config->snapshot_memory);
   BypassSwitch bypass_switch(switches, *state);
   say_what_is_enforced(restore(publisher), **slot, *config, line.options.wait_for_snapshot);
 
-  if (Result<void> started = devices->start(); !started) return say("{}", started.error()), kFailed;
+  if (Result<void> started = devices->start(); !started) return fail(started.error(), kFailed);
   fputs(port_table(devices->rows()).c_str(), stdout);
   fputs(worker_table(workers).c_str(), stdout);
   fflush(stdout);
@@ -292,15 +309,15 @@ int run_program(const std::string& program, const CommandLine& line) {
   realtime::Starter urgent;  // while this process may
   const Result<Privileges> privileges =
       reduce_privileges(config->privileges, drivers_of(*devices), {config->socket_path, *state});
-  if (!privileges) return say("{}", privileges.error()), kFailed;
-  for (const std::string& note : privileges->notes) say("{}", note);
-  say("privileges: {}", privileges->text);
+  if (!privileges) return fail(privileges.error(), kFailed);
+  for (const std::string& note : privileges->notes) log::warning("privileges", {{"note", note}});
+  log::info("privileges", {{"left", privileges->text}});
 
   Control control({workers, publisher, bypass_switch, [&] { return devices->rx_missed(); },
                    static_cast<uint32_t>(devices->rows().size()), (*kernels)->name, config->sample_one_in,
                    [&] { return read_port_stats(devices->rows()); }});
   const TelemetryCommands telemetry_commands(control);
-  const auto log = [&](std::string text) { bypass_switch.log(std::move(text)); };
+  const auto log = [&](log::Event event) { bypass_switch.log(std::move(event)); };
   Server server(
       *listener, config->allow_uid,
       [&](wire::Message request, Reply reply) { control.answer(std::move(request), std::move(reply)); }, log);
@@ -309,7 +326,7 @@ int run_program(const std::string& program, const CommandLine& line) {
     answer_hangup();
   };
   if (const int error = clock.start(devices->watch_links(), tick); error != 0) {
-    return say("cannot start the clock thread: {}", rte_strerror(error)), kFailed;
+    return fail(fmt::format("cannot start the clock thread: {}", rte_strerror(error)), kFailed);
   }
   ControlThread publisher_thread([&] { publisher.run(); });
   ControlThread disk_thread([&] { bypass_switch.run(); });
@@ -324,10 +341,10 @@ int run_program(const std::string& program, const CommandLine& line) {
   const auto start = [](ControlThread& thread, const char* name) {
     const int error = thread.start(name);
     if (error == 0) return;
-    say("cannot start the thread {}: {}", name, rte_strerror(error));
+    (void)fail(fmt::format("cannot start the thread {}: {}", name, rte_strerror(error)), kFailed);
     std::_Exit(kFailed);  // the others run: they would be waited for
   };
-  if (!urgent) say("{}", urgent.why_not());
+  if (!urgent) log::info("the panic switch has no real-time thread", {{"why", urgent.why_not()}});
   if (config->allow_uid.empty()) {
     urgent.run([&] { start(panic_thread, "weir-panic"); });
   } else {  // anybody may connect there, to be refused, and would take the workers' time
@@ -336,7 +353,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   start(publisher_thread, "weir-publish");
   start(disk_thread, "weir-disk");
   start(control_thread, "weir-control");
-  say("running: {} filter kernels, control socket {}", (*kernels)->name, config->socket_path);
+  log::info("running", {{"kernels", (*kernels)->name}, {"socket", config->socket_path}});
   run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels,
                         config->idle, config->sample_one_in});
   control_thread.join();
@@ -348,7 +365,7 @@ int run_program(const std::string& program, const CommandLine& line) {
   const wire::Stats stats = control.stats();
   const int code = report_end(stats, workers, devices->close());
   if (wait_for([&] { return publisher.is_idle() && bypass_switch.is_idle(); })) return code;
-  say("the disk of {} does not answer: what is being written there is given up", config->state_dir);
+  log::error("the disk does not answer: what is being written there is given up", {{"state_dir", config->state_dir}});
   for (const std::string& path : {config->socket_path, panic_socket_of(config->socket_path)}) unlink(path.c_str());
   std::_Exit(code);
 }
@@ -361,5 +378,6 @@ int main(int argc, char** argv) {
   const weir::dataplane::CommandLine line = weir::dataplane::parse_command_line(arguments);
   if (line.exit_code) return *line.exit_code;
   if (line.options.doctor) return weir::dataplane::run_doctor(line);
+  weir::log::start();
   return weir::dataplane::run_program(argv[0], line);
 }

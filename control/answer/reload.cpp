@@ -15,6 +15,7 @@ void members(Fields& f, ReloadAnswer& answer) {
   f.object({"generation", "", "the one published afterwards: the old one after a failure"}, answer.generation,
            "generation");
   f({"at", "Unix seconds", "when it began"}, answer.at);
+  f({"cause", "", "start, asked for, SIGHUP, which feeds changed, or why it went back"}, answer.cause);
   f.by_name({"phases", "ms", "how long each phase took, in their order"}, answer.phases);
   f({"total_ms", "ms", "from the first to the last"}, answer.total_ms);
   f({"entries", "", "of all lists"}, answer.entries);

@@ -18,6 +18,7 @@ struct ReloadAnswer {
   bool ok = false;
   wire::Generation generation;
   int64_t at = 0;
+  std::string cause;
   std::vector<std::pair<std::string, double>> phases;
   double total_ms = 0;
   uint64_t entries = 0, snapshot_bytes = 0;

@@ -1,10 +1,10 @@
 #include "control/capture/capture.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
+#include "common/log/log.h"
 #include "control/book/claims.h"
 #include "control/capture/capture_comment.h"
 
@@ -103,7 +103,7 @@ void Capture::begin(const CaptureSettings& settings, const std::vector<std::stri
     return pcapng::Statistics{counts.sampled - counts.waiting, counts.limited + counts.lost + from.limited,
                               from.accepted, 0};
   });
-  spdlog::info("capture: 1 in {} of what is dropped, to {}", settings.one_in, files_->folder());
+  log::info("capture begins", {{"folder", files_->folder()}, {"one_in", settings.one_in}});
 }
 
 // Samples that are under way are fetched first.
@@ -150,7 +150,7 @@ void Capture::learn(wire::Generation generation) {
   if (!settings_ || generation.epoch == 0) return;
   std::shared_ptr<const Book> book = books_(generation);
   if (book == nullptr) {
-    spdlog::info("capture: comments of generation {} will name no entries", generation.number);
+    log::info("capture: comments will name no entries", {{"generation", generation.number}});
     return;
   }
   known_.push_back({generation, std::move(book)});
@@ -164,7 +164,8 @@ void Capture::ask(Steady::time_point now) {
     const std::string before = from.source->error();
     from.source->ask(now);
     const std::string& error = from.source->error();
-    if (!error.empty() && error != before) spdlog::warn("capture: {}: {}", from.source->socket(), error);
+    if (!error.empty() && error != before)
+      log::warning("capture: no samples", {{"target", from.source->socket()}, {"error", error}});
   }
 }
 
@@ -277,8 +278,8 @@ CaptureState Capture::state() const {
 void Capture::log_errors() {
   const std::string& error = settings_ ? files_->error() : refused_;
   if (error == told_error_) return;
-  if (!error.empty()) spdlog::error("capture: {}", error);
-  if (error.empty() && settings_) spdlog::info("capture: files are written again");
+  if (!error.empty()) log::error("capture fails", {{"error", error}});
+  if (error.empty() && settings_) log::info("capture: files are written again");
   told_error_ = error;
 }
 

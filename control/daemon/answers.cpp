@@ -1,7 +1,6 @@
 #include "control/daemon/answers.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <type_traits>
 
 #include "common/files.h"
+#include "common/log/log.h"
 #include "control/answer/change.h"
 #include "control/answer/explain_answer.h"
 #include "control/answer/feeds.h"
@@ -34,6 +34,7 @@ ReloadAnswer answer_of(const ReloadReport& report) {
   answer.ok = report.ok;
   answer.generation = report.generation;
   answer.at = report.at;
+  answer.cause = report.cause;
   for (const PhaseTime& phase : report.phases) answer.phases.emplace_back(phase.name, phase.milliseconds);
   answer.total_ms = report.total_ms;
   answer.entries = report.entries;
@@ -82,7 +83,7 @@ void reload(Daemon& daemon, const Request& request, const Caller& caller, Reply 
   }
   daemon.reload([reply = std::move(reply)](
                     const std::shared_ptr<const ReloadReport>& report) { reply(answer_line(answer_of(*report))); },
-                {caller.uid, request.confirm.value_or(0)});
+                {caller.uid, caller.pid, request.confirm.value_or(0), {}});
 }
 
 void confirm(Daemon& daemon, const Request&, const Caller&, Reply reply) {
@@ -93,7 +94,7 @@ void confirm(Daemon& daemon, const Request&, const Caller&, Reply reply) {
 
 void rollback(Daemon& daemon, const Request& request, const Caller& caller, Reply reply) {
   if (!request.number) return reply(failure_line("rollback needs the number of a generation: history names them"));
-  daemon.rollback(*request.number, caller.uid,
+  daemon.rollback(*request.number, {caller.uid, caller.pid, 0, {}},
                   [reply = std::move(reply)](const std::shared_ptr<const ReloadReport>& report) {
                     reply(answer_line(answer_of(*report)));
                   });
@@ -115,9 +116,9 @@ void history(Daemon& daemon, const Request&, const Caller&, Reply reply) {
 }
 
 // A reload, too.
-void accept(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
+void accept(Daemon& daemon, const Request& request, const Caller& caller, Reply reply) {
   const Result<void> asked = daemon.accept_feed(
-      request.name.value_or(""),
+      request.name.value_or(""), {caller.uid, caller.pid, 0, {}},
       [reply](const std::shared_ptr<const ReloadReport>& report) { reply(answer_line(answer_of(*report))); });
   if (!asked) reply(failure_line(asked.error()));
 }
@@ -150,6 +151,7 @@ void change(Daemon& daemon, const Request& request, const Caller& caller, Reply 
   change.ttls = request.ttls;
   change.comments = request.comments;
   change.uid = caller.uid;
+  change.pid = caller.pid;
   daemon.change(std::move(change), [reply = std::move(reply)](const ChangeReport& report) {
     const bool is_made = report.generation.number != 0;
     reply(is_made ? answer_line(answer_of(report)) : failure_line(report.error));
@@ -389,11 +391,7 @@ constexpr Command kCommands[] = {
     {"flush", Access::change, change, Needs::nothing},
 };
 
-using Log = std::function<void(std::string line)>;
-
-void say(const std::string& line) {
-  spdlog::info("{}", line);
-}
+using Log = std::function<void(log::Event event)>;
 
 // Before it is done. Empty: it may be done; else why not.
 std::string permit_change(const Request& request, const Caller& caller, const Log& log) {
@@ -405,7 +403,12 @@ std::string permit_change(const Request& request, const Caller& caller, const Lo
   if (request.on) what += *request.on ? " on" : " off";
   if (request.interface) what += " " + *request.interface;
   if (request.name) what += " " + *request.name;
-  log(fmt::format("{}: asked for by user {}, process {}", what, caller.uid, caller.pid));
+  // Orders of the panic switch are never left out; of changes, publications tell who and why.
+  const bool is_order = request.command == "bypass" || request.command == "detach";
+  log({is_order ? log::Level::notice : log::Level::info,
+       "asked for",
+       {{"command", what}, {"user", caller.uid}, {"process", caller.pid}},
+       !is_order});
   return "";
 }
 
@@ -422,11 +425,11 @@ Result<Request> request_of(const std::string& line) {
 void answer(Daemon& daemon, const std::string& line, const Caller& caller, Reply reply) {
   const Result<Request> request = request_of(line);
   if (!request) return reply(failure_line(request.error()));
-  spdlog::debug("API: {}", request->command);
+  log::debug("API", {{"command", request->command}});
   std::string known;
   for (const Command& command : kCommands) {
     if (request->command == command.name) {
-      const std::string refused = command.access == Access::change ? permit_change(*request, caller, say) : "";
+      const std::string refused = command.access == Access::change ? permit_change(*request, caller, log::write) : "";
       if (!refused.empty()) return reply(failure_line(refused));
       if (command.needs == Needs::a_policy && daemon.running() == nullptr) {
         return reply(failure_line("controld compiles the first policy: there is nothing to tell of yet"));
@@ -441,15 +444,15 @@ void answer(Daemon& daemon, const std::string& line, const Caller& caller, Reply
 void answer_panic(PanicSwitch& panic, const std::string& line, const Caller& caller, Reply reply) {
   const Result<Request> request = request_of(line);
   if (!request) return reply(failure_line(request.error()));
-  panic.log(spdlog::level::debug, "panic switch: " + request->command);
+  panic.log({log::Level::debug, "API of the panic switch", {{"command", request->command}}});
   if (request->command != "bypass" && request->command != "detach") {
     return reply(
         failure_line(fmt::format("unknown command '{}'; this socket knows: bypass, detach", request->command)));
   }
   const bool is_bypass = request->command == "bypass";
   if (is_bypass && !request->on) return reply(failure_line(kOnOrOff));
-  const auto log = [&](std::string text) { panic.log(spdlog::level::info, std::move(text)); };
-  if (const std::string refused = permit_change(*request, caller, log); !refused.empty()) {
+  const auto write = [&](log::Event event) { panic.log(std::move(event)); };
+  if (const std::string refused = permit_change(*request, caller, write); !refused.empty()) {
     return reply(failure_line(refused));
   }
   if (!is_bypass) {

@@ -1,7 +1,6 @@
 #include "control/daemon/api.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 
 #include "common/again.h"
 #include "common/files.h"
+#include "common/log/log.h"
 
 namespace weir::control {
 
@@ -44,8 +44,8 @@ ApiServer::ApiServer(Loop& loop, unix_socket::Listener listener, Handlers handle
 }
 
 void ApiServer::say(const std::string& error) const {
-  if (handlers_.log) return handlers_.log("API: " + error);
-  spdlog::error("API: {}", error);
+  if (handlers_.log) return handlers_.log(error);
+  log::error("API fails", {{"error", error}});
 }
 
 bool ApiServer::is_idle() const {

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <ctime>
 
+#include "common/log/log.h"
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
 
@@ -49,8 +49,8 @@ Result<void> forget_old(Generations& generations, wire::Generation newest, uint3
   const Result<bool> crowded = generations.forget_crowded(newest.epoch);
   if (!crowded) return Error{crowded.error()};
   if (*crowded) {
-    spdlog::warn("the oldest publications are forgotten: those that are kept changed more than {} added entries",
-                 Generations::kMostBefore);
+    log::warning("the oldest publications are forgotten: those that are kept changed too many added entries",
+                 {{"most", Generations::kMostBefore}});
   }
   return {};
 }
@@ -164,10 +164,11 @@ Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journa
       return published;
     }
     next->base = old.base;
+    batch.cause = batch.jobs.empty() ? "a new base for the overlay" : cause_of(verbs);
+    batch.changes = changes;
     Result<void> recorded =
         journal.generations().add(next->publication->generation.epoch,
-                                  {next->publication->generation.number, time(nullptr),
-                                   batch.jobs.empty() ? "a new base for the overlay" : cause_of(verbs),
+                                  {next->publication->generation.number, time(nullptr), batch.cause,
                                    batch.jobs.empty() ? kNobody : batch.jobs.front().change.uid, next->base, changes});
     if (recorded) {
       recorded = forget_old(journal.generations(), next->publication->generation, policy->history.keep_s);
@@ -190,6 +191,36 @@ Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journa
   std::vector<TargetSpec> targets = options_.targets.empty() ? policy->targets : options_.targets;
   batch.saved = keep(*batch.next, targets);
   return {};
+}
+
+// What was changed, and by whom: by the first of those who share the publication.
+log::Fields Daemon::told_of(const ChangeBatch& batch) {
+  constexpr size_t kMostNamed = 3;
+  log::Fields fields;
+  std::string names;
+  for (size_t l = 0; l < std::min(batch.changes.size(), kMostNamed); l++) {
+    names += (names.empty() ? "" : ",") + batch.changes[l].name;
+  }
+  if (!names.empty()) fields.emplace_back("changed", names);
+  ChangeCounts sum;
+  size_t requests = 0;
+  for (const ChangeJob& job : batch.jobs) {
+    if (!job.report.error.empty()) continue;
+    if (requests++ == 0) {
+      fields.emplace_back("user", job.change.uid);
+      fields.emplace_back("process", job.change.pid);
+      fields.emplace_back(
+          "took", log::milliseconds(std::chrono::duration<double, std::milli>(batch.published - job.begin).count()));
+    }
+    sum.added += job.report.counts.added;
+    sum.renewed += job.report.counts.renewed;
+    sum.deleted += job.report.counts.deleted;
+  }
+  if (requests > 1) fields.emplace_back("requests", requests);
+  for (const auto& [name, n] : {std::pair("added", sum.added), {"renewed", sum.renewed}, {"deleted", sum.deleted}}) {
+    if (n != 0) fields.emplace_back(name, n);
+  }
+  return fields;
 }
 
 // On the loop.
@@ -215,6 +246,7 @@ void Daemon::take_changes(const std::shared_ptr<ChangeBatch>& batch) {
   if (batch->next != nullptr) {
     batch->next->published_at = time(nullptr);
     publish(batch->next);
+    tell_published(batch->cause, told_of(*batch));
     compact_when_due();
     capture_.published(running_->publication->generation);
     const bool is_new_base = running_->publication->base == nullptr || batch->base != nullptr;
@@ -319,7 +351,7 @@ void Daemon::read_added(const std::string& list, const std::string& after, size_
 Result<Journal> Daemon::open_journal(const std::string& state_dir, GenerationFile& numbers) {
   Result<Journal> opened = Journal::open(state_dir);
   if (!opened) return opened;
-  if (!opened->notice().empty()) spdlog::error("{}", opened->notice());
+  if (!opened->notice().empty()) log::error("the journal was damaged", {{"text", opened->notice()}});
   const auto newest = opened->generations().newest(numbers.last().epoch, 1);
   if (newest && !newest->empty()) numbers.pass({numbers.last().epoch, newest->front().number});
   return opened;
@@ -339,14 +371,14 @@ Result<Journal*> Daemon::journal() {
 void Daemon::add_journal(Book& book, const Book* before) {
   const auto now = unix_now();
   const Result<Journal*> journal = this->journal();
-  if (!journal) spdlog::error("{}: what was added to lists stays as it was", journal.error());
+  if (!journal) log::error("no journal: what was added to lists stays as it was", {{"error", journal.error()}});
   if (journal && before != nullptr && (*journal)->take_reset()) {
     Result<void> restored = (*journal)->begin({});
     if (restored) restored = restore(*before, now, **journal);
     if (restored) restored = (*journal)->commit();
     if (!restored) (*journal)->roll_back();
-    restored ? spdlog::error("the journal begins with what the last good had of it; who and why is lost")
-             : spdlog::error("the journal begins empty: {}", restored.error());
+    restored ? log::error("the journal begins with what the last good had of it; who and why is lost")
+             : log::error("the journal begins empty", {{"error", restored.error()}});
   }
   for (List& list : book) {
     ListDraft added;

@@ -1,7 +1,6 @@
 #include "control/daemon/daemon.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <ctime>
@@ -9,6 +8,7 @@
 
 #include "bpf/enforce/learn.h"
 #include "bpf/enforce/program.h"
+#include "common/log/log.h"
 #include "common/realtime.h"
 #include "control/answer/request.h"
 #include "control/book/disk.h"
@@ -21,6 +21,8 @@
 namespace weir::control {
 
 namespace {
+
+constexpr const char* kAgain = "published again";  // the last good: it has its number
 
 std::string absolute(const std::string& path) {
   std::error_code ignored;
@@ -60,8 +62,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
                                     ? *places.state_dir
                                     : remembered_state_dir(options.default_state_dir, absolute(options.config));
   if (!options.state_dir && !places.state_dir) {
-    spdlog::warn("{} does not say where its state is: {} is used, as {}", options.config, state_dir,
-                 state_dir == options.default_state_dir ? "nothing else is known of it" : "the last time");
+    log::warning("the policy does not say where its state is",
+                 {{"config", options.config},
+                  {"state_dir", state_dir},
+                  {"why", state_dir == options.default_state_dir ? "the default" : "as the last time"}});
   }
   Result<Store> store = Store::open(state_dir);
   if (!store) return Error{store.error()};
@@ -75,9 +79,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
     }
     if (Result<void> checked = numbers->not_behind(*stored); !checked) return Error{checked.error()};
   }
-  if (!numbers->notice().empty()) spdlog::error("{}", numbers->notice());
+  if (!numbers->notice().empty()) log::error("the numbers of generations were damaged", {{"text", numbers->notice()}});
   const Result<std::optional<InForce>> in_force = read_in_force(state_dir);
-  if (!in_force) spdlog::error("{}: who enforced the last good is not known", in_force.error());
+  if (!in_force) log::error("who enforced the last good is not known", {{"error", in_force.error()}});
   realtime::Starter urgent;  // while this process may
   if (options.seccomp) {
     Result<void> done = give_up_rights(options, places.targets, in_force ? *in_force : std::nullopt);
@@ -108,7 +112,7 @@ Result<void> Daemon::give_up_rights(const Options& options, const std::optional<
   const Result<std::string> given_up = reduce_rights(options.config, known, *options.seccomp,
                                                      options.serves_metrics ? Network::serves : Network::none);
   if (!given_up) return Error{given_up.error()};
-  spdlog::info("privileges: {}", *given_up);
+  log::info("privileges", {{"left", *given_up}});
   return {};
 }
 
@@ -130,7 +134,8 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
   if (!panic) return Error{panic.error()};
   panic_ = std::move(*panic);
   if (bypass_on()) {
-    spdlog::warn("bypass is ON since before this start: everything passes, until `controlctl bypass off`");
+    log::change("bypass is ON: everything passes, until `controlctl bypass off`",
+                {{"cause", "ordered before this start"}});
   }
   in_force_ = last_in_force_ = in_force;
   // Until the policy is compiled, and longer when it is bad: those that have the last good. When the policy names
@@ -153,9 +158,8 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
   if (last_good) {
     book_before_ = (*last_good)->book;
     if (is_sure && in_force && in_force->config == config_ && named == in_force->targets) {
-      spdlog::info("the last good generation {} is published while the policy is compiled",
-                   (*last_good)->publication->generation.number);
       publish(*last_good);
+      tell_published("last good, while the policy is compiled", {}, kAgain);
     }
   }
 
@@ -183,9 +187,10 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
     if (running_ == nullptr) {
       set_targets(*named);
       publish(*last_good);
+      tell_published("last good: " + reason, {}, kAgain);
+    } else {
+      log::change("the last good stays", {{"generation", running_->publication->generation.number}, {"cause", reason}});
     }
-    spdlog::warn("{}: the last good generation {} is published instead", reason,
-                 running_->publication->generation.number);
   }
   warn_of_left_over();
   return {};
@@ -217,6 +222,20 @@ void Daemon::stop() {
 void Daemon::publish(std::shared_ptr<const Running> running) {
   for (const auto& target : targets_) target->publish(running->publication, options_.allow_older);
   running_ = std::move(running);
+}
+
+void Daemon::tell_published(const std::string& cause, log::Fields more, const char* event) const {
+  const Publication& publication = *running_->publication;
+  log::Fields fields = {{"generation", publication.generation.number}, {"cause", cause}};
+  if (publication.base != nullptr) {
+    fields.emplace_back("base", publication.base->generation.number);
+    fields.emplace_back("overlay_keys", running_->overlay.keys);
+  }
+  fields.emplace_back("lists", running_->lists.size());
+  fields.emplace_back("entries", running_->report.entries);
+  fields.emplace_back("bytes", running_->report.snapshot_bytes);
+  for (log::Field& field : more) fields.push_back(std::move(field));
+  log::change(event, std::move(fields));
 }
 
 // Error: why it cannot be used.
@@ -267,8 +286,8 @@ std::shared_ptr<const Book> Daemon::last_good_book(wire::Generation generation) 
   if (book && found != generation) {
     const Result<Journal*> journal = this->journal();
     if (found.epoch == generation.epoch && found.number < generation.number && journal && (*journal)->is_reset()) {
-      spdlog::warn("the book on disk is that of generation {}: what was added to lists since then is not known",
-                   found.number);
+      log::warning("the book on disk is an older one: what was added to lists since then is not known",
+                   {{"generation", found.number}});
     } else if (journal && is_of_base(found, recorded_base(generation, **journal), **journal)) {
       add_journal(*book, nullptr);
     } else {
@@ -276,7 +295,7 @@ std::shared_ptr<const Book> Daemon::last_good_book(wire::Generation generation) 
     }
   }
   if (book) return std::make_shared<const Book>(std::move(*book));
-  spdlog::warn("`explain` will name no files and lines: {}", book.error());
+  log::warning("`explain` will name no files and lines", {{"error", book.error()}});
   return std::make_shared<const Book>();
 }
 
@@ -342,10 +361,11 @@ void Daemon::take_ahead(const std::string& target, wire::Generation seen) {
   constexpr std::chrono::seconds kAtMostOnce{10};  // whatever a target says
   if (running_ == nullptr || running_->from_last_good || Clock::now() < next_jump_) return;
   next_jump_ = Clock::now() + kAtMostOnce;
-  spdlog::warn("target {}: enforces generation {}, which was published and could not be remembered: going past it",
-               target, seen.number);
+  log::warning("target enforces what was published and could not be remembered: going past it",
+               {{"target", target}, {"generation", seen.number}});
   worker_.submit([this, seen] { numbers_.pass(seen); });
-  reload([](const std::shared_ptr<const ReloadReport>&) {});
+  reload([](const std::shared_ptr<const ReloadReport>&) {},
+         {.why = fmt::format("target {} enforces generation {}, which was not remembered", target, seen.number)});
 }
 
 void Daemon::take_confirmation(const std::string& target, bool on) {
@@ -356,10 +376,9 @@ void Daemon::take_confirmation(const std::string& target, bool on) {
 
 void Daemon::warn_of_left_over() const {
   for (const std::string& name : planes_.xdp.left_over()) {
-    spdlog::warn(
-        "xdp: a program that is pinned in {} still enforces on {}, which no target names: `controlctl detach "
-        "{}` takes it off",
-        options_.bpf_dir, name, name);
+    log::warning(
+        "xdp: a pinned program still enforces on an interface that no target names: `controlctl detach` takes it off",
+        {{"interface", name}, {"bpf_dir", options_.bpf_dir}});
   }
 }
 

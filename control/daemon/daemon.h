@@ -10,6 +10,7 @@
 
 #include "common/confine/system_calls.h"
 #include "common/diagnostic.h"
+#include "common/log/log.h"
 #include "common/paths.h"
 #include "control/answer/explain.h"
 #include "control/answer/parts.h"
@@ -72,7 +73,7 @@ std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy);
 struct ReloadReport {
   bool ok = false;    // published, stored, and acknowledged by every target
   std::string error;  // why not; empty when diagnostics say it
-  std::string cause;  // "asked for"; or which feeds changed
+  std::string cause;  // "start", "asked for", "SIGHUP", which feeds changed, why it went back
   Diagnostics diagnostics;
   std::vector<PhaseTime> phases;  // in order
   double total_ms = 0;
@@ -144,7 +145,9 @@ class Daemon {
   using Reloaded = std::function<void(std::shared_ptr<const ReloadReport>)>;
   struct Wish {
     uint32_t uid = kNobody;  // who asks
+    int32_t pid = 0;
     uint32_t confirm_s = 0;  // goes back by itself unless confirm() comes in time; 0: it stays
+    std::string why = {};    // the cause; empty: that it is asked for
   };
   void reload(Reloaded done, Wish wish);
   void reload(Reloaded done) { reload(std::move(done), {}); }
@@ -152,7 +155,7 @@ class Daemon {
   void confirm(std::function<void(const Result<wire::Generation>& stays)> done);
   // Publishes the lists of this generation again, as they were then: those of its policy, and what was added to them.
   // Feeds are not read until the next reload.
-  void rollback(uint64_t number, uint32_t uid, Reloaded done);
+  void rollback(uint64_t number, const Wish& wish, Reloaded done);
   // The newest publications; kept: which of them rollback() can publish.
   struct Past {
     GenerationRecord record;
@@ -163,7 +166,7 @@ class Daemon {
   std::string notice() const;
   // The same, and the feed of this list is taken as it is then, whatever its guard says. Error: no list with a feed is
   // called so.
-  Result<void> accept_feed(const std::string& list, Reloaded done);
+  Result<void> accept_feed(const std::string& list, Wish wish, Reloaded done);
 
   // In the journal, then published, then acknowledged by every target that is there. Changes that come while one is
   // made, or a policy is compiled, share the next publication; each is done as a whole, or not at all.
@@ -259,7 +262,9 @@ class Daemon {
     std::shared_ptr<Running> next;     // null: nothing was to be published
     bool is_to_part = false;           // together they cannot be published: each for itself
     std::shared_ptr<const Base> base;  // a new one, for them to stand on; null: what runs has the right one
-    Result<void> saved;                // the number and the last good
+    std::string cause;                 // of what is published
+    std::vector<ListChange> changes;
+    Result<void> saved;  // the number and the last good
     Clock::time_point published;
   };
 
@@ -272,7 +277,7 @@ class Daemon {
   void begin_reload();
   std::shared_ptr<const ReloadReport> refuse(std::string why) const;
   void refuse_asking();
-  void go_back(Cause::Back back, std::string why, uint32_t uid);
+  void go_back(Cause::Back back, std::string why, Wish wish);
   std::optional<Policy> former_policy(const Cause::Back& back, ReloadReport& report);  // worker
   uint64_t base_of(const Cause::Back& back, Journal& journal);                         // worker
   void record(const Prepared& prepared);                                               // worker
@@ -305,6 +310,7 @@ class Daemon {
   void make_changes(ChangeBatch& batch, const Running& old);                            // worker
   Result<void> make_changes(ChangeBatch& batch, const Running& old, Journal& journal);  // worker
   void take_changes(const std::shared_ptr<ChangeBatch>& batch);
+  static log::Fields told_of(const ChangeBatch& batch);
   void compact_when_due();
   void take_compacted(std::shared_ptr<const Base> base, const std::string& error);
   void keep_change(bool is_new_base, const Result<void>& saved);
@@ -315,6 +321,8 @@ class Daemon {
   Result<Journal*> journal();                        // worker
   void add_journal(Book& book, const Book* before);  // worker
   void publish(std::shared_ptr<const Running> running);
+  // Of what was published just now: the one line that names its cause.
+  void tell_published(const std::string& cause, log::Fields more = {}, const char* event = "published") const;
   void set_targets(const std::vector<TargetSpec>& specs);
   std::shared_ptr<TargetLink> make_link(const TargetSpec& spec);
   void take_confirmation(const std::string& target, bool on);

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <charconv>
 #include <ctime>
 
+#include "common/log/log.h"
 #include "control/book/disk.h"
 #include "control/daemon/daemon.h"
 #include "control/read/parsers.h"
@@ -122,7 +122,8 @@ void Daemon::record(const Prepared& prepared) {
     if (!done) (*journal)->roll_back();
     if (kept) kept = done;
   }
-  if (!kept) spdlog::error("generation {} is not kept for a rollback: {}", generation.number, kept.error());
+  if (!kept)
+    log::error("a generation is not kept for a rollback", {{"generation", generation.number}, {"error", kept.error()}});
 }
 
 // On the loop, when it is published.
@@ -137,17 +138,17 @@ void Daemon::take_cause(const Cause& cause, uint64_t before_base) {
   const uint32_t seconds = cause.wish.confirm_s;
   unconfirmed_ = Unconfirmed{before_base, time(nullptr) + int64_t{seconds}, {}};
   unconfirmed_->timer = loop_.timer(Clock::now() + std::chrono::seconds(seconds), [this, before_base, seconds] {
-    spdlog::warn("nobody confirmed generation {} in {} s", running_->publication->generation.number, seconds);
+    log::change("nobody confirmed", {{"generation", running_->publication->generation.number}, {"seconds", seconds}});
     unconfirmed_.reset();
     go_back({before_base, false, false, {}},
-            fmt::format("not confirmed in {} s: back to generation {}", seconds, before_base), kNobody);
+            fmt::format("not confirmed in {} s: back to generation {}", seconds, before_base), {});
     begin_next();
   });
 }
 
-void Daemon::go_back(Cause::Back back, std::string why, uint32_t uid) {
-  spdlog::warn("{}", why);
-  going_back_ = Cause{nullptr, std::move(why), back, {uid, 0}, {}};
+void Daemon::go_back(Cause::Back back, std::string why, Wish wish) {
+  log::notice("going back", {{"cause", why}});
+  going_back_ = Cause{nullptr, std::move(why), back, std::move(wish), {}};
 }
 
 // Before the first policy is compiled: what was rolled back stays so, and what nobody confirmed goes back.
@@ -159,13 +160,13 @@ void Daemon::begin_with_notes() {
   const uint64_t base = unconfirmed != 0 ? unconfirmed : held;
   if (base == 0) return;
   if (!history_.has(base)) {
-    spdlog::error("the content of generation {}, which is to be enforced, is not kept: the policy is read", base);
+    log::error("the content of what is to be enforced is not kept: the policy is read", {{"generation", base}});
     return;
   }
   go_back({base, false, unconfirmed == 0, {}},
           unconfirmed != 0 ? fmt::format("stopped before it was confirmed: back to generation {}", base)
                            : fmt::format("rolled back to generation {} before this start", base),
-          kNobody);
+          {});
 }
 
 void Daemon::confirm(std::function<void(const Result<wire::Generation>& stays)> done) {
@@ -187,11 +188,11 @@ void Daemon::confirm(std::function<void(const Result<wire::Generation>& stays)> 
   });
 }
 
-void Daemon::rollback(uint64_t number, uint32_t uid, Reloaded done) {
+void Daemon::rollback(uint64_t number, const Wish& wish, Reloaded done) {
   if (is_reloading_ || going_back_ || !asking_.empty()) {
     return done(refuse("a policy is compiled now: ask again when it is done"));
   }
-  go_back({number, true, true, {}}, fmt::format("rollback to generation {}", number), uid);
+  go_back({number, true, true, {}}, fmt::format("rollback to generation {}", number), wish);
   asking_.push_back(std::move(done));
   begin_next();
 }

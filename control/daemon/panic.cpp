@@ -1,12 +1,12 @@
 #include "control/daemon/panic.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
 
 #include "common/files.h"
+#include "common/log/log.h"
 #include "common/thread.h"
 
 namespace weir::control {
@@ -33,7 +33,9 @@ Result<std::unique_ptr<PanicSwitch>> PanicSwitch::start(realtime::Starter& urgen
     const auto answer = [raw = panic.get()](const std::string& line, const Caller& caller, ApiServer::Reply reply) {
       raw->hooks_.answer(*raw, line, caller, std::move(reply));
     };
-    const auto log = [raw = panic.get()](const std::string& text) { raw->log(spdlog::level::err, text); };
+    const auto log = [raw = panic.get()](const std::string& text) {
+      raw->log({log::Level::error, "API of the panic switch fails", {{"error", text}}});
+    };
     Result<std::unique_ptr<ApiServer>> api =
         ApiServer::start(panic->loop_, socket, {answer, panic->hooks_.failure, log});
     if (!api) return Error{api.error()};
@@ -42,7 +44,7 @@ Result<std::unique_ptr<PanicSwitch>> PanicSwitch::start(realtime::Starter& urgen
   for (Worker* worker : {&panic->disk_, &panic->log_}) {  // an order must find them, and is no reason to hurry for them
     if (Result<void> started = worker->start(); !started) return Error{started.error()};
   }
-  if (!urgent) panic->log(spdlog::level::info, urgent.why_not());
+  if (!urgent) panic->log({log::Level::info, "the panic switch has no real-time thread", {{"why", urgent.why_not()}}});
   Result<void> started;
   urgent.run([&] { started = panic->start_threads(); });
   if (!started) return Error{started.error()};
@@ -83,7 +85,9 @@ void PanicSwitch::set_targets(std::vector<TargetSpec> targets) {
       place_.targets = targets;
       const Result<void> written = write_place(place_);
       if (written) return;
-      log(spdlog::level::warn, "controlctl would not find the targets without this controld: " + written.error());
+      log({log::Level::warning,
+           "controlctl would not find the targets without this controld",
+           {{"error", written.error()}}});
     });
   }
   loop_.post([this, targets = std::move(targets)] {
@@ -142,7 +146,7 @@ void PanicSwitch::remember(bool on, uint64_t number) {
     if (!is_newest()) return;  // the one that overtook it tells, also for this one
     mailbox_->post([this, on, number, written] {
       if (!written && remembered_) {
-        log(spdlog::level::err, "bypass would not outlive a restart of controld: " + written.error());
+        log({log::Level::error, "bypass would not outlive a restart of controld", {{"error", written.error()}}, false});
       }
       remembered_order_ = number;
       remembered_ = written;
@@ -163,8 +167,8 @@ std::string PanicSwitch::disk_error() const {
   return disk_error_;
 }
 
-void PanicSwitch::log(spdlog::level::level_enum level, std::string text) {
-  log_.submit([level, text = std::move(text)] { spdlog::log(level, "{}", text); });
+void PanicSwitch::log(log::Event event) {
+  log_.submit([event = std::move(event)] { log::write(event); });
 }
 
 // What controlctl may have changed there; then goes on. A disk that does not answer is not waited for: controlctl could
@@ -190,9 +194,10 @@ void PanicSwitch::ask_disk(const std::function<void()>& then) {
 void PanicSwitch::adopt(std::optional<bool> ordered) {
   const bool on = ordered.value_or(false);
   if (on == wanted_.value_or(false) && (wanted_ || !ordered)) return;
-  log(spdlog::level::warn,
-      fmt::format("bypass is {}, by an order that controlctl gave while this controld did not answer",
-                  on ? "ON" : "off"));
+  log({log::Level::notice,
+       on ? "bypass ordered ON" : "bypass ordered off",
+       {{"cause", "controlctl gave the order while this controld did not answer"}},
+       false});
   wanted_ = on;
   on_ = on;
   to_be_told_ = on ? 0 : orders_ + 1;
@@ -213,9 +218,10 @@ void PanicSwitch::detach(const std::string& interface, std::function<void(const 
     const XdpPlane::Names off = planes_.xdp.detach(interface);
     for (Fd& spare : detach_spares_) spare = spare_descriptor();
     for (const std::string& name : off ? *off : std::vector<std::string>()) {
-      log(spdlog::level::warn,
-          fmt::format("xdp: {} is detached on demand, until the next reload or start: nothing is enforced there",
-                      name));
+      log({log::Level::notice,
+           "xdp detached, until the next reload or start",
+           {{"interfaces", name}, {"cause", "asked for"}},
+           false});
     }
     mailbox_->post([off, done] { done(off); });
   });
@@ -319,8 +325,10 @@ void PanicSwitch::take_confirmation(Line& line, std::string not_durable) {
   line.not_durable = std::move(not_durable);
   line.error.clear();
   if (std::exchange(line.is_news, false)) {
-    log(spdlog::level::warn,
-        fmt::format("target {}: bypass is {}", line.spec.name, *wanted_ ? "ON, everything passes" : "off"));
+    log({log::Level::notice,
+         *wanted_ ? "bypass is ON: everything passes" : "bypass is off",
+         {{"target", line.spec.name}, {"cause", "the panic switch"}},
+         false});
   }
   if (hooks_.confirmed) hooks_.confirmed(line.spec.name, *wanted_);
   waits_.check();

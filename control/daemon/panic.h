@@ -1,7 +1,5 @@
 #pragma once
 
-#include <spdlog/common.h>
-
 #include <array>
 #include <atomic>
 #include <functional>
@@ -13,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/log/log.h"
 #include "common/realtime.h"
 #include "common/unix_socket.h"
 #include "control/daemon/api.h"
@@ -69,7 +68,7 @@ class PanicSwitch {
   // Why the last order would not outlive a restart of controld; empty: it would.
   std::string disk_error() const;
   // To the log, which may hang: nobody waits for it.
-  void log(spdlog::level::level_enum level, std::string text);
+  void log(log::Event event);
   // The disk does not answer, or the log.
   bool is_busy() { return disk_.is_busy() || log_.is_busy(); }
   // Of those that went away, nothing more is wanted; those that are new hear of it when somebody tells them.

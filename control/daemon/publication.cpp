@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <malloc.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
+#include "common/log/log.h"
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
 
@@ -14,9 +14,10 @@ namespace weir::control {
 namespace {
 
 // Every publication compiles and proves all keys of its overlay again, about 2 us each; a new base costs about 0.5 us a
-// key of its own, beside all else. With k changed keys a publication the sum is least with a new base after sqrt(B / 2k)
-// of them: 5 when a hundredth of a million entries is another one each time, at 100,000 keys. A publication is to come
-// within 200 ms all the same, so a new base is built when this many keys have changed, and one in so many of the base's.
+// key of its own, beside all else. With k changed keys a publication the sum is least with a new base after sqrt(B /
+// 2k) of them: 5 when a hundredth of a million entries is another one each time, at 100,000 keys. A publication is to
+// come within 200 ms all the same, so a new base is built when this many keys have changed, and one in so many of the
+// base's.
 constexpr uint64_t kCompactAboveKeys = 32768, kCompactAboveShare = 32;
 
 std::shared_ptr<Publication> publication_of(Compiled& compiled) {
@@ -66,11 +67,11 @@ Result<bool> Daemon::make_overlay(Running& next, const std::shared_ptr<const Bas
       compile_overlay(*next.policy, {**below, base->publication->digest, base->policy->lists}, numbers_.next());
   if (!made) return Error{made.error()};
   if (!made->needs_rebuild.empty()) {
-    spdlog::info("no overlay, but a new snapshot: {}", made->needs_rebuild);
+    log::info("no overlay, but a new snapshot", {{"why", made->needs_rebuild}});
     return false;
   }
   if (made->compiled.size_bytes + base->publication->size_bytes > next.memory_limit) {
-    spdlog::info("no overlay, but a new snapshot: base and overlay together exceed filter.memory");
+    log::info("no overlay, but a new snapshot", {{"why", "base and overlay together exceed filter.memory"}});
     return false;
   }
   const std::shared_ptr<Publication> publication = publication_of(made->compiled);
@@ -96,7 +97,7 @@ void Daemon::compact_when_due() {
   worker_.submit([this, policy = running_->policy] {
     const wire::Generation number = numbers_.next();
     const Result<void> given = numbers_.commit();
-    if (!given) spdlog::warn("the number of a new base is not on disk: {}", given.error());
+    if (!given) log::warning("the number of a new base is not on disk", {{"error", given.error()}});
     mailbox_.post([this, policy, number] {
       if (stopping_) return;
       builder_.submit([this, policy, number] {
@@ -124,7 +125,7 @@ void Daemon::take_compacted(std::shared_ptr<const Base> base, const std::string&
   if (stopping_) return;
   if (base == nullptr) {
     is_compacting_ = false;
-    spdlog::error("no new base for the overlay: {}", error);
+    log::error("no new base for the overlay", {{"error", error}});
     return;
   }
   compacted_ = std::move(base);

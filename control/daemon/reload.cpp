@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 #include <malloc.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
 
 #include "common/files.h"
+#include "common/log/log.h"
 #include "common/memory.h"
 #include "control/book/disk.h"
 #include "control/daemon/daemon.h"
@@ -59,6 +59,14 @@ std::string cause_of(const std::set<std::string>& changed) {
   return text + " changed";
 }
 
+// Who asked, and how long it took from then.
+log::Fields by_whom(uint32_t uid, int32_t pid, double ms) {
+  log::Fields fields;
+  if (uid != kNobody) fields = {{"user", uid}, {"process", pid}};
+  fields.emplace_back("took", log::milliseconds(ms));
+  return fields;
+}
+
 // Of what is not compiled again.
 void keep_published(const Running& old, Running& next) {
   next.publication = old.publication;
@@ -100,6 +108,8 @@ void Daemon::reload(Reloaded done, Wish wish) {
   }
   is_policy_wanted_ = true;
   wish_.uid = wish.uid;
+  wish_.pid = wish.pid;
+  if (!wish.why.empty()) wish_.why += (wish_.why.empty() ? "" : ", ") + wish.why;
   wish_.confirm_s = std::max(wish_.confirm_s, wish.confirm_s);
   // One that runs already may have read the policy before the caller changed it.
   (is_reloading_ || going_back_ ? asking_for_next_ : asking_).push_back(std::move(done));
@@ -115,15 +125,15 @@ void Daemon::begin_next() {
   if (!waiting_changes_.empty() || compacted_ != nullptr) begin_change();
 }
 
-Result<void> Daemon::accept_feed(const std::string& list, Reloaded done) {
+Result<void> Daemon::accept_feed(const std::string& list, Wish wish, Reloaded done) {
   const auto& lists = running_->lists;
   const auto found = std::find_if(lists.begin(), lists.end(), [&](const ListSummary& one) { return one.name == list; });
   if (found == lists.end()) return Error{fmt::format("no list is called '{}'", list)};
   if (found->file.empty()) return Error{fmt::format("list '{}' has no feed", list)};
   if (unconfirmed_) return Error{notice()};  // else whatever is there later would be accepted
-  spdlog::warn("the feed of list {} is accepted as it is", list);
   accepted_feeds_.insert(list);
-  reload(std::move(done));
+  wish.why = fmt::format("the feed of list {} is accepted as it is", list);
+  reload(std::move(done), std::move(wish));
   return {};
 }
 
@@ -180,8 +190,9 @@ Daemon::Cause Daemon::next_cause() {
   const std::set<std::string> changed = std::exchange(changed_feeds_, {});
   const bool is_by_feeds = !std::exchange(is_policy_wanted_, false) && running_ != nullptr;
   if (is_by_feeds) cause.policy_text = running_->policy_text;
-  cause.text = cause.policy_text == nullptr ? kAskedFor : cause_of(changed);
   cause.wish = std::exchange(wish_, {});
+  cause.text = cause.policy_text != nullptr ? cause_of(changed) : is_first_ ? "start" : kAskedFor;
+  if (!cause.wish.why.empty()) cause.text = cause.wish.why;
   cause.accepted_feeds = std::exchange(accepted_feeds_, {});
   return cause;
 }
@@ -189,7 +200,7 @@ Daemon::Cause Daemon::next_cause() {
 void Daemon::begin_reload() {
   is_reloading_ = is_making_ = true;
   const Cause cause = next_cause();
-  if (cause.policy_text != nullptr) spdlog::info("reload: {}", cause.text);
+  log::info("reload begins", {{"cause", cause.text}});
   worker_.submit([this, cause, old = running_, before = running_ != nullptr ? running_->book : book_before_] {
     FeedHistory history(before.get());
     // What another version of this program may have read is not taken over, but for feeds that are refused.
@@ -207,7 +218,7 @@ void Daemon::begin_reload() {
     history.state_dir = store_.state_dir();
     if (options_.fetches) {
       history.fetch_first = [this](const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
-        spdlog::info("feeds that there is nothing of yet are fetched first: {}", feeds.size());
+        log::info("feeds that there is nothing of yet are fetched first", {{"feeds", feeds.size()}});
         return fetcher_.fetch_first(settings, feeds);
       };
     }
@@ -268,8 +279,8 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
   }
   prepared.targets = options_.targets.empty() ? whole->targets : options_.targets;
   if (!options_.state_dir && whole->state_dir != store_.state_dir()) {
-    spdlog::warn("state_dir is now {}: {} stays in use until controld starts anew", whole->state_dir,
-                 store_.state_dir());
+    log::warning("state_dir changed: the old one stays in use until controld starts anew",
+                 {{"state_dir", whole->state_dir}, {"in_use", store_.state_dir()}});
   }
   prepared.capture = whole->capture;
   prepared.metrics = whole->metrics;
@@ -311,7 +322,7 @@ Result<Compiled> Daemon::compile_or_copy(const Running& next, const Running* old
     Result<Compiled> copy = bytes ? renumber(bytes->bytes(), running.digest, old->report, numbers_.next())
                                   : Result<Compiled>(Error{bytes.error()});
     if (copy) return copy;
-    spdlog::error("the running snapshot is not copied but built anew: {}", copy.error());
+    log::error("the running snapshot is not copied but built anew", {{"error", copy.error()}});
   }
   return compile(*next.policy, numbers_.next(), options_.build_threads, begins);
 }
@@ -330,6 +341,8 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   prepared->next->published_at = time(nullptr);
   set_targets(prepared->targets);
   publish(prepared->next);
+  tell_published(report.cause, by_whom(prepared->cause.wish.uid, prepared->cause.wish.pid,
+                                       ms_between(prepared->begin, Clock::now())));
   compact_when_due();
   const bool places_stay = prepared->cause.back && prepared->cause.back->stays_there && !is_first_;
   if (!places_stay) {
@@ -351,7 +364,7 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
     record(*prepared);
     // Here, so that no `explain` holds the loop for it.
     const Result<const filter::SnapshotView*> opened = prepared->next->snapshot->view();
-    if (!opened) spdlog::error("the new snapshot cannot be looked into: {}", opened.error());
+    if (!opened) log::error("the new snapshot cannot be looked into", {{"error", opened.error()}});
     // What reading and compiling took goes back to the system: entries of the next policy need as much again.
     malloc_trim(0);
     mailbox_.post([this, prepared] { take_kept(prepared); });
@@ -361,7 +374,7 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
 // On the worker: the last good, and who is to have it.
 Result<void> Daemon::keep(const Running& next, const std::vector<TargetSpec>& targets) {
   if (const Result<void> kept = keep_in_force(targets); !kept) {
-    spdlog::error("who enforces is not kept beside the last good: {}", kept.error());
+    log::error("who enforces is not kept beside the last good", {{"error", kept.error()}});
   }
   Result<void> saved = store_.save(*next.publication);
   if (saved) kept_ = next.publication->generation;
@@ -391,7 +404,7 @@ void Daemon::keep_again() {
       mailbox_.post([this, saved, generation = running->publication->generation] {
         if (stopping_ || running_->publication->generation != generation) return;  // the newer one says how it is
         if (!saved) return keep_again();
-        spdlog::info("generation {} is on disk now", generation.number);
+        log::info("a generation is on disk now", {{"generation", generation.number}});
         disk_error_.clear();
       });
     });
@@ -474,20 +487,28 @@ void Daemon::finish_reload(const Prepared& prepared) {
   report->total_ms = ms_between(prepared.begin, Clock::now());
   report->ok = report->diagnostics.ok() && report->error.empty();
   // What feeds cause may come every second, and find the same each time.
+  const bool is_by_feeds = prepared.cause.policy_text != nullptr;
   const std::string told = format(report->diagnostics);
-  if (report->cause == kAskedFor || told != last_told_) fputs(told.c_str(), stderr);
+  if (!is_by_feeds || told != last_told_) log::tell(report->diagnostics, is_by_feeds);
   last_told_ = told;
   if (prepared.is_same) {
-    spdlog::info("generation {} stays: the feeds hold what they held", report->generation.number);
+    log::info("the feeds hold what they held", {{"generation", report->generation.number}, {"cause", report->cause}});
   } else if (prepared.next != nullptr) {
-    spdlog::info("generation {}: {} entries, {} bytes, {:.1f} ms", report->generation.number, report->entries,
-                 report->snapshot_bytes, report->total_ms);
+    const auto acknowledged = std::count_if(report->targets.begin(), report->targets.end(),
+                                            [](const TargetOutcome& target) { return target.acknowledged; });
+    log::info("reload ends", {{"generation", report->generation.number},
+                              {"changed_lists", report->changes.size()},
+                              {"acknowledged", fmt::format("{}/{}", acknowledged, report->targets.size())},
+                              {"took", log::milliseconds(report->total_ms)}});
   } else if (running_ != nullptr) {
     report->generation = running_->publication->generation;
   }
   if (!report->ok) {
     const std::string policy_errors = fmt::format("errors in the policy: {}", report->diagnostics.errors());
-    spdlog::error("reload: {}", report->error.empty() ? policy_errors : report->error);
+    log::error(prepared.next == nullptr ? "reload fails: what runs stays" : "reload ends with an error",
+               {{"generation", report->generation.number},
+                {"error", report->error.empty() ? policy_errors : report->error},
+                {"cause", report->cause}});
   }
   last_reload_ = report;
   is_first_ = false;

@@ -1,7 +1,6 @@
 #include "control/daemon/web.h"
 
-#include <spdlog/spdlog.h>
-
+#include "common/log/log.h"
 #include "control/daemon/daemon.h"
 
 namespace weir::control {
@@ -46,17 +45,18 @@ void Web::follow() {
   again_.reset();
   if (wanted == served_) return note("");
   if (!wanted) {
-    spdlog::info("metrics are served no more: the policy says off");
+    log::info("metrics are served no more", {{"cause", "the policy says off"}});
     server_.reset();
     served_.reset();
     return note("");
   }
   const Result<void> moved = move_to(*wanted);
   if (!moved && moved.error() != last_error_) {
-    spdlog::warn(
-        "metrics: {}; tried again every {} s; `metrics: {{listen: ...}}` in the policy, or --metrics, names another "
-        "place{}",
-        moved.error(), kTryAgain.count(), served_ ? "; they stay on " + text_of(server_->address()) : "");
+    log::warning("metrics cannot be served; `metrics: {listen: ...}` in the policy, or --metrics, names another place",
+                 {{"place", text_of(*wanted)},
+                  {"error", moved.error()},
+                  {"again_in_s", kTryAgain.count()},
+                  {"stay_on", served_ ? text_of(server_->address()) : "none"}});
   }
   note(moved ? "" : moved.error());
   if (!moved) again_ = loop_.timer(Clock::now() + kTryAgain, [this] { follow(); });
@@ -84,12 +84,12 @@ Result<void> Web::move_to(const ListenAddress& address) {
   served_ = address;
   const std::string place = text_of(server_->address());
   if (is_loopback(address)) {
-    spdlog::info("metrics are served on http://{}/metrics", place);
+    log::info("metrics are served", {{"url", "http://" + place + "/metrics"}});
   } else {
-    spdlog::warn(
-        "metrics are served on http://{}/metrics: whoever reaches this address reads them, without a password; "
+    log::warning(
+        "metrics are served: whoever reaches this address reads them, without a password; "
         "docs/operate/metrics.md tells how to keep others out",
-        place);
+        {{"url", "http://" + place + "/metrics"}});
   }
   return {};
 }

@@ -1,7 +1,6 @@
 #include "control/fetch/fetcher.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <set>
 
 #include "common/files.h"
+#include "common/log/log.h"
 #include "control/fetch/schedule.h"
 #include "control/fetch/state_file.h"
 
@@ -180,7 +180,9 @@ void Fetcher::add(const FetchSettings& settings, const FetchedFeed& spec) {
   disk_.submit([this, spec] {
     const Result<std::string> text = read_file(state_path(spec.path), kMostStateBytes);
     Result<FetchState> state = text ? read_fetch_state(*text) : Result<FetchState>(FetchState());
-    if (!state) spdlog::warn("{}: {}: it is asked for anew", state_path(spec.path), state.error());
+    if (!state)
+      log::warning("the state of a feed cannot be read: it is asked for anew",
+                   {{"list", spec.list}, {"file", state_path(spec.path)}, {"error", state.error()}});
     const bool is_whole = state && state->url == shown_url(spec.url) && access(spec.path.c_str(), R_OK) == 0;
     mailbox_.post([this, path = spec.path, state = is_whole ? *state : FetchState()] {
       Feed* here = find(path);
@@ -321,7 +323,8 @@ void Fetcher::end(const std::string& path, const Outcome& outcome) {
   disk_.submit([this, path, text = write_fetch_state(state)] {
     Result<void> written = make_directories(folder_, 0700);
     if (written) written = write_file_durably(state_path(path), {std::as_bytes(std::span(text))}, 0600);
-    if (!written) spdlog::error("the state of a fetch is not kept: {}", written.error());
+    if (!written)
+      log::error("the state of a fetch is not kept", {{"file", state_path(path)}, {"error", written.error()}});
   });
   finish_first(path, outcome.error);
   for (const Done& done : std::exchange(feed->asking, {})) done(outcome.error);
@@ -342,13 +345,16 @@ void Fetcher::tell_of(const Feed& feed, const FetchState& before) const {
   const std::string url = shown_url(feed.spec.url);
   if (state.error.empty()) {
     if (state.changed_at != before.changed_at) {
-      spdlog::info("feed of {}: {} bytes from {}", feed.spec.list, state.bytes, url);
+      log::info("feed fetched", {{"list", feed.spec.list}, {"bytes", state.bytes}, {"url", url}});
     } else if (before.failures != 0) {
-      spdlog::info("feed of {}: {} answers again, and nothing changed", feed.spec.list, url);
+      log::info("feed answers again, and did not change", {{"list", feed.spec.list}, {"url", url}});
     }
   } else if (state.error != before.error || (state.failures & (state.failures - 1)) == 0) {
-    spdlog::warn("feed of {}: {} is not fetched (failures in a row: {}): {}; asked again in {} s", feed.spec.list, url,
-                 state.failures, state.error, state.next_at - time(nullptr));
+    log::warning("feed not fetched", {{"list", feed.spec.list},
+                                      {"url", url},
+                                      {"error", state.error},
+                                      {"failures", state.failures},
+                                      {"again_in_s", state.next_at - time(nullptr)}});
   }
 }
 

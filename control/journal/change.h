@@ -25,6 +25,7 @@ struct Change {
   std::vector<uint64_t> ttls;         // add; of each entry, 0: ttl_s; empty: all are 0
   std::vector<std::string> comments;  // add; of each entry, empty: comment; none: all are empty
   uint32_t uid = 0;                   // who asks
+  int32_t pid = 0;
 };
 
 struct ChangeCounts {

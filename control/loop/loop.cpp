@@ -1,6 +1,5 @@
 #include "control/loop/loop.h"
 
-#include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <systemd/sd-event.h>
 
@@ -10,6 +9,8 @@
 #include <cstring>
 #include <exception>
 #include <memory>
+
+#include "common/log/log.h"
 
 namespace weir::control {
 
@@ -29,7 +30,7 @@ int call(void* userdata, Arguments... arguments) noexcept {
   try {
     (*static_cast<Callback*>(userdata))(arguments...);
   } catch (const std::exception& e) {
-    spdlog::error("event loop: {}", e.what());
+    log::error("event loop: an exception", {{"error", e.what()}});
   }
   return 0;
 }
@@ -45,7 +46,7 @@ void destroy(void* userdata) {
 // Without memory or descriptors: nothing can go on. With an fd that is none, the program is wrong.
 void must(int error, const char* what) {
   if (error >= 0) return;
-  spdlog::critical("event loop: {}: {}", what, strerror(-error));
+  log::error("event loop: cannot go on", {{"what", what}, {"error", strerror(-error)}});
   if (error == -EBADF || error == -EINVAL) abort();
   std::_Exit(EXIT_FAILURE);
 }
@@ -108,7 +109,7 @@ Loop::Source Loop::signal(int number, Plain callback) {
 
 void Loop::feed_watchdog() {
   const int set = sd_event_set_watchdog(event_, 1);
-  if (set < 0) spdlog::warn("no watchdog: {}", strerror(-set));
+  if (set < 0) log::warning("no watchdog", {{"error", strerror(-set)}});
 }
 
 void Loop::post(Plain job) {

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <future>
 
 #include "common/files.h"
+#include "common/log/log.h"
 #include "common/thread.h"
 #include "control/read/feed_names.h"
 #include "control/read/feed_parts.h"
@@ -170,8 +170,8 @@ int FeedWatch::watch_folder(const std::string& folder) {
   const int descriptor = inotify_add_watch(inotify_.get(), folder.c_str(), kWanted);
   if (descriptor < 0) {
     if (not_watched_.insert(folder).second) {
-      spdlog::warn("{} cannot be watched ({}): its feeds are looked at every {} s", folder, strerror(errno),
-                   times_.sweep_ms / 1000);
+      log::warning("a folder of feeds cannot be watched, and is looked at now and then",
+                   {{"folder", folder}, {"error", strerror(errno)}, {"every_s", times_.sweep_ms / 1000}});
     }
     folders_.erase(folder);
     return descriptor;

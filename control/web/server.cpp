@@ -1,7 +1,6 @@
 #include "control/web/server.h"
 
 #include <microhttpd.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/utsname.h>
 
@@ -12,6 +11,7 @@
 #include <optional>
 
 #include "common/files.h"
+#include "common/log/log.h"
 #include "control/web/host.h"
 #include "control/web/socket.h"
 
@@ -43,11 +43,11 @@ std::string machine_name() {
   return uname(&name) == 0 ? name.nodename : "";
 }
 
-void log(void*, const char* format, va_list arguments) {
+void take_message(void*, const char* format, va_list arguments) {
   char text[512];
   vsnprintf(text, sizeof text, format, arguments);
   text[strcspn(text, "\n")] = '\0';
-  spdlog::debug("web: {}", text);
+  log::debug("web", {{"text", text}});
 }
 
 // What MHD calls is called from C: an exception must not reach it.
@@ -56,7 +56,7 @@ auto guarded(Call call, decltype(call()) otherwise) noexcept {
   try {
     return call();
   } catch (const std::exception& e) {
-    spdlog::error("web: {}", e.what());
+    log::error("web: an exception", {{"error", e.what()}});
   }
   return otherwise;
 }
@@ -129,9 +129,9 @@ Result<void> Server::Implementation::start(const ListenAddress& address) {
   // The socket is the library's from here on.
   const int fd = dup(socket->get());
   if (fd < 0) return errno_error("cannot listen on " + text_of(address));
-  daemon_ = MHD_start_daemon(flags, 0, nullptr, nullptr, access, this,  //
-                             MHD_OPTION_EXTERNAL_LOGGER, log, nullptr,  // first, so that it hears all
-                             MHD_OPTION_LISTEN_SOCKET, fd,              //
+  daemon_ = MHD_start_daemon(flags, 0, nullptr, nullptr, access, this,           //
+                             MHD_OPTION_EXTERNAL_LOGGER, take_message, nullptr,  // first, so that it hears all
+                             MHD_OPTION_LISTEN_SOCKET, fd,                       //
                              MHD_OPTION_CONNECTION_LIMIT, limits_.connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
                              limits_.connections_of_an_address, MHD_OPTION_CONNECTION_TIMEOUT, limits_.silent_s,  //
                              MHD_OPTION_CONNECTION_MEMORY_LIMIT, limits_.request_bytes,                           //

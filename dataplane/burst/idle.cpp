@@ -10,7 +10,7 @@
 #include <ctime>
 #include <string>
 
-#include "dataplane/start/say.h"
+#include "common/log/log.h"
 
 namespace weir::dataplane {
 
@@ -65,8 +65,12 @@ bool Idle::add_interrupts() {
     if (error == 0) continue;
     char name[RTE_ETH_NAME_MAX_LEN] = "?";
     rte_eth_dev_get_name_by_port(in.port, name);
-    say("worker {}: port {} ({}) has no receive interrupts ({}): when idle it sleeps up to {} us at a time instead",
-        worker_, in.port, name, rte_strerror(-error), config_.sleep_us);
+    log::info("no receive interrupts: when idle the worker sleeps a little at a time instead",
+              {{"worker", worker_},
+               {"port", in.port},
+               {"name", name},
+               {"error", rte_strerror(-error)},
+               {"most_us", config_.sleep_us}});
     return false;
   }
   return true;

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <rte_ethdev.h>
 
-#include "dataplane/start/say.h"
+#include "common/log/log.h"
 
 namespace weir::dataplane {
 
@@ -34,7 +34,12 @@ void LinkWatch::check() {
     const bool up = link.link_status == RTE_ETH_LINK_UP;
     if (up == port.up) continue;
     port.up = up;
-    say("port {} ({}): link {}", port.port, port.name, up ? "up, " + text_of(link) : "down");
+    const log::Fields fields = {{"port", port.port}, {"name", port.name}};
+    if (!up) {
+      log::warning("link down", fields);
+    } else {
+      log::notice("link up", {{"port", port.port}, {"name", port.name}, {"speed", text_of(link)}});
+    }
   }
 }
 

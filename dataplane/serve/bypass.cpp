@@ -3,8 +3,6 @@
 #include <chrono>
 #include <utility>
 
-#include "dataplane/start/say.h"
-
 namespace weir::dataplane {
 
 namespace {
@@ -20,13 +18,16 @@ void BypassSwitch::order(bool on, Saved saved) {
   const std::lock_guard lock(mutex_);
   switches_.bypass.store(on, std::memory_order_relaxed);
   waiting_.push_back({++ordered_, Clock::now(), std::move(saved)});
-  lines_.emplace_back(on ? "bypass is ON: everything passes" : "bypass is off");
+  events_.push_back({log::Level::notice,
+                     on ? "bypass is ON: everything passes" : "bypass is off",
+                     {{"cause", "the panic switch"}},
+                     false});
   changed_.notify_all();
 }
 
-void BypassSwitch::log(std::string line) {
+void BypassSwitch::log(log::Event event) {
   const std::lock_guard lock(mutex_);
-  lines_.push_back(std::move(line));
+  events_.push_back(std::move(event));
   changed_.notify_all();
 }
 
@@ -41,16 +42,16 @@ void BypassSwitch::run() {
   running_ = true;
   uint64_t tried = 0;
   while (!stopping_) {
-    const auto is_called = [&] { return stopping_ || ordered_ != tried || !lines_.empty(); };
+    const auto is_called = [&] { return stopping_ || ordered_ != tried || !events_.empty(); };
     if (ordered_ == on_disk_) {
       changed_.wait(lock, is_called);
     } else {
       changed_.wait_for(lock, kTryAgain, is_called);
     }
-    const std::vector<std::string> lines = std::exchange(lines_, {});
-    if (!lines.empty()) {
+    const std::vector<log::Event> events = std::exchange(events_, {});
+    if (!events.empty()) {
       lock.unlock();
-      for (const std::string& line : lines) say("{}", line);
+      for (const log::Event& event : events) log::write(event);
       lock.lock();
     }
     if (stopping_ || ordered_ == on_disk_) continue;
@@ -64,9 +65,9 @@ void BypassSwitch::run() {
     };
     const Result<void> saved = state_.save_bypass(on, is_newest);
     if (!saved && !had_failed) {
-      say("bypass would not outlive a restart: {}; it is tried again until it does", saved.error());
+      log::error("bypass would not outlive a restart; it is tried again until it does", {{"error", saved.error()}});
     }
-    if (saved && had_failed) say("bypass is on disk now");
+    if (saved && had_failed) log::info("bypass is on disk now");
     lock.lock();
     if (ordered_ != tried) continue;  // overtaken, while the disk hung perhaps: it may not have been written
     if (saved) on_disk_ = tried;

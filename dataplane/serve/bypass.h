@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/log/log.h"
 #include "common/result.h"
 #include "dataplane/burst/worker.h"
 #include "dataplane/start/state_dir.h"
@@ -27,7 +28,7 @@ class BypassSwitch {
   using Saved = std::function<void(const Result<void>&)>;
   void order(bool on, Saved saved);
 
-  void log(std::string line);
+  void log(log::Event event);
 
   bool is_on() const { return switches_.bypass.load(std::memory_order_relaxed); }
   // Why the last order would not outlive a restart; empty: it would.
@@ -54,7 +55,7 @@ class BypassSwitch {
   uint64_t ordered_ = 0, on_disk_ = 0;  // numbers of orders
   std::string disk_error_;
   std::list<Waiting> waiting_;
-  std::vector<std::string> lines_;  // to be logged
+  std::vector<log::Event> events_;  // to be logged
   bool stopping_ = false, running_ = false;
 };
 

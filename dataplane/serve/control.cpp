@@ -1,5 +1,6 @@
 #include "dataplane/serve/control.h"
 
+#include <fmt/format.h>
 #include <rte_cycles.h>
 
 #include <algorithm>
@@ -7,8 +8,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "common/log/log.h"
 #include "dataplane/serve/sample_drain.h"
-#include "dataplane/start/say.h"
 
 namespace weir::dataplane {
 
@@ -26,6 +27,19 @@ Answer answer_with(const wire::Stats& stats) {
   memcpy(answer.body.data(), &stats.body, sizeof stats.body);
   if (!lists.empty()) memcpy(answer.body.data() + sizeof stats.body, lists.data(), lists.size());
   return answer;
+}
+
+// Why it was published, controld's log tells of the same generation.
+void tell_enforced(const wire::PublishedBody& published, const Publisher::Enforced& enforced) {
+  log::Fields fields = {{"generation", published.generation.number},
+                        {"epoch", fmt::format("{:016x}", published.generation.epoch)},
+                        {"cause", "published by controld"}};
+  if (enforced.what.base != enforced.what.generation) fields.emplace_back("base", enforced.what.base.number);
+  fields.emplace_back("digest", fmt::format("{:016x}{:016x}", enforced.what.digest[1], enforced.what.digest[0]));
+  fields.emplace_back("bytes", enforced.snapshot_bytes);
+  fields.emplace_back("took", log::milliseconds(published.total_us / 1000.0));
+  fields.emplace_back("grace", log::milliseconds(published.grace_us / 1000.0));
+  log::change("enforced", std::move(fields));
 }
 
 uint32_t monotonic_us() {
@@ -57,13 +71,13 @@ Answer Control::look(const wire::Message& request) {
 }
 
 void Control::publish(wire::Message request, Reply reply) {
-  parts_.publisher.publish(std::move(request), [reply = std::move(reply)](const wire::PublishedBody& published) {
+  parts_.publisher.publish(std::move(request), [this, reply = std::move(reply)](const wire::PublishedBody& published) {
     if (published.ok != 0) {
-      say("generation {:016x}/{} enforced after {} us (grace {} us)", published.generation.epoch,
-          published.generation.number, published.total_us, published.grace_us);
+      tell_enforced(published, parts_.publisher.enforced());
     } else {
-      say("a publication failed in step {}: {}", wire::step_name(published.failed_step),
-          wire::get_text(published.reason));
+      log::warning("publication refused: what was enforced stays", {{"step", wire::step_name(published.failed_step)},
+                                                                    {"error", wire::get_text(published.reason)},
+                                                                    {"generation", published.generation.number}});
     }
     reply(answer_with(wire::Type::publish, published));
   });

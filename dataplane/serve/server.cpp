@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "dataplane/start/say.h"
+#include "common/log/log.h"
 
 namespace weir::dataplane {
 
@@ -36,7 +36,7 @@ Server::Server(unix_socket::Listener& listener, std::vector<uid_t> allow_uid, Ha
     : listener_(listener),
       allow_uid_(std::move(allow_uid)),
       handler_(std::move(handler)),
-      log_(log ? std::move(log) : [](const std::string& line) { say("{}", line); }),
+      log_(log ? std::move(log) : [](const log::Event& event) { log::write(event); }),
       outbox_(std::make_shared<Outbox>()) {
   outbox_->wake.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
 }
@@ -75,8 +75,9 @@ void Server::accept_client() {
   if (!has_room) close_most_silent(kFull);
   Result<std::optional<Fd>> accepted = listener_.accept();
   if (!has_room && !std::exchange(is_full_, true)) {
-    log_(fmt::format("as many descriptors are open as may be: {}",
-                     accepted ? "the client that was silent longest is closed" : accepted.error()));
+    log_({log::Level::warning,
+          "as many descriptors are open as may be",
+          {{"then", accepted ? "the client that was silent longest is closed" : accepted.error()}}});
   }
   if (!accepted || !*accepted) return;  // closed, or gone again
   is_full_ = !has_room;
@@ -131,7 +132,12 @@ bool Server::serve(Client& client) {
     eventfd_write(outbox->wake.get(), 1);
   });
   // Not before it is in force: a real-time thread waits for no lock that the log holds.
-  if (is_bypass) log_(fmt::format("bypass: asked for by user {}, process {}", client.peer.uid, client.peer.pid));
+  if (is_bypass) {
+    log_({log::Level::notice,
+          "asked for",
+          {{"command", "bypass"}, {"user", client.peer.uid}, {"process", client.peer.pid}},
+          false});
+  }
   return true;
 }
 

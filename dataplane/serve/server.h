@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/fd.h"
+#include "common/log/log.h"
 #include "common/unix_socket.h"
 #include "common/wire.h"
 
@@ -44,7 +45,7 @@ class Server {
       8;  // requests of one client that are not answered yet: it is not heard for more
 
   // allow_uid: besides our own user and root. log: of who asked for a change; empty: it is said at once.
-  using Log = std::function<void(std::string line)>;
+  using Log = std::function<void(log::Event event)>;
   Server(unix_socket::Listener& listener, std::vector<uid_t> allow_uid, Handler handler, Log log = {});
 
   // Until stop_fd (a signalfd) can be read.

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "dataplane/start/say.h"
+#include "common/log/log.h"
 
 namespace weir::dataplane {
 
@@ -252,7 +252,7 @@ TelemetryCommands::TelemetryCommands(const Control& control) {
   source = &control;
   for (const Command& command : kCommands) {
     if (rte_telemetry_register_cmd(command.name, command.answer, command.help) != 0) {
-      say("DPDK's telemetry does not take the command {}", command.name);
+      log::warning("DPDK's telemetry does not take a command", {{"command", command.name}});
     }
   }
 }

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "dataplane/start/say.h"
+#include "common/log/log.h"
 
 namespace weir::dataplane {
 
@@ -219,8 +219,8 @@ bool Publisher::exchange(std::unique_ptr<Snapshot> next, const Result<void>& sav
   const auto give_up = [&] {
     const auto waited = Clock::now() - begin;
     if (waited > times_.long_grace && !std::exchange(was_said, true)) {
-      say("a worker has not been done with its burst for {} ms: the former snapshot stays in memory until it is",
-          std::chrono::duration_cast<std::chrono::milliseconds>(waited).count());
+      log::warning("a worker has not been done with its burst: the former snapshot stays in memory until it is",
+                   {{"waited_ms", std::chrono::duration_cast<std::chrono::milliseconds>(waited).count()}});
     }
     return waited > times_.most_grace || is_stopping();
   };
@@ -241,9 +241,10 @@ bool Publisher::let_former_go() {
 
 void Publisher::set_durable(const Result<void>& saved) {
   if (!saved) {
-    say("what is enforced would not outlive a restart: {}; it is tried again until it does", saved.error());
+    log::error("what is enforced would not outlive a restart; it is tried again until it does",
+               {{"error", saved.error()}});
   } else if (!durable_) {
-    say("what is enforced is on disk now");
+    log::info("what is enforced is on disk now");
   }
   const std::lock_guard swap(swap_);
   durable_ = static_cast<bool>(saved);

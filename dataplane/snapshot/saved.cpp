@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "dataplane/start/say.h"
+#include "common/log/log.h"
 #include "filter/read/receive.h"
 
 namespace weir::dataplane {
@@ -29,6 +29,14 @@ Result<std::shared_ptr<const Copies>> load_copies(size_t size_bytes, std::span<c
 
 std::string too_large(const std::string& path, size_t size_bytes, uint64_t limit_bytes) {
   return path + " has " + std::to_string(size_bytes) + " bytes; snapshot_memory allows " + std::to_string(limit_bytes);
+}
+
+void tell_older(const std::string& why) {
+  log::write(
+      {log::Level::error,
+       "the saved overlay is not used, and what it stands on is enforced without it, OLDER than what was acknowledged",
+       {{"cause", why}},
+       false});
 }
 
 }  // namespace
@@ -60,10 +68,7 @@ std::shared_ptr<const Copies> Saved::restore_overlay(const Copies& base, std::sp
   const Result<std::optional<size_t>> size = state_.saved_overlay_size(generation);
   if (size && !size->has_value()) return nullptr;
   if (size && **size > limit_bytes) {
-    say("the saved overlay is not used, and what it stands on is enforced without it, OLDER than what was "
-        "acknowledged: "
-        "{} beside its base",
-        too_large(path, **size, limit_bytes));
+    tell_older(too_large(path, **size, limit_bytes) + " beside its base");
     return nullptr;
   }
   Result<std::shared_ptr<const Copies>> overlay = Error{size ? "" : size.error()};
@@ -77,10 +82,10 @@ std::shared_ptr<const Copies> Saved::restore_overlay(const Copies& base, std::sp
 }
 
 void Saved::set_aside(const Copies& base, const std::string& why) const {
-  say("the saved overlay is not used, and what it stands on is enforced without it, OLDER than what was acknowledged: "
-      "{}",
-      why);
-  if (Result<void> moved = state_.set_overlay_aside(base.generation()); !moved) say("{}", moved.error());
+  tell_older(why);
+  if (Result<void> moved = state_.set_overlay_aside(base.generation()); !moved) {
+    log::error("the saved overlay cannot be set aside", {{"error", moved.error()}});
+  }
 }
 
 // The overlay's file belongs to the base that its name says: while the disk holds another base it means nothing, so it

@@ -204,7 +204,7 @@ def run(session, say=lambda text: None):
         answer = session.call("reload")
         now = verdicts(session)
         # By this reload, or by the one that the change itself caused, which may have come first.
-        told = is_told(answer, usual) or f": warning: {feed} " in session.log("controld")[logged:]
+        told = is_told(answer, usual) or f'text="{feed} ' in session.log("controld")[logged:]
         results.append((name, now != good, told, bool(answer["refused"])))
         put(feed, RAW)
         back = session.call("reload")

@@ -105,7 +105,7 @@ def restart(build, folder):
             session.wait("the saved generation", lambda: session.log("dataplane").count("enforcing the saved generation") > said)
             milliseconds.append((time.monotonic() - begin) * 1e3)
             line = [line for line in session.log("dataplane").splitlines() if "enforcing the saved generation" in line][-1]
-            if f"/{number}" not in line:
+            if f" generation={number} " not in line:
                 raise SessionError(f"the data plane does not enforce generation {number}: {line}")
     return [at_most("moves.restart_ms", statistics.median(milliseconds), RESTART_MS, "ms", spread(milliseconds))], milliseconds
 

@@ -26,7 +26,7 @@ AF_XDP = "net_af_xdp0,iface={card}"
 NET_TAP = "net_tap0,iface={tap},mac={mac}"
 VIRTIO_USER = "net_virtio_user0,path=/dev/vhost-net,queue_size=1024,iface={tap},mac={mac}"
 FRAME_BYTES = 2048                                   # of an af_packet ring: it must fit the mbufs
-RUNNING = "dataplane: running"
+RUNNING = " info running "
 CHUNK = 1 << 16
 STALL_SECONDS = 1.0       # what figures count
 MOST_GAP_MS = 10_000      # what tests allow, on a machine that does much else: TCP waits for whoever does not run, and then longer

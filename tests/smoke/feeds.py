@@ -4,7 +4,7 @@ restarts; `feeds --accept` takes it all the same. A reload for which there is no
 import os
 import resource
 
-from weir_smoke import BUILD, Session, check, controlctl, equal  # isort: skip (it names scripts/lib)
+from weir_smoke import BUILD, Session, check, controlctl, equal, events  # isort: skip (it names scripts/lib)
 import feed_cases
 
 with Session(BUILD) as session:
@@ -50,7 +50,7 @@ with Session(BUILD) as session:
     code, out, err = session.controlctl("feeds", "--accept", "fed")
     equal(code, 0, f"feeds --accept\n{out}{err}")
     empty = feed_cases.verdicts(session)
-    check(" accept fed: asked for by user " in session.log("controld"), "the log says who accepted what")
+    check(events(session.log("controld"), "asked for", command="accept fed"), "the log says who accepted what")
     check(empty != good, "an accepted page blocks nothing")
     session.kill("controld")
     session.start_controld(session.path("fed.yaml"), targets=False)

@@ -44,15 +44,15 @@ def interface_down():
         both_ways("tap")
         for times in (1, 2):
             ip("link", "set", "out1", "down")
-            wait_said(session, "(net_tap1): link down", times)
+            wait_said(session, "link down port=1 name=net_tap1", times)
             wire = Wire("out0")
             for number in range(50):  # has nowhere to go
                 wire.send(udp_frame(number, False, 0))
             wire.close()
             ip("link", "set", "out1", "up")
-            wait_said(session, "(net_tap1): link up", times)
+            wait_said(session, "link up port=1 name=net_tap1", times)
             both_ways("tap, up again")
-        equal(said(session, "(net_tap0): link"), 0, "lines about the other port")
+        equal(said(session, "name=net_tap0"), 0, "lines about the other port")
         clean_stop(session, "tap")
 
 
@@ -67,7 +67,7 @@ def peer_goes():
                 clients = [memif.format(i=i, role="client", folder=session.folder) for i in (0, 1)]
                 peer.start_dataplane(TO_PEER, TAPS + clients, 1, Memory(8192, 1518), extra=())
                 for i in (0, 1):
-                    wait_said(session, f"(net_memif{i}): link up", times)
+                    wait_said(session, f"link up port={i} name=net_memif{i}", times)
                 both_ways("memif")
                 wire = Wire("out0")
                 for number in range(200):  # some are on their way when the peer goes
@@ -75,7 +75,7 @@ def peer_goes():
                 peer.kill("dataplane") if times == 2 else clean_stop(peer, "memif: the peer")
                 wire.close()
             for i in (0, 1):
-                wait_said(session, f"(net_memif{i}): link down", times)
+                wait_said(session, f"link down port={i} name=net_memif{i}", times)
         clean_stop(session, "memif")
 
 

@@ -23,7 +23,7 @@ CARD, PEER = "card0", "peer0"
 HOST4, CLIENT4, ROUTED4 = "10.98.0.2", "10.98.0.1", "203.0.113.0/24"
 HOST6, CLIENT6, ROUTED6 = "fd98::2", "fd98::1", "2001:db8:113::/48"
 SINK = "forward: sink\nports: [{port: 0}]"
-RUNNING = "dataplane: running"
+RUNNING = " info running "
 ICMP_ECHO = {socket.AF_INET: (socket.IPPROTO_ICMP, 8, 0), socket.AF_INET6: (socket.IPPROTO_ICMPV6, 128, 129)}
 
 

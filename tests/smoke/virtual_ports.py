@@ -10,7 +10,7 @@ import re
 import sys
 from dataclasses import dataclass
 
-from weir_smoke import (BUILD, Capture, Memory, Session, SessionError, by_flow, check, equal, read_capture, write,
+from weir_smoke import (BUILD, Capture, Memory, Session, SessionError, by_flow, check, equal, events, read_capture, write,
                         write_capture)
 from wires import Wire, exchange, make_frames, make_veth, own_network, wait_until_joined, write_policy
 
@@ -63,7 +63,7 @@ def start_peer(peer, kind, folder):
     taps = ["net_tap0,iface=out0", "net_tap1,iface=out1"]
     peer.start_dataplane(TO_PEER % (kind.mtu, kind.mtu), taps + in_folder(kind.peer, folder), 1,
                          Memory(kind.mbufs, kind.data_room), extra=(), eal=kind.eal)
-    peer.wait("its ports", lambda: "running:" in peer.log("dataplane"))  # their sockets are there
+    peer.wait("its ports", lambda: " info running " in peer.log("dataplane"))  # their sockets are there
 
 
 def stop(session, what):
@@ -93,7 +93,7 @@ def forward(kind):
             start_peer(peer, kind, session.folder)
         session.start_dataplane(PAIR % (kind.mtu, kind.mtu), in_folder(kind.ports, session.folder), 1,
                                 Memory(kind.mbufs, kind.data_room), eal=kind.eal)
-        session.wait("its ports", lambda: "running:" in session.log("dataplane"))
+        session.wait("its ports", lambda: " info running " in session.log("dataplane"))
         if peer and not kind.peer_first:
             start_peer(peer, kind, session.folder)
         session.start_controld(write_policy(session))
@@ -154,7 +154,7 @@ def forward_jumbo():
                              files + in_folder((port + longer_ring for port in CLIENT), session.folder), 1,
                              Memory(8192, JUMBO))
         for i in (0, 1):
-            session.wait("links", lambda i=i: f"(net_memif{i}): link up" in session.log("dataplane"))
+            session.wait("links", lambda i=i: len(events(session.log("dataplane"), "link up", name=f"net_memif{i}")) > 0)
         peer.start_controld(write(peer.folder, "weir.yaml", "version: 1\n"))  # it polls from now on
         session.wait("every frame", lambda: session.stats()["packets"] >= 2 * FRAMES)
         passed = [frame for frame, blocked in frames if not blocked]

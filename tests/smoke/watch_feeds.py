@@ -4,7 +4,7 @@ link on its way; the policy file is not taken with it. Bursts share a reload, an
 import os
 import time
 
-from weir_smoke import BUILD, Session, check, controlctl, equal
+from weir_smoke import BUILD, Session, check, controlctl, equal, events
 
 POLICY = "version: 1\nlists:\n  - {{name: kept, action: drop, entries: [{kept}]}}\n  - {{name: fed, action: drop, file: {feed}}}\n"
 HOSTS = 1000
@@ -48,7 +48,7 @@ with Session(BUILD) as session:
         times.append(time.monotonic() - begin)
         equal(verdict("203.0.113.7"), "drop", "what the old policy names")
         equal(verdict("203.0.113.8"), "pass", "what only the new policy names")
-    check(f"reload: {feed} changed" in session.log("controld"), "the log says what caused it")
+    check(events(session.log("controld"), "published", cause=f"{feed} changed"), "the log says what caused it")
     answer = controlctl(session, "reload")
     equal(verdict("203.0.113.8"), "drop", "what the new policy names, after a reload")
 

@@ -20,6 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
 from capture import (Capture, CaptureError, by_flow, flow_addresses, read_capture, sort_out, split,  # noqa: E402,F401
                      write_capture)  # for the tests
+from log_lines import events, parse_event  # noqa: E402,F401
 from namespaces import NoNamespace  # noqa: E402
 from samples import make_samples  # noqa: E402,F401
 from session import SLOW_SECONDS, Memory, Session, SessionError, is_slow, pause  # noqa: E402,F401

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from weir_smoke import BUILD, Session, check, controlctl, equal, order_bypass, skips_without_namespaces, write
+from weir_smoke import BUILD, Session, check, controlctl, equal, events, order_bypass, skips_without_namespaces, write
 from namespaces import mount_bpf, own_mounts
 from wires import Wire, exchange, ip, make_frames, make_veth, own_network, wait_until_joined
 
@@ -196,14 +196,15 @@ def stays_on_its_interface(session, wires):
         wait_until_joined(*wires)
         enforced(session, wires, f"in0 is called {now}")
         equal(interfaces(session)["in0"]["attached"], True, f"status when in0 is called {now}")
-    session.wait("the log to say so", lambda: "in0 is called other0 now, and stays enforced" in session.log("controld"))
+    session.wait("the log to say so", lambda: events(session.log("controld"), interface="in0", name="other0"))
     path = ctypes.create_string_buffer(session.path("bpf/weir_link_in0").encode())
     link = bpf(BPF_OBJ_GET, struct.pack("<QII", ctypes.addressof(path), 0, 0))
     bpf(BPF_LINK_DETACH, struct.pack("<I", link))
     os.close(link)
     session.wait("a program on in0 again", lambda: program_on("in0") is not None)
     enforced(session, wires, "after somebody detached it")
-    session.wait("the log to say so", lambda: "in0 was detached by somebody else" in session.log("controld"))
+    session.wait("the log to say so", lambda: events(
+        session.log("controld"), "xdp attached again", interface="in0", cause="it was detached by somebody else"))
 
 
 def outlives_controld(session, wires):
@@ -263,7 +264,7 @@ def lists_of_interfaces(session, first, second):
         time.sleep(0.5)
     equal(program_on("in1"), None, "the program of the interface that left the policy")
     everything_passes(second, "an interface that left the policy")
-    check("in1 is not in the policy any more: detached" in session.log("controld"), "the log says so")
+    check(events(session.log("controld"), "xdp detached", interfaces="in1"), "the log says so")
     enforced(session, first, "the interface that stays")
 
 
@@ -284,7 +285,7 @@ def says_what_is_wrong(session, wires):
     equal(controlctl(session, "reload")["ok"], True, "reload with `attach: auto`")
     found = interfaces(session)
     equal((found["in0"]["mode"], found["plain0"]["mode"]), ("native", "generic"), "attach: auto")
-    check("plain0, generic: behind the driver, slower" in session.log("controld"), "the log says that it is slower")
+    check(events(session.log("controld"), "xdp attached behind the driver: slower", interface="plain0"), "the log says that it is slower")
     for attach in ("generic", "native"):
         policy(session, ["in0"], attach=attach)
         equal(controlctl(session, "reload")["ok"], True, f"reload with `attach: {attach}`")
@@ -351,7 +352,7 @@ def without_a_target(session, first):
     session.stop("controld")
     policy_of(session, "targets: []")
     start(session)
-    check("still enforces on in0" in session.log("controld"), "the log says what is left over")
+    check("on an interface that no target names: `controlctl detach` takes it off interface=in0 " in session.log("controld"), "the log says what is left over")
     exchange(*first, FRAMES, "without an xdp target at the start")
     equal(sorted(controlctl(session, "detach", "in0")["detached"]), ["in0"], "detach of what no target names")
     everything_passes(first, "detached, though no target names it")
@@ -362,7 +363,7 @@ def without_a_target(session, first):
     policy_of(session, "targets: []")
     equal(controlctl(session, "reload")["ok"], True, "reload without the target")
     equal([program_on("in0"), program_on("in1")], [None, None], "programs after the target went")
-    check("no xdp target any more: detached from in0, in1" in session.log("controld"), "the log says so")
+    check(events(session.log("controld"), "xdp detached", interfaces="in0,in1"), "the log says so")
 
 
 def gave_up_what_it_needs(session, first):

@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cstring>
 
 #include "common/files.h"
+#include "common/log/log.h"
 
 namespace weir::control {
 
@@ -196,14 +196,18 @@ void TargetLink::take_answer(const Publication& publication, const wire::Message
   std::copy(base.digest.begin(), base.digest.end(), state_.status->base_digest);
   state_.status->snapshot_durable = answer->durable;
   if (answer->durable == 0) wire::set_text(state_.status->disk_error, remark);
-  spdlog::info("target {}: enforces generation {}, after {:.1f} ms", name(), answer->generation.number,
-               answer->total_us / 1000.0);
-  if (!remark.empty()) spdlog::warn("target {}: {}{}", name(), answer->durable == 0 ? "not durable: " : "", remark);
+  log::change("target enforces", {{"target", name()},
+                                  {"generation", answer->generation.number},
+                                  {"took", log::milliseconds(answer->total_us / 1000.0)}});
+  if (!remark.empty() && answer->durable != 0) log::warning("target remarks", {{"target", name()}, {"text", remark}});
+  if (answer->durable == 0) {
+    log::warning("target enforces it, and not durably", {{"target", name()}, {"error", remark}});
+  }
   tell_change();
 }
 
 void TargetLink::take_refusal(const Publication& publication, const wire::PublishedBody& answer) {
-  set_error(reason_of(answer));
+  set_error("target refuses what is published", reason_of(answer));
   if (may_pass(answer.failed_step)) {
     again_ = loop_.timer(Clock::now() + milliseconds(times_.try_again), [this] {
       wanted_is_news_ = true;
@@ -288,18 +292,24 @@ void TargetLink::log_changes(const std::vector<wire::InterfaceBody>& before,
       return wire::get_text(was.name) == interface;
     });
     if (by_name != before.end() && now.attached != 0 && now.times > by_name->times && by_name->times != 0) {
-      spdlog::warn("target {}: {} was {}: attached again", name(), interface,
-                   now.index == by_name->index ? "detached by somebody else" : "made anew");
+      log::change("xdp attached again",
+                  {{"interface", interface},
+                   {"target", name()},
+                   {"cause", now.index == by_name->index ? "it was detached by somebody else" : "it was made anew"}});
     }
     if (now.now[0] != '\0') {
-      spdlog::warn("target {}: {} is called {} now, and stays enforced", name(), interface, wire::get_text(now.now));
+      log::warning("interface has another name now, and stays enforced",
+                   {{"interface", interface}, {"name", wire::get_text(now.now)}, {"target", name()}});
     }
     if (now.attached == 0) {
-      spdlog::warn("target {}: NOT attached to {}: {}", name(), interface, error);
+      log::Event event{log::Level::warning, "xdp NOT attached", {}, false};
+      event.fields = {{"interface", interface}, {"error", error}, {"target", name()}};
+      log::write(event);
     } else if (now.native == 0) {
-      spdlog::warn("target {}: attached to {}, generic: behind the driver, slower", name(), interface);
+      log::change("xdp attached behind the driver: slower",
+                  {{"interface", interface}, {"mode", "generic"}, {"target", name()}});
     } else {
-      spdlog::info("target {}: attached to {}, native", name(), interface);
+      log::change("xdp attached", {{"interface", interface}, {"mode", "native"}, {"target", name()}});
     }
   }
 }
@@ -321,15 +331,16 @@ void TargetLink::take_status(const wire::Message& message) {
     state_.acknowledged = {};
     // While connected: somebody else published to it. Not fought over, the next reload brings ours again.
     if (state_.connected) {
-      set_error(fmt::format("enforces generation {} of epoch {:016x}, which is not ours", status->generation.number,
+      set_error("target enforces something else",
+                fmt::format("enforces generation {} of epoch {:016x}, which is not ours", status->generation.number,
                             status->generation.epoch));
     }
   }
   if (std::exchange(bypass_is_older_, false) && state_.status) status->bypass = state_.status->bypass;
   const bool is_switched = state_.connected && state_.status && status->bypass != state_.status->bypass;
   if (is_switched) {
-    spdlog::warn("target {}: bypass is {} there, by another's order", name(),
-                 status->bypass != 0 ? "ON, everything passes" : "off");
+    log::change(status->bypass != 0 ? "bypass is ON: everything passes" : "bypass is off",
+                {{"target", name()}, {"cause", "another's order"}});
   }
   state_.status = status;
   if (is_switched && surroundings_.bypass_changed) surroundings_.bypass_changed();
@@ -339,7 +350,9 @@ void TargetLink::take_status(const wire::Message& message) {
     state_.last_error.clear();
     state_.connected = true;
     connected_at_ = Clock::now();
-    spdlog::info("target {}: connected, version {}", name(), state_.status->version);
+    log::notice(
+        "target connected",
+        {{"target", name()}, {"version", state_.status->version}, {"generation", state_.status->generation.number}});
     greeting_ = surroundings_.greet != nullptr;
     if (greeting_) {
       surroundings_.greet(state_.status->bypass != 0, mailbox_.guarded([this, greeted = connections_] {
@@ -369,7 +382,7 @@ void TargetLink::drop(const std::string& error) {
     connections_++;  // one that is being made comes too late
     return tell_change();
   }
-  set_error(error);
+  set_error(was_connected ? "target lost" : "target not reached", error);
   if (surroundings_.lost) surroundings_.lost(error);
   tell_change();
   const Clock::time_point now = Clock::now();
@@ -378,10 +391,10 @@ void TargetLink::drop(const std::string& error) {
   wake_ = loop_.timer(now + milliseconds(was_connected ? pause_ms_ : times_.retry), [this] { reach(); });
 }
 
-void TargetLink::set_error(const std::string& error) {
+void TargetLink::set_error(const char* event, const std::string& error) {
   if (error == state_.last_error) return;  // 5 attempts a second would fill the log
   state_.last_error = error;
-  spdlog::warn("target {}: {}", name(), error);
+  log::warning(event, {{"target", name()}, {"error", error}});
 }
 
 void TargetLink::tell_change() {

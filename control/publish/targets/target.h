@@ -137,7 +137,7 @@ class TargetLink {
   void log_changes(const std::vector<wire::InterfaceBody>& before, const std::vector<wire::InterfaceBody>& after) const;
   void take_status(const wire::Message& message);
   void drop(const std::string& error);
-  void set_error(const std::string& error);
+  void set_error(const char* event, const std::string& error);
   void tell_change();
 
   Loop& loop_;

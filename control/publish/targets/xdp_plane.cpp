@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <net/if.h>
-#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <memory>
+
+#include "common/log/log.h"
 
 namespace weir::control {
 
@@ -92,12 +93,12 @@ void XdpPlane::take_target(std::optional<TargetSpec> target) {
     const Result<std::vector<std::string>> off = xdp::detach_pinned(bpf_dir_, std::nullopt);
     if (!off) {
       owes_detach_ = true;
-      spdlog::error(
-          "the policy has no xdp target any more, but its programs cannot be detached; the next reload tries again: {}",
-          off.error());
+      log::error(
+          "the policy has no xdp target any more, but its programs cannot be detached; the next reload tries again",
+          {{"error", off.error()}});
     } else {
-      spdlog::warn("the policy has no xdp target any more: detached from {}",
-                   off->empty() ? "nothing" : fmt::format("{}", fmt::join(*off, ", ")));
+      log::change("xdp detached", {{"interfaces", off->empty() ? "none" : fmt::format("{}", fmt::join(*off, ","))},
+                                   {"cause", "the policy has no xdp target any more"}});
     }
     return;
   }
@@ -145,11 +146,11 @@ void XdpPlane::detach_leaving() {
     if (pinned && !contains(*pinned, name)) continue;
     const Result<std::vector<std::string>> off = xdp::detach_pinned(bpf_dir_, name);
     if (off) {
-      spdlog::warn("xdp: {} is not in the policy any more: detached", name);
+      log::change("xdp detached", {{"interfaces", name}, {"cause", "it is not in the policy any more"}});
       continue;
     }
-    spdlog::error("xdp: {} is not in the policy any more, but it cannot be detached; the next reload tries again: {}",
-                  name, off.error());
+    log::error("xdp: an interface is not in the policy any more, but cannot be detached; the next reload tries again",
+               {{"interface", name}, {"error", off.error()}});
     stay.push_back(name);
   }
   leaving_ = std::move(stay);

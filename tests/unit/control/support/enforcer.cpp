@@ -1,19 +1,18 @@
 #include "tests/unit/control/support/enforcer.h"
 
 #include <fcntl.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "common/log/log.h"
 #include "common/telemetry.h"
 
 using namespace weir;
 
-// Quiet, and made before any thread: ThreadSanitizer does not see how libspdlog guards the making of its logger.
-[[maybe_unused]] static const bool kQuiet = (spdlog::set_level(spdlog::level::off), true);
+[[maybe_unused]] static const bool kQuiet = (log::set_threshold(log::Level::none), true);
 
 Enforcer::Enforcer(const std::string& path, Behaviour behaviour)
     : listener_(std::move(*unix_socket::Listener::open(path, unix_socket::Kind::seqpacket, 0600, 8))), now_(behaviour) {

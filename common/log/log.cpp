@@ -1,0 +1,224 @@
+#include "common/log/log.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+
+#include "common/log/limit.h"
+#include "common/log/where.h"
+
+namespace weir::log {
+
+namespace {
+
+std::atomic<Level> threshold{Level::info};
+std::atomic<Where> where{Where::elsewhere};
+std::atomic<bool> is_coloured{false};
+std::mutex limit_mutex;
+Limit limit;  // by the mutex
+
+const char* name_of(Level level) {
+  constexpr const char* kNames[] = {"", "", "", "error", "warning", "notice", "info", "debug"};
+  return kNames[static_cast<size_t>(level)];
+}
+
+const char* colour_of(Level level) {
+  constexpr const char* kColours[] = {"", "", "", "\x1b[1;31m", "\x1b[1;33m", "\x1b[1m", "\x1b[32m", "\x1b[36m"};
+  return kColours[static_cast<size_t>(level)];
+}
+
+// How many bytes of text begin with a character of UTF-8 that may stand in a line; 0: none.
+size_t plain_character(std::string_view text) {
+  const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
+  const uint8_t first = byte(0);
+  const size_t size = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+  if (size == 0 || first >= 0xf5 || text.size() < size) return 0;
+  uint32_t code = first & (0xffu >> (size + 1));
+  for (size_t i = 1; i < size; i++) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  const bool is_too_long = (size == 3 && code < 0x800) || (size == 4 && (code < 0x10000 || code > 0x10ffff));
+  const bool is_surrogate = code >= 0xd800 && code < 0xe000;
+  // C1 controls; marks and overrides of direction; ends of lines and paragraphs (Unicode TR 9, TR 36).
+  const bool is_control = code < 0xa0 || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+                          (code >= 0x2066 && code <= 0x2069) || code == 0x061c || code == 0xfeff;
+  return is_too_long || is_surrogate || is_control ? 0 : size;
+}
+
+void append_value(std::string& line, std::string_view value) {
+  constexpr std::string_view kPlain = "._-/:@+,%[]*~()#;&?<>{}|!^$";
+  const auto is_bare = [&](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != kPlain.npos;
+  };
+  const bool is_cut = value.size() > kMostValueBytes;
+  value = value.substr(0, kMostValueBytes);
+  if (!value.empty() && !is_cut && std::all_of(value.begin(), value.end(), is_bare)) {
+    line += value;
+    return;
+  }
+  line += '"';
+  while (!value.empty()) {
+    const char c = value.front();
+    size_t size = 1;
+    if (c == '"' || c == '\\') {
+      line += '\\';
+      line += c;
+    } else if (c == '\n' || c == '\t' || c == '\r') {
+      line += c == '\n' ? "\\n" : c == '\t' ? "\\t" : "\\r";
+    } else if (c >= ' ' && c <= '~') {
+      line += c;
+    } else if ((size = plain_character(value)) != 0) {
+      line += value.substr(0, size);
+    } else {
+      size = 1;
+      line += fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
+    }
+    value.remove_prefix(size);
+  }
+  if (is_cut) line += "...";
+  line += '"';
+}
+
+std::string time_text() {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm parts = {};
+  localtime_r(&now.tv_sec, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min, parts.tm_sec, now.tv_nsec / 1'000'000);
+}
+
+std::string place_of(const Location& at) {
+  if (at.line == 0) return at.file;
+  if (at.column == 0) return fmt::format("{}:{}", at.file, at.line);
+  return fmt::format("{}:{}:{}", at.file, at.line, at.column);
+}
+
+void put(std::string_view line) {
+  while (!line.empty()) {
+    const ssize_t put = ::write(STDERR_FILENO, line.data(), line.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) return;  // nobody takes it: nothing waits for that
+    line.remove_prefix(static_cast<size_t>(put));
+  }
+}
+
+void write(Level level, const char* message, Fields&& fields, bool is_limited = true) {
+  if (level <= threshold.load(std::memory_order_relaxed)) write(Event{level, message, std::move(fields), is_limited});
+}
+
+}  // namespace
+
+Where where_of(const Surroundings& now) {
+  if (now.is_terminal) return Where::terminal;
+  if (now.journal_stream != nullptr && now.journal_stream == fmt::format("{}:{}", now.device, now.inode)) {
+    return Where::journal;
+  }
+  const bool is_service = now.exec_pid != nullptr && now.exec_pid == std::to_string(now.pid);
+  return is_service && !now.is_file ? Where::journal : Where::elsewhere;
+}
+
+void start() {
+  struct stat status = {};
+  Surroundings now;
+  now.is_terminal = isatty(STDERR_FILENO) == 1;
+  if (fstat(STDERR_FILENO, &status) == 0) {
+    now.device = status.st_dev;
+    now.inode = status.st_ino;
+    now.is_file = S_ISREG(status.st_mode) || S_ISCHR(status.st_mode);
+  }
+  now.journal_stream = getenv("JOURNAL_STREAM");
+  now.exec_pid = getenv("SYSTEMD_EXEC_PID");
+  now.pid = getpid();
+  where = where_of(now);
+  const char* no_colour = getenv("NO_COLOR");
+  is_coloured = now.is_terminal && (no_colour == nullptr || no_colour[0] == '\0');
+  tzset();
+}
+
+void set_threshold(Level least) {
+  threshold = least;
+}
+
+std::string text_of(const Event& event, uint64_t suppressed) {
+  std::string line = event.message;
+  for (const Field& field : event.fields) {
+    const size_t before = line.size();
+    line += ' ';
+    line += field.key;
+    line += '=';
+    append_value(line, field.value);
+    if (line.size() > kMostBytes) {
+      line.erase(before);
+      line += " cut=yes";
+      break;
+    }
+  }
+  if (suppressed != 0) line += fmt::format(" suppressed={}", suppressed);
+  return line;
+}
+
+void write(const Event& event) {
+  if (event.level > threshold.load(std::memory_order_relaxed)) return;
+  uint64_t suppressed = 0;
+  if (event.is_limited) {
+    const std::lock_guard lock(limit_mutex);
+    const std::string_view subject = event.fields.empty() ? "" : event.fields.front().value;
+    const std::optional<uint64_t> admitted = limit.admit(event.message, subject, Limit::Clock::now());
+    if (!admitted) return;
+    suppressed = *admitted;
+  }
+  const std::string text = text_of(event, suppressed);
+  const Where to = where;
+  if (to == Where::journal) return put(fmt::format("<{}>{}\n", static_cast<int>(event.level), text));
+  const char* level = name_of(event.level);
+  if (is_coloured) return put(fmt::format("{} {}{}\x1b[0m {}\n", time_text(), colour_of(event.level), level, text));
+  put(fmt::format("{} {} {}\n", time_text(), level, text));
+}
+
+void error(const char* message, Fields fields) {
+  write(Level::error, message, std::move(fields));
+}
+void warning(const char* message, Fields fields) {
+  write(Level::warning, message, std::move(fields));
+}
+void notice(const char* message, Fields fields) {
+  write(Level::notice, message, std::move(fields));
+}
+void info(const char* message, Fields fields) {
+  write(Level::info, message, std::move(fields));
+}
+void debug(const char* message, Fields fields) {
+  write(Level::debug, message, std::move(fields));
+}
+void change(const char* message, Fields fields) {
+  write(Level::notice, message, std::move(fields), false);
+}
+
+void tell(const Diagnostics& diagnostics, bool is_limited) {
+  if (where == Where::terminal) return put(format(diagnostics));
+  for (const Diagnostic& one : diagnostics.kept()) {
+    const bool is_error = one.severity == Severity::error;
+    Event event{is_error ? Level::error : Level::warning, "configuration", {}, is_limited};
+    event.fields.emplace_back("place", place_of(one.where));
+    event.fields.emplace_back("text", one.message);
+    if (!one.hint.empty()) event.fields.emplace_back("hint", one.hint);
+    write(event);
+  }
+}
+
+std::string milliseconds(double ms) {
+  return fmt::format("{:.1f}ms", ms);
+}
+
+}  // namespace weir::log
