@@ -41,6 +41,16 @@ struct Key {
   const Key* item = nullptr;         // kSequence: what each item is
   bool is_required = false;
 
+ private:  // before what uses it: clang 14 asks for that in constants
+  template <class Member, class Value>
+  constexpr Key with(Member Key::*member, Value value) const {
+    Key changed = *this;
+    changed.*member = value;
+    return changed;
+  }
+  constexpr Key also(Form form) const { return with(&Key::forms, static_cast<uint16_t>(forms | form)); }
+
+ public:
   constexpr Key by_default(std::string_view written) const { return with(&Key::usual, written); }
   constexpr Key matching(std::string_view expression) const { return with(&Key::pattern, expression); }
   constexpr Key called(std::string_view value) const { return with(&Key::noun, value); }
@@ -50,15 +60,6 @@ struct Key {
   constexpr Key or_word(std::string_view words) const { return also(kChoice).with(&Key::choices, words); }
   constexpr Key or_map(const Section& keys) const { return also(kMap).with(&Key::section, &keys); }
   constexpr Key or_sequence(const Key& of) const { return also(kSequence).with(&Key::item, &of); }
-
- private:
-  template <class Member, class Value>
-  constexpr Key with(Member Key::*member, Value value) const {
-    Key changed = *this;
-    changed.*member = value;
-    return changed;
-  }
-  constexpr Key also(Form form) const { return with(&Key::forms, static_cast<uint16_t>(forms | form)); }
 };
 
 struct Section {
