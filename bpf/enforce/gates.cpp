@@ -177,8 +177,9 @@ void Gates::visit_keys(const filter::ShapeView& view, Visit visit) const {
         const int listed =
             is_overlay ? WEIR_AS_SOURCE | WEIR_AS_DESTINATION : filter::sides_of(view_.rule(bucket.rule[slot]));
         visit(shape.flow ? 1 << view.gate_side : listed & view.directions,
-              filter::leading_address(shape, view.gate_side,
-                                      [&](unsigned w) { return filter::slot_word(bucket, slot, w); }));
+              filter::leading_address(shape, view.gate_side, [&](unsigned w) {
+                return w < filter::key_words_of<Bucket>() ? filter::slot_word(bucket, slot, w) : 0;
+              }));
       }
     }
   });

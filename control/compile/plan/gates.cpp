@@ -166,15 +166,15 @@ Gate choose(unsigned family, const std::vector<GateLoad>& loads, unsigned larges
   if (loads.empty()) return {{{}, 0, 0}, "nothing is looked up at this side"};
   const double probes_ns = lookups_ns(loads);
   const double open_ns = kSomeGoOnNs / kReceived + kAllGoOnNs + probes_ns;
-  const Gate open = {{{}, open_ns, 1}, ""};
+  const auto open = [&](std::string why) -> Gate { return {{{}, open_ns, 1}, std::move(why)}; };
   if (std::any_of(loads.begin(), loads.end(), [](const GateLoad& load) { return load.bits == 0; })) {
-    return {open.choice, "some entry is looked up whatever the address"};
+    return open("some entry is looked up whatever the address");
   }
   const Choice best = family == 4 ? best_v4(loads, probes_ns, largest) : best_v6(loads, probes_ns, largest);
-  if (best.tables.empty()) return {open.choice, "entries of few bits would fill any table"};
+  if (best.tables.empty()) return open("entries of few bits would fill any table");
   const std::string costs = fmt::format("{:.1f} ns a packet against {:.1f} without", best.ns, open_ns);
   if (best.ns > (1 - kLeastSaving) * open_ns) {
-    return {open.choice, fmt::format("the best table would let {:.3g} % through: {}", best.share * 100, costs)};
+    return open(fmt::format("the best table would let {:.3g} % through: {}", best.share * 100, costs));
   }
   return {best, costs};
 }
