@@ -86,7 +86,10 @@ static __always_inline struct weir_group* group_of(weir_u32 group) {
   struct weir_state* state = bpf_map_lookup_elem(&weir_state, &zero);
   weir_u64 at = group;
   IN_REGISTER(at); /* the upper half of what a global function is given may hold anything */
-  return state && at < WEIR_GROUPS ? &state->group[at] : 0;
+  if (!state || at >= WEIR_GROUPS) return 0;
+  struct weir_group* found = &state->group[at];
+  IN_REGISTER(found); /* made here, where Linux 6.1 knows the bound */
+  return found;
 }
 
 /* A page of a group's snapshot; null: it is not there. Linux 6.1 takes no key that lies in what a global function was

@@ -145,6 +145,15 @@ static __always_inline weir_u32 address_v4(const struct weir_packet* packet, con
   return (weir_u32)(lookup->side ? packet->address[1][0] : packet->address[0][0]);
 }
 
+/* Whether the packet asks the lookup: it is behind a gate that was open, and needs no ports where there are none. One jump,
+ * as what the verifier does doubles with each further short way around a loop, until it has kept a state to compare with:
+ * clang 19 made two of them, 827,546 instructions of 1,000,000, and makes 362,793 of this. */
+static __always_inline weir_u32 asked_sides(const struct weir_lookup* lookup, const struct weir_frame* frame) {
+  _Static_assert(WEIR_HAS_PORTS == 1, "the difference is 0 or -1");
+  const weir_u32 lacks_ports = lookup->needs_ports & ~(weir_u32)frame->packet.has;
+  return lookup->behind & frame->sides & (lacks_ports - 1);
+}
+
 /* All lists that match an IPv4 packet by lookups of frame->sides: frame->matched. */
 static __always_inline void match_v4(struct weir_frame* frame, struct weir_group* group, struct weir_totals* totals) {
   for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
@@ -153,8 +162,7 @@ static __always_inline void match_v4(struct weir_frame* frame, struct weir_group
     IN_REGISTER(at); /* else each array has a pointer of its own on the stack */
     struct weir_lookup* lookup = &group->v4[at];
     IN_REGISTER(lookup);
-    if (!(lookup->behind & frame->sides)) continue;
-    if (lookup->needs_ports && !(frame->packet.has & WEIR_HAS_PORTS)) continue;
+    if (!asked_sides(lookup, frame)) continue;
     weir_u32 rule;
     if (lookup->layout == WEIR_LAYOUT_BITMAP) {
       const weir_u32 address = address_v4(&frame->packet, lookup);
@@ -177,8 +185,7 @@ static __always_inline void match_v6(struct weir_frame* frame, struct weir_group
     IN_REGISTER(at);
     struct weir_lookup* lookup = &group->v6[at];
     IN_REGISTER(lookup);
-    if (!(lookup->behind & frame->sides)) continue;
-    if (lookup->needs_ports && !(frame->packet.has & WEIR_HAS_PORTS)) continue;
+    if (!asked_sides(lookup, frame)) continue;
     const weir_u32 rate = totals->hit_rate_v6[at];
     const weir_u32 rule = weir_find(frame, lookup, rate);
     totals->hit_rate_v6[at] = next_rate(rate, rule != 0);
@@ -198,8 +205,7 @@ __noinline int weir_match_group(struct weir_frame* frame) {
   for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
     if (i >= n) break;
     struct weir_lookup* lookup = is_v4 ? &group->v4[i] : &group->v6[i];
-    if (!(lookup->behind & frame->sides) || (replaced >> i & 1)) continue;
-    if (lookup->needs_ports && !(frame->packet.has & WEIR_HAS_PORTS)) continue;
+    if (!(asked_sides(lookup, frame) & ((replaced >> i & 1) - 1))) continue;
     const weir_u32 rule = lookup->layout == WEIR_LAYOUT_BITMAP
                               ? weir_find_network(frame->group, lookup, address_v4(&frame->packet, lookup))
                               : weir_find(frame, lookup, 0);

@@ -32,6 +32,7 @@ static __always_inline weir_u64 if_zero_32(weir_u32 x) {
     weir_u64 rule_ = 0;                                                    \
     _Pragma("unroll") for (weir_u32 slot_ = 0; slot_ < (slots); slot_++) { \
       rule_ |= (bucket)->rule[slot_] & if_zero(differs_in(bucket, slot_)); \
+      IN_REGISTER(rule_); /* one slot after the other: stacks add up */    \
     }                                                                      \
     (weir_u32) rule_;                                                      \
   })

@@ -37,7 +37,9 @@ static __always_inline void add(struct weir_tally* tally, weir_u32 length) {
 /* Counts the frame for one list. */
 static __always_inline void tally_list(const struct weir_group* group, const struct weir_verdict* verdict,
                                        weir_u32 list, int would_drop) {
-  const weir_u32 slot = group->slot_of[list & (WEIR_MAX_LISTS - 1)];
+  weir_u64 at = list;
+  IN_REGISTER(at); /* a compiler that knows the bound does not ask, and Linux 6.1 does not know it */
+  const weir_u32 slot = group->slot_of[at & (WEIR_MAX_LISTS - 1)];
   struct weir_list_tally* tally = bpf_map_lookup_elem(&weir_lists, &slot);
   if (!tally) return;
   add(&tally->matched, verdict->length);
