@@ -20,6 +20,7 @@
 #include "control/daemon/daemon.h"
 #include "control/daemon/entries.h"
 #include "control/daemon/panic.h"
+#include "control/daemon/tell.h"
 
 namespace weir::control {
 
@@ -103,17 +104,25 @@ void rollback(Daemon& daemon, const Request& request, const Caller& caller, Repl
 void history(Daemon& daemon, const Request&, const Caller&, Reply reply) {
   daemon.history(HistoryAnswer::kMost, [&daemon, reply = std::move(reply)](const auto& past) {
     if (!past) return reply(failure_line(past.error()));
-    HistoryAnswer answer;
-    answer.generation = daemon.running()->publication->generation;
-    answer.notice = daemon.notice();
-    for (const Daemon::Past& one : *past) {
-      const GenerationRecord& record = one.record;
-      const std::optional<uint32_t> by = record.uid == kNobody ? std::nullopt : std::optional<uint32_t>(record.uid);
-      answer.generations.push_back({record.number, record.at, record.cause, by, one.is_kept, record.changes});
-    }
-    reply(answer_line(answer));
+    reply(answer_line(history_answer(daemon, *past)));
   });
 }
+
+}  // namespace
+
+HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& past) {
+  HistoryAnswer answer;
+  answer.generation = daemon.running()->publication->generation;
+  answer.notice = daemon.notice();
+  for (const Daemon::Past& one : past) {
+    const GenerationRecord& record = one.record;
+    const std::optional<uint32_t> by = record.uid == kNobody ? std::nullopt : std::optional<uint32_t>(record.uid);
+    answer.generations.push_back({record.number, record.at, record.cause, by, one.is_kept, record.changes});
+  }
+  return answer;
+}
+
+namespace {
 
 // A reload, too.
 void accept(Daemon& daemon, const Request& request, const Caller& caller, Reply reply) {
@@ -159,6 +168,12 @@ void change(Daemon& daemon, const Request& request, const Caller& caller, Reply 
 }
 
 std::string feeds(Daemon& daemon) {
+  return answer_line(feeds_answer(daemon));
+}
+
+}  // namespace
+
+FeedsAnswer feeds_answer(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
   FeedsAnswer answer{running->publication->generation, feeds_of(running->lists)};
   for (const FetchedFeed& fetched : running->fetched) {
@@ -170,8 +185,10 @@ std::string feeds(Daemon& daemon) {
     feed->fetch = {shown_url(fetched.url), fetched.every_s, state.tried_at, state.fetched_at, state.changed_at,
                    state.next_at,          state.bytes,     state.failures, state.error};
   }
-  return answer_line(answer);
+  return answer;
 }
+
+namespace {
 
 // Answered when it is there, with all feeds.
 void fetch(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
@@ -182,7 +199,9 @@ void fetch(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
   if (!asked) reply(failure_line(asked.error()));
 }
 
-std::string status_line(Daemon& daemon) {
+}  // namespace
+
+StatusAnswer status_answer(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
   StatusAnswer answer;
   answer.config = daemon.options().config;
@@ -207,8 +226,10 @@ std::string status_line(Daemon& daemon) {
   answer.capture = answer_of(daemon.capture());
   answer.memory = memory();
   answer.metrics = {daemon.metrics_place().address, daemon.metrics_place().error};
-  return answer_line(answer);
+  return answer;
 }
+
+namespace {
 
 // Adds the names of those that the policy has no more.
 void add_former(const Running& running, const ListCounters& counted, std::vector<std::string>& former) {
@@ -222,24 +243,32 @@ void add_former(const Running& running, const ListCounters& counted, std::vector
 // Asked now: what was switched, detached or unplugged a moment ago is told as it is. A target that does not answer
 // counts with what it told last.
 void status(Daemon& daemon, const Request&, const Caller&, Reply reply) {
-  daemon.refresh(Daemon::Counters::status, Clock::now() + kStatusWait,
-                 [&daemon, reply = std::move(reply)](const Daemon::Refreshed&) { reply(status_line(daemon)); });
+  daemon.refresh(
+      Daemon::Counters::status, Clock::now() + kStatusWait,
+      [&daemon, reply = std::move(reply)](const Daemon::Refreshed&) { reply(answer_line(status_answer(daemon))); });
 }
 
 // The counters of every target, asked now, and their sums. A target that does not answer in time counts with what it
 // told last; its own line says so ("fresh": false).
 void stats(Daemon& daemon, const Request&, const Caller&, Reply reply) {
-  daemon.refresh(Daemon::Counters::stats, Clock::now() + kFreshWait, [&daemon, reply](const Daemon::Refreshed& all) {
-    const std::shared_ptr<const Running> running = daemon.running();
-    StatsAnswer answer;
-    answer.generation = running->publication->generation;
-    for (const ListSummary& list : running->lists) list_of(answer.lists, list.name);  // also those nobody counted yet
-    for (const auto& [target, is_fresh] : all) add(answer, stats_of(target->state(), is_fresh));
-    add_former(*running, answer.lists, answer.former);
-    answer.capture = answer_of(daemon.capture());
-    reply(answer_line(answer));
-  });
+  daemon.refresh(Daemon::Counters::stats, Clock::now() + kFreshWait,
+                 [&daemon, reply](const Daemon::Refreshed& all) { reply(answer_line(stats_answer(daemon, all))); });
 }
+
+}  // namespace
+
+StatsAnswer stats_answer(Daemon& daemon, const Daemon::Refreshed& all) {
+  const std::shared_ptr<const Running> running = daemon.running();
+  StatsAnswer answer;
+  answer.generation = running->publication->generation;
+  for (const ListSummary& list : running->lists) list_of(answer.lists, list.name);  // also those nobody counted yet
+  for (const auto& [target, is_fresh] : all) add(answer, stats_of(target->state(), is_fresh));
+  add_former(*running, answer.lists, answer.former);
+  answer.capture = answer_of(daemon.capture());
+  return answer;
+}
+
+namespace {
 
 // The counters of every target and what its workers and ports measure, asked now, as they were told.
 void telemetry(Daemon& daemon, const Request&, const Caller&, Reply reply) {
@@ -258,27 +287,36 @@ void telemetry(Daemon& daemon, const Request&, const Caller&, Reply reply) {
 
 std::string explain(Daemon& daemon, const Request& request) {
   if (!request.key) return failure_line("explain needs a key: an address, address:port, or a packet");
+  const Result<ExplainAnswer> answer = explain_answer(daemon, *request.key);
+  return answer ? answer_line(*answer) : failure_line(answer.error());
+}
+
+}  // namespace
+
+Result<ExplainAnswer> explain_answer(Daemon& daemon, const std::string& key) {
   const std::shared_ptr<const Running> running = daemon.running();
   const Result<const filter::SnapshotView*> base = running->stands_on->snapshot->view();
-  if (!base) return failure_line(base.error());
+  if (!base) return Error{base.error()};
   const bool has_overlay = running->publication->base != nullptr;
   const Result<const filter::SnapshotView*> overlay = has_overlay ? running->snapshot->view() : nullptr;
-  if (!overlay) return failure_line(overlay.error());
+  if (!overlay) return Error{overlay.error()};
   const Enforcing enforcing(**base, *overlay);
   const auto now = static_cast<uint64_t>(time(nullptr));
   ExplainAnswer answer;
   answer.generation = running->publication->generation;
-  if (is_packet_text(*request.key)) {
-    Result<PacketExplanation> of_packet = explain_packet(enforcing, *running->book, *request.key, now);
-    if (!of_packet) return failure_line(of_packet.error());
+  if (is_packet_text(key)) {
+    Result<PacketExplanation> of_packet = explain_packet(enforcing, *running->book, key, now);
+    if (!of_packet) return Error{of_packet.error()};
     answer.of_packet = std::move(*of_packet);
   } else {
-    Result<Explanation> of_key = control::explain(enforcing, *running->book, *request.key, now);
-    if (!of_key) return failure_line(of_key.error());
+    Result<Explanation> of_key = control::explain(enforcing, *running->book, key, now);
+    if (!of_key) return Error{of_key.error()};
     answer.of_key = std::move(*of_key);
   }
-  return answer_line(answer);
+  return answer;
 }
+
+namespace {
 
 std::string shapes(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
@@ -303,16 +341,25 @@ std::string capture(Daemon& daemon) {
 }
 
 std::string list(Daemon& daemon, const Request& request) {
-  const std::shared_ptr<const Running> running = daemon.running();
   const std::string name = request.name.value_or("");
+  const ListAnswer answer = list_answer(daemon, name);
+  if (!name.empty() && answer.lists.empty()) return failure_line(fmt::format("no list is called '{}'", name));
+  return answer_line(answer);
+}
+
+}  // namespace
+
+ListAnswer list_answer(Daemon& daemon, const std::string& name) {
+  const std::shared_ptr<const Running> running = daemon.running();
   ListAnswer answer;
   answer.generation = running->publication->generation;
   for (const ListSummary& summary : running->lists) {
     if (name.empty() || summary.name == name) answer.lists.push_back(details_of(summary));
   }
-  if (!name.empty() && answer.lists.empty()) return failure_line(fmt::format("no list is called '{}'", name));
-  return answer_line(answer);
+  return answer;
 }
+
+namespace {
 
 std::string bypass_line(const PanicSwitch::Report& report) {
   BypassAnswer answer;

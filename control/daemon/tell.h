@@ -1,0 +1,26 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "control/answer/explain_answer.h"
+#include "control/answer/feeds.h"
+#include "control/answer/history.h"
+#include "control/answer/list.h"
+#include "control/answer/stats.h"
+#include "control/answer/status.h"
+#include "control/daemon/daemon.h"
+
+// What controld knows now, as answers tell it: for the API, and for whoever shows it otherwise. In answers.cpp.
+namespace weir::control {
+
+StatusAnswer status_answer(Daemon& daemon);
+
+// All the others: of a daemon that runs a policy.
+StatsAnswer stats_answer(Daemon& daemon, const Daemon::Refreshed& all);
+ListAnswer list_answer(Daemon& daemon, const std::string& name);  // empty: of every list
+FeedsAnswer feeds_answer(Daemon& daemon);
+HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& past);
+Result<ExplainAnswer> explain_answer(Daemon& daemon, const std::string& key);
+
+}  // namespace weir::control
