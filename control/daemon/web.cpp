@@ -2,6 +2,7 @@
 
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
+#include "control/page/page.h"
 
 namespace weir::control {
 
@@ -12,22 +13,34 @@ constexpr std::chrono::seconds kTryAgain{10};
 struct WebPage {
   const char* path;
   const char* type;
-  void (*answer)(Daemon& daemon, const web::Request& request, web::Reply reply);
+  void (*answer)(Daemon& daemon, FrontPage& page, const web::Request& request, web::Reply reply);
 };
 
-void hello(Daemon&, const web::Request&, web::Reply reply) {
-  reply({200, "", "weir " WEIR_VERSION "\n"});
+// A file that is a part of this program.
+template <auto content>
+void tell_file(Daemon&, FrontPage&, const web::Request&, web::Reply reply) {
+  reply({200, "", std::string(content())});
 }
 
 constexpr WebPage kWebPages[] = {
-    {"/", "text/plain; charset=utf-8", hello},
+    {page::kPagePath, "text/html; charset=utf-8",
+     [](Daemon&, FrontPage& page, const web::Request& request, web::Reply reply) {
+       page.answer(request, std::move(reply));
+     }},
+    {page::kLivePath, "application/json",
+     [](Daemon&, FrontPage& page, const web::Request& request, web::Reply reply) {
+       page.answer_live(request, std::move(reply));
+     }},
+    {page::kStylePath, "text/css; charset=utf-8", tell_file<page::style>},
+    {page::kScriptPath, "text/javascript; charset=utf-8", tell_file<page::script>},
+    {page::kIconPath, "image/svg+xml", tell_file<page::icon>},
 };
 
-std::vector<web::Route> web_routes(Daemon& daemon) {
+std::vector<web::Route> web_routes(Daemon& daemon, FrontPage& page) {
   std::vector<web::Route> all;
-  for (const WebPage& page : kWebPages) {
-    all.push_back({page.path, page.type, [&daemon, &page](const web::Request& request, web::Reply reply) {
-                     page.answer(daemon, request, std::move(reply));
+  for (const WebPage& one : kWebPages) {
+    all.push_back({one.path, one.type, [&daemon, &page, &one](const web::Request& request, web::Reply reply) {
+                     one.answer(daemon, page, request, std::move(reply));
                    }});
   }
   return all;
@@ -36,7 +49,7 @@ std::vector<web::Route> web_routes(Daemon& daemon) {
 }  // namespace
 
 Web::Web(Loop& loop, Daemon& daemon, std::optional<MetricsSettings> named)
-    : loop_(loop), daemon_(daemon), named_(named) {
+    : loop_(loop), daemon_(daemon), named_(named), page_(loop, daemon) {
   follow();
 }
 
@@ -64,13 +77,13 @@ void Web::follow() {
 
 // What is served stays until the new place is there; but the same port of other addresses is had only without it.
 Result<void> Web::move_to(const ListenAddress& address) {
-  Result<std::unique_ptr<web::Server>> server = web::Server::start(loop_, address, web_routes(daemon_));
+  Result<std::unique_ptr<web::Server>> server = web::Server::start(loop_, address, web_routes(daemon_, page_));
   if (!server && server_ != nullptr && server_->address().port == address.port) {
     server_.reset();
-    server = web::Server::start(loop_, address, web_routes(daemon_));
+    server = web::Server::start(loop_, address, web_routes(daemon_, page_));
     if (!server) {
       const std::string error = server.error();
-      server = web::Server::start(loop_, *served_, web_routes(daemon_));
+      server = web::Server::start(loop_, *served_, web_routes(daemon_, page_));
       if (server) {
         server_ = std::move(*server);
       } else {

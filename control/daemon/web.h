@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "control/daemon/front_page.h"
 #include "control/loop/loop.h"
 #include "control/model/listen.h"
 #include "control/web/server.h"
@@ -30,6 +31,7 @@ class Web {
   Loop& loop_;
   Daemon& daemon_;
   const std::optional<MetricsSettings> named_;
+  FrontPage page_;
   std::optional<ListenAddress> served_;  // as it was asked for
   std::unique_ptr<web::Server> server_;
   std::string last_error_;

@@ -542,7 +542,8 @@ void head(Html& html, const Facts& facts) {
   if (!facts.host.empty()) html << " on " << Text(facts.host);
   html << "</title><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"color-scheme\" "
           "content=\"light dark\">"
-          "<meta name=\"referrer\" content=\"no-referrer\"><link rel=\"icon\" href=\"data:,\"><link rel=\"stylesheet\" "
+          "<meta name=\"referrer\" content=\"no-referrer\"><link rel=\"icon\" href=\"/icon.svg\" "
+          "type=\"image/svg+xml\"><link rel=\"stylesheet\" "
           "href=\"/page.css\">"
           "<script src=\"/page.js\" defer></script></head><body><a class=\"skip\" href=\"#main\">To the facts</a>"
           "<header><h1>weir";
