@@ -34,9 +34,11 @@ void moment(Html& html, int64_t unix_s, double now) {
 }
 
 // A table that is wider than the window is moved by itself, also by keys.
-void begin_table(Html& html, Markup head, std::string_view caption) {
-  html << "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" << Text(caption) << "\"><table><caption>"
-       << Text(caption) << "</caption>" << head << "<tbody>";
+// caption: seen where the heading does not say the same.
+void begin_table(Html& html, Markup head, std::string_view caption, bool is_seen = false) {
+  html << "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"" << Text(caption) << "\"><table><caption";
+  if (!is_seen) html << " class=\"unseen\"";
+  html << ">" << Text(caption) << "</caption>" << head << "<tbody>";
 }
 
 void end_table(Html& html) {
@@ -64,12 +66,14 @@ void verdict(Html& html, const Facts& facts) {
   const StatusAnswer& status = facts.status;
   html << "<section id=\"verdict\" class=\"" << level_class(health.level)
        << "\" aria-labelledby=\"verdict-title\"><h2 id=\"verdict-title\" class=\"unseen\">Is all well?</h2>"
-          "<p class=\"headline\" role=\"status\"><strong class=\"mark\">"
-       << level_word(health.level) << "</strong> <span>" << Text(health.headline) << "</span></p>";
+          "<p class=\"headline\" role=\"status\"><strong class=\"mark "
+       << level_class(health.level) << "\">" << level_word(health.level) << "</strong> <span>" << Text(health.headline)
+       << "</span></p>";
   if (!health.findings.empty()) {
     html << "<ul>";
     for (const Finding& finding : health.findings) {
-      html << "<li><strong class=\"mark\">" << level_word(finding.level) << "</strong> <span>" << Text(finding.text);
+      html << "<li><strong class=\"mark " << level_class(finding.level) << "\">" << level_word(finding.level)
+           << "</strong> <span>" << Text(finding.text);
       if (!finding.hint.empty()) html << " " << Text(finding.hint);
       html << "</span></li>";
     }
@@ -77,8 +81,8 @@ void verdict(Html& html, const Facts& facts) {
   }
   html << "<p class=\"about\">";
   if (status.generation.number != 0) {
-    html << "Generation " << status.generation.number << ": " << Text(plural(status.entries, "entry", "entries"))
-         << " in " << Text(plural(facts.lists.lists.size(), "list")) << ", published ";
+    html << Text(plural(status.entries, "entry", "entries")) << " in " << Text(plural(facts.lists.lists.size(), "list"))
+         << ", published ";
     moment(html, status.published_at, facts.now);
     html << ". ";
   }
@@ -239,7 +243,7 @@ void targets(Html& html, const Facts& facts) {
     } else {
       html << target.generation.number;
     }
-    html << "</td><td>";
+    html << "</td><td class=\"prose\">";
     target_mode(html, target);
     html << "</td><td class=\"n\" data-rate=\"packets\">" << Text(per_second(&TargetRate::packets))
          << "</td><td class=\"n\" data-rate=\"dropped\">" << Text(per_second(&TargetRate::dropped))
@@ -322,7 +326,8 @@ void lists(Html& html, const Facts& facts, const Rows& shown, const History& his
   const bool is_part = shown.size() < all.size();
   begin_table(html, kListHead,
               is_part ? fmt::format("The {} lists that matched most, in the order of the policy", shown.size())
-                      : std::string("Lists, in the order of the policy"));
+                      : std::string("Lists, in the order of the policy"),
+              is_part);
   for (const ListDetails* list : shown) list_row(html, facts, *list, history);
   end_table(html);
   if (is_part) {
@@ -378,7 +383,7 @@ void feed_row(Html& html, const FeedDetails& feed, double now) {
   html << "<tr class=\"why\"><td colspan=\"7\">";
   if (is_refused) {
     html << "Refused since " << Text(clock_time(feed.since, now)) << ": " << Text(feed.reason);
-    if (!feed.hint.empty()) html << " " << Text(feed.hint);
+    if (!feed.hint.empty()) html << ". What to do: " << Text(feed.hint);
   }
   if (feed.fetch && !feed.fetch->error.empty()) {
     if (is_refused) html << "<br>";
@@ -443,7 +448,7 @@ void changes(Html& html, const Facts& facts) {
     html << "<tr><th scope=\"row\" class=\"n\">" << row.number << "</th><td><span class=\"clock\">"
          << Text(clock_time(row.at, facts.now)) << "</span> <span class=\"comment\">";
     moment(html, row.at, facts.now);
-    html << "</span></td><td>" << Text(row.cause) << "</td><td>";
+    html << "</span></td><td class=\"prose\">" << Text(row.cause) << "</td><td>";
     if (!row.by) {
       html << "controld";
     } else if (*row.by == 0) {
@@ -451,7 +456,7 @@ void changes(Html& html, const Facts& facts) {
     } else {
       html << "user " << *row.by;
     }
-    html << "</td><td>";
+    html << "</td><td class=\"prose\">";
     if (row.changes.empty()) {
       html << "no entry";
     } else {
@@ -484,47 +489,41 @@ constexpr LimitName kLimitNames[] = {
     {"snapshot_bytes", "Snapshot", true},
 };
 
-void limit_row(Html& html, const std::string& name, const Limit& limit) {
-  const auto known = std::find_if(std::begin(kLimitNames), std::end(kLimitNames),
-                                  [&](const LimitName& one) { return one.name == name; });
-  const bool is_bytes = known != std::end(kLimitNames) && known->is_bytes;
-  const auto text = [&](uint64_t value) { return is_bytes ? bytes(value) : count(value); };
-  html << "<tr><th scope=\"row\">";
-  if (known == std::end(kLimitNames)) {
-    html << Text(name);
-  } else {
-    html << known->text;
-  }
-  html << "</th><td class=\"n\">" << Text(text(limit.used)) << "</td><td class=\"n\">";
-  if (limit.max == 0) {
-    html << Text(kUnknown) << "</td><td></td></tr>";
-    return;
-  }
-  const double share = std::min(1.0, static_cast<double>(limit.used) / static_cast<double>(limit.max));
-  html << Text(text(limit.max))
-       << "</td><td><svg class=\"bar\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
-       << "<rect class=\"all\" width=\"100\" height=\"8\"/><rect class=\"used\" height=\"8\" width=\"";
+// How much of the most is used: of 0 nobody knows.
+void limit_cells(Html& html, uint64_t used, uint64_t most, std::string (*text)(uint64_t)) {
+  html << "<td class=\"n\">" << Text(text(used)) << "</td><td class=\"n\">";
+  if (most == 0) return (void)(html << Text(kUnknown) << "</td><td></td></tr>");
+  const double share = std::min(1.0, static_cast<double>(used) / static_cast<double>(most));
+  html << Text(text(most))
+       << "</td><td class=\"bars\"><svg class=\"bar\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" "
+          "aria-hidden=\"true\">"
+          "<rect class=\"all\" width=\"100\" height=\"8\"/><rect class=\"used\" height=\"8\" width=\"";
   html.tenths(share * 100) << "\"/></svg> " << Text(fmt::format("{:.0f} %", share * 100)) << "</td></tr>";
 }
 
 void limits(Html& html, const Facts& facts) {
   html << "<section id=\"limits\" aria-labelledby=\"limits-title\"><h2 id=\"limits-title\">Limits</h2>";
-  begin_table(html,
-              "<thead><tr><th scope=\"col\">Of</th><th scope=\"col\" class=\"n\">Used</th><th scope=\"col\" "
-              "class=\"n\">At most</th>"
-              "<th scope=\"col\">Share</th></tr></thead>",
-              "What is used of each limit");
-  for (const auto& [name, limit] : facts.status.limits) limit_row(html, name, limit);
+  begin_table(
+      html,
+      "<thead><tr><th scope=\"col\">Of</th><th scope=\"col\" class=\"n\">Used</th><th scope=\"col\" class=\"n\">At "
+      "most</th><th scope=\"col\">Share</th></tr></thead>",
+      "What is used of each limit");
+  for (const auto& [name, limit] : facts.status.limits) {
+    const auto known = std::find_if(std::begin(kLimitNames), std::end(kLimitNames),
+                                    [&wanted = name](const LimitName& one) { return one.name == wanted; });
+    html << "<tr><th scope=\"row\">";
+    if (known == std::end(kLimitNames)) {
+      html << Text(name);
+    } else {
+      html << known->text;
+    }
+    html << "</th>";
+    limit_cells(html, limit.used, limit.max, known != std::end(kLimitNames) && known->is_bytes ? bytes : count);
+  }
   for (const TargetStatus& target : facts.status.targets) {
     if (target.snapshot_limit_bytes == 0) continue;
-    const double share =
-        std::min(1.0, static_cast<double>(target.snapshot_bytes) / static_cast<double>(target.snapshot_limit_bytes));
-    html << "<tr><th scope=\"row\" class=\"path\">Snapshot at " << Text(target.socket) << "</th><td class=\"n\">"
-         << Text(bytes(target.snapshot_bytes)) << "</td><td class=\"n\">" << Text(bytes(target.snapshot_limit_bytes))
-         << "</td><td><svg class=\"bar\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect "
-            "class=\"all\" "
-            "width=\"100\" height=\"8\"/><rect class=\"used\" height=\"8\" width=\"";
-    html.tenths(share * 100) << "\"/></svg> " << Text(fmt::format("{:.0f} %", share * 100)) << "</td></tr>";
+    html << "<tr><th scope=\"row\" class=\"path\">Snapshot at " << Text(target.socket) << "</th>";
+    limit_cells(html, target.snapshot_bytes, target.snapshot_limit_bytes, bytes);
   }
   html << "<tr><th scope=\"row\">Memory of controld</th><td class=\"n\">" << Text(bytes(facts.status.memory.rss_bytes))
        << "</td><td class=\"n\">" << Text(kUnknown) << "</td><td>at most so far "

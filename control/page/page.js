@@ -57,11 +57,6 @@
         for (let i = last - 1; i >= first; i--) path += "L" + x(i) + " " + y(lower[i]);
         return path + "Z";
       }).join(""),
-      line: (values) => runsOf(history.at).map(([first, last]) => {
-        let path = "";
-        for (let i = first; i < last; i++) path += (i === first ? "M" : "L") + x(i) + " " + y(values[i]);
-        return path;
-      }).join(""),
     };
   }
 
@@ -125,7 +120,7 @@
   function drawSparks(history, rows) {
     for (const series of history.lists) {
       const path = rows.get(series.name)?.querySelector(".spark path");
-      if (path) path.setAttribute("d", painter(history, 100, 18, Math.max(1, most(series.values))).line(series.values));
+      if (path) path.setAttribute("d", painter(history, 100, 18, Math.max(1, most(series.values))).area(history.at.map(() => 0), series.values));
     }
   }
 
@@ -156,6 +151,7 @@
   function say(level, mark, sentence) {
     const verdict = document.getElementById("verdict");
     verdict.className = level;
+    verdict.querySelector(".headline .mark").className = "mark " + level;
     show(verdict.querySelector(".headline .mark"), mark);
     show(verdict.querySelector(".headline > span"), sentence);
   }

@@ -57,20 +57,6 @@ void area(Html& html, const Frame& frame, const std::vector<double>& at, const s
   }
 }
 
-void line(Html& html, const Frame& frame, const std::vector<double>& at, const std::vector<double>& values) {
-  for (const auto& [first, last] : runs_of(at)) {
-    for (size_t i = first; i < last; i++) {
-      if (i == first) {
-        html << "M";
-      } else {
-        html << "L";
-      }
-      html.tenths(frame.x(at[i])) << " ";
-      html.tenths(frame.y(values[i]));
-    }
-  }
-}
-
 std::vector<double> sum_of(const std::vector<double>& one, const std::vector<double>& other) {
   std::vector<double> sum(one.size());
   std::transform(one.begin(), one.end(), other.begin(), sum.begin(), std::plus<>());
@@ -212,7 +198,7 @@ void draw_drops(Html& html, const History& history, const std::vector<const Seri
 void draw_spark(Html& html, const History& history, const Series& series) {
   const Frame frame = {kSparkWidth, kSparkHeight - 2, history.from, history.to, std::max(1.0, most_of(series.values))};
   html << "<svg class=\"spark\" viewBox=\"0 -1 100 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\"><path d=\"";
-  line(html, frame, history.at, series.values);
+  area(html, frame, history.at, std::vector<double>(history.at.size()), series.values);
   html << "\"/></svg>";
 }
 
