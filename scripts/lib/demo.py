@@ -135,7 +135,7 @@ def main():
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        ensure_built(arguments.build)
+        ensure_built(arguments.build, goals=["product"])  # so that `meson install --no-rebuild` can follow
         with Session(arguments.build) as session:
             demo(session)
     except SessionError as error:

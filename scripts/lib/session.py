@@ -35,8 +35,9 @@ class SessionError(Exception):
     """Something that was started did not do its part; the text says which and what."""
 
 
-def ensure_built(build, more=()):
-    """Builds what of the product and of more is missing or out of date, saying so. Several may call at once."""
+def ensure_built(build, more=(), goals=()):
+    """Builds what of the product, of more (programs) and of goals (ninja's) is missing or out of date, saying so. Several may
+    call at once."""
     programs = (*PROGRAMS, *more)
     is_whole = all(os.access(os.path.join(build, program), os.X_OK) for program in programs)
     is_configured = os.path.exists(os.path.join(build, "build.ninja"))
@@ -56,7 +57,7 @@ def ensure_built(build, more=()):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_configured:
             run_step("configuring", build, ["meson", "setup", build, ROOT, "-Dtests=disabled"])
-        ninja = ["ninja", "-C", build, *([] if is_whole else ["all"]), *programs]
+        ninja = ["ninja", "-C", build, *([] if is_whole else ["all"]), *programs, *goals]
         dry = subprocess.run([*ninja, "-n"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         if "ninja: no work to do." not in dry.stdout:
             run_step("building what is out of date in" if is_whole else "building into", build, ninja)
