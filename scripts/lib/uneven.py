@@ -5,14 +5,12 @@ Which worker has the large flow is chance: the hash is secret. The port gives mo
 full is lost there, and told.
 """
 
-import json
 import os
 import random
 import statistics
-import subprocess
 import time
 
-from added_cycles import CLIENT, WARM_UP_SECONDS
+from added_cycles import WARM_UP_SECONDS, ask_client
 from capture import read_capture
 from port_draws import SEED
 from port_frames import write_frames
@@ -22,7 +20,7 @@ from rig import PlacedSession, Skip, processors, say
 from session import Memory
 
 SHARES = {"even": 0, "uneven": 0.8}  # of the frames, those of one flow
-CONFIG = "forward: hairpin\nsnapshot_memory: 16GiB\nports: [{port: 0, spread: 2}]"
+CONFIG = "forward: sink\nsnapshot_memory: 16GiB\nports: [{port: 0, spread: 2}]"
 SECONDS = 2
 
 
@@ -50,6 +48,7 @@ def run_once(build, made, pcap):
         give_snapshot(session, made)
         session.start_dataplane(CONFIG, [f"net_pcap0,rx_pcap={pcap},infinite_rx=1"], 2,
                                 Memory(made.frames + 2 * SPARE_MBUFS, made.longest))
+        session.wait("the data plane", lambda: os.path.exists(session.path("dataplane.sock")))
         time.sleep(WARM_UP_SECONDS)
         before, lost_before = reading(build, session)
         time.sleep(SECONDS)
