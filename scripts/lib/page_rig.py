@@ -34,11 +34,14 @@ def many_lists(number):
     return "".join(lines)
 
 
-def start(session, more_lists="", flows=2000, frames=8000):
+ONE_LIST = "version: 1\nlists:\n  - {name: scanners, action: drop, file: feeds/scanners.txt}\n"
+
+
+def start(session, policy=sample_policy(), flows=2000, frames=8000):
     """The programs, under traffic. The page's address, which ends with a slash."""
     make_samples(session.folder, flows=flows, frames=frames)
-    with open(session.path("weir.yaml"), "w", encoding="utf-8") as policy:
-        policy.write(sample_policy(more_lists))
+    with open(session.path("weir.yaml"), "w", encoding="utf-8") as file:
+        file.write(policy)
     capture = read_capture(session.path("capture.pcap"))
     write_capture(session.path("loop.pcap"), capture)
     session.start_dataplane("forward: hairpin\nports: [{port: 0, queues: 1}]", ["net_pcap0,rx_pcap=loop.pcap,infinite_rx=1"],

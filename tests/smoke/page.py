@@ -222,7 +222,7 @@ with Session(BUILD) as session:
         browser.wait("that controld is away", "return document.querySelector('#verdict.problem .headline').textContent.includes('controld does not answer')")
 
 with Session(BUILD) as session:
-    address = page_rig.start(session, page_rig.many_lists(250))
+    address = page_rig.start(session, page_rig.sample_policy(page_rig.many_lists(250)))
     session.wait("two looks", lambda: '"measured":true' in get(address + "live.json")[0].replace(" ", ""))
     live, html = len(get(address + "live.json")[0]), len(get(address)[0])
     print(f"255 lists: the page {html} bytes, live.json {live}")
