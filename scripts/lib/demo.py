@@ -126,7 +126,7 @@ def demo(session):
     codes = session.stop("controld"), session.stop("dataplane")
     if any(codes):
         raise SessionError(f"controld ended with {codes[0]}, the data plane with {codes[1]}")
-    print("Both programs ended cleanly. Next: README.md, first steps on a real port.")
+    print("Both programs ended cleanly. Next: docs/operate/install.md, on ports of your own.")
 
 
 def main():
