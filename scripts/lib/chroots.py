@@ -28,7 +28,7 @@ def check_machine():
     if os.geteuid() != 0:
         raise Skip("root: chroot and debootstrap need it", missing_here=True)
     if not shutil.which("debootstrap"):
-        raise Skip("package: no debootstrap: scripts/setup bench installs it", missing_here=True)
+        raise Skip("package: no debootstrap: scripts/setup test installs it", missing_here=True)
     try:
         own_mounts()
     except NoNamespace as reason:

@@ -45,6 +45,7 @@ def run(folder, arguments):
     """Exit code of scripts/test there."""
     with chroots.entered(folder):
         chroots.clone(folder)
+        chroots.inside(folder, "dpkg", "--configure", "-a")  # a run before may have been ended while it installed
         code, _ = chroots.inside(folder, "scripts/test", *arguments, environment={"CI": "true"},
                                  heard=lambda line: print(line, end="", flush=True))
         return code
