@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace weir::manual {
 
 namespace {
@@ -136,15 +138,39 @@ std::string fish_completion(const Completed& program) {
     if (option.completes == Option::Completes::interfaces) text += " -a '(command ls /sys/class/net)'";
     text += "\n";
   };
+  const auto at = [&](const std::string& command) {
+    return program.commands.empty() ? "" : fmt::format(" -n '__{}_at \"{}\"'", program.name, command);
+  };
+  if (!program.commands.empty()) {
+    // Whether the command is this one; "": none was typed yet.
+    std::string valued = with_value(*program.options);
+    std::replace(valued.begin(), valued.end(), '|', ' ');
+    text += fmt::format(
+        "function __{}_at\n"
+        "  set -l words (commandline -opc)\n"
+        "  set -l command\n"
+        "  set -e words[1]\n"
+        "  while set -q words[1]; and test -z \"$command\"\n"
+        "    switch $words[1]\n"
+        "      case {}\n"
+        "        set -q words[2]; and set -e words[2]\n"
+        "      case '-*'\n"
+        "      case '*'\n"
+        "        set command $words[1]\n"
+        "    end\n"
+        "    set -e words[1]\n"
+        "  end\n"
+        "  test \"$command\" = \"$argv[1]\"\n"
+        "end\n",
+        program.name, valued);
+  }
   for (const Option& option : program.options->all()) add("", option);
-  text += fmt::format("complete -c {0} -s h -l help -d 'say what there is'\n", program.name);
-  text += fmt::format("complete -c {}{} -l version -d 'say which version it is'\n", program.name,
-                      program.commands.empty() ? "" : " -n __fish_use_subcommand");
+  text += fmt::format("complete -c {} -s h -l help -d 'say what there is'\n", program.name);
+  text += fmt::format("complete -c {}{} -l version -d 'say which version it is'\n", program.name, at(""));
   for (const Subcommand& command : program.commands) {
-    text += fmt::format("complete -c {} -n __fish_use_subcommand -a {} -d {}\n", program.name, command.name,
-                        in_apostrophes(command.help));
-    const std::string condition = fmt::format(" -n '__fish_seen_subcommand_from {}'", command.name);
-    for (const Option& option : command.options->all()) add(condition, option);
+    text +=
+        fmt::format("complete -c {}{} -a {} -d {}\n", program.name, at(""), command.name, in_apostrophes(command.help));
+    for (const Option& option : command.options->all()) add(at(command.name), option);
   }
   return text;
 }
