@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "control/answer/text.h"
@@ -498,7 +499,7 @@ void limit_cells(Html& html, uint64_t used, uint64_t most, std::string (*text)(u
        << "</td><td class=\"bars\"><svg class=\"bar\" viewBox=\"0 0 100 8\" preserveAspectRatio=\"none\" "
           "aria-hidden=\"true\">"
           "<rect class=\"all\" width=\"100\" height=\"8\"/><rect class=\"used\" height=\"8\" width=\"";
-  html.tenths(share * 100) << "\"/></svg> " << Text(fmt::format("{:.0f} %", share * 100)) << "</td></tr>";
+  html.tenths(share * 100) << "\"/></svg> " << Text(fmt::format("{:.0f} %", std::floor(share * 100))) << "</td></tr>";
 }
 
 void limits(Html& html, const Facts& facts) {
