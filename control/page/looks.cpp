@@ -29,14 +29,15 @@ double seconds_between(const TargetStats& before, const TargetStats& after) {
 void add_lists(Rates& rates, const TargetStats& before, const TargetStats& after, double seconds) {
   static const wire::ListStats kNothing = {};
   for (size_t i = 0; i < after.lists.size(); i++) {
-    const auto& [name, now] = after.lists[i];
+    const std::string& name = after.lists[i].first;
+    const wire::ListStats& now = after.lists[i].second;
     const wire::ListStats* was = &kNothing;
     // The same place, but after a reload.
     if (i < before.lists.size() && before.lists[i].first == name) {
       was = &before.lists[i].second;
     } else {
-      const auto known = std::find_if(before.lists.begin(), before.lists.end(),
-                                      [&wanted = name](const auto& list) { return list.first == wanted; });
+      const auto known =
+          std::find_if(before.lists.begin(), before.lists.end(), [&](const auto& list) { return list.first == name; });
       if (known != before.lists.end()) was = &known->second;
     }
     if (now.matched <= was->matched) continue;

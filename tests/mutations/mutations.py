@@ -113,4 +113,8 @@ MUTATIONS = (
     ("control/answer/make.cpp", "running.epoch != 0 && ", "", ("answer-json",)),
     ("control/daemon/panic.cpp", "if (newest_order_ == 0) continue;", "continue;", ("daemon",)),
     ("common/unix_socket.cpp", "  const std::lock_guard lock(taking);\n  connection.reset();", "  connection.reset();", ("common-wire",)),
+    # The page.
+    ("control/page/html.cpp", "code < kLeast[bytes] || is_surrogate", "is_surrogate", ("page",)),
+    ("control/page/html.cpp", "next.bytes == 0 || turns_direction(next.code) || ", "next.bytes == 0 || ", ("page",)),
+    ("control/page/looks.cpp", "is_same && after.fresh && before", "is_same && before", ("page",)),
 )

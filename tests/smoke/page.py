@@ -204,6 +204,8 @@ with Session(BUILD) as session:
         check_keyboard(browser, address, scanner)
         check_looks(browser, address, "the page")
         check_looks(browser, f"{address}?key={scanner}", "an explanation")
+        browser.run("document.querySelector('footer p').style.color = '#999'; document.querySelector('caption').remove();")
+        check(browser.run(CONTRAST)["low"] and browser.run(STRUCTURE), "what is hard to read, or has no name, would be found")
 
         page_rig.spoil_feed(session)
         session.wait("the feed to be refused", lambda: session.call("status")["refused"])
