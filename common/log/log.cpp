@@ -173,7 +173,7 @@ void write(const Event& event) {
   uint64_t suppressed = 0;
   if (event.is_limited) {
     const std::lock_guard lock(limit_mutex);
-    const std::string_view subject = event.fields.empty() ? "" : event.fields.front().value;
+    const std::string_view subject = event.fields.empty() ? std::string_view() : event.fields.front().value;
     const std::optional<uint64_t> admitted = limit.admit(event.message, subject, Limit::Clock::now());
     if (!admitted) return;
     suppressed = *admitted;

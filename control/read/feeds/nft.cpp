@@ -136,7 +136,7 @@ class Reader {
     const size_t n = tokens_.size();
     const size_t verb = n > 0 && tokens_[0] == "nft" ? 1 : 0;
     const bool is_added = n > verb + 2 && (tokens_[verb] == "add" || tokens_[verb] == "create");
-    const std::string_view what = n == 0 ? "" : is_added ? tokens_[verb + 1] : tokens_[0];
+    const std::string_view what = n == 0 ? std::string_view() : is_added ? tokens_[verb + 1] : tokens_[0];
     if (what == "define" && n > 1) {
       set_ = tokens_[1];
     } else if (n > 1 && (what == "set" || what == "map" || what == "element")) {
