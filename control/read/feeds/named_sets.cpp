@@ -12,14 +12,14 @@ NamedSet* NamedSets::of(std::string_view name) {
   if (found != by_name_.end()) return found->second;
   if (sets_.size() == kMostSets) return has_too_many_ = true, nullptr;
   NamedSet& set = sets_.emplace_back();
-  set.name = name;
-  by_name_.emplace(set.name, &set);
+  set.name = printable(name, NamedSet::kMostName);
+  by_name_.emplace(name, &set);
   return &set;
 }
 
 void NamedSets::declare(std::string_view name, std::string_view type) {
   NamedSet* set = of(name);
-  if (set != nullptr) set->type = type;
+  if (set != nullptr) set->type = printable(type, NamedSet::kMostName);
 }
 
 void NamedSets::took(std::string_view name, const ListDraft& list, size_t n_v4, std::string_view comment) {

@@ -29,7 +29,8 @@ struct LeftOut {
 };
 
 struct NamedSet {
-  std::string name, type;  // type: as the text has it: `hash:ip`, `ipv4_addr`; empty: it does not say
+  static constexpr size_t kMostName = 255;  // bytes; longer ones are shortened
+  std::string name, type;  // printable; type: as the text has it: `hash:ip`, `ipv4_addr`; empty: it does not say
   std::vector<SetEntry> entries;
   std::vector<LeftOut> left_out;        // of the set without a name: lines that belong to no set
   std::vector<std::string> exceptions;  // `nomatch`: what the set does not hold, although another entry does
