@@ -26,6 +26,7 @@
 #include "dataplane/serve/bypass.h"
 #include "dataplane/serve/control.h"
 #include "dataplane/serve/control_thread.h"
+#include "dataplane/serve/heartbeat.h"
 #include "dataplane/serve/report.h"
 #include "dataplane/serve/telemetry.h"
 #include "dataplane/serve/wall_clock.h"
@@ -248,8 +249,8 @@ int run_doctor(const CommandLine& line) {
   return report->count(doctor::Health::problem) == 0 ? 0 : kFailed;
 }
 
-int run_program(const std::string& program, const CommandLine& line) {
-  const std::optional<Config> config = load_config(line.options);
+// What can be told before anything is begun. 0, or the exit code; it has been said.
+int check_input(const CommandLine& line, const std::optional<Config>& config) {
   if (!config) return kBadInput;
   if (Result<void> named = check_user(config->privileges); !named) return fail(named.error(), kBadInput);
   const std::vector<std::string> wrong_arguments = check_eal_arguments(line.eal, look_at_cpus(), "/sys");
@@ -257,6 +258,19 @@ int run_program(const std::string& program, const CommandLine& line) {
   if (!wrong_arguments.empty()) return kBadInput;
   const Result<const filter::Kernels*> kernels = filter::choose_kernels();
   if (!kernels) return fail(kernels.error(), kBadInput);
+  return 0;
+}
+
+int run_check(const CommandLine& line) {
+  const int code = check_input(line, load_config(line.options));
+  if (code == 0) fmt::print("the options and the configuration can be used; --doctor looks at the machine\n");
+  return code;
+}
+
+int run_program(const std::string& program, const CommandLine& line) {
+  const std::optional<Config> config = load_config(line.options);
+  if (const int code = check_input(line, config); code != 0) return code;
+  const Result<const filter::Kernels*> kernels = filter::choose_kernels();
   std::vector<uid_t> users;
   if (config->privileges.user) users.push_back(config->privileges.user->uid);
   const Result<StateDir> state = StateDir::open(config->state_dir, users);
@@ -353,9 +367,25 @@ int run_program(const std::string& program, const CommandLine& line) {
   start(publisher_thread, "weir-publish");
   start(disk_thread, "weir-disk");
   start(control_thread, "weir-control");
+  std::vector<Pulse::Part> parts = {{"control", [&] { return server.turns(); }},
+                                    {"panic switch", [&] { return panic_server.turns(); }},
+                                    {"clock", [&] { return clock.turns(); }}};
+  for (const Worker& worker : workers) {
+    if (worker.routes.empty() && worker.spreads.empty()) continue;  // it returns at once
+    parts.push_back({fmt::format("worker {}", worker.id), [&worker] { return worker.gauges.passes.get(); }});
+  }
+  const auto nudge = [&] {
+    server.nudge();
+    panic_server.nudge();
+  };
+  const auto service = [&] { return service_status(control.status(), config->pass_without_snapshot); };
+  Heartbeat heartbeat({std::move(parts), nudge, service});
+  ControlThread heartbeat_thread([&] { heartbeat.run(); });
+  if (Heartbeat::is_wanted()) start(heartbeat_thread, "weir-heartbeat");
   log::info("running", {{"kernels", (*kernels)->name}, {"socket", config->socket_path}});
   run_workers(workers, {switches, **slot, config->pass_without_snapshot, line.options.wait_for_snapshot, **kernels,
                         config->idle, config->sample_one_in});
+  heartbeat.stop();
   control_thread.join();
   panic_thread.join();
   clock.stop();  // it asks the ports, which go now
@@ -364,8 +394,11 @@ int run_program(const std::string& program, const CommandLine& line) {
 
   const wire::Stats stats = control.stats();
   const int code = report_end(stats, workers, devices->close());
-  if (wait_for([&] { return publisher.is_idle() && bypass_switch.is_idle(); })) return code;
-  log::error("the disk does not answer: what is being written there is given up", {{"state_dir", config->state_dir}});
+  const auto is_written = [&] { return publisher.is_idle() && bypass_switch.is_idle(); };
+  if (wait_for([&] { return is_written() && heartbeat.is_idle(); })) return code;
+  if (!is_written()) {
+    log::error("the disk does not answer: what is being written there is given up", {{"state_dir", config->state_dir}});
+  }
   for (const std::string& path : {config->socket_path, panic_socket_of(config->socket_path)}) unlink(path.c_str());
   std::_Exit(code);
 }
@@ -379,5 +412,6 @@ int main(int argc, char** argv) {
   if (line.exit_code) return *line.exit_code;
   if (line.options.doctor) return weir::dataplane::run_doctor(line);
   weir::log::start();
+  if (line.options.check) return weir::dataplane::run_check(line);
   return weir::dataplane::run_program(argv[0], line);
 }

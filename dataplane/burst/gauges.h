@@ -43,6 +43,7 @@ class BusyTime {
 
 struct alignas(64) WorkerGauges {
   BusyTime time;
+  Counter passes;  // of its loop, and looks for the first snapshot: it goes on (serve/heartbeat.h)
   Counter rests;
   Counter burst_sizes[wire::kBurstSizes];
   Counter stage_cycles[wire::kStages];

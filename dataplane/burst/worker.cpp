@@ -14,8 +14,9 @@ namespace {
 using wire::Stage;
 
 // True: a snapshot enforces. False: told to stop before there was one.
-bool wait_for_first_snapshot(const WorkerSetup& setup) noexcept {
+bool wait_for_first_snapshot(Worker& worker, const WorkerSetup& setup) noexcept {
   while (!setup.switches.stop.load(std::memory_order_relaxed)) {
+    worker.gauges.passes.add(1);
     if (setup.slot.acquire() != nullptr) return true;
     rest_before_first_snapshot(setup.idle);
   }
@@ -157,6 +158,7 @@ void Loop::run() noexcept {
   bool was_busy = false;
   time.begin(rte_rdtsc());
   while (!setup_.switches.stop.load(std::memory_order_relaxed)) {
+    worker_.gauges.passes.add(1);
     const bool timed = timed_passes_.due();
     const uint64_t begin = timed || !was_busy ? rte_rdtsc() : 0;
     const bool busy = timed ? poll_queues_timed(begin) : poll_queues(no_watch);
@@ -177,7 +179,7 @@ void Loop::run() noexcept {
 void run(Worker& worker, const WorkerSetup& setup) noexcept {
   if (worker.routes.empty() && worker.spreads.empty()) return;
   Loop loop(worker, setup);
-  if (setup.wait_for_snapshot && !wait_for_first_snapshot(setup)) return;
+  if (setup.wait_for_snapshot && !wait_for_first_snapshot(worker, setup)) return;
   setup.slot.online(worker.id);
   loop.run();
   setup.slot.offline(worker.id);

@@ -1,7 +1,6 @@
 #include "dataplane/serve/server.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -47,6 +46,7 @@ void Server::run(int stop_fd) {
 }
 
 bool Server::serve_once(int stop_fd, int timeout_ms) {
+  turns_.fetch_add(1, std::memory_order_relaxed);
   std::vector<pollfd> ready = {{stop_fd, POLLIN, 0}, {listener_.fd(), POLLIN, 0}, {outbox_->wake.get(), POLLIN, 0}};
   const size_t others = ready.size();
   for (const Client& client : clients_) {

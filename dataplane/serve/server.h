@@ -1,7 +1,9 @@
 #pragma once
 
+#include <sys/eventfd.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -52,6 +54,10 @@ class Server {
   void run(int stop_fd);
   // Serves what is ready, waiting for it at most timeout_ms (-1: as long as it takes). True: stop_fd can be read.
   bool serve_once(int stop_fd, int timeout_ms);
+  // Wakes it, so that it turns once more; any thread.
+  void nudge() { eventfd_write(outbox_->wake.get(), 1); }
+  // How often it has turned; any thread.
+  uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
 
  private:
   struct Client {
@@ -85,6 +91,7 @@ class Server {
   std::shared_ptr<Outbox> outbox_;
   std::vector<Client> clients_;
   uint64_t requests_ = 0, next_id_ = 0;
+  std::atomic<uint64_t> turns_ = 0;
   bool is_full_ = false;  // no descriptor was left for the last client; said once
 };
 

@@ -36,6 +36,7 @@ void WallClock::run() {
     if (!fixed_) publish(system_unix_s());
     if (tenths % 10 == 0) links_->check();
     tick_();
+    turns_.store(tenths + 1, std::memory_order_relaxed);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
 }

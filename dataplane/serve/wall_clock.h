@@ -22,6 +22,8 @@ class WallClock {
   // 0, or an error number. tick: called every 100 ms, too.
   int start(LinkWatch links, std::function<void()> tick);
   void stop();
+  // How often it has published; any thread.
+  uint64_t turns() const { return turns_.load(std::memory_order_relaxed); }
 
  private:
   void run();
@@ -31,6 +33,7 @@ class WallClock {
   bool fixed_;
   std::optional<LinkWatch> links_;
   std::function<void()> tick_;
+  std::atomic<uint64_t> turns_ = 0;
   std::atomic<bool> stop_ = false;
   ControlThread thread_;
 };

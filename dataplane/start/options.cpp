@@ -67,6 +67,9 @@ weir::Options rows_of(Options& options) {
       .files();
   rows.flag("--wait-for-snapshot", options.wait_for_snapshot, "poll no port before the first snapshot enforces");
   rows.text("--now", "TIME", options.now, "fixes the clock for `expires`, as 2026-12-01T00:00:00Z; for replays");
+  rows.flag("--check", options.check,
+            "only say whether a start with these options and this configuration would be refused: exit code 2; changes "
+            "nothing");
   rows.flag("--doctor", options.doctor,
             "say whether the machine is fit for these options and how to mend it; changes nothing");
   rows.flag("--json", options.json, "for programs, not people");

@@ -16,6 +16,7 @@ struct Options {
   std::string socket_path;  // empty: as configured
   std::string state_dir;    // empty: as configured
   bool wait_for_snapshot = false;
+  bool check = false;
   bool doctor = false;
   bool json = false;                   // of doctor
   std::string now;                     // as it was written
