@@ -13,12 +13,13 @@ std::string environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+constexpr const char* kSystemRuntimeDir = "/run/weir";
 constexpr const char* kDefaultConfigs[] = {"weir.yaml", "/etc/weir/weir.yaml"};
 
 }  // namespace
 
 std::string default_runtime_dir() {
-  if (geteuid() == 0) return "/run/weir";
+  if (geteuid() == 0) return kSystemRuntimeDir;
   const std::string runtime = environment("XDG_RUNTIME_DIR");
   // Where nothing makes /run/user/UID, nobody but root can make it either: what wants to listen there fails and says
   // so.
@@ -37,6 +38,13 @@ std::string default_dataplane_socket() {
 
 std::string default_controld_socket() {
   return default_runtime_dir() + "/controld.sock";
+}
+
+std::string find_controld_socket() {
+  const std::string own = default_controld_socket();
+  const std::string systems = std::string(kSystemRuntimeDir) + "/controld.sock";
+  const bool is_systems = access(own.c_str(), F_OK) != 0 && access(kSystemRuntimeDir, F_OK) == 0;
+  return is_systems ? systems : own;
 }
 
 Result<std::string> default_config() {

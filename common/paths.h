@@ -16,6 +16,13 @@ std::string default_controld_socket();   // RUNTIME/controld.sock
 
 std::string folder_of(const std::string& path);  // of a file; "." when the path names none
 
+// Whose members may look at what a controld enforces, and who may change it, where nothing says otherwise.
+constexpr const char* kReadGroup = "weir";
+constexpr const char* kAdminGroup = "weir-admin";
+
+// Where controlctl looks: our own, where there is one, else the system's.
+std::string find_controld_socket();
+
 // The policy when no --config names one: ./weir.yaml, then /etc/weir/weir.yaml. Error: neither can be read.
 Result<std::string> default_config();
 

@@ -94,11 +94,17 @@ int run(int argc, char** argv) {
     return 1;
   }
   arguments.daemon.parsers = parsers->get();
-  const Result<std::optional<gid_t>> read_group = find_read_group(arguments.read_group);
+  const Result<std::optional<gid_t>> read_group = find_group(arguments.read_group, kReadGroup);
   if (!read_group) {
     log::error("cannot start", {{"error", "--read-group: " + read_group.error()}});
     return 1;
   }
+  const Result<std::optional<gid_t>> admin_group = find_group(arguments.admin_group, kAdminGroup);
+  if (!admin_group) {
+    log::error("cannot start", {{"error", "--admin-group: " + admin_group.error()}});
+    return 1;
+  }
+  arguments.daemon.admin_group = *admin_group;
 
   // Before any thread exists, so that all of them leave signals to the loop.
   sigset_t signals;
@@ -144,8 +150,8 @@ int run(int argc, char** argv) {
     const auto answer_line = [&opened](const std::string& line, const Caller& caller, ApiServer::Reply reply) {
       answer(opened, line, caller, std::move(reply));
     };
-    Result<std::unique_ptr<ApiServer>> open =
-        ApiServer::start(loop, arguments.socket, {answer_line, failure_line}, ApiServer::kClientMs, *read_group);
+    Result<std::unique_ptr<ApiServer>> open = ApiServer::start(loop, arguments.socket, {answer_line, failure_line},
+                                                               ApiServer::kClientMs, {*read_group, *admin_group});
     if (!open) return Error{open.error()};
     api = std::move(*open);
     if (!is_web_off) web = std::make_unique<Web>(loop, opened, metrics);

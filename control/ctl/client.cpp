@@ -107,17 +107,23 @@ Result<std::string> receive_all(int fd, const std::string& socket, const Patienc
     }
     const ssize_t got = not_interrupted([&] { return recv(fd, chunk, sizeof chunk, 0); });
     if (got < 0 && errno == EAGAIN) continue;
+    // Closed without reading what was asked: of who may not ask.
+    if (got == 0 || (got < 0 && errno == ECONNRESET && text.empty())) return text;
     if (got < 0) return errno_error("no answer from controld on " + socket);
-    if (got == 0) return text;
     text.append(chunk, static_cast<size_t>(got));
   }
 }
 
+std::string not_yours(const std::string& what) {
+  return fmt::format(
+      "{}: be root, or ask an administrator to add you to the group {} (to look) or {} (to change); a new "
+      "login takes it up",
+      what, kReadGroup, kAdminGroup);
+}
+
 // What to do when nothing can be reached on the path, which belongs to that socket.
 std::string way_out(const std::string& path, const std::string& socket) {
-  if (is_forbidden(path))
-    return "the socket is not yours to use: be root, or the user that controld runs as; to look only, one of its "
-           "--read-group";
+  if (is_forbidden(path)) return not_yours("the socket is not yours to use");
   return "start it with `controld --config weir.yaml --socket " + socket + "`, or name its socket with --socket";
 }
 
@@ -140,7 +146,10 @@ Result<Document> call_controld(const std::string& socket, const Request& request
   }
   const Result<std::string> text = receive_all(fd->get(), path, patience, request.command == "reload");
   if (!text) return Error{text.error()};
-  if (text->empty()) return Error{"controld on " + socket + " closed without an answer"};
+  if (text->empty()) {
+    const std::string hint = geteuid() == 0 ? "" : "\nhint: " + not_yours("so it does with who may not ask");
+    return Error{"controld on " + socket + " closed without an answer" + hint};
+  }
   Result<Document> answer = Document::parse(*text);
   if (!answer) return Error{"controld on " + socket + " answered something that is not a JSON object"};
   return answer;

@@ -83,13 +83,16 @@ int run(const Context& context, const Wanted& wanted) {
   std::optional<BypassAnswer> direct;
   Patience patience;
   patience.soon_ms = kAtOnceMs;
-  patience.not_soon = [&](int controld) {
-    direct = tell(find_place(context.socket), on, controld);
-    return kReportMs;
-  };
+  const Result<void> may_go_around = ctl::may_go_around(context.socket, "bypass " + wanted.state);
+  if (may_go_around)
+    patience.not_soon = [&](int controld) {
+      direct = tell(find_place(context.socket), on, controld);
+      return kReportMs;
+    };
   const Result<Document> answer = call_controld(context.socket, asked, patience);
   if (answer) return print_answer(context, *answer, show);
   if (is_forbidden(panic_socket_of(context.socket))) return fail(context, answer.error());
+  if (!may_go_around) return fail(context, answer.error() + "\nhint: " + may_go_around.error());
   if (!direct) direct = tell(find_place(context.socket), on, -1);
   const auto& targets = direct->told->targets;
   const bool is_nobody_there = std::none_of(targets.begin(), targets.end(), [](const TargetOutcome& one) {

@@ -58,13 +58,16 @@ int run(const Context& context, Wanted wanted) {
   std::optional<Names> direct;
   Patience patience;
   patience.soon_ms = kAtOnceMs;
-  patience.not_soon = [&](int) {
-    direct = detach_directly(wanted);
-    return kReportMs;
-  };
+  const Result<void> may_go_around = ctl::may_go_around(context.socket, "detach " + wanted.interface);
+  if (may_go_around)
+    patience.not_soon = [&](int) {
+      direct = detach_directly(wanted);
+      return kReportMs;
+    };
   const Result<Document> answer = call_controld(context.socket, asked, patience);
   if (answer && !(direct && *direct)) return print_answer(context, *answer, show);
   if (!answer && is_forbidden(context.socket)) return fail(context, answer.error());
+  if (!answer && !may_go_around) return fail(context, answer.error() + "\nhint: " + may_go_around.error());
   if (!direct) direct = detach_directly(wanted);
   const std::string why = answer ? fmt::format("not within {} ms", kAtOnceMs) : answer.error();
   say_direct(why, ("what is pinned in " + wanted.bpf_dir + " is taken away").c_str());

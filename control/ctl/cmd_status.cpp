@@ -153,6 +153,9 @@ int run(const Context& context) {
   const Result<Document> answer = call_controld(context.socket, {"status"}, patience);
   if (answer) return print_answer(context, *answer, show);
   if (is_forbidden(context.socket)) return fail(context, answer.error());
+  if (const Result<void> may = may_go_around(context.socket, "status"); !may) {
+    return fail(context, answer.error() + "\nhint: " + may.error());
+  }
   DirectStatus direct;
   direct.error = answer.error();
   for (const TargetState& state : look_directly(find_place(context.socket), Look::status)) {

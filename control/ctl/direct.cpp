@@ -154,6 +154,11 @@ Place find_place(const std::string& controld_socket) {
   return {"", "", xdp::kDefaultBpfDir, {dataplane_target(default_dataplane_socket())}};
 }
 
+Result<void> may_go_around(const std::string& controld_socket, const std::string& command) {
+  if (!is_hidden(place_of(controld_socket))) return {};
+  return Error{"without controld only root may reach its targets: sudo controlctl " + command};
+}
+
 std::vector<TargetOutcome> bypass_directly(const Place& place, bool on, int controld) {
   std::vector<TargetOutcome> outcomes;
   for (const TargetSpec& target : place.targets) outcomes.push_back({target.name, false, ""});

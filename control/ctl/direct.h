@@ -17,6 +17,9 @@ namespace weir::control::ctl {
 // As this controld wrote it down; the data plane at its default socket when it never did.
 Place find_place(const std::string& controld_socket);
 
+// Error: only root or the user of this controld may do without it, and we are neither. command: that root may give.
+Result<void> may_go_around(const std::string& controld_socket, const std::string& command);
+
 // The order of the panic switch, to all of them at once; waits for their answers, but not for long, and no longer when
 // controld answers after all: when its connection can be read (-1: there is none).
 std::vector<TargetOutcome> bypass_directly(const Place& place, bool on, int controld);

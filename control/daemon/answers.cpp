@@ -443,8 +443,10 @@ using Log = std::function<void(log::Event event)>;
 // Before it is done. Empty: it may be done; else why not.
 std::string permit_change(const Request& request, const Caller& caller, const Log& log) {
   if (!caller.may_change) {
-    return fmt::format("user {} may look, and not change anything: {} is for root and the user of controld", caller.uid,
-                       request.command);
+    return fmt::format(
+        "user {} may look, and not change anything: {} is for root, the user of controld and the members of "
+        "--admin-group (an administrator adds one: adduser NAME {})",
+        caller.uid, request.command, kAdminGroup);
   }
   std::string what = request.command;
   if (request.on) what += *request.on ? " on" : " off";

@@ -22,23 +22,24 @@ constexpr std::chrono::milliseconds kPause{10};  // where the kernel has no memo
 }  // namespace
 
 Result<std::unique_ptr<ApiServer>> ApiServer::start(Loop& loop, const std::string& path, Handlers handlers,
-                                                    int client_ms, std::optional<gid_t> read_group) {
+                                                    int client_ms, Groups groups) {
+  // A file has one group.
+  const bool is_open = groups.look && groups.change && *groups.look != *groups.change;
+  const std::optional<gid_t> owner = is_open ? std::nullopt : groups.change ? groups.change : groups.look;
   Result<unix_socket::Listener> listener =
-      unix_socket::Listener::open(path, unix_socket::Kind::stream, 0660, kMaxWaiting, read_group);
+      unix_socket::Listener::open(path, unix_socket::Kind::stream, is_open ? 0666 : 0660, kMaxWaiting, owner);
   if (!listener) return Error{listener.error()};
-  std::unique_ptr<ApiServer> server(
-      new ApiServer(loop, std::move(*listener), std::move(handlers), client_ms, read_group));
+  std::unique_ptr<ApiServer> server(new ApiServer(loop, std::move(*listener), std::move(handlers), client_ms, groups));
   if (!server->arrived_) return errno_error("cannot wait for connections to " + path);
   return server;
 }
 
-ApiServer::ApiServer(Loop& loop, unix_socket::Listener listener, Handlers handlers, int client_ms,
-                     std::optional<gid_t> read_group)
+ApiServer::ApiServer(Loop& loop, unix_socket::Listener listener, Handlers handlers, int client_ms, Groups groups)
     : loop_(loop),
       listener_(std::move(listener)),
       handlers_(std::move(handlers)),
       client_ms_(client_ms),
-      read_group_(read_group),
+      groups_(groups),
       mailbox_(loop) {
   arrived_ = loop_.io(listener_.fd(), EPOLLIN, [this](uint32_t) { accept(); });
 }
@@ -72,7 +73,11 @@ std::optional<Caller> ApiServer::caller_of(int socket) const {
   const std::optional<unix_socket::Peer> peer = unix_socket::peer_of(socket);
   if (!peer) return std::nullopt;
   if (peer->uid == 0 || peer->uid == geteuid()) return Caller{peer->uid, peer->pid, true};
-  if (read_group_ && unix_socket::is_peer_in_group(socket, *read_group_)) return Caller{peer->uid, peer->pid, false};
+  const auto is_in = [&](const std::optional<gid_t>& group) {
+    return group && unix_socket::is_peer_in_group(socket, *group);
+  };
+  if (is_in(groups_.change)) return Caller{peer->uid, peer->pid, true};
+  if (is_in(groups_.look)) return Caller{peer->uid, peer->pid, false};
   return std::nullopt;
 }
 

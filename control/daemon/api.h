@@ -21,9 +21,15 @@ struct Caller {
   bool may_change;  // what is enforced; else it may only look
 };
 
-// A Unix socket that takes a line and answers with one, then ends the connection. The own uid and root may speak, and
-// who is in the read group may ask what changes nothing. Part of a loop: no client waits for another, however silent
-// that one is.
+// Who may speak besides root and the own user, by group (its own or one of its others). Empty: nobody.
+struct Groups {
+  std::optional<gid_t> look;    // may ask what changes nothing
+  std::optional<gid_t> change;  // may do all that the own user may
+};
+
+// A Unix socket that takes a line and answers with one, then ends the connection. The own uid, root and who is in one
+// of the groups may speak. The file is the one group's; where both are given anybody may connect, and is asked who he
+// is. Part of a loop: no client waits for another, however silent that one is.
 class ApiServer {
  public:
   static constexpr size_t kMaxRequestBytes = 64 * 1024;        // of who may look: a command and a key
@@ -41,8 +47,7 @@ class ApiServer {
 
   // Replaces a stale socket file. Error: somebody listens there.
   static Result<std::unique_ptr<ApiServer>> start(Loop& loop, const std::string& path, Handlers handlers,
-                                                  int client_ms = kClientMs,
-                                                  std::optional<gid_t> read_group = std::nullopt);
+                                                  int client_ms = kClientMs, Groups groups = {});
   ApiServer(const ApiServer&) = delete;
 
   // Nobody waits for an answer, or for the rest of it.
@@ -59,8 +64,7 @@ class ApiServer {
   };
   using Id = uint64_t;  // rises: the first one is the oldest
 
-  ApiServer(Loop& loop, unix_socket::Listener listener, Handlers handlers, int client_ms,
-            std::optional<gid_t> read_group);
+  ApiServer(Loop& loop, unix_socket::Listener listener, Handlers handlers, int client_ms, Groups groups);
   void accept();
   std::optional<Caller> caller_of(int socket) const;  // empty: may not speak
   void begin(Fd fd, const Caller& caller);
@@ -78,7 +82,7 @@ class ApiServer {
   unix_socket::Listener listener_;
   const Handlers handlers_;
   const int client_ms_;
-  const std::optional<gid_t> read_group_;
+  const Groups groups_;
   const Mailbox mailbox_;
   Loop::Source arrived_;
   Id next_id_ = 0;

@@ -109,8 +109,8 @@ Result<void> Daemon::give_up_rights(const Options& options, const std::optional<
     (void)xdp::make_bpf_dir(options.bpf_dir);  // who needs it says why it cannot be had
     if (Result<void> learnt = xdp::learn_features(); !learnt) return learnt;
   }
-  const Result<std::string> given_up = reduce_rights(options.config, known, *options.seccomp,
-                                                     options.serves_metrics ? Network::serves : Network::none);
+  const Result<std::string> given_up =
+      reduce_rights(options.config, known, *options.seccomp, options.serves_metrics ? Network::serves : Network::none);
   if (!given_up) return Error{given_up.error()};
   log::info("privileges", {{"left", *given_up}});
   return {};
@@ -130,7 +130,7 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
   hooks.failure = failure_line;
   Result<std::unique_ptr<PanicSwitch>> panic =
       PanicSwitch::start(urgent, options_.panic_socket, planes_, store_, options_.times, hooks,
-                         {options_.place, absolute(store_.state_dir()), options_.bpf_dir, {}});
+                         {options_.place, absolute(store_.state_dir()), options_.bpf_dir, {}}, options_.admin_group);
   if (!panic) return Error{panic.error()};
   panic_ = std::move(*panic);
   if (bypass_on()) {

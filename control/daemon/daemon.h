@@ -109,10 +109,11 @@ class Daemon {
     std::vector<TargetSpec> targets;       // instead of the policy's
     std::string default_state_dir = weir::default_state_dir();
     std::string bpf_dir = xdp::kDefaultBpfDir;
-    std::string panic_socket;     // of the panic switch's own API; empty: none
-    std::string place;            // of the file that tells controlctl whom to speak to without us; empty: none
-    int acknowledge_ms = 10'000;  // how long reload and bypass wait for targets
-    unsigned build_threads = 1;   // of large filters
+    std::string panic_socket;  // of the panic switch's own API; empty: none
+    std::string place;         // of the file that tells controlctl whom to speak to without us; empty: none
+    std::optional<gid_t> admin_group = std::nullopt;  // whose members may give orders to the panic switch
+    int acknowledge_ms = 10'000;                      // how long reload and bypass wait for targets
+    unsigned build_threads = 1;                       // of large filters
     // What meets a system call that controld never makes. Empty: this process keeps all its rights (tests).
     std::optional<confine::Seccomp> seccomp;
     const confine::Helpers* parsers = nullptr;  // of the policy file and of feeds; null: this process parses them

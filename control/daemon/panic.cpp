@@ -27,7 +27,7 @@ Fd spare_descriptor() {
 
 Result<std::unique_ptr<PanicSwitch>> PanicSwitch::start(realtime::Starter& urgent, const std::string& socket,
                                                         Planes& planes, Store& store, TargetTimes times, Hooks hooks,
-                                                        Place place) {
+                                                        Place place, std::optional<gid_t> admins) {
   std::unique_ptr<PanicSwitch> panic(new PanicSwitch(planes, store, times, std::move(hooks), std::move(place)));
   if (!socket.empty()) {
     const auto answer = [raw = panic.get()](const std::string& line, const Caller& caller, ApiServer::Reply reply) {
@@ -36,8 +36,8 @@ Result<std::unique_ptr<PanicSwitch>> PanicSwitch::start(realtime::Starter& urgen
     const auto log = [raw = panic.get()](const std::string& text) {
       raw->log({log::Level::error, "API of the panic switch fails", {{"error", text}}});
     };
-    Result<std::unique_ptr<ApiServer>> api =
-        ApiServer::start(panic->loop_, socket, {answer, panic->hooks_.failure, log});
+    Result<std::unique_ptr<ApiServer>> api = ApiServer::start(
+        panic->loop_, socket, {answer, panic->hooks_.failure, log}, ApiServer::kClientMs, {std::nullopt, admins});
     if (!api) return Error{api.error()};
     panic->api_ = std::move(*api);
   }

@@ -53,10 +53,11 @@ class PanicSwitch {
   };
 
   // socket: of its own API; empty: none. place: where the targets are written down for controlctl; empty: nowhere.
-  // urgent: starts the threads that an order waits for.
+  // admins: whose members may give orders, besides root and our own user. urgent: starts the threads that an order
+  // waits for.
   static Result<std::unique_ptr<PanicSwitch>> start(realtime::Starter& urgent, const std::string& socket,
                                                     Planes& planes, Store& store, TargetTimes times, Hooks hooks,
-                                                    Place place = {});
+                                                    Place place = {}, std::optional<gid_t> admins = {});
   ~PanicSwitch();
   PanicSwitch(const PanicSwitch&) = delete;
 

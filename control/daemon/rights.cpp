@@ -62,11 +62,11 @@ Result<std::string> reduce_rights(const std::string& config, std::span<const Tar
   return "capabilities: " + confine::names_of(kept) + ", no_new_privs, " + seccomp;
 }
 
-Result<std::optional<gid_t>> find_read_group(const std::string& name) {
+Result<std::optional<gid_t>> find_group(const std::string& name, const char* usual) {
   using Found = std::optional<gid_t>;
   if (name == "none") return Found();
   const bool is_asked = !name.empty();
-  const group* entry = getgrnam(is_asked ? name.c_str() : kDefaultReadGroup);
+  const group* entry = getgrnam(is_asked ? name.c_str() : usual);
   if (entry == nullptr) return is_asked ? Result<Found>(Error{"there is no group `" + name + "` here"}) : Found();
   const gid_t wanted = entry->gr_gid;
   std::vector<gid_t> groups(static_cast<size_t>(std::max(0, getgroups(0, nullptr))));

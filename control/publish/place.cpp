@@ -1,6 +1,9 @@
 #include "control/publish/place.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "common/files.h"
 #include "control/publish/in_force.h"
@@ -27,6 +30,10 @@ std::optional<std::string> take_value(std::string_view& text, std::string_view k
 
 std::string place_of(const std::string& controld_socket) {
   return controld_socket + ".place";
+}
+
+bool is_hidden(const std::string& path) {
+  return access(path.c_str(), R_OK) != 0 && errno == EACCES;
 }
 
 Result<void> write_place(const Place& place) {

@@ -17,6 +17,8 @@ struct Place {
   std::vector<TargetSpec> targets;
 };
 std::string place_of(const std::string& controld_socket);  // path of the file
+// It is there, and we may not read it: its targets and its state are not ours to use.
+bool is_hidden(const std::string& path);
 Result<void> write_place(const Place& place);
 // Empty: there is none, or it cannot be read.
 std::optional<Place> read_place(const std::string& path);

@@ -24,6 +24,9 @@ Options options_of(Arguments& arguments) {
   options.text(
       "--read-group", "GROUP", arguments.read_group,
       "whose members may ask what changes nothing; default: weir, where there is such a group; none: nobody's");
+  options.text(
+      "--admin-group", "GROUP", arguments.admin_group,
+      "whose members may ask for everything; default: weir-admin, where there is such a group; none: nobody's");
   options
       .text("--seccomp", "MODE", arguments.seccomp,
             "what a system call that controld never makes meets: it fails, controld ends, it is logged, nothing")

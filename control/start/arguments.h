@@ -15,7 +15,7 @@ struct Arguments {
   std::string socket = default_controld_socket();
   std::string state_dir;
   std::vector<std::string> targets;
-  std::string read_group, seccomp = "refuse";
+  std::string read_group, admin_group, seccomp = "refuse";
   std::string metrics;  // empty: the policy's
   bool verbose = false;
 };

@@ -97,7 +97,7 @@ std::string help_of_all(Commands commands) {
       if (command->group == heading.group) text += fmt::format("  {:<{}}  {}\n", command->name, width, command->help);
     }
   }
-  const Common common(default_controld_socket());
+  const Common common(find_controld_socket());
   text += "\nOptions of every command:\n" + table_of(common.options);
   return text +
          "  -h, --help     what a command does, and its options\n  --version\n\n"
@@ -107,7 +107,7 @@ std::string help_of_all(Commands commands) {
 std::string help_of(const Command& command) {
   Options options;
   const Run keeps_the_targets = command.configure(options);
-  const Common common(default_controld_socket());
+  const Common common(find_controld_socket());
   std::string text = fmt::format("usage: {}\n\n{}\n", usage_of(command, options), command.help);
   if (*command.details != '\0') text += fmt::format("\n{}\n", command.details);
   if (!options.all().empty()) text += "\nOptions:\n" + table_of(options);

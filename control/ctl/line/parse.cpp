@@ -40,7 +40,7 @@ int run_line(Commands commands, int argc, const char* const* argv) {
   const auto refused = [json](const std::string& error) {
     if (json) fmt::print("{}", failure_line(error));
   };
-  Common common(default_controld_socket());
+  Common common(find_controld_socket());
   Options options;
   Run run;
   const Command* command = nullptr;

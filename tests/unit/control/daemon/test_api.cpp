@@ -23,8 +23,7 @@ namespace {
 // A server on a loop that a thread turns.
 class Served {
  public:
-  explicit Served(const std::string& path, int client_ms = 20'000, std::optional<gid_t> read_group = std::nullopt)
-      : path_(path) {
+  explicit Served(const std::string& path, int client_ms = 20'000, Groups groups = {}) : path_(path) {
     const auto answer = [this](const std::string& line, const Caller& caller, const ApiServer::Reply& reply) {
       if (line == "who") {
         reply(std::to_string(caller.uid) + (caller.may_change ? " changes\n" : " looks\n"));
@@ -40,7 +39,7 @@ class Served {
       }
     };
     const auto failure = [](const std::string& error) { return "failure " + error + "\n"; };
-    auto server = ApiServer::start(loop_, path, {answer, failure}, client_ms, read_group);
+    auto server = ApiServer::start(loop_, path, {answer, failure}, client_ms, groups);
     REQUIRE(server);
     server_ = std::move(*server);
     thread_ = std::thread([this] { loop_.run(); });
@@ -90,7 +89,7 @@ class Served {
 };
 
 constexpr uid_t kStranger = 65534;
-constexpr gid_t kReaders = 65533, kOthers = 65532;
+constexpr gid_t kReaders = 65533, kOthers = 65532, kAdmins = 65531;
 
 // What another user is told who says "who"; empty: nothing.
 std::string told_to_stranger(const std::string& path, gid_t group, std::vector<gid_t> more) {
@@ -165,13 +164,34 @@ TEST_CASE("members of the read group may look, root and the owner may change, no
     return;
   }
   REQUIRE(chmod((folder / ".").c_str(), 0755) == 0);
-  const Served served(folder / "api.sock", 20'000, kReaders);
+  const Served served(folder / "api.sock", 20'000, {kReaders, std::nullopt});
   CHECK(served.call("who\n") == "0 changes\n");
   CHECK(told_to_stranger(folder / "api.sock", kReaders, {}) == "65534 looks\n");
   CHECK(told_to_stranger(folder / "api.sock", kOthers, {kReaders}) == "65534 looks\n");
   CHECK(told_to_stranger(folder / "api.sock", kOthers, {}) == "cannot connect");
   REQUIRE(chmod((folder / "api.sock").c_str(), 0666) == 0);  // were the file open to all, the server asks who it is
   CHECK(told_to_stranger(folder / "api.sock", kOthers, {}).empty());
+}
+
+TEST_CASE("members of the admin group may change, as the owner may") {
+  const Folder folder;
+  if (geteuid() != 0) {
+    WARN("not root: nobody else can ask");
+    return;
+  }
+  REQUIRE(chmod((folder / ".").c_str(), 0755) == 0);
+  const auto told = [&](const std::string& name, const Groups& groups) {
+    const Served served(folder / name, 20'000, groups);
+    CHECK(served.call("who\n") == "0 changes\n");
+    return std::vector{
+        told_to_stranger(folder / name, kOthers, {kAdmins}), told_to_stranger(folder / name, kAdmins, {}),
+        told_to_stranger(folder / name, kOthers, {kReaders}), told_to_stranger(folder / name, kAdmins, {kReaders}),
+        told_to_stranger(folder / name, kOthers, {})};
+  };
+  const std::string changes = "65534 changes\n", looks = "65534 looks\n", no = "cannot connect";
+  CHECK(told("both", {kReaders, kAdmins}) == std::vector<std::string>{changes, changes, looks, changes, ""});
+  CHECK(told("admins", {std::nullopt, kAdmins}) == std::vector<std::string>{changes, changes, no, changes, no});
+  CHECK(told("one for both", {kAdmins, kAdmins}) == std::vector<std::string>{changes, changes, no, changes, no});
 }
 
 TEST_CASE("the API answers everybody who may speak, whatever they say") {

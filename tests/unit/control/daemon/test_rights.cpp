@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "common/confine/capabilities.h"
+#include "common/paths.h"
 #include "common/unix_socket.h"
 #include "control/daemon/rights.h"
 #include "control/publish/targets/xdp_plane.h"
@@ -135,9 +136,11 @@ TEST_CASE("controld keeps the capabilities that its targets need, and no others"
   CHECK(left(kSocket, folder / "home/weir.yaml", reading));
 }
 
-TEST_CASE("the group that may look") {
-  CHECK_FALSE(find_read_group("none").value());
-  CHECK_FALSE(find_read_group("no-such-group-here"));
+TEST_CASE("the groups that may ask") {
+  CHECK_FALSE(find_group("none", kReadGroup).value());
+  CHECK_FALSE(find_group("no-such-group-here", kReadGroup));
+  CHECK_FALSE(find_group("", "no-such-group-here").value());
   const group* own = getgrgid(getegid());
-  if (own != nullptr) CHECK(find_read_group(own->gr_name).value() == getegid());
+  if (own != nullptr) CHECK(find_group(own->gr_name, kReadGroup).value() == getegid());
+  if (own != nullptr) CHECK(find_group("", own->gr_name).value() == getegid());
 }
