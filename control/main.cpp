@@ -34,6 +34,8 @@ namespace {
 
 // For answers, and what captures still fetch, after a stop.
 constexpr std::chrono::seconds kLastAnswers{2};
+// For targets that are there to enforce the first policy, before we say that we are ready.
+constexpr std::chrono::seconds kFirstAnswers{5};
 
 bool read_targets(Arguments& arguments) {
   Result<std::vector<TargetSpec>> targets = targets_of(arguments.targets);
@@ -120,6 +122,7 @@ int run(int argc, char** argv) {
   bool is_stopped = false, is_changed = false;
   const auto stop = [&](const char* name) {
     log::info("stopping", {{"cause", name}});
+    sd_notify(0, "STOPPING=1");
     is_stopped = true;
     loop.stop();
   };
@@ -165,6 +168,14 @@ int run(int argc, char** argv) {
     for (const std::string& path : {arguments.socket, panic_socket_of(arguments.socket)}) unlink(path.c_str());
     std::_Exit(0);
   };
+  bool is_ready = false;
+  const auto say_ready = [&](const char* message) {
+    if (std::exchange(is_ready, true)) return;
+    sd_notify(0, message);
+    loop.feed_watchdog();
+  };
+  // What waits for us, the network say, waits for what is enforced, and not for a policy that takes long to compile.
+  arguments.daemon.enforcing = [&] { say_ready("READY=1\nSTATUS=The last good is enforced; the policy is compiled"); };
   Result<std::unique_ptr<Daemon>> started = Daemon::start(loop, arguments.daemon);
   if (is_stopped) give_up();
   if (!started) {
@@ -173,11 +184,11 @@ int run(int argc, char** argv) {
   }
   daemon = std::move(*started);
   log::info("ready", {{"version", WEIR_VERSION}, {"socket", arguments.socket}});
-  sd_notify(0, "READY=1");
-  loop.feed_watchdog();
+  loop.run_until([&] { return is_ready || daemon->is_settled(); }, Clock::now() + kFirstAnswers);
+  say_ready("READY=1");
+  sd_notify(0, "STATUS=");
   if (is_changed) reload();
   loop.run();
-  sd_notify(0, "STOPPING=1");
   daemon->stop();  // ends the waits of requests, which the API then answers
   loop.run_until([&] { return api->is_idle() && daemon->is_idle(); }, Clock::now() + kLastAnswers);
   if (daemon->is_busy()) give_up();

@@ -174,7 +174,15 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
   }
   begin_with_notes();
   begin_reload();
-  loop_.run_until([this] { return !is_reloading_; }, Clock::time_point::max());
+  bool is_told = false;
+  const auto is_compiled = [&] {
+    if (!is_told && options_.enforcing && is_settled()) {
+      is_told = true;
+      options_.enforcing();
+    }
+    return !is_reloading_;
+  };
+  loop_.run_until(is_compiled, Clock::time_point::max());
   if (is_reloading_) return Error{"stopped before the first policy was compiled"};
   book_before_.reset();
   if (running_ == nullptr || running_->from_last_good) {
@@ -194,6 +202,15 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
   }
   warn_of_left_over();
   return {};
+}
+
+bool Daemon::is_settled() const {
+  const auto is_settled = [this](const std::shared_ptr<TargetLink>& target) {
+    const TargetState& state = target->state();
+    const bool is_away = !state.connected && !state.last_error.empty();
+    return is_away || target->is_settled(running_->publication->generation);
+  };
+  return running_ != nullptr && std::all_of(targets_.begin(), targets_.end(), is_settled);
 }
 
 void Daemon::stop() {

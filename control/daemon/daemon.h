@@ -126,6 +126,8 @@ class Daemon {
     std::function<Result<void>(Daemon&)> opened = {};
     // A policy was taken: metrics() may be another place now.
     std::function<void()> policy_taken = {};
+    // Called once, when the last good is_settled() while the first policy is compiled.
+    std::function<void()> enforcing = {};
   };
 
   // Publishes the last good, then reads, compiles and hands to the targets, without waiting for them; runs the loop
@@ -133,6 +135,9 @@ class Daemon {
   // (the diagnostics were printed to stderr). The panic switch works from the beginning.
   static Result<std::unique_ptr<Daemon>> start(Loop& loop, Options options);
   Daemon(const Daemon&) = delete;
+
+  // Something was published, and every target enforces it or is not there.
+  bool is_settled() const;
 
   // Ends every wait, so that whoever asked is answered. What captures still fetch is there when is_idle().
   void stop();
