@@ -4,9 +4,12 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "bpf/enforce/program.h"
 #include "bpf/program/features.skel.h"
@@ -30,14 +33,34 @@ Skeleton load() {
 
 enum class Functions { global, not_global, unknown };
 
+using Types = std::unique_ptr<btf, void (*)(btf*)>;
+
+// As the kernel has them; empty: it does not tell. By the descriptor that libbpf holds: the kernel finds types by their
+// number for CAP_SYS_ADMIN alone.
+Types types_of(const weir_features_bpf& skeleton) {
+  Types none(nullptr, btf__free);
+  const int types = bpf_object__btf_fd(skeleton.obj);
+  bpf_btf_info info = {};
+  uint32_t size = sizeof info;
+  if (types < 0 || bpf_obj_get_info_by_fd(types, &info, &size) != 0) return none;
+  std::vector<std::byte> bytes(info.btf_size);
+  info = {};
+  info.btf = reinterpret_cast<uintptr_t>(bytes.data());
+  info.btf_size = static_cast<uint32_t>(bytes.size());
+  size = sizeof info;
+  if (bpf_obj_get_info_by_fd(types, &info, &size) != 0) return none;
+  return {btf__new(bytes.data(), static_cast<uint32_t>(bytes.size())), btf__free};
+}
+
 // How the kernel has the functions of the program. libbpf makes them static, or says nothing of them, where it takes
 // the kernel for one that has no global ones.
-Functions functions_of(int program) {
+Functions functions_of(const weir_features_bpf& skeleton) {
   bpf_prog_info info = {};
   uint32_t size = sizeof info;
+  const int program = bpf_program__fd(skeleton.progs.features);
   if (bpf_obj_get_info_by_fd(program, &info, &size) != 0) return Functions::unknown;
   if (info.btf_id == 0 || info.nr_func_info == 0) return Functions::not_global;
-  const std::unique_ptr<btf, void (*)(btf*)> types(btf__load_from_kernel_by_id(info.btf_id), btf__free);
+  const Types types = types_of(skeleton);
   if (!types) return Functions::unknown;
   for (uint32_t id = 1; id < btf__type_cnt(types.get()); id++) {
     const btf_type* type = btf__type_by_id(types.get(), id);
@@ -64,7 +87,7 @@ Result<void> learn_features() {
   for (int i = 0; i < kTries && !is_known; i++) {
     const Skeleton skeleton = load();
     if (!skeleton) continue;
-    const Functions functions = functions_of(bpf_program__fd(skeleton->progs.features));
+    const Functions functions = functions_of(*skeleton);
     is_known = functions != Functions::unknown;
     is_right = functions == Functions::global;
   }
