@@ -2,8 +2,9 @@
 
 import rack_manual
 import rack_page
+import rack_services
 import rack_trixie
 
 NEEDS_BUILD = False  # a figure here that does calls build_release(build)
-PARTS = (rack_manual, rack_page, rack_trixie)  # a new part: its module here
+PARTS = (rack_manual, rack_page, rack_services, rack_trixie)  # a new part: its module here
 MEASUREMENTS = sum((part.MEASUREMENTS for part in PARTS), ())
