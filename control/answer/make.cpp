@@ -97,6 +97,7 @@ ShapeDetails details_of(const ShapeReport& report) {
   details.filter_bytes = shape.filter.size_bytes;
   details.exact_bytes = shape.exact.size_bytes + shape.chunks.size_bytes;
   details.expected_fpr = report.expected_fpr;
+  details.measured_fpr = report.measured_fpr;
   details.why = report.why;
   return details;
 }

@@ -19,6 +19,7 @@ void members(Fields& f, ShapeDetails& shape) {
   f({"filter_bytes", "bytes", "of the filter"}, shape.filter_bytes);
   f({"exact_bytes", "bytes", "of the exact stage"}, shape.exact_bytes);
   f({"expected_fpr", "share", "keys of nobody that the filter will say yes to, 0 to 1"}, shape.expected_fpr);
+  f.maybe({"measured_fpr", "share", "of random keys of nobody, before publication"}, shape.measured_fpr);
   f({"why", "", "which prefix lengths it serves, how many keys came from expansion"}, shape.why);
 }
 

@@ -21,6 +21,7 @@ struct ShapeDetails {
   uint8_t directions = 0;  // mask of weir_direction
   uint64_t keys = 0, filter_bytes = 0, exact_bytes = 0;
   double expected_fpr = 0;
+  std::optional<double> measured_fpr;
   std::string why;
 };
 void members(Fields& f, ShapeDetails& shape);

@@ -141,6 +141,9 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
   if (!proof) return Error{proof.error()};
   compiled.report.proved_entries = proof->entries;
   compiled.report.proved_strangers = proof->strangers;
+  for (size_t s = 0; s < compiled.report.shapes.size(); s++) {
+    compiled.report.shapes[s].measured_fpr = proof->shape_rates[s];
+  }
   for (unsigned g = 0; g < WEIR_GATES; g++) compiled.report.gates[g].measured_share = proof->gate_shares[g];
   clock.finish();
 

@@ -316,9 +316,7 @@ Result<ExplainAnswer> explain_answer(Daemon& daemon, const std::string& key) {
   return answer;
 }
 
-namespace {
-
-std::string shapes(Daemon& daemon) {
+ShapesAnswer shapes_answer(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
   const CompileReport& report = running->report;
   ShapesAnswer answer;
@@ -333,7 +331,13 @@ std::string shapes(Daemon& daemon) {
   answer.snapshot_bytes = report.snapshot_bytes;
   answer.proved_entries = report.proved_entries;
   answer.proved_strangers = report.proved_strangers;
-  return answer_line(answer);
+  return answer;
+}
+
+namespace {
+
+std::string shapes(Daemon& daemon) {
+  return answer_line(shapes_answer(daemon));
 }
 
 std::string capture(Daemon& daemon) {

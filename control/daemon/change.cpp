@@ -335,6 +335,7 @@ void Daemon::answer_changes(ChangeBatch& batch, wire::Generation generation) {
       }
       report.ok = report.error.empty();
     }
+    tally_.add_change(report.ok);
     job.done(report);
   }
 }

@@ -27,6 +27,7 @@
 #include "control/loop/loop.h"
 #include "control/loop/waits.h"
 #include "control/loop/worker.h"
+#include "control/metrics/tally.h"
 #include "control/publish/generation.h"
 #include "control/publish/history_files.h"
 #include "control/publish/in_force.h"
@@ -215,6 +216,8 @@ class Daemon {
   // Why what runs, or bypass, would not outlive a restart of controld; empty: both would.
   std::string disk_error() const { return disk_error_.empty() ? panic_->disk_error() : disk_error_; }
 
+  // Since it started.
+  const metrics::Tally& tally() const { return tally_; }
   // Where the policy wants metrics to be served; before the first one was taken, as far as it could be read.
   const MetricsSettings& metrics() const { return metrics_; }
   // Where they are.
@@ -310,6 +313,7 @@ class Daemon {
   void take_ahead(const std::string& target, wire::Generation seen);
   void acknowledge(Prepared& prepared);
   std::vector<TargetOutcome> outcomes(wire::Generation generation, Clock::time_point& last) const;
+  void count(const Prepared& prepared);
   void finish_reload(const Prepared& prepared);
   void begin_next();
   void begin_change();
@@ -380,6 +384,7 @@ class Daemon {
   std::vector<std::shared_ptr<TargetLink>> targets_;
   std::optional<InForce> last_in_force_;  // as on disk at the start
   std::string disk_error_;
+  metrics::Tally tally_;
   MetricsSettings metrics_;
   MetricsPlace metrics_place_;
   Loop::Source book_due_;             // keep_book() of what changes of the journal made

@@ -482,6 +482,24 @@ void Daemon::acknowledge(Prepared& prepared) {
   }
 }
 
+void Daemon::count(const Prepared& prepared) {
+  using metrics::Outcome;
+  const ReloadReport& report = *prepared.report;
+  const bool is_by_feeds = prepared.cause.policy_text != nullptr;
+  const metrics::Cause cause = is_first_             ? metrics::Cause::start
+                               : prepared.cause.back ? metrics::Cause::rollback
+                               : is_by_feeds         ? metrics::Cause::feeds
+                                                     : metrics::Cause::asked;
+  const Outcome outcome = prepared.next == nullptr ? Outcome::failed
+                          : !report.ok             ? Outcome::incomplete
+                          : prepared.is_same       ? Outcome::unchanged
+                                                   : Outcome::published;
+  constexpr double kMilli = 1e-3;
+  tally_.add_reload(cause, outcome, report.total_ms * kMilli);
+  for (const PhaseTime& phase : report.phases) tally_.add_phase(phase.name, phase.milliseconds * kMilli);
+  if (running_ != nullptr) tally_.take_refused(refused_feeds(running_->lists));
+}
+
 void Daemon::finish_reload(const Prepared& prepared) {
   const std::shared_ptr<ReloadReport>& report = prepared.report;
   report->total_ms = ms_between(prepared.begin, Clock::now());
@@ -510,6 +528,7 @@ void Daemon::finish_reload(const Prepared& prepared) {
                 {"error", report->error.empty() ? policy_errors : report->error},
                 {"cause", report->cause}});
   }
+  count(prepared);
   last_reload_ = report;
   is_first_ = false;
   const std::vector<Reloaded> asking = std::exchange(asking_, std::exchange(asking_for_next_, {}));

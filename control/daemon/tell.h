@@ -7,6 +7,7 @@
 #include "control/answer/feeds.h"
 #include "control/answer/history.h"
 #include "control/answer/list.h"
+#include "control/answer/shapes.h"
 #include "control/answer/stats.h"
 #include "control/answer/status.h"
 #include "control/daemon/daemon.h"
@@ -20,6 +21,7 @@ StatusAnswer status_answer(Daemon& daemon);
 StatsAnswer stats_answer(Daemon& daemon, const Daemon::Refreshed& all);
 ListAnswer list_answer(Daemon& daemon, const std::string& name);  // empty: of every list
 FeedsAnswer feeds_answer(Daemon& daemon);
+ShapesAnswer shapes_answer(Daemon& daemon);
 HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& past);
 Result<ExplainAnswer> explain_answer(Daemon& daemon, const std::string& key);
 

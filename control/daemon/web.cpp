@@ -13,34 +13,38 @@ constexpr std::chrono::seconds kTryAgain{10};
 struct WebPage {
   const char* path;
   const char* type;
-  void (*answer)(Daemon& daemon, FrontPage& page, const web::Request& request, web::Reply reply);
+  void (*answer)(Web::Pages& pages, const web::Request& request, web::Reply reply);
 };
 
 // A file that is a part of this program.
 template <auto content>
-void tell_file(Daemon&, FrontPage&, const web::Request&, web::Reply reply) {
+void tell_file(Web::Pages&, const web::Request&, web::Reply reply) {
   reply({200, "", std::string(content())});
 }
 
 constexpr WebPage kWebPages[] = {
     {page::kPagePath, "text/html; charset=utf-8",
-     [](Daemon&, FrontPage& page, const web::Request& request, web::Reply reply) {
-       page.answer(request, std::move(reply));
+     [](Web::Pages& pages, const web::Request& request, web::Reply reply) {
+       pages.front.answer(request, std::move(reply));
      }},
     {page::kLivePath, "application/json",
-     [](Daemon&, FrontPage& page, const web::Request& request, web::Reply reply) {
-       page.answer_live(request, std::move(reply));
+     [](Web::Pages& pages, const web::Request& request, web::Reply reply) {
+       pages.front.answer_live(request, std::move(reply));
+     }},
+    {"/metrics", metrics::kTextType,
+     [](Web::Pages& pages, const web::Request& request, web::Reply reply) {
+       pages.metrics.answer(request, std::move(reply));
      }},
     {page::kStylePath, "text/css; charset=utf-8", tell_file<page::style>},
     {page::kScriptPath, "text/javascript; charset=utf-8", tell_file<page::script>},
     {page::kIconPath, "image/svg+xml", tell_file<page::icon>},
 };
 
-std::vector<web::Route> web_routes(Daemon& daemon, FrontPage& page) {
+std::vector<web::Route> web_routes(Web::Pages& pages) {
   std::vector<web::Route> all;
   for (const WebPage& one : kWebPages) {
-    all.push_back({one.path, one.type, [&daemon, &page, &one](const web::Request& request, web::Reply reply) {
-                     one.answer(daemon, page, request, std::move(reply));
+    all.push_back({one.path, one.type, [&pages, &one](const web::Request& request, web::Reply reply) {
+                     one.answer(pages, request, std::move(reply));
                    }});
   }
   return all;
@@ -49,7 +53,7 @@ std::vector<web::Route> web_routes(Daemon& daemon, FrontPage& page) {
 }  // namespace
 
 Web::Web(Loop& loop, Daemon& daemon, std::optional<MetricsSettings> named)
-    : loop_(loop), daemon_(daemon), named_(named), page_(loop, daemon) {
+    : loop_(loop), daemon_(daemon), named_(named), pages_{{loop, daemon}, {loop, daemon}} {
   follow();
 }
 
@@ -77,13 +81,13 @@ void Web::follow() {
 
 // What is served stays until the new place is there; but the same port of other addresses is had only without it.
 Result<void> Web::move_to(const ListenAddress& address) {
-  Result<std::unique_ptr<web::Server>> server = web::Server::start(loop_, address, web_routes(daemon_, page_));
+  Result<std::unique_ptr<web::Server>> server = web::Server::start(loop_, address, web_routes(pages_));
   if (!server && server_ != nullptr && server_->address().port == address.port) {
     server_.reset();
-    server = web::Server::start(loop_, address, web_routes(daemon_, page_));
+    server = web::Server::start(loop_, address, web_routes(pages_));
     if (!server) {
       const std::string error = server.error();
-      server = web::Server::start(loop_, *served_, web_routes(daemon_, page_));
+      server = web::Server::start(loop_, *served_, web_routes(pages_));
       if (server) {
         server_ = std::move(*server);
       } else {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/daemon/front_page.h"
+#include "control/daemon/metrics_page.h"
 #include "control/loop/loop.h"
 #include "control/model/listen.h"
 #include "control/web/server.h"
@@ -17,6 +18,11 @@ class Daemon;
 // that comes before it; a place that cannot be had is warned of and tried again, and nothing else waits for it.
 class Web {
  public:
+  struct Pages {
+    FrontPage front;
+    MetricsPage metrics;
+  };
+
   // named: instead of the policy's. The daemon outlives it.
   Web(Loop& loop, Daemon& daemon, std::optional<MetricsSettings> named);
   Web(const Web&) = delete;
@@ -31,7 +37,7 @@ class Web {
   Loop& loop_;
   Daemon& daemon_;
   const std::optional<MetricsSettings> named_;
-  FrontPage page_;
+  Pages pages_;
   std::optional<ListenAddress> served_;  // as it was asked for
   std::unique_ptr<web::Server> server_;
   std::string last_error_;

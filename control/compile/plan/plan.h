@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,10 @@ struct ShapeReport {
   std::string name;         // "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 dst/32 + proto + dport"
   weir_shape shape;         // as in the snapshot's header
   double expected_fpr = 0;  // 0 for a bitmap
-  double bits_per_key = 0;  // of the filter, for each key; 0 for a bitmap
-  std::string why;          // the planner's reason: which prefix lengths it serves, how many keys came from expansion
-  std::string layout_why;   // and why this layout: "0.5 % wanted", "asked for"; empty when it is not known any more
+  std::optional<double> measured_fpr = {};  // as the proof counted
+  double bits_per_key = 0;                  // of the filter, for each key; 0 for a bitmap
+  std::string why;         // the planner's reason: which prefix lengths it serves, how many keys came from expansion
+  std::string layout_why;  // and why this layout: "0.5 % wanted", "asked for"; empty when it is not known any more
 };
 
 struct Planned {

@@ -364,10 +364,12 @@ Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, u
     proof.strangers += *strangers;
   }
   if (auto ok = prove_gates(*view, context.random.next(), proof.gate_shares); !ok) return Error{ok.error()};
-  if (auto ok = prove_rates(*view, **kernels, context.random.next()); !ok) {
+  auto rates = prove_rates(*view, **kernels, context.random.next());
+  if (!rates) {
     if (unlucky != nullptr) *unlucky = true;
-    return Error{ok.error()};
+    return Error{rates.error()};
   }
+  proof.shape_rates = std::move(*rates);
   return proof;
 }
 

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/result.h"
 #include "control/compile/prove/lookup.h"
@@ -23,6 +25,8 @@ struct Proof {
   uint64_t strangers = 0;  // addresses that no entry covers
   // Of random addresses, those that each gate let through, 0 to 1.
   std::array<double, WEIR_GATES> gate_shares = {};
+  // Of random absent keys, those that each shape's filter let through, 0 to 1; empty: it has none (bitmap), or no keys.
+  std::vector<std::optional<double>> shape_rates;
 };
 
 // snapshot: 64-byte aligned. seed: of the random samples. Checks, in this order:
@@ -57,7 +61,8 @@ Result<void> prove_flow_canary(const Policy& policy, const Enforcing& snapshot, 
 // The point about random addresses at gates. shares: as Proof has them.
 Result<void> prove_gates(const filter::SnapshotView& snapshot, uint64_t seed, std::array<double, WEIR_GATES>& shares);
 
-// The last point, for all hashed shapes.
-Result<void> prove_rates(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, uint64_t seed);
+// The last point, for all hashed shapes. The rates: as Proof has them.
+Result<std::vector<std::optional<double>>> prove_rates(const filter::SnapshotView& snapshot,
+                                                       const filter::Kernels& kernels, uint64_t seed);
 
 }  // namespace weir::control

@@ -175,13 +175,14 @@ Result<void> prove_bits(const filter::ShapeView& shape, uint64_t n_keys, double 
       expected.mean, expected.slack)};
 }
 
-Result<void> prove_rate(const filter::ShapeView& shape, uint64_t n_keys, const filter::Kernels& kernels,
-                        SplitMix& random) {
+// The share of absent keys that hit.
+Result<double> prove_rate(const filter::ShapeView& shape, uint64_t n_keys, const filter::Kernels& kernels,
+                          SplitMix& random) {
   Expected rate = {};
   const BitsRate rate_of_bits = bits_rate(shape.layout);
   if (rate_of_bits != nullptr) {
     rate.mean = rate_of_bits(shape);
-    if (auto ok = prove_bits(shape, n_keys, rate.mean); !ok) return ok;
+    if (auto ok = prove_bits(shape, n_keys, rate.mean); !ok) return Error{ok.error()};
   } else {
     rate = expected_rate_of_ribbon(shape, n_keys);
   }
@@ -189,7 +190,7 @@ Result<void> prove_rate(const filter::ShapeView& shape, uint64_t n_keys, const f
   const double expected = rate.mean * tried;
   const double most_off = rate.slack * tried + bernstein(1, expected + rate.slack * tried);
   const unsigned hits = hits_of_absent(kernels, shape, tried, random);
-  if (std::abs(hits - expected) <= most_off) return {};
+  if (std::abs(hits - expected) <= most_off) return static_cast<double>(hits) / tried;
   return Error{fmt::format("proof failed: {} of {} absent keys hit the filter of {}; its {} give {:.1f} +- {:.1f}",
                            hits, tried, shape_name(shape.shape, false), rate_of_bits != nullptr ? "bits" : "keys",
                            expected, most_off)};
@@ -197,15 +198,19 @@ Result<void> prove_rate(const filter::ShapeView& shape, uint64_t n_keys, const f
 
 }  // namespace
 
-Result<void> prove_rates(const filter::SnapshotView& snapshot, const filter::Kernels& kernels, uint64_t seed) {
+Result<std::vector<std::optional<double>>> prove_rates(const filter::SnapshotView& snapshot,
+                                                       const filter::Kernels& kernels, uint64_t seed) {
   SplitMix random{seed};
+  std::vector<std::optional<double>> rates(snapshot.shapes().size());
   for (size_t i = 0; i < snapshot.shapes().size(); i++) {
     const filter::ShapeView& shape = snapshot.shapes()[i];
     const weir_shape& described = snapshot.header().shapes[i];
     if (shape.layout == WEIR_LAYOUT_BITMAP || described.n_keys == 0) continue;
-    if (auto ok = prove_rate(shape, described.n_keys, kernels, random); !ok) return ok;
+    const Result<double> rate = prove_rate(shape, described.n_keys, kernels, random);
+    if (!rate) return Error{rate.error()};
+    rates[i] = *rate;
   }
-  return {};
+  return rates;
 }
 
 }  // namespace weir::control
