@@ -2,8 +2,11 @@
 #include <string>
 
 #include "common/paths.h"
+#include "control/read/list_settings.h"
 #include "control/read/policy.h"
+#include "control/read/policy_keys.h"
 #include "tests/catch.h"
+#include "tests/unit/defaults.h"
 #include "tests/unit/folder.h"
 
 using namespace weir;
@@ -186,6 +189,46 @@ TEST_CASE("a policy that is not there") {
   CHECK(format(diagnostics) ==
         "nowhere/weir.yaml: error: cannot open nowhere/weir.yaml: No such file or directory\n"
         "hint: name a YAML file that can be read\n");
+}
+
+TEST_CASE("the defaults of weir.yaml's rows are those of the program") {
+  const yaml::Section& keys = policy_section();
+  const yaml::Section& list_keys = tests::section_at(keys, "lists");
+  const auto policy_of = [](const std::string& sections, const std::string& list) {
+    return parse("version: 1\n" + sections + "lists: [{name: a, action: drop, url: 'https://a/b', dynamic: true, " +
+                 list + "}]\n");
+  };
+  std::string written;
+  for (const char* section : {"policy", "filter", "fetch", "capture", "history", "metrics"}) {
+    written += std::string(section) + ": " + tests::defaults_of(tests::section_at(keys, section)) + "\n";
+  }
+  const std::string list_written = tests::defaults_of(list_keys, {"dynamic"});
+  INFO(written << list_written);
+  const Policy policy = policy_of(written, list_written.substr(1, list_written.size() - 2));
+  const Policy defaults = policy_of("capture: {}\n", "comment: ''");
+  CHECK(policy.default_action == defaults.default_action);
+  CHECK(policy.unparsed_action == defaults.unparsed_action);
+  CHECK(policy.tunnels == defaults.tunnels);
+  CHECK(policy.false_positive_rate == defaults.false_positive_rate);
+  CHECK(policy.memory_bytes == defaults.memory_bytes);
+  CHECK(policy.layout == defaults.layout);
+  CHECK(policy.fetch == defaults.fetch);
+  CHECK(policy.capture == defaults.capture);
+  CHECK(policy.metrics == defaults.metrics);
+  CHECK(policy.history.keep_s == defaults.history.keep_s);
+  CHECK(policy.history.size_bytes == defaults.history.size_bytes);
+  const List &list = policy.lists[0], &plain = defaults.lists[0];
+  CHECK(list.mode == plain.mode);
+  CHECK(list.match == plain.match);
+  CHECK(list.ipv6_aggregate == plain.ipv6_aggregate);
+  CHECK(list.dynamic == plain.dynamic);
+  CHECK(list.every_s == plain.every_s);
+  const yaml::Section& guard = tests::section_at(list_keys, "guard");
+  Diagnostics diagnostics;
+  const auto document = yaml::parse_document("guard", tests::defaults_of(guard), diagnostics);
+  REQUIRE(document);
+  CHECK(read_guard(yaml::MapReader(*document, &document->root, guard, diagnostics)) == Guard());
+  CHECK(diagnostics.ok());
 }
 
 TEST_CASE("errors from before do not make a good policy bad") {

@@ -1,6 +1,8 @@
 #include "common/paths.h"
 #include "dataplane/start/config.h"
+#include "dataplane/start/config_keys.h"
 #include "tests/catch.h"
+#include "tests/unit/defaults.h"
 
 using namespace weir;
 using namespace weir::dataplane;
@@ -53,6 +55,29 @@ TEST_CASE("the manual by example loads, and says the defaults") {
   CHECK(config.idle.pause_us == defaults.idle.pause_us);
   CHECK(config.idle.sleep_us == defaults.idle.sleep_us);
   CHECK(config.sample_one_in == defaults.sample_one_in);
+}
+
+TEST_CASE("the defaults of dataplane.yaml's rows are those of the program") {
+  // Without what depends on who runs it.
+  const std::string written = tests::defaults_of(kConfigSection, {"path", "state_dir", "user"});
+  INFO(written);
+  const Config config = good(written), defaults = dataplane::default_config();
+  CHECK(config.allow_uid == defaults.allow_uid);
+  CHECK(config.snapshot_memory == defaults.snapshot_memory);
+  CHECK(config.pass_without_snapshot == defaults.pass_without_snapshot);
+  CHECK(config.forward == defaults.forward);
+  CHECK(config.mbufs == defaults.mbufs);
+  CHECK(config.data_room == defaults.data_room);
+  CHECK(config.privileges.keep == defaults.privileges.keep);
+  CHECK(config.privileges.seccomp == defaults.privileges.seccomp);
+  CHECK(config.idle.mode == defaults.idle.mode);
+  CHECK(config.idle.pause_us == defaults.idle.pause_us);
+  CHECK(config.idle.sleep_us == defaults.idle.sleep_us);
+  CHECK(config.sample_one_in == defaults.sample_one_in);
+  const std::string port = tests::defaults_of(tests::section_at(kConfigSection, "ports"));
+  const Config with_port = good("forward: sink\nports: [{port: 0, " + port.substr(1) + "]");
+  CHECK(with_port.ports->at(0).queues == PortConfig().queues);
+  CHECK(with_port.ports->at(0).promiscuous == PortConfig().promiscuous);
 }
 
 TEST_CASE("the configuration of host mode loads") {
