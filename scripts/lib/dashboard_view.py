@@ -1,27 +1,24 @@
 """Draws the dashboard for Grafana, which Debian does not have: each panel of configs/monitoring/weir-dashboard.json, from what a real
-Prometheus answers about a loaded weir. To look at; kept out of the repository.
+Prometheus answers about a loaded weir. To look at; kept out of the repository. scripts/screenshots does it, too.
     dashboard_view.py BUILD OUT.png [--seconds N]
-Needs Prometheus and python3-matplotlib (the system's python3)."""
+Needs Prometheus (scripts/setup test) and python3-matplotlib (scripts/setup bench)."""
 
 import argparse
+import os
+import shutil
 import sys
 import time
 
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib import pyplot  # noqa: E402 (after the backend is chosen)
-
-from dashboard import Prometheus, panels_of, plain  # noqa: E402
-from rack_metrics import start_loaded  # noqa: E402
-from session import Session  # noqa: E402
+from dashboard import Prometheus, panels_of, plain
+from rack_metrics import start_loaded
+from session import Session, SessionError, fail
 
 COLUMNS = 3
 
 
 def name_of(series, legend):
     for label, value in series["metric"].items():
-        legend = legend.replace("{{" + label + "}}", value.rpartition("/")[2])
+        legend = legend.replace("{{" + label + "}}", value.rpartition("/")[2] if label == "target" else value)
     return legend
 
 
@@ -36,8 +33,8 @@ def draw(axes, panel, prometheus, seconds):
         return
     for target in panel["targets"]:
         for series in prometheus.ask_range(plain(target["expr"]), seconds):
-            begin = float(series["values"][-1][0])
-            axes.plot([float(at) - begin for at, _ in series["values"]], [float(value) for _, value in series["values"]],
+            end = float(series["values"][-1][0])
+            axes.plot([float(at) - end for at, _ in series["values"]], [float(value) for _, value in series["values"]],
                       label=name_of(series, target["legendFormat"]))
     axes.set_xlabel(f"s; {panel['fieldConfig']['defaults']['unit']}", fontsize=7)
     axes.set_ylim(bottom=0)
@@ -45,18 +42,22 @@ def draw(axes, panel, prometheus, seconds):
         axes.legend(fontsize=6)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("build")
-    parser.add_argument("out")
-    parser.add_argument("--seconds", type=int, default=30, help="how long it is watched")
-    arguments = parser.parse_args()
-    with Session(arguments.build) as session:
+def picture(build, out, seconds):
+    """Draws all panels into the file; how many they are."""
+    if not shutil.which("prometheus"):
+        raise SessionError("prometheus is missing: scripts/setup test installs it")
+    try:
+        import matplotlib  # pylint: disable=import-outside-toplevel
+        matplotlib.use("Agg")
+        from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
+    except ImportError:
+        raise SessionError("python3-matplotlib is missing: scripts/setup bench installs it, for /usr/bin/python3") from None
+    with Session(build) as session:
         address = start_loaded(session)
         with Prometheus(session.path("prometheus"), address) as prometheus:
-            time.sleep(arguments.seconds / 2)
+            time.sleep(seconds / 2)
             session.controlctl("reload")
-            time.sleep(arguments.seconds / 2)
+            time.sleep(seconds / 2)
             panels = panels_of()
             rows = -(-len(panels) // COLUMNS)
             figure, all_axes = pyplot.subplots(rows, COLUMNS, figsize=(6 * COLUMNS, 2.6 * rows), constrained_layout=True)
@@ -64,10 +65,28 @@ def main():
                 axes.axis("off")
             for axes, panel in zip(all_axes.flat, panels):
                 axes.axis("on")
-                draw(axes, panel, prometheus, arguments.seconds)
-            figure.savefig(arguments.out, dpi=80)
-    print(f"{len(panels)} panels: {arguments.out}")
-    return 0
+                draw(axes, panel, prometheus, seconds)
+            figure.savefig(out, dpi=80)
+    return len(panels)
+
+
+def pictures(build, folder, seconds=40):
+    """For scripts/screenshots."""
+    out = os.path.join(folder, "dashboard.png")
+    picture(build, out, seconds)
+    print(out)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("build")
+    parser.add_argument("out")
+    parser.add_argument("--seconds", type=int, default=40, help="how long it is watched")
+    arguments = parser.parse_args()
+    try:
+        print(f"{picture(arguments.build, arguments.out, arguments.seconds)} panels: {arguments.out}")
+    except SessionError as error:
+        fail("dashboard_view", error, 1)
 
 
 if __name__ == "__main__":
