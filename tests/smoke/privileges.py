@@ -206,7 +206,7 @@ def test_user(user):
         os.mkdir(session.path("ports"))  # drivers make their sockets before the user changes, and remove them after
         os.chown(session.path("ports"), pwd.getpwnam(user).pw_uid, -1)
         start_judge(session, user)
-        print(next(line for line in session.log("dataplane").splitlines() if "privileges: " in line))
+        print(next(line for line in session.log("dataplane").splitlines() if "no_new_privs" in line))
         session.start_controld(session.path("weir.yaml"))
         session.wait_enforced()
         check_threads(session.dataplane.pid, user, 0, what)
