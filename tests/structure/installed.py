@@ -56,6 +56,9 @@ share/man/man5/steer.yaml.5
 share/man/man5/weir.yaml.5
 share/man/man8/controld.8
 share/man/man8/dataplane.8
+share/weir/monitoring/prometheus.yml
+share/weir/monitoring/weir-alerts.yml
+share/weir/monitoring/weir-dashboard.json
 share/weir/schema/dataplane.schema.json
 share/weir/schema/steer.schema.json
 share/weir/schema/weir.schema.json
@@ -66,7 +69,7 @@ share/weir/weir.bpf.o
 {zsh}/_controld
 {zsh}/_dataplane
 """.split()
-FOLDERS = ("packaged", "systemd", "sysusers.d", "tmpfiles.d", "udev")  # of configs/
+FOLDERS = ("monitoring", "packaged", "systemd", "sysusers.d", "tmpfiles.d", "udev")  # of configs/
 PACKAGES = ("weir-control", "weir-dataplane", "weir-doc")
 
 
