@@ -133,7 +133,7 @@ class Browser:
         actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
         self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
 
-    def wait(self, what, script, seconds=60):
+    def wait(self, what, script, seconds=ANSWER_SECONDS):
         deadline = time.monotonic() + seconds
         while True:
             value = self.run(script)

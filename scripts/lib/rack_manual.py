@@ -25,7 +25,8 @@ PAGES = ("controlctl.1", "controld.8", "dataplane.8", "weir.yaml.5", "dataplane.
 DOCS = {"weir.yaml": ("docs/use/policy.md", "docs/operate/capture.md", "docs/operate/metrics.md"),
         "dataplane.yaml": ("docs/operate/dataplane.md", "docs/operate/security.md", "docs/operate/telemetry.md"),
         "steer.yaml": ("docs/operate/steering.md",)}
-OPTION_DOCS = {"controld": ("docs/use/control.md", "docs/operate"), "dataplane": ("docs/operate",)}
+OPTION_DOCS = {"controld": ("docs/use/control.md", "docs/operate/metrics.md"),
+               "dataplane": ("docs/operate/dataplane.md", "docs/operate/doctor.md")}
 
 
 def output(*command, **options):
@@ -224,7 +225,7 @@ def check(built):
             want(name in items, f"{program} {command} {name}", page)
         docs = in_docs(OPTION_DOCS.get(program, ()))
         for name in names - {"-h", "--help", "--version"} if docs else ():
-            want(f"`{name}" in docs or f"[{name}" in docs, f"{program} {name}", "docs")
+            want(re.search(rf"(?<![\w-]){name}(?![\w-])", docs), f"{program} {name}", "docs")
 
     questions = [(program, command) for program, command in options]
     for shell, complete in (("bash", bash_words), ("zsh", zsh_words), ("fish", fish_words)):
