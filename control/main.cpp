@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "common/log/log.h"
+#include "common/log/progress_line.h"
 #include "common/options/parse.h"
 #include "control/answer/request.h"
 #include "control/daemon/answers.h"
@@ -82,11 +83,24 @@ void notify_reloading() {
   sd_notify(0, fmt::format("RELOADING=1\nMONOTONIC_USEC={}", usec).c_str());  // sd_notify(3)
 }
 
+// While the first policy is compiled: what systemctl status shows, and that the start may take longer than
+// TimeoutStartSec. Once a second, by the loop: a controld that hangs does not ask for more time.
+void tell_service_manager(Loop& loop, const Progress& progress, Loop::Source& again) {
+  constexpr int64_t kMoreTime_us = 30'000'000;
+  const uint64_t done = progress.done, of = progress.of;
+  std::string far = progress.phase.load();
+  if (of != 0) far += fmt::format(", {} of {} {}", std::min(done, of), of, progress.unit.load());
+  sd_notify(0, fmt::format("STATUS=Compiling the first policy: {}\nEXTEND_TIMEOUT_USEC={}", far, kMoreTime_us).c_str());
+  again = loop.timer(Clock::now() + std::chrono::seconds(1),
+                     [&loop, &progress, &again] { tell_service_manager(loop, progress, again); });
+}
+
 int run(int argc, char** argv) {
   Arguments arguments;
   std::optional<MetricsSettings> metrics;  // of the command line
   if (std::optional<int> code = parse(argc, argv, arguments, metrics)) return *code;
   log::start();
+  (void)log::has_progress_line();  // while it may be asked for
   if (arguments.verbose) log::set_threshold(log::Level::debug);
   if (!find_config(arguments.daemon.config)) return 1;
   // While there are no threads, and nothing that it should not hold.
@@ -143,6 +157,8 @@ int run(int argc, char** argv) {
   arguments.daemon.panic_socket = panic_socket_of(arguments.socket);
   arguments.daemon.place = place_of(arguments.socket);
   std::unique_ptr<ApiServer> api;
+  std::optional<log::ProgressLine> progress_line;  // of the first policy
+  Loop::Source told_again;
   std::unique_ptr<Web> web;
   const bool is_web_off = metrics && !metrics->listen;
   arguments.daemon.serves_metrics = !is_web_off;
@@ -159,6 +175,8 @@ int run(int argc, char** argv) {
     api = std::move(*open);
     if (!is_web_off) web = std::make_unique<Web>(loop, opened, metrics);
     log::info("compiling the first policy; controlctl is answered", {{"socket", arguments.socket}});
+    progress_line.emplace(opened.progress());
+    tell_service_manager(loop, opened.progress(), told_again);
     return {};
   };
   // What a thread is still at, a policy that is compiled, say, is left as it is: it is nothing that a crash could not
@@ -171,12 +189,15 @@ int run(int argc, char** argv) {
   bool is_ready = false;
   const auto say_ready = [&](const char* message) {
     if (std::exchange(is_ready, true)) return;
+    told_again.reset();  // nobody waits for the start any more
     sd_notify(0, message);
     loop.feed_watchdog();
   };
   // What waits for us, the network say, waits for what is enforced, and not for a policy that takes long to compile.
   arguments.daemon.enforcing = [&] { say_ready("READY=1\nSTATUS=The last good is enforced; the policy is compiled"); };
   Result<std::unique_ptr<Daemon>> started = Daemon::start(loop, arguments.daemon);
+  told_again.reset();
+  progress_line.reset();
   if (is_stopped) give_up();
   if (!started) {
     log::error("cannot start", {{"error", started.error()}});

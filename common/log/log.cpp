@@ -14,6 +14,7 @@
 #include <mutex>
 
 #include "common/log/limit.h"
+#include "common/log/terminal_line.h"
 #include "common/log/where.h"
 
 namespace weir::log {
@@ -23,6 +24,8 @@ namespace {
 std::atomic<Level> threshold{Level::info};
 std::atomic<Where> where{Where::elsewhere};
 std::atomic<bool> is_coloured{false};
+std::atomic<bool> has_line{false};  // of progress, on the terminal
+constexpr const char* kNoLine = "\r\x1b[K";
 std::mutex limit_mutex;
 Limit limit;  // by the mutex
 
@@ -128,6 +131,11 @@ Where where_of(const Surroundings& now) {
   return is_service && !now.is_file ? Where::journal : Where::elsewhere;
 }
 
+void draw_terminal_line(std::string_view text) {
+  if (!has_line.exchange(!text.empty()) && text.empty()) return;
+  put(fmt::format("{}{}", kNoLine, text));
+}
+
 void start() {
   struct stat status = {};
   Surroundings now;
@@ -180,10 +188,12 @@ void write(const Event& event) {
   }
   const std::string text = text_of(event, suppressed);
   const Where to = where;
+  const char* before = to == Where::terminal && has_line.exchange(false) ? kNoLine : "";
   if (to == Where::journal) return put(fmt::format("<{}>{}\n", static_cast<int>(event.level), text));
   const char* level = name_of(event.level);
-  if (is_coloured) return put(fmt::format("{} {}{}\x1b[0m {}\n", time_text(), colour_of(event.level), level, text));
-  put(fmt::format("{} {} {}\n", time_text(), level, text));
+  if (is_coloured)
+    return put(fmt::format("{}{} {}{}\x1b[0m {}\n", before, time_text(), colour_of(event.level), level, text));
+  put(fmt::format("{}{} {} {}\n", before, time_text(), level, text));
 }
 
 void error(const char* message, Fields fields) {

@@ -45,6 +45,12 @@ void members(Fields& f, MetricsDetails& metrics) {
   f({"error", "", "why not where they should be; empty: well"}, metrics.error);
 }
 
+void members(Fields& f, StatusAnswer::Far& progress) {
+  f({"done", "", "so far"}, progress.done);
+  f({"of", "", "of so many; rises while more is found"}, progress.of);
+  f({"unit", "", "bytes (of feeds), entries or keys"}, progress.unit);
+}
+
 void members(Fields& f, StatusAnswer& answer) {
   f({"version", "", "of controld"}, answer.version);
   f({"config", "", "path of the policy"}, answer.config);
@@ -64,6 +70,8 @@ void members(Fields& f, StatusAnswer& answer) {
   f.array({"shapes", "", "of the snapshot"}, answer.shapes, "shape");
   f.unless_empty({"notice", "", "what is waited for: a confirmation, or a reload after a rollback"}, answer.notice);
   f.unless_empty({"reloading", "", "the phase of the reload that runs"}, answer.reloading);
+  f.maybe_object({"progress", "", "how far that phase is; missing where nothing is counted"}, answer.progress,
+                 "progress");
   f.object({"last_reload", "", "as reload answered"}, answer.last_reload, "reload");
   f.object({"capture", "", "as capture answers"}, answer.capture, "capture");
   f.by_name({"limits", "", "lists, shapes_v4, shapes_v6, conditions_of_a_key, overlay_keys, snapshot_bytes"},

@@ -68,12 +68,18 @@ struct StatusAnswer {
   std::vector<ShapeDetails> shapes;
   std::string notice;
   std::string reloading;
+  struct Far {
+    uint64_t done = 0, of = 0;
+    std::string unit;
+  };
+  std::optional<Far> progress;
   ReloadAnswer last_reload;
   CaptureAnswer capture;
   std::vector<std::pair<std::string, Limit>> limits;
   Memory memory;
   MetricsDetails metrics;
 };
+void members(Fields& f, StatusAnswer::Far& progress);
 void members(Fields& f, StatusAnswer& answer);
 
 // What controlctl finds out by itself when no controld answers.

@@ -27,12 +27,11 @@ constexpr int kMaxUnlucky = 4;
 
 class PhaseClock {
  public:
-  PhaseClock(std::vector<PhaseTime>& phases, const std::function<void(const char*)>& begins)
-      : phases_(phases), begins_(begins) {}
+  PhaseClock(std::vector<PhaseTime>& phases, Progress* progress) : phases_(phases), progress_(progress) {}
 
-  void begin(const char* name) {
+  void begin(const char* name, const char* unit = "", uint64_t all = 0) {
     name_ = name;
-    if (begins_) begins_(name);
+    if (progress_ != nullptr) progress_->begin(name, unit, all);
   }
   void finish() {
     const Clock::time_point now = Clock::now();
@@ -43,7 +42,7 @@ class PhaseClock {
  private:
   using Clock = std::chrono::steady_clock;
   std::vector<PhaseTime>& phases_;
-  const std::function<void(const char*)>& begins_;
+  Progress* progress_;
   const char* name_ = "";
   Clock::time_point begin_ = Clock::now();
 };
@@ -84,7 +83,7 @@ CompileReport report_of(const Policy& policy, const Planned& planned, const weir
 }
 
 // A secret with which every key finds room.
-Result<Draft> build(Planned& planned, unsigned threads) {
+Result<Draft> build(Planned& planned, unsigned threads, Progress* progress) {
   std::string last_error;
   for (int attempt = 0; attempt < kMaxAttempts; attempt++) {
     const auto secret = random_value<std::array<uint64_t, 2>>();
@@ -93,7 +92,12 @@ Result<Draft> build(Planned& planned, unsigned threads) {
     planned.layout.header.secret[1] = (*secret)[1];
     Result<Draft> draft = make_draft(planned.layout.header.total_bytes);
     if (!draft) return draft;
-    const auto built = filter::build_snapshot(planned.input, planned.layout, draft->mapping.bytes(), threads);
+    filter::PartitionLimits limits;
+    if (progress != nullptr) {
+      progress->done = 0;
+      limits.written = &progress->done;
+    }
+    const auto built = filter::build_snapshot(planned.input, planned.layout, draft->mapping.bytes(), threads, limits);
     if (built) return draft;
     last_error = built.error();
   }
@@ -102,14 +106,16 @@ Result<Draft> build(Planned& planned, unsigned threads) {
 
 // unlucky: as prove.
 Result<Compiled> compile_once(const Policy& policy, wire::Generation generation, unsigned build_threads,
-                              const std::function<void(const char*)>& begins, bool* unlucky) {
+                              Progress* progress, bool* unlucky) {
   Compiled compiled;
   compiled.generation = generation;
   std::vector<PhaseTime> phases;
-  PhaseClock clock(phases, begins);
+  PhaseClock clock(phases, progress);
+  uint64_t entries = 0;
+  for (const List& list : policy.lists) entries += list.entries();
 
-  clock.begin("merge");
-  Merged merged = merge(policy);
+  clock.begin("merge", "entries");
+  Merged merged = merge(policy, progress);
   clock.finish();
 
   clock.begin("index");
@@ -125,8 +131,10 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
   planned->layout.header.built_unix_s = static_cast<uint64_t>(time(nullptr));
   clock.finish();
 
-  clock.begin("build");
-  Result<Draft> draft = build(*planned, build_threads);
+  uint64_t keys = 0;
+  for (const filter::KeyTable& table : planned->input.tables) keys += table.rules.size();
+  clock.begin("build", "keys", keys);
+  Result<Draft> draft = build(*planned, build_threads, progress);
   if (!draft) return Error{draft.error()};
   compiled.report =
       report_of(policy, *planned, *reinterpret_cast<const weir_snapshot_header*>(draft->mapping.bytes().data()));
@@ -134,10 +142,10 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
   planned->input = {};
   clock.finish();
 
-  clock.begin("prove");
+  clock.begin("prove", "entries", entries);
   const auto seed = random_value<uint64_t>();
   if (!seed) return Error{seed.error()};
-  const Result<Proof> proof = prove(policy, draft->mapping.bytes(), *seed, unlucky);
+  const Result<Proof> proof = prove(policy, draft->mapping.bytes(), *seed, unlucky, progress);
   if (!proof) return Error{proof.error()};
   compiled.report.proved_entries = proof->entries;
   compiled.report.proved_strangers = proof->strangers;
@@ -161,10 +169,10 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
 }  // namespace
 
 Result<Compiled> compile(const Policy& policy, wire::Generation generation, unsigned build_threads,
-                         const std::function<void(const char*)>& begins) {
+                         Progress* progress) {
   for (int attempt = 1;; attempt++) {
     bool unlucky = false;
-    Result<Compiled> compiled = compile_once(policy, generation, build_threads, begins, &unlucky);
+    Result<Compiled> compiled = compile_once(policy, generation, build_threads, progress, &unlucky);
     if (compiled || !unlucky || attempt == kMaxUnlucky) return compiled;
   }
 }

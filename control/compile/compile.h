@@ -2,13 +2,13 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "common/diagnostic.h"
 #include "common/fd.h"
+#include "common/progress.h"
 #include "common/result.h"
 #include "common/wire.h"
 #include "control/compile/plan/plan.h"
@@ -47,8 +47,8 @@ struct Compiled {
 
 // The secret is drawn anew. Errors (with numbers and a way out): the policy needs more than filter.memory; a canary
 // would drop; a proof failed.
-// begins: is told the name of each phase when it begins; may be empty.
+// progress: of each phase; may be null.
 Result<Compiled> compile(const Policy& policy, wire::Generation generation, unsigned build_threads = 1,
-                         const std::function<void(const char* phase)>& begins = {});
+                         Progress* progress = nullptr);
 
 }  // namespace weir::control

@@ -14,8 +14,10 @@
 
 #include "common/again.h"
 #include "common/files.h"
+#include "common/log/progress_line.h"
 #include "common/paths.h"
 #include "common/unix_socket.h"
+#include "control/answer/status.h"
 #include "control/ctl/command.h"
 
 namespace weir::control::ctl {
@@ -49,48 +51,77 @@ Result<Fd> send_line(const std::string& path, const std::string& line, int timeo
   return fd;
 }
 
-// On a terminal, how long a reload takes already; for other commands, once, that they wait.
+// What takes longer: on a terminal how far controld is with the policy that it compiles, else, once, that it is waited
+// for.
 class Waiting {
  public:
-  explicit Waiting(bool is_reload) : is_reload_(is_reload), is_terminal_(isatty(STDERR_FILENO) == 1) {}
+  Waiting(const Request& request, const Patience& patience)
+      : is_quiet_(patience.is_quiet),
+        has_line_(!is_quiet_ && makes_policy(request) && log::has_progress_line()),
+        is_reload_(request.command == "reload") {}
   Waiting(const Waiting&) = delete;
   ~Waiting() {
-    if (is_shown_ && is_reload_) fmt::print(stderr, "\r\x1b[K");
+    if (is_shown_ && has_line_) log::clear_progress();
   }
+  bool has_line() const { return has_line_; }
   // It takes longer.
   void show(const std::string& socket) {
-    constexpr int kPatience_s = 2;
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - began_).count();
-    if (is_reload_) {
-      if (!is_terminal_ || seconds < kPatience_s) return;
-      fmt::print(stderr, "\r\x1b[Kcontrold is at work: {} s{}", seconds, phase(socket));
-      fflush(stderr);
+    if (is_quiet_) return;
+    if (has_line_) {
+      log::draw_progress("controld: " + log::progress_text(state(socket)));
       is_shown_ = true;
-    } else if (!std::exchange(is_shown_, true)) {
+    } else if (!is_reload_ && !std::exchange(is_shown_, true)) {
       fmt::print(stderr, "controlctl: waiting for controld on {} (Ctrl-C gives up)\n", socket);
     }
   }
 
  private:
-  // " (prove)": of the reload that runs.
-  static std::string phase(const std::string& socket) {
-    const Result<Document> status = call_controld(socket, {"status"});
-    const std::string name = status ? status->text("reloading").value_or("") : "";
-    return name.empty() ? "" : " (" + name + ")";
+  static bool makes_policy(const Request& request) {
+    constexpr std::string_view kNames[] = {"reload", "rollback", "accept", "fetch", "add", "del", "flush"};
+    return std::find(std::begin(kNames), std::end(kNames), request.command) != std::end(kNames);
   }
-  const bool is_reload_, is_terminal_;
+
+  log::ProgressState state(const std::string& socket) {
+    Patience at_once;
+    at_once.is_quiet = true;
+    at_once.most_ms = 500;
+    const Result<Document> document = call_controld(socket, {"status"}, at_once);
+    const Result<StatusAnswer> status = document ? read_json<StatusAnswer>(*document) : Error{document.error()};
+    log::ProgressState state;
+    state.phase = status && !status->reloading.empty() ? status->reloading : "at work";
+    if (state.phase != phase_) phase_began_ = Clock::now();
+    phase_ = state.phase;
+    if (status && status->progress) {
+      state.done = status->progress->done;
+      state.of = status->progress->of;
+      state.unit = status->progress->unit;
+    }
+    const auto seconds_since = [](Clock::time_point begin) {
+      return std::chrono::duration<double>(Clock::now() - begin).count();
+    };
+    state.phase_s = seconds_since(phase_began_);
+    state.total_s = seconds_since(began_);
+    return state;
+  }
+
+  const bool is_quiet_, has_line_;
+  const bool is_reload_;
   bool is_shown_ = false;
+  std::string phase_;
   const Clock::time_point began_ = Clock::now();
+  Clock::time_point phase_began_ = began_;
 };
 
 // All that comes until the other side ends.
-Result<std::string> receive_all(int fd, const std::string& socket, const Patience& patience, bool is_reload) {
-  constexpr std::chrono::milliseconds kEach{1000};
+Result<std::string> receive_all(int fd, const std::string& socket, const Patience& patience, const Request& request) {
+  constexpr int kLineFirstMs = 500, kLineEachMs = 150;
+  Waiting waiting(request, patience);
+  const std::chrono::milliseconds kEach{waiting.has_line() ? kLineEachMs : 1000};
   const Clock::time_point begin = Clock::now();
-  const Clock::time_point soon = begin + std::chrono::milliseconds(patience.soon_ms);
+  const Clock::time_point soon =
+      begin + std::chrono::milliseconds(waiting.has_line() ? kLineFirstMs : patience.soon_ms);
   Clock::time_point end = begin + std::chrono::milliseconds(patience.most_ms);
   bool is_late = false;
-  Waiting waiting(is_reload);
   std::string text;
   char chunk[65536];
   while (true) {
@@ -144,7 +175,7 @@ Result<Document> call_controld(const std::string& socket, const Request& request
   if (!fd) {
     return Error{"cannot reach controld: " + fd.error() + "\nhint: " + way_out(path, socket)};
   }
-  const Result<std::string> text = receive_all(fd->get(), path, patience, request.command == "reload");
+  const Result<std::string> text = receive_all(fd->get(), path, patience, request);
   if (!text) return Error{text.error()};
   if (text->empty()) {
     const std::string hint = geteuid() == 0 ? "" : "\nhint: " + not_yours("so it does with who may not ask");
@@ -156,7 +187,9 @@ Result<Document> call_controld(const std::string& socket, const Request& request
 }
 
 std::optional<Document> ask(const Context& context, const Request& request) {
-  Result<Document> answer = call_controld(context.socket, request);
+  Patience patience;
+  patience.is_quiet = context.quiet || context.json;
+  Result<Document> answer = call_controld(context.socket, request, patience);
   if (answer) return std::move(*answer);
   (void)fail(context, answer.error());
   return std::nullopt;
@@ -164,7 +197,7 @@ std::optional<Document> ask(const Context& context, const Request& request) {
 
 bool is_printed(const Context& context, const Document& answer) {
   const std::string version = answer.text("version").value_or("");
-  if (version != WEIR_VERSION) {
+  if (version != WEIR_VERSION && !context.quiet) {
     fmt::print(stderr, "controlctl: warning: this is version {}, controld is {}\n", WEIR_VERSION, version);
   }
   const std::optional<std::string> error = answer.text("error");

@@ -11,6 +11,7 @@ namespace weir::control::ctl {
 
 // How long to wait for an answer, and what happens when it does not come soon.
 struct Patience {
+  bool is_quiet = false;  // nothing is said while it is waited
   int most_ms = 120'000;  // a reload reads, compiles and then waits for targets; nothing takes minutes
   int soon_ms = 1000;
   // Called once when soon_ms have passed; returns how many more to wait. connection: can be read when there is an

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "common/files.h"
+#include "common/log/progress_line.h"
 #include "common/memory.h"
 #include "common/paths.h"
 #include "control/answer/make.h"
@@ -156,11 +157,13 @@ struct Checked {
   std::optional<CompileReport> plan;
 };
 
-void check(const Asked& asked, const confine::Helpers& parsers, Checked& checked) {
+void check(const Asked& asked, const confine::Helpers& parsers, Checked& checked, Progress& progress) {
   const Result<Book> before = last_good(asked, parsers);
   FeedHistory history(before ? &*before : nullptr);
   history.is_ours = false;
   history.parsers = &parsers;
+  history.progress = &progress;
+  progress.begin("read", "bytes");
   history.state_dir = asked.state_dir;
   const std::optional<Policy> policy = read_policy(asked.config, checked.diagnostics, unix_now(), history);
   const bool has_feeds = !policy || std::any_of(policy->lists.begin(), policy->lists.end(),
@@ -174,7 +177,7 @@ void check(const Asked& asked, const confine::Helpers& parsers, Checked& checked
   }
   if (!policy) return;
   checked.lists = summarise(policy->lists);
-  Result<Compiled> compiled = compile(*policy, {}, std::max(1u, std::thread::hardware_concurrency() / 2));
+  Result<Compiled> compiled = compile(*policy, {}, std::max(1u, std::thread::hardware_concurrency() / 2), &progress);
   if (compiled) {
     checked.plan = std::move(compiled->report);
   } else {
@@ -188,8 +191,13 @@ int check(const Context& context, const Asked& asked) {
   const Result<std::unique_ptr<confine::Helpers>> parsers = start_parsers();
   if (!parsers) {
     checked.diagnostics.add({Severity::error, {config, 0, 0}, parsers.error(), "", ""});
-  } else if (const Result<void> had_memory = with_memory([&] { check(asked, **parsers, checked); }); !had_memory) {
-    checked.diagnostics.add({Severity::error, {config, 0, 0}, had_memory.error(), "", "make feeds smaller"});
+  } else {
+    Progress progress;
+    const log::ProgressLine line(progress, !context.quiet && !context.json);
+    const Result<void> had_memory = with_memory([&] { check(asked, **parsers, checked, progress); });
+    if (!had_memory) {
+      checked.diagnostics.add({Severity::error, {config, 0, 0}, had_memory.error(), "", "make feeds smaller"});
+    }
   }
   if (context.json) {
     fmt::print("{}", answer_line(answer_of(checked.diagnostics, checked.lists, checked.plan)));

@@ -221,6 +221,9 @@ StatusAnswer status_answer(Daemon& daemon) {
   }
   for (const auto& target : daemon.targets()) answer.targets.push_back(status_of(target->state(), answer.generation));
   answer.reloading = daemon.reload_phase();
+  if (const Progress& progress = daemon.progress(); !answer.reloading.empty() && progress.of != 0) {
+    answer.progress = {std::min<uint64_t>(progress.done, progress.of), progress.of, progress.unit.load()};
+  }
   answer.notice = daemon.notice();
   if (daemon.last_reload() != nullptr) answer.last_reload = answer_of(*daemon.last_reload());
   answer.capture = answer_of(daemon.capture());

@@ -159,7 +159,7 @@ Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journa
   }
   if (!changes.empty() || batch.base != nullptr) {
     const std::shared_ptr<Running> next = running_of(policy);
-    if (Result<void> published = make_publication(*next, &on_base, Make::overlay, {}); !published) {
+    if (Result<void> published = make_publication(*next, &on_base, Make::overlay, nullptr); !published) {
       batch.is_to_part = n_good > 1;
       return published;
     }

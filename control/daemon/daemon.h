@@ -12,6 +12,7 @@
 #include "common/diagnostic.h"
 #include "common/log/log.h"
 #include "common/paths.h"
+#include "common/progress.h"
 #include "control/answer/explain.h"
 #include "control/answer/parts.h"
 #include "control/answer/summary.h"
@@ -204,7 +205,8 @@ class Daemon {
 
   std::shared_ptr<const Running> running() const { return running_; }
   // Of the reload that runs; empty: none does.
-  const char* reload_phase() const { return phase_; }
+  const char* reload_phase() const { return progress_.phase; }
+  const Progress& progress() const { return progress_; }
   std::shared_ptr<const ReloadReport> last_reload() const { return last_reload_; }
   const std::vector<std::shared_ptr<TargetLink>>& targets() const { return targets_; }
   CaptureState capture() const;
@@ -297,15 +299,14 @@ class Daemon {
   void watch_feeds();
   std::shared_ptr<Prepared> prepare(const Running* old, const FeedHistory& history, const Cause& cause);  // worker
   void prepare(Prepared& prepared, const Running* old, const FeedHistory& history, const Cause& cause);   // worker
-  using Begins = std::function<void(const char* phase)>;
   // Whether an overlay will do: for what changes by itself, and often.
   enum class Make { whole, overlay };
-  Result<void> make_publication(Running& next, const Running* old, Make make, const Begins& begins);  // worker
-  Result<bool> make_overlay(Running& next, const std::shared_ptr<const Base>& base);                  // worker
-  Result<Compiled> compile_or_copy(const Running& next, const Running* old, const Begins& begins);    // worker
-  Result<void> keep(const Running& next, const std::vector<TargetSpec>& targets);                     // worker
-  Result<void> keep_book(const Running& running);                                                     // worker
-  Result<void> keep_in_force(const std::vector<TargetSpec>& targets);                                 // worker
+  Result<void> make_publication(Running& next, const Running* old, Make make, Progress* progress);  // worker
+  Result<bool> make_overlay(Running& next, const std::shared_ptr<const Base>& base);                // worker
+  Result<Compiled> compile_or_copy(const Running& next, const Running* old, Progress* progress);    // worker
+  Result<void> keep(const Running& next, const std::vector<TargetSpec>& targets);                   // worker
+  Result<void> keep_book(const Running& running);                                                   // worker
+  Result<void> keep_in_force(const std::vector<TargetSpec>& targets);                               // worker
   void take_prepared(const std::shared_ptr<Prepared>& prepared);
   void take_same(const std::shared_ptr<Prepared>& prepared);
   void take_kept(const std::shared_ptr<Prepared>& prepared);
@@ -356,8 +357,8 @@ class Daemon {
   bool stopping_ = false;
   bool is_first_ = true;  // the reload that start() waits for does not wait for targets
   bool is_reloading_ = false;
-  bool is_making_ = false;               // the worker makes what is to run next, of a policy or of changes
-  std::atomic<const char*> phase_ = "";  // the worker's, then the loop's
+  bool is_making_ = false;  // the worker makes what is to run next, of a policy or of changes
+  Progress progress_;       // of the reload that runs: the worker's, then the loop's
   std::vector<Reloaded> asking_, asking_for_next_;
   bool is_policy_wanted_ = true;         // by the next reload: not only feeds
   std::set<std::string> changed_feeds_;  // for the next reload

@@ -42,14 +42,14 @@ std::shared_ptr<const Base> whole_of(Compiled& compiled, std::shared_ptr<const P
 
 // The publication of what is to run next, whose policy and lists are there, under the next number, which is not given
 // out yet: the one place in which lists become a publication. old: what runs; null: nothing does.
-Result<void> Daemon::make_publication(Running& next, const Running* old, Make make, const Begins& begins) {
+Result<void> Daemon::make_publication(Running& next, const Running* old, Make make, Progress* progress) {
   next.memory_limit = next.policy->memory_bytes;
   if (make == Make::overlay && old != nullptr && old->stands_on != nullptr && old->stands_on->policy != nullptr) {
     const Result<bool> made = make_overlay(next, old->stands_on);
     if (!made) return Error{made.error()};
     if (*made) return {};
   }
-  Result<Compiled> compiled = compile_or_copy(next, old, begins);
+  Result<Compiled> compiled = compile_or_copy(next, old, progress);
   if (!compiled) return Error{compiled.error()};
   next.stands_on = whole_of(*compiled, next.policy);
   next.publication = next.stands_on->publication;

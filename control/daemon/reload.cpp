@@ -207,6 +207,7 @@ void Daemon::begin_reload() {
     history.is_ours = old != nullptr && !old->from_last_good;
     history.accept = cause.accepted_feeds;
     history.parsers = options_.parsers;
+    history.progress = &progress_;
     if (watch_ != nullptr) {
       // Whoever asks for a reload means a file that nobody has written to for a while, though it is still open.
       std::optional<int> most_ms;
@@ -248,7 +249,7 @@ std::shared_ptr<Daemon::Prepared> Daemon::prepare(const Running* old, const Feed
 // disk may fail. old: what runs; null: nothing does.
 void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& history, const Cause& cause) {
   ReloadReport& report = *prepared.report;
-  phase_ = "read";
+  progress_.begin("read", "bytes");
   std::optional<Policy> policy =
       cause.back ? former_policy(*cause.back, report)
       : cause.policy_text == nullptr
@@ -273,7 +274,7 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
   }
   // A person who reloads gets a new base; what feeds change by themselves needs none.
   const Make make = cause.policy_text == nullptr ? Make::whole : Make::overlay;
-  if (auto made = make_publication(*next, old, make, [this](const char* phase) { phase_ = phase; }); !made) {
+  if (auto made = make_publication(*next, old, make, &progress_); !made) {
     report.error = made.error();
     return;
   }
@@ -290,6 +291,7 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
 
   // Before anybody is given it: a restart never goes behind what was enforced.
   const Clock::time_point storing = Clock::now();
+  progress_.begin("store");
   prepared.saved = numbers_.commit();
   next->base = next->publication->generation.number;
   if (Result<void> noted = note(cause, old); !noted) {
@@ -315,7 +317,7 @@ void Daemon::take_same(const std::shared_ptr<Prepared>& prepared) {
 }
 
 // A copy of what runs, under the next number, when nothing has changed that a snapshot depends on.
-Result<Compiled> Daemon::compile_or_copy(const Running& next, const Running* old, const Begins& begins) {
+Result<Compiled> Daemon::compile_or_copy(const Running& next, const Running* old, Progress* progress) {
   if (old != nullptr && next.inputs && next.inputs == old->inputs && old->publication->base == nullptr) {
     const Publication& running = *old->publication;
     const Result<Mapping> bytes = map_read_only(running.snapshot.get(), running.size_bytes);
@@ -324,7 +326,7 @@ Result<Compiled> Daemon::compile_or_copy(const Running& next, const Running* old
     if (copy) return copy;
     log::error("the running snapshot is not copied but built anew", {{"error", copy.error()}});
   }
-  return compile(*next.policy, numbers_.next(), options_.build_threads, begins);
+  return compile(*next.policy, numbers_.next(), options_.build_threads, progress);
 }
 
 // On the loop: to the targets, whose links take it from here, and back to the worker.
@@ -336,7 +338,7 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
     return finish_reload(*prepared);
   }
   if (prepared->is_same) return take_same(prepared);
-  phase_ = "publish";
+  progress_.begin("publish");
   const Clock::time_point publishing = Clock::now();
   prepared->next->published_at = time(nullptr);
   set_targets(prepared->targets);
@@ -442,7 +444,7 @@ void Daemon::take_kept(const std::shared_ptr<Prepared>& prepared) {
       return target->is_settled(generation) || (!is_asked && !target->state().connected);
     });
   };
-  phase_ = "acknowledge";
+  progress_.begin("acknowledge");
   begin_next();  // changes need not wait for that
   waits_.add(is_settled, prepared->published + std::chrono::milliseconds(options_.acknowledge_ms), finish);
 }
@@ -534,7 +536,7 @@ void Daemon::finish_reload(const Prepared& prepared) {
   const std::vector<Reloaded> asking = std::exchange(asking_, std::exchange(asking_for_next_, {}));
   is_reloading_ = false;
   if (unconfirmed_) refuse_asking();
-  phase_ = "";
+  progress_.begin("");
   watch_feeds();
   if (running_ != nullptr && running_->policy != nullptr) fetcher_.set(running_->policy->fetch, running_->fetched);
   begin_next();

@@ -97,6 +97,7 @@ class FeedReader {
         exempt_(exempt),
         list_(list),
         parsers_(history.parsers),
+        progress_(history.progress),
         is_being_written_(history.is_being_written),
         is_accepted_(history.accept.contains(list.name)) {
     if (history.book == nullptr) return;
@@ -284,7 +285,9 @@ class FeedReader {
       for (bool more = here.read(bytes, is_end, feed); more && goes_on();) more = here.read({}, is_end, feed);
     };
     bool whole = true;
+    if (progress_ != nullptr) progress_->expect(file.file().size_bytes);
     const Result<std::array<uint64_t, 2>> digest = file.visit([&](std::string_view bytes) {
+      if (progress_ != nullptr) progress_->add(bytes.size());
       if (feed.fault) return true;  // it is no feed: its digest alone is asked for
       if (apart) {
         read = apart->read(bytes, feed);
@@ -366,6 +369,7 @@ class FeedReader {
   const ListDraft& exempt_;
   List& list_;
   const confine::Helpers* const parsers_;
+  Progress* const progress_;
   const std::function<bool(const std::string&)>& is_being_written_;
   const bool is_accepted_;
   const List* known_ = nullptr;  // of this path with these options, read by this process

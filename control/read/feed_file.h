@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/progress.h"
 #include "control/model/fetch.h"
 #include "control/model/list.h"
 #include "control/read/feed_guard.h"
@@ -23,7 +24,8 @@ struct FeedHistory {
   std::set<std::string> accept;  // names of lists whose feed is taken as it is now, whatever the guard says
   // Somebody writes to the file: its list keeps what it had until he has closed it. Empty: nobody is known to.
   std::function<bool(const std::string& path)> is_being_written = {};
-  std::string state_dir = {};  // instead of the policy's: where feeds are that were fetched
+  std::string state_dir = {};    // instead of the policy's: where feeds are that were fetched
+  Progress* progress = nullptr;  // of bytes of feeds that are read
   // Asks for feeds that there is nothing of yet, and waits. Returns what went wrong, by path. Empty: nobody fetches.
   std::function<std::map<std::string, std::string>(const FetchSettings&, const std::vector<FetchedFeed>&)> fetch_first =
       {};

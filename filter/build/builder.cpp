@@ -152,6 +152,7 @@ class TableWriter {
         secret_(secret) {}
 
   Result<void> write(unsigned threads, const PartitionLimits& limits) {
+    written_ = limits.written;
     threads = std::clamp<unsigned>(static_cast<unsigned>(table_.rules.size() / kKeysPerThread), 1,
                                    std::min(threads, pages()));
     const KeyColumns keys = columns_of(table_);
@@ -316,6 +317,7 @@ class TableWriter {
       n_mark += !at_border;
     }
     if (layout_ != WEIR_LAYOUT_RIBBON) mark(to_mark, n_mark);
+    if (written_ != nullptr) written_->fetch_add(n, std::memory_order_relaxed);
     return true;
   }
 
@@ -328,6 +330,7 @@ class TableWriter {
   const Kernels& kernels_;
   const uint64_t* const secret_;
 
+  std::atomic<uint64_t>* written_ = nullptr;
   std::mutex mutex_;  // of what follows
   std::vector<uint64_t> later_;
   std::string error_;

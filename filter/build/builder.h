@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -100,6 +101,7 @@ struct PartitionLimits {
   uint64_t min_out_bytes = uint64_t{8} << 20;    // smaller tables are written as the keys come
   uint64_t partition_bytes = uint64_t{1} << 19;  // of the table, written at a time
   double scratch_share = 0.25;                   // memory for it, as a share of what keys and table take
+  std::atomic<uint64_t>* written = nullptr;      // counts keys as they come to where they stay; null: nobody asks
 };
 
 // Writes header.total_bytes bytes. out is zeroed memory of that size (a new memfd), 64-byte aligned. Fails when a page

@@ -44,6 +44,13 @@ struct Claims {
   ClaimsByLength<Addr> any_port;
   ClaimsByLength<Addr> one_port;
 
+  uint64_t lasting() const {
+    uint64_t n = 0;
+    for (const auto* by_length : {&any_port, &one_port}) {
+      for (const ClaimsOfLength<Addr>& claims : *by_length) n += claims.lasting.size();
+    }
+    return n;
+  }
   void add(unsigned list, const Rows<Addr>& rows) {
     for (const Entry<Addr> entry : rows) {
       auto& by_length = entry.port == 0 ? any_port : one_port;
@@ -83,14 +90,17 @@ class SingleListRules {
 
 // Sorts the claims and unites those of the same prefix and port. Empties claims.
 template <class Addr>
-std::vector<RuledPrefix<Addr>> unite(std::vector<Claim<Addr>>& claims, RuleBook& book, SingleListRules& single) {
+std::vector<RuledPrefix<Addr>> unite(std::vector<Claim<Addr>>& claims, RuleBook& book, SingleListRules& single,
+                                     Progress* progress) {
   sort_runs(claims);
+  ProgressCount count(progress);
   std::vector<RuledPrefix<Addr>> prefixes;
   prefixes.reserve(claims.size());
   for (size_t begin = 0, end = 0; begin < claims.size(); begin = end) {
     const Claim<Addr>& first = claims[begin];
     weir_set source = {}, destination = {};
     for (; end < claims.size() && claims[end].address == first.address && claims[end].port == first.port; end++) {
+      count.one();
       if ((claims[end].directions & WEIR_AS_SOURCE) != 0) add_list(source, claims[end].list);
       if ((claims[end].directions & WEIR_AS_DESTINATION) != 0) add_list(destination, claims[end].list);
     }
@@ -119,10 +129,10 @@ std::vector<RuledPrefix<Addr>> conditional(std::vector<ExpiringClaim<Addr>>& cla
 }
 
 template <class Addr>
-MergedFamily<Addr> merge_family(Claims<Addr> claims, RuleBook& book, SingleListRules& single) {
+MergedFamily<Addr> merge_family(Claims<Addr> claims, RuleBook& book, SingleListRules& single, Progress* progress) {
   MergedFamily<Addr> merged;
   const auto merge_length = [&](ClaimsOfLength<Addr>& claimed, std::vector<RuledPrefix<Addr>>& prefixes) {
-    prefixes = unite(claimed.lasting, book, single);
+    prefixes = unite(claimed.lasting, book, single, progress);
     add_prefixes(prefixes, conditional(claimed.expiring, book), book);
   };
   for (unsigned bits = 0; bits <= kAddrBits<Addr>; bits++) {
@@ -134,17 +144,18 @@ MergedFamily<Addr> merge_family(Claims<Addr> claims, RuleBook& book, SingleListR
 
 }  // namespace
 
-Merged merge(const Policy& policy) {
+Merged merge(const Policy& policy, Progress* progress) {
   Claims<Ipv4> v4;
   Claims<Ipv6> v6;
   for (unsigned list = 0; list < policy.lists.size(); list++) {
     v4.add(list, policy.lists[list].v4());
     v6.add(list, policy.lists[list].v6());
   }
+  if (progress != nullptr) progress->expect(v4.lasting() + v6.lasting());
   Merged merged;
   SingleListRules single(merged.book);
-  merged.v4 = merge_family(std::move(v4), merged.book, single);
-  merged.v6 = merge_family(std::move(v6), merged.book, single);
+  merged.v4 = merge_family(std::move(v4), merged.book, single, progress);
+  merged.v6 = merge_family(std::move(v6), merged.book, single, progress);
   return merged;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/ip.h"
+#include "common/progress.h"
 #include "control/compile/merge/rule_book.h"
 #include "control/model/policy.h"
 #include "filter/build/builder.h"
@@ -76,7 +77,7 @@ struct Merged {
 };
 
 // All but the flows (control/compile/plan/flow_index.h).
-Merged merge(const Policy& policy);
+Merged merge(const Policy& policy, Progress* progress = nullptr);
 
 // Unites two sorted tables of the same length.
 template <class Addr>

@@ -185,9 +185,11 @@ Result<void> prove_expiring(Context& context, unsigned list, const Entry<Addr>& 
 }
 
 template <class Addr>
-Result<void> prove_entries(Context& context, unsigned list) {
+Result<void> prove_entries(Context& context, unsigned list, Progress* progress) {
+  ProgressCount proved(progress);
   EntryBatch<Addr> any_port(context, list, false), one_port(context, list, true);
   for (const Entry<Addr> entry : rows_of<Addr>(context.policy.lists[list])) {
+    proved.one();
     if (entry.expires == 0) continue;  // it never lives
     if (entry.expires != kNever) {
       if (auto ok = prove_expiring(context, list, entry); !ok) return ok;
@@ -341,7 +343,8 @@ Result<void> prove_canaries(const Policy& policy, const Enforcing& snapshot) {
   return {};
 }
 
-Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, uint64_t seed, bool* unlucky) {
+Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, uint64_t seed, bool* unlucky,
+                    Progress* progress) {
   const auto kernels = filter::choose_kernels();
   if (!kernels) return Error{kernels.error()};
   const auto view = filter::SnapshotView::open(snapshot);
@@ -353,8 +356,8 @@ Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, u
   Context context{policy, *view, **kernels, {seed}};
   Proof proof;
   for (unsigned list = 0; list < policy.lists.size(); list++) {
-    if (auto ok = prove_entries<Ipv4>(context, list); !ok) return Error{ok.error()};
-    if (auto ok = prove_entries<Ipv6>(context, list); !ok) return Error{ok.error()};
+    if (auto ok = prove_entries<Ipv4>(context, list, progress); !ok) return Error{ok.error()};
+    if (auto ok = prove_entries<Ipv6>(context, list, progress); !ok) return Error{ok.error()};
     proof.entries += policy.lists[list].entries();
   }
   if (auto ok = prove_flows(policy, *view, **kernels, context.random.next()); !ok) return Error{ok.error()};

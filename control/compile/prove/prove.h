@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/progress.h"
 #include "common/result.h"
 #include "control/compile/prove/lookup.h"
 #include "control/model/policy.h"
@@ -42,7 +43,8 @@ struct Proof {
 //  - every filter is as full as its number of keys says, and random absent keys hit it as often as its bits say.
 // The Error names entry, list and file:line, or the numbers. unlucky: set to true when only a filter's rate is wrong,
 // which another secret may mend.
-Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, uint64_t seed, bool* unlucky = nullptr);
+Result<Proof> prove(const Policy& policy, std::span<const std::byte> snapshot, uint64_t seed, bool* unlucky = nullptr,
+                    Progress* progress = nullptr);
 
 // The point about flows.
 Result<void> prove_flows(const Policy& policy, const Enforcing& snapshot, const filter::Kernels& kernels,

@@ -13,6 +13,7 @@ namespace weir::control::ctl {
 struct Context {
   std::string socket;  // of controld
   bool json = false;   // print JSON instead of text for people
+  bool quiet = false;  // nothing that is neither a result nor an error
 };
 
 // Exit codes, as docs/use/control.md has them.

@@ -79,6 +79,7 @@ Common::Common(std::string socket) {
   context.socket = std::move(socket);
   options.text("--socket", "PATH", context.socket, "of controld").files();
   options.flag("--json", context.json, "print JSON instead of text for people");
+  options.flag("--quiet", context.quiet, "print results and errors alone: no progress, and not what is waited for");
 }
 
 const Command* find_command(Commands commands, std::string_view name) {
