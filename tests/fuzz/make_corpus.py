@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("book", "entry", "events", "policy", "feed", "fetch", "formats", "snapshot", "frame", "wire", "steering")
+TARGETS = ("book", "entry", "events", "policy", "feed", "fetch", "formats", "listen", "snapshot", "frame", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -243,6 +243,16 @@ def fetch(folder):
     write(folder, "fetch", "short", FETCH_STATE[:60])
 
 
+PLACES = ("127.0.0.1:9617", "[::1]:9617", "0.0.0.0:1", "[::]:65535", "off", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:65536", "[::1", "::1:9617", "01.2.3.4:5",
+          "localhost", "localhost:9617", "LOCALHOST.", "rack7", "rack7.example.net:80", "rack7.example.net.evil.example", "evil.example", "[::1]", "[::1]x",
+          "192.0.2.1:80:80", ":80", "")
+
+
+def listen(folder):
+    for number, place in enumerate(PLACES):
+        write(folder, "listen", f"place-{number}", place)
+
+
 # What a feed may turn out to be, by how it begins.
 CONTENTS = (
     b"\x1f\x8b\x08", b"PK\x03\x04", b"%PDF-1.4", b"\xff\xfe1\0", b"1\09\0002\0.\0" * 3, bytes(8) + b"1",
@@ -327,6 +337,7 @@ def main():
     formats(folder)
     steering(folder)
     fetch(folder)
+    listen(folder)
     subprocess.run([sys.argv[2], os.path.join(folder, "corpus-seed")], check=True,
                    env=dict(os.environ, LLVM_PROFILE_FILE="/dev/null"))  # of a coverage build: nobody asks
     if len(sys.argv) > 3:
