@@ -1,5 +1,5 @@
-// Any bytes as the address of `metrics: {listen: ...}`, and as the Host of a request: no crash, an address that is taken
-// is written as it is read again, and only what names this machine is let in.
+// Any bytes as the address of `metrics: {listen: ...}`, and as the Host of a request: no crash, an address that is
+// taken is written as it is read again, and only what names this machine is let in.
 #include <cctype>
 #include <cstdlib>
 #include <string>
