@@ -8,10 +8,11 @@
 
 namespace weir::control {
 
-// The epoch and the last number given out, kept in STATE_DIR/epoch. A number is on disk before it is used, here or in the
-// journal, so no two publications of one epoch ever share one, whatever crashes. Only a disk that cannot be written makes an exception:
-// what is valid is enforced all the same, and who asks for the number is told. When the file cannot be trusted a new
-// random epoch begins: enforcers take the next publication as a new story instead of confusing it with an old one.
+// The epoch and the last number given out, kept in STATE_DIR/epoch. A number is on disk before it is used, here or in
+// the journal, so no two publications of one epoch ever share one, whatever crashes. Only a disk that cannot be written
+// makes an exception: what is valid is enforced all the same, and who asks for the number is told. When the file cannot
+// be trusted a new random epoch begins: enforcers take the next publication as a new story instead of confusing it with
+// an old one.
 class GenerationFile {
  public:
   // A missing file starts an epoch at number 0 (nothing published). So does a damaged one, which is kept beside it as

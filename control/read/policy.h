@@ -26,8 +26,8 @@ std::optional<Policy> read_policy_text(const std::string& path, std::string text
 // The feeds of a policy that was read, of those lists that have an url.
 std::vector<FetchedFeed> fetched_feeds(const Policy& policy);
 
-// Where a policy keeps its state, who enforces it, and where metrics are served: what a start has to know before it reads feeds. Empty: there is
-// an error in it, which read_policy() tells.
+// Where a policy keeps its state, who enforces it, and where metrics are served: what a start has to know before it
+// reads feeds. Empty: there is an error in it, which read_policy() tells.
 struct Places {
   std::optional<std::string> state_dir;
   std::optional<std::vector<TargetSpec>> targets;

@@ -58,8 +58,7 @@ class RuleReader {
 
   weir_steer_rule read() {
     const size_t errors = file_.diagnostics.errors();
-    if (map_.require("to") != nullptr)
-      rule_.to = static_cast<uint8_t>(map_.choice("to").value_or(0));
+    if (map_.require("to") != nullptr) rule_.to = static_cast<uint8_t>(map_.choice("to").value_or(0));
     const auto family = map_.choice("family");
     if (family) rule_.family = *family == 0 ? 4 : 6;
     for (int side = 0; side < 2; side++) read_address(side);

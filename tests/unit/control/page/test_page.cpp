@@ -103,8 +103,8 @@ TEST_CASE("the page says what is so, in whole markup") {
   CHECK(times(html, "<h1>") == 1);
   CHECK(html.starts_with("<!DOCTYPE html>\n<html lang=\"en\">"));
   for (const char* part :
-       {"<title>OK: weir on rack7</title>", "All is well", "200 entries in 2 lists",
-        ">60 min ago</time>", "Bypass is off", "data plane: 2 workers, 2 ports, avx2, 4 KiB pages", "XDP: eth0 native",
+       {"<title>OK: weir on rack7</title>", "All is well", "200 entries in 2 lists", ">60 min ago</time>",
+        "Bypass is off", "data plane: 2 workers, 2 ports, avx2, 4 KiB pages", "XDP: eth0 native",
         ">12.3 M</span> since start", "<data value=\"2000000\">2.00 M</data>", "/etc/weir/feeds/scanners.txt",
         "+5 \u22123, now 100", "user 1000", "feed of scanners changed", "3.0 MiB", "512.0 MiB"}) {
     INFO(part);
