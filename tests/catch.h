@@ -6,6 +6,12 @@
 using Catch::Approx;
 #else
 #include <catch2/catch.hpp>
+// As 3.x calls it; there `Contains` looks for one element.
+namespace Catch::Matchers {
+inline auto ContainsSubstring(const std::string& part) {
+  return Contains(part);
+}
+}  // namespace Catch::Matchers
 #endif
 
 // Called before any test, where a program defines it. Not 0: the program ends with this code (77: skipped), and no test

@@ -71,8 +71,8 @@ inline void check_rows(const std::vector<Row>& rows) {
     INFO(row.section << " " << row.check << " " << row.found << "\n" << as_text(report));
     REQUIRE(found.size() == 1);
     CHECK(std::string(name_of(found[0].health)) == name_of(row.health));
-    CHECK_THAT(found[0].found, Catch::Matchers::Contains(row.found));
-    CHECK_THAT(found[0].fix, Catch::Matchers::Contains(row.fix));
+    CHECK_THAT(found[0].found, Catch::Matchers::ContainsSubstring(row.found));
+    CHECK_THAT(found[0].fix, Catch::Matchers::ContainsSubstring(row.fix));
     CHECK(found[0].fix.empty() == (row.health == Health::ok || row.health == Health::unknown));
   }
 }

@@ -119,9 +119,9 @@ TEST_CASE("the report is aligned, narrow, and gathers what belongs on the kernel
   const Report report = examine_tree(TemporaryTree(files), {"-l", "2,3", "-a", "0000:03:00.0"});
   const std::string text = as_text(report);
   INFO(text);
-  CHECK_THAT(text, Catch::Matchers::Contains("For the next boot"));
-  CHECK_THAT(text, Catch::Matchers::Contains("\n  isolcpus=managed_irq,domain,2,3 hugepagesz=2M hugepages="));
-  CHECK_THAT(text, Catch::Matchers::Contains("1 problem, "));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("For the next boot"));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("\n  isolcpus=managed_irq,domain,2,3 hugepagesz=2M hugepages="));
+  CHECK_THAT(text, Catch::Matchers::ContainsSubstring("1 problem, "));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 120);
 

@@ -133,8 +133,8 @@ TEST_CASE("what the ports cannot give is said with a way out") {
     Diagnostics diagnostics;
     plan_ports(config_of(row.text), devices(row.n_devices), std::vector<int>(row.workers, 0), diagnostics);
     REQUIRE(diagnostics.errors() == 1);
-    CHECK_THAT(format(diagnostics), Catch::Matchers::Contains(row.words));
-    CHECK_THAT(format(diagnostics), Catch::Matchers::Contains("hint: "));
+    CHECK_THAT(format(diagnostics), Catch::Matchers::ContainsSubstring(row.words));
+    CHECK_THAT(format(diagnostics), Catch::Matchers::ContainsSubstring("hint: "));
   }
 }
 
@@ -180,8 +180,8 @@ TEST_CASE("queues go to workers of their port's node, until these have their sha
   CHECK(far.routes[1].size() == 2);
   CHECK(far.routes[0].size() == 2);
   REQUIRE(far.warnings.size() == 2);
-  CHECK_THAT(far.warnings[0], Catch::Matchers::Contains("is on NUMA node 1"));
-  CHECK_THAT(far.warnings[0], Catch::Matchers::Contains("worker 0 on node 0"));
+  CHECK_THAT(far.warnings[0], Catch::Matchers::ContainsSubstring("is on NUMA node 1"));
+  CHECK_THAT(far.warnings[0], Catch::Matchers::ContainsSubstring("worker 0 on node 0"));
 
   two[0].numa_node = kNoNode;  // any worker may have it: the other port is dealt first
   const PortPlan any = plan(config, two, std::vector<int>{0, 1});
@@ -217,5 +217,5 @@ TEST_CASE("a partner with a smaller MTU is warned of") {
   CHECK(plan("ports: [{port: 0, mtu: 9000}, {port: 1, mtu: 9000}]", devices(2), 1).warnings.empty());
   const PortPlan made = plan("ports: [{port: 0, mtu: 9000}, {port: 1, mtu: 1500}]", devices(2), 1);
   REQUIRE(made.warnings.size() == 1);
-  CHECK_THAT(made.warnings[0], Catch::Matchers::Contains("what is longer is lost"));
+  CHECK_THAT(made.warnings[0], Catch::Matchers::ContainsSubstring("what is longer is lost"));
 }

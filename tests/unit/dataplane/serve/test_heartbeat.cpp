@@ -109,7 +109,7 @@ TEST_CASE("a service manager hears that it is ready, is fed while all go on, and
   CHECK(manager.hear("READY=1", 500).empty());  // the worker has not begun
   is_held = false;
   const std::string ready = manager.hear("READY=1", kLongMs);
-  CHECK_THAT(ready, Catch::Matchers::Contains("STATUS=enforcing generation 7"));
+  CHECK_THAT(ready, Catch::Matchers::ContainsSubstring("STATUS=enforcing generation 7"));
   CHECK_FALSE(manager.hear("WATCHDOG=1", kLongMs).empty());
   is_held = true;
   std::this_thread::sleep_for(std::chrono::milliseconds(100));  // what was on its way is there

@@ -73,7 +73,7 @@ TEST_CASE("nobody waits for a publication that waits for the disk") {
   REQUIRE(stats);
   CHECK(stats->header.sequence == 2);
   CHECK(plane.status().generation == wire::Generation{});
-  CHECK_THAT(wire::get_text(publish_more(plane).reason), Catch::Matchers::Contains("others wait"));
+  CHECK_THAT(wire::get_text(publish_more(plane).reason), Catch::Matchers::ContainsSubstring("others wait"));
   const Result<Fd> panic = wire::connect_panic(plane.path(), 10'000);
   REQUIRE(panic);
   bypass_renames = 0;
@@ -89,7 +89,7 @@ TEST_CASE("nobody waits for a publication that waits for the disk") {
     REQUIRE(status);
     CHECK(status->bypass == 1);
     CHECK(status->bypass_durable == 0);
-    CHECK_THAT(wire::get_text(status->disk_error), Catch::Matchers::Contains("disk has not answered"));
+    CHECK_THAT(wire::get_text(status->disk_error), Catch::Matchers::ContainsSubstring("disk has not answered"));
   }
   CHECK_FALSE(wire::call(panic->get(), wire::Type::stats));  // it knows nothing else
   disk.set(Disk::works);
@@ -111,9 +111,9 @@ TEST_CASE("what is valid is enforced on a full disk, too, and written as soon as
     CHECK(answer.ok == 1);
     CHECK(answer.durable == 0);
     CHECK(answer.generation == wire::Generation{7, 2});
-    CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::Contains("No space left"));
+    CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::ContainsSubstring("No space left"));
     CHECK(plane.status().snapshot_durable == 0);
-    CHECK_THAT(wire::get_text(plane.status().disk_error), Catch::Matchers::Contains("No space left"));
+    CHECK_THAT(wire::get_text(plane.status().disk_error), Catch::Matchers::ContainsSubstring("No space left"));
     const Fd socket = plane.client();
     const wire::BypassBody on = {1, 0};
     const Result<wire::Message> ordered = wire::call(socket.get(), wire::Type::bypass, wire::bytes_of(on));

@@ -132,7 +132,7 @@ TEST_CASE("who lacks the base asks for it, and takes both at once") {
       const wire::PublishedBody answer = plane.publish(of, number, on, Base::stays);
       CHECK(answer.ok == 0);
       CHECK(answer.needs_base == 1);
-      CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::Contains("not enforced here"));
+      CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::ContainsSubstring("not enforced here"));
     };
     check_asks(overlay, 2, base);
     const wire::PublishedBody answer = plane.publish(overlay, 2, base, Base::comes_along);
@@ -178,7 +178,7 @@ TEST_CASE("hostile overlays fail by name and change nothing") {
     const Fd base_fd = on != nullptr ? memory_file(on->bytes(), kAllSeals) : Fd();
     const wire::PublishedBody answer = plane.publish(body, fd.get(), base_fd.get());
     CHECK(answer.ok == 0);
-    CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::Contains(words));
+    CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::ContainsSubstring(words));
     CHECK(state_of(plane.status()) == State{2, 1});
   };
   const SnapshotBytes next = overlay_on(base, 3);

@@ -16,7 +16,7 @@ namespace {
 void check_failure(const wire::PublishedBody& answer, wire::Step step, const std::string& words) {
   CHECK(answer.ok == 0);
   CHECK(std::string(wire::step_name(answer.failed_step)) == wire::step_name(step));
-  CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::Contains(words));
+  CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::ContainsSubstring(words));
   CHECK(answer.generation == wire::Generation{7, 1});  // the old one keeps enforcing
 }
 
@@ -128,12 +128,12 @@ TEST_CASE("nothing older of its epoch replaces what is enforced, unless that is 
   const wire::PublishedBody refused = plane.publish(older, 4);
   CHECK(refused.ok == 0);
   CHECK(refused.generation == wire::Generation{7, 5});
-  CHECK_THAT(wire::get_text(refused.reason), Catch::Matchers::Contains("older than 5"));
+  CHECK_THAT(wire::get_text(refused.reason), Catch::Matchers::ContainsSubstring("older than 5"));
   for (const wire::Generation nobodys : {wire::Generation{0, 0}, {7, 0}, {0, 9}, {7, UINT64_MAX}}) {
     const Fd fd = memory_file(older.bytes(), kAllSeals);
     const wire::PublishedBody answer = plane.publish(body_for(older.bytes(), nobodys), fd.get());
     CHECK(answer.ok == 0);
-    CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::Contains("no generation is called"));
+    CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::ContainsSubstring("no generation is called"));
   }
   wire::PublishBody body = body_for(older.bytes(), {7, 4});
   body.allow_older = 1;
@@ -149,7 +149,7 @@ TEST_CASE("a worker that is stuck holds the grace period for a while, and nobody
   plane.begin_burst();
   const wire::PublishedBody answer = plane.publish(build(empty_input(2)), 2);
   CHECK(answer.ok == 1);
-  CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::Contains("not let go"));
+  CHECK_THAT(wire::get_text(answer.reason), Catch::Matchers::ContainsSubstring("not let go"));
   CHECK(plane.status().generation == wire::Generation{7, 2});
   const wire::PublishedBody next = plane.publish(build(empty_input(3)), 3);
   CHECK(next.ok == 0);

@@ -173,7 +173,7 @@ TEST_CASE("wrong settings name their place") {
     REQUIRE_FALSE(diagnostics.ok());
     const std::string text = format(diagnostics);
     CHECK_THAT(text, Catch::Matchers::StartsWith(std::string(row.where) + ": error: "));
-    CHECK_THAT(text, Catch::Matchers::Contains(row.words));
+    CHECK_THAT(text, Catch::Matchers::ContainsSubstring(row.words));
   }
 }
 

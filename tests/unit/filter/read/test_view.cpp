@@ -8,7 +8,7 @@
 
 using namespace weir::filter;
 using namespace weir::filter::test;
-using Catch::Matchers::Contains;
+using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
@@ -49,7 +49,7 @@ TEST_CASE("a good snapshot opens, wherever it lies") {
   memmove(shifted.bytes().data() + 8, good.bytes().data(), good.bytes().size());
   const auto unaligned = SnapshotView::open(shifted.bytes().subspan(8, good.bytes().size()));
   REQUIRE_FALSE(unaligned);
-  REQUIRE_THAT(unaligned.error(), Contains("not a multiple of 64"));
+  REQUIRE_THAT(unaligned.error(), ContainsSubstring("not a multiple of 64"));
 }
 
 TEST_CASE("prefetching is for filters that outgrow L2") {
@@ -103,63 +103,69 @@ TEST_CASE("damage to the header is named") {
   using B = Buffer&;
   using H = weir_snapshot_header&;
   CHECK(error_after([](B, H) {}) == "accepted");
-  CHECK_THAT(error_after([](B, H h) { h.magic++; }), Contains("not a weir snapshot"));
+  CHECK_THAT(error_after([](B, H h) { h.magic++; }), ContainsSubstring("not a weir snapshot"));
   CHECK(error_after([](B, H h) { h.version = 2; }) ==
         "snapshot: version is 2: this program reads version 8 and does not guess");
-  CHECK_THAT(error_after([](B, H h) { h.header_bytes--; }), Contains("header_bytes is 3287"));
-  CHECK_THAT(error_after([](B, H h) { h.total_bytes += 4096; }), Contains("total_bytes"));
-  CHECK_THAT(error_after([](B, H h) { h.base_digest[1] = 1; }), Contains("base_digest is not 0"));
-  CHECK_THAT(error_after([](B, H h) { h.base_number = h.number; }), Contains("base_number is"));
-  CHECK_THAT(error_after([](B, H h) { h.default_action = 2; }), Contains("default_action is 2"));
-  CHECK_THAT(error_after([](B, H h) { h.unparsed_action = 255; }), Contains("unparsed_action is 255"));
-  CHECK_THAT(error_after([](B, H h) { h.reserved[4] = 1; }), Contains("reserved"));
-  CHECK_THAT(error_after([](B, H h) { h.n_lists = 257; }), Contains("n_lists is 257: at most 256"));
-  CHECK_THAT(error_after([](B, H h) { h.n_lists = 4; }), Contains("lists.size_bytes is 240: must be 320"));
-  CHECK_THAT(error_after([](B, H h) { h.n_shapes = 33; }), Contains("n_shapes is 33"));
-  CHECK_THAT(error_after([](B, H h) { h.n_shapes--; }), Contains("shapes behind that number must be 0"));
-  CHECK_THAT(error_after([](B, H h) { h.n_sets = 0; }), Contains("n_sets is 0"));
-  CHECK_THAT(error_after([](B, H h) { h.n_rules = UINT32_MAX; }), Contains("rules.size_bytes"));
-  CHECK_THAT(error_after([](B, H h) { h.pass_lists[0] = 0; }), Contains("pass_lists[0] is 0: does not agree"));
-  CHECK_THAT(error_after([](B, H h) { h.drop_lists[3] = 1; }), Contains("drop_lists[3] is 1: does not agree"));
-  CHECK_THAT(error_after([](B, H h) { h.monitor_lists[0] |= 2; }), Contains("monitor_lists[0] is 6: does not agree"));
+  CHECK_THAT(error_after([](B, H h) { h.header_bytes--; }), ContainsSubstring("header_bytes is 3287"));
+  CHECK_THAT(error_after([](B, H h) { h.total_bytes += 4096; }), ContainsSubstring("total_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.base_digest[1] = 1; }), ContainsSubstring("base_digest is not 0"));
+  CHECK_THAT(error_after([](B, H h) { h.base_number = h.number; }), ContainsSubstring("base_number is"));
+  CHECK_THAT(error_after([](B, H h) { h.default_action = 2; }), ContainsSubstring("default_action is 2"));
+  CHECK_THAT(error_after([](B, H h) { h.unparsed_action = 255; }), ContainsSubstring("unparsed_action is 255"));
+  CHECK_THAT(error_after([](B, H h) { h.reserved[4] = 1; }), ContainsSubstring("reserved"));
+  CHECK_THAT(error_after([](B, H h) { h.n_lists = 257; }), ContainsSubstring("n_lists is 257: at most 256"));
+  CHECK_THAT(error_after([](B, H h) { h.n_lists = 4; }), ContainsSubstring("lists.size_bytes is 240: must be 320"));
+  CHECK_THAT(error_after([](B, H h) { h.n_shapes = 33; }), ContainsSubstring("n_shapes is 33"));
+  CHECK_THAT(error_after([](B, H h) { h.n_shapes--; }), ContainsSubstring("shapes behind that number must be 0"));
+  CHECK_THAT(error_after([](B, H h) { h.n_sets = 0; }), ContainsSubstring("n_sets is 0"));
+  CHECK_THAT(error_after([](B, H h) { h.n_rules = UINT32_MAX; }), ContainsSubstring("rules.size_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.pass_lists[0] = 0; }), ContainsSubstring("pass_lists[0] is 0: does not agree"));
+  CHECK_THAT(error_after([](B, H h) { h.drop_lists[3] = 1; }), ContainsSubstring("drop_lists[3] is 1: does not agree"));
+  CHECK_THAT(error_after([](B, H h) { h.monitor_lists[0] |= 2; }),
+             ContainsSubstring("monitor_lists[0] is 6: does not agree"));
 }
 
 TEST_CASE("damage to a section is named") {
   using B = Buffer&;
   using H = weir_snapshot_header&;
-  CHECK_THAT(error_after([](B, H h) { h.lists.offset = 0; }), Contains("lists.offset is 0: overlaps"));
-  CHECK_THAT(error_after([](B, H h) { h.sets.offset = h.lists.offset; }), Contains("sets.offset is 4096: overlaps"));
-  CHECK_THAT(error_after([](B, H h) { h.sets.offset += 64; }), Contains("not a multiple of 4096"));
-  CHECK_THAT(error_after([](B, H h) { h.rules.offset = ~uint64_t{4095}; }), Contains("rules.offset"));
+  CHECK_THAT(error_after([](B, H h) { h.lists.offset = 0; }), ContainsSubstring("lists.offset is 0: overlaps"));
+  CHECK_THAT(error_after([](B, H h) { h.sets.offset = h.lists.offset; }),
+             ContainsSubstring("sets.offset is 4096: overlaps"));
+  CHECK_THAT(error_after([](B, H h) { h.sets.offset += 64; }), ContainsSubstring("not a multiple of 4096"));
+  CHECK_THAT(error_after([](B, H h) { h.rules.offset = ~uint64_t{4095}; }), ContainsSubstring("rules.offset"));
   CHECK_THAT(error_after([](B, H h) { h.rules.size_bytes = ~uint64_t{0} - h.rules.offset + 1; }),
-             Contains("rules.size_bytes"));
-  CHECK_THAT(error_after([](B, H h) { h.rules.size_bytes = 1; }), Contains("rules.size_bytes is 1: must be 64"));
+             ContainsSubstring("rules.size_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.rules.size_bytes = 1; }),
+             ContainsSubstring("rules.size_bytes is 1: must be 64"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[h.n_shapes - 1].exact.size_bytes -= 4096; }),
-             Contains("exact.size_bytes"));
-  CHECK_THAT(error_after([](B, H h) { h.rules.size_bytes += 16; }), Contains("rules.size_bytes is 80: must be 64"));
+             ContainsSubstring("exact.size_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.rules.size_bytes += 16; }),
+             ContainsSubstring("rules.size_bytes is 80: must be 64"));
 }
 
 TEST_CASE("damage to lists, sets and rules is named") {
   using B = Buffer&;
   using H = weir_snapshot_header&;
   const auto list = [](B b, H h, unsigned i) -> weir_list& { return b.at<weir_list>(h.lists)[i]; };
-  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 0).name[0] = ' '; }), Contains("lists[0].name"));
-  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 0).name[0] = 0; }), Contains("lists[0].name"));
-  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 0).name[63] = 'x'; }), Contains("not padded"));
-  CHECK_THAT(error_after([&](B b, H h) { memset(list(b, h, 1).name, 'a', 64); }), Contains("lists[1].name"));
+  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 0).name[0] = ' '; }), ContainsSubstring("lists[0].name"));
+  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 0).name[0] = 0; }), ContainsSubstring("lists[0].name"));
+  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 0).name[63] = 'x'; }), ContainsSubstring("not padded"));
+  CHECK_THAT(error_after([&](B b, H h) { memset(list(b, h, 1).name, 'a', 64); }), ContainsSubstring("lists[1].name"));
   CHECK_THAT(error_after([&](B b, H h) { memcpy(list(b, h, 2).name, list(b, h, 0).name, 64); }),
-             Contains("lists[2].name is that of lists[0] too"));
-  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 1).action = 2; }), Contains("lists[1].action is 2"));
-  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 1).mode = 2; }), Contains("lists[1].mode is 2"));
-  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 0).mode = 1; }), Contains("only drop lists"));
-  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 0).reserved[3] = 1; }), Contains("lists[0].reserved"));
-  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 1).mode = 1; }), Contains("drop_lists[0]"));
-  CHECK_THAT(error_after([](B b, H h) { b.at<weir_set>(h.sets)[0].lists[2] = 1; }), Contains("sets[0]"));
-  CHECK_THAT(error_after([](B b, H h) { b.at<weir_set>(h.sets)[2].lists[0] = 8; }), Contains("sets[2] names a list"));
-  CHECK_THAT(error_after([](B b, H h) { b.at<weir_set>(h.sets)[2].lists[1] = 1; }), Contains("sets[2] names a list"));
-  CHECK_THAT(error_after([](B b, H h) { b.at<weir_rule>(h.rules)[0].source_set = 1; }), Contains("rules[0]"));
+             ContainsSubstring("lists[2].name is that of lists[0] too"));
+  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 1).action = 2; }), ContainsSubstring("lists[1].action is 2"));
+  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 1).mode = 2; }), ContainsSubstring("lists[1].mode is 2"));
+  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 0).mode = 1; }), ContainsSubstring("only drop lists"));
+  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 0).reserved[3] = 1; }), ContainsSubstring("lists[0].reserved"));
+  CHECK_THAT(error_after([&](B b, H h) { list(b, h, 1).mode = 1; }), ContainsSubstring("drop_lists[0]"));
+  CHECK_THAT(error_after([](B b, H h) { b.at<weir_set>(h.sets)[0].lists[2] = 1; }), ContainsSubstring("sets[0]"));
+  CHECK_THAT(error_after([](B b, H h) { b.at<weir_set>(h.sets)[2].lists[0] = 8; }),
+             ContainsSubstring("sets[2] names a list"));
+  CHECK_THAT(error_after([](B b, H h) { b.at<weir_set>(h.sets)[2].lists[1] = 1; }),
+             ContainsSubstring("sets[2] names a list"));
+  CHECK_THAT(error_after([](B b, H h) { b.at<weir_rule>(h.rules)[0].source_set = 1; }), ContainsSubstring("rules[0]"));
   CHECK_THAT(error_after([](B b, H h) { b.at<weir_rule>(h.rules)[3].destination_set = 4; }),
-             Contains("rules[3] names a set"));
+             ContainsSubstring("rules[3] names a set"));
 }
 
 TEST_CASE("damage to residuals and flow shapes is named") {
@@ -175,26 +181,26 @@ TEST_CASE("damage to residuals and flow shapes is named") {
   using U = weir_rule*;
   using H = weir_snapshot_header&;
   CHECK(error([](R, U, H) {}) == "accepted");
-  CHECK_THAT(error([](R r, U, H) { r[0].asks = 1; }), Contains("residuals[0]: residual 0 is all zero"));
-  CHECK_THAT(error([](R r, U, H) { r[1].set = 0; }), Contains("residuals[1]: its set"));
-  CHECK_THAT(error([](R r, U, H) { r[1].set = 4; }), Contains("residuals[1]: its set"));
-  CHECK_THAT(error([](R r, U, H) { r[2].last = 2; }), Contains("residuals[2]: last is not 0 or 1"));
-  CHECK_THAT(error([](R r, U, H) { r[3].last = 0; }), Contains("does not end its chain"));
-  CHECK_THAT(error([](R r, U, H) { r[3].asks = WEIR_ASKS + 1; }), Contains("residuals[3]: it asks"));
-  CHECK_THAT(error([](R r, U, H) { r[3].reserved[0] = 1; }), Contains("residuals[3]: reserved"));
-  CHECK_THAT(error([](R, U u, H) { u[2].source_chain = 2; }), Contains("rules[2] names"));  // inside a chain
-  CHECK_THAT(error([](R, U u, H) { u[2].destination_chain = 4; }), Contains("rules[2] names"));
-  CHECK_THAT(error([](R, U u, H) { u[0].source_chain = 1; }), Contains("rules[0] names"));
-  CHECK_THAT(error([](R, U u, H) { u[1].destination_chain = 1; }), Contains("directions"));
-  CHECK_THAT(error([](R, U, H h) { h.n_residuals = 0; }), Contains("n_residuals is 0"));
-  CHECK_THAT(error([](R, U, H h) { h.n_residuals = 3; }), Contains("residuals.size_bytes"));
-  CHECK_THAT(error([](R, U, H h) { h.tunnels = 128; }), Contains("tunnels is 128"));
-  CHECK_THAT(error([](R, U, H h) { h.reserved1 = 1; }), Contains("reserved1"));
-  CHECK_THAT(error([](R, U, H h) { h.shapes[0].flow = 2; }), Contains("flow is 2"));
-  CHECK_THAT(error([](R, U, H h) { h.shapes[0].flow_fields = 8; }), Contains("no key has these fields"));
-  CHECK_THAT(error([](R, U, H h) { h.shapes[0].destination_bits = 33; }), Contains("no key has these fields"));
-  CHECK_THAT(error([](R, U, H h) { h.shapes[0].with_port = 1; }), Contains("no key has these fields"));
-  CHECK_THAT(error([](R, U, H h) { h.shapes[0].directions = 3; }), Contains("stands under source"));
+  CHECK_THAT(error([](R r, U, H) { r[0].asks = 1; }), ContainsSubstring("residuals[0]: residual 0 is all zero"));
+  CHECK_THAT(error([](R r, U, H) { r[1].set = 0; }), ContainsSubstring("residuals[1]: its set"));
+  CHECK_THAT(error([](R r, U, H) { r[1].set = 4; }), ContainsSubstring("residuals[1]: its set"));
+  CHECK_THAT(error([](R r, U, H) { r[2].last = 2; }), ContainsSubstring("residuals[2]: last is not 0 or 1"));
+  CHECK_THAT(error([](R r, U, H) { r[3].last = 0; }), ContainsSubstring("does not end its chain"));
+  CHECK_THAT(error([](R r, U, H) { r[3].asks = WEIR_ASKS + 1; }), ContainsSubstring("residuals[3]: it asks"));
+  CHECK_THAT(error([](R r, U, H) { r[3].reserved[0] = 1; }), ContainsSubstring("residuals[3]: reserved"));
+  CHECK_THAT(error([](R, U u, H) { u[2].source_chain = 2; }), ContainsSubstring("rules[2] names"));  // inside a chain
+  CHECK_THAT(error([](R, U u, H) { u[2].destination_chain = 4; }), ContainsSubstring("rules[2] names"));
+  CHECK_THAT(error([](R, U u, H) { u[0].source_chain = 1; }), ContainsSubstring("rules[0] names"));
+  CHECK_THAT(error([](R, U u, H) { u[1].destination_chain = 1; }), ContainsSubstring("directions"));
+  CHECK_THAT(error([](R, U, H h) { h.n_residuals = 0; }), ContainsSubstring("n_residuals is 0"));
+  CHECK_THAT(error([](R, U, H h) { h.n_residuals = 3; }), ContainsSubstring("residuals.size_bytes"));
+  CHECK_THAT(error([](R, U, H h) { h.tunnels = 128; }), ContainsSubstring("tunnels is 128"));
+  CHECK_THAT(error([](R, U, H h) { h.reserved1 = 1; }), ContainsSubstring("reserved1"));
+  CHECK_THAT(error([](R, U, H h) { h.shapes[0].flow = 2; }), ContainsSubstring("flow is 2"));
+  CHECK_THAT(error([](R, U, H h) { h.shapes[0].flow_fields = 8; }), ContainsSubstring("no key has these fields"));
+  CHECK_THAT(error([](R, U, H h) { h.shapes[0].destination_bits = 33; }), ContainsSubstring("no key has these fields"));
+  CHECK_THAT(error([](R, U, H h) { h.shapes[0].with_port = 1; }), ContainsSubstring("no key has these fields"));
+  CHECK_THAT(error([](R, U, H h) { h.shapes[0].directions = 3; }), ContainsSubstring("stands under source"));
 
   // A chain that is longer than any loop over it.
   SnapshotInput input = flow_input(10, 22);
@@ -205,68 +211,71 @@ TEST_CASE("damage to residuals and flow shapes is named") {
   input.residuals.insert(input.residuals.begin() + 1, input.residuals[1]);
   const auto refused = plan_snapshot(input);
   REQUIRE_FALSE(refused);
-  CHECK_THAT(refused.error(), Contains("longer than 64"));
+  CHECK_THAT(refused.error(), ContainsSubstring("longer than 64"));
 }
 
 TEST_CASE("damage to shapes is named") {
   using B = Buffer&;
   using H = weir_snapshot_header&;
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].family = 5; }), Contains("shapes[0].family is 5"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].family = 6; }), Contains("shapes[1].family is 4: IPv4 comes first"));
-  CHECK_THAT(error_after([](B, H h) { std::swap(h.shapes[0], h.shapes[6]); }), Contains("IPv4 comes first"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].addr_bits = 33; }), Contains("shapes[0].addr_bits is 33"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[6].addr_bits = 129; }), Contains("shapes[6].addr_bits is 129"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].with_port = 2; }), Contains("with_port is 2"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].layout = 7; }), Contains("layout is 7"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].layout = WEIR_LAYOUTS; }), Contains("layout is 6"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].k = 9; }), Contains("line8 has no keys of so many bits"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].family = 5; }), ContainsSubstring("shapes[0].family is 5"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].family = 6; }),
+             ContainsSubstring("shapes[1].family is 4: IPv4 comes first"));
+  CHECK_THAT(error_after([](B, H h) { std::swap(h.shapes[0], h.shapes[6]); }), ContainsSubstring("IPv4 comes first"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].addr_bits = 33; }), ContainsSubstring("shapes[0].addr_bits is 33"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[6].addr_bits = 129; }), ContainsSubstring("shapes[6].addr_bits is 129"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].with_port = 2; }), ContainsSubstring("with_port is 2"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].layout = 7; }), ContainsSubstring("layout is 7"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].layout = WEIR_LAYOUTS; }), ContainsSubstring("layout is 6"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].k = 9; }), ContainsSubstring("line8 has no keys of so many bits"));
   CHECK_THAT(error_after([](B, H h) { h.shapes[0].layout = WEIR_LAYOUT_BITMAP, h.shapes[0].k = 1; }),
-             Contains("a bitmap is for"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].directions = 4; }), Contains("directions is 4"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].directions = 1; }), Contains("lists on sides 3"));
-  CHECK_THAT(error_after([](B, H h) { find_shape(h, kNetworks)->directions = 2; }), Contains("lists on sides 3"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].reserved[1] = 1; }), Contains("reserved"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].n_keys = ~uint64_t{0}; }), Contains("its table holds 50"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].n_keys--; }), Contains("n_keys is 49: its table holds 50"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].filter_lines = 0; }), Contains("filter_lines is 0"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].filter_lines += 1; }), Contains("filter.size_bytes"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].exact_buckets = 0; }), Contains("exact_buckets is 0"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].exact_buckets -= 1; }), Contains("multiple of 64"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].exact_buckets += 64; }), Contains("exact.size_bytes"));
-  CHECK_THAT(error_after([](B, H h) { h.shapes[0].chunks.size_bytes = 1024; }), Contains("chunks"));
+             ContainsSubstring("a bitmap is for"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].directions = 4; }), ContainsSubstring("directions is 4"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].directions = 1; }), ContainsSubstring("lists on sides 3"));
+  CHECK_THAT(error_after([](B, H h) { find_shape(h, kNetworks)->directions = 2; }),
+             ContainsSubstring("lists on sides 3"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].reserved[1] = 1; }), ContainsSubstring("reserved"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].n_keys = ~uint64_t{0}; }), ContainsSubstring("its table holds 50"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].n_keys--; }), ContainsSubstring("n_keys is 49: its table holds 50"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].filter_lines = 0; }), ContainsSubstring("filter_lines is 0"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].filter_lines += 1; }), ContainsSubstring("filter.size_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].exact_buckets = 0; }), ContainsSubstring("exact_buckets is 0"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].exact_buckets -= 1; }), ContainsSubstring("multiple of 64"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].exact_buckets += 64; }), ContainsSubstring("exact.size_bytes"));
+  CHECK_THAT(error_after([](B, H h) { h.shapes[0].chunks.size_bytes = 1024; }), ContainsSubstring("chunks"));
   CHECK_THAT(error_after([](B, H h) {
                weir_shape& spare = h.shapes[h.n_shapes];
                spare.n_keys = 1;
              }),
-             Contains("must be 0"));
+             ContainsSubstring("must be 0"));
   CHECK_THAT(error_after([](B, H h) {
                h.shapes[3].addr_bits = h.shapes[4].addr_bits;
                h.shapes[3].with_port = 0;
                h.shapes[4].with_port = 0;
              }),
-             Contains("shapes[4]"));
+             ContainsSubstring("shapes[4]"));
   CHECK_THAT(error_after([](B b, H h) { b.at<weir_bucket_v4>(h.shapes[0].exact)[63].rule[6] = 4; }),
-             Contains("bucket 63: rule is 4: not there"));
+             ContainsSubstring("bucket 63: rule is 4: not there"));
   CHECK_THAT(error_after([](B b, H h) { b.at<weir_bucket_v4>(h.shapes[0].exact)[7].reserved = 4; }),
-             Contains("reserved is 4"));
+             ContainsSubstring("reserved is 4"));
 }
 
 TEST_CASE("damage to a bitmap is named") {
   using B = Buffer&;
   using H = weir_snapshot_header&;
   const auto shape = [](H h) -> weir_shape& { return *find_shape(h, kNetworks); };
-  CHECK_THAT(error_after([&](B, H h) { shape(h).filter_lines++; }), Contains("filter_lines"));
-  CHECK_THAT(error_after([&](B, H h) { shape(h).exact_buckets = 64; }), Contains("exact_buckets is 64"));
-  CHECK_THAT(error_after([&](B, H h) { shape(h).filter.size_bytes -= 64; }), Contains("filter.size_bytes"));
-  CHECK_THAT(error_after([&](B, H h) { shape(h).exact.size_bytes -= 4; }), Contains("exact.size_bytes"));
-  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.size_bytes = 0; }), Contains("chunks is 0"));
-  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.size_bytes -= 4; }), Contains("chunks.size_bytes"));
-  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.size_bytes -= sizeof(RuleChunk); }), Contains("no such chunk"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).filter_lines++; }), ContainsSubstring("filter_lines"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).exact_buckets = 64; }), ContainsSubstring("exact_buckets is 64"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).filter.size_bytes -= 64; }), ContainsSubstring("filter.size_bytes"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).exact.size_bytes -= 4; }), ContainsSubstring("exact.size_bytes"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.size_bytes = 0; }), ContainsSubstring("chunks is 0"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.size_bytes -= 4; }), ContainsSubstring("chunks.size_bytes"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).chunks.size_bytes -= sizeof(RuleChunk); }),
+             ContainsSubstring("no such chunk"));
   CHECK_THAT(error_after([&](B b, H h) { b.at<uint32_t>(shape(h).exact)[65535] = 99; }),
-             Contains("chunk_of[65535] is 99: no such chunk"));
-  CHECK_THAT(error_after([&](B b, H h) { b.at<uint32_t>(shape(h).chunks)[255] = 1; }), Contains("chunk 0"));
+             ContainsSubstring("chunk_of[65535] is 99: no such chunk"));
+  CHECK_THAT(error_after([&](B b, H h) { b.at<uint32_t>(shape(h).chunks)[255] = 1; }), ContainsSubstring("chunk 0"));
   CHECK_THAT(error_after([&](B b, H h) { b.at<uint32_t>(shape(h).chunks)[256] = 4; }),
-             Contains("chunk 1: rule is 4: not there"));
+             ContainsSubstring("chunk 1: rule is 4: not there"));
 }
 
 TEST_CASE("every truncation and extension is refused") {
