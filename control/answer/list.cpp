@@ -24,7 +24,7 @@ void members(Fields& f, ListDetails::Widened& widened) {
   f({"ipv6_widened", "", "addresses that were widened"}, widened.ipv6_widened);
 }
 
-void members(Fields& f, ListDetails::Changes& dynamic) {
+void members(Fields& f, DynamicDetails& dynamic) {
   f({"max_entries", "", "that may be added"}, dynamic.max_entries);
   f({"max_ttl", "seconds", "that one may stay; 0: for ever"}, dynamic.max_ttl);
 }

@@ -45,7 +45,7 @@ void members(Fields& f, MetricsDetails& metrics) {
   f({"error", "", "why not where they should be; empty: well"}, metrics.error);
 }
 
-void members(Fields& f, StatusAnswer::Far& progress) {
+void members(Fields& f, PhaseProgress& progress) {
   f({"done", "", "so far"}, progress.done);
   f({"of", "", "of so many; rises while more is found"}, progress.of);
   f({"unit", "", "bytes (of feeds), entries or keys"}, progress.unit);

@@ -52,6 +52,12 @@ struct MetricsDetails {
 };
 void members(Fields& f, MetricsDetails& metrics);
 
+// How far a phase of a reload is.
+struct PhaseProgress {
+  uint64_t done = 0, of = 0;
+  std::string unit;
+};
+
 struct StatusAnswer {
   std::string version = WEIR_VERSION;  // of controld
   std::string config, state_dir;
@@ -68,18 +74,14 @@ struct StatusAnswer {
   std::vector<ShapeDetails> shapes;
   std::string notice;
   std::string reloading;
-  struct Far {
-    uint64_t done = 0, of = 0;
-    std::string unit;
-  };
-  std::optional<Far> progress;
+  std::optional<PhaseProgress> progress;
   ReloadAnswer last_reload;
   CaptureAnswer capture;
   std::vector<std::pair<std::string, Limit>> limits;
   Memory memory;
   MetricsDetails metrics;
 };
-void members(Fields& f, StatusAnswer::Far& progress);
+void members(Fields& f, PhaseProgress& progress);
 void members(Fields& f, StatusAnswer& answer);
 
 // What controlctl finds out by itself when no controld answers.

@@ -141,7 +141,7 @@ with Session(BUILD) as session:
     with open(session.path("weir.yaml"), "w", encoding="utf-8") as policy:
         policy.write(renamed)
     screen = reload_on_terminal(session)
-    check(re.search(r"controld is at work: \d+ s \(acknowledge\)", screen) and "\r\x1b[Ktarget" in screen.replace("\r\n", "\n"), f"progress: {screen!r}")
+    check(re.search(r"\r\x1b\[Kcontrold: acknowledge, \d+ s", screen) and "\r\x1b[Ktarget" in screen.replace("\r\n", "\n"), f"progress: {screen!r}")
     text = top(session, "--once", "--interval", "0.5")
     check("renamed" in text and "scanners" not in text, f"the lists of the policy are in:\n{text}")
     check("scanners (former)" in session.controlctl("stats")[1], "stats says that a list is a former one")

@@ -40,14 +40,14 @@ std::string text_of(const RestoredList& list) {
   return all;
 }
 
-const RestoredList& list_of(const RestorePlan& plan, const std::string& name) {
+const RestoredList& list_of(const RestorePlan& plan, const char* name) {
   const auto found =
       std::find_if(plan.lists.begin(), plan.lists.end(), [&](const RestoredList& list) { return list.name == name; });
   REQUIRE(found != plan.lists.end());
   return *found;
 }
 
-const RestoredSet& set_of(const RestorePlan& plan, const std::string& name) {
+const RestoredSet& set_of(const RestorePlan& plan, const char* name) {
   const auto found =
       std::find_if(plan.sets.begin(), plan.sets.end(), [&](const RestoredSet& set) { return set.name == name; });
   REQUIRE(found != plan.sets.end());

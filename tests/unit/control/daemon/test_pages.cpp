@@ -1,4 +1,4 @@
-#include <catch2/catch.hpp>
+#include "tests/catch.h"
 
 #include "control/daemon/pages.h"
 #include "tests/unit/control/support/support.h"
