@@ -79,7 +79,9 @@ TEST_CASE("whatever is wrong is said, the gravest first") {
     CHECK(said(health).find(row.says) != std::string::npos);
   }
   Facts facts = well();
-  for (const Row& row : rows) row.spoil(facts);
+  for (const Row& row : rows) {
+    if (std::string_view(row.says) != "the policy has no target") row.spoil(facts);  // the others spoil targets
+  }
   const Health health = health_of(facts);
   CHECK(health.headline.starts_with("Bypass is on"));
   CHECK(std::is_sorted(health.findings.begin(), health.findings.end(),
