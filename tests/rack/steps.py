@@ -242,7 +242,7 @@ class Steps:
         shell = self.server.shell
         text = self.timed("removal", f"{APT} remove weir-control weir-dataplane")
         self.check("/var/lib/weir" in text and "kept" in text, f"the removal does not say what is left:\n{text}")
-        self.check(shell("pgrep -x 'controld|dataplane'", None).strip() == "", "programs run after the removal")
+        self.check(shell("pgrep -x controld; pgrep -x dataplane", None).strip() == "", "programs run after the removal")
         self.check(self.answers(HOST_LISTED), "XDP drops after the removal")
         shell("test -d /var/lib/weir && test -d /var/lib/weir-dataplane/main && test -f /etc/weir/weir.yaml")
         text = self.timed("purge", f"{APT} purge weir-control weir-dataplane")
