@@ -36,7 +36,7 @@ namespace {
 // For answers, and what captures still fetch, after a stop.
 constexpr std::chrono::seconds kLastAnswers{2};
 // For targets that are there to enforce the first policy, before we say that we are ready.
-constexpr std::chrono::seconds kFirstAnswers{5};
+constexpr std::chrono::seconds kFirstAnswers{15};
 
 bool read_targets(Arguments& arguments) {
   Result<std::vector<TargetSpec>> targets = targets_of(arguments.targets);

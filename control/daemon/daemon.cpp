@@ -207,7 +207,7 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
 bool Daemon::is_settled() const {
   const auto is_settled = [this](const std::shared_ptr<TargetLink>& target) {
     const TargetState& state = target->state();
-    const bool is_away = !state.connected && !state.last_error.empty();
+    const bool is_away = !state.connected && state.is_tried;
     return is_away || target->is_settled(running_->publication->generation);
   };
   return running_ != nullptr && std::all_of(targets_.begin(), targets_.end(), is_settled);

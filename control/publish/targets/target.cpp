@@ -348,7 +348,7 @@ void TargetLink::take_status(const wire::Message& message) {
   status_due_ = Clock::now() + milliseconds(times_.refresh);
   if (!state_.connected) {
     state_.last_error.clear();
-    state_.connected = true;
+    state_.connected = state_.is_tried = true;
     connected_at_ = Clock::now();
     log::notice(
         "target connected",
@@ -382,6 +382,7 @@ void TargetLink::drop(const std::string& error) {
     connections_++;  // one that is being made comes too late
     return tell_change();
   }
+  state_.is_tried = true;
   set_error(was_connected ? "target lost" : "target not reached", error);
   if (surroundings_.lost) surroundings_.lost(error);
   tell_change();

@@ -36,6 +36,7 @@ struct TargetState {
   std::string socket;           // or what else names it
   bool has_interfaces = false;  // as its kind
   bool connected = false;
+  bool is_tried = false;                                       // it was reached, or could not be: known at least once
   std::optional<wire::StatusBody> status;                      // as last told; empty: never reached
   std::optional<wire::Stats> stats;                            // as last told
   std::optional<TargetTelemetry> telemetry;                    // as last told

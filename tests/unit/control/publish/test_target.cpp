@@ -38,7 +38,9 @@ TEST_CASE("a target that comes late gets the newest, once") {
   const Folder folder;
   Linked linked(folder / "dp");
   TargetLink& link = linked.link;
+  CHECK_FALSE(link.state().is_tried);  // it is not away: nobody knows yet
   REQUIRE(linked.until([&] { return link.state().last_error.find("cannot connect") != std::string::npos; }));
+  CHECK(link.state().is_tried);
   link.publish(sample({7, 1}).publication);
   link.publish(sample({7, 2}).publication);
   CHECK(link.state().acknowledged == wire::Generation{});
