@@ -96,7 +96,7 @@ class CardTest:
         self.log = machine.ask("text", path=f"{folder}/dataplane.log")
         drivers = re.findall(r"^ *\d+ .*\b(net_\w+)", self.log, re.MULTILINE)
         self.equal(drivers, [card.driver] * 2, "drivers in the table of ports")
-        isa = re.search(r"running: (\w+) filter kernels", self.log)
+        isa = re.search(r"\brunning kernels=(\w+)", self.log)
         self.equal(isa and isa.group(1), card.isa or machine.guest.isa,
                    f"instruction set chosen on {machine.guest.cpu}")
 
