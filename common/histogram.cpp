@@ -13,6 +13,7 @@ uint64_t count_of(std::span<const Bucket> buckets) {
 
 uint64_t percentile(std::span<const Bucket> buckets, double fraction) {
   const uint64_t n = count_of(buckets);
+  if (n == 0) return 0;
   const uint64_t rank = std::clamp<uint64_t>(static_cast<uint64_t>(std::ceil(fraction * static_cast<double>(n))), 1, n);
   uint64_t below = 0;
   for (const Bucket& bucket : buckets) {

@@ -66,6 +66,12 @@ class Translator : public YAML::EventHandler {
   const TakeEvent& take_;
 };
 
+// yaml-cpp 0.8 names the anchor, 0.7 does not; the line that is shown has it.
+std::string_view text_of(const YAML::Exception& error) {
+  constexpr std::string_view kUnknownAnchor = "the referenced anchor is not defined";
+  return error.msg.starts_with(kUnknownAnchor) ? kUnknownAnchor : std::string_view(error.msg);
+}
+
 }  // namespace
 
 Result<void> parse_here(std::string_view text, const TakeEvent& take) {
@@ -77,7 +83,7 @@ Result<void> parse_here(std::string_view text, const TakeEvent& take) {
     // A second document is an error to whoever takes it. After `,` yaml-cpp finds documents without end.
     if (parser.HandleNextDocument(translator)) parser.HandleNextDocument(translator);
   } catch (const YAML::Exception& e) {
-    take(at(e.mark, {Event::Kind::error, Event::Tag::none, 0, 0, 0, e.msg}));
+    take(at(e.mark, {Event::Kind::error, Event::Tag::none, 0, 0, 0, text_of(e)}));
     return {};
   }
   take({Event::Kind::end});
