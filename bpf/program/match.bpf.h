@@ -145,9 +145,9 @@ static __always_inline weir_u32 address_v4(const struct weir_packet* packet, con
   return (weir_u32)(lookup->side ? packet->address[1][0] : packet->address[0][0]);
 }
 
-/* Whether the packet asks the lookup: it is behind a gate that was open, and needs no ports where there are none. One jump,
- * as what the verifier does doubles with each further short way around a loop, until it has kept a state to compare with:
- * clang 19 made two of them, 827,546 instructions of 1,000,000, and makes 362,793 of this. */
+/* Whether the packet asks the lookup: it is behind a gate that was open, and needs no ports where there are none. One
+ * jump, as what the verifier does doubles with each further short way around a loop, until it has kept a state to
+ * compare with: clang 19 made two of them, 827,546 instructions of 1,000,000, and makes 362,793 of this. */
 static __always_inline weir_u32 asked_sides(const struct weir_lookup* lookup, const struct weir_frame* frame) {
   _Static_assert(WEIR_HAS_PORTS == 1, "the difference is 0 or -1");
   const weir_u32 lacks_ports = lookup->needs_ports & ~(weir_u32)frame->packet.has;

@@ -75,13 +75,13 @@ class Server(Machine):
     def work(self, command, good=(0,)):
         """The same for what may take long: the guest answers meanwhile."""
         name = f"work{time.monotonic_ns()}"
-        self.ask("start", name=name, command=["sh", "-c", command], folder="/run/work", environment={})
+        self.ask("start", name=name, command=["sh", "-c", command], folder="/run/steps", environment={})
         deadline = time.monotonic() + WORK_SECONDS
         while (code := self.ask("ended", name=name)) is None:
             if time.monotonic() > deadline:
-                raise Failed(f"`{command}` takes more than {WORK_SECONDS} s:\n{self.ask('text', path=f'/run/work/{name}.log')}")
+                raise Failed(f"`{command}` takes more than {WORK_SECONDS} s:\n{self.ask('text', path=f'/run/steps/{name}.log')}")
             time.sleep(0.2)
-        text = self.ask("text", path=f"/run/work/{name}.log")
+        text = self.ask("text", path=f"/run/steps/{name}.log")
         if code not in good:
             raise Failed(f"`{command}` ended with {code}:\n{text}")
         return text
