@@ -6,6 +6,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -267,6 +268,12 @@ int run_check(const CommandLine& line) {
   return code;
 }
 
+bool names_cards(const std::vector<std::string>& eal) {
+  return std::any_of(eal.begin(), eal.end(), [](const std::string& argument) {
+    return argument.starts_with("--allow") || (argument.starts_with("-a") && !argument.starts_with("--"));
+  });
+}
+
 int run_program(const std::string& program, const CommandLine& line) {
   const std::optional<Config> config = load_config(line.options);
   if (const int code = check_input(line, config); code != 0) return code;
@@ -287,6 +294,12 @@ int run_program(const std::string& program, const CommandLine& line) {
   const std::optional<Eal> eal = Eal::start(program, line.eal);
   if (!eal) return kFailed;
   if (!config->ports && !config->drop_port && list_devices().empty()) {
+    // Traffic would be let through by nobody, or by somebody else, and this program look well.
+    if (names_cards(line.eal)) {
+      return fail(
+          "DPDK drives none of the cards that -a names, and says above why: dataplane ... -- --doctor looks at each",
+          kFailed);
+    }
     log::info("no ports: running on two virtual ones (net_null) that receive empty frames for ever");
     if (Result<void> added = add_virtual_ports(); !added) return fail(added.error(), kFailed);
   }
