@@ -2,6 +2,7 @@
 drawings that move; explain by the keyboard alone; nobody else is asked, nothing is complained of; labels, captions, headings and
 contrast in both schemes; narrow windows; many lists; what is wrong is said."""
 
+import json
 import re
 import time
 import urllib.request
@@ -191,7 +192,8 @@ with Session(BUILD) as session:
     with open(session.path("feeds/scanners.txt"), encoding="ascii") as feed:
         scanner = next(line.split()[0] for line in feed if line.startswith("198.19."))
     session.wait("traffic", lambda: session.call("stats")["packets"] > 50000)
-    session.wait("two looks at it", lambda: '"measured":true' in get(address + "live.json")[0].replace(" ", ""))
+    # A rate takes two looks, and a line of a drawing two rates.
+    session.wait("three looks at it", lambda: len(json.loads(get(address + "live.json")[0])["history"]["at"]) > 1)
 
     html, headers = get(address)
     policy = headers["Content-Security-Policy"]
