@@ -1,8 +1,11 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <memory>
 
+#include "common/log/progress_line.h"
+#include "common/progress.h"
 #include "control/answer/entries.h"
 #include "control/answer/list.h"
 #include "control/ctl/client.h"
@@ -25,8 +28,8 @@ struct Arguments {
 template <class Addr>
 class Addresses {
  public:
-  Addresses(const Context& context, const ListDetails& list, uint8_t side, bool& failed)
-      : context_(context), list_(list), side_(side), failed_(failed) {}
+  Addresses(const Context& context, const ListDetails& list, uint8_t side, Progress& progress, bool& failed)
+      : context_(context), list_(list), side_(side), progress_(progress), failed_(failed) {}
 
   std::optional<Range<Addr>> next() {
     while (!failed_) {
@@ -64,6 +67,7 @@ class Addresses {
       return false;
     }
     page_ = answer->entries;
+    progress_.add(page_.size());
     at_ = 0;
     after_ = answer->next.empty() ? std::nullopt : std::optional<std::string>(answer->next);
     is_last_ = !after_;
@@ -73,6 +77,7 @@ class Addresses {
   const Context& context_;
   const ListDetails& list_;
   const uint8_t side_;
+  Progress& progress_;
   bool& failed_;
   std::vector<std::string> page_;
   size_t at_ = 0;
@@ -82,20 +87,21 @@ class Addresses {
 
 template <class Addr>
 Union<Addr> union_of(const Context& context, const std::vector<ListDetails>& lists, const char* action, uint8_t side,
-                     bool& failed) {
+                     Progress& progress, bool& failed) {
   std::vector<NextRange<Addr>> all;
   for (const ListDetails& list : lists) {
     if (list.action != action || list.mode != "enforce") continue;
-    const auto addresses = std::make_shared<Addresses<Addr>>(context, list, side, failed);
+    const auto addresses = std::make_shared<Addresses<Addr>>(context, list, side, progress, failed);
     all.push_back([addresses] { return addresses->next(); });
   }
   return Union<Addr>(std::move(all));
 }
 
 template <class Addr>
-void print_merged(const Context& context, const std::vector<ListDetails>& lists, uint8_t side, bool& failed) {
-  Union<Addr> drops = union_of<Addr>(context, lists, "drop", side, failed);
-  Union<Addr> passes = union_of<Addr>(context, lists, "pass", side, failed);
+void print_merged(const Context& context, const std::vector<ListDetails>& lists, uint8_t side, Progress& progress,
+                  bool& failed) {
+  Union<Addr> drops = union_of<Addr>(context, lists, "drop", side, progress, failed);
+  Union<Addr> passes = union_of<Addr>(context, lists, "pass", side, progress, failed);
   subtract<Addr>(drops, passes, [&](Range<Addr> range) {
     if (failed) return;
     visit_prefixes<Addr>(range, [&](Addr first, unsigned bits) {
@@ -114,11 +120,16 @@ int run(const Context& context, const Arguments& arguments) {
   if (document->contains("error")) return (void)is_printed(context, *document), kFailed;
   const Result<ListAnswer> known = read_json<ListAnswer>(*document);
   if (!known) return not_understood(known.error());
+  Progress progress;  // a terminal that the entries go to shows it by itself
+  progress.begin("export", "entries");
+  for (const ListDetails& list : known->lists) progress.expect(list.entries);
+  const log::ProgressLine line(progress, !context.quiet && !context.json && isatty(STDOUT_FILENO) != 1);
   if (!arguments.merged.empty()) {
     bool failed = false;
     const uint8_t side = arguments.merged == "src" ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
-    print_merged<Ipv4>(context, known->lists, side, failed);
-    print_merged<Ipv6>(context, known->lists, side, failed);
+    print_merged<Ipv4>(context, known->lists, side, progress, failed);
+    progress.begin("export, IPv6", "entries", progress.of);
+    print_merged<Ipv6>(context, known->lists, side, progress, failed);
     return failed ? kFailed : kOk;
   }
   for (const ListDetails& list : known->lists) {
@@ -126,7 +137,8 @@ int run(const Context& context, const Arguments& arguments) {
     wanted.name = list.name;
     if (!context.json)
       fmt::print("# list {}: {}{}\n", list.name, list.action, list.mode == "monitor" ? ", monitored" : "");
-    const int code = request_pages<ExportAnswer>(context, wanted, [](const ExportAnswer& page) {
+    const int code = request_pages<ExportAnswer>(context, wanted, [&progress](const ExportAnswer& page) {
+      progress.add(page.entries.size());
       for (const std::string& entry : page.entries) fmt::print("{}\n", entry);
     });
     if (code != kOk) return code;

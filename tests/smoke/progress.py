@@ -13,17 +13,17 @@ from weir_smoke import BUILD, Session, check, controlctl, equal, write
 
 HOSTS = int(os.environ.get("WEIR_PROGRESS_HOSTS", 4_000_000))
 POLICY = "version: 1\nfilter: {{memory: 4GiB, false_positive_rate: {rate}}}\nlists:\n  - {{name: hosts, action: drop, file: {feed}}}\n"
-COUNTED = re.compile(r"(read|merge|build|prove): ([\d,.]+) of ([\d,.]+) (MB|entries|keys) \((\d+) %\), (\d+) s")
+COUNTED = re.compile(r"(read|merge|build|prove|export): ([\d,.]+) of ([\d,.]+) (MB|entries|keys) \((\d+) %\), (\d+) s")
 PROGRAM = os.path.join(BUILD, "control/controlctl")
 
 
 class Terminal:
-    """What a program writes to it on stderr (and stdout)."""
+    """What a program writes to it on stderr (and stdout, without a file for it)."""
 
-    def __init__(self, command):
+    def __init__(self, command, stdout=None):
         ours, theirs = pty.openpty()
         self.text, self.ours = "", ours
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, start_new_session=True,
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=stdout or theirs, stderr=theirs, start_new_session=True,
                                         env=dict(os.environ, NO_COLOR="1"))
         os.close(theirs)
         self.thread = threading.Thread(target=self.read, daemon=True)
@@ -136,6 +136,16 @@ with Session(BUILD) as session:
         _, _, err = session.controlctl("reload")
         check("\x1b" not in err and "controld: " not in err, f"reload, piped: {err}")
         check("progress" not in controlctl(session, "status"), "nothing is under way any more")
+
+        # export, when its entries go to a file.
+        for arguments, phases in (((), {"export"}), (("--merged", "src"), {"export"}), (("--quiet",), set())):
+            with open(session.path("exported"), "wb") as file:
+                terminal = Terminal(command(session, "export", *arguments), file)
+                equal(terminal.end(), 0, f"export {arguments}: {terminal.text[-300:]}")
+            if phases:
+                check_rises(terminal.text, f"export {arguments}", phases)
+            else:
+                equal(shown(terminal.text), [], f"export {arguments}: a line of progress")
     finally:
         daemon.process.terminate()
         daemon.end()

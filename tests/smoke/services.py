@@ -150,6 +150,10 @@ def run_machine(machine):
     bad = {"EAL_OPTIONS": "-l 99999"}
     equal(machine.manager.run(DATAPLANE, "ExecStartPre", "main", bad).returncode, 2, "the check of wrong EAL options")
 
+    nobodys = machine.manager.start(DATAPLANE, "main", {"EAL_OPTIONS": machine.eal["EAL_OPTIONS"].replace("--no-pci", "-a 0000:ff:1f.7")})
+    check(nobodys.process.wait(SOON) != 0 and "drives none of the cards that -a names" in nobodys.log(), f"a card that nobody drives: {nobodys.log()}")
+    check(not nobodys.hear("READY=1", 0), "it was never ready")
+
     dataplane = machine.start(DATAPLANE, "main")
     check("STATUS=no policy yet: everything passes" in dataplane.hear("READY=1", SOON), f"the data plane is ready: {dataplane.log()}")
     check("user weir-dataplane, capabilities: none" in dataplane.log(), f"what it runs as: {dataplane.log()}")
