@@ -125,8 +125,8 @@ class Machine:
         self.eal = {"EAL_OPTIONS": f"--lcores {eal_lcores(1)} --no-pci --no-huge -m 256 --file-prefix weir-services-{os.getpid()}",
                     "CONTROLD_OPTIONS": "--metrics 127.0.0.1:0 --seccomp kill"}
 
-    def start(self, unit, instance="", watchdog_us=WATCHDOG_US):
-        return self.manager.start(unit, instance, self.eal, watchdog_us)
+    def start(self, unit, instance="", watchdog_us=WATCHDOG_US, eal=None):
+        return self.manager.start(unit, instance, {**self.eal, **({"EAL_OPTIONS": eal} if eal else {})}, watchdog_us)
 
     def ask(self, user, *arguments):
         """(exit code, all that is said) of controlctl, run by a user who names no socket."""
@@ -150,9 +150,12 @@ def run_machine(machine):
     bad = {"EAL_OPTIONS": "-l 99999"}
     equal(machine.manager.run(DATAPLANE, "ExecStartPre", "main", bad).returncode, 2, "the check of wrong EAL options")
 
-    nobodys = machine.manager.start(DATAPLANE, "main", {"EAL_OPTIONS": machine.eal["EAL_OPTIONS"].replace("--no-pci", "-a 0000:ff:1f.7")})
-    check(nobodys.process.wait(SOON) != 0 and "drives none of the cards that -a names" in nobodys.log(), f"a card that nobody drives: {nobodys.log()}")
-    check(not nobodys.hear("READY=1", 0), "it was never ready")
+    cards = sorted(os.listdir("/sys/bus/pci/devices")) if os.path.isdir("/sys/bus/pci/devices") else []
+    for card in cards[:1]:  # a bridge; and root alone could open it
+        nobodys = machine.start(DATAPLANE, "main", eal=machine.eal["EAL_OPTIONS"].replace("--no-pci", f"-a {card}"))
+        check(nobodys.process.wait(SOON) != 0, f"a card that nobody drives: {nobodys.log()}")
+        check("drives none of the cards that -a names" in nobodys.log(), f"that is said: {nobodys.log()}")
+        check(not nobodys.hear("READY=1", 0), "it was never ready")
 
     dataplane = machine.start(DATAPLANE, "main")
     check("STATUS=no policy yet: everything passes" in dataplane.hear("READY=1", SOON), f"the data plane is ready: {dataplane.log()}")
