@@ -1,4 +1,4 @@
-"""The second disk: weir's packages, the same under a later number, all that they depend on as a repository of apt, and the
+"""The second disk: weir's packages, those that they are upgraded to, all that they depend on as a repository of apt, and the
 program that does what the test asks."""
 
 import glob
@@ -15,16 +15,17 @@ FETCH_SECONDS = 900
 SPARE_MIB = 64
 
 
-def make_packages_disk(path, image, debs, folder):
-    """debs: weir's. folder: an empty one to work in."""
+def make_packages_disk(path, image, debs, following_debs, folder):
+    """debs: weir's; following_debs: what comes after them. folder: an empty one to work in."""
     weir, following, needed = (os.path.join(folder, name) for name in ("weir", "next", "packages"))
     for each in (weir, following, needed):
         os.mkdir(each)
     for deb in debs:
         shutil.copy(deb, weir)
+    for deb in following_debs:
         make_later(deb, following, os.path.join(folder, "later"))
     shutil.rmtree(os.path.join(folder, "later"))
-    for deb in fetch(image, debs):
+    for deb in {*fetch(image, debs), *fetch(image, following_debs)}:
         shutil.copy(deb, needed)
     for command, name in ((["apt-ftparchive", "packages", "."], "Packages"), (["apt-ftparchive", "release", "."], "Release")):
         with open(os.path.join(folder, name), "wb") as out:
