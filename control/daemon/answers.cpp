@@ -1,19 +1,11 @@
 #include "control/daemon/answers.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <cinttypes>
-#include <cstdio>
-#include <cstring>
 #include <type_traits>
 
-#include "common/files.h"
 #include "common/log/log.h"
 #include "control/answer/change.h"
-#include "control/answer/explain_answer.h"
-#include "control/answer/feeds.h"
 #include "control/answer/history.h"
 #include "control/answer/make.h"
 #include "control/answer/request.h"
@@ -29,50 +21,6 @@ namespace {
 // A target that is busy with a publication answers after it; one that hangs must not hold the API for longer.
 constexpr std::chrono::milliseconds kFreshWait{1000};
 constexpr std::chrono::milliseconds kStatusWait{200};
-
-ReloadAnswer answer_of(const ReloadReport& report) {
-  ReloadAnswer answer;
-  answer.ok = report.ok;
-  answer.generation = report.generation;
-  answer.at = report.at;
-  answer.cause = report.cause;
-  for (const PhaseTime& phase : report.phases) answer.phases.emplace_back(phase.name, phase.milliseconds);
-  answer.total_ms = report.total_ms;
-  answer.entries = report.entries;
-  answer.snapshot_bytes = report.snapshot_bytes;
-  answer.changes = report.changes;
-  answer.targets = report.targets;
-  answer.refused = report.refused;
-  answer.errors = report.diagnostics.errors();
-  answer.warnings = report.diagnostics.warnings();
-  answer.diagnostics = report.diagnostics.kept();
-  answer.error = report.error;
-  return answer;
-}
-
-uint64_t count_shapes(const Running& running, uint8_t family) {
-  return static_cast<uint64_t>(std::count_if(running.report.shapes.begin(), running.report.shapes.end(),
-                                             [&](const ShapeReport& report) { return report.shape.family == family; }));
-}
-
-std::vector<std::pair<std::string, Limit>> limits_of(const Running& running) {
-  return {{"lists", {running.lists.size(), WEIR_MAX_LISTS}},
-          {"shapes_v4", {count_shapes(running, 4), WEIR_MAX_SHAPES_PER_FAMILY}},
-          {"shapes_v6", {count_shapes(running, 6), WEIR_MAX_SHAPES_PER_FAMILY}},
-          {"conditions_of_a_key", {running.report.longest_chain, WEIR_MAX_CHAIN}},
-          {"overlay_keys", {running.overlay.keys, most_overlay_keys(running.overlay.of_base)}},
-          {"snapshot_bytes", {running.report.snapshot_bytes, running.memory_limit}}};
-}
-
-// Of this process, from the kernel (VmRSS, VmHWM).
-Memory memory() {
-  uint64_t rss_kib = 0, peak_kib = 0;
-  if (Result<std::string> text = read_file("/proc/self/status", 64 * 1024); text) {
-    if (const char* line = strstr(text->c_str(), "VmRSS:")) sscanf(line, "VmRSS: %" SCNu64, &rss_kib);
-    if (const char* line = strstr(text->c_str(), "VmHWM:")) sscanf(line, "VmHWM: %" SCNu64, &peak_kib);
-  }
-  return {rss_kib * 1024, peak_kib * 1024};
-}
 
 using Reply = ApiServer::Reply;
 
@@ -108,43 +56,12 @@ void history(Daemon& daemon, const Request&, const Caller&, Reply reply) {
   });
 }
 
-}  // namespace
-
-HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& past) {
-  HistoryAnswer answer;
-  answer.generation = daemon.running()->publication->generation;
-  answer.notice = daemon.notice();
-  for (const Daemon::Past& one : past) {
-    const GenerationRecord& record = one.record;
-    const std::optional<uint32_t> by = record.uid == kNobody ? std::nullopt : std::optional<uint32_t>(record.uid);
-    answer.generations.push_back({record.number, record.at, record.cause, by, one.is_kept, record.changes});
-  }
-  return answer;
-}
-
-namespace {
-
 // A reload, too.
 void accept(Daemon& daemon, const Request& request, const Caller& caller, Reply reply) {
   const Result<void> asked = daemon.accept_feed(
       request.name.value_or(""), {caller.uid, caller.pid, 0, {}},
       [reply](const std::shared_ptr<const ReloadReport>& report) { reply(answer_line(answer_of(*report))); });
   if (!asked) reply(failure_line(asked.error()));
-}
-
-ChangeAnswer answer_of(const ChangeReport& report) {
-  return {report.ok,
-          report.list,
-          report.generation,
-          report.counts.added,
-          report.counts.renewed,
-          report.counts.deleted,
-          report.counts.missing,
-          report.counts.still_held,
-          report.entries,
-          report.total_ms,
-          report.targets,
-          report.error};
 }
 
 // Part of a change that could not be made has nothing to tell but why.
@@ -171,25 +88,6 @@ std::string feeds(Daemon& daemon) {
   return answer_line(feeds_answer(daemon));
 }
 
-}  // namespace
-
-FeedsAnswer feeds_answer(Daemon& daemon) {
-  const std::shared_ptr<const Running> running = daemon.running();
-  FeedsAnswer answer{running->publication->generation, feeds_of(running->lists)};
-  for (const FetchedFeed& fetched : running->fetched) {
-    const auto of_list = [&](const FeedDetails& feed) { return feed.list == fetched.list; };
-    const auto feed = std::find_if(answer.feeds.begin(), answer.feeds.end(), of_list);
-    if (feed == answer.feeds.end()) continue;
-    const FetchState* known = daemon.fetcher().state_of(fetched.path);
-    const FetchState state = known == nullptr ? FetchState() : *known;
-    feed->fetch = {shown_url(fetched.url), fetched.every_s, state.tried_at, state.fetched_at, state.changed_at,
-                   state.next_at,          state.bytes,     state.failures, state.error};
-  }
-  return answer;
-}
-
-namespace {
-
 // Answered when it is there, with all feeds.
 void fetch(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
   const std::string name = request.name.value_or("");
@@ -197,50 +95,6 @@ void fetch(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
     reply(error.empty() ? feeds(daemon) : failure_line(fmt::format("feed of {}: not fetched: {}", name, error)));
   });
   if (!asked) reply(failure_line(asked.error()));
-}
-
-}  // namespace
-
-StatusAnswer status_answer(Daemon& daemon) {
-  const std::shared_ptr<const Running> running = daemon.running();
-  StatusAnswer answer;
-  answer.config = daemon.options().config;
-  answer.state_dir = daemon.state_dir();
-  answer.pid = getpid();
-  answer.starting = daemon.last_reload() == nullptr;
-  answer.disk_error = daemon.disk_error();
-  answer.bypass = daemon.bypass_on();
-  if (running != nullptr) {
-    answer.generation = running->publication->generation;
-    answer.published_at = running->published_at;
-    answer.from_last_good = running->from_last_good;
-    answer.entries = running->report.entries;
-    answer.shapes = all_details<ShapeDetails>(running->report.shapes);
-    answer.limits = limits_of(*running);
-    answer.refused = refused_feeds(running->lists);
-  }
-  for (const auto& target : daemon.targets()) answer.targets.push_back(status_of(target->state(), answer.generation));
-  answer.reloading = daemon.reload_phase();
-  if (const Progress& progress = daemon.progress(); !answer.reloading.empty() && progress.of != 0) {
-    answer.progress = {std::min<uint64_t>(progress.done, progress.of), progress.of, progress.unit.load()};
-  }
-  answer.notice = daemon.notice();
-  if (daemon.last_reload() != nullptr) answer.last_reload = answer_of(*daemon.last_reload());
-  answer.capture = answer_of(daemon.capture());
-  answer.memory = memory();
-  answer.metrics = {daemon.metrics_place().address, daemon.metrics_place().error};
-  return answer;
-}
-
-namespace {
-
-// Adds the names of those that the policy has no more.
-void add_former(const Running& running, const ListCounters& counted, std::vector<std::string>& former) {
-  for (const auto& [name, counters] : counted) {
-    const auto is_it = [&wanted = name](const ListSummary& list) { return list.name == wanted; };
-    if (std::any_of(running.lists.begin(), running.lists.end(), is_it)) continue;
-    if (std::find(former.begin(), former.end(), name) == former.end()) former.push_back(name);
-  }
 }
 
 // Asked now: what was switched, detached or unplugged a moment ago is told as it is. A target that does not answer
@@ -258,34 +112,10 @@ void stats(Daemon& daemon, const Request&, const Caller&, Reply reply) {
                  [&daemon, reply](const Daemon::Refreshed& all) { reply(answer_line(stats_answer(daemon, all))); });
 }
 
-}  // namespace
-
-StatsAnswer stats_answer(Daemon& daemon, const Daemon::Refreshed& all) {
-  const std::shared_ptr<const Running> running = daemon.running();
-  StatsAnswer answer;
-  answer.generation = running->publication->generation;
-  for (const ListSummary& list : running->lists) list_of(answer.lists, list.name);  // also those nobody counted yet
-  for (const auto& [target, is_fresh] : all) add(answer, stats_of(target->state(), is_fresh));
-  add_former(*running, answer.lists, answer.former);
-  answer.capture = answer_of(daemon.capture());
-  return answer;
-}
-
-namespace {
-
 // The counters of every target and what its workers and ports measure, asked now, as they were told.
 void telemetry(Daemon& daemon, const Request&, const Caller&, Reply reply) {
   daemon.refresh(Daemon::Counters::stats_and_telemetry, Clock::now() + kFreshWait,
-                 [&daemon, reply](const Daemon::Refreshed& all) {
-                   TelemetryAnswer answer;
-                   const std::shared_ptr<const Running> running = daemon.running();
-                   answer.generation = running->publication->generation;
-                   for (const auto& [target, is_fresh] : all) {
-                     answer.targets.push_back(measures_of(target->state(), is_fresh));
-                     add_former(*running, answer.targets.back().stats.lists, answer.former);
-                   }
-                   reply(answer_line(answer));
-                 });
+                 [&daemon, reply](const Daemon::Refreshed& all) { reply(answer_line(telemetry_answer(daemon, all))); });
 }
 
 std::string explain(Daemon& daemon, const Request& request) {
@@ -293,51 +123,6 @@ std::string explain(Daemon& daemon, const Request& request) {
   const Result<ExplainAnswer> answer = explain_answer(daemon, *request.key);
   return answer ? answer_line(*answer) : failure_line(answer.error());
 }
-
-}  // namespace
-
-Result<ExplainAnswer> explain_answer(Daemon& daemon, const std::string& key) {
-  const std::shared_ptr<const Running> running = daemon.running();
-  const Result<const filter::SnapshotView*> base = running->stands_on->snapshot->view();
-  if (!base) return Error{base.error()};
-  const bool has_overlay = running->publication->base != nullptr;
-  const Result<const filter::SnapshotView*> overlay = has_overlay ? running->snapshot->view() : nullptr;
-  if (!overlay) return Error{overlay.error()};
-  const Enforcing enforcing(**base, *overlay);
-  const auto now = static_cast<uint64_t>(time(nullptr));
-  ExplainAnswer answer;
-  answer.generation = running->publication->generation;
-  if (is_packet_text(key)) {
-    Result<PacketExplanation> of_packet = explain_packet(enforcing, *running->book, key, now);
-    if (!of_packet) return Error{of_packet.error()};
-    answer.of_packet = std::move(*of_packet);
-  } else {
-    Result<Explanation> of_key = control::explain(enforcing, *running->book, key, now);
-    if (!of_key) return Error{of_key.error()};
-    answer.of_key = std::move(*of_key);
-  }
-  return answer;
-}
-
-ShapesAnswer shapes_answer(Daemon& daemon) {
-  const std::shared_ptr<const Running> running = daemon.running();
-  const CompileReport& report = running->report;
-  ShapesAnswer answer;
-  answer.generation = running->publication->generation;
-  answer.shapes = all_details<ShapeDetails>(report.shapes);
-  answer.gates = all_details<GateDetails>(report.gates);
-  answer.probes_v4 = report.probes_v4;
-  answer.probes_v6 = report.probes_v6;
-  answer.entries = report.entries;
-  answer.sets = report.sets;
-  answer.rules = report.rules;
-  answer.snapshot_bytes = report.snapshot_bytes;
-  answer.proved_entries = report.proved_entries;
-  answer.proved_strangers = report.proved_strangers;
-  return answer;
-}
-
-namespace {
 
 std::string shapes(Daemon& daemon) {
   return answer_line(shapes_answer(daemon));
@@ -353,20 +138,6 @@ std::string list(Daemon& daemon, const Request& request) {
   if (!name.empty() && answer.lists.empty()) return failure_line(fmt::format("no list is called '{}'", name));
   return answer_line(answer);
 }
-
-}  // namespace
-
-ListAnswer list_answer(Daemon& daemon, const std::string& name) {
-  const std::shared_ptr<const Running> running = daemon.running();
-  ListAnswer answer;
-  answer.generation = running->publication->generation;
-  for (const ListSummary& summary : running->lists) {
-    if (name.empty() || summary.name == name) answer.lists.push_back(details_of(summary));
-  }
-  return answer;
-}
-
-namespace {
 
 std::string bypass_line(const PanicSwitch::Report& report) {
   BypassAnswer answer;

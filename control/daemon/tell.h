@@ -3,26 +3,34 @@
 #include <string>
 #include <vector>
 
+#include "control/answer/change.h"
 #include "control/answer/explain_answer.h"
 #include "control/answer/feeds.h"
 #include "control/answer/history.h"
 #include "control/answer/list.h"
+#include "control/answer/reload.h"
 #include "control/answer/shapes.h"
 #include "control/answer/stats.h"
 #include "control/answer/status.h"
+#include "control/answer/telemetry.h"
 #include "control/daemon/daemon.h"
 
-// What controld knows now, as answers tell it: for the API, and for whoever shows it otherwise. In answers.cpp.
+// What controld knows now, as answers tell it: for the API, and for whoever shows it otherwise.
 namespace weir::control {
 
 StatusAnswer status_answer(Daemon& daemon);
 
 // All the others: of a daemon that runs a policy.
 StatsAnswer stats_answer(Daemon& daemon, const Daemon::Refreshed& all);
+TelemetryAnswer telemetry_answer(Daemon& daemon, const Daemon::Refreshed& all);
 ListAnswer list_answer(Daemon& daemon, const std::string& name);  // empty: of every list
 FeedsAnswer feeds_answer(Daemon& daemon);
 ShapesAnswer shapes_answer(Daemon& daemon);
 HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& past);
 Result<ExplainAnswer> explain_answer(Daemon& daemon, const std::string& key);
+
+// What became of a reload or a change.
+ReloadAnswer answer_of(const ReloadReport& report);
+ChangeAnswer answer_of(const ChangeReport& report);
 
 }  // namespace weir::control

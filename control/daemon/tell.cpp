@@ -1,0 +1,219 @@
+#include "control/daemon/tell.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+
+#include "common/files.h"
+#include "control/answer/make.h"
+
+namespace weir::control {
+
+namespace {
+
+uint64_t count_shapes(const Running& running, uint8_t family) {
+  return static_cast<uint64_t>(std::count_if(running.report.shapes.begin(), running.report.shapes.end(),
+                                             [&](const ShapeReport& report) { return report.shape.family == family; }));
+}
+
+std::vector<std::pair<std::string, Limit>> limits_of(const Running& running) {
+  return {{"lists", {running.lists.size(), WEIR_MAX_LISTS}},
+          {"shapes_v4", {count_shapes(running, 4), WEIR_MAX_SHAPES_PER_FAMILY}},
+          {"shapes_v6", {count_shapes(running, 6), WEIR_MAX_SHAPES_PER_FAMILY}},
+          {"conditions_of_a_key", {running.report.longest_chain, WEIR_MAX_CHAIN}},
+          {"overlay_keys", {running.overlay.keys, most_overlay_keys(running.overlay.of_base)}},
+          {"snapshot_bytes", {running.report.snapshot_bytes, running.memory_limit}}};
+}
+
+// Of this process, from the kernel (VmRSS, VmHWM).
+Memory memory() {
+  uint64_t rss_kib = 0, peak_kib = 0;
+  if (Result<std::string> text = read_file("/proc/self/status", 64 * 1024); text) {
+    if (const char* line = strstr(text->c_str(), "VmRSS:")) sscanf(line, "VmRSS: %" SCNu64, &rss_kib);
+    if (const char* line = strstr(text->c_str(), "VmHWM:")) sscanf(line, "VmHWM: %" SCNu64, &peak_kib);
+  }
+  return {rss_kib * 1024, peak_kib * 1024};
+}
+
+// Adds the names of those that the policy has no more.
+void add_former(const Running& running, const ListCounters& counted, std::vector<std::string>& former) {
+  for (const auto& [name, counters] : counted) {
+    const auto is_it = [&wanted = name](const ListSummary& list) { return list.name == wanted; };
+    if (std::any_of(running.lists.begin(), running.lists.end(), is_it)) continue;
+    if (std::find(former.begin(), former.end(), name) == former.end()) former.push_back(name);
+  }
+}
+
+}  // namespace
+
+ReloadAnswer answer_of(const ReloadReport& report) {
+  ReloadAnswer answer;
+  answer.ok = report.ok;
+  answer.generation = report.generation;
+  answer.at = report.at;
+  answer.cause = report.cause;
+  for (const PhaseTime& phase : report.phases) answer.phases.emplace_back(phase.name, phase.milliseconds);
+  answer.total_ms = report.total_ms;
+  answer.entries = report.entries;
+  answer.snapshot_bytes = report.snapshot_bytes;
+  answer.changes = report.changes;
+  answer.targets = report.targets;
+  answer.refused = report.refused;
+  answer.errors = report.diagnostics.errors();
+  answer.warnings = report.diagnostics.warnings();
+  answer.diagnostics = report.diagnostics.kept();
+  answer.error = report.error;
+  return answer;
+}
+
+ChangeAnswer answer_of(const ChangeReport& report) {
+  return {report.ok,
+          report.list,
+          report.generation,
+          report.counts.added,
+          report.counts.renewed,
+          report.counts.deleted,
+          report.counts.missing,
+          report.counts.still_held,
+          report.entries,
+          report.total_ms,
+          report.targets,
+          report.error};
+}
+
+StatusAnswer status_answer(Daemon& daemon) {
+  const std::shared_ptr<const Running> running = daemon.running();
+  StatusAnswer answer;
+  answer.config = daemon.options().config;
+  answer.state_dir = daemon.state_dir();
+  answer.pid = getpid();
+  answer.starting = daemon.last_reload() == nullptr;
+  answer.disk_error = daemon.disk_error();
+  answer.bypass = daemon.bypass_on();
+  if (running != nullptr) {
+    answer.generation = running->publication->generation;
+    answer.published_at = running->published_at;
+    answer.from_last_good = running->from_last_good;
+    answer.entries = running->report.entries;
+    answer.shapes = all_details<ShapeDetails>(running->report.shapes);
+    answer.limits = limits_of(*running);
+    answer.refused = refused_feeds(running->lists);
+  }
+  for (const auto& target : daemon.targets()) answer.targets.push_back(status_of(target->state(), answer.generation));
+  answer.reloading = daemon.reload_phase();
+  if (const Progress& progress = daemon.progress(); !answer.reloading.empty() && progress.of != 0) {
+    answer.progress = {std::min<uint64_t>(progress.done, progress.of), progress.of, progress.unit.load()};
+  }
+  answer.notice = daemon.notice();
+  if (daemon.last_reload() != nullptr) answer.last_reload = answer_of(*daemon.last_reload());
+  answer.capture = answer_of(daemon.capture());
+  answer.memory = memory();
+  answer.metrics = {daemon.metrics_place().address, daemon.metrics_place().error};
+  return answer;
+}
+
+StatsAnswer stats_answer(Daemon& daemon, const Daemon::Refreshed& all) {
+  const std::shared_ptr<const Running> running = daemon.running();
+  StatsAnswer answer;
+  answer.generation = running->publication->generation;
+  for (const ListSummary& list : running->lists) list_of(answer.lists, list.name);  // also those nobody counted yet
+  for (const auto& [target, is_fresh] : all) add(answer, stats_of(target->state(), is_fresh));
+  add_former(*running, answer.lists, answer.former);
+  answer.capture = answer_of(daemon.capture());
+  return answer;
+}
+
+TelemetryAnswer telemetry_answer(Daemon& daemon, const Daemon::Refreshed& all) {
+  TelemetryAnswer answer;
+  const std::shared_ptr<const Running> running = daemon.running();
+  answer.generation = running->publication->generation;
+  for (const auto& [target, is_fresh] : all) {
+    answer.targets.push_back(measures_of(target->state(), is_fresh));
+    add_former(*running, answer.targets.back().stats.lists, answer.former);
+  }
+  return answer;
+}
+
+ListAnswer list_answer(Daemon& daemon, const std::string& name) {
+  const std::shared_ptr<const Running> running = daemon.running();
+  ListAnswer answer;
+  answer.generation = running->publication->generation;
+  for (const ListSummary& summary : running->lists) {
+    if (name.empty() || summary.name == name) answer.lists.push_back(details_of(summary));
+  }
+  return answer;
+}
+
+FeedsAnswer feeds_answer(Daemon& daemon) {
+  const std::shared_ptr<const Running> running = daemon.running();
+  FeedsAnswer answer{running->publication->generation, feeds_of(running->lists)};
+  for (const FetchedFeed& fetched : running->fetched) {
+    const auto of_list = [&](const FeedDetails& feed) { return feed.list == fetched.list; };
+    const auto feed = std::find_if(answer.feeds.begin(), answer.feeds.end(), of_list);
+    if (feed == answer.feeds.end()) continue;
+    const FetchState* known = daemon.fetcher().state_of(fetched.path);
+    const FetchState state = known == nullptr ? FetchState() : *known;
+    feed->fetch = {shown_url(fetched.url), fetched.every_s, state.tried_at, state.fetched_at, state.changed_at,
+                   state.next_at,          state.bytes,     state.failures, state.error};
+  }
+  return answer;
+}
+
+ShapesAnswer shapes_answer(Daemon& daemon) {
+  const std::shared_ptr<const Running> running = daemon.running();
+  const CompileReport& report = running->report;
+  ShapesAnswer answer;
+  answer.generation = running->publication->generation;
+  answer.shapes = all_details<ShapeDetails>(report.shapes);
+  answer.gates = all_details<GateDetails>(report.gates);
+  answer.probes_v4 = report.probes_v4;
+  answer.probes_v6 = report.probes_v6;
+  answer.entries = report.entries;
+  answer.sets = report.sets;
+  answer.rules = report.rules;
+  answer.snapshot_bytes = report.snapshot_bytes;
+  answer.proved_entries = report.proved_entries;
+  answer.proved_strangers = report.proved_strangers;
+  return answer;
+}
+
+HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& past) {
+  HistoryAnswer answer;
+  answer.generation = daemon.running()->publication->generation;
+  answer.notice = daemon.notice();
+  for (const Daemon::Past& one : past) {
+    const GenerationRecord& record = one.record;
+    const std::optional<uint32_t> by = record.uid == kNobody ? std::nullopt : std::optional<uint32_t>(record.uid);
+    answer.generations.push_back({record.number, record.at, record.cause, by, one.is_kept, record.changes});
+  }
+  return answer;
+}
+
+Result<ExplainAnswer> explain_answer(Daemon& daemon, const std::string& key) {
+  const std::shared_ptr<const Running> running = daemon.running();
+  const Result<const filter::SnapshotView*> base = running->stands_on->snapshot->view();
+  if (!base) return Error{base.error()};
+  const bool has_overlay = running->publication->base != nullptr;
+  const Result<const filter::SnapshotView*> overlay = has_overlay ? running->snapshot->view() : nullptr;
+  if (!overlay) return Error{overlay.error()};
+  const Enforcing enforcing(**base, *overlay);
+  const auto now = static_cast<uint64_t>(time(nullptr));
+  ExplainAnswer answer;
+  answer.generation = running->publication->generation;
+  if (is_packet_text(key)) {
+    Result<PacketExplanation> of_packet = explain_packet(enforcing, *running->book, key, now);
+    if (!of_packet) return Error{of_packet.error()};
+    answer.of_packet = std::move(*of_packet);
+  } else {
+    Result<Explanation> of_key = control::explain(enforcing, *running->book, key, now);
+    if (!of_key) return Error{of_key.error()};
+    answer.of_key = std::move(*of_key);
+  }
+  return answer;
+}
+
+}  // namespace weir::control
