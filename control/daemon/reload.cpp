@@ -2,7 +2,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 
 #include "common/files.h"
@@ -10,17 +9,16 @@
 #include "common/memory.h"
 #include "control/book/disk.h"
 #include "control/daemon/daemon.h"
-#include "control/read/feed_names.h"
 #include "control/read/policy.h"
 
-// One reload, from the policy file to the last target's acknowledgement: on the worker, on the loop, and again.
+// One reload, from the policy file to the last target's acknowledgement: on the worker, on the loop, and again. Why it
+// begins is in cause.cpp.
 namespace weir::control {
 
 namespace {
 
 constexpr std::chrono::seconds kKeepAgain{1};
 constexpr int kMostWritingMs = 5000;
-constexpr const char* kAskedFor = "asked for";
 
 double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
@@ -45,18 +43,6 @@ std::string not_attached(const TargetState& state) {
                         wire::get_text(interface.error));
   }
   return text;
-}
-
-// Of a reload: the feeds that changed, the first of them by name.
-std::string cause_of(const std::set<std::string>& changed) {
-  constexpr size_t kMostNamed = 3;
-  std::string text;
-  size_t named = 0;
-  for (const std::string& path : changed) {
-    if (named++ == kMostNamed) return fmt::format("{} and {} more changed", text, changed.size() - kMostNamed);
-    text += (text.empty() ? "" : ", ") + path;
-  }
-  return text + " changed";
 }
 
 // Who asked, and how long it took from then.
@@ -90,111 +76,6 @@ std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy) {
   next->lists = summarise(*next->book);
   next->policy = std::move(policy);
   return next;
-}
-
-// A report of what did not begin.
-std::shared_ptr<const ReloadReport> Daemon::refuse(std::string why) const {
-  auto refused = std::make_shared<ReloadReport>();
-  refused->error = std::move(why);
-  refused->at = time(nullptr);
-  if (running_ != nullptr) refused->generation = running_->publication->generation;
-  return refused;
-}
-
-void Daemon::reload(Reloaded done, Wish wish) {
-  if (unconfirmed_) return done(refuse(notice()));
-  if (wish.confirm_s != 0 && (running_ == nullptr || running_->base == 0 || !history_.has(running_->base))) {
-    return done(refuse("what runs is not kept: there would be nothing to go back to; reload without --confirm"));
-  }
-  is_policy_wanted_ = true;
-  wish_.uid = wish.uid;
-  wish_.pid = wish.pid;
-  if (!wish.why.empty()) wish_.why += (wish_.why.empty() ? "" : ", ") + wish.why;
-  wish_.confirm_s = std::max(wish_.confirm_s, wish.confirm_s);
-  // One that runs already may have read the policy before the caller changed it.
-  (is_reloading_ || going_back_ ? asking_for_next_ : asking_).push_back(std::move(done));
-  begin_next();
-}
-
-// Whatever waits, when the worker is free: reloads come first, and take the changes of the journal in, too.
-void Daemon::begin_next() {
-  if (is_making_ || stopping_) return;
-  const bool are_feeds_read = held_ == 0 && !unconfirmed_;
-  const bool is_wanted = !asking_.empty() || going_back_ || (are_feeds_read && !changed_feeds_.empty());
-  if (!is_reloading_ && is_wanted) return begin_reload();
-  if (!waiting_changes_.empty() || compacted_ != nullptr) begin_change();
-}
-
-Result<void> Daemon::accept_feed(const std::string& list, Wish wish, Reloaded done) {
-  const auto& lists = running_->lists;
-  const auto found = std::find_if(lists.begin(), lists.end(), [&](const ListSummary& one) { return one.name == list; });
-  if (found == lists.end()) return Error{fmt::format("no list is called '{}'", list)};
-  if (found->file.empty()) return Error{fmt::format("list '{}' has no feed", list)};
-  if (unconfirmed_) return Error{notice()};  // else whatever is there later would be accepted
-  accepted_feeds_.insert(list);
-  wish.why = fmt::format("the feed of list {} is accepted as it is", list);
-  reload(std::move(done), std::move(wish));
-  return {};
-}
-
-Result<void> Daemon::fetch_feed(const std::string& list, Fetcher::Done done) {
-  const auto found = std::find_if(running_->fetched.begin(), running_->fetched.end(),
-                                  [&](const FetchedFeed& one) { return one.list == list; });
-  if (found == running_->fetched.end()) return Error{fmt::format("no list with an url is called '{}'", list)};
-  return fetcher_.ask_now(found->path, std::move(done));
-}
-
-// What is published meanwhile is read by the next reload.
-void Daemon::take_changed_feeds(const std::vector<std::string>& paths) {
-  if (stopping_ || running_ == nullptr || running_->policy_text == nullptr) return;
-  changed_feeds_.insert(paths.begin(), paths.end());
-  begin_next();
-}
-
-// Who asked while the reload ran that is to be confirmed now.
-void Daemon::refuse_asking() {
-  is_policy_wanted_ = false;
-  wish_ = {};
-  accepted_feeds_.clear();
-  for (const Reloaded& done : std::exchange(asking_, {})) done(refuse(notice()));
-}
-
-// Those of the policy that runs.
-void Daemon::watch_feeds() {
-  if (watch_ == nullptr || running_ == nullptr || running_->policy_text == nullptr) return;
-  std::vector<WatchedFile> files;
-  for (const ListSummary& list : running_->lists) {
-    std::vector<std::string> names;
-    for (const FeedFile& feed : list.feeds) {
-      names.push_back(feed.feed.path);
-      if (feed.refusal) {
-        files.push_back({feed.refusal->path, std::nullopt});
-      } else {
-        files.push_back({feed.feed.path, feed.state.file});
-      }
-    }
-    if (stands_for_several(list.feed.path)) files.push_back({list.feed.path, identity_of(names), true});
-  }
-  watch_->watch(std::move(files));
-}
-
-// What goes back reads nothing: what was asked for, or changed, besides waits for the reload after it.
-Daemon::Cause Daemon::next_cause() {
-  if (going_back_) {
-    Cause cause = *std::exchange(going_back_, std::nullopt);
-    if (!cause.back->stays_there) return cause;
-    for (const auto& link : targets_) cause.back->targets.push_back(link->spec());
-    return cause;
-  }
-  Cause cause;
-  const std::set<std::string> changed = std::exchange(changed_feeds_, {});
-  const bool is_by_feeds = !std::exchange(is_policy_wanted_, false) && running_ != nullptr;
-  if (is_by_feeds) cause.policy_text = running_->policy_text;
-  cause.wish = std::exchange(wish_, {});
-  cause.text = cause.policy_text != nullptr ? cause_of(changed) : is_first_ ? "start" : kAskedFor;
-  if (!cause.wish.why.empty()) cause.text = cause.wish.why;
-  cause.accepted_feeds = std::exchange(accepted_feeds_, {});
-  return cause;
 }
 
 void Daemon::begin_reload() {
