@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 
 #include "bpf/enforce/learn.h"
@@ -11,12 +10,9 @@
 #include "common/log/log.h"
 #include "common/realtime.h"
 #include "control/answer/request.h"
-#include "control/book/disk.h"
-#include "control/compile/plan/plan.h"
 #include "control/daemon/answers.h"
 #include "control/daemon/rights.h"
 #include "control/read/policy.h"
-#include "filter/format/rules.h"
 
 namespace weir::control {
 
@@ -28,16 +24,6 @@ std::string absolute(const std::string& path) {
   std::error_code ignored;
   const std::filesystem::path whole = std::filesystem::absolute(path, ignored);
   return whole.empty() ? path : whole.lexically_normal().string();
-}
-
-// The generation whose book is the policy content of this one; 0: not known.
-uint64_t recorded_base(wire::Generation generation, Journal& journal) {
-  const auto record = journal.generations().find(generation);
-  return record && *record ? (*record)->base : 0;
-}
-
-bool is_of_base(wire::Generation generation, uint64_t base, Journal& journal) {
-  return base != 0 && (generation.number == base || recorded_base(generation, journal) == base);
 }
 
 }  // namespace
@@ -253,67 +239,6 @@ void Daemon::tell_published(const std::string& cause, log::Fields more, const ch
   fields.emplace_back("bytes", running_->report.snapshot_bytes);
   for (log::Field& field : more) fields.push_back(std::move(field));
   log::change(event, std::move(fields));
-}
-
-// Error: why it cannot be used.
-Result<std::shared_ptr<const Running>> Daemon::load_last_good() {
-  Result<std::optional<Publication>> loaded = store_.load();
-  if (!loaded) return Error{"the last good cannot be used: " + loaded.error()};
-  if (!*loaded) return Error{"there is no last good in " + store_.state_dir()};
-  if (last_in_force_ && last_in_force_->config != config_) {
-    return Error{fmt::format("the last good in {} is that of {}: give {} its own state_dir, or --state-dir",
-                             store_.state_dir(), last_in_force_->config, options_.config)};
-  }
-  auto running = std::make_shared<Running>();
-  auto publication = std::make_shared<Publication>(std::move(**loaded));
-  running->snapshot = std::make_shared<OpenSnapshot>(publication);
-  auto base = std::make_shared<Base>();
-  base->publication = publication->base != nullptr ? publication->base : publication;
-  base->snapshot = publication->base != nullptr ? std::make_shared<OpenSnapshot>(publication->base) : running->snapshot;
-  const Result<const filter::SnapshotView*> opened = base->snapshot->view();
-  if (!opened) return Error{"the last good cannot be used: " + opened.error()};
-  running->stands_on = std::move(base);
-  const filter::SnapshotView* view = *opened;
-  running->book = last_good_book(publication->generation);
-  running->lists = running->book->empty() ? summarise(*view) : summarise(*running->book);
-  running->report.snapshot_bytes = publication->size_bytes;
-  if (publication->base != nullptr) running->report.snapshot_bytes += publication->base->size_bytes;
-  running->report.longest_chain = filter::longest_chain(view->residuals());
-  for (const ListSummary& list : running->lists) running->report.entries += list.entries;
-  for (const weir_shape& shape : std::span(view->header().shapes).first(view->header().n_shapes)) {
-    running->report.shapes.push_back(describe(shape));
-    running->report.shapes.back().why = "as in the last good snapshot";
-  }
-  for (unsigned g = 0; g < WEIR_GATES; g++) {
-    running->report.gates.push_back(describe_gate(view->header(), g));
-    running->report.gates.back().why = "as in the last good snapshot";
-  }
-  running->published_at = time(nullptr);
-  running->from_last_good = true;
-  running->publication = std::move(publication);
-  return std::shared_ptr<const Running>(std::move(running));
-}
-
-// Without it, `explain` still knows all but file and line. Not every change of the journal writes it anew: then it is
-// of a generation before, and the journal tells the rest.
-std::shared_ptr<const Book> Daemon::last_good_book(wire::Generation generation) {
-  wire::Generation found;
-  const Result<Store::Bytes> bytes = Store::book_in(store_.state_dir(), &found);
-  Result<Book> book = bytes ? read_book(bytes->bytes()) : Result<Book>(Error{bytes.error()});
-  if (book && found != generation) {
-    const Result<Journal*> journal = this->journal();
-    if (found.epoch == generation.epoch && found.number < generation.number && journal && (*journal)->is_reset()) {
-      log::warning("the book on disk is an older one: what was added to lists since then is not known",
-                   {{"generation", found.number}});
-    } else if (journal && is_of_base(found, recorded_base(generation, **journal), **journal)) {
-      add_journal(*book, nullptr);
-    } else {
-      book = Error{"the book on disk belongs to another generation"};
-    }
-  }
-  if (book) return std::make_shared<const Book>(std::move(*book));
-  log::warning("`explain` will name no files and lines", {{"error", book.error()}});
-  return std::make_shared<const Book>();
 }
 
 std::shared_ptr<const Book> Daemon::book_of(wire::Generation generation) const {

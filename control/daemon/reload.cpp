@@ -7,7 +7,6 @@
 #include "common/files.h"
 #include "common/log/log.h"
 #include "common/memory.h"
-#include "control/book/disk.h"
 #include "control/daemon/daemon.h"
 #include "control/read/policy.h"
 
@@ -17,7 +16,6 @@ namespace weir::control {
 
 namespace {
 
-constexpr std::chrono::seconds kKeepAgain{1};
 constexpr int kMostWritingMs = 5000;
 
 double ms_between(Clock::time_point from, Clock::time_point to) {
@@ -252,57 +250,6 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
     malloc_trim(0);
     mailbox_.post([this, prepared] { take_kept(prepared); });
   });
-}
-
-// On the worker: the last good, and who is to have it.
-Result<void> Daemon::keep(const Running& next, const std::vector<TargetSpec>& targets) {
-  if (const Result<void> kept = keep_in_force(targets); !kept) {
-    log::error("who enforces is not kept beside the last good", {{"error", kept.error()}});
-  }
-  Result<void> saved = store_.save(*next.publication);
-  if (saved) kept_ = next.publication->generation;
-  return saved;
-}
-
-// On the worker.
-Result<void> Daemon::keep_book(const Running& running) {
-  Result<void> saved;
-  const Result<void> had_memory = with_memory([&] {
-    const std::string book = write_book(*running.book);
-    saved = store_.save_book(running.publication->generation, std::as_bytes(std::span(book)));
-  });
-  return had_memory ? saved : had_memory;
-}
-
-// The disk failed: until it does not, what runs would not outlive a restart.
-void Daemon::keep_again() {
-  again_ = loop_.timer(Clock::now() + kKeepAgain, [this] {
-    std::vector<TargetSpec> targets;
-    for (const auto& link : targets_) targets.push_back(link->spec());
-    worker_.submit([this, targets, running = running_] {
-      Result<void> saved = numbers_.save();
-      // A reload that came first may have kept something newer.
-      if (saved && running->publication->generation.number > kept_.number) saved = keep(*running, targets);
-      if (saved) saved = keep_book(*running);
-      mailbox_.post([this, saved, generation = running->publication->generation] {
-        if (stopping_ || running_->publication->generation != generation) return;  // the newer one says how it is
-        if (!saved) return keep_again();
-        log::info("a generation is on disk now", {{"generation", generation.number}});
-        disk_error_.clear();
-      });
-    });
-  });
-}
-
-// Kept with the last good, for a start on a policy that cannot be read.
-Result<void> Daemon::keep_in_force(const std::vector<TargetSpec>& targets) {
-  InForce now{config_, targets};
-  if (in_force_ != now) {
-    if (Result<void> written = write_in_force(store_.state_dir(), now); !written) return written;
-    in_force_ = std::move(now);
-  }
-  if (options_.state_dir) return {};
-  return remember_state_dir(options_.default_state_dir, config_, store_.state_dir());
 }
 
 void Daemon::take_kept(const std::shared_ptr<Prepared>& prepared) {

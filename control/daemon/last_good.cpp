@@ -1,0 +1,143 @@
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "common/log/log.h"
+#include "common/memory.h"
+#include "control/book/disk.h"
+#include "control/compile/plan/plan.h"
+#include "control/daemon/daemon.h"
+#include "filter/format/rules.h"
+
+// The last good, which outlives a restart: kept after each publication, and loaded at the start.
+namespace weir::control {
+
+namespace {
+
+constexpr std::chrono::seconds kKeepAgain{1};
+
+// The generation whose book is the policy content of this one; 0: not known.
+uint64_t recorded_base(wire::Generation generation, Journal& journal) {
+  const auto record = journal.generations().find(generation);
+  return record && *record ? (*record)->base : 0;
+}
+
+bool is_of_base(wire::Generation generation, uint64_t base, Journal& journal) {
+  return base != 0 && (generation.number == base || recorded_base(generation, journal) == base);
+}
+
+}  // namespace
+
+// On the worker: the last good, and who is to have it.
+Result<void> Daemon::keep(const Running& next, const std::vector<TargetSpec>& targets) {
+  if (const Result<void> kept = keep_in_force(targets); !kept) {
+    log::error("who enforces is not kept beside the last good", {{"error", kept.error()}});
+  }
+  Result<void> saved = store_.save(*next.publication);
+  if (saved) kept_ = next.publication->generation;
+  return saved;
+}
+
+// On the worker.
+Result<void> Daemon::keep_book(const Running& running) {
+  Result<void> saved;
+  const Result<void> had_memory = with_memory([&] {
+    const std::string book = write_book(*running.book);
+    saved = store_.save_book(running.publication->generation, std::as_bytes(std::span(book)));
+  });
+  return had_memory ? saved : had_memory;
+}
+
+// The disk failed: until it does not, what runs would not outlive a restart.
+void Daemon::keep_again() {
+  again_ = loop_.timer(Clock::now() + kKeepAgain, [this] {
+    std::vector<TargetSpec> targets;
+    for (const auto& link : targets_) targets.push_back(link->spec());
+    worker_.submit([this, targets, running = running_] {
+      Result<void> saved = numbers_.save();
+      // A reload that came first may have kept something newer.
+      if (saved && running->publication->generation.number > kept_.number) saved = keep(*running, targets);
+      if (saved) saved = keep_book(*running);
+      mailbox_.post([this, saved, generation = running->publication->generation] {
+        if (stopping_ || running_->publication->generation != generation) return;  // the newer one says how it is
+        if (!saved) return keep_again();
+        log::info("a generation is on disk now", {{"generation", generation.number}});
+        disk_error_.clear();
+      });
+    });
+  });
+}
+
+// Kept with the last good, for a start on a policy that cannot be read.
+Result<void> Daemon::keep_in_force(const std::vector<TargetSpec>& targets) {
+  InForce now{config_, targets};
+  if (in_force_ != now) {
+    if (Result<void> written = write_in_force(store_.state_dir(), now); !written) return written;
+    in_force_ = std::move(now);
+  }
+  if (options_.state_dir) return {};
+  return remember_state_dir(options_.default_state_dir, config_, store_.state_dir());
+}
+
+// Error: why it cannot be used.
+Result<std::shared_ptr<const Running>> Daemon::load_last_good() {
+  Result<std::optional<Publication>> loaded = store_.load();
+  if (!loaded) return Error{"the last good cannot be used: " + loaded.error()};
+  if (!*loaded) return Error{"there is no last good in " + store_.state_dir()};
+  if (last_in_force_ && last_in_force_->config != config_) {
+    return Error{fmt::format("the last good in {} is that of {}: give {} its own state_dir, or --state-dir",
+                             store_.state_dir(), last_in_force_->config, options_.config)};
+  }
+  auto running = std::make_shared<Running>();
+  auto publication = std::make_shared<Publication>(std::move(**loaded));
+  running->snapshot = std::make_shared<OpenSnapshot>(publication);
+  auto base = std::make_shared<Base>();
+  base->publication = publication->base != nullptr ? publication->base : publication;
+  base->snapshot = publication->base != nullptr ? std::make_shared<OpenSnapshot>(publication->base) : running->snapshot;
+  const Result<const filter::SnapshotView*> opened = base->snapshot->view();
+  if (!opened) return Error{"the last good cannot be used: " + opened.error()};
+  running->stands_on = std::move(base);
+  const filter::SnapshotView* view = *opened;
+  running->book = last_good_book(publication->generation);
+  running->lists = running->book->empty() ? summarise(*view) : summarise(*running->book);
+  running->report.snapshot_bytes = publication->size_bytes;
+  if (publication->base != nullptr) running->report.snapshot_bytes += publication->base->size_bytes;
+  running->report.longest_chain = filter::longest_chain(view->residuals());
+  for (const ListSummary& list : running->lists) running->report.entries += list.entries;
+  for (const weir_shape& shape : std::span(view->header().shapes).first(view->header().n_shapes)) {
+    running->report.shapes.push_back(describe(shape));
+    running->report.shapes.back().why = "as in the last good snapshot";
+  }
+  for (unsigned g = 0; g < WEIR_GATES; g++) {
+    running->report.gates.push_back(describe_gate(view->header(), g));
+    running->report.gates.back().why = "as in the last good snapshot";
+  }
+  running->published_at = time(nullptr);
+  running->from_last_good = true;
+  running->publication = std::move(publication);
+  return std::shared_ptr<const Running>(std::move(running));
+}
+
+// Without it, `explain` still knows all but file and line. Not every change of the journal writes it anew: then it is
+// of a generation before, and the journal tells the rest.
+std::shared_ptr<const Book> Daemon::last_good_book(wire::Generation generation) {
+  wire::Generation found;
+  const Result<Store::Bytes> bytes = Store::book_in(store_.state_dir(), &found);
+  Result<Book> book = bytes ? read_book(bytes->bytes()) : Result<Book>(Error{bytes.error()});
+  if (book && found != generation) {
+    const Result<Journal*> journal = this->journal();
+    if (found.epoch == generation.epoch && found.number < generation.number && journal && (*journal)->is_reset()) {
+      log::warning("the book on disk is an older one: what was added to lists since then is not known",
+                   {{"generation", found.number}});
+    } else if (journal && is_of_base(found, recorded_base(generation, **journal), **journal)) {
+      add_journal(*book, nullptr);
+    } else {
+      book = Error{"the book on disk belongs to another generation"};
+    }
+  }
+  if (book) return std::make_shared<const Book>(std::move(*book));
+  log::warning("`explain` will name no files and lines", {{"error", book.error()}});
+  return std::make_shared<const Book>();
+}
+
+}  // namespace weir::control
