@@ -1,7 +1,5 @@
 #include "control/daemon/daemon.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 
@@ -14,6 +12,7 @@
 #include "control/daemon/rights.h"
 #include "control/read/policy.h"
 
+// How it starts and stops, and what is published.
 namespace weir::control {
 
 namespace {
@@ -190,15 +189,6 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
   return {};
 }
 
-bool Daemon::is_settled() const {
-  const auto is_settled = [this](const std::shared_ptr<TargetLink>& target) {
-    const TargetState& state = target->state();
-    const bool is_away = !state.connected && state.is_tried;
-    return is_away || target->is_settled(running_->publication->generation);
-  };
-  return running_ != nullptr && std::all_of(targets_.begin(), targets_.end(), is_settled);
-}
-
 void Daemon::stop() {
   stopping_ = true;
   worker_.stop();
@@ -243,137 +233,6 @@ void Daemon::tell_published(const std::string& cause, log::Fields more, const ch
 
 std::shared_ptr<const Book> Daemon::book_of(wire::Generation generation) const {
   return running_ != nullptr && running_->publication->generation == generation ? running_->book : nullptr;
-}
-
-// Links of targets that stay are kept, with their connections.
-void Daemon::set_targets(const std::vector<TargetSpec>& specs) {
-  bool is_renewed[kTargetKinds] = {};
-  for (size_t kind = 0; kind < kTargetKinds; kind++) {
-    const TargetFunctions& functions = functions_of(static_cast<TargetKind>(kind));
-    std::vector<TargetSpec> of_kind;
-    for (const TargetSpec& spec : specs) {
-      if (spec.kind == static_cast<TargetKind>(kind)) of_kind.push_back(spec);
-    }
-    is_renewed[kind] = functions.configure != nullptr && functions.configure(planes_, of_kind);
-  }
-  panic_->set_targets(specs);
-  std::vector<std::shared_ptr<TargetLink>> links;
-  for (const TargetSpec& spec : specs) {
-    const auto same = [&](const auto& link) { return link->name() == spec.name; };
-    if (std::any_of(links.begin(), links.end(), same)) continue;
-    const auto found = std::find_if(targets_.begin(), targets_.end(), same);
-    const bool stays = found != targets_.end() && !is_renewed[static_cast<size_t>(spec.kind)];
-    links.push_back(stays ? *found : make_link(spec));
-  }
-  for (const auto& link : targets_) {
-    if (std::find(links.begin(), links.end(), link) == links.end()) link->stop();
-  }
-  targets_ = std::move(links);
-}
-
-std::shared_ptr<TargetLink> Daemon::make_link(const TargetSpec& spec) {
-  const TargetFunctions& functions = functions_of(spec.kind);
-  TargetLink::Surroundings surroundings;
-  surroundings.connect = [this, spec, &functions](std::function<void(Result<Fd>)> done) {
-    functions.connect(planes_, spec, std::move(done));
-  };
-  surroundings.greet = [this, name = spec.name](bool bypass, const TargetLink::Done& done) {
-    panic_->greet(name, bypass, [this, done] { mailbox_.post(done); });
-  };
-  surroundings.lost = [this, name = spec.name](const std::string& error) { panic_->lose(name, error); };
-  surroundings.changed = [this] { check_waits(); };
-  surroundings.bypass_changed = [this] { panic_->look_again(); };
-  surroundings.is_ahead = [this, name = spec.name](wire::Generation seen) { take_ahead(name, seen); };
-  TargetTimes times = options_.times;
-  times.retry = std::max(times.retry, functions.least_retry_ms);
-  return std::make_shared<TargetLink>(loop_, spec, std::move(surroundings), times);
-}
-
-// Later, when whoever changed something is done with it.
-void Daemon::check_waits() {
-  if (std::exchange(is_check_posted_, true)) return;
-  mailbox_.post([this] {
-    is_check_posted_ = false;
-    waits_.check();
-  });
-}
-
-// A disk that failed and a crash: what was published last is not remembered here, but there.
-void Daemon::take_ahead(const std::string& target, wire::Generation seen) {
-  constexpr std::chrono::seconds kAtMostOnce{10};  // whatever a target says
-  if (running_ == nullptr || running_->from_last_good || Clock::now() < next_jump_) return;
-  next_jump_ = Clock::now() + kAtMostOnce;
-  log::warning("target enforces what was published and could not be remembered: going past it",
-               {{"target", target}, {"generation", seen.number}});
-  worker_.submit([this, seen] { numbers_.pass(seen); });
-  reload([](const std::shared_ptr<const ReloadReport>&) {},
-         {.why = fmt::format("target {} enforces generation {}, which was not remembered", target, seen.number)});
-}
-
-void Daemon::take_confirmation(const std::string& target, bool on) {
-  for (const auto& link : targets_) {
-    if (link->name() == target) link->take_bypass(on);
-  }
-}
-
-void Daemon::warn_of_left_over() const {
-  for (const std::string& name : planes_.xdp.left_over()) {
-    log::warning(
-        "xdp: a pinned program still enforces on an interface that no target names: `controlctl detach` takes it off",
-        {{"interface", name}, {"bpf_dir", options_.bpf_dir}});
-  }
-}
-
-void Daemon::detach(const std::string& interface, std::function<void(XdpPlane::Names)> done) {
-  panic_->detach(interface, [this, done = std::move(done)](const XdpPlane::Names& off) {
-    mailbox_.post([off, done] { done(off); });
-  });
-}
-
-void Daemon::bypass(bool on, std::function<void(const PanicSwitch::Report&)> done) {
-  panic_->order(on, [this, done = std::move(done)](const PanicSwitch::Report& report) {
-    mailbox_.post([done, report] { done(report); });
-  });
-}
-
-void Daemon::refresh(Counters counters, Clock::time_point deadline, std::function<void(const Refreshed&)> done) {
-  struct Asked {
-    std::shared_ptr<TargetLink> link;
-    bool was_connected;
-    uint64_t status = 0, stats = 0, telemetry = 0;  // tickets
-    bool is_fresh() const {
-      return was_connected && link->has_status(status) && link->has_stats(stats) && link->has_telemetry(telemetry);
-    }
-    bool is_over() const { return is_fresh() || !link->state().connected; }
-  };
-  auto asked = std::make_shared<std::vector<Asked>>();
-  for (const auto& link : targets_) {
-    Asked& one = asked->emplace_back(Asked{link, link->state().connected});
-    if (!one.was_connected) continue;
-    if (counters == Counters::status) {
-      one.status = link->ask_status_anew();
-      continue;
-    }
-    one.stats = link->ask_stats();
-    if (counters == Counters::stats_and_telemetry) one.telemetry = link->ask_telemetry();
-  }
-  waits_.add([asked] { return std::all_of(asked->begin(), asked->end(), [](const Asked& a) { return a.is_over(); }); },
-             deadline,
-             [asked, done = std::move(done)] {
-               Refreshed fresh;
-               for (const Asked& one : *asked) fresh.emplace_back(one.link, one.is_fresh());
-               done(fresh);
-             });
-}
-
-CaptureState Daemon::capture() const {
-  CaptureState state = capture_.state();
-  if (!state.on) return state;
-  for (const auto& link : targets_) {
-    const char* why = traits_of(link->spec().kind).why_no_samples;
-    if (why != nullptr) state.targets.push_back({link->name(), why});
-  }
-  return state;
 }
 
 }  // namespace weir::control

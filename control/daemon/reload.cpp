@@ -31,18 +31,6 @@ std::vector<std::string> sockets_of(const std::vector<TargetSpec>& specs) {
   return sockets;
 }
 
-// Interfaces on which nothing is enforced, and why; empty: none.
-std::string not_attached(const TargetState& state) {
-  std::string text;
-  if (!state.interfaces) return text;
-  for (const wire::InterfaceBody& interface : *state.interfaces) {
-    if (interface.attached != 0) continue;
-    text += fmt::format("{}not attached to {}: {}", text.empty() ? "" : "; ", wire::get_text(interface.name),
-                        wire::get_text(interface.error));
-  }
-  return text;
-}
-
 // Who asked, and how long it took from then.
 log::Fields by_whom(uint32_t uid, int32_t pid, double ms) {
   log::Fields fields;
@@ -275,29 +263,6 @@ void Daemon::take_kept(const std::shared_ptr<Prepared>& prepared) {
   progress_.begin("acknowledge");
   begin_next();  // changes need not wait for that
   waits_.add(is_settled, prepared->published + std::chrono::milliseconds(options_.acknowledge_ms), finish);
-}
-
-// last: when the last one told so.
-std::vector<TargetOutcome> Daemon::outcomes(wire::Generation generation, Clock::time_point& last) const {
-  std::vector<TargetOutcome> all;
-  for (const auto& target : targets_) {
-    const TargetState& state = target->state();
-    TargetOutcome outcome{target->name(), target->has(generation), ""};
-    if (outcome.acknowledged) {
-      last = std::max(last, state.acknowledged_at);
-      outcome.error = not_attached(state);
-      if (outcome.error.empty() && state.status && state.status->snapshot_durable == 0) {
-        outcome.error = "enforced, not durable: " + wire::get_text(state.status->disk_error);
-      }
-      outcome.acknowledged = outcome.error.empty();
-    } else {
-      last = Clock::now();
-      outcome.error =
-          state.last_error.empty() ? fmt::format("no answer within {} ms", options_.acknowledge_ms) : state.last_error;
-    }
-    all.push_back(std::move(outcome));
-  }
-  return all;
 }
 
 void Daemon::acknowledge(Prepared& prepared) {
