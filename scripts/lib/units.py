@@ -46,8 +46,8 @@ def exposure(unit):
     """What systemd-analyze security says of a unit: 0 is safe, 10 is not."""
     done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", os.path.join(UNITS, unit)],
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True)
-    line = next(line for line in done.stdout.splitlines() if "Overall exposure level" in line)
-    return float(line.split(":")[-1].split()[0]), done.stderr
+    found = re.search(r"Overall exposure level for \S+: (\d+\.\d+) ", done.stdout)
+    return float(found.group(1)), done.stderr
 
 
 class Manager:

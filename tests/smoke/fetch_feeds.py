@@ -192,7 +192,7 @@ def every_lie(server, other):
     """name -> (what it says, why it is not fetched, or None; why its guard refuses it, or None)"""
     third, most = GOOD[: len(GOOD) // 3], GOOD[:-3]
     return {
-        "cut off": (lies.cut_off(GOOD), "remaining", None),
+        "cut off": (lies.cut_off(GOOD), "bytes", None),
         "cut in a chunk": (lies.cut_chunks(GOOD), "transfer closed", None),
         "it stalls": (lies.stalls(GOOD), "too slow", None),
         "it says nothing": (lies.silent, "too slow", None),

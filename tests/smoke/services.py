@@ -10,11 +10,11 @@ import re
 import shutil
 import stat
 import subprocess
-import sys
 import time
 
 from weir_smoke import BUILD, ROOT, check, equal, read, skip, temporary_folder
 from held_threads import held
+from namespaces import own_mounts, own_network
 from session import eal_lcores
 from units import SERVICES, UNITS, Manager, calls_allowed, calls_named, copy_programs, exposure, installed, settings
 
@@ -299,13 +299,13 @@ def xdp(machine, controld):
 
 if os.geteuid() != 0:
     skip("root: users, groups and mounts of the test's own need it")
-for program in ("systemd-analyze", "systemd-sysusers", "systemd-tmpfiles", "setpriv", "unshare", "ip"):
+for program in ("systemd-analyze", "systemd-sysusers", "systemd-tmpfiles", "setpriv", "ip"):
     if not shutil.which(program):
         skip(f"packages: no {program}: scripts/setup test")
-if "--inside" not in sys.argv:
-    test_units()
-    test_huge_pages()
-    os.execvp("unshare", ["unshare", "--mount", "--net", "--propagation", "private", sys.executable, os.path.abspath(__file__), "--inside"])
+test_units()
+test_huge_pages()
+own_network()
+own_mounts()
 
 with temporary_folder() as folder, contextlib.ExitStack() as stack:
     os.chmod(folder, 0o711)
