@@ -26,6 +26,23 @@ lists:
 """
 APT = "DEBIAN_FRONTEND=noninteractive apt-get -y -q -o Dpkg::Options::=--force-confold"
 LIMITS = {"weir-controld.service": 2.0}  # of systemd-analyze security
+SERVICES_PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/operate/services.md")
+FRAMES = 20                 # to another kind of port
+SEND = """
+import socket
+line = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+line.bind(("{interface}", 0))
+for _ in range({frames}):
+    line.send(bytes.fromhex("ffffffffffff020000000001" "0800" "4500001c00000000401166cf" "0a0000010a000002" "0035003500080000") + bytes(18))
+"""
+
+
+def drop_in(lead):
+    """The one that the page shows behind this text."""
+    with open(SERVICES_PAGE, encoding="utf-8") as file:
+        page = file.read()
+    lines = page[page.index("\n" + lead):].split("\n\n")[1].splitlines()
+    return "".join(line.removeprefix("    ") + "\n" for line in lines)
 
 
 class Steps:
@@ -41,7 +58,8 @@ class Steps:
         return good
 
     def run(self, names=()):
-        for step in (self.installs, self.blocks, self.guards_by_xdp, self.obeys_an_admin, self.reloads, self.is_hardened,
+        for step in (self.installs, self.blocks, self.guards_by_xdp, self.obeys_an_admin, self.reloads,
+                     self.runs_on_other_ports, self.is_hardened,
                      self.survives_a_reboot, self.upgrades, self.logs_sanely, self.is_removed):
             if names and step.__name__ not in names:
                 continue
@@ -192,6 +210,42 @@ class Steps:
         self.check_blocked("after a reload that failed")
         self.server.shell("sed -i '$d' /etc/weir/weir.yaml && systemctl reload weir-controld.service")
         self.check_blocked("after a reload")
+
+    def runs_on_other_ports(self):
+        """With the drop-ins of docs/operate/services.md, a data plane starts and forwards on what its unit is not made for."""
+        shell = self.server.shell
+        shell("sysctl -q -w net.ipv6.conf.default.disable_ipv6=1; cp /etc/weir/dataplane-main.yaml /etc/weir/dataplane-other.yaml; "
+              "for n in 0 1; do ip link add port$n type veth peer name far$n && ip link set port$n up && ip link set far$n up || exit 1; done")
+        kernels, tap = drop_in("Interfaces that stay with the kernel"), "net_tap{n},iface=tap{n}"
+        for name, text, vdev, ends in (("af_packet", kernels.replace("eth1", "port0"), "net_af_packet{n},iface=port{n}", ("far0", "far1")),
+                                       ("tap", kernels[kernels.index("[Service]"):], tap, ("tap0", "tap1")),
+                                       ("af_xdp", drop_in("`net_af_xdp` loads"), "net_af_xdp{n},iface=port{n}", ("far0", "far1"))):
+            ports = " ".join("--vdev " + vdev.format(n=n) for n in (0, 1))
+            self.start_other(name, text, f"-l 0 --no-pci --no-huge -m 256 {ports}")
+            counted = f"/sys/class/net/{ends[1]}/statistics/rx_packets"
+            before = int(shell(f"cat {counted}"))
+            shell("python3 -c '" + SEND.format(interface=ends[0], frames=FRAMES).replace("'", '"') + "'")
+            self.wait(f"{name}: frames on the other side", lambda path=counted, had=before: int(shell(f"cat {path}")) >= had + FRAMES)
+            self.stop_other()
+        # uio: root, and the cards of the other data plane.
+        cards = [self.server.card(name) for name in ("filter0", "filter1")]
+        shell(f"systemctl stop {UNITS[1]}; modprobe uio_pci_generic; " + "; ".join(f"driverctl set-override {card} uio_pci_generic" for card in cards))
+        since = self.pairs.now() + 1
+        self.start_other("uio", drop_in("`uio`, or"), "-l 1 " + " ".join(f"-a {card}" for card in cards))
+        self.check("User=root" in shell("systemctl cat weir-dataplane@other") and
+                   shell(f"stat -c %U /proc/{self.pid('weir-dataplane@other.service')}").strip() == "weir-dataplane", "uio: it stays root")
+        self.wait("uio: innocent frames", lambda: len(self.pairs.passed(since)) >= 10)
+        self.stop_other()
+        shell("; ".join(f"driverctl set-override {card} vfio-pci" for card in cards) + f"; systemctl start {UNITS[1]}")
+        self.check_blocked("on vfio-pci again")
+
+    def start_other(self, name, text, options):
+        self.put("/etc/systemd/system/weir-dataplane@other.service.d/override.conf", text)
+        self.put("/etc/weir/dataplane-other.env", f'EAL_OPTIONS="{options}"\n')
+        self.timed(name, "systemctl daemon-reload && systemctl start weir-dataplane@other.service")
+
+    def stop_other(self):
+        self.server.shell("systemctl stop weir-dataplane@other.service")
 
     def is_hardened(self):
         for unit in (*UNITS, "weir-hugepages.service"):
