@@ -122,7 +122,7 @@ void append_sample(std::vector<std::byte>& body, const Sample& sample, const voi
   const size_t at = body.size();
   body.resize(at + sample_message_bytes(sample.captured_bytes));
   memcpy(body.data() + at, &sample, sizeof sample);
-  memcpy(body.data() + at + sizeof sample, bytes, sample.captured_bytes);
+  if (sample.captured_bytes > 0) memcpy(body.data() + at + sizeof sample, bytes, sample.captured_bytes);
 }
 
 Result<Message> decode(std::span<const std::byte> packet, Fd fd, Fd base_fd) {
