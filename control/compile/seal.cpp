@@ -4,11 +4,30 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "common/files.h"
 
 namespace weir::control {
+
+namespace {
+
+// EBUSY: something still writes to a page, or the kernel holds one for a moment, as when it moves pages on a machine
+// that is short of memory. That passes.
+int add_seals(int fd, int seals) {
+  constexpr int kTries = 20;
+  constexpr std::chrono::milliseconds kBetween{50};
+  for (int i = 1;; i++) {
+    const int done = fcntl(fd, F_ADD_SEALS, seals);
+    if (done == 0 || errno != EBUSY || i == kTries) return done;
+    std::this_thread::sleep_for(kBetween);
+  }
+}
+
+}  // namespace
 
 Result<Draft> make_draft(uint64_t size_bytes) {
   Draft draft;
@@ -27,7 +46,7 @@ Result<Sealed> seal(Draft draft) {
   const size_t size_bytes = draft.mapping.size();
   draft.mapping.reset();
   constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
-  if (fcntl(draft.fd.get(), F_ADD_SEALS, kSeals) != 0) return errno_error("cannot seal the snapshot");
+  if (add_seals(draft.fd.get(), kSeals) != 0) return errno_error("cannot seal the snapshot");
   // The memfd was opened for writing; receivers get a descriptor that was not.
   const std::string path = "/proc/self/fd/" + std::to_string(draft.fd.get());
   Sealed sealed;

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "common/files.h"
 #include "control/compile/seal.h"
@@ -86,6 +88,22 @@ TEST_CASE("nobody can change a sealed snapshot") {
   CHECK((ftruncate(writable.get(), static_cast<off_t>(2 * compiled->size_bytes)) == -1 && errno == EPERM));
   CHECK(mmap(nullptr, compiled->size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, writable.get(), 0) == MAP_FAILED);
   CHECK((fcntl(writable.get(), F_ADD_SEALS, F_SEAL_WRITE) == -1 && errno == EPERM));
+}
+
+TEST_CASE("a snapshot that somebody still writes to is sealed when that has ended") {
+  constexpr uint64_t kBytes = 4096;
+  Result<Draft> draft = make_draft(kBytes);
+  REQUIRE(draft);
+  void* const other = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, draft->fd.get(), 0);
+  REQUIRE(other != MAP_FAILED);
+  std::thread writer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(120));
+    munmap(other, kBytes);
+  });
+  const Result<Sealed> sealed = seal(std::move(*draft));
+  writer.join();
+  REQUIRE(sealed);
+  CHECK((fcntl(sealed->fd.get(), F_GET_SEALS) & F_SEAL_WRITE) != 0);
 }
 
 TEST_CASE("a policy without entries compiles: nothing matches") {
