@@ -10,7 +10,7 @@ namespace weir::control {
 namespace {
 
 using Part = EntriesPlace::Part;
-constexpr std::string_view kParts = "ijfae";  // in the order of Part; no digits, which a number stands before
+constexpr std::string_view kParts = "ijfae";  // in the order of Part; no digits: numbers stand on both sides
 
 bool is_live(uint32_t expires, uint64_t now) {
   return expires == kNever || now < expires;

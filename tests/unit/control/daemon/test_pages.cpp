@@ -1,6 +1,5 @@
-#include "tests/catch.h"
-
 #include "control/daemon/pages.h"
+#include "tests/catch.h"
 #include "tests/unit/control/support/support.h"
 
 using namespace weir;
