@@ -60,6 +60,7 @@ bool is_known(uint16_t type) {
     case Type::telemetry:
     case Type::ports:
     case Type::samples:
+    case Type::traffic:
     case Type::interfaces:
     case Type::detach:
       return true;
@@ -123,6 +124,38 @@ void append_sample(std::vector<std::byte>& body, const Sample& sample, const voi
   body.resize(at + sample_message_bytes(sample.captured_bytes));
   memcpy(body.data() + at, &sample, sizeof sample);
   if (sample.captured_bytes > 0) memcpy(body.data() + at + sizeof sample, bytes, sample.captured_bytes);
+}
+
+std::optional<Traffic> traffic_from(const Message& message) {
+  if (message.body.size() < sizeof(TrafficBody)) return std::nullopt;
+  Traffic traffic;
+  memcpy(&traffic.body, message.body.data(), sizeof traffic.body);
+  std::span<const std::byte> rest = std::span(message.body).subspan(sizeof traffic.body);
+  while (!rest.empty()) {
+    if (rest.size() < sizeof(TrafficSample)) return std::nullopt;
+    SampledTraffic& sampled = traffic.samples.emplace_back();
+    TrafficSample& sample = sampled.sample;
+    memcpy(static_cast<void*>(&sample), rest.data(), sizeof sample);
+    const bool is_sound = sample.kind == FrameKind::packets ? sample.layers >= 1 && sample.layers <= kMaxLayers
+                                                            : sample.kind <= FrameKind::malformed && sample.layers == 0;
+    if (!is_sound || sample.weight == 0 || sample.dropped > 1) return std::nullopt;
+    if (rest.size() < traffic_message_bytes(sample.layers)) return std::nullopt;
+    for (uint32_t layer = 0; layer < sample.layers; layer++) {
+      memcpy(sampled.packets[layer].data(), rest.data() + traffic_message_bytes(layer), kPacketBytes);
+    }
+    rest = rest.subspan(traffic_message_bytes(sample.layers));
+  }
+  if (traffic.samples.size() != traffic.body.n_samples) return std::nullopt;
+  return traffic;
+}
+
+void append_traffic(std::vector<std::byte>& body, const SampledTraffic& sampled) {
+  const size_t at = body.size();
+  body.resize(at + traffic_message_bytes(sampled.sample.layers));
+  memcpy(body.data() + at, &sampled.sample, sizeof sampled.sample);
+  for (uint32_t layer = 0; layer < sampled.sample.layers; layer++) {
+    memcpy(body.data() + at + traffic_message_bytes(layer), sampled.packets[layer].data(), kPacketBytes);
+  }
 }
 
 Result<Message> decode(std::span<const std::byte> packet, Fd fd, Fd base_fd) {

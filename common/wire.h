@@ -20,7 +20,7 @@
 namespace weir::wire {
 
 constexpr uint32_t kMagic = 0x52494557;  // "WEIR"
-constexpr uint16_t kVersion = 5;
+constexpr uint16_t kVersion = 6;
 constexpr size_t kMaxMessageBytes = 128 * 1024;
 constexpr size_t kMaxLists = 256;
 
@@ -34,6 +34,7 @@ enum class Type : uint16_t {
   telemetry = 10,  // request: TelemetryRequest; answer: TelemetryBody + buckets, queues, sources
   ports = 11,      // request: none;             answer: PortsBody + n PortStats
   samples = 20,    // request: SamplingBody;     answer: SamplesBody + n Samples, each followed by its bytes
+  traffic = 21,    // request: TrafficRequest;   answer: TrafficBody + n TrafficSamples, each followed by its packets
   // of the XDP plane alone
   interfaces = 30,  // request: none;       answer: InterfacesBody + n InterfaceBody
   detach = 31,      // request: DetachBody; answer: the same, of those that were detached
@@ -191,6 +192,46 @@ struct Samples {
   std::vector<SampledFrame> frames;
 };
 
+// What frames came, of late: samples of all of them, dropped or not, without what they carry. From this request on.
+struct TrafficRequest {
+  uint32_t per_second = 0;  // samples of the enforcer, about as many; 0: none
+  uint32_t reserved = 0;
+};
+
+enum class FrameKind : uint8_t { packets, not_ip, malformed };
+constexpr uint32_t kMaxLayers = 4;
+
+// A frame, passed or dropped. Its packets follow, kPacketBytes for each layer, the outer one first: as in Sample.
+struct TrafficSample {
+  uint64_t time_unix_ns = 0;  // when it was judged
+  uint32_t weight = 0;        // frames that it stands for: one of so many was chosen
+  uint32_t frame_bytes = 0;   // without FCS
+  FrameKind kind = FrameKind::packets;
+  uint8_t dropped = 0;  // 1 = it was
+  uint8_t layers = 0;   // 0..kMaxLayers; 0 unless it has packets
+  uint8_t reserved[5] = {};
+};
+static_assert(sizeof(TrafficSample) == 24, "no padding");
+
+// Since the enforcer started: sampled = lost + told + waiting.
+struct TrafficBody {
+  uint64_t start_time_unix = 0;
+  uint64_t sampled = 0;  // frames that were chosen
+  uint64_t lost = 0;     // of those, no room: nobody asked for them in time
+  uint64_t told = 0;     // of those, in answers, this one included
+  uint32_t waiting = 0;  // of those, to be told
+  uint32_t n_samples = 0;
+};
+
+struct SampledTraffic {
+  TrafficSample sample;
+  std::array<std::array<std::byte, kPacketBytes>, kMaxLayers> packets = {};  // sample.layers of them
+};
+struct Traffic {
+  TrafficBody body;
+  std::vector<SampledTraffic> samples;
+};
+
 constexpr size_t kMaxInterfaces = 256;
 
 // Where the XDP plane enforces, or should.
@@ -255,6 +296,12 @@ std::optional<std::vector<InterfaceBody>> interfaces_from(const Message& message
 void append_sample(std::vector<std::byte>& body, const Sample& sample, const void* bytes);
 constexpr size_t sample_message_bytes(uint32_t captured_bytes) {
   return sizeof(Sample) + (size_t{captured_bytes} + 7) / 8 * 8;
+}
+std::optional<Traffic> traffic_from(const Message& message);
+// Appends one frame as traffic_from() reads it.
+void append_traffic(std::vector<std::byte>& body, const SampledTraffic& sampled);
+constexpr size_t traffic_message_bytes(uint32_t layers) {
+  return sizeof(TrafficSample) + layers * kPacketBytes;
 }
 
 // Checks magic, version, type and length of one received packet. The error says what is wrong (another version is

@@ -10,7 +10,7 @@
 #include "filter/format/snapshot.h"
 
 /* Of the values below and of what the program makes of them. Pins of another version are not adopted. */
-#define WEIR_XDP_VERSION 5u
+#define WEIR_XDP_VERSION 6u
 
 #define WEIR_BASES 2u /* groups 0 and 1: of bases */
 #define WEIR_GROUPS 4u

@@ -75,6 +75,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     require(body.size() == message->body.size());
   }
+  if (const auto traffic = wire::traffic_from(*message)) {
+    std::vector<std::byte> body(sizeof traffic->body);
+    memcpy(body.data(), &traffic->body, sizeof traffic->body);
+    for (const wire::SampledTraffic& sampled : traffic->samples) wire::append_traffic(body, sampled);
+    require(body == message->body);
+  }
   if (const auto interfaces = wire::interfaces_from(*message)) {
     require(interfaces->size() * sizeof(wire::InterfaceBody) <= size);
     for (const wire::InterfaceBody& interface : *interfaces) {

@@ -230,6 +230,20 @@ void messages() {
     keep(("samples-" + std::to_string(n)).c_str(), Type::samples, body);
     keep(("samples-cut-" + std::to_string(n)).c_str(), Type::samples, std::span(body).first(body.size() - 1));
   }
+  keep("traffic-request", Type::traffic, bytes_of(TrafficRequest{500, 0}));
+  for (const uint32_t n : {0u, 1u, 5u}) {
+    const TrafficBody traffic = {.sampled = 5, .n_samples = n};
+    std::vector<std::byte> body(bytes_of(traffic).begin(), bytes_of(traffic).end());
+    for (uint32_t i = 0; i < n; i++) {
+      SampledTraffic sampled;
+      sampled.sample.weight = 1 + i;
+      sampled.sample.layers = static_cast<uint8_t>(i);
+      sampled.sample.kind = i == 0 ? FrameKind::not_ip : FrameKind::packets;
+      append_traffic(body, sampled);
+    }
+    keep(("traffic-" + std::to_string(n)).c_str(), Type::traffic, body);
+    keep(("traffic-cut-" + std::to_string(n)).c_str(), Type::traffic, std::span(body).first(body.size() - 1));
+  }
   TextBody text;
   set_text(text.text, "not understood");
   keep("refused", Type::refused, bytes_of(text));

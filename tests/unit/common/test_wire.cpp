@@ -104,7 +104,7 @@ TEST_CASE("hostile packets are refused in words, on exact-size buffers") {
     return message.error();
   };
   CHECK(error(0, 0) == "not a weir message (magic number)");
-  CHECK(error(4, 0x00010003) == "message of version 3; this program speaks version 5");
+  CHECK(error(4, 0x00010003) == "message of version 3; this program speaks version 6");
   CHECK(error(4, 0x00000005) == "unknown message type 0");
   CHECK(error(4, 0x00060005) == "unknown message type 6");
   CHECK(error(8, 0xffffffff) == "message says 4294967295 bytes of body and has 8");
@@ -311,4 +311,52 @@ TEST_CASE("samples are read as they were written; a length that lies is refused"
   memcpy(message.body.data() + sizeof head + offsetof(Sample, captured_bytes), &long_frame, sizeof long_frame);
   message.body.resize(4096);
   CHECK_FALSE(samples_from(message));
+}
+
+TEST_CASE("sampled traffic is read as it was written; layers that lie are refused") {
+  std::vector<SampledTraffic> written(4);
+  for (uint32_t i = 0; i < written.size(); i++) {
+    SampledTraffic& one = written[i];
+    one.sample.time_unix_ns = 100 + i;
+    one.sample.weight = 1 + i;
+    one.sample.frame_bytes = 60 + i;
+    one.sample.layers = static_cast<uint8_t>(i);
+    one.sample.kind = i == 0 ? FrameKind::not_ip : FrameKind::packets;
+    for (uint32_t layer = 0; layer < i; layer++) one.packets[layer].fill(std::byte(0x10 * i + layer));
+  }
+  TrafficBody head;
+  head.n_samples = static_cast<uint32_t>(written.size());
+  const auto message_of = [&](const std::vector<SampledTraffic>& all) {
+    std::vector<std::byte> body(sizeof head);
+    memcpy(body.data(), &head, sizeof head);
+    for (const SampledTraffic& one : all) append_traffic(body, one);
+    Message message;
+    message.body = std::move(body);
+    return message;
+  };
+  const Message message = message_of(written);
+  const std::optional<Traffic> traffic = traffic_from(message);
+  REQUIRE(traffic);
+  REQUIRE(traffic->samples.size() == written.size());
+  for (uint32_t i = 0; i < written.size(); i++) {
+    CHECK(memcmp(&traffic->samples[i].sample, &written[i].sample, sizeof(TrafficSample)) == 0);
+    CHECK(traffic->samples[i].packets == written[i].packets);
+  }
+  for (size_t cut = 1; cut < message.body.size(); cut++) {
+    Message shorter;
+    shorter.body.assign(message.body.begin(), message.body.end() - static_cast<ptrdiff_t>(cut));
+    CHECK_FALSE(traffic_from(shorter));
+  }
+  const auto is_refused = [&](auto change) {
+    std::vector<SampledTraffic> wrong = written;
+    change(wrong);
+    return !traffic_from(message_of(wrong));
+  };
+  CHECK(is_refused([](auto& all) { all[0].sample.layers = 1; }));  // a frame that is not IP has none
+  CHECK(is_refused([](auto& all) { all[3].sample.kind = FrameKind::malformed; }));
+  CHECK(is_refused([](auto& all) { all[0].sample.kind = FrameKind(3); }));
+  CHECK(is_refused([](auto& all) { all[0].sample.kind = FrameKind::packets; }));  // IP, and no packet
+  CHECK(is_refused([](auto& all) { all[1].sample.weight = 0; }));
+  CHECK(is_refused([](auto& all) { all[1].sample.dropped = 2; }));
+  CHECK(is_refused([](auto& all) { all.pop_back(); }));
 }
