@@ -105,8 +105,8 @@ TEST_CASE("hostile packets are refused in words, on exact-size buffers") {
   };
   CHECK(error(0, 0) == "not a weir message (magic number)");
   CHECK(error(4, 0x00010003) == "message of version 3; this program speaks version 6");
-  CHECK(error(4, 0x00000005) == "unknown message type 0");
-  CHECK(error(4, 0x00060005) == "unknown message type 6");
+  CHECK(error(4, 0x00000006) == "unknown message type 0");
+  CHECK(error(4, 0x00060006) == "unknown message type 6");
   CHECK(error(8, 0xffffffff) == "message says 4294967295 bytes of body and has 8");
   CHECK(error(8, 7) == "message says 7 bytes of body and has 8");
   CHECK_FALSE(decode(encode(Type::status, 1, std::vector<std::byte>(kMaxMessageBytes)), Fd()));
