@@ -9,16 +9,12 @@
 
 namespace weir::dataplane {
 
-namespace {
-
-void copy_packet(const Headers& headers, wire::Sample& sample) {
-  static_assert(sizeof headers == sizeof sample.packet);
-  Headers packet = headers;
-  weir_clear_absent(&packet);
-  memcpy(sample.packet, &packet, sizeof packet);
+void copy_packet(const Headers& headers, std::byte* packet) noexcept {
+  static_assert(sizeof headers == wire::kPacketBytes);
+  Headers cleared = headers;
+  weir_clear_absent(&cleared);
+  memcpy(packet, &cleared, sizeof cleared);
 }
-
-}  // namespace
 
 uint64_t tsc_ticks() noexcept {
   return rte_rdtsc();
@@ -31,32 +27,13 @@ void Sampler::set(const wire::SamplingBody& wanted, uint64_t ticks_per_second) n
   one_in_.store(wanted.one_in, std::memory_order_relaxed);
 }
 
-// xorshift64*: Vigna 2016, arXiv:1402.6246. Nobody gains by foretelling it: what is dropped is dropped.
-uint32_t Sampler::random_below(uint32_t n) noexcept {
-  random_ ^= random_ >> 12;
-  random_ ^= random_ << 25;
-  random_ ^= random_ >> 27;
-  return static_cast<uint32_t>(((random_ * 0x2545f4914f6cdd1d) >> 32) * n >> 32);
-}
-
 void Sampler::choose(uint32_t one_in, Burst& burst, uint64_t dropped, const WorkerSnapshot* snapshot,
                      PortQueue in) noexcept {
-  if (run_ != one_in) {
-    run_ = one_in;
-    random_ ^= ticks_() | 1;
-    skip_ = place_ = random_below(run_);
-  }
-  auto n = static_cast<uint32_t>(__builtin_popcountll(dropped));
-  while (n > skip_) {
-    n -= static_cast<uint32_t>(skip_) + 1;
-    for (; skip_ > 0; skip_--) dropped &= dropped - 1;
-    take(burst, static_cast<uint32_t>(__builtin_ctzll(dropped)), snapshot, in);
-    dropped &= dropped - 1;
-    const uint32_t rest = run_ - 1 - place_;
-    place_ = random_below(run_);
-    skip_ = uint64_t{rest} + place_;
-  }
-  skip_ -= n;
+  if (dropped_.run() != one_in) dropped_.begin(one_in, ticks_());
+  dropped_.choose(dropped, [&](uint32_t slot) {
+    take(burst, slot, snapshot, in);
+    return one_in;
+  });
 }
 
 bool Sampler::within_limit(const DropCredit& credit, uint64_t ticks) noexcept {
@@ -93,7 +70,7 @@ bool Sampler::within_limit(const DropCredit& credit, uint64_t ticks) noexcept {
       static_assert(sizeof sample.list == sizeof(weir_list::name));
       memcpy(sample.list, snapshot->view->lists()[credit.list].name, sizeof sample.list);
     }
-    if (credit.by != wire::DroppedBy::unparsed) copy_packet(headers_of(burst, credit.slot), sample);
+    if (credit.by != wire::DroppedBy::unparsed) copy_packet(headers_of(burst, credit.slot), sample.packet);
   }
   const rte_mbuf* packet = burst.pkt[i];
   sample.frame_bytes = packet->pkt_len;

@@ -3,16 +3,24 @@
 #include <atomic>
 #include <cstdint>
 
-#include "dataplane/burst/sample_ring.h"
+#include "dataplane/burst/one_in.h"
+#include "dataplane/burst/ring.h"
 #include "dataplane/burst/stages.h"
 
 namespace weir::dataplane {
 
 uint64_t tsc_ticks() noexcept;
 
-// Copies one in N of the frames that a worker drops into its ring (docs/operate/capture.md). Stratified: of every N
-// dropped frames in a row, one at a random place. So the share is exact, every frame has the same chance, and traffic
-// with a period cannot fall into step with it.
+struct SampleSlot {
+  wire::Sample sample;  // time_unix_ns holds ticks until it is told
+  uint8_t bytes[wire::kMaxSnapBytes];
+};
+using SampleRing = Ring<SampleSlot, 1024>;  // 664 bytes each
+
+// The packet as samples have it: struct weir_packet, with 0 where it has nothing. Writes wire::kPacketBytes.
+void copy_packet(const Headers& headers, std::byte* packet) noexcept;
+
+// Copies one in N of the frames that a worker drops into its ring (docs/operate/capture.md).
 //
 // One worker calls sample(), one control thread all else. sample() neither allocates, locks, logs nor calls the system;
 // it reads the processor's cycle counter, of chosen frames only.
@@ -41,7 +49,6 @@ class Sampler {
   void choose(uint32_t one_in, Burst& burst, uint64_t dropped, const WorkerSnapshot* snapshot, PortQueue in) noexcept;
   void take(Burst& burst, uint32_t i, const WorkerSnapshot* snapshot, PortQueue in) noexcept;
   bool within_limit(const DropCredit& credit, uint64_t ticks) noexcept;
-  uint32_t random_below(uint32_t n) noexcept;
 
   uint64_t (*ticks_)();
   SampleRing ring_;
@@ -50,10 +57,7 @@ class Sampler {
   Counter sampled_, limited_, lost_;
 
   // The worker's.
-  uint32_t run_ = 0;    // frames in a run: one_in, as it was when the run began
-  uint32_t place_ = 0;  // of the run's sample in it
-  uint64_t skip_ = 0;   // dropped frames before the next sample
-  uint64_t random_ = 0x9e3779b97f4a7c15;
+  OneIn dropped_;
   struct Second {
     uint64_t number = 0;
     uint32_t samples = 0;

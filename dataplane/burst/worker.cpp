@@ -41,6 +41,7 @@ class Loop {
   // Of Passage.
   void judged(Burst& burst, uint64_t frames, const WorkerSnapshot& snapshot, const Route& route) noexcept {
     worker_.sampler.sample(burst, burst.drop & frames, &snapshot, route.in);
+    worker_.traffic.sample(burst, frames);
   }
   template <class Watch>
   void leave(const Route& route, uint64_t rx_cycles, rte_mbuf** frames, uint32_t n, uint64_t drop,

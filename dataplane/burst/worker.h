@@ -9,6 +9,7 @@
 #include "dataplane/burst/sample.h"
 #include "dataplane/burst/spread.h"
 #include "dataplane/burst/stages.h"
+#include "dataplane/burst/traffic.h"
 #include "dataplane/snapshot/snapshot_slot.h"
 #include "dataplane/start/config.h"
 
@@ -30,6 +31,7 @@ struct Worker {
   WorkerGauges gauges;
   WorkerLoad load;
   Sampler sampler;
+  TrafficSampler traffic;
 };
 
 struct WorkerSetup {

@@ -9,7 +9,6 @@
 #include <ctime>
 
 #include "common/log/log.h"
-#include "dataplane/serve/sample_drain.h"
 
 namespace weir::dataplane {
 
@@ -62,6 +61,7 @@ Answer Control::look(const wire::Message& request) {
   const auto type = static_cast<wire::Type>(request.header.type);
   if (type == wire::Type::telemetry) return telemetry(request);
   if (type == wire::Type::samples) return samples(request);
+  if (type == wire::Type::traffic) return traffic(request);
   if (type != wire::Type::status && type != wire::Type::stats && type != wire::Type::ports) {
     return refuse("this message is no request");
   }
@@ -173,6 +173,29 @@ Answer Control::samples(const wire::Message& request) {
   }
   samples_told_ += body.n_samples;
   body.told = samples_told_;
+  memcpy(answer.body.data(), &body, sizeof body);
+  return answer;
+}
+
+Answer Control::traffic(const wire::Message& request) {
+  const std::optional<wire::TrafficRequest> wanted = wire::body_as<wire::TrafficRequest>(request);
+  if (!wanted) return refuse("a request for samples of traffic has a wrong size");
+  const uint64_t now_ticks = tsc_ticks(), ticks_per_second = rte_get_tsc_hz();
+  const SampleClock clock(now_ticks, ticks_per_second);
+  uint64_t packets = 0;
+  for (const Worker& worker : parts_.workers) packets += worker.counters.packets.get();
+  const uint32_t one_in = traffic_pace_.one_in(wanted->per_second, packets, now_ticks, ticks_per_second);
+  wire::TrafficBody body = {.start_time_unix = start_time_unix_};
+  Answer answer = {wire::Type::traffic, std::vector<std::byte>(sizeof body)};
+  for (Worker& worker : parts_.workers) {
+    body.n_samples += append_traffic(worker.traffic, clock, wire::kMaxMessageBytes - sizeof(wire::Header), answer.body);
+    worker.traffic.set(one_in);
+    body.lost += worker.traffic.lost();
+    body.waiting += worker.traffic.ring().size();
+    body.sampled += worker.traffic.sampled();
+  }
+  traffic_told_ += body.n_samples;
+  body.told = traffic_told_;
   memcpy(answer.body.data(), &body, sizeof body);
   return answer;
 }

@@ -9,6 +9,7 @@
 #include "common/wire.h"
 #include "dataplane/burst/worker.h"
 #include "dataplane/serve/bypass.h"
+#include "dataplane/serve/sample_drain.h"
 #include "dataplane/serve/server.h"
 #include "dataplane/snapshot/publish.h"
 
@@ -48,11 +49,13 @@ class Control {
   void bypass(const wire::Message& request, Reply reply);
   Answer telemetry(const wire::Message& request) const;
   Answer samples(const wire::Message& request);
+  Answer traffic(const wire::Message& request);
   wire::Totals totals() const;
 
   Parts parts_;
   uint64_t start_time_unix_;
-  uint64_t samples_told_ = 0;
+  uint64_t samples_told_ = 0, traffic_told_ = 0;
+  TrafficPace traffic_pace_;
 };
 
 }  // namespace weir::dataplane

@@ -35,4 +35,30 @@ uint32_t append_samples(Sampler& sampler, const SampleClock& clock, size_t limit
   return n;
 }
 
+uint32_t append_traffic(TrafficSampler& sampler, const SampleClock& clock, size_t limit_bytes,
+                        std::vector<std::byte>& body) {
+  uint32_t n = 0;
+  while (wire::SampledTraffic* sampled = sampler.ring().front()) {
+    if (body.size() + wire::traffic_message_bytes(sampled->sample.layers) > limit_bytes) break;
+    sampled->sample.time_unix_ns = clock.unix_ns(sampled->sample.time_unix_ns);
+    wire::append_traffic(body, *sampled);
+    sampler.ring().pop();
+    n++;
+  }
+  return n;
+}
+
+uint32_t TrafficPace::one_in(uint32_t per_second, uint64_t frames, uint64_t at_ticks,
+                             uint64_t ticks_per_second) noexcept {
+  const uint64_t ticks = at_ticks - at_ticks_;
+  if (at_ticks_ == 0 || ticks >= ticks_per_second / 10) {
+    frames_per_second_ = at_ticks_ == 0 ? 0
+                                        : static_cast<double>(frames - frames_) *
+                                              static_cast<double>(ticks_per_second) / static_cast<double>(ticks);
+    frames_ = frames;
+    at_ticks_ = at_ticks;
+  }
+  return per_second == 0 ? 0 : static_cast<uint32_t>(std::clamp(frames_per_second_ / per_second, 1.0, 1e6));
+}
+
 }  // namespace weir::dataplane
