@@ -130,6 +130,8 @@ struct ListStats {
   char name[64];
   uint64_t matched, dropped, passed, would_drop;                          // packets
   uint64_t matched_bytes, dropped_bytes, passed_bytes, would_drop_bytes;  // frame length without FCS
+  uint64_t dropped_alone, would_drop_alone;  // of dropped, of would_drop: no other enforced drop list decides so
+  uint64_t dropped_alone_bytes, would_drop_alone_bytes;
 };
 
 struct StatsBody {

@@ -71,6 +71,10 @@ wire::ListStats to_wire(const char (&name)[WEIR_LIST_NAME_BYTES], const weir_lis
   stats.dropped_bytes = from.dropped.bytes;
   stats.passed_bytes = from.passed.bytes;
   stats.would_drop_bytes = from.would_drop.bytes;
+  stats.dropped_alone = from.dropped_alone.packets;
+  stats.would_drop_alone = from.would_drop_alone.packets;
+  stats.dropped_alone_bytes = from.dropped_alone.bytes;
+  stats.would_drop_alone_bytes = from.would_drop_alone.bytes;
   return stats;
 }
 

@@ -264,6 +264,8 @@ Result<weir_list_tally> Program::tally(uint32_t slot) const {
     add(sum.dropped, one.dropped);
     add(sum.passed, one.passed);
     add(sum.would_drop, one.would_drop);
+    add(sum.dropped_alone, one.dropped_alone);
+    add(sum.would_drop_alone, one.would_drop_alone);
   }
   return sum;
 }

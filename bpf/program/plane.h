@@ -155,6 +155,8 @@ struct weir_totals {
 /* Of one processor and one list. */
 struct weir_list_tally {
   struct weir_tally matched, dropped, passed, would_drop;
+  /* Of dropped, of would_drop: no other enforced drop list decides so. */
+  struct weir_tally dropped_alone, would_drop_alone;
 };
 
 /* Whose counts a slot holds. */

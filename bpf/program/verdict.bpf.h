@@ -6,11 +6,13 @@
 #include "bpf/program/tunnel.bpf.h"
 
 #define NO_LIST WEIR_MAX_LISTS
+#define SEVERAL_LISTS (WEIR_MAX_LISTS + 1)
 
 struct weir_verdict {
   struct weir_set matched, would_drop; /* in some layer */
   weir_u32 list;                       /* credited; NO_LIST: the default decided */
   weir_u32 passed_by;                  /* of the outermost layer that has a pass list; NO_LIST: none has */
+  weir_u32 dropped_by;                 /* the only one that drops, in some layer; NO_LIST; SEVERAL_LISTS */
   weir_u32 dropped;
   weir_u32 length;
   weir_u32 group;
@@ -29,6 +31,17 @@ static __always_inline weir_u32 first_of(const struct weir_set* matched, const w
   return NO_LIST;
 }
 
+/* The only list of both sets; NO_LIST: there is none; SEVERAL_LISTS. */
+static __always_inline weir_u32 one_of(const struct weir_set* matched, const weir_u64* lists) {
+  weir_u32 one = NO_LIST;
+  for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) {
+    const weir_u64 both = matched->lists[w] & lists[w];
+    if (both == 0) continue;
+    one = one != NO_LIST || (both & (both - 1)) != 0 ? SEVERAL_LISTS : w * 64 + lowest_bit(both);
+  }
+  return one;
+}
+
 static __always_inline void add(struct weir_tally* tally, weir_u32 length) {
   tally->packets++;
   tally->bytes += length;
@@ -43,8 +56,14 @@ static __always_inline void tally_list(const struct weir_group* group, const str
   struct weir_list_tally* tally = bpf_map_lookup_elem(&weir_lists, &slot);
   if (!tally) return;
   add(&tally->matched, verdict->length);
-  if (would_drop) add(&tally->would_drop, verdict->length);
-  if (list == verdict->list) add(verdict->dropped ? &tally->dropped : &tally->passed, verdict->length);
+  if (would_drop) {
+    add(&tally->would_drop, verdict->length);
+    if (verdict->dropped_by == NO_LIST) add(&tally->would_drop_alone, verdict->length);
+  }
+  if (list == verdict->list) {
+    add(verdict->dropped ? &tally->dropped : &tally->passed, verdict->length);
+    if (list == verdict->dropped_by) add(&tally->dropped_alone, verdict->length);
+  }
 }
 
 /* Counts the frame for every list that matches. */
@@ -65,7 +84,7 @@ __noinline int weir_tally_lists(struct weir_verdict* verdict) {
 }
 
 static __always_inline void begin_verdict(const struct weir_frame* frame, struct weir_verdict* verdict) {
-  verdict->list = verdict->passed_by = NO_LIST;
+  verdict->list = verdict->passed_by = verdict->dropped_by = NO_LIST;
   verdict->length = frame->length;
   verdict->group = frame->group;
 }
@@ -90,6 +109,12 @@ __noinline int weir_judge_layer(struct weir_frame* frame, struct weir_verdict* v
     verdict->would_drop.lists[w] |= frame->matched.lists[w] & group->monitor_lists[w];
   }
   const weir_u32 dropped_by = first_of(&frame->matched, group->drop_lists);
+  const weir_u32 one = one_of(&frame->matched, group->drop_lists);
+  if (verdict->dropped_by == NO_LIST) {
+    verdict->dropped_by = one;
+  } else if (one != NO_LIST && one != verdict->dropped_by) {
+    verdict->dropped_by = SEVERAL_LISTS;
+  }
   if (!verdict->dropped && (dropped_by != NO_LIST || group->default_action == WEIR_DROP)) {
     verdict->dropped = 1;
     verdict->list = dropped_by;
@@ -131,6 +156,7 @@ static __always_inline weir_u32 judge_only(const struct weir_group* group, weir_
   if (tally) {
     add(&tally->matched, length);
     add(monitored ? &tally->would_drop : dropped ? &tally->dropped : &tally->passed, length);
+    if (monitored || dropped) add(monitored ? &tally->would_drop_alone : &tally->dropped_alone, length);
   }
   if (monitored) return group->default_action == WEIR_DROP ? WEIR_DEFAULT_DROPPED : WEIR_DEFAULT_PASSED;
   return dropped ? WEIR_LIST_DROPPED : WEIR_LIST_PASSED;

@@ -42,6 +42,12 @@ constexpr ListRow kListCounters[] = {
     {"dropped_bytes", &wire::ListStats::dropped_bytes, "bytes", "of dropped"},
     {"passed_bytes", &wire::ListStats::passed_bytes, "bytes", "of passed"},
     {"would_drop_bytes", &wire::ListStats::would_drop_bytes, "bytes", "of would_drop"},
+    {"dropped_alone", &wire::ListStats::dropped_alone, "frames",
+     "that it dropped and no other enforced drop list would have"},
+    {"would_drop_alone", &wire::ListStats::would_drop_alone, "frames",
+     "of would_drop that no enforced drop list drops"},
+    {"dropped_alone_bytes", &wire::ListStats::dropped_alone_bytes, "bytes", "of dropped_alone"},
+    {"would_drop_alone_bytes", &wire::ListStats::would_drop_alone_bytes, "bytes", "of would_drop_alone"},
 };
 
 }  // namespace

@@ -20,6 +20,15 @@ uint32_t first_of(const weir_set& matched, const uint64_t lists[WEIR_LIST_WORDS]
   return kNoList;
 }
 
+// Whether some list in both sets is another one than this.
+bool has_others(const weir_set& matched, const uint64_t lists[WEIR_LIST_WORDS], uint32_t list) {
+  uint64_t others = 0;
+  for (uint32_t w = 0; w < WEIR_LIST_WORDS; w++) {
+    others |= matched.lists[w] & lists[w] & ~(w == list / 64 ? bit(list % 64) : 0);
+  }
+  return others != 0;
+}
+
 // Frames that are judged alike.
 struct Frames {
   uint64_t packets, bytes;
@@ -51,8 +60,13 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, Frames fram
   }
   tally_each(matched, header.monitor_lists, snapshot.lists, &ListCounters::would_drop, frames);
   const uint32_t drop_list = first_of(matched, header.drop_lists);
-  if (drop_list == kNoList) return Match::undecided;
-  snapshot.lists[drop_list].dropped.add(frames.packets, frames.bytes);
+  if (drop_list == kNoList) {
+    tally_each(matched, header.monitor_lists, snapshot.lists, &ListCounters::would_drop_alone, frames);
+    return Match::undecided;
+  }
+  ListCounters& credited = snapshot.lists[drop_list];
+  credited.dropped.add(frames.packets, frames.bytes);
+  if (!has_others(matched, header.drop_lists, drop_list)) credited.dropped_alone.add(frames.packets, frames.bytes);
   return Match::dropped;
 }
 
@@ -63,7 +77,7 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, Frames fram
   const weir_snapshot_header& header = snapshot.view->header();
   const bool drop_by_default = header.default_action == WEIR_DROP;
   const Frames frame = {1, burst.bytes[i]};
-  weir_set matched = {}, would_drop = {};  // in some layer
+  weir_set matched = {}, would_drop = {}, drops = {};  // in some layer
   bool dropped = false;
   uint32_t drop_list = kNoList, pass_list = kNoList;  // that the outermost such layer is credited to
   for (uint32_t layer = 0; layer <= burst.n_inner[i]; layer++) {
@@ -77,7 +91,10 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, Frames fram
       if (pass_list == kNoList) pass_list = passed_by;
       continue;
     }
-    for (uint32_t w = 0; w < WEIR_LIST_WORDS; w++) would_drop.lists[w] |= here.lists[w] & header.monitor_lists[w];
+    for (uint32_t w = 0; w < WEIR_LIST_WORDS; w++) {
+      would_drop.lists[w] |= here.lists[w] & header.monitor_lists[w];
+      drops.lists[w] |= here.lists[w] & header.drop_lists[w];
+    }
     const uint32_t dropped_by = first_of(here, header.drop_lists);
     if (!dropped && (dropped_by != kNoList || drop_by_default)) {
       dropped = true;
@@ -87,12 +104,18 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, Frames fram
 
   tally_each(matched, kAllLists, snapshot.lists, &ListCounters::matched, frame);
   tally_each(would_drop, kAllLists, snapshot.lists, &ListCounters::would_drop, frame);
+  if (first_of(drops, kAllLists) == kNoList) {
+    tally_each(would_drop, kAllLists, snapshot.lists, &ListCounters::would_drop_alone, frame);
+  }
   const uint32_t credited = dropped ? drop_list : pass_list;
   if (credited == kNoList) {
     (dropped ? counters.default_dropped : counters.default_passed).add(1);
   } else {
     (snapshot.lists[credited].*(dropped ? &ListCounters::dropped : &ListCounters::passed))
         .add(frame.packets, frame.bytes);
+    if (dropped && !has_others(drops, kAllLists, credited)) {
+      snapshot.lists[credited].dropped_alone.add(frame.packets, frame.bytes);
+    }
   }
   return dropped;
 }

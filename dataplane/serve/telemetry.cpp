@@ -196,6 +196,10 @@ int lists(const Control& control, const char* params, rte_tel_data* data) {
       add(dict, "dropped_bytes", all[i].dropped_bytes);
       add(dict, "passed_bytes", all[i].passed_bytes);
       add(dict, "would_drop_bytes", all[i].would_drop_bytes);
+      add(dict, "dropped_alone", all[i].dropped_alone);
+      add(dict, "would_drop_alone", all[i].would_drop_alone);
+      add(dict, "dropped_alone_bytes", all[i].dropped_alone_bytes);
+      add(dict, "would_drop_alone_bytes", all[i].would_drop_alone_bytes);
     });
   }
   return 0;

@@ -16,6 +16,10 @@ void add(wire::ListStats& sum, const wire::ListStats& more) {
   sum.dropped_bytes += more.dropped_bytes;
   sum.passed_bytes += more.passed_bytes;
   sum.would_drop_bytes += more.would_drop_bytes;
+  sum.dropped_alone += more.dropped_alone;
+  sum.would_drop_alone += more.would_drop_alone;
+  sum.dropped_alone_bytes += more.dropped_alone_bytes;
+  sum.would_drop_alone_bytes += more.would_drop_alone_bytes;
 }
 
 }  // namespace

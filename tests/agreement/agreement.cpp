@@ -292,6 +292,12 @@ std::optional<std::string> Agreement::check_xdp_counters() const {
     check(name + " dropped bytes", found->dropped_bytes, from.dropped_bytes, wanted.dropped.bytes);
     check(name + " passed bytes", found->passed_bytes, from.passed_bytes, wanted.passed.bytes);
     check(name + " would_drop bytes", found->would_drop_bytes, from.would_drop_bytes, wanted.would_drop.bytes);
+    check(name + " dropped_alone", found->dropped_alone, from.dropped_alone, wanted.dropped_alone.packets);
+    check(name + " would_drop_alone", found->would_drop_alone, from.would_drop_alone, wanted.would_drop_alone.packets);
+    check(name + " dropped_alone bytes", found->dropped_alone_bytes, from.dropped_alone_bytes,
+          wanted.dropped_alone.bytes);
+    check(name + " would_drop_alone bytes", found->would_drop_alone_bytes, from.would_drop_alone_bytes,
+          wanted.would_drop_alone.bytes);
   }
   if (problems.empty()) return std::nullopt;
   return "XDP counters differ: " + problems;
@@ -326,6 +332,8 @@ std::optional<std::string> Agreement::check_counters() const {
     check_list("dropped", stats[l].dropped, stats[l].dropped_bytes, wanted.dropped);
     check_list("passed", stats[l].passed, stats[l].passed_bytes, wanted.passed);
     check_list("would_drop", stats[l].would_drop, stats[l].would_drop_bytes, wanted.would_drop);
+    check_list("dropped_alone", stats[l].dropped_alone, stats[l].dropped_alone_bytes, wanted.dropped_alone);
+    check_list("would_drop_alone", stats[l].would_drop_alone, stats[l].would_drop_alone_bytes, wanted.would_drop_alone);
   }
   if (problems.empty()) return std::nullopt;
   return "counters differ: " + problems;

@@ -104,18 +104,19 @@ Classified judge(const control::Policy& policy, std::vector<unsigned> matched) {
 
 // Every layer is judged alone; what they say together.
 ClassifiedFrame unite(const control::Policy& policy, const std::vector<Classified>& layers) {
-  std::set<unsigned> matched, would_drop;
+  std::set<unsigned> matched, would_drop, droppers;
   for (const Classified& layer : layers) {
     const bool any_pass = std::any_of(layer.matched.begin(), layer.matched.end(),
                                       [&](unsigned l) { return policy.lists[l].action == WEIR_PASS; });
     for (const unsigned l : layer.matched) {
       matched.insert(l);
-      if (policy.lists[l].mode == WEIR_MONITOR && !any_pass) would_drop.insert(l);
+      if (!any_pass) (policy.lists[l].mode == WEIR_MONITOR ? would_drop : droppers).insert(l);
     }
   }
   ClassifiedFrame frame;
   frame.matched.assign(matched.begin(), matched.end());
   frame.would_drop.assign(would_drop.begin(), would_drop.end());
+  frame.droppers.assign(droppers.begin(), droppers.end());
   for (const Classified& layer : layers) {
     if (layer.action != WEIR_DROP) continue;
     frame.action = WEIR_DROP;

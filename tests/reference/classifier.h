@@ -41,6 +41,7 @@ struct Classified {
 struct ClassifiedFrame {
   std::vector<unsigned> matched;     // in any layer, each once, ascending
   std::vector<unsigned> would_drop;  // monitored lists matched in a layer where no pass list matches
+  std::vector<unsigned> droppers;    // enforced drop lists, likewise
   int credited = -1;                 // dropped: the outermost layer that drops; passed: the outermost with a pass list
   weir_action action = WEIR_PASS;
 

@@ -22,6 +22,7 @@ struct Tally {
 
 struct ListTally {
   Tally matched, dropped, passed, would_drop;
+  Tally dropped_alone, would_drop_alone;
 };
 
 struct Counters {
@@ -75,9 +76,13 @@ class Judge {
     counters_.incomplete += judged.incomplete;
     for (const unsigned list : verdict.matched) counters_.lists[list].matched.add(frame_bytes);
     for (const unsigned list : verdict.would_drop) counters_.lists[list].would_drop.add(frame_bytes);
+    if (verdict.droppers.empty()) {
+      for (const unsigned list : verdict.would_drop) counters_.lists[list].would_drop_alone.add(frame_bytes);
+    }
     if (verdict.credited >= 0) {
       ListTally& credited = counters_.lists[static_cast<size_t>(verdict.credited)];
       (drops ? credited.dropped : credited.passed).add(frame_bytes);
+      if (drops && verdict.droppers.size() == 1) credited.dropped_alone.add(frame_bytes);
     } else if (judged.kind == FrameKind::ip) {
       (drops ? counters_.default_dropped : counters_.default_passed)++;
     }

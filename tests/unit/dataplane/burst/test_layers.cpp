@@ -152,6 +152,37 @@ TEST_CASE("verdict and counters of layers") {
   }
 }
 
+TEST_CASE("a drop is a list's alone when no other drop list decides in any layer") {
+  constexpr weir_action pass = WEIR_PASS, drop = WEIR_DROP;
+  const struct {
+    const char* name;
+    std::vector<Address> layers;
+    weir_action default_action;
+    uint64_t block, watch, block_too;  // alone
+  } cases[] = {
+      {"one layer drops", {{}, {kBlocked}}, pass, 1, 0, 0},
+      {"both, by the same list", {{kBlocked}, {kBlocked}}, pass, 1, 0, 0},
+      {"each by another list", {{kBlocked}, {kStranger, kBlockedTo}}, pass, 0, 0, 0},
+      {"the other list stands where a pass list exempts", {{kStranger, kBlockedTo}, {kAllowed}}, pass, 0, 0, 1},
+      {"the default drops first", {{}, {kBlocked}}, drop, 0, 0, 0},
+      {"watched, and nothing drops", {{}, {kWatched}}, pass, 0, 1, 0},
+      {"watched, and the default drops", {{}, {kWatched}}, drop, 0, 1, 0},
+      {"watched, and another layer drops", {{kWatched}, {kBlocked}}, pass, 1, 0, 0},
+      {"watched, and what drops is exempt", {{kWatched}, {kAllowed}}, pass, 0, 1, 0},
+  };
+  for (const auto& row : cases) {
+    INFO(row.name);
+    const Bytes frame = nested(row.layers);
+    Judged judged;
+    judge(*attach(with_tunnels(WEIR_TUNNEL_IPIP, row.default_action)), std::span(&frame, 1), judged);
+    CHECK(judged.lists[0].dropped_alone == row.block);
+    CHECK(judged.lists[0].dropped_alone_bytes == row.block * frame.size());
+    CHECK(judged.lists[1].would_drop_alone == row.watch);
+    CHECK(judged.lists[1].would_drop_alone_bytes == row.watch * frame.size());
+    CHECK(judged.lists[3].dropped_alone == row.block_too);
+  }
+}
+
 TEST_CASE("without the tunnel in the policy the inner packet is not judged") {
   const Bytes frame = nested({{}, {kBlocked}});
   CHECK_FALSE(drops(*attach(with_tunnels(0)), frame));
@@ -206,7 +237,8 @@ void add(Sums& sums, const Judged& judged) {
                                c.incomplete.get(), c.default_passed.get(), c.default_dropped.get()};
   for (const wire::ListStats& list : judged.lists) {
     for (const uint64_t value : {list.matched, list.dropped, list.passed, list.would_drop, list.matched_bytes,
-                                 list.dropped_bytes, list.passed_bytes, list.would_drop_bytes}) {
+                                 list.dropped_bytes, list.passed_bytes, list.would_drop_bytes, list.dropped_alone,
+                                 list.would_drop_alone, list.dropped_alone_bytes, list.would_drop_alone_bytes}) {
       all.push_back(value);
     }
   }

@@ -229,13 +229,23 @@ filter::SnapshotInput input_of(const Content& content, As as, uint64_t number, W
 struct Decided {
   uint64_t drop;
   std::array<uint64_t, 4> totals;  // passed, dropped, by default and in all
-  std::vector<std::array<uint64_t, 8>> lists;
+  std::vector<std::array<uint64_t, 12>> lists;
   bool operator==(const Decided&) const = default;
 };
 
-std::array<uint64_t, 8> numbers_of(const wire::ListStats& list) {
-  return {list.matched,       list.dropped,       list.passed,       list.would_drop,
-          list.matched_bytes, list.dropped_bytes, list.passed_bytes, list.would_drop_bytes};
+std::array<uint64_t, 12> numbers_of(const wire::ListStats& list) {
+  return {list.matched,
+          list.dropped,
+          list.passed,
+          list.would_drop,
+          list.matched_bytes,
+          list.dropped_bytes,
+          list.passed_bytes,
+          list.would_drop_bytes,
+          list.dropped_alone,
+          list.would_drop_alone,
+          list.dropped_alone_bytes,
+          list.would_drop_alone_bytes};
 }
 
 Decided decide(const Snapshot& snapshot, const std::vector<Bytes>& frames, const filter::Kernels* kernels) {
@@ -246,8 +256,8 @@ Decided decide(const Snapshot& snapshot, const std::vector<Bytes>& frames, const
   Decided decided = {
       judged.drop, {c.passed.get(), c.dropped.get(), c.default_passed.get(), c.default_dropped.get()}, {}};
   for (size_t l = 0; l < before.size(); l++) {
-    std::array<uint64_t, 8> numbers = numbers_of(judged.lists[l]);
-    const std::array<uint64_t, 8> were = numbers_of(before[l]);
+    std::array<uint64_t, 12> numbers = numbers_of(judged.lists[l]);
+    const std::array<uint64_t, 12> were = numbers_of(before[l]);
     for (size_t i = 0; i < numbers.size(); i++) numbers[i] -= were[i];
     decided.lists.push_back(numbers);
   }

@@ -87,6 +87,9 @@ void check(const Row& row, const Judged& judged, bool drop_unparsed, bool drop_d
   CHECK(counters.not_ip.get() == uint64_t{row.reason == Reason::not_ip});
   CHECK(counters.default_passed.get() == uint64_t{row.reason == Reason::by_default && !drop_default});
   CHECK(counters.default_dropped.get() == uint64_t{row.reason == Reason::by_default && drop_default});
+  // Of the drop lists that are enforced, how many match; with a pass list, none decides.
+  const bool passes = row.lists[2][2] != 0;
+  const uint64_t droppers = passes ? 0 : row.lists[0][0] + row.lists[3][0];
   for (uint32_t list = 0; list < kLists; list++) {
     INFO(judged.lists[list].name);
     const wire::ListStats& stats = judged.lists[list];
@@ -96,6 +99,10 @@ void check(const Row& row, const Judged& judged, bool drop_unparsed, bool drop_d
       CHECK(packets[i] == row.lists[list][i]);
       CHECK(bytes[i] == row.lists[list][i] * row.frame.size());
     }
+    CHECK(stats.dropped_alone == (droppers == 1 ? stats.dropped : 0));
+    CHECK(stats.dropped_alone_bytes == (droppers == 1 ? stats.dropped_bytes : 0));
+    CHECK(stats.would_drop_alone == (droppers == 0 ? stats.would_drop : 0));
+    CHECK(stats.would_drop_alone_bytes == (droppers == 0 ? stats.would_drop_bytes : 0));
   }
 }
 

@@ -17,6 +17,10 @@ wire::ListStats counts(const std::string& name, uint64_t n) {
   stats.dropped_bytes = n + 5;
   stats.passed_bytes = n + 6;
   stats.would_drop_bytes = n + 7;
+  stats.dropped_alone = n + 8;
+  stats.would_drop_alone = n + 9;
+  stats.dropped_alone_bytes = n + 10;
+  stats.would_drop_alone_bytes = n + 11;
   return stats;
 }
 
@@ -43,6 +47,10 @@ TEST_CASE("counters follow the list's name from snapshot to snapshot") {
   CHECK(totals[3].matched_bytes == 1108);
   CHECK(totals[3].dropped_bytes == 1110);
   CHECK(totals[3].passed_bytes == 1112);
+  CHECK(totals[3].dropped_alone == 1116);
+  CHECK(totals[3].would_drop_alone == 1118);
+  CHECK(totals[3].dropped_alone_bytes == 1120);
+  CHECK(totals[3].would_drop_alone_bytes == 1122);
 }
 
 TEST_CASE("names that change for ever do not grow it") {
