@@ -10,6 +10,7 @@
 #include "control/answer/make.h"
 #include "control/answer/request.h"
 #include "control/daemon/daemon.h"
+#include "control/daemon/economics.h"
 #include "control/daemon/entries.h"
 #include "control/daemon/panic.h"
 #include "control/daemon/tell.h"
@@ -199,6 +200,8 @@ constexpr Command kCommands[] = {
     {"shapes", Access::look, at_once<shapes>},
     {"stats", Access::look, stats},
     {"list", Access::look, at_once<list>},
+    {"lists", Access::look, answer_lists},
+    {"recommend", Access::look, answer_recommend},
     {"feeds", Access::look, at_once<feeds>},
     {"accept", Access::change, accept},
     {"fetch", Access::change, fetch},

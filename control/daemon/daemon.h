@@ -13,6 +13,7 @@
 #include "common/log/log.h"
 #include "common/paths.h"
 #include "common/progress.h"
+#include "control/answer/economics.h"
 #include "control/answer/explain.h"
 #include "control/answer/parts.h"
 #include "control/answer/summary.h"
@@ -170,6 +171,19 @@ class Daemon {
     bool is_kept = false;
   };
   void history(size_t most, std::function<void(const Result<std::vector<Past>>& past)> done);
+  // What the lists of the generation that runs hold of each other, and what they take: compared in the background, once
+  // a generation, and again when an entry has ended since. Error: their entries are not known.
+  struct Compared {
+    wire::Generation generation;
+    std::shared_ptr<const Book> book;
+    uint64_t at = 0;          // Unix seconds
+    uint32_t until = kNever;  // it holds
+    double took_ms = 0;
+    Overlap overlap;
+    SnapshotCosts costs;
+  };
+  using Comparing = std::function<void(const Result<std::shared_ptr<const Compared>>& compared)>;
+  void compare_lists(Comparing done);
   // What is waited for; empty: nothing is.
   std::string notice() const;
   // The same, and the feed of this list is taken as it is then, whatever its guard says. Error: no list with a feed is
@@ -383,7 +397,9 @@ class Daemon {
   std::shared_ptr<const Running> running_;
   std::shared_ptr<const ReloadReport> last_reload_;
   std::vector<std::shared_ptr<TargetLink>> targets_;
-  std::optional<InForce> last_in_force_;  // as on disk at the start
+  std::shared_ptr<const Compared> compared_;  // the last time
+  std::vector<Comparing> comparing_;          // who waits for the next one
+  std::optional<InForce> last_in_force_;      // as on disk at the start
   std::string disk_error_;
   metrics::Tally tally_;
   MetricsSettings metrics_;

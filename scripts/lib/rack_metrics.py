@@ -21,7 +21,7 @@ TOTALS = {name: (f"weir_{metric}_total", {"target"}) for name, metric in (
 OF_LISTS = {f"{name} of lists": (f"weir_list_{metric}_total", {"target", "list"}) for name, metric in (
     ("matched", "matched_packets"), ("dropped", "dropped_packets"), ("passed", "passed_packets"), ("would_drop", "would_drop_packets"),
     ("matched bytes", "matched_bytes"), ("dropped bytes", "dropped_bytes"), ("passed bytes", "passed_bytes"),
-    ("would_drop bytes", "would_drop_bytes"))}
+    ("would_drop bytes", "would_drop_bytes"), ("dropped by it alone", "dropped_alone_packets"))}
 WANTED = {
     **TOTALS, **OF_LISTS,
     "generation": ("weir_generation", set()), "its age": ("weir_generation_age_seconds", set()),

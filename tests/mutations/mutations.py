@@ -34,6 +34,8 @@ MUTATIONS = (
     ("dataplane/burst/passage.h", "  finish(watch);\n  gate_watch_.ask_again();", "  gate_watch_.ask_again();", STAGES),
     ("dataplane/burst/verdict.cpp", "  if (pass_list != kNoList) {\n    snapshot.lists[pass_list].passed", "  if (pass_list != kNoList && first_of(matched, header.drop_lists) == kNoList) {\n    snapshot.lists[pass_list].passed", STAGES),
     ("dataplane/burst/verdict.cpp", "  tally_each(matched, header.monitor_lists, snapshot.lists, &ListCounters::would_drop, frames);\n", "", STAGES),
+    ("dataplane/burst/verdict.cpp", "if (!has_others(matched, header.drop_lists, drop_list)) credited", "if (drop_list != kNoList) credited", STAGES),
+    ("dataplane/burst/verdict.cpp", "    if (dropped && !has_others(drops, kAllLists, credited)) {", "    if (dropped) {", STAGES),
     ("filter/format/residual.h", "now >= residual->expires_unix_s) return 0;", "now > residual->expires_unix_s) return 0;", STAGES),
     ("filter/format/residual.h", "(high < last[0] || (high == last[0] && low <= last[1]));", "(high < last[0] || (high == last[0] && low < last[1]));", STAGES),
     # Swaps.
@@ -96,7 +98,9 @@ MUTATIONS = (
     ("dataplane/main.cpp", "    if (waited >= kMostLastWrite) return false;\n", "    if (waited >= kMostLastWrite && done()) return false;\n", ("smoke stop_at_once",)),
     # In the kernel.
     ("bpf/program/verdict.bpf.h", "    if (verdict->passed_by == NO_LIST) verdict->passed_by = passed_by;\n    return 0;", "    if (verdict->passed_by == NO_LIST) verdict->passed_by = passed_by;", XDP),
-    ("bpf/program/verdict.bpf.h", "  if (would_drop) add(&tally->would_drop, verdict->length);\n", "  if (!would_drop) add(&tally->would_drop, verdict->length);\n", XDP),
+    ("bpf/program/verdict.bpf.h", "  if (would_drop) {\n", "  if (!would_drop) {\n", XDP),
+    ("bpf/program/verdict.bpf.h", "    if (list == verdict->dropped_by) add(", "    if (verdict->dropped) add(", XDP),
+    ("bpf/program/verdict.bpf.h", "    if (verdict->dropped_by == NO_LIST) add(", "    if (!verdict->dropped) add(", XDP),
     ("bpf/program/frame.bpf.h", "if (frame->packet.fragment == WEIR_FRAGMENT_LATER) return 1;", "", XDP),
     ("bpf/program/frame.bpf.h", "if (number != 44) return bytes;", "if (number != 43) return bytes;", XDP),
     ("bpf/program/table.bpf.h", "((const weir_u32*)page->word)[high & 1023];", "((const weir_u32*)page->word)[high & 511];", XDP),

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "control/answer/history.h"
+#include "control/answer/lists.h"
+#include "control/answer/stats.h"
+#include "control/book/overlap.h"
+#include "filter/read/view.h"
+
+// ListsAnswer is made of what the book, the snapshot, the counters and the history say.
+namespace weir::control {
+
+// By list, as in the snapshot. Reads its exact stage once, and no packet.
+struct SnapshotCosts {
+  std::vector<std::pair<std::string, ListCost>> lists;
+  uint64_t snapshot_bytes = 0, gate_bytes = 0;
+};
+SnapshotCosts costs_of(const filter::SnapshotView& snapshot);
+
+// Which publications changed which list how, newest first. since: of the oldest of them; now: Unix seconds.
+ListChurn churn_of(const std::string& list, const std::vector<HistoryRow>& history, int64_t since, int64_t now);
+
+// When the entries of a list are compared anew: the first time after `now` at which one ends. kNever: none does.
+uint32_t first_end_after(const Book& book, uint64_t now);
+
+// The matrix, the counters and the costs of each list. Verdicts, churn and hits are left empty.
+ListsAnswer lists_of(const Book& book, const Overlap& overlap, const SnapshotCosts& costs, const ListCounters& counted);
+
+// Two lists are told to be one when each holds this share of the entries of the other.
+constexpr double kNearlySame = 0.95;
+// Of the lists that are there, filled but for the verdicts.
+std::vector<ListVerdict> verdicts_of(const ListsAnswer& answer);
+
+}  // namespace weir::control
