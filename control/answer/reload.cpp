@@ -10,6 +10,18 @@ void members(Fields& f, ListChange& change) {
   f({"removed", "", "entries that it had before"}, change.removed);
 }
 
+void members(Fields& f, Share& share) {
+  f({"value", "share", "of the packets, 0 to 1"}, share.value);
+  f({"low", "share", "it is at least this, in 95 of 100 cases together with high"}, share.low);
+  f({"high", "share", "it is at most this"}, share.high);
+}
+
+void members(Fields& f, OverLimit& over) {
+  f({"limit", "", "max_newly_dropped or max_newly_passed"}, over.limit);
+  f({"allowed", "share", "as the policy says"}, over.allowed);
+  f.object({"would_be", "", "what the recent traffic says"}, over.would_be, "share");
+}
+
 void members(Fields& f, ReloadAnswer& answer) {
   f({"ok", "", "published, stored, and acknowledged by every target"}, answer.ok);
   f.object({"generation", "", "the one published afterwards: the old one after a failure"}, answer.generation,
@@ -23,6 +35,8 @@ void members(Fields& f, ReloadAnswer& answer) {
   f.array({"changes", "", "lists that are not as in the generation before"}, answer.changes, "list change");
   f.array({"targets", "", "empty when nothing was published"}, answer.targets, "outcome");
   f.array({"refused", "", "feeds that were not taken: their lists keep what they had"}, answer.refused, "refused feed");
+  f.array({"over_limits", "", "limits of `plan` that are exceeded: why nothing was published, or feeds were refused"},
+          answer.over_limits, "exceeded limit");
   f({"errors", "", "in the policy and its feeds"}, answer.errors);
   f({"warnings", "", "in the policy and its feeds"}, answer.warnings);
   f.array({"diagnostics", "", "the first 100 errors and the first 100 warnings"}, answer.diagnostics, "diagnostic");

@@ -8,11 +8,14 @@
 
 #include "control/answer/parts.h"
 #include "control/book/difference.h"
+#include "control/preview/over_limit.h"
 
 // Answers to requests that change something.
 namespace weir::control {
 
 void members(Fields& f, ListChange& change);
+void members(Fields& f, Share& share);
+void members(Fields& f, OverLimit& over);
 
 struct ReloadAnswer {
   bool ok = false;
@@ -25,6 +28,7 @@ struct ReloadAnswer {
   std::vector<ListChange> changes;
   std::vector<TargetOutcome> targets;
   std::vector<RefusedFeed> refused;
+  std::vector<OverLimit> over_limits;
   uint64_t errors = 0, warnings = 0;
   std::vector<Diagnostic> diagnostics;
   std::string error;

@@ -24,6 +24,11 @@ struct Request {
   std::optional<std::string> after = {};      // entries, export
   std::optional<uint32_t> confirm = {};       // reload
   std::optional<uint64_t> number = {};        // rollback
+  std::optional<std::string> policy = {};     // plan
+  std::optional<std::string> path = {};       // plan
+  std::optional<std::string> file = {};       // plan
+  std::optional<std::string> url = {};        // plan
+  std::optional<bool> force = {};             // reload
 };
 void members(Fields& f, Request& request);
 

@@ -225,6 +225,7 @@ void warn_of_unknown(const std::vector<std::string>& members) {
 
 int exit_code(const Document& answer) {
   const bool has_ok = answer.contains("ok");
+  if (!answer.flag("ok").value_or(true) && answer.has_elements("over_limits")) return kOverLimit;
   if (has_ok && answer.has_false("targets", "acknowledged")) return kNotAcknowledged;
   if (answer.contains("error") || !answer.flag("ok").value_or(true)) return kFailed;
   return has_ok && answer.has_elements("refused") ? kNotAcknowledged : kOk;

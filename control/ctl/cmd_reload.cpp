@@ -41,6 +41,9 @@ void print_reload(const ReloadAnswer& answer) {
   if (!published) {
     const std::string reason = answer.errors != 0 ? plural(answer.errors, "error") + " in the policy" : answer.error;
     fmt::print(stderr, "reload failed: {}\nstill enforced: generation {}\n", reason, running);
+    if (!answer.over_limits.empty()) {
+      fmt::print(stderr, "hint: `controlctl plan FILE` tells whom it concerns; `controlctl reload --force` goes on\n");
+    }
     return;
   }
   Table phases({{"phase"}, {"time", Table::Align::right}});
@@ -60,8 +63,11 @@ Run configure(Options& options) {
   auto confirm = std::make_shared<std::string>();
   options.text("--confirm", "TIME", *confirm,
                "go back by itself after this time, 60s say, unless `controlctl confirm` comes before");
-  return [confirm](const Context& context) -> int {
+  auto force = std::make_shared<bool>(false);
+  options.flag("--force", *force, "publish it also when a limit of `plan` is exceeded");
+  return [confirm, force](const Context& context) -> int {
     Request wanted{"reload"};
+    if (*force) wanted.force = true;
     if (!confirm->empty()) {
       wanted.confirm = parse_duration(*confirm);
       if (!wanted.confirm) {
@@ -84,7 +90,8 @@ const Command kReload = {"reload",
                          "read the policy again, compile and publish it; waits for every target",
                          "A step that fails leaves what is enforced as it is. Exit code 3 says that not every target "
                          "acknowledged, or that a "
-                         "feed was refused: its list keeps what it had.",
+                         "feed was refused: its list keeps what it had; 5 that a limit of `plan` in the policy is "
+                         "exceeded.",
                          cmd_reload::configure,
                          [](MemberTable& table) { table.add<ReloadAnswer>("reload"); }};
 

@@ -33,7 +33,19 @@ void reload(Daemon& daemon, const Request& request, const Caller& caller, Reply 
   }
   daemon.reload([reply = std::move(reply)](
                     const std::shared_ptr<const ReloadReport>& report) { reply(answer_line(answer_of(*report))); },
-                {caller.uid, caller.pid, request.confirm.value_or(0), {}});
+                {caller.uid, caller.pid, request.confirm.value_or(0), {}, request.force.value_or(false)});
+}
+
+void plan(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
+  const bool has_feed = request.file.has_value() || request.url.has_value();
+  if (has_feed != request.name.has_value() || (request.file && request.url)) {
+    return reply(failure_line("plan needs a list together with a file or an url: what is read instead of its feed"));
+  }
+  Daemon::Candidate candidate = {request.policy, request.path.value_or(""), {}, {}};
+  if (request.file) candidate.instead[*request.name] = *request.file;
+  if (request.url) candidate.fetched[*request.name] = *request.url;
+  daemon.plan(std::move(candidate),
+              [reply = std::move(reply)](const PlanReport& report) { reply(answer_line(answer_of(report))); });
 }
 
 void confirm(Daemon& daemon, const Request&, const Caller&, Reply reply) {
@@ -210,6 +222,7 @@ constexpr Command kCommands[] = {
     {"capture", Access::look, at_once<capture>, Needs::nothing},
     {"detach", Access::change, detach, Needs::nothing},
     {"confirm", Access::change, confirm},
+    {"plan", Access::change, plan},
     {"history", Access::look, history},
     {"rollback", Access::change, rollback},
     {"entries", Access::look, answer_entries},

@@ -46,6 +46,7 @@ void Daemon::reload(Reloaded done, Wish wish) {
   wish_.pid = wish.pid;
   if (!wish.why.empty()) wish_.why += (wish_.why.empty() ? "" : ", ") + wish.why;
   wish_.confirm_s = std::max(wish_.confirm_s, wish.confirm_s);
+  wish_.is_forced |= wish.is_forced;
   // One that runs already may have read the policy before the caller changed it.
   (is_reloading_ || going_back_ ? asking_for_next_ : asking_).push_back(std::move(done));
   begin_next();

@@ -103,7 +103,7 @@ Result<void> Daemon::give_up_rights(const Options& options, const std::optional<
 
 Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForce>& in_force,
                            std::optional<std::vector<TargetSpec>> named) {
-  for (Worker* worker : {&worker_, &builder_}) {
+  for (Worker* worker : {&worker_, &builder_, &planner_}) {
     if (Result<void> started = worker->start(); !started) return started;
   }
   if (Result<void> started = planes_.xdp.start(); !started) return started;
@@ -193,6 +193,7 @@ void Daemon::stop() {
   stopping_ = true;
   worker_.stop();
   builder_.stop();
+  planner_.stop();
   fetcher_.stop();
   waits_.end_all();
   std::vector<Reloaded> asking = std::exchange(asking_, {});

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -30,6 +31,9 @@
 #include "control/loop/waits.h"
 #include "control/loop/worker.h"
 #include "control/metrics/tally.h"
+#include "control/preview/lists.h"
+#include "control/preview/over_limit.h"
+#include "control/preview/radius.h"
 #include "control/publish/generation.h"
 #include "control/publish/history_files.h"
 #include "control/publish/in_force.h"
@@ -38,6 +42,7 @@
 #include "control/publish/targets/kinds.h"
 #include "control/publish/targets/target.h"
 #include "control/read/feed_file.h"
+#include "control/traffic/reservoir.h"
 #include "control/watch/feed_watch.h"
 
 namespace weir::control {
@@ -86,7 +91,25 @@ struct ReloadReport {
   std::vector<ListChange> changes;     // since the generation before
   wire::Generation generation;         // the one that is published afterwards: after a failure, the old one
   std::vector<TargetOutcome> targets;  // empty when nothing was published
+  std::vector<OverLimit> over_limits;  // why it was refused, or was not although
 };
+
+// What a candidate would do (control/preview/).
+struct PlanReport {
+  std::string error;  // why there is no answer; empty when diagnostics say it
+  Diagnostics diagnostics;
+  wire::Generation against;  // that runs
+  ListsPreview lists;
+  std::optional<Radius> radius;
+  std::string why_no_radius;  // empty: it is there
+  CompileReport before, after;
+  std::vector<RefusedFeed> refused;
+  std::vector<OverLimit> over_limits;
+  double total_ms = 0;
+};
+
+// The snapshots of what runs. They live as long as it.
+Result<Enforcing> enforcing_of(const Running& running);
 
 struct ChangeReport {
   bool ok = false;    // in the journal, and enforced and on disk at every target
@@ -103,7 +126,8 @@ struct ChangeReport {
 // switch. It lives on a loop, whose thread alone may call it; only reading, compiling and storing happen on the worker.
 // What takes time calls back.
 class Daemon {
-  static constexpr int kBuilderNice = 10;  // changes come first
+  static constexpr int kBuilderNice = 10;             // changes come first
+  static constexpr uint32_t kTrafficPerSecond = 500;  // samples of a target
 
  public:
   struct Options {
@@ -146,7 +170,7 @@ class Daemon {
   void stop();
   bool is_idle() const { return capture_.is_ended(); }
   // A thread is at something that nobody can end: a policy that is compiled, a disk that does not answer.
-  bool is_busy() { return worker_.is_busy() || builder_.is_busy() || panic_->is_busy(); }
+  bool is_busy() { return worker_.is_busy() || builder_.is_busy() || planner_.is_busy() || panic_->is_busy(); }
 
   // Reads the policy file, compiles it and publishes it. Reloads run one after the other; calls that come while one
   // runs share the next one. Feeds that change cause reloads by themselves, which keep to the policy that was taken
@@ -157,9 +181,21 @@ class Daemon {
     int32_t pid = 0;
     uint32_t confirm_s = 0;  // goes back by itself unless confirm() comes in time; 0: it stays
     std::string why = {};    // the cause; empty: that it is asked for
+    bool is_forced = false;  // whatever the limits of `plan` say
   };
   void reload(Reloaded done, Wish wish);
   void reload(Reloaded done) { reload(std::move(done), {}); }
+  // Compiles a candidate beside what runs, and tells what it would change. Nothing is published.
+  struct Candidate {
+    std::optional<std::string> text;                  // of a policy; empty: that of the policy that runs
+    std::string path;                                 // of it: relative feeds begin there; empty: the policy's own
+    std::map<std::string, std::string> instead = {};  // by list: a file that is read instead of its feed
+    std::map<std::string, std::string> fetched = {};  // by list: an url that is fetched, and read instead of its feed
+  };
+  void plan(Candidate candidate, std::function<void(const PlanReport&)> done);
+  // Frames of the recent traffic that are kept.
+  const Reservoir& reservoir() const { return reservoir_; }
+  std::shared_ptr<const SeenTraffic> recent_traffic() const { return reservoir_.recent(unix_now_ns()); }
   // What waits for a confirmation stays. Error: nothing waits.
   void confirm(std::function<void(const Result<wire::Generation>& stays)> done);
   // Publishes the lists of this generation again, as they were then: those of its policy, and what was added to them.
@@ -258,7 +294,8 @@ class Daemon {
     };
     std::optional<Back> back;
     Wish wish;
-    std::set<std::string> accepted_feeds;  // lists whose feed is taken as it is
+    std::set<std::string> accepted_feeds;             // lists whose feed is taken as it is
+    std::shared_ptr<const SeenTraffic> traffic = {};  // that the limits are held to; null: none
   };
   // What the worker makes of the policy file.
   struct Prepared {
@@ -271,6 +308,7 @@ class Daemon {
     std::vector<TargetSpec> targets;
     std::optional<CaptureSettings> capture;
     MetricsSettings metrics;
+    PlanSettings plan;
     Result<void> saved;  // the number and the last good
     Clock::time_point begin, published;
   };
@@ -313,6 +351,12 @@ class Daemon {
   void watch_feeds();
   std::shared_ptr<Prepared> prepare(const Running* old, const FeedHistory& history, const Cause& cause);  // worker
   void prepare(Prepared& prepared, const Running* old, const FeedHistory& history, const Cause& cause);   // worker
+  Result<void> fetch(const Running& running, Candidate& candidate);                                       // planner
+  Result<void> plan(Candidate candidate, const Running& running, const SeenTraffic& traffic,
+                    PlanReport& report);  // planner
+  // Holds it to its limits. Error: it must not be published.
+  Result<void> keep_to_limits(Prepared& prepared, std::shared_ptr<Running>& next, const Running& old,
+                              const Cause& cause);  // worker
   // Whether an overlay will do: for what changes by itself, and often.
   enum class Make { whole, overlay };
   Result<void> make_publication(Running& next, const Running* old, Make make, Progress* progress);  // worker
@@ -365,6 +409,8 @@ class Daemon {
   Waits waits_;
   bool is_check_posted_ = false;
   Capture capture_;
+  Reservoir reservoir_;
+  bool traffic_wanted_ = false;  // for the reservoir
   Planes planes_;
   std::unique_ptr<PanicSwitch> panic_;
 
@@ -418,8 +464,9 @@ class Daemon {
 
   std::unique_ptr<FeedWatch> watch_;  // null: feeds are not watched
   Fetcher fetcher_;
-  Worker worker_;                 // the last two: they end before what they use
+  Worker worker_;                 // the last three: they end before what they use
   Worker builder_{kBuilderNice};  // of new bases, while the worker goes on
+  Worker planner_{kBuilderNice};  // of candidates
 };
 
 }  // namespace weir::control

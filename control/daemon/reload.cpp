@@ -66,7 +66,10 @@ std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy) {
 
 void Daemon::begin_reload() {
   is_reloading_ = is_making_ = true;
-  const Cause cause = next_cause();
+  Cause cause = next_cause();
+  const auto has_limits = [](const PlanSettings& plan) { return plan.max_newly_dropped || plan.max_newly_passed; };
+  const bool may_have_limits = cause.policy_text == nullptr || (running_->policy && has_limits(running_->policy->plan));
+  if (may_have_limits) cause.traffic = recent_traffic();
   log::info("reload begins", {{"cause", cause.text}});
   worker_.submit([this, cause, old = running_, before = running_ != nullptr ? running_->book : book_before_] {
     FeedHistory history(before.get());
@@ -128,7 +131,7 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
   add_journal(policy->lists, history.book);
   const auto whole = std::make_shared<const Policy>(std::move(*policy));
   policy.reset();
-  const std::shared_ptr<Running> next = running_of(whole);
+  std::shared_ptr<Running> next = running_of(whole);
   report.refused = refused_feeds(next->lists);
   if (old != nullptr) prepared.before = old->book;
   if (old != nullptr) prepared.before_base = old->base;
@@ -145,6 +148,12 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
     report.error = made.error();
     return;
   }
+  if (old != nullptr) {
+    if (const Result<void> kept = keep_to_limits(prepared, next, *old, cause); !kept) {
+      report.error = kept.error();
+      return;
+    }
+  }
   prepared.targets = options_.targets.empty() ? whole->targets : options_.targets;
   if (!options_.state_dir && whole->state_dir != store_.state_dir()) {
     log::warning("state_dir changed: the old one stays in use until controld starts anew",
@@ -152,6 +161,7 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
   }
   prepared.capture = whole->capture;
   prepared.metrics = whole->metrics;
+  prepared.plan = whole->plan;
   report.entries = next->report.entries;
   report.snapshot_bytes = next->report.snapshot_bytes;
   report.phases.insert(report.phases.end(), next->report.phases.begin(), next->report.phases.end());
@@ -217,6 +227,8 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   if (!places_stay) {
     capture_.configure(prepared->capture, sockets_of(prepared->targets));
     metrics_ = prepared->metrics;
+    reservoir_.set(prepared->plan);
+    traffic_wanted_ = prepared->plan.samples != 0;
     if (options_.policy_taken) options_.policy_taken();
   }
   report.generation = running_->publication->generation;

@@ -63,6 +63,10 @@ std::shared_ptr<TargetLink> Daemon::make_link(const TargetSpec& spec) {
   surroundings.changed = [this] { check_waits(); };
   surroundings.bypass_changed = [this] { panic_->look_again(); };
   surroundings.is_ahead = [this, name = spec.name](wire::Generation seen) { take_ahead(name, seen); };
+  surroundings.traffic_per_second = [this] { return running_ != nullptr && traffic_wanted_ ? kTrafficPerSecond : 0; };
+  surroundings.traffic = [this, name = spec.name](const wire::Traffic& traffic) {
+    reservoir_.take(name, traffic, unix_now_ns());
+  };
   TargetTimes times = options_.times;
   times.retry = std::max(times.retry, functions.least_retry_ms);
   return std::make_shared<TargetLink>(loop_, spec, std::move(surroundings), times);

@@ -63,6 +63,32 @@ ReloadAnswer answer_of(const ReloadReport& report) {
   answer.changes = report.changes;
   answer.targets = report.targets;
   answer.refused = report.refused;
+  answer.over_limits = report.over_limits;
+  answer.errors = report.diagnostics.errors();
+  answer.warnings = report.diagnostics.warnings();
+  answer.diagnostics = report.diagnostics.kept();
+  answer.error = report.error;
+  return answer;
+}
+
+PlanAnswer answer_of(const PlanReport& report) {
+  const auto cost = [](const CompileReport& of) {
+    return PlanCost{of.entries, of.snapshot_bytes, of.probes_v4, of.probes_v6};
+  };
+  PlanAnswer answer;
+  answer.ok = report.error.empty() && report.diagnostics.ok() && report.over_limits.empty();
+  answer.generation = report.against;
+  answer.lists = report.lists.lists;
+  answer.widest = report.lists.widest;
+  answer.concerns = report.lists.concerns;
+  answer.before = cost(report.before);
+  answer.after = cost(report.after);
+  for (const PhaseTime& phase : report.after.phases) answer.phases.emplace_back(phase.name, phase.milliseconds);
+  answer.total_ms = report.total_ms;
+  answer.radius = report.radius;
+  answer.why_no_radius = report.why_no_radius;
+  answer.refused = report.refused;
+  answer.over_limits = report.over_limits;
   answer.errors = report.diagnostics.errors();
   answer.warnings = report.diagnostics.warnings();
   answer.diagnostics = report.diagnostics.kept();

@@ -8,6 +8,7 @@
 #include "control/answer/feeds.h"
 #include "control/answer/history.h"
 #include "control/answer/list.h"
+#include "control/answer/plan.h"
 #include "control/answer/reload.h"
 #include "control/answer/shapes.h"
 #include "control/answer/stats.h"
@@ -18,6 +19,7 @@
 // What controld knows now, as answers tell it: for the API, and for whoever shows it otherwise.
 namespace weir::control {
 
+PlanAnswer answer_of(const PlanReport& report);
 StatusAnswer status_answer(Daemon& daemon);
 
 // All the others: of a daemon that runs a policy.

@@ -11,6 +11,7 @@
 #include "control/model/fetch.h"
 #include "control/model/list.h"
 #include "control/model/listen.h"
+#include "control/model/plan.h"
 #include "control/model/target.h"
 #include "filter/format/snapshot.h"
 
@@ -49,6 +50,7 @@ struct Policy {
   FetchSettings fetch;
   std::optional<CaptureSettings> capture;  // of what is dropped; empty: off
   HistorySettings history;
+  PlanSettings plan;
   MetricsSettings metrics;
   Book lists;  // in file order; `own`, when there is one, is lists[0]: a pass list, both directions
 };

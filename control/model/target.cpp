@@ -10,13 +10,15 @@ constexpr TargetTraits kTraits[kTargetKinds] = {
      .has_workers = true,
      .has_interfaces = false,
      .keeps_snapshots = true,
-     .why_no_samples = nullptr},
+     .why_no_samples = nullptr,
+     .gives_traffic = true},
     {.name = "xdp",
      .only_one = true,
      .has_workers = false,
      .has_interfaces = true,
      .keeps_snapshots = false,
-     .why_no_samples = "XDP gives no samples of what it drops"},
+     .why_no_samples = "XDP gives no samples of what it drops",
+     .gives_traffic = false},
 };
 }  // namespace
 

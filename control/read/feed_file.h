@@ -26,6 +26,7 @@ struct FeedHistory {
   std::function<bool(const std::string& path)> is_being_written = {};
   std::string state_dir = {};    // instead of the policy's: where feeds are that were fetched
   Progress* progress = nullptr;  // of bytes of feeds that are read
+  std::map<std::string, std::string> instead = {};  // by list: the file that is read instead of its feed's
   // Asks for feeds that there is nothing of yet, and waits. Returns what went wrong, by path. Empty: nobody fetches.
   std::function<std::map<std::string, std::string>(const FetchSettings&, const std::vector<FetchedFeed>&)> fetch_first =
       {};

@@ -6,6 +6,7 @@
 #include <bitset>
 #include <tuple>
 
+#include "control/model/networks.h"
 #include "control/model/range_text.h"
 
 namespace weir::control {
@@ -22,44 +23,14 @@ constexpr double kLargeShare = 0.5;
 constexpr double kMoreShare = 0.25;     // so much more at once is no list's usual day
 constexpr double kStrangeShare = 0.01;  // and so much is told
 
-template <class Addr>
-struct Range {
-  Addr first, last;
-};
-
-template <class Addr>
-struct NamedRange {
-  Addr first, last;
-  const char* what;
-};
-
 constexpr Ipv6 high(uint64_t bits) {
   return Ipv6{bits} << 64;
 }
 
-// Where strangers never send from: RFC 6890, but for the blocks of documentation and benchmarks. Ascending.
-constexpr NamedRange<Ipv4> kReserved4[] = {
-    {0x00000000, 0x00ffffff, "0.0.0.0/8"},      {0x0a000000, 0x0affffff, "10.0.0.0/8"},
-    {0x64400000, 0x647fffff, "100.64.0.0/10"},  {0x7f000000, 0x7fffffff, "127.0.0.0/8"},
-    {0xa9fe0000, 0xa9feffff, "169.254.0.0/16"}, {0xac100000, 0xac1fffff, "172.16.0.0/12"},
-    {0xc0a80000, 0xc0a8ffff, "192.168.0.0/16"}, {0xe0000000, 0xefffffff, "224.0.0.0/4"},
-    {0xf0000000, 0xffffffff, "240.0.0.0/4"},
-};
-constexpr NamedRange<Ipv6> kReserved6[] = {
-    {0, 1, "::/127"},
-    {high(0xfc00'0000'0000'0000), high(0xfdff'ffff'ffff'ffff) | ~uint64_t{0}, "fc00::/7"},
-    {high(0xfe80'0000'0000'0000), high(0xfebf'ffff'ffff'ffff) | ~uint64_t{0}, "fe80::/10"},
-    {high(0xff00'0000'0000'0000), ~Ipv6{0}, "ff00::/8"},
-};
-
 template <class Addr>
-auto& reserved_of() {
-  if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
-    return kReserved4;
-  } else {
-    return kReserved6;
-  }
-}
+struct Range {
+  Addr first, last;
+};
 
 template <class Addr, class Draft>
 auto& entries_of(Draft& draft) {
@@ -93,7 +64,7 @@ std::vector<Range<Addr>> united(std::vector<Range<Addr>> ranges) {
 template <class Addr>
 std::vector<Range<Addr>> not_of_strangers(const ListDraft& own) {
   std::vector<Range<Addr>> ranges;
-  for (const auto& range : reserved_of<Addr>()) ranges.push_back({range.first, range.last});
+  for (const auto& range : reserved_networks<Addr>()) ranges.push_back({range.first, range.last});
   for (const Entry<Addr>& entry : entries_of<Addr>(own)) {
     ranges.push_back({entry.first, entry.last});
   }
@@ -129,7 +100,7 @@ struct Touched {
 
 template <class Addr>
 std::string block_of(const Entry<Addr>& entry) {
-  for (const auto& range : reserved_of<Addr>()) {
+  for (const auto& range : reserved_networks<Addr>()) {
     if (range.first <= entry.last && entry.first <= range.last) return range.what;
   }
   return "policy.own";
@@ -232,7 +203,7 @@ double share_of(const Entries& entries, const Space<Addr>& space) {
       held.push_back({std::max(entry.first, space.first), std::min(entry.last, space.last)});
     }
   }
-  for (const auto& range : reserved_of<Addr>()) {
+  for (const auto& range : reserved_networks<Addr>()) {
     if (range.first >= space.first && range.last <= space.last) reserved.push_back({range.first, range.last});
   }
   const double all = static_cast<double>(space.last - space.first) + 1 - addresses_in(reserved);

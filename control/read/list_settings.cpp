@@ -69,6 +69,21 @@ HistorySettings read_history(MapReader reader) {
   return history;
 }
 
+PlanSettings read_plan(MapReader reader) {
+  PlanSettings plan;
+  if (const auto percent = reader.number("max_newly_dropped")) plan.max_newly_dropped = *percent / 100;
+  if (const auto percent = reader.number("max_newly_passed")) plan.max_newly_passed = *percent / 100;
+  reader.take("samples", plan.samples);
+  reader.take("recent", plan.recent_s);
+  const bool has_limit = plan.max_newly_dropped || plan.max_newly_passed;
+  if (has_limit && plan.samples == 0) {
+    reader.warning(*reader.find("samples"), "`plan.samples` is 0: no traffic is known that a limit could be held to",
+                   "take `samples` out, or the limits");
+  }
+  reader.finish();
+  return plan;
+}
+
 MetricsSettings read_metrics(MapReader reader) {
   MetricsSettings metrics;
   if (const auto listen = reader.text("listen")) {

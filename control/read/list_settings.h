@@ -19,6 +19,8 @@ uint8_t read_ipv6_aggregate(yaml::MapReader& list, bool allow_any);
 
 // The policy's `history`.
 HistorySettings read_history(yaml::MapReader section);
+// The policy's `plan`.
+PlanSettings read_plan(yaml::MapReader section);
 // The policy's `metrics`.
 MetricsSettings read_metrics(yaml::MapReader section);
 

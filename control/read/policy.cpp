@@ -66,6 +66,7 @@ class PolicyReader {
     policy_.fetch = read_fetch_settings(document_.path, root.section("fetch"));
     if (const Node* capture = root.map("capture"); capture != nullptr) read_capture(root.section("capture"), *capture);
     policy_.history = read_history(root.section("history"));
+    policy_.plan = read_plan(root.section("plan"));
     policy_.metrics = read_metrics(root.section("metrics"));
     read_lists(root);
     root.finish();
@@ -293,6 +294,7 @@ class PolicyReader {
   }
 
   std::string path_of(const List& list) const {
+    if (const auto other = history_.instead.find(list.name); other != history_.instead.end()) return other->second;
     if (list.url.empty()) return (std::filesystem::path(policy_.path).parent_path() / list.file).string();
     return fetched_path(history_.state_dir.empty() ? policy_.state_dir : history_.state_dir, list.name, list.url);
   }

@@ -125,6 +125,19 @@ constexpr Key kHistoryKeys[] = {
 };
 constexpr Section kHistory = {"`history`", kHistoryKeys};
 
+constexpr Key kPlanKeys[] = {
+    row::number(
+        "max_newly_dropped", 0, 100, "%",
+        "A reload that would drop more of the recent traffic than is dropped now, as a share of its packets, is "
+        "refused, and so are feeds that would. Left out: there is no limit."),
+    row::number("max_newly_passed", 0, 100, "%",
+                "The same of what is dropped now and would pass. Left out: there is no limit."),
+    row::integer("samples", 0, 1'000'000, "How many frames of the recent traffic are kept to tell; 0: none.")
+        .by_default("65536"),
+    row::time("recent", 15, kDay_s, "How long a frame is recent.").by_default("15m"),
+};
+constexpr Section kPlan = {"`plan`", kPlanKeys};
+
 constexpr Key kMetricsKeys[] = {
     row::text("listen",
               "Where they are served: ADDRESS:PORT, IPv6 in brackets (\"[::1]:9617\"), port 0 for one that is free; or "
@@ -328,11 +341,11 @@ std::vector<Key> policy_keys() {
       row::map("capture", kCapture,
                "Samples of what is dropped, in pcapng files. Without this section there are none."),
       row::map("history", kHistory, "What is kept for `controlctl rollback`."),
+      row::map("plan", kPlan, "What a change may do to the traffic that flows (`controlctl plan`)."),
       row::map("metrics", kMetrics, "Metrics for Prometheus and a page for people, by HTTP."),
       row::sequence("lists", kListItem,
                     "The lists, 256 at most (`own` is one of them). Among lists of one action the first in this file "
                     "gets the credit."),
-      row::later("plan"),
       row::later("fleet"),
   };
 }

@@ -34,7 +34,7 @@ BEYOND_SCHEMA = set("""
     entry-port-in-address entry-port entry-prefix entry-range entry-two-forms feed-content feed-empty-name feed-folder
     feed-missing feed-pattern filter-layout-ribbon-rate filter-memory-too-small list-mode-of-pass list-name-own
     list-name-twice metrics-listen state-dir-empty target-path target-twice target-xdp-twice too-many-lists
-    warnings-of-entries yaml-duplicate-key yaml-tag
+    warning-plan-without-samples warnings-of-entries yaml-duplicate-key yaml-tag
 """.split())
 
 

@@ -3,7 +3,7 @@
 import struct
 
 WIRE_HEADER = struct.Struct("<IHHII")  # magic, version, type, bytes of the body, sequence; little-endian
-WIRE_MAGIC, WIRE_VERSION, WIRE_STATUS, WIRE_STATS = 0x52494557, 5, 1, 3
+WIRE_MAGIC, WIRE_VERSION, WIRE_STATUS, WIRE_STATS = 0x52494557, 6, 1, 3
 
 
 def question(kind):

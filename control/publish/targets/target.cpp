@@ -102,6 +102,8 @@ void TargetLink::next() {
     ask_for_stats();
   } else if (telemetry_.wanted()) {
     ask_for_telemetry();
+  } else if (is_traffic_wanted()) {
+    ask_for_traffic();
   } else if (now >= status_due_) {
     ask_status();
   } else {
@@ -261,6 +263,24 @@ void TargetLink::ask_for_worker(std::shared_ptr<TargetTelemetry> so_far, uint64_
   });
 }
 
+// After each status, and again at once while more is there.
+bool TargetLink::is_traffic_wanted() {
+  if (!is_traffic_due_ || !traits_.gives_traffic || !surroundings_.traffic_per_second) return false;
+  return gives_traffic_ || surroundings_.traffic_per_second() != 0;
+}
+
+void TargetLink::ask_for_traffic() {
+  is_traffic_due_ = false;
+  const wire::TrafficRequest wanted = {surroundings_.traffic_per_second(), 0};
+  gives_traffic_ = wanted.per_second != 0;
+  ask(wire::Type::traffic, wire::bytes_of(wanted), [this](const wire::Message& message) {
+    const std::optional<wire::Traffic> traffic = wire::traffic_from(message);
+    if (!traffic) return drop("its samples of traffic cannot be understood");
+    is_traffic_due_ = traffic->body.waiting != 0 && traffic->body.n_samples != 0;
+    surroundings_.traffic(*traffic);
+  });
+}
+
 void TargetLink::ask_status() {
   asked_for_status_ = status_.asked;
   if (traits_.has_interfaces) return ask_interfaces();
@@ -345,6 +365,7 @@ void TargetLink::take_status(const wire::Message& message) {
   state_.status = status;
   if (is_switched && surroundings_.bypass_changed) surroundings_.bypass_changed();
   status_.answered = asked_for_status_;
+  is_traffic_due_ = true;
   status_due_ = Clock::now() + milliseconds(times_.refresh);
   if (!state_.connected) {
     state_.last_error.clear();

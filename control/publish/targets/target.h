@@ -70,6 +70,9 @@ class TargetLink {
     std::function<void(wire::Generation)> is_ahead = {};
     // It went away, or cannot be reached: why. May be empty.
     std::function<void(const std::string& error)> lost = {};
+    // About how many samples of its traffic it should give a second, and what it gave. Both may be empty.
+    std::function<uint32_t()> traffic_per_second = {};
+    std::function<void(const wire::Traffic&)> traffic = {};
   };
   TargetLink(Loop& loop, TargetSpec spec, Surroundings surroundings, TargetTimes times = {});
   TargetLink(const TargetLink&) = delete;
@@ -133,6 +136,8 @@ class TargetLink {
   void ask_for_stats();
   void ask_for_telemetry();
   void ask_for_worker(std::shared_ptr<TargetTelemetry> so_far, uint64_t ticket);
+  bool is_traffic_wanted();
+  void ask_for_traffic();
   void ask_status();
   void ask_interfaces();
   void log_changes(const std::vector<wire::InterfaceBody>& before, const std::vector<wire::InterfaceBody>& after) const;
@@ -163,6 +168,8 @@ class TargetLink {
   Fresh status_, stats_, telemetry_;
   uint64_t asked_for_status_ = 0;  // the newest ticket of status_ when the status that is on its way was asked for
   Clock::time_point status_due_;
+  bool is_traffic_due_ = false;
+  bool gives_traffic_ = false;  // it was asked to
   Clock::time_point connected_at_;
   int pause_ms_ = 0;  // before the next attempt to reach a target that was there
 };

@@ -116,6 +116,14 @@ bool Enforcer::answer(int client, wire::Message& request) {
     answer.list.matched = now_.packets;
     return static_cast<bool>(wire::send(client, type, sequence, wire::bytes_of(answer)));
   }
+  if (type == wire::Type::traffic) {
+    wire::TrafficBody head;
+    head.n_samples = static_cast<uint32_t>(now_.traffic.size());
+    std::vector<std::byte> body(sizeof head);
+    memcpy(body.data(), &head, sizeof head);
+    for (const wire::SampledTraffic& sampled : now_.traffic) wire::append_traffic(body, sampled);
+    return static_cast<bool>(wire::send(client, type, sequence, body));
+  }
   if (type == wire::Type::ports) {
     return static_cast<bool>(wire::send(client, type, sequence, wire::encode_ports({1, {{}, {}}})));
   }

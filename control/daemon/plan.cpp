@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "common/log/log.h"
+#include "common/memory.h"
+#include "control/book/edit.h"
+#include "control/daemon/daemon.h"
+#include "control/read/policy.h"
+
+// What a candidate would change: asked for by `plan`, and before a reload is published, of what it would publish.
+namespace weir::control {
+
+namespace {
+
+double ms_since(Clock::time_point from) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - from).count();
+}
+
+// What was added to dynamic lists stays in them.
+void keep_added(const Book& before, Book& book) {
+  for (List& list : book) {
+    const auto was = std::find_if(before.begin(), before.end(), [&](const List& one) { return one.name == list.name; });
+    if (!list.dynamic || was == before.end()) continue;
+    list.content = with_journal(list.content, journal_part(*was->content));
+  }
+}
+
+Result<Radius> radius_between(const Enforcing& before, const Running& next, const SeenTraffic& traffic) {
+  const Result<Enforcing> after = enforcing_of(next);
+  if (!after) return Error{after.error()};
+  return radius_of(before, *after, traffic.frames, unix_now());
+}
+
+// A list whose feed does not come through keeps what it had, and says why.
+void hold_back(const List& was, const std::string& why, int64_t now, List& list) {
+  FeedRefusal refusal;
+  refusal.path = list.feed.path;
+  refusal.reason = why;
+  refusal.hint = "`controlctl plan` tells more; `controlctl feeds --accept " + list.name + "` takes it as it is";
+  refusal.since = was.refusal && was.refusal->reason == why ? was.refusal->since : now;
+  list = was;
+  list.refusal = refusal;
+  for (FeedFile& file : list.files) file.refusal = refusal;
+}
+
+}  // namespace
+
+Result<Enforcing> enforcing_of(const Running& running) {
+  const Result<const filter::SnapshotView*> base = running.stands_on->snapshot->view();
+  if (!base) return Error{base.error()};
+  const bool has_overlay = running.publication->base != nullptr;
+  const Result<const filter::SnapshotView*> overlay = has_overlay ? running.snapshot->view() : nullptr;
+  if (!overlay) return Error{overlay.error()};
+  return Enforcing(**base, *overlay);
+}
+
+void Daemon::plan(Candidate candidate, std::function<void(const PlanReport&)> done) {
+  if (candidate.path.empty()) candidate.path = options_.config;
+  if (!candidate.text && running_->policy_text != nullptr) candidate.text = *running_->policy_text;
+  planner_.submit(
+      [this, candidate = std::move(candidate), done = std::move(done), running = running_, traffic = recent_traffic()] {
+        const Clock::time_point begin = Clock::now();
+        auto report = std::make_shared<PlanReport>();
+        Result<void> made;
+        const Result<void> had_memory = with_memory([&] { made = plan(candidate, *running, *traffic, *report); });
+        if (!had_memory) made = Error{had_memory.error()};
+        if (!made) report->error = made.error();
+        report->total_ms = ms_since(begin);
+        malloc_trim(0);
+        mailbox_.post([report, done] { done(*report); });
+      });
+}
+
+// The urls of the candidate become files.
+Result<void> Daemon::fetch(const Running& running, Candidate& candidate) {
+  if (candidate.fetched.empty()) return {};
+  if (!options_.fetches) return Error{"this controld fetches nothing"};
+  const FetchSettings settings = running.policy != nullptr ? running.policy->fetch : FetchSettings();
+  constexpr uint64_t kDay_s = 86400;
+  std::vector<FetchedFeed> feeds;
+  for (const auto& [list, url] : candidate.fetched) {
+    feeds.push_back({list, url, kDay_s, fetched_path(store_.state_dir(), list, url)});
+  }
+  const std::map<std::string, std::string> errors = fetcher_.fetch_first(settings, feeds);
+  mailbox_.post([this] {  // those of the policy, and no others, are asked for again
+    if (running_->policy != nullptr) fetcher_.set(running_->policy->fetch, running_->fetched);
+  });
+  for (const FetchedFeed& feed : feeds) {
+    const auto error = errors.find(feed.path);
+    if (error != errors.end() && !error->second.empty()) {
+      return Error{fmt::format("{} was not fetched: {}", shown_url(feed.url), error->second)};
+    }
+    candidate.instead[feed.list] = feed.path;
+  }
+  return {};
+}
+
+Result<void> Daemon::plan(Candidate candidate, const Running& running, const SeenTraffic& traffic, PlanReport& report) {
+  report.against = running.publication->generation;
+  report.before = running.report;
+  if (!candidate.text) return Error{"what runs is the last good of a policy that is bad: name a policy file to plan"};
+  if (const Result<void> fetched = fetch(running, candidate); !fetched) return fetched;
+  FeedHistory history(running.book.get());
+  history.is_ours = !running.from_last_good;
+  history.parsers = options_.parsers;
+  history.state_dir = store_.state_dir();
+  history.instead = candidate.instead;
+  std::optional<Policy> policy =
+      read_policy_text(candidate.path, *candidate.text, report.diagnostics, unix_now(), history);
+  if (!policy) return {};
+  for (const auto& [name, file] : candidate.instead) {
+    const auto found = std::find_if(policy->lists.begin(), policy->lists.end(),
+                                    [&wanted = name](const List& list) { return list.name == wanted; });
+    if (found == policy->lists.end()) return Error{fmt::format("no list is called '{}'", name)};
+    if (found->feed.path.empty()) return Error{fmt::format("list '{}' has no feed that a file could stand for", name)};
+  }
+  keep_added(*running.book, policy->lists);
+  const auto whole = std::make_shared<const Policy>(std::move(*policy));
+  policy.reset();
+  const std::shared_ptr<Running> next = running_of(whole);
+  report.refused = refused_feeds(next->lists);
+  report.lists = preview_lists(*running.book, *next->book);
+  Result<Compiled> compiled = compile(*whole, {}, options_.build_threads);
+  if (!compiled) return Error{compiled.error()};
+  auto publication = std::make_shared<Publication>();
+  publication->snapshot = std::move(compiled->snapshot);
+  publication->size_bytes = compiled->size_bytes;
+  publication->digest = compiled->digest;
+  const OpenSnapshot snapshot(publication);
+  report.after = std::move(compiled->report);
+  const Result<const filter::SnapshotView*> view = snapshot.view();
+  if (!view) return Error{view.error()};
+  const Result<Enforcing> before = enforcing_of(running);
+  if (!before) return Error{before.error()};
+  if (traffic.frames.empty()) {
+    report.why_no_radius = running.policy != nullptr && running.policy->plan.samples == 0
+                               ? "`plan.samples` of the policy is 0: no traffic is kept"
+                               : "no traffic was seen of late";
+    return {};
+  }
+  report.radius = radius_of(*before, Enforcing(**view), traffic.frames, unix_now());
+  report.over_limits = over_limits(whole->plan, *report.radius);
+  return {};
+}
+
+// A person who reloads is told, and may insist. What feeds change by themselves is held back, list by list, and what is
+// left is published.
+Result<void> Daemon::keep_to_limits(Prepared& prepared, std::shared_ptr<Running>& next, const Running& old,
+                                    const Cause& cause) {
+  const PlanSettings& limits = next->policy->plan;
+  if (!limits.max_newly_dropped && !limits.max_newly_passed) return {};
+  if (cause.traffic == nullptr || cause.traffic->frames.empty() || cause.back) return {};
+  const Result<Enforcing> before = enforcing_of(old);
+  if (!before) return Error{before.error()};
+  const Result<Radius> radius = radius_between(*before, *next, *cause.traffic);
+  if (!radius) return Error{radius.error()};
+  ReloadReport& report = *prepared.report;
+  report.over_limits = over_limits(limits, *radius);
+  if (report.over_limits.empty()) return {};
+  const std::string why = report.over_limits.front().text();
+  if (cause.wish.is_forced || !cause.accepted_feeds.empty()) {
+    log::warning("the limits of `plan` are exceeded, as was asked for", {{"why", why}, {"cause", cause.text}});
+    return {};
+  }
+  if (cause.policy_text == nullptr) return Error{why};
+
+  Policy policy = *next->policy;
+  size_t held = 0;
+  const auto now = static_cast<int64_t>(unix_now());
+  for (const ListChange& change : list_changes(*old.book, policy.lists)) {
+    const auto named = [&](const List& list) { return list.name == change.name; };
+    const auto list = std::find_if(policy.lists.begin(), policy.lists.end(), named);
+    const auto was = std::find_if(old.book->begin(), old.book->end(), named);
+    if (list == policy.lists.end() || was == old.book->end() || list->feed.path.empty()) continue;
+    const auto credit = std::find_if(radius->credits.begin(), radius->credits.end(),
+                                     [&](const Radius::Credit& one) { return one.name == change.name; });
+    const bool passes_more = list->action == WEIR_PASS && radius->newly_passed.value > 0;
+    if (credit == radius->credits.end() && !passes_more) continue;
+    log::warning("feed refused: its list keeps what it had", {{"list", list->name}, {"why", why}});
+    hold_back(*was, why, now, *list);
+    held++;
+  }
+  if (held == 0) return Error{why};
+  const auto whole = std::make_shared<const Policy>(std::move(policy));
+  next = running_of(whole);
+  report.refused = refused_feeds(next->lists);
+  return make_publication(*next, &old, Make::overlay, &progress_);
+}
+
+}  // namespace weir::control
