@@ -7,6 +7,7 @@
 #include <span>
 
 #include "control/answer/text.h"
+#include "control/book/claims.h"
 #include "control/compile/merge/rule_book.h"
 #include "control/compile/plan/gates.h"
 #include "control/compile/plan/plan.h"
@@ -142,6 +143,30 @@ uint32_t first_end_after(const Book& book, uint64_t now) {
     for (const Flow& flow : list.flows()) take(flow.expires);
   }
   return first;
+}
+
+HitCounter::HitCounter(const Book& book, const Enforcing& enforcing, uint64_t now)
+    : book_(book), enforcing_(enforcing), now_(now), samples_of_(book.size()), entries_(book.size()) {}
+
+void HitCounter::add(std::span<const weir_packet> layers) {
+  samples_++;
+  weir_set of_frame = {};
+  for (const weir_packet& packet : layers) {
+    const weir_set lists = match(enforcing_, packet, now_);
+    if (is_empty(lists)) continue;
+    of_frame = of_frame | lists;
+    for (unsigned l = 0; l < book_.size(); l++) {
+      if (!has_list(lists, l)) continue;
+      for (const uint64_t entry : entries_that_match(book_[l], packet, now_)) entries_[l].insert(entry);
+    }
+  }
+  for (unsigned l = 0; l < book_.size(); l++) samples_of_[l] += has_list(of_frame, l);
+}
+
+std::vector<ListHits> HitCounter::hits() const {
+  std::vector<ListHits> hits;
+  for (size_t l = 0; l < book_.size(); l++) hits.push_back({samples_of_[l], entries_[l].size(), 0});
+  return hits;
 }
 
 ListsAnswer lists_of(const Book& book, const Overlap& overlap, const SnapshotCosts& costs,

@@ -1,13 +1,16 @@
 #pragma once
 
-#include <map>
+#include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "control/answer/history.h"
 #include "control/answer/lists.h"
 #include "control/answer/stats.h"
 #include "control/book/overlap.h"
+#include "control/compile/prove/lookup.h"
+#include "filter/format/packet.h"
 #include "filter/read/view.h"
 
 // ListsAnswer is made of what the book, the snapshot, the counters and the history say.
@@ -25,6 +28,26 @@ ListChurn churn_of(const std::string& list, const std::vector<HistoryRow>& histo
 
 // When the entries of a list are compared anew: the first time after `now` at which one ends. kNever: none does.
 uint32_t first_end_after(const Book& book, uint64_t now);
+
+// Which entries sampled frames hit. Looks into the snapshot first: most frames hit nothing.
+class HitCounter {
+ public:
+  // enforcing: a snapshot of this book. now: Unix seconds. Borrows both.
+  HitCounter(const Book& book, const Enforcing& enforcing, uint64_t now);
+  // The packets of one frame: more than one in tunnels.
+  void add(std::span<const weir_packet> layers);
+  uint64_t samples() const { return samples_; }
+  // By list, as in the book; `never` is left 0.
+  std::vector<ListHits> hits() const;
+
+ private:
+  const Book& book_;
+  const Enforcing enforcing_;
+  const uint64_t now_;
+  uint64_t samples_ = 0;
+  std::vector<uint64_t> samples_of_;                   // by list
+  std::vector<std::unordered_set<uint64_t>> entries_;  // by list: those that were hit
+};
 
 // The matrix, the counters and the costs of each list. Verdicts, churn and hits are left empty.
 ListsAnswer lists_of(const Book& book, const Overlap& overlap, const SnapshotCosts& costs, const ListCounters& counted);

@@ -78,7 +78,7 @@ AddressClaims claims_of_address(const Book& book, Addr address, uint16_t port, u
   return claims;
 }
 
-// visit(entry), each row once, however many sides match it.
+// visit(entry, row), each row once, however many sides match it.
 template <class Addr, class Visit>
 void visit_matching_rows(const List& list, const weir_packet& packet, uint64_t now, Visit visit) {
   const Rows<Addr>& rows = rows_of<Addr>(list);
@@ -93,21 +93,23 @@ void visit_matching_rows(const List& list, const weir_packet& packet, uint64_t n
       const Entry<Addr> entry = rows[row];
       if (!is_live(entry.expires, now) || !on_side(entry, side)) return;
       if (side == WEIR_SIDE_DESTINATION && on_side(entry, WEIR_SIDE_SOURCE)) return;  // visited already
-      visit(entry);
+      visit(entry, row);
     });
   }
 }
 
+// visit(flow, index)
 template <class Visit>
 void visit_matching_flows(const List& list, const weir_packet& packet, uint64_t now, Visit visit) {
-  for (const Flow& flow : list.flows()) {
+  for (size_t i = 0; i < list.flows().size(); i++) {
+    const Flow& flow = list.flows()[i];
     if (flow.family != 0 && flow.family != packet.family) continue;
     const weir_residual condition = condition_of(flow);
-    if (weir_residual_holds(&condition, &packet, now) != 0) visit(flow);
+    if (weir_residual_holds(&condition, &packet, now) != 0) visit(flow, i);
   }
 }
 
-// Everything of the list that matches the packet: visit(Entry or Flow).
+// Everything of the list that matches the packet: visit(Entry or Flow, its place among them).
 template <class Visit>
 void visit_matching(const List& list, const weir_packet& packet, uint64_t now, Visit visit) {
   if (packet.family == 4) visit_matching_rows<Ipv4>(list, packet, now, visit);
@@ -140,11 +142,22 @@ std::vector<Origin> claims_of(const Book& book, const weir_packet& packet, uint6
   for (const List& list : book) {
     std::vector<std::pair<WrittenAt, Origin>> found;
     visit_matching(list, packet, now,
-                   [&](const auto& entry) { found.emplace_back(written_at(entry), origin_of(list, entry)); });
+                   [&](const auto& entry, size_t) { found.emplace_back(written_at(entry), origin_of(list, entry)); });
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     for (auto& [at, origin] : found) claims.push_back(std::move(origin));
   }
   return claims;
+}
+
+std::vector<uint64_t> entries_that_match(const List& list, const weir_packet& packet, uint64_t now) {
+  std::vector<uint64_t> found;
+  const auto take_from = [&](uint64_t first) {
+    return [&found, first](const auto&, size_t place) { found.push_back(first + place); };
+  };
+  if (packet.family == 4) visit_matching_rows<Ipv4>(list, packet, now, take_from(0));
+  if (packet.family == 6) visit_matching_rows<Ipv6>(list, packet, now, take_from(list.v4().size()));
+  visit_matching_flows(list, packet, now, take_from(list.v4().size() + list.v6().size()));
+  return found;
 }
 
 std::optional<Origin> first_claim(const Book& book, std::string_view name, const weir_packet& packet, uint64_t now) {
@@ -152,7 +165,7 @@ std::optional<Origin> first_claim(const Book& book, std::string_view name, const
   if (list == book.end()) return std::nullopt;
   std::optional<Origin> first;
   WrittenAt first_at;
-  visit_matching(*list, packet, now, [&](const auto& entry) {
+  visit_matching(*list, packet, now, [&](const auto& entry, size_t) {
     const WrittenAt at = written_at(entry);
     if (first && first_at <= at) return;
     first_at = at;

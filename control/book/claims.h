@@ -38,6 +38,10 @@ AddressClaims claims_of(const Book& book, Ipv6 address, uint16_t port, uint64_t 
 // Every entry that matches the packet at this time (Unix seconds), in the order of the lists and their lines.
 std::vector<Origin> claims_of(const Book& book, const weir_packet& packet, uint64_t now);
 
+// The entries of this list that match, as numbers: its IPv4 rows, then its IPv6 rows, then its flows. Each once, in no
+// order.
+std::vector<uint64_t> entries_that_match(const List& list, const weir_packet& packet, uint64_t now);
+
 // Of this list the first entry that matches, in the order of its sources (policy, feed) and lines.
 std::optional<Origin> first_claim(const Book& book, std::string_view list, const weir_packet& packet, uint64_t now);
 

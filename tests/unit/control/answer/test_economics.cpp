@@ -175,6 +175,43 @@ TEST_CASE("churn is what publications changed of a list that stays") {
   CHECK_FALSE(churn_of("feed", {}, 0, now).per_day);
 }
 
+TEST_CASE("hits are of entries, and a frame is one sample however many of its layers match") {
+  const Policy policy = make_policy({
+      make_list("hosts", WEIR_DROP, kSource, {"10.0.0.1", "10.0.0.2", "10.0.0.0/24"}),
+      make_list("ports", WEIR_DROP, kDestination, {"10.0.0.1:443"}),
+      make_list("never", WEIR_DROP, kEither, {"10.0.9.9", "2001:db8::1"}),
+  });
+  const auto packet = [](Ipv4 source, Ipv4 destination) {
+    weir_packet packet = {};
+    packet.family = 4;
+    packet.address[0][0] = __builtin_bswap32(source);
+    packet.address[1][0] = __builtin_bswap32(destination);
+    packet.protocol = 6;
+    packet.has = WEIR_HAS_PORTS;
+    packet.port[0] = packet.port[1] = __builtin_bswap16(443);
+    return packet;
+  };
+  const BuiltSnapshot snapshot = build_unproven(policy, 1);
+  const filter::SnapshotView view = snapshot.view();
+  HitCounter counter(policy.lists, view, 0);
+  const weir_packet stranger[] = {packet(0x08080808, 0x0a000002)};
+  const weir_packet host[] = {packet(0x0a000001, 0x08080808)};
+  const weir_packet tunnel[] = {packet(0x0a000001, 0x08080808), packet(0x0a000007, 0x0a000001)};
+  counter.add(stranger);
+  CHECK(counter.hits()[0].samples == 0);
+  counter.add(host);
+  counter.add(host);
+  CHECK(counter.hits()[0].samples == 2);
+  CHECK(counter.hits()[0].entries == 2);  // the host, and the network that it lies in
+  counter.add(tunnel);
+  CHECK(counter.samples() == 4);
+  CHECK(counter.hits()[0].samples == 3);
+  CHECK(counter.hits()[0].entries == 2);
+  CHECK(counter.hits()[1].samples == 1);
+  CHECK(counter.hits()[1].entries == 1);
+  CHECK(counter.hits()[2].samples == 0);
+}
+
 TEST_CASE("lists are compared anew when the next entry ends") {
   Policy policy = make_policy({make_list("hosts", WEIR_DROP, kSource, {"10.0.0.1", "10.0.0.2", "2001:db8::1"})});
   CHECK(first_end_after(policy.lists, 100) == kNever);

@@ -131,6 +131,21 @@ TEST_CASE("the entries that a packet matches are those that match one by one; th
         const std::vector<WrittenAt> matching = matching_lines(list, packet, kNow);
         for (const WrittenAt& at : matching)
           expected.emplace_back(list.file_of(static_cast<uint8_t>(at.first)), at.second);
+        std::vector<WrittenAt> by_number, in_any_order = matching;
+        for (const uint64_t number : entries_that_match(list, packet, kNow)) {
+          const uint64_t n4 = list.v4().size(), n6 = list.v6().size();
+          const auto take = [&](const auto& entry) { by_number.emplace_back(entry.source, entry.line); };
+          if (number < n4) {
+            take(list.v4()[number]);
+          } else if (number < n4 + n6) {
+            take(list.v6()[number - n4]);
+          } else {
+            take(list.flows()[number - n4 - n6]);
+          }
+        }
+        std::sort(by_number.begin(), by_number.end());
+        std::sort(in_any_order.begin(), in_any_order.end());
+        REQUIRE(by_number == in_any_order);
         const std::optional<Origin> first = first_claim(book, list.name, packet, kNow);
         INFO(round << " " << i << " " << (first ? first->entry : "none"));
         REQUIRE(first.has_value() == !matching.empty());
