@@ -20,13 +20,11 @@ uint32_t first_of(const weir_set& matched, const uint64_t lists[WEIR_LIST_WORDS]
   return kNoList;
 }
 
-// Whether some list in both sets is another one than this.
-bool has_others(const weir_set& matched, const uint64_t lists[WEIR_LIST_WORDS], uint32_t list) {
-  uint64_t others = 0;
-  for (uint32_t w = 0; w < WEIR_LIST_WORDS; w++) {
-    others |= matched.lists[w] & lists[w] & ~(w == list / 64 ? bit(list % 64) : 0);
-  }
-  return others != 0;
+// Whether exactly one list is in both sets.
+bool is_one(const weir_set& matched, const uint64_t lists[WEIR_LIST_WORDS]) {
+  uint64_t n = 0;
+  for (uint32_t w = 0; w < WEIR_LIST_WORDS; w++) n += count(matched.lists[w] & lists[w]);
+  return n == 1;
 }
 
 // Frames that are judged alike.
@@ -66,7 +64,7 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, Frames fram
   }
   ListCounters& credited = snapshot.lists[drop_list];
   credited.dropped.add(frames.packets, frames.bytes);
-  if (!has_others(matched, header.drop_lists, drop_list)) credited.dropped_alone.add(frames.packets, frames.bytes);
+  if (is_one(matched, header.drop_lists)) credited.dropped_alone.add(frames.packets, frames.bytes);
   return Match::dropped;
 }
 
@@ -113,7 +111,7 @@ Match judge(const WorkerSnapshot& snapshot, const weir_set& matched, Frames fram
   } else {
     (snapshot.lists[credited].*(dropped ? &ListCounters::dropped : &ListCounters::passed))
         .add(frame.packets, frame.bytes);
-    if (dropped && !has_others(drops, kAllLists, credited)) {
+    if (dropped && is_one(drops, kAllLists)) {
       snapshot.lists[credited].dropped_alone.add(frame.packets, frame.bytes);
     }
   }

@@ -34,8 +34,8 @@ MUTATIONS = (
     ("dataplane/burst/passage.h", "  finish(watch);\n  gate_watch_.ask_again();", "  gate_watch_.ask_again();", STAGES),
     ("dataplane/burst/verdict.cpp", "  if (pass_list != kNoList) {\n    snapshot.lists[pass_list].passed", "  if (pass_list != kNoList && first_of(matched, header.drop_lists) == kNoList) {\n    snapshot.lists[pass_list].passed", STAGES),
     ("dataplane/burst/verdict.cpp", "  tally_each(matched, header.monitor_lists, snapshot.lists, &ListCounters::would_drop, frames);\n", "", STAGES),
-    ("dataplane/burst/verdict.cpp", "if (!has_others(matched, header.drop_lists, drop_list)) credited", "if (drop_list != kNoList) credited", STAGES),
-    ("dataplane/burst/verdict.cpp", "    if (dropped && !has_others(drops, kAllLists, credited)) {", "    if (dropped) {", STAGES),
+    ("dataplane/burst/verdict.cpp", "if (is_one(matched, header.drop_lists)) credited", "if (drop_list != kNoList) credited", STAGES),
+    ("dataplane/burst/verdict.cpp", "    if (dropped && is_one(drops, kAllLists)) {", "    if (dropped) {", STAGES),
     ("filter/format/residual.h", "now >= residual->expires_unix_s) return 0;", "now > residual->expires_unix_s) return 0;", STAGES),
     ("filter/format/residual.h", "(high < last[0] || (high == last[0] && low <= last[1]));", "(high < last[0] || (high == last[0] && low < last[1]));", STAGES),
     # Swaps.
