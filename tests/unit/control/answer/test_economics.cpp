@@ -117,6 +117,7 @@ TEST_CASE("lists that can go all at once, each held by one that stays") {
   CHECK(verdicts_in(answer_of(policy({some, other_side}))).empty());
   CHECK(verdicts_in(answer_of(policy({some, exempt}))).empty());
   CHECK(verdicts_in(answer_of(policy({some, watched}))).empty());
+  CHECK(verdicts_in(answer_of(policy({exempt, some, all}))) == Texts{"can_go some all"});
   CHECK(verdicts_in(answer_of(policy({watched, all}))) == Texts{"can_go watched all"});
   CHECK(verdicts_in(answer_of(policy({some, first, second}))) == Texts{"can_go some"});
   CHECK(verdicts_in(answer_of(policy({some, make_list("empty", WEIR_DROP, kSource, {})}))).empty());
