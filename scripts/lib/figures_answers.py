@@ -1,7 +1,9 @@
 """Figures of what weir answers before and after the drop. docs/develop/figures.md says how each is measured."""
 
 import answers_economics
+import answers_plan
 
 MEASUREMENTS = (
+    *answers_plan.MEASUREMENTS,
     *answers_economics.MEASUREMENTS,
 )
