@@ -129,4 +129,12 @@ MUTATIONS = (
     ("control/page/html.cpp", "code < kLeast[bytes] || is_surrogate", "is_surrogate", ("page",)),
     ("control/page/html.cpp", "next.bytes == 0 || turns_direction(next.code) || ", "next.bytes == 0 || ", ("page",)),
     ("control/page/looks.cpp", "is_same && after.fresh && before", "is_same && before", ("page",)),
+    # Samples of the traffic, and what a change would do to it.
+    ("dataplane/burst/one_in.h", "skip_ = uint64_t{rest} + place_;", "skip_ = place_;", ("dataplane",)),
+    ("dataplane/burst/traffic.cpp", "used < kHalf ? 0 : (used - kHalf) / kStep + 1", "0", ("dataplane",)),
+    ("control/traffic/reservoir.cpp", "frame.weight = std::max(frame.weight, slice.forgotten);\n", "", ("preview",)),
+    ("control/preview/radius.cpp", "if (header.tunnels == 0) return {false, outer_credit};\n", "", ("preview",)),
+    ("control/preview/lists.cpp", "(entry.directions & ~other.directions) == 0 && ", "", ("preview",)),
+    ("control/daemon/plan.cpp", "  if (cause.wish.is_forced || !cause.accepted_feeds.empty()) {", "  if (!cause.accepted_feeds.empty()) {", ("daemon",)),
+    ("control/daemon/plan.cpp", "    hold_back(*was, why, now, *list);\n", "", ("daemon",)),
 )

@@ -79,6 +79,20 @@ TEST_CASE("a preview warns of what is exempt, reserved, or what many use") {
   CHECK(preview.concerns.size() == 5);
 }
 
+TEST_CASE("an entry is exempt only when all that it matches is") {
+  const auto concerns = [](const std::string& pass, const std::string& drop) {
+    return preview_lists({},
+                         book_of("- {name: ok, action: pass, " + pass + "}\n- {name: a, action: drop, " + drop + "}\n"))
+        .concerns.size();
+  };
+  CHECK(concerns("match: either, entries: [5.6.7.8]", "match: either, entries: [5.6.7.8]") == 1);
+  CHECK(concerns("match: src, entries: [5.6.7.8]", "match: either, entries: [5.6.7.8]") == 0);
+  CHECK(concerns("entries: [5.6.7.0/24]", "entries: [5.6.6.0/23]") == 0);
+  CHECK(concerns("entries: [\"5.6.7.8:53\"]", "entries: [5.6.7.8]") == 0);
+  CHECK(concerns("entries: [\"5.6.7.8:53\"]", "entries: [\"5.6.7.8:53\"]") == 1);
+  CHECK(concerns("entries: [{entry: 5.6.7.8, expires: 2099-01-01T00:00:00Z}]", "entries: [5.6.7.8]") == 0);
+}
+
 TEST_CASE("a preview holds the widest new entries, however many there are") {
   std::string entries;
   for (int i = 0; i < 200; i++) {
