@@ -1,8 +1,11 @@
 """What a change would do to the traffic of a real data plane: the shares that `controlctl plan` tells are those that a reload then
 brings, limits stop a reload with exit code 5, a feed past a limit is held back, and nothing is told when samples are off."""
 
+import functools
+import http.server
 import json
 import os
+import threading
 
 from weir_smoke import (BUILD, Capture, Session, check, controlctl, equal, moved, start_loop, write)
 from frames import Ethernet, Frame, V4, number_of, udp
@@ -28,6 +31,11 @@ def wait_for_samples(session, path):
 def near(share, expected, what):
     check(share["low"] <= share["value"] <= share["high"], f"{what}: {share}")
     check(abs(share["value"] - expected) < 0.06, f"{what}: {share}, expected {expected}")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
 
 
 with Session(BUILD) as session:
@@ -80,6 +88,14 @@ with Session(BUILD) as session:
     feed = write(session.folder, "next", "203.0.113.250\n198.51.100.1\n")
     would = plan(session, None, 5, "--list", "feed", "--file", feed)
     near(would["radius"]["newly_dropped"], 0.1, "of the next feed")
+    handler = functools.partial(Quiet, directory=session.folder)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}"
+        near(plan(session, None, 5, "--list", "feed", "--url", f"{address}/next")["radius"]["newly_dropped"], 0.1, "as it is fetched")
+        missing = plan(session, None, 1, "--list", "feed", "--url", f"{address}/none")
+        check("was not fetched" in missing["error"] and "404" in missing["error"], missing["error"])
+        server.shutdown()
     os.replace(feed, session.path("feed"))
     session.wait("the feed to be held back", lambda: controlctl(session, "feeds")["feeds"][0]["state"] == "refused")
     check("would newly be dropped" in json.dumps(controlctl(session, "feeds")), "why")
