@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/ip.h"
+#include "common/wire_rows.h"
 
 namespace weir::wire {
 
@@ -16,21 +17,6 @@ static_assert(sizeof(Header) + sizeof(TelemetryBody) + 2 * kHistogramBuckets * s
               kMaxMessageBytes);
 
 namespace {
-
-template <class T>
-void append(std::vector<std::byte>& bytes, std::span<const T> items) {
-  const std::span<const std::byte> more = std::as_bytes(items);
-  bytes.insert(bytes.end(), more.begin(), more.end());
-}
-
-// The first n items, which the caller knows to be there; `bytes` is then what follows them.
-template <class T>
-std::vector<T> take(std::span<const std::byte>& bytes, size_t n) {
-  std::vector<T> items(n);
-  if (n > 0) memcpy(static_cast<void*>(items.data()), bytes.data(), n * sizeof(T));
-  bytes = bytes.subspan(n * sizeof(T));
-  return items;
-}
 
 uint64_t size_of_parts(const TelemetryBody& body) {
   return (uint64_t{body.n_pass_buckets} + body.n_latency_buckets) * sizeof(Bucket) +

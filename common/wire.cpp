@@ -61,6 +61,7 @@ bool is_known(uint16_t type) {
     case Type::ports:
     case Type::samples:
     case Type::traffic:
+    case Type::shadow:
     case Type::interfaces:
     case Type::detach:
       return true;

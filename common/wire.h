@@ -35,6 +35,7 @@ enum class Type : uint16_t {
   ports = 11,      // request: none;             answer: PortsBody + n PortStats
   samples = 20,    // request: SamplingBody;     answer: SamplesBody + n Samples, each followed by its bytes
   traffic = 21,    // request: TrafficRequest;   answer: TrafficBody + n TrafficSamples, each followed by its packets
+  shadow = 22,     // request: ShadowRequest (+fd); answer: ShadowBody + lists, samples (common/shadow.h)
   // of the XDP plane alone
   interfaces = 30,  // request: none;       answer: InterfacesBody + n InterfaceBody
   detach = 31,      // request: DetachBody; answer: the same, of those that were detached

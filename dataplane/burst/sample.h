@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "dataplane/burst/one_in.h"
-#include "dataplane/burst/ring.h"
 #include "dataplane/burst/stages.h"
+#include "dataplane/snapshot/ring.h"
 
 namespace weir::dataplane {
 

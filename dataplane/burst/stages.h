@@ -81,6 +81,9 @@ struct DropCredit {
   uint8_t layer;  // 0: the outer one
 };
 DropCredit why_dropped(const WorkerSnapshot& snapshot, const Burst& burst, uint32_t i) noexcept;
+// The same of a verdict of either kind: `by` is what it is, or of a frame that passed, what passed it.
+using VerdictCredit = DropCredit;
+VerdictCredit credit_of(const WorkerSnapshot& snapshot, const Burst& burst, uint32_t i, bool dropped) noexcept;
 
 // tx: sends or frees each of the frames exactly once; bit i of `drop`: frame i is dropped. 1 <= n <= kMaxBurst; what is
 // in `frames` afterwards means nothing.

@@ -225,4 +225,18 @@ DropCredit why_dropped(const WorkerSnapshot& snapshot, const Burst& burst, uint3
   return {DroppedBy::default_action, kNoList, i, 0};  // not a dropped frame
 }
 
+VerdictCredit credit_of(const WorkerSnapshot& snapshot, const Burst& burst, uint32_t i, bool dropped) noexcept {
+  using wire::DroppedBy;
+  if (dropped) return why_dropped(snapshot, burst, i);
+  if ((burst.malformed & bit(i)) != 0) return {DroppedBy::unparsed, kNoList, i, 0};
+  const uint32_t n_inner = (burst.layered & bit(i)) != 0 ? burst.n_inner[i] : 0;
+  for (uint32_t layer = 0; layer <= n_inner; layer++) {
+    const uint32_t slot = layer == 0 ? i : burst.inner[i] + 1 - layer;
+    if ((burst.hit & bit(slot)) == 0) continue;
+    const uint32_t list = first_of(lists_of(burst, slot), snapshot.view->header().pass_lists);
+    if (list != kNoList) return {DroppedBy::list, list, slot, static_cast<uint8_t>(layer)};
+  }
+  return {DroppedBy::default_action, kNoList, i, 0};
+}
+
 }  // namespace weir::dataplane

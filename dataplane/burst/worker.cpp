@@ -6,6 +6,7 @@
 
 #include "dataplane/burst/idle.h"
 #include "dataplane/burst/passage.h"
+#include "dataplane/burst/shadow.h"
 
 namespace weir::dataplane {
 
@@ -33,6 +34,7 @@ class Loop {
         counters_(worker.counters),
         setup_(setup),
         passage_(*this, setup.kernels, worker.counters),
+        shadow_(setup.kernels, worker.id),
         timed_passes_(setup.sample_one_in),
         idle_(setup.idle, worker.id, worker.routes, setup.slot, worker.gauges) {}
 
@@ -42,6 +44,9 @@ class Loop {
   void judged(Burst& burst, uint64_t frames, const WorkerSnapshot& snapshot, const Route& route) noexcept {
     worker_.sampler.sample(burst, burst.drop & frames, &snapshot, route.in);
     worker_.traffic.sample(burst, frames);
+    ShadowRun* shadow = setup_.slot.acquire_shadow();
+    if (shadow != nullptr) [[unlikely]]
+      shadow_.judge(*shadow, burst, frames, snapshot, route);
   }
   template <class Watch>
   void leave(const Route& route, uint64_t rx_cycles, rte_mbuf** frames, uint32_t n, uint64_t drop,
@@ -66,6 +71,7 @@ class Loop {
   WorkerCounters& counters_;
   const WorkerSetup& setup_;
   Passage<Loop> passage_;
+  ShadowJudge shadow_;
   bool has_changed_ = false;  // another snapshot judges, since the last quiescent state
   uint32_t passes_waiting_ = 0;
   TimedPasses timed_passes_;

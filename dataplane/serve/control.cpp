@@ -54,6 +54,7 @@ void Control::answer(wire::Message request, Reply reply) {
   const auto type = static_cast<wire::Type>(request.header.type);
   if (type == wire::Type::publish) return publish(std::move(request), std::move(reply));
   if (type == wire::Type::bypass) return bypass(request, std::move(reply));
+  if (type == wire::Type::shadow) return shadow(std::move(request), std::move(reply));
   reply(look(request));
 }
 
@@ -198,6 +199,23 @@ Answer Control::traffic(const wire::Message& request) {
   body.told = traffic_told_;
   memcpy(answer.body.data(), &body, sizeof body);
   return answer;
+}
+
+// Asking waits for nobody; beginning and ending are the publisher's.
+void Control::shadow(wire::Message request, Reply reply) {
+  const std::optional<wire::ShadowRequest> wanted = wire::body_as<wire::ShadowRequest>(request);
+  if (!wanted || wanted->action > wire::ShadowAction::end) {
+    return reply(refuse("a request for a shadow has a wrong size, or asks for something unknown"));
+  }
+  const auto tell = [reply = std::move(reply)](wire::Shadow told) {
+    const uint64_t ticks_per_second = rte_get_tsc_hz();
+    const SampleClock clock(tsc_ticks(), ticks_per_second);
+    told.body.tsc_hz = ticks_per_second;
+    for (wire::ShadowSample& sample : told.samples) sample.time_unix_ns = clock.unix_ns(sample.time_unix_ns);
+    reply({wire::Type::shadow, wire::encode_shadow(told)});
+  };
+  if (wanted->action == wire::ShadowAction::ask) return tell(parts_.publisher.shadow());
+  parts_.publisher.shadow(std::move(request), tell);
 }
 
 wire::Totals Control::totals() const {

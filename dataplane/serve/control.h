@@ -50,6 +50,7 @@ class Control {
   Answer telemetry(const wire::Message& request) const;
   Answer samples(const wire::Message& request);
   Answer traffic(const wire::Message& request);
+  void shadow(wire::Message request, Reply reply);
   wire::Totals totals() const;
 
   Parts parts_;

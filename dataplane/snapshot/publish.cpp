@@ -33,15 +33,17 @@ uint64_t keys_of(const Copies& overlay) {
 
 }  // namespace
 
+bool Publisher::enqueue(Job& job) {
+  const std::lock_guard lock(mutex_);
+  if (jobs_.size() >= kMaxWaiting || stopping_) return false;
+  jobs_.push_back(std::move(job));
+  changed_.notify_all();
+  return true;
+}
+
 void Publisher::publish(wire::Message message, Done done) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (jobs_.size() < kMaxWaiting && !stopping_) {
-      jobs_.push_back({std::move(message), std::move(done)});
-      changed_.notify_all();
-      return;
-    }
-  }
+  Job job = {std::move(message), done, {}};
+  if (enqueue(job)) return;
   wire::PublishedBody answer;
   answer.generation = enforced().what.generation;
   answer.failed_step = Step::receive;
@@ -54,7 +56,8 @@ void Publisher::run() {
   std::unique_lock lock(mutex_);
   running_ = true;
   while (!stopping_) {
-    const bool has_more_to_do = former_ != nullptr || !durable_;  // this thread alone changes them
+    // This thread alone changes them.
+    const bool has_more_to_do = former_ != nullptr || former_shadow_ != nullptr || !durable_;
     if (!has_more_to_do) {
       changed_.wait(lock, is_called);
     } else if (!changed_.wait_for(lock, times_.try_again, is_called)) {
@@ -67,7 +70,11 @@ void Publisher::run() {
     const Job job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();
-    job.done(answer(job.message));
+    if (job.shadow_done) {
+      job.shadow_done(answer_shadow(job.message));
+    } else {
+      job.done(answer(job.message));
+    }
     lock.lock();
   }
   running_ = false;
@@ -154,6 +161,8 @@ std::optional<Refusal> Publisher::try_publish(const wire::Message& message, wire
       "snapshot_memory allows " + std::to_string(limit_bytes_) + " (half of it: a swap holds two)");
   answer.needs_base = receipt.needs_base ? 1 : 0;
   if (!receipt.received) return receipt.refusal;
+  make_room(*receipt.received);
+  if (!let_former_go()) return Refusal{Step::grace, "a worker has not let go of the shadow yet"};
   std::unique_ptr<Snapshot> next;
   if (std::optional<Refusal> refusal = open(*receipt.received, next)) return refusal;
   if (is_stopping()) return Refusal{Step::persist, "the data plane stops"};
@@ -179,6 +188,8 @@ std::optional<Refusal> Publisher::open(const filter::Received& received, std::un
   std::shared_ptr<const Copies> base, overlay;
   if (!received.base) {
     base = slot_.current()->base();
+  } else if ((base = shadow_as_base(what)) != nullptr) {
+    // The bytes that were judged are those that are enforced: no copy, and no third one.
   } else if (auto refusal = copy(received.base, what.base, what.base_digest, base)) {
     return refusal;
   }
@@ -212,8 +223,14 @@ bool Publisher::exchange(std::unique_ptr<Snapshot> next, const Result<void>& sav
   {
     const std::lock_guard swap(swap_);
     former_ = slot_.exchange(std::move(next));
+    stand_beside(*slot_.current());
   }
   set_durable(saved);
+  return wait_for_grace();
+}
+
+// Of what was exchanged. False: it is not over.
+bool Publisher::wait_for_grace() {
   const Clock::time_point begin = Clock::now();
   bool was_said = false;
   const auto give_up = [&] {
@@ -224,18 +241,21 @@ bool Publisher::exchange(std::unique_ptr<Snapshot> next, const Result<void>& sav
     }
     return waited > times_.most_grace || is_stopping();
   };
-  if (!slot_.wait_for_readers(give_up)) return former_ == nullptr;
+  if (!slot_.wait_for_readers(give_up)) return former_ == nullptr && former_shadow_ == nullptr;
   return let_former_go();
 }
 
 // Counted and freed, when no worker reads it any more.
 bool Publisher::let_former_go() {
-  if (former_ == nullptr) return true;
+  if (former_ == nullptr && former_shadow_ == nullptr) return true;
   if (!slot_.are_readers_gone()) return false;
   std::unique_ptr<Snapshot> former;
+  std::unique_ptr<ShadowRun> former_shadow;
   const std::lock_guard swap(swap_);
   former = std::move(former_);
-  ledger_.retire(former->list_stats());
+  former_shadow = std::move(former_shadow_);
+  if (former != nullptr) ledger_.retire(former->list_stats());
+  if (former_shadow != nullptr) take_past(*former_shadow);
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/shadow.h"
 #include "common/wire.h"
 #include "dataplane/snapshot/ledger.h"
 #include "dataplane/snapshot/saved.h"
@@ -52,6 +53,12 @@ class Publisher {
   using Done = std::function<void(const wire::PublishedBody&)>;
   void publish(wire::Message message, Done done);
 
+  // The same for a message that begins a shadow, or ends it; done is told what shadow() tells then.
+  using ShadowDone = std::function<void(wire::Shadow)>;
+  void shadow(wire::Message message, ShadowDone done);
+  // What the shadow has counted, or the last one had, and samples that were not told yet, in ticks. Any thread.
+  wire::Shadow shadow();
+
   void run();   // until stop()
   void stop();  // any thread; what is worked on goes on to its next step
   // run() has returned, or was never called.
@@ -81,7 +88,9 @@ class Publisher {
   struct Job {
     wire::Message message;
     Done done;
+    ShadowDone shadow_done;  // of a shadow, instead
   };
+  bool enqueue(Job& job);  // false: there is no room
   wire::PublishedBody answer(const wire::Message& message);
   std::optional<filter::Refusal> try_publish(const wire::Message& message, wire::PublishedBody& answer);
   std::optional<filter::Refusal> open(const filter::Received& received, std::unique_ptr<Snapshot>& opened) const;
@@ -89,7 +98,18 @@ class Publisher {
                                       std::shared_ptr<const Copies>& copied) const;
   // False: some worker does not let the former snapshot go. It is kept until it does.
   bool exchange(std::unique_ptr<Snapshot> next, const Result<void>& saved);
+  bool wait_for_grace();
   bool let_former_go();
+  // In shadow.cpp.
+  wire::Shadow answer_shadow(const wire::Message& message);
+  std::optional<filter::Refusal> begin_shadow(const wire::Message& message, const wire::ShadowRequest& request);
+  // False: some worker does not let it go yet.
+  bool end_shadow(const std::string& why);
+  void make_room(const filter::Received& received);
+  // The candidate that judges as a shadow is this base. Null: it is not.
+  std::shared_ptr<const Copies> shadow_as_base(const filter::Enforced& what) const;
+  void stand_beside(const Snapshot& next);
+  void take_past(ShadowRun& former);
   void set_durable(const Result<void>& saved);
   void save_again();
   bool is_stopping() const;
@@ -108,6 +128,8 @@ class Publisher {
 
   mutable std::mutex swap_;           // guards what is current, what is told of it, and the ledger; held for moments
   std::unique_ptr<Snapshot> former_;  // not current any more, and read by workers, or counted in the ledger, not yet
+  std::unique_ptr<ShadowRun> former_shadow_;  // likewise, not counted in past_shadow_ yet
+  wire::Shadow past_shadow_;                  // what tells of the shadow, and what it counted before the run that lasts
   bool durable_ = true;
   std::string disk_error_;
 };

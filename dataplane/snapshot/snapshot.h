@@ -61,6 +61,7 @@ class Snapshot {
                                                 std::span<const WorkerPlace> workers);
 
   const WorkerSnapshot& of_worker(uint32_t worker) const noexcept { return workers_[worker]; }
+  uint32_t workers() const noexcept { return static_cast<uint32_t>(workers_.size()); }
 
   const std::shared_ptr<const Copies>& base() const { return base_; }
   const Copies* overlay() const { return overlay_.get(); }

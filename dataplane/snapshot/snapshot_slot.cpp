@@ -30,6 +30,7 @@ Result<std::unique_ptr<SnapshotSlot>> SnapshotSlot::make(uint32_t max_workers) {
 }
 
 SnapshotSlot::~SnapshotSlot() {
+  delete shadow_.load(std::memory_order_relaxed);
   delete current_.load(std::memory_order_relaxed);
 }
 
@@ -47,6 +48,10 @@ void SnapshotSlot::quiescent(uint32_t worker) noexcept {
 
 std::unique_ptr<Snapshot> SnapshotSlot::exchange(std::unique_ptr<Snapshot> next) {
   return std::unique_ptr<Snapshot>(current_.exchange(next.release(), std::memory_order_acq_rel));
+}
+
+std::unique_ptr<ShadowRun> SnapshotSlot::exchange_shadow(std::unique_ptr<ShadowRun> next) {
+  return std::unique_ptr<ShadowRun>(shadow_.exchange(next.release(), std::memory_order_acq_rel));
 }
 
 // rte_rcu_qsbr_synchronize() in its two inline halves, so that ThreadSanitizer sees what orders readers and free.

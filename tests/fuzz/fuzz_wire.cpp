@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "common/shadow.h"
 #include "common/telemetry.h"
 #include "common/wire.h"
 
@@ -80,6 +81,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     memcpy(body.data(), &traffic->body, sizeof traffic->body);
     for (const wire::SampledTraffic& sampled : traffic->samples) wire::append_traffic(body, sampled);
     require(body == message->body);
+  }
+  if (const auto shadow = wire::shadow_from(*message)) {
+    for (const wire::ShadowList& list : shadow->lists) require_text(list.name);
+    for (const wire::ShadowSample& sample : shadow->samples) {
+      require_text(sample.by_running.list);
+      require(sample.by_running.dropped != sample.by_candidate.dropped);
+    }
+    if (shadow->lists.size() <= wire::kMaxShadowLists) require(wire::encode_shadow(*shadow) == message->body);
   }
   if (const auto interfaces = wire::interfaces_from(*message)) {
     require(interfaces->size() * sizeof(wire::InterfaceBody) <= size);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/files.h"
+#include "common/shadow.h"
 #include "common/telemetry.h"
 #include "common/wire.h"
 #include "common/yaml/events.h"
@@ -243,6 +244,16 @@ void messages() {
     }
     keep(("traffic-" + std::to_string(n)).c_str(), Type::traffic, body);
     keep(("traffic-cut-" + std::to_string(n)).c_str(), Type::traffic, std::span(body).first(body.size() - 1));
+  }
+  keep("shadow-request", Type::shadow, bytes_of(ShadowRequest{}));
+  for (const uint32_t n : {0u, 1u, 3u}) {
+    Shadow shadow;
+    shadow.lists.resize(n);
+    shadow.samples.resize(n);
+    for (ShadowSample& sample : shadow.samples) sample.by_candidate.dropped = 1;
+    const std::vector<std::byte> body = encode_shadow(shadow);
+    keep(("shadow-" + std::to_string(n)).c_str(), Type::shadow, body);
+    keep(("shadow-cut-" + std::to_string(n)).c_str(), Type::shadow, std::span(body).first(body.size() - 1));
   }
   TextBody text;
   set_text(text.text, "not understood");
