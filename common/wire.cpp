@@ -13,7 +13,7 @@
 namespace weir::wire {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are little endian");
-static_assert(sizeof(PublishBody) == 80 && sizeof(PublishedBody) == 296 && sizeof(StatusBody) == 304);
+static_assert(sizeof(PublishBody) == 80 && sizeof(PublishedBody) == 296 && sizeof(StatusBody) == 320);
 static_assert(sizeof(TextBody) == 256 && sizeof(BypassBody) == 8);
 static_assert(sizeof(Totals) == 128 && sizeof(ListStats) == 160 && sizeof(StatsBody) == 160);
 

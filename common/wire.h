@@ -105,6 +105,7 @@ struct StatusBody {
   uint32_t snapshot_durable = 1;
   uint32_t bypass_durable = 1;
   char disk_error[128] = {};
+  Generation shadow;  // the candidate that judges beside it (common/shadow.h); {0,0}: none does
 };
 
 struct TextBody {

@@ -121,6 +121,7 @@ wire::StatusBody Control::status() const {
   status.overlay_bytes = enforced.overlay_bytes;
   status.overlay_keys = enforced.overlay_keys;
   status.huge_pages = enforced.huge;
+  status.shadow = enforced.shadow;
   status.snapshot_durable = enforced.durable;
   wire::set_text(status.disk_error, bypass_error.empty() ? enforced.disk_error : bypass_error);
   return status;

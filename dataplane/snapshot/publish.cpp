@@ -110,6 +110,7 @@ Publisher::Enforced Publisher::enforced() const {
   }
   enforced.durable = durable_;
   enforced.disk_error = disk_error_;
+  if (past_shadow_.body.on != 0) enforced.shadow = past_shadow_.body.candidate;
   return enforced;
 }
 

@@ -75,7 +75,8 @@ class Publisher {
     uint64_t overlay_keys = 0;
     bool huge = false;  // the base
     bool durable = true;
-    std::string disk_error;  // why not
+    std::string disk_error;   // why not
+    wire::Generation shadow;  // the candidate that judges beside it; none: {0,0}
   };
   Enforced enforced() const;
   struct Counts {

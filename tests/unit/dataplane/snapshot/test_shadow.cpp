@@ -99,8 +99,10 @@ TEST_CASE("a shadow begins, is told of, goes on beside publications, and ends") 
   REQUIRE(plane.publish(build(empty_input(4), &base), 4, base, Plane::Base::stays).ok == 1);
   CHECK(ask(plane).body.on == 1);
   CHECK(plane.status().generation == wire::Generation{7, 4});
+  CHECK(plane.status().shadow == wire::Generation{7, 2});
 
   CHECK(end(plane).body.on == 0);
+  CHECK(plane.status().shadow == wire::Generation{});
   CHECK(ask(plane).body.on == 0);
   CHECK(ask(plane).body.candidate == wire::Generation{7, 2});  // what it counted is told still
   CHECK(end(plane).body.ok == 1);                              // nothing to end is no failure
