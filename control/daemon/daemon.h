@@ -207,18 +207,24 @@ class Daemon {
     bool is_kept = false;
   };
   void history(size_t most, std::function<void(const Result<std::vector<Past>>& past)> done);
-  // What the lists of the generation that runs hold of each other, and what they take: compared in the background, once
-  // a generation, and again when an entry has ended since. Error: their entries are not known.
+  // What the lists of a generation hold of each other, and what they take of its base.
   struct Compared {
     wire::Generation generation;
-    std::shared_ptr<const Book> book;
     uint64_t at = 0;          // Unix seconds
     uint32_t until = kNever;  // it holds
     double took_ms = 0;
     Overlap overlap;
     SnapshotCosts costs;
   };
-  using Comparing = std::function<void(const Result<std::shared_ptr<const Compared>>& compared)>;
+  struct Comparison {
+    std::shared_ptr<const Running> of;
+    std::shared_ptr<const Compared> lists;
+    std::vector<ListHits> hits;  // by list, of the recent traffic
+    uint64_t samples = 0;
+  };
+  // Of the generation that runs, in the background: lists are compared once a generation, and again when an entry has
+  // ended since. Who asks meanwhile shares the answer. Error: the entries are not known.
+  using Comparing = std::function<void(const Result<Comparison>& comparison)>;
   void compare_lists(Comparing done);
   // What is waited for; empty: nothing is.
   std::string notice() const;

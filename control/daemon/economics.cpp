@@ -17,22 +17,50 @@ namespace {
 constexpr std::chrono::milliseconds kCountersWait{1000};
 
 // On the builder.
-Result<std::shared_ptr<const Daemon::Compared>> compare(const Running& running) {
+Result<std::shared_ptr<const Daemon::Compared>> compare(const Running& running, const filter::SnapshotView& base) {
   const Clock::time_point begin = Clock::now();
   auto compared = std::make_shared<Daemon::Compared>();
   compared->generation = running.publication->generation;
-  compared->book = running.book;
   compared->at = unix_now();
   compared->until = first_end_after(*running.book, compared->at);
-  const Result<const filter::SnapshotView*> base = running.stands_on->snapshot->view();
+  compared->overlap = overlap_of(*running.book, compared->at);
+  compared->took_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  compared->costs = costs_of(base);
+  return std::shared_ptr<const Daemon::Compared>(std::move(compared));
+}
+
+void count_hits(const SeenTraffic& traffic, const Enforcing& enforcing, Daemon::Comparison& comparison) {
+  HitCounter counter(*comparison.of->book, enforcing, unix_now());
+  std::vector<weir_packet> layers;
+  for (const SeenFrame& frame : traffic.frames) {
+    if (frame.kind != wire::FrameKind::packets) continue;
+    layers.assign(1, frame.outer);
+    layers.insert(layers.end(), frame.inner.begin(), frame.inner.end());
+    counter.add(layers);
+  }
+  comparison.hits = counter.hits();
+  comparison.samples = counter.samples();
+}
+
+// known: the lists of this generation, when they are compared already.
+Result<Daemon::Comparison> compare(std::shared_ptr<const Running> running,
+                                   std::shared_ptr<const Daemon::Compared> known, const SeenTraffic& traffic) {
+  const Result<const filter::SnapshotView*> base = running->stands_on->snapshot->view();
   if (!base) return Error{base.error()};
+  const bool has_overlay = running->publication->base != nullptr;
+  const Result<const filter::SnapshotView*> overlay = has_overlay ? running->snapshot->view() : nullptr;
+  if (!overlay) return Error{overlay.error()};
+  Result<Daemon::Comparison> comparison = Daemon::Comparison{std::move(running), std::move(known), {}, 0};
   const Result<void> had_memory = with_memory([&] {
-    compared->overlap = overlap_of(*running.book, compared->at);
-    compared->took_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
-    compared->costs = costs_of(**base);
+    if (comparison->lists == nullptr) {
+      const auto compared = compare(*comparison->of, **base);
+      if (!compared) return void(comparison = Error{compared.error()});
+      comparison->lists = *compared;
+    }
+    count_hits(traffic, {**base, *overlay}, *comparison);
   });
   if (!had_memory) return Error{had_memory.error()};
-  return std::shared_ptr<const Daemon::Compared>(std::move(compared));
+  return comparison;
 }
 
 std::vector<HistoryRow> rows_of(const std::vector<Daemon::Past>& past) {
@@ -50,27 +78,27 @@ void Daemon::compare_lists(Comparing done) {
   if (running->book->size() != running->lists.size()) {
     return done(Error{"the entries of the lists are not known until the policy is read: controlctl reload"});
   }
-  const bool is_known = compared_ != nullptr && compared_->generation == running->publication->generation;
-  if (is_known && unix_now() < compared_->until) return done(compared_);
   comparing_.push_back(std::move(done));
   if (comparing_.size() > 1) return;
-  builder_.submit([this, running] {
-    const auto compared = compare(*running);
-    mailbox_.post([this, compared] {
-      if (compared) compared_ = *compared;
-      for (const Comparing& one : std::exchange(comparing_, {})) one(compared);
+  const bool is_known = compared_ != nullptr && compared_->generation == running->publication->generation &&
+                        unix_now() < compared_->until;
+  builder_.submit([this, running, known = is_known ? compared_ : nullptr, traffic = recent_traffic()] {
+    const auto comparison = std::make_shared<Result<Comparison>>(compare(running, known, *traffic));
+    mailbox_.post([this, comparison] {
+      if (*comparison) compared_ = (*comparison)->lists;
+      for (const Comparing& one : std::exchange(comparing_, {})) one(*comparison);
     });
   });
 }
 
 namespace {
 
-// counted: what targets told just now, or told last.
-ListsAnswer lists_answer(Daemon& daemon, const Daemon::Compared& compared, const std::vector<Daemon::Past>& past,
+// refreshed: what targets told just now, or told last.
+ListsAnswer lists_answer(Daemon& daemon, const Daemon::Comparison& comparison, const std::vector<Daemon::Past>& past,
                          const Daemon::Refreshed& refreshed) {
-  const std::shared_ptr<const Running> running = daemon.running();
   const StatsAnswer stats = stats_answer(daemon, refreshed);
-  ListsAnswer answer = lists_of(*compared.book, compared.overlap, compared.costs, stats.lists);
+  const Daemon::Compared& compared = *comparison.lists;
+  ListsAnswer answer = lists_of(*comparison.of->book, compared.overlap, compared.costs, stats.lists);
   answer.generation = compared.generation;
   answer.at = static_cast<int64_t>(compared.at);
   answer.took_ms = compared.took_ms;
@@ -82,21 +110,27 @@ ListsAnswer lists_answer(Daemon& daemon, const Daemon::Compared& compared, const
   answer.history_since = rows.empty() ? 0 : rows.back().at;
   const auto now = static_cast<int64_t>(unix_now());
   for (ListEconomics& list : answer.lists) list.churn = churn_of(list.name, rows, answer.history_since, now);
+  answer.samples = comparison.samples;
+  for (size_t l = 0; l < answer.lists.size() && comparison.samples != 0; l++) {
+    ListHits hits = comparison.hits[l];
+    hits.never = answer.lists[l].entries - std::min(answer.lists[l].entries, hits.entries);
+    answer.lists[l].hits = hits;
+  }
   answer.verdicts = verdicts_of(answer);
   return answer;
 }
 
-// The answer, and the book that it is about.
-using Listed = std::function<void(const Result<ListsAnswer>& answer, const std::shared_ptr<const Book>& book)>;
+// The answer, and the generation that it is about.
+using Listed = std::function<void(const Result<ListsAnswer>& answer, const std::shared_ptr<const Running>& of)>;
 
 void with_lists(Daemon& daemon, Listed take) {
-  daemon.compare_lists([&daemon, take = std::move(take)](const Result<std::shared_ptr<const Daemon::Compared>>& made) {
+  daemon.compare_lists([&daemon, take = std::move(take)](const Result<Daemon::Comparison>& made) {
     if (!made) return take(Error{made.error()}, nullptr);
-    daemon.history(Generations::kMost, [&daemon, take, compared = *made](const auto& past) {
+    daemon.history(Generations::kMost, [&daemon, take, comparison = *made](const auto& past) {
       if (!past) return take(Error{past.error()}, nullptr);
       daemon.refresh(Daemon::Counters::stats, Clock::now() + kCountersWait,
-                     [&daemon, take, compared, past = *past](const Daemon::Refreshed& refreshed) {
-                       take(lists_answer(daemon, *compared, past, refreshed), compared->book);
+                     [&daemon, take, comparison, past = *past](const Daemon::Refreshed& refreshed) {
+                       take(lists_answer(daemon, comparison, past, refreshed), comparison.of);
                      });
     });
   });
@@ -111,12 +145,11 @@ void answer_lists(Daemon& daemon, const Request&, const Caller&, ApiServer::Repl
 }
 
 void answer_recommend(Daemon& daemon, const Request&, const Caller&, ApiServer::Reply reply) {
-  with_lists(daemon, [&daemon, reply = std::move(reply)](const Result<ListsAnswer>& answer, const auto& book) {
+  with_lists(daemon, [&daemon, reply = std::move(reply)](const Result<ListsAnswer>& answer, const auto& running) {
     if (!answer) return reply(failure_line(answer.error()));
-    const std::shared_ptr<const Running> running = daemon.running();
     const FeedsAnswer feeds = feeds_answer(daemon);
-    reply(answer_line(advise({running->policy.get(), *book, *answer, feeds.feeds, running->report, running->overlay,
-                              running->memory_limit, static_cast<int64_t>(unix_now())})));
+    reply(answer_line(advise({running->policy.get(), *running->book, *answer, feeds.feeds, running->report,
+                              running->overlay, running->memory_limit, static_cast<int64_t>(unix_now())})));
   });
 }
 

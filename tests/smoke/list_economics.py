@@ -37,6 +37,13 @@ with Session(BUILD) as session:
     session.start_controld(policy)
     session.wait_enforced()
     session.wait("traffic", lambda: session.stats()["packets"] >= 50_000)
+    # Samples name the entries that were hit.
+    session.wait("samples of traffic", lambda: lists_of(session)[0]["samples"] >= 100)
+    lists = lists_of(session)[1]
+    hits = lists["scanners"]["hits"]
+    check(0 < hits["entries"] <= hits["samples"] and hits["entries"] + hits["never"] == lists["scanners"]["entries"],
+          f"hits of scanners: {hits}")
+    equal(lists["bans"]["hits"], {"samples": 0, "entries": 0, "never": 0}, "hits of a list without entries")
     order_bypass(session, "on", "to count")  # what lists count stands still
 
     answer, lists = lists_of(session)

@@ -182,7 +182,7 @@ TEST_CASE("hits are of entries, and a frame is one sample however many of its la
       make_list("ports", WEIR_DROP, kDestination, {"10.0.0.1:443"}),
       make_list("never", WEIR_DROP, kEither, {"10.0.9.9", "2001:db8::1"}),
   });
-  const auto packet = [](Ipv4 source, Ipv4 destination) {
+  const auto packet_of = [](Ipv4 source, Ipv4 destination) {
     weir_packet packet = {};
     packet.family = 4;
     packet.address[0][0] = __builtin_bswap32(source);
@@ -195,9 +195,9 @@ TEST_CASE("hits are of entries, and a frame is one sample however many of its la
   const BuiltSnapshot snapshot = build_unproven(policy, 1);
   const filter::SnapshotView view = snapshot.view();
   HitCounter counter(policy.lists, view, 0);
-  const weir_packet stranger[] = {packet(0x08080808, 0x0a000002)};
-  const weir_packet host[] = {packet(0x0a000001, 0x08080808)};
-  const weir_packet tunnel[] = {packet(0x0a000001, 0x08080808), packet(0x0a000007, 0x0a000001)};
+  const weir_packet stranger[] = {packet_of(0x08080808, 0x0a000002)};
+  const weir_packet host[] = {packet_of(0x0a000001, 0x08080808)};
+  const weir_packet tunnel[] = {packet_of(0x0a000001, 0x08080808), packet_of(0x0a000007, 0x0a000001)};
   counter.add(stranger);
   CHECK(counter.hits()[0].samples == 0);
   counter.add(host);
