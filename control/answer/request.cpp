@@ -21,10 +21,12 @@ void members(Fields& f, Request& request) {
                  request.comments);
   f.maybe({"confirm", "seconds", "reload: goes back by itself unless confirm comes in time"}, request.confirm);
   f.maybe({"number", "", "rollback: the number of a generation"}, request.number);
-  f.maybe({"policy", "", "plan: the text of a policy; without it the policy that runs is meant"}, request.policy);
-  f.maybe({"path", "", "plan: of that policy, where its relative feeds begin"}, request.path);
+  f.maybe({"policy", "", "plan, shadow-begin: the text of a policy; plan: without it the policy that runs is meant"},
+          request.policy);
+  f.maybe({"path", "", "plan, shadow-begin: of that policy, where its relative feeds begin"}, request.path);
   f.maybe({"file", "", "plan: read instead of the feed of the list `name`"}, request.file);
   f.maybe({"url", "", "plan: fetched, and read instead of the feed of the list `name`"}, request.url);
+  f.maybe({"one_in", "", "shadow-begin: of so many batches of frames one is judged; 1: all"}, request.one_in);
   f.maybe({"force", "", "reload: true: whatever the limits of `plan` say"}, request.force);
   f.maybe({"after", "", "entries, export: `next` of the page before"}, request.after);
 }

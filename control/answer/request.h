@@ -24,11 +24,12 @@ struct Request {
   std::optional<std::string> after = {};      // entries, export
   std::optional<uint32_t> confirm = {};       // reload
   std::optional<uint64_t> number = {};        // rollback
-  std::optional<std::string> policy = {};     // plan
-  std::optional<std::string> path = {};       // plan
+  std::optional<std::string> policy = {};     // plan, shadow-begin
+  std::optional<std::string> path = {};       // plan, shadow-begin
   std::optional<std::string> file = {};       // plan
   std::optional<std::string> url = {};        // plan
   std::optional<bool> force = {};             // reload
+  std::optional<uint32_t> one_in = {};        // shadow-begin
 };
 void members(Fields& f, Request& request);
 

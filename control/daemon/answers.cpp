@@ -186,6 +186,48 @@ void detach(Daemon& daemon, const Request& request, const Caller&, Reply reply) 
                 [reply = std::move(reply)](const XdpPlane::Names& off) { reply(detach_line(off)); });
 }
 
+// Asked of every target now.
+void shadow(Daemon& daemon, const Request&, const Caller&, Reply reply) {
+  daemon.refresh_shadow(Clock::now() + kFreshWait,
+                        [&daemon, reply = std::move(reply)] { reply(answer_line(shadow_answer(daemon))); });
+}
+
+// A candidate that does not compile has its diagnostics to tell; what judged before goes on.
+void shadow_begin(Daemon& daemon, const Request& request, const Caller& caller, Reply reply) {
+  if (!request.path || !request.policy) return reply(failure_line("a shadow needs the path of a policy, and its text"));
+  const uint32_t one_in = request.one_in.value_or(1);
+  if (one_in == 0 || one_in > wire::kMostShadowOneIn) {
+    return reply(failure_line(fmt::format("one_in is {}: it must be 1 to {}", one_in, wire::kMostShadowOneIn)));
+  }
+  daemon.begin_shadow({*request.path, *request.policy, one_in, caller.uid, caller.pid},
+                      [&daemon, reply = std::move(reply)](const std::shared_ptr<const Daemon::ShadowReport>& report) {
+                        if (report->has_begun) return reply(answer_line(shadow_answer(daemon)));
+                        ShadowAnswer answer;
+                        answer.ok = false;
+                        answer.errors = report->diagnostics.errors();
+                        answer.warnings = report->diagnostics.warnings();
+                        answer.diagnostics = report->diagnostics.kept();
+                        answer.error = report->error;
+                        reply(answer_line(answer));
+                      });
+}
+
+void shadow_end(Daemon& daemon, const Request&, const Caller&, Reply reply) {
+  if (!daemon.is_shadow_on()) return reply(failure_line("there is no shadow to discard"));
+  daemon.refresh_shadow(Clock::now() + kFreshWait, [&daemon, reply = std::move(reply)] {  // its last counts
+    daemon.end_shadow("discarded", [&daemon, reply] { reply(answer_line(shadow_answer(daemon))); });
+  });
+}
+
+void shadow_promote(Daemon& daemon, const Request&, const Caller& caller, Reply reply) {
+  const std::shared_ptr<const Shadowing> shadow = daemon.shadow();
+  const std::string judged = shadow != nullptr ? digest_text(shadow->base->publication->digest) : "";
+  daemon.promote_shadow({caller.uid, caller.pid, 0, {}},
+                        [&daemon, judged, reply = std::move(reply)](const std::shared_ptr<const ReloadReport>& report) {
+                          reply(answer_line(promote_answer(daemon, *report, judged)));
+                        });
+}
+
 // An answer that is there at once.
 template <auto make>
 void at_once(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
@@ -227,6 +269,10 @@ constexpr Command kCommands[] = {
     {"rollback", Access::change, rollback},
     {"entries", Access::look, answer_entries},
     {"export", Access::look, answer_export},
+    {"shadow", Access::look, shadow},
+    {"shadow-begin", Access::change, shadow_begin},
+    {"shadow-promote", Access::change, shadow_promote},
+    {"shadow-discard", Access::change, shadow_end},
     {"add", Access::change, change, Needs::nothing},
     {"del", Access::change, change, Needs::nothing},
     {"flush", Access::change, change, Needs::nothing},

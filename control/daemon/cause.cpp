@@ -48,7 +48,7 @@ void Daemon::reload(Reloaded done, Wish wish) {
   wish_.confirm_s = std::max(wish_.confirm_s, wish.confirm_s);
   wish_.is_forced |= wish.is_forced;
   // One that runs already may have read the policy before the caller changed it.
-  (is_reloading_ || going_back_ ? asking_for_next_ : asking_).push_back(std::move(done));
+  (is_reloading_ || going_back_ || promoting_ ? asking_for_next_ : asking_).push_back(std::move(done));
   begin_next();
 }
 
@@ -56,8 +56,9 @@ void Daemon::reload(Reloaded done, Wish wish) {
 void Daemon::begin_next() {
   if (is_making_ || stopping_) return;
   const bool are_feeds_read = held_ == 0 && !unconfirmed_;
-  const bool is_wanted = !asking_.empty() || going_back_ || (are_feeds_read && !changed_feeds_.empty());
+  const bool is_wanted = !asking_.empty() || going_back_ || promoting_ || (are_feeds_read && !changed_feeds_.empty());
   if (!is_reloading_ && is_wanted) return begin_reload();
+  if (!is_reloading_ && shadow_asked_ != nullptr) return read_shadow();
   if (!waiting_changes_.empty() || compacted_ != nullptr) begin_change();
 }
 
@@ -116,6 +117,7 @@ void Daemon::watch_feeds() {
 
 // What goes back reads nothing: what was asked for, or changed, besides waits for the reload after it.
 Daemon::Cause Daemon::next_cause() {
+  if (promoting_) return *std::exchange(promoting_, std::nullopt);
   if (going_back_) {
     Cause cause = *std::exchange(going_back_, std::nullopt);
     if (!cause.back->stays_there) return cause;
@@ -126,6 +128,7 @@ Daemon::Cause Daemon::next_cause() {
   const std::set<std::string> changed = std::exchange(changed_feeds_, {});
   const bool is_by_feeds = !std::exchange(is_policy_wanted_, false) && running_ != nullptr;
   if (is_by_feeds) cause.policy_text = running_->policy_text;
+  if (is_by_feeds) cause.policy_path = running_->policy_path;
   cause.wish = std::exchange(wish_, {});
   cause.text = cause.policy_text != nullptr ? cause_of(changed) : is_first_ ? "start" : kAskedFor;
   if (!cause.wish.why.empty()) cause.text = cause.wish.why;

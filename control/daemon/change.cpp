@@ -164,6 +164,7 @@ Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journa
       return published;
     }
     next->base = old.base;
+    next->policy_path = old.policy_path;
     batch.cause = batch.jobs.empty() ? "a new base for the overlay" : cause_of(verbs);
     batch.changes = changes;
     Result<void> recorded =

@@ -25,6 +25,7 @@
 #include "control/compile/reuse.h"
 #include "control/daemon/pages.h"
 #include "control/daemon/panic.h"
+#include "control/daemon/shadow.h"
 #include "control/fetch/fetcher.h"
 #include "control/journal/change.h"
 #include "control/loop/loop.h"
@@ -69,11 +70,15 @@ struct Running {
   CompileReport report;  // from_last_good: phases and reasons are empty
   // Of the policy file, as it was taken: reloads that feeds cause read this. Empty: not known (last good).
   std::shared_ptr<const std::string> policy_text;
+  std::string policy_path;           // of a policy that was promoted; empty: the configured one
   std::vector<FetchedFeed> fetched;  // of the policy
   uint64_t memory_limit = 0;         // filter.memory in bytes; 0: not known (last good)
   int64_t published_at = 0;          // unix seconds
   bool from_last_good = false;
 };
+
+// compiled is moved from.
+std::shared_ptr<const Base> whole_of(Compiled& compiled, std::shared_ptr<const Policy> policy);
 
 // Of a policy whose lists are whole, but for the publication, its snapshot and report.
 std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy);
@@ -92,6 +97,7 @@ struct ReloadReport {
   wire::Generation generation;         // the one that is published afterwards: after a failure, the old one
   std::vector<TargetOutcome> targets;  // empty when nothing was published
   std::vector<OverLimit> over_limits;  // why it was refused, or was not although
+  std::string notice;                  // of a promotion: what the next reload would change
 };
 
 // What a candidate would do (control/preview/).
@@ -237,6 +243,32 @@ class Daemon {
   using Changed = std::function<void(const ChangeReport& report)>;
   void change(Change change, Changed done);
 
+  // A shadow: a candidate, compiled from this text, judges live packets beside what runs, and changes nothing. One that
+  // judged before ends. Changes and reloads go on beside it. In shadow.cpp.
+  struct ShadowWish {
+    std::string path, text;  // of the policy, which is read as this file
+    uint32_t one_in = 1;
+    uint32_t uid = kNobody;
+    int32_t pid = 0;
+  };
+  struct ShadowReport {
+    Diagnostics diagnostics;
+    std::string error;  // why it does not judge; empty: it does, or diagnostics say it
+    bool has_begun = false;
+  };
+  using ShadowBegun = std::function<void(std::shared_ptr<const ShadowReport>)>;
+  void begin_shadow(ShadowWish wish, ShadowBegun done);
+  void end_shadow(const std::string& why, std::function<void()> done);
+  // Calls back when every target that is there has told what it counted, or at the deadline.
+  void refresh_shadow(Clock::time_point deadline, std::function<void()> done);
+  // Publishes the candidate's bytes, and on them what has changed since. As a reload of its file would.
+  void promote_shadow(const Wish& wish, Reloaded done);
+  // The one that judges, or the last one; null: there was none.
+  std::shared_ptr<const Shadowing> shadow() const { return shadow_; }
+  bool is_shadow_on() const { return candidate_ != nullptr; }
+  const std::string& shadow_ended() const { return shadow_ended_; }
+  const ShadowFlows& shadow_flows() const { return shadow_flows_; }
+
   // The lists of the generation with this number, for somebody who reads them page by page; 0: of the one that runs.
   // Null: it is not kept any more.
   const PagedBooks::Kept* pages_of(uint64_t number) {
@@ -302,6 +334,8 @@ class Daemon {
     Wish wish;
     std::set<std::string> accepted_feeds;             // lists whose feed is taken as it is
     std::shared_ptr<const SeenTraffic> traffic = {};  // that the limits are held to; null: none
+    std::string policy_path = {};                     // of policy_text; empty: the configured one
+    std::shared_ptr<const Shadowing> promoted = {};   // its candidate is published, and its text is read
   };
   // What the worker makes of the policy file.
   struct Prepared {
@@ -367,6 +401,7 @@ class Daemon {
   enum class Make { whole, overlay };
   Result<void> make_publication(Running& next, const Running* old, Make make, Progress* progress);  // worker
   Result<bool> make_overlay(Running& next, const std::shared_ptr<const Base>& base);                // worker
+  Result<bool> make_promotion(Running& next, const Running* old, const Shadowing& promoted);        // worker
   Result<Compiled> compile_or_copy(const Running& next, const Running* old, Progress* progress);    // worker
   Result<void> keep(const Running& next, const std::vector<TargetSpec>& targets);                   // worker
   Result<void> keep_book(const Running& running);                                                   // worker
@@ -406,6 +441,12 @@ class Daemon {
   std::shared_ptr<const Book> last_good_book(wire::Generation generation);  // before the worker has work
   std::shared_ptr<const Book> book_of(wire::Generation generation) const;
   void check_waits();
+  struct ShadowPolicy;
+  void read_shadow();
+  void take_shadow_policy(const std::shared_ptr<ShadowPolicy>& read);
+  void take_shadow(const std::shared_ptr<ShadowPolicy>& made);
+  void fail_shadow(const std::shared_ptr<ShadowPolicy>& made, std::string error);
+  std::string notice_of_promotion(const Shadowing& promoted) const;  // worker
 
   Loop& loop_;
   const Options options_;
@@ -437,6 +478,7 @@ class Daemon {
   std::set<std::string> accepted_feeds_;  // by the next reload
   Wish wish_;                             // of the next reload
   std::optional<Cause> going_back_;       // by the next reload
+  std::optional<Cause> promoting_;        // likewise
   uint64_t held_ = 0;                     // the base that a rollback published: feeds are not read; 0: none
   struct Unconfirmed {
     uint64_t base;  // to go back to
@@ -444,6 +486,12 @@ class Daemon {
     Loop::Source timer;
   };
   std::optional<Unconfirmed> unconfirmed_;
+  std::shared_ptr<ShadowPolicy> shadow_asked_;        // that waits to be read
+  bool is_shadow_made_ = false;                       // one is read or compiled
+  std::shared_ptr<const Shadowing> shadow_;           // the last one
+  std::shared_ptr<const ShadowCandidate> candidate_;  // that targets judge by; null: none
+  std::string shadow_ended_;                          // why
+  ShadowFlows shadow_flows_;
   std::string last_told_;                    // warnings of the last reload
   std::shared_ptr<const Book> book_before_;  // of the last good, until a policy is compiled; null: there is none
   std::shared_ptr<const Running> running_;

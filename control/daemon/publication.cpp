@@ -29,6 +29,8 @@ std::shared_ptr<Publication> publication_of(Compiled& compiled) {
   return publication;
 }
 
+}  // namespace
+
 std::shared_ptr<const Base> whole_of(Compiled& compiled, std::shared_ptr<const Policy> policy) {
   auto base = std::make_shared<Base>();
   base->publication = publication_of(compiled);
@@ -37,8 +39,6 @@ std::shared_ptr<const Base> whole_of(Compiled& compiled, std::shared_ptr<const P
   base->report = std::move(compiled.report);
   return base;
 }
-
-}  // namespace
 
 // The publication of what is to run next, whose policy and lists are there, under the next number, which is not given
 // out yet: the one place in which lists become a publication. old: what runs; null: nothing does.
@@ -85,6 +85,23 @@ Result<bool> Daemon::make_overlay(Running& next, const std::shared_ptr<const Bas
   next.report.snapshot_bytes = base->publication->size_bytes + publication->size_bytes;
   next.report.entries = 0;
   for (const List& list : next.policy->lists) next.report.entries += list.entries();
+  return true;
+}
+
+// The candidate as it was judged: itself where nothing was published or changed since, else below an overlay. False: it
+// takes another snapshot.
+Result<bool> Daemon::make_promotion(Running& next, const Running* old, const Shadowing& promoted) {
+  const std::shared_ptr<const Base>& base = promoted.base;
+  next.memory_limit = next.policy->memory_bytes;
+  const bool is_newest = old != nullptr && numbers_.last() == base->publication->generation &&
+                         old->publication->generation.number < base->publication->generation.number;
+  const std::optional<InputsDigest> judged = inputs_digest(*base->policy);
+  if (!is_newest || !judged || next.inputs != judged) return make_overlay(next, base);
+  next.stands_on = base;
+  next.publication = base->publication;
+  next.snapshot = base->snapshot;
+  next.report = base->report;
+  next.report.phases.clear();
   return true;
 }
 

@@ -120,11 +120,12 @@ std::shared_ptr<Daemon::Prepared> Daemon::prepare(const Running* old, const Feed
 void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& history, const Cause& cause) {
   ReloadReport& report = *prepared.report;
   progress_.begin("read", "bytes");
-  std::optional<Policy> policy =
-      cause.back ? former_policy(*cause.back, report)
-      : cause.policy_text == nullptr
-          ? read_policy(options_.config, report.diagnostics, unix_now(), history)
-          : read_policy_text(options_.config, *cause.policy_text, report.diagnostics, unix_now(), history);
+  const std::string path = cause.policy_path.empty() ? options_.config : cause.policy_path;
+  const std::shared_ptr<const std::string> text = cause.promoted ? cause.promoted->text : cause.policy_text;
+  std::optional<Policy> policy = cause.back ? former_policy(*cause.back, report)
+                                 : text == nullptr
+                                     ? read_policy(path, report.diagnostics, unix_now(), history)
+                                     : read_policy_text(path, *text, report.diagnostics, unix_now(), history);
   if (!policy) return;
   report.phases.push_back({"read", ms_between(prepared.begin, Clock::now())});
 
@@ -132,6 +133,7 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
   const auto whole = std::make_shared<const Policy>(std::move(*policy));
   policy.reset();
   std::shared_ptr<Running> next = running_of(whole);
+  next->policy_path = cause.policy_path;
   report.refused = refused_feeds(next->lists);
   if (old != nullptr) prepared.before = old->book;
   if (old != nullptr) prepared.before_base = old->base;
@@ -144,11 +146,20 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
   }
   // A person who reloads gets a new base; what feeds change by themselves needs none.
   const Make make = cause.policy_text == nullptr ? Make::whole : Make::overlay;
-  if (auto made = make_publication(*next, old, make, &progress_); !made) {
+  if (cause.promoted) {
+    const Result<bool> made = make_promotion(*next, old, *cause.promoted);
+    if (!made || !*made) {
+      report.error = made ? "what changed since the shadow began takes another snapshot than the one that was judged\n"
+                            "hint: begin the shadow anew, or reload the policy"
+                          : made.error();
+      return;
+    }
+    report.notice = notice_of_promotion(*cause.promoted);
+  } else if (auto made = make_publication(*next, old, make, &progress_); !made) {
     report.error = made.error();
     return;
   }
-  if (old != nullptr) {
+  if (old != nullptr && !cause.promoted) {  // what a promotion does has been seen
     if (const Result<void> kept = keep_to_limits(prepared, next, *old, cause); !kept) {
       report.error = kept.error();
       return;
@@ -169,7 +180,8 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
   // Before anybody is given it: a restart never goes behind what was enforced.
   const Clock::time_point storing = Clock::now();
   progress_.begin("store");
-  prepared.saved = numbers_.commit();
+  const bool has_number = next->publication->generation == numbers_.last();  // a candidate that is promoted
+  prepared.saved = has_number ? numbers_.save() : numbers_.commit();
   next->base = next->publication->generation.number;
   if (Result<void> noted = note(cause, old); !noted) {
     report.error = noted.error();
@@ -222,6 +234,9 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   publish(prepared->next);
   tell_published(report.cause, by_whom(prepared->cause.wish.uid, prepared->cause.wish.pid,
                                        ms_between(prepared->begin, Clock::now())));
+  if (prepared->cause.promoted && prepared->cause.promoted == shadow_) {
+    end_shadow(fmt::format("promoted, in generation {}", running_->publication->generation.number), {});
+  }
   compact_when_due();
   const bool places_stay = prepared->cause.back && prepared->cause.back->stays_there && !is_first_;
   if (!places_stay) {

@@ -48,6 +48,7 @@ void Daemon::set_targets(const std::vector<TargetSpec>& specs) {
     if (std::find(links.begin(), links.end(), link) == links.end()) link->stop();
   }
   targets_ = std::move(links);
+  for (const auto& link : targets_) link->shadow(candidate_);
 }
 
 std::shared_ptr<TargetLink> Daemon::make_link(const TargetSpec& spec) {
@@ -62,6 +63,7 @@ std::shared_ptr<TargetLink> Daemon::make_link(const TargetSpec& spec) {
   surroundings.lost = [this, name = spec.name](const std::string& error) { panic_->lose(name, error); };
   surroundings.changed = [this] { check_waits(); };
   surroundings.bypass_changed = [this] { panic_->look_again(); };
+  surroundings.shadow_told = [this](const wire::Shadow& told) { shadow_flows_.add(told); };
   surroundings.is_ahead = [this, name = spec.name](wire::Generation seen) { take_ahead(name, seen); };
   surroundings.traffic_per_second = [this] { return running_ != nullptr && traffic_wanted_ ? kTrafficPerSecond : 0; };
   surroundings.traffic = [this, name = spec.name](const wire::Traffic& traffic) {

@@ -1,5 +1,6 @@
 #include "control/daemon/tell.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -204,6 +205,51 @@ ShapesAnswer shapes_answer(Daemon& daemon) {
   answer.snapshot_bytes = report.snapshot_bytes;
   answer.proved_entries = report.proved_entries;
   answer.proved_strangers = report.proved_strangers;
+  return answer;
+}
+
+ShadowAnswer shadow_answer(Daemon& daemon) {
+  ShadowAnswer answer;
+  if (daemon.running() != nullptr) answer.generation = daemon.running()->publication->generation;
+  answer.on = daemon.is_shadow_on();
+  answer.ended = daemon.shadow_ended();
+  const std::shared_ptr<const Shadowing> shadow = daemon.shadow();
+  if (shadow == nullptr) return answer;
+  const Publication& candidate = *shadow->base->publication;
+  answer.file = shadow->path;
+  answer.one_in = shadow->one_in;
+  answer.at = shadow->at;
+  answer.candidate = candidate.generation;
+  answer.beside = shadow->beside;
+  answer.digest = digest_text(candidate.digest);
+  answer.entries = shadow->base->report.entries;
+  answer.snapshot_bytes = candidate.size_bytes;
+  answer.flows = daemon.shadow_flows().rows();
+  answer.errors = shadow->errors;
+  answer.warnings = shadow->warnings;
+  answer.diagnostics = shadow->diagnostics;
+  size_t missing = 0;
+  for (const auto& link : daemon.targets()) {
+    const TargetState& state = link->state();
+    const bool acknowledged = answer.on ? link->judges_by_shadow() : link->is_shadow_settled();
+    std::string error = acknowledged ? "" : state.shadow_error;
+    if (!acknowledged && error.empty()) error = state.connected ? "no answer yet" : state.last_error;
+    if (!acknowledged) missing++;
+    add(answer, state.socket, acknowledged, state.shadow, error);
+  }
+  answer.ok = missing == 0;
+  if (missing != 0) answer.error = fmt::format("{} of {} targets do not", missing, daemon.targets().size());
+  return answer;
+}
+
+PromoteAnswer promote_answer(Daemon& daemon, const ReloadReport& report, const std::string& judged_digest) {
+  PromoteAnswer answer;
+  answer.reload = answer_of(report);
+  answer.judged_digest = judged_digest;
+  answer.notice = report.notice;
+  const Publication& enforced = *daemon.running()->publication;
+  answer.enforced_digest = digest_text((enforced.base != nullptr ? *enforced.base : enforced).digest);
+  if (enforced.base != nullptr) answer.overlay_digest = digest_text(enforced.digest);
   return answer;
 }
 

@@ -10,6 +10,7 @@
 #include "control/answer/list.h"
 #include "control/answer/plan.h"
 #include "control/answer/reload.h"
+#include "control/answer/shadow.h"
 #include "control/answer/shapes.h"
 #include "control/answer/stats.h"
 #include "control/answer/status.h"
@@ -28,6 +29,8 @@ TelemetryAnswer telemetry_answer(Daemon& daemon, const Daemon::Refreshed& all);
 ListAnswer list_answer(Daemon& daemon, const std::string& name);  // empty: of every list
 FeedsAnswer feeds_answer(Daemon& daemon);
 ShapesAnswer shapes_answer(Daemon& daemon);
+ShadowAnswer shadow_answer(Daemon& daemon);
+PromoteAnswer promote_answer(Daemon& daemon, const ReloadReport& report, const std::string& judged_digest);
 HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& past);
 Result<ExplainAnswer> explain_answer(Daemon& daemon, const std::string& key);
 

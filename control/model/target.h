@@ -20,6 +20,7 @@ struct TargetTraits {
   bool keeps_snapshots;        // what it enforces is on a disk of its own when it acknowledges
   const char* why_no_samples;  // of what it drops; null: it gives them
   bool gives_traffic;          // samples of all frames
+  const char* why_no_shadow;   // judges by it; null: it can
 };
 const TargetTraits& traits_of(TargetKind kind);
 

@@ -2,8 +2,10 @@
 
 import answers_economics
 import answers_plan
+import answers_shadow
 
 MEASUREMENTS = (
     *answers_plan.MEASUREMENTS,
     *answers_economics.MEASUREMENTS,
+    *answers_shadow.MEASUREMENTS,
 )

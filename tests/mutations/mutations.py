@@ -137,4 +137,15 @@ MUTATIONS = (
     ("control/preview/lists.cpp", "(entry.directions & ~other.directions) == 0 && ", "", ("preview",)),
     ("control/daemon/plan.cpp", "  if (cause.wish.is_forced || !cause.accepted_feeds.empty()) {", "  if (!cause.accepted_feeds.empty()) {", ("daemon",)),
     ("control/daemon/plan.cpp", "    hold_back(*was, why, now, *list);\n", "", ("daemon",)),
+    # A shadow beside what runs.
+    ("dataplane/burst/shadow.cpp", "const auto place = static_cast<uint32_t>(std::countr_zero(places));", "const uint32_t place = their_slot;", ("dataplane",)),
+    ("dataplane/burst/shadow.cpp", "if (!run.is_beside(worker_, running)) return;", "", ("dataplane",)),
+    ("dataplane/burst/shadow.cpp", "counts->passed_by[place_of(by_running,", "counts->passed_by[place_of(by_candidate,", ("dataplane",)),
+    ("dataplane/burst/shadow.cpp", "return --counts.batches_left == counts.chosen;", "return counts.batches_left-- == counts.chosen;", ("dataplane",)),
+    ("dataplane/snapshot/shadow.cpp", "if (held_bytes + more_bytes <= 2 * limit_bytes_) return;", "return;", ("dataplane",)),
+    ("dataplane/snapshot/shadow.cpp", "swap_bytes = 2 * current->size_bytes();", "swap_bytes = current->size_bytes();", ("dataplane",)),
+    ("dataplane/snapshot/shadow.cpp", "former_shadow_ = slot_.exchange_shadow(std::move(renewed));\n  if (!is_enforced) return;", "former_shadow_ = slot_.exchange_shadow(std::move(renewed));\n  return;", ("dataplane",)),
+    ("control/daemon/publication.cpp", "if (!is_newest || !judged || next.inputs != judged) return make_overlay(next, base);", "", ("daemon",)),
+    ("control/publish/targets/target.cpp", "body.ok == 0 || (is_its && body.on == 0)", "body.ok == 0", ("daemon",)),
+    ("control/publish/targets/target.cpp", "return state_.status->shadow != wanted;", "return candidate_ != nullptr && state_.status->shadow != wanted;", ("daemon",)),
 )

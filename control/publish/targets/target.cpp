@@ -94,6 +94,7 @@ void TargetLink::take_connection(Result<Fd> connection) {
 void TargetLink::next() {
   if (!connection_ || !state_.connected) return;
   if (wanted_is_news_ && !greeting_ && !asked_to_enforce_) send_publication();
+  if (connection_ && !greeting_ && !asked_to_enforce_ && is_shadow_due()) send_shadow();
   if (!connection_ || asked_) return;
   const Clock::time_point now = Clock::now();
   if (status_.wanted()) {
@@ -104,6 +105,8 @@ void TargetLink::next() {
     ask_for_telemetry();
   } else if (is_traffic_wanted()) {
     ask_for_traffic();
+  } else if (judges_by_shadow() && (shadow_.wanted() || now >= shadow_due_)) {
+    ask_for_shadow();
   } else if (now >= status_due_) {
     ask_status();
   } else {
@@ -220,6 +223,88 @@ void TargetLink::take_refusal(const Publication& publication, const wire::Publis
   if (is_ours && answer.generation.number >= publication.generation.number && surroundings_.is_ahead) {
     surroundings_.is_ahead(answer.generation);
   }
+}
+
+void TargetLink::shadow(std::shared_ptr<const ShadowCandidate> candidate) {
+  if (candidate == candidate_) return;
+  candidate_ = std::move(candidate);
+  shadow_refused_ = false;
+  shadow_again_.reset();
+  shadow_due_ = {};
+  if (candidate_ != nullptr) state_.shadow.reset();
+  state_.shadow_error = candidate_ != nullptr && traits_.why_no_shadow != nullptr ? traits_.why_no_shadow : "";
+  next();
+}
+
+// What its status says is not what it should.
+bool TargetLink::is_shadow_due() const {
+  if (traits_.why_no_shadow != nullptr || shadow_refused_ || !state_.status) return false;
+  const wire::Generation wanted = candidate_ != nullptr ? candidate_->publication->generation : wire::Generation();
+  return state_.status->shadow != wanted;
+}
+
+bool TargetLink::is_shadow_settled() const {
+  return traits_.why_no_shadow != nullptr || shadow_refused_ || (state_.connected && !is_shadow_due());
+}
+
+bool TargetLink::judges_by_shadow() const {
+  return candidate_ != nullptr && state_.connected && state_.status->shadow == candidate_->publication->generation;
+}
+
+void TargetLink::send_shadow() {
+  const std::shared_ptr<const ShadowCandidate> candidate = candidate_;
+  wire::ShadowRequest request;
+  request.action = candidate != nullptr ? wire::ShadowAction::begin : wire::ShadowAction::end;
+  Descriptors with;
+  if (candidate != nullptr) {
+    const Publication& publication = *candidate->publication;
+    request.one_in = candidate->one_in;
+    request.candidate = publication.generation;
+    std::copy(publication.digest.begin(), publication.digest.end(), request.digest);
+    request.size_bytes = publication.size_bytes;
+    with.snapshot = publication.snapshot.get();
+  }
+  asked_to_enforce_ = send(wire::Type::shadow, wire::bytes_of(request), with, times_.publish,
+                           [this, candidate](const wire::Message& message) { take_shadow(message, candidate); });
+}
+
+void TargetLink::ask_for_shadow() {
+  shadow_due_ = Clock::now() + milliseconds(times_.refresh);
+  ask(wire::Type::shadow, wire::bytes_of(wire::ShadowRequest()),
+      [this, candidate = candidate_, ticket = shadow_.asked](const wire::Message& message) {
+        shadow_.answered = ticket;
+        take_shadow(message, candidate);
+      });
+}
+
+// asked_for: the candidate when it was asked.
+void TargetLink::take_shadow(const wire::Message& message, const std::shared_ptr<const ShadowCandidate>& asked_for) {
+  std::optional<wire::Shadow> told = wire::shadow_from(message);
+  if (!told) return drop("what it tells of its shadow cannot be understood");
+  const wire::ShadowBody& body = told->body;
+  state_.status->shadow = body.on != 0 ? body.candidate : wire::Generation();
+  shadow_is_older_ = asked_.has_value();
+  if (asked_for != candidate_) return tell_change();
+  const bool is_its = asked_for != nullptr && body.candidate == asked_for->publication->generation;
+  if (body.ok == 0 || (is_its && body.on == 0)) {  // refused, or it has ended by itself: it would again
+    const std::string reason = wire::get_text(body.reason);
+    shadow_refused_ = true;
+    state_.shadow_error =
+        body.ok == 0 ? fmt::format("refused in step {}: {}", wire::step_name(body.failed_step), reason) : reason;
+    log::warning("target does not judge by the candidate", {{"target", name()}, {"error", state_.shadow_error}});
+    if (body.ok == 0 && may_pass(body.failed_step)) {
+      shadow_again_ = loop_.timer(Clock::now() + milliseconds(times_.try_again), [this] {
+        shadow_refused_ = false;
+        next();
+      });
+    }
+  }
+  if (is_its) {
+    if (surroundings_.shadow_told) surroundings_.shadow_told(*told);
+    told->samples.clear();
+    state_.shadow = std::move(told);
+  }
+  tell_change();
 }
 
 void TargetLink::ask_for_stats() {
@@ -356,6 +441,7 @@ void TargetLink::take_status(const wire::Message& message) {
                             status->generation.epoch));
     }
   }
+  if (std::exchange(shadow_is_older_, false) && state_.status) status->shadow = state_.status->shadow;
   if (std::exchange(bypass_is_older_, false) && state_.status) status->bypass = state_.status->bypass;
   const bool is_switched = state_.connected && state_.status && status->bypass != state_.status->bypass;
   if (is_switched) {
@@ -393,8 +479,9 @@ void TargetLink::drop(const std::string& error) {
   asked_.reset();
   asked_to_enforce_.reset();
   again_.reset();
+  shadow_again_.reset();
   greeting_ = false;
-  bypass_is_older_ = generation_is_older_ = false;
+  bypass_is_older_ = generation_is_older_ = shadow_is_older_ = shadow_refused_ = false;
   state_.connected = false;
   state_.publishing = false;
   wanted_is_news_ = wanted_ != nullptr;  // tried again on the next connection

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/fd.h"
+#include "common/shadow.h"
 #include "common/telemetry.h"
 #include "common/wire.h"
 #include "control/loop/loop.h"
@@ -31,6 +32,12 @@ struct TargetTelemetry {
   wire::Ports ports;
 };
 
+// What judges packets beside what is enforced, and of how many of them.
+struct ShadowCandidate {
+  std::shared_ptr<const Publication> publication;  // a whole snapshot
+  uint32_t one_in = 1;
+};
+
 // What is known of one enforcer.
 struct TargetState {
   std::string socket;           // or what else names it
@@ -44,7 +51,9 @@ struct TargetState {
   wire::Generation acknowledged;                               // newest of ours that it enforces and has on disk
   std::optional<wire::PublishedBody> answer;                   // to the last publication
   Clock::time_point acknowledged_at;
-  bool publishing = false;  // a publication is on its way
+  bool publishing = false;             // a publication is on its way
+  std::optional<wire::Shadow> shadow;  // of the candidate, or the last one, as last told
+  std::string shadow_error;            // why it does not judge by the candidate
   bool is_durable() const { return !status || (status->snapshot_durable != 0 && status->bypass_durable != 0); }
   std::string last_error;  // why it is away, or did not take the last publication; empty = well
 };
@@ -68,6 +77,8 @@ class TargetLink {
     // It refused what it was given, because it enforces this generation of our epoch: one that we gave out and then
     // could not remember. May be empty.
     std::function<void(wire::Generation)> is_ahead = {};
+    // What a shadow counted, and new samples, were told. May be empty.
+    std::function<void(const wire::Shadow&)> shadow_told = {};
     // It went away, or cannot be reached: why. May be empty.
     std::function<void(const std::string& error)> lost = {};
     // About how many samples of its traffic it should give a second, and what it gave. Both may be empty.
@@ -86,6 +97,14 @@ class TargetLink {
   }
   // The same, or it will not: it refused it.
   bool is_settled(wire::Generation generation) const;
+
+  // From now on the target should judge by this candidate, too; null: by none. It begins anew when the target does.
+  void shadow(std::shared_ptr<const ShadowCandidate> candidate);
+  // It does, or has said why it will not.
+  bool is_shadow_settled() const;
+  bool judges_by_shadow() const;
+  uint64_t ask_shadow() { return ask_anew(shadow_); }
+  bool has_shadow(uint64_t ticket) const { return shadow_.answered >= ticket; }
 
   // Lets the target go, for good: what waits for it is told so by changed().
   void stop();
@@ -138,6 +157,10 @@ class TargetLink {
   void ask_for_worker(std::shared_ptr<TargetTelemetry> so_far, uint64_t ticket);
   bool is_traffic_wanted();
   void ask_for_traffic();
+  bool is_shadow_due() const;
+  void send_shadow();
+  void ask_for_shadow();
+  void take_shadow(const wire::Message& message, const std::shared_ptr<const ShadowCandidate>& asked_for);
   void ask_status();
   void ask_interfaces();
   void log_changes(const std::vector<wire::InterfaceBody>& before, const std::vector<wire::InterfaceBody>& after) const;
@@ -155,7 +178,7 @@ class TargetLink {
 
   Fd connection_;
   uint64_t connections_ = 0;  // so far: tells callbacks of an old one
-  Loop::Source readable_, wake_, again_;
+  Loop::Source readable_, wake_, again_, shadow_again_;
   std::optional<Asked> asked_, asked_to_enforce_;
   bool greeting_ = false;
   bool bypass_is_older_ = false, generation_is_older_ = false;  // in the status that is on its way
@@ -165,7 +188,11 @@ class TargetLink {
   bool allow_older_ = false;
   bool wanted_is_news_ = false;  // wanted_ was not tried on this connection
   bool needs_base_ = false;      // it refused an overlay for want of its base
-  Fresh status_, stats_, telemetry_;
+  Fresh status_, stats_, telemetry_, shadow_;
+  std::shared_ptr<const ShadowCandidate> candidate_;
+  bool shadow_refused_ = false;    // candidate_, on this connection
+  bool shadow_is_older_ = false;   // in the status that is on its way
+  Clock::time_point shadow_due_;   // to ask what it counted
   uint64_t asked_for_status_ = 0;  // the newest ticket of status_ when the status that is on its way was asked for
   Clock::time_point status_due_;
   bool is_traffic_due_ = false;

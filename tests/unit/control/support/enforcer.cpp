@@ -60,6 +60,57 @@ void Enforcer::set_interfaces(std::vector<wire::InterfaceBody> interfaces) {
   now_.interfaces = std::move(interfaces);
 }
 
+void Enforcer::end_shadow(const std::string& why) {
+  std::lock_guard lock(mutex_);
+  shadow_.on = 0;
+  wire::set_text(shadow_.reason, why);
+}
+
+int Enforcer::shadows() const {
+  std::lock_guard lock(mutex_);
+  return shadows_;
+}
+
+wire::Generation Enforcer::shadow() const {
+  std::lock_guard lock(mutex_);
+  return shadow_.on != 0 ? shadow_.candidate : wire::Generation();
+}
+
+// It has judged 100 packets, and would drop one that it is asked for the first time more. mutex_ is held.
+wire::Shadow Enforcer::shadow(const wire::ShadowRequest& request) {
+  wire::Shadow told;
+  if (request.action == wire::ShadowAction::end) {
+    shadow_.on = 0;
+  } else if (request.action == wire::ShadowAction::begin && now_.refuses_shadows) {
+    told.body = shadow_;
+    told.body.ok = 0;
+    told.body.failed_step = wire::Step::check;
+    strcpy(told.body.reason, "no room");
+    return told;
+  } else if (request.action == wire::ShadowAction::begin) {
+    shadow_ = {};
+    shadow_.on = 1;
+    shadow_.one_in = request.one_in;
+    shadow_.candidate = request.candidate;
+    shadow_.began_unix_s = 1;
+    shadow_.packets = 100;
+    shadow_.cycles = 5000;
+    shadow_.tsc_hz = 1'000'000'000;
+    shadow_.newly_dropped = 7;
+    shadows_++;
+  }
+  told.body = shadow_;
+  if (shadow_.on == 0) return told;
+  wire::ShadowList& list = told.lists.emplace_back();
+  strcpy(list.name, "l1");
+  list.newly_dropped = 7;
+  wire::ShadowSample& sample = told.samples.emplace_back();
+  sample.by_candidate.dropped = 1;
+  strcpy(sample.by_candidate.list, "l1");
+  sample.by_running.by = wire::DroppedBy::default_action;
+  return told;
+}
+
 int Enforcer::publications() const {
   std::lock_guard lock(mutex_);
   return publications_;
@@ -124,6 +175,10 @@ bool Enforcer::answer(int client, wire::Message& request) {
     for (const wire::SampledTraffic& sampled : now_.traffic) wire::append_traffic(body, sampled);
     return static_cast<bool>(wire::send(client, type, sequence, body));
   }
+  if (type == wire::Type::shadow) {
+    const wire::Shadow told = shadow(*wire::body_as<wire::ShadowRequest>(request));
+    return static_cast<bool>(wire::send(client, type, sequence, wire::encode_shadow(told)));
+  }
   if (type == wire::Type::ports) {
     return static_cast<bool>(wire::send(client, type, sequence, wire::encode_ports({1, {{}, {}}})));
   }
@@ -176,6 +231,7 @@ wire::PublishedBody Enforcer::publish(const wire::Message& request) {
 
 wire::StatusBody Enforcer::status() const {  // mutex_ is held
   wire::StatusBody body;
+  if (shadow_.on != 0) body.shadow = shadow_.candidate;
   strcpy(body.version, "test");
   body.generation = now_.generation;
   body.start_time_unix = 1;

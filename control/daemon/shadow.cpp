@@ -1,0 +1,240 @@
+#include "control/daemon/shadow.h"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+
+#include "common/files.h"
+#include "common/log/log.h"
+#include "common/memory.h"
+#include "control/answer/packet_text.h"
+#include "control/daemon/daemon.h"
+#include "control/read/policy.h"
+
+// A shadow: a candidate is read and compiled beside what runs, targets judge live packets by it, and it is promoted or
+// ends. Nothing here changes what is enforced, but a promotion, which is a reload.
+namespace weir::control {
+
+namespace {
+
+// More than this is no policy.
+constexpr size_t kMaxPolicyBytes = size_t{64} << 20;
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+
+}  // namespace
+
+// What the worker reads, and the builder compiles.
+struct Daemon::ShadowPolicy {
+  ShadowWish wish;
+  ShadowBegun done;
+  std::shared_ptr<ShadowReport> report = std::make_shared<ShadowReport>();
+  std::shared_ptr<const Policy> policy;
+  wire::Generation number;
+  std::shared_ptr<const Base> base;
+};
+
+void ShadowFlows::add(const wire::Shadow& told) {
+  for (const wire::ShadowSample& sample : told.samples) {
+    ShadowFlowRow row;
+    weir_packet packet;
+    static_assert(sizeof packet == sizeof sample.packet);
+    memcpy(&packet, sample.packet, sizeof packet);
+    if (packet.family == 4 || packet.family == 6) row.packet = packet_text(packet);
+    row.running = credit_text(sample.by_running);
+    row.candidate = credit_text(sample.by_candidate);
+    row.at = static_cast<int64_t>(sample.time_unix_ns / kNsPerSecond);
+    const std::string key = fmt::format("{}\n{}\n{}", row.packet, row.running, row.candidate);
+    if (rows_.size() >= kMost && !rows_.contains(key)) {
+      rows_.erase(std::min_element(rows_.begin(), rows_.end(),
+                                   [](const auto& a, const auto& b) { return a.second.at < b.second.at; }));
+    }
+    ShadowFlowRow& known = rows_.try_emplace(key, row).first->second;
+    known.frames++;
+    known.at = std::max(known.at, row.at);
+  }
+}
+
+std::vector<ShadowFlowRow> ShadowFlows::rows() const {
+  std::vector<ShadowFlowRow> rows;
+  for (const auto& [key, row] : rows_) rows.push_back(row);
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const ShadowFlowRow& a, const ShadowFlowRow& b) { return a.frames > b.frames; });
+  return rows;
+}
+
+void Daemon::begin_shadow(ShadowWish wish, ShadowBegun done) {
+  auto asked = std::make_shared<ShadowPolicy>();
+  asked->wish = std::move(wish);
+  asked->done = std::move(done);
+  if (is_shadow_made_) return fail_shadow(asked, "another candidate is being compiled: ask again when it is done");
+  is_shadow_made_ = true;
+  shadow_asked_ = std::move(asked);
+  begin_next();
+}
+
+void Daemon::fail_shadow(const std::shared_ptr<ShadowPolicy>& made, std::string error) {
+  made->report->error = std::move(error);
+  made->done(made->report);
+}
+
+// With the lists as the journal has them now, and feeds that have not changed taken from what runs.
+void Daemon::read_shadow() {
+  is_making_ = true;
+  const std::shared_ptr<ShadowPolicy> asked = std::exchange(shadow_asked_, nullptr);
+  log::info("a candidate is read", {{"file", asked->wish.path}, {"user", asked->wish.uid}});
+  worker_.submit([this, asked, old = running_] {
+    const Result<void> had_memory = with_memory([&] {
+      FeedHistory history(old->book.get());
+      history.is_ours = !old->from_last_good;
+      history.parsers = options_.parsers;
+      history.state_dir = store_.state_dir();
+      if (options_.fetches) {
+        history.fetch_first = [this](const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
+          return fetcher_.fetch_first(settings, feeds);
+        };
+      }
+      std::optional<Policy> policy =
+          read_policy_text(asked->wish.path, asked->wish.text, asked->report->diagnostics, unix_now(), history);
+      if (!policy) return;
+      const Result<Journal*> journal = this->journal();
+      if (journal && (*journal)->is_in_lists()) {
+        add_journal(policy->lists, history.book);
+      } else {
+        log::warning("the candidate is without what was added to lists: the journal could not be read");
+      }
+      asked->policy = std::make_shared<const Policy>(std::move(*policy));
+      asked->number = numbers_.next();
+      if (const Result<void> given = numbers_.commit(); !given) {
+        log::warning("the number of a candidate is not on disk", {{"error", given.error()}});
+      }
+    });
+    if (!had_memory) {
+      asked->policy = nullptr;
+      asked->report->error = had_memory.error();
+    }
+    mailbox_.post([this, asked] { take_shadow_policy(asked); });
+  });
+}
+
+void Daemon::take_shadow_policy(const std::shared_ptr<ShadowPolicy>& read) {
+  if (stopping_) return;
+  is_making_ = false;
+  begin_next();
+  if (read->policy == nullptr) {
+    is_shadow_made_ = false;
+    return read->done(read->report);
+  }
+  builder_.submit([this, read] {
+    const Result<void> had_memory = with_memory([&] {
+      Result<Compiled> compiled = compile(*read->policy, read->number, options_.build_threads);
+      if (compiled) {
+        read->base = whole_of(*compiled, read->policy);
+        (void)read->base->snapshot->view();  // which walks all of it: here, so that nobody waits for it later
+      } else {
+        read->report->error = compiled.error();
+      }
+    });
+    malloc_trim(0);
+    if (!had_memory) read->report->error = had_memory.error();
+    mailbox_.post([this, read] { take_shadow(read); });
+  });
+}
+
+// On the loop: to the targets. Answered when each has said what it makes of it.
+void Daemon::take_shadow(const std::shared_ptr<ShadowPolicy>& made) {
+  if (stopping_) return;
+  is_shadow_made_ = false;
+  if (made->base == nullptr) return made->done(made->report);
+  auto shadowing = std::make_shared<Shadowing>();
+  shadowing->path = made->wish.path;
+  shadowing->text = made->policy->text;
+  shadowing->one_in = made->wish.one_in;
+  shadowing->at = time(nullptr);
+  shadowing->base = made->base;
+  shadowing->beside = running_->publication->generation;
+  shadowing->errors = made->report->diagnostics.errors();
+  shadowing->warnings = made->report->diagnostics.warnings();
+  shadowing->diagnostics = made->report->diagnostics.kept();
+  shadow_ = shadowing;
+  shadow_flows_.clear();
+  shadow_ended_.clear();
+  candidate_ = std::make_shared<const ShadowCandidate>(ShadowCandidate{made->base->publication, made->wish.one_in});
+  for (const auto& link : targets_) link->shadow(candidate_);
+  made->report->has_begun = true;
+  log::change("a shadow begins", {{"file", shadowing->path},
+                                  {"candidate", made->base->publication->generation.number},
+                                  {"beside", shadowing->beside.number},
+                                  {"one_in", shadowing->one_in},
+                                  {"user", made->wish.uid}});
+  const auto is_settled = [this] {
+    return std::all_of(targets_.begin(), targets_.end(), [](const auto& link) {
+      return link->is_shadow_settled() || (!link->state().connected && link->state().is_tried);
+    });
+  };
+  waits_.add(is_settled, Clock::now() + std::chrono::milliseconds(options_.acknowledge_ms),
+             [made] { made->done(made->report); });
+}
+
+void Daemon::end_shadow(const std::string& why, std::function<void()> done) {
+  if (candidate_ != nullptr) {
+    log::change("the shadow ends", {{"candidate", candidate_->publication->generation.number}, {"cause", why}});
+    shadow_ended_ = why;
+  }
+  candidate_ = nullptr;
+  for (const auto& link : targets_) link->shadow(nullptr);
+  if (!done) return;
+  const auto is_settled = [this] {
+    return std::all_of(targets_.begin(), targets_.end(),
+                       [](const auto& link) { return link->is_shadow_settled() || !link->state().connected; });
+  };
+  waits_.add(is_settled, Clock::now() + std::chrono::milliseconds(options_.acknowledge_ms), std::move(done));
+}
+
+void Daemon::refresh_shadow(Clock::time_point deadline, std::function<void()> done) {
+  struct Asked {
+    std::shared_ptr<TargetLink> link;
+    uint64_t ticket;
+  };
+  auto asked = std::make_shared<std::vector<Asked>>();
+  if (candidate_ != nullptr) {
+    for (const auto& link : targets_) {
+      if (link->state().connected && link->judges_by_shadow()) asked->push_back({link, link->ask_shadow()});
+    }
+  }
+  const auto is_over = [](const Asked& one) {
+    return one.link->has_shadow(one.ticket) || !one.link->state().connected;
+  };
+  waits_.add([asked, is_over] { return std::all_of(asked->begin(), asked->end(), is_over); }, deadline,
+             std::move(done));
+}
+
+void Daemon::promote_shadow(const Wish& wish, Reloaded done) {
+  if (candidate_ == nullptr) {
+    return done(refuse("there is no shadow to promote\nhint: `controlctl shadow FILE` begins one"));
+  }
+  if (unconfirmed_) return done(refuse(notice()));
+  if (is_reloading_ || going_back_ || promoting_ || !asking_.empty()) {
+    return done(refuse("a policy is compiled now: ask again when it is done"));
+  }
+  Cause cause;
+  cause.text = fmt::format("the shadow of {} promoted", shadow_->path);
+  cause.promoted = shadow_;
+  cause.policy_path = shadow_->path;
+  cause.wish = wish;
+  promoting_ = std::move(cause);
+  asking_.push_back(std::move(done));
+  begin_next();
+}
+
+// On the worker. The next reload, and every start, reads the policy file that controld was given.
+std::string Daemon::notice_of_promotion(const Shadowing& promoted) const {
+  const Result<std::string> configured = read_file(config_, kMaxPolicyBytes);
+  if (configured && *configured == *promoted.text) return "";
+  return fmt::format("the next reload, or start, reads {}, which {}: put {} there to keep what is enforced now",
+                     config_, configured ? "says something else" : "cannot be read", promoted.path);
+}
+
+}  // namespace weir::control
