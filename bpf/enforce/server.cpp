@@ -244,6 +244,8 @@ Server::Answer Server::answer(const wire::Message& request) {
       return {wire::Type::refused, text("XDP has no workers to tell of: the kernel runs it where packets come in")};
     case wire::Type::samples:
       return {wire::Type::refused, text("XDP gives no samples of what it drops")};
+    case wire::Type::traffic:
+      return {wire::Type::refused, text("XDP gives no samples of its traffic")};
     case wire::Type::shadow:
       return {wire::Type::refused, text("XDP judges by no shadow")};
     case wire::Type::refused:

@@ -193,25 +193,25 @@ lists:
     ClassifiedFrame expected;
   };
   const Frame frames[] = {
-      {{"10.0.0.9"}, {{}, {}, -1, WEIR_PASS}},
-      {{"10.0.0.1"}, {Lists{friends, first, watch}, {}, friends, WEIR_PASS}},
-      {{"10.0.0.9", "10.0.0.9"}, {{}, {}, -1, WEIR_PASS}},
+      {{"10.0.0.9"}, {{}, {}, {}, -1, WEIR_PASS}},
+      {{"10.0.0.1"}, {Lists{friends, first, watch}, {}, {}, friends, WEIR_PASS}},
+      {{"10.0.0.9", "10.0.0.9"}, {{}, {}, {}, -1, WEIR_PASS}},
       // Any layer drops the frame; a pass list exempts its own layer only.
-      {{"10.0.0.9", "10.0.0.3"}, {Lists{second}, {}, second, WEIR_DROP}},
-      {{"10.0.0.3", "10.0.0.9"}, {Lists{second}, {}, second, WEIR_DROP}},
-      {{"10.0.0.1", "10.0.0.3"}, {Lists{friends, first, second, watch}, {}, second, WEIR_DROP}},
-      {{"10.0.0.3", "10.0.0.1"}, {Lists{friends, first, second, watch}, {}, second, WEIR_DROP}},
+      {{"10.0.0.9", "10.0.0.3"}, {Lists{second}, {}, Lists{second}, second, WEIR_DROP}},
+      {{"10.0.0.3", "10.0.0.9"}, {Lists{second}, {}, Lists{second}, second, WEIR_DROP}},
+      {{"10.0.0.1", "10.0.0.3"}, {Lists{friends, first, second, watch}, {}, Lists{second}, second, WEIR_DROP}},
+      {{"10.0.0.3", "10.0.0.1"}, {Lists{friends, first, second, watch}, {}, Lists{second}, second, WEIR_DROP}},
       // The outermost layer that drops is credited, whatever the order of the lists.
-      {{"10.0.0.3", "10.0.0.2"}, {Lists{first, second}, {}, second, WEIR_DROP}},
-      {{"10.0.0.2", "10.0.0.3"}, {Lists{first, second}, {}, first, WEIR_DROP}},
+      {{"10.0.0.3", "10.0.0.2"}, {Lists{first, second}, {}, Lists{first, second}, second, WEIR_DROP}},
+      {{"10.0.0.2", "10.0.0.3"}, {Lists{first, second}, {}, Lists{first, second}, first, WEIR_DROP}},
       // Passed: the outermost layer with a pass list.
-      {{"10.0.0.9", "10.0.0.1"}, {Lists{friends, first, watch}, {}, friends, WEIR_PASS}},
-      {{"10.0.0.6", "10.0.0.1"}, {Lists{friends, first, watch, guests}, {}, guests, WEIR_PASS}},
+      {{"10.0.0.9", "10.0.0.1"}, {Lists{friends, first, watch}, {}, {}, friends, WEIR_PASS}},
+      {{"10.0.0.6", "10.0.0.1"}, {Lists{friends, first, watch, guests}, {}, {}, guests, WEIR_PASS}},
       // Monitored lists: where no pass list matches in the same layer, and each once.
-      {{"10.0.0.5", "10.0.0.5"}, {Lists{watch}, Lists{watch}, -1, WEIR_PASS}},
-      {{"10.0.0.1", "10.0.0.5"}, {Lists{friends, first, watch}, Lists{watch}, friends, WEIR_PASS}},
-      {{"10.0.0.6", "10.0.0.4"}, {Lists{second, watch, guests}, Lists{watch}, second, WEIR_DROP}},
-      {{"10.0.0.9", "10.0.0.9", "10.0.0.9", "10.0.0.2"}, {Lists{first}, {}, first, WEIR_DROP}},
+      {{"10.0.0.5", "10.0.0.5"}, {Lists{watch}, Lists{watch}, {}, -1, WEIR_PASS}},
+      {{"10.0.0.1", "10.0.0.5"}, {Lists{friends, first, watch}, Lists{watch}, {}, friends, WEIR_PASS}},
+      {{"10.0.0.6", "10.0.0.4"}, {Lists{second, watch, guests}, Lists{watch}, Lists{second}, second, WEIR_DROP}},
+      {{"10.0.0.9", "10.0.0.9", "10.0.0.9", "10.0.0.2"}, {Lists{first}, {}, Lists{first}, first, WEIR_DROP}},
   };
   const Classifier index(policy);
   for (const Frame& frame : frames) {
@@ -229,10 +229,10 @@ lists:
   Policy closed = policy;
   closed.default_action = WEIR_DROP;
   const std::vector<PacketKeys> half = {packet("10.0.0.1", kB, 17), packet("10.0.0.9", kB, 17)};
-  CHECK(classify_frame(closed, half, kNow) == ClassifiedFrame{{friends, first, watch}, {}, -1, WEIR_DROP});
+  CHECK(classify_frame(closed, half, kNow) == ClassifiedFrame{{friends, first, watch}, {}, {}, -1, WEIR_DROP});
   const std::vector<PacketKeys> whole = {packet("10.0.0.1", kB, 17), packet("10.0.0.6", kB, 17)};
   CHECK(classify_frame(closed, whole, kNow) ==
-        ClassifiedFrame{{friends, first, watch, guests}, {}, friends, WEIR_PASS});
+        ClassifiedFrame{{friends, first, watch, guests}, {}, {}, friends, WEIR_PASS});
 }
 
 TEST_CASE("entries match within one layer") {
