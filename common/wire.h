@@ -144,7 +144,7 @@ struct StatsBody {
   uint32_t taken_us = 0;  // of a monotonic clock, modulo 2^32: when this was told
 };
 
-// How the data plane samples what it drops, from this request on.
+// How the enforcer samples what it drops, from this request on.
 struct SamplingBody {
   uint32_t one_in = 0;  // dropped frames; 0: none
   uint32_t per_list_per_second = 0;
@@ -166,12 +166,14 @@ struct Sample {
   // family, when the frame has no headers).
   alignas(8) std::byte packet[kPacketBytes] = {};
   DroppedBy dropped_by = DroppedBy::list;
-  uint8_t layer = 0;             // 0: the outer one
-  uint16_t port = 0, queue = 0;  // where it came in
-  uint16_t reserved = 0;
+  uint8_t layer = 0;  // 0: the outer one
+  uint16_t queue = 0;
+  uint32_t port = 0;            // where it came in: a data plane's port, or XDP's interface by its index
   uint32_t frame_bytes = 0;     // without FCS
   uint32_t captured_bytes = 0;  // that follow, filled up with zeros to a multiple of 8
-  char list[64] = {};           // credited; empty unless dropped_by a list
+  uint32_t one_in = 0;          // dropped frames of which it is the sample
+  uint32_t reserved = 0;
+  char list[64] = {};  // credited; empty unless dropped_by a list
 };
 
 // Since the enforcer started: sampled = limited + lost + told + waiting.
@@ -185,7 +187,7 @@ struct SamplesBody {
   uint32_t n_samples = 0;
 };
 
-static_assert(sizeof(Sample) == 32 + kPacketBytes + 16 + 64, "no padding");
+static_assert(sizeof(Sample) == 32 + kPacketBytes + 24 + 64, "no padding");
 
 struct SampledFrame {
   Sample sample;

@@ -15,6 +15,7 @@
 #include "bpf/enforce/group.h"
 #include "bpf/enforce/program.h"
 #include "bpf/enforce/publish.h"
+#include "bpf/enforce/samples.h"
 #include "bpf/program/plane.h"
 
 namespace weir::xdp {
@@ -88,6 +89,7 @@ struct Enforcer::Parts {
   Program program;
   std::mutex names_mutex;  // guards the names of the lists, and their slots; held for moments
   Publisher publisher;
+  SampleRing samples;
   std::deque<Attachment> attachments;
   std::vector<InterfaceState> interfaces;  // of attachments
 };
@@ -102,6 +104,9 @@ Result<std::unique_ptr<Enforcer>> Enforcer::open(Options options) {
   Result<Program> program = Program::open(options.bpf_dir, options.multi_buffer.value_or(by_mtu));
   if (!program) return Error{program.error()};
   auto parts = std::make_unique<Parts>(std::move(options), std::move(*program));
+  Result<SampleRing> samples = SampleRing::open(parts->program);
+  if (!samples) return Error{samples.error()};
+  parts->samples = std::move(*samples);
   for (const std::string& name : parts->options.interfaces) {
     parts->attachments.emplace_back(name, parts->options.attach, parts->options.bpf_dir, parts->program.fd());
   }
@@ -194,6 +199,10 @@ wire::Ports Enforcer::ports() const {
 
 const std::vector<InterfaceState>& Enforcer::interfaces() const {
   return parts_->interfaces;
+}
+
+Result<std::vector<std::byte>> Enforcer::samples(const wire::SamplingBody& wanted) {
+  return parts_->samples.answer(parts_->program, wanted);
 }
 
 void Enforcer::bypass(bool on) {

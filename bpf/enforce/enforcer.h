@@ -58,6 +58,9 @@ class Enforcer {
   Result<wire::Stats> stats() const;  // Error: the kernel does not give its counters
   wire::Ports ports() const;
   const std::vector<InterfaceState>& interfaces() const;
+  // Samples as asked from now on, and those that wait, as many as a message holds: the body of the answer. Error: the
+  // kernel does not give its counters.
+  Result<std::vector<std::byte>> samples(const wire::SamplingBody& wanted);
   void bypass(bool on);  // any thread; one store
   void drop_without_snapshot(bool drop);
 

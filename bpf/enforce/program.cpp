@@ -198,12 +198,14 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
   Result<Fd> totals = keep(bpf_map__fd(maps.weir_totals), "weir_totals");
   Result<Fd> lists = keep(bpf_map__fd(maps.weir_lists), "weir_lists");
   Result<Fd> loaded = keep(bpf_program__fd(skeleton->progs.weir), "the program");
-  for (const Result<Fd>* fd : {&arenas, &totals, &lists, &loaded}) {
+  Result<Fd> samples = keep(bpf_map__fd(maps.weir_samples), "weir_samples");
+  for (const Result<Fd>* fd : {&arenas, &totals, &lists, &loaded, &samples}) {
     if (!*fd) return Error{fd->error()};
   }
   program.arenas_ = std::move(*arenas);
   program.totals_ = std::move(*totals);
   program.lists_ = std::move(*lists);
+  program.samples_ = std::move(*samples);
 
   Result<Arena> nothing = make_arena(kChunkBytes);
   if (!nothing) return Error{nothing.error()};
@@ -251,6 +253,9 @@ Result<weir_totals> Program::totals() const {
   for (const weir_totals& one : *each) {
     for (unsigned reason = 0; reason < WEIR_REASONS; reason++) add(sum.reason[reason], one.reason[reason]);
     sum.incomplete += one.incomplete;
+    sum.drops.limited += one.drops.limited;
+    sum.drops.lost += one.drops.lost;
+    sum.drops.sampled += one.drops.sampled;
   }
   return sum;
 }

@@ -242,10 +242,15 @@ Server::Answer Server::answer(const wire::Message& request) {
       return detach(request);
     case wire::Type::telemetry:
       return {wire::Type::refused, text("XDP has no workers to tell of: the kernel runs it where packets come in")};
-    case wire::Type::samples:
-      return {wire::Type::refused, text("XDP gives no samples of what it drops")};
+    case wire::Type::samples: {
+      const std::optional<wire::SamplingBody> wanted = wire::body_as<wire::SamplingBody>(request);
+      if (!wanted || wanted->snap_bytes > wire::kMaxSnapBytes) break;
+      Result<std::vector<std::byte>> samples = enforcer_->samples(*wanted);
+      if (!samples) return {wire::Type::refused, text(samples.error())};
+      return {type, std::move(*samples)};
+    }
     case wire::Type::traffic:
-      return {wire::Type::refused, text("XDP gives no samples of its traffic")};
+      return {wire::Type::refused, text("XDP gives no samples of what it passes")};
     case wire::Type::shadow:
       return {wire::Type::refused, text("XDP judges by no shadow")};
     case wire::Type::refused:

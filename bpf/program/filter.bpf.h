@@ -2,7 +2,7 @@
 #ifndef WEIR_BPF_FILTER_H
 #define WEIR_BPF_FILTER_H
 
-#include "bpf/program/verdict.bpf.h"
+#include "bpf/program/sample.bpf.h"
 
 /* 1: frames may lie in several buffers (jumbo frames). Known when the program is loaded: asking costs a call. */
 const volatile weir_u32 multi_buffer = 1;
@@ -48,11 +48,12 @@ static __always_inline int drops(weir_u32 reason) {
 }
 
 /* Most frames never get here: what they do not need is not set before. */
-static __always_inline void begin(struct weir_frame* frame) {
+static __always_inline void begin(const struct weir_state* state, struct weir_frame* frame) {
   __builtin_memset(&frame->packet, 0, sizeof frame->packet);
   __builtin_memset(&frame->matched, 0, sizeof frame->matched);
   frame->at = frame->end = 0;
   frame->hit = frame->incomplete = 0;
+  frame->samples = (weir_u8)(state->sampling << 4);
 }
 
 /* XDP_DROP or XDP_PASS. */
@@ -79,17 +80,25 @@ static __always_inline int filter(struct xdp_md* ctx) {
     if ((frame.sides | frame.overlay_sides) == WEIR_NO_SIDE) { /* most frames end here */
       const weir_u32 dropped = group->default_action == WEIR_DROP;
       add(dropped ? &totals->reason[WEIR_DEFAULT_DROPPED] : &totals->reason[WEIR_DEFAULT_PASSED], frame.length);
+      if (dropped && state->sampling != 0) {
+        begin(state, &frame);
+        weir_sample_drop(ctx, &frame, WEIR_DEFAULT_DROPPED);
+      }
       return dropped ? XDP_DROP : XDP_PASS;
     }
-    begin(&frame);
+    begin(state, &frame);
     reason = judge_frame(ctx, group, totals, &frame);
     if (frame.incomplete) totals->incomplete++;
   } else {
+    frame.sides = frame.overlay_sides = WEIR_NO_SIDE;
+    begin(state, &frame);
     reason = state->drop_without_snapshot ? WEIR_NO_SNAPSHOT_DROPPED : WEIR_NO_SNAPSHOT_PASSED;
   }
   IN_REGISTER(reason); /* the verifier knows less of what functions return than the compiler */
   if (reason < WEIR_REASONS) add(&totals->reason[reason], frame.length);
-  return drops((weir_u32)reason) ? XDP_DROP : XDP_PASS;
+  const int dropped = drops((weir_u32)reason);
+  if (dropped && frame.samples != 0) weir_sample_drop(ctx, &frame, (weir_u32)reason);
+  return dropped ? XDP_DROP : XDP_PASS;
 }
 
 #endif

@@ -29,8 +29,14 @@ struct weir_frame {
   weir_u8 overlay_sides;     /* the same of the overlay's gates */
   weir_u8 hit;               /* 1: some list matches */
   weir_u8 incomplete;
-  weir_u8 base, base_sides; /* while the overlay is asked: what group and sides are of the base */
+  weir_u8 of_base; /* while the overlay is asked: group << 4 | sides of the base */
+  weir_u8 samples; /* how frames are sampled, a mask of enum weir_sampling << 4; layers that are kept for it */
 };
+
+/* Of a frame in tunnels: packets that stand in weir_layers; 0: it has one layer only. */
+static __always_inline weir_u32 kept_layers(const struct weir_frame* frame) {
+  return frame->samples & 15;
+}
 
 enum outcome { MALFORMED, NOT_IP, IP };
 

@@ -219,14 +219,13 @@ __noinline int weir_match_group(struct weir_frame* frame) {
 /* Adds what the overlay says of a layer. 0: it leaves all of the base's lookups as they are; else frame->replaced is
  * theirs that must not be asked. */
 static __always_inline weir_u32 match_overlay(struct weir_frame* frame) {
-  frame->base = frame->group; /* not on the stack: stacks add up */
-  frame->base_sides = frame->sides;
+  frame->of_base = (weir_u8)(frame->group << 4 | frame->sides); /* not on the stack: stacks add up */
   frame->replaced = 0;
   frame->group = frame->overlay;
   frame->sides = frame->overlay_sides;
   weir_match_group(frame);
-  frame->group = frame->base;
-  frame->sides = frame->base_sides;
+  frame->group = frame->of_base >> 4;
+  frame->sides = frame->of_base & 15;
   return frame->replaced;
 }
 

@@ -7,6 +7,7 @@
 #ifndef WEIR_BPF_PLANE_H
 #define WEIR_BPF_PLANE_H
 
+#include "filter/format/packet.h"
 #include "filter/format/snapshot.h"
 
 /* Of the values below and of what the program makes of them. Pins of another version are not adopted. */
@@ -23,6 +24,8 @@
  * instructions, and any other into a call. 16 GiB a group. */
 #define WEIR_CHUNK_PAGES 1024u
 #define WEIR_CHUNKS 4096u
+#define WEIR_SAMPLE_BYTES 512u            /* of a sampled frame, at most */
+#define WEIR_SAMPLE_RING_BYTES (1u << 20) /* of samples that wait to be told */
 #define WEIR_PAGE_BITS (WEIR_PAGE_BYTES * 8u)
 #define WEIR_PAGE_WORDS (WEIR_PAGE_BYTES / 8u)
 #define WEIR_MAX_ASKED_V4 2u /* tables of a gate: of networks and of hosts */
@@ -110,8 +113,14 @@ struct weir_state {
   weir_u64 fixed_now_s;     /* replays: the time that `expires` is compared with; 0: the wall clock */
   weir_u64 start_time_unix; /* seconds: since when it counts */
   weir_u32 multi_buffer;    /* 1: the pinned program takes frames that lie in several buffers; WEIR_UNKNOWN_KIND */
+  weir_u32 sampling;        /* mask of enum weir_sampling, read once a packet: which frames are sampled */
+  /* One in so many dropped frames is a sample; of each list, and on each processor, so many a second at most. */
+  weir_u32 drops_one_in, drops_per_second;
+  weir_u32 snap_bytes; /* of a sampled frame that are kept; at most WEIR_SAMPLE_BYTES */
   weir_u32 reserved0;
-  weir_u64 reserved[2];
+  /* Of no concern to programs: samples that somebody was given. */
+  weir_u64 drops_told;
+  weir_u64 reserved[7];
   struct weir_group group[WEIR_GROUPS];
 };
 
@@ -136,6 +145,43 @@ enum weir_reason {
   WEIR_REASONS
 };
 
+enum weir_sampling { WEIR_SAMPLES_DROPS = 1 }; /* a mask */
+
+/* Why a sampled frame was dropped; as wire::DroppedBy. */
+enum weir_dropped_by { WEIR_BY_LIST, WEIR_BY_DEFAULT, WEIR_BY_UNPARSED, WEIR_BY_NO_SNAPSHOT };
+#define WEIR_CREDITS (WEIR_MAX_LISTS + 3u) /* lists, and the reasons that are no list */
+
+/* A dropped frame, as it stands in the ring; its bytes end where they end. */
+struct weir_sample {
+  weir_u64 epoch, number; /* generation; 0: none */
+  weir_u64 time_unix_ns;
+  weir_u64 now_unix_s; /* what `expires` was compared with */
+  struct weir_packet packet;
+  char list[WEIR_LIST_NAME_BYTES];
+  weir_u32 interface, queue; /* where it came in: the interface's index */
+  weir_u32 frame_bytes;      /* without FCS */
+  weir_u32 captured_bytes;
+  weir_u32 one_in;      /* dropped frames that it stands for */
+  weir_u8 dropped_by;   /* enum weir_dropped_by */
+  weir_u8 layer;        /* 0: the outer one */
+  weir_u8 reserved[10]; /* to a multiple of 8 */
+  weir_u8 bytes[WEIR_SAMPLE_BYTES + 8];
+};
+
+/* Of one processor: one of every `run` frames in a row is chosen, at a random place. */
+struct weir_stratum {
+  weir_u32 run;   /* as it was when the run began */
+  weir_u32 place; /* of the run's sample in it */
+  weir_u64 skip;  /* frames before the next sample */
+  /* Counts; `sampled` is raised first, and read last. */
+  weir_u64 limited, lost, sampled;
+};
+
+/* Of one processor and one credit: samples of a second. */
+struct weir_second {
+  weir_u64 number, samples;
+};
+
 struct weir_tally {
   weir_u64 packets, bytes; /* bytes: frame length without FCS */
 };
@@ -150,6 +196,7 @@ struct weir_totals {
   weir_u64 judged_before, listed_before;
   /* Of a lookup, of late: 65536 for 1. No count, but what to ask first. */
   weir_u32 hit_rate_v4[WEIR_MAX_LOOKUPS], hit_rate_v6[WEIR_MAX_LOOKUPS];
+  struct weir_stratum drops; /* that are sampled */
 };
 
 /* Of one processor and one list. */
@@ -165,8 +212,9 @@ struct weir_list_name {
   weir_u64 used;                   /* number of the newest generation that has the list */
 };
 
+WEIR_FORMAT_ASSERT(sizeof(struct weir_sample) == 176 + WEIR_SAMPLE_BYTES + 8, "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_lookup) == 80, "shared");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_state) == 64 + WEIR_GROUPS * sizeof(struct weir_group), "shared");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_state) == 128 + WEIR_GROUPS * sizeof(struct weir_group), "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_group) ==
                        512 + 2 * WEIR_MAX_LISTS + 16 * WEIR_SHORT_RULES + 2 * 80 * WEIR_MAX_LOOKUPS,
                    "shared");

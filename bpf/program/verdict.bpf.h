@@ -8,14 +8,30 @@
 #define NO_LIST WEIR_MAX_LISTS
 #define SEVERAL_LISTS (WEIR_MAX_LISTS + 1)
 
+/* The packets of a frame in tunnels, outer one first: for its sample. */
+struct weir_layers {
+  struct weir_packet packet[WEIR_MAX_LAYERS];
+  weir_u32 dropped; /* which of them drops, from 1 */
+  weir_u32 list;    /* by which list; NO_LIST: by default */
+};
+
+struct {
+  __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+  __uint(max_entries, 1);
+  __type(key, __u32);
+  __type(value, struct weir_layers);
+} weir_layers SEC(".maps");
+
 struct weir_verdict {
   struct weir_set matched, would_drop; /* in some layer */
   weir_u32 list;                       /* credited; NO_LIST: the default decided */
   weir_u32 passed_by;                  /* of the outermost layer that has a pass list; NO_LIST: none has */
   weir_u32 dropped_by;                 /* the only one that drops, in some layer; NO_LIST; SEVERAL_LISTS */
-  weir_u32 dropped;
   weir_u32 length;
-  weir_u32 group;
+  weir_u8 dropped;
+  weir_u8 group;
+  weir_u8 keeps; /* not 0: frames are sampled, and this one may have several layers */
+  weir_u8 layer; /* from 0 */
 };
 
 static __always_inline weir_u32 lowest_bit(weir_u64 bits) {
@@ -94,11 +110,33 @@ static __always_inline weir_u32 reason_of(const struct weir_verdict* verdict) {
   return verdict->dropped ? WEIR_LIST_DROPPED : WEIR_LIST_PASSED;
 }
 
+__noinline int weir_keep_layer(struct weir_frame* frame, weir_u32 layer) {
+  const weir_u32 zero = 0;
+  struct weir_layers* layers = bpf_map_lookup_elem(&weir_layers, &zero);
+  weir_u64 at = layer;
+  IN_REGISTER(at);
+  if (!frame || !layers || at >= WEIR_MAX_LAYERS) return 0;
+  layers->packet[at] = frame->packet;
+  frame->samples = (frame->samples & 0xf0) | (weir_u8)(at + 1);
+  return 0;
+}
+
+/* The layer that was kept last drops. */
+__noinline int weir_keep_drop(struct weir_frame* frame, weir_u32 list) {
+  const weir_u32 zero = 0;
+  struct weir_layers* layers = bpf_map_lookup_elem(&weir_layers, &zero);
+  if (!frame || !layers) return 0;
+  layers->dropped = kept_layers(frame);
+  layers->list = list;
+  return 0;
+}
+
 /* Steps 3 to 5 for one layer. The outermost layer that drops is credited. */
 __noinline int weir_judge_layer(struct weir_frame* frame, struct weir_verdict* verdict) {
   if (!frame || !verdict) return 0;
   const struct weir_group* group = group_of(frame->group);
   if (!group) return 0;
+  if (verdict->keeps) weir_keep_layer(frame, verdict->layer);
   for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) verdict->matched.lists[w] |= frame->matched.lists[w];
   const weir_u32 passed_by = first_of(&frame->matched, group->pass_lists);
   if (passed_by != NO_LIST) {
@@ -118,6 +156,7 @@ __noinline int weir_judge_layer(struct weir_frame* frame, struct weir_verdict* v
   if (!verdict->dropped && (dropped_by != NO_LIST || group->default_action == WEIR_DROP)) {
     verdict->dropped = 1;
     verdict->list = dropped_by;
+    if (verdict->keeps) weir_keep_drop(frame, dropped_by);
   }
   return 0;
 }
@@ -177,8 +216,10 @@ __noinline weir_u32 weir_judge_layers(struct xdp_md* ctx, struct weir_frame* fra
   const weir_u32 tunnels = group->tunnels;
   struct weir_verdict verdict = {};
   begin_verdict(frame, &verdict);
+  verdict.keeps = frame->samples >> 4;
   _Pragma("nounroll") for (weir_u32 layer = 0; layer < WEIR_MAX_LAYERS; layer++) {
     match_layer(frame);
+    verdict.layer = (weir_u8)layer;
     weir_judge_layer(frame, &verdict);
     if (layer + 1 == WEIR_MAX_LAYERS || tunnel == 0 || !weir_enter(ctx, tunnel, frame)) break;
     tunnel = weir_inner_tunnel(frame, tunnels);

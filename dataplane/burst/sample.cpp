@@ -63,6 +63,7 @@ bool Sampler::within_limit(const DropCredit& credit, uint64_t ticks) noexcept {
   sample.layer = credit.layer;
   sample.port = in.port;
   sample.queue = in.queue;
+  sample.one_in = dropped_.run();
   if (snapshot != nullptr) {
     sample.generation = snapshot->generation();
     sample.now_unix_s = burst.now_unix_s;

@@ -15,7 +15,7 @@ struct SampleSlot {
   wire::Sample sample;  // time_unix_ns holds ticks until it is told
   uint8_t bytes[wire::kMaxSnapBytes];
 };
-using SampleRing = Ring<SampleSlot, 1024>;  // 664 bytes each
+using SampleRing = Ring<SampleSlot, 1024>;  // 680 bytes each
 
 // The packet as samples have it: struct weir_packet, with 0 where it has nothing. Writes wire::kPacketBytes.
 void copy_packet(const Headers& headers, std::byte* packet) noexcept;

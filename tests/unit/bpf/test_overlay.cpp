@@ -266,6 +266,27 @@ TEST_CASE("base and overlay enforce without their enforcer, and the next one goe
   CHECK(refused(again, overlay_of(9, base_of(8, {1}), {3}), Step::check, "not enforced here").needs_base == 1);
 }
 
+TEST_CASE("samples of what an overlay drops are of its generation") {
+  const Plane plane;
+  const Buffer base = base_of(1, {1});
+  publish(plane, base);
+  publish(plane, overlay_of(2, base, {3}));
+  const wire::SamplingBody all = {1, UINT32_MAX, 64, 0};
+  REQUIRE(plane.enforcer->samples(all));
+  CHECK(dropped_of(plane) == std::set<int>{1, 3});
+  Result<std::vector<std::byte>> body = plane.enforcer->samples(all);
+  REQUIRE(body);
+  wire::Message message;
+  message.body = std::move(*body);
+  const std::optional<wire::Samples> samples = wire::samples_from(message);
+  REQUIRE(samples);
+  REQUIRE(samples->frames.size() == 2);  // by the base and by the overlay
+  for (const wire::SampledFrame& frame : samples->frames) {
+    CHECK(frame.sample.generation == wire::Generation{kEpoch, 2});
+    CHECK_FALSE(wire::get_text(frame.sample.list).empty());
+  }
+}
+
 TEST_CASE("memory of an overlay that was large does not stay") {
   const Plane plane;
   const Buffer base = base_of(1, {1});

@@ -39,11 +39,11 @@ TEST_CASE("what XDP has not is refused in words, and the connection goes on") {
   for (int round = 0; round < 2; round++) {
     REQUIRE(wire::send(client->get(), wire::Type::telemetry, 7, wire::bytes_of(wire::TelemetryRequest{})));
     CHECK(refusal(client->get()).find("no workers") != std::string::npos);
-    REQUIRE(wire::send(client->get(), wire::Type::samples, 7, wire::bytes_of(wire::SamplingBody{})));
-    CHECK(refusal(client->get()).find("no samples") != std::string::npos);
+    REQUIRE(wire::send(client->get(), wire::Type::samples, 7, wire::bytes_of(wire::SamplingBody{1, 1, 513, 0})));
+    CHECK(refusal(client->get()).find("wrong size") != std::string::npos);
   }
   const std::vector<std::byte> odd(7);
-  for (const wire::Type type : {wire::Type::publish, wire::Type::bypass, wire::Type::detach}) {
+  for (const wire::Type type : {wire::Type::publish, wire::Type::bypass, wire::Type::samples, wire::Type::detach}) {
     for (const std::span<const std::byte> body : {std::span<const std::byte>(), std::span<const std::byte>(odd)}) {
       REQUIRE(wire::send(client->get(), type, 7, body));
       CHECK(refusal(client->get()).find("wrong size") != std::string::npos);
