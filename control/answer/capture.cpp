@@ -24,10 +24,11 @@ void members(Fields& f, CaptureAnswer::Settings& settings) {
 void members(Fields& f, CaptureAnswer& answer) {
   f({"on", "", "samples are fetched and written"}, answer.on);
   f({"last_error", "", "why nothing is written; empty: well"}, answer.last_error);
-  f({"sampled", "frames", "chosen by the data planes: the sum of the next five"}, answer.sampled);
+  f({"sampled", "frames", "chosen by the targets: the sum of the next six"}, answer.sampled);
   f({"written", "frames", "in files"}, answer.written);
   f({"filtered", "frames", "that the filter does not want"}, answer.filtered);
   f({"limited", "frames", "past per_list_per_second"}, answer.limited);
+  f({"logged", "frames", "while no files are written: in memory, for who follows"}, answer.logged);
   f({"lost", "frames", "no place in a ring, lost on the way, or not to be written"}, answer.lost);
   f({"waiting", "frames", "in a ring, for their entry, or for the next write"}, answer.waiting);
   f.group("folder", answer.settings);

@@ -22,7 +22,7 @@ struct CaptureAnswer {
   };
   bool on = false;
   std::string last_error;
-  uint64_t sampled = 0, written = 0, filtered = 0, limited = 0, lost = 0, waiting = 0;
+  uint64_t sampled = 0, written = 0, filtered = 0, limited = 0, logged = 0, lost = 0, waiting = 0;
   std::optional<Settings> settings;
 };
 void members(Fields& f, CaptureAnswer::Target& target);

@@ -149,6 +149,7 @@ CaptureAnswer answer_of(const CaptureState& state) {
   answer.written = counts.written;
   answer.filtered = counts.filtered;
   answer.limited = counts.limited;
+  answer.logged = counts.logged;
   answer.lost = counts.lost;
   answer.waiting = counts.waiting;
   if (!state.on) return answer;

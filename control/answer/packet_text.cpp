@@ -149,6 +149,13 @@ std::string impossible(const Flow& flow) {
   return "";
 }
 
+// Of a flow that asks for one packet.
+std::string value_in(const Field& field, const Flow& flow) {
+  std::string value = field.print(flow);
+  if (field.form == FieldForm::bits) value.resize(value.find('/'));  // behind it stands every bit
+  return value;
+}
+
 }  // namespace
 
 Result<weir_packet> parse_packet(std::string_view text) {
@@ -183,12 +190,28 @@ std::string packet_text(const weir_packet& packet) {
   WEIR_FIELDS(WEIR_TELL)
 #undef WEIR_TELL
   for (const Field& field : fields()) {
-    if (!field.is_asked(flow)) continue;
-    std::string value = field.print(flow);
-    if (field.form == FieldForm::bits) value.resize(value.find('/'));  // behind it stands every bit
-    text += fmt::format(" {} {}", field.label, value);
+    if (field.is_asked(flow)) text += fmt::format(" {} {}", field.label, value_in(field, flow));
   }
   return text;
+}
+
+std::vector<std::string> field_values(const weir_packet& packet) {
+  Flow flow;
+#define WEIR_ASK(name, NAME, kind, needs, member, order) \
+  if ((packet.has & (needs)) == (needs)) flow.name = asks_only<weir_##kind>(load_member(packet.member));
+  WEIR_FIELDS(WEIR_ASK)
+#undef WEIR_ASK
+  std::vector<std::string> values;
+  for (const Field& field : fields()) values.push_back(field.is_asked(flow) ? value_in(field, flow) : "");
+  return values;
+}
+
+bool is_number(const Field& field) {
+  Flow flow;
+#define WEIR_ASK_FOR_ONE(name, NAME, kind, needs, member, order) flow.name = asks_only<weir_##kind>(1);
+  WEIR_FIELDS(WEIR_ASK_FOR_ONE)
+#undef WEIR_ASK_FOR_ONE
+  return value_in(field, flow) == "1";
 }
 
 }  // namespace weir::control

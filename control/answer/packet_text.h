@@ -2,8 +2,10 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/result.h"
+#include "control/model/fields.h"
 #include "filter/format/packet.h"
 
 // A whole packet as people write it: pairs of a field and its value, in any order. `src` and `dst` are required; what
@@ -17,5 +19,10 @@ Result<weir_packet> parse_packet(std::string_view text);
 
 // In the order above, without what the packet does not have.
 std::string packet_text(const weir_packet& packet);
+
+// The value of each of fields(), of a packet that came in; empty: it does not have it.
+std::vector<std::string> field_values(const weir_packet& packet);
+// Whether that is a number, whatever the value is.
+bool is_number(const Field& field);
 
 }  // namespace weir::control

@@ -8,7 +8,7 @@ void members(Fields& f, Request& request) {
   f.maybe({"name", "",
            "list: only this one; accept: the list whose feed is taken as it is; fetch: the list whose feed is asked "
            "for; add, del, flush: the list that "
-           "changes; entries, export: the list that is read"},
+           "changes; entries, export: the list that is read; drops: only what this list drops"},
           request.name);
   f.maybe({"on", "", "bypass: true or false"}, request.on);
   f.maybe({"interface", "", "detach: only this one"}, request.interface);
@@ -28,7 +28,10 @@ void members(Fields& f, Request& request) {
   f.maybe({"url", "", "plan: fetched, and read instead of the feed of the list `name`"}, request.url);
   f.maybe({"one_in", "", "shadow-begin: of so many batches of frames one is judged; 1: all"}, request.one_in);
   f.maybe({"force", "", "reload: true: whatever the limits of `plan` say"}, request.force);
-  f.maybe({"after", "", "entries, export: `next` of the page before"}, request.after);
+  f.maybe({"after", "", "entries, export, drops: `next` of the page before; drops: or `now`"}, request.after);
+  f.maybe({"follow", "", "drops: true: waits for news, and has drops sampled for 5 s"}, request.follow);
+  f.maybe({"filter", "", "drops: a program as `tcpdump -ddd` prints it, with commas for ends of lines"},
+          request.filter);
 }
 
 void members(Fields& f, Head& head) {

@@ -13,7 +13,7 @@ namespace weir::control {
 struct Request {
   std::string command;
   std::optional<std::string> key = {};        // explain
-  std::optional<std::string> name = {};       // list, accept, fetch, add, del, flush, entries, export
+  std::optional<std::string> name = {};       // list, accept, fetch, add, del, flush, entries, export, drops
   std::optional<bool> on = {};                // bypass
   std::optional<std::string> interface = {};  // detach
   std::vector<std::string> entries = {};      // add, del
@@ -21,7 +21,7 @@ struct Request {
   std::optional<std::string> comment = {};    // add
   std::vector<uint64_t> ttls = {};            // add
   std::vector<std::string> comments = {};     // add
-  std::optional<std::string> after = {};      // entries, export
+  std::optional<std::string> after = {};      // entries, export, drops
   std::optional<uint32_t> confirm = {};       // reload
   std::optional<uint64_t> number = {};        // rollback
   std::optional<std::string> policy = {};     // plan, shadow-begin
@@ -30,6 +30,8 @@ struct Request {
   std::optional<std::string> url = {};        // plan
   std::optional<bool> force = {};             // reload
   std::optional<uint32_t> one_in = {};        // shadow-begin
+  std::optional<bool> follow = {};            // drops
+  std::optional<std::string> filter = {};     // drops
 };
 void members(Fields& f, Request& request);
 

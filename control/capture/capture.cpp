@@ -15,15 +15,20 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
-constexpr size_t kMaxWaiting = 8192;  // samples here; past it data planes are not asked, and count what they lose
+constexpr size_t kMaxWaiting = 8192;  // samples here; past it targets are not asked, and count what they lose
 constexpr size_t kMaxKnown = 3;       // generations
 constexpr std::chrono::seconds kFlushInterval{1};
-// A data plane may be faster with a new generation than the note about it.
+// A target may be faster with a new generation than the note about it.
 constexpr std::chrono::seconds kWaitForBook{10};
 // Searches for entries take at most one part in this many of a processor.
 constexpr int kSearchShare = 10;
 constexpr milliseconds kSearchInterval{100};
-constexpr milliseconds kPatience{500};  // with data planes that should tell what they still hold
+constexpr milliseconds kPatience{500};        // with targets that should tell what they still hold
+constexpr std::chrono::seconds kFollowed{5};  // after somebody asked, so that he asks again in time
+// While somebody follows and the policy has no section capture: enough for headers, and for lists that drop much beside
+// lists that drop little. The share is Pace's.
+constexpr uint32_t kFollowedPerSecond = 100;
+constexpr uint32_t kFollowedBytes = 128;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 std::string list_or_reason(const wire::Sample& sample) {
@@ -31,14 +36,48 @@ std::string list_or_reason(const wire::Sample& sample) {
                                                     : fmt::format("/{}", static_cast<int>(sample.dropped_by));
 }
 
+CaptureSettings followed_settings() {
+  CaptureSettings settings;
+  settings.one_in = 0;  // as Pace says
+  settings.per_list_per_second = kFollowedPerSecond;
+  settings.snap_bytes = kFollowedBytes;
+  return settings;
+}
+
 }  // namespace
 
-Capture::Capture(Loop& loop, std::string state_dir, Books books)
-    : state_dir_(std::move(state_dir)), books_(std::move(books)), loop_(loop) {}
+Capture::Capture(Loop& loop, std::string state_dir, Surroundings surroundings)
+    : state_dir_(std::move(state_dir)), surroundings_(std::move(surroundings)), loop_(loop) {}
 
-void Capture::configure(std::optional<CaptureSettings> settings, std::vector<std::string> sockets) {
-  if (!end_at_ && settings == settings_ && sockets == sockets_) return;
-  wish_ = Wish{std::move(settings), std::move(sockets)};
+void Capture::configure(std::optional<CaptureSettings> settings, std::vector<TargetSpec> targets) {
+  policy_ = std::move(settings);
+  policy_targets_ = std::move(targets);
+  decide();
+}
+
+void Capture::follow() {
+  followed_until_ = Steady::now() + kFollowed;
+  if (!policy_) decide();
+}
+
+void Capture::stop() {
+  is_stopped_ = true;
+  decide();
+}
+
+// What is sampled from now on.
+void Capture::decide() {
+  Wish wish;
+  if (!is_stopped_ && policy_) {
+    wish.sampling = Sampling{*policy_, true};
+  } else if (!is_stopped_ && followed_until_) {
+    wish.sampling = Sampling{followed_settings(), false};
+  }
+  if (wish.sampling) wish.targets = policy_targets_;
+  const bool is_so = end_at_ ? wish.sampling == wish_->sampling && wish.targets == wish_->targets
+                             : wish.sampling == sampling_ && wish.targets == targets_;
+  if (is_so) return;
+  wish_ = std::move(wish);
   if (!end_at_) begin_end();
   turn();
 }
@@ -51,11 +90,15 @@ void Capture::published(wire::Generation generation) {
 // Whatever is due now, then a rest until something is.
 void Capture::turn() {
   const auto is_finished = [](const FromSource& from) { return from.source->is_finished(); };
+  if (followed_until_ && Steady::now() >= *followed_until_) {
+    followed_until_.reset();
+    decide();
+  }
   if (end_at_ && (Steady::now() >= *end_at_ || std::all_of(sources_.begin(), sources_.end(), is_finished))) end();
-  if (settings_) {
+  if (sampling_) {
     ask(Steady::now());
-    write_ready(Steady::now(), false);
-    if (Steady::now() >= next_flush_) {
+    hand_out(Steady::now(), false);
+    if (files_ && Steady::now() >= next_flush_) {
       files_->flush(system_clock::now());
       next_flush_ = Steady::now() + kFlushInterval;
     }
@@ -66,7 +109,7 @@ void Capture::turn() {
 
 void Capture::arm() {
   timer_.reset();
-  if (!settings_) return;
+  if (!sampling_) return;
   for (uint32_t i = 0; i < sources_.size(); i++) {
     FromSource& from = sources_[i];
     if (from.readable || from.source->fd() < 0) continue;
@@ -75,26 +118,39 @@ void Capture::arm() {
   timer_ = loop_.timer(due(), [this] { turn(); });
 }
 
-void Capture::begin(const CaptureSettings& settings, const std::vector<std::string>& sockets) {
+void Capture::begin(const Sampling& sampling, const std::vector<TargetSpec>& targets) {
+  const CaptureSettings& settings = sampling.settings;
   Result<FrameFilter> filter = FrameFilter::compile(settings.filter);
   if (!filter) {  // it was good when the policy was read: a name in it is not found any more
     refused_ = fmt::format("off, because the filter is not understood: {}", filter.error());
-    settings_.reset();
+    sampling_.reset();
     return;
   }
   refused_.clear();
   filter_ = std::move(*filter);
-  const wire::SamplingBody sampling = {settings.one_in, settings.per_list_per_second, settings.snap_bytes, 0};
+  for (const TargetSpec& target : targets) {
+    FromSource& from = sources_.emplace_back();
+    from.source = std::make_unique<SampleSource>(
+        target.name, [this, target](auto done) { surroundings_.connect(target, std::move(done)); }, [this] { turn(); });
+    from.paced_at = Steady::now();
+    from.source->want({settings.one_in != 0 ? settings.one_in : from.pace.one_in(), settings.per_list_per_second,
+                       settings.snap_bytes, 0});
+  }
+  if (sampling.to_files) {
+    begin_files(settings);
+  } else {
+    log::info("drops are followed: they are sampled", {{"targets", targets.size()}});
+  }
+}
+
+void Capture::begin_files(const CaptureSettings& settings) {
   CaptureFiles::Settings files = {settings.folder.empty() ? state_dir_ + "/capture" : settings.folder,
                                   settings.file_bytes,
                                   settings.file_age_s,
                                   settings.files,
                                   {}};
-  for (const std::string& socket : sockets) {
-    FromSource& from = sources_.emplace_back();
-    from.source = std::make_unique<SampleSource>(socket);
-    from.source->want(sampling);
-    files.interfaces.push_back({socket, fmt::format("what this data plane drops, 1 in {}", settings.one_in),
+  for (const FromSource& from : sources_) {
+    files.interfaces.push_back({from.source->target(), fmt::format("what this target drops, 1 in {}", settings.one_in),
                                 settings.filter, settings.snap_bytes});
   }
   files_ = std::make_unique<CaptureFiles>(std::move(files), [this](uint32_t interface) {
@@ -108,47 +164,49 @@ void Capture::begin(const CaptureSettings& settings, const std::vector<std::stri
 
 // Samples that are under way are fetched first.
 void Capture::begin_end() {
-  end_at_ = Steady::now() + (settings_ ? kPatience : milliseconds(0));
+  end_at_ = Steady::now() + (sampling_ ? kPatience : milliseconds(0));
   for (FromSource& from : sources_) from.source->finish();
 }
 
 void Capture::end() {
   end_at_.reset();
   refused_.clear();
-  if (settings_) end_files();
+  if (sampling_) end_sampling();
   Wish wish = std::move(*wish_);
   wish_.reset();
-  settings_ = std::move(wish.settings);
-  sockets_ = std::move(wish.sockets);
-  if (settings_) begin(*settings_, sockets_);
+  sampling_ = std::move(wish.sampling);
+  targets_ = std::move(wish.targets);
+  if (sampling_) begin(*sampling_, targets_);
   learn(published_);
 }
 
-void Capture::end_files() {
+void Capture::end_sampling() {
   for (FromSource& from : sources_) from.readable.reset();
-  write_ready(Steady::now(), true);
-  files_->finish(system_clock::now());
+  hand_out(Steady::now(), true);
+  if (files_) files_->finish(system_clock::now());
   for (const FromSource& from : sources_) {
-    const SampleSource::Counts& counts = from.source->counts();
-    ended_.sampled += counts.sampled;
-    ended_.limited += counts.limited + from.limited;
-    ended_.filtered += from.filtered;
-    ended_.lost += counts.lost + counts.waiting;
+    add_counts(from, ended_, ended_log_);
+    const uint64_t left = from.source->counts().waiting;
+    ended_.lost += left;
+    ended_log_.lost += left;
   }
-  ended_.written += files_->written();
-  ended_.lost += files_->lost();
+  ended_.waiting = ended_log_.waiting = 0;
+  if (files_) {
+    ended_.written += files_->written();
+    ended_.lost += files_->lost();
+  }
   files_.reset();
   sources_.clear();
   second_of_.clear();
-  settings_.reset();
+  sampling_.reset();
   known_.clear();
 }
 
 // Keeps the book: samples of this generation still arrive when the next one runs.
 void Capture::learn(wire::Generation generation) {
   published_ = generation;
-  if (!settings_ || generation.epoch == 0) return;
-  std::shared_ptr<const Book> book = books_(generation);
+  if (!sampling_ || generation.epoch == 0) return;
+  std::shared_ptr<const Book> book = surroundings_.books(generation);
   if (book == nullptr) {
     log::info("capture: comments will name no entries", {{"generation", generation.number}});
     return;
@@ -160,22 +218,18 @@ void Capture::learn(wire::Generation generation) {
 void Capture::ask(Steady::time_point now) {
   if (waiting_.size() >= kMaxWaiting) return;
   for (const FromSource& from : sources_) {
-    if (now < from.source->due()) continue;
-    const std::string before = from.source->error();
-    from.source->ask(now);
-    const std::string& error = from.source->error();
-    if (!error.empty() && error != before)
-      log::warning("capture: no samples", {{"target", from.source->socket()}, {"error", error}});
+    if (now >= from.source->due()) from.source->ask(now);
   }
 }
 
 Capture::Steady::time_point Capture::due() const {
-  Steady::time_point until = next_flush_;
+  Steady::time_point until = files_ ? next_flush_ : Steady::time_point::max();
   if (end_at_) until = std::min(until, *end_at_);
+  if (followed_until_) until = std::min(until, *followed_until_);
   if (waiting_.size() < kMaxWaiting) {
     for (const FromSource& from : sources_) until = std::min(until, from.source->due());
   }
-  if (!waiting_.empty()) until = std::min(until, next_write_);
+  if (!waiting_.empty()) until = std::min(until, next_hand_out_);
   return until;
 }
 
@@ -183,14 +237,27 @@ void Capture::receive(uint32_t source) {
   FromSource& from = sources_[source];
   from.readable.reset();  // before the source may close its connection
   for (wire::SampledFrame& frame : from.source->take(Steady::now())) {
-    if (filter_ && !filter_->passes(frame.bytes, frame.sample.frame_bytes)) {
-      from.filtered++;
-      continue;
-    }
-    from.accepted++;
-    waiting_.push_back({std::move(frame), source, Steady::now()});
+    const bool to_files = files_ && (!filter_ || filter_->passes(frame.bytes, frame.sample.frame_bytes));
+    if (to_files) from.accepted++;
+    if (files_ && !to_files) from.filtered++;
+    waiting_.push_back({std::move(frame), source, Steady::now(), to_files});
   }
+  keep_pace(from);
   turn();
+}
+
+void Capture::keep_pace(FromSource& from) {
+  constexpr milliseconds kLeast{200};
+  const Steady::time_point now = Steady::now();
+  if (!sampling_ || sampling_->settings.one_in != 0 || now - from.paced_at < kLeast) return;
+  wire::SamplingBody wanted = from.source->wanted();
+  if (wanted.one_in == 0) return;  // it ends
+  const uint64_t sampled = from.source->counts().sampled;
+  from.pace.take(sampled - from.paced, std::chrono::duration<double>(now - from.paced_at).count());
+  from.paced = sampled;
+  from.paced_at = now;
+  wanted.one_in = from.pace.one_in();
+  from.source->want(wanted);
 }
 
 const Capture::Known* Capture::known(wire::Generation generation) const {
@@ -206,19 +273,21 @@ bool Capture::is_ready(const Waiting& waiting, Steady::time_point now) const {
   return is_past || now - waiting.since >= kWaitForBook;
 }
 
-// The workers' limits are for each worker; this one is for all.
-bool Capture::within_limit(const wire::Sample& sample) {
-  Second& second = second_of_[list_or_reason(sample)];
+// The limits of workers and processors are for each of them; this one is for all. What is for the log alone takes no
+// place from what is written.
+bool Capture::within_limit(const Waiting& waiting) {
+  const wire::Sample& sample = waiting.frame.sample;
+  Second& second = second_of_[(waiting.to_files ? "" : " ") + list_or_reason(sample)];
   const uint64_t number = sample.time_unix_ns / kNsPerSecond;
   if (number > second.number) second = {number, 0};
-  if (second.frames >= settings_->per_list_per_second) return false;
+  if (second.frames >= sampling_->settings.per_list_per_second) return false;
   second.frames++;
   return true;
 }
 
-// In the order of their times. all: do not wait.
-void Capture::write_ready(Steady::time_point now, bool all) {
-  if (waiting_.empty() || (now < next_write_ && !all)) return;
+// To files and to the log, in the order of their times. all: do not wait.
+void Capture::hand_out(Steady::time_point now, bool all) {
+  if (waiting_.empty() || (now < next_hand_out_ && !all)) return;
   const auto later = std::stable_partition(waiting_.begin(), waiting_.end(),
                                            [&](const Waiting& waiting) { return all || is_ready(waiting, now); });
   std::vector<Waiting> ready(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(later));
@@ -227,12 +296,12 @@ void Capture::write_ready(Steady::time_point now, bool all) {
     return a.frame.sample.time_unix_ns < b.frame.sample.time_unix_ns;
   });
   std::erase_if(ready, [&](const Waiting& waiting) {
-    const bool within = within_limit(waiting.frame.sample);
-    if (!within) {
-      sources_[waiting.source].limited++;
-      sources_[waiting.source].accepted--;
-    }
-    return !within;
+    if (within_limit(waiting)) return false;
+    FromSource& from = sources_[waiting.source];
+    if (waiting.to_files || !files_) from.limited++;
+    if (waiting.to_files) from.accepted--;
+    if (!waiting.to_files && files_) from.log_limited++;
+    return true;
   });
 
   for (Waiting& waiting : ready) {
@@ -242,44 +311,79 @@ void Capture::write_ready(Steady::time_point now, bool all) {
     if (of_sample != nullptr) {
       entry = first_claim(*of_sample->book, wire::get_text(sample.list), packet_of(sample), sample.now_unix_s);
     }
-    files_->add({waiting.source, sample.time_unix_ns, waiting.frame.bytes, sample.frame_bytes, sample.queue,
-                 capture_comment(sample, entry ? &*entry : nullptr)},
-                system_clock::now());
+    if (waiting.to_files) {
+      files_->add({waiting.source, sample.time_unix_ns, waiting.frame.bytes, sample.frame_bytes, sample.queue,
+                   capture_comment(sample, entry ? &*entry : nullptr)},
+                  system_clock::now());
+    }
+    if (!files_) logged_++;
+    const TargetSpec& target = targets_[waiting.source];
+    log_.add({std::move(waiting.frame), std::move(entry), target.name, traits_of(target.kind).has_interfaces});
   }
-  next_write_ = Steady::now() + std::max<Steady::duration>(kSearchInterval, (kSearchShare - 1) * (Steady::now() - now));
+  if (!ready.empty() && surroundings_.logged) surroundings_.logged();
+  next_hand_out_ =
+      Steady::now() + std::max<Steady::duration>(kSearchInterval, (kSearchShare - 1) * (Steady::now() - now));
+}
+
+// Of one source, since it was made.
+void Capture::add_counts(const FromSource& from, CaptureCounts& counts, DropCounts& of_log) const {
+  const SampleSource::Counts& told = from.source->counts();
+  counts.sampled += told.sampled;
+  counts.limited += told.limited + from.limited;
+  counts.filtered += from.filtered;
+  counts.lost += told.lost;
+  counts.waiting += told.waiting;
+  of_log.sampled += told.sampled;
+  of_log.limited += told.limited + from.limited + from.log_limited;
+  of_log.lost += told.lost;
+  of_log.waiting += told.waiting;
 }
 
 CaptureState Capture::state() const {
   CaptureState state;
-  state.on = settings_.has_value();
+  state.on = files_ != nullptr;
   state.counts = ended_;
+  state.counts.logged = logged_;
   state.error = refused_;
-  if (settings_) {
-    state.settings = *settings_;
+  DropCounts of_log;
+  for (const FromSource& from : sources_) {
+    add_counts(from, state.counts, of_log);
+    if (files_) state.targets.push_back({from.source->target(), from.source->error()});
+  }
+  const auto is_counted = [&](const Waiting& waiting) { return waiting.to_files || !files_; };  // not as filtered
+  state.counts.waiting += static_cast<uint64_t>(std::count_if(waiting_.begin(), waiting_.end(), is_counted));
+  if (files_) {
+    state.settings = sampling_->settings;
     state.settings.folder = files_->folder();
     state.current = files_->current();
     state.error = files_->error();
-    for (const FromSource& from : sources_) {
-      const SampleSource::Counts& counts = from.source->counts();
-      state.counts.sampled += counts.sampled;
-      state.counts.limited += counts.limited + from.limited;
-      state.counts.filtered += from.filtered;
-      state.counts.lost += counts.lost;
-      state.counts.waiting += counts.waiting;
-      state.targets.push_back({from.source->socket(), from.source->error()});
-    }
     state.counts.written += files_->written();
     state.counts.lost += files_->lost();
-    state.counts.waiting += files_->waiting() + waiting_.size();
+    state.counts.waiting += files_->waiting();
   }
   return state;
 }
 
+DropCounts Capture::log_counts() const {
+  DropCounts counts = ended_log_;
+  CaptureCounts of_files;
+  for (const FromSource& from : sources_) add_counts(from, of_files, counts);
+  counts.waiting += waiting_.size();
+  return counts;
+}
+
 void Capture::log_errors() {
-  const std::string& error = settings_ ? files_->error() : refused_;
+  for (FromSource& from : sources_) {
+    const std::string& of_source = from.source->error();
+    if (of_source == from.told_error) continue;
+    if (!of_source.empty())
+      log::warning("capture: no samples", {{"target", from.source->target()}, {"error", of_source}});
+    from.told_error = of_source;
+  }
+  const std::string& error = files_ ? files_->error() : refused_;
   if (error == told_error_) return;
   if (!error.empty()) log::error("capture fails", {{"error", error}});
-  if (error.empty() && settings_) log::info("capture: files are written again");
+  if (error.empty() && files_) log::info("capture: files are written again");
   told_error_ = error;
 }
 

@@ -9,22 +9,26 @@
 #include <vector>
 
 #include "control/capture/capture_files.h"
+#include "control/capture/drop_log.h"
+#include "control/capture/pace.h"
 #include "control/capture/sample_source.h"
 #include "control/loop/loop.h"
 #include "control/model/capture.h"
 #include "control/model/list.h"
+#include "control/model/target.h"
 #include "control/read/frame_filter.h"
 
 namespace weir::control {
 
-// Since controld started: sampled = limited + filtered + written + lost + waiting.
+// Since controld started: sampled = limited + filtered + written + logged + lost + waiting.
 struct CaptureCounts {
-  uint64_t sampled = 0;   // dropped frames that the data planes chose
+  uint64_t sampled = 0;   // dropped frames that the targets chose
   uint64_t limited = 0;   // past per_list_per_second
   uint64_t filtered = 0;  // that the filter does not want
   uint64_t written = 0;
-  uint64_t lost = 0;     // in a data plane, on the way, or because they could not be written
-  uint64_t waiting = 0;  // in a data plane, or for their entry, or for the next write
+  uint64_t logged = 0;   // while no files are written: kept in memory, for who follows
+  uint64_t lost = 0;     // in a target, on the way, or because they could not be written
+  uint64_t waiting = 0;  // in a target, or for their entry, or for the next write
 };
 
 struct CaptureState {
@@ -40,26 +44,46 @@ struct CaptureState {
   std::vector<Target> targets;
 };
 
-// Drop capture: fetches samples from the data planes, names the entry that dropped each, and writes them to files. Part
-// of a loop. Files are written here, a megabyte a second at most (kSearchShare and the limits of the settings); a disk
-// that hangs holds the loop, but not the panic switch.
+// What became of samples on their way to the log, since controld started.
+struct DropCounts {
+  uint64_t sampled = 0;  // that the targets chose
+  uint64_t limited = 0;  // past a limit of their list
+  uint64_t lost = 0;     // in a target, or on the way
+  uint64_t waiting = 0;  // in a target, or for their entry
+};
+
+// Samples of what is dropped: fetches them from the targets, names the entry that dropped each, keeps the newest in a
+// log, and writes them to files where the policy wants that. Where it does not, they are fetched while somebody
+// follows. Part of a loop. Files are written here, a megabyte a second at most (kSearchShare and the limits of the
+// settings); a disk that hangs holds the loop, but not the panic switch.
 class Capture {
  public:
   using Books = std::function<std::shared_ptr<const Book>(wire::Generation)>;
-  // books: that of a generation, as long as it runs; null: not known.
-  Capture(Loop& loop, std::string state_dir, Books books);
+  // Makes a connection to a target. Calls back on the loop, at once or later.
+  using Connect = std::function<void(const TargetSpec&, std::function<void(Result<Fd>)> done)>;
+  struct Surroundings {
+    Books books;  // that of a generation, as long as it runs; null: not known
+    Connect connect;
+    std::function<void()> logged = {};  // something came into the log
+  };
+  Capture(Loop& loop, std::string state_dir, Surroundings surroundings);
   Capture(const Capture&) = delete;
 
-  // From now on; settings empty: off. Files that are written end when anything changes, after what the data planes
+  // From now on; settings empty: no files. Files that are written end when anything changes, after what the targets
   // still hold was fetched.
-  void configure(std::optional<CaptureSettings> settings, std::vector<std::string> sockets);
+  void configure(std::optional<CaptureSettings> settings, std::vector<TargetSpec> targets);
+  // Somebody reads the log, and wants what is dropped to come into it for some seconds from now on.
+  void follow();
   // This generation runs.
   void published(wire::Generation generation);
-  // Off for good; when is_ended(), what data planes still held was written.
-  void stop() { configure(std::nullopt, {}); }
-  bool is_ended() const { return !settings_; }
+  // Off for good; when is_ended(), what targets still held was written.
+  void stop();
+  bool is_ended() const { return !sampling_; }
 
   CaptureState state() const;
+  const DropLog& log() const { return log_; }
+  DropCounts log_counts() const;
+  bool is_sampling() const { return sampling_.has_value(); }
 
  private:
   using Steady = SampleSource::Clock;
@@ -71,56 +95,80 @@ class Capture {
     wire::SampledFrame frame;
     uint32_t source;
     Steady::time_point since;
+    bool to_files;  // else for the log alone
   };
   struct FromSource {
     std::unique_ptr<SampleSource> source;
     Loop::Source readable;  // while an answer is awaited
     uint64_t limited = 0, filtered = 0, accepted = 0;
+    uint64_t log_limited = 0;  // of those that are for the log alone
+    Pace pace;                 // while nobody named a share
+    uint64_t paced = 0;        // its samples up to then
+    Steady::time_point paced_at;
+    std::string told_error;  // logged already
+  };
+  // How targets sample, and whether to files.
+  struct Sampling {
+    CaptureSettings settings;
+    bool to_files = false;
+    bool operator==(const Sampling&) const = default;
   };
   struct Wish {
-    std::optional<CaptureSettings> settings;
-    std::vector<std::string> sockets;
+    std::optional<Sampling> sampling;
+    std::vector<TargetSpec> targets;
   };
 
+  void decide();
   void turn();
   void arm();
-  void begin(const CaptureSettings& settings, const std::vector<std::string>& sockets);
+  void begin(const Sampling& sampling, const std::vector<TargetSpec>& targets);
+  void begin_files(const CaptureSettings& settings);
   void begin_end();
   void end();
-  void end_files();
+  void end_sampling();
   void learn(wire::Generation generation);
   void ask(Steady::time_point now);
   Steady::time_point due() const;
   void receive(uint32_t source);
+  void keep_pace(FromSource& from);
   bool is_ready(const Waiting& waiting, Steady::time_point now) const;
-  void write_ready(Steady::time_point now, bool all);
+  void hand_out(Steady::time_point now, bool all);
   const Known* known(wire::Generation generation) const;
-  bool within_limit(const wire::Sample& sample);
+  bool within_limit(const Waiting& waiting);
+  void add_counts(const FromSource& from, CaptureCounts& counts, DropCounts& of_log) const;
   void log_errors();
 
   const std::string state_dir_;
-  const Books books_;
+  const Surroundings surroundings_;
   Loop& loop_;
   Loop::Source timer_;
+  std::optional<CaptureSettings> policy_;  // what it wants
+  std::vector<TargetSpec> policy_targets_;
+  std::optional<Steady::time_point> followed_until_;
+  bool is_stopped_ = false;
   std::optional<Wish> wish_;                  // what comes after what is ending
   std::optional<Steady::time_point> end_at_;  // ending: not later
   std::string told_error_;                    // logged already
-  std::optional<CaptureSettings> settings_;
-  std::vector<std::string> sockets_;
-  std::string refused_;  // why it is off although it is asked for
+  std::optional<Sampling> sampling_;
+  std::vector<TargetSpec> targets_;
+  std::string refused_;  // why no files are written although the policy wants them
   std::optional<FrameFilter> filter_;
   std::vector<FromSource> sources_;
-  std::unique_ptr<CaptureFiles> files_;
+  std::unique_ptr<CaptureFiles> files_;  // null: nobody wants any
   wire::Generation published_;
   std::deque<Known> known_;  // newest last
   std::vector<Waiting> waiting_;
-  Steady::time_point next_write_, next_flush_;
+  Steady::time_point next_hand_out_, next_flush_;
   struct Second {
     uint64_t number = 0;
     uint32_t frames = 0;
   };
   std::map<std::string, Second> second_of_;  // by list
-  CaptureCounts ended_;                      // of sources and files that are no more
+  uint64_t logged_ = 0;
+  DropLog log_;
+  // Of sources and files that are no more.
+  CaptureCounts ended_;
+  DropCounts ended_log_;
 };
 
 }  // namespace weir::control

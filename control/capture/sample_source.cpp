@@ -1,5 +1,9 @@
 #include "control/capture/sample_source.h"
 
+#include <fcntl.h>
+
+#include <utility>
+
 namespace weir::control {
 
 namespace {
@@ -9,14 +13,28 @@ constexpr std::chrono::seconds kAskAgain{1};
 
 void SampleSource::ask(Clock::time_point now) {
   if (!connection_) {
-    Result<Fd> connected = wire::connect(socket_, 0);
-    if (!connected) return drop(connected.error(), now);
-    connection_ = std::move(*connected);
+    is_asking_ = is_connecting_ = true;
+    connect_([this, alive = std::weak_ptr(alive_)](Result<Fd> connection) {
+      if (!alive.expired()) take_connection(std::move(connection));
+    });
+    is_asking_ = false;
+    if (!connection_) return;
   }
   Result<void> sent = wire::send(connection_.get(), wire::Type::samples, 0, wire::bytes_of(wanted_));
   if (!sent) return drop(sent.error(), now);
   asked_ = true;
   asked_off_ = finishing_;
+}
+
+void SampleSource::take_connection(Result<Fd> connection) {
+  is_connecting_ = false;
+  if (connection && fcntl(connection->get(), F_SETFL, O_NONBLOCK) == 0) {
+    connection_ = std::move(*connection);
+    due_ = {};
+  } else {
+    drop(connection ? "its connection cannot be set up" : connection.error(), Clock::now());
+  }
+  if (!is_asking_ && connected_) connected_();
 }
 
 std::vector<wire::SampledFrame> SampleSource::take(Clock::time_point now) {
@@ -25,8 +43,7 @@ std::vector<wire::SampledFrame> SampleSource::take(Clock::time_point now) {
   if (!answer) return drop(answer.error(), now), std::vector<wire::SampledFrame>();
   if (answer->header.type != static_cast<uint16_t>(wire::Type::samples)) {
     const auto text = wire::body_as<wire::TextBody>(*answer);
-    return drop("refused by the data plane: " + (text ? wire::get_text(text->text) : std::string("no reason given")),
-                now),
+    return drop("refused by the target: " + (text ? wire::get_text(text->text) : std::string("no reason given")), now),
            std::vector<wire::SampledFrame>();
   }
   std::optional<wire::Samples> samples = wire::samples_from(*answer);

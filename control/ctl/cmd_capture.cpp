@@ -29,11 +29,15 @@ void show(const CaptureAnswer& answer) {
              asked.filter.empty() ? "none" : asked.filter);
   fmt::print("folder      {}\nfiles       at most {} of {} or {}\nwriting     {}\n", asked.folder, count(asked.files),
              bytes(asked.file_bytes), seconds_text(asked.file_age_s), current.empty() ? "nothing yet" : current);
+  std::vector<std::string> targets;
+  for (const CaptureAnswer::Target& target : answer.settings->targets) targets.push_back(target.socket);
+  fmt::print("targets     {}\n", joined(targets));
   Table counters({{"counter"}, {"samples", Table::Align::right}});
   counters.row({"sampled", count(answer.sampled)});
   counters.row({"written", count(answer.written)});
   counters.row({"filtered", count(answer.filtered)});
   counters.row({"limited", count(answer.limited)});
+  if (answer.logged != 0) counters.row({"logged", count(answer.logged)});
   counters.row({"lost", count(answer.lost)});
   counters.row({"waiting", count(answer.waiting)});
   fmt::print("\n{}", counters.text());

@@ -7,9 +7,14 @@
 
 namespace weir::control::ctl {
 
-void Table::row(std::vector<std::string> cells) {
+std::string printable(std::string text) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
-  for (std::string& cell : cells) std::replace_if(cell.begin(), cell.end(), is_control, '?');
+  std::replace_if(text.begin(), text.end(), is_control, '?');
+  return text;
+}
+
+void Table::row(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = printable(std::move(cell));
   rows_.push_back(std::move(cells));
 }
 

@@ -8,7 +8,10 @@
 // Output for people.
 namespace weir::control::ctl {
 
-// Columns as wide as their widest cell; two blanks between them. Numbers to the right.
+// Control characters become `?`: texts are anybody's, terminals obey them.
+std::string printable(std::string text);
+
+// Columns as wide as their widest cell; two blanks between them. Numbers to the right. Cells are printable().
 class Table {
  public:
   enum class Align { left, right };
@@ -17,7 +20,6 @@ class Table {
     Align align = Align::left;
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
-  // Control characters become `?`: texts are anybody's, terminals obey them.
   void row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
   std::string text() const;

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <type_traits>
 
 #include "common/log/log.h"
 #include "control/answer/change.h"
+#include "control/answer/drops.h"
 #include "control/answer/history.h"
 #include "control/answer/make.h"
 #include "control/answer/request.h"
@@ -145,6 +147,35 @@ std::string capture(Daemon& daemon) {
   return answer_line(answer_of(daemon.capture()));
 }
 
+// A place in the log of drops is the text ID-NUMBER: of a controld, and of the drop. Error: it is no such text.
+Result<uint64_t> number_in(const std::string& after, const std::string& id) {
+  const size_t hyphen = after.find('-');
+  uint64_t number = 0;
+  const char* end = after.data() + after.size();
+  const char* digits = hyphen == std::string::npos ? end : after.data() + hyphen + 1;
+  const auto [read_to, failure] = std::from_chars(digits, end, number);
+  if (failure != std::errc{} || read_to != end)
+    return Error{fmt::format("after is '{}': it must be `next` of an answer, or now", after)};
+  return after.substr(0, hyphen) == id ? number : 0;  // of a controld before this one: all is new
+}
+
+void drops(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
+  constexpr size_t kMost = 500;  // lines of a page: some hundred kilobytes
+  const DropLog& log = daemon.samples().log();
+  const std::string after = request.after.value_or("");
+  const Result<uint64_t> number = after.empty()    ? Result<uint64_t>(log.added() - log.size())
+                                  : after == "now" ? Result<uint64_t>(log.added())
+                                                   : number_in(after, log.id());
+  if (!number) return reply(failure_line(number.error()));
+  Result<FrameFilter> filter = FrameFilter::of_program(request.filter.value_or(""));
+  if (!filter) return reply(failure_line(filter.error()));
+  auto wanted = std::make_shared<DropLog::Wanted>(DropLog::Wanted{request.name.value_or(""), std::move(*filter)});
+  daemon.read_drops(*number, request.follow.value_or(false),
+                    [&daemon, from = *number, wanted = std::move(wanted), reply = std::move(reply)] {
+                      reply(answer_line(drops_answer(daemon, daemon.samples().log().page(from, *wanted, kMost))));
+                    });
+}
+
 std::string list(Daemon& daemon, const Request& request) {
   const std::string name = request.name.value_or("");
   const ListAnswer answer = list_answer(daemon, name);
@@ -276,6 +307,7 @@ constexpr Command kCommands[] = {
     {"add", Access::change, change, Needs::nothing},
     {"del", Access::change, change, Needs::nothing},
     {"flush", Access::change, change, Needs::nothing},
+    {"drops", Access::look, drops, Needs::nothing},
 };
 
 using Log = std::function<void(log::Event event)>;

@@ -34,7 +34,11 @@ Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers)
       store_(std::move(store)),
       mailbox_(loop),
       waits_(loop),
-      capture_(loop, store_.state_dir(), [this](wire::Generation generation) { return book_of(generation); }),
+      capture_(loop, store_.state_dir(),
+               {.books = [this](wire::Generation generation) { return book_of(generation); },
+                .connect = [this](const TargetSpec& target,
+                                  auto done) { functions_of(target.kind).connect(planes_, target, std::move(done)); },
+                .logged = [this] { check_waits(); }}),
       planes_(loop, options_.bpf_dir),
       numbers_(std::move(numbers)),
       history_(store_.state_dir()),
@@ -132,7 +136,10 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
     is_sure = !named || *named == in_force->targets;
     named = in_force->targets;
   }
-  if (named && is_sure) set_targets(*named);
+  if (named && is_sure) {
+    set_targets(*named);
+    capture_.configure(std::nullopt, *named);
+  }
   if (named && !is_sure) panic_->set_targets(*named);
 
   if (options_.opened) {
@@ -179,6 +186,7 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
     if (!last_good) return Error{reason + ", and " + last_good.error()};
     if (running_ == nullptr) {
       set_targets(*named);
+      capture_.configure(std::nullopt, *named);
       publish(*last_good);
       tell_published("last good: " + reason, {}, kAgain);
     } else {

@@ -297,7 +297,11 @@ class Daemon {
   const Progress& progress() const { return progress_; }
   std::shared_ptr<const ReloadReport> last_reload() const { return last_reload_; }
   const std::vector<std::shared_ptr<TargetLink>>& targets() const { return targets_; }
-  CaptureState capture() const;
+  CaptureState capture() const { return capture_.state(); }
+  // Samples of what is dropped. follow: they are taken for some seconds from now on, also when the policy wants none,
+  // and done() comes when there are some behind number `after`, or within a second; else at once.
+  const Capture& samples() const { return capture_; }
+  void read_drops(uint64_t after, bool follow, std::function<void()> done);
   const Fetcher& fetcher() const { return fetcher_; }
   // Asks for the feed of this list now; what it says is enforced by itself. Error: no list with an url is called so.
   Result<void> fetch_feed(const std::string& list, Fetcher::Done done);

@@ -22,15 +22,6 @@ double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-// Of those that sample what they drop.
-std::vector<std::string> sockets_of(const std::vector<TargetSpec>& specs) {
-  std::vector<std::string> sockets;
-  for (const TargetSpec& spec : specs) {
-    if (traits_of(spec.kind).why_no_samples == nullptr) sockets.push_back(spec.name);
-  }
-  return sockets;
-}
-
 // Who asked, and how long it took from then.
 log::Fields by_whom(uint32_t uid, int32_t pid, double ms) {
   log::Fields fields;
@@ -240,7 +231,7 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   compact_when_due();
   const bool places_stay = prepared->cause.back && prepared->cause.back->stays_there && !is_first_;
   if (!places_stay) {
-    capture_.configure(prepared->capture, sockets_of(prepared->targets));
+    capture_.configure(prepared->capture, prepared->targets);
     metrics_ = prepared->metrics;
     reservoir_.set(prepared->plan);
     traffic_wanted_ = prepared->plan.samples != 0;

@@ -183,14 +183,11 @@ void Daemon::refresh(Counters counters, Clock::time_point deadline, std::functio
              });
 }
 
-CaptureState Daemon::capture() const {
-  CaptureState state = capture_.state();
-  if (!state.on) return state;
-  for (const auto& link : targets_) {
-    const char* why = traits_of(link->spec().kind).why_no_samples;
-    if (why != nullptr) state.targets.push_back({link->name(), why});
-  }
-  return state;
+void Daemon::read_drops(uint64_t after, bool follow, std::function<void()> done) {
+  constexpr std::chrono::milliseconds kDropsWait{1000};
+  if (!follow) return done();
+  capture_.follow();
+  waits_.add([this, after] { return capture_.log().added() > after; }, Clock::now() + kDropsWait, std::move(done));
 }
 
 }  // namespace weir::control

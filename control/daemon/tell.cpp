@@ -288,4 +288,20 @@ Result<ExplainAnswer> explain_answer(Daemon& daemon, const std::string& key) {
   return answer;
 }
 
+DropsAnswer drops_answer(Daemon& daemon, const DropLog::Page& page) {
+  const Capture& samples = daemon.samples();
+  DropsAnswer answer;
+  answer.sampling = samples.is_sampling();
+  answer.next = fmt::format("{}-{}", samples.log().id(), page.last);
+  answer.more = page.last < samples.log().added();
+  answer.missed = page.missed;
+  const DropCounts counts = samples.log_counts();
+  answer.sampled = counts.sampled;
+  answer.limited = counts.limited;
+  answer.lost = counts.lost;
+  answer.waiting = counts.waiting;
+  for (const Drop* drop : page.drops) answer.drops.push_back(line_of(*drop));
+  return answer;
+}
+
 }  // namespace weir::control

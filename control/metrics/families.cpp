@@ -99,6 +99,7 @@ void add_controld(Builder& to, const Facts& facts) {
   const std::pair<const char*, uint64_t> results[] = {{"written", capture.written},
                                                       {"filtered", capture.filtered},
                                                       {"limited", capture.limited},
+                                                      {"logged", capture.logged},
                                                       {"lost", capture.lost}};
   for (const auto& [result, count] : results) {
     to.counter("capture_samples_total", "samples of what is dropped, by what became of them", {{"result", result}},

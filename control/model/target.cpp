@@ -10,7 +10,6 @@ constexpr TargetTraits kTraits[kTargetKinds] = {
      .has_workers = true,
      .has_interfaces = false,
      .keeps_snapshots = true,
-     .why_no_samples = nullptr,
      .gives_traffic = true,
      .why_no_shadow = nullptr},
     {.name = "xdp",
@@ -18,7 +17,6 @@ constexpr TargetTraits kTraits[kTargetKinds] = {
      .has_workers = false,
      .has_interfaces = true,
      .keeps_snapshots = false,
-     .why_no_samples = "XDP gives no samples of what it drops",
      .gives_traffic = false,
      .why_no_shadow = "XDP judges by no candidate beside what it enforces yet"},
 };

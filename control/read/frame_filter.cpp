@@ -1,12 +1,43 @@
 #include "control/read/frame_filter.h"
 
+#include <fmt/format.h>
 #include <pcap/pcap.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <vector>
 
 namespace weir::control {
 
 namespace {
 constexpr int kLongestFrame = 65535;
 constexpr int kOptimise = 1;
+constexpr size_t kMostInstructions = 4096;  // BPF_MAXINSNS of Linux
+
+// Takes a number from the front, and what separates it from the next one.
+template <class Number>
+bool take_number(std::string_view& text, char separator, Number& number) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc{}) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  if (text.empty()) return true;
+  const bool is_separated = text.front() == separator;
+  text.remove_prefix(1);
+  return is_separated;
+}
+
+bool take_instruction(std::string_view& text, bpf_insn& instruction) {
+  return take_number(text, ' ', instruction.code) && take_number(text, ' ', instruction.jt) &&
+         take_number(text, ' ', instruction.jf) && take_number(text, ',', instruction.k);
+}
+
+// What a program begins with that somebody else wrote: 0 in every word of its memory, which libpcap leaves as it is.
+std::vector<bpf_insn> clearing() {
+  std::vector<bpf_insn> instructions = {bpf_insn{BPF_LD | BPF_IMM, 0, 0, 0}};
+  for (bpf_u_int32 word = 0; word < BPF_MEMWORDS; word++) instructions.push_back({BPF_ST, 0, 0, word});
+  return instructions;
+}
 }  // namespace
 
 void FrameFilter::Free::operator()(bpf_program* program) const {
@@ -23,6 +54,44 @@ Result<FrameFilter> FrameFilter::compile(const std::string& expression) {
   if (pcap_compile(pcap.get(), program.get(), expression.c_str(), kOptimise, PCAP_NETMASK_UNKNOWN) != 0) {
     return Error{pcap_geterr(pcap.get())};
   }
+  filter.program_.reset(program.release());
+  return filter;
+}
+
+std::string FrameFilter::program_text() const {
+  if (program_ == nullptr) return "";
+  std::string text = std::to_string(program_->bf_len);
+  for (const bpf_insn* i = program_->bf_insns; i != program_->bf_insns + program_->bf_len; i++) {
+    text += fmt::format(",{} {} {} {}", i->code, i->jt, i->jf, i->k);
+  }
+  return text;
+}
+
+Result<FrameFilter> FrameFilter::of_program(std::string_view text) {
+  FrameFilter filter;
+  if (text.empty()) return filter;
+  if (text.back() == ',') text.remove_suffix(1);
+  size_t n = 0;
+  if (!take_number(text, ',', n) || n == 0 || n > kMostInstructions) {
+    return Error{"a filter begins with the number of its instructions, 1 to " + std::to_string(kMostInstructions)};
+  }
+  std::vector<bpf_insn> instructions = clearing();
+  const size_t first = instructions.size();
+  for (size_t i = 0; i < n; i++) {
+    bpf_insn& instruction = instructions.emplace_back();
+    if (text.empty() || !take_instruction(text, instruction)) {
+      return Error{"instruction " + std::to_string(i) + " of the filter is not four numbers"};
+    }
+  }
+  if (!text.empty()) return Error{"the filter has more instructions than it says"};
+  if (bpf_validate(instructions.data() + first, static_cast<int>(n)) == 0) {
+    return Error{"the filter is no program that ends and reads only frames"};
+  }
+  auto program = std::make_unique<bpf_program>();
+  program->bf_len = static_cast<u_int>(instructions.size());
+  program->bf_insns = static_cast<bpf_insn*>(malloc(instructions.size() * sizeof(bpf_insn)));  // pcap_freecode() frees
+  if (program->bf_insns == nullptr) return Error{"no memory for a filter"};
+  std::copy(instructions.begin(), instructions.end(), program->bf_insns);
   filter.program_.reset(program.release());
   return filter;
 }

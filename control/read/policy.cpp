@@ -64,7 +64,7 @@ class PolicyReader {
     read_filter_section(root.section("filter"));
     read_targets(root);
     policy_.fetch = read_fetch_settings(document_.path, root.section("fetch"));
-    if (const Node* capture = root.map("capture"); capture != nullptr) read_capture(root.section("capture"), *capture);
+    if (root.map("capture") != nullptr) read_capture(root.section("capture"));
     policy_.history = read_history(root.section("history"));
     policy_.plan = read_plan(root.section("plan"));
     policy_.metrics = read_metrics(root.section("metrics"));
@@ -186,21 +186,9 @@ class PolicyReader {
     }
   }
 
-  void read_capture(MapReader section, const Node& place) {
+  void read_capture(MapReader section) {
     capture_filter_ = section.find("filter");
     policy_.capture = read_capture_settings(document_.path, section);
-    warn_of_silent_targets(place);
-  }
-
-  void warn_of_silent_targets(const Node& capture) {
-    const auto silent = std::find_if(policy_.targets.begin(), policy_.targets.end(), [](const TargetSpec& target) {
-      return traits_of(target.kind).why_no_samples != nullptr;
-    });
-    if (silent == policy_.targets.end()) return;
-    file_.warning(capture,
-                  std::string("`capture` samples what data planes drop: the ") + traits_of(silent->kind).name +
-                      " target gives no samples",
-                  "count on `controlctl stats` for what it drops");
   }
 
   void read_lists(MapReader& root) {

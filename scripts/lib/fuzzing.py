@@ -46,6 +46,7 @@ TARGETS = {
     "events": Target(1024, ("common/yaml/events.cpp", "common/yaml/yaml.cpp"), "policy.dict", without=("read_document",),
                      options=NOT_ENTROPIC),
     "fetch": Target(1024, ("control/fetch/state_file.cpp",)),
+    "filter": Target(512, ("control/read/frame_filter.cpp",), without=("compile",)),
     "frame": Target(1024, ("dataplane/frame/*.cpp",)),
     "feed": Target(256, ("control/read/feeds/entry_text.cpp", "control/read/feeds/format.cpp",
                          "control/read/feeds/plain.cpp", "control/read/feeds/content.cpp", "control/read/feed_guard.cpp"),

@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("book", "entry", "events", "policy", "feed", "fetch", "formats", "listen", "snapshot", "frame", "wire", "steering")
+TARGETS = ("book", "entry", "events", "policy", "feed", "fetch", "filter", "formats", "listen", "snapshot", "frame", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -243,6 +243,17 @@ def fetch(folder):
     write(folder, "fetch", "short", FETCH_STATE[:60])
 
 
+# As `tcpdump -ddd` prints: a filter of udp port 53, one that divides, one with memory; and some that are none.
+FILTERS = ("1,6 0 0 1", "4,40 0 0 12,21 0 1 2048,6 0 0 262144,6 0 0 0,", "3,97 0 0 3,2 0 0 15,6 0 0 1", "3,0 0 0 7,28 0 0 0,22 0 0 0", "2,32 0 0 4294967295,6 0 0 1",
+           "5,0 0 0 1,2 0 0 3,96 0 0 3,36 0 0 9,22 0 0 0", "3,177 0 0 14,72 0 0 2,22 0 0 0", "3,128 0 0 0,53 0 0 60,6 0 0 1", "2,52 0 0 0,6 0 0 1", "2,5 0 0 9,6 0 0 1",
+           "0", "1", "1,6 0 0", "2,6 0 0 1", "1,6 0 0 1,6 0 0 1", "1,65536 0 0 1", "4097,6 0 0 1", "", ",", "1,6 0 0 -1")
+
+
+def frame_filter(folder):
+    for number, text in enumerate(FILTERS):
+        write(folder, "filter", f"program-{number}", text)
+
+
 PLACES = ("127.0.0.1:9617", "[::1]:9617", "0.0.0.0:1", "[::]:65535", "off", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:65536", "[::1", "::1:9617", "01.2.3.4:5",
           "localhost", "localhost:9617", "LOCALHOST.", "rack7", "rack7.example.net:80", "rack7.example.net.evil.example", "evil.example", "[::1]", "[::1]x",
           "192.0.2.1:80:80", ":80", "")
@@ -338,6 +349,7 @@ def main():
     steering(folder)
     fetch(folder)
     listen(folder)
+    frame_filter(folder)
     subprocess.run([sys.argv[2], os.path.join(folder, "corpus-seed")], check=True,
                    env=dict(os.environ, LLVM_PROFILE_FILE="/dev/null"))  # of a coverage build: nobody asks
     if len(sys.argv) > 3:

@@ -110,6 +110,13 @@ MUTATIONS = (
     ("bpf/program/verdict.bpf.h", "    if (list == verdict->dropped_by) add(", "    if (verdict->dropped) add(", ("agreement-sequences",)),
     ("bpf/program/verdict.bpf.h", "    if (verdict->dropped_by == NO_LIST) add(", "    if (!verdict->dropped) add(", ("agreement-sequences",)),
     ("bpf/program/frame.bpf.h", "if (frame->packet.fragment == WEIR_FRAGMENT_LATER) return 1;", "", XDP),
+    # Samples of what is dropped.
+    ("bpf/program/sample.bpf.h", "rest = stratum->run - 1 - stratum->place;", "rest = 0;", ("xdp-samples",)),
+    ("bpf/program/sample.bpf.h", "    totals->drops.limited++;\n", "", ("xdp-samples",)),
+    ("bpf/program/verdict.bpf.h", "    if (verdict->keeps) weir_keep_drop(frame, dropped_by);\n", "", ("xdp-samples",)),
+    ("bpf/enforce/samples.cpp", "> kMostBytes ? -1 : 0;", "> kMostBytes ? 0 : 0;", ("xdp-samples",)),
+    ("control/capture/drop_log.cpp", "page.missed = after < gone ? gone - after : 0;", "page.missed = 0;", ("capture",)),
+    ("control/read/frame_filter.cpp", "  if (bpf_validate(instructions.data() + first, static_cast<int>(n)) == 0) {", "  if (false) {", ("policy",)),
     ("bpf/program/frame.bpf.h", "if (number != 44) return bytes;", "if (number != 43) return bytes;", XDP),
     ("bpf/program/table.bpf.h", "((const weir_u32*)page->word)[high & 1023];", "((const weir_u32*)page->word)[high & 511];", XDP),
     ("bpf/program/filter.bpf.h", "return group->unparsed_action == WEIR_DROP ? WEIR_MALFORMED_DROPPED : WEIR_MALFORMED_PASSED;", "return WEIR_MALFORMED_PASSED;", XDP),

@@ -2,6 +2,7 @@
 `controlctl explain` does, across a reload; limits of lists hold, every sample is accounted for, files rotate, a filter
 filters, and a full disk is survived."""
 
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import subprocess
 import time
 
 from weir_smoke import (BUILD, Capture, Session, check, controlctl, equal, moved, order_bypass, skip, start_loop, write)
+from sample_files import SECOND_NS, files, tshark
 from frames import Data, Ethernet, Frame, ICMP, Icmp, TCP, V4, V6, WithPorts, number_of, udp
 
 POLICY = """\
@@ -38,7 +40,6 @@ lists:
 NETS = "203.0.113.0/24\n10.9.0.0/16\n10.9.9.9\n"
 COMMENT = re.compile(r"generation ([0-9a-f]{16})/(\d+), list ([\w-]+), entry (.+), (\S+):(\d+)(?:, layer (\d))?"
                      r", port 0")
-SECOND_NS = 10**9
 
 
 def v4(src, dst, **fields):
@@ -88,22 +89,6 @@ def explained(session):
     return answers
 
 
-def tshark(path):
-    """(time in ns, comment, interface, length, captured length) of every frame."""
-    fields = ["frame.time_epoch", "frame.comment", "frame.interface_name", "frame.len", "frame.cap_len"]
-    done = subprocess.run(["tshark", "-r", path, "-T", "fields", "-E", "separator=|"] +
-                          [part for field in fields for part in ("-e", field)],
-                          capture_output=True, text=True, timeout=120)
-    equal(done.returncode, 0, f"tshark on {path}: {done.stderr}")
-    rows = []
-    for line in done.stdout.splitlines():
-        time, comment, interface, length, captured = line.split("|")
-        seconds, fraction = time.split(".")
-        rows.append((int(seconds) * SECOND_NS + int(fraction.ljust(9, "0")), comment, interface, int(length),
-                     int(captured)))
-    return rows
-
-
 def blocks(path):
     """(type, body) of every block of a pcapng file."""
     with open(path, "rb") as file:
@@ -135,10 +120,6 @@ def statistics(path):
         at += 4 + (length + 3) // 4 * 4
 
 
-def files(folder):
-    return sorted(os.path.join(folder, name) for name in os.listdir(folder))
-
-
 def at_rest(session):
     """The counters of capture when nothing drops any more."""
     order_bypass(session, "on", "at rest")
@@ -152,7 +133,7 @@ def at_rest(session):
 
     session.wait("samples to arrive", settled)
     counts = last[-1]
-    equal(counts["sampled"], sum(counts[name] for name in ("written", "filtered", "limited", "lost")),
+    equal(counts["sampled"], sum(counts[name] for name in ("written", "filtered", "limited", "logged", "lost")),
           f"every sample is accounted for: {counts}")
     equal(controlctl(session, "stats")["capture"]["written"], counts["written"], "stats say the same")
     return counts
@@ -245,6 +226,39 @@ def filters(session):
     check(found and found <= wanted, f"frames that the filter wants: {[body.hex() for body in found]}")
 
 
+def follows(session):
+    """Without a section capture, `drops --follow` has the data plane sample, as few as can be read, and says what it leaves
+    out."""
+    policy(session, "")
+    reload(session)
+    session.wait("capture to end", lambda: not controlctl(session, "capture")["on"])
+    before, answers = session.stats(), explained(session)
+    command = [os.path.join(BUILD, "control/controlctl"), "drops", "--follow", "--json", "--rate", "50", "--socket",
+               session.path("controld.sock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        lines, gaps = [], []
+        while len(lines) < 300 or not gaps:
+            line = json.loads(process.stdout.readline())
+            (gaps if "gap" in line else lines).append(line)
+        process.terminate()
+    check(session.stats()["dropped"] - before["dropped"] > 100 * len(lines), "drops stand for many others")
+    keys = {}
+    for line in lines:
+        matches = [key for _, name, key in ROWS if name == line["list"] and
+                   (line["entry"], line["file"], line["line"]) in answers[name, key][1]]
+        check(matches, f"a line that explain does not know: {line}")
+        check(line["one_in"] > 1 and line["target"] == session.path("dataplane.sock"), f"line {line}")
+        keys.update({key: line["packet"] for key in matches})
+    equal(set(keys), {key for _, name, key in ROWS if name}, "what was followed")
+    for packet in keys.values():
+        equal(controlctl(session, "explain", packet)["verdict"]["action"], "drop", f"explain {packet}")
+    check(any(gap["limited"] for gap in gaps), f"limits are told: {gaps}")
+    session.wait("sampling to end", lambda: not session.call("drops")["sampling"])
+    sampled = controlctl(session, "capture")["sampled"]
+    moved(session)
+    equal(controlctl(session, "capture")["sampled"], sampled, "samples when nobody follows any more")
+
+
 def survives_a_full_disk(session):
     folder = session.path("small")
     os.mkdir(folder)
@@ -283,6 +297,7 @@ with Session(BUILD) as session:
     names_what_dropped(session)
     rotates(session)
     filters(session)
+    follows(session)
     survives_a_full_disk(session)
     equal(session.stop("controld"), 0, "controld's exit code")
     equal(session.stop("dataplane"), 0, "the data plane's exit code")

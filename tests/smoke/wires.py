@@ -3,6 +3,8 @@
 The namespace goes with the process, and with it everything made in it.
 """
 
+import contextlib
+import os
 import select
 import socket
 import struct
@@ -34,6 +36,19 @@ def own_network():
     """The test sees only the interfaces made here, or skips."""
     with skips_without_namespaces():
         namespaces.own_network()
+
+
+@contextlib.contextmanager
+def own_bpf_file_system(folder):
+    """In a mount namespace of the test's own: what is pinned goes with it."""
+    os.makedirs(folder)
+    with skips_without_namespaces():
+        namespaces.own_mounts()
+        namespaces.mount_bpf(folder)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=False)
 
 
 def ip(*arguments):

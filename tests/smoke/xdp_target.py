@@ -12,9 +12,8 @@ import subprocess
 import threading
 import time
 
-from weir_smoke import BUILD, Session, check, controlctl, equal, events, order_bypass, skips_without_namespaces, write
-from namespaces import mount_bpf, own_mounts
-from wires import Wire, exchange, ip, make_frames, make_veth, own_network, wait_until_joined
+from weir_smoke import BUILD, Session, check, controlctl, equal, events, order_bypass, write
+from wires import Wire, exchange, ip, make_frames, make_veth, own_bpf_file_system, own_network, wait_until_joined
 
 SYS_BPF = 321                                        # x86-64
 BPF_PROG_LOAD, BPF_OBJ_GET, BPF_LINK_CREATE, BPF_LINK_DETACH, BPF_XDP = 5, 7, 28, 34, 37  # linux/bpf.h
@@ -23,19 +22,6 @@ SOURCES = ("192.0.2.0/25", "2001:db8:bad::/48"), ("192.0.2.128/25", "2001:db8:a:
 FRAMES = make_frames(90)
 BLOCKED = sum(blocked for _, blocked in FRAMES)
 libc = ctypes.CDLL(None, use_errno=True)
-
-
-@contextlib.contextmanager
-def own_bpf_file_system(folder):
-    """In a mount namespace of the test's own: what is pinned goes with it."""
-    os.makedirs(folder)
-    with skips_without_namespaces():
-        own_mounts()
-        mount_bpf(folder)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=False)
 
 
 def policy(session, interfaces, attach="auto", blocked=SOURCES[0], more=""):

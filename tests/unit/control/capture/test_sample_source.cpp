@@ -45,6 +45,10 @@ class Plane {
   Fd client_;
 };
 
+SampleSource::Connect to(const std::string& path) {
+  return [path](const auto& done) { done(wire::connect(path, 0)); };
+}
+
 struct Exchange {
   SampleSource& source;
   Plane& plane;
@@ -70,7 +74,7 @@ void check_counts(const SampleSource& source, SampleSource::Counts expected) {
 TEST_CASE("counters begin with the first answer, and what got lost on the way is lost") {
   const Folder folder;
   Plane plane(folder / "dp.sock");
-  SampleSource source(folder / "dp.sock");
+  SampleSource source("plane", to(folder / "dp.sock"));
   source.want({10, 5, 64, 0});
   Exchange exchange{source, plane};
   // Before: 100 sampled, of which 40 limited, 20 lost, 33 told to others, 2 in this answer, 5 waiting.
@@ -86,7 +90,7 @@ TEST_CASE("counters begin with the first answer, and what got lost on the way is
 TEST_CASE("a data plane that starts anew counts from 0; what waited in it is lost") {
   const Folder folder;
   Plane plane(folder / "dp.sock");
-  SampleSource source(folder / "dp.sock");
+  SampleSource source("plane", to(folder / "dp.sock"));
   Exchange exchange{source, plane};
   CHECK(exchange({1, 9, 0, 0, 2, 7, 2}) == 2);
   CHECK(exchange({2, 3, 1, 0, 2, 0, 2}) == 2);
@@ -96,7 +100,7 @@ TEST_CASE("a data plane that starts anew counts from 0; what waited in it is los
 TEST_CASE("what a data plane says wrongly ends the connection, with its reason, and is tried again") {
   const Folder folder;
   Plane plane(folder / "dp.sock");
-  SampleSource source(folder / "dp.sock");
+  SampleSource source("plane", to(folder / "dp.sock"));
   const auto begin = SampleSource::Clock::now();
   source.ask(begin);
   CHECK(source.fd() >= 0);
@@ -121,7 +125,7 @@ TEST_CASE("what a data plane says wrongly ends the connection, with its reason, 
   CHECK(source.take(begin).empty());
   CHECK(source.error() == "closed by the peer");
 
-  SampleSource nobody(folder / "none.sock");
+  SampleSource nobody("nobody", to(folder / "none.sock"));
   nobody.ask(begin);
   CHECK(nobody.error().find("none.sock") != std::string::npos);
 }
@@ -129,7 +133,7 @@ TEST_CASE("what a data plane says wrongly ends the connection, with its reason, 
 TEST_CASE("at the end sampling is switched off and what is left is fetched") {
   const Folder folder;
   Plane plane(folder / "dp.sock");
-  SampleSource source(folder / "dp.sock");
+  SampleSource source("plane", to(folder / "dp.sock"));
   source.want({10, 5, 64, 0});
   Exchange exchange{source, plane};
   CHECK(exchange({1, 1, 0, 0, 1, 0, 1}) == 1);
@@ -156,4 +160,39 @@ TEST_CASE("at the end sampling is switched off and what is left is fetched") {
   answers.join();
   CHECK(asked == std::vector<uint32_t>{0, 0});
   check_counts(source, {6, 0, 0, 0});
+}
+
+TEST_CASE("a connection may come later, and not at all") {
+  const Folder folder;
+  Plane plane(folder / "dp.sock");
+  std::function<void(Result<Fd>)> arrives;
+  int told = 0;
+  const auto begin = SampleSource::Clock::now();
+  {
+    SampleSource source(
+        "plane", [&](auto done) { arrives = std::move(done); }, [&] { told++; });
+    source.ask(begin);
+    CHECK(source.due() == SampleSource::Clock::time_point::max());
+    CHECK(source.fd() == -1);
+    arrives(Error{"it is being opened"});
+    CHECK(told == 1);
+    CHECK(source.error() == "it is being opened");
+    CHECK(source.due() > begin);
+    source.ask(begin);
+    arrives(wire::connect(folder / "dp.sock", 1000));  // blocking: it must not stay so
+    CHECK(told == 2);
+    CHECK(source.due() <= begin);
+    source.ask(begin);
+    plane.hear();
+    plane.tell({1, 2, 0, 0, 2, 0, 2});
+    CHECK(source.take(begin).size() == 2);
+    CHECK(source.error().empty());
+    plane.close();
+    source.ask(begin);
+    if (source.fd() >= 0) CHECK(source.take(begin).empty());
+    CHECK_FALSE(source.error().empty());
+    source.ask(begin);
+  }
+  arrives(wire::connect(folder / "dp.sock", 0));  // to nobody
+  CHECK(told == 2);
 }

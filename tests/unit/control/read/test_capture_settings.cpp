@@ -78,3 +78,30 @@ TEST_CASE("a filter sees a frame's first bytes and its whole length") {
   REQUIRE_FALSE(bad);
   CHECK(bad.error().find("syntax error") != std::string::npos);
 }
+
+TEST_CASE("a compiled filter goes as text, and is checked where it comes") {
+  std::vector<uint8_t> udp = {1, 2,  3,  4, 5, 6,   7, 8,   9, 10,  11, 12,  8, 0, 0x45, 0, 1,   0, 0, 0, 0,
+                              0, 64, 17, 0, 0, 203, 0, 113, 7, 198, 51, 100, 9, 0, 53,   1, 187, 0, 8, 0, 0};
+  const auto passes_by = [&](const FrameFilter& filter) { return filter.passes(std::as_bytes(std::span(udp)), 1514); };
+  for (const auto& [expression, wanted] : {std::pair{"", true}, std::pair{"udp port 53", true}, std::pair{"tcp", false},
+                                           std::pair{"greater 1500 and ip[8] == 64", true}}) {
+    CAPTURE(expression);
+    const Result<FrameFilter> compiled = FrameFilter::compile(expression);
+    REQUIRE(compiled);
+    const Result<FrameFilter> carried = FrameFilter::of_program(compiled->program_text());
+    REQUIRE(carried);
+    CHECK(passes_by(*carried) == wanted);
+    CHECK(passes_by(*compiled) == wanted);
+  }
+  CHECK(passes_by(*FrameFilter::of_program("1,6 0 0 1,")));  // as `tcpdump -ddd | tr` leaves it
+  // Memory that nothing was stored in is 0.
+  CHECK_FALSE(passes_by(*FrameFilter::of_program("2,96 0 0 3,22 0 0 0")));
+  for (const char* bad :
+       {"0", "x", "1", "1,6 0 0", "2,6 0 0 1", "1,6 0 0 1,6 0 0 1", "1,65536 0 0 1", "4097,6 0 0 1", "1,6 0 0 -1",
+        "1,0 0 0 1", "2,5 0 0 9,6 0 0 1", "2,2 0 0 16,6 0 0 1", "3,0 0 0 7,52 0 0 0,22 0 0 0"}) {
+    CAPTURE(bad);
+    const Result<FrameFilter> refused = FrameFilter::of_program(bad);
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().find("filter") != std::string::npos);
+  }
+}
