@@ -89,7 +89,7 @@ struct Enforcer::Parts {
   Program program;
   std::mutex names_mutex;  // guards the names of the lists, and their slots; held for moments
   Publisher publisher;
-  SampleRing samples;
+  Samples samples;
   std::deque<Attachment> attachments;
   std::vector<InterfaceState> interfaces;  // of attachments
 };
@@ -104,7 +104,7 @@ Result<std::unique_ptr<Enforcer>> Enforcer::open(Options options) {
   Result<Program> program = Program::open(options.bpf_dir, options.multi_buffer.value_or(by_mtu));
   if (!program) return Error{program.error()};
   auto parts = std::make_unique<Parts>(std::move(options), std::move(*program));
-  Result<SampleRing> samples = SampleRing::open(parts->program);
+  Result<Samples> samples = Samples::open(parts->program);
   if (!samples) return Error{samples.error()};
   parts->samples = std::move(*samples);
   for (const std::string& name : parts->options.interfaces) {
@@ -202,7 +202,11 @@ const std::vector<InterfaceState>& Enforcer::interfaces() const {
 }
 
 Result<std::vector<std::byte>> Enforcer::samples(const wire::SamplingBody& wanted) {
-  return parts_->samples.answer(parts_->program, wanted);
+  return parts_->samples.drops(parts_->program, wanted);
+}
+
+Result<std::vector<std::byte>> Enforcer::traffic(const wire::TrafficRequest& wanted) {
+  return parts_->samples.traffic(parts_->program, wanted);
 }
 
 void Enforcer::bypass(bool on) {

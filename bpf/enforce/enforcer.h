@@ -61,6 +61,8 @@ class Enforcer {
   // Samples as asked from now on, and those that wait, as many as a message holds: the body of the answer. Error: the
   // kernel does not give its counters.
   Result<std::vector<std::byte>> samples(const wire::SamplingBody& wanted);
+  // The same of all frames that a snapshot judges.
+  Result<std::vector<std::byte>> traffic(const wire::TrafficRequest& wanted);
   void bypass(bool on);  // any thread; one store
   void drop_without_snapshot(bool drop);
 

@@ -38,8 +38,8 @@ std::string decoded(std::string_view pin) {
 }
 
 // Of maps.bpf.h. What steers (weir_steer) is somebody else's.
-constexpr std::string_view kMapPins[] = {"weir_arenas",  "weir_bases", "weir_lists", "weir_names",
-                                         "weir_samples", "weir_state", "weir_totals"};
+constexpr std::string_view kMapPins[] = {"weir_arenas",  "weir_bases", "weir_lists",  "weir_names",
+                                         "weir_samples", "weir_state", "weir_totals", "weir_traffic"};
 
 // Folders that stand for interfaces which were detached on demand; without a name, for all: file systems of BPF objects
 // hold nothing else.

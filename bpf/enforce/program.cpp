@@ -110,6 +110,12 @@ Result<std::vector<Value>> values_of_processors(int map, uint32_t key) {
   return values;
 }
 
+void add_counts(weir_stratum& sum, const weir_stratum& more) {
+  sum.limited += more.limited;
+  sum.lost += more.lost;
+  sum.sampled += more.sampled;
+}
+
 constexpr size_t kChunkBytes = size_t{WEIR_CHUNK_PAGES} * WEIR_PAGE_BYTES;
 
 size_t chunks_of(uint64_t size_bytes) {
@@ -199,13 +205,15 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
   Result<Fd> lists = keep(bpf_map__fd(maps.weir_lists), "weir_lists");
   Result<Fd> loaded = keep(bpf_program__fd(skeleton->progs.weir), "the program");
   Result<Fd> samples = keep(bpf_map__fd(maps.weir_samples), "weir_samples");
-  for (const Result<Fd>* fd : {&arenas, &totals, &lists, &loaded, &samples}) {
+  Result<Fd> traffic = keep(bpf_map__fd(maps.weir_traffic), "weir_traffic");
+  for (const Result<Fd>* fd : {&arenas, &totals, &lists, &loaded, &samples, &traffic}) {
     if (!*fd) return Error{fd->error()};
   }
   program.arenas_ = std::move(*arenas);
   program.totals_ = std::move(*totals);
   program.lists_ = std::move(*lists);
   program.samples_ = std::move(*samples);
+  program.traffic_ = std::move(*traffic);
 
   Result<Arena> nothing = make_arena(kChunkBytes);
   if (!nothing) return Error{nothing.error()};
@@ -253,9 +261,8 @@ Result<weir_totals> Program::totals() const {
   for (const weir_totals& one : *each) {
     for (unsigned reason = 0; reason < WEIR_REASONS; reason++) add(sum.reason[reason], one.reason[reason]);
     sum.incomplete += one.incomplete;
-    sum.drops.limited += one.drops.limited;
-    sum.drops.lost += one.drops.lost;
-    sum.drops.sampled += one.drops.sampled;
+    add_counts(sum.drops, one.drops);
+    add_counts(sum.traffic, one.traffic);
   }
   return sum;
 }

@@ -50,7 +50,9 @@ class Program {
   Result<void> wait_for_programs() const;
 
   int fd() const { return program_.get(); }
-  int samples_fd() const { return samples_.get(); }  // the ring
+  // The rings of samples.
+  int samples_fd() const { return samples_.get(); }
+  int traffic_fd() const { return traffic_.get(); }
   // The program was loaded anew, and programs that are attached are older: they share its maps.
   bool is_new() const { return is_new_; }
   const std::string& bpf_dir() const { return bpf_dir_; }
@@ -59,7 +61,7 @@ class Program {
   std::string bpf_dir_;
   Result<void> set_chunks(uint32_t group, const std::vector<int>& chunks) const;
 
-  Fd lock_, program_, arenas_, totals_, lists_, samples_;
+  Fd lock_, program_, arenas_, totals_, lists_, samples_, traffic_;
   Arena nothing_;  // a chunk that stands where a group has none
   Mapping state_, bases_, names_;
   bool is_new_ = false;

@@ -249,8 +249,13 @@ Server::Answer Server::answer(const wire::Message& request) {
       if (!samples) return {wire::Type::refused, text(samples.error())};
       return {type, std::move(*samples)};
     }
-    case wire::Type::traffic:
-      return {wire::Type::refused, text("XDP gives no samples of what it passes")};
+    case wire::Type::traffic: {
+      const std::optional<wire::TrafficRequest> wanted = wire::body_as<wire::TrafficRequest>(request);
+      if (!wanted) break;
+      Result<std::vector<std::byte>> traffic = enforcer_->traffic(*wanted);
+      if (!traffic) return {wire::Type::refused, text(traffic.error())};
+      return {type, std::move(*traffic)};
+    }
     case wire::Type::shadow:
       return {wire::Type::refused, text("XDP judges by no shadow")};
     case wire::Type::refused:

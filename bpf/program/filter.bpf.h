@@ -42,11 +42,6 @@ static __always_inline weir_u32 judge_frame(struct xdp_md* ctx, struct weir_grou
   return only == NO_LIST ? weir_judge(frame) : judge_only(group, only, frame->length);
 }
 
-static __always_inline int drops(weir_u32 reason) {
-  return reason == WEIR_DEFAULT_DROPPED || reason == WEIR_LIST_DROPPED || reason == WEIR_MALFORMED_DROPPED ||
-         reason == WEIR_NO_SNAPSHOT_DROPPED;
-}
-
 /* Most frames never get here: what they do not need is not set before. */
 static __always_inline void begin(const struct weir_state* state, struct weir_frame* frame) {
   __builtin_memset(&frame->packet, 0, sizeof frame->packet);
@@ -70,6 +65,7 @@ static __always_inline int filter(struct xdp_md* ctx) {
   weir_u64 reason;
   if (state->bypass) {
     reason = WEIR_BYPASSED;
+    frame.samples = 0;
   } else if (frame.group < WEIR_BASES) {
     struct weir_group* group = &state->group[frame.group];
     IN_REGISTER(group);
@@ -77,28 +73,25 @@ static __always_inline int filter(struct xdp_md* ctx) {
         totals->around_gates ? WEIR_BOTH_SIDES : (weir_u8)sides_of_frame(ctx, frame.group, group, WEIR_MAX_ASKED_V4);
     frame.overlay_sides = WEIR_NO_SIDE;
     if (frame.overlay != WEIR_NO_OVERLAY) frame.overlay_sides = (weir_u8)weir_overlay_sides(ctx, frame.overlay);
-    if ((frame.sides | frame.overlay_sides) == WEIR_NO_SIDE) { /* most frames end here */
+    const int is_undecided = (frame.sides | frame.overlay_sides) != WEIR_NO_SIDE;
+    if (!is_undecided && state->sampling == 0) { /* most frames end here */
       const weir_u32 dropped = group->default_action == WEIR_DROP;
       add(dropped ? &totals->reason[WEIR_DEFAULT_DROPPED] : &totals->reason[WEIR_DEFAULT_PASSED], frame.length);
-      if (dropped && state->sampling != 0) {
-        begin(state, &frame);
-        weir_sample_drop(ctx, &frame, WEIR_DEFAULT_DROPPED);
-      }
       return dropped ? XDP_DROP : XDP_PASS;
     }
     begin(state, &frame);
-    reason = judge_frame(ctx, group, totals, &frame);
+    reason = is_undecided ? judge_frame(ctx, group, totals, &frame) : default_reason(group);
     if (frame.incomplete) totals->incomplete++;
   } else {
     frame.sides = frame.overlay_sides = WEIR_NO_SIDE;
     begin(state, &frame);
+    frame.samples &= (weir_u8) ~(WEIR_SAMPLES_TRAFFIC << 4); /* nothing judges it */
     reason = state->drop_without_snapshot ? WEIR_NO_SNAPSHOT_DROPPED : WEIR_NO_SNAPSHOT_PASSED;
   }
   IN_REGISTER(reason); /* the verifier knows less of what functions return than the compiler */
   if (reason < WEIR_REASONS) add(&totals->reason[reason], frame.length);
-  const int dropped = drops((weir_u32)reason);
-  if (dropped && frame.samples != 0) weir_sample_drop(ctx, &frame, (weir_u32)reason);
-  return dropped ? XDP_DROP : XDP_PASS;
+  if (frame.samples != 0) weir_sample(ctx, &frame, (weir_u32)reason);
+  return drops((weir_u32)reason) ? XDP_DROP : XDP_PASS;
 }
 
 #endif

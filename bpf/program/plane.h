@@ -7,6 +7,7 @@
 #ifndef WEIR_BPF_PLANE_H
 #define WEIR_BPF_PLANE_H
 
+#include "filter/format/frame_rules.h"
 #include "filter/format/packet.h"
 #include "filter/format/snapshot.h"
 
@@ -25,7 +26,7 @@
 #define WEIR_CHUNK_PAGES 1024u
 #define WEIR_CHUNKS 4096u
 #define WEIR_SAMPLE_BYTES 512u            /* of a sampled frame, at most */
-#define WEIR_SAMPLE_RING_BYTES (1u << 20) /* of samples that wait to be told */
+#define WEIR_SAMPLE_RING_BYTES (1u << 20) /* of samples that wait to be told: of drops, and as many of traffic */
 #define WEIR_PAGE_BITS (WEIR_PAGE_BYTES * 8u)
 #define WEIR_PAGE_WORDS (WEIR_PAGE_BYTES / 8u)
 #define WEIR_MAX_ASKED_V4 2u /* tables of a gate: of networks and of hosts */
@@ -116,11 +117,11 @@ struct weir_state {
   weir_u32 sampling;        /* mask of enum weir_sampling, read once a packet: which frames are sampled */
   /* One in so many dropped frames is a sample; of each list, and on each processor, so many a second at most. */
   weir_u32 drops_one_in, drops_per_second;
-  weir_u32 snap_bytes; /* of a sampled frame that are kept; at most WEIR_SAMPLE_BYTES */
-  weir_u32 reserved0;
+  weir_u32 snap_bytes;     /* of a sampled frame that are kept; at most WEIR_SAMPLE_BYTES */
+  weir_u32 traffic_one_in; /* one in so many frames that a snapshot judges is a sample of traffic */
   /* Of no concern to programs: samples that somebody was given. */
-  weir_u64 drops_told;
-  weir_u64 reserved[7];
+  weir_u64 drops_told, traffic_told;
+  weir_u64 reserved[6];
   struct weir_group group[WEIR_GROUPS];
 };
 
@@ -145,7 +146,7 @@ enum weir_reason {
   WEIR_REASONS
 };
 
-enum weir_sampling { WEIR_SAMPLES_DROPS = 1 }; /* a mask */
+enum weir_sampling { WEIR_SAMPLES_DROPS = 1, WEIR_SAMPLES_TRAFFIC = 2 }; /* a mask */
 
 /* Why a sampled frame was dropped; as wire::DroppedBy. */
 enum weir_dropped_by { WEIR_BY_LIST, WEIR_BY_DEFAULT, WEIR_BY_UNPARSED, WEIR_BY_NO_SNAPSHOT };
@@ -166,6 +167,20 @@ struct weir_sample {
   weir_u8 layer;        /* 0: the outer one */
   weir_u8 reserved[10]; /* to a multiple of 8 */
   weir_u8 bytes[WEIR_SAMPLE_BYTES + 8];
+};
+
+/* A frame that was judged, passed or dropped, as it stands in the ring; it ends behind its packets. As
+ * wire::TrafficSample. */
+enum weir_frame_kind { WEIR_KIND_PACKETS, WEIR_KIND_NOT_IP, WEIR_KIND_MALFORMED };
+struct weir_traffic {
+  weir_u64 time_unix_ns;
+  weir_u32 weight; /* frames that it stands for */
+  weir_u32 frame_bytes;
+  weir_u8 kind; /* enum weir_frame_kind */
+  weir_u8 dropped;
+  weir_u8 layers;
+  weir_u8 reserved[5];
+  struct weir_packet packet[WEIR_MAX_LAYERS]; /* of them, outer one first */
 };
 
 /* Of one processor: one of every `run` frames in a row is chosen, at a random place. */
@@ -196,7 +211,8 @@ struct weir_totals {
   weir_u64 judged_before, listed_before;
   /* Of a lookup, of late: 65536 for 1. No count, but what to ask first. */
   weir_u32 hit_rate_v4[WEIR_MAX_LOOKUPS], hit_rate_v6[WEIR_MAX_LOOKUPS];
-  struct weir_stratum drops; /* that are sampled */
+  struct weir_stratum drops, traffic; /* that are sampled */
+  weir_u64 chosen; /* which samples are of the frame that is judged now: a mask of enum weir_sampling */
 };
 
 /* Of one processor and one list. */
@@ -213,6 +229,7 @@ struct weir_list_name {
 };
 
 WEIR_FORMAT_ASSERT(sizeof(struct weir_sample) == 176 + WEIR_SAMPLE_BYTES + 8, "shared");
+WEIR_FORMAT_ASSERT(sizeof(struct weir_traffic) == 24 + WEIR_MAX_LAYERS * sizeof(struct weir_packet), "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_lookup) == 80, "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_state) == 128 + WEIR_GROUPS * sizeof(struct weir_group), "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_group) ==

@@ -34,6 +34,11 @@ struct weir_verdict {
   weir_u8 layer; /* from 0 */
 };
 
+static __always_inline int drops(weir_u32 reason) {
+  return reason == WEIR_DEFAULT_DROPPED || reason == WEIR_LIST_DROPPED || reason == WEIR_MALFORMED_DROPPED ||
+         reason == WEIR_NO_SNAPSHOT_DROPPED;
+}
+
 static __always_inline weir_u32 lowest_bit(weir_u64 bits) {
   return (weir_u32)__builtin_popcountll((bits & -bits) - 1);
 }

@@ -17,7 +17,7 @@ constexpr TargetTraits kTraits[kTargetKinds] = {
      .has_workers = false,
      .has_interfaces = true,
      .keeps_snapshots = false,
-     .gives_traffic = false,
+     .gives_traffic = true,
      .why_no_shadow = "XDP judges by no candidate beside what it enforces yet"},
 };
 }  // namespace

@@ -1,5 +1,5 @@
-// Any bytes as the filter of `controlctl drops`, which is a program: no crash and no read outside of the frame, whatever
-// the program; and what is taken is taken again when it is written.
+// Any bytes as the filter of `controlctl drops`, which is a program: no crash and no read outside of the frame,
+// whatever the program; and what is taken is taken again when it is written.
 #include <cstdlib>
 #include <string_view>
 #include <vector>
@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::vector<std::byte> frame(bytes, std::byte{0x45});  // on the heap, as long as it says
     const bool passes = filter->passes(frame, static_cast<uint32_t>(bytes + 4));
     const weir::Result<FrameFilter> again = FrameFilter::of_program(filter->program_text());
-    if (again && again->passes(frame, static_cast<uint32_t>(bytes + 4)) != passes) abort();  // longer by what clears memory
+    if (again && again->passes(frame, static_cast<uint32_t>(bytes + 4)) != passes)
+      abort();  // longer by what clears memory
   }
   return 0;
 }

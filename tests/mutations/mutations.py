@@ -114,6 +114,7 @@ MUTATIONS = (
     ("bpf/program/sample.bpf.h", "rest = stratum->run - 1 - stratum->place;", "rest = 0;", ("xdp-samples",)),
     ("bpf/program/sample.bpf.h", "    totals->drops.limited++;\n", "", ("xdp-samples",)),
     ("bpf/program/verdict.bpf.h", "    if (verdict->keeps) weir_keep_drop(frame, dropped_by);\n", "", ("xdp-samples",)),
+    ("bpf/program/sample.bpf.h", "  if (used < half || one_in >= most) return one_in;\n", "  if (used < 2 * half) return one_in;\n", ("xdp-samples",)),
     ("bpf/enforce/samples.cpp", "> kMostBytes ? -1 : 0;", "> kMostBytes ? 0 : 0;", ("xdp-samples",)),
     ("control/capture/drop_log.cpp", "page.missed = after < gone ? gone - after : 0;", "page.missed = 0;", ("capture",)),
     ("control/read/frame_filter.cpp", "  if (bpf_validate(instructions.data() + first, static_cast<int>(n)) == 0) {", "  if (false) {", ("policy",)),

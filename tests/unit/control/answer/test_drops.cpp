@@ -1,4 +1,5 @@
-// A line of the log of drops: what it says of a packet, as JSON for programs, and that it is read again as it was written.
+// A line of the log of drops: what it says of a packet, as JSON for programs, and that it is read again as it was
+// written.
 #include <net/if.h>
 
 #include <cstring>
@@ -53,7 +54,8 @@ bool has(const std::string& json, const std::string& member) {
 
 TEST_CASE("a line names list, entry and place, and the packet by its fields") {
   Drop drop = drop_of(
-      "src 203.0.113.7 dst 192.0.2.10 proto tcp sport 51234 dport 22 tcp-flags syn,ack length 60 dscp 46 fragment none");
+      "src 203.0.113.7 dst 192.0.2.10 proto tcp sport 51234 dport 22 tcp-flags syn,ack length 60 dscp 46 fragment "
+      "none");
   drop.entry = Origin{"c2", "feeds/c2.txt", 17, "203.0.113.0/24", 1};
   drop.frame.sample.layer = 1;
   const std::string json = json_of(drop);
@@ -82,7 +84,8 @@ TEST_CASE("a line names list, entry and place, and the packet by its fields") {
 }
 
 TEST_CASE("a packet has what it has: the text of a line is a packet again") {
-  const std::string icmp = json_of(drop_of("src 2001:db8::1 dst 2001:db8::9 proto icmpv6 icmp-type 128 icmp-code 0 length 84"));
+  const std::string icmp =
+      json_of(drop_of("src 2001:db8::1 dst 2001:db8::9 proto icmpv6 icmp-type 128 icmp-code 0 length 84"));
   INFO(icmp);
   CHECK(has(icmp, R"("icmp_type":128)"));
   CHECK(has(icmp, R"("icmp_code":0)"));
@@ -96,10 +99,12 @@ TEST_CASE("a packet has what it has: the text of a line is a packet again") {
 }
 
 TEST_CASE("what no list drops has its reason; what is no packet has none") {
-  CHECK(has(json_of(drop_of("src 1.2.3.4 dst 5.6.7.8 proto udp", wire::DroppedBy::default_action)), R"("reason":"default")"));
+  CHECK(has(json_of(drop_of("src 1.2.3.4 dst 5.6.7.8 proto udp", wire::DroppedBy::default_action)),
+            R"("reason":"default")"));
   const std::string unparsed = json_of(drop_of("", wire::DroppedBy::unparsed));
   CHECK(has(unparsed, R"("reason":"unparsed")"));
-  for (const char* member : {"\"src\"", "\"packet\"", "\"layer\"", "\"list\"", "\"length\""}) CHECK_FALSE(has(unparsed, member));
+  for (const char* member : {"\"src\"", "\"packet\"", "\"layer\"", "\"list\"", "\"length\""})
+    CHECK_FALSE(has(unparsed, member));
   CHECK(has(json_of(drop_of("", wire::DroppedBy::no_snapshot)), R"("reason":"no_snapshot")"));
 }
 
