@@ -122,7 +122,7 @@ MUTATIONS = (
     ("bpf/program/table.bpf.h", "((const weir_u32*)page->word)[high & 1023];", "((const weir_u32*)page->word)[high & 511];", XDP),
     ("bpf/program/filter.bpf.h", "return group->unparsed_action == WEIR_DROP ? WEIR_MALFORMED_DROPPED : WEIR_MALFORMED_PASSED;", "return WEIR_MALFORMED_PASSED;", XDP),
     ("bpf/program/tunnel.bpf.h", "for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) frame->matched.lists[w] = 0;", "", XDP),
-    ("bpf/program/filter.bpf.h", "  if (state->bypass) {\n    reason = WEIR_BYPASSED;\n  } else if", "  if", ("xdp-enforcer", "smoke xdp_target")),
+    ("bpf/program/filter.bpf.h", "  if (state->bypass) {\n    reason = WEIR_BYPASSED;\n    frame.samples = 0;\n  } else if", "  if", ("xdp-enforcer", "smoke xdp_target")),
     # What the kernel refuses.
     ("bpf/enforce/attach.cpp", "if (!link_ && errno != ENOENT) return errno_error(\"cannot open \" + pin_);", "", ("xdp-faults",)),
     ("bpf/enforce/attach.cpp", "  if (!info) return Error{info.error()};\n", "", ("xdp-faults",)),

@@ -1,6 +1,6 @@
 """What XDP drops is sampled as a data plane does it: on a veth pair every dropped frame stands in a pcapng file with the
 comment that `controlctl explain` gives reason for, sums hold, and a flood that nobody reads loses some and counts them.
-`controlctl drops` prints the same, and `--follow` has drops sampled without a section capture, as long as it runs."""
+`plan` knows what it passes and drops. `controlctl drops` prints the same, and `--follow` has drops sampled without a section capture, as long as it runs."""
 
 import json
 import os
@@ -198,6 +198,25 @@ def limits_hold(session, near):
     check(11 <= grown["written"] <= 10 * seconds + 1, f"a limit: {grown} in {seconds:.1f} s")
 
 
+def plan_knows_the_traffic(session, near):
+    """Passed and dropped frames: what would pass if the list `six` were gone."""
+    candidate = POLICY.format(capture="").replace("name: six, action: drop", "name: six, action: drop, mode: monitor")
+    write(session.folder, "new.yaml", candidate)
+    last = []
+
+    def is_known():
+        for _ in range(10):
+            for frame in FRAMES:
+                near.send(frame)
+        last.append(json.loads(session.controlctl("plan", session.path("new.yaml"), "--json")[1]))
+        return (last[-1].get("radius") or {"samples": 0})["samples"] >= 100
+    session.wait("samples of the traffic", is_known)
+    radius = last[-1]["radius"]
+    equal([credit["name"] for credit in radius["credits"]], ["six"], f"who newly passes: {radius}")
+    share = radius["newly_passed"]
+    check(share["low"] <= 1 / len(FRAMES) * 1.2 and share["high"] >= 1 / len(FRAMES) * 0.8, f"how many newly pass: {share}")
+
+
 def follows_without_a_section(session, near):
     reload(session, "")
     session.wait("capture to end", lambda: not session.call("capture")["on"])
@@ -273,6 +292,7 @@ with Session(BUILD) as session, own_bpf_file_system(session.path("bpf")):
     session.wait("sampling", lambda: session.call("drops")["sampling"])
     time.sleep(1)  # the target has been asked
     every_drop_is_in_the_file(session, near)
+    plan_knows_the_traffic(session, near)
     a_flood_loses_some(session, near)
     limits_hold(session, near)
     follows_without_a_section(session, near)
