@@ -59,6 +59,7 @@ bool is_known(uint16_t type) {
     case Type::refused:
     case Type::telemetry:
     case Type::ports:
+    case Type::probes:
     case Type::samples:
     case Type::traffic:
     case Type::shadow:

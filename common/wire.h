@@ -33,6 +33,7 @@ enum class Type : uint16_t {
   // common/telemetry.h
   telemetry = 10,  // request: TelemetryRequest; answer: TelemetryBody + buckets, queues, sources
   ports = 11,      // request: none;             answer: PortsBody + n PortStats
+  probes = 12,     // request: none;             answer: ProbesBody + n ShapeProbes (common/probes.h)
   samples = 20,    // request: SamplingBody;     answer: SamplesBody + n Samples, each followed by its bytes
   traffic = 21,    // request: TrafficRequest;   answer: TrafficBody + n TrafficSamples, each followed by its packets
   shadow = 22,     // request: ShadowRequest (+fd); answer: ShadowBody + lists, samples (common/shadow.h)

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "common/probes.h"
 #include "common/shadow.h"
 #include "common/telemetry.h"
 #include "common/wire.h"
@@ -62,6 +63,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(telemetry->sources.size() * sizeof(wire::SourceCount) <= size);
     for (const wire::SourceCount& source : telemetry->sources) require(!wire::source_text(source).empty());
     require(wire::encode_telemetry(*telemetry) == message->body);
+  }
+  if (const auto probes = wire::probes_from(*message)) {
+    require(probes->shapes.size() <= wire::kMaxProbed);
+    require(wire::encode_probes(*probes) == message->body);
   }
   if (const auto ports = wire::ports_from(*message)) {
     require(ports->ports.size() * sizeof(wire::PortStats) <= size);

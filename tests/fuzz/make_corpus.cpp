@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/files.h"
+#include "common/probes.h"
 #include "common/shadow.h"
 #include "common/telemetry.h"
 #include "common/wire.h"
@@ -230,6 +231,11 @@ void messages() {
     }
     keep(("samples-" + std::to_string(n)).c_str(), Type::samples, body);
     keep(("samples-cut-" + std::to_string(n)).c_str(), Type::samples, std::span(body).first(body.size() - 1));
+  }
+  Probes probes;
+  for (uint32_t n = 0; n <= 2; n++) {
+    keep(("probes-" + std::to_string(n)).c_str(), Type::probes, encode_probes(probes));
+    probes.shapes.push_back({n, n % 2, 100, 10, 5, 50, n});
   }
   keep("traffic-request", Type::traffic, bytes_of(TrafficRequest{500, 0}));
   for (const uint32_t n : {0u, 1u, 5u}) {
