@@ -12,6 +12,7 @@
 
 namespace weir::dataplane {
 
+class ProbeCounter;
 struct Route;
 struct WorkerSnapshot;
 
@@ -87,6 +88,7 @@ struct KeyBatch : filter::Batch {
   Burst* burst = nullptr;          // keys
   Side side = kSource;             // keys
   Part part = Part::base;          // keys
+  ProbeCounter* probes = nullptr;  // lookups; null: its filter is never wrong
   uint8_t key_of[kMaxBurst] = {};  // keys    slot of key k
 };
 

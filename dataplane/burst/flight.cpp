@@ -43,6 +43,7 @@ void look_up(const WorkerSnapshot& snapshot, const filter::Kernels& kernels, Fli
     KeyBatch& batch = flight.next_batch();
     keys(snapshot.lookups[i], kernels, burst, batch);
     if (batch.n == 0) continue;
+    batch.probes = snapshot.probes[i];
     flight.probe(batch, snapshot.lanes[i]);
     begun++;
     flight.match_probed();

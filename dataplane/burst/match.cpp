@@ -95,6 +95,7 @@ void match(const KeyBatch& batch) noexcept {
   Burst& burst = *batch.burst;
   const WorkerSnapshot& snapshot = *burst.snapshot;
   burst.matched_batches++;
+  if (batch.probes != nullptr) batch.probes->count(batch);
   uint64_t found = batch.found;
   Rules rules = {snapshot.view, 0};
   if (batch.part == Part::replaceable) {

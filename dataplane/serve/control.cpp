@@ -63,11 +63,13 @@ Answer Control::look(const wire::Message& request) {
   if (type == wire::Type::telemetry) return telemetry(request);
   if (type == wire::Type::samples) return samples(request);
   if (type == wire::Type::traffic) return traffic(request);
-  if (type != wire::Type::status && type != wire::Type::stats && type != wire::Type::ports) {
+  if (type != wire::Type::status && type != wire::Type::stats && type != wire::Type::ports &&
+      type != wire::Type::probes) {
     return refuse("this message is no request");
   }
   if (!request.body.empty()) return refuse("the request must have no body");
   if (type == wire::Type::ports) return {type, wire::encode_ports(ports())};
+  if (type == wire::Type::probes) return {type, wire::encode_probes(parts_.publisher.probes())};
   return type == wire::Type::status ? answer_with(type, status()) : answer_with(stats());
 }
 

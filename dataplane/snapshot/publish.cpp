@@ -132,6 +132,20 @@ Publisher::Counts Publisher::counts() const {
   return counts;
 }
 
+wire::Probes Publisher::probes() const {
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(Clock::now().time_since_epoch());
+  const std::lock_guard lock(swap_);
+  wire::Probes probes;
+  const Snapshot* snapshot = slot_.current();
+  if (snapshot == nullptr) return probes;
+  const filter::Enforced what = what_is(*snapshot);
+  probes.body.generation = what.generation;
+  std::copy(what.digest.begin(), what.digest.end(), probes.body.digest);
+  std::copy(what.base_digest.begin(), what.base_digest.end(), probes.body.base_digest);
+  probes.shapes = snapshot->probes(static_cast<uint64_t>(now.count()));
+  return probes;
+}
+
 wire::PublishedBody Publisher::answer(const wire::Message& message) {
   const Clock::time_point start = Clock::now();
   wire::PublishedBody answer;
@@ -197,7 +211,8 @@ std::optional<Refusal> Publisher::open(const filter::Received& received, std::un
   if (received.overlay) {
     if (auto refusal = copy(received.overlay, what.generation, what.digest, overlay)) return refusal;
   }
-  Result<std::unique_ptr<Snapshot>> snapshot = Snapshot::open(std::move(base), std::move(overlay), workers_);
+  Result<std::unique_ptr<Snapshot>> snapshot =
+      Snapshot::open(std::move(base), std::move(overlay), workers_, slot_.current());
   if (!snapshot) return Refusal{Step::validate, snapshot.error()};
   opened = std::move(*snapshot);
   return std::nullopt;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/probes.h"
 #include "common/shadow.h"
 #include "common/wire.h"
 #include "dataplane/snapshot/ledger.h"
@@ -84,6 +85,8 @@ class Publisher {
     std::vector<wire::ListStats> lists;  // of all snapshots so far, by list name
   };
   Counts counts() const;
+  // What was asked of the filters of what is enforced. One thread.
+  wire::Probes probes() const;
 
  private:
   struct Job {

@@ -16,7 +16,7 @@ Result<std::unique_ptr<Snapshot>> Snapshot::open(std::vector<Copy> copies, size_
 
 Result<std::unique_ptr<Snapshot>> Snapshot::open(std::shared_ptr<const Copies> base,
                                                  std::shared_ptr<const Copies> overlay,
-                                                 std::span<const WorkerPlace> workers) {
+                                                 std::span<const WorkerPlace> workers, const Snapshot* before) {
   if (filter::is_overlay(base->header())) return Error{"it is an overlay, and stands in the place of a snapshot"};
   if (overlay) {
     if (auto ok = filter::check_overlay(base->view(), base->digest(), overlay->view()); !ok) return Error{ok.error()};
@@ -31,6 +31,12 @@ Result<std::unique_ptr<Snapshot>> Snapshot::open(std::shared_ptr<const Copies> b
         snapshot->overlay_ ? &snapshot->overlay_->on_node(copy.numa_node).view : nullptr;
     snapshot->nodes_.push_back({copy.numa_node, lookups_of(copy.view, on_it)});
   }
+  const bool has_same_base = before != nullptr && before->base_ == snapshot->base_;
+  snapshot->base_probes_ =
+      has_same_base ? before->base_probes_ : std::make_shared<ProbeCounters>(snapshot->base_->view(), workers.size());
+  if (snapshot->overlay_) {
+    snapshot->overlay_probes_ = std::make_shared<ProbeCounters>(snapshot->overlay_->view(), workers.size());
+  }
   for (const WorkerPlace& worker : workers) snapshot->add_worker(worker);
   return snapshot;
 }
@@ -42,10 +48,16 @@ void Snapshot::add_worker(const WorkerPlace& worker) {
                                  [&](const OfNode& of_node) { return of_node.numa_node == worker.numa_node; });
   std::vector<ListCounters>& counters = counters_.emplace_back(lists().size());
   std::vector<filter::Lane>& lanes = lanes_.emplace_back();
-  for (const Lookup& lookup : node->lookups) lanes.push_back({.shape = lookup.shape});
+  std::vector<ProbeCounter*>& probes = probes_.emplace_back();
+  for (const Lookup& lookup : node->lookups) {
+    lanes.push_back({.shape = lookup.shape});
+    const bool of_overlay = is_of_overlay(lookup.part);
+    const auto shape = static_cast<size_t>(lookup.shape - (of_overlay ? *overlay : base).shapes().data());
+    probes.push_back((of_overlay ? overlay_probes_ : base_probes_)->of(workers_.size(), shape));
+  }
 
   WorkerSnapshot& mine = workers_.emplace_back();
-  mine = {&base, overlay, {}, node->lookups, lanes, counters.data(), wants_of(base, overlay)};
+  mine = {&base, overlay, {}, node->lookups, lanes, probes, counters.data(), wants_of(base, overlay)};
   for (const uint32_t family : {4u, 6u}) {
     for (const uint32_t side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
       mine.gates[weir_gate_number(family, side)] =
@@ -61,6 +73,13 @@ std::vector<wire::ListStats> Snapshot::list_stats() const {
     for (const std::vector<ListCounters>& worker : counters_) worker[list].add_to(stats[list]);
   }
   return stats;
+}
+
+std::vector<wire::ShapeProbes> Snapshot::probes(uint64_t now_s) const {
+  std::vector<wire::ShapeProbes> told;
+  base_probes_->tell(false, now_s, told);
+  if (overlay_probes_) overlay_probes_->tell(true, now_s, told);
+  return told;
 }
 
 }  // namespace weir::dataplane

@@ -12,6 +12,7 @@
 #include "dataplane/snapshot/copies.h"
 #include "dataplane/snapshot/list_counters.h"
 #include "dataplane/snapshot/lookups.h"
+#include "dataplane/snapshot/probe_counters.h"
 #include "filter/probe/lookup.h"
 #include "filter/read/view.h"
 
@@ -26,8 +27,9 @@ struct WorkerSnapshot {
   const filter::SnapshotView* overlay;  // null: there is none
   const filter::GateView* gates[WEIR_GATES];
   std::span<const Lookup> lookups;
-  std::span<filter::Lane> lanes;  // of the lookups; this worker's
-  ListCounters* lists;            // by list index; written by this worker only
+  std::span<filter::Lane> lanes;          // of the lookups; this worker's
+  std::span<ProbeCounter* const> probes;  // of the lookups, this worker's; null: of a bitmap
+  ListCounters* lists;                    // by list index; written by this worker only
   Wants wants;
 
   const filter::GateView& gate(uint32_t family, uint32_t side) const noexcept {
@@ -55,10 +57,11 @@ class Snapshot {
                                                 std::span<const WorkerPlace> workers);
   // overlay: null where there is none; else it is checked whether it stands on the base, and its keys are joined to the
   // base's gates: workers who ask these meanwhile look up a few packets more. The base's bytes do not have their digest
-  // any more then.
+  // any more then. before: what is enforced until then; where it has the same base, what was asked of that is counted
+  // on.
   static Result<std::unique_ptr<Snapshot>> open(std::shared_ptr<const Copies> base,
                                                 std::shared_ptr<const Copies> overlay,
-                                                std::span<const WorkerPlace> workers);
+                                                std::span<const WorkerPlace> workers, const Snapshot* before = nullptr);
 
   const WorkerSnapshot& of_worker(uint32_t worker) const noexcept { return workers_[worker]; }
   uint32_t workers() const noexcept { return static_cast<uint32_t>(workers_.size()); }
@@ -72,6 +75,9 @@ class Snapshot {
   size_t size_bytes() const { return base_->size_bytes() + (overlay_ ? overlay_->size_bytes() : 0); }
   // Sum over the workers, by list index; names filled.
   std::vector<wire::ListStats> list_stats() const;
+  // What was asked of the filters: of the base, then of the overlay. One thread. now_s: of a clock that never goes
+  // back.
+  std::vector<wire::ShapeProbes> probes(uint64_t now_s) const;
 
  private:
   // For the workers of a node.
@@ -86,6 +92,10 @@ class Snapshot {
   std::vector<WorkerSnapshot> workers_;
   std::vector<std::vector<ListCounters>> counters_;  // [worker][list]
   std::vector<std::vector<filter::Lane>> lanes_;     // [worker][lookup]
+  std::vector<std::vector<ProbeCounter*>> probes_;   // [worker][lookup]
+  // One for both NUMA nodes' copies. A base's outlives its overlays: several snapshots have it, whose workers, each at
+  // one of them at a time, write their own part.
+  std::shared_ptr<ProbeCounters> base_probes_, overlay_probes_;
 };
 
 }  // namespace weir::dataplane

@@ -60,6 +60,7 @@ LookupPipeline::LookupPipeline(const Kernels& kernels, unsigned look_ahead)
 
 void LookupPipeline::push(Batch* batch) noexcept {
   batch->found = 0;
+  batch->let_through = 0;
   batch->pending = 0;
   batch->bypass = batch->lane->bypass && batch->lane->shape->layout != WEIR_LAYOUT_BITMAP;
   slot(pushed_) = batch;
@@ -152,7 +153,7 @@ void LookupPipeline::step(Batch* hash_batch, uint64_t test_limit) noexcept {
 void LookupPipeline::let_through(Batch& batch, uint64_t keys) noexcept {
   const ShapeView& shape = *batch.lane->shape;
   const auto count = static_cast<unsigned>(std::popcount(keys));
-  batch.pending = keys;
+  batch.let_through = batch.pending = keys;
   waiting_ += count;
   if (shape.layout == WEIR_LAYOUT_BITMAP) {
     ask_for(keys, &batch, [&](unsigned i) { return shape.exact + batch.place[i] / kChunkRules * sizeof(uint32_t); });

@@ -30,6 +30,7 @@ struct Batch {
   alignas(64) uint64_t place[kMaxBatch] = {};  // of the keys: filter/probe/exact.h
   uint64_t found = 0;                          // bit i: key i has a rule
   uint32_t rule[kMaxBatch] = {};               // where found
+  uint64_t let_through = 0;                    // bit i: key i may be present, says the filter; not with bypass
   uint64_t pending = 0;                        // keys that wait for the exact stage
   bool bypass = false;                         // as the lane was when the batch came
 };
