@@ -13,6 +13,7 @@
 
 #include "bpf/enforce/attach.h"
 #include "bpf/enforce/group.h"
+#include "bpf/enforce/probes.h"
 #include "bpf/enforce/program.h"
 #include "bpf/enforce/publish.h"
 #include "bpf/enforce/samples.h"
@@ -89,6 +90,7 @@ struct Enforcer::Parts {
   Program program;
   std::mutex names_mutex;  // guards the names of the lists, and their slots; held for moments
   Publisher publisher;
+  Probes probes;
   Samples samples;
   std::deque<Attachment> attachments;
   std::vector<InterfaceState> interfaces;  // of attachments
@@ -180,6 +182,11 @@ Result<wire::Stats> Enforcer::stats() const {
   if (!told_all) return Error{told_all.error()};
   stats.body.n_lists = static_cast<uint32_t>(stats.lists.size());
   return stats;
+}
+
+Result<wire::Probes> Enforcer::probes() {
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(Clock::now().time_since_epoch());
+  return parts_->probes.tell(parts_->program, parts_->names_mutex, static_cast<uint64_t>(now.count()));
 }
 
 wire::Ports Enforcer::ports() const {

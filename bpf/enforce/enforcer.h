@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/probes.h"
 #include "common/result.h"
 #include "common/telemetry.h"
 #include "common/wire.h"
@@ -56,6 +57,7 @@ class Enforcer {
   wire::PublishedBody publish(const wire::Message& message);
   wire::StatusBody status() const;
   Result<wire::Stats> stats() const;  // Error: the kernel does not give its counters
+  Result<wire::Probes> probes();      // Error: the same
   wire::Ports ports() const;
   const std::vector<InterfaceState>& interfaces() const;
   // Samples as asked from now on, and those that wait, as many as a message holds: the body of the answer. Error: the

@@ -15,7 +15,8 @@ uint32_t page_of(const weir_section& section) {
   return static_cast<uint32_t>(section.offset / WEIR_PAGE_BYTES);
 }
 
-weir_lookup lookup_of(const weir_shape& from, uint8_t side) {
+// probe: where it counts.
+weir_lookup lookup_of(const weir_shape& from, uint8_t side, uint32_t shape_number, uint32_t probe) {
   const filter::KeyShape shape = filter::shape_of(from);
   weir_lookup lookup = {};
   lookup.layout = from.layout;
@@ -31,6 +32,8 @@ weir_lookup lookup_of(const weir_shape& from, uint8_t side) {
   lookup.filter_page = page_of(from.filter);
   lookup.exact_page = page_of(from.exact);
   lookup.chunks_page = page_of(from.chunks);
+  lookup.probe = probe;
+  lookup.shape = shape_number;
   const filter::Key mask = filter::key_mask(shape);
   std::copy(mask.word.begin(), mask.word.end(), lookup.mask);
   return lookup;
@@ -86,7 +89,9 @@ weir_group make_group(const filter::SnapshotView& view, const Gates& gates, cons
   std::copy_n(digest, 2, group.digest);
   for (const weir_shape& shape : shapes_of(header)) group.n_keys += shape.n_keys;
   visit_lookups(header, [&](const weir_shape& shape, uint8_t side, uint32_t index) {
-    (shape.family == 4 ? group.v4 : group.v6)[index] = lookup_of(shape, side);
+    const auto number = static_cast<uint32_t>(&shape - header.shapes);
+    const uint32_t first = (filter::is_overlay(header) ? 2 : 0) + (shape.family == 4 ? 0 : 1);
+    (shape.family == 4 ? group.v4 : group.v6)[index] = lookup_of(shape, side, number, first * WEIR_MAX_LOOKUPS + index);
     (shape.family == 4 ? group.n_v4 : group.n_v6) = index + 1;
   });
   const uint32_t end = gates.place(static_cast<uint32_t>(header.total_bytes / WEIR_PAGE_BYTES), group);

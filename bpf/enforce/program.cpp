@@ -254,8 +254,12 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
   return program;
 }
 
+Result<std::vector<weir_totals>> Program::totals_of_processors() const {
+  return values_of_processors<weir_totals>(totals_.get(), 0);
+}
+
 Result<weir_totals> Program::totals() const {
-  const Result<std::vector<weir_totals>> each = values_of_processors<weir_totals>(totals_.get(), 0);
+  const Result<std::vector<weir_totals>> each = totals_of_processors();
   if (!each) return Error{each.error()};
   weir_totals sum = {};
   for (const weir_totals& one : *each) {

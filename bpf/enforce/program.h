@@ -36,6 +36,7 @@ class Program {
   }
   // Sums over the processors.
   Result<weir_totals> totals() const;
+  Result<std::vector<weir_totals>> totals_of_processors() const;
   Result<weir_list_tally> tally(uint32_t slot) const;
   Result<void> clear_tally(uint32_t slot) const;
   // Of each processor.

@@ -235,6 +235,11 @@ Server::Answer Server::answer(const wire::Message& request) {
     }
     case wire::Type::ports:
       return {type, wire::encode_ports(enforcer_->ports())};
+    case wire::Type::probes: {
+      const Result<wire::Probes> probes = enforcer_->probes();
+      if (!probes) return {wire::Type::refused, text(probes.error())};
+      return {type, wire::encode_probes(*probes)};
+    }
     case wire::Type::interfaces:
       enforcer_->tend();  // what was unplugged or detached a moment ago is told as it is
       return {type, wire::encode_interfaces(interfaces())};

@@ -106,39 +106,54 @@ static __always_inline weir_u64 hash_of(const struct weir_group* group, const st
   }
 }
 
-/* The rule of the packet's key of a hashed shape; 0: none. rate: of hits of late. */
-__noinline weir_u32 weir_find(struct weir_frame* frame, struct weir_lookup* lookup, weir_u32 rate) {
-  if (!frame || !lookup) return 0;
+/* The rule of a key of a hashed shape; 0: none. */
+static __always_inline weir_u32 exact(weir_u32 group, const struct weir_lookup* lookup, struct weir_key* key) {
+  switch (lookup->n_words) {
+    case 1:
+      return exact_1(group, lookup, key->word[0], key->hash);
+    case 2:
+      return exact_2(group, lookup, key);
+    case 3:
+      return exact_3(group, lookup, key);
+    default:
+      return exact_5(group, lookup, key);
+  }
+}
+
+/* The same of the packet's key, by way of the filter. Counts. */
+__noinline weir_u32 weir_find(struct weir_frame* frame, struct weir_lookup* lookup, struct weir_totals* totals) {
+  if (!frame || !lookup || !totals) return 0;
   const struct weir_group* group = group_of(frame->group);
   if (!group) return 0;
   struct weir_key key = {};
   make_key(&frame->packet, lookup, &key);
-  const weir_u32 n_words = lookup->n_words;
-  key.hash = hash_of(group, &key, n_words);
-  if (!filter_holds(frame->group, lookup, key.hash, rate)) return 0;
-  switch (n_words) {
-    case 1:
-      return exact_1(frame->group, lookup, key.word[0], key.hash);
-    case 2:
-      return exact_2(frame->group, lookup, &key);
-    case 3:
-      return exact_3(frame->group, lookup, &key);
-    default:
-      return exact_5(frame->group, lookup, &key);
+  key.hash = hash_of(group, &key, lookup->n_words);
+  weir_u32 rule = 0, outcome = 0;
+  if (!asks_filter(probe_of(totals, lookup)) || filter_holds(frame->group, lookup, key.hash)) {
+    rule = exact(frame->group, lookup, &key);
+    outcome = rule != 0 ? LET_THROUGH | FOUND : LET_THROUGH;
   }
+  count_probe(totals, probe_of(totals, lookup), lookup->probe, key.hash, outcome); /* not kept on the stack */
+  return rule;
 }
 
 /* The same of an IPv4 address, or address and port, in one piece: what most packets ask for. A call costs more than
  * what is called: a return is 6 ns where the kernel makes it safe from speculation (Zen 3). */
 static __always_inline weir_u32 find_host_v4(struct weir_frame* frame, const struct weir_group* group,
-                                             struct weir_lookup* lookup, weir_u32 rate) {
+                                             struct weir_lookup* lookup, struct weir_totals* totals, weir_u64 number) {
   const struct weir_packet* packet = &frame->packet;
   weir_u64 word = (weir_u32)packet->address[0][0] | (weir_u64)packet->port[0] << 32;
   if (lookup->side) word = (weir_u32)packet->address[1][0] | (weir_u64)packet->port[1] << 32;
   word &= lookup->mask[0];
   const weir_u64 hash = weir_siphash13(group->secret, &word, 1);
-  if (rate < ASK_FILTER_BELOW && !line8_holds(frame->group, lookup, hash)) return 0;
-  return exact_1(frame->group, lookup, word, hash);
+  struct weir_probe* probe = &totals->probe[number];
+  weir_u32 rule = 0, outcome = 0;
+  if (!asks_filter(probe) || line8_holds(frame->group, lookup, hash)) {
+    rule = exact_1(frame->group, lookup, word, hash);
+    outcome = rule != 0 ? LET_THROUGH | FOUND : LET_THROUGH;
+  }
+  count_probe(totals, probe, (weir_u32)number, hash, outcome);
+  return rule;
 }
 
 static __always_inline weir_u32 address_v4(const struct weir_packet* packet, const struct weir_lookup* lookup) {
@@ -168,10 +183,8 @@ static __always_inline void match_v4(struct weir_frame* frame, struct weir_group
       const weir_u32 address = address_v4(&frame->packet, lookup);
       rule = may_be_network(frame->group, lookup, address) ? weir_find_network(frame->group, lookup, address) : 0;
     } else {
-      const weir_u32 rate = totals->hit_rate_v4[at];
       const int is_host = lookup->layout == WEIR_LAYOUT_LINE8 && lookup->n_words == 1;
-      rule = is_host ? find_host_v4(frame, group, lookup, rate) : weir_find(frame, lookup, rate);
-      totals->hit_rate_v4[at] = next_rate(rate, rule != 0);
+      rule = is_host ? find_host_v4(frame, group, lookup, totals, at) : weir_find(frame, lookup, totals);
     }
     if (rule != 0) add_rule(frame, group, lookup, rule);
   }
@@ -186,29 +199,30 @@ static __always_inline void match_v6(struct weir_frame* frame, struct weir_group
     struct weir_lookup* lookup = &group->v6[at];
     IN_REGISTER(lookup);
     if (!asked_sides(lookup, frame)) continue;
-    const weir_u32 rate = totals->hit_rate_v6[at];
-    const weir_u32 rule = weir_find(frame, lookup, rate);
-    totals->hit_rate_v6[at] = next_rate(rate, rule != 0);
+    const weir_u32 rule = weir_find(frame, lookup, totals);
     if (rule != 0) add_rule(frame, group, lookup, rule);
   }
 }
 
-/* Adds the lists of all lookups of frame->group and frame->sides, but for those that were replaced before. The rates of
- * hits are those of layers that lie in nothing, and of bases. */
+/* Adds the lists of all lookups of frame->group and frame->sides, but for those that were replaced before. */
 __noinline int weir_match_group(struct weir_frame* frame) {
   if (!frame || frame->sides == WEIR_NO_SIDE) return 0;
   struct weir_group* group = group_of(frame->group);
-  if (!group) return 0;
+  const weir_u32 zero = 0;
+  struct weir_totals* totals = bpf_map_lookup_elem(&weir_totals, &zero);
+  if (!group || !totals) return 0;
   const int is_v4 = frame->packet.family == 4;
   const weir_u32 n = is_v4 ? group->n_v4 : group->n_v6;
+  struct weir_lookup* lookups = is_v4 ? group->v4 : group->v6;
+  IN_REGISTER(lookups);
   const weir_u32 replaced = frame->replaced;
   for (weir_u32 i = 0; i < WEIR_MAX_LOOKUPS; i++) {
     if (i >= n) break;
-    struct weir_lookup* lookup = is_v4 ? &group->v4[i] : &group->v6[i];
+    struct weir_lookup* lookup = &lookups[i];
     if (!(asked_sides(lookup, frame) & ((replaced >> i & 1) - 1))) continue;
     const weir_u32 rule = lookup->layout == WEIR_LAYOUT_BITMAP
                               ? weir_find_network(frame->group, lookup, address_v4(&frame->packet, lookup))
-                              : weir_find(frame, lookup, 0);
+                              : weir_find(frame, lookup, totals);
     if (rule == 0) continue;
     frame->replaced |= lookup->replaces;
     weir_add_rule(frame, rule, lookup->side);

@@ -31,6 +31,11 @@
 #define WEIR_PAGE_WORDS (WEIR_PAGE_BYTES / 8u)
 #define WEIR_MAX_ASKED_V4 2u /* tables of a gate: of networks and of hosts */
 #define WEIR_SHORT_RULES 128u
+/* Lookups that are counted: of a base's IPv4, of its IPv6, and the same of an overlay, WEIR_MAX_LOOKUPS each. */
+#define WEIR_PROBES 128u
+#define WEIR_SAMPLED_KEYS 1024u /* the newest, of a processor */
+#define WEIR_SAMPLE_ONE_IN 8u   /* keys that a lookup's filter is asked for, on the average */
+#define WEIR_SAMPLED_HASH_SHIFT 9u
 
 /* weir_state.active: a base's group, and in the byte above that of the overlay which stands on it. */
 static inline weir_u32 weir_active(weir_u32 base, weir_u32 overlay) {
@@ -76,7 +81,8 @@ struct weir_lookup {
   weir_u32 exact_page;
   weir_u32 chunks_page;
   weir_u32 replaces; /* overlay: the base's lookup for the same keys from the same side, as a mask: 1 << its index */
-  weir_u32 reserved1[2];
+  weir_u32 probe;    /* where it counts: weir_totals.probe */
+  weir_u32 shape;    /* its number in the snapshot's header */
   weir_u64 mask[WEIR_MAX_KEY_WORDS]; /* of the packet's bits: those in the key */
 };
 
@@ -201,6 +207,15 @@ struct weir_tally {
   weir_u64 packets, bytes; /* bytes: frame length without FCS */
 };
 
+/* What one lookup asked of its filter, and how often it found something. */
+struct weir_probe {
+  weir_u64 asked;       /* keys */
+  weir_u64 let_through; /* of these */
+  weir_u64 found;       /* of these: in the exact stage */
+  weir_u32 hit_rate;    /* of late: 65536 for 1. No count, but whether to ask the filter */
+  weir_u32 reserved;
+};
+
 /* Of one processor. */
 struct weir_totals {
   struct weir_tally reason[WEIR_REASONS];
@@ -209,8 +224,10 @@ struct weir_totals {
   weir_u32 around_gates; /* 1: they are not asked */
   weir_u32 let_through;  /* packets that came to lookups */
   weir_u64 judged_before, listed_before;
-  /* Of a lookup, of late: 65536 for 1. No count, but what to ask first. */
-  weir_u32 hit_rate_v4[WEIR_MAX_LOOKUPS], hit_rate_v6[WEIR_MAX_LOOKUPS];
+  weir_u64 n_sampled; /* keys, in all: the next is sampled[n_sampled % WEIR_SAMPLED_KEYS] */
+  struct weir_probe probe[WEIR_PROBES];
+  /* Of keys: hash << WEIR_SAMPLED_HASH_SHIFT | number of the probe << 2 | was found << 1 | was let through. */
+  weir_u64 sampled[WEIR_SAMPLED_KEYS];
   struct weir_stratum drops, traffic; /* that are sampled */
   weir_u64 chosen; /* which samples are of the frame that is judged now: a mask of enum weir_sampling */
 };

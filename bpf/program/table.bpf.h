@@ -124,6 +124,37 @@ static __always_inline weir_u32 next_rate(weir_u32 rate, int is_hit) {
   return rate - (rate >> RATE_SHIFT) + (is_hit ? 65536u >> RATE_SHIFT : 0);
 }
 
+#define LET_THROUGH 1u
+#define FOUND 2u
+
+static __always_inline int asks_filter(const struct weir_probe* probe) {
+  return probe->hit_rate < ASK_FILTER_BELOW;
+}
+
+/* Where a lookup counts. */
+static __always_inline struct weir_probe* probe_of(struct weir_totals* totals, const struct weir_lookup* lookup) {
+  weir_u64 number = lookup->probe % WEIR_PROBES;
+  IN_REGISTER(number);
+  return &totals->probe[number];
+}
+
+/* What became of a key: a mask of the two, of which only the last counts where the filter was not asked. number: of the
+ * probe. */
+static __always_inline void count_probe(struct weir_totals* totals, struct weir_probe* probe, weir_u32 number,
+                                        weir_u64 hash, weir_u32 outcome) {
+  const weir_u32 rate = probe->hit_rate;
+  probe->hit_rate = next_rate(rate, outcome > LET_THROUGH);
+  if (rate >= ASK_FILTER_BELOW) return;
+  if (outcome != 0) {
+    probe->let_through++;
+    probe->found += outcome >> 1;
+  }
+  /* Not each eighth: the same ones of whatever comes again and again would be sampled. Fibonacci hashing, Knuth 6.4. */
+  if ((weir_u32)++probe->asked * 2654435769u > 0xffffffffu / WEIR_SAMPLE_ONE_IN) return;
+  totals->sampled[totals->n_sampled++ % WEIR_SAMPLED_KEYS] =
+      hash << WEIR_SAMPLED_HASH_SHIFT | (weir_u64)number << 2 | outcome;
+}
+
 /* The filters: 0 when the key is not in it. One function for each layout that few policies have: their stacks would add
  * up. */
 static __always_inline int line8_holds(weir_u32 group, const struct weir_lookup* lookup, weir_u64 hash) {
@@ -154,8 +185,7 @@ __noinline int weir_ribbon_holds(weir_u32 group, struct weir_lookup* lookup, wei
 }
 
 /* 0: the key is not there; the exact stage need not be asked. */
-static __always_inline int filter_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash, weir_u32 rate) {
-  if (rate >= ASK_FILTER_BELOW) return 1;
+static __always_inline int filter_holds(weir_u32 group, struct weir_lookup* lookup, weir_u64 hash) {
   switch (lookup->layout) {
     case WEIR_LAYOUT_PAGE2:
       return weir_page2_holds(group, lookup, hash);
