@@ -43,6 +43,8 @@ void members(Fields& f, GateDetails& gate) {
 void members(Fields& f, ShapesAnswer& answer) {
   f.object({"generation", "", "that runs"}, answer.generation, "generation");
   f.array({"shapes", "", "of the snapshot"}, answer.shapes, "shape");
+  f.array({"false_positives", "", "of each filter at each target, beside what is predicted"}, answer.false_positives,
+          "filter rate");
   f.array({"gates", "", "what a packet's addresses must pass before anything is looked up"}, answer.gates, "gate");
   f({"probes_v4", "", "filter probes of an IPv4 packet, both sides counted"}, answer.probes_v4);
   f({"probes_v6", "", "filter probes of an IPv6 packet, both sides counted"}, answer.probes_v6);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "control/answer/false_positives.h"
 #include "control/answer/parts.h"
 
 namespace weir::control {
@@ -46,6 +47,7 @@ void members(Fields& f, GateDetails& gate);
 struct ShapesAnswer {
   wire::Generation generation;
   std::vector<ShapeDetails> shapes;
+  std::vector<FilterRate> false_positives;
   std::vector<GateDetails> gates;
   unsigned probes_v4 = 0, probes_v6 = 0;
   uint64_t entries = 0, sets = 0, rules = 0, snapshot_bytes = 0;

@@ -68,6 +68,8 @@ void members(Fields& f, StatusAnswer& answer) {
   f.array({"targets", "", "of the policy"}, answer.targets, "target");
   f.array({"refused", "", "feeds that are not taken: their lists keep what they had"}, answer.refused, "refused feed");
   f.array({"shapes", "", "of the snapshot"}, answer.shapes, "shape");
+  f.array({"false_positives", "", "of each filter at each target, beside what is predicted"}, answer.false_positives,
+          "filter rate");
   f.unless_empty({"notice", "", "what is waited for: a confirmation, or a reload after a rollback"}, answer.notice);
   f.unless_empty({"reloading", "", "the phase of the reload that runs"}, answer.reloading);
   f.maybe_object({"progress", "", "how far that phase is; missing where nothing is counted"}, answer.progress,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "control/answer/capture.h"
+#include "control/answer/false_positives.h"
 #include "control/answer/reload.h"
 #include "control/answer/shapes.h"
 
@@ -72,6 +73,7 @@ struct StatusAnswer {
   std::vector<TargetStatus> targets;
   std::vector<RefusedFeed> refused;
   std::vector<ShapeDetails> shapes;
+  std::vector<FilterRate> false_positives;
   std::string notice;
   std::string reloading;
   std::optional<PhaseProgress> progress;

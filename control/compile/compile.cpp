@@ -150,7 +150,9 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
   compiled.report.proved_entries = proof->entries;
   compiled.report.proved_strangers = proof->strangers;
   for (size_t s = 0; s < compiled.report.shapes.size(); s++) {
-    compiled.report.shapes[s].measured_fpr = proof->shape_rates[s];
+    if (!proof->shape_rates[s]) continue;
+    compiled.report.shapes[s].measured_fpr = proof->shape_rates[s]->measured;
+    compiled.report.shapes[s].band = proof->shape_rates[s]->band;
   }
   for (unsigned g = 0; g < WEIR_GATES; g++) compiled.report.gates[g].measured_share = proof->gate_shares[g];
   clock.finish();

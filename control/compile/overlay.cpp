@@ -12,6 +12,7 @@
 #include "control/book/search.h"
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/flow_index.h"
+#include "control/compile/prove/bits_rate.h"
 #include "control/compile/prove/prove_overlay.h"
 #include "control/compile/seal.h"
 #include "filter/format/rules.h"
@@ -452,6 +453,7 @@ Result<Overlaid> compile_overlay(const Policy& policy, const OverlayBase& base, 
   }
   const Changes changes = {maker.changes_v4(), maker.changes_v6(), maker.has_new_flows()};
   if (auto proof = prove_overlay(policy, {base.snapshot, &*view}, changes); !proof) return Error{proof.error()};
+  overlaid.overlay.shapes = describe_filters(*view);
   finish_phase("prove");
 
   overlaid.compiled.generation = generation;

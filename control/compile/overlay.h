@@ -23,6 +23,7 @@ struct OverlayBase {
 struct OverlayReport {
   uint64_t keys = 0, of_base = 0;   // in its tables, and in those of the base
   uint64_t added = 0, removed = 0;  // entries, since the base
+  std::vector<ShapeReport> shapes;  // as in its header
   std::vector<PhaseTime> phases;
 };
 

@@ -44,6 +44,23 @@ std::string gates_text(const std::vector<GateDetails>& gates) {
   return table.text();
 }
 
+std::string rates_text(const std::vector<FilterRate>& rates) {
+  Table table({{"false hits at"},
+               {"key type"},
+               {"predicted", Table::Align::right},
+               {"measured (95 %)"},
+               {"keys", Table::Align::right},
+               {"of lookups", Table::Align::right},
+               {"asked", Table::Align::right},
+               {""}});
+  for (const FilterRate& rate : rates) {
+    table.row({rate.target, shape_text(rate), percent(rate.predicted), rate_text(rate), count(rate.keys),
+               rate.of_lookups ? percent(*rate.of_lookups) : "-", count(rate.asked),
+               is_outside(rate) ? "OUTSIDE: " + rate.verdict : ""});
+  }
+  return table.empty() ? "" : table.text();
+}
+
 void show(const ShapesAnswer& answer) {
   fmt::print("generation {}: {}, {} snapshot\n", generation_text(answer.generation),
              plural(answer.entries, "entry", "entries"), bytes(answer.snapshot_bytes));
@@ -65,6 +82,8 @@ void show(const ShapesAnswer& answer) {
                layout_text(shape), shape.why});
   }
   fmt::print("{}\n{}", table.text(), gates_text(answer.gates));
+  const std::string rates = rates_text(answer.false_positives);
+  if (!rates.empty()) fmt::print("\n{}", rates);
 }
 
 Run configure(Options&) {

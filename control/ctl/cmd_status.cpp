@@ -131,6 +131,9 @@ void show(const StatusAnswer& answer) {
   for (const RefusedFeed& feed : answer.refused) {
     fmt::print("feed of {} REFUSED {}, its last good content stays: {}\n", feed.list, age(feed.since), feed.reason);
   }
+  for (const FilterRate& rate : answer.false_positives) {
+    if (is_outside(rate)) fmt::print("FALSE POSITIVES: {}. {}\n", outside_text(rate), outside_hint(rate));
+  }
   fmt::print("capture     {}\n", capture_text(answer.capture));
   fmt::print("metrics     {}\n", metrics_text(answer.metrics));
   show_targets(answer.targets);

@@ -64,6 +64,14 @@ void rollback(Daemon& daemon, const Request& request, const Caller& caller, Repl
                   });
 }
 
+// A reload, too.
+void rebuild(Daemon& daemon, const Request&, const Caller& caller, Reply reply) {
+  daemon.rebuild({caller.uid, caller.pid, 0, {}},
+                 [reply = std::move(reply)](const std::shared_ptr<const ReloadReport>& report) {
+                   reply(answer_line(answer_of(*report)));
+                 });
+}
+
 void history(Daemon& daemon, const Request&, const Caller&, Reply reply) {
   daemon.history(HistoryAnswer::kMost, [&daemon, reply = std::move(reply)](const auto& past) {
     if (!past) return reply(failure_line(past.error()));
@@ -298,6 +306,7 @@ constexpr Command kCommands[] = {
     {"plan", Access::change, plan},
     {"history", Access::look, history},
     {"rollback", Access::change, rollback},
+    {"rebuild", Access::change, rebuild},
     {"entries", Access::look, answer_entries},
     {"export", Access::look, answer_export},
     {"shadow", Access::look, shadow},

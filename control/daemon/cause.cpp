@@ -12,6 +12,7 @@ namespace weir::control {
 namespace {
 
 constexpr const char* kAskedFor = "asked for";
+constexpr const char* kRebuild = "rebuild";
 
 // Of a reload: the feeds that changed, the first of them by name.
 std::string cause_of(const std::set<std::string>& changed) {
@@ -49,6 +50,20 @@ void Daemon::reload(Reloaded done, Wish wish) {
   wish_.is_forced |= wish.is_forced;
   // One that runs already may have read the policy before the caller changed it.
   (is_reloading_ || going_back_ || promoting_ ? asking_for_next_ : asking_).push_back(std::move(done));
+  begin_next();
+}
+
+void Daemon::rebuild(const Wish& wish, Reloaded done) {
+  if (unconfirmed_) return done(refuse(notice()));
+  if (running_->policy_text == nullptr) {
+    return done(
+        refuse("what runs is the last good, because the policy is bad: it cannot be built anew\nhint: mend the policy "
+               "(`controlctl status` says what is wrong), and reload"));
+  }
+  is_rebuild_wanted_ = true;
+  wish_.uid = wish.uid;
+  wish_.pid = wish.pid;
+  (is_reloading_ || going_back_ ? asking_for_next_ : asking_).push_back(std::move(done));
   begin_next();
 }
 
@@ -90,7 +105,7 @@ void Daemon::take_changed_feeds(const std::vector<std::string>& paths) {
 
 // Who asked while the reload ran that is to be confirmed now.
 void Daemon::refuse_asking() {
-  is_policy_wanted_ = false;
+  is_policy_wanted_ = is_rebuild_wanted_ = false;
   wish_ = {};
   accepted_feeds_.clear();
   for (const Reloaded& done : std::exchange(asking_, {})) done(refuse(notice()));
@@ -125,12 +140,21 @@ Daemon::Cause Daemon::next_cause() {
     return cause;
   }
   Cause cause;
+  cause.anew = std::exchange(is_rebuild_wanted_, false);
+  if (cause.anew && !is_policy_wanted_ && held_ != 0) {  // feeds stay as they were rolled back
+    cause.text = kRebuild;
+    cause.wish = std::exchange(wish_, {});
+    cause.back = Cause::Back{running_->publication->generation.number, true, true, {}};
+    for (const auto& link : targets_) cause.back->targets.push_back(link->spec());
+    return cause;
+  }
   const std::set<std::string> changed = std::exchange(changed_feeds_, {});
   const bool is_by_feeds = !std::exchange(is_policy_wanted_, false) && running_ != nullptr;
   if (is_by_feeds) cause.policy_text = running_->policy_text;
   if (is_by_feeds) cause.policy_path = running_->policy_path;
   cause.wish = std::exchange(wish_, {});
   cause.text = cause.policy_text != nullptr ? cause_of(changed) : is_first_ ? "start" : kAskedFor;
+  if (cause.anew && cause.policy_text != nullptr) cause.text = kRebuild;
   if (!cause.wish.why.empty()) cause.text = cause.wish.why;
   cause.accepted_feeds = std::exchange(accepted_feeds_, {});
   return cause;

@@ -42,6 +42,7 @@
 #include "control/publish/store.h"
 #include "control/publish/targets/kinds.h"
 #include "control/publish/targets/target.h"
+#include "control/rates/rate_watch.h"
 #include "control/read/feed_file.h"
 #include "control/traffic/reservoir.h"
 #include "control/watch/feed_watch.h"
@@ -207,6 +208,9 @@ class Daemon {
   // Publishes the lists of this generation again, as they were then: those of its policy, and what was added to them.
   // Feeds are not read until the next reload.
   void rollback(uint64_t number, const Wish& wish, Reloaded done);
+  // The same lists once more, from the beginning: a whole snapshot with another secret. No file is read that has not
+  // changed.
+  void rebuild(const Wish& wish, Reloaded done);
   // The newest publications; kept: which of them rollback() can publish.
   struct Past {
     GenerationRecord record;
@@ -310,6 +314,9 @@ class Daemon {
   // Why what runs, or bypass, would not outlive a restart of controld; empty: both would.
   std::string disk_error() const { return disk_error_.empty() ? panic_->disk_error() : disk_error_; }
 
+  // What filters let through at each target, beside what is predicted.
+  const RateWatch& rates() const { return rates_; }
+
   // Since it started.
   const metrics::Tally& tally() const { return tally_; }
   // Where the policy wants metrics to be served; before the first one was taken, as far as it could be read.
@@ -340,6 +347,7 @@ class Daemon {
     std::shared_ptr<const SeenTraffic> traffic = {};  // that the limits are held to; null: none
     std::string policy_path = {};                     // of policy_text; empty: the configured one
     std::shared_ptr<const Shadowing> promoted = {};   // its candidate is published, and its text is read
+    bool anew = false;                                // a whole snapshot is built, also when nothing has changed
   };
   // What the worker makes of the policy file.
   struct Prepared {
@@ -440,6 +448,7 @@ class Daemon {
   void set_targets(const std::vector<TargetSpec>& specs);
   std::shared_ptr<TargetLink> make_link(const TargetSpec& spec);
   void take_confirmation(const std::string& target, bool on);
+  void take_probes(const std::string& target, const wire::Probes& probes);
   void warn_of_left_over() const;
   Result<std::shared_ptr<const Running>> load_last_good();
   std::shared_ptr<const Book> last_good_book(wire::Generation generation);  // before the worker has work
@@ -472,6 +481,7 @@ class Daemon {
   Progress progress_;       // of the reload that runs: the worker's, then the loop's
   std::vector<Reloaded> asking_, asking_for_next_;
   bool is_policy_wanted_ = true;         // by the next reload: not only feeds
+  bool is_rebuild_wanted_ = false;       // by the next reload
   std::set<std::string> changed_feeds_;  // for the next reload
   std::vector<ChangeJob> waiting_changes_;
   std::shared_ptr<ChangeBatch> changing_;  // that is made now
@@ -506,6 +516,7 @@ class Daemon {
   std::optional<InForce> last_in_force_;      // as on disk at the start
   std::string disk_error_;
   metrics::Tally tally_;
+  RateWatch rates_;
   MetricsSettings metrics_;
   MetricsPlace metrics_place_;
   Loop::Source book_due_;             // keep_book() of what changes of the journal made

@@ -6,6 +6,7 @@
 #include "common/memory.h"
 #include "control/book/disk.h"
 #include "control/compile/plan/plan.h"
+#include "control/compile/prove/bits_rate.h"
 #include "control/daemon/daemon.h"
 #include "filter/format/rules.h"
 
@@ -104,9 +105,10 @@ Result<std::shared_ptr<const Running>> Daemon::load_last_good() {
   if (publication->base != nullptr) running->report.snapshot_bytes += publication->base->size_bytes;
   running->report.longest_chain = filter::longest_chain(view->residuals());
   for (const ListSummary& list : running->lists) running->report.entries += list.entries;
-  for (const weir_shape& shape : std::span(view->header().shapes).first(view->header().n_shapes)) {
-    running->report.shapes.push_back(describe(shape));
-    running->report.shapes.back().why = "as in the last good snapshot";
+  running->report.shapes = describe_filters(*view);
+  for (ShapeReport& shape : running->report.shapes) shape.why = "as in the last good snapshot";
+  if (publication->base != nullptr) {
+    if (const auto overlay = running->snapshot->view(); overlay) running->overlay.shapes = describe_filters(**overlay);
   }
   for (unsigned g = 0; g < WEIR_GATES; g++) {
     running->report.gates.push_back(describe_gate(view->header(), g));

@@ -128,15 +128,15 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
   report.refused = refused_feeds(next->lists);
   if (old != nullptr) prepared.before = old->book;
   if (old != nullptr) prepared.before_base = old->base;
-  if (cause.policy_text != nullptr && old != nullptr && next->inputs && next->inputs == old->inputs) {
+  if (cause.policy_text != nullptr && !cause.anew && old != nullptr && next->inputs && next->inputs == old->inputs) {
     keep_published(*old, *next);
     prepared.saved = keep_book(*next);
     prepared.is_same = true;
     prepared.next = next;
     return;
   }
-  // A person who reloads gets a new base; what feeds change by themselves needs none.
-  const Make make = cause.policy_text == nullptr ? Make::whole : Make::overlay;
+  // A person who reloads gets a new base; what feeds change by themselves needs none. Anew: nor is what runs copied.
+  const Make make = cause.policy_text == nullptr || cause.anew ? Make::whole : Make::overlay;
   if (cause.promoted) {
     const Result<bool> made = make_promotion(*next, old, *cause.promoted);
     if (!made || !*made) {
@@ -146,7 +146,7 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
       return;
     }
     report.notice = notice_of_promotion(*cause.promoted);
-  } else if (auto made = make_publication(*next, old, make, &progress_); !made) {
+  } else if (auto made = make_publication(*next, cause.anew ? nullptr : old, make, &progress_); !made) {
     report.error = made.error();
     return;
   }

@@ -45,7 +45,9 @@ void Daemon::set_targets(const std::vector<TargetSpec>& specs) {
     links.push_back(stays ? *found : make_link(spec));
   }
   for (const auto& link : targets_) {
-    if (std::find(links.begin(), links.end(), link) == links.end()) link->stop();
+    if (std::find(links.begin(), links.end(), link) != links.end()) continue;
+    link->stop();
+    rates_.forget(link->name());
   }
   targets_ = std::move(links);
   for (const auto& link : targets_) link->shadow(candidate_);
@@ -60,10 +62,14 @@ std::shared_ptr<TargetLink> Daemon::make_link(const TargetSpec& spec) {
   surroundings.greet = [this, name = spec.name](bool bypass, const TargetLink::Done& done) {
     panic_->greet(name, bypass, [this, done] { mailbox_.post(done); });
   };
-  surroundings.lost = [this, name = spec.name](const std::string& error) { panic_->lose(name, error); };
+  surroundings.lost = [this, name = spec.name](const std::string& error) {
+    panic_->lose(name, error);
+    rates_.forget(name);
+  };
   surroundings.changed = [this] { check_waits(); };
   surroundings.bypass_changed = [this] { panic_->look_again(); };
   surroundings.shadow_told = [this](const wire::Shadow& told) { shadow_flows_.add(told); };
+  surroundings.probed = [this, name = spec.name](const wire::Probes& probes) { take_probes(name, probes); };
   surroundings.is_ahead = [this, name = spec.name](wire::Generation seen) { take_ahead(name, seen); };
   surroundings.traffic_per_second = [this] { return running_ != nullptr && traffic_wanted_ ? kTrafficPerSecond : 0; };
   surroundings.traffic = [this, name = spec.name](const wire::Traffic& traffic) {

@@ -30,6 +30,10 @@ std::vector<std::pair<std::string, Limit>> limits_of(const Running& running) {
           {"snapshot_bytes", {running.report.snapshot_bytes, running.memory_limit}}};
 }
 
+std::vector<FilterRate> rates_of(const Daemon& daemon, const Running& running) {
+  return filter_rates_of(daemon.rates(), running.stands_on->publication->digest, running.publication->digest);
+}
+
 // Of this process, from the kernel (VmRSS, VmHWM).
 Memory memory() {
   uint64_t rss_kib = 0, peak_kib = 0;
@@ -127,6 +131,7 @@ StatusAnswer status_answer(Daemon& daemon) {
     answer.from_last_good = running->from_last_good;
     answer.entries = running->report.entries;
     answer.shapes = all_details<ShapeDetails>(running->report.shapes);
+    answer.false_positives = rates_of(daemon, *running);
     answer.limits = limits_of(*running);
     answer.refused = refused_feeds(running->lists);
   }
@@ -196,6 +201,7 @@ ShapesAnswer shapes_answer(Daemon& daemon) {
   ShapesAnswer answer;
   answer.generation = running->publication->generation;
   answer.shapes = all_details<ShapeDetails>(report.shapes);
+  answer.false_positives = rates_of(daemon, *running);
   answer.gates = all_details<GateDetails>(report.gates);
   answer.probes_v4 = report.probes_v4;
   answer.probes_v6 = report.probes_v6;

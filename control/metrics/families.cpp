@@ -170,6 +170,23 @@ void add_shapes(Builder& to, const ShapesAnswer& shapes) {
     to.gauge("shape_measured_false_positive_ratio",
              "share of random keys of nobody that it let through before publication", labels, *shape.measured_fpr);
   }
+  for (const FilterRate& rate : shapes.false_positives) {
+    const Labels labels = {{"target", rate.target}, {"shape", rate.shape}, {"part", rate.overlay ? "overlay" : "base"}};
+    const auto gauge = [&](const char* name, const char* help, std::optional<double> value) {
+      if (value) to.gauge(name, help, labels, *value);
+    };
+    to.counter("filter_asked_keys_total", "keys that the filter was asked for", labels,
+               static_cast<double>(rate.asked));
+    to.counter("filter_let_through_keys_total", "of these, that it let through", labels,
+               static_cast<double>(rate.let_through));
+    to.counter("filter_found_keys_total", "of these, that are on a list", labels, static_cast<double>(rate.found));
+    gauge("filter_sampled_keys", "different keys of nobody, sampled of late", static_cast<double>(rate.keys));
+    gauge("filter_false_positive_ratio", "share of these that the filter lets through", rate.rate);
+    gauge("filter_false_positive_ratio_low", "where its 95 % interval begins", rate.low);
+    gauge("filter_false_positive_ratio_high", "where it ends", rate.high);
+    gauge("filter_predicted_false_positive_ratio", "what it should be, as the filter's bits say", rate.predicted);
+    gauge("filter_false_positives_outside", "1: it is not what is predicted", is_outside(rate) ? 1.0 : 0.0);
+  }
   for (const GateDetails& gate : shapes.gates) {
     const Labels labels = {{"family", std::to_string(gate.family)},
                            {"side", gate.side == WEIR_AS_SOURCE ? "src" : "dst"}};

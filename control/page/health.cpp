@@ -153,6 +153,9 @@ Health health_of(const Facts& facts) {
                         "It is tried again."});
   }
   judge_feeds(facts.feeds, facts.now, findings);
+  for (const FilterRate& rate : status.false_positives) {
+    if (is_outside(rate)) findings.push_back({kWarning, sentence(outside_text(rate)), outside_hint(rate)});
+  }
   if (!status.notice.empty()) findings.push_back({kWarning, sentence(status.notice), ""});
   if (has_policy && status.entries == 0)
     findings.push_back({kWarning, "No list has an entry: nothing can be dropped by a list.", ""});

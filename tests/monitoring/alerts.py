@@ -47,6 +47,8 @@ ROWS = {
     "WeirFalsePositives": [({'weir_shape_measured_false_positive_ratio{shape="s"}': "0.01x60", 'weir_shape_expected_false_positive_ratio{shape="s"}': "0.005x60"}, True),
                            ({'weir_shape_measured_false_positive_ratio{shape="s"}': "0.006x60", 'weir_shape_expected_false_positive_ratio{shape="s"}': "0.005x60"}, False),
                            ({'weir_shape_measured_false_positive_ratio{shape="s"}': "0.00003x60", 'weir_shape_expected_false_positive_ratio{shape="s"}': "0.00001x60"}, False)],
+    "WeirFalsePositivesOutside": [({f'weir_filter_false_positives_outside{{{T},shape="s",part="base"}}': "1x60"}, True),
+                                  ({f'weir_filter_false_positives_outside{{{T},shape="s",part="base"}}': "0x60"}, False)],
     "WeirMemory": [({"weir_controld_resident_memory_bytes": "5000000000x60"}, True), ({"weir_controld_resident_memory_bytes": "100000000x60"}, False)],
 }
 

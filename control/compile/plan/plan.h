@@ -8,6 +8,7 @@
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/fit.h"
 #include "control/compile/plan/gates.h"
+#include "control/compile/plan/rate_band.h"
 #include "control/model/policy.h"
 #include "filter/build/builder.h"
 #include "filter/format/snapshot.h"
@@ -20,6 +21,7 @@ struct ShapeReport {
   std::string name;         // "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 dst/32 + proto + dport"
   weir_shape shape;         // as in the snapshot's header
   double expected_fpr = 0;  // 0 for a bitmap
+  RateBand band = {};       // of the finished bits
   std::optional<double> measured_fpr = {};  // as the proof counted
   double bits_per_key = 0;                  // of the filter, for each key; 0 for a bitmap
   std::string why;         // the planner's reason: which prefix lengths it serves, how many keys came from expansion

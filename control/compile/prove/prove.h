@@ -10,6 +10,7 @@
 
 #include "common/progress.h"
 #include "common/result.h"
+#include "control/compile/plan/rate_band.h"
 #include "control/compile/prove/lookup.h"
 #include "control/model/policy.h"
 #include "filter/format/packet.h"
@@ -21,13 +22,19 @@ namespace weir::control {
 
 constexpr unsigned kStrangers = 65536;  // of each family that has entries
 
+// Of a hashed shape.
+struct ProvedRate {
+  double measured = 0;  // of random absent keys, those that hit, 0 to 1
+  RateBand band;        // of the finished bits
+};
+
 struct Proof {
   uint64_t entries = 0;    // every one of the policy
   uint64_t strangers = 0;  // addresses that no entry covers
   // Of random addresses, those that each gate let through, 0 to 1.
   std::array<double, WEIR_GATES> gate_shares = {};
-  // Of random absent keys, those that each shape's filter let through, 0 to 1; empty: it has none (bitmap), or no keys.
-  std::vector<std::optional<double>> shape_rates;
+  // Empty: it has no filter to be wrong (bitmap), or no keys.
+  std::vector<std::optional<ProvedRate>> shape_rates;
 };
 
 // snapshot: 64-byte aligned. seed: of the random samples. Checks, in this order:
@@ -64,7 +71,7 @@ Result<void> prove_flow_canary(const Policy& policy, const Enforcing& snapshot, 
 Result<void> prove_gates(const filter::SnapshotView& snapshot, uint64_t seed, std::array<double, WEIR_GATES>& shares);
 
 // The last point, for all hashed shapes. The rates: as Proof has them.
-Result<std::vector<std::optional<double>>> prove_rates(const filter::SnapshotView& snapshot,
-                                                       const filter::Kernels& kernels, uint64_t seed);
+Result<std::vector<std::optional<ProvedRate>>> prove_rates(const filter::SnapshotView& snapshot,
+                                                           const filter::Kernels& kernels, uint64_t seed);
 
 }  // namespace weir::control

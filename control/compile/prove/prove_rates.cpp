@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "control/compile/plan/plan.h"
+#include "control/compile/prove/bits_rate.h"
 #include "control/compile/prove/chance.h"
 #include "control/compile/prove/prove.h"
 #include "control/compile/prove/split_mix.h"
@@ -22,79 +23,12 @@ constexpr unsigned kAbsentKeys = 65536;  // tried per shape
 // A ribbon's bits say nothing by themselves: hits are all there is, and so many of them tell 10 % apart.
 constexpr unsigned kAbsentKeysOfRibbon = 16 * kAbsentKeys;
 
-constexpr double kFormulaSlack = 0.005;       // of the bits that the formula expects
-constexpr double kRibbonFormulaSlack = 0.05;  // of the rate that it expects
-// A ribbon of few pages: where by chance too many keys begin in neighbouring rows, all strangers that look there pass.
-// Of 80,000 pages at 9 bits a key, 130 let 0.1 % more through than the formula says, 23 a tenth, one a third, none
-// half; so much, in pages, is allowed. A secret that is so unlucky is worth another one anyway (compile takes it).
-constexpr double kRibbonLuck = 0.5;
-
-constexpr unsigned kLineWords = 8, kPageWords = WEIR_PAGE_BYTES / 8, kPageBits = WEIR_PAGE_BYTES * 8;
-
-uint64_t word_of(const filter::ShapeView& shape, uint32_t line, unsigned word) {
-  return filter::load_word(shape.filter.bits + size_t{line} * WEIR_LINE_BYTES + word * sizeof(uint64_t));
-}
-
-using Fills = std::array<double, kLineWords>;
-
-Fills fills_of(const filter::ShapeView& shape, uint32_t line) {
-  Fills fills;
-  for (unsigned w = 0; w < kLineWords; w++) fills[w] = std::popcount(word_of(shape, line, w)) / 64.0;
-  return fills;
-}
-
-// --- The rate that the bits imply, by layout. A random key falls on every line, and on every bit of a word (page7: of
-// --- the page), equally often.
-
-double line8_bits_rate(const filter::ShapeView& shape) {
-  double sum = 0;
-  for (uint32_t line = 0; line < shape.filter.lines; line++) {
-    double rate = 1;
-    for (const double fill : fills_of(shape, line)) rate *= fill;
-    sum += rate;
-  }
-  return sum / shape.filter.lines;
-}
-
-// A page's keys take each of its 64 * 63 ordered pairs of lines equally often, and in each line a window of k/2 words
-// from each of the eight starts.
-double page2_bits_rate(const filter::ShapeView& shape) {
-  constexpr double kPairs = WEIR_LINES_PER_PAGE * (WEIR_LINES_PER_PAGE - 1.0);
-  double total = 0;
-  for (uint32_t page = 0; page < shape.filter.lines; page += WEIR_LINES_PER_PAGE) {
-    double sum = 0, squares = 0;
-    for (uint32_t line = page; line < page + WEIR_LINES_PER_PAGE; line++) {
-      const Fills fills = fills_of(shape, line);
-      double rate = 0;
-      for (unsigned start = 0; start < kLineWords; start++) {
-        double product = 1;
-        for (unsigned w = 0; w < shape.filter.k / 2; w++) product *= fills[(start + w) % kLineWords];
-        rate += product / kLineWords;
-      }
-      sum += rate;
-      squares += rate * rate;
-    }
-    total += (sum * sum - squares) / kPairs;
-  }
-  return total / (shape.filter.lines / WEIR_LINES_PER_PAGE);
-}
-
-double page7_bits_rate(const filter::ShapeView& shape) {
-  double sum = 0;
-  for (uint32_t page = 0; page < shape.filter.lines; page += WEIR_LINES_PER_PAGE) {
-    unsigned set = 0;
-    for (unsigned w = 0; w < kPageWords; w++) {
-      set += static_cast<unsigned>(std::popcount(word_of(shape, page + w / kLineWords, w % kLineWords)));
-    }
-    sum += std::pow(static_cast<double>(set) / kPageBits, WEIR_PAGE7_K);
-  }
-  return sum / (shape.filter.lines / WEIR_LINES_PER_PAGE);
-}
+constexpr double kFormulaSlack = 0.005;  // of the bits that the formula expects
 
 uint64_t set_bits(const filter::ShapeView& shape) {
   uint64_t set = 0;
   for (uint32_t line = 0; line < shape.filter.lines; line++) {
-    for (unsigned w = 0; w < kLineWords; w++) set += static_cast<unsigned>(std::popcount(word_of(shape, line, w)));
+    for (unsigned w = 0; w < kLineWords; w++) set += static_cast<unsigned>(std::popcount(filter_word(shape, line, w)));
   }
   return set;
 }
@@ -127,26 +61,6 @@ Expected expected_bits(const filter::ShapeView& shape, uint64_t n_keys) {
   return {mean, kFormulaSlack * mean + bernstein(k, variance)};
 }
 
-Expected expected_rate_of_ribbon(const filter::ShapeView& shape, uint64_t n_keys) {
-  const double rate = filter::layout_fpr(shape.layout, n_keys, shape.filter.lines, shape.filter.k);
-  return {rate, kRibbonFormulaSlack * rate + kRibbonLuck * WEIR_LINES_PER_PAGE / shape.filter.lines};
-}
-
-// Empty: the layout's bits do not tell.
-using BitsRate = double (*)(const filter::ShapeView&);
-BitsRate bits_rate(weir_layout layout) {
-  switch (layout) {
-    case WEIR_LAYOUT_LINE8:
-      return line8_bits_rate;
-    case WEIR_LAYOUT_PAGE2:
-      return page2_bits_rate;
-    case WEIR_LAYOUT_PAGE7:
-      return page7_bits_rate;
-    default:
-      return nullptr;
-  }
-}
-
 // Keys of random words. A stored key is zero in all bits that its shape leaves out, or, when it is an IPv6 address, one
 // of 2^64 or more: no random one meets it. So all are absent, and every hit is a false positive.
 unsigned hits_of_absent(const filter::Kernels& kernels, const filter::ShapeView& shape, unsigned n, SplitMix& random) {
@@ -175,38 +89,33 @@ Result<void> prove_bits(const filter::ShapeView& shape, uint64_t n_keys, double 
       expected.mean, expected.slack)};
 }
 
-// The share of absent keys that hit.
-Result<double> prove_rate(const filter::ShapeView& shape, uint64_t n_keys, const filter::Kernels& kernels,
-                          SplitMix& random) {
-  Expected rate = {};
-  const BitsRate rate_of_bits = bits_rate(shape.layout);
-  if (rate_of_bits != nullptr) {
-    rate.mean = rate_of_bits(shape);
-    if (auto ok = prove_bits(shape, n_keys, rate.mean); !ok) return Error{ok.error()};
-  } else {
-    rate = expected_rate_of_ribbon(shape, n_keys);
+Result<ProvedRate> prove_rate(const filter::ShapeView& shape, uint64_t n_keys, const filter::Kernels& kernels,
+                              SplitMix& random) {
+  const RateBand rate = rate_band(shape, n_keys);
+  if (rate.of_bits) {
+    if (auto ok = prove_bits(shape, n_keys, rate.rate); !ok) return Error{ok.error()};
   }
-  const unsigned tried = rate_of_bits != nullptr ? kAbsentKeys : kAbsentKeysOfRibbon;
-  const double expected = rate.mean * tried;
-  const double most_off = rate.slack * tried + bernstein(1, expected + rate.slack * tried);
+  const unsigned tried = rate.of_bits ? kAbsentKeys : kAbsentKeysOfRibbon;
+  const double slack = (rate.high - rate.rate) * tried, expected = rate.rate * tried;
+  const double most_off = slack + bernstein(1, expected + slack);
   const unsigned hits = hits_of_absent(kernels, shape, tried, random);
-  if (std::abs(hits - expected) <= most_off) return static_cast<double>(hits) / tried;
+  if (std::abs(hits - expected) <= most_off) return ProvedRate{static_cast<double>(hits) / tried, rate};
   return Error{fmt::format("proof failed: {} of {} absent keys hit the filter of {}; its {} give {:.1f} +- {:.1f}",
-                           hits, tried, shape_name(shape.shape, false), rate_of_bits != nullptr ? "bits" : "keys",
-                           expected, most_off)};
+                           hits, tried, shape_name(shape.shape, false), rate.of_bits ? "bits" : "keys", expected,
+                           most_off)};
 }
 
 }  // namespace
 
-Result<std::vector<std::optional<double>>> prove_rates(const filter::SnapshotView& snapshot,
-                                                       const filter::Kernels& kernels, uint64_t seed) {
+Result<std::vector<std::optional<ProvedRate>>> prove_rates(const filter::SnapshotView& snapshot,
+                                                           const filter::Kernels& kernels, uint64_t seed) {
   SplitMix random{seed};
-  std::vector<std::optional<double>> rates(snapshot.shapes().size());
+  std::vector<std::optional<ProvedRate>> rates(snapshot.shapes().size());
   for (size_t i = 0; i < snapshot.shapes().size(); i++) {
     const filter::ShapeView& shape = snapshot.shapes()[i];
     const weir_shape& described = snapshot.header().shapes[i];
     if (shape.layout == WEIR_LAYOUT_BITMAP || described.n_keys == 0) continue;
-    const Result<double> rate = prove_rate(shape, described.n_keys, kernels, random);
+    const Result<ProvedRate> rate = prove_rate(shape, described.n_keys, kernels, random);
     if (!rate) return Error{rate.error()};
     rates[i] = *rate;
   }

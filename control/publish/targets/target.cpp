@@ -109,8 +109,10 @@ void TargetLink::next() {
     ask_for_shadow();
   } else if (now >= status_due_) {
     ask_status();
+  } else if (now >= probes_due_) {
+    ask_for_probes();
   } else {
-    wake_ = loop_.timer(status_due_, [this] { next(); });
+    wake_ = loop_.timer(std::min(status_due_, probes_due_), [this] { next(); });
   }
 }
 
@@ -314,6 +316,15 @@ void TargetLink::ask_for_stats() {
     state_.stats = std::move(stats);
     stats_.answered = ticket;
     tell_change();
+  });
+}
+
+void TargetLink::ask_for_probes() {
+  probes_due_ = Clock::now() + milliseconds(times_.refresh);
+  ask(wire::Type::probes, {}, [this](const wire::Message& message) {
+    const std::optional<wire::Probes> probes = wire::probes_from(message);
+    if (!probes) return drop("what it tells of its filters cannot be understood");
+    if (surroundings_.probed) surroundings_.probed(*probes);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/fd.h"
+#include "common/probes.h"
 #include "common/shadow.h"
 #include "common/telemetry.h"
 #include "common/wire.h"
@@ -79,6 +80,8 @@ class TargetLink {
     std::function<void(wire::Generation)> is_ahead = {};
     // What a shadow counted, and new samples, were told. May be empty.
     std::function<void(const wire::Shadow&)> shadow_told = {};
+    // What it asked of its filters, told just now. May be empty.
+    std::function<void(const wire::Probes&)> probed = {};
     // It went away, or cannot be reached: why. May be empty.
     std::function<void(const std::string& error)> lost = {};
     // About how many samples of its traffic it should give a second, and what it gave. Both may be empty.
@@ -154,6 +157,7 @@ class TargetLink {
   void take_refusal(const Publication& publication, const wire::PublishedBody& answer);
   void ask_for_stats();
   void ask_for_telemetry();
+  void ask_for_probes();
   void ask_for_worker(std::shared_ptr<TargetTelemetry> so_far, uint64_t ticket);
   bool is_traffic_wanted();
   void ask_for_traffic();
@@ -194,7 +198,7 @@ class TargetLink {
   bool shadow_is_older_ = false;   // in the status that is on its way
   Clock::time_point shadow_due_;   // to ask what it counted
   uint64_t asked_for_status_ = 0;  // the newest ticket of status_ when the status that is on its way was asked for
-  Clock::time_point status_due_;
+  Clock::time_point status_due_, probes_due_;
   bool is_traffic_due_ = false;
   bool gives_traffic_ = false;  // it was asked to
   Clock::time_point connected_at_;
