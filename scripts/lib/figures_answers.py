@@ -3,9 +3,11 @@
 import answers_economics
 import answers_plan
 import answers_shadow
+import answers_rates
 
 MEASUREMENTS = (
     *answers_plan.MEASUREMENTS,
     *answers_economics.MEASUREMENTS,
     *answers_shadow.MEASUREMENTS,
+    *answers_rates.MEASUREMENTS,
 )

@@ -156,4 +156,15 @@ MUTATIONS = (
     ("control/daemon/publication.cpp", "if (!is_newest || !judged || next.inputs != judged) return make_overlay(next, base);", "", ("daemon",)),
     ("control/publish/targets/target.cpp", "body.ok == 0 || (is_its && body.on == 0)", "body.ok == 0", ("daemon",)),
     ("control/publish/targets/target.cpp", "return state_.status->shadow != wanted;", "return candidate_ != nullptr && state_.status->shadow != wanted;", ("daemon",)),
+    # What filters let through.
+    ("common/key_window.cpp", "  if (young_.has(mark)) return;\n", "", ("common-wire",)),
+    ("common/key_window.cpp", "    old_.keys--;\n", "", ("common-wire",)),
+    ("control/rates/rate_watch.cpp", "constexpr double kRaise = 1e-12;", "constexpr double kRaise = 1e-3;", ("rates",)),
+    ("control/rates/binomial.cpp", "const double tail = (1 - confidence) / 2;", "const double tail = 1 - confidence;", ("rates",)),
+    ("control/rates/rate_watch.cpp", "is_known ? was : RateVerdict::inside", "was", ("rates",)),
+    ("dataplane/snapshot/probe_counters.h", "    if (batch.bypass) return;  // it was not asked of the filter\n", "", ("dataplane",)),
+    ("dataplane/snapshot/probe_counters.cpp", "(outcome >> 2 * kKeys >> k & 1) != 0 && (outcome >> kKeys >> k & 1) == 0;", "(outcome >> 2 * kKeys >> k & 1) != 0;", ("dataplane",)),
+    ("dataplane/snapshot/snapshot.cpp", "before != nullptr && before->base_ == snapshot->base_;", "false;", ("dataplane",)),
+    ("control/daemon/reload.cpp", "make_publication(*next, cause.anew ? nullptr : old, make", "make_publication(*next, old, make", ("smoke false_positives",)),
+    ("bpf/program/table.bpf.h", "    probe->let_through++;\n", "", ("smoke false_positives_xdp",)),
 )

@@ -12,7 +12,7 @@ import subprocess
 import threading
 import time
 
-from weir_smoke import BUILD, Session, check, controlctl, equal, events, order_bypass, write
+from weir_smoke import BUILD, Session, check, controlctl, equal, events, order_bypass, skips_without_namespaces, write
 from wires import Wire, exchange, ip, make_frames, make_veth, own_bpf_file_system, own_network, wait_until_joined
 
 SYS_BPF = 321                                        # x86-64
