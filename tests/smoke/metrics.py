@@ -74,6 +74,7 @@ def check_bypass_beside(session, address):
 
 with Session(BUILD) as session:
     address = start_loaded(session)
+    session.wait("what filters let through", lambda: "weir_filter_false_positive_ratio_low" in fetch(address))
     before = session.stats()
     text = fetch(address)
     after = session.stats()

@@ -109,10 +109,11 @@ void TargetLink::next() {
     ask_for_shadow();
   } else if (now >= status_due_) {
     ask_status();
-  } else if (now >= probes_due_) {
+  } else if (surroundings_.probed && now >= probes_due_) {
     ask_for_probes();
   } else {
-    wake_ = loop_.timer(std::min(status_due_, probes_due_), [this] { next(); });
+    const Clock::time_point due = surroundings_.probed ? std::min(status_due_, probes_due_) : status_due_;
+    wake_ = loop_.timer(due, [this] { next(); });
   }
 }
 
@@ -324,7 +325,7 @@ void TargetLink::ask_for_probes() {
   ask(wire::Type::probes, {}, [this](const wire::Message& message) {
     const std::optional<wire::Probes> probes = wire::probes_from(message);
     if (!probes) return drop("what it tells of its filters cannot be understood");
-    if (surroundings_.probed) surroundings_.probed(*probes);
+    surroundings_.probed(*probes);
   });
 }
 

@@ -19,56 +19,56 @@ std::string said(const Health& health) {
 
 TEST_CASE("all is well, and where it is enforced since when") {
   const Health health = health_of(well());
-  CHECK(health.level == Level::good);
+  CHECK(health.level == page::Level::good);
   CHECK(health.findings.empty());
   CHECK(health.headline == "All is well: generation 12 is enforced on 2 targets since 24 Nov 19:00 UTC.");
 }
 
 TEST_CASE("whatever is wrong is said, the gravest first") {
   struct Row {
-    Level level;
+    page::Level level;
     const char* says;
     void (*spoil)(Facts& facts);
   };
   const Row rows[] = {
-      {Level::problem, "Bypass is on: every packet passes", [](Facts& f) { f.status.bypass = true; }},
-      {Level::problem, "the first policy is being compiled", [](Facts& f) { f.status.generation = {}; }},
-      {Level::problem, "the policy has no target", [](Facts& f) { f.status.targets.clear(); }},
-      {Level::problem, "Target xdp:eth0 is away: no answer.",
+      {page::Level::problem, "Bypass is on: every packet passes", [](Facts& f) { f.status.bypass = true; }},
+      {page::Level::problem, "the first policy is being compiled", [](Facts& f) { f.status.generation = {}; }},
+      {page::Level::problem, "the policy has no target", [](Facts& f) { f.status.targets.clear(); }},
+      {page::Level::problem, "Target xdp:eth0 is away: no answer.",
        [](Facts& f) { f.status.targets[1].connected = false, f.status.targets[1].last_error = "no answer"; }},
-      {Level::problem, "xdp:eth0 is behind: it enforces generation 11",
+      {page::Level::problem, "xdp:eth0 is behind: it enforces generation 11",
        [](Facts& f) { f.status.targets[1].acknowledged = false, f.status.targets[1].generation.number = 11; }},
-      {Level::problem, "XDP is not attached to eth0",
+      {page::Level::problem, "XDP is not attached to eth0",
        [](Facts& f) { f.status.targets[1].interfaces->at(0).attached = false; }},
-      {Level::problem, "Target xdp:eth0 is in bypass", [](Facts& f) { f.status.targets[1].bypass = true; }},
-      {Level::problem,
+      {page::Level::problem, "Target xdp:eth0 is in bypass", [](Facts& f) { f.status.targets[1].bypass = true; }},
+      {page::Level::problem,
        "The last reload failed, and what was enforced stays: weir.yaml:3: no such list (2 errors in all).",
        [](Facts& f) {
          f.status.last_reload.errors = 2;
          f.status.last_reload.diagnostics = {{Severity::error, {"weir.yaml", 3, 1}, "no such list", "", ""}};
        }},
-      {Level::problem, "The policy is bad, and what ran before is enforced: gone.",
+      {page::Level::problem, "The policy is bad, and what ran before is enforced: gone.",
        [](Facts& f) { f.status.from_last_good = true, f.status.last_reload.error = "gone"; }},
-      {Level::warning, "The last good policy is enforced", [](Facts& f) { f.status.from_last_good = true; }},
-      {Level::warning, "would not outlive its restart: disk full.",
+      {page::Level::warning, "The last good policy is enforced", [](Facts& f) { f.status.from_last_good = true; }},
+      {page::Level::warning, "would not outlive its restart: disk full.",
        [](Facts& f) { f.status.targets[0].durable = false, f.status.targets[0].disk_error = "disk full"; }},
-      {Level::warning, "would not outlive a restart of controld: disk full.",
+      {page::Level::warning, "would not outlive a restart of controld: disk full.",
        [](Facts& f) { f.status.disk_error = "disk full"; }},
-      {Level::warning, "The feed of list scanners is refused since 24 Nov 18:00 UTC: it shrank.",
+      {page::Level::warning, "The feed of list scanners is refused since 24 Nov 18:00 UTC: it shrank.",
        [](Facts& f) {
          f.feeds.feeds[0].state = "refused";
          f.feeds.feeds[0].since = kNow - 7200;
          f.feeds.feeds[0].reason = "it shrank";
        }},
-      {Level::warning, "The feed of list scanners was not fetched, 3 times in a row: 404.",
+      {page::Level::warning, "The feed of list scanners was not fetched, 3 times in a row: 404.",
        [](Facts& f) {
          f.feeds.feeds[0].fetch.emplace();
          f.feeds.feeds[0].fetch->failures = 3;
          f.feeds.feeds[0].fetch->error = "404";
        }},
-      {Level::warning, "waits for a confirmation.",
+      {page::Level::warning, "waits for a confirmation.",
        [](Facts& f) { f.status.notice = "generation 12 waits for a confirmation"; }},
-      {Level::warning, "No list has an entry", [](Facts& f) { f.status.entries = 0; }},
+      {page::Level::warning, "No list has an entry", [](Facts& f) { f.status.entries = 0; }},
   };
   for (const Row& row : rows) {
     Facts facts = well();
@@ -97,7 +97,7 @@ TEST_CASE("warnings do not hide where it is enforced") {
 TEST_CASE("packets that are lost now are a warning, those of an hour ago are not") {
   Facts facts = well();
   facts.stats.totals.rx_missed = 1'000'000;
-  CHECK(health_of(facts).level == Level::good);
+  CHECK(health_of(facts).level == page::Level::good);
   Looks looks;
   StatsAnswer before, after;
   TargetStats target = stats_called("a", 1'000'000, 100);
@@ -108,7 +108,7 @@ TEST_CASE("packets that are lost now are a warning, those of an hour ago are not
   add(after, target);
   looks.add(after, kNow);
   facts.looks = &looks;
-  CHECK(health_of(facts).level == Level::warning);
+  CHECK(health_of(facts).level == page::Level::warning);
   CHECK(said(health_of(facts)).find("Packets are lost now: 5.00 k a second") != std::string::npos);
 }
 

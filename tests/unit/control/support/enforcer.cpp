@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "common/log/log.h"
+#include "common/probes.h"
 #include "common/telemetry.h"
 
 using namespace weir;
@@ -166,6 +167,11 @@ bool Enforcer::answer(int client, wire::Message& request) {
     strcpy(answer.list.name, "l1");
     answer.list.matched = now_.packets;
     return static_cast<bool>(wire::send(client, type, sequence, wire::bytes_of(answer)));
+  }
+  if (type == wire::Type::probes) {
+    wire::Probes probes;
+    probes.body.generation = now_.generation;
+    return static_cast<bool>(wire::send(client, type, sequence, wire::encode_probes(probes)));
   }
   if (type == wire::Type::traffic) {
     wire::TrafficBody head;
