@@ -31,7 +31,7 @@ ALWAYS = (1 << 64) - 1
 # What a data plane answers to WIRE_STATS (common/wire.h).
 TOTALS = ("packets", "bytes", "passed", "dropped", "malformed", "not_ip", "incomplete", "default_passed", "default_dropped",
           "bypassed", "no_snapshot_passed", "no_snapshot_dropped")
-STATS_BYTES, LIST_BYTES = 160, 128
+STATS_BYTES, LIST_BYTES = 160, 160
 
 ANSWER_SECONDS = 30   # for one request, whatever fails
 SETTLE_SECONDS = 30   # after the fault: connected and acknowledged again
