@@ -1,7 +1,8 @@
 #include "common/probes.h"
 
 #include <algorithm>
-#include <cstring>
+
+#include "common/wire_rows.h"
 
 namespace weir::wire {
 
@@ -20,21 +21,20 @@ bool is_sound(const ShapeProbes& one) {
 std::vector<std::byte> encode_probes(const Probes& probes) {
   ProbesBody body = probes.body;
   body.n_shapes = static_cast<uint32_t>(probes.shapes.size());
-  const std::span<const std::byte> head = bytes_of(body), shapes = std::as_bytes(std::span(probes.shapes));
-  std::vector<std::byte> bytes(head.begin(), head.end());
-  bytes.insert(bytes.end(), shapes.begin(), shapes.end());
+  std::vector<std::byte> bytes;
+  append(bytes, std::span<const ProbesBody>(&body, 1));
+  append(bytes, std::span<const ShapeProbes>(probes.shapes));
   return bytes;
 }
 
 std::optional<Probes> probes_from(const Message& message) {
+  std::span<const std::byte> rest = message.body;
+  if (rest.size() < sizeof(ProbesBody)) return std::nullopt;
   Probes probes;
-  ProbesBody& body = probes.body;
-  if (message.body.size() < sizeof body) return std::nullopt;
-  memcpy(static_cast<void*>(&body), message.body.data(), sizeof body);
-  const std::span<const std::byte> rest = std::span(message.body).subspan(sizeof body);
-  if (body.n_shapes > kMaxProbed || rest.size() != body.n_shapes * sizeof(ShapeProbes)) return std::nullopt;
-  probes.shapes.resize(body.n_shapes);
-  if (!rest.empty()) memcpy(static_cast<void*>(probes.shapes.data()), rest.data(), rest.size());
+  probes.body = take<ProbesBody>(rest, 1).front();
+  const uint32_t n_shapes = probes.body.n_shapes;
+  if (n_shapes > kMaxProbed || rest.size() != n_shapes * sizeof(ShapeProbes)) return std::nullopt;
+  probes.shapes = take<ShapeProbes>(rest, n_shapes);
   if (!std::all_of(probes.shapes.begin(), probes.shapes.end(), is_sound)) return std::nullopt;
   return probes;
 }
