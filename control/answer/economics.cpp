@@ -103,7 +103,7 @@ SnapshotCosts costs_of(const filter::SnapshotView& snapshot) {
 
 ListChurn churn_of(const std::string& list, const std::vector<HistoryRow>& history, int64_t since, int64_t now) {
   constexpr int64_t kLeast_s = 3600;
-  constexpr double kDay_s = 86400;
+  constexpr double kSecondsOfDay = 86400;
   ListChurn churn;
   churn.known_since = since;
   for (const HistoryRow& row : history) {
@@ -122,7 +122,7 @@ ListChurn churn_of(const std::string& list, const std::vector<HistoryRow>& histo
   }
   if (since != 0 && now - churn.known_since >= kLeast_s) {
     churn.per_day =
-        static_cast<double>(churn.added + churn.removed) * kDay_s / static_cast<double>(now - churn.known_since);
+        static_cast<double>(churn.added + churn.removed) * kSecondsOfDay / static_cast<double>(now - churn.known_since);
   }
   return churn;
 }

@@ -124,10 +124,10 @@ void add(ShadowAnswer& answer, const std::string& socket, bool acknowledged, con
   row.packets = body.packets;
   row.difference = difference_of(body);
   if (body.packets != 0) {
-    constexpr double kNsPerSecond = 1e9;
+    constexpr double kNsOfSecond = 1e9;
     const double each = static_cast<double>(body.cycles) / static_cast<double>(body.packets);
     if (body.tsc_hz != 0) row.cycles = each;
-    row.nanoseconds = body.tsc_hz != 0 ? each * kNsPerSecond / static_cast<double>(body.tsc_hz) : each;
+    row.nanoseconds = body.tsc_hz != 0 ? each * kNsOfSecond / static_cast<double>(body.tsc_hz) : each;
   }
   answer.packets += body.packets;
   answer.bytes += body.bytes;

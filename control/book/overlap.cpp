@@ -389,12 +389,13 @@ void compare_flows(const Book& book, const Groups& groups, uint64_t now, Overlap
       times[l]++;
     }
   }
-  for (const auto& [key, times] : lists_of) {
+  for (const auto& of_flow : lists_of) {
+    const std::vector<uint64_t>& times = of_flow.second;
     Lists holders = {};
     for (size_t l = 0; l < times.size(); l++) {
       if (times[l] != 0) add(holders, l);
     }
-    visit_lists(holders, [&, &times = times](size_t list) {
+    visit_lists(holders, [&](size_t list) {
       Overlap::Row& row = overlap.lists[list];
       row.all.entries += times[list];
       if (!has_another(holders & groups.beside(list), list)) row.unique.entries += times[list];
