@@ -32,6 +32,47 @@ bool take_instruction(std::string_view& text, bpf_insn& instruction) {
          take_number(text, ' ', instruction.jf) && take_number(text, ',', instruction.k);
 }
 
+// The instructions of classic BPF. libpcap ends the process at another one, and bpf_validate() lets some of those
+// through.
+bool is_known(uint16_t code) {
+  switch (code) {
+    case BPF_LD | BPF_W | BPF_ABS:
+    case BPF_LD | BPF_H | BPF_ABS:
+    case BPF_LD | BPF_B | BPF_ABS:
+    case BPF_LD | BPF_W | BPF_IND:
+    case BPF_LD | BPF_H | BPF_IND:
+    case BPF_LD | BPF_B | BPF_IND:
+    case BPF_LD | BPF_W | BPF_LEN:
+    case BPF_LDX | BPF_W | BPF_LEN:
+    case BPF_LDX | BPF_B | BPF_MSH:
+    case BPF_LD | BPF_IMM:
+    case BPF_LDX | BPF_IMM:
+    case BPF_LD | BPF_MEM:
+    case BPF_LDX | BPF_MEM:
+    case BPF_ST:
+    case BPF_STX:
+    case BPF_ALU | BPF_NEG:
+    case BPF_JMP | BPF_JA:
+    case BPF_RET | BPF_K:
+    case BPF_RET | BPF_A:
+    case BPF_MISC | BPF_TAX:
+    case BPF_MISC | BPF_TXA:
+      return true;
+    default:
+      break;
+  }
+  const uint16_t operation = code & 0xf0;
+  const bool has_operand = (code & ~(0xf0 | BPF_X)) == BPF_ALU || (code & ~(0xf0 | BPF_X)) == BPF_JMP;
+  if (!has_operand) return false;
+  if (BPF_CLASS(code) == BPF_JMP) return operation >= BPF_JEQ && operation <= BPF_JSET;
+  return operation <= BPF_XOR && operation != BPF_NEG;
+}
+
+// A jump that goes back: bpf_validate() lets it through, since libpcap makes some for `protochain`; it may never end.
+bool goes_back(const bpf_insn& instruction) {
+  return instruction.code == (BPF_JMP | BPF_JA) && instruction.k > kMostInstructions;
+}
+
 // What a program begins with that somebody else wrote: 0 in every word of its memory, which libpcap leaves as it is.
 std::vector<bpf_insn> clearing() {
   std::vector<bpf_insn> instructions = {bpf_insn{BPF_LD | BPF_IMM, 0, 0, 0}};
@@ -81,6 +122,12 @@ Result<FrameFilter> FrameFilter::of_program(std::string_view text) {
     bpf_insn& instruction = instructions.emplace_back();
     if (text.empty() || !take_instruction(text, instruction)) {
       return Error{"instruction " + std::to_string(i) + " of the filter is not four numbers"};
+    }
+    if (!is_known(instruction.code)) {
+      return Error{fmt::format("instruction {} of the filter is none of classic BPF: {:#x}", i, instruction.code)};
+    }
+    if (goes_back(instruction)) {
+      return Error{fmt::format("instruction {} of the filter jumps back: it might never end (protochain does so)", i)};
     }
   }
   if (!text.empty()) return Error{"the filter has more instructions than it says"};
