@@ -5,6 +5,9 @@
 #include "bpf/program/gate.bpf.h"
 #include "bpf/program/table.bpf.h"
 #include "filter/format/residual.h"
+#ifdef WEIR_BESIDE /* two programs judge each frame */
+#include "bpf/program/beside.bpf.h"
+#endif
 
 static __always_inline void add_set(struct weir_frame* frame, const struct weir_group* group, weir_u32 set_id) {
   struct weir_page* page = page_of(frame->group, group->sets_page + set_id / 128);
@@ -32,6 +35,10 @@ static __always_inline weir_u64 wall_clock(void) {
   const weir_u32 zero = 0;
   const struct weir_state* state = bpf_map_lookup_elem(&weir_state, &zero);
   if (!state) return 0;
+#ifdef WEIR_BESIDE
+  const weir_u64 now = clock_of_both();
+  if (now != 0) return now;
+#endif
   if (state->fixed_now_s != 0) return state->fixed_now_s;
   return (bpf_ktime_get_boot_ns() + state->clock_offset_ns) / 1000000000ull;
 }

@@ -152,7 +152,8 @@ enum weir_reason {
   WEIR_REASONS
 };
 
-enum weir_sampling { WEIR_SAMPLES_DROPS = 1, WEIR_SAMPLES_TRAFFIC = 2 }; /* a mask */
+/* A mask. The last one is for programs alone: a candidate judges the frame, too. */
+enum weir_sampling { WEIR_SAMPLES_DROPS = 1, WEIR_SAMPLES_TRAFFIC = 2, WEIR_SAMPLES_SHADOW = 4 };
 
 /* Why a sampled frame was dropped; as wire::DroppedBy. */
 enum weir_dropped_by { WEIR_BY_LIST, WEIR_BY_DEFAULT, WEIR_BY_UNPARSED, WEIR_BY_NO_SNAPSHOT };

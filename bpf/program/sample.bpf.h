@@ -111,7 +111,7 @@ __noinline int weir_tell_packet(struct weir_frame* frame) {
   if (!frame || !sample) return 0;
   if (kept_layers(frame) != 0) {
     const struct weir_layers* layers = bpf_map_lookup_elem(&weir_layers, &zero);
-    weir_u64 at = layers ? layers->dropped - 1u : WEIR_MAX_LAYERS;
+    weir_u64 at = layers ? layers->credited - 1u : WEIR_MAX_LAYERS;
     IN_REGISTER(at);
     if (!layers || at >= WEIR_MAX_LAYERS) return 0;
     sample->packet = layers->packet[at];

@@ -5,14 +5,21 @@
 #include "bpf/program/match.bpf.h"
 #include "bpf/program/tunnel.bpf.h"
 
+/* 0: what lists decide is not counted for them. */
+#ifndef WEIR_TALLIES_LISTS
+#define WEIR_TALLIES_LISTS 1
+#endif
+
 #define NO_LIST WEIR_MAX_LISTS
 #define SEVERAL_LISTS (WEIR_MAX_LISTS + 1)
 
 /* The packets of a frame in tunnels, outer one first: for its sample. */
 struct weir_layers {
   struct weir_packet packet[WEIR_MAX_LAYERS];
-  weir_u32 dropped; /* which of them drops, from 1 */
-  weir_u32 list;    /* by which list; NO_LIST: by default */
+  /* Which of them decides, from 1: the one that drops, else the first one that a pass list has; where none does, what
+   * stood here before. */
+  weir_u32 credited;
+  weir_u32 list; /* by which list; NO_LIST: by default */
 };
 
 struct {
@@ -126,12 +133,12 @@ __noinline int weir_keep_layer(struct weir_frame* frame, weir_u32 layer) {
   return 0;
 }
 
-/* The layer that was kept last drops. */
-__noinline int weir_keep_drop(struct weir_frame* frame, weir_u32 list) {
+/* The layer that was kept last decides. */
+__noinline int weir_keep_credit(struct weir_frame* frame, weir_u32 list) {
   const weir_u32 zero = 0;
   struct weir_layers* layers = bpf_map_lookup_elem(&weir_layers, &zero);
   if (!frame || !layers) return 0;
-  layers->dropped = kept_layers(frame);
+  layers->credited = kept_layers(frame);
   layers->list = list;
   return 0;
 }
@@ -145,7 +152,10 @@ __noinline int weir_judge_layer(struct weir_frame* frame, struct weir_verdict* v
   for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) verdict->matched.lists[w] |= frame->matched.lists[w];
   const weir_u32 passed_by = first_of(&frame->matched, group->pass_lists);
   if (passed_by != NO_LIST) {
-    if (verdict->passed_by == NO_LIST) verdict->passed_by = passed_by;
+    if (verdict->passed_by == NO_LIST) {
+      verdict->passed_by = passed_by;
+      if (verdict->keeps && !verdict->dropped) weir_keep_credit(frame, passed_by);
+    }
     return 0;
   }
   for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) {
@@ -161,7 +171,7 @@ __noinline int weir_judge_layer(struct weir_frame* frame, struct weir_verdict* v
   if (!verdict->dropped && (dropped_by != NO_LIST || group->default_action == WEIR_DROP)) {
     verdict->dropped = 1;
     verdict->list = dropped_by;
-    if (verdict->keeps) weir_keep_drop(frame, dropped_by);
+    if (verdict->keeps) weir_keep_credit(frame, dropped_by);
   }
   return 0;
 }
@@ -169,7 +179,7 @@ __noinline int weir_judge_layer(struct weir_frame* frame, struct weir_verdict* v
 /* Counts for the lists. enum weir_reason. */
 static __always_inline weir_u32 end_verdict(struct weir_verdict* verdict) {
   if (!verdict->dropped) verdict->list = verdict->passed_by;
-  weir_tally_lists(verdict);
+  if (WEIR_TALLIES_LISTS) weir_tally_lists(verdict);
   return reason_of(verdict);
 }
 
@@ -196,7 +206,7 @@ static __always_inline weir_u32 judge_only(const struct weir_group* group, weir_
   const int monitored = (group->monitor_lists[0] & bit) != 0;
   const int dropped = (group->drop_lists[0] & bit) != 0;
   const weir_u32 slot = group->slot_of[list & 63];
-  struct weir_list_tally* tally = bpf_map_lookup_elem(&weir_lists, &slot);
+  struct weir_list_tally* tally = WEIR_TALLIES_LISTS ? bpf_map_lookup_elem(&weir_lists, &slot) : 0;
   if (tally) {
     add(&tally->matched, length);
     add(monitored ? &tally->would_drop : dropped ? &tally->dropped : &tally->passed, length);
