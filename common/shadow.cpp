@@ -1,6 +1,7 @@
 #include "common/shadow.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "common/wire_rows.h"
 
@@ -13,6 +14,17 @@ bool is_sound(const ShadowCredit& credit) {
 }
 
 }  // namespace
+
+ShadowList* row_of(const char (&name)[64], DroppedBy by, std::vector<ShadowList>& rows) {
+  for (ShadowList& row : rows) {
+    if (row.by == static_cast<uint32_t>(by) && strncmp(row.name, name, sizeof row.name) == 0) return &row;
+  }
+  if (rows.size() == kMaxShadowLists) return nullptr;
+  ShadowList& row = rows.emplace_back();
+  memcpy(row.name, name, sizeof row.name);
+  row.by = static_cast<uint32_t>(by);
+  return &row;
+}
 
 std::vector<std::byte> encode_shadow(const Shadow& shadow) {
   ShadowBody body = shadow.body;

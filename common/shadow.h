@@ -60,6 +60,8 @@ struct ShadowList {
 };
 static_assert(sizeof(ShadowList) == 104, "no padding");
 constexpr size_t kMaxShadowLists = 1024;  // what ran may have been another policy with other lists
+// The row of this list, or reason, which is made when there is none; null: there are kMaxShadowLists already.
+ShadowList* row_of(const char (&name)[64], DroppedBy by, std::vector<ShadowList>& rows);
 
 // Since the shadow began.
 struct ShadowBody {

@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -52,6 +53,10 @@ std::string name_of(uint32_t program) {
   uint32_t size = sizeof info;
   if (!fd || bpf_obj_get_info_by_fd(fd.get(), &info, &size) != 0) return "unknown";
   return std::string(info.name, strnlen(info.name, sizeof info.name));
+}
+
+bool is_ours(const std::string& program) {
+  return program == "weir" || program == "weir_combined" || program == "weir_shadowed";
 }
 
 // Empty: it has none any more, or the kernel does not tell.
@@ -201,6 +206,19 @@ Result<void> Attachment::adopt() {
   return {};
 }
 
+Result<void> Attachment::use(int program_fd) {
+  program_fd_ = program_fd;
+  Result<void> done;
+  const auto replace = [&](const Fd& link) {
+    // ENOLINK: the interface is gone.
+    if (!link || bpf_link_update(link.get(), program_fd, nullptr) == 0 || errno == ENOLINK || !done) return;
+    done = errno_error("cannot replace the program on " + state_.name);
+  };
+  replace(link_);
+  std::for_each(former_.begin(), former_.end(), replace);
+  return done;
+}
+
 // False: the kernel does not attach it so, and errno says why.
 Result<bool> Attachment::link(uint32_t flags) {
   LIBBPF_OPTS(bpf_link_create_opts, options, .flags = flags);
@@ -215,7 +233,7 @@ Result<void> Attachment::attach_now(const Running& other) {
   const Result<uint32_t> ours = program_id(program_fd_);
   if (!ours) return Error{ours.error()};
   if (other.id != 0 && other.id == *ours) return {};  // by the pin of a name that it had before
-  if (const std::string name = name_of(other.id); other.id != 0 && (name == "weir" || name == "weir_combined")) {
+  if (const std::string name = name_of(other.id); other.id != 0 && is_ours(name)) {
     return Error{"another controld enforces there already (program id " + std::to_string(other.id) +
                  "): leave it to that one, or take it off there first (`controlctl --socket ITS_SOCKET detach " +
                  state_.name + "`; when it is not running, `detach --bpf-dir` with the folder of its pins)"};

@@ -24,6 +24,9 @@ class Attachment {
   // Attaches where it can, adopts what is pinned, forgets what went; leaves alone what was detached on demand. Says how
   // it is in state().
   void tend();
+  // Takes this program from now on; links run it when this returns. Error: one goes on with the former program, until
+  // tend() can replace it.
+  Result<void> use(int program_fd);
   // tend() has something to do: what state() says is not so any more.
   bool is_disturbed() const;
   const InterfaceState& state() const { return state_; }
@@ -40,7 +43,7 @@ class Attachment {
   const Attach attach_;
   const std::string bpf_dir_;
   const std::string pin_;
-  const int program_fd_;
+  int program_fd_;
   Fd link_;
   std::vector<Fd> former_;  // of interfaces that had the name before, and were renamed
   InterfaceState state_;

@@ -17,6 +17,7 @@
 #include "bpf/enforce/program.h"
 #include "bpf/enforce/publish.h"
 #include "bpf/enforce/samples.h"
+#include "bpf/enforce/shadow.h"
 #include "bpf/program/plane.h"
 
 namespace weir::xdp {
@@ -84,20 +85,37 @@ wire::ListStats to_wire(const char (&name)[WEIR_LIST_NAME_BYTES], const weir_lis
 
 struct Enforcer::Parts {
   Parts(Options wanted, Program loaded)
-      : options(std::move(wanted)), program(std::move(loaded)), publisher(program, names_mutex) {}
+      : options(std::move(wanted)),
+        program(std::move(loaded)),
+        shadow(program, names_mutex, [this](int program_fd) { return attach(program_fd); }),
+        publisher(program, names_mutex, shadow) {}
+
+  Result<void> attach(int program_fd) {
+    const std::lock_guard lock(attach_mutex);
+    Result<void> done;
+    for (Attachment& attachment : attachments) {
+      const Result<void> used = attachment.use(program_fd);
+      if (done && !used) done = used;
+    }
+    return done;
+  }
 
   Options options;
   Program program;
   std::mutex names_mutex;  // guards the names of the lists, and their slots; held for moments
+  Shadow shadow;
   Publisher publisher;
   Probes probes;
   Samples samples;
+  mutable std::mutex attach_mutex;  // guards attachments, which both threads change
   std::deque<Attachment> attachments;
   std::vector<InterfaceState> interfaces;  // of attachments
 };
 
 Enforcer::Enforcer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-Enforcer::~Enforcer() = default;
+Enforcer::~Enforcer() {
+  parts_->shadow.end("its enforcer ended");
+}
 
 Result<std::unique_ptr<Enforcer>> Enforcer::open(Options options) {
   const std::vector<std::string>& names = options.interfaces;
@@ -119,6 +137,7 @@ Result<std::unique_ptr<Enforcer>> Enforcer::open(Options options) {
 
 void Enforcer::tend() {
   set_clock(parts_->program.state());
+  const std::lock_guard lock(parts_->attach_mutex);
   parts_->interfaces.clear();
   for (Attachment& attachment : parts_->attachments) {
     attachment.tend();
@@ -127,6 +146,7 @@ void Enforcer::tend() {
 }
 
 bool Enforcer::is_disturbed() const {
+  const std::lock_guard lock(parts_->attach_mutex);
   return std::any_of(parts_->attachments.begin(), parts_->attachments.end(),
                      [](const Attachment& attachment) { return attachment.is_disturbed(); });
 }
@@ -146,6 +166,7 @@ wire::StatusBody Enforcer::status() const {
   status.ports = static_cast<uint32_t>(std::count_if(parts_->interfaces.begin(), parts_->interfaces.end(),
                                                      [](const InterfaceState& i) { return i.attached; }));
   status.bypass = state.bypass;
+  status.shadow = parts_->shadow.candidate();
   return status;
 }
 
@@ -216,6 +237,14 @@ Result<std::vector<std::byte>> Enforcer::traffic(const wire::TrafficRequest& wan
   return parts_->samples.traffic(parts_->program, wanted);
 }
 
+Result<wire::Shadow> Enforcer::shadow(const wire::Message& message) {
+  return parts_->shadow.answer(message);
+}
+
+Result<wire::Shadow> Enforcer::shadow() {
+  return parts_->shadow.tell();
+}
+
 void Enforcer::bypass(bool on) {
   __atomic_store_n(&parts_->program.state().bypass, on ? 1u : 0u, __ATOMIC_RELEASE);
 }
@@ -229,7 +258,7 @@ void Enforcer::fix_clock(uint64_t now_unix_s) {
 }
 
 int Enforcer::program_fd() const {
-  return parts_->program.fd();
+  return parts_->shadow.program_fd();
 }
 
 Result<void> Enforcer::detach(const std::string& interface) {

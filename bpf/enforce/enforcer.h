@@ -10,6 +10,7 @@
 
 #include "common/probes.h"
 #include "common/result.h"
+#include "common/shadow.h"
 #include "common/telemetry.h"
 #include "common/wire.h"
 
@@ -50,7 +51,7 @@ class Enforcer {
   // there. Interfaces that cannot be attached are no error here: see interfaces(). Error: BPF is not to be had, bpf_dir
   // is no BPF file system, the verifier refuses the program, or what is pinned is of another version.
   static Result<std::unique_ptr<Enforcer>> open(Options options);
-  ~Enforcer();  // leaves everything as it is: it goes on enforcing
+  ~Enforcer();  // leaves everything as it is, but for a shadow, which ends: it goes on enforcing
   Enforcer(const Enforcer&) = delete;
 
   // A wire::Type::publish message with a sealed memfd: checks it, fills the idle group, swaps, frees the old one.
@@ -65,6 +66,10 @@ class Enforcer {
   Result<std::vector<std::byte>> samples(const wire::SamplingBody& wanted);
   // The same of all frames that a snapshot judges.
   Result<std::vector<std::byte>> traffic(const wire::TrafficRequest& wanted);
+  // A wire::Type::shadow message that begins a shadow, or ends it; publications' thread. What the shadow has counted,
+  // and samples that were not told yet; the other thread. Error: the kernel does not give its counters.
+  Result<wire::Shadow> shadow(const wire::Message& message);
+  Result<wire::Shadow> shadow();
   void bypass(bool on);  // any thread; one store
   void drop_without_snapshot(bool drop);
 
@@ -78,7 +83,7 @@ class Enforcer {
 
   // Tests and replays: the time that `expires` is compared with; 0: the wall clock.
   void fix_clock(uint64_t now_unix_s);
-  // Of the program, for BPF_PROG_TEST_RUN.
+  // Of the program that is attached, or would be, for BPF_PROG_TEST_RUN.
   int program_fd() const;
 
  private:

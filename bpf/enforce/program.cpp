@@ -1,7 +1,5 @@
 #include "bpf/enforce/program.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/file.h>
@@ -20,6 +18,7 @@
 #include "bpf/enforce/enforcer.h"
 #include "bpf/enforce/group.h"
 #include "bpf/enforce/learn.h"
+#include "bpf/enforce/maps.h"
 #include "bpf/program/weir.skel.h"
 #include "common/files.h"
 #include "common/own_folder.h"
@@ -56,16 +55,6 @@ bool is_bpf_file_system(const std::string& path) {
   return statfs(path.c_str(), &status) == 0 && static_cast<uint32_t>(status.f_type) == BPF_FS_MAGIC;
 }
 
-template <class Value>
-Result<Mapping> map_values(const bpf_map* map, size_t n) {
-  // The kernel lays values of mmapable arrays out in whole pages.
-  const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t bytes = (sizeof(Value) * n + page - 1) / page * page;
-  void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
-  if (address == MAP_FAILED) return errno_error(std::string("cannot map the values of ") + bpf_map__name(map));
-  return Mapping(address, bytes);
-}
-
 Result<Fd> keep(int fd, const char* what) {
   Fd kept(fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!kept) return errno_error(std::string("cannot keep ") + what);
@@ -98,16 +87,6 @@ Result<void> check_version(const std::string& bpf_dir) {
   return Error{"what is pinned in " + bpf_dir + " is of version " + (fits ? std::to_string(state.version) : "unknown") +
                ", this program drives version " + std::to_string(WEIR_XDP_VERSION) +
                ": it goes on enforcing; `controlctl detach` takes it away"};
-}
-
-template <class Value>
-Result<std::vector<Value>> values_of_processors(int map, uint32_t key) {
-  static_assert(sizeof(Value) % 8 == 0);
-  const int processors = libbpf_num_possible_cpus();
-  if (processors < 1) return Error{"cannot tell how many processors there are"};
-  std::vector<Value> values(static_cast<size_t>(processors));
-  if (bpf_map_lookup_elem(map, &key, values.data()) != 0) return errno_error("cannot read counters");
-  return values;
 }
 
 void add_counts(weir_stratum& sum, const weir_stratum& more) {
@@ -300,24 +279,22 @@ Result<void> Program::clear_tally(uint32_t slot) const {
   return {};
 }
 
-Result<void> Program::set_chunks(uint32_t group, const std::vector<int>& chunks) const {
+Result<void> set_chunks(int arenas, uint32_t group, const std::vector<int>& chunks) {
   std::vector<uint32_t> places(chunks.size());
   for (uint32_t i = 0; i < places.size(); i++) places[i] = group * WEIR_CHUNKS + i;
   auto n = static_cast<uint32_t>(chunks.size());
-  if (bpf_map_update_batch(arenas_.get(), places.data(), chunks.data(), &n, nullptr) != 0) {
+  if (bpf_map_update_batch(arenas, places.data(), chunks.data(), &n, nullptr) != 0) {
     return errno_error("cannot hand over the pages of a snapshot");
   }
   return {};
 }
 
 Result<void> Program::set_arena(uint32_t group, const Arena& arena) const {
-  std::vector<int> chunks;
-  for (const Fd& chunk : arena.chunks) chunks.push_back(chunk.get());
-  return set_chunks(group, chunks);
+  return set_chunks(arenas_.get(), group, descriptors_of(arena));
 }
 
 Result<void> Program::clear_arena(uint32_t group, uint64_t size_bytes) const {
-  return set_chunks(group, std::vector<int>(chunks_of(size_bytes), nothing_.chunks.front().get()));
+  return set_chunks(arenas_.get(), group, std::vector<int>(chunks_of(size_bytes), nothing_.chunks.front().get()));
 }
 
 // The kernel waits for programs that run when one element of a map of maps changes (since 4.20). The last one is no
@@ -327,6 +304,12 @@ Result<void> Program::wait_for_programs() const {
   const int chunk = nothing_.chunks.front().get();
   if (bpf_map_update_elem(arenas_.get(), &last, &chunk, BPF_ANY) != 0) return errno_error("cannot wait for programs");
   return {};
+}
+
+std::vector<int> descriptors_of(const Arena& arena) {
+  std::vector<int> chunks;
+  for (const Fd& chunk : arena.chunks) chunks.push_back(chunk.get());
+  return chunks;
 }
 
 Result<Arena> make_arena(uint64_t size_bytes) {
@@ -371,6 +354,10 @@ uint64_t memory_available() {
 }
 
 }  // namespace
+
+std::string mib(uint64_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
 
 uint64_t kernel_memory_left() {
   uint64_t left = memory_available();

@@ -19,6 +19,7 @@ struct Arena {
   Mapping pages;
 };
 Result<Arena> make_arena(uint64_t size_bytes);
+std::vector<int> descriptors_of(const Arena& arena);  // of its chunks
 
 // The loaded program and its maps, adopted from a folder of a BPF file system or made and pinned there.
 class Program {
@@ -60,7 +61,6 @@ class Program {
 
  private:
   std::string bpf_dir_;
-  Result<void> set_chunks(uint32_t group, const std::vector<int>& chunks) const;
 
   Fd lock_, program_, arenas_, totals_, lists_, samples_, traffic_;
   Arena nothing_;  // a chunk that stands where a group has none
@@ -84,6 +84,8 @@ std::string link_pin(const std::string& bpf_dir, const std::string& interface);
 
 // Bytes that this process may still make the kernel allocate: of the machine, and of its control groups.
 uint64_t kernel_memory_left();
+
+std::string mib(uint64_t bytes);  // rounded up
 
 inline void add(weir_tally& sum, const weir_tally& more) {
   sum.packets += more.packets;

@@ -29,11 +29,8 @@ int64_t nanoseconds(clockid_t clock) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-std::string mib(uint64_t bytes) {
-  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
-}
+}  // namespace
 
-// Bytes that are what the message says.
 Result<filter::SnapshotView> open_checked(std::span<const std::byte> bytes, wire::Generation generation,
                                           const Digest& digest) {
   if (Result<void> same = filter::check_digest(bytes, digest); !same) return Error{same.error()};
@@ -42,8 +39,6 @@ Result<filter::SnapshotView> open_checked(std::span<const std::byte> bytes, wire
   if (Result<void> named = filter::check_generation(view->header(), generation); !named) return Error{named.error()};
   return view;
 }
-
-}  // namespace
 
 uint64_t snapshot_limit_bytes() {
   const uint64_t left = kernel_memory_left();
@@ -59,7 +54,8 @@ Publisher::Next::Next(const filter::SnapshotView& checked, std::span<const std::
                       uint32_t to)
     : view(checked), bytes(own_bytes), gates(view), group(make_group(view, gates, digest.data())), id(to) {}
 
-Publisher::Publisher(const Program& program, std::mutex& names_mutex) : program_(program), names_mutex_(names_mutex) {
+Publisher::Publisher(const Program& program, std::mutex& names_mutex, Shadow& shadow)
+    : program_(program), names_mutex_(names_mutex), shadow_(shadow) {
   for (uint32_t id = 0; id < WEIR_GROUPS; id++) {
     held_bytes_[id] = is_active(program.state().active, id) ? program.group(id).arena_bytes : 0;
   }
@@ -73,6 +69,7 @@ wire::PublishedBody Publisher::publish(const wire::Message& message) {
     wire::set_text(answer.reason, refusal->reason);
   } else {
     answer.ok = 1;
+    shadow_.enforced();
   }
   answer.durable = 1;  // the kernel has it, whoever ends
   if (const auto enforced = enforced_by(active_groups(program_.state()))) answer.generation = enforced->generation;
@@ -82,7 +79,7 @@ wire::PublishedBody Publisher::publish(const wire::Message& message) {
 
 std::optional<Refusal> Publisher::try_publish(const wire::Message& message, wire::PublishedBody& answer) {
   if (Result<void> freed = free_idle(); !freed) return Refusal{Step::grace, freed.error()};
-  const uint64_t limit = snapshot_limit_bytes();
+  const uint64_t left = snapshot_limit_bytes(), limit = left + shadow_.bytes();
   const std::string room = "the kernel has " + mib(limit) + " left for maps, beside what enforces now and " +
                            mib(kSpareMemory) + " kept for others";
   const uint32_t active = program_.state().active;
@@ -114,6 +111,9 @@ std::optional<Refusal> Publisher::try_publish(const wire::Message& message, wire
   const uint64_t needed = (base ? base->group.arena_bytes : 0) + (overlay ? overlay->group.arena_bytes : 0);
   if (needed > limit) {
     return Refusal{Step::check, "the snapshot and its gates for the kernel take " + mib(needed) + ", and " + room};
+  }
+  if (needed > left) {
+    shadow_.end("the kernel has no room for it, what was enforced and what is published now (" + mib(needed) + ")");
   }
   return exchange(base, overlay, what.generation.number, answer);
 }

@@ -9,6 +9,7 @@
 #include "bpf/enforce/gates.h"
 #include "bpf/enforce/group.h"
 #include "bpf/enforce/program.h"
+#include "bpf/enforce/shadow.h"
 #include "bpf/program/plane.h"
 #include "common/digest.h"
 #include "common/result.h"
@@ -21,14 +22,19 @@ namespace weir::xdp {
 // Bytes of a snapshot that may be taken now.
 uint64_t snapshot_limit_bytes();
 
+// Bytes that are what a message says.
+Result<filter::SnapshotView> open_checked(std::span<const std::byte> bytes, wire::Generation generation,
+                                          const Digest& digest);
+
 // Tells the program what to add to its clock since boot.
 void set_clock(weir_state& state);
 
 // Exchanges what a program enforces: a base, an overlay, or both by one store. One thread.
 class Publisher {
  public:
-  // Borrows both. names_mutex is held while names of lists, or their slots, change.
-  Publisher(const Program& program, std::mutex& names_mutex);
+  // Borrows them. names_mutex is held while names of lists, or their slots, change. The shadow ends where a publication
+  // needs its room: what is enforced comes first.
+  Publisher(const Program& program, std::mutex& names_mutex, Shadow& shadow);
 
   wire::PublishedBody publish(const wire::Message& message);
 
@@ -61,6 +67,7 @@ class Publisher {
 
   const Program& program_;
   std::mutex& names_mutex_;
+  Shadow& shadow_;
   bool former_is_read_ = false;       // a group that is idle may still be: its grace period failed, or is to come
   uint64_t held_bytes_[WEIR_GROUPS];  // of pages that a group has, at most: idle ones hold memory with them
   Arena arenas_[WEIR_GROUPS];         // of overlays: kept mapped, to be written again

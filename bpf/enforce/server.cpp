@@ -53,6 +53,15 @@ wire::InterfaceBody body_of(const InterfaceState& state) {
   return body;
 }
 
+// Of a request that begins a shadow, or ends it.
+std::optional<wire::ShadowRequest> shadow_change(const wire::Message& request) {
+  if (request.header.type != static_cast<uint16_t>(wire::Type::shadow)) return std::nullopt;
+  const auto wanted = wire::body_as<wire::ShadowRequest>(request);
+  const bool is_change =
+      wanted && (wanted->action == wire::ShadowAction::begin || wanted->action == wire::ShadowAction::end);
+  return is_change ? wanted : std::nullopt;
+}
+
 constexpr std::chrono::milliseconds kLook{50};  // for links that are gone: the kernel does not tell of all of them
 constexpr size_t kMaxWaiting = 4;               // publications
 
@@ -83,6 +92,7 @@ Server::Server(std::unique_ptr<Enforcer> enforcer, std::string bpf_dir, std::chr
     : enforcer_(std::move(enforcer)),
       bpf_dir_(std::move(bpf_dir)),
       tend_(tend),
+      attaches_(enforcer_ != nullptr && !enforcer_->interfaces().empty()),
       changes_(listen_for_changes()),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   Result<std::thread> publisher = start_thread([this] { run_publications(); });
@@ -173,7 +183,8 @@ bool Server::serve(const Client& client) {
 
 // The publisher's work. False: it is another request, or too many wait.
 bool Server::take_publication(const Client& client, wire::Message& request) {
-  if (request.header.type != static_cast<uint16_t>(wire::Type::publish)) return false;
+  const std::optional<wire::ShadowRequest> shadow = shadow_change(request);
+  if (request.header.type != static_cast<uint16_t>(wire::Type::publish) && !shadow) return false;
   {
     std::lock_guard lock(mutex_);
     if (publications_.size() >= kMaxWaiting) return false;
@@ -192,13 +203,34 @@ void Server::run_publications() {
     publications_.pop_front();
     lock.unlock();
     Answer answer{wire::Type::refused, text("the request's body has a wrong size")};
-    if (wire::body_as<wire::PublishBody>(one.message)) {
+    if (const auto shadow = shadow_change(one.message)) {
+      answer = change_shadow(one.message, *shadow);
+    } else if (wire::body_as<wire::PublishBody>(one.message)) {
       answer = {wire::Type::publish, encoded(enforcer_->publish(one.message))};
     }
     lock.lock();
     told_.push_back({one.client, one.message.header.sequence, std::move(answer)});
     eventfd_write(wake_.get(), 1);
   }
+}
+
+// Only a program that this target attaches can be replaced by one that hands frames to a candidate.
+Server::Answer Server::change_shadow(const wire::Message& message, const wire::ShadowRequest& request) {
+  if (request.action != wire::ShadowAction::begin || attaches_) return shadow_answer(enforcer_->shadow(message));
+  Result<wire::Shadow> told = enforcer_->shadow();
+  if (told) {
+    told->body.ok = 0;
+    told->body.failed_step = wire::Step::check;
+    wire::set_text(
+        told->body.reason,
+        "this target attaches to no interface: a program that somebody else attaches judges by no candidate");
+  }
+  return shadow_answer(told);
+}
+
+Server::Answer Server::shadow_answer(const Result<wire::Shadow>& told) {
+  if (!told) return {wire::Type::refused, text(told.error())};
+  return {wire::Type::shadow, wire::encode_shadow(*told)};
 }
 
 void Server::deliver() {
@@ -261,8 +293,14 @@ Server::Answer Server::answer(const wire::Message& request) {
       if (!traffic) return {wire::Type::refused, text(traffic.error())};
       return {type, std::move(*traffic)};
     }
-    case wire::Type::shadow:
-      return {wire::Type::refused, text("XDP judges by no shadow")};
+    case wire::Type::shadow: {
+      const std::optional<wire::ShadowRequest> wanted = wire::body_as<wire::ShadowRequest>(request);
+      if (!wanted || wanted->action > wire::ShadowAction::end) break;
+      if (wanted->action != wire::ShadowAction::ask) {
+        return {wire::Type::refused, text("others wait to be published already")};
+      }
+      return shadow_answer(enforcer_->shadow());
+    }
     case wire::Type::refused:
       return {wire::Type::refused, text("a refusal is no request")};
   }

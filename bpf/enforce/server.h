@@ -68,6 +68,8 @@ class Server {
   void deliver();
   bool take_publication(const Client& client, wire::Message& request);
   Answer answer(const wire::Message& request);
+  Answer change_shadow(const wire::Message& message, const wire::ShadowRequest& request);
+  static Answer shadow_answer(const Result<wire::Shadow>& told);
   Answer detach(const wire::Message& request);
   std::vector<wire::InterfaceBody> interfaces() const;
 
@@ -75,6 +77,7 @@ class Server {
   std::unique_ptr<Enforcer> enforcer_;
   const std::string bpf_dir_;
   const std::chrono::milliseconds tend_;
+  const bool attaches_;  // to interfaces: their programs are this enforcer's to replace
   std::vector<Client> clients_;
   uint64_t next_id_ = 0;
   Fd changes_;  // netlink: interfaces came, went, or changed

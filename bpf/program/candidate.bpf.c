@@ -76,7 +76,8 @@ int weir_candidate(struct xdp_md* ctx) {
   const weir_u32 zero = 0;
   struct weir_frame frame;
   weir_u32 reason = 0;
-  const int drops_it = filter_frame(ctx, WEIR_SAMPLES_SHADOW, 0, &frame, &reason) == XDP_DROP;
+  frame.samples = WEIR_SAMPLES_SHADOW << 4;
+  const int drops_it = filter_frame(ctx, 0, &frame, &reason) == XDP_DROP;
   const struct weir_handed* handed = handed_frame();
   struct weir_shadow_counts* counts = bpf_map_lookup_elem(&weir_shadow, &zero);
   if (!handed || !counts) return XDP_PASS;

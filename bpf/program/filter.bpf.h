@@ -43,23 +43,25 @@ static __always_inline weir_u32 judge_frame(struct xdp_md* ctx, struct weir_grou
 }
 
 /* Most frames never get here: what they do not need is not set before. */
-static __always_inline void begin(weir_u32 sampling, struct weir_frame* frame) {
+static __always_inline void begin(struct weir_frame* frame, weir_u32 sampling) {
   __builtin_memset(&frame->packet, 0, sizeof frame->packet);
   __builtin_memset(&frame->matched, 0, sizeof frame->matched);
   frame->at = frame->end = 0;
   frame->hit = frame->incomplete = 0;
-  frame->samples = (weir_u8)(sampling << 4);
+  frame->samples |= (weir_u8)(sampling << 4);
 }
 
-/* XDP_DROP or XDP_PASS. sampling: in addition to that which user space wants; takes_samples: those are taken here.
- * frame->samples, and unless it is 0, the frame and why: enum weir_reason. */
-static __always_inline int filter_frame(struct xdp_md* ctx, weir_u32 sampling, int takes_samples,
-                                        struct weir_frame* frame, weir_u32* why) {
+/* XDP_DROP or XDP_PASS. In: frame->samples, what is sampled besides what user space wants; takes_samples: that is taken
+ * here. Out: frame->samples, and unless it is 0, the frame and why: enum weir_reason. */
+static __always_inline int filter_frame(struct xdp_md* ctx, int takes_samples, struct weir_frame* frame,
+                                        weir_u32* why) {
   const weir_u32 zero = 0;
   struct weir_state* state = bpf_map_lookup_elem(&weir_state, &zero);
   struct weir_totals* totals = bpf_map_lookup_elem(&weir_totals, &zero);
-  frame->samples = 0;
-  if (!state || !totals) return XDP_PASS;
+  if (!state || !totals) {
+    frame->samples = 0;
+    return XDP_PASS;
+  }
   frame->length = multi_buffer ? (weir_u32)bpf_xdp_get_buff_len(ctx) : (weir_u32)(ctx->data_end - ctx->data);
   const weir_u32 active = *(const volatile weir_u32*)&state->active; /* once: all that follows is of this generation */
   frame->group = (weir_u8)weir_active_base(active);
@@ -67,6 +69,7 @@ static __always_inline int filter_frame(struct xdp_md* ctx, weir_u32 sampling, i
   weir_u64 reason;
   if (state->bypass) {
     reason = WEIR_BYPASSED;
+    frame->samples = 0;
   } else if (frame->group < WEIR_BASES) {
     struct weir_group* group = &state->group[frame->group];
     IN_REGISTER(group);
@@ -75,17 +78,18 @@ static __always_inline int filter_frame(struct xdp_md* ctx, weir_u32 sampling, i
     frame->overlay_sides = WEIR_NO_SIDE;
     if (frame->overlay != WEIR_NO_OVERLAY) frame->overlay_sides = (weir_u8)weir_overlay_sides(ctx, frame->overlay);
     const int is_undecided = (frame->sides | frame->overlay_sides) != WEIR_NO_SIDE;
-    if (!is_undecided && (state->sampling | sampling) == 0) { /* most frames end here */
+    if (!is_undecided && (state->sampling | frame->samples) == 0) { /* most frames end here */
       const weir_u32 dropped = group->default_action == WEIR_DROP;
       add(dropped ? &totals->reason[WEIR_DEFAULT_DROPPED] : &totals->reason[WEIR_DEFAULT_PASSED], frame->length);
       return dropped ? XDP_DROP : XDP_PASS;
     }
-    begin(state->sampling | sampling, frame);
+    begin(frame, state->sampling);
     reason = is_undecided ? judge_frame(ctx, group, totals, frame) : default_reason(group);
     if (frame->incomplete) totals->incomplete++;
   } else {
     frame->sides = frame->overlay_sides = WEIR_NO_SIDE;
-    begin(state->sampling & WEIR_SAMPLES_DROPS, frame); /* nothing judges it */
+    frame->samples = 0;
+    begin(frame, state->sampling & WEIR_SAMPLES_DROPS); /* nothing judges it */
     reason = state->drop_without_snapshot ? WEIR_NO_SNAPSHOT_DROPPED : WEIR_NO_SNAPSHOT_PASSED;
   }
   IN_REGISTER(reason); /* the verifier knows less of what functions return than the compiler */
@@ -99,7 +103,8 @@ static __always_inline int filter_frame(struct xdp_md* ctx, weir_u32 sampling, i
 static __always_inline int filter(struct xdp_md* ctx) {
   struct weir_frame frame;
   weir_u32 reason = 0;
-  return filter_frame(ctx, 0, 1, &frame, &reason);
+  frame.samples = 0;
+  return filter_frame(ctx, 1, &frame, &reason);
 }
 
 #endif

@@ -70,7 +70,8 @@ SEC("xdp")
 int weir_shadowed(struct xdp_md* ctx) {
   struct weir_frame frame;
   weir_u32 reason = 0;
-  const int action = filter_frame(ctx, weir_choose_frame(ctx), 1, &frame, &reason);
+  frame.samples = (weir_u8)(weir_choose_frame(ctx) << 4);
+  const int action = filter_frame(ctx, 1, &frame, &reason);
   if (frame.samples & WEIR_SAMPLES_SHADOW << 4 && weir_hand_over(ctx, &frame, reason)) {
     bpf_tail_call(ctx, &weir_next, 0);
   }

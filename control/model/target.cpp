@@ -10,15 +10,13 @@ constexpr TargetTraits kTraits[kTargetKinds] = {
      .has_workers = true,
      .has_interfaces = false,
      .keeps_snapshots = true,
-     .gives_traffic = true,
-     .why_no_shadow = nullptr},
+     .gives_traffic = true},
     {.name = "xdp",
      .only_one = true,
      .has_workers = false,
      .has_interfaces = true,
      .keeps_snapshots = false,
-     .gives_traffic = true,
-     .why_no_shadow = "XDP judges by no candidate beside what it enforces yet"},
+     .gives_traffic = true},
 };
 }  // namespace
 

@@ -13,13 +13,12 @@ constexpr size_t kTargetKinds = 2;
 // What a kind is like. How it is written in YAML: control/read/target_spec.cpp; how it is reached:
 // control/publish/targets/.
 struct TargetTraits {
-  const char* name;           // as the policy has it
-  bool only_one;              // in a policy
-  bool has_workers;           // that measure themselves
-  bool has_interfaces;        // each attached or not
-  bool keeps_snapshots;       // what it enforces is on a disk of its own when it acknowledges
-  bool gives_traffic;         // samples of all frames
-  const char* why_no_shadow;  // judges by it; null: it can
+  const char* name;      // as the policy has it
+  bool only_one;         // in a policy
+  bool has_workers;      // that measure themselves
+  bool has_interfaces;   // each attached or not
+  bool keeps_snapshots;  // what it enforces is on a disk of its own when it acknowledges
+  bool gives_traffic;    // samples of all frames
 };
 const TargetTraits& traits_of(TargetKind kind);
 

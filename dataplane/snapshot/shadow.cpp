@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <ctime>
 
@@ -16,20 +14,6 @@ using wire::Step;
 
 // Of runs that are over; the newest beyond them are forgotten.
 constexpr size_t kMostPastSamples = 256;
-
-// Checks and descriptors of a candidate are those of a snapshot that is published.
-wire::Message as_publication(const wire::Message& message, const wire::ShadowRequest& request) {
-  wire::PublishBody body;
-  body.generation = request.candidate;
-  std::copy(std::begin(request.digest), std::end(request.digest), body.digest);
-  body.size_bytes = request.size_bytes;
-  wire::Message publication;
-  const std::span<const std::byte> bytes = wire::bytes_of(body);
-  publication.body = {bytes.begin(), bytes.end()};
-  publication.fd = Fd(dup(message.fd.get()));
-  publication.lost_fd = message.lost_fd;
-  return publication;
-}
 
 }  // namespace
 
@@ -89,7 +73,7 @@ std::optional<Refusal> Publisher::begin_shadow(const wire::Message& message, con
   const uint64_t all_bytes = 2 * limit_bytes_, swap_bytes = 2 * current->size_bytes();
   const uint64_t room_bytes = std::min(limit_bytes_, all_bytes - std::min(all_bytes, swap_bytes));
   filter::Receipt receipt = filter::receive_snapshot(
-      as_publication(message, request), std::nullopt, room_bytes,
+      filter::as_publication(message, request), std::nullopt, room_bytes,
       "snapshot_memory (" + std::to_string(all_bytes) + ") leaves room for " + std::to_string(room_bytes) +
           " beside what is enforced (" + std::to_string(current->size_bytes()) + ", twice at a swap): raise it");
   if (!receipt.received) return receipt.refusal;

@@ -7,18 +7,6 @@ namespace weir::dataplane {
 
 namespace {
 
-// The row of this list, or reason, which is made when there is none.
-wire::ShadowList* row_of(const char (&name)[64], uint32_t by, std::vector<wire::ShadowList>& rows) {
-  for (wire::ShadowList& row : rows) {
-    if (row.by == by && strncmp(row.name, name, sizeof row.name) == 0) return &row;
-  }
-  if (rows.size() == wire::kMaxShadowLists) return nullptr;
-  wire::ShadowList& row = rows.emplace_back();
-  memcpy(row.name, name, sizeof row.name);
-  row.by = by;
-  return &row;
-}
-
 // tallies: of these lists, then of the reasons.
 void add_tallies(const std::vector<Tally>& tallies, std::span<const weir_list> lists,
                  uint64_t wire::ShadowList::*packets, uint64_t wire::ShadowList::*bytes,
@@ -27,8 +15,8 @@ void add_tallies(const std::vector<Tally>& tallies, std::span<const weir_list> l
   for (size_t i = 0; i < tallies.size(); i++) {
     if (tallies[i].packets.get() == 0) continue;
     const bool is_list = i < lists.size();
-    const auto by = is_list ? 0 : static_cast<uint32_t>(i - lists.size()) + 1;
-    wire::ShadowList* row = row_of(is_list ? lists[i].name : kNoName, by, rows);
+    const auto by = is_list ? wire::DroppedBy::list : static_cast<wire::DroppedBy>(i - lists.size() + 1);
+    wire::ShadowList* row = wire::row_of(is_list ? lists[i].name : kNoName, by, rows);
     if (row == nullptr) continue;
     row->*packets += tallies[i].packets.get();
     row->*bytes += tallies[i].bytes.get();

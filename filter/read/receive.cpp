@@ -1,5 +1,7 @@
 #include "filter/read/receive.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -115,6 +117,19 @@ Receipt receive_snapshot(const wire::Message& message, const std::optional<Enfor
   Receipt receipt;
   receipt.received = std::move(received);
   return receipt;
+}
+
+wire::Message as_publication(const wire::Message& message, const wire::ShadowRequest& request) {
+  wire::PublishBody body;
+  body.generation = request.candidate;
+  std::copy(std::begin(request.digest), std::end(request.digest), body.digest);
+  body.size_bytes = request.size_bytes;
+  wire::Message publication;
+  const std::span<const std::byte> bytes = wire::bytes_of(body);
+  publication.body = {bytes.begin(), bytes.end()};
+  publication.fd = Fd(dup(message.fd.get()));
+  publication.lost_fd = message.lost_fd;
+  return publication;
 }
 
 Result<void> check_digest(std::span<const std::byte> bytes, const Digest& digest) {

@@ -9,6 +9,7 @@
 #include "common/digest.h"
 #include "common/fd.h"
 #include "common/result.h"
+#include "common/shadow.h"
 #include "common/wire.h"
 #include "filter/format/snapshot.h"
 
@@ -50,6 +51,9 @@ struct Receipt {
 // allow more than limit_bytes of either, in words.
 Receipt receive_snapshot(const wire::Message& message, const std::optional<Enforced>& current, uint64_t limit_bytes,
                          const std::string& limit);
+
+// A message that begins a shadow, as if its candidate were published: what is checked of both is the same.
+wire::Message as_publication(const wire::Message& message, const wire::ShadowRequest& request);
 
 // Are these the bytes that were sent?
 Result<void> check_digest(std::span<const std::byte> bytes, const Digest& digest);

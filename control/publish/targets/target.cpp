@@ -235,19 +235,19 @@ void TargetLink::shadow(std::shared_ptr<const ShadowCandidate> candidate) {
   shadow_again_.reset();
   shadow_due_ = {};
   if (candidate_ != nullptr) state_.shadow.reset();
-  state_.shadow_error = candidate_ != nullptr && traits_.why_no_shadow != nullptr ? traits_.why_no_shadow : "";
+  state_.shadow_error.clear();
   next();
 }
 
 // What its status says is not what it should.
 bool TargetLink::is_shadow_due() const {
-  if (traits_.why_no_shadow != nullptr || shadow_refused_ || !state_.status) return false;
+  if (shadow_refused_ || !state_.status) return false;
   const wire::Generation wanted = candidate_ != nullptr ? candidate_->publication->generation : wire::Generation();
   return state_.status->shadow != wanted;
 }
 
 bool TargetLink::is_shadow_settled() const {
-  return traits_.why_no_shadow != nullptr || shadow_refused_ || (state_.connected && !is_shadow_due());
+  return shadow_refused_ || (state_.connected && !is_shadow_due());
 }
 
 bool TargetLink::judges_by_shadow() const {
