@@ -105,7 +105,7 @@ MUTATIONS = (
     ("control/answer/economics.cpp", "      weir_set alone = {};\n      if (sharers.size() == 1) {", "      weir_set alone = {};\n      if (!sharers.empty()) {", ("answer",)),
     ("control/answer/advice.cpp", "list.dropped_alone != 0 || !was_there(facts, list)) continue;", "list.dropped_alone != 0) continue;", ("answer",)),
     # In the kernel.
-    ("bpf/program/verdict.bpf.h", "    if (verdict->passed_by == NO_LIST) verdict->passed_by = passed_by;\n    return 0;", "    if (verdict->passed_by == NO_LIST) verdict->passed_by = passed_by;", XDP),
+    ("bpf/program/verdict.bpf.h", "weir_keep_credit(frame, passed_by);\n    }\n    return 0;", "weir_keep_credit(frame, passed_by);\n    }", XDP),
     ("bpf/program/verdict.bpf.h", "  if (would_drop) {\n", "  if (!would_drop) {\n", XDP),
     ("bpf/program/verdict.bpf.h", "    if (list == verdict->dropped_by) add(", "    if (verdict->dropped) add(", ("agreement-sequences",)),
     ("bpf/program/verdict.bpf.h", "    if (verdict->dropped_by == NO_LIST) add(", "    if (!verdict->dropped) add(", ("agreement-sequences",)),
@@ -113,7 +113,7 @@ MUTATIONS = (
     # Samples of what is dropped.
     ("bpf/program/sample.bpf.h", "rest = stratum->run - 1 - stratum->place;", "rest = 0;", ("xdp-samples",)),
     ("bpf/program/sample.bpf.h", "    totals->drops.limited++;\n", "", ("xdp-samples",)),
-    ("bpf/program/verdict.bpf.h", "    if (verdict->keeps) weir_keep_drop(frame, dropped_by);\n", "", ("xdp-samples",)),
+    ("bpf/program/verdict.bpf.h", "    if (verdict->keeps) weir_keep_credit(frame, dropped_by);\n", "", ("xdp-samples",)),
     ("bpf/program/sample.bpf.h", "  if (used < half || one_in >= most) return one_in;\n", "  if (used < 2 * half) return one_in;\n", ("xdp-samples",)),
     ("bpf/enforce/samples.cpp", "> kMostBytes ? -1 : 0;", "> kMostBytes ? 0 : 0;", ("xdp-samples",)),
     ("control/capture/drop_log.cpp", "page.missed = after < gone ? gone - after : 0;", "page.missed = 0;", ("capture",)),
@@ -122,7 +122,7 @@ MUTATIONS = (
     ("bpf/program/table.bpf.h", "((const weir_u32*)page->word)[high & 1023];", "((const weir_u32*)page->word)[high & 511];", XDP),
     ("bpf/program/filter.bpf.h", "return group->unparsed_action == WEIR_DROP ? WEIR_MALFORMED_DROPPED : WEIR_MALFORMED_PASSED;", "return WEIR_MALFORMED_PASSED;", XDP),
     ("bpf/program/tunnel.bpf.h", "for (weir_u32 w = 0; w < WEIR_LIST_WORDS; w++) frame->matched.lists[w] = 0;", "", XDP),
-    ("bpf/program/filter.bpf.h", "  if (state->bypass) {\n    reason = WEIR_BYPASSED;\n    frame.samples = 0;\n  } else if", "  if", ("xdp-enforcer", "smoke xdp_target")),
+    ("bpf/program/filter.bpf.h", "  if (state->bypass) {\n    reason = WEIR_BYPASSED;\n    frame->samples = 0;\n  } else if", "  if", ("xdp-enforcer", "smoke xdp_target")),
     # What the kernel refuses.
     ("bpf/enforce/attach.cpp", "if (!link_ && errno != ENOENT) return errno_error(\"cannot open \" + pin_);", "", ("xdp-faults",)),
     ("bpf/enforce/attach.cpp", "  if (!info) return Error{info.error()};\n", "", ("xdp-faults",)),
@@ -156,6 +156,17 @@ MUTATIONS = (
     ("control/daemon/publication.cpp", "if (!is_newest || !judged || next.inputs != judged) return make_overlay(next, base);", "", ("daemon",)),
     ("control/publish/targets/target.cpp", "body.ok == 0 || (is_its && body.on == 0)", "body.ok == 0", ("daemon",)),
     ("control/publish/targets/target.cpp", "return state_.status->shadow != wanted;", "return candidate_ != nullptr && state_.status->shadow != wanted;", ("daemon",)),
+    # The same on XDP.
+    ("bpf/program/candidate.bpf.c", "if (drops_it != (handed->dropped != 0)) weir_note", "if (drops_it) weir_note", ("xdp-shadow",)),
+    ("bpf/program/candidate.bpf.c", "  return handed->dropped ? XDP_DROP : XDP_PASS;", "  return drops_it ? XDP_DROP : XDP_PASS;", ("xdp-shadow",)),
+    ("bpf/program/shadowed.bpf.c", "base->slot_of[list & (WEIR_MAX_LISTS - 1)]", "(weir_u32)list", ("xdp-shadow",)),
+    ("bpf/program/shadowed.bpf.c", "if (shadow_one_in != 1 && !is_chosen(stratum, shadow_one_in)) return 0;", "", ("xdp-shadow",)),
+    ("bpf/program/credit.bpf.h", "const weir_u32 layer = layers ? (layers->credited - 1) << 24 : 0;", "const weir_u32 layer = 0;", ("xdp-shadow",)),
+    ("bpf/program/match.bpf.h", "  if (now != 0) return now;\n", "", ("xdp-shadow",)),
+    ("bpf/program/verdict.bpf.h", "      if (verdict->keeps && !verdict->dropped) weir_keep_credit(frame, passed_by);\n", "", ("xdp-shadow",)),
+    ("bpf/enforce/publish.cpp", "    shadow_.enforced();\n", "", ("xdp-shadow",)),
+    ("bpf/enforce/shadow.cpp", "  (void)attach_(program_.fd());\n", "", ("xdp-faults",)),
+    ("bpf/enforce/attach.cpp", "  program_fd_ = program_fd;\n", "", ("xdp-faults",)),
     # What filters let through.
     ("common/key_window.cpp", "  if (young_.has(mark)) return;\n", "", ("common-wire",)),
     ("common/key_window.cpp", "    old_.keys--;\n", "", ("common-wire",)),

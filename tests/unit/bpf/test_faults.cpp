@@ -139,6 +139,20 @@ uint32_t link_id(const std::string& pin) {
   return link && bpf_obj_get_info_by_fd(link.get(), &info, &size) == 0 && info.xdp.ifindex != 0 ? info.id : 0;
 }
 
+// Of the pinned link.
+uint32_t program_of_link(const std::string& pin) {
+  const Fd link(bpf_obj_get(pin.c_str()));
+  bpf_link_info info = {};
+  uint32_t size = sizeof info;
+  return link && bpf_obj_get_info_by_fd(link.get(), &info, &size) == 0 ? info.prog_id : 0;
+}
+
+uint32_t program_id(int program) {
+  bpf_prog_info info = {};
+  uint32_t size = sizeof info;
+  return bpf_obj_get_info_by_fd(program, &info, &size) == 0 ? info.id : 0;
+}
+
 constexpr const char* kInterface = "lo";
 
 }  // namespace
@@ -390,6 +404,58 @@ TEST_CASE("what is attached stays attached, whatever the kernel does not tell") 
   CHECK(is_as_before());
   plane.enforcer->tend();
   CHECK(is_as_before());
+}
+
+TEST_CASE("each call that begins a shadow, or ends it, fails: what is enforced goes on, and the next one works") {
+  Plane plane(own_folder(), {kInterface});
+  const std::string pin = link_pin(plane.folder, kInterface);
+  const uint32_t id = link_id(pin), ordinary = program_id(plane.enforcer->program_fd());
+  REQUIRE((id != 0 && program_of_link(pin) == ordinary));
+  REQUIRE(plane.enforcer->publish(publication(list("a", "198.18.0.1"), 1)).ok == 1);
+  const auto shadow = [&](wire::ShadowAction action) {
+    wire::ShadowRequest request;
+    request.action = action;
+    wire::Message message;
+    if (action == wire::ShadowAction::begin) {
+      control::Compiled candidate = compiled(list("b", "198.18.0.2"), 2);
+      request.candidate = candidate.generation;
+      std::copy(candidate.digest.begin(), candidate.digest.end(), request.digest);
+      message.fd = std::move(candidate.snapshot);
+    }
+    message.body.assign(wire::bytes_of(request).begin(), wire::bytes_of(request).end());
+    return plane.enforcer->shadow(message);
+  };
+  const auto goes_on = [&] {
+    CHECK(link_id(pin) == id);
+    CHECK(drops(*plane.enforcer, 1));
+    CHECK_FALSE(drops(*plane.enforcer, 2));
+    const bool is_on = plane.enforcer->status().shadow != wire::Generation{};
+    CHECK((program_id(plane.enforcer->program_fd()) != ordinary) == is_on);
+    plane.enforcer->tend();
+    CHECK(program_of_link(pin) == program_id(plane.enforcer->program_fd()));
+  };
+  unsigned calls[2] = {};
+  for (const wire::ShadowAction failing_action : {wire::ShadowAction::begin, wire::ShadowAction::end}) {
+    unsigned& call = calls[failing_action == wire::ShadowAction::end];
+    for (bool failed = true; failed;) {
+      call++;
+      CAPTURE(call);
+      for (const wire::ShadowAction action : {wire::ShadowAction::begin, wire::ShadowAction::end}) {
+        std::optional<Failing> failing;
+        if (action == failing_action) failing.emplace(ENOMEM, call);
+        const Result<wire::Shadow> told = shadow(action);
+        if (failing) failed = failing->failed() != 0;
+        const bool did_fail = failing && failed;
+        failing.reset();
+        CHECK((did_fail || (told && told->body.ok == 1)));
+        if (told && told->body.ok == 0) CHECK(told->body.on == 0);
+        goes_on();
+      }
+      CHECK(program_of_link(pin) == ordinary);
+    }
+  }
+  CHECK(calls[0] > 20);
+  CHECK(calls[1] > 2);
 }
 
 TEST_CASE("who cannot open a pin at its start leaves what it leads to attached") {

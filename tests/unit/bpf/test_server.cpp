@@ -43,8 +43,8 @@ TEST_CASE("what XDP has not is refused in words, and the connection goes on") {
     CHECK(refusal(client->get()).find("wrong size") != std::string::npos);
   }
   const std::vector<std::byte> odd(7);
-  for (const wire::Type type :
-       {wire::Type::publish, wire::Type::bypass, wire::Type::samples, wire::Type::traffic, wire::Type::detach}) {
+  for (const wire::Type type : {wire::Type::publish, wire::Type::bypass, wire::Type::samples, wire::Type::traffic,
+                                wire::Type::detach, wire::Type::shadow}) {
     for (const std::span<const std::byte> body : {std::span<const std::byte>(), std::span<const std::byte>(odd)}) {
       REQUIRE(wire::send(client->get(), type, 7, body));
       CHECK(refusal(client->get()).find("wrong size") != std::string::npos);

@@ -324,6 +324,25 @@ TEST_CASE("one in N is exact, at random places") {
   for (uint32_t place = 0; place < 8; place++) CHECK(std::abs(of_place[place] - 50) < 40);
 }
 
+TEST_CASE("every frame that differs is sampled, or lost and counted") {
+  const Plane plane;
+  enforce(plane, "lists:\n" + list("a", "198.18.0.1"), 1);
+  REQUIRE(begin(plane, "lists:\n" + list("a", "198.18.0.0/24"), 2).body.ok == 1);
+  constexpr int kFrames = 5000;
+  CHECK_FALSE(runs(plane, plain(2), kFrames));
+  wire::Shadow shadow = ask(plane);
+  size_t samples = shadow.samples.size();
+  CHECK(samples > 64);
+  while (!shadow.samples.empty()) {
+    shadow = ask(plane);
+    samples += shadow.samples.size();
+  }
+  CHECK(shadow.body.newly_dropped == kFrames);
+  CHECK(shadow.body.sampled == samples);
+  CHECK(shadow.body.lost > 0);
+  CHECK(samples + shadow.body.lost == kFrames);
+}
+
 TEST_CASE("what is bypassed is judged by neither") {
   const Plane plane;
   enforce(plane, "lists:\n" + list("a", "198.18.0.1"), 1);
