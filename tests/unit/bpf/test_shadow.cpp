@@ -375,7 +375,8 @@ TEST_CASE("a candidate that is published is enforced, and its shadow ends") {
   const Plane plane;
   enforce(plane, "lists:\n" + list("a", "198.18.0.1"), 1);
   control::Compiled candidate = compiled_policy("lists:\n" + list("b", "198.18.0.2"), 2);
-  control::Compiled same = {.snapshot = Fd(dup(candidate.snapshot.get()))};
+  control::Compiled same;
+  same.snapshot.reset(dup(candidate.snapshot.get()));
   same.generation = candidate.generation;
   same.digest = candidate.digest;
   same.size_bytes = candidate.size_bytes;
