@@ -16,15 +16,19 @@ template <class Addr>
 constexpr uint8_t kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
 
 template <class Addr>
-Origin origin_of(const List& list, const Entry<Addr>& entry) {
-  return {list.name,        list.file_of(entry.source),
-          entry.line,       range_text(entry.first, entry.last, entry.port) + expiry_text(entry.expires),
-          entry.directions, true};
+uint8_t directions_of(const Entry<Addr>& entry) {
+  return entry.directions;
+}
+uint8_t directions_of(const Flow& flow) {
+  return static_cast<uint8_t>((flow.src ? WEIR_AS_SOURCE : 0) | (flow.dst ? WEIR_AS_DESTINATION : 0));
 }
 
-Origin origin_of(const List& list, const Flow& flow) {
-  const int sides = (flow.src ? WEIR_AS_SOURCE : 0) | (flow.dst ? WEIR_AS_DESTINATION : 0);
-  return {list.name, list.file_of(flow.source), flow.line, flow_text(flow), static_cast<uint8_t>(sides), true};
+template <class Entry>
+Origin origin_of(const List& list, const Entry& entry) {
+  Origin origin{list.name, list.file_of(entry.source), entry.line, shown_text(entry), directions_of(entry), true};
+  if (entry.source == 0) origin.comment = comment_of(list, entry.line, origin.entry);
+  origin.source = entry.source;
+  return origin;
 }
 
 bool is_live(uint32_t expires, uint64_t now) {
@@ -128,6 +132,14 @@ WrittenAt written_at(const Flow& flow) {
 }
 
 }  // namespace
+
+std::string comment_of(const List& list, uint32_t line, const std::string& shown) {
+  const std::vector<EntryComment>& comments = list.content->comments;
+  auto at = std::lower_bound(comments.begin(), comments.end(), line,
+                             [](const EntryComment& comment, uint32_t wanted) { return comment.line < wanted; });
+  while (at != comments.end() && at->line == line && at->entry != shown) ++at;
+  return at != comments.end() && at->line == line ? at->text : "";
+}
 
 AddressClaims claims_of(const Book& book, Ipv4 address, uint16_t port, uint64_t now) {
   return claims_of_address(book, address, port, now);

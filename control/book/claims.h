@@ -8,6 +8,7 @@
 
 #include "common/ip.h"
 #include "control/model/list.h"
+#include "control/model/provenance.h"
 #include "filter/format/packet.h"
 
 // Which entries of a book hold a key? Address entries are searched (some microseconds among ten million); flows are
@@ -21,8 +22,14 @@ struct Origin {
   uint32_t line;
   std::string entry;  // in canonical text, e.g. 203.0.113.0/24, 203.0.113.7:443
   uint8_t directions;
-  bool alone = true;  // every packet with the key matches it; else it asks for more of a packet, or has ended
+  bool alone = true;         // every packet with the key matches it; else it asks for more of a packet, or has ended
+  std::string comment = {};  // of the policy file; with a provenance: whoever wrote the entry
+  uint8_t source = 0;        // as Entry::source
+  std::optional<Provenance> provenance = {};
 };
+
+// What the policy file says about an entry of the list; empty: nothing. shown: as shown_text() tells it.
+std::string comment_of(const List& list, uint32_t line, const std::string& shown);
 
 struct AddressClaims {
   // Entries that every packet side with this address and port matches, in the order of the lists and their lines; then

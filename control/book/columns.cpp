@@ -178,6 +178,9 @@ std::shared_ptr<const Entries> make_entries(ListDraft draft) {
   entries->v4 = pack(draft.v4);
   entries->v6 = pack(draft.v6);
   entries->flows = std::move(draft.flows);
+  entries->comments = std::move(draft.comments);
+  std::stable_sort(entries->comments.begin(), entries->comments.end(),
+                   [](const EntryComment& a, const EntryComment& b) { return a.line < b.line; });
   entries->digest = digest_of(*entries);
   return entries;
 }
@@ -187,11 +190,13 @@ ListDraft draft_of(const Entries& entries) {
   draft.v4 = in_order_of_writing(entries.v4);
   draft.v6 = in_order_of_writing(entries.v6);
   draft.flows = entries.flows;
+  draft.comments = entries.comments;
   return draft;
 }
 
 std::shared_ptr<const Entries> replace_own(std::shared_ptr<const Entries> before, ListDraft own) {
-  if (has_own(before->v4, own.v4) && has_own(before->v6, own.v6) && flows_of_policy(before->flows) == own.flows) {
+  if (has_own(before->v4, own.v4) && has_own(before->v6, own.v6) && flows_of_policy(before->flows) == own.flows &&
+      before->comments == own.comments) {
     return before;
   }
   append_sources(1, kJournalSource - 1, before->v4, own.v4);

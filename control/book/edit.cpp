@@ -167,6 +167,7 @@ std::shared_ptr<const Entries> edited(std::shared_ptr<const Entries> before, Ent
   after->v6 = edited(before->v6, edit.added.v6, edit.removed.v6);
   after->flows = edited(before->flows, edit.added.flows, edit.removed.flows);
   if (edit.empty()) return before;  // one cancelled the other
+  after->comments = before->comments;
   after->digest = digest_of(*after);
   return after;
 }

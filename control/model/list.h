@@ -15,12 +15,21 @@
 
 namespace weir::control {
 
+// What the policy file says about an entry, for people.
+struct EntryComment {
+  uint32_t line = 0;  // of the policy file
+  std::string entry;  // as shown_text() (control/model/range_text.h) tells it: several may stand on one line
+  std::string text;
+  bool operator==(const EntryComment&) const = default;
+};
+
 // The entries of one list while it is read, in the order of its files: its own in the policy, then the feed's.
 struct ListDraft {
   uint8_t match = WEIR_AS_SOURCE;  // mask of weir_direction: what entries without named fields are compared with
   std::vector<Entry<Ipv4>> v4;
   std::vector<Entry<Ipv6>> v6;
   std::vector<Flow> flows;
+  std::vector<EntryComment> comments;  // of its own entries
   FeedReport feed;
   std::optional<FeedFault> fault;  // of the feed: what was read of it is not all, or nothing
 
@@ -32,6 +41,7 @@ struct Entries {
   Rows<Ipv4> v4;
   Rows<Ipv6> v6;
   std::vector<Flow> flows;              // few (a policy file holds them): in the order of the file
+  std::vector<EntryComment> comments;   // of the policy's own entries, ascending by line
   std::array<uint64_t, 2> digest = {};  // XXH3-128 (low, high) of what they match; where they are written is not in it
 
   uint64_t size() const { return v4.size() + v6.size() + flows.size(); }

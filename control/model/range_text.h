@@ -26,11 +26,20 @@ std::string entry_text(const Entry<Addr>& entry, uint8_t match) {
 // What stands behind an entry: ` expires 2026-12-01T00:00:00Z`; nothing when it never does.
 std::string expiry_text(uint32_t expires);
 
+// An entry as people are shown it, wherever its directions are told beside it: its range, and when it expires.
+template <class Addr>
+std::string shown_text(const Entry<Addr>& entry) {
+  return range_text(entry.first, entry.last, entry.port) + expiry_text(entry.expires);
+}
+
 // Everything that is asked, in this order:
 //   src 10.0.0.0/8 dst 203.0.113.9 tcp sport 53 dport 8000-8010 tcp-flags syn/syn,ack expires 2026-12-01T00:00:00Z
 //   dst 2001:db8::9 icmpv6 icmp-type 128 icmp-code 0
 // A protocol without a name is `proto 200`; TCP flags are SET/MASK.
 std::string flow_text(const Flow& flow);
+inline std::string shown_text(const Flow& flow) {
+  return flow_text(flow);
+}
 // The same as `controlctl add` takes it: a protocol alone is `proto tcp`, since one word is an address there.
 std::string flow_line(const Flow& flow);
 

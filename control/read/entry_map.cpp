@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "control/model/fields.h"
+#include "control/model/range_text.h"
 #include "control/read/entry_node.h"
 #include "control/read/policy_keys.h"
 #include "filter/format/frame_rules.h"
@@ -36,7 +37,8 @@ class EntryMapReader {
     MapReader map(file_.document, &node_, entry_section(), file_.diagnostics);
     find_all(map);
     const uint32_t expires = read_expires(map);
-    map.text("comment");
+    const std::string comment = map.text("comment").value_or("");
+    const size_t n_v4 = list_.v4.size(), n_v6 = list_.v6.size(), n_flows = list_.flows.size();
     map.finish();
     refuse_empty_fields(node_);
     if (entry_ != nullptr && any_named_) {
@@ -59,6 +61,13 @@ class EntryMapReader {
       }
       file_.error(node_, "the entry names nothing to match", "give it `entry`, or some of " + keys);
     }
+    if (comment.empty()) return;
+    const auto keep_comment = [&](const auto& entries, size_t n_before) {
+      if (entries.size() > n_before) list_.comments.push_back({node_.line, shown_text(entries.back()), comment});
+    };
+    keep_comment(list_.v4, n_v4);
+    keep_comment(list_.v6, n_v6);
+    keep_comment(list_.flows, n_flows);
   }
 
  private:

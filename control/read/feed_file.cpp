@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "control/book/columns.h"
+#include "control/model/range_text.h"
 #include "control/read/feed_parts.h"
 
 namespace weir::control {
@@ -53,6 +54,7 @@ std::shared_ptr<const Entries> kept_content(const List& good, const FeedOptions&
   }
   ListDraft feed = draft_of(*good.content);
   feed.flows = std::move(own.flows);
+  feed.comments = std::move(own.comments);
   const auto adapt = [&](auto& entries) {
     std::erase_if(entries, [&](const auto& entry) {
       const bool is_any = entry.first == 0 && entry.last == static_cast<decltype(entry.last)>(~entry.first);
@@ -256,6 +258,7 @@ class FeedReader {
     append(feed.v4, own_.v4);
     append(feed.v6, own_.v6);
     feed.flows = std::move(own_.flows);
+    feed.comments = std::move(own_.comments);
     list_.content = make_entries(std::move(feed));
   }
 
@@ -389,17 +392,33 @@ uint64_t aggregate_ipv6(ListDraft& draft, uint8_t prefix_bits) {
   if (prefix_bits == 128) return 0;
   const auto mask = prefix_mask<Ipv6>(prefix_bits);
   uint64_t widened = 0;
+  // A comment goes with its entry.
+  const auto by_line = [](const EntryComment& a, const EntryComment& b) { return a.line < b.line; };
+  std::stable_sort(draft.comments.begin(), draft.comments.end(), by_line);
+  const auto keep_comment = [&](const auto& entry, const auto& work) {
+    const auto [begin, end] =
+        std::equal_range(draft.comments.begin(), draft.comments.end(), EntryComment{entry.line, {}, {}}, by_line);
+    const std::string before = begin == end ? "" : shown_text(entry);
+    work();
+    for (auto comment = begin; comment != end; ++comment) {
+      if (comment->entry == before) comment->entry = shown_text(entry);
+    }
+  };
   const auto widen = [&](Ipv6& first, Ipv6& last) {
     if (first != last) return;
     first &= mask;
     last = first | ~mask;
     widened++;
   };
-  for (Entry<Ipv6>& entry : draft.v6) widen(entry.first, entry.last);
+  for (Entry<Ipv6>& entry : draft.v6) {
+    keep_comment(entry, [&] { widen(entry.first, entry.last); });
+  }
   for (Flow& flow : draft.flows) {
     if (flow.family != 6) continue;
-    if (flow.src) widen(flow.src->first, flow.src->last);
-    if (flow.dst) widen(flow.dst->first, flow.dst->last);
+    keep_comment(flow, [&] {
+      if (flow.src) widen(flow.src->first, flow.src->last);
+      if (flow.dst) widen(flow.dst->first, flow.dst->last);
+    });
   }
   return widened;
 }

@@ -238,6 +238,7 @@ class GroupReader {
     append(all_.v4, own.v4, 0);
     append(all_.v6, own.v6, 0);
     all_.flows = std::move(own.flows);
+    all_.comments = std::move(own.comments);
     list_.content = make_entries(std::move(all_));
   }
 

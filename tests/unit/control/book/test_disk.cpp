@@ -28,6 +28,7 @@ Book sample_book() {
   nets.files = {{nets.feed, nets.feed_state, nets.refusal}, {}};
   nets.files[1].feed.path = "feeds/more.txt";
   nets.mode = WEIR_MONITOR;
+  edit(nets)->comments = {{3, "12.0.0.0/8", "ticket 12"}, {3, "192.0.2.0/24", "ticket 13"}};
   edit(nets)->v4[0].source = 1;
   edit(policy.lists[2])->flows.push_back(RandomLists{std::mt19937_64(1)}.flow(33));
   return policy.lists;
@@ -56,11 +57,23 @@ TEST_CASE("a book comes back from disk as it was") {
       CHECK(is.v4() == was.v4());
       CHECK(is.v6() == was.v6());
       CHECK(is.flows() == was.flows());
+      CHECK(is.content->comments == was.content->comments);
       CHECK(is.content->digest == was.content->digest);
     }
     CHECK(write_book(*back) == bytes);
   }
   CHECK(read_book(as_bytes(write_book({})))->empty());
+}
+
+TEST_CASE("a book of the version before is read: its entries have no comments") {
+  Book book = {sample_book()[1]};
+  edit(book[0])->comments.clear();
+  std::string bytes = write_book(book);
+  bytes.resize(bytes.size() - sizeof(uint64_t));  // their number
+  bytes[8] = 6;                                   // the version
+  const Result<Book> back = read_book(as_bytes(bytes));
+  if (!back) FAIL(back.error());
+  CHECK(write_book(*back) == write_book(book));
 }
 
 TEST_CASE("damaged books are refused or harmless") {

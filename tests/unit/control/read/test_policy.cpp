@@ -2,6 +2,7 @@
 #include <string>
 
 #include "common/paths.h"
+#include "control/book/claims.h"
 #include "control/read/list_settings.h"
 #include "control/read/policy.h"
 #include "control/read/policy_keys.h"
@@ -177,6 +178,35 @@ TEST_CASE("a feed is read from the policy's folder, after the inline entries") {
   CHECK(a.v4()[2].port == 80);
   CHECK(policy->lists.at(1).feed.bad == 1);
   CHECK(policy->lists.at(1).v4().size() == 3);
+}
+
+TEST_CASE("comments stay with their entries, also of one line, and of addresses that are widened") {
+  const Folder folder;
+  folder.write("feed.txt", "192.0.2.7\n");
+  const std::string path = folder.write("weir.yaml", R"(version: 1
+lists:
+- name: a
+  action: drop
+  file: feed.txt
+  ipv6_aggregate: 64
+  entries: [{entry: 192.0.2.1, comment: ticket 1}, {entry: 192.0.2.3}, {entry: "192.0.2.4:80", comment: ticket 4},
+    {src: "2001:db8::1", comment: six}, {src: "2001:db8::1", dst: "2001:db8::2", comment: flow}, {src: 192.0.2.5, comment: ""}]
+)");
+  Diagnostics diagnostics;
+  const auto policy = read_policy(path, diagnostics);
+  INFO(format(diagnostics));
+  REQUIRE(policy);
+  const std::vector<EntryComment> wanted = {
+      {7, "192.0.2.1", "ticket 1"},
+      {7, "192.0.2.4:80", "ticket 4"},
+      {8, "2001:db8::/64", "six"},
+      {8, "src 2001:db8::/64 dst 2001:db8::/64", "flow"},
+  };
+  CHECK(policy->lists.at(0).content->comments == wanted);
+  const List& list = policy->lists.at(0);
+  CHECK(comment_of(list, 7, "192.0.2.4:80") == "ticket 4");
+  CHECK(comment_of(list, 7, "192.0.2.3").empty());
+  CHECK(comment_of(list, 9, "192.0.2.4:80").empty());
 }
 
 TEST_CASE("feeds are not opened by parse_policy") {
