@@ -25,6 +25,16 @@ uint64_t number_of(const Result<std::string>& text) {
   return number;
 }
 
+std::vector<HistoryFiles::Feed> feeds_to_keep(const Book& book) {
+  std::vector<HistoryFiles::Feed> feeds;
+  for (const List& list : book) {
+    for (const FeedFile& file : list.feeds()) {
+      if (file.state.digest != Digest{}) feeds.push_back({file.feed.path, file.state.digest});
+    }
+  }
+  return feeds;
+}
+
 }  // namespace
 
 // On the worker: the generation whose book is to come back; 0: it is not known. After many changes only the book is
@@ -115,6 +125,7 @@ void Daemon::record(const Prepared& prepared) {
       const Result<std::vector<uint64_t>> bases = generations.bases(generation.epoch);
       std::vector<uint64_t> wanted = bases ? *bases : std::vector<uint64_t>();
       std::erase_if(wanted, [&](uint64_t base) { return base < oldest; });
+      if (kept) history_.keep_more(generation, feeds_to_keep(*next.book), settings.size_bytes);
       const uint64_t first = history_.trim(wanted, settings.size_bytes);
       done = generations.forget_before({generation.epoch, std::max(oldest, first)});
     }

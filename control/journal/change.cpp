@@ -356,17 +356,28 @@ Result<void> sweep(const Book& book, uint64_t now, Journal& journal, std::vector
   return {};
 }
 
+bool append_added(const List& list, const std::string& text, uint32_t expires, ListDraft& draft) {
+  EntryOfJournal reader(list);
+  if (!reader.read(text)) return false;
+  reader.append_to(draft, expires);
+  return true;
+}
+
+std::vector<JournalEntry> texts_of_added(const List& list) {
+  std::vector<JournalEntry> entries;
+  append_texts(list, list.v4(), entries);
+  append_texts(list, list.v6(), entries);
+  for (Flow flow : list.flows()) {
+    if (flow.source != kJournalSource) continue;
+    const uint32_t expires = std::exchange(flow.expires, kNever);
+    entries.push_back({flow_line(flow), 0, expires});
+  }
+  return entries;
+}
+
 Result<void> restore(const Book& book, uint64_t now, Journal& journal) {
   for (const List& list : book) {
-    std::vector<JournalEntry> entries;
-    append_texts(list, list.v4(), entries);
-    append_texts(list, list.v6(), entries);
-    for (Flow flow : list.flows()) {
-      if (flow.source != kJournalSource) continue;
-      const uint32_t expires = std::exchange(flow.expires, kNever);
-      entries.push_back({flow_line(flow), 0, expires});
-    }
-    for (JournalEntry& entry : entries) {
+    for (JournalEntry& entry : texts_of_added(list)) {
       entry.added_at = static_cast<int64_t>(now);
       if (Result<void> put = journal.put(list.name, entry); !put) return put;
     }

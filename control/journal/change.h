@@ -48,6 +48,13 @@ Result<ListDraft> journal_of(const List& list, uint64_t now, Journal& journal);
 // to no list of the book is gone as well.
 Result<void> sweep(const Book& book, uint64_t now, Journal& journal, std::vector<EntriesEdit>& edits);
 
+// An entry of the journal as the content of its list is to hold it: appended to the draft. False: no such entry.
+bool append_added(const List& list, const std::string& text, uint32_t expires, ListDraft& draft);
+
+// What the journal calls the entries that it put into the list: text and expiry. Of addresses that the list widens, and
+// of entries from older journals, it may call them otherwise.
+std::vector<JournalEntry> texts_of_added(const List& list);
+
 // The entries that the lists have of a journal that was lost, for one that begins anew; without who and why.
 Result<void> restore(const Book& book, uint64_t now, Journal& journal);
 

@@ -46,6 +46,16 @@ GenerationRecord record_of(const Statement& row) {
       static_cast<uint64_t>(row.integer(5)), changes_of(row.text(6))};
 }
 
+Generations::Before before_of(const Statement& row) {
+  return {row.text(1),
+          row.text(2),
+          row.text(3),
+          row.integer(4) != 0,
+          row.integer(5),
+          static_cast<uint32_t>(row.integer(6)),
+          static_cast<uint32_t>(row.integer(7))};
+}
+
 int64_t as_integer(uint64_t value) {
   return static_cast<int64_t>(value);
 }
@@ -58,6 +68,9 @@ Result<Generations> Generations::open(const Database& database) {
       {&all.add_,
        "REPLACE INTO generations(epoch, number, at, cause, uid, base, changes) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
       {&all.find_, "SELECT number, at, cause, uid, base, changes FROM generations WHERE epoch = ?1 AND number = ?2"},
+      {&all.newest_by_,
+       "SELECT number, at, cause, uid, base, changes FROM generations WHERE epoch = ?1 AND at <= ?2"
+       " ORDER BY number DESC LIMIT 1"},
       {&all.newest_,
        "SELECT number, at, cause, uid, base, changes FROM generations WHERE epoch = ?1 ORDER BY number DESC LIMIT ?2"},
       {&all.oldest_since_, "SELECT coalesce(min(number), 0) FROM generations WHERE epoch = ?1 AND at >= ?2"},
@@ -75,6 +88,12 @@ Result<Generations> Generations::open(const Database& database) {
       {&all.changes_after_,
        "SELECT list, entry, comment, expires IS NOT NULL, added_at, expires, uid FROM before"
        " WHERE epoch = ?1 AND number > ?2 ORDER BY id DESC"},
+      // Blanks, slashes and hyphens are in what is more than an address, `1.2.3.4:5` has a dot before its colon, and
+      // `[::1]:5` a bracket. ?3: texts, each between blanks.
+      {&all.changes_of_,
+       "SELECT list, entry, comment, expires IS NOT NULL, added_at, expires, uid, number FROM before"
+       " WHERE epoch = ?1 AND number > ?2 AND (entry GLOB '*[-/[ ]*' OR entry GLOB '*.*:*' OR"
+       " (?4 AND entry GLOB '*:*') OR instr(?3, ' ' || entry || ' ')) ORDER BY id"},
       {&all.note_, "SELECT text FROM notes WHERE name = ?1"},
       {&all.set_note_, "REPLACE INTO notes(name, text) VALUES(?1, ?2)"}};
   for (const auto& [statement, sql] : statements) {
@@ -103,6 +122,15 @@ Result<std::optional<GenerationRecord>> Generations::find(wire::Generation gener
   if (!*row) return std::optional<GenerationRecord>();
   std::optional<GenerationRecord> found = record_of(find_);
   find_.reset();
+  return found;
+}
+
+Result<std::optional<GenerationRecord>> Generations::newest_by(uint64_t epoch, int64_t at) {
+  const Result<bool> row = newest_by_.bind(1, as_integer(epoch)).bind(2, at).step();
+  if (!row) return Error{row.error()};
+  if (!*row) return std::optional<GenerationRecord>();
+  std::optional<GenerationRecord> found = record_of(newest_by_);
+  newest_by_.reset();
   return found;
 }
 
@@ -164,10 +192,23 @@ Result<std::vector<Generations::Before>> Generations::changes_after(wire::Genera
     const Result<bool> row = changes_after_.step();
     if (!row) return Error{row.error()};
     if (!*row) return found;
-    found.push_back({changes_after_.text(1), changes_after_.text(2), changes_after_.text(3),
-                     changes_after_.integer(4) != 0, changes_after_.integer(5),
-                     static_cast<uint32_t>(changes_after_.integer(6)),
-                     static_cast<uint32_t>(changes_after_.integer(7))});
+    found.push_back(before_of(changes_after_));
+  }
+}
+
+Result<std::vector<Generations::Numbered>> Generations::changes_after(wire::Generation generation,
+                                                                      const std::vector<std::string>& v4_texts,
+                                                                      bool any_v6) {
+  std::string texts = " ";
+  for (const std::string& text : v4_texts) texts += text + " ";
+  changes_of_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).bind(3, texts);
+  changes_of_.bind(4, int64_t{any_v6});
+  std::vector<Numbered> found;
+  while (true) {
+    const Result<bool> row = changes_of_.step();
+    if (!row) return Error{row.error()};
+    if (!*row) return found;
+    found.push_back({static_cast<uint64_t>(changes_of_.integer(8)), before_of(changes_of_)});
   }
 }
 

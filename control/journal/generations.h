@@ -37,6 +37,8 @@ class Generations {
 
   Result<void> add(uint64_t epoch, const GenerationRecord& record);
   Result<std::optional<GenerationRecord>> find(wire::Generation generation);
+  // The newest one that was published by then.
+  Result<std::optional<GenerationRecord>> newest_by(uint64_t epoch, int64_t at);
   // The newest ones, newest first.
   Result<std::vector<GenerationRecord>> newest(uint64_t epoch, size_t most);
   // Forgets what came before this one, what other epochs had, and all but the newest kMost.
@@ -57,13 +59,22 @@ class Generations {
   };
   Result<std::vector<Before>> changes_after(wire::Generation generation);
 
+  // Of them, oldest first, those of entries that may hold some addresses: of single IPv4 addresses only these texts,
+  // of IPv6 ones all of them, and everything that is no single address.
+  struct Numbered {
+    uint64_t number;  // of the generation that changed it
+    Before before;
+  };
+  Result<std::vector<Numbered>> changes_after(wire::Generation generation, const std::vector<std::string>& v4_texts,
+                                              bool any_v6);
+
   // Small things that outlive a restart; empty: not set.
   Result<std::string> note(const std::string& name);
   Result<void> set_note(const std::string& name, const std::string& text);
 
  private:
-  Statement add_, find_, newest_, oldest_since_, crowded_, trim_, trim_before_, bases_, changes_after_, note_,
-      set_note_;
+  Statement add_, find_, newest_by_, newest_, oldest_since_, crowded_, trim_, trim_before_, bases_, changes_after_,
+      changes_of_, note_, set_note_;
 };
 
 }  // namespace weir::control

@@ -287,9 +287,11 @@ Result<std::vector<std::string>> Journal::lists() {
 Result<void> Journal::go_back_to(wire::Generation generation) {
   const Result<std::vector<Generations::Before>> changes = generations_.changes_after(generation);
   if (!changes) return Error{changes.error()};
+  const uint64_t now = unix_now();
   for (const Generations::Before& before : *changes) {
     Result<void> done;
-    if (before.was_there) {
+    const bool has_ended = before.expires != kNever && before.expires <= now;
+    if (before.was_there && !has_ended) {
       done = put(before.list, {before.text, before.added_at, before.expires, before.uid, before.comment});
     } else {
       const Result<std::optional<JournalEntry>> there = find(before.list, before.text);
@@ -320,6 +322,8 @@ Result<std::vector<Journal::Ended>> Journal::sweep_what(Statement& ended) {
   }
   for (const Ended& one : all) {
     if (const auto known = counts_.find(one.list); known != counts_.end()) known->second--;
+    // Nothing goes back to it, and whoever asks why a packet was dropped then is told of it.
+    if (Result<void> kept = remember_before(one.list, one.text); !kept) return Error{kept.error()};
     if (Result<void> gone = erase_.bind(1, one.list).bind(2, one.text).run(); !gone) return Error{gone.error()};
   }
   return all;

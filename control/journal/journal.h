@@ -66,7 +66,7 @@ class Journal {
   // The first ones behind this text.
   Result<std::vector<JournalEntry>> page(const std::string& list, const std::string& after, size_t most);
   Result<std::vector<std::string>> lists();  // that have entries
-  // Every entry as it was when this generation was published: what ended since then stays away.
+  // Every entry as it was when this generation was published; what ended since then stays away.
   Result<void> go_back_to(wire::Generation generation);
   Generations& generations() { return generations_; }
 
