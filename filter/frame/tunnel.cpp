@@ -1,8 +1,8 @@
-#include "dataplane/frame/tunnel.h"
+#include "filter/frame/tunnel.h"
 
 #include <array>
 
-namespace weir::dataplane {
+namespace weir::filter {
 
 namespace {
 
@@ -169,4 +169,4 @@ bool decided(Outcome outcome, const Headers& outer, const InnerLayers& inner, ui
   return decided(outcome, last) && (inner.n == WEIR_MAX_LAYERS - 1 || tunnel_of(last, tunnels) == 0);
 }
 
-}  // namespace weir::dataplane
+}  // namespace weir::filter

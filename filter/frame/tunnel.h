@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "dataplane/frame/frame.h"
+#include "filter/frame/frame.h"
 
 // A frame and the packets in its tunnels (docs/operate/dataplane.md, "Tunnels"). Pure, as frame.h.
-namespace weir::dataplane {
+namespace weir::filter {
 
 // The packets inside a frame's outer one, outer ones first.
 struct InnerLayers {
@@ -31,4 +31,4 @@ Outcome parse_layers(const uint8_t* frame, uint32_t length, uint8_t tunnels, Hea
 // True when bytes behind `length` could not have changed what parse_layers said.
 bool decided(Outcome outcome, const Headers& outer, const InnerLayers& inner, uint8_t tunnels) noexcept;
 
-}  // namespace weir::dataplane
+}  // namespace weir::filter
