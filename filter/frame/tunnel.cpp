@@ -160,6 +160,10 @@ Outcome parse_layers(const uint8_t* frame, uint32_t length, uint8_t tunnels, Hea
   return outcome;
 }
 
+uint8_t tunnel_in(const Headers& headers, uint8_t tunnels) noexcept {
+  return tunnel_of(headers, tunnels);
+}
+
 bool decided(Outcome outcome, const Headers& outer, const InnerLayers& inner, uint8_t tunnels) noexcept {
   const Headers& last = inner.n == 0 ? outer : inner.layer[inner.n - 1];
   if (has(outer, WEIR_OPEN_END)) return false;

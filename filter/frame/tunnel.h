@@ -28,6 +28,10 @@ constexpr uint32_t kMaxLayersBytes =
 Outcome parse_layers(const uint8_t* frame, uint32_t length, uint8_t tunnels, Headers& outer,
                      InnerLayers& inner) noexcept;
 
+// The tunnel of the mask that a packet with these headers is of; 0: none. There is a layer in it only if the tunnel's
+// own header is whole.
+uint8_t tunnel_in(const Headers& headers, uint8_t tunnels) noexcept;
+
 // True when bytes behind `length` could not have changed what parse_layers said.
 bool decided(Outcome outcome, const Headers& outer, const InnerLayers& inner, uint8_t tunnels) noexcept;
 
