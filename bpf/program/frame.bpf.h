@@ -1,5 +1,5 @@
 /* A frame on its way through the program, and what its bytes mean (docs/operate/dataplane.md, "Frames"). Written apart
- * from dataplane/frame/frame.cpp: tests hold both to one reference, frame by frame.
+ * from filter/frame/frame.cpp: tests hold both to one reference, frame by frame.
  *
  * Plain frames are read where they lie (read_plain, at the end); the other functions read everything else, by offset: a
  * frame may lie in several buffers. They are global functions, which the verifier looks at once, whoever calls them; so

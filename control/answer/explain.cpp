@@ -3,30 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "control/answer/packet_text.h"
 #include "control/compile/plan/plan.h"
 #include "control/compile/prove/lookup.h"
-#include "control/compile/prove/verdict.h"
-#include "control/model/flow_condition.h"
-#include "control/model/range_text.h"
 #include "control/read/feeds/entry_text.h"
-#include "filter/format/siphash.h"
-#include "filter/layouts/bitmap.h"
-#include "filter/layouts/layout.h"
 #include "filter/probe/exact.h"
 #include "filter/read/overlay.h"
 
 namespace weir::control {
 namespace {
-
-std::vector<std::string> names_of(const filter::SnapshotView& snapshot, const weir_set& set) {
-  std::vector<std::string> names;
-  for (uint32_t l = 0; l < snapshot.header().n_lists; l++) {
-    if (has_list(set, l)) names.emplace_back(snapshot.lists()[l].name);
-  }
-  return names;
-}
 
 template <class Addr>
 std::string key_text(filter::KeyShape shape, Addr address, uint16_t port) {
@@ -35,51 +22,12 @@ std::string key_text(filter::KeyShape shape, Addr address, uint16_t port) {
   return shape.with_port ? fmt::format("{} port {}", prefix, port) : prefix;
 }
 
-// Fills where the filter was asked, and what it said.
-void ask_filter(const filter::ShapeView& shape, const filter::Key& key, ShapeProbe& probe) {
-  const filter::Layout& layout = filter::layout_of(shape.layout);
-  const bool bitmap = shape.layout == WEIR_LAYOUT_BITMAP;
-  if (!bitmap) probe.hash = weir_siphash13(shape.secret, key.word.data(), filter::key_words(shape.shape));
-  const uint64_t place = bitmap ? weir_bitmap_index(key.word[0]) : probe.hash;
-  probe.layout = layout.name;
-  probe.place = key_place(shape, place);
-  probe.filter_hit = layout.check(shape.filter, place);
-}
-
-// first_entry(list): the first of its entries that matches.
-template <class FirstEntry>
-Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched, FirstEntry first_entry) {
-  const Judgement judgement = judge(snapshot.header(), matched);
-  Verdict verdict;
-  verdict.action = judgement.action == WEIR_DROP ? "drop" : "pass";
-  verdict.reason = judgement.list == kNoList ? "default" : snapshot.lists()[static_cast<size_t>(judgement.list)].name;
-  if (judgement.list != kNoList) verdict.because = first_entry(verdict.reason);
-  verdict.matched = names_of(snapshot, matched);
-  verdict.monitored = names_of(snapshot, lists_in(matched, snapshot.header().monitor_lists));
-  return verdict;
-}
-
 // Adds the lists of a chain that every packet with the key has now, and collects what the others depend on.
-weir_set follow_chain(const filter::SnapshotView& snapshot, uint32_t chain, const char* side, uint8_t family,
-                      uint64_t now, std::vector<ShapeCondition>& conditions) {
-  weir_set lists = {};
-  snapshot.visit_chain(chain, [&](const weir_residual& residual) {
-    const bool expired = (residual.asks & WEIR_ASKS_EXPIRES) != 0 && now >= residual.expires_unix_s;
-    if (residual.asks == WEIR_ASKS_EXPIRES && !expired) {
-      lists = lists | snapshot.set(residual.set);
-    } else {
-      conditions.push_back({side, flow_text(flow_of(residual, family)) + (expired ? " (expired)" : ""),
-                            names_of(snapshot, snapshot.set(residual.set))});
-    }
+weir_set follow(const filter::SnapshotView& snapshot, uint32_t chain, const char* side, uint8_t family, uint64_t now,
+                std::vector<ShapeCondition>& conditions) {
+  return follow_chain(snapshot, chain, family, now, [&](const weir_residual& residual, std::string text) {
+    conditions.push_back({side, std::move(text), names_of(snapshot, snapshot.set(residual.set))});
   });
-  return lists;
-}
-
-// Keeps the first kMaxOrigins; returns how many there were.
-size_t shorten(std::vector<Origin>& origins) {
-  const size_t all = origins.size();
-  if (all > kMaxOrigins) origins.erase(origins.begin() + kMaxOrigins, origins.end());
-  return all;
 }
 
 // visit(snapshot, shape) for every shape of the family, of the overlay only where it says something else about the key:
@@ -119,17 +67,15 @@ Explanation explain_address(const Enforcing& enforcing, const Book& book, Addr a
     }
     const filter::Key key = key_of(shape.shape);
     ShapeProbe probe;
-    probe.shape = shape_name(shape.shape, shape.layout == WEIR_LAYOUT_BITMAP);
-    if (&snapshot == enforcing.overlay) probe.shape += ", overlay";
     probe.key = key_text(shape.shape, address, port);
-    ask_filter(shape, key, probe);
+    ask_filter(shape, key, &snapshot == enforcing.overlay, probe);
     probe.rule = filter::find_rule(shape, key);
     const weir_rule& rule = snapshot.rule(probe.rule);  // rule 0 has no lists
-    const weir_set as_source = snapshot.set(rule.source_set) |
-                               follow_chain(snapshot, rule.source_chain, "source", kFamily, now, probe.conditions);
+    const weir_set as_source =
+        snapshot.set(rule.source_set) | follow(snapshot, rule.source_chain, "source", kFamily, now, probe.conditions);
     const weir_set as_destination =
         snapshot.set(rule.destination_set) |
-        follow_chain(snapshot, rule.destination_chain, "destination", kFamily, now, probe.conditions);
+        follow(snapshot, rule.destination_chain, "destination", kFamily, now, probe.conditions);
     probe.source_lists = names_of(snapshot, as_source);
     probe.destination_lists = names_of(snapshot, as_destination);
     source = source | as_source;

@@ -2,12 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/result.h"
-#include "control/answer/key_place.h"
+#include "control/answer/probing.h"
 #include "control/book/claims.h"
 #include "control/compile/prove/lookup.h"
 #include "control/model/list.h"
@@ -20,27 +19,10 @@ struct ShapeCondition {
   std::vector<std::string> lists;
 };
 
-struct ShapeProbe {
-  std::string shape;   // as ShapeReport::name
-  std::string key;     // canonical text, e.g. 203.0.113.7/32
-  std::string layout;  // of its filter
-  uint64_t hash = 0;   // 0 for a bitmap
-  KeyPlace place;      // of the key's bits in the filter
-  bool filter_hit = false;
-  uint32_t rule = 0;                                         // 0 = none
+struct ShapeProbe : AskedKey {
   std::vector<std::string> source_lists, destination_lists;  // of every packet with the key, at this time
   std::vector<ShapeCondition> conditions;                    // what a packet must have besides, for more lists
 };
-
-struct Verdict {
-  std::string action;                  // pass | drop
-  std::string reason;                  // the list credited, or "default"
-  std::optional<Origin> because;       // the first entry of that list that matches; empty: none decides
-  std::vector<std::string> matched;    // every list that matches
-  std::vector<std::string> monitored;  // of those, lists that only monitor
-};
-
-constexpr size_t kMaxOrigins = 100;
 
 struct Explanation {
   std::string key;

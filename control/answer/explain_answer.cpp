@@ -18,15 +18,23 @@ void members(Fields& f, ShapeCondition& condition) {
   f.texts({"lists", "", "that then match"}, condition.lists);
 }
 
+namespace {
+
+void members_of_key(Fields& f, AskedKey& asked) {
+  f({"shape", "", "its name"}, asked.shape);
+  f({"key", "", "as 203.0.113.7/32"}, asked.key);
+  f.hex({"hash", "", "of the key; 0 for a bitmap"}, asked.hash);
+  f({"layout", "", "of the filter"}, asked.layout);
+  f({"page", "", "of the filter, in which the key's bits are"}, asked.place.page);
+  f.array({"lines", "", "of the page, in which the key's bits are"}, asked.place.lines, "line");
+  f({"filter_hit", "", "the filter says that the key may be listed"}, asked.filter_hit);
+  f({"rule", "", "number of the key's rule; 0: the key is not listed"}, asked.rule);
+}
+
+}  // namespace
+
 void members(Fields& f, ShapeProbe& probe) {
-  f({"shape", "", "its name"}, probe.shape);
-  f({"key", "", "as 203.0.113.7/32"}, probe.key);
-  f.hex({"hash", "", "of the key; 0 for a bitmap"}, probe.hash);
-  f({"layout", "", "of the filter"}, probe.layout);
-  f({"page", "", "of the filter, in which the key's bits are"}, probe.place.page);
-  f.array({"lines", "", "of the page, in which the key's bits are"}, probe.place.lines, "line");
-  f({"filter_hit", "", "the filter says that the key may be listed"}, probe.filter_hit);
-  f({"rule", "", "number of the key's rule; 0: the key is not listed"}, probe.rule);
+  members_of_key(f, probe);
   f.texts({"source_lists", "", "that match every packet with the key as source"}, probe.source_lists);
   f.texts({"destination_lists", "", "that match every packet with the key as destination"}, probe.destination_lists);
   f.array({"conditions", "", "under which more lists match"}, probe.conditions, "condition");
@@ -69,9 +77,51 @@ void members(Fields& f, PacketExplanation& explanation) {
   f({"n_origins", "", "all of them"}, explanation.n_origins);
 }
 
+void members(Fields& f, GateWalk& gate) {
+  f({"side", "", "source or destination"}, gate.side);
+  f({"asked", "", "false: an overlay is enforced, whose keys the gate does not know here"}, gate.is_asked);
+  f({"lets_through", "", "false: no key of this side is looked up"}, gate.lets_through);
+}
+
+void members(Fields& f, ConditionWalk& condition) {
+  f({"condition", "", "what a packet must have besides, as tcp dport 8000-8010"}, condition.text);
+  f({"holds", "", "for this packet"}, condition.holds);
+  f.texts({"lists", "", "that match where it holds"}, condition.lists);
+}
+
+void members(Fields& f, KeyWalk& key) {
+  f({"side", "", "of the packet that the key is of: source, destination; or both"}, key.side);
+  members_of_key(f, key);
+  f.texts({"always", "", "lists that match every packet with the key"}, key.always);
+  f.array({"conditions", "", "under which more lists match"}, key.conditions, "walked condition");
+  f.texts({"matched", "", "lists that match this packet by the key"}, key.matched);
+}
+
+void members(Fields& f, LayerWalk& layer) {
+  f.unless_empty({"tunnel", "", "in which it lies; missing: it is the outermost"}, layer.tunnel);
+  f({"packet", "", "in one spelling"}, layer.packet);
+  f({"incomplete", "", "its chain of IPv6 extension headers is cut off, or too long"}, layer.is_incomplete);
+  f.array({"gates", "", "of its source and of its destination"}, layer.gates, "walked gate");
+  f.array({"keys", "", "that are looked up"}, layer.keys, "walked key");
+  f.object({"verdict", "", "on this layer alone"}, layer.verdict, "verdict");
+  f.array({"origins", "", "entries that match it: the first 100"}, layer.origins, "origin");
+  f({"n_origins", "", "all of them"}, layer.n_origins);
+}
+
+void members(Fields& f, FrameWalk& walk) {
+  f({"outcome", "", "of a frame: ip, not_ip or malformed"}, walk.outcome);
+  f({"bytes", "bytes", "of the frame that were given"}, walk.bytes);
+  f({"incomplete", "", "some layer is"}, walk.is_incomplete);
+  f.array({"layers", "", "the packet, and those in its tunnels, outer first"}, walk.layers, "walked layer");
+  f.object({"verdict", "", "on the frame; reason: also not_ip, and unparsed of a malformed one"}, walk.verdict,
+           "verdict");
+  f({"layer", "", "whose verdict that is, from 1; 0: of none"}, walk.layer);
+}
+
 void members(Fields& f, ExplainAnswer& answer) {
   f.group("key", answer.of_key);
   f.group("packet", answer.of_packet);
+  f.group("outcome", answer.of_frame);
   f.object({"generation", "", "that runs"}, answer.generation, "generation");
 }
 

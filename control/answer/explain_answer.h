@@ -2,6 +2,7 @@
 
 #include "control/answer/explain.h"
 #include "control/answer/parts.h"
+#include "control/answer/walk.h"
 
 namespace weir::control {
 
@@ -11,12 +12,19 @@ void members(Fields& f, ShapeProbe& probe);
 void members(Fields& f, Origin& origin);
 void members(Fields& f, Verdict& verdict);
 
+void members(Fields& f, GateWalk& gate);
+void members(Fields& f, ConditionWalk& condition);
+void members(Fields& f, KeyWalk& key);
+void members(Fields& f, LayerWalk& layer);
+
 void members(Fields& f, Explanation& explanation);
 void members(Fields& f, PacketExplanation& explanation);
+void members(Fields& f, FrameWalk& walk);
 
 struct ExplainAnswer {
-  std::optional<Explanation> of_key;  // one of these two
+  std::optional<Explanation> of_key;  // one of these
   std::optional<PacketExplanation> of_packet;
+  std::optional<FrameWalk> of_frame;
   wire::Generation generation;
 };
 void members(Fields& f, ExplainAnswer& answer);

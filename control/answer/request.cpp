@@ -4,7 +4,9 @@ namespace weir::control {
 
 void members(Fields& f, Request& request) {
   f.unless_empty({"command", "", "what is wanted"}, request.command);
-  f.maybe({"key", "", "explain: an address, or address:port"}, request.key);
+  f.maybe({"key", "", "explain: an address, or address:port, or a packet"}, request.key);
+  f.maybe({"frame", "", "explain, instead of a key: a whole frame from its Ethernet header on, in hexadecimal digits"},
+          request.frame);
   f.maybe({"name", "",
            "list: only this one; accept: the list whose feed is taken as it is; fetch: the list whose feed is asked "
            "for; add, del, flush: the list that "

@@ -32,6 +32,7 @@ struct Request {
   std::optional<uint32_t> one_in = {};        // shadow-begin
   std::optional<bool> follow = {};            // drops
   std::optional<std::string> filter = {};     // drops
+  std::optional<std::string> frame = {};      // explain
 };
 void members(Fields& f, Request& request);
 

@@ -14,6 +14,7 @@
 #include "control/daemon/daemon.h"
 #include "control/daemon/economics.h"
 #include "control/daemon/entries.h"
+#include "control/daemon/explain_frame.h"
 #include "control/daemon/panic.h"
 #include "control/daemon/tell.h"
 
@@ -142,7 +143,12 @@ void telemetry(Daemon& daemon, const Request&, const Caller&, Reply reply) {
 }
 
 std::string explain(Daemon& daemon, const Request& request) {
-  if (!request.key) return failure_line("explain needs a key: an address, address:port, or a packet");
+  if (request.frame && request.key) return failure_line("explain takes a key or a frame, not both");
+  if (request.frame) {
+    const Result<ExplainAnswer> walked = explain_frame_answer(daemon, *request.frame);
+    return walked ? answer_line(*walked) : failure_line(walked.error());
+  }
+  if (!request.key) return failure_line("explain needs a key: an address, address:port, or a packet; or a frame");
   const Result<ExplainAnswer> answer = explain_answer(daemon, *request.key);
   return answer ? answer_line(*answer) : failure_line(answer.error());
 }

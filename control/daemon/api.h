@@ -32,7 +32,7 @@ struct Groups {
 // is. Part of a loop: no client waits for another, however silent that one is.
 class ApiServer {
  public:
-  static constexpr size_t kMaxRequestBytes = 64 * 1024;        // of who may look: a command and a key
+  static constexpr size_t kMaxRequestBytes = 160 * 1024;       // of who may look: a command and a key, or a frame
   static constexpr size_t kMaxChangeBytes = 16 * 1024 * 1024;  // of who may change: as many entries as `add` takes
   static constexpr size_t kMaxClients = 64;  // one more takes the place of the one that has been silent longest
   static constexpr int kClientMs = 5000;     // to send a request, and again to take the answer

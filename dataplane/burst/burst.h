@@ -5,12 +5,17 @@
 #include <cstdint>
 
 #include "common/bits.h"
-#include "dataplane/frame/tunnel.h"
 #include "dataplane/snapshot/lookups.h"
 #include "filter/format/snapshot.h"
+#include "filter/frame/tunnel.h"
 #include "filter/probe/lookup.h"
 
 namespace weir::dataplane {
+
+using filter::has;
+using filter::Headers;
+using filter::InnerLayers;
+using filter::Outcome;
 
 class ProbeCounter;
 struct Route;

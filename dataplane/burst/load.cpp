@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "dataplane/frame/frame.h"
+#include "filter/frame/frame.h"
 
 namespace weir::dataplane {
 
@@ -17,10 +17,11 @@ void WorkerLoad::note(const rte_mbuf& frame) noexcept {
   if (n_noted_ == kMostNoted) count_noted();
   Noted& noted = noted_[n_noted_++];
   noted.family = 0;
-  Headers headers;
-  if (parse_frame(rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len, headers) != Outcome::ip) return;
+  filter::Headers headers;
+  if (filter::parse_frame(rte_pktmbuf_mtod(&frame, const uint8_t*), frame.data_len, headers) != filter::Outcome::ip)
+    return;
   noted.family = headers.family;
-  const uint64_t address = headers.address[kSource][0];  // as on the wire
+  const uint64_t address = headers.address[filter::kSource][0];  // as on the wire
   noted.address = headers.family == 4 ? __builtin_bswap32(static_cast<uint32_t>(address)) : __builtin_bswap64(address);
 }
 

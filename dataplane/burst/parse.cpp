@@ -7,6 +7,18 @@
 
 namespace weir::dataplane {
 
+using filter::begins_ipv6;
+using filter::begins_plain_ipv4;
+using filter::decided;
+using filter::has_plain_length;
+using filter::has_plain_transport;
+using filter::is_plain_ipv6;
+using filter::kMaxHeaderBytes;
+using filter::kMaxLayersBytes;
+using filter::kMaxPlainTags;
+using filter::parse_frame;
+using filter::parse_layers;
+
 namespace {
 
 // A packet whose header leaves its length open, and that ends with the frame, behind what was parsed of it. False: no

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "dataplane/burst/burst.h"
-#include "dataplane/frame/frame.h"
 #include "filter/format/siphash.h"
+#include "filter/frame/frame.h"
 
 namespace weir::dataplane {
 
@@ -45,7 +45,7 @@ Result<void> add_spread_rings(const Config& config) {
 uint16_t spread_queue(const rte_mbuf& frame, uint16_t n) noexcept {
   Headers headers;
   const auto* bytes = rte_pktmbuf_mtod(&frame, const uint8_t*);
-  if (parse_frame(bytes, frame.data_len, headers) != Outcome::ip) return 0;
+  if (filter::parse_frame(bytes, frame.data_len, headers) != Outcome::ip) return 0;
   const uint32_t n_words = headers.family == 4 ? 1 : 2;
   const uint64_t* source = headers.address[kSource];
   const uint64_t* destination = headers.address[kDestination];

@@ -3,11 +3,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "dataplane/frame/frame.h"
 #include "filter/format/key_shape.h"
+#include "filter/frame/frame.h"
 #include "filter/read/view.h"
 
 namespace weir::dataplane {
+
+using filter::kDestination;
+using filter::kSource;
+using filter::Side;
 
 // In what a lookup looks. Where base and overlay have the same keys, the overlay's lookup comes right before the
 // base's, and what it finds stands in place of what the base's finds.

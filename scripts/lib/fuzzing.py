@@ -47,7 +47,7 @@ TARGETS = {
                      options=NOT_ENTROPIC),
     "fetch": Target(1024, ("control/fetch/state_file.cpp",)),
     "filter": Target(512, ("control/read/frame_filter.cpp",), without=("compile",)),
-    "frame": Target(1024, ("dataplane/frame/*.cpp",)),
+    "frame": Target(1024, ("filter/frame/*.cpp",)),
     "feed": Target(256, ("control/read/feeds/entry_text.cpp", "control/read/feeds/format.cpp",
                          "control/read/feeds/plain.cpp", "control/read/feeds/content.cpp", "control/read/feed_guard.cpp"),
                    "plain.dict"),

@@ -20,7 +20,7 @@
 
 #include "dataplane/burst/stages.h"
 #include "filter/probe/dispatch.h"
-#include "tests/unit/dataplane/frames.h"
+#include "tests/unit/filter/frame/frames.h"
 
 namespace weir::bench {
 namespace {
@@ -128,7 +128,8 @@ void parse_alone(benchmark::State& state, const Traffic& traffic) {
     mbufs.receive(number++ % kBursts, *burst);
     for (uint32_t i = 0; i < kMaxReceived; i++) {
       const rte_mbuf* packet = burst->pkt[i];
-      benchmark::DoNotOptimize(parse_frame(rte_pktmbuf_mtod(packet, const uint8_t*), packet->data_len, burst->hdr[i]));
+      benchmark::DoNotOptimize(
+          filter::parse_frame(rte_pktmbuf_mtod(packet, const uint8_t*), packet->data_len, burst->hdr[i]));
     }
     benchmark::ClobberMemory();
   }

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "dataplane/frame/tunnel.h"
+#include "filter/frame/tunnel.h"
 
-using namespace weir::dataplane;
+using namespace weir::filter;
 
 namespace {
 

@@ -4,7 +4,7 @@
 side, a byte order or an order of steps mixed up. Tests are asked in their order, until one fails.
 """
 
-PARSE = ("dataplane-frame", "agreement")
+PARSE = ("filter-frame", "agreement")
 STAGES = ("dataplane", "agreement")
 SENT = ("smoke replay_once", "smoke send_expect")
 FILTER = ("filter-kernels", "filter-lookup", "filter-builder", "compile", "compile-reference")
@@ -13,14 +13,14 @@ XDP = ("xdp-on-host-kernel", "smoke send_expect_xdp", "xdp-enforcer")
 
 MUTATIONS = (
     # What a frame means, on the data plane.
-    ("dataplane/frame/frame.cpp", "header_bytes < WEIR_IPV4_BYTES || header_bytes > length - at", "header_bytes > length - at", PARSE),
-    ("dataplane/frame/frame.cpp", "if (total != 0 && total < header_bytes) return false;", "if (total < header_bytes) return false;", PARSE),
-    ("dataplane/frame/frame.cpp", "if (headers.fragment == WEIR_FRAGMENT_LATER) return;\n    at += bytes;", "at += bytes;", PARSE),
-    ("dataplane/frame/frame.cpp", "if (walked == WEIR_MAX_EXTENSIONS || bytes > end - at) {", "if (walked > WEIR_MAX_EXTENSIONS || bytes > end - at) {", PARSE),
-    ("dataplane/frame/frame.cpp", "if (++tags > WEIR_MAX_TAGS || length - at < WEIR_TAG_BYTES) return Outcome::malformed;\n    type", "if (tags++ > WEIR_MAX_TAGS || length - at < WEIR_TAG_BYTES) return Outcome::malformed;\n    type", PARSE),
-    ("dataplane/frame/frame.cpp", "      ipv4_checksum_holds(frame + at, (frame[at] & 15u) * 4)) {", "      true) {", PARSE),
-    ("dataplane/frame/frame.cpp", "headers.dscp = static_cast<uint8_t>((load_be16(ip) & 0x0fff) >> 6);", "headers.dscp = static_cast<uint8_t>((load_be16(ip) & 0x0fff) >> 4);", PARSE),
-    ("dataplane/frame/tunnel.cpp", "if (extensions == WEIR_MAX_GTP_EXTENSIONS || payload.at", "if (extensions > WEIR_MAX_GTP_EXTENSIONS || payload.at", PARSE),
+    ("filter/frame/frame.cpp", "header_bytes < WEIR_IPV4_BYTES || header_bytes > length - at", "header_bytes > length - at", PARSE),
+    ("filter/frame/frame.cpp", "if (total != 0 && total < header_bytes) return false;", "if (total < header_bytes) return false;", PARSE),
+    ("filter/frame/frame.cpp", "if (headers.fragment == WEIR_FRAGMENT_LATER) return;\n    at += bytes;", "at += bytes;", PARSE),
+    ("filter/frame/frame.cpp", "if (walked == WEIR_MAX_EXTENSIONS || bytes > end - at) {", "if (walked > WEIR_MAX_EXTENSIONS || bytes > end - at) {", PARSE),
+    ("filter/frame/frame.cpp", "if (++tags > WEIR_MAX_TAGS || length - at < WEIR_TAG_BYTES) return Outcome::malformed;\n    type", "if (tags++ > WEIR_MAX_TAGS || length - at < WEIR_TAG_BYTES) return Outcome::malformed;\n    type", PARSE),
+    ("filter/frame/frame.cpp", "      ipv4_checksum_holds(frame + at, (frame[at] & 15u) * 4)) {", "      true) {", PARSE),
+    ("filter/frame/frame.cpp", "headers.dscp = static_cast<uint8_t>((load_be16(ip) & 0x0fff) >> 6);", "headers.dscp = static_cast<uint8_t>((load_be16(ip) & 0x0fff) >> 4);", PARSE),
+    ("filter/frame/tunnel.cpp", "if (extensions == WEIR_MAX_GTP_EXTENSIONS || payload.at", "if (extensions > WEIR_MAX_GTP_EXTENSIONS || payload.at", PARSE),
     ("filter/format/frame_rules.h", "#define WEIR_MAX_TAGS 8", "#define WEIR_MAX_TAGS 7", PARSE),
     # The burst.
     ("dataplane/burst/match.cpp", "burst.matched[slot];", "burst.matched[0];", STAGES),

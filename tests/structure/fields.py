@@ -14,7 +14,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PRODUCT = ["common", "filter", "bpf", "control", "dataplane"]
 TABLE = {"filter/format/fields.h", "control/model/fields.cpp"}
-PARSERS = {"dataplane/frame/frame.cpp", "bpf/program/frame.bpf.h"}
+PARSERS = {"filter/frame/frame.cpp", "bpf/program/frame.bpf.h"}
 DECLARED_IN = "filter/format/packet.h"
 IN_KEYS = {"protocol", "sport", "dport"}
 ALLOWED = 4

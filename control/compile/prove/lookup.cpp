@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/bits.h"
+#include "control/compile/prove/visit_packet.h"
 #include "control/model/packet.h"
 #include "filter/format/hash.h"
 #include "filter/format/residual.h"
@@ -29,10 +30,6 @@ uint64_t gate_address(Addr address) {
   return static_cast<uint64_t>(address >> (kAddrBits<Addr> / 2));
 }
 
-uint8_t direction_of(weir_side side) {
-  return side == WEIR_SIDE_SOURCE ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
-}
-
 // The sides, a mask of weir_direction, at whose gates the address gets through.
 template <class Addr>
 uint8_t sides_through(const Enforcing& enforcing, Addr address, Gates gates) {
@@ -43,31 +40,6 @@ uint8_t sides_through(const Enforcing& enforcing, Addr address, Gates gates) {
     if (filter::passes_gate(gate, gate_address(address))) sides |= direction_of(side);
   }
   return sides;
-}
-
-// One table to ask, and the one of the overlay with the same keys, whose rules stand in place of its own. Either may
-// be missing.
-struct ShapePair {
-  const filter::ShapeView* of_base;
-  const filter::ShapeView* of_overlay;
-  filter::KeyShape shape() const { return (of_base != nullptr ? of_base : of_overlay)->shape; }
-};
-
-// The longest address shapes first.
-std::vector<ShapePair> shapes_of(const Enforcing& enforcing, uint8_t family) {
-  std::vector<ShapePair> pairs;
-  const auto shapes = enforcing.base.shapes();
-  for (auto shape = shapes.rbegin(); shape != shapes.rend(); ++shape) {
-    if (shape->shape.family != family) continue;
-    pairs.push_back({&*shape, enforcing.overlay == nullptr ? nullptr : find_shape(*enforcing.overlay, shape->shape)});
-  }
-  if (enforcing.overlay == nullptr) return pairs;
-  for (const filter::ShapeView& shape : enforcing.overlay->shapes()) {
-    if (shape.shape.family == family && find_shape(enforcing.base, shape.shape) == nullptr) {
-      pairs.push_back({nullptr, &shape});
-    }
-  }
-  return pairs;
 }
 
 // Keys of one shape as structure of arrays.
@@ -155,10 +127,8 @@ uint8_t packet_through(const Enforcing& enforcing, const weir_packet& packet, Ga
   return sides;
 }
 
-// The packet's key; empty when it has not all fields of the shape.
 template <class Addr>
-std::optional<filter::Key> key_of(filter::KeyShape shape, const weir_packet& packet, weir_side side) {
-  if (filter::asks_ports(shape) && (packet.has & WEIR_HAS_PORTS) == 0) return std::nullopt;
+filter::Key key_of_family(filter::KeyShape shape, const weir_packet& packet, weir_side side) {
   const auto port = [&](weir_side of) { return __builtin_bswap16(packet.port[of]); };
   if (!shape.flow) return filter::make_key(shape, address_of<Addr>(packet, side), port(side));
   return filter::make_flow_key(shape, address_of<Addr>(packet, WEIR_SIDE_SOURCE),
@@ -168,41 +138,46 @@ std::optional<filter::Key> key_of(filter::KeyShape shape, const weir_packet& pac
 
 }  // namespace
 
-weir_set match(const Enforcing& enforcing, const weir_packet& packet, uint64_t now, uint8_t sides, Gates gates) {
-  weir_set matched = {};
-  const uint8_t through = packet.family == 4 ? packet_through<Ipv4>(enforcing, packet, gates)
-                                             : packet_through<Ipv6>(enforcing, packet, gates);
-  // Rule 0 has no lists.
-  const auto take = [&](const filter::SnapshotView& snapshot, uint32_t id, weir_side side) {
-    const weir_rule& rule = snapshot.rule(id);
-    matched = matched | snapshot.set(side == WEIR_SIDE_SOURCE ? rule.source_set : rule.destination_set);
-    const uint32_t chain = side == WEIR_SIDE_SOURCE ? rule.source_chain : rule.destination_chain;
-    snapshot.visit_chain(chain, [&](const weir_residual& residual) {
-      if (weir_residual_holds(&residual, &packet, now)) matched = matched | snapshot.set(residual.set);
-    });
-  };
-  const auto is_asked = [&](const filter::ShapeView* shape, weir_side side) {
-    if (shape == nullptr) return false;
-    if (shape->shape.flow) {
-      return side == WEIR_SIDE_SOURCE && (through & direction_of(static_cast<weir_side>(shape->gate_side))) != 0;
-    }
-    return (sides & shape->directions & through & direction_of(side)) != 0;
-  };
-  for (const ShapePair& pair : shapes_of(enforcing, packet.family)) {
-    for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-      const bool in_overlay = is_asked(pair.of_overlay, side), in_base = is_asked(pair.of_base, side);
-      if (!in_overlay && !in_base) continue;
-      const auto key =
-          packet.family == 4 ? key_of<Ipv4>(pair.shape(), packet, side) : key_of<Ipv6>(pair.shape(), packet, side);
-      if (!key) continue;
-      const uint32_t newer = in_overlay ? filter::find_rule(*pair.of_overlay, *key) : 0;
-      if (newer != 0) {
-        take(*enforcing.overlay, newer, side);
-      } else if (in_base) {
-        take(enforcing.base, filter::find_rule(*pair.of_base, *key), side);
-      }
+std::vector<ShapePair> shapes_of(const Enforcing& enforcing, uint8_t family) {
+  std::vector<ShapePair> pairs;
+  const auto shapes = enforcing.base.shapes();
+  for (auto shape = shapes.rbegin(); shape != shapes.rend(); ++shape) {
+    if (shape->shape.family != family) continue;
+    pairs.push_back({&*shape, enforcing.overlay == nullptr ? nullptr : find_shape(*enforcing.overlay, shape->shape)});
+  }
+  if (enforcing.overlay == nullptr) return pairs;
+  for (const filter::ShapeView& shape : enforcing.overlay->shapes()) {
+    if (shape.shape.family == family && find_shape(enforcing.base, shape.shape) == nullptr) {
+      pairs.push_back({nullptr, &shape});
     }
   }
+  return pairs;
+}
+
+uint8_t sides_through(const Enforcing& enforcing, const weir_packet& packet, Gates gates) {
+  return packet.family == 4 ? packet_through<Ipv4>(enforcing, packet, gates)
+                            : packet_through<Ipv6>(enforcing, packet, gates);
+}
+
+std::optional<filter::Key> key_of(filter::KeyShape shape, const weir_packet& packet, weir_side side) {
+  if (filter::asks_ports(shape) && (packet.has & WEIR_HAS_PORTS) == 0) return std::nullopt;
+  return packet.family == 4 ? key_of_family<Ipv4>(shape, packet, side) : key_of_family<Ipv6>(shape, packet, side);
+}
+
+weir_set match(const Enforcing& enforcing, const weir_packet& packet, uint64_t now, uint8_t sides, Gates gates) {
+  weir_set matched = {};
+  visit_keys(enforcing, packet, sides, sides_through(enforcing, packet, gates),
+             [&](const filter::SnapshotView& snapshot, const filter::ShapeView&, weir_side side, const filter::Key&,
+                 uint32_t id) {
+               const weir_rule& rule = snapshot.rule(id);  // rule 0 has no lists
+               const bool is_source = side == WEIR_SIDE_SOURCE;
+               matched = matched | snapshot.set(is_source ? rule.source_set : rule.destination_set);
+               snapshot.visit_chain(is_source ? rule.source_chain : rule.destination_chain,
+                                    [&](const weir_residual& residual) {
+                                      if (!weir_residual_holds(&residual, &packet, now)) return;
+                                      matched = matched | snapshot.set(residual.set);
+                                    });
+             });
   return matched;
 }
 

@@ -12,8 +12,8 @@
 #include "dataplane/burst/passage.h"
 #include "filter/probe/dispatch.h"
 #include "tests/catch.h"
-#include "tests/unit/dataplane/frames.h"
 #include "tests/unit/dataplane/snapshots.h"
+#include "tests/unit/filter/frame/frames.h"
 
 // Frames from parse to verdict, as a worker does it, without EAL.
 namespace weir::test {

@@ -75,6 +75,18 @@ TEST_CASE("start publishes, reload publishes the next one, a bad policy changes 
   CHECK(packet.at("origins").at(0).at("line") == 3);
   CHECK(packet.at("generation").at("number") == 3);
 
+  const std::string blocked =
+      "020000000001020000000002 0800 45000014 00000000 4011 0000 cb007108 c0000209";  // of 203.0.113.8
+  const Json frame = daemon.ask({{"command", "explain"}, {"frame", blocked}});
+  CHECK(frame.at("outcome") == "ip");
+  CHECK(frame.at("verdict").at("action") == "drop");
+  CHECK(frame.at("layer") == 1);
+  CHECK(frame.at("layers").at(0).at("origins").at(0).at("line") == 3);
+  CHECK(frame.at("generation").at("number") == 3);
+  CHECK(daemon.ask({{"command", "explain"}, {"frame", "02"}}).at("outcome") == "malformed");
+  CHECK(daemon.ask({{"command", "explain"}, {"frame", "0g"}}).contains("error"));
+  CHECK(daemon.ask({{"command", "explain"}, {"frame", "02"}, {"key", "203.0.113.8"}}).contains("error"));
+
   const Json stats = daemon.ask({{"command", "stats"}});
   CHECK(stats.at("packets") == 12);
   CHECK(stats.at("lists").at("l1").at("matched") == 12);

@@ -412,7 +412,7 @@ TEST_CASE("the furthest header that a frame of many segments can have") {
     }
     const Bytes eight_tags = ethernet(0x8100) + times(7, vlan(0x8100)) + vlan(0x8864) + pppoe(0x0057);
     const Bytes frame = eight_tags + packet;
-    REQUIRE(frame.size() - tcp(2).size() + WEIR_TCP_FLAG_BYTES == kMaxLayersBytes);
+    REQUIRE(frame.size() - tcp(2).size() + WEIR_TCP_FLAG_BYTES == filter::kMaxLayersBytes);
     std::vector<size_t> cuts;
     for (size_t at = 2000; at < frame.size(); at += 2000) cuts.push_back(at);
     const std::unique_ptr<Packet> one[] = {std::make_unique<Packet>(frame, cuts)};

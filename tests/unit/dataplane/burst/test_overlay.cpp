@@ -4,7 +4,7 @@
 #include "filter/probe/dispatch.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/judging.h"
-#include "tests/unit/dataplane/random_frames.h"
+#include "tests/unit/filter/frame/random_frames.h"
 
 // What base and overlay decide together is what a snapshot of the whole policy decides.
 using namespace weir;

@@ -4,7 +4,7 @@
 #include "filter/probe/dispatch.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/judging.h"
-#include "tests/unit/dataplane/random_frames.h"
+#include "tests/unit/filter/frame/random_frames.h"
 
 // What a shadow counts is what the candidate decides otherwise, frame by frame; and nothing else changes.
 using namespace weir;

@@ -2,13 +2,13 @@
 #include <memory>
 #include <string>
 
-#include "dataplane/frame/tunnel.h"
+#include "filter/frame/tunnel.h"
 #include "tests/catch.h"
 #include "tests/reference/frames.h"
-#include "tests/unit/dataplane/random_frames.h"
+#include "tests/unit/filter/frame/random_frames.h"
 
 using namespace weir;
-using namespace weir::dataplane;
+using namespace weir::filter;
 using namespace weir::test;
 
 namespace {

@@ -9,8 +9,8 @@
 
 // What the bytes of one frame mean (docs/operate/dataplane.md, "Frames"). Pure: no DPDK, no state, nothing read outside
 // the frame, so that tests and the fuzzer can hold it to exact-size buffers. What tunnels hold:
-// dataplane/frame/tunnel.h.
-namespace weir::dataplane {
+// filter/frame/tunnel.h.
+namespace weir::filter {
 
 constexpr uint16_t load_be16(const uint8_t* bytes) {
   return static_cast<uint16_t>(bytes[0] << 8 | bytes[1]);
@@ -92,4 +92,4 @@ Outcome parse_mpls(const uint8_t* frame, uint32_t at, uint32_t end, Headers& hea
 bool parse_ipv4(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept;
 bool parse_ipv6(const uint8_t* frame, uint32_t at, uint32_t end, Headers& headers, Payload& payload) noexcept;
 
-}  // namespace weir::dataplane
+}  // namespace weir::filter

@@ -1,9 +1,9 @@
-#include "dataplane/frame/frame.h"
+#include "filter/frame/frame.h"
 
 #include <array>
 #include <cstring>
 
-namespace weir::dataplane {
+namespace weir::filter {
 
 namespace {
 
@@ -244,4 +244,4 @@ bool parse_ipv6(const uint8_t* frame, uint32_t at, uint32_t end, Headers& header
   return read_ipv6(frame, at, end, headers, payload);
 }
 
-}  // namespace weir::dataplane
+}  // namespace weir::filter

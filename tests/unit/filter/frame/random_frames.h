@@ -3,7 +3,7 @@
 #include <random>
 #include <utility>
 
-#include "tests/unit/dataplane/frames.h"
+#include "tests/unit/filter/frame/frames.h"
 
 // Frames with tunnels in each other, some of them wrong. Some addresses are 10.0.0.0 to 10.0.0.7, and 2001:db8::9.
 namespace weir::test {

@@ -2,11 +2,11 @@
 #include <memory>
 #include <string>
 
-#include "dataplane/frame/frame.h"
+#include "filter/frame/frame.h"
 #include "tests/catch.h"
-#include "tests/unit/dataplane/frames.h"
+#include "tests/unit/filter/frame/frames.h"
 
-using namespace weir::dataplane;
+using namespace weir::filter;
 using namespace weir::test;
 
 namespace {

@@ -1,8 +1,8 @@
-#include "dataplane/frame/tunnel.h"
+#include "filter/frame/tunnel.h"
 
 #include <array>
 
-namespace weir::dataplane {
+namespace weir::filter {
 
 namespace {
 
@@ -160,6 +160,10 @@ Outcome parse_layers(const uint8_t* frame, uint32_t length, uint8_t tunnels, Hea
   return outcome;
 }
 
+uint8_t tunnel_in(const Headers& headers, uint8_t tunnels) noexcept {
+  return tunnel_of(headers, tunnels);
+}
+
 bool decided(Outcome outcome, const Headers& outer, const InnerLayers& inner, uint8_t tunnels) noexcept {
   const Headers& last = inner.n == 0 ? outer : inner.layer[inner.n - 1];
   if (has(outer, WEIR_OPEN_END)) return false;
@@ -169,4 +173,4 @@ bool decided(Outcome outcome, const Headers& outer, const InnerLayers& inner, ui
   return decided(outcome, last) && (inner.n == WEIR_MAX_LAYERS - 1 || tunnel_of(last, tunnels) == 0);
 }
 
-}  // namespace weir::dataplane
+}  // namespace weir::filter

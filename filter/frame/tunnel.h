@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "dataplane/frame/frame.h"
+#include "filter/frame/frame.h"
 
 // A frame and the packets in its tunnels (docs/operate/dataplane.md, "Tunnels"). Pure, as frame.h.
-namespace weir::dataplane {
+namespace weir::filter {
 
 // The packets inside a frame's outer one, outer ones first.
 struct InnerLayers {
@@ -28,7 +28,11 @@ constexpr uint32_t kMaxLayersBytes =
 Outcome parse_layers(const uint8_t* frame, uint32_t length, uint8_t tunnels, Headers& outer,
                      InnerLayers& inner) noexcept;
 
+// The tunnel of the mask that a packet with these headers is of; 0: none. There is a layer in it only if the tunnel's
+// own header is whole.
+uint8_t tunnel_in(const Headers& headers, uint8_t tunnels) noexcept;
+
 // True when bytes behind `length` could not have changed what parse_layers said.
 bool decided(Outcome outcome, const Headers& outer, const InnerLayers& inner, uint8_t tunnels) noexcept;
 
-}  // namespace weir::dataplane
+}  // namespace weir::filter
