@@ -1,4 +1,4 @@
-#include "control/past/past.h"
+#include "control/past/archive.h"
 
 #include <fmt/format.h>
 
@@ -56,7 +56,7 @@ std::string time_of(int64_t at) {
 
 }  // namespace
 
-Result<Past::Kept*> Past::open(wire::Generation generation) {
+Result<Archive::Kept*> Archive::open(wire::Generation generation) {
   if (epoch_ != generation.epoch) kept_.clear();
   epoch_ = generation.epoch;
   const auto known = kept_.find(generation.number);
@@ -70,7 +70,7 @@ Result<Past::Kept*> Past::open(wire::Generation generation) {
   return kept_.emplace(generation.number, std::move(kept)).first->second.get();
 }
 
-Result<Past::Kept::Rules> Past::rules_of(Kept& kept) {
+Result<Archive::Kept::Rules> Archive::rules_of(Kept& kept) {
   if (kept.rules) return *kept.rules;
   Diagnostics diagnostics;
   const std::optional<Policy> policy =
@@ -79,14 +79,14 @@ Result<Past::Kept::Rules> Past::rules_of(Kept& kept) {
   return *(kept.rules = {policy->default_action, policy->unparsed_action, policy->tunnels});
 }
 
-Moment Past::moment_of(uint64_t number, uint64_t epoch, Journal& journal) {
+Moment Archive::moment_of(uint64_t number, uint64_t epoch, Journal& journal) {
   const auto record = journal.generations().find({epoch, number});
   if (!record || !*record) return {number, 0, "", std::nullopt};
   const std::optional<uint32_t> by = (*record)->uid == kNobody ? std::nullopt : std::optional((*record)->uid);
   return {number, (*record)->at, (*record)->cause, by};
 }
 
-Error Past::nothing_kept(const When& when, uint64_t epoch, Journal& journal) {
+Error Archive::nothing_kept(const When& when, uint64_t epoch, Journal& journal) {
   std::string reach = "nothing was kept yet";
   if (const auto bases = journal.generations().bases(epoch); bases) {
     const auto first = std::find_if(bases->begin(), bases->end(), [&](uint64_t base) { return files_.has(base); });
@@ -102,7 +102,7 @@ Error Past::nothing_kept(const When& when, uint64_t epoch, Journal& journal) {
                   what, reach)};
 }
 
-Result<Then> Past::find(const When& when, const Addresses& addresses, const Book& runs, uint64_t epoch,
+Result<Then> Archive::find(const When& when, const Addresses& addresses, const Book& runs, uint64_t epoch,
                         Journal& journal) {
   Generations& generations = journal.generations();
   Result<std::optional<GenerationRecord>> record =
@@ -137,12 +137,12 @@ Result<Then> Past::find(const When& when, const Addresses& addresses, const Book
   return then;
 }
 
-Result<std::vector<Added>> Past::added_now(wire::Generation running, uint64_t base, const Book& runs,
+Result<std::vector<Added>> Archive::added_now(wire::Generation running, uint64_t base, const Book& runs,
                                            const Addresses& addresses, Journal& journal) {
   return added_then(running, base, runs, runs, addresses, journal);
 }
 
-void Past::trace(const std::vector<Origin*>& origins, const Book& book, const std::vector<Added>& added,
+void Archive::trace(const std::vector<Origin*>& origins, const Book& book, const std::vector<Added>& added,
                  wire::Generation generation, uint64_t base, const Addresses& addresses, Journal& journal) {
   std::vector<Origin*> of_files;
   for (Origin* origin : origins) {
@@ -181,7 +181,7 @@ void Past::trace(const std::vector<Origin*>& origins, const Book& book, const st
 }
 
 // From the base backwards, and onwards, as long as the entries are in every generation that is kept.
-void Past::trace_files(const std::vector<Origin*>& origins, wire::Generation generation, uint64_t base,
+void Archive::trace_files(const std::vector<Origin*>& origins, wire::Generation generation, uint64_t base,
                        const Addresses& addresses, Journal& journal) {
   const Result<std::vector<uint64_t>> known = journal.generations().bases(generation.epoch);
   std::vector<uint64_t> bases = known ? *known : std::vector<uint64_t>();
@@ -237,7 +237,7 @@ void Past::trace_files(const std::vector<Origin*>& origins, wire::Generation gen
 }
 
 // The lines as they are written, and the feeds that they are in.
-void Past::read_lines(const std::vector<Origin*>& origins, const Book& book, wire::Generation base) {
+void Archive::read_lines(const std::vector<Origin*>& origins, const Book& book, wire::Generation base) {
   const Result<Kept*> kept = open(base);
   std::map<std::pair<std::string, uint8_t>, std::vector<Origin*>> by_feed;
   for (Origin* origin : origins) {

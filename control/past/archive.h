@@ -33,10 +33,10 @@ struct Then {
 };
 
 // The worker's, as the journal is.
-class Past {
+class Archive {
  public:
   // config: the path of policies that are read. parsers: null: they are parsed by this process.
-  Past(const std::string& state_dir, std::string config, const confine::Helpers* parsers)
+  Archive(const std::string& state_dir, std::string config, const confine::Helpers* parsers)
       : files_(state_dir), config_(std::move(config)), parsers_(parsers) {}
 
   // runs: what is enforced now. Error: nothing is kept of that time, with the times that there are.
