@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("book", "entry", "events", "policy", "feed", "fetch", "filter", "formats", "listen", "snapshot", "frame", "wire", "steering")
+TARGETS = ("book", "entry", "events", "policy", "feed", "fetch", "filter", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -181,8 +181,19 @@ def frames(folder):
         frame = frame_of(encapsulation, family, {}, turn)
         name = f"{encapsulation.name}-{family}"
         write(folder, "frame", name, frame.bytes)
+        separator = (" ", "", ":", "\n")[turn % 4]
+        write(folder, "frame_text", name, frame.bytes.hex(separator) if separator else frame.bytes.hex().upper())
         for header in frame.headers:  # cut off just before its end
             write(folder, "frame", f"{name}-{header.end - 1}", frame.bytes[:header.end - 1])
+
+
+# Texts that are none, or have blanks everywhere.
+FRAME_TEXTS = ("", " ", "0", "02 0", "0 2", "02:0:0", "0x02", "02\r\n00\t08", "0000: 0200", "02 00  ..", "gg", ":", "\x00", "zz" * 40)
+
+
+def frame_texts(folder):
+    for number, text in enumerate(FRAME_TEXTS):
+        write(folder, "frame_text", f"text-{number}", text)
 
 
 def policies(folder):
@@ -342,6 +353,7 @@ def main():
         for path in glob.glob(os.path.join(ROOT, "tests/fuzz/crashes", target, "*")):
             shutil.copy(path, os.path.join(folder, "corpus-seed", target, "crash-" + os.path.basename(path)))
     frames(folder)
+    frame_texts(folder)
     policies(folder)
     feeds(folder)
     entries(folder)

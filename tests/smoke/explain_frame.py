@@ -1,0 +1,180 @@
+"""`controlctl explain` of whole frames: of a capture (--pcap, --frame), of hexadecimal digits (--packet, also on stdin), and over
+the API. What it says of each frame is what the data plane does with it, and the reference: VLAN tags, labels, IPv6, tunnels in
+tunnels, other protocols, frames that are cut."""
+
+import json
+import os
+import subprocess
+
+from weir_smoke import (BUILD, Capture, Session, agrees_with_reference, check, controlctl, equal, make_samples, outputs,
+                        read_capture, sort_out, write, write_capture)
+from frames import (ACK, HOP_BY_HOP, SYN, TCP, V4, V6, Data, Ethernet, Extension, Frame, Geneve, Gre, Icmp, Mpls,  # the path to
+                    Vlan, Vxlan, WithPorts, number_of, udp)                                                         # it comes with weir_smoke
+
+POLICY = """version: 1
+policy: {default: pass, unparsed: drop, tunnels: [vxlan, gre, 6in4], own: [192.0.2.1]}
+lists:
+  - {name: partners, action: pass, match: src, entries: [192.0.2.64/26]}
+  - {name: hosts, action: drop, match: src, entries: [192.0.2.66, 203.0.113.7, "2001:db8::7"]}
+  - name: services
+    action: drop
+    entries:
+      - 203.0.113.64/26
+      - {dst: 203.0.113.9, proto: tcp, dport: 8000-8010}
+      - {dst: 203.0.113.9, proto: tcp, tcp_flags: {set: [syn], mask: [syn, ack]}}
+      - {src: 203.0.113.10, expires: 2006-12-01T00:00:00Z}
+  - {name: watch, action: drop, mode: monitor, match: either, entries: [203.0.113.0/24, "2001:db8::/32"]}
+"""
+
+
+def v4(source, destination="198.51.100.1"):
+    return V4(number_of(source), number_of(destination))
+
+
+def v6(source, destination="2001:db8:ffff::1"):
+    return V6(number_of(source), number_of(destination))
+
+
+def of(*headers):
+    return Frame([Ethernet(), *headers]).bytes
+
+
+DNS = (udp(4000, 53), Data())
+WEB = (WithPorts(TCP, 40000, 443, SYN), Data())
+HOST = of(v4("203.0.113.7"), *DNS)
+# What, the frame, then what is expected: outcome, action, reason, the layer that decides, layers.
+FRAMES = (
+    ("a host that is listed", HOST, "ip", "drop", "hosts", 1, 1),
+    ("an innocent one", of(v4("198.51.100.9"), *DNS), "ip", "pass", "default", 0, 1),
+    ("a listed partner", of(v4("192.0.2.66"), *WEB), "ip", "pass", "partners", 1, 1),
+    ("an own address", of(v4("203.0.113.7", "192.0.2.1"), *WEB), "ip", "pass", "own", 1, 1),
+    ("behind two tags", of(Vlan(0x88a8), Vlan(), v4("203.0.113.7"), *DNS), "ip", "drop", "hosts", 1, 1),
+    ("behind a label", of(Mpls(), v4("203.0.113.7"), *DNS), "ip", "drop", "hosts", 1, 1),
+    ("IPv6 with an extension header", of(v6("2001:db8::7"), Extension(HOP_BY_HOP), *DNS), "ip", "drop", "hosts", 1, 1),
+    ("in VXLAN", of(v4("198.51.100.8"), udp(5000, 4789), Vxlan(), Ethernet(), Vlan(), v4("203.0.113.7"), *WEB),
+     "ip", "drop", "hosts", 2, 2),
+    ("in GRE, behind a partner", of(v4("192.0.2.70"), Gre(), v4("203.0.113.7"), *WEB), "ip", "drop", "hosts", 2, 2),
+    ("IPv6 in IPv4 in VXLAN", of(v4("198.51.100.8"), udp(5000, 4789), Vxlan(), Ethernet(), v4("198.51.100.7"), v6("2001:db8::7"),
+                                 *WEB), "ip", "drop", "hosts", 3, 3),
+    ("in Geneve, which the policy does not name", of(v4("198.51.100.8"), udp(5000, 6081), Geneve(), v4("203.0.113.7"), *WEB),
+     "ip", "pass", "default", 0, 1),
+    ("a flow", of(v4("198.51.100.8", "203.0.113.9"), WithPorts(TCP, 1, 8005, ACK), Data()), "ip", "drop", "services", 1, 1),
+    ("its neighbour", of(v4("198.51.100.8", "203.0.113.9"), WithPorts(TCP, 1, 8011, ACK), Data()), "ip", "pass", "default", 0, 1),
+    ("a SYN", of(v4("198.51.100.8", "203.0.113.9"), *WEB), "ip", "drop", "services", 1, 1),
+    ("an entry that has ended", of(v4("203.0.113.10"), *WEB), "ip", "pass", "default", 0, 1),
+    ("ICMP to what is watched", of(v4("198.51.100.8", "203.0.113.20"), Icmp(1, 8, 0)), "ip", "pass", "default", 0, 1),
+    ("ARP", of(Data(bytes(28), ethertype=0x0806)), "not_ip", "pass", "not_ip", 0, 0),
+    ("cut in the IP header", HOST[:30], "malformed", "drop", "unparsed", 0, 0),
+    ("cut in the tag", of(Vlan(), v4("203.0.113.7"), *DNS)[:16], "malformed", "drop", "unparsed", 0, 0),
+    ("an extension header that is cut", of(v6("2001:db8::7"), Extension(HOP_BY_HOP), *DNS)[:58], "ip", "drop", "hosts", 1, 1),
+)
+
+
+def summary(answer):
+    return (answer["outcome"], answer["verdict"]["action"], answer["verdict"]["reason"], answer["layer"], len(answer["layers"]))
+
+
+def refused(session, words, *arguments, code=1):
+    found, out, err = session.controlctl("explain", *arguments)
+    check(found == code and words in err and not out, f"explain {' '.join(arguments)}: {found}: {out}{err}")
+
+
+def of_stdin(session, text):
+    done = subprocess.run([os.path.join(BUILD, "control/controlctl"), "--socket", session.path("controld.sock"), "explain", "--json",
+                           "--packet", "-"], input=text, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+def dropped_by_both(session, policy, pcap, frames):
+    """Numbers of the frames that a data plane drops, and the reference."""
+    agrees_with_reference(session.folder, policy, pcap)
+    passed, dropped = (read_capture(path).frames for path in outputs(session.folder, "replay")[:2])
+    return set(sort_out(frames, passed, dropped)[1])
+
+
+with Session(BUILD) as session:
+    make_samples(session.folder, flows=300, frames=1500)  # and a policy for them
+    samples = read_capture(session.path("capture.pcap")).frames
+    policy = write(session.folder, "explain.yaml", POLICY)
+    frames = [row[1] for row in FRAMES]
+    pcap = session.path("frames.pcap")
+    write_capture(pcap, Capture(frames=frames, headers=[(1, number, len(frame) + (number == 0)) for number, frame in
+                                                        enumerate(frames)]))
+    dropped = dropped_by_both(session, policy, pcap, frames)
+    session.start_controld(policy, targets=False)
+
+    # A frame of a capture; the verdicts are those of the data plane.
+    for number, (what, frame, *expected) in enumerate(FRAMES):
+        answer = controlctl(session, "explain", "--pcap", pcap, "--frame", str(number + 1))
+        equal(summary(answer), tuple(expected), what)
+        equal(answer["verdict"]["action"] == "drop", number in dropped, f"{what}: what a data plane does")
+        equal(answer["bytes"], len(frame), f"{what}: bytes")
+        equal(session.call("explain", frame=frame.hex())["verdict"], answer["verdict"], f"{what}: over the API")
+    tunnels = controlctl(session, "explain", "--pcap", pcap, "--frame", "10")
+    equal([layer.get("tunnel") for layer in tunnels["layers"]], [None, "vxlan", "6in4"], "tunnels of the layers")
+    cut = controlctl(session, "explain", "--pcap", pcap, "--frame", str(len(FRAMES)))
+    check(cut["incomplete"] and cut["layers"][0]["incomplete"], f"a cut chain is incomplete: {cut}")
+
+    # Conditions say whether they hold; entries where they are written.
+    flow, neighbour = (controlctl(session, "explain", "--pcap", pcap, "--frame", str(1 + [row[0] for row in FRAMES].index(what)))
+                       for what in ("a flow", "its neighbour"))
+    for answer, holds in ((flow, True), (neighbour, False)):
+        of_key = [condition["holds"] for layer in answer["layers"] for key in layer["keys"] for condition in key["conditions"]]
+        equal(any(of_key), holds, f"conditions that hold: {of_key}")
+        check(len(of_key) >= 2, f"conditions: {of_key}")
+    lines = POLICY.splitlines()
+    entry = flow["verdict"]["because"]
+    equal(entry["file"], policy, "the file of the entry that decides")
+    check("8000-8010" in lines[entry["line"] - 1], f"its line: {entry}")
+
+    # Digits, with what may stand between them; stdin.
+    spaced = HOST.hex(":")
+    equal(controlctl(session, "explain", "--packet", spaced)["verdict"]["action"], "drop", "digits with colons")
+    code, out, err = of_stdin(session, HOST.hex(" ") + "\n")
+    check(code == 0 and json.loads(out)["verdict"]["action"] == "drop", f"stdin: {out}{err}")
+    code, out, err = of_stdin(session, "00" * 65536)
+    check(code == 1 and "stdin: frame: there are more than 65535 bytes: character 131071 begins one more" in err, f"{out}{err}")
+    equal(controlctl(session, "explain", "--packet", "02")["outcome"], "malformed", "one byte")
+    equal(controlctl(session, "explain", "--packet", (HOST + bytes(65535 - len(HOST))).hex())["bytes"], 65535, "the longest")
+
+    # For people: the verdict first, then the layers; how filters were asked on demand; what was not captured.
+    _, text, err = session.controlctl("explain", "--pcap", pcap, "--frame", "8", "--verbose")
+    first, *rest = text.splitlines()
+    check(first.startswith(f"frame of {len(frames[7])} bytes: drop by list hosts: 203.0.113.7 (") and first.endswith(", of layer 2"),
+          text)
+    check("layer 2 of 2, in vxlan" in rest and "filter  line8" in text and not err, text + err)
+    _, text, err = session.controlctl("explain", "--pcap", pcap, "--frame", "1")
+    check(f"{len(HOST)} of {len(HOST) + 1} bytes of frame 1 of {pcap} were captured" in err, err)
+
+    # What is wrong has a place and a way out.
+    refused(session, f"{pcap} has {len(FRAMES)} frames: there is no frame {len(FRAMES) + 1}", "--pcap", pcap, "--frame",
+            str(len(FRAMES) + 1))
+    refused(session, "none.pcap: No such file", "--pcap", session.path("none.pcap"), "--frame", "1")
+    refused(session, "is no capture", "--pcap", policy, "--frame", "1")
+    with open(pcap, "rb") as file:
+        captured = bytearray(file.read())
+    with open(session.path("short.pcap"), "wb") as file:
+        file.write(captured[:-3])
+    refused(session, f"cannot be read behind frame {len(FRAMES) - 1}", "--pcap", session.path("short.pcap"), "--frame",
+            str(len(FRAMES)))
+    captured[20] = 113  # LINKTYPE_LINUX_SLL
+    with open(session.path("any.pcap"), "wb") as file:
+        file.write(captured)
+    refused(session, "link type LINUX_SLL (Linux cooked v1), not of Ethernet", "--pcap", session.path("any.pcap"), "--frame", "1")
+    refused(session, "character 3, `x`, is no hexadecimal digit", "--packet", "02x0")
+    for wrong in (("--frame", "1"), ("--pcap", pcap, "--packet", "02"), ("203.0.113.7", "--packet", "02"), (),
+                  ("--pcap", pcap, "--frame", "0")):
+        refused(session, "", *wrong, code=2)
+
+    # The samples, by the policy that was made for them.
+    session.stop("controld")
+    policy, pcap = session.path("weir.yaml"), session.path("capture.pcap")
+    dropped = dropped_by_both(session, policy, pcap, samples)
+    session.start_controld(policy, targets=False)
+    drops = 0
+    for number, frame in enumerate(samples):
+        answer = session.call("explain", frame=frame.hex())
+        equal(answer["verdict"]["action"] == "drop", number in dropped, f"sample {number + 1}, {frame.hex()}")
+        drops += number in dropped
+    check(drops > 100, f"samples that drop: {drops} of {len(samples)}")
+    print(f"{len(FRAMES)} frames and {len(samples)} samples, {drops} of which drop: explained as they are enforced")
