@@ -84,7 +84,7 @@ TEST_CASE("a shadow is told of, changes nothing, and is promoted with what was a
     CHECK(promoted.contains("overlay_digest"));
     CHECK(promoted.at("notice").get<std::string>().find("weir.yaml") != std::string::npos);
     CHECK(promoted.at("cause").get<std::string>().find("next.yaml promoted") != std::string::npos);
-    CHECK(running_base_digest(daemon) == begun.at("digest"));
+    CHECK(running_base_digest(daemon) == begun.at("digest").get<std::string>());
     CHECK(enforcer.generation().number == generation_number(promoted.at("generation")));
     CHECK_FALSE(drops_source(daemon, "203.0.113.7"));
     for (const char* key : {"203.0.113.8", "198.51.100.1", "198.51.100.2"}) CHECK(drops_source(daemon, key));
@@ -124,7 +124,7 @@ TEST_CASE("without anything published since, the candidate is published under it
   REQUIRE(promoted.at("ok"));
   CHECK(promoted.at("generation") == begun.at("candidate"));
   CHECK_FALSE(promoted.contains("overlay_digest"));
-  CHECK(running_base_digest(daemon) == begun.at("digest"));
+  CHECK(running_base_digest(daemon) == begun.at("digest").get<std::string>());
   CHECK(drops_source(daemon, "203.0.113.8"));
   // What follows has another number.
   REQUIRE(daemon.reload()->ok);
