@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "common/result.h"
 #include "control/answer/probing.h"
 #include "control/book/claims.h"
+#include "control/book/stored.h"
 #include "control/compile/prove/lookup.h"
 #include "control/model/list.h"
 
@@ -38,6 +40,9 @@ struct Explanation {
 // key: an address, or address:port / [v6]:port. enforcing and book: of the running generation. now: Unix seconds.
 Result<Explanation> explain(const Enforcing& enforcing, const Book& book, const std::string& key, uint64_t now);
 
+// The same by lists alone, which hold every entry that holds the address: no filter is asked, and there are no probes.
+Result<Explanation> explain(const ListsAlone& lists, const std::string& key, uint64_t now);
+
 struct PacketExplanation {
   std::string packet;  // in canonical text
   Verdict verdict;
@@ -49,5 +54,10 @@ struct PacketExplanation {
 bool is_packet_text(const std::string& key);
 Result<PacketExplanation> explain_packet(const Enforcing& enforcing, const Book& book, const std::string& key,
                                          uint64_t now);
+Result<PacketExplanation> explain_packet(const ListsAlone& lists, const std::string& key, uint64_t now);
+
+// What has to be known of lists for either. Error: it is no key and no packet, and why.
+Result<Addresses> addresses_of(const std::string& key);
+Addresses addresses_of(std::span<const weir_packet> packets);
 
 }  // namespace weir::control

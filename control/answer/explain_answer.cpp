@@ -40,6 +40,31 @@ void members(Fields& f, ShapeProbe& probe) {
   f.array({"conditions", "", "under which more lists match"}, probe.conditions, "condition");
 }
 
+void members(Fields& f, Moment& moment) {
+  f({"generation", "", "its number; 0: not known"}, moment.generation);
+  f({"at", "Unix seconds", "when it was published; 0: not known"}, moment.at);
+  f({"cause", "", "what it was published for; expired: the entry ended by itself"}, moment.cause);
+  f.maybe({"by", "", "who asked for it: the number of the user"}, moment.by);
+}
+
+void members(Fields& f, FeedContent& feed) {
+  f({"from", "", "its url without user and password, or its file"}, feed.from);
+  f({"changed_at", "Unix seconds", "when its bytes came"}, feed.changed_at);
+  f({"taken_at", "Unix seconds", "when they were read for the first time"}, feed.taken_at);
+  f({"digest", "", "XXH3-128 of them"}, feed.digest);
+}
+
+void members(Fields& f, Provenance& from) {
+  f.unless_empty({"text", "", "the line as it is written; missing: it is not kept"}, from.text);
+  f.by_name({"columns", "", "of a line of a table, or of an object of JSON: name, value"}, from.columns);
+  f.maybe_object({"feed", "", "that the line is of"}, from.feed, "feed content");
+  f.maybe({"added_by", "", "the number of the user who added it"}, from.added_by);
+  f.maybe({"added_at", "Unix seconds", "when it was added"}, from.added_at);
+  f.object({"since", "", "the first generation in a row that has it"}, from.since, "moment");
+  f({"or_before", "", "what is kept goes no further back: it may be older"}, from.or_before);
+  f.maybe_object({"until", "", "the first one without it; missing: it is still enforced"}, from.until, "moment");
+}
+
 void members(Fields& f, Origin& origin) {
   f({"list", "", "its name"}, origin.list);
   f({"file", "", "the policy or a feed"}, origin.file);
@@ -47,6 +72,10 @@ void members(Fields& f, Origin& origin) {
   f({"entry", "", "as 203.0.113.0/24, 203.0.113.7:443"}, origin.entry);
   directions(f, {"directions", "", "src, dst: what the entry is compared with"}, origin.directions);
   f({"alone", "", "false: it asks for more of a packet than the key, or has ended"}, origin.alone);
+  f.unless_empty({"comment", "", "what is written about it: in the policy, behind it in a feed, by --comment"},
+                 origin.comment);
+  f.maybe_object({"provenance", "", "where it comes from, and from when to when it is enforced"}, origin.provenance,
+                 "provenance");
 }
 
 void members(Fields& f, Verdict& verdict) {
@@ -122,7 +151,9 @@ void members(Fields& f, ExplainAnswer& answer) {
   f.group("key", answer.of_key);
   f.group("packet", answer.of_packet);
   f.group("outcome", answer.of_frame);
-  f.object({"generation", "", "that runs"}, answer.generation, "generation");
+  f.object({"generation", "", "that the answer is of: the one that runs, or ran then"}, answer.generation, "generation");
+  f.maybe_object({"then", "", "of one that is asked for by --at or --generation"}, answer.then, "moment");
+  f.unless_empty({"notice", "", "what the answer is without"}, answer.notice);
 }
 
 }  // namespace weir::control

@@ -9,6 +9,9 @@ namespace weir::control {
 void members(Fields& f, LineBits& line);
 void members(Fields& f, ShapeCondition& condition);
 void members(Fields& f, ShapeProbe& probe);
+void members(Fields& f, Moment& moment);
+void members(Fields& f, FeedContent& feed);
+void members(Fields& f, Provenance& from);
 void members(Fields& f, Origin& origin);
 void members(Fields& f, Verdict& verdict);
 
@@ -26,6 +29,8 @@ struct ExplainAnswer {
   std::optional<PacketExplanation> of_packet;
   std::optional<FrameWalk> of_frame;
   wire::Generation generation;
+  std::optional<Moment> then;  // that generation, when it was asked for
+  std::string notice;
 };
 void members(Fields& f, ExplainAnswer& answer);
 

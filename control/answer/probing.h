@@ -9,6 +9,7 @@
 
 #include "control/answer/key_place.h"
 #include "control/book/claims.h"
+#include "control/compile/merge/rule_book.h"
 #include "control/compile/prove/lookup.h"
 #include "filter/read/view.h"
 
@@ -29,6 +30,8 @@ struct AskedKey {
 // All but the key's text, and its rule. is_of_overlay: the name of the shape says so.
 void ask_filter(const filter::ShapeView& shape, const filter::Key& key, bool is_of_overlay, AskedKey& asked);
 
+std::vector<std::string> lists_of(const filter::SnapshotView& snapshot);  // their names
+std::vector<std::string> names_of(const std::vector<std::string>& lists, const weir_set& set);
 std::vector<std::string> names_of(const filter::SnapshotView& snapshot, const weir_set& set);
 
 // What a residual asks, as `tcp dport 8000-8010`; one that has ended says so.
@@ -56,9 +59,31 @@ struct Verdict {
   std::vector<std::string> monitored;  // of those, lists that only monitor
 };
 
-// first_entry(list): the first of its entries that matches.
+// lists: their names, in their order. first_entry(list): the first of its entries that matches.
+Verdict verdict_of(const weir_snapshot_header& header, const std::vector<std::string>& lists, const weir_set& matched,
+                   const std::function<std::optional<Origin>(const std::string& list)>& first_entry);
 Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched,
                    const std::function<std::optional<Origin>(const std::string& list)>& first_entry);
+
+// Lists without a snapshot that they were compiled to: they say what matches, but not how filters were asked.
+struct ListsAlone {
+  const Book& book;
+  weir_snapshot_header header = {};  // its default_action, unparsed_action, tunnels, and masks of lists
+  std::vector<std::string> names;    // of the lists
+
+  ListsAlone(const Book& lists, weir_action default_action, weir_action unparsed_action, uint8_t tunnels);
+  // Those of these entries.
+  template <class Wanted>
+  weir_set lists_of(const std::vector<Origin>& origins, Wanted is_wanted) const {
+    weir_set lists = {};
+    for (const Origin& origin : origins) {
+      for (unsigned l = 0; l < names.size(); l++) {
+        if (names[l] == origin.list && is_wanted(origin)) add_list(lists, l);
+      }
+    }
+    return lists;
+  }
+};
 
 constexpr size_t kMaxOrigins = 100;
 

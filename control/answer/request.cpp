@@ -22,7 +22,10 @@ void members(Fields& f, Request& request) {
   f.unless_empty({"comments", "", "add: of each of the entries, in their order; an empty one: as comment says"},
                  request.comments);
   f.maybe({"confirm", "seconds", "reload: goes back by itself unless confirm comes in time"}, request.confirm);
-  f.maybe({"number", "", "rollback: the number of a generation"}, request.number);
+  f.maybe({"number", "", "rollback, explain: the number of a generation"}, request.number);
+  f.maybe({"at", "Unix seconds", "explain: what was enforced then"}, request.at);
+  f.maybe({"verbose", "", "explain of the past: true: also how its snapshot answers, where that is kept"},
+          request.verbose);
   f.maybe({"policy", "", "plan, shadow-begin: the text of a policy; plan: without it the policy that runs is meant"},
           request.policy);
   f.maybe({"path", "", "plan, shadow-begin: of that policy, where its relative feeds begin"}, request.path);

@@ -23,7 +23,9 @@ struct Request {
   std::vector<std::string> comments = {};     // add
   std::optional<std::string> after = {};      // entries, export, drops
   std::optional<uint32_t> confirm = {};       // reload
-  std::optional<uint64_t> number = {};        // rollback
+  std::optional<uint64_t> number = {};        // rollback, explain
+  std::optional<int64_t> at = {};             // explain
+  std::optional<bool> verbose = {};           // explain
   std::optional<std::string> policy = {};     // plan, shadow-begin
   std::optional<std::string> path = {};       // plan, shadow-begin
   std::optional<std::string> file = {};       // plan

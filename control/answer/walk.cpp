@@ -86,8 +86,6 @@ struct JudgedLayer {
 
 JudgedLayer walk_layer(const Enforcing& enforcing, const Book& book, const weir_packet& packet, uint64_t now) {
   JudgedLayer layer = {};
-  layer.walk.packet = packet_text(packet);
-  layer.walk.is_incomplete = (packet.has & WEIR_INCOMPLETE) != 0;
   const uint8_t through = sides_through(enforcing, packet, Gates::asked);
   for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
     layer.walk.gates.push_back({name_of(side), enforcing.overlay == nullptr, (through & direction_of(side)) != 0});
@@ -111,10 +109,21 @@ size_t deciding_layer(const std::vector<LayerWalk>& layers) {
   return number_of([](const LayerWalk& layer) { return layer.verdict.reason != "default"; });
 }
 
-}  // namespace
+JudgedLayer judge_layer(const ListsAlone& lists, const weir_packet& packet, uint64_t now) {
+  JudgedLayer layer = {};
+  layer.walk.origins = claims_of(lists.book, packet, now);
+  layer.matched = lists.lists_of(layer.walk.origins, [](const Origin&) { return true; });
+  layer.walk.verdict =
+      verdict_of(lists.header, lists.names, layer.matched,
+                 [&](const std::string& list) { return first_claim(lists.book, list, packet, now); });
+  layer.walk.n_origins = shorten(layer.walk.origins);
+  return layer;
+}
 
-FrameWalk walk(const Enforcing& enforcing, const Book& book, std::span<const uint8_t> frame, uint64_t now) {
-  const weir_snapshot_header& header = enforcing.header();
+// header: the actions, tunnels and masks that count. lists: their names. judge_it(packet) judges one layer.
+template <class JudgeIt>
+FrameWalk walk_frame(const weir_snapshot_header& header, const std::vector<std::string>& lists,
+                     std::span<const uint8_t> frame, JudgeIt judge_it) {
   FrameWalk walked;
   walked.bytes = frame.size();
   weir_packet packets[WEIR_MAX_LAYERS] = {};
@@ -137,7 +146,9 @@ FrameWalk walk(const Enforcing& enforcing, const Book& book, std::span<const uin
   std::copy_n(inner.layer, inner.n, packets + 1);
   weir_set matched = {};
   for (uint32_t i = 0; i <= inner.n; i++) {
-    JudgedLayer layer = walk_layer(enforcing, book, packets[i], now);
+    JudgedLayer layer = judge_it(packets[i]);
+    layer.walk.packet = packet_text(packets[i]);
+    layer.walk.is_incomplete = (packets[i].has & WEIR_INCOMPLETE) != 0;
     if (i != 0) layer.walk.tunnel = bit_names(filter::tunnel_in(packets[i - 1], header.tunnels), tunnel_names());
     walked.is_incomplete |= layer.walk.is_incomplete;
     matched = matched | layer.matched;
@@ -145,9 +156,31 @@ FrameWalk walk(const Enforcing& enforcing, const Book& book, std::span<const uin
   }
   walked.layer = deciding_layer(walked.layers);
   walked.verdict = walked.layers[walked.layer == 0 ? 0 : walked.layer - 1].verdict;
-  walked.verdict.matched = names_of(enforcing.base, matched);
-  walked.verdict.monitored = names_of(enforcing.base, lists_in(matched, enforcing.base.header().monitor_lists));
+  walked.verdict.matched = names_of(lists, matched);
+  walked.verdict.monitored = names_of(lists, lists_in(matched, header.monitor_lists));
   return walked;
+}
+
+}  // namespace
+
+FrameWalk walk(const Enforcing& enforcing, const Book& book, std::span<const uint8_t> frame, uint64_t now) {
+  return walk_frame(enforcing.header(), lists_of(enforcing.base), frame,
+                    [&](const weir_packet& packet) { return walk_layer(enforcing, book, packet, now); });
+}
+
+FrameWalk walk(const ListsAlone& lists, std::span<const uint8_t> frame, uint64_t now) {
+  return walk_frame(lists.header, lists.names, frame,
+                    [&](const weir_packet& packet) { return judge_layer(lists, packet, now); });
+}
+
+std::vector<weir_packet> packets_of(std::span<const uint8_t> frame, uint8_t tunnels) {
+  weir_packet outer = {};
+  filter::InnerLayers inner = {};
+  const auto length = static_cast<uint32_t>(frame.size());
+  if (filter::parse_layers(frame.data(), length, tunnels, outer, inner) != filter::Outcome::ip) return {};
+  std::vector<weir_packet> packets = {outer};
+  packets.insert(packets.end(), inner.layer, inner.layer + inner.n);
+  return packets;
 }
 
 }  // namespace weir::control

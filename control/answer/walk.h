@@ -58,5 +58,10 @@ struct FrameWalk {
 // frame: Ethernet, without FCS. The snapshots say which tunnels are looked into, and what becomes of malformed frames.
 // book: of the running generation. now: Unix seconds.
 FrameWalk walk(const Enforcing& enforcing, const Book& book, std::span<const uint8_t> frame, uint64_t now);
+// The same by lists alone, which hold every entry that holds an address of the frame: layers have no gates and keys.
+FrameWalk walk(const ListsAlone& lists, std::span<const uint8_t> frame, uint64_t now);
+
+// The packets of a frame whose tunnels (mask of weir_tunnel) are looked into; none unless it is ip.
+std::vector<weir_packet> packets_of(std::span<const uint8_t> frame, uint8_t tunnels);
 
 }  // namespace weir::control
