@@ -52,9 +52,7 @@ Result<std::vector<uint8_t>> frame_of_capture(const Context& context, const Fram
 std::string why_text(const FrameWalk& walk) {
   if (walk.outcome == "malformed") return walk.verdict.action + ": it is malformed, and `policy.unparsed` counts";
   if (walk.outcome == "not_ip") return walk.verdict.action + ": it holds no IP packet";
-  std::string text = verdict_text(walk.verdict);
-  if (walk.layers.size() > 1 && walk.layer != 0) text += fmt::format(", of layer {}", walk.layer);
-  return text;
+  return verdict_text(walk.verdict);
 }
 
 std::string found_text(const KeyWalk& key) {
@@ -120,7 +118,9 @@ bool read_frame(const Context& context, const FrameArguments& arguments, Request
 }
 
 void show_frame(const FrameWalk& walk) {
-  fmt::print("frame of {} bytes: {}\n", walk.bytes, why_text(walk));
+  const bool is_one_of_several = walk.layers.size() > 1 && walk.layer != 0;
+  const std::string decides = is_one_of_several ? fmt::format(", its layer {} decides", walk.layer) : "";
+  fmt::print("frame of {} bytes{}: {}\n", walk.bytes, decides, why_text(walk));
   for (size_t i = 0; i < walk.layers.size(); i++) {
     fmt::print("\n{}\n", layer_name(walk, i));
     show_layer(walk.layers[i]);
