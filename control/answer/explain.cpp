@@ -148,8 +148,8 @@ Result<Explanation> explain_key(const std::string& key, ExplainIt explain_it) {
 }  // namespace
 
 Result<Explanation> explain(const Enforcing& enforcing, const Book& book, const std::string& key, uint64_t now) {
-  return explain_key(
-      key, [&](auto address, uint16_t port) { return explain_address(enforcing, book, address, port, now); });
+  return explain_key(key,
+                     [&](auto address, uint16_t port) { return explain_address(enforcing, book, address, port, now); });
 }
 
 Result<Explanation> explain(const ListsAlone& lists, const std::string& key, uint64_t now) {
@@ -210,9 +210,9 @@ Result<PacketExplanation> explain_packet(const ListsAlone& lists, const std::str
   explanation.packet = packet_text(*packet);
   explanation.origins = claims_of(lists.book, *packet, now);
   const weir_set matched = lists.lists_of(explanation.origins, [](const Origin&) { return true; });
-  explanation.verdict =
-      verdict_of(lists.header, lists.names, matched,
-                 [&](const std::string& list) { return first_claim(lists.book, list, *packet, now); });
+  explanation.verdict = verdict_of(lists.header, lists.names, matched, [&](const std::string& list) {
+    return first_claim(lists.book, list, *packet, now);
+  });
   explanation.n_origins = shorten(explanation.origins);
   return explanation;
 }

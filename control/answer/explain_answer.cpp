@@ -54,9 +54,14 @@ void members(Fields& f, FeedContent& feed) {
   f({"digest", "", "XXH3-128 of them"}, feed.digest);
 }
 
+void members(Fields& f, FeedColumn& column) {
+  f({"name", "", "as its file has it, or its number"}, column.name);
+  f({"value", "", "shortened"}, column.value);
+}
+
 void members(Fields& f, Provenance& from) {
   f.unless_empty({"text", "", "the line as it is written; missing: it is not kept"}, from.text);
-  f.by_name({"columns", "", "of a line of a table, or of an object of JSON: name, value"}, from.columns);
+  f.array({"columns", "", "of a line of a table, or of an object of JSON"}, from.columns, "column");
   f.maybe_object({"feed", "", "that the line is of"}, from.feed, "feed content");
   f.maybe({"added_by", "", "the number of the user who added it"}, from.added_by);
   f.maybe({"added_at", "Unix seconds", "when it was added"}, from.added_at);
@@ -151,7 +156,8 @@ void members(Fields& f, ExplainAnswer& answer) {
   f.group("key", answer.of_key);
   f.group("packet", answer.of_packet);
   f.group("outcome", answer.of_frame);
-  f.object({"generation", "", "that the answer is of: the one that runs, or ran then"}, answer.generation, "generation");
+  f.object({"generation", "", "that the answer is of: the one that runs, or ran then"}, answer.generation,
+           "generation");
   f.maybe_object({"then", "", "of one that is asked for by --at or --generation"}, answer.then, "moment");
   f.unless_empty({"notice", "", "what the answer is without"}, answer.notice);
 }

@@ -11,6 +11,7 @@ void members(Fields& f, ShapeCondition& condition);
 void members(Fields& f, ShapeProbe& probe);
 void members(Fields& f, Moment& moment);
 void members(Fields& f, FeedContent& feed);
+void members(Fields& f, FeedColumn& column);
 void members(Fields& f, Provenance& from);
 void members(Fields& f, Origin& origin);
 void members(Fields& f, Verdict& verdict);

@@ -113,9 +113,8 @@ JudgedLayer judge_layer(const ListsAlone& lists, const weir_packet& packet, uint
   JudgedLayer layer = {};
   layer.walk.origins = claims_of(lists.book, packet, now);
   layer.matched = lists.lists_of(layer.walk.origins, [](const Origin&) { return true; });
-  layer.walk.verdict =
-      verdict_of(lists.header, lists.names, layer.matched,
-                 [&](const std::string& list) { return first_claim(lists.book, list, packet, now); });
+  layer.walk.verdict = verdict_of(lists.header, lists.names, layer.matched,
+                                  [&](const std::string& list) { return first_claim(lists.book, list, packet, now); });
   layer.walk.n_origins = shorten(layer.walk.origins);
   return layer;
 }

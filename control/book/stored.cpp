@@ -7,9 +7,7 @@
 #include "control/book/search.h"
 
 namespace weir::control {
-namespace {
-
-using disk::Reader;
+namespace stored {
 
 // A column where it lies, which may be anywhere: nothing on disk is aligned.
 template <class T>
@@ -52,6 +50,12 @@ struct StoredRows {
             expires[row]};
   }
 };
+
+}  // namespace stored
+
+namespace {
+
+using namespace stored;
 
 // Reads columns as what they are on disk, all else as Reader does.
 class ColumnReader : public Reader {
@@ -132,8 +136,8 @@ Book part_holding(const Book& book, const Addresses& addresses) {
 }
 
 struct StoredBook::Columns {
-  StoredRows<Ipv4> v4;
-  StoredRows<Ipv6> v6;
+  stored::StoredRows<Ipv4> v4;
+  stored::StoredRows<Ipv6> v6;
   std::vector<Flow> flows;
   std::vector<EntryComment> comments;
 };

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "control/ctl/print.h"
+#include "control/model/time_text.h"
 
 namespace weir::control::ctl {
 
@@ -45,6 +47,52 @@ void show_table(const char* title, const Table& table) {
 
 void show_more(size_t shown, size_t all) {
   if (shown < all) fmt::print("... and {} more\n", all - shown);
+}
+
+std::string moment_text(const Moment& moment) {
+  std::string text = moment.generation == 0 ? "" : fmt::format("generation {}", moment.generation);
+  if (moment.at != 0) {
+    text += (text.empty() ? "" : ", of ") + time_text(static_cast<uint32_t>(std::clamp<int64_t>(moment.at, 0, kNever)));
+  }
+  std::string why = moment.cause;
+  if (moment.by) why += (why.empty() ? "by " : ", by ") + user_text(*moment.by);
+  return why.empty() ? text : fmt::format("{} ({})", text, why);
+}
+
+namespace {
+
+void show_provenance_of(const Origin& origin) {
+  const Provenance& from = *origin.provenance;
+  const auto line = [](const char* title, const std::string& text) {
+    if (!text.empty()) fmt::print("  {:9}{}\n", title, printable(text));
+  };
+  fmt::print("\n{}: {} ({})\n", origin.list, printable(origin.entry), printable(place_text(origin)));
+  line("line", from.text);
+  line("comment", origin.comment);
+  std::string columns;
+  for (const FeedColumn& column : from.columns) {
+    columns += fmt::format("{}{}={}", columns.empty() ? "" : ", ", column.name, column.value);
+  }
+  line("columns", columns);
+  if (from.feed) {
+    line("feed", fmt::format("{}, of {}, read {}", from.feed->from, moment_text({0, from.feed->changed_at, "", {}}),
+                             moment_text({0, from.feed->taken_at, "", {}})));
+  }
+  if (from.added_by && from.added_at) line("added", moment_text({0, *from.added_at, "", from.added_by}));
+  const std::string since = moment_text(from.since);
+  line("since", since.empty() ? "what is kept does not say" : since + (from.or_before ? ", or before" : ""));
+  if (from.until) line("until", moment_text(*from.until));
+}
+
+}  // namespace
+
+void show_provenance(const std::vector<Origin>& origins) {
+  constexpr size_t kMostShown = 10;
+  size_t shown = 0;
+  for (const Origin& origin : origins) {
+    if (origin.provenance && shown++ < kMostShown) show_provenance_of(origin);
+  }
+  if (shown > kMostShown) fmt::print("\n... and {} more, with --json\n", shown - kMostShown);
 }
 
 }  // namespace weir::control::ctl

@@ -14,7 +14,7 @@
 #include "control/daemon/daemon.h"
 #include "control/daemon/economics.h"
 #include "control/daemon/entries.h"
-#include "control/daemon/explain_frame.h"
+#include "control/daemon/explain.h"
 #include "control/daemon/panic.h"
 #include "control/daemon/tell.h"
 
@@ -140,17 +140,6 @@ void stats(Daemon& daemon, const Request&, const Caller&, Reply reply) {
 void telemetry(Daemon& daemon, const Request&, const Caller&, Reply reply) {
   daemon.refresh(Daemon::Counters::stats_and_telemetry, Clock::now() + kFreshWait,
                  [&daemon, reply](const Daemon::Refreshed& all) { reply(answer_line(telemetry_answer(daemon, all))); });
-}
-
-std::string explain(Daemon& daemon, const Request& request) {
-  if (request.frame && request.key) return failure_line("explain takes a key or a frame, not both");
-  if (request.frame) {
-    const Result<ExplainAnswer> walked = explain_frame_answer(daemon, *request.frame);
-    return walked ? answer_line(*walked) : failure_line(walked.error());
-  }
-  if (!request.key) return failure_line("explain needs a key: an address, address:port, or a packet; or a frame");
-  const Result<ExplainAnswer> answer = explain_answer(daemon, *request.key);
-  return answer ? answer_line(*answer) : failure_line(answer.error());
 }
 
 std::string shapes(Daemon& daemon) {
@@ -295,7 +284,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"reload", Access::change, reload, Needs::nothing},
     {"status", Access::look, status, Needs::nothing},
-    {"explain", Access::look, at_once<explain>},
+    {"explain", Access::look, answer_explain},
     {"shapes", Access::look, at_once<shapes>},
     {"stats", Access::look, stats},
     {"list", Access::look, at_once<list>},

@@ -42,6 +42,7 @@ Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers)
       planes_(loop, options_.bpf_dir),
       numbers_(std::move(numbers)),
       history_(store_.state_dir()),
+      archive_(store_.state_dir(), options_.config, options_.parsers),
       fetcher_(loop, options_.fetches ? options_.parsers : nullptr, store_.state_dir() + "/feeds") {}
 
 Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {

@@ -32,6 +32,7 @@
 #include "control/loop/waits.h"
 #include "control/loop/worker.h"
 #include "control/metrics/tally.h"
+#include "control/past/archive.h"
 #include "control/preview/lists.h"
 #include "control/preview/over_limit.h"
 #include "control/preview/radius.h"
@@ -217,6 +218,10 @@ class Daemon {
     bool is_kept = false;
   };
   void history(size_t most, std::function<void(const Result<std::vector<Past>>& past)> done);
+  // Work on what is kept of former generations, and on the journal: work(archive, journal) on the worker, when its turn
+  // comes; then done(true). done(false): it was not done by the deadline; what it does later is not waited for.
+  void with_archive(std::function<void(Archive&, const Result<Journal*>&)> work,
+                    std::optional<Clock::time_point> deadline, std::function<void(bool is_done)> done);
   // What the lists of a generation hold of each other, and what they take of its base.
   struct Compared {
     wire::Generation generation;
@@ -528,6 +533,7 @@ class Daemon {
   GenerationFile numbers_;
   std::optional<Journal> journal_;  // empty: not opened yet, or it cannot be
   const HistoryFiles history_;
+  Archive archive_;
   std::optional<InForce> in_force_;  // as on disk
   wire::Generation kept_;            // the last good on disk, of this process
 

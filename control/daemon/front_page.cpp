@@ -7,6 +7,7 @@
 
 #include "control/answer/json/json.h"
 #include "control/daemon/daemon.h"
+#include "control/daemon/explain.h"
 #include "control/daemon/tell.h"
 #include "control/page/live.h"
 #include "control/page/page.h"
@@ -36,7 +37,7 @@ page::Asked explain_for_page(Daemon& daemon, const std::string& key) {
     asked.error = "a key is shorter than that: an address, address:port, or a packet";
     return asked;
   }
-  Result<ExplainAnswer> answer = explain_answer(daemon, key);
+  Result<ExplainAnswer> answer = explain_now(daemon, key);
   if (answer) {
     asked.answer = std::move(*answer);
   } else {

@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "common/log/log.h"
+#include "common/memory.h"
 #include "control/book/disk.h"
 #include "control/daemon/daemon.h"
 #include "control/read/parsers.h"
@@ -225,6 +226,20 @@ void Daemon::history(size_t most, std::function<void(const Result<std::vector<Pa
     }
     mailbox_.post([past, done] { done(*past); });
   });
+}
+
+void Daemon::with_archive(std::function<void(Archive&, const Result<Journal*>&)> work,
+                          std::optional<Clock::time_point> deadline, std::function<void(bool is_done)> done) {
+  const auto is_over = std::make_shared<bool>(false);
+  const auto finish = [is_over, done = std::move(done)](bool is_done) {
+    if (!std::exchange(*is_over, true)) done(is_done);
+  };
+  worker_.submit([this, work = std::move(work), finish] {
+    const Result<void> had_memory = with_memory([&] { work(archive_, journal()); });
+    if (!had_memory) log::error("an answer is without what takes memory", {{"error", had_memory.error()}});
+    mailbox_.post([finish] { finish(true); });
+  });
+  if (deadline) waits_.add([is_over] { return *is_over; }, *deadline, [finish] { finish(false); });
 }
 
 std::string Daemon::notice() const {

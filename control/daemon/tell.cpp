@@ -271,29 +271,6 @@ HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& pa
   return answer;
 }
 
-Result<ExplainAnswer> explain_answer(Daemon& daemon, const std::string& key) {
-  const std::shared_ptr<const Running> running = daemon.running();
-  const Result<const filter::SnapshotView*> base = running->stands_on->snapshot->view();
-  if (!base) return Error{base.error()};
-  const bool has_overlay = running->publication->base != nullptr;
-  const Result<const filter::SnapshotView*> overlay = has_overlay ? running->snapshot->view() : nullptr;
-  if (!overlay) return Error{overlay.error()};
-  const Enforcing enforcing(**base, *overlay);
-  const auto now = static_cast<uint64_t>(time(nullptr));
-  ExplainAnswer answer;
-  answer.generation = running->publication->generation;
-  if (is_packet_text(key)) {
-    Result<PacketExplanation> of_packet = explain_packet(enforcing, *running->book, key, now);
-    if (!of_packet) return Error{of_packet.error()};
-    answer.of_packet = std::move(*of_packet);
-  } else {
-    Result<Explanation> of_key = control::explain(enforcing, *running->book, key, now);
-    if (!of_key) return Error{of_key.error()};
-    answer.of_key = std::move(*of_key);
-  }
-  return answer;
-}
-
 DropsAnswer drops_answer(Daemon& daemon, const DropLog::Page& page) {
   const Capture& samples = daemon.samples();
   DropsAnswer answer;

@@ -5,7 +5,6 @@
 
 #include "control/answer/change.h"
 #include "control/answer/drops.h"
-#include "control/answer/explain_answer.h"
 #include "control/answer/feeds.h"
 #include "control/answer/history.h"
 #include "control/answer/list.h"
@@ -34,7 +33,6 @@ ShadowAnswer shadow_answer(Daemon& daemon);
 PromoteAnswer promote_answer(Daemon& daemon, const ReloadReport& report, const std::string& judged_digest);
 HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& past);
 DropsAnswer drops_answer(Daemon& daemon, const DropLog::Page& page);  // also of a daemon that runs none
-Result<ExplainAnswer> explain_answer(Daemon& daemon, const std::string& key);
 
 // What became of a reload or a change.
 ReloadAnswer answer_of(const ReloadReport& report);

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 // Where an entry comes from, and from when to when it was enforced.
@@ -25,9 +24,14 @@ struct FeedContent {
   std::string digest;      // XXH3-128 of them, in hexadecimal
 };
 
+// What a line says under a name.
+struct FeedColumn {
+  std::string name, value;
+};
+
 struct Provenance {
-  std::string text;                                          // the line; empty: it is not kept
-  std::vector<std::pair<std::string, std::string>> columns;  // of a table: name, what the line has there
+  std::string text;                 // the line; empty: it is not kept
+  std::vector<FeedColumn> columns;  // of a table, or of an object of JSON
   std::optional<FeedContent> feed;                           // of an entry of a feed
   std::optional<uint32_t> added_by;                          // of one that was added: by which user
   std::optional<int64_t> added_at;                           // Unix seconds

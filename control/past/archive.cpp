@@ -103,7 +103,7 @@ Error Archive::nothing_kept(const When& when, uint64_t epoch, Journal& journal) 
 }
 
 Result<Then> Archive::find(const When& when, const Addresses& addresses, const Book& runs, uint64_t epoch,
-                        Journal& journal) {
+                           Journal& journal) {
   Generations& generations = journal.generations();
   Result<std::optional<GenerationRecord>> record =
       when.generation ? generations.find({epoch, *when.generation}) : generations.newest_by(epoch, *when.at);
@@ -138,12 +138,12 @@ Result<Then> Archive::find(const When& when, const Addresses& addresses, const B
 }
 
 Result<std::vector<Added>> Archive::added_now(wire::Generation running, uint64_t base, const Book& runs,
-                                           const Addresses& addresses, Journal& journal) {
+                                              const Addresses& addresses, Journal& journal) {
   return added_then(running, base, runs, runs, addresses, journal);
 }
 
 void Archive::trace(const std::vector<Origin*>& origins, const Book& book, const std::vector<Added>& added,
-                 wire::Generation generation, uint64_t base, const Addresses& addresses, Journal& journal) {
+                    wire::Generation generation, uint64_t base, const Addresses& addresses, Journal& journal) {
   std::vector<Origin*> of_files;
   for (Origin* origin : origins) {
     Provenance& from = origin->provenance.emplace();
@@ -182,7 +182,7 @@ void Archive::trace(const std::vector<Origin*>& origins, const Book& book, const
 
 // From the base backwards, and onwards, as long as the entries are in every generation that is kept.
 void Archive::trace_files(const std::vector<Origin*>& origins, wire::Generation generation, uint64_t base,
-                       const Addresses& addresses, Journal& journal) {
+                          const Addresses& addresses, Journal& journal) {
   const Result<std::vector<uint64_t>> known = journal.generations().bases(generation.epoch);
   std::vector<uint64_t> bases = known ? *known : std::vector<uint64_t>();
   std::erase_if(bases, [&](uint64_t number) { return !files_.has(number); });

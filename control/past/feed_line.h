@@ -5,18 +5,18 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "common/digest.h"
+#include "control/model/provenance.h"
 
 // What stands in a line of a feed beside its entry: for people who ask why it is there.
 namespace weir::control {
 
 struct FeedLine {
-  std::string text;     // in ASCII, shortened
-  std::string comment;  // what follows the entry: `SBL123` of `192.0.2.0/24 ; SBL123`
-  std::vector<std::pair<std::string, std::string>> columns;  // of csv and of an object of JSON: name, value
+  std::string text;                 // in ASCII, shortened
+  std::string comment;              // what follows the entry: `SBL123` of `192.0.2.0/24 ; SBL123`
+  std::vector<FeedColumn> columns;  // of csv and of an object of JSON
 };
 
 // line: any bytes, without its end. format: that the feed was read as. names: the line with the names of columns;

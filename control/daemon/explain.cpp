@@ -1,0 +1,177 @@
+#include "control/daemon/explain.h"
+
+#include <ctime>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "control/answer/frame_text.h"
+#include "control/answer/walk.h"
+
+namespace weir::control {
+namespace {
+
+// While a policy is compiled the journal is not free: then who asks about now gets what there is.
+constexpr std::chrono::milliseconds kPatience{200};
+
+// What is asked about.
+struct Question {
+  std::optional<std::string> key;
+  std::vector<uint8_t> frame;  // when there is no key
+};
+
+Result<Question> question_of(const Request& request) {
+  if (request.frame && request.key) return Error{"explain takes a key or a frame, not both"};
+  if (request.key) return Question{request.key, {}};
+  if (!request.frame) return Error{"explain needs a key: an address, address:port, or a packet; or a frame"};
+  Result<std::vector<uint8_t>> frame = parse_frame_text(*request.frame);
+  if (!frame) return Error{frame.error()};
+  return Question{std::nullopt, std::move(*frame)};
+}
+
+// tunnels: all that there are, when it is not known yet which are looked into.
+Result<Addresses> addresses_of(const Question& question, uint8_t tunnels) {
+  if (question.key) return control::addresses_of(*question.key);
+  return control::addresses_of(packets_of(question.frame, tunnels));
+}
+
+// Enforcing and its book, or ListsAlone.
+template <class... Judging>
+Result<ExplainAnswer> explain_by(const Question& question, uint64_t now, const Judging&... judging) {
+  ExplainAnswer answer;
+  if (!question.key) {
+    answer.of_frame = walk(judging..., question.frame, now);
+  } else if (is_packet_text(*question.key)) {
+    Result<PacketExplanation> of_packet = explain_packet(judging..., *question.key, now);
+    if (!of_packet) return Error{of_packet.error()};
+    answer.of_packet = std::move(*of_packet);
+  } else {
+    Result<Explanation> of_key = explain(judging..., *question.key, now);
+    if (!of_key) return Error{of_key.error()};
+    answer.of_key = std::move(*of_key);
+  }
+  return answer;
+}
+
+Result<ExplainAnswer> explain_by_running(const Running& running, const Question& question) {
+  const Result<const filter::SnapshotView*> base = running.stands_on->snapshot->view();
+  if (!base) return Error{base.error()};
+  const bool has_overlay = running.publication->base != nullptr;
+  const Result<const filter::SnapshotView*> overlay = has_overlay ? running.snapshot->view() : nullptr;
+  if (!overlay) return Error{overlay.error()};
+  Result<ExplainAnswer> answer =
+      explain_by(question, static_cast<uint64_t>(time(nullptr)), Enforcing(**base, *overlay), *running.book);
+  if (answer) answer->generation = running.publication->generation;
+  return answer;
+}
+
+// By the snapshot where it is wanted and kept, else by the lists.
+Result<ExplainAnswer> explain_by_then(const Then& then, const Question& question, bool is_verbose, Archive& archive,
+                                      wire::Generation generation) {
+  const auto at = static_cast<uint64_t>(then.at);
+  const ListsAlone lists(then.book, then.default_action, then.unparsed_action, then.tunnels);
+  const Result<Store::Bytes> bytes =
+      is_verbose ? archive.snapshot(generation) : Result<Store::Bytes>(Error{"it is not wanted"});
+  const Result<filter::SnapshotView> snapshot =
+      bytes ? filter::SnapshotView::open(bytes->bytes()) : Result<filter::SnapshotView>(Error{bytes.error()});
+  Result<ExplainAnswer> answer =
+      snapshot ? explain_by(question, at, Enforcing(*snapshot), then.book) : explain_by(question, at, lists);
+  if (!answer) return answer;
+  answer->generation = generation;
+  const bool is_known = then.record.uid != kNobody;
+  answer->then = Moment{then.record.number, then.record.at, then.record.cause,
+                        is_known ? std::optional(then.record.uid) : std::nullopt};
+  if (is_verbose && !snapshot) {
+    answer->notice = "of this generation no snapshot is kept: how its filters were asked is not known";
+  }
+  return answer;
+}
+
+// Every entry that the answer names.
+std::vector<Origin*> origins_in(ExplainAnswer& answer) {
+  std::vector<Origin*> all;
+  const auto add = [&](std::vector<Origin>& origins) {
+    for (Origin& origin : origins) all.push_back(&origin);
+  };
+  const auto add_of = [&](Verdict& verdict) {
+    if (verdict.because) all.push_back(&*verdict.because);
+  };
+  if (answer.of_key) {
+    add(answer.of_key->origins);
+    add(answer.of_key->of_ports);
+    add_of(answer.of_key->as_source);
+    add_of(answer.of_key->as_destination);
+  }
+  if (answer.of_packet) {
+    add(answer.of_packet->origins);
+    add_of(answer.of_packet->verdict);
+  }
+  if (answer.of_frame) {
+    add_of(answer.of_frame->verdict);
+    for (LayerWalk& layer : answer.of_frame->layers) {
+      add(layer.origins);
+      add_of(layer.verdict);
+    }
+  }
+  return all;
+}
+
+void answer_now(Daemon& daemon, Question question, ApiServer::Reply reply) {
+  const std::shared_ptr<const Running> running = daemon.running();
+  const Result<ExplainAnswer> known = explain_by_running(*running, question);
+  const Result<Addresses> addresses = addresses_of(question, WEIR_TUNNELS);
+  if (!known || !addresses) return reply(failure_line(known ? addresses.error() : known.error()));
+  auto answer = std::make_shared<ExplainAnswer>(*known);
+  auto traced = std::make_shared<ExplainAnswer>(*known);
+  const auto trace = [running, traced, addresses = *addresses](Archive& archive, const Result<Journal*>& journal) {
+    if (!journal) {
+      traced->notice = "where entries come from is not known: " + journal.error();
+      return;
+    }
+    const wire::Generation generation = running->publication->generation;
+    const auto added = archive.added_now(generation, running->base, *running->book, addresses, **journal);
+    archive.trace(origins_in(*traced), *running->book, added ? *added : std::vector<Added>(), generation, running->base,
+                  addresses, **journal);
+  };
+  daemon.with_archive(trace, Clock::now() + kPatience, [answer, traced, reply = std::move(reply)](bool is_done) {
+    if (!is_done) answer->notice = "where entries come from is not told: controld is busy with lists. Ask again";
+    reply(answer_line(is_done ? *traced : *answer));
+  });
+}
+
+void answer_then(Daemon& daemon, Question question, const Request& request, ApiServer::Reply reply) {
+  const Result<Addresses> addresses = addresses_of(question, WEIR_TUNNELS);
+  if (!addresses) return reply(failure_line(addresses.error()));
+  auto answer = std::make_shared<Result<ExplainAnswer>>(Error{"it was not asked"});
+  const When when = {request.number, request.at};
+  const auto look = [answer, question = std::move(question), when, is_verbose = request.verbose.value_or(false),
+                     addresses = *addresses,
+                     running = daemon.running()](Archive& archive, const Result<Journal*>& journal) {
+    if (!journal) return void(*answer = Error{journal.error()});
+    const uint64_t epoch = running->publication->generation.epoch;
+    const Result<Then> then = archive.find(when, addresses, *running->book, epoch, **journal);
+    if (!then) return void(*answer = Error{then.error()});
+    const wire::Generation generation = {epoch, then->record.number};
+    *answer = explain_by_then(*then, question, is_verbose, archive, generation);
+    if (!*answer) return;
+    archive.trace(origins_in(**answer), then->book, then->added, generation, then->record.base, addresses, **journal);
+  };
+  daemon.with_archive(look, std::nullopt, [answer, reply = std::move(reply)](bool) {
+    reply(*answer ? answer_line(**answer) : failure_line(answer->error()));
+  });
+}
+
+}  // namespace
+
+Result<ExplainAnswer> explain_now(const Daemon& daemon, const std::string& key) {
+  return explain_by_running(*daemon.running(), {key, {}});
+}
+
+void answer_explain(Daemon& daemon, const Request& request, const Caller&, ApiServer::Reply reply) {
+  Result<Question> question = question_of(request);
+  if (!question) return reply(failure_line(question.error()));
+  if (request.number || request.at) return answer_then(daemon, std::move(*question), request, std::move(reply));
+  answer_now(daemon, std::move(*question), std::move(reply));
+}
+
+}  // namespace weir::control

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "common/result.h"
+#include "control/answer/explain_answer.h"
+#include "control/answer/request.h"
+#include "control/daemon/api.h"
+#include "control/daemon/daemon.h"
+
+// Why something drops or passes: an address, a packet or a frame, now or then. Of a daemon that runs a policy.
+namespace weir::control {
+
+// What runs says of a key, at once: without provenance, which takes the journal and files.
+Result<ExplainAnswer> explain_now(const Daemon& daemon, const std::string& key);
+
+// With provenance, of what runs or of a former generation. What runs is told without it when the journal is not free
+// soon; what was is waited for.
+void answer_explain(Daemon& daemon, const Request& request, const Caller& caller, ApiServer::Reply reply);
+
+}  // namespace weir::control
