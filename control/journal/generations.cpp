@@ -94,6 +94,9 @@ Result<Generations> Generations::open(const Database& database) {
        "SELECT list, entry, comment, expires IS NOT NULL, added_at, expires, uid, number FROM before"
        " WHERE epoch = ?1 AND number > ?2 AND (entry GLOB '*[-/[ ]*' OR entry GLOB '*.*:*' OR"
        " (?4 AND entry GLOB '*:*') OR instr(?3, ' ' || entry || ' ')) ORDER BY id"},
+      {&all.added_in_,
+       "SELECT number FROM before WHERE epoch = ?1 AND number <= ?2 AND list = ?3 AND entry = ?4 AND expires IS NULL"
+       " ORDER BY id DESC LIMIT 1"},
       {&all.note_, "SELECT text FROM notes WHERE name = ?1"},
       {&all.set_note_, "REPLACE INTO notes(name, text) VALUES(?1, ?2)"}};
   for (const auto& [statement, sql] : statements) {
@@ -123,6 +126,16 @@ Result<std::optional<GenerationRecord>> Generations::find(wire::Generation gener
   std::optional<GenerationRecord> found = record_of(find_);
   find_.reset();
   return found;
+}
+
+Result<uint64_t> Generations::added_in(wire::Generation generation, const std::string& list, const std::string& text) {
+  added_in_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number));
+  const Result<bool> row = added_in_.bind(3, list).bind(4, text).step();
+  if (!row) return Error{row.error()};
+  if (!*row) return uint64_t{0};
+  const auto number = static_cast<uint64_t>(added_in_.integer(1));
+  added_in_.reset();
+  return number;
 }
 
 Result<std::optional<GenerationRecord>> Generations::newest_by(uint64_t epoch, int64_t at) {

@@ -37,6 +37,8 @@ class Generations {
 
   Result<void> add(uint64_t epoch, const GenerationRecord& record);
   Result<std::optional<GenerationRecord>> find(wire::Generation generation);
+  // The last generation up to this one that added the entry to the list, which did not have it; 0: that is not known.
+  Result<uint64_t> added_in(wire::Generation generation, const std::string& list, const std::string& text);
   // The newest one that was published by then.
   Result<std::optional<GenerationRecord>> newest_by(uint64_t epoch, int64_t at);
   // The newest ones, newest first.
@@ -74,7 +76,7 @@ class Generations {
 
  private:
   Statement add_, find_, newest_by_, newest_, oldest_since_, crowded_, trim_, trim_before_, bases_, changes_after_,
-      changes_of_, note_, set_note_;
+      changes_of_, added_in_, note_, set_note_;
 };
 
 }  // namespace weir::control

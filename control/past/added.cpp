@@ -88,6 +88,11 @@ Result<std::vector<Added>> added_then(wire::Generation then, uint64_t base, cons
     for (auto change = after; change != of_it.begin() && added.since == 0; --change) {
       if (!std::prev(change)->before.was_there) added.since = std::prev(change)->number;
     }
+    if (added.since == 0) {
+      const Result<uint64_t> since = journal.generations().added_in({then.epoch, base}, name, text);
+      if (!since) return Error{since.error()};
+      added.since = *since;
+    }
     for (auto change = after; change != of_it.end() && added.until == 0; ++change) {
       const auto next = std::next(change);
       const bool stays = next == of_it.end() ? now->has_value() : next->before.was_there;

@@ -14,7 +14,7 @@ struct Added {
   std::string list;
   JournalEntry entry;      // as it was then
   ListDraft content = {};  // what its list holds of it
-  uint64_t since = 0;      // the generation that added it; 0: one before the base, or not known
+  uint64_t since = 0;      // the generation that added it; 0: not known
   uint64_t until = 0;      // the first one without it; 0: it is still there
 };
 

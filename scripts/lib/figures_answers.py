@@ -2,6 +2,7 @@
 
 import answers_economics
 import answers_plan
+import answers_provenance
 import answers_shadow
 import answers_rates
 
@@ -10,4 +11,5 @@ MEASUREMENTS = (
     *answers_economics.MEASUREMENTS,
     *answers_shadow.MEASUREMENTS,
     *answers_rates.MEASUREMENTS,
+    *answers_provenance.MEASUREMENTS,
 )

@@ -41,10 +41,11 @@ class Target:
 
 
 TARGETS = {
-    "book": Target(2048, ("control/book/disk.cpp",), without=("write_book",)),
+    "book": Target(2048, ("control/book/disk.cpp", "control/book/stored.cpp"), without=("write_book", "part_holding")),
     "entry": Target(256, ("control/read/entry_line.cpp",), "plain.dict", without=("entry_line_of_map",)),
     "events": Target(1024, ("common/yaml/events.cpp", "common/yaml/yaml.cpp"), "policy.dict", without=("read_document",),
                      options=NOT_ENTROPIC),
+    "feed_line": Target(512, ("control/past/feed_line.cpp",), "plain.dict", without=("read_feed_lines", "names_in")),
     "fetch": Target(1024, ("control/fetch/state_file.cpp",)),
     "filter": Target(512, ("control/read/frame_filter.cpp",), without=("compile",)),
     "frame": Target(1024, ("filter/frame/*.cpp",)),

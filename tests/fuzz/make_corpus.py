@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("book", "entry", "events", "policy", "feed", "fetch", "filter", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
+TARGETS = ("book", "entry", "events", "policy", "feed", "feed_line", "fetch", "filter", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -191,6 +191,16 @@ def frames(folder):
 FRAME_TEXTS = ("", " ", "0", "02 0", "0 2", "02:0:0", "0x02", "02\r\n00\t08", "0000: 0200", "02 00  ..", "gg", ":", "\x00", "zz" * 40)
 
 
+# A line with names of columns, then a line.
+FEED_LINES = ("\n192.0.2.0/24 ; SBL123", "\n192.0.2.1 # ticket 12", "ip,ticket,source\n192.0.2.1,T-7,honeypot", "a;b\n1;2;3", "\n\"a,b\",\"c",
+              '\n{"ip": "192.0.2.1", "score": 7, "tags": ["a"], "seen": {"at": 1}}', '\n{"ip": "192.0.2.1"', "\n[1, 2]", "\n", "\nadd set 192.0.2.1")
+
+
+def feed_lines(folder):
+    for number, text in enumerate(FEED_LINES):
+        write(folder, "feed_line", f"line-{number}", text)
+
+
 def frame_texts(folder):
     for number, text in enumerate(FRAME_TEXTS):
         write(folder, "frame_text", f"text-{number}", text)
@@ -354,6 +364,7 @@ def main():
             shutil.copy(path, os.path.join(folder, "corpus-seed", target, "crash-" + os.path.basename(path)))
     frames(folder)
     frame_texts(folder)
+    feed_lines(folder)
     policies(folder)
     feeds(folder)
     entries(folder)

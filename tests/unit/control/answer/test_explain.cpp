@@ -1,6 +1,7 @@
 // Explain: why a key or a packet is treated as it is, down to file and line.
 
 #include <algorithm>
+#include <set>
 
 #include "control/answer/explain.h"
 #include "control/compile/prove/split_mix.h"
@@ -308,6 +309,58 @@ TEST_CASE("keys that explain refuses") {
     REQUIRE_FALSE(explanation);
     CHECK(explanation.error().find("hint: give ") != std::string::npos);
   }
+}
+
+TEST_CASE("lists alone say of a key and of a packet what their snapshot says") {
+  const Policy policy = [] {
+    Policy made = sample_policy();
+    Flow flow;  // of lists that match more of a packet
+    flow.family = 4;
+    flow.src = {{0xc0000200, 0xc00002ff}};
+    flow.protocol = 6;
+    flow.dport = PortRange{80, 443};
+    flow.expires = static_cast<uint32_t>(kToday + 1);
+    edit(made.lists[2])->flows.push_back(flow);
+    edit(made.lists[1])->v4[1].expires = static_cast<uint32_t>(kToday + 1);
+    return made;
+  }();
+  const BuiltSnapshot snapshot = build_unproven(policy, 1);
+  const ListsAlone lists(policy.lists, policy.default_action, policy.unparsed_action, policy.tunnels);
+  const auto verdict_text = [](const Verdict& verdict) {
+    std::string text = verdict.action + " " + verdict.reason;
+    if (verdict.because) text += " " + verdict.because->entry + ":" + std::to_string(verdict.because->line);
+    for (const std::string& list : verdict.matched) text += " " + list;
+    text += ";";
+    for (const std::string& list : verdict.monitored) text += " " + list;
+    return text;
+  };
+  SplitMix random{11};
+  std::set<std::string> verdicts;
+  const char* nets[] = {"192.0.2.", "203.0.113.", "12.1.1."};
+  for (int round = 0; round < 3000; round++) {
+    const uint64_t now = kToday + random.next() % 3;
+    const auto address = [&] {
+      return nets[random.next() % 3] + std::to_string(random.next() % 12 + (random.next() % 2) * 190);
+    };
+    const std::string key = address() + (random.next() % 3 == 0 ? ":443" : "");
+    const auto by_snapshot = explain(snapshot.view(), policy.lists, key, now), by_lists = explain(lists, key, now);
+    REQUIRE((by_snapshot && by_lists));
+    INFO(key << " at " << now - kToday);
+    for (const auto side : {&Explanation::as_source, &Explanation::as_destination}) {
+      CHECK(verdict_text((*by_lists).*side) == verdict_text((*by_snapshot).*side));
+      verdicts.insert(verdict_text((*by_lists).*side));
+    }
+    CHECK(texts(by_lists->origins) == texts(by_snapshot->origins));
+    CHECK(by_lists->probes.empty());
+    const std::string packet = "src " + address() + " dst " + address() + " proto tcp dport 443";
+    const auto packet_by_snapshot = explain_packet(snapshot.view(), policy.lists, packet, now),
+               packet_by_lists = explain_packet(lists, packet, now);
+    REQUIRE((packet_by_snapshot && packet_by_lists));
+    INFO(packet);
+    CHECK(verdict_text(packet_by_lists->verdict) == verdict_text(packet_by_snapshot->verdict));
+    verdicts.insert(verdict_text(packet_by_lists->verdict));
+  }
+  CHECK(verdicts.size() >= 10);
 }
 
 }  // namespace weir::control

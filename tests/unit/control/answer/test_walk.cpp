@@ -143,6 +143,7 @@ struct Seen {
 };
 void compare(const Enforcing& enforcing, const Policy& policy, test::Random& random, int n_frames, Seen& seen) {
   reference::Judge judge(policy, reference::Ask::every_entry);
+  const ListsAlone lists(policy.lists, policy.default_action, policy.unparsed_action, policy.tunnels);
   for (int i = 0; i < n_frames; i++) {
     const Bytes frame = test::random_frame(random);
     const uint64_t now = kThen + random.below(3);
@@ -150,6 +151,8 @@ void compare(const Enforcing& enforcing, const Policy& policy, test::Random& ran
     const reference::Judged judged = judge.judge(frame, now);
     const std::string what = differs(policy, walked, judged), inside = unsound(walked);
     if (!what.empty() || !inside.empty()) FAIL(what << inside << ": " << frame_text(frame));
+    const std::string alone = differs(policy, walk(lists, frame, now), judged);
+    if (!alone.empty()) FAIL("by lists alone: " << alone << ": " << frame_text(frame));
     seen.frames++;
     seen.drops += walked.verdict.action == "drop";
     seen.listed += !walked.verdict.matched.empty();
