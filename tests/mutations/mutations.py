@@ -83,6 +83,11 @@ MUTATIONS = (
     ("control/compile/overlay.cpp", "if (rows.last_of(row) < last || ", "if (", ("compile-reference",)),
     ("control/compile/overlay.cpp", "rule = rule == 0 ? nothing : rule;", "rule = rule == 0 ? 1 : rule;", ("compile-reference",)),
     ("control/compile/overlay.cpp", "if (shape.of_base != nullptr) rule = book().unite(rule, rule_of_base(*shape.of_base, words, false));", "", ("compile-reference",)),
+    # Walks of frames.
+    ("control/answer/walk.cpp", "if (holds) by_conditions", "by_conditions", ("answer",)),
+    ("control/answer/walk.cpp", "static_cast<uint32_t>(frame.size()), header.tunnels,", "static_cast<uint32_t>(frame.size()), WEIR_TUNNELS,", ("answer",)),
+    ("control/answer/walk.cpp", "layer.verdict.action == \"drop\"", "!layer.verdict.matched.empty()", ("answer",)),
+    ("control/compile/prove/visit_packet.h", "if (newer != 0 || !in_base) {", "if (!in_base) {", ("answer", "compile-reference")),
     # Daemon and what it keeps.
     ("control/daemon/panic.cpp", "  on_ = on;\n  wanted_ = on;", "  on_ = on;", ("daemon",)),
     ("control/daemon/panic.cpp", "(status->bypass != 0) != *wanted_", "false", ("daemon",)),

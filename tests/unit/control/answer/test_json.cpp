@@ -92,15 +92,31 @@ TEST_CASE("what is written is read") {
   explanation.probes[0].hash = ~uint64_t{0};
   explanation.probes[0].place.lines = {{5, {1, 511}}};
   explanation.origins = {{"l", "f", 1, "192.0.2.1", WEIR_AS_SOURCE}};
-  const ExplainAnswer of_key = there_and_back(ExplainAnswer{explanation, {}, {1, 2}});
+  const ExplainAnswer of_key = there_and_back(ExplainAnswer{explanation, {}, {}, {1, 2}});
   REQUIRE(of_key.of_key);
   CHECK(of_key.of_key->probes[0].place.lines[0].bits[1] == 511);
   PacketExplanation packet;
   packet.packet = "src 192.0.2.1 dst 192.0.2.2";
-  const ExplainAnswer of_packet = there_and_back(ExplainAnswer{{}, packet, {1, 2}});
+  const ExplainAnswer of_packet = there_and_back(ExplainAnswer{{}, packet, {}, {1, 2}});
   CHECK_FALSE(of_packet.of_key);
   REQUIRE(of_packet.of_packet);
   CHECK(of_packet.of_packet->packet == packet.packet);
+  FrameWalk walk;
+  walk.outcome = "ip";
+  walk.layers.resize(2);
+  walk.layers[0].keys.resize(1);
+  walk.layers[0].keys[0].conditions = {{"udp", true, {"l"}}};
+  walk.layers[1].tunnel = "gre";
+  walk.layers[1].gates = {{"source", false, true}, {"destination", true, false}};
+  walk.layer = 2;
+  const ExplainAnswer of_frame = there_and_back(ExplainAnswer{{}, {}, walk, {1, 2}});
+  CHECK_FALSE((of_frame.of_key || of_frame.of_packet));
+  REQUIRE(of_frame.of_frame);
+  CHECK(of_frame.of_frame->layer == 2);
+  CHECK(of_frame.of_frame->layers[0].keys[0].conditions[0].holds);
+  CHECK(of_frame.of_frame->layers[0].tunnel.empty());
+  CHECK(of_frame.of_frame->layers[1].tunnel == "gre");
+  CHECK_FALSE(of_frame.of_frame->layers[1].gates[1].lets_through);
 }
 
 TEST_CASE("counters of every size are read as they were") {
