@@ -30,7 +30,9 @@ def wait_for_samples(session, path):
 
 def near(share, expected, what):
     check(share["low"] <= share["value"] <= share["high"], f"{what}: {share}")
-    check(abs(share["value"] - expected) < 0.06, f"{what}: {share}, expected {expected}")
+    # Of its interval of 95 % the width is four standard errors: where the machine stood still for a moment a few samples weigh
+    # much, and it is wide.
+    check(abs(share["value"] - expected) < 0.02 + 1.2 * (share["high"] - share["low"]), f"{what}: {share}, expected {expected}")
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
