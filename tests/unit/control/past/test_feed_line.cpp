@@ -18,7 +18,7 @@ Columns columns_of(const FeedLine& line) {
 }
 
 Digest digest_of_text(const std::string& text) {
-  return digest_of(std::as_bytes(std::span(text)));
+  return weir::digest_of(std::as_bytes(std::span(text)));
 }
 
 }  // namespace
@@ -64,11 +64,9 @@ TEST_CASE("names of columns are in the first row, or in the last comment before 
   const auto names = [&](const std::string& head) {
     const std::string text = head + "192.0.2.1,T-7\n";
     const auto lines = static_cast<uint32_t>(std::count(text.begin(), text.end(), '\n'));
+    const auto found = read_feed_lines(folder.write("table", text), digest_of_text(text), "csv", {lines});
     std::string all;
-    for (const FeedColumn& column :
-         read_feed_lines(folder.write("table", text), digest_of_text(text), "csv", {lines}).at(lines).columns) {
-      all += column.name + " ";
-    }
+    for (const FeedColumn& column : found.at(lines).columns) all += column.name + " ";
     return all;
   };
   CHECK(names("") == "1 2 ");
