@@ -49,7 +49,7 @@ TARGETS = {
     "fetch": Target(1024, ("control/fetch/state_file.cpp",)),
     "filter": Target(512, ("control/read/frame_filter.cpp",), without=("compile",)),
     "frame": Target(1024, ("filter/frame/*.cpp",)),
-    "frame_text": Target(2048, ("control/answer/frame_text.cpp", "control/answer/walk.cpp")),
+    "frame_text": Target(2048, ("control/answer/frame_text.cpp", "control/answer/walk.cpp"), options=NOT_ENTROPIC),
     "feed": Target(256, ("control/read/feeds/entry_text.cpp", "control/read/feeds/format.cpp",
                          "control/read/feeds/plain.cpp", "control/read/feeds/content.cpp", "control/read/feed_guard.cpp"),
                    "plain.dict"),

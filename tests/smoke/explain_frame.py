@@ -4,6 +4,7 @@ tunnels, other protocols, frames that are cut."""
 
 import json
 import os
+import struct
 import subprocess
 
 from weir_smoke import (BUILD, Capture, Session, agrees_with_reference, check, controlctl, equal, make_samples, outputs,
@@ -112,6 +113,19 @@ def refused(session, words, *arguments, code=1):
     check(found == code and words in err and not out, f"explain {' '.join(arguments)}: {found}: {out}{err}")
 
 
+def block(kind, body):
+    """Of a pcapng file."""
+    body += bytes(-len(body) % 4)
+    return struct.pack("<II", kind, len(body) + 12) + body + struct.pack("<I", len(body) + 12)
+
+
+def write_pcapng(path, frames):
+    with open(path, "wb") as file:
+        file.write(block(0x0a0d0d0a, struct.pack("<IHHq", 0x1a2b3c4d, 1, 0, -1)) + block(1, struct.pack("<HHI", 1, 0, 0)))
+        for frame in frames:
+            file.write(block(6, struct.pack("<IIIII", 0, 0, 0, len(frame), len(frame)) + frame))
+
+
 def of_stdin(session, text):
     done = subprocess.run([os.path.join(BUILD, "control/controlctl"), "--socket", session.path("controld.sock"), "explain", "--json",
                            "--packet", "-"], input=text, capture_output=True, text=True, timeout=60)
@@ -147,6 +161,9 @@ with Session(BUILD) as session:
     equal([layer.get("tunnel") for layer in tunnels["layers"]], [None, "vxlan", "6in4"], "tunnels of the layers")
     cut = controlctl(session, "explain", "--pcap", pcap, "--frame", str(len(FRAMES)))
     check(cut["incomplete"] and cut["layers"][0]["incomplete"], f"a cut chain is incomplete: {cut}")
+
+    write_pcapng(session.path("frames.pcapng"), frames)
+    equal(controlctl(session, "explain", "--pcap", session.path("frames.pcapng"), "--frame", "10"), tunnels, "of a pcapng")
 
     # Conditions say whether they hold; entries where they are written.
     flow, neighbour = (controlctl(session, "explain", "--pcap", pcap, "--frame", str(1 + [row[0] for row in FRAMES].index(what)))
