@@ -163,7 +163,7 @@ inline void judge(const Snapshot& snapshot, std::span<const std::unique_ptr<Pack
     const auto left = std::find_if(leaving.frames.begin(), leaving.frames.end(),
                                    [&](const auto& frame) { return frame.first == packets[i]->mbuf(); });
     REQUIRE(left != leaving.frames.end());
-    judged.drop |= uint64_t{left->second} << i;
+    if (i < 64) judged.drop |= uint64_t{left->second} << i;
   }
   judged.lists = snapshot.list_stats();
 }
