@@ -88,6 +88,7 @@ void members(Fields& f, DropLine::Entry& entry) {
   f({"entry", "", "the first of the list that matches"}, entry.entry);
   f({"file", "", "where it is written"}, entry.file);
   f({"line", "", "of the file; 0: it was added"}, entry.line);
+  f.unless_empty({"comment", "", "of the entry, in the policy file"}, entry.comment);
 }
 
 void members(Fields& f, DropLine::Packet& packet) {
@@ -146,7 +147,9 @@ DropLine line_of(const Drop& drop) {
   line.queue = sample.queue;
   line.reason = reason_of(sample.dropped_by);
   if (sample.dropped_by == wire::DroppedBy::list) line.list = wire::get_text(sample.list);
-  if (drop.entry) line.entry = DropLine::Entry{drop.entry->entry, drop.entry->file, drop.entry->line};
+  if (drop.entry) {
+    line.entry = DropLine::Entry{drop.entry->entry, drop.entry->file, drop.entry->line, drop.entry->comment};
+  }
   line.frame_bytes = sample.frame_bytes;
   line.one_in = sample.one_in;
   line.packet = packet_in(sample);

@@ -23,7 +23,8 @@ struct DropLine {
   std::string list;    // reason list
   struct Entry {
     std::string entry, file;
-    uint32_t line = 0;  // 0: controlctl add
+    uint32_t line = 0;    // 0: controlctl add
+    std::string comment;  // of the policy file
   };
   std::optional<Entry> entry;
   uint32_t frame_bytes = 0;

@@ -30,8 +30,10 @@ std::string capture_comment(const wire::Sample& sample, const Origin* entry) {
   const std::string generation = sample.generation.epoch == 0
                                      ? "none"
                                      : fmt::format("{:016x}/{}", sample.generation.epoch, sample.generation.number);
-  return fmt::format("generation {}, {}{}, port {}", generation, reason_of(sample, entry),
-                     sample.layer == 0 ? "" : fmt::format(", layer {}", sample.layer + 1), sample.port);
+  std::string text = fmt::format("generation {}, {}{}, port {}", generation, reason_of(sample, entry),
+                                 sample.layer == 0 ? "" : fmt::format(", layer {}", sample.layer + 1), sample.port);
+  if (entry != nullptr && !entry->comment.empty()) text += ", comment " + entry->comment;
+  return text;
 }
 
 weir_packet packet_of(const wire::Sample& sample) {

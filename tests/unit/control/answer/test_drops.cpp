@@ -56,7 +56,7 @@ TEST_CASE("a line names list, entry and place, and the packet by its fields") {
   Drop drop = drop_of(
       "src 203.0.113.7 dst 192.0.2.10 proto tcp sport 51234 dport 22 tcp-flags syn,ack length 60 dscp 46 fragment "
       "none");
-  drop.entry = Origin{"c2", "feeds/c2.txt", 17, "203.0.113.0/24", 1};
+  drop.entry = Origin{"c2", "feeds/c2.txt", 17, "203.0.113.0/24", 1, true, "ticket 12"};
   drop.frame.sample.layer = 1;
   const std::string json = json_of(drop);
   INFO(json);
@@ -69,6 +69,7 @@ TEST_CASE("a line names list, entry and place, and the packet by its fields") {
   CHECK(has(json, R"("entry":"203.0.113.0/24")"));
   CHECK(has(json, R"("file":"feeds/c2.txt")"));
   CHECK(has(json, R"("line":17)"));
+  CHECK(has(json, R"("comment":"ticket 12")"));
   CHECK(has(json, R"("src":"203.0.113.7")"));
   CHECK(has(json, R"("proto":"tcp")"));
   CHECK(has(json, R"("sport":51234)"));
