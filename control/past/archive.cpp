@@ -227,10 +227,11 @@ void Archive::trace_files(const std::vector<Origin*>& origins, wire::Generation 
     const std::vector<bool> found = have(*one, open_ones);
     std::vector<Origin*> still;
     for (size_t i = 0; i < open_ones.size(); i++) {
-      if (found[i])
+      if (found[i]) {
         still.push_back(open_ones[i]);
-      else
+      } else {
         open_ones[i]->provenance->until = moment_of(*one, generation.epoch, journal);
+      }
     }
     open_ones = std::move(still);
   }

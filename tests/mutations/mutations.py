@@ -183,4 +183,18 @@ MUTATIONS = (
     ("dataplane/snapshot/snapshot.cpp", "before != nullptr && before->base_ == snapshot->base_;", "false;", ("dataplane",)),
     ("control/daemon/reload.cpp", "make_publication(*next, cause.anew ? nullptr : old, make", "make_publication(*next, old, make", ("smoke false_positives",)),
     ("bpf/program/table.bpf.h", "    probe->let_through++;\n", "", ("smoke false_positives_xdp",)),
+    # What was enforced before, and where entries come from.
+    ("control/book/stored.cpp", "if (first[middle] <= address) {", "if (first[middle] < address) {", ("book",)),
+    ("control/book/stored.cpp", "      if (rows.last[row] >= address) visit(row);", "      visit(row);", ("book",)),
+    ("control/book/claims.cpp", "at->line == line && at->entry != shown) ++at;", "at->line == line && false) ++at;", ("policy",)),
+    ("control/read/feed_file.cpp", "if (comment->entry == before) comment->entry = shown_text(entry);", "", ("policy",)),
+    ("control/journal/journal.cpp", "    if (Result<void> kept = remember_before(one.list, one.text); !kept) return Error{kept.error()};\n    if (Result<void> gone", "    if (Result<void> gone", ("past",)),
+    ("control/journal/journal.cpp", "if (before.was_there && !has_ended) {", "if (before.was_there) {", ("past",)),
+    ("control/past/added.cpp", "[&](const Numbered& change) { return change.number > then.number; });", "[&](const Numbered& change) { return change.number >= then.number; });", ("past",)),
+    ("control/past/added.cpp", "if (!stays) added.until = change->number;", "added.until = change->number;", ("past",)),
+    ("control/past/archive.cpp", "      if (!found[i]) continue;\n", "", ("past",)),
+    ("control/past/feed_line.cpp", "if (!read || is_packed || *read != digest) return {};", "if (!read || is_packed) return {};", ("past",)),
+    ("control/past/feed_line.cpp", "*next > number + ends", "*next >= number + ends", ("past",)),
+    ("control/publish/history_files.cpp", "    if (inode.links == 1) bytes_ += inode.bytes;", "    bytes_ += inode.bytes;", ("publish",)),
+    ("control/publish/history_files.cpp", "digest.value() == feed.digest && rename", "rename", ("publish",)),
 )
