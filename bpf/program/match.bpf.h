@@ -148,7 +148,6 @@ __noinline weir_u32 weir_find(struct weir_frame* frame, struct weir_lookup* look
  * what is called: a return is 6 ns where the kernel makes it safe from speculation (Zen 3). */
 static __always_inline weir_u32 find_host_v4(struct weir_frame* frame, const struct weir_group* group,
                                              struct weir_lookup* lookup, struct weir_totals* totals, weir_u64 number) {
-  IN_REGISTER(totals); /* else each of its arrays has a pointer of its own on the stack, before the loop */
   const struct weir_packet* packet = &frame->packet;
   weir_u64 word = (weir_u32)packet->address[0][0] | (weir_u64)packet->port[0] << 32;
   if (lookup->side) word = (weir_u32)packet->address[1][0] | (weir_u64)packet->port[1] << 32;

@@ -151,6 +151,7 @@ static __always_inline void count_probe(struct weir_totals* totals, struct weir_
   }
   /* Not each eighth: the same ones of whatever comes again and again would be sampled. Fibonacci hashing, Knuth 6.4. */
   if ((weir_u32)++probe->asked * 2654435769u > 0xffffffffu / WEIR_SAMPLE_ONE_IN) return;
+  IN_REGISTER(totals); /* else the array has a pointer of its own on the stack, before any loop around this */
   totals->sampled[totals->n_sampled++ % WEIR_SAMPLED_KEYS] =
       hash << WEIR_SAMPLED_HASH_SHIFT | (weir_u64)number << 2 | outcome;
 }
