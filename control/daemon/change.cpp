@@ -285,12 +285,15 @@ void Daemon::keep_change(bool is_new_base, const Result<void>& saved) {
   worker_.submit([this, is_new_base, saved, next = running_] {
     const wire::Generation generation = next->publication->generation;
     Result<void> kept;
-    if (is_new_base) {
-      kept = keep_book(*next);
-    } else if (kept_ != generation) {
-      kept = store_.save(*next->publication);
+    // A reload that came first has kept something newer.
+    if (!is_behind(generation, kept_)) {
+      if (is_new_base) {
+        kept = keep_book(*next);
+      } else if (kept_ != generation) {
+        kept = store_.save(*next->publication);
+      }
+      if (kept) kept_ = generation;
     }
-    if (kept) kept_ = generation;
     mailbox_.post([this, kept, generation, saved] {
       const Result<void>& result = saved ? kept : saved;
       if (stopping_ || running_->publication->generation != generation) return;  // the newer one says how it is

@@ -422,7 +422,11 @@ class Daemon {
   Result<Compiled> compile_or_copy(const Running& next, const Running* old, Progress* progress);    // worker
   Result<void> keep(const Running& next, const std::vector<TargetSpec>& targets);                   // worker
   Result<void> keep_book(const Running& running);                                                   // worker
-  Result<void> keep_in_force(const std::vector<TargetSpec>& targets);                               // worker
+  // What is kept already is newer: jobs of the worker that were wanted before may come after it.
+  static bool is_behind(wire::Generation generation, wire::Generation kept) {
+    return generation.epoch == kept.epoch && generation.number < kept.number;
+  }
+  Result<void> keep_in_force(const std::vector<TargetSpec>& targets);  // worker
   void take_prepared(const std::shared_ptr<Prepared>& prepared);
   void take_same(const std::shared_ptr<Prepared>& prepared);
   void take_kept(const std::shared_ptr<Prepared>& prepared);
@@ -536,6 +540,7 @@ class Daemon {
   Archive archive_;
   std::optional<InForce> in_force_;  // as on disk
   wire::Generation kept_;            // the last good on disk, of this process
+  wire::Generation kept_book_;       // its book
 
   std::unique_ptr<FeedWatch> watch_;  // null: feeds are not watched
   Fetcher fetcher_;

@@ -39,13 +39,16 @@ Result<void> Daemon::keep(const Running& next, const std::vector<TargetSpec>& ta
   return saved;
 }
 
-// On the worker.
+// On the worker: unless that of a newer one is there.
 Result<void> Daemon::keep_book(const Running& running) {
+  const wire::Generation generation = running.publication->generation;
+  if (is_behind(generation, kept_book_)) return {};
   Result<void> saved;
   const Result<void> had_memory = with_memory([&] {
     const std::string book = write_book(*running.book);
-    saved = store_.save_book(running.publication->generation, std::as_bytes(std::span(book)));
+    saved = store_.save_book(generation, std::as_bytes(std::span(book)));
   });
+  if (had_memory && saved) kept_book_ = generation;
   return had_memory ? saved : had_memory;
 }
 

@@ -39,7 +39,7 @@ lists:
 """
 NETS = "203.0.113.0/24\n10.9.0.0/16\n10.9.9.9\n"
 COMMENT = re.compile(r"generation ([0-9a-f]{16})/(\d+), list ([\w-]+), entry (.+), (\S+):(\d+)(?:, layer (\d))?"
-                     r", port 0")
+                     r", port 0(?:, comment (.+))?")
 
 
 def v4(src, dst, **fields):
@@ -176,7 +176,8 @@ def names_what_dropped(session):
         name, key, frame_bytes, layer, wanted = expected[body]
         match = COMMENT.fullmatch(comment)
         check(match, f"comment {comment!r}")
-        epoch, number, found, entry, file, line, found_layer = match.groups()
+        epoch, number, found, entry, file, line, found_layer, said = match.groups()
+        equal(said, "a flow" if entry.startswith("src 192.0.2.0/24 dst 198.51.100.8 ") else None, f"the comment in {comment!r}")
         equal((found, int(found_layer or 1)), (name, layer), f"list and layer of {key}: {comment}")
         answers = [answers[name, key] for answers in (before, after) if answers[name, key][0]["number"] == int(number)]
         check(answers and answers[0][0]["epoch"] == epoch, f"generation in {comment!r}")

@@ -127,8 +127,8 @@ with Session(BUILD) as session:
     controlctl(session, "feeds", "--accept", "files")
     for _ in range(4):
         controlctl(session, "reload")
-    size = sum(os.path.getsize(session.path(f"controld-state/history/{name}"))
-               for name in os.listdir(session.path("controld-state/history")))
+    files = [os.stat(entry.path) for entry in os.scandir(session.path("controld-state/history"))]
+    size = sum({file.st_ino: file.st_size for file in files}.values())  # a file that several generations have is there once
     check(size <= 8 << 20, f"the history takes {size} bytes")
     rows = controlctl(session, "history")["generations"]
     check(rows[0]["kept"], "the newest is kept")
