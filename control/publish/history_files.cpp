@@ -195,9 +195,8 @@ uint64_t HistoryFiles::trim(const std::vector<uint64_t>& wanted, uint64_t most_b
   }
   for (const bool is_whole : {false, true}) {
     const std::vector<uint64_t> numbers = remaining.numbers();
-    for (size_t i = 0; i + 2 < numbers.size() && remaining.bytes() > most_bytes; i++) {
-      remaining.remove(numbers[i], is_whole);
-    }
+    const size_t most = is_whole ? numbers.size() - std::min<size_t>(numbers.size(), 2) : numbers.size();
+    for (size_t i = 0; i < most && remaining.bytes() > most_bytes; i++) remaining.remove(numbers[i], is_whole);
   }
   const std::vector<uint64_t> numbers = remaining.numbers();
   return numbers.empty() ? 0 : numbers.front();

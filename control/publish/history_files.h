@@ -41,8 +41,8 @@ class HistoryFiles {
   Result<Kept> open(wire::Generation generation) const;
 
   // Removes all but these; of them, until the others take no more than so many bytes, first what is only told of, the
-  // oldest ones before the others, then whole ones; never the last two: one is to go back to. Returns the first number
-  // that is still there; 0: none is.
+  // oldest ones before the others, then whole ones, but never the last two: one is to go back to. Returns the first
+  // number that is still there; 0: none is.
   uint64_t trim(const std::vector<uint64_t>& wanted, uint64_t most_bytes) const;
 
  private:
