@@ -70,6 +70,17 @@ Result<Archive::Kept*> Archive::open(wire::Generation generation) {
   return kept_.emplace(generation.number, std::move(kept)).first->second.get();
 }
 
+std::vector<uint64_t> Archive::kept_bases(uint64_t epoch, Journal& journal) const {
+  Result<std::vector<uint64_t>> bases = journal.generations().bases(epoch);
+  if (!bases) return {};
+  std::erase_if(*bases, [&](uint64_t number) { return !files_.has(number); });
+  return std::move(*bases);
+}
+
+void Archive::open_kept(uint64_t epoch, Journal& journal) {
+  for (const uint64_t number : kept_bases(epoch, journal)) (void)open({epoch, number});
+}
+
 Result<Archive::Kept::Rules> Archive::rules_of(Kept& kept) {
   if (kept.rules) return *kept.rules;
   Diagnostics diagnostics;
@@ -88,12 +99,9 @@ Moment Archive::moment_of(uint64_t number, uint64_t epoch, Journal& journal) {
 
 Error Archive::nothing_kept(const When& when, uint64_t epoch, Journal& journal) {
   std::string reach = "nothing was kept yet";
-  if (const auto bases = journal.generations().bases(epoch); bases) {
-    const auto first = std::find_if(bases->begin(), bases->end(), [&](uint64_t base) { return files_.has(base); });
-    if (first != bases->end()) {
-      const Moment oldest = moment_of(*first, epoch, journal);
-      reach = fmt::format("what is kept begins with generation {}, of {}", oldest.generation, time_of(oldest.at));
-    }
+  if (const std::vector<uint64_t> bases = kept_bases(epoch, journal); !bases.empty()) {
+    const Moment oldest = moment_of(bases.front(), epoch, journal);
+    reach = fmt::format("what is kept begins with generation {}, of {}", oldest.generation, time_of(oldest.at));
   }
   const std::string what = when.generation ? fmt::format("generation {}", *when.generation) : time_of(*when.at);
   return Error{
@@ -183,9 +191,7 @@ void Archive::trace(const std::vector<Origin*>& origins, const Book& book, const
 // From the base backwards, and onwards, as long as the entries are in every generation that is kept.
 void Archive::trace_files(const std::vector<Origin*>& origins, wire::Generation generation, uint64_t base,
                           const Addresses& addresses, Journal& journal) {
-  const Result<std::vector<uint64_t>> known = journal.generations().bases(generation.epoch);
-  std::vector<uint64_t> bases = known ? *known : std::vector<uint64_t>();
-  std::erase_if(bases, [&](uint64_t number) { return !files_.has(number); });
+  const std::vector<uint64_t> bases = kept_bases(generation.epoch, journal);
   std::erase_if(kept_, [&](const auto& one) { return !std::binary_search(bases.begin(), bases.end(), one.first); });
   // Whether the generation has each of these.
   const auto have = [&](uint64_t number, const std::vector<Origin*>& wanted) {

@@ -39,6 +39,10 @@ class Archive {
   Archive(const std::string& state_dir, std::string config, const confine::Helpers* parsers)
       : files_(state_dir), config_(std::move(config)), parsers_(parsers) {}
 
+  // Opens every generation that is kept and is not open yet, so that no question waits for it: that reads all of their
+  // books once.
+  void open_kept(uint64_t epoch, Journal& journal);
+
   // runs: what is enforced now. Error: nothing is kept of that time, with the times that there are.
   Result<Then> find(const When& when, const Addresses& addresses, const Book& runs, uint64_t epoch, Journal& journal);
 
@@ -67,6 +71,7 @@ class Archive {
     std::optional<Rules> rules;
   };
   Result<Kept*> open(wire::Generation generation);
+  std::vector<uint64_t> kept_bases(uint64_t epoch, Journal& journal) const;  // ascending
   Result<Kept::Rules> rules_of(Kept& kept);
   Error nothing_kept(const When& when, uint64_t epoch, Journal& journal);
   Moment moment_of(uint64_t number, uint64_t epoch, Journal& journal);

@@ -17,13 +17,14 @@ CHANGED_HOSTS, CHANGED_NETS = 2000, 100
 EXPLAIN_MS = 50
 
 POLICY = """version: 1
+targets: []
 history: {keep: 1d, size: 4GiB}
 filter: {memory: 2GiB}
 lists:
   - {name: allow, action: pass, entries: [100.64.0.0/10, 198.18.0.0/15]}
   - {name: bans, action: drop, dynamic: true}
-  - {name: hosts, action: drop, file: hosts.txt}
-  - {name: nets, action: drop, file: nets.txt}
+  - {name: hosts, action: drop, file: hosts-NUMBER.txt}
+  - {name: nets, action: drop, file: nets-NUMBER.txt}
 """
 ALLOWED = [ipaddress.ip_network(text) for text in ("100.64.0.0/10", "198.18.0.0/15")]
 
@@ -133,12 +134,15 @@ class Model:
         raise AssertionError(f"{entry} is not in generation {generation}")
 
 
-def write_feeds(session, model):
-    with open(session.path("hosts.txt"), "w", encoding="ascii") as file:
+def write_policy(session, model, number):
+    """Feeds of other names each time: what changes in a file that is enforced is published at once, before its neighbour changes."""
+    with open(session.path(f"hosts-{number}.txt"), "w", encoding="ascii") as file:
         file.write("".join(f"{host >> 24}.{host >> 16 & 255}.{host >> 8 & 255}.{host & 255}\n" for host in model.hosts))
-    with open(session.path("nets.txt"), "w", encoding="ascii") as file:
+    with open(session.path(f"nets-{number}.txt"), "w", encoding="ascii") as file:
         for first, last in model.nets:
             file.write(f"{text_of(first)}/{32 - (last - first).bit_length()}\n")
+    with open(session.path("policy.yaml"), "w", encoding="utf-8") as file:
+        file.write(POLICY.replace("NUMBER", str(number)))
 
 
 def must(answer, what):
@@ -162,7 +166,7 @@ def publish_all(session, model):
             continue
         if i > 0:
             model.change_files()
-            write_feeds(session, model)
+            write_policy(session, model, i)
             must(session.call("reload"), "reload")
         model.published(session.call("status")["generation"]["number"])
 
@@ -179,7 +183,7 @@ def differences(answer, question, model, oldest):
         "verdict": (verdict.get("action"), "drop"),
         "list": (verdict.get("reason"), name),
         "line": (because.get("line"), line),
-        "file": (because.get("file", "").rsplit("/", 1)[-1], "controlctl add" if name == "bans" else f"{name}.txt"),
+        "file": (because.get("file", "").rsplit("/", 1)[-1].split("-")[0], "controlctl add" if name == "bans" else name),
         "since": (provenance.get("since", {}).get("generation"), max(since, oldest)),
         "until": ((provenance.get("until") or {}).get("generation"), until),
     }
@@ -199,9 +203,7 @@ def explain_of_the_past(build, folder):
     wrong, milliseconds = [], []
     with PlacedSession(build) as session:
         path = session.path("policy.yaml")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(POLICY)
-        write_feeds(session, model)
+        write_policy(session, model, 0)
         session.start_controld(path, targets=False)
         publish_all(session, model)
         generations = sorted(model.content)[-GENERATIONS:]
