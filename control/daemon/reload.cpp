@@ -261,9 +261,6 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
 void Daemon::take_kept(const std::shared_ptr<Prepared>& prepared) {
   if (stopping_) return;
   is_making_ = false;
-  worker_.submit([this, epoch = prepared->report->generation.epoch] {
-    if (const Result<Journal*> journal = this->journal()) archive_.open_kept(epoch, **journal);
-  });
   disk_error_ = prepared->saved ? "" : prepared->saved.error();
   if (!prepared->saved) {
     prepared->report->error = "enforced, not durable: " + disk_error_;

@@ -56,18 +56,18 @@ std::string time_of(int64_t at) {
 
 }  // namespace
 
-Result<Archive::Kept*> Archive::open(wire::Generation generation) {
+Result<Archive::Kept*> Archive::open(wire::Generation generation, Check check) {
   if (epoch_ != generation.epoch) kept_.clear();
   epoch_ = generation.epoch;
   const auto known = kept_.find(generation.number);
-  if (known != kept_.end()) return known->second.get();
-  Result<HistoryFiles::Kept> files = files_.open(generation);
+  if (known != kept_.end() && (known->second->is_checked || check == Check::ends)) return known->second.get();
+  Result<HistoryFiles::Kept> files = files_.open(generation, check == Check::all);
   if (!files) return Error{files.error()};
   Result<StoredBook> book = StoredBook::open(files->book.bytes());
   if (!book) return Error{book.error()};
   auto kept = std::make_unique<Kept>(
-      Kept{std::move(files->policy_text), std::move(files->book), std::move(*book), std::nullopt});
-  return kept_.emplace(generation.number, std::move(kept)).first->second.get();
+      Kept{std::move(files->policy_text), std::move(files->book), std::move(*book), check == Check::all, {}});
+  return (kept_[generation.number] = std::move(kept)).get();
 }
 
 std::vector<uint64_t> Archive::kept_bases(uint64_t epoch, Journal& journal) const {
@@ -75,10 +75,6 @@ std::vector<uint64_t> Archive::kept_bases(uint64_t epoch, Journal& journal) cons
   if (!bases) return {};
   std::erase_if(*bases, [&](uint64_t number) { return !files_.has(number); });
   return std::move(*bases);
-}
-
-void Archive::open_kept(uint64_t epoch, Journal& journal) {
-  for (const uint64_t number : kept_bases(epoch, journal)) (void)open({epoch, number});
 }
 
 Result<Archive::Kept::Rules> Archive::rules_of(Kept& kept) {
@@ -121,7 +117,7 @@ Result<Then> Archive::find(const When& when, const Addresses& addresses, const B
   then.record = std::move(**record);
   then.at = when.at.value_or(then.record.at);
   const wire::Generation generation = {epoch, then.record.number};
-  Result<Kept*> kept = open({epoch, then.record.base});
+  Result<Kept*> kept = open({epoch, then.record.base}, Check::all);
   if (!kept) return Error{kept.error()};
   const Result<Kept::Rules> rules = rules_of(**kept);
   if (!rules) return Error{rules.error()};
@@ -196,7 +192,7 @@ void Archive::trace_files(const std::vector<Origin*>& origins, wire::Generation 
   // Whether the generation has each of these.
   const auto have = [&](uint64_t number, const std::vector<Origin*>& wanted) {
     std::vector<bool> found(wanted.size(), false);
-    const Result<Kept*> kept = open({generation.epoch, number});
+    const Result<Kept*> kept = open({generation.epoch, number}, Check::ends);
     if (!kept) return found;
     const std::span<const List> lists = (*kept)->book.lists();
     for (size_t l = 0; l < lists.size(); l++) {
@@ -245,7 +241,7 @@ void Archive::trace_files(const std::vector<Origin*>& origins, wire::Generation 
 
 // The lines as they are written, and the feeds that they are in.
 void Archive::read_lines(const std::vector<Origin*>& origins, const Book& book, wire::Generation base) {
-  const Result<Kept*> kept = open(base);
+  const Result<Kept*> kept = open(base, Check::all);
   std::map<std::pair<std::string, uint8_t>, std::vector<Origin*>> by_feed;
   for (Origin* origin : origins) {
     if (origin->source != 0) {

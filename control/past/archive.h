@@ -39,10 +39,6 @@ class Archive {
   Archive(const std::string& state_dir, std::string config, const confine::Helpers* parsers)
       : files_(state_dir), config_(std::move(config)), parsers_(parsers) {}
 
-  // Opens every generation that is kept and is not open yet, so that no question waits for it: that reads all of their
-  // books once.
-  void open_kept(uint64_t epoch, Journal& journal);
-
   // runs: what is enforced now. Error: nothing is kept of that time, with the times that there are.
   Result<Then> find(const When& when, const Addresses& addresses, const Book& runs, uint64_t epoch, Journal& journal);
 
@@ -63,6 +59,7 @@ class Archive {
     std::string policy_text;
     Store::Bytes bytes;
     StoredBook book;
+    bool is_checked;
     // Of its policy, when somebody wants to know.
     struct Rules {
       weir_action default_action, unparsed_action;
@@ -70,7 +67,10 @@ class Archive {
     };
     std::optional<Rules> rules;
   };
-  Result<Kept*> open(wire::Generation generation);
+  // The generation that a question is about is checked whole, others only for being whole: of these it is asked where
+  // an entry begins and ends, and reading fifty books for that takes longer than all else.
+  enum class Check : uint8_t { all, ends };
+  Result<Kept*> open(wire::Generation generation, Check check);
   std::vector<uint64_t> kept_bases(uint64_t epoch, Journal& journal) const;  // ascending
   Result<Kept::Rules> rules_of(Kept& kept);
   Error nothing_kept(const When& when, uint64_t epoch, Journal& journal);

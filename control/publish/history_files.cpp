@@ -134,10 +134,10 @@ bool HistoryFiles::has(uint64_t number) const {
   return access(path(number, "book").c_str(), F_OK) == 0 && access(path(number, "yaml").c_str(), F_OK) == 0;
 }
 
-Result<HistoryFiles::Kept> HistoryFiles::open(wire::Generation generation) const {
+Result<HistoryFiles::Kept> HistoryFiles::open(wire::Generation generation, bool checks_digests) const {
   Result<Store::Bytes> text = Store::read_file(path(generation.number, "yaml"), generation);
   if (!text) return Error{text.error()};
-  Result<Store::Bytes> book = Store::read_file(path(generation.number, "book"), generation);
+  Result<Store::Bytes> book = Store::read_file(path(generation.number, "book"), generation, checks_digests);
   if (!book) return Error{book.error()};
   const std::span<const std::byte> bytes = text->bytes();
   return Kept{std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), std::move(*book)};

@@ -38,7 +38,8 @@ class HistoryFiles {
     Store::Bytes book;
   };
   // Error: it is not there, damaged, or of another epoch.
-  Result<Kept> open(wire::Generation generation) const;
+  // checks_digests: false: only that the book is there as a whole, and of this generation.
+  Result<Kept> open(wire::Generation generation, bool checks_digests = true) const;
 
   // Removes all but these; of them, until the others take no more than so many bytes, first what is only told of, the
   // oldest ones before the others, then whole ones, but never the last two: one is to go back to. Returns the first

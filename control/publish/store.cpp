@@ -197,8 +197,8 @@ Result<void> Store::write_file(const std::string& path, wire::Generation generat
   return write_with_trailer(path, generation, bytes, digest_of(bytes));
 }
 
-Result<Store::Bytes> Store::read_file(const std::string& path, wire::Generation generation) {
-  Result<Checked> checked = read_with_trailer(path);
+Result<Store::Bytes> Store::read_file(const std::string& path, wire::Generation generation, bool checks_digest) {
+  Result<Checked> checked = checks_digest ? read_with_trailer(path) : map_with_trailer(path);
   if (!checked) return Error{checked.error()};
   if (checked->trailer.generation != generation) return Error{path + " belongs to another generation"};
   const size_t size_bytes = checked->trailer.size_bytes;
