@@ -129,8 +129,9 @@ void answer_now(Daemon& daemon, Question question, ApiServer::Reply reply) {
       return;
     }
     const wire::Generation generation = running->publication->generation;
-    const auto added = archive.added_now(generation, running->base, *running->book, addresses, **journal);
-    archive.trace(origins_in(*traced), *running->book, added ? *added : std::vector<Added>(), generation, running->base,
+    const Book& book = *running->book;
+    const auto added = added_then(generation, running->base, book, book, addresses, **journal);
+    archive.trace(origins_in(*traced), book, added ? *added : std::vector<Added>(), generation, running->base,
                   addresses, **journal);
   };
   daemon.with_archive(trace, Clock::now() + kPatience, [answer, traced, reply = std::move(reply)](bool is_done) {

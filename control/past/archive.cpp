@@ -141,11 +141,6 @@ Result<Then> Archive::find(const When& when, const Addresses& addresses, const B
   return then;
 }
 
-Result<std::vector<Added>> Archive::added_now(wire::Generation running, uint64_t base, const Book& runs,
-                                              const Addresses& addresses, Journal& journal) {
-  return added_then(running, base, runs, runs, addresses, journal);
-}
-
 void Archive::trace(const std::vector<Origin*>& origins, const Book& book, const std::vector<Added>& added,
                     wire::Generation generation, uint64_t base, const Addresses& addresses, Journal& journal) {
   std::vector<Origin*> of_files;
@@ -187,7 +182,9 @@ void Archive::trace(const std::vector<Origin*>& origins, const Book& book, const
 // From the base backwards, and onwards, as long as the entries are in every generation that is kept.
 void Archive::trace_files(const std::vector<Origin*>& origins, wire::Generation generation, uint64_t base,
                           const Addresses& addresses, Journal& journal) {
-  const std::vector<uint64_t> bases = kept_bases(generation.epoch, journal);
+  std::vector<uint64_t> bases = kept_bases(generation.epoch, journal);
+  // One that cannot be read says nothing.
+  std::erase_if(bases, [&](uint64_t number) { return !open({generation.epoch, number}, Check::ends); });
   std::erase_if(kept_, [&](const auto& one) { return !std::binary_search(bases.begin(), bases.end(), one.first); });
   // Whether the generation has each of these.
   const auto have = [&](uint64_t number, const std::vector<Origin*>& wanted) {

@@ -42,11 +42,8 @@ class Archive {
   // runs: what is enforced now. Error: nothing is kept of that time, with the times that there are.
   Result<Then> find(const When& when, const Addresses& addresses, const Book& runs, uint64_t epoch, Journal& journal);
 
-  // The entries that the running generation has of what was added, for trace().
-  Result<std::vector<Added>> added_now(wire::Generation running, uint64_t base, const Book& runs,
-                                       const Addresses& addresses, Journal& journal);
-
-  // Fills the provenance of these entries, which a generation with this base had.
+  // Fills the provenance of these entries, which a generation with this base had. added: those of its entries that were
+  // added, as added_then() tells them.
   void trace(const std::vector<Origin*>& origins, const Book& book, const std::vector<Added>& added,
              wire::Generation generation, uint64_t base, const Addresses& addresses, Journal& journal);
 

@@ -262,4 +262,26 @@ TEST_CASE("what is not kept is said, with what is") {
   CHECK(error_of({2, {}}).find("2.book is cut off") != std::string::npos);
 }
 
+TEST_CASE("a generation that cannot be read says nothing of when an entry began") {
+  History history;
+  List list;
+  list.name = "files";
+  list.policy_path = "weir.yaml";
+  ListDraft draft;
+  draft.v4.push_back({1, 1, 1, 0, WEIR_AS_SOURCE, 0});
+  list.content = make_entries(draft);
+  for (int i = 0; i < 4; i++) history.reload(list);
+  std::filesystem::resize_file(history.folder / "history/2.book", 40);
+  Archive archive(history.folder.path(), "weir.yaml", nullptr);
+  const Addresses addresses = {{1}, {}};
+  const Result<Then> then = archive.find({3, {}}, addresses, history.runs, kEpoch, history.journal);
+  REQUIRE(then);
+  std::vector<Origin> origins = claims_of(then->book, Ipv4{1}, 0).origins;
+  REQUIRE(origins.size() == 1);
+  archive.trace({&origins[0]}, then->book, then->added, {kEpoch, 3}, 3, addresses, history.journal);
+  CHECK(origins[0].provenance->since.generation == 1);
+  CHECK(origins[0].provenance->or_before);
+  CHECK_FALSE(origins[0].provenance->until);
+}
+
 }  // namespace weir::control
