@@ -323,12 +323,14 @@ class Rig:
             time.sleep(0.02)
 
     def published(self):
-        """Which group passes by what controld has published."""
-        for name in ("left", "right"):
-            answer = self.ask_well("explain", key=f"{GROUPS[name][0]}1")
-            if answer["as_source"]["action"] == "pass":
-                return name
-        raise Wrong("explain says that neither left nor right passes")
+        """Which group passes by what controld has published. It may publish between two questions: then they are asked again."""
+        while True:
+            answers = {name: self.ask_well("explain", key=f"{GROUPS[name][0]}1") for name in ("left", "right")}
+            for name, answer in answers.items():
+                if answer["as_source"]["action"] == "pass":
+                    return name
+            if answers["left"]["generation"] == answers["right"]["generation"]:
+                raise Wrong("explain says that neither left nor right passes")
 
 
 INNOCENTS, KEPT_OUT = (tuple(frame for frame in FRAMES if socket.inet_ntoa(frame[26:30]).startswith(GROUPS[name][0]))
