@@ -262,7 +262,7 @@ void Archive::read_lines(const std::vector<Origin*>& origins, const Book& book, 
       lines.insert(origin->line);
     }
     const std::string at = files_.feed_path(base.number, feed.state.digest);
-    const auto found = read_feed_lines(at.empty() ? feed.feed.path : at, feed.state.digest, feed.feed.format, lines);
+    const auto found = lines_.read(at.empty() ? feed.feed.path : at, feed.state.digest, feed.feed.format, lines);
     for (Origin* origin : of_feed) {
       const auto line = found.find(origin->line);
       if (line == found.end()) continue;

@@ -11,6 +11,7 @@
 #include "control/book/stored.h"
 #include "control/journal/journal.h"
 #include "control/past/added.h"
+#include "control/past/feed_line.h"
 #include "control/publish/history_files.h"
 
 // What was enforced at some time, and where entries come from: from the generations that are kept on disk.
@@ -81,6 +82,7 @@ class Archive {
   const confine::Helpers* const parsers_;
   std::map<uint64_t, std::unique_ptr<Kept>> kept_;  // by number
   uint64_t epoch_ = 0;                              // of all of them
+  FeedLines lines_;
 };
 
 }  // namespace weir::control

@@ -4,7 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "control/read/feed_parts.h"
 #include "control/read/feeds/csv_text.h"
 #include "control/read/feeds/entry_text.h"
 #include "control/read/feeds/json_text.h"
@@ -106,48 +105,79 @@ FeedLine understand_feed_line(std::string_view text, std::string_view format, st
   return line;
 }
 
-std::map<uint32_t, FeedLine> read_feed_lines(const std::string& path, const Digest& digest, std::string_view format,
-                                             const std::set<uint32_t>& lines) {
-  std::map<uint32_t, std::string> found;
-  std::vector<std::string> head;
-  Result<FeedParts> file = FeedParts::open(path);
-  if (!file) return {};
+// Of a whole file.
+FeedLines::Index FeedLines::make_index(FeedParts& file, std::string_view format) {
+  Index index;
+  index.file = file.file();
+  std::vector<std::string> head;  // the first lines
+  std::string rest;               // of what was read, until the block is whole
   uint32_t number = 1;
-  bool is_packed = false, is_first = true;
-  const auto take = [&](std::string_view part) {  // of the line `number`
-    const auto append = [&](std::string& line) {
-      line += part.substr(0, kMostBytes - std::min(kMostBytes, line.size()));
-    };
-    if (lines.contains(number)) append(found[number]);
-    if (number > kMostHead) return;
-    head.resize(number);
-    append(head.back());
-  };
-  const Result<Digest> read = file->visit([&](std::string_view bytes) {
-    if (std::exchange(is_first, false)) is_packed = feeds::Unpacker::of(bytes) != nullptr;
-    while (!bytes.empty()) {
-      // Most of a file is of no interest: there only ends of lines are counted, which takes a tenth of the time.
-      const std::string_view block = bytes.substr(0, kCounted);
-      const auto ends = static_cast<uint32_t>(std::count(block.begin(), block.end(), '\n'));
-      const auto next = lines.lower_bound(number);
-      if (number > kMostHead && (next == lines.end() || *next > number + ends)) {
-        number += ends;
-        bytes.remove_prefix(block.size());
-        continue;
-      }
-      const size_t end = bytes.find('\n');
-      take(bytes.substr(0, end));
-      if (end == std::string_view::npos) break;
-      bytes.remove_prefix(end + 1);
-      number++;
+  bool is_packed = false;
+  const auto add_block = [&](std::string_view block) {
+    index.line_at.push_back(number);
+    for (std::string_view left = block; number <= kMostHead && !left.empty();) {
+      head.resize(number);
+      const size_t end = left.find('\n');
+      head.back() += left.substr(0, std::min(end, kMostBytes - std::min(kMostBytes, head.back().size())));
+      left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
+      number += end != std::string_view::npos;
+      block = left;
     }
+    number += static_cast<uint32_t>(std::count(block.begin(), block.end(), '\n'));
+  };
+  const Result<Digest> read = file.visit([&](std::string_view bytes) {
+    if (index.line_at.empty() && rest.empty()) is_packed = feeds::Unpacker::of(bytes) != nullptr;
+    rest += bytes;
+    size_t at = 0;
+    for (; rest.size() - at >= kBlock; at += kBlock) add_block(std::string_view(rest).substr(at, kBlock));
+    rest.erase(0, at);
     return !is_packed;
   });
-  if (!read || is_packed || *read != digest) return {};
-  const std::string names = format == "csv" ? names_in(head) : "";
-  std::map<uint32_t, FeedLine> understood;
-  for (const auto& [at, line] : found) understood.emplace(at, understand_feed_line(line, format, names));
-  return understood;
+  if (!rest.empty()) add_block(rest);
+  if (!read || is_packed) return {index.file, {}, {}, {}};
+  index.digest = *read;
+  if (format == "csv") index.names = names_in(head);
+  return index;
+}
+
+std::map<uint32_t, FeedLine> FeedLines::read(const std::string& path, const Digest& digest, std::string_view format,
+                                             const std::set<uint32_t>& lines) {
+  Result<FeedParts> file = FeedParts::open(path);
+  if (!file) return {};
+  // Links to a file change when it was changed last, and not what is in it.
+  const auto is_same = [&](const FileIdentity& known) {
+    const FileIdentity& now = file->file();
+    return known.device == now.device && known.inode == now.inode && known.size_bytes == now.size_bytes &&
+           known.modified_ns == now.modified_ns;
+  };
+  auto known = known_.find(path);
+  if (known == known_.end() || !is_same(known->second.file) || !file->settled()) {
+    if (known_.size() >= kMostFiles) known_.clear();
+    known = known_.insert_or_assign(path, make_index(*file, format)).first;
+  }
+  const Index& index = known->second;
+  if (index.line_at.empty() || index.digest != digest) return {};
+  std::map<uint32_t, FeedLine> found;
+  for (const uint32_t wanted : lines) {
+    // The last block that begins before the line does.
+    const auto behind = std::lower_bound(index.line_at.begin(), index.line_at.end(), wanted);
+    const auto block = static_cast<size_t>(behind - index.line_at.begin());
+    uint64_t at = block == 0 ? 0 : (block - 1) * kBlock;
+    uint32_t number = block == 0 ? 1 : index.line_at[block - 1];
+    std::string line, bytes;
+    while (number <= wanted && file->read_at(at, kBlock, bytes) && !bytes.empty()) {
+      at += bytes.size();
+      for (std::string_view left = bytes; !left.empty() && number <= wanted;) {
+        const size_t end = left.find('\n');
+        if (number == wanted) line += left.substr(0, std::min(end, kMostBytes - std::min(kMostBytes, line.size())));
+        number += end != std::string_view::npos;
+        left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
+      }
+    }
+    const bool is_there = number > wanted || (number == wanted && !line.empty());
+    if (is_there) found.emplace(wanted, understand_feed_line(line, format, index.names));
+  }
+  return found;
 }
 
 }  // namespace weir::control

@@ -99,6 +99,13 @@ Result<void> FeedParts::read(const std::function<bool(std::string_view)>& visit)
   }
 }
 
+bool FeedParts::read_at(uint64_t at, size_t n, std::string& bytes) const {
+  bytes.resize(n);
+  const ssize_t got = not_interrupted([&] { return pread(fd_.get(), bytes.data(), n, static_cast<off_t>(at)); });
+  bytes.resize(got < 0 ? 0 : static_cast<size_t>(got));
+  return got >= 0;
+}
+
 Result<FeedParts::Scan> FeedParts::scan() {
   Scan scan;
   PartsDigest digest;

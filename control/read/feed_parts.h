@@ -40,6 +40,9 @@ class FeedParts {
   // was read.
   Result<std::array<uint64_t, 2>> visit(const std::function<bool(std::string_view)>& visit);
 
+  // So many bytes from this place on, fewer at the end. False: it cannot be read.
+  bool read_at(uint64_t at, size_t n, std::string& bytes) const;
+
  private:
   Result<void> read(const std::function<bool(std::string_view)>& visit);
 

@@ -45,7 +45,7 @@ TARGETS = {
     "entry": Target(256, ("control/read/entry_line.cpp",), "plain.dict", without=("entry_line_of_map",)),
     "events": Target(1024, ("common/yaml/events.cpp", "common/yaml/yaml.cpp"), "policy.dict", without=("read_document",),
                      options=NOT_ENTROPIC),
-    "feed_line": Target(512, ("control/past/feed_line.cpp",), "plain.dict", without=("read_feed_lines", "names_in")),
+    "feed_line": Target(512, ("control/past/feed_line.cpp",), "plain.dict", without=("read", "make_index", "names_in")),
     "fetch": Target(1024, ("control/fetch/state_file.cpp",)),
     "filter": Target(512, ("control/read/frame_filter.cpp",), without=("compile",)),
     "frame": Target(1024, ("filter/frame/*.cpp",)),

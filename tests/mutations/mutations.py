@@ -193,8 +193,8 @@ MUTATIONS = (
     ("control/past/added.cpp", "[&](const Numbered& change) { return change.number > then.number; });", "[&](const Numbered& change) { return change.number >= then.number; });", ("past",)),
     ("control/past/added.cpp", "if (!stays) added.until = change->number;", "added.until = change->number;", ("past",)),
     ("control/past/archive.cpp", "      if (!found[i]) continue;\n", "", ("past",)),
-    ("control/past/feed_line.cpp", "if (!read || is_packed || *read != digest) return {};", "if (!read || is_packed) return {};", ("past",)),
-    ("control/past/feed_line.cpp", "*next > number + ends", "*next >= number + ends", ("past",)),
+    ("control/past/feed_line.cpp", "if (index.line_at.empty() || index.digest != digest) return {};", "if (index.line_at.empty()) return {};", ("past",)),
+    ("control/past/feed_line.cpp", "std::lower_bound(index.line_at.begin(), index.line_at.end(), wanted);", "std::upper_bound(index.line_at.begin(), index.line_at.end(), wanted);", ("past",)),
     ("control/publish/history_files.cpp", "    if (inode.links == 1) bytes_ += inode.bytes;", "    bytes_ += inode.bytes;", ("publish",)),
     ("control/publish/history_files.cpp", "digest.value() == feed.digest && rename", "rename", ("publish",)),
 )
