@@ -35,7 +35,7 @@ lists:
 """
 CAPTURE = "capture: {{folder: {}, one_in: 1, per_list_per_second: {}, snap_bytes: {}}}"
 COMMENT = re.compile(r"generation [0-9a-f]{16}/(\d+), (?:list ([\w-]+), entry (.+), (\S+):(\d+)|(policy\.unparsed))"
-                     r"(?:, layer (\d))?, port (\d+)")
+                     r"(?:, layer (\d))?, port (\d+)(?:, comment a flow)?")
 SNAP = 80
 
 

@@ -82,16 +82,18 @@ inline Bytes udp_payload() {
 }
 // Extension header of 8 + 8 * more bytes (hop-by-hop, routing, destination options, mobility, HIP, shim6).
 inline Bytes extension(uint8_t next, uint8_t more = 0) {
-  Bytes header = {next, more};
-  header.resize(8u + 8u * more, 0);
+  Bytes header(8u + 8u * more, 0);
+  header[0] = next;
+  header[1] = more;
   return header;
 }
 inline Bytes fragment(uint8_t next, unsigned offset_and_flag) {
   return Bytes{next, 0xff} + be16(offset_and_flag) + Bytes{0, 0, 0, 9};
 }
 inline Bytes authentication(uint8_t next, uint8_t words_minus_2) {
-  Bytes header = {next, words_minus_2};
-  header.resize((words_minus_2 + 2u) * 4, 0);
+  Bytes header((words_minus_2 + 2u) * 4, 0);
+  header[0] = next;
+  header[1] = words_minus_2;
   return header;
 }
 
