@@ -40,16 +40,20 @@ inline Flow stranger(unsigned family, Random& random) {
 }
 
 inline void append_ip(Frame& frame, const Flow& flow, unsigned protocol, size_t payload_bytes) {
-  if (flow.family == 4) {
-    const size_t total = 20 + payload_bytes;
-    frame.insert(frame.end(), {0x45, 0, static_cast<uint8_t>(total >> 8), static_cast<uint8_t>(total), 0, 0, 0, 0, 64,
-                               static_cast<uint8_t>(protocol), 0, 0});
-    for (const auto& address : flow.address) frame.insert(frame.end(), address, address + 4);
-  } else {
-    frame.insert(frame.end(), {0x60, 0, 0, 0, static_cast<uint8_t>(payload_bytes >> 8),
-                               static_cast<uint8_t>(payload_bytes), static_cast<uint8_t>(protocol), 64});
-    for (const auto& address : flow.address) frame.insert(frame.end(), address, address + 16);
-  }
+  const bool is_v4 = flow.family == 4;
+  const size_t address_bytes = is_v4 ? 4 : 16;
+  const size_t length = is_v4 ? 20 + payload_bytes : payload_bytes;
+  const size_t fixed_bytes = is_v4 ? 12 : 8;  // before the addresses
+  const size_t at = frame.size();
+  frame.resize(at + fixed_bytes + 2 * address_bytes);
+  uint8_t* header = frame.data() + at;
+  header[0] = is_v4 ? 0x45 : 0x60;
+  header[is_v4 ? 2 : 4] = static_cast<uint8_t>(length >> 8);
+  header[is_v4 ? 3 : 5] = static_cast<uint8_t>(length);
+  header[is_v4 ? 8 : 7] = 64;
+  header[is_v4 ? 9 : 6] = static_cast<uint8_t>(protocol);
+  for (size_t side = 0; side < 2; ++side)
+    std::memcpy(header + fixed_bytes + side * address_bytes, flow.address[side], address_bytes);
 }
 
 enum class Kind { plain, vlan, tunnel };
