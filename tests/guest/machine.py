@@ -81,7 +81,12 @@ class Line:
         self.waiting = b""
 
     def connect(self, path):
-        self.socket.connect(path)
+        """False: QEMU does not listen there yet; it binds the socket first."""
+        try:
+            self.socket.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            return False
+        return True
 
     def send(self, what):
         self.socket.settimeout(ANSWER_SECONDS)
@@ -184,18 +189,15 @@ class Machine:
 
     def _wait_until_up(self):
         deadline = time.monotonic() + BOOT_SECONDS
-        connected = False
+        lines = [(self.line, self._path("line")), (self.monitor, self._path("qmp"))]  # that are not connected yet
         while True:
             if self.qemu.poll() is not None or time.monotonic() > deadline:
                 raise Failed(f"no answer, QEMU's exit code is {self.qemu.poll()}")
-            if not connected and os.path.exists(self._path("line")) and os.path.exists(self._path("qmp")):
-                self.line.connect(self._path("line"))
-                self.monitor.connect(self._path("qmp"))
-                connected = True
-            elif connected and self.line.receive(1) == {"value": "ready"}:
-                break
-            else:
+            lines = [(line, path) for line, path in lines if not line.connect(path)]
+            if lines:
                 time.sleep(0.1)
+            elif self.line.receive(1) == {"value": "ready"}:
+                break
         self._command_monitor("qmp_capabilities")
 
     def last_words(self):
