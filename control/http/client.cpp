@@ -89,6 +89,12 @@ void set_method(CURL* curl, const HttpRequest& request) {
   }
 }
 
+void set_blob(CURL* curl, CURLoption option, const std::string& pem) {
+  if (pem.empty()) return;
+  curl_blob blob = {const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_COPY};
+  curl_easy_setopt(curl, option, &blob);
+}
+
 void set_tls(CURL* curl, const HttpTls& tls) {
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
@@ -97,6 +103,12 @@ void set_tls(CURL* curl, const HttpTls& tls) {
     curl_easy_setopt(curl, CURLOPT_CAINFO, tls.ca_file.c_str());
     curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
   }
+  if (!tls.ca_pem.empty()) {
+    set_blob(curl, CURLOPT_CAINFO_BLOB, tls.ca_pem);
+    curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
+  }
+  set_blob(curl, CURLOPT_SSLCERT_BLOB, tls.cert_pem);
+  set_blob(curl, CURLOPT_SSLKEY_BLOB, tls.key_pem);
   if (!tls.cert_file.empty()) curl_easy_setopt(curl, CURLOPT_SSLCERT, tls.cert_file.c_str());
   if (!tls.key_file.empty()) curl_easy_setopt(curl, CURLOPT_SSLKEY, tls.key_file.c_str());
 }

@@ -15,6 +15,8 @@ namespace weir::control {
 struct HttpTls {
   std::string ca_file;              // PEM; empty: the certificates of the system
   std::string cert_file, key_file;  // of this client, PEM; empty: it has none
+  // The same as texts, of one who reads no files.
+  std::string ca_pem = {}, cert_pem = {}, key_pem = {};
 };
 
 struct HttpRequest {
