@@ -1,0 +1,332 @@
+#include "control/fleet/desk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <random>
+#include <set>
+
+#include "control/fleet/blob.h"
+
+namespace weir::control::fleet {
+namespace {
+
+using etcd::Step;
+
+constexpr size_t kKeptRevisions = 20;  // the newest, besides those of the head
+constexpr uint64_t kKeptTurns = 200;   // of the log
+constexpr size_t kMostSteps = 100;     // of a transaction; etcd takes 128
+constexpr size_t kChunksAtOnce = 1;    // of a request, which may have 1.5 MiB
+
+constexpr const char* kSomebodyElse =
+    "somebody else changed the fleet meanwhile: look at it (fleet status), and do it again";
+
+std::string random_id() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+std::string swept_key(const Names& names) {
+  return names.blobs() + "swept";
+}
+
+}  // namespace
+
+Result<HeadAt> Desk::head() {
+  const Result<etcd::RangeAnswer> found = client_.get(names_.head());
+  if (!found) return Error{found.error()};
+  if (found->pairs.empty()) return HeadAt{};
+  Result<Head> head = read_head(found->pairs[0].value);
+  if (!head) return Error{head.error()};
+  return HeadAt{std::move(*head), found->pairs[0].changed_at};
+}
+
+Result<std::vector<Revision>> Desk::revisions() {
+  const Result<etcd::RangeAnswer> found = client_.all(names_.revisions());
+  if (!found) return Error{found.error()};
+  std::vector<Revision> revisions;
+  for (const etcd::KeyValue& pair : found->pairs) {
+    if (Result<Revision> revision = read_revision(pair.value); revision) revisions.push_back(std::move(*revision));
+  }
+  std::reverse(revisions.begin(), revisions.end());
+  return revisions;
+}
+
+Result<Revision> Desk::revision(uint64_t number) {
+  const Result<etcd::RangeAnswer> found = client_.get(names_.revision(number));
+  if (!found) return Error{found.error()};
+  if (found->pairs.empty()) return Error{fmt::format("fleet {} has no revision {}", fleet_, number)};
+  return read_revision(found->pairs[0].value);
+}
+
+Result<std::string> Desk::file(const BlobFile& file) {
+  if (!file.url.empty()) return Error{file.path + " is kept at " + file.url};
+  const Result<etcd::RangeAnswer> found = client_.all(names_.blob(file.digest));
+  if (!found) return Error{found.error()};
+  std::string packed;
+  for (const etcd::KeyValue& pair : found->pairs) packed += pair.value;
+  std::string bytes(file.bytes, '\0');
+  if (const Result<void> done = unpack(packed, std::as_writable_bytes(std::span(bytes))); !done) {
+    return Error{file.path + ": " + done.error()};
+  }
+  return bytes;
+}
+
+Result<std::vector<Node>> Desk::nodes() {
+  const Result<etcd::RangeAnswer> found = client_.all(names_.nodes());
+  if (!found) return Error{found.error()};
+  const Result<etcd::RangeAnswer> alive = client_.all(names_.all_alive(), true);
+  if (!alive) return Error{alive.error()};
+  std::set<std::string> names;
+  for (const etcd::KeyValue& pair : alive->pairs) names.insert(pair.key.substr(names_.all_alive().size()));
+  std::vector<Node> nodes;
+  for (const etcd::KeyValue& pair : found->pairs) {
+    Result<Report> report = read_report(pair.value);
+    if (!report) continue;
+    report->node = pair.key.substr(names_.nodes().size());
+    const bool is_alive = names.contains(report->node);
+    nodes.push_back({std::move(*report), is_alive});
+  }
+  return nodes;
+}
+
+Result<std::vector<Head>> Desk::log(size_t most) {
+  const Result<etcd::RangeAnswer> found = client_.all(names_.log());
+  if (!found) return Error{found.error()};
+  std::vector<Head> heads;
+  for (auto pair = found->pairs.rbegin(); pair != found->pairs.rend() && heads.size() < most; ++pair) {
+    if (Result<Head> head = read_head(pair->value); head) heads.push_back(std::move(*head));
+  }
+  return heads;
+}
+
+Result<uint64_t> Desk::newest_revision() {
+  const Result<etcd::RangeAnswer> found = client_.all(names_.revisions(), true);
+  if (!found) return Error{found.error()};
+  uint64_t newest = 0;
+  for (const etcd::KeyValue& pair : found->pairs) {
+    const Result<int64_t> number = [&]() -> Result<int64_t> {
+      const std::string digits = pair.key.substr(names_.revisions().size());
+      if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos) {
+        return Error{"no number"};
+      }
+      return static_cast<int64_t>(std::stoll(digits));
+    }();
+    if (number) newest = std::max(newest, static_cast<uint64_t>(*number));
+  }
+  return newest;
+}
+
+// Past every turn and revision that a node has followed: where etcd was restored from an older backup, nodes are
+// further than the head.
+Result<uint64_t> Desk::next_turn(const Head& head) {
+  const Result<std::vector<Node>> nodes = this->nodes();
+  if (!nodes) return Error{nodes.error()};
+  uint64_t turn = head.turn;
+  for (const Node& node : *nodes) turn = std::max(turn, node.report.turn);
+  return turn + 1;
+}
+
+Result<bool> Desk::send(const BlobFile& file, std::string_view packed) {
+  const Result<etcd::RangeAnswer> there = client_.all(names_.blob(file.digest), true);
+  if (!there) return Error{there.error()};
+  if (there->pairs.size() == file.chunks) return false;
+  for (uint64_t n = 0; n < file.chunks; n += kChunksAtOnce) {
+    const Result<etcd::TransactionAnswer> put =
+        client_.put(names_.chunk(file.digest, n), packed.substr(n * kChunkBytes, kChunkBytes));
+    if (!put) return Error{put.error()};
+  }
+  return true;
+}
+
+Result<int64_t> Desk::swept_at() {
+  const Result<etcd::RangeAnswer> found = client_.get(swept_key(names_));
+  if (!found) return Error{found.error()};
+  return found->pairs.empty() ? 0 : found->pairs[0].changed_at;
+}
+
+etcd::Transaction Desk::change_of(const HeadAt& before, const Head& after) const {
+  const std::string text = text_of(after);
+  return {{{names_.head(), before.changed_at}},
+          {{Step::Kind::put, names_.head(), text}, {Step::Kind::put, names_.log(after.turn), text}},
+          {}};
+}
+
+Result<Pushed> Desk::push(const Push& push) {
+  const Result<HeadAt> before = head();
+  if (!before) return Error{before.error()};
+  const Result<int64_t> swept = swept_at();
+  if (!swept) return Error{swept.error()};
+  const Result<uint64_t> newest = newest_revision();
+  if (!newest) return Error{newest.error()};
+  const Result<uint64_t> turn = next_turn(before->head);
+  if (!turn) return Error{turn.error()};
+
+  Pushed pushed;
+  Revision& revision = pushed.revision;
+  // Numbers that nodes know are not given out again.
+  revision.number = std::max({*newest, before->head.everywhere, before->head.revision, before->head.staged}) + 1;
+  const Result<std::vector<Node>> nodes = this->nodes();
+  if (!nodes) return Error{nodes.error()};
+  for (const Node& node : *nodes) revision.number = std::max(revision.number, node.report.revision + 1);
+  revision.policy = push.policy;
+  revision.by = who_;
+  revision.comment = push.comment;
+  revision.at = time(nullptr);
+  for (size_t n = 0; n < push.files.size(); n++) {
+    const PushedFile& source = push.files[n];
+    if (push.progress) push.progress(n, push.files.size(), source.path);
+    const std::string packed = pack(source.bytes);
+    BlobFile file = {source.path,   sha256_of(std::as_bytes(std::span(source.bytes))), source.bytes.size(),
+                     packed.size(), (packed.size() + kChunkBytes - 1) / kChunkBytes,   ""};
+    if (packed.size() > push.most_in_etcd && push.store) {
+      Result<std::string> url = push.store(file.digest, packed);
+      if (!url) return Error{url.error()};
+      file.chunks = 0;
+      file.url = std::move(*url);
+    } else {
+      const Result<bool> sent = send(file, packed);
+      if (!sent) return Error{source.path + ": " + sent.error()};
+      if (*sent) pushed.files_sent++, pushed.bytes_sent += packed.size();
+    }
+    revision.files.push_back(std::move(file));
+  }
+  const std::string text = text_of(revision);
+  if (const Result<Revision> readable = read_revision(text); !readable) return Error{readable.error()};
+
+  Head after = before->head;
+  after.turn = *turn;
+  after.id = random_id();
+  after.by = who_;
+  after.at = revision.at;
+  after.staged = revision.number;
+  after.what = fmt::format("{} revision {}{}", push.is_staged ? "staged" : "pushed", revision.number,
+                           push.comment.empty() ? "" : ": " + push.comment);
+  if (!push.is_staged) {
+    move(after, "", revision.number);
+    after.is_paused = false;
+  }
+  etcd::Transaction transaction = change_of(*before, after);
+  transaction.conditions.push_back({names_.revision(revision.number), 0});
+  transaction.conditions.push_back({swept_key(names_), *swept});
+  transaction.steps.push_back({Step::Kind::put, names_.revision(revision.number), text});
+  const Result<etcd::TransactionAnswer> done = client_.commit(transaction);
+  if (!done) return Error{done.error()};
+  if (!done->held) return Error{kSomebodyElse};
+  pushed.head = after;
+  sweep(after, done->revision);
+  return pushed;
+}
+
+Result<Head> Desk::change(const std::string& what, const std::function<Result<void>(Head&)>& change) {
+  const Result<HeadAt> before = head();
+  if (!before) return Error{before.error()};
+  if (before->head.turn == 0) return Error{fmt::format("nothing was pushed to fleet {} yet", fleet_)};
+  const Result<uint64_t> turn = next_turn(before->head);
+  if (!turn) return Error{turn.error()};
+  Head after = before->head;
+  if (const Result<void> changed = change(after); !changed) return Error{changed.error()};
+  after.turn = *turn;
+  after.id = random_id();
+  after.by = who_;
+  after.what = what;
+  after.at = time(nullptr);
+  const Result<etcd::TransactionAnswer> done = client_.commit(change_of(*before, after));
+  if (!done) return Error{done.error()};
+  if (!done->held) return Error{kSomebodyElse};
+  return after;
+}
+
+// Old revisions and bytes that none needs go. What fails is done by the next push; a push that comes meanwhile finds
+// that `swept` has changed, and is done again.
+void Desk::sweep(const Head& head, int64_t changed_at) {
+  const Result<std::vector<Revision>> all = revisions();
+  if (!all) return;
+  std::set<uint64_t> wanted = {head.revision, head.staged, head.everywhere, head.everywhere_before};
+  for (const GroupAt& at : head.groups) wanted.insert(at.revision);
+  std::set<std::string> digests;
+  std::vector<Step> steps;
+  for (size_t n = 0; n < all->size(); n++) {
+    const Revision& revision = (*all)[n];
+    if (n >= kKeptRevisions && !wanted.contains(revision.number)) {
+      steps.push_back({Step::Kind::erase, names_.revision(revision.number), ""});
+      continue;
+    }
+    for (const BlobFile& file : revision.files) digests.insert(file.digest);
+  }
+  const Result<etcd::RangeAnswer> blobs = client_.all(names_.blobs(), true);
+  if (!blobs) return;
+  std::string last;
+  for (const etcd::KeyValue& pair : blobs->pairs) {
+    const std::string rest = pair.key.substr(names_.blobs().size());
+    const std::string digest = rest.substr(0, rest.find('/'));
+    if (!is_digest(digest) || digest == last || digests.contains(digest)) continue;
+    last = digest;
+    const std::string prefix = names_.blob(digest);
+    steps.push_back({Step::Kind::erase, prefix, "", etcd::end_of_prefix(prefix)});
+  }
+  if (head.turn > kKeptTurns) {
+    steps.push_back({Step::Kind::erase, names_.log(0), "", names_.log(head.turn - kKeptTurns)});
+  }
+  for (size_t begin = 0; begin < steps.size(); begin += kMostSteps) {
+    etcd::Transaction transaction;
+    transaction.conditions = {{names_.head(), changed_at}};
+    transaction.steps = {{Step::Kind::put, swept_key(names_), head.id}};
+    const size_t end = std::min(begin + kMostSteps, steps.size());
+    for (size_t i = begin; i < end; i++) transaction.steps.push_back(steps[i]);
+    const Result<etcd::TransactionAnswer> done = client_.commit(transaction);
+    if (!done || !done->held) return;
+  }
+}
+
+Result<int64_t> Desk::add(const std::vector<NewEntry>& entries, uint64_t ttl_s, const std::string& comment) {
+  Added added = {who_, "", comment, ttl_s, time(nullptr)};
+  int64_t lease = 0;
+  if (ttl_s != 0) {
+    const Result<etcd::LeaseAnswer> granted = client_.grant(static_cast<int64_t>(ttl_s));
+    if (!granted) return Error{granted.error()};
+    lease = granted->id;
+  }
+  const std::string text = text_of(added);
+  int64_t at = 0;
+  for (size_t begin = 0; begin < entries.size(); begin += kMostSteps) {
+    etcd::Transaction transaction;
+    for (size_t i = begin; i < std::min(begin + kMostSteps, entries.size()); i++) {
+      const std::string key = names_.entry(entries[i].list, entries[i].text);
+      transaction.steps.push_back({Step::Kind::put, key, text, "", lease});
+    }
+    const Result<etcd::TransactionAnswer> done = client_.commit(transaction);
+    if (!done) return Error{done.error()};
+    at = done->revision;
+  }
+  return at;
+}
+
+Result<Desk::Deleted> Desk::del(const std::vector<NewEntry>& entries) {
+  Deleted deleted;
+  for (const NewEntry& entry : entries) {
+    const std::string key = names_.entry(entry.list, entry.text);
+    const Result<etcd::RangeAnswer> there = client_.get(key);
+    if (!there) return Error{there.error()};
+    const Result<etcd::TransactionAnswer> done = client_.commit({{}, {{Step::Kind::erase, key, ""}}, {}});
+    if (!done) return Error{done.error()};
+    (there->pairs.empty() ? deleted.missing : deleted.deleted)++;
+    deleted.at = done->revision;
+  }
+  return deleted;
+}
+
+Result<std::vector<Desk::Entry>> Desk::entries(const std::string& list) {
+  const Result<etcd::RangeAnswer> found = client_.all(list.empty() ? names_.entries() : names_.entries_of(list));
+  if (!found) return Error{found.error()};
+  std::vector<Entry> entries;
+  for (const etcd::KeyValue& pair : found->pairs) {
+    const auto place = names_.entry_of(pair.key);
+    Result<Added> added = read_added(pair.value);
+    if (place && added) entries.push_back({place->list, place->text, std::move(*added), pair.lease});
+  }
+  return entries;
+}
+
+}  // namespace weir::control::fleet

@@ -1,0 +1,83 @@
+#include "control/fleet/head.h"
+
+#include <algorithm>
+
+#include "control/answer/json/json.h"
+#include "control/fleet/names.h"
+
+namespace weir::control::fleet {
+
+void members(Fields& f, GroupAt& at) {
+  f({"group", "", "of nodes"}, at.group);
+  f({"revision", "", "that it enforces"}, at.revision);
+}
+
+void members(Fields& f, Head& head) {
+  f({"turn", "", "of the pointer: rises by one with each change"}, head.turn);
+  f({"id", "", "of this turn, random"}, head.id);
+  f({"revision", "", "of groups that are not named; 0: none"}, head.revision);
+  f.array({"groups", "", "that have one of their own"}, head.groups, "group");
+  f({"staged", "", "revision that was pushed, and is not everywhere; 0: none"}, head.staged);
+  f({"everywhere", "", "the last revision that all groups had"}, head.everywhere);
+  f({"everywhere_before", "", "and the one before it"}, head.everywhere_before);
+  f({"is_paused", "", "a rollout stops"}, head.is_paused);
+  f({"by", "", "who changed it"}, head.by);
+  f({"what", "", "what was done"}, head.what);
+  f({"at", "s", "when, Unix time"}, head.at);
+}
+
+uint64_t revision_of(const Head& head, std::string_view group) {
+  const auto is_it = [&](const GroupAt& at) { return at.group == group; };
+  const auto found = std::find_if(head.groups.begin(), head.groups.end(), is_it);
+  return found != head.groups.end() ? found->revision : head.revision;
+}
+
+bool is_everywhere(const Head& head, uint64_t revision) {
+  return head.revision == revision && std::all_of(head.groups.begin(), head.groups.end(),
+                                                  [&](const GroupAt& at) { return at.revision == revision; });
+}
+
+void move(Head& head, std::string_view group, uint64_t revision) {
+  if (group.empty()) {
+    head.revision = revision;
+    head.groups.clear();
+  } else {
+    const auto is_it = [&](const GroupAt& at) { return at.group == group; };
+    const auto found = std::find_if(head.groups.begin(), head.groups.end(), is_it);
+    if (found != head.groups.end()) {
+      found->revision = revision;
+    } else {
+      head.groups.push_back({std::string(group), revision});
+    }
+  }
+  if (!is_everywhere(head, revision)) return;
+  head.groups.clear();
+  if (head.staged == revision) head.staged = 0;
+  if (head.everywhere == revision) return;
+  head.everywhere_before = head.everywhere;
+  head.everywhere = revision;
+}
+
+uint64_t before(const Head& head) {
+  return is_everywhere(head, head.everywhere) ? head.everywhere_before : head.everywhere;
+}
+
+std::string text_of(const Head& head) {
+  return write_json(head).line();
+}
+
+Result<Head> read_head(std::string_view text) {
+  if (text.size() > kMostHead) return Error{"the fleet's head is longer than 64 KiB"};
+  const Result<Document> document = Document::parse(text);
+  if (!document) return Error{"the fleet's head is not understood: " + document.error()};
+  Result<Head> head = read_json<Head>(*document);
+  if (!head) return Error{"the fleet's head is not understood: " + head.error()};
+  if (head->turn == 0) return Error{"the fleet's head has no turn"};
+  if (head->groups.size() > kMostGroups) return Error{"the fleet's head names more than 64 groups"};
+  for (const GroupAt& at : head->groups) {
+    if (!is_name(at.group)) return Error{"the fleet's head names a group that no node can be in"};
+  }
+  return head;
+}
+
+}  // namespace weir::control::fleet

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/result.h"
+#include "control/answer/json/fields.h"
+
+namespace weir::control::fleet {
+
+struct GroupAt {
+  std::string group;
+  uint64_t revision = 0;
+};
+
+// The one pointer of a fleet: which revision each group of nodes enforces. Every change of it has a turn, which only
+// rises: whoever has followed one follows no earlier one, whatever etcd says.
+struct Head {
+  uint64_t turn = 0;
+  std::string id;               // random, of this turn: two heads of one turn are told apart by it
+  uint64_t revision = 0;        // of every group that is not named below; 0: none yet
+  std::vector<GroupAt> groups;  // each once
+  uint64_t staged = 0;          // pushed, and not rolled out to everybody yet; 0: none
+  uint64_t everywhere = 0;      // the last revision that all groups had; 0: none
+  uint64_t everywhere_before = 0;
+  bool is_paused = false;  // a rollout stops
+  std::string by;          // who changed it
+  std::string what;        // what he did
+  int64_t at = 0;          // Unix seconds, by his clock
+};
+void members(Fields& f, Head& head);
+
+// What this group enforces.
+uint64_t revision_of(const Head& head, std::string_view group);
+// All groups enforce the same.
+bool is_everywhere(const Head& head, uint64_t revision);
+// The group enforces the revision from this turn on; empty: all groups do.
+void move(Head& head, std::string_view group, uint64_t revision);
+// What `rollback` goes back to. 0: there was nothing before.
+uint64_t before(const Head& head);
+
+std::string text_of(const Head& head);
+// Error: what is wrong with it. Whatever the text is, what comes back can be followed.
+Result<Head> read_head(std::string_view text);
+
+constexpr size_t kMostGroups = 64;
+constexpr size_t kMostHead = 64 << 10;  // bytes of the text
+
+}  // namespace weir::control::fleet

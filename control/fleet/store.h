@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "control/answer/json/fields.h"
+#include "control/fleet/revision.h"
+
+namespace weir::control::fleet {
+
+// What a node has followed, over restarts.
+struct Followed {
+  std::string fleet;
+  uint64_t turn = 0;      // of the newest head
+  std::string head_id;    // its id
+  uint64_t revision = 0;  // that is enforced; 0: none
+  std::string policy;     // the path of its policy file
+};
+void members(Fields& f, Followed& followed);
+
+// STATE_DIR/fleet: the files of revisions, and what was followed. One thread at a time.
+//   followed          text of Followed
+//   blobs/DIGEST      the bytes of a file
+//   NUMBER/PATH       the files of a revision, by hard links
+class Store {
+ public:
+  explicit Store(std::string folder) : folder_(std::move(folder)) {}
+
+  // Error: it cannot be read. What is damaged, or another fleet's, is as if there were nothing.
+  Result<Followed> read(const std::string& fleet) const;
+  Result<void> write(const Followed& followed) const;
+
+  // Files whose bytes are not here yet, each once by digest.
+  std::vector<BlobFile> missing(const Revision& revision) const;
+  // Error: these bytes have another digest, or cannot be written.
+  Result<void> put(const BlobFile& file, std::span<const std::byte> bytes) const;
+  // The files of a revision, all of whose bytes are here. Returns the path of its policy file.
+  Result<std::string> lay_out(const Revision& revision) const;
+  // Removes the revisions that are not among these, and the bytes that no other has.
+  void keep_only(const std::set<uint64_t>& numbers) const;
+
+  // A policy without lists, of a node that has not heard of its fleet yet. Returns its path.
+  Result<std::string> empty_policy() const;
+
+ private:
+  std::string blob(const std::string& digest) const { return folder_ + "/blobs/" + digest; }
+  std::string of_revision(uint64_t number) const { return folder_ + "/" + std::to_string(number); }
+
+  const std::string folder_;
+};
+
+}  // namespace weir::control::fleet
