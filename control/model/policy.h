@@ -9,6 +9,7 @@
 #include "common/ip.h"
 #include "control/model/capture.h"
 #include "control/model/fetch.h"
+#include "control/model/fleet.h"
 #include "control/model/list.h"
 #include "control/model/listen.h"
 #include "control/model/plan.h"
@@ -52,6 +53,7 @@ struct Policy {
   HistorySettings history;
   PlanSettings plan;
   MetricsSettings metrics;
+  std::optional<FleetSettings> fleet;  // empty: this machine is no node of one
   Book lists;  // in file order; `own`, when there is one, is lists[0]: a pass list, both directions
 };
 

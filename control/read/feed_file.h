@@ -25,6 +25,7 @@ struct FeedHistory {
   // Somebody writes to the file: its list keeps what it had until he has closed it. Empty: nobody is known to.
   std::function<bool(const std::string& path)> is_being_written = {};
   std::string state_dir = {};    // instead of the policy's: where feeds are that were fetched
+  std::string node_file = {};    // of a node of a fleet: what it says holds on top of the policy; empty: there is none
   Progress* progress = nullptr;  // of bytes of feeds that are read
   std::map<std::string, std::string> instead = {};  // by list: the file that is read instead of its feed's
   // Asks for feeds that there is nothing of yet, and waits. Returns what went wrong, by path. Empty: nobody fetches.

@@ -12,6 +12,7 @@
 #include "control/read/feed_group.h"
 #include "control/read/feed_names.h"
 #include "control/read/fetch_settings.h"
+#include "control/read/fleet_settings.h"
 #include "control/read/format_choice.h"
 #include "control/read/list_settings.h"
 #include "control/read/parsers.h"
@@ -68,8 +69,62 @@ class PolicyReader {
     policy_.history = read_history(root.section("history"));
     policy_.plan = read_plan(root.section("plan"));
     policy_.metrics = read_metrics(root.section("metrics"));
+    if (root.map("fleet") != nullptr) policy_.fleet = read_fleet_settings(document_.path, root.section("fleet"));
     read_lists(root);
     root.finish();
+  }
+
+  // Of the file of a node: all but the lists, which the fleet's policy has. What is left out is the fleet's.
+  void read_node_sections() {
+    if (document_.root.kind == Kind::null) return;
+    MapReader root(document_, &document_.root, policy_section(), diagnostics_);
+    if (!read_version(root)) return;
+    read_state_dir(root);
+    read_policy_section(root.section("policy"));
+    if (const Node* memory = root.section("filter").find("memory")) in_file_.memory = memory;
+    read_filter_section(root.section("filter"));
+    in_file_.targets = root.find("targets");
+    read_targets(root);
+    in_file_.fetch = root.find("fetch");
+    policy_.fetch = read_fetch_settings(document_.path, root.section("fetch"));
+    in_file_.capture = root.map("capture");
+    if (in_file_.capture != nullptr) read_capture(root.section("capture"));
+    in_file_.history = root.find("history");
+    policy_.history = read_history(root.section("history"));
+    in_file_.plan = root.find("plan");
+    policy_.plan = read_plan(root.section("plan"));
+    in_file_.metrics = root.find("metrics");
+    policy_.metrics = read_metrics(root.section("metrics"));
+    if (root.map("fleet") != nullptr) policy_.fleet = read_fleet_settings(document_.path, root.section("fleet"));
+    if (const Node* lists = root.find("lists")) {
+      root.error(*lists, "a node of a fleet has no lists of its own", "put them into the fleet's policy, and push it");
+    }
+    (void)root.sequence("lists");
+    root.finish();
+  }
+
+  // What the file of this node says holds on top of what was read here.
+  void put_on_top(PolicyReader& node) {
+    policy_.state_dir = node.policy_.state_dir;
+    if (node.in_file_.memory != nullptr) policy_.memory_bytes = node.policy_.memory_bytes;
+    if (node.in_file_.targets != nullptr) policy_.targets = std::move(node.policy_.targets);
+    if (node.in_file_.fetch != nullptr) policy_.fetch = std::move(node.policy_.fetch);
+    if (node.in_file_.capture != nullptr) {
+      policy_.capture = std::move(node.policy_.capture);
+      capture_filter_ = node.capture_filter_;
+      capture_file_ = &node.file_;
+    }
+    if (node.in_file_.history != nullptr) policy_.history = node.policy_.history;
+    if (node.in_file_.plan != nullptr) policy_.plan = node.policy_.plan;
+    if (node.in_file_.metrics != nullptr) policy_.metrics = node.policy_.metrics;
+    policy_.fleet = node.policy_.fleet;
+    if (node.policy_.lists.empty()) return;
+    // Its own addresses, beside those of the fleet.
+    const bool has_own = !policy_.lists.empty() && policy_.lists[0].name == "own";
+    List own = std::move(node.policy_.lists[0]);
+    if (has_own) own.name = "own@node";
+    policy_.lists.insert(policy_.lists.begin() + (has_own ? 1 : 0), std::move(own));
+    pending_.insert(pending_.begin() + (has_own ? 1 : 0), std::move(node.pending_[0]));
   }
 
   // These sections alone; a member is left empty when it has an error.
@@ -86,6 +141,9 @@ class PolicyReader {
     errors = diagnostics_.errors();
     policy_.metrics = read_metrics(root.section("metrics"));
     if (diagnostics_.errors() == errors) places.metrics = policy_.metrics;
+    errors = diagnostics_.errors();
+    if (root.map("fleet") != nullptr) policy_.fleet = read_fleet_settings(document_.path, root.section("fleet"));
+    if (diagnostics_.errors() == errors) places.fleet = policy_.fleet;
     return places;
   }
 
@@ -95,7 +153,7 @@ class PolicyReader {
     for (size_t l = 0; l < pending_.size(); l++) {
       if (pending_[l].feed != nullptr) read_feed(pending_[l], policy_.lists[l], not_fetched);
     }
-    check_capture_filter(file_, capture_filter_);
+    check_capture_filter(*capture_file_, capture_filter_);
   }
 
   Policy take() {
@@ -195,7 +253,7 @@ class PolicyReader {
     const Node* lists = root.sequence("lists");
     if (lists == nullptr || lists->items.empty()) {
       const Node& place = lists != nullptr ? *lists : document_.root;
-      if (root.find("lists") == lists) {
+      if (root.find("lists") == lists && !policy_.fleet) {
         root.warning(place, "no lists: every packet meets `policy.default`", "add a list under `lists:`");
       }
       return;
@@ -325,11 +383,9 @@ class PolicyReader {
       request.missing = {list.file + " was not fetched yet" + (is_known ? ": " + why->second : ""),
                          "look at the address; `controlctl feeds` says when it is asked for again"};
     }
-    // `own` stands first, and has no feed: its entries are still there.
     static const ListDraft kNobody;
     const bool asks_own = list.action == WEIR_DROP && pending.guard.reserved != Reserved::keep;
-    const bool has_own = policy_.lists[0].name == "own";
-    const ListDraft& own = asks_own && has_own ? pending_[0].own : kNobody;
+    const ListDraft& own = asks_own ? own_addresses() : kNobody;
     if (own.entries() != 0) request.options.own = make_entries(own)->digest;
     const uint64_t widened = aggregate_ipv6(pending.own, list.ipv6_aggregate);
     const bool is_group = list.url.empty() && stands_for_several(request.path);
@@ -341,6 +397,21 @@ class PolicyReader {
       warn_of_refusals(*pending.feed, list);
     }
     for (const Complaint& complaint : outcome.warnings) file_.warning(*pending.feed, complaint.reason, complaint.hint);
+  }
+
+  // Those of this node with those of its fleet. They stand first, and have no feed: their entries are still there.
+  const ListDraft& own_addresses() {
+    if (all_own_) return *all_own_;
+    all_own_.emplace();
+    for (size_t l = 0; l < policy_.lists.size() && policy_.lists[l].name.starts_with("own"); l++) {
+      const List& list = policy_.lists[l];
+      if (list.name != "own" && list.name != "own@node") break;
+      const ListDraft& some = pending_[l].own;
+      all_own_->match = some.match;
+      all_own_->v4.insert(all_own_->v4.end(), some.v4.begin(), some.v4.end());
+      all_own_->v6.insert(all_own_->v6.end(), some.v6.begin(), some.v6.end());
+    }
+    return *all_own_;
   }
 
   void warn_of_refusals(const Node& place, const List& list) const {
@@ -365,8 +436,15 @@ class PolicyReader {
   const FeedHistory& history_;
   Policy policy_;
   std::vector<PendingList> pending_;  // of each list
+  std::optional<ListDraft> all_own_;
   const Node* capture_filter_ = nullptr;
+  const PolicyFile* capture_file_ = &file_;  // that it is written in
   std::map<std::string, uint32_t> line_of_name_;
+  // Of the file of a node: null: it leaves it out.
+  struct {
+    const Node *memory = nullptr, *targets = nullptr, *fetch = nullptr, *capture = nullptr, *history = nullptr,
+               *plan = nullptr, *metrics = nullptr;
+  } in_file_;
 };
 
 enum class Feeds { read, skip };
@@ -376,6 +454,15 @@ std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds
   if (!document) return std::nullopt;
   PolicyReader reader(*document, diagnostics, now, history);
   reader.read_file_sections();
+  std::optional<yaml::Document> node_document;
+  std::optional<PolicyReader> node;
+  if (!history.node_file.empty()) {
+    node_document = yaml::read_document(history.node_file, diagnostics, yaml_parser(history.parsers));
+    if (!node_document) return std::nullopt;
+    node.emplace(*node_document, diagnostics, now, history);
+    node->read_node_sections();
+    reader.put_on_top(*node);
+  }
   if (feeds == Feeds::read) reader.read_feeds();
   if (diagnostics.errors() != errors_before) return std::nullopt;
   Policy policy = reader.take();

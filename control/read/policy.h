@@ -32,6 +32,7 @@ struct Places {
   std::optional<std::string> state_dir;
   std::optional<std::vector<TargetSpec>> targets;
   std::optional<MetricsSettings> metrics;
+  std::optional<FleetSettings> fleet;
 };
 Places read_places(const std::string& path, const confine::Helpers* parsers = nullptr);
 

@@ -146,6 +146,40 @@ constexpr Key kMetricsKeys[] = {
 };
 constexpr Section kMetrics = {"`metrics`", kMetricsKeys};
 
+constexpr Key kEndpoint =
+    row::text("", "Where etcd is: http://HOST:PORT or https://HOST:PORT.").called("URL").matching(kHttp);
+constexpr std::string_view kName = "[A-Za-z0-9._-]{1,63}";
+
+constexpr Key kTlsKeys[] = {
+    row::text("ca_file", "Certificates that are trusted instead of those of the system.").called("file"),
+    row::text("cert_file", "The certificate of this node, where etcd asks for one.").called("file"),
+    row::text("key_file", "And its key.").called("file"),
+};
+constexpr Section kTls = {"`tls`", kTlsKeys};
+
+constexpr Key kSharedList = row::text("", "A dynamic list.").called("name").matching(kName);
+constexpr Key kShareKeys[] = {
+    row::sequence("lists", kSharedList, "What is added to these lists on this node is added on every node.")
+        .by_default("[]"),
+    row::integer("per_minute", 1, 100'000, "At most so many entries; the others stay on this node.").by_default("60"),
+    row::time("max_ttl", 1, 366 * kDay_s, "The longest that they stay on other nodes.").by_default("1h"),
+};
+constexpr Section kShare = {"`share`", kShareKeys};
+
+constexpr Key kFleetKeys[] = {
+    row::sequence("etcd", kEndpoint, "The members of the cluster that holds the fleet's policy.").required(),
+    row::text("name", "Of the fleet: nodes of one name have one policy.").called("name").matching(kName).required(),
+    row::text("node", "Of this machine, which no other node may have. Left out: its host name.")
+        .called("name")
+        .matching(kName),
+    row::text("group", "Nodes of a group take a revision together.").called("name").matching(kName).by_default("rest"),
+    row::map("tls", kTls, "How etcd is spoken to by https. Relative paths begin at the folder of this file."),
+    row::text("user", "Of etcd, where it asks for a password.").called("name"),
+    row::text("password_file", "The file that holds the password in its first line.").called("file"),
+    row::map("share", kShare, "What this node finds that others are to know."),
+};
+constexpr Section kFleet = {"`fleet`", kFleetKeys};
+
 constexpr Key kGuardKeys[] = {
     row::integer("min_entries", 0, kMostEntries, "How many entries a feed must have.").by_default("1"),
     row::number("max_shrink", 0, 100, "%", "How much of its entries a feed may lose at once.").by_default("50%"),
@@ -346,7 +380,9 @@ std::vector<Key> policy_keys() {
       row::sequence("lists", kListItem,
                     "The lists, 256 at most (`own` is one of them). Among lists of one action the first in this file "
                     "gets the credit."),
-      row::later("fleet"),
+      row::map("fleet", kFleet,
+               "This machine is a node of a fleet: its lists come from there, and what this file says about targets, "
+               "`own`, memory, metrics, fetch, capture and history holds on this node."),
   };
 }
 
