@@ -21,9 +21,11 @@
 #include "control/daemon/answers.h"
 #include "control/daemon/api.h"
 #include "control/daemon/daemon.h"
+#include "control/daemon/fleet.h"
 #include "control/daemon/rights.h"
 #include "control/daemon/web.h"
 #include "control/fetch/transfer.h"
+#include "control/fleet/follower.h"
 #include "control/loop/loop.h"
 #include "control/publish/place.h"
 #include "control/read/parsers.h"
@@ -104,7 +106,7 @@ int run(int argc, char** argv) {
   if (arguments.verbose) log::set_threshold(log::Level::debug);
   if (!find_config(arguments.daemon.config)) return 1;
   // While there are no threads, and nothing that it should not hold.
-  const Result<std::unique_ptr<confine::Helpers>> parsers = start_parsers({&kFetchJob});
+  const Result<std::unique_ptr<confine::Helpers>> parsers = start_parsers({&kFetchJob, &fleet::kFollowJob});
   if (!parsers) {
     log::error("cannot start", {{"error", parsers.error()}});
     return 1;
@@ -209,7 +211,10 @@ int run(int argc, char** argv) {
   say_ready("READY=1");
   sd_notify(0, "STATUS=");
   if (is_changed) reload();
+  std::unique_ptr<FleetNode> node;
+  if (daemon->fleet()) node = std::make_unique<FleetNode>(loop, *daemon, **parsers);
   loop.run();
+  node.reset();
   daemon->stop();  // ends the waits of requests, which the API then answers
   loop.run_until([&] { return api->is_idle() && daemon->is_idle(); }, Clock::now() + kLastAnswers);
   if (daemon->is_busy()) give_up();

@@ -48,6 +48,10 @@ void Daemon::reload(Reloaded done, Wish wish) {
   if (!wish.why.empty()) wish_.why += (wish_.why.empty() ? "" : ", ") + wish.why;
   wish_.confirm_s = std::max(wish_.confirm_s, wish.confirm_s);
   wish_.is_forced |= wish.is_forced;
+  if (!wish.policy_file.empty()) {
+    wish_.policy_file = std::move(wish.policy_file);
+    wish_.compiled = std::move(wish.compiled);
+  }
   // One that runs already may have read the policy before the caller changed it.
   (is_reloading_ || going_back_ || promoting_ ? asking_for_next_ : asking_).push_back(std::move(done));
   begin_next();
@@ -151,8 +155,10 @@ Daemon::Cause Daemon::next_cause() {
   const std::set<std::string> changed = std::exchange(changed_feeds_, {});
   const bool is_by_feeds = !std::exchange(is_policy_wanted_, false) && running_ != nullptr;
   if (is_by_feeds) cause.policy_text = running_->policy_text;
-  if (is_by_feeds) cause.policy_path = running_->policy_path;
   cause.wish = std::exchange(wish_, {});
+  cause.policy_path = is_by_feeds                      ? running_->policy_path
+                      : cause.wish.policy_file.empty() ? fleet_policy_
+                                                       : cause.wish.policy_file;
   cause.text = cause.policy_text != nullptr ? cause_of(changed) : is_first_ ? "start" : kAskedFor;
   if (cause.anew && cause.policy_text != nullptr) cause.text = kRebuild;
   if (!cause.wish.why.empty()) cause.text = cause.wish.why;

@@ -81,10 +81,30 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
   std::unique_ptr<Daemon> daemon(new Daemon(loop, std::move(options), std::move(*store), std::move(*numbers)));
   daemon->journal_ = std::move(journal);
   if (places.metrics) daemon->metrics_ = *places.metrics;
+  if (places.fleet) {
+    if (Result<void> joined = daemon->join(*places.fleet); !joined) return Error{joined.error()};
+  }
   Result<void> begun = daemon->begin(urgent, in_force ? *in_force : std::nullopt, places.targets);
   if (begun) return daemon;
   if (daemon->is_reloading_) (void)daemon.release();  // what a thread is at cannot be ended; it goes with the process
   return Error{begun.error()};
+}
+
+// The policy of the revision that was followed last, or none yet.
+Result<void> Daemon::join(const FleetSettings& fleet) {
+  fleet_ = fleet;
+  const fleet::Store files(store_.state_dir() + "/fleet");
+  const Result<fleet::Followed> followed = files.read(fleet.name);
+  if (!followed) return Error{followed.error()};
+  Result<std::string> policy = followed->revision != 0 ? followed->policy : files.empty_policy();
+  if (!policy) return Error{policy.error()};
+  fleet_policy_ = std::move(*policy);
+  log::info("a node of a fleet", {{"fleet", fleet.name},
+                                  {"node", fleet.node},
+                                  {"group", fleet.group},
+                                  {"revision", followed->revision},
+                                  {"turn", followed->turn}});
+  return {};
 }
 
 // Before there are other threads. Targets of the last good may have to be told that they are targets no more.

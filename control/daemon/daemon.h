@@ -27,6 +27,7 @@
 #include "control/daemon/panic.h"
 #include "control/daemon/shadow.h"
 #include "control/fetch/fetcher.h"
+#include "control/fleet/store.h"
 #include "control/journal/change.h"
 #include "control/loop/loop.h"
 #include "control/loop/waits.h"
@@ -72,7 +73,7 @@ struct Running {
   CompileReport report;  // from_last_good: phases and reasons are empty
   // Of the policy file, as it was taken: reloads that feeds cause read this. Empty: not known (last good).
   std::shared_ptr<const std::string> policy_text;
-  std::string policy_path;           // of a policy that was promoted; empty: the configured one
+  std::string policy_path;           // of a policy that was promoted, or is a fleet's; empty: the configured one
   std::vector<FetchedFeed> fetched;  // of the policy
   uint64_t memory_limit = 0;         // filter.memory in bytes; 0: not known (last good)
   int64_t published_at = 0;          // unix seconds
@@ -190,6 +191,10 @@ class Daemon {
     uint32_t confirm_s = 0;  // goes back by itself unless confirm() comes in time; 0: it stays
     std::string why = {};    // the cause; empty: that it is asked for
     bool is_forced = false;  // whatever the limits of `plan` say
+    // Of a node of a fleet: the policy file that is read from now on, when it is taken.
+    std::string policy_file = {};
+    // On the worker: it will be enforced, once this was done. Error: then it is not.
+    std::function<Result<void>()> compiled = {};
   };
   void reload(Reloaded done, Wish wish);
   void reload(Reloaded done) { reload(std::move(done), {}); }
@@ -315,6 +320,8 @@ class Daemon {
   // Asks for the feed of this list now; what it says is enforced by itself. Error: no list with an url is called so.
   Result<void> fetch_feed(const std::string& list, Fetcher::Done done);
   const Options& options() const { return options_; }
+  // Whose node this is, as its file said at the start; empty: nobody's.
+  const std::optional<FleetSettings>& fleet() const { return fleet_; }
   const std::string& state_dir() const { return store_.state_dir(); }
   // Why what runs, or bypass, would not outlive a restart of controld; empty: both would.
   std::string disk_error() const { return disk_error_.empty() ? panic_->disk_error() : disk_error_; }
@@ -350,7 +357,7 @@ class Daemon {
     Wish wish;
     std::set<std::string> accepted_feeds;             // lists whose feed is taken as it is
     std::shared_ptr<const SeenTraffic> traffic = {};  // that the limits are held to; null: none
-    std::string policy_path = {};                     // of policy_text; empty: the configured one
+    std::string policy_path = {};                     // of policy_text, or that is read; empty: the configured one
     std::shared_ptr<const Shadowing> promoted = {};   // its candidate is published, and its text is read
     bool anew = false;                                // a whole snapshot is built, also when nothing has changed
   };
@@ -389,6 +396,9 @@ class Daemon {
   };
 
   Daemon(Loop& loop, Options options, Store store, GenerationFile numbers);
+  Result<void> join(const FleetSettings& fleet);
+  // What a policy is read with, on the worker or the planner.
+  FeedHistory history_of(const Book* before, bool is_ours) const;
   static Result<void> give_up_rights(const Options& options, const std::optional<std::vector<TargetSpec>>& named,
                                      const std::optional<InForce>& in_force);
   Result<void> begin(realtime::Starter& urgent, const std::optional<InForce>& in_force,
@@ -473,6 +483,8 @@ class Daemon {
   Loop& loop_;
   const Options options_;
   const std::string config_;  // absolute
+  std::optional<FleetSettings> fleet_;
+  std::string fleet_policy_;  // the file that is read instead of config_; empty: no node of a fleet
   Store store_;               // its files: the worker writes, bypass has its own
   Mailbox mailbox_;
   Waits waits_;

@@ -67,6 +67,11 @@ std::optional<Policy> Daemon::former_policy(const Cause::Back& back, ReloadRepor
   if (!policy) return report.diagnostics.append(diagnostics), std::nullopt;
   policy->text = std::make_shared<const std::string>(kept->policy_text);
   policy->lists = std::move(*book);
+  if (fleet_) {
+    const Places node = read_places(options_.config, options_.parsers);
+    if (node.targets) policy->targets = *node.targets;
+    if (node.metrics) policy->metrics = *node.metrics;
+  }
   if (!back.targets.empty()) policy->targets = back.targets;
   if (!back.with_added) return policy;
   Result<void> done = (*journal)->begin(numbers_.next());

@@ -58,7 +58,7 @@ Result<Enforcing> enforcing_of(const Running& running) {
 }
 
 void Daemon::plan(Candidate candidate, std::function<void(const PlanReport&)> done) {
-  if (candidate.path.empty()) candidate.path = options_.config;
+  if (candidate.path.empty()) candidate.path = running_->policy_path.empty() ? options_.config : running_->policy_path;
   if (!candidate.text && running_->policy_text != nullptr) candidate.text = *running_->policy_text;
   planner_.submit(
       [this, candidate = std::move(candidate), done = std::move(done), running = running_, traffic = recent_traffic()] {
@@ -103,10 +103,7 @@ Result<void> Daemon::plan(Candidate candidate, const Running& running, const See
   report.before = running.report;
   if (!candidate.text) return Error{"what runs is the last good of a policy that is bad: name a policy file to plan"};
   if (const Result<void> fetched = fetch(running, candidate); !fetched) return fetched;
-  FeedHistory history(running.book.get());
-  history.is_ours = !running.from_last_good;
-  history.parsers = options_.parsers;
-  history.state_dir = store_.state_dir();
+  FeedHistory history = history_of(running.book.get(), !running.from_last_good);
   history.instead = candidate.instead;
   std::optional<Policy> policy =
       read_policy_text(candidate.path, *candidate.text, report.diagnostics, unix_now(), history);

@@ -55,6 +55,15 @@ std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy) {
   return next;
 }
 
+FeedHistory Daemon::history_of(const Book* before, bool is_ours) const {
+  FeedHistory history(before);
+  history.is_ours = is_ours;
+  history.parsers = options_.parsers;
+  history.state_dir = store_.state_dir();
+  if (fleet_) history.node_file = options_.config;
+  return history;
+}
+
 void Daemon::begin_reload() {
   is_reloading_ = is_making_ = true;
   Cause cause = next_cause();
@@ -63,11 +72,9 @@ void Daemon::begin_reload() {
   if (may_have_limits) cause.traffic = recent_traffic();
   log::info("reload begins", {{"cause", cause.text}});
   worker_.submit([this, cause, old = running_, before = running_ != nullptr ? running_->book : book_before_] {
-    FeedHistory history(before.get());
     // What another version of this program may have read is not taken over, but for feeds that are refused.
-    history.is_ours = old != nullptr && !old->from_last_good;
+    FeedHistory history = history_of(before.get(), old != nullptr && !old->from_last_good);
     history.accept = cause.accepted_feeds;
-    history.parsers = options_.parsers;
     history.progress = &progress_;
     if (watch_ != nullptr) {
       // Whoever asks for a reload means a file that nobody has written to for a while, though it is still open.
@@ -77,7 +84,6 @@ void Daemon::begin_reload() {
         return watch_->is_being_written(path, most_ms);
       };
     }
-    history.state_dir = store_.state_dir();
     if (options_.fetches) {
       history.fetch_first = [this](const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
         log::info("feeds that there is nothing of yet are fetched first", {{"feeds", feeds.size()}});
@@ -164,6 +170,12 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
   prepared.capture = whole->capture;
   prepared.metrics = whole->metrics;
   prepared.plan = whole->plan;
+  if (cause.wish.compiled) {
+    if (const Result<void> noted = cause.wish.compiled(); !noted) {
+      report.error = noted.error();
+      return;
+    }
+  }
   report.entries = next->report.entries;
   report.snapshot_bytes = next->report.snapshot_bytes;
   report.phases.insert(report.phases.end(), next->report.phases.begin(), next->report.phases.end());
@@ -221,6 +233,7 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   progress_.begin("publish");
   const Clock::time_point publishing = Clock::now();
   prepared->next->published_at = time(nullptr);
+  if (!prepared->cause.wish.policy_file.empty()) fleet_policy_ = prepared->cause.wish.policy_file;
   set_targets(prepared->targets);
   publish(prepared->next);
   tell_published(report.cause, by_whom(prepared->cause.wish.uid, prepared->cause.wish.pid,

@@ -87,10 +87,7 @@ void Daemon::read_shadow() {
   log::info("a candidate is read", {{"file", asked->wish.path}, {"user", asked->wish.uid}});
   worker_.submit([this, asked, old = running_] {
     const Result<void> had_memory = with_memory([&] {
-      FeedHistory history(old->book.get());
-      history.is_ours = !old->from_last_good;
-      history.parsers = options_.parsers;
-      history.state_dir = store_.state_dir();
+      FeedHistory history = history_of(old->book.get(), !old->from_last_good);
       if (options_.fetches) {
         history.fetch_first = [this](const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
           return fetcher_.fetch_first(settings, feeds);

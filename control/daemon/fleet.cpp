@@ -1,0 +1,597 @@
+#include "control/daemon/fleet.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <utility>
+
+#include "common/files.h"
+#include "common/log/log.h"
+#include "control/daemon/daemon.h"
+#include "control/daemon/tell.h"
+#include "control/fleet/follower.h"
+#include "control/preview/radius.h"
+
+namespace weir::control {
+namespace {
+
+constexpr size_t kSharedBytes = fleet::kMostBlob;       // of the memory that blobs come in; sparse until they do
+constexpr uint64_t kFollowerBytes = uint64_t{1} << 30;  // of its own memory
+constexpr int kFirstPauseMs = 200, kMostPauseMs = 10'000;
+constexpr std::chrono::seconds kRetry{5};               // a revision whose bytes could not be had
+constexpr std::chrono::milliseconds kReportPause{200};  // between reports of what changes
+constexpr std::chrono::seconds kLook{2}, kReport{30};
+constexpr size_t kMostEntriesAtOnce = 5000;
+constexpr size_t kJournalPage = 10'000;
+constexpr uint64_t kMostFleetEntries = 1'000'000;
+constexpr int64_t kSameTime_s = 3;  // of an entry's end: what is left of a lease is told in whole seconds
+
+int64_t now_s() {
+  return time(nullptr);
+}
+
+Result<std::string> pem_of(const std::string& path) {
+  constexpr size_t kMostPem = 256 << 10;
+  return path.empty() ? Result<std::string>(std::string()) : read_file(path, kMostPem);
+}
+
+Result<fleet::Follow> follow_of(const FleetSettings& settings) {
+  fleet::Follow follow;
+  follow.fleet = settings.name;
+  follow.node = settings.node;
+  follow.endpoints = settings.endpoints;
+  follow.user = settings.user;
+  const std::pair<const std::string*, std::string*> files[] = {{&settings.ca_file, &follow.ca_pem},
+                                                               {&settings.cert_file, &follow.cert_pem},
+                                                               {&settings.key_file, &follow.key_pem},
+                                                               {&settings.password_file, &follow.password}};
+  for (const auto& [path, text] : files) {
+    Result<std::string> read = pem_of(*path);
+    if (!read) return Error{read.error()};
+    *text = std::move(*read);
+  }
+  follow.password = follow.password.substr(0, follow.password.find('\n'));
+  return follow;
+}
+
+// The share of packets that `after` drops, of the traffic that `before` was asked about.
+std::optional<Share> expected_share(const std::shared_ptr<const Running>& before,
+                                    const std::shared_ptr<const Running>& after,
+                                    const std::shared_ptr<const SeenTraffic>& traffic) {
+  if (before == nullptr || after == nullptr || traffic == nullptr || traffic->frames.empty()) return std::nullopt;
+  const Result<Enforcing> was = enforcing_of(*before), is = enforcing_of(*after);
+  if (!was || !is) return std::nullopt;
+  const Radius radius = radius_of(*was, *is, traffic->frames, static_cast<uint64_t>(now_s()));
+  if (radius.samples == 0) return std::nullopt;
+  return radius.dropped_after;
+}
+
+}  // namespace
+
+FleetNode::FleetNode(Loop& loop, Daemon& daemon, const confine::Helpers& helpers)
+    : loop_(loop),
+      daemon_(daemon),
+      helpers_(helpers),
+      settings_(*daemon.fleet()),
+      files_(daemon.state_dir() + "/fleet"),
+      mailbox_(loop),
+      pause_ms_(kFirstPauseMs) {
+  if (Result<fleet::Followed> followed = files_.read(settings_.name); followed) followed_ = std::move(*followed);
+  followed_.fleet = settings_.name;
+  report_.node = settings_.node;
+  report_.group = settings_.group;
+  report_.version = WEIR_VERSION;
+  report_.turn = followed_.turn;
+  report_.revision = followed_.revision;
+  report_.state = followed_.revision == 0 ? "waiting" : "enforcing";
+  read_journal();
+  start_follower();
+  report_now_and_then();
+}
+
+FleetNode::~FleetNode() = default;
+
+// --- the process that speaks to etcd ---
+
+void FleetNode::start_follower() {
+  again_.reset();
+  const Result<fleet::Follow> follow = follow_of(settings_);
+  Result<confine::Helper> helper = follow ? helpers_.make(fleet::kFollowJob, kSharedBytes, kFollowerBytes)
+                                          : Result<confine::Helper>(Error{follow.error()});
+  if (!helper) return lose_follower(helper.error());
+  const std::string text = fleet::text_of(*follow);
+  if (const Result<void> asked = confine::ask(*helper, std::as_bytes(std::span(text))); !asked) {
+    return lose_follower(asked.error());
+  }
+  helper_ = std::move(*helper);
+  heard_ = loop_.io(helper_->socket.get(), EPOLLIN, [this](uint32_t) { hear(); });
+  if (!heard_) return lose_follower("the kernel has no room to watch one more socket");
+  send_report();
+}
+
+void FleetNode::lose_follower(const std::string& why) {
+  heard_.reset();
+  helper_.reset();
+  is_connected_ = false;
+  trouble(why);
+  if (taking_) finish_taking(why, false);
+  again_ = loop_.timer(Clock::now() + std::chrono::milliseconds(pause_ms_), [this] { start_follower(); });
+  pause_ms_ = std::min(2 * pause_ms_, kMostPauseMs);
+}
+
+// One message a turn of the loop: whoever talks without an end holds nobody else.
+void FleetNode::hear() {
+  std::string text(fleet::kMostMessage, '\0');
+  const ssize_t n = recv(helper_->socket.get(), text.data(), text.size(), MSG_DONTWAIT);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (n <= 0) return lose_follower("the process that speaks to etcd ended");
+  Result<fleet::News> news = fleet::read_news(std::string_view(text).substr(0, static_cast<size_t>(n)));
+  if (!news) return lose_follower("the process that speaks to etcd said what is not understood");
+  take(*news);
+}
+
+void FleetNode::order(const fleet::Order& order) {
+  if (!helper_) return;
+  const std::string text = fleet::text_of(order);
+  if (const Result<void> asked = confine::ask(*helper_, std::as_bytes(std::span(text))); !asked) {
+    log::warning("fleet: an order was not taken", {{"error", asked.error()}});
+  }
+}
+
+void FleetNode::take(fleet::News& news) {
+  if (news.kind == "connected") {
+    is_connected_ = true;
+    pause_ms_ = kFirstPauseMs;
+    trouble("");
+  } else if (news.kind == "lost") {
+    is_connected_ = false;
+    trouble(news.error);
+  } else if (news.kind == "head") {
+    if (!news.text.empty()) take_head(news.text);
+  } else if (news.kind == "entries") {
+    take_entries(news);
+  } else if (news.kind == "revision") {
+    take_revision(news);
+  } else if (news.kind == "blob") {
+    take_blob(news);
+  } else if (news.kind == "shared" && !news.error.empty()) {
+    log::warning("fleet: an entry was not shared", {{"error", news.error}});
+  }
+}
+
+void FleetNode::trouble(const std::string& text) {
+  if (text == trouble_) return;
+  trouble_ = text;
+  if (text.empty()) {
+    log::info("fleet: etcd is heard", {{"fleet", settings_.name}, {"node", settings_.node}});
+  } else {
+    log::warning("fleet: what is enforced stays", {{"fleet", settings_.name}, {"error", text}});
+  }
+}
+
+// --- revisions ---
+
+void FleetNode::take_head(const std::string& text) {
+  const Result<fleet::Head> head = fleet::read_head(text);
+  if (!head) return trouble(head.error());
+  if (head->turn < followed_.turn) {
+    return trouble(
+        fmt::format("etcd tells turn {} of the fleet, and this node has followed turn {}: it was restored "
+                    "from an older backup? Push again: a push goes past every node's turn",
+                    head->turn, followed_.turn));
+  }
+  if (head->turn == followed_.turn && !followed_.head_id.empty() && head->id != followed_.head_id) {
+    return trouble(
+        fmt::format("etcd tells another turn {} of the fleet than this node has followed: push again", head->turn));
+  }
+  follow(*head);
+}
+
+void FleetNode::follow(const fleet::Head& head) {
+  head_ = head;
+  report_.turn = head.turn;
+  report_.wanted = fleet::revision_of(head, settings_.group);
+  if (head.turn != followed_.turn || followed_.head_id.empty()) {
+    followed_.turn = head.turn;
+    followed_.head_id = head.id;
+    worker_.submit([this, followed = followed_] {
+      const Result<void> written = files_.write(followed);
+      mailbox_.post([this, written] {
+        if (!written) trouble("the turn of the fleet is not on disk: " + written.error());
+      });
+    });
+  }
+  begin_taking();
+  report_soon();
+}
+
+void FleetNode::begin_taking() {
+  retry_.reset();
+  if (taking_ || report_.wanted == 0) return;
+  if (report_.wanted == followed_.revision) {
+    report_.state = "enforcing";
+    report_.error.clear();
+    return;
+  }
+  if (refused_ == report_.wanted && refused_turn_ == head_.turn) return;
+  taking_.emplace();
+  taking_->number = report_.wanted;
+  report_.state = "taking";
+  report_.error.clear();
+  fleet::Order wanted;
+  wanted.kind = "revision";
+  wanted.number = taking_->number;
+  order(wanted);
+}
+
+void FleetNode::take_revision(const fleet::News& news) {
+  if (!taking_ || news.number != taking_->number) return;
+  if (!news.error.empty()) return finish_taking(news.error, false);
+  const std::span<const std::byte> shared = helper_->shared.bytes();
+  if (news.bytes > shared.size()) return finish_taking("its manifest is too long", true);
+  const std::string text(reinterpret_cast<const char*>(shared.data()), news.bytes);
+  Result<fleet::Revision> revision = fleet::read_revision(text);
+  if (revision && revision->number != taking_->number) revision = Error{"its manifest is another revision's"};
+  if (!revision) return finish_taking(revision.error(), true);
+  taking_->revision = std::move(*revision);
+  worker_.submit([this, revision = taking_->revision] {
+    std::vector<fleet::BlobFile> missing = files_.missing(revision);
+    mailbox_.post([this, number = revision.number, missing = std::move(missing)] {
+      if (!taking_ || taking_->number != number) return;
+      taking_->missing.assign(missing.begin(), missing.end());
+      ask_next_blob();
+    });
+  });
+}
+
+void FleetNode::ask_next_blob() {
+  if (taking_->missing.empty()) return lay_out();
+  const fleet::BlobFile& file = taking_->missing.front();
+  fleet::Order wanted;
+  wanted.kind = "blob";
+  wanted.digest = file.digest;
+  wanted.url = file.url;
+  wanted.bytes = file.bytes;
+  wanted.packed_bytes = file.packed_bytes;
+  wanted.chunks = file.chunks;
+  order(wanted);
+}
+
+void FleetNode::take_blob(const fleet::News& news) {
+  if (!taking_ || taking_->missing.empty() || news.digest != taking_->missing.front().digest) return;
+  const fleet::BlobFile file = taking_->missing.front();
+  if (!news.error.empty()) return finish_taking(file.path + ": " + news.error, false);
+  if (news.bytes != file.bytes) return finish_taking(file.path + " has another size than the revision says", true);
+  // The memory stays as it is until the next order; the helper may write into it all the same: a digest is made of a
+  // copy, which is what is written.
+  const std::span<const std::byte> shared = helper_->shared.bytes().first(file.bytes);
+  auto bytes = std::make_shared<std::vector<std::byte>>(shared.begin(), shared.end());
+  worker_.submit([this, file, bytes, number = taking_->number] {
+    const Result<void> put = files_.put(file, *bytes);
+    mailbox_.post([this, put, number] {
+      if (!taking_ || taking_->number != number) return;
+      if (!put) return finish_taking(put.error(), false);
+      taking_->missing.pop_front();
+      ask_next_blob();
+    });
+  });
+}
+
+void FleetNode::lay_out() {
+  worker_.submit([this, revision = taking_->revision] {
+    Result<std::string> policy = files_.lay_out(revision);
+    mailbox_.post([this, policy = std::move(policy), number = revision.number] {
+      if (!taking_ || taking_->number != number) return;
+      if (!policy) return finish_taking(policy.error(), false);
+      reload(*policy);
+    });
+  });
+}
+
+void FleetNode::reload(const std::string& policy) {
+  Daemon::Wish wish;
+  const uint64_t number = taking_->number;
+  wish.uid = kFleetUser;
+  wish.why = fmt::format("revision {} of fleet {}", number, settings_.name);
+  wish.policy_file = policy;
+  fleet::Followed next = followed_;
+  next.revision = number;
+  next.policy = policy;
+  wish.compiled = [this, next] { return files_.write(next); };
+  const auto before = daemon_.running();
+  const auto traffic = daemon_.recent_traffic();
+  daemon_.reload(
+      [this, number, policy, before, traffic,
+       alive = mailbox_.token()](const std::shared_ptr<const ReloadReport>& report) {
+        if (!*alive || !taking_ || taking_->number != number) return;
+        const bool is_published = report->ok || !report->targets.empty();
+        if (!is_published) {
+          std::string error = report->error;
+          for (const Diagnostic& one : report->diagnostics.kept()) {
+            if (!error.empty() || one.severity != Severity::error) continue;
+            error = fmt::format("{}:{}:{}: {}", one.where.file, one.where.line, one.where.column, one.message);
+          }
+          return finish_taking(error, true);
+        }
+        followed_.revision = number;
+        followed_.policy = policy;
+        report_.revision = number;
+        report_.enforced_at = now_s();
+        report_.expected_share.reset();
+        report_.expected_high.reset();
+        worker_.submit([this, number, before, after = daemon_.running(), traffic] {
+          const std::optional<Share> expected = expected_share(before, after, traffic);
+          files_.keep_only({number, report_.revision});
+          mailbox_.post([this, number, expected] {
+            if (report_.revision != number || !expected) return;
+            report_.expected_share = expected->value;
+            report_.expected_high = expected->high;
+            report_soon();
+          });
+        });
+        finish_taking(report->ok ? "" : report->error, true);
+      },
+      std::move(wish));
+}
+
+// error: empty: the revision is enforced. is_final: it is not tried again before the next turn.
+void FleetNode::finish_taking(const std::string& error, bool is_final) {
+  const uint64_t number = taking_->number;
+  taking_.reset();
+  report_.error = error;
+  const bool is_taken = followed_.revision == number;
+  if (is_taken) {
+    report_.state = "enforcing";
+    log::change("fleet: a revision is enforced",
+                {{"fleet", settings_.name}, {"revision", number}, {"turn", head_.turn}});
+  } else if (is_final) {
+    refused_ = number;
+    refused_turn_ = head_.turn;
+    report_.state = "refused";
+    log::error("fleet: a revision is refused: what runs stays",
+               {{"fleet", settings_.name}, {"revision", number}, {"error", error}});
+  } else {
+    report_.state = "taking";
+    log::warning("fleet: a revision could not be had yet: what runs stays",
+                 {{"fleet", settings_.name}, {"revision", number}, {"error", error}});
+    retry_ = loop_.timer(Clock::now() + kRetry, [this] { begin_taking(); });
+  }
+  report_soon();
+  if (is_taken) reconcile();                 // of lists that there are now
+  if (is_taken || is_final) begin_taking();  // the head may have moved meanwhile
+}
+
+// --- entries ---
+
+void FleetNode::take_entries(const fleet::News& news) {
+  std::map<std::string, Entries>& into = news.is_whole ? whole_ : wanted_;
+  if (news.is_whole && !std::exchange(is_whole_, true)) whole_.clear();
+  for (const fleet::EntryNews& one : news.entries) {
+    if (one.is_gone) {
+      const auto list = into.find(one.list);
+      if (list != into.end()) list->second.erase(one.entry);
+      continue;
+    }
+    Entries& entries = into[one.list];
+    if (entries.size() >= kMostFleetEntries) continue;
+    entries[one.entry] = {one.ttl_s == 0 ? 0 : now_s() + static_cast<int64_t>(one.ttl_s), one.comment};
+    refused_entries_[one.list].erase(one.entry);
+  }
+  if (news.is_whole && news.is_last) {
+    wanted_ = std::exchange(whole_, {});
+    is_whole_ = false;
+  }
+  if (!news.is_last) return;
+  heard_at_ = std::max(heard_at_, news.at);
+  reconcile();
+}
+
+// What an earlier life of this node took from the fleet, list by list.
+void FleetNode::read_journal() {
+  read_journal_page("", "");
+}
+
+void FleetNode::read_journal_page(const std::string& list, const std::string& after) {
+  const auto& lists = daemon_.running()->lists;
+  auto at = lists.begin();
+  if (!list.empty()) {
+    at = std::find_if(lists.begin(), lists.end(), [&](const ListSummary& one) { return one.name == list; });
+  }
+  while (at != lists.end() && !at->dynamic) ++at;
+  if (at == lists.end()) {
+    is_journal_read_ = true;
+    return reconcile();
+  }
+  const std::string name = at->name, next = std::next(at) == lists.end() ? "" : std::next(at)->name;
+  daemon_.read_added(name, name == list ? after : "", kJournalPage,
+                     [this, name, next, alive = mailbox_.token()](const Result<std::vector<JournalEntry>>& added) {
+                       if (!*alive) return;
+                       if (!added) log::warning("fleet: the journal is not read", {{"error", added.error()}});
+                       const size_t n = added ? added->size() : 0;
+                       for (size_t i = 0; i < n; i++) {
+                         const JournalEntry& one = (*added)[i];
+                         if (one.uid != kFleetUser) continue;
+                         has_[name][one.text] = {one.expires == kNever ? 0 : int64_t{one.expires}, one.comment};
+                       }
+                       if (n == kJournalPage) return read_journal_page(name, added->back().text);
+                       if (next.empty()) {
+                         is_journal_read_ = true;
+                         return reconcile();
+                       }
+                       read_journal_page(next, "");
+                     });
+}
+
+// Brings the journal to what the fleet wants, a change at a time.
+void FleetNode::reconcile() {
+  if (!is_journal_read_ || is_changing_ || heard_at_ == 0) return;
+  const int64_t now = now_s();
+  const auto running = daemon_.running();
+  uint64_t refused = 0, held = 0;
+  for (const ListSummary& list : running->lists) {
+    if (!list.dynamic) continue;
+    const Entries& wanted = wanted_[list.name];
+    Entries& has = has_[list.name];
+    std::set<std::string>& refused_here = refused_entries_[list.name];
+    std::vector<std::string> adds, dels;
+    for (const auto& [text, entry] : wanted) {
+      if (entry.expires != 0 && entry.expires <= now) continue;
+      const auto there = has.find(text);
+      const bool is_same = there != has.end() && std::abs(there->second.expires - entry.expires) <= kSameTime_s &&
+                           (there->second.expires == 0) == (entry.expires == 0);
+      if (is_same || refused_here.contains(text)) continue;
+      if (adds.size() < kMostEntriesAtOnce) adds.push_back(text);
+    }
+    for (const auto& [text, entry] : has) {
+      if (!wanted.contains(text) && dels.size() < kMostEntriesAtOnce) dels.push_back(text);
+    }
+    if (change(list.name, adds, dels)) return;
+    refused += refused_here.size();
+    held += has.size();
+  }
+  // Of lists that this node does not have: they wait for a revision that has them.
+  for (const auto& [name, entries] : wanted_) {
+    const bool is_there =
+        std::any_of(running->lists.begin(), running->lists.end(),
+                    [&, &list = name](const ListSummary& one) { return one.name == list && one.dynamic; });
+    if (!is_there) refused += entries.size();
+  }
+  const bool is_news = report_.entries != held || report_.entries_refused != refused || report_.entries_at != heard_at_;
+  report_.entries = held;
+  report_.entries_refused = refused;
+  report_.entries_at = heard_at_;
+  if (is_news) report_soon();
+}
+
+// Begins a change of the list, of a part of these. False: there is nothing to change.
+bool FleetNode::change(const std::string& list, const std::vector<std::string>& adds,
+                       const std::vector<std::string>& dels) {
+  if (adds.empty() && dels.empty()) return false;
+  Change change;
+  change.list = list;
+  change.uid = kFleetUser;
+  change.verb = dels.empty() ? Change::Verb::add : Change::Verb::del;
+  change.entries = dels.empty() ? adds : dels;
+  if (dels.empty()) {
+    const int64_t now = now_s();
+    for (const std::string& text : adds) {
+      const Wanted& wanted = wanted_[list][text];
+      const int64_t left = wanted.expires == 0 ? 0 : std::max<int64_t>(1, wanted.expires - now);
+      change.ttls.push_back(static_cast<uint64_t>(left));
+      change.comments.push_back(wanted.comment);
+    }
+  }
+  is_changing_ = true;
+  daemon_.change(change, [this, change, alive = mailbox_.token()](const ChangeReport& report) {
+    if (!*alive) return;
+    is_changing_ = false;
+    const bool is_made = report.ok || report.generation.number != 0 || !report.targets.empty();
+    Entries& has = has_[change.list];
+    if (is_made) {
+      for (const std::string& text : change.entries) {
+        if (change.verb == Change::Verb::del) {
+          has.erase(text);
+        } else {
+          has[text] = wanted_[change.list][text];
+        }
+      }
+      return reconcile();
+    }
+    if (change.entries.size() == 1) {
+      log::warning("fleet: an entry is not taken",
+                   {{"list", change.list}, {"entry", change.entries[0]}, {"error", report.error}});
+      if (change.verb == Change::Verb::del) {
+        has.erase(change.entries[0]);
+      } else {
+        refused_entries_[change.list].insert(change.entries[0]);
+      }
+      return reconcile();
+    }
+    // One of them is wrong: halves, until it stands alone.
+    const size_t half = change.entries.size() / 2;
+    const std::vector<std::string> some(change.entries.begin(),
+                                        change.entries.begin() + static_cast<std::ptrdiff_t>(half));
+    if (change.verb == Change::Verb::add) {
+      (void)this->change(change.list, some, {});
+    } else {
+      (void)this->change(change.list, {}, some);
+    }
+  });
+  return true;
+}
+
+void FleetNode::added_here(const std::string& list, const std::vector<std::string>& entries, uint64_t ttl_s,
+                           const std::string& comment) {
+  const auto& shared = settings_.shared_lists;
+  if (std::find(shared.begin(), shared.end(), list) == shared.end()) return;
+  if (Clock::now() - budget_.since > std::chrono::minutes(1)) budget_ = {Clock::now(), 0, false};
+  for (const std::string& entry : entries) {
+    if (budget_.used++ >= settings_.shared_per_minute) {
+      if (!std::exchange(budget_.is_told, true)) {
+        log::warning("fleet: more is added here than is shared in a minute: the rest stays on this node",
+                     {{"list", list}, {"per_minute", settings_.shared_per_minute}});
+      }
+      return;
+    }
+    fleet::Order share;
+    share.kind = "share";
+    share.list = list;
+    share.entry = entry;
+    share.comment = comment.substr(0, fleet::kMostComment);
+    share.ttl_s = ttl_s == 0 ? settings_.shared_ttl_s : std::min(ttl_s, settings_.shared_ttl_s);
+    order(share);
+  }
+}
+
+// --- reports ---
+
+void FleetNode::report_soon() {
+  if (std::exchange(is_report_due_, true)) return;
+  const auto at = std::max(Clock::now(), last_report_ + kReportPause);
+  report_due_ = loop_.timer(at, [this] {
+    is_report_due_ = false;
+    send_report();
+  });
+}
+
+// What the enforcers count, every now and then; told when it is time, or the state is new.
+void FleetNode::report_now_and_then() {
+  look_due_ = loop_.timer(Clock::now() + kLook, [this] { report_now_and_then(); });
+  daemon_.refresh(Daemon::Counters::stats, Clock::now() + std::chrono::seconds(1),
+                  [this, alive = mailbox_.token()](const Daemon::Refreshed& all) {
+                    if (!*alive) return;
+                    const StatsAnswer stats = stats_answer(daemon_, all);
+                    const auto now = Clock::now();
+                    const double seconds = std::chrono::duration<double>(now - last_look_).count();
+                    const bool is_further =
+                        stats.totals.packets >= last_packets_ && stats.totals.dropped >= last_dropped_;
+                    if (last_look_ != Clock::time_point{} && is_further && seconds > 0) {
+                      const uint64_t packets = stats.totals.packets - last_packets_;
+                      report_.packets_per_s = static_cast<double>(packets) / seconds;
+                      report_.dropped_share = packets == 0 ? 0
+                                                           : static_cast<double>(stats.totals.dropped - last_dropped_) /
+                                                                 static_cast<double>(packets);
+                    }
+                    last_look_ = now;
+                    report_.packets = last_packets_ = stats.totals.packets;
+                    report_.dropped = last_dropped_ = stats.totals.dropped;
+                    report_.generation = daemon_.running()->publication->generation.number;
+                    // After a revision was taken, whoever rolls it out wants to know what it does.
+                    const bool is_fresh = report_.enforced_at != 0 && now_s() - report_.enforced_at < 60;
+                    if (now - last_report_ >= (is_fresh ? kLook : kReport)) send_report();
+                  });
+}
+
+void FleetNode::send_report() {
+  last_report_ = Clock::now();
+  report_.at = now_s();
+  fleet::Order told;
+  told.kind = "report";
+  told.text = fleet::text_of(report_);
+  order(told);
+}
+
+}  // namespace weir::control

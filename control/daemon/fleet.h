@@ -1,0 +1,133 @@
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/confine/helpers.h"
+#include "control/fleet/channel.h"
+#include "control/fleet/entry.h"
+#include "control/fleet/head.h"
+#include "control/fleet/report.h"
+#include "control/fleet/revision.h"
+#include "control/fleet/store.h"
+#include "control/loop/loop.h"
+#include "control/loop/worker.h"
+#include "control/model/fleet.h"
+
+namespace weir::control {
+
+class Daemon;
+
+// One node of a fleet: follows the fleet's head by a process that speaks to etcd (control/fleet/follower.h), takes the
+// revision of its group as a reload of its files, keeps the fleet's entries in dynamic lists, and reports how it
+// stands. Whatever etcd says or does not say, what is enforced stays enforced, and no earlier turn of the head is
+// followed. Belongs to the loop.
+class FleetNode {
+ public:
+  // helpers: that kFollowJob was given to. The daemon runs a policy, is a node of a fleet, and outlives it.
+  FleetNode(Loop& loop, Daemon& daemon, const confine::Helpers& helpers);
+  FleetNode(const FleetNode&) = delete;
+  ~FleetNode();
+
+  const FleetSettings& settings() const { return settings_; }
+  // As the fleet is told.
+  const fleet::Report& standing() const { return report_; }
+  bool is_connected() const { return is_connected_; }
+  // Why etcd is not heard, or not followed; empty: all is well.
+  const std::string& trouble() const { return trouble_; }
+  // What was added to a list on this node, by somebody else than the fleet: it may be told to all.
+  void added_here(const std::string& list, const std::vector<std::string>& entries, uint64_t ttl_s,
+                  const std::string& comment);
+
+ private:
+  // An entry of the fleet, as this node is to have it, or has it.
+  struct Wanted {
+    int64_t expires = 0;  // Unix seconds, by this node's clock; 0: never
+    std::string comment;
+  };
+  using Entries = std::map<std::string, Wanted>;  // by text
+
+  // The process.
+  void start_follower();
+  void hear();
+  void lose_follower(const std::string& why);
+  void order(const fleet::Order& order);
+  void take(fleet::News& news);
+
+  // Revisions, in the order of what happens.
+  void take_head(const std::string& text);
+  void follow(const fleet::Head& head);
+  void begin_taking();
+  void take_revision(const fleet::News& news);
+  void ask_next_blob();
+  void take_blob(const fleet::News& news);
+  void lay_out();
+  void reload(const std::string& policy);
+  void finish_taking(const std::string& error, bool is_final);
+
+  // Entries.
+  void take_entries(const fleet::News& news);
+  void read_journal();
+  void read_journal_page(const std::string& list, const std::string& after);
+  void reconcile();
+  bool change(const std::string& list, const std::vector<std::string>& adds, const std::vector<std::string>& dels);
+
+  // Reports.
+  void report_soon();
+  void report_now_and_then();
+  void send_report();
+  void trouble(const std::string& text);
+
+  Loop& loop_;
+  Daemon& daemon_;
+  const confine::Helpers& helpers_;
+  const FleetSettings settings_;
+  const fleet::Store files_;
+  Mailbox mailbox_;
+
+  std::optional<confine::Helper> helper_;
+  Loop::Source heard_, again_;
+  int pause_ms_;
+  bool is_connected_ = false;
+  std::string trouble_;
+
+  fleet::Followed followed_;  // as on disk
+  fleet::Head head_;          // that is followed; turn 0: none was heard since the start
+  struct Taking {
+    uint64_t number = 0;
+    fleet::Revision revision;
+    std::deque<fleet::BlobFile> missing;
+  };
+  std::optional<Taking> taking_;
+  uint64_t refused_ = 0;  // revision that this node does not take; until the next turn
+  uint64_t refused_turn_ = 0;
+  Loop::Source retry_;
+
+  std::map<std::string, Entries> wanted_, has_;  // by list
+  std::map<std::string, std::set<std::string>> refused_entries_;
+  bool is_journal_read_ = false, is_changing_ = false, is_whole_ = false;
+  std::map<std::string, Entries> whole_;  // while all of them come
+  int64_t heard_at_ = 0;                  // revision of etcd's store that wanted_ is of
+
+  fleet::Report report_;
+  Loop::Source report_due_, look_due_;
+  bool is_report_due_ = false;
+  Clock::time_point last_report_ = {};
+  std::string last_told_;
+  uint64_t last_packets_ = 0, last_dropped_ = 0;
+  Clock::time_point last_look_ = {};
+  struct Budget {
+    Clock::time_point since = {};
+    uint64_t used = 0;
+    bool is_told = false;
+  } budget_;  // of what is shared
+
+  Worker worker_;  // last: ends before what it uses
+};
+
+}  // namespace weir::control
