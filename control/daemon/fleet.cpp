@@ -193,7 +193,7 @@ void FleetNode::take_head(const std::string& text) {
 void FleetNode::follow(const fleet::Head& head) {
   head_ = head;
   report_.turn = head.turn;
-  report_.wanted = fleet::revision_of(head, settings_.group);
+  report_.wanted = fleet::at_of(head, settings_.group).revision;
   if (head.turn != followed_.turn || followed_.head_id.empty()) {
     followed_.turn = head.turn;
     followed_.head_id = head.id;
@@ -214,9 +214,10 @@ void FleetNode::begin_taking() {
   if (report_.wanted == followed_.revision) {
     report_.state = "enforcing";
     report_.error.clear();
+    refused_ = {};
     return;
   }
-  if (refused_ == report_.wanted && refused_turn_ == head_.turn) return;
+  if (refused_.revision == report_.wanted && refused_.since == fleet::at_of(head_, settings_.group).since) return;
   taking_.emplace();
   taking_->number = report_.wanted;
   report_.state = "taking";
@@ -337,7 +338,7 @@ void FleetNode::reload(const std::string& policy) {
       std::move(wish));
 }
 
-// error: empty: the revision is enforced. is_final: it is not tried again before the next turn.
+// error: empty: the revision is enforced. is_final: it is not tried again before the group is given it anew.
 void FleetNode::finish_taking(const std::string& error, bool is_final) {
   const uint64_t number = taking_->number;
   taking_.reset();
@@ -348,8 +349,8 @@ void FleetNode::finish_taking(const std::string& error, bool is_final) {
     log::change("fleet: a revision is enforced",
                 {{"fleet", settings_.name}, {"revision", number}, {"turn", head_.turn}});
   } else if (is_final) {
-    refused_ = number;
-    refused_turn_ = head_.turn;
+    refused_ = fleet::at_of(head_, settings_.group);
+    refused_.revision = number;
     report_.state = "refused";
     log::error("fleet: a revision is refused: what runs stays",
                {{"fleet", settings_.name}, {"revision", number}, {"error", error}});

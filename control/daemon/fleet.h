@@ -104,8 +104,7 @@ class FleetNode {
     std::deque<fleet::BlobFile> missing;
   };
   std::optional<Taking> taking_;
-  uint64_t refused_ = 0;  // revision that this node does not take; until the next turn
-  uint64_t refused_turn_ = 0;
+  fleet::GroupAt refused_;  // that this node does not take, until its group is given something anew
   Loop::Source retry_;
 
   std::map<std::string, Entries> wanted_, has_;  // by list

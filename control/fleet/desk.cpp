@@ -226,8 +226,8 @@ Result<Head> Desk::change(const std::string& what, const std::function<Result<vo
   const Result<uint64_t> turn = next_turn(before->head);
   if (!turn) return Error{turn.error()};
   Head after = before->head;
-  if (const Result<void> changed = change(after); !changed) return Error{changed.error()};
   after.turn = *turn;
+  if (const Result<void> changed = change(after); !changed) return Error{changed.error()};
   after.id = random_id();
   after.by = who_;
   after.what = what;

@@ -10,12 +10,14 @@ namespace weir::control::fleet {
 void members(Fields& f, GroupAt& at) {
   f({"group", "", "of nodes"}, at.group);
   f({"revision", "", "that it enforces"}, at.revision);
+  f({"since", "", "turn that gave it to the group"}, at.since);
 }
 
 void members(Fields& f, Head& head) {
   f({"turn", "", "of the pointer: rises by one with each change"}, head.turn);
   f({"id", "", "of this turn, random"}, head.id);
   f({"revision", "", "of groups that are not named; 0: none"}, head.revision);
+  f({"since", "", "turn that gave it to them"}, head.since);
   f.array({"groups", "", "that have one of their own"}, head.groups, "group");
   f({"staged", "", "revision that was pushed, and is not everywhere; 0: none"}, head.staged);
   f({"everywhere", "", "the last revision that all groups had"}, head.everywhere);
@@ -26,10 +28,10 @@ void members(Fields& f, Head& head) {
   f({"at", "s", "when, Unix time"}, head.at);
 }
 
-uint64_t revision_of(const Head& head, std::string_view group) {
+GroupAt at_of(const Head& head, std::string_view group) {
   const auto is_it = [&](const GroupAt& at) { return at.group == group; };
   const auto found = std::find_if(head.groups.begin(), head.groups.end(), is_it);
-  return found != head.groups.end() ? found->revision : head.revision;
+  return found != head.groups.end() ? *found : GroupAt{std::string(group), head.revision, head.since};
 }
 
 bool is_everywhere(const Head& head, uint64_t revision) {
@@ -40,18 +42,19 @@ bool is_everywhere(const Head& head, uint64_t revision) {
 void move(Head& head, std::string_view group, uint64_t revision) {
   if (group.empty()) {
     head.revision = revision;
+    head.since = head.turn;
     head.groups.clear();
   } else {
     const auto is_it = [&](const GroupAt& at) { return at.group == group; };
     const auto found = std::find_if(head.groups.begin(), head.groups.end(), is_it);
     if (found != head.groups.end()) {
       found->revision = revision;
+      found->since = head.turn;
     } else {
-      head.groups.push_back({std::string(group), revision});
+      head.groups.push_back({std::string(group), revision, head.turn});
     }
   }
   if (!is_everywhere(head, revision)) return;
-  head.groups.clear();
   if (head.staged == revision) head.staged = 0;
   if (head.everywhere == revision) return;
   head.everywhere_before = head.everywhere;

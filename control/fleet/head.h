@@ -13,6 +13,7 @@ namespace weir::control::fleet {
 struct GroupAt {
   std::string group;
   uint64_t revision = 0;
+  uint64_t since = 0;  // the turn that gave it this one
 };
 
 // The one pointer of a fleet: which revision each group of nodes enforces. Every change of it has a turn, which only
@@ -21,6 +22,7 @@ struct Head {
   uint64_t turn = 0;
   std::string id;               // random, of this turn: two heads of one turn are told apart by it
   uint64_t revision = 0;        // of every group that is not named below; 0: none yet
+  uint64_t since = 0;     // the turn that gave them this one
   std::vector<GroupAt> groups;  // each once
   uint64_t staged = 0;          // pushed, and not rolled out to everybody yet; 0: none
   uint64_t everywhere = 0;      // the last revision that all groups had; 0: none
@@ -32,11 +34,11 @@ struct Head {
 };
 void members(Fields& f, Head& head);
 
-// What this group enforces.
-uint64_t revision_of(const Head& head, std::string_view group);
+// What this group enforces. A node that refused it tries again when it is given to the group anew, in a later turn.
+GroupAt at_of(const Head& head, std::string_view group);
 // All groups enforce the same.
 bool is_everywhere(const Head& head, uint64_t revision);
-// The group enforces the revision from this turn on; empty: all groups do.
+// The group enforces the revision from this turn of the head on; empty: all groups do.
 void move(Head& head, std::string_view group, uint64_t revision);
 // What `rollback` goes back to. 0: there was nothing before.
 uint64_t before(const Head& head);

@@ -1,0 +1,145 @@
+"""A fleet on this machine: members of etcd, and nodes, each a controld with a data plane of its own, for tests and figures.
+
+Ends only what it started. Standard library only.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+from session import PR_SET_PDEATHSIG, Session, SessionError
+
+NAME = "edge"
+START_SECONDS = 30
+
+
+def free_ports(n):
+    """TCP ports of loopback that nobody listens on now."""
+    with contextlib.ExitStack() as open_sockets:
+        ports = []
+        for _ in range(n):
+            one = open_sockets.enter_context(socket.socket())
+            one.bind(("127.0.0.1", 0))
+            ports.append(one.getsockname()[1])
+        return ports
+
+
+class Etcd:
+    """A cluster of etcd; url(n) is where member n speaks to clients."""
+
+    def __init__(self, members=3, more=(), scheme="http"):
+        self.folder = tempfile.mkdtemp(prefix="weir-etcd-")
+        self.ports = free_ports(2 * members)
+        self.scheme = scheme
+        self.more = list(more)
+        self.processes = [None] * members
+        self.tokens = 0
+
+    def __enter__(self):
+        for member in range(len(self.processes)):
+            self.start(member)
+        self.wait()
+        return self
+
+    def __exit__(self, *_):
+        for member in range(len(self.processes)):
+            self.kill(member)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, member):
+        return f"{self.scheme}://127.0.0.1:{self.ports[2 * member]}"
+
+    def urls(self):
+        return [self.url(member) for member in range(len(self.processes))]
+
+    def data(self, member):
+        return os.path.join(self.folder, f"m{member}-{self.tokens}")
+
+    def start(self, member, extra=()):
+        peer = [f"http://127.0.0.1:{self.ports[2 * one + 1]}" for one in range(len(self.processes))]
+        cluster = ",".join(f"m{one}={url}" for one, url in enumerate(peer))
+        is_new = not os.path.isdir(self.data(member))
+        command = ["etcd", "--name", f"m{member}", "--data-dir", self.data(member), "--listen-client-urls", self.url(member),
+                   "--advertise-client-urls", self.url(member), "--listen-peer-urls", peer[member],
+                   "--initial-advertise-peer-urls", peer[member], "--initial-cluster", cluster,
+                   "--initial-cluster-token", f"weir-{self.tokens}", "--initial-cluster-state", "new", "--log-level", "error",
+                   "--heartbeat-interval", "100", "--election-timeout", "1000", *self.more, *extra]
+        assert is_new or self.processes[member] is None
+        with open(os.path.join(self.folder, f"m{member}.log"), "ab") as log:
+            self.processes[member] = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
+
+    def kill(self, member):
+        process, self.processes[member] = self.processes[member], None
+        if process:
+            process.kill()
+            process.wait()
+
+    def wait(self, seconds=START_SECONDS):
+        """Until the cluster has a leader and takes what is put."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            done = self.ctl("endpoint", "health", check=False)
+            if done.returncode == 0:
+                return
+            time.sleep(0.1)
+        raise SessionError(f"etcd does not come up: {self.log(0)}")
+
+    def ctl(self, *arguments, members=None, check=True):
+        urls = self.urls() if members is None else [self.url(member) for member in members]
+        return subprocess.run(["etcdctl", "--endpoints", ",".join(urls), "--command-timeout", "5s", *arguments],
+                              env=dict(os.environ, ETCDCTL_API="3"), capture_output=True, text=True, check=check)
+
+    def log(self, member):
+        with open(os.path.join(self.folder, f"m{member}.log"), encoding="utf-8", errors="replace") as file:
+            return "\n".join(file.read().splitlines()[-15:])
+
+
+def node_file(etcd_urls, node, group, more=""):
+    """The text of the file of a node."""
+    return (f"version: 1\n{more}fleet: {{etcd: {json.dumps(list(etcd_urls))}, name: {NAME}, node: {node}, group: {group}}}\n")
+
+
+class Node(Session):
+    """controld of one node, and a data plane that it publishes to."""
+
+    def __init__(self, build, etcd, name, group="rest", more="", parent=None):
+        super().__init__(build, parent)
+        self.etcd_urls, self.name, self.group, self.more = etcd.urls(), name, group, more
+
+    def start(self, extra=()):
+        path = self.path("node.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(node_file(self.etcd_urls, self.name, self.group, self.more))
+        self.start_controld(path, extra=extra)
+
+
+class Operator:
+    """Somebody with controlctl: a folder with a policy, and the fleet."""
+
+    def __init__(self, build, etcd, folder):
+        self.program = os.path.join(os.path.abspath(build), "control/controlctl")
+        self.urls, self.folder = ",".join(etcd.urls()), folder
+
+    def fleet(self, *arguments, expect=0):
+        """The answer of `controlctl fleet`."""
+        code, answer, error = self.try_fleet(*arguments)
+        if code != expect:
+            raise SessionError(f"controlctl fleet {' '.join(arguments)} ended with {code}, not {expect}: {error}{answer}")
+        return answer
+
+    def try_fleet(self, *arguments):
+        done = subprocess.run([self.program, "fleet", *arguments, "--etcd", self.urls, "--name", NAME, "--json"],
+                              cwd=self.folder, capture_output=True, text=True, timeout=120)
+        return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
+
+    def nodes(self):
+        return {node["node"]: node for node in self.fleet("status")["nodes"]}

@@ -1,0 +1,129 @@
+"""One policy for several machines, through three members of etcd: what is pushed is enforced by every node, entries reach all of them,
+groups go one after the other and stop at a node that refuses, and a node without etcd goes on with what it has."""
+
+import os
+import shutil
+import time
+
+from weir_smoke import BUILD, Capture, check, equal, moved, skip, start_loop, write
+from fleet_rig import Etcd, Node, Operator
+from frames import Ethernet, Frame, V4, number_of, udp
+
+SOURCES = ("192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5")  # as many frames each
+FRAMES = [Frame([Ethernet(), V4(number_of(source), number_of("203.0.113.9")), udp(1, 2)]).bytes for source in SOURCES] * 200
+
+
+def policy(entries, more=""):
+    return (f"version: 1\n{more}lists:\n  - {{name: bad, action: drop, file: feeds/bad.txt, guard: {{max_shrink: 100%}}}}\n"
+            f"  - {{name: here, action: drop, entries: [{entries}]}}\n  - {{name: jail, action: drop, dynamic: true}}\n")
+
+
+def drops(node, address):
+    code, out, err = node.controlctl("test", "-q", address)
+    check(code in (0, 1), f"{node.name}: test {address} ended with {code}: {out}{err}")
+    return code == 0
+
+
+def wait_for(what, nodes, test, seconds=30):
+    for node in nodes:
+        node.wait(f"{what} on node {node.name}", lambda one=node: test(one), seconds)
+
+
+if shutil.which("etcd") is None:
+    skip("program: no etcd: scripts/setup test installs it")
+with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary") as first, Node(BUILD, etcd, "n2") as second:
+    nodes = (first, second)
+    for node in nodes:
+        start_loop(node, Capture(frames=FRAMES, headers=[(0, 0, len(frame)) for frame in FRAMES]))
+        node.start()
+        node.wait_enforced()
+        equal(node.call("status")["generation"]["number"], 1, "a node that has not heard of its fleet runs a policy without lists")
+    folder = first.path("operator")
+    write(os.path.join(folder, "feeds"), "bad.txt", "192.0.2.1\n")
+    operator = Operator(BUILD, etcd, folder)
+
+    # A push is enforced by every node, and its files are found there.
+    write(folder, "weir.yaml", policy("192.0.2.2"))
+    pushed = operator.fleet("push", "weir.yaml", "--comment", "the first")
+    equal((pushed["revision"], pushed["files_sent"], pushed["head"]["turn"]), (1, 2, 1), "what was pushed")
+    wait_for("revision 1", nodes, lambda node: drops(node, "192.0.2.2"))
+    for node in nodes:
+        node.wait_enforced()
+        totals, _ = moved(node)
+        check(abs(totals["dropped"] / totals["packets"] - 0.4) < 0.01, f"two of five sources are dropped: {totals}")
+    node.wait("the nodes' reports", lambda: all(
+        (one["revision"], one["state"], one["is_alive"]) == (1, "enforcing", True) for one in operator.nodes().values()))
+    equal(set(operator.nodes()), {"n1", "n2"}, "nodes")
+    again = operator.fleet("push", "weir.yaml")
+    equal((again["revision"], again["files_sent"]), (2, 0), "what etcd has is not sent again")
+
+    # Entries everywhere, and their end.
+    added = operator.fleet("add", "192.0.2.3", "--ttl", "1h", "--comment", "ticket 7", "--enforced", "10s")
+    equal((added["entries"], added["waiting"]), (1, 0), "an entry of the fleet")
+    for node in nodes:
+        check(drops(node, "192.0.2.3"), f"{node.name} has the entry")
+        entry, = node.call("entries", name="jail")["entries"]
+        check(entry["comment"].startswith("fleet: ticket 7 (") and 3500 < entry["expires"] - time.time() <= 3600, entry)
+    operator.fleet("add", "192.0.2.4", "--ttl", "2s", "--enforced", "10s")
+    wait_for("the end of a lease", nodes, lambda node: not drops(node, "192.0.2.4"))
+    equal(operator.fleet("del", "192.0.2.3", "192.0.2.33", "--enforced", "10s")["missing"], 1, "an entry that was not there")
+    for node in nodes:
+        check(not drops(node, "192.0.2.3"), f"{node.name} has let the entry go")
+    code, _, error = operator.try_fleet("add", "192.0.2.3", "--list", "here")
+    check(code == 1 and "no dynamic list here" in error, error)
+
+    # Group after group.
+    write(folder, "weir.yaml", policy("192.0.2.2, 192.0.2.3"))
+    staged = operator.fleet("push", "--stage", "weir.yaml")
+    equal(staged["head"]["staged"], 3, "staged")
+    time.sleep(0.5)
+    check(not any(drops(node, "192.0.2.3") for node in nodes), "what is staged is enforced by nobody")
+    rolled = operator.fleet("rollout", "--groups", "canary,rest", "--watch", "1s", "--wait", "30s")
+    equal(rolled["groups"], ["canary", "rest"], "groups that have it")
+    wait_for("revision 3", nodes, lambda node: drops(node, "192.0.2.3"))
+    equal(operator.fleet("status")["head"]["revision"], 3, "everywhere")
+
+    # A revision that a node refuses stops in its group; the others do not see it.
+    write(folder, "weir.yaml", policy("192.0.2.0/24", "plan: {max_newly_dropped: 10%}\n"))
+    operator.fleet("push", "--stage", "weir.yaml")
+    stopped = operator.fleet("rollout", "--groups", "canary,rest", "--watch", "1s", "--wait", "30s", expect=1)
+    check(stopped["error"].startswith("group canary: node n1 refuses it: "), stopped)
+    check(stopped.get("groups", []) == [], stopped)
+    found = operator.nodes()
+    equal([(found[name]["revision"], found[name]["state"]) for name in ("n1", "n2")], [(3, "refused"), (3, "enforcing")], "the nodes")
+    back = operator.fleet("rollback")
+    equal(back["revision"], 3, "where it goes back to")
+    node.wait("n1 to be well again", lambda: operator.nodes()["n1"]["state"] == "enforcing")
+
+    # Bad input is refused before anything is stored.
+    write(folder, "bad.yaml", "version: 1\nlists:\n  - {name: a, action: drop, file: ../outside.txt}\n")
+    write(first.folder, "outside.txt", "192.0.2.9\n")
+    code, _, error = operator.try_fleet("push", "bad.yaml")
+    check(code == 1 and "not in the folder of the policy" in error, error)
+    write(folder, "bad.yaml", "version: 1\nlists: [{name: a}]\n")
+    code, answer, error = operator.try_fleet("push", "bad.yaml")
+    check(code == 1 and "has errors" in error, error)
+    equal(operator.fleet("status")["head"]["revision"], 3, "nothing was pushed")
+
+    # Without etcd: what is enforced stays, also over a restart; then the node catches up.
+    for member in range(3):
+        etcd.kill(member)
+    code, _, error = operator.try_fleet("status")
+    check(code == 1 and "127.0.0.1" in error, error)
+    first.stop("controld")
+    first.start()
+    first.wait_enforced()
+    check(drops(first, "192.0.2.3") and drops(first, "192.0.2.1"), "a restart without etcd goes on with revision 3")
+    for member in range(3):
+        etcd.start(member)
+    etcd.wait()
+    write(folder, "weir.yaml", policy("192.0.2.5"))
+    operator.fleet("push", "weir.yaml")
+    wait_for("the revision after etcd came back", nodes, lambda one: drops(one, "192.0.2.5"), 60)
+    check(not any(drops(node, "192.0.2.3") for node in nodes), "and the one before is gone")
+
+    # A member that lost the others says nothing that is believed; the nodes go to another one.
+    etcd.kill(0)
+    operator.fleet("add", "192.0.2.4", "--enforced", "30s")
+    for node in nodes:
+        check(drops(node, "192.0.2.4"), f"{node.name} hears of it from another member")
