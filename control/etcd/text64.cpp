@@ -26,6 +26,8 @@ Result<std::string> from_base64(std::string_view text) {
   size_t padding = 0;
   while (padding < 2 && text[text.size() - 1 - padding] == '=') padding++;
   bytes.resize(static_cast<size_t>(n) - padding);
+  // It takes padding and blanks in many places.
+  if (to_base64(bytes) != text) return wrong;
   return bytes;
 }
 

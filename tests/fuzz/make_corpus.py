@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("book", "entry", "events", "policy", "feed", "feed_line", "fetch", "filter", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
+TARGETS = ("book", "entry", "etcd", "events", "policy", "feed", "feed_line", "fetch", "fleet", "filter", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -258,6 +258,31 @@ FETCH_STATE = ("weir fetch state 1\nurl https://192.0.2.1/a\netag \"1\"\nlast_mo
                "next_at 4\nbytes 5\nfailures %s\nerror the server answers 500\n")
 
 
+ETCD_ANSWERS = (
+    '{"header":{"revision":"2"},"kvs":[{"key":"YQ==","create_revision":"2","mod_revision":"3","value":"MQ==","lease":"7"}],"more":true}',
+    '{"header":{"revision":"3"},"succeeded":true,"responses":[{"response_put":{}},{"response_range":{"kvs":[{"key":"YQ=="}]}}]}',
+    '{"ID":"7","TTL":"10"}', '{"result":{"ID":"7","TTL":"15"}}', '{"token":"abc"}',
+    '{"result":{"header":{"revision":"4"},"events":[{"type":"DELETE","kv":{"key":"Yg==","mod_revision":"4"}}]}}',
+    '{"result":{"canceled":true,"compact_revision":"4"}}', '{"error":{"grpc_code":14,"message":"etcdserver: no leader"}}',
+    '{"header":{"revision":"4"},"version":"3.4.23","dbSize":"20480","leader":"1"}', '{"error":"too large","code":3}', "Zm9vYg==")
+
+FLEET_TEXTS = (
+    '{"turn":3,"id":"x","revision":5,"since":1,"groups":[{"group":"canary","revision":6,"since":2}],"staged":6,"everywhere":5,'
+    '"everywhere_before":4,"is_paused":false,"by":"a","what":"b","at":7}',
+    '{"number":3,"policy":"weir.yaml","files":[{"path":"weir.yaml","digest":"' + "a" * 64 + '","bytes":10,"packed_bytes":9,"chunks":1},'
+    '{"path":"feeds/a.txt","digest":"' + "b" * 64 + '","bytes":10,"packed_bytes":9,"chunks":0,"url":"http://192.0.2.1/b"}],'
+    '"by":"a","comment":"","at":7}',
+    '{"by":"a","node":"n1","comment":"c","ttl_s":60,"at":7}',
+    '{"kind":"entries","text":"","error":"","digest":"","number":0,"bytes":0,"at":7,"is_whole":true,"is_last":true,"entries":'
+    '[{"list":"jail","entry":"192.0.2.1","is_gone":false,"ttl_s":0,"comment":""}]}',
+    "/weir/edge/live/entries/jail/192.0.2.1")
+
+
+def texts(folder, target, rows):
+    for number, text in enumerate(rows):
+        write(folder, target, f"text-{number}", text)
+
+
 def fetch(folder):
     for number, values in enumerate((("", 3, 0), ("Wed, 21 Oct 2026 07:28:00 GMT", -3, 1), ("", "x", 1 << 32), ("\n", 3, 0))):
         write(folder, "fetch", f"state-{number}", FETCH_STATE % values)
@@ -371,6 +396,8 @@ def main():
     formats(folder)
     steering(folder)
     fetch(folder)
+    texts(folder, "etcd", ETCD_ANSWERS)
+    texts(folder, "fleet", FLEET_TEXTS)
     listen(folder)
     frame_filter(folder)
     subprocess.run([sys.argv[2], os.path.join(folder, "corpus-seed")], check=True,
