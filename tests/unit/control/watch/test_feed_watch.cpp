@@ -203,9 +203,12 @@ TEST_CASE("a folder that is exchanged for another") {
   Watched watched({path});
   std::filesystem::rename(folder / "feeds", folder / "old");
   std::filesystem::rename(folder / "next", folder / "feeds");
-  CHECK(eventually([&] { return watched.times(path) == 1; }));
+  CHECK(eventually([&] { return watched.times(path) != 0; }));
+  // On a machine that stood still between the two, it was told that the file is gone, and then that it is another one.
+  CHECK(eventually([&] { return watched.is_quiet(path); }));
+  const int before = watched.times(path);
   put(path, "3");
-  CHECK(eventually([&] { return watched.times(path) == 2; }));
+  CHECK(eventually([&] { return watched.times(path) == before + 1; }));
 }
 
 TEST_CASE("what the kernel does not tell is found by looking") {
