@@ -63,7 +63,10 @@ Result<std::optional<Decisions>> LocalApi::ask(bool for_all, int stop_fd) {
   request.max_bytes = kMostAnswer;
   request.stop_fd = stop_fd;
   const Result<HttpAnswer> answer = client_.ask(request);
-  if (!answer) return Error{answer.error()};
+  if (!answer) {  // what was asked is of no interest to who reads it
+    const size_t shown = answer.error().starts_with(request.url) ? request.url.size() : 0;
+    return Error{shown == 0 ? answer.error() : access_.url + answer.error().substr(shown)};
+  }
   if (answer->is_stopped) return std::optional<Decisions>();
   if (answer->status != 200) {
     return Error{fmt::format("{} answers {}{}{}", access_.url, answer->status, message_of(answer->body),
