@@ -8,13 +8,31 @@
 #include "control/answer/entries.h"
 #include "control/answer/list.h"
 #include "control/ctl/client.h"
+#include "control/journal/change.h"
 #include "control/model/time_text.h"
 
 namespace weir::control::ctl {
 namespace {
 
-constexpr size_t kBatch = 20'000;    // entries of one change: controld publishes each
-constexpr int kPatienceMs = 60'000;  // for one answer
+// Of one change, which controld publishes as a whole.
+constexpr size_t kMostBatch = Change::kMostEntries;
+constexpr size_t kMostBatchBytes = 8 << 20;  // of its texts; a request may have twice as many
+constexpr int kPatienceMs = 60'000;          // for one answer
+
+// Which elements of a vector are one change.
+struct Batch {
+  std::ptrdiff_t begin = 0, end = 0;
+
+  // Those behind the batch before. False: there are none.
+  template <class T, class BytesOf>
+  bool next(const std::vector<T>& all, BytesOf bytes_of) {
+    begin = end;
+    const std::ptrdiff_t last = std::min(std::ssize(all), begin + static_cast<std::ptrdiff_t>(kMostBatch));
+    for (size_t bytes = 0; end < last && bytes < kMostBatchBytes; end++)
+      bytes += bytes_of(all[static_cast<size_t>(end)]);
+    return begin != end;
+  }
+};
 
 // The messages of controld have hints in lines of their own.
 std::string one_line(std::string text) {
@@ -98,29 +116,26 @@ Result<void> CrowdsecList::follow(crowdsec::Ledger& ledger, ListRound& round) {
   const uint64_t now = unix_now();
   const crowdsec::Changes changes = ledger.changes(now, *limits);
   round.no_room = changes.no_room;
-  for (size_t begin = 0; begin < changes.del.size(); begin += kBatch) {
-    const size_t end = std::min(begin + kBatch, changes.del.size());
-    Request del{"del"};
+  Request del{"del"};
+  for (Batch batch; batch.next(changes.del, [](const std::string& entry) { return entry.size(); });) {
     del.name = list_;
-    del.entries.assign(changes.del.begin() + static_cast<std::ptrdiff_t>(begin),
-                       changes.del.begin() + static_cast<std::ptrdiff_t>(end));
+    del.entries.assign(changes.del.begin() + batch.begin, changes.del.begin() + batch.end);
     if (Result<void> done = change(del, round); !done) return is_known_ = false, done;
     for (const std::string& entry : del.entries) ledger.deleted(entry);
   }
-  for (size_t begin = 0; begin < changes.add.size(); begin += kBatch) {
-    const size_t end = std::min(begin + kBatch, changes.add.size());
+  for (Batch batch;
+       batch.next(changes.add, [](const crowdsec::Addition& one) { return one.entry.size() + one.comment.size(); });) {
     Request add{"add"};
     add.name = list_;
     const uint64_t at = unix_now();
-    for (size_t i = begin; i < end; i++) {
-      const crowdsec::Addition& addition = changes.add[i];
-      // As much as it was to be then, though some time went by: the list may allow no more.
+    for (std::ptrdiff_t i = batch.begin; i < batch.end; i++) {
+      const crowdsec::Addition& addition = changes.add[static_cast<size_t>(i)];
       add.entries.push_back(addition.entry);
       add.ttls.push_back(addition.expires > at ? addition.expires - at : 1);
       add.comments.push_back(addition.comment);
     }
     if (Result<void> done = change(add, round); !done) return is_known_ = false, done;
-    for (size_t i = begin; i < end; i++) ledger.added(changes.add[i]);
+    for (std::ptrdiff_t i = batch.begin; i < batch.end; i++) ledger.added(changes.add[static_cast<size_t>(i)]);
   }
   return {};
 }

@@ -46,31 +46,42 @@ class FakeApi:
     """Says what the test wants of a local API."""
 
     def __init__(self):
-        self.status, self.body, self.asked = 200, b'{"new":null,"deleted":null}', []
+        self.answer(200, b'{"new":null,"deleted":null}')
         fake = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_GET(self):  # noqa: N802
-                fake.asked.append(self.path)
+                body = fake.body if fake.decided is None else fake.decisions()
                 self.send_response(fake.status)
-                self.send_header("Content-Length", str(len(fake.body)))
+                self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(fake.body)
+                self.wfile.write(body)
 
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(http.server.ThreadingHTTPServer):
+            def handle_error(self, *_):  # a client that wants no more of a long answer
+                pass
+
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def decide(self, values, duration="4h"):
-        self.status = 200
-        self.body = json.dumps({"deleted": None, "new": [
-            {"id": number, "scope": "Ip", "value": value, "type": "ban", "duration": duration, "origin": "lists", "scenario": "many"}
-            for number, value in enumerate(values, 1)]}).encode()
+    def answer(self, status, body):
+        self.status, self.body, self.decided = status, body, None
+
+    def decide(self, values):
+        """For four hours from now."""
+        self.status, self.decided = 200, (values, time.monotonic() + 4 * 3600)
+
+    def decisions(self):
+        values, end = self.decided
+        return json.dumps({"deleted": None, "new": [
+            {"id": number, "scope": "Ip", "value": value, "type": "ban", "duration": f"{end - time.monotonic():.3f}s", "origin": "lists",
+             "scenario": "many"} for number, value in enumerate(values, 1)]}).encode()
 
 
 def once(session, *options):
@@ -219,9 +230,9 @@ def survives_a_fake(session):
     for status, body, error in ((200, b"<html>", "not understood"), (200, b'{"new":[{"id":1}]}', "member new[0].scope is missing"),
                                 (200, b"{}", "tells of no decisions"), (200, b" " * (65 << 20), "longer than"), (500, b"", "answers 500"),
                                 (302, b"", "leads elsewhere"), (200, b"[" * 1_000_000, "not understood")):
-        fake.status, fake.body = status, body
+        fake.answer(status, body)
         code, answer, err = once(session, *options)
-        equal((code, answer["added"], answer["deleted"]), (4, 0, 0), f"{status} {body[:20]}: {err}")
+        equal((code, answer["added"], answer["deleted"]), (4, 0, 0), f"{status} {body[:20]}: {answer} {err}")
         check(error in answer["api_error"] and answer["api_error"].count("\n") == 0, answer["api_error"])
     equal(len(entries(session)), MANY, "entries after lies")
     fake.decide(["192.0.2.1", "0.0.0.0/0", "192.0.2.0:80", "dst 192.0.2.9", "192.0.2.2"])
@@ -234,18 +245,19 @@ def survives_a_fake(session):
     with Follower(session, "--url", fake.url, "--key-file", key, "--list", "short", name="short") as follower:
         session.wait("a full list", lambda: "list short is full: 3 entries are not added" in follower.log())
         equal(len(entries(session, "short")), 5, "entries of the full list")
-        fake.body = b'{"new":null,"deleted":null}'
+        fake.answer(200, b'{"new":null,"deleted":null}')
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             equal(len(entries(session, "short")), 5, "entries while they are renewed")
             time.sleep(0.1)
 
     # Wrong command lines.
-    for more, error in (((), "several dynamic lists"), (("--list", "none"), "none"), (("--list", "jail", "--every", "soon"), "--every"),
-                        (("--list", "jail", "--url", "ftp://a"), "http")):
-        fake.decide([])
-        done = subprocess.run([CONTROLCTL, "crowdsec", "--once", "--url", fake.url, "--key-file", key, "--socket", session.path("controld.sock"),
-                               *more], capture_output=True, text=True, timeout=60, check=False)
+    fake.decide([])
+    for more, error in ((("--url", fake.url), "several dynamic lists"), (("--url", fake.url, "--list", "none"), "none"),
+                        (("--every", "soon"), "--every"), (("--url", "ftp://a"), "it must begin with http:// or https://"),
+                        (("--cert", key), "--cert-key")):
+        done = subprocess.run([CONTROLCTL, "crowdsec", "--once", "--key-file", key, "--socket", session.path("controld.sock"), *more],
+                              capture_output=True, text=True, timeout=60, check=False)
         check(done.returncode in (1, 2) and error in done.stderr, f"{more}: {done.returncode}: {done.stderr}")
     silent = subprocess.Popen([CONTROLCTL, "crowdsec", "--url", "http://192.0.2.1:1", "--key-file", key, "--list", "jail"],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
