@@ -99,12 +99,13 @@ std::optional<std::string> entry_of(std::string_view value) {
   if (slash != value.size()) {
     const char* end = value.data() + value.size();
     const auto read = std::from_chars(value.data() + slash + 1, end, bits);
-    if (read.ec != std::errc() || read.ptr != end || bits == 0 || bits > most) return std::nullopt;
+    if (read.ec != std::errc() || read.ptr != end || bits > most) return std::nullopt;
   }
+  if (bits < (v4 ? kWidestV4 : kWidestV6)) return std::nullopt;
   if (v4) return prefix_text(*v4, bits);
   constexpr unsigned kMapped = kAddrBits<Ipv6> - kAddrBits<Ipv4>;
   if (!is_ipv4_mapped(*v6)) return prefix_text(*v6, bits);
-  if (bits <= kMapped) return std::nullopt;
+  if (bits < kMapped + kWidestV4) return std::nullopt;
   return prefix_text(static_cast<Ipv4>(*v6), bits - kMapped);
 }
 

@@ -35,7 +35,8 @@ std::optional<int64_t> duration_ms(std::string_view text);
 constexpr int64_t kMostMs = int64_t{10} * 366 * 86400 * 1000;
 
 // An address, or a prefix, which may have bits behind its length, as entries of weir are written. Empty: it is neither,
-// or it is every address.
+// or it is wider than anybody would ban.
+constexpr unsigned kWidestV4 = 8, kWidestV6 = 16;  // bits
 std::optional<std::string> entry_of(std::string_view value);
 
 // `crowdsec: SCENARIO (ORIGIN)`, 200 bytes at most, without control characters.

@@ -279,13 +279,11 @@ const Command kCrowdsec = {
     "crowdsec",
     Group::change,
     "keep a dynamic list as CrowdSec decides, until it is told to end",
-    "What CrowdSec calls a bouncer: it asks the local API which decisions are new and which ended, and adds and "
+    "What CrowdSec calls a bouncer: asks its local API which decisions are new and which are over, and adds and "
     "deletes "
-    "entries. Decisions about addresses and ranges of the type ban are taken; each entry ends with its decision also "
-    "when "
-    "nobody is left to delete it. While CrowdSec or controld is away it tries again; what was decided meanwhile is "
-    "made up "
-    "for. With --json it prints an object a round that changed something or failed, each on a line.\n"
+    "entries. Bans of addresses and ranges are taken. Each entry ends with its decision, also when nobody is left to "
+    "delete it. While CrowdSec or controld is away it tries again; what was decided meanwhile is made up for. With "
+    "--json it prints an object for each round that changed something or failed.\n"
     "\n"
     "  cscli bouncers add weir -o raw > /etc/weir/crowdsec.key\n"
     "  controlctl crowdsec --key-file /etc/weir/crowdsec.key --list crowdsec",
