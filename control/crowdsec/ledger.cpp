@@ -123,6 +123,13 @@ Changes Ledger::changes(uint64_t now, const Limits& limits) {
     if (!is_wanted && expires > now + 1) changes.del.push_back(entry);  // the others end by themselves
     if (is_wanted || expires <= now + 1) n_stay++;
   }
+  // In the order of the journal's texts, beside which each finds its place: else 50,000 more in a list of 250,000 took
+  // controld 46 s, and not 1.4 s.
+  const auto by_text = [](const Addition& a, const Addition& b) { return a.entry < b.entry; };
+  for (std::vector<Addition>* additions : {&renewed, &local, &of_others}) {
+    std::sort(additions->begin(), additions->end(), by_text);
+  }
+  std::sort(changes.del.begin(), changes.del.end());
   uint64_t room = limits.max_entries > n_stay ? limits.max_entries - n_stay : 0;
   changes.add = std::move(renewed);
   for (std::vector<Addition>* additions : {&local, &of_others}) {
