@@ -1,6 +1,8 @@
 #include "control/crowdsec/decisions.h"
 
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "common/ip.h"
 #include "control/answer/json/json.h"

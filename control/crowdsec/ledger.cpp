@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace weir::control::crowdsec {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/result.h"
 #include "control/crowdsec/decisions.h"

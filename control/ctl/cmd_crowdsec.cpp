@@ -7,7 +7,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "common/fd.h"
 #include "control/answer/change.h"

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <vector>
 
 #include "control/answer/change.h"
 #include "control/answer/entries.h"
