@@ -133,6 +133,20 @@ void set_up(CURL* curl, const HttpRequest& request) {
   set_tls(curl, request.tls);
 }
 
+// The same failure has the same text each time: without " after 12 ms".
+std::string without_times(std::string text) {
+  constexpr std::string_view kAfter = " after ";
+  for (size_t at = text.find(kAfter); at != std::string::npos; at = text.find(kAfter, at + 1)) {
+    size_t end = text.find_first_not_of("0123456789", at + kAfter.size());
+    for (const std::string_view unit : {" milliseconds", " ms"}) {
+      if (end == std::string::npos || end == at + kAfter.size() || text.compare(end, unit.size(), unit) != 0) continue;
+      text.erase(at, end + unit.size() - at);
+      break;
+    }
+  }
+  return text;
+}
+
 // Only the first call does something.
 void start_curl() {
   static const CURLcode once = curl_global_init(CURL_GLOBAL_DEFAULT);
@@ -207,7 +221,7 @@ Result<HttpAnswer> HttpClient::ask(const HttpRequest& request) {
     return Error{fmt::format("{}: the answer is longer than {} bytes", request.url, request.max_bytes)};
   }
   if (code == CURLE_OK || transfer.answer.is_stopped) return std::move(transfer.answer);
-  return Error{fmt::format("{}: {}", request.url, *why != '\0' ? why : curl_easy_strerror(code))};
+  return Error{fmt::format("{}: {}", request.url, without_times(*why != '\0' ? why : curl_easy_strerror(code)))};
 }
 
 Result<void> check_http_url(std::string_view url) {

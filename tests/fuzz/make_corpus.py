@@ -6,6 +6,7 @@ finds. Inputs that crashed a target once (tests/fuzz/crashes/NAME) are seeds too
 
 import glob
 import gzip
+import json
 import lzma
 import os
 import shutil
@@ -17,7 +18,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("book", "entry", "etcd", "events", "policy", "feed", "feed_line", "fetch", "fleet", "filter", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
+TARGETS = ("book", "crowdsec", "entry", "etcd", "events", "policy", "feed", "feed_line", "fetch", "fleet", "filter", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -310,6 +311,30 @@ def listen(folder):
         write(folder, "listen", f"place-{number}", place)
 
 
+DURATIONS = ("3h59m58.99186844s", "-10.898208ms", "1h", "0s", "0", "90000000h", "1us", "2\u00b5s", "1.5.5s", "1", "s", "")
+VALUES = ("192.0.2.1", "192.0.2.2", "192.0.2.3/24", "10.0.0.0/0", "2001:db8::1", "2001:db8::/32", "::ffff:192.0.2.1", "FR", "192.0.2.1:80", "")
+
+
+def crowdsec(folder):
+    def decision(number, value="192.0.2.1", duration="4h", **other):
+        return {"duration": duration, "id": number, "origin": "cscli", "scenario": "manual 'ban' from 't'", "scope": "Ip", "type": "ban", "value": value,
+                **other}
+
+    answers = [
+        {"new": None, "deleted": None}, {}, {"message": "access forbidden"}, {"new": []}, {"new": [1]}, {"new": [{"id": 1}]}, {"new": {}, "deleted": 7},
+        {"new": [decision(1, duration="4h"), decision(2, duration="1h")], "deleted": [decision(1)]},
+        {"new": [decision(1, type="captcha"), decision(2, scope="Country", value="FR"), decision(3, scope="range", value="192.0.2.0/24")], "deleted": None},
+        {"new": [decision(1, origin="", scenario=""), decision(2, scenario="\u20ac" * 200), decision(3, scenario="\n\u0007")]},
+        {"new": [decision(number, value) for number, value in enumerate(VALUES)], "deleted": [decision(3, VALUES[3])]},
+        {"new": [decision(number, duration=duration) for number, duration in enumerate(DURATIONS)]},
+        {"new": [decision(-1)]}, {"new": [decision(1 << 64)]}, {"new": [decision("1")]},
+    ]
+    for number, answer in enumerate(answers):
+        write(folder, "crowdsec", f"answer-{number}", json.dumps(answer, separators=(",", ":")))
+    for number, text in enumerate((*DURATIONS, *VALUES)):
+        write(folder, "crowdsec", f"text-{number}", text)
+
+
 # What a feed may turn out to be, by how it begins.
 CONTENTS = (
     b"\x1f\x8b\x08", b"PK\x03\x04", b"%PDF-1.4", b"\xff\xfe1\0", b"1\09\0002\0.\0" * 3, bytes(8) + b"1",
@@ -399,6 +424,7 @@ def main():
     texts(folder, "etcd", ETCD_ANSWERS)
     texts(folder, "fleet", FLEET_TEXTS)
     listen(folder)
+    crowdsec(folder)
     frame_filter(folder)
     subprocess.run([sys.argv[2], os.path.join(folder, "corpus-seed")], check=True,
                    env=dict(os.environ, LLVM_PROFILE_FILE="/dev/null"))  # of a coverage build: nobody asks

@@ -18,6 +18,7 @@ bin/controlctl
 bin/controld
 bin/dataplane
 {etc}/default/weir-controld
+{etc}/default/weir-crowdsec
 {etc}/default/weir-hugepages
 {etc}/fail2ban/action.d/weir.conf
 {etc}/weir/dataplane-main.env
@@ -25,6 +26,7 @@ bin/dataplane
 {etc}/weir/weir.yaml
 {unit}/run-weir-bpf.mount
 {unit}/weir-controld.service
+{unit}/weir-crowdsec.service
 {unit}/weir-dataplane@.service
 {unit}/weir-hugepages.service
 {udev}/rules.d/60-weir-vfio.rules

@@ -246,7 +246,14 @@ struct Document::Reader::Impl final : Fields {
     look_for_unknown();
     open.pop_back();
   }
-  bool begin_optional(const char* name, bool) override { return !error && open.back().json->contains(name); }
+  // Null is what other programs write for a member that is missing.
+  bool begin_optional(const char* name, bool) override {
+    if (error) return false;
+    const auto found = open.back().json->find(name);
+    if (found == open.back().json->end()) return false;
+    if (found->is_null()) open.back().asked.push_back(name);
+    return !found->is_null();
+  }
   void end_optional() override {}
 
   // Members of the innermost object that were not asked for.

@@ -1,0 +1,296 @@
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "common/fd.h"
+#include "control/answer/change.h"
+#include "control/crowdsec/ledger.h"
+#include "control/crowdsec/local_api.h"
+#include "control/ctl/client.h"
+#include "control/ctl/command.h"
+#include "control/ctl/commands.h"
+#include "control/ctl/crowdsec_list.h"
+#include "control/ctl/text.h"
+#include "control/model/time_text.h"
+
+// CrowdSec's decisions as entries of a dynamic list.
+namespace weir::control::ctl {
+
+namespace cmd_crowdsec {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::seconds kMostPause{60};  // after failures
+constexpr std::chrono::hours kAnew{1};          // all is asked for again, of both: what nobody told of is found then
+
+struct Arguments {
+  std::string url = "http://127.0.0.1:8080", key_file, list, every = "10s", ca_file, cert_file, cert_key_file;
+  std::vector<std::string> types = {};
+  bool once = false;
+};
+
+// What --json prints of a round that changed something, or failed.
+struct Round {
+  std::string list;
+  uint64_t entries = 0, elsewhere = 0, skipped = 0;
+  ListRound done;
+  std::string api_error, controld_error;
+};
+
+void members(Fields& f, Round& round) {
+  f.unless_empty({"list", "", "that follows the decisions"}, round.list);
+  f({"entries", "", "addresses and prefixes that decisions are about"}, round.entries);
+  f({"added", "", "to the list, in this round"}, round.done.added);
+  f({"renewed", "", "of its entries: they end otherwise than before"}, round.done.renewed);
+  f({"deleted", "", "of them"}, round.done.deleted);
+  f({"no_room", "", "that max_entries of the list leaves out"}, round.done.no_room);
+  f({"elsewhere", "", "that somebody else added to the list, which are left as they are"}, round.elsewhere);
+  f({"skipped", "", "decisions that were not taken: of another type, scope or form"}, round.skipped);
+  f({"acknowledged", "", "whether every target has the changes"}, round.done.has_all_acknowledged);
+  f.unless_empty({"api_error", "", "why CrowdSec could not be asked"}, round.api_error);
+  f.unless_empty({"controld_error", "", "why the list could not be changed"}, round.controld_error);
+}
+
+// SIGINT, SIGTERM and SIGHUP as something to wait for.
+class End {
+ public:
+  End() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    fd_.reset(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  int fd() const { return fd_.get(); }
+  // True as soon as one came, within so long.
+  bool comes_within(std::chrono::milliseconds wait) const {
+    const Clock::time_point until = Clock::now() + wait;
+    while (true) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+      pollfd one = {fd_.get(), POLLIN, 0};
+      const int ready = poll(&one, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
+      if (ready == 1) return true;
+      if (Clock::now() >= until) return false;
+    }
+  }
+
+ private:
+  Fd fd_;
+};
+
+// One line when something fails otherwise than before, and one when it is well again.
+class Trouble {
+ public:
+  explicit Trouble(const char* what) : what_(what) {}
+  void tell(const std::string& error) {
+    if (error == last_) return;
+    if (error.empty()) {
+      fmt::print(stderr, "controlctl: {} again\n", what_);
+    } else {
+      fmt::print(stderr, "controlctl: {}\n", error);
+    }
+    last_ = error;
+  }
+
+ private:
+  const char* what_;
+  std::string last_;
+};
+
+std::string skipped_text(const std::map<std::string, uint64_t>& skipped) {
+  std::string text;
+  for (const auto& [what, n] : skipped) text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", count(n), what);
+  return text;
+}
+
+class Bridge {
+ public:
+  Bridge(const Context& context, const Arguments& arguments, crowdsec::Access access)
+      : context_(context),
+        arguments_(arguments),
+        api_(std::move(access)),
+        ledger_(arguments.types),
+        list_(context.socket, arguments.list) {}
+
+  // Empty: it was told to end.
+  std::optional<Round> round(const End& end);
+  void print(const Round& round);
+
+ private:
+  // Empty error: the ledger is as CrowdSec says. False: told to end.
+  bool ask(const End& end, std::string& error);
+
+  const Context& context_;
+  const Arguments& arguments_;
+  crowdsec::LocalApi api_;
+  crowdsec::Ledger ledger_;
+  CrowdsecList list_;
+  bool is_filled_ = false;    // the ledger, once
+  bool wants_all_ = true;     // of CrowdSec
+  Clock::time_point anew_{};  // when all is asked for again
+  std::string told_skipped_;
+  uint64_t told_no_room_ = 0;
+  Trouble api_trouble_{"CrowdSec answers"}, controld_trouble_{"the list follows CrowdSec's decisions"};
+};
+
+bool Bridge::ask(const End& end, std::string& error) {
+  if (Clock::now() >= anew_) {
+    wants_all_ = true;
+    list_.forget();
+  }
+  const bool for_all = std::exchange(wants_all_, true);
+  const Result<std::optional<crowdsec::Decisions>> decisions = api_.ask(for_all, end.fd());
+  if (!decisions) {
+    error = "CrowdSec: " + decisions.error();
+    // It may be another one meanwhile.
+    if (arguments_.key_file.empty()) return true;
+    if (const Result<std::string> key = crowdsec::read_key(arguments_.key_file)) api_.set_key(*key);
+    return true;
+  }
+  if (!*decisions) return false;
+  const int64_t now_ms = static_cast<int64_t>(unix_now_ns() / 1'000'000);
+  for_all ? ledger_.take_all(**decisions, now_ms) : ledger_.take_news(**decisions, now_ms);
+  if (for_all) anew_ = Clock::now() + kAnew;
+  wants_all_ = false;
+  is_filled_ = true;
+  return true;
+}
+
+std::optional<Round> Bridge::round(const End& end) {
+  Round round;
+  if (!ask(end, round.api_error)) return std::nullopt;
+  // What is known goes on to be true: entries are renewed, and what controld did not take is tried again.
+  if (is_filled_) {
+    if (const Result<void> done = list_.follow(ledger_, round.done); !done) round.controld_error = done.error();
+  }
+  round.list = list_.name();
+  round.entries = ledger_.entries();
+  round.elsewhere = ledger_.elsewhere();
+  for (const auto& [what, n] : ledger_.skipped()) round.skipped += n;
+  return round;
+}
+
+void Bridge::print(const Round& round) {
+  const ListRound& done = round.done;
+  api_trouble_.tell(round.api_error);
+  controld_trouble_.tell(round.controld_error);
+  const bool has_changed = done.added + done.renewed + done.deleted != 0;
+  const bool has_failed = !round.api_error.empty() || !round.controld_error.empty();
+  const std::string skipped = skipped_text(ledger_.skipped());
+  const bool has_news = has_changed || arguments_.once || skipped != told_skipped_ || done.no_room != told_no_room_;
+  if (context_.json && (has_news || has_failed)) {
+    fmt::print("{}", write_json(round).line());
+  } else if (!context_.json && !context_.quiet) {
+    if (has_changed || (arguments_.once && !has_failed)) {
+      fmt::print("list {}: {} added, {} renewed, {} deleted; CrowdSec's decisions are about {}{}\n", round.list,
+                 count(done.added), count(done.renewed), count(done.deleted),
+                 plural(round.entries, "address or prefix", "addresses and prefixes"),
+                 done.has_all_acknowledged ? "" : "; not every target has the changes yet");
+    }
+    if (skipped != told_skipped_ && !skipped.empty()) fmt::print("decisions that are not taken: {}\n", skipped);
+  }
+  if (done.no_room != told_no_room_ && done.no_room != 0) {
+    fmt::print(stderr, "controlctl: list {} is full: {} not added; raise `max_entries` in the policy\n", round.list,
+               plural(done.no_room, "entry is", "entries are"));
+  }
+  told_skipped_ = skipped;
+  told_no_room_ = done.no_room;
+  std::fflush(stdout);
+}
+
+int exit_code_of(const Round& round) {
+  if (!round.api_error.empty()) return kUnreachable;
+  if (!round.controld_error.empty()) return kFailed;
+  return round.done.has_all_acknowledged ? kOk : kNotAcknowledged;
+}
+
+int wrong(const std::string& error) {
+  fmt::print(stderr, "controlctl: {}\n", error);
+  return kUsage;
+}
+
+int run(const Context& context, Arguments& arguments) {
+  const std::optional<uint32_t> every_s = parse_duration(arguments.every);
+  constexpr uint32_t kMostEvery_s = 3600;
+  if (!every_s || *every_s > kMostEvery_s) {
+    return wrong(fmt::format("--every is `{}`: it must be a time like 10s or 1m, an hour at most", arguments.every));
+  }
+  if (const Result<void> url = check_http_url(arguments.url); !url) return wrong("--url: " + url.error());
+  crowdsec::Access access = {arguments.url, "", {arguments.ca_file, arguments.cert_file, arguments.cert_key_file}};
+  if (!arguments.key_file.empty()) {
+    const Result<std::string> key = crowdsec::read_key(arguments.key_file);
+    if (!key) return wrong("--key-file: " + key.error());
+    access.key = *key;
+    struct stat file = {};
+    if (stat(arguments.key_file.c_str(), &file) == 0 && (file.st_mode & S_IROTH) != 0) {
+      fmt::print(stderr, "controlctl: warning: everybody can read {}: chmod 600 it\n", arguments.key_file);
+    }
+  }
+  if (arguments.types.empty()) arguments.types = {"ban"};
+
+  const End end;
+  Bridge bridge(context, arguments, std::move(access));
+  const std::chrono::seconds every(*every_s);
+  for (std::chrono::seconds pause = every;;) {
+    const std::optional<Round> round = bridge.round(end);
+    if (!round) return kOk;
+    bridge.print(*round);
+    const int code = exit_code_of(*round);
+    if (arguments.once) return code;
+    const bool has_failed = !round->api_error.empty() || !round->controld_error.empty();
+    if (end.comes_within(has_failed ? pause : every)) return kOk;
+    pause = has_failed ? std::min(pause * 2, std::max(kMostPause, every)) : every;
+  }
+}
+
+Run configure(Options& options) {
+  auto arguments = std::make_shared<Arguments>();
+  options.text("--url", "URL", arguments->url, "of CrowdSec's local API");
+  options.text("--key-file", "FILE", arguments->key_file, "its first line is what `cscli bouncers add NAME` printed")
+      .files();
+  options.text("--list", "NAME", arguments->list,
+               "the list that follows; where one list is dynamic it may be left out");
+  options.text("--every", "TIME", arguments->every, "how often it is asked what changed");
+  options.texts("--type", "TYPE", arguments->types, "take decisions of this type; default: ban");
+  options
+      .text("--ca-file", "FILE", arguments->ca_file,
+            "who may vouch for a server with https; default: as the system says")
+      .files();
+  options.text("--cert", "FILE", arguments->cert_file, "instead of --key-file: the certificate that says who asks")
+      .files();
+  options.text("--cert-key", "FILE", arguments->cert_key_file, "its key").files();
+  options.flag("--once", arguments->once, "make the list as it should be now, then exit");
+  options.needs("--cert", "--cert-key");
+  options.needs("--cert-key", "--cert");
+  options.exactly_one({"--key-file", "--cert"});
+  return [arguments](const Context& context) { return run(context, *arguments); };
+}
+
+}  // namespace cmd_crowdsec
+
+const Command kCrowdsec = {
+    "crowdsec",
+    Group::change,
+    "keep a dynamic list as CrowdSec decides, until it is told to end",
+    "What CrowdSec calls a bouncer: asks its local API which decisions are new and which are over, and adds and "
+    "deletes "
+    "entries. Bans of addresses and ranges are taken. Each entry ends with its decision, also when nobody is left to "
+    "delete it. While CrowdSec or controld is away it tries again; what was decided meanwhile is made up for. With "
+    "--json it prints an object for each round that changed something or failed.\n"
+    "\n"
+    "  cscli bouncers add weir -o raw > /etc/weir/crowdsec.key\n"
+    "  controlctl crowdsec --key-file /etc/weir/crowdsec.key --list crowdsec",
+    cmd_crowdsec::configure,
+    [](MemberTable& table) { table.add<cmd_crowdsec::Round>("crowdsec"); }};
+
+}  // namespace weir::control::ctl
