@@ -197,6 +197,10 @@ int run(int argc, char** argv) {
   };
   // What waits for us, the network say, waits for what is enforced, and not for a policy that takes long to compile.
   arguments.daemon.enforcing = [&] { say_ready("READY=1\nSTATUS=The last good is enforced; the policy is compiled"); };
+  std::unique_ptr<FleetNode> node;
+  arguments.daemon.added = [&](const Change& change, const std::string& list) {
+    if (node != nullptr) node->added_here(change, list);
+  };
   Result<std::unique_ptr<Daemon>> started = Daemon::start(loop, arguments.daemon);
   told_again.reset();
   progress_line.reset();
@@ -211,7 +215,6 @@ int run(int argc, char** argv) {
   say_ready("READY=1");
   sd_notify(0, "STATUS=");
   if (is_changed) reload();
-  std::unique_ptr<FleetNode> node;
   if (daemon->fleet()) node = std::make_unique<FleetNode>(loop, *daemon, **parsers);
   loop.run();
   node.reset();

@@ -340,6 +340,9 @@ void Daemon::answer_changes(ChangeBatch& batch, wire::Generation generation) {
       report.ok = report.error.empty();
     }
     tally_.add_change(report.ok);
+    if (report.error.empty() && job.change.verb == Change::Verb::add && options_.added) {
+      options_.added(job.change, report.list);
+    }
     job.done(report);
   }
 }

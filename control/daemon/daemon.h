@@ -162,6 +162,8 @@ class Daemon {
     std::function<Result<void>(Daemon&)> opened = {};
     // A policy was taken: metrics() may be another place now.
     std::function<void()> policy_taken = {};
+    // Entries were added to a list, by whomever: a fleet may be told.
+    std::function<void(const Change& change, const std::string& list)> added = {};
     // Called once, when the last good is_settled() while the first policy is compiled.
     std::function<void()> enforcing = {};
   };

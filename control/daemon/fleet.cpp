@@ -524,12 +524,11 @@ bool FleetNode::change(const std::string& list, const std::vector<std::string>& 
   return true;
 }
 
-void FleetNode::added_here(const std::string& list, const std::vector<std::string>& entries, uint64_t ttl_s,
-                           const std::string& comment) {
+void FleetNode::added_here(const Change& change, const std::string& list) {
   const auto& shared = settings_.shared_lists;
-  if (std::find(shared.begin(), shared.end(), list) == shared.end()) return;
+  if (change.uid == kFleetUser || std::find(shared.begin(), shared.end(), list) == shared.end()) return;
   if (Clock::now() - budget_.since > std::chrono::minutes(1)) budget_ = {Clock::now(), 0, false};
-  for (const std::string& entry : entries) {
+  for (size_t i = 0; i < change.entries.size(); i++) {
     if (budget_.used++ >= settings_.shared_per_minute) {
       if (!std::exchange(budget_.is_told, true)) {
         log::warning("fleet: more is added here than is shared in a minute: the rest stays on this node",
@@ -537,11 +536,14 @@ void FleetNode::added_here(const std::string& list, const std::vector<std::strin
       }
       return;
     }
+    const uint64_t own_ttl_s = change.ttls.empty() ? 0 : change.ttls[i];
+    const uint64_t ttl_s = own_ttl_s != 0 ? own_ttl_s : change.ttl_s.value_or(0);
+    const std::string own_comment = change.comments.empty() ? "" : change.comments[i];
     fleet::Order share;
     share.kind = "share";
     share.list = list;
-    share.entry = entry;
-    share.comment = comment.substr(0, fleet::kMostComment);
+    share.entry = change.entries[i];
+    share.comment = (own_comment.empty() ? change.comment : own_comment).substr(0, fleet::kMostComment);
     share.ttl_s = ttl_s == 0 ? settings_.shared_ttl_s : std::min(ttl_s, settings_.shared_ttl_s);
     order(share);
   }

@@ -15,6 +15,7 @@
 #include "control/fleet/report.h"
 #include "control/fleet/revision.h"
 #include "control/fleet/store.h"
+#include "control/journal/change.h"
 #include "control/loop/loop.h"
 #include "control/loop/worker.h"
 #include "control/model/fleet.h"
@@ -40,9 +41,8 @@ class FleetNode {
   bool is_connected() const { return is_connected_; }
   // Why etcd is not heard, or not followed; empty: all is well.
   const std::string& trouble() const { return trouble_; }
-  // What was added to a list on this node, by somebody else than the fleet: it may be told to all.
-  void added_here(const std::string& list, const std::vector<std::string>& entries, uint64_t ttl_s,
-                  const std::string& comment);
+  // What was added to a list on this node: when it was not the fleet, it may be told to all.
+  void added_here(const Change& change, const std::string& list);
 
  private:
   // An entry of the fleet, as this node is to have it, or has it.

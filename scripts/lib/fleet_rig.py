@@ -103,22 +103,23 @@ class Etcd:
             return "\n".join(file.read().splitlines()[-15:])
 
 
-def node_file(etcd_urls, node, group, more=""):
-    """The text of the file of a node."""
-    return (f"version: 1\n{more}fleet: {{etcd: {json.dumps(list(etcd_urls))}, name: {NAME}, node: {node}, group: {group}}}\n")
+def node_file(etcd_urls, node, group, fleet="", more=""):
+    """The text of the file of a node. fleet: more keys of `fleet`; more: other sections."""
+    keys = f"etcd: {json.dumps(list(etcd_urls))}, name: {NAME}, node: {node}, group: {group}"
+    return f"version: 1\n{more}fleet: {{{keys}{', ' + fleet if fleet else ''}}}\n"
 
 
 class Node(Session):
     """controld of one node, and a data plane that it publishes to."""
 
-    def __init__(self, build, etcd, name, group="rest", more="", parent=None):
+    def __init__(self, build, etcd, name, group="rest", fleet="", more="", parent=None):
         super().__init__(build, parent)
-        self.etcd_urls, self.name, self.group, self.more = etcd.urls(), name, group, more
+        self.etcd_urls, self.name, self.group, self.fleet, self.more = etcd.urls(), name, group, fleet, more
 
     def start(self, extra=()):
         path = self.path("node.yaml")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(node_file(self.etcd_urls, self.name, self.group, self.more))
+            file.write(node_file(self.etcd_urls, self.name, self.group, self.fleet, self.more))
         self.start_controld(path, extra=extra)
 
 

@@ -29,9 +29,11 @@ def wait_for(what, nodes, test, seconds=30):
         node.wait(f"{what} on node {node.name}", lambda one=node: test(one), seconds)
 
 
+SHARE = "share: {lists: [jail], per_minute: 2, max_ttl: 1h}"
+
 if shutil.which("etcd") is None:
     skip("program: no etcd: scripts/setup test installs it")
-with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary") as first, Node(BUILD, etcd, "n2") as second:
+with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUILD, etcd, "n2") as second:
     nodes = (first, second)
     for node in nodes:
         start_loop(node, Capture(frames=FRAMES, headers=[(0, 0, len(frame)) for frame in FRAMES]))
@@ -71,6 +73,19 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary") as first, Node(BUILD, etc
         check(not drops(node, "192.0.2.3"), f"{node.name} has let the entry go")
     code, _, error = operator.try_fleet("add", "192.0.2.3", "--list", "here")
     check(code == 1 and "no dynamic list here" in error, error)
+
+    # What one node finds, all know; past its budget it stays there.
+    first.controlctl("add", "192.0.2.4", "--ttl", "10m", "--comment", "scan")
+    wait_for("what n1 shares", nodes, lambda node: drops(node, "192.0.2.4"))
+    entry, = second.call("entries", name="jail")["entries"]
+    check(entry["comment"] == "fleet: scan (node n1)" and 500 < entry["expires"] - time.time() <= 600, entry)
+    first.controlctl("add", "198.51.100.1", "198.51.100.2", "198.51.100.3")
+    wait_for("the first of them", [second], lambda node: drops(node, "198.51.100.1"))
+    time.sleep(1)
+    check(not drops(second, "198.51.100.2") and drops(first, "198.51.100.2"), "two entries a minute are shared")
+    check("the rest stays on this node" in first.log("controld"), "it is said that it is not shared")
+    operator.fleet("del", "192.0.2.4", "--enforced", "10s")
+    check(not any(drops(node, "192.0.2.4") for node in nodes), "what was shared is deleted like any other")
 
     # Group after group.
     write(folder, "weir.yaml", policy("192.0.2.2, 192.0.2.3"))
