@@ -31,9 +31,13 @@ def check(holds, what):
     return holds
 
 
-def run(*command):
-    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False)
+def run(*command, errors=subprocess.STDOUT):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
+
+
+def run_for_json(*command):
+    """On a slow machine it is said besides that controld is waited for."""
+    return run(*command, errors=subprocess.DEVNULL)
 
 
 def is_dropped(source):
@@ -69,7 +73,7 @@ class Controld:
     def wait_enforced(self):
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
-            done = run(*self.ctl, "status", "--json")
+            done = run_for_json(*self.ctl, "status", "--json")
             if done.returncode == 0:
                 target, = json.loads(done.stdout)["targets"]
                 if target["acknowledged"] and all(interface["attached"] for interface in target["interfaces"]):
@@ -85,7 +89,7 @@ class Controld:
         """As it is now: an enforcer that answers late is told of as it was."""
         deadline = time.monotonic() + START_SECONDS
         while True:
-            stats = json.loads(run(*self.ctl, "stats", "--json").stdout)
+            stats = json.loads(run_for_json(*self.ctl, "stats", "--json").stdout)
             if all(target["fresh"] for target in stats["targets"]) or time.monotonic() > deadline:
                 return stats["lists"]["bad"]["matched"]
 
