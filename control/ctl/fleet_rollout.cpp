@@ -50,7 +50,7 @@ Result<std::string> watch(fleet::Desk& desk, const Rollout& rollout, const std::
       const auto node = now->find(name);
       if (node == now->end()) return fmt::format("node {} has gone silent", name);
       const fleet::Report& report = node->second.report;
-      if (report.revision != rollout.revision) {
+      if (report.revision != rollout.revision || report.state != "enforcing") {
         if (report.state == "refused") return fmt::format("node {} refuses it: {}", name, report.error);
         waiting += (waiting.empty() ? "" : ", ") + name;
         continue;
@@ -74,6 +74,7 @@ Result<std::string> watch(fleet::Desk& desk, const Rollout& rollout, const std::
 
 std::string ailment(const fleet::Node& node, const fleet::Node& before, double most_excess) {
   const fleet::Report& report = node.report;
+  if (!report.error.empty()) return fmt::format("node {}: {}", report.node, report.error);  // a feed is refused, say
   // What it counted in its last look must be of this revision alone.
   const bool is_measured = report.at - report.enforced_at >= 5 && report.packets_per_s >= kLeastRate;
   if (!is_measured) return "";

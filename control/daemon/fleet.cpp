@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <ctime>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/tell.h"
+#include "control/fleet/entry.h"
 #include "control/fleet/follower.h"
 #include "control/preview/radius.h"
 
@@ -24,10 +26,6 @@ constexpr int kFirstPauseMs = 200, kMostPauseMs = 10'000;
 constexpr std::chrono::seconds kRetry{5};               // a revision whose bytes could not be had
 constexpr std::chrono::milliseconds kReportPause{200};  // between reports of what changes
 constexpr std::chrono::seconds kLook{2}, kReport{30};
-constexpr size_t kMostEntriesAtOnce = 5000;
-constexpr size_t kJournalPage = 10'000;
-constexpr uint64_t kMostFleetEntries = 1'000'000;
-constexpr int64_t kSameTime_s = 3;  // of an entry's end: what is left of a lease is told in whole seconds
 
 int64_t now_s() {
   return time(nullptr);
@@ -76,18 +74,17 @@ FleetNode::FleetNode(Loop& loop, Daemon& daemon, const confine::Helpers& helpers
       daemon_(daemon),
       helpers_(helpers),
       settings_(*daemon.fleet()),
-      files_(daemon.state_dir() + "/fleet"),
+      disk_(std::make_shared<fleet::Disk>(daemon.state_dir() + "/fleet")),
       mailbox_(loop),
-      pause_ms_(kFirstPauseMs) {
-  if (Result<fleet::Followed> followed = files_.read(settings_.name); followed) followed_ = std::move(*followed);
-  followed_.fleet = settings_.name;
+      pause_ms_(kFirstPauseMs),
+      entries_(loop, daemon, [this] { report_soon(); }) {
+  followed_ = disk_->read(settings_.name);
   report_.node = settings_.node;
   report_.group = settings_.group;
   report_.version = WEIR_VERSION;
   report_.turn = followed_.turn;
   report_.revision = followed_.revision;
   report_.state = followed_.revision == 0 ? "waiting" : "enforcing";
-  read_journal();
   start_follower();
   report_now_and_then();
 }
@@ -106,7 +103,8 @@ void FleetNode::start_follower() {
   if (const Result<void> asked = confine::ask(*helper, std::as_bytes(std::span(text))); !asked) {
     return lose_follower(asked.error());
   }
-  helper_ = std::move(*helper);
+  helper_ = std::make_shared<const confine::Helper>(std::move(*helper));
+  is_reporting_ = false;
   heard_ = loop_.io(helper_->socket.get(), EPOLLIN, [this](uint32_t) { hear(); });
   if (!heard_) return lose_follower("the kernel has no room to watch one more socket");
   send_report();
@@ -117,7 +115,7 @@ void FleetNode::lose_follower(const std::string& why) {
   helper_.reset();
   is_connected_ = false;
   trouble(why);
-  if (taking_) finish_taking(why, false);
+  if (taking_ && !taking_->is_reloading) finish_taking(why, false);
   again_ = loop_.timer(Clock::now() + std::chrono::milliseconds(pause_ms_), [this] { start_follower(); });
   pause_ms_ = std::min(2 * pause_ms_, kMostPauseMs);
 }
@@ -133,12 +131,12 @@ void FleetNode::hear() {
   take(*news);
 }
 
-void FleetNode::order(const fleet::Order& order) {
-  if (!helper_) return;
+bool FleetNode::order(const fleet::Order& order) {
+  if (!helper_) return false;
   const std::string text = fleet::text_of(order);
-  if (const Result<void> asked = confine::ask(*helper_, std::as_bytes(std::span(text))); !asked) {
-    log::warning("fleet: an order was not taken", {{"error", asked.error()}});
-  }
+  if (send(helper_->socket.get(), text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
+  log::warning("fleet: the process that speaks to etcd does not keep up", {{"left_out", order.kind}});
+  return false;
 }
 
 void FleetNode::take(fleet::News& news) {
@@ -152,11 +150,14 @@ void FleetNode::take(fleet::News& news) {
   } else if (news.kind == "head") {
     if (!news.text.empty()) take_head(news.text);
   } else if (news.kind == "entries") {
-    take_entries(news);
+    entries_.take(news);
   } else if (news.kind == "revision") {
     take_revision(news);
   } else if (news.kind == "blob") {
     take_blob(news);
+  } else if (news.kind == "reported") {
+    is_reporting_ = false;
+    if (!news.error.empty()) log::debug("fleet: a report was not taken", {{"error", news.error}});
   } else if (news.kind == "shared" && !news.error.empty()) {
     log::warning("fleet: an entry was not shared", {{"error", news.error}});
   }
@@ -197,10 +198,10 @@ void FleetNode::follow(const fleet::Head& head) {
   if (head.turn != followed_.turn || followed_.head_id.empty()) {
     followed_.turn = head.turn;
     followed_.head_id = head.id;
-    worker_.submit([this, followed = followed_] {
-      const Result<void> written = files_.write(followed);
-      mailbox_.post([this, written] {
-        if (!written) trouble("the turn of the fleet is not on disk: " + written.error());
+    worker_.submit([this, turn = head.turn, id = head.id] {
+      const Result<void> kept = disk_->keep_turn(turn, id);
+      mailbox_.post([this, kept] {
+        if (!kept) trouble("the turn of the fleet is not on disk: " + kept.error());
       });
     });
   }
@@ -210,11 +211,13 @@ void FleetNode::follow(const fleet::Head& head) {
 
 void FleetNode::begin_taking() {
   retry_.reset();
-  if (taking_ || report_.wanted == 0) return;
+  if (taking_ || report_.wanted == 0 || !helper_) return;  // a new helper tells the head again
   if (report_.wanted == followed_.revision) {
+    refused_ = {};
+    if (state() == "enforcing" || state() == "publishing")
+      return;  // with what it has to say, a feed that is refused, say
     report_.state = "enforcing";
     report_.error.clear();
-    refused_ = {};
     return;
   }
   if (refused_.revision == report_.wanted && refused_.since == fleet::at_of(head_, settings_.group).since) return;
@@ -225,7 +228,7 @@ void FleetNode::begin_taking() {
   fleet::Order wanted;
   wanted.kind = "revision";
   wanted.number = taking_->number;
-  order(wanted);
+  if (!order(wanted)) finish_taking("the process that speaks to etcd takes no order", false);
 }
 
 void FleetNode::take_revision(const fleet::News& news) {
@@ -239,7 +242,7 @@ void FleetNode::take_revision(const fleet::News& news) {
   if (!revision) return finish_taking(revision.error(), true);
   taking_->revision = std::move(*revision);
   worker_.submit([this, revision = taking_->revision] {
-    std::vector<fleet::BlobFile> missing = files_.missing(revision);
+    std::vector<fleet::BlobFile> missing = disk_->files.missing(revision);
     mailbox_.post([this, number = revision.number, missing = std::move(missing)] {
       if (!taking_ || taking_->number != number) return;
       taking_->missing.assign(missing.begin(), missing.end());
@@ -258,7 +261,7 @@ void FleetNode::ask_next_blob() {
   wanted.bytes = file.bytes;
   wanted.packed_bytes = file.packed_bytes;
   wanted.chunks = file.chunks;
-  order(wanted);
+  if (!order(wanted)) finish_taking("the process that speaks to etcd takes no order", false);
 }
 
 void FleetNode::take_blob(const fleet::News& news) {
@@ -266,12 +269,11 @@ void FleetNode::take_blob(const fleet::News& news) {
   const fleet::BlobFile file = taking_->missing.front();
   if (!news.error.empty()) return finish_taking(file.path + ": " + news.error, false);
   if (news.bytes != file.bytes) return finish_taking(file.path + " has another size than the revision says", true);
-  // The memory stays as it is until the next order; the helper may write into it all the same: a digest is made of a
-  // copy, which is what is written.
-  const std::span<const std::byte> shared = helper_->shared.bytes().first(file.bytes);
-  auto bytes = std::make_shared<std::vector<std::byte>>(shared.begin(), shared.end());
-  worker_.submit([this, file, bytes, number = taking_->number] {
-    const Result<void> put = files_.put(file, *bytes);
+  worker_.submit([this, file, helper = helper_, number = taking_->number] {
+    // A copy, whose digest is looked at: whoever took the process over may write into that memory at any time.
+    const std::span<const std::byte> shared = helper->shared.bytes().first(file.bytes);
+    const std::vector<std::byte> bytes(shared.begin(), shared.end());
+    const Result<void> put = disk_->files.put(file, bytes);
     mailbox_.post([this, put, number] {
       if (!taking_ || taking_->number != number) return;
       if (!put) return finish_taking(put.error(), false);
@@ -283,7 +285,7 @@ void FleetNode::take_blob(const fleet::News& news) {
 
 void FleetNode::lay_out() {
   worker_.submit([this, revision = taking_->revision] {
-    Result<std::string> policy = files_.lay_out(revision);
+    Result<std::string> policy = disk_->files.lay_out(revision);
     mailbox_.post([this, policy = std::move(policy), number = revision.number] {
       if (!taking_ || taking_->number != number) return;
       if (!policy) return finish_taking(policy.error(), false);
@@ -298,24 +300,29 @@ void FleetNode::reload(const std::string& policy) {
   wish.uid = kFleetUser;
   wish.why = fmt::format("revision {} of fleet {}", number, settings_.name);
   wish.policy_file = policy;
-  fleet::Followed next = followed_;
-  next.revision = number;
-  next.policy = policy;
-  wish.compiled = [this, next] { return files_.write(next); };
+  const auto disk_failed = std::make_shared<std::atomic<bool>>(false);
+  wish.compiled = [disk = disk_, number, policy, disk_failed] {
+    Result<void> kept = disk->keep_revision(number, policy);
+    *disk_failed = !kept;
+    return kept;
+  };
+  taking_->is_reloading = true;
   const auto before = daemon_.running();
   const auto traffic = daemon_.recent_traffic();
   daemon_.reload(
-      [this, number, policy, before, traffic,
+      [this, number, policy, before, traffic, disk_failed,
        alive = mailbox_.token()](const std::shared_ptr<const ReloadReport>& report) {
         if (!*alive || !taking_ || taking_->number != number) return;
-        const bool is_published = report->ok || !report->targets.empty();
+        const bool is_published = std::any_of(report->phases.begin(), report->phases.end(), [](const PhaseTime& phase) {
+          return std::string_view(phase.name) == "publish";
+        });
         if (!is_published) {
           std::string error = report->error;
           for (const Diagnostic& one : report->diagnostics.kept()) {
             if (!error.empty() || one.severity != Severity::error) continue;
             error = fmt::format("{}:{}:{}: {}", one.where.file, one.where.line, one.where.column, one.message);
           }
-          return finish_taking(error, true);
+          return finish_taking(error, !*disk_failed);
         }
         followed_.revision = number;
         followed_.policy = policy;
@@ -325,7 +332,7 @@ void FleetNode::reload(const std::string& policy) {
         report_.expected_high.reset();
         worker_.submit([this, number, before, after = daemon_.running(), traffic] {
           const std::optional<Share> expected = expected_share(before, after, traffic);
-          files_.keep_only({number, report_.revision});
+          disk_->files.keep_only({number, report_.revision});
           mailbox_.post([this, number, expected] {
             if (report_.revision != number || !expected) return;
             report_.expected_share = expected->value;
@@ -333,7 +340,12 @@ void FleetNode::reload(const std::string& policy) {
             report_soon();
           });
         });
-        finish_taking(report->ok ? "" : report->error, true);
+        std::string trouble = daemon_.disk_error();
+        for (const RefusedFeed& feed : report->refused) {
+          trouble +=
+              fmt::format("{}list {} keeps what it had: {}", trouble.empty() ? "" : "; ", feed.list, feed.reason);
+        }
+        finish_taking(trouble, true);
       },
       std::move(wish));
 }
@@ -361,168 +373,11 @@ void FleetNode::finish_taking(const std::string& error, bool is_final) {
     retry_ = loop_.timer(Clock::now() + kRetry, [this] { begin_taking(); });
   }
   report_soon();
-  if (is_taken) reconcile();                 // of lists that there are now
+  if (is_taken) entries_.lists_changed();
   if (is_taken || is_final) begin_taking();  // the head may have moved meanwhile
 }
 
-// --- entries ---
-
-void FleetNode::take_entries(const fleet::News& news) {
-  std::map<std::string, Entries>& into = news.is_whole ? whole_ : wanted_;
-  if (news.is_whole && !std::exchange(is_whole_, true)) whole_.clear();
-  for (const fleet::EntryNews& one : news.entries) {
-    if (one.is_gone) {
-      const auto list = into.find(one.list);
-      if (list != into.end()) list->second.erase(one.entry);
-      continue;
-    }
-    Entries& entries = into[one.list];
-    if (entries.size() >= kMostFleetEntries) continue;
-    entries[one.entry] = {one.ttl_s == 0 ? 0 : now_s() + static_cast<int64_t>(one.ttl_s), one.comment};
-    refused_entries_[one.list].erase(one.entry);
-  }
-  if (news.is_whole && news.is_last) {
-    wanted_ = std::exchange(whole_, {});
-    is_whole_ = false;
-  }
-  if (!news.is_last) return;
-  heard_at_ = std::max(heard_at_, news.at);
-  reconcile();
-}
-
-// What an earlier life of this node took from the fleet, list by list.
-void FleetNode::read_journal() {
-  read_journal_page("", "");
-}
-
-void FleetNode::read_journal_page(const std::string& list, const std::string& after) {
-  const auto& lists = daemon_.running()->lists;
-  auto at = lists.begin();
-  if (!list.empty()) {
-    at = std::find_if(lists.begin(), lists.end(), [&](const ListSummary& one) { return one.name == list; });
-  }
-  while (at != lists.end() && !at->dynamic) ++at;
-  if (at == lists.end()) {
-    is_journal_read_ = true;
-    return reconcile();
-  }
-  const std::string name = at->name, next = std::next(at) == lists.end() ? "" : std::next(at)->name;
-  daemon_.read_added(name, name == list ? after : "", kJournalPage,
-                     [this, name, next, alive = mailbox_.token()](const Result<std::vector<JournalEntry>>& added) {
-                       if (!*alive) return;
-                       if (!added) log::warning("fleet: the journal is not read", {{"error", added.error()}});
-                       const size_t n = added ? added->size() : 0;
-                       for (size_t i = 0; i < n; i++) {
-                         const JournalEntry& one = (*added)[i];
-                         if (one.uid != kFleetUser) continue;
-                         has_[name][one.text] = {one.expires == kNever ? 0 : int64_t{one.expires}, one.comment};
-                       }
-                       if (n == kJournalPage) return read_journal_page(name, added->back().text);
-                       if (next.empty()) {
-                         is_journal_read_ = true;
-                         return reconcile();
-                       }
-                       read_journal_page(next, "");
-                     });
-}
-
-// Brings the journal to what the fleet wants, a change at a time.
-void FleetNode::reconcile() {
-  if (!is_journal_read_ || is_changing_ || heard_at_ == 0) return;
-  const int64_t now = now_s();
-  const auto running = daemon_.running();
-  uint64_t refused = 0, held = 0;
-  for (const ListSummary& list : running->lists) {
-    if (!list.dynamic) continue;
-    const Entries& wanted = wanted_[list.name];
-    Entries& has = has_[list.name];
-    std::set<std::string>& refused_here = refused_entries_[list.name];
-    std::vector<std::string> adds, dels;
-    for (const auto& [text, entry] : wanted) {
-      if (entry.expires != 0 && entry.expires <= now) continue;
-      const auto there = has.find(text);
-      const bool is_same = there != has.end() && std::abs(there->second.expires - entry.expires) <= kSameTime_s &&
-                           (there->second.expires == 0) == (entry.expires == 0);
-      if (is_same || refused_here.contains(text)) continue;
-      if (adds.size() < kMostEntriesAtOnce) adds.push_back(text);
-    }
-    for (const auto& [text, entry] : has) {
-      if (!wanted.contains(text) && dels.size() < kMostEntriesAtOnce) dels.push_back(text);
-    }
-    if (change(list.name, adds, dels)) return;
-    refused += refused_here.size();
-    held += has.size();
-  }
-  // Of lists that this node does not have: they wait for a revision that has them.
-  for (const auto& [name, entries] : wanted_) {
-    const bool is_there =
-        std::any_of(running->lists.begin(), running->lists.end(),
-                    [&, &list = name](const ListSummary& one) { return one.name == list && one.dynamic; });
-    if (!is_there) refused += entries.size();
-  }
-  const bool is_news = report_.entries != held || report_.entries_refused != refused || report_.entries_at != heard_at_;
-  report_.entries = held;
-  report_.entries_refused = refused;
-  report_.entries_at = heard_at_;
-  if (is_news) report_soon();
-}
-
-// Begins a change of the list, of a part of these. False: there is nothing to change.
-bool FleetNode::change(const std::string& list, const std::vector<std::string>& adds,
-                       const std::vector<std::string>& dels) {
-  if (adds.empty() && dels.empty()) return false;
-  Change change;
-  change.list = list;
-  change.uid = kFleetUser;
-  change.verb = dels.empty() ? Change::Verb::add : Change::Verb::del;
-  change.entries = dels.empty() ? adds : dels;
-  if (dels.empty()) {
-    const int64_t now = now_s();
-    for (const std::string& text : adds) {
-      const Wanted& wanted = wanted_[list][text];
-      const int64_t left = wanted.expires == 0 ? 0 : std::max<int64_t>(1, wanted.expires - now);
-      change.ttls.push_back(static_cast<uint64_t>(left));
-      change.comments.push_back(wanted.comment);
-    }
-  }
-  is_changing_ = true;
-  daemon_.change(change, [this, change, alive = mailbox_.token()](const ChangeReport& report) {
-    if (!*alive) return;
-    is_changing_ = false;
-    const bool is_made = report.ok || report.generation.number != 0 || !report.targets.empty();
-    Entries& has = has_[change.list];
-    if (is_made) {
-      for (const std::string& text : change.entries) {
-        if (change.verb == Change::Verb::del) {
-          has.erase(text);
-        } else {
-          has[text] = wanted_[change.list][text];
-        }
-      }
-      return reconcile();
-    }
-    if (change.entries.size() == 1) {
-      log::warning("fleet: an entry is not taken",
-                   {{"list", change.list}, {"entry", change.entries[0]}, {"error", report.error}});
-      if (change.verb == Change::Verb::del) {
-        has.erase(change.entries[0]);
-      } else {
-        refused_entries_[change.list].insert(change.entries[0]);
-      }
-      return reconcile();
-    }
-    // One of them is wrong: halves, until it stands alone.
-    const size_t half = change.entries.size() / 2;
-    const std::vector<std::string> some(change.entries.begin(),
-                                        change.entries.begin() + static_cast<std::ptrdiff_t>(half));
-    if (change.verb == Change::Verb::add) {
-      (void)this->change(change.list, some, {});
-    } else {
-      (void)this->change(change.list, {}, some);
-    }
-  });
-  return true;
-}
+// --- what others are to know ---
 
 void FleetNode::added_here(const Change& change, const std::string& list) {
   const auto& shared = settings_.shared_lists;
@@ -545,7 +400,7 @@ void FleetNode::added_here(const Change& change, const std::string& list) {
     share.entry = change.entries[i];
     share.comment = (own_comment.empty() ? change.comment : own_comment).substr(0, fleet::kMostComment);
     share.ttl_s = ttl_s == 0 ? settings_.shared_ttl_s : std::min(ttl_s, settings_.shared_ttl_s);
-    order(share);
+    (void)order(share);
   }
 }
 
@@ -584,17 +439,28 @@ void FleetNode::report_now_and_then() {
                     report_.generation = daemon_.running()->publication->generation.number;
                     // After a revision was taken, whoever rolls it out wants to know what it does.
                     const bool is_fresh = report_.enforced_at != 0 && now_s() - report_.enforced_at < 60;
-                    if (now - last_report_ >= (is_fresh ? kLook : kReport)) send_report();
+                    if (state() != report_.state || now - last_report_ >= (is_fresh ? kLook : kReport)) send_report();
                   });
 }
 
+// A revision that controld has published is not enforced before its targets say so.
+std::string FleetNode::state() const {
+  if (report_.state != "enforcing" && report_.state != "publishing") return report_.state;
+  return daemon_.is_settled() ? "enforcing" : "publishing";
+}
+
 void FleetNode::send_report() {
+  if (is_reporting_) return report_soon();  // etcd has not taken the one before
   last_report_ = Clock::now();
   report_.at = now_s();
+  report_.state = state();
+  report_.entries = entries_.counts().held;
+  report_.entries_refused = entries_.counts().refused;
+  report_.entries_at = entries_.counts().at;
   fleet::Order told;
   told.kind = "report";
   told.text = fleet::text_of(report_);
-  order(told);
+  is_reporting_ = order(told);
 }
 
 }  // namespace weir::control

@@ -3,14 +3,14 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "common/confine/helpers.h"
+#include "control/daemon/fleet_entries.h"
 #include "control/fleet/channel.h"
-#include "control/fleet/entry.h"
 #include "control/fleet/head.h"
 #include "control/fleet/report.h"
 #include "control/fleet/revision.h"
@@ -45,18 +45,11 @@ class FleetNode {
   void added_here(const Change& change, const std::string& list);
 
  private:
-  // An entry of the fleet, as this node is to have it, or has it.
-  struct Wanted {
-    int64_t expires = 0;  // Unix seconds, by this node's clock; 0: never
-    std::string comment;
-  };
-  using Entries = std::map<std::string, Wanted>;  // by text
-
   // The process.
   void start_follower();
   void hear();
   void lose_follower(const std::string& why);
-  void order(const fleet::Order& order);
+  bool order(const fleet::Order& order);  // false: nobody takes it now
   void take(fleet::News& news);
 
   // Revisions, in the order of what happens.
@@ -70,48 +63,39 @@ class FleetNode {
   void reload(const std::string& policy);
   void finish_taking(const std::string& error, bool is_final);
 
-  // Entries.
-  void take_entries(const fleet::News& news);
-  void read_journal();
-  void read_journal_page(const std::string& list, const std::string& after);
-  void reconcile();
-  bool change(const std::string& list, const std::vector<std::string>& adds, const std::vector<std::string>& dels);
-
   // Reports.
   void report_soon();
   void report_now_and_then();
   void send_report();
+  std::string state() const;
   void trouble(const std::string& text);
 
   Loop& loop_;
   Daemon& daemon_;
   const confine::Helpers& helpers_;
   const FleetSettings settings_;
-  const fleet::Store files_;
+  const std::shared_ptr<fleet::Disk> disk_;  // a thread of the daemon may write when this is gone
   Mailbox mailbox_;
 
-  std::optional<confine::Helper> helper_;
+  std::shared_ptr<const confine::Helper> helper_;  // the worker may still read its memory when it is gone
   Loop::Source heard_, again_;
   int pause_ms_;
-  bool is_connected_ = false;
+  bool is_connected_ = false, is_reporting_ = false;
   std::string trouble_;
 
-  fleet::Followed followed_;  // as on disk
-  fleet::Head head_;          // that is followed; turn 0: none was heard since the start
+  fleet::Followed followed_;
+  fleet::Head head_;  // that is followed; turn 0: none was heard since the start
   struct Taking {
     uint64_t number = 0;
     fleet::Revision revision;
     std::deque<fleet::BlobFile> missing;
+    bool is_reloading = false;  // it is controld's: nothing more is asked of etcd
   };
   std::optional<Taking> taking_;
   fleet::GroupAt refused_;  // that this node does not take, until its group is given something anew
   Loop::Source retry_;
 
-  std::map<std::string, Entries> wanted_, has_;  // by list
-  std::map<std::string, std::set<std::string>> refused_entries_;
-  bool is_journal_read_ = false, is_changing_ = false, is_whole_ = false;
-  std::map<std::string, Entries> whole_;  // while all of them come
-  int64_t heard_at_ = 0;                  // revision of etcd's store that wanted_ is of
+  FleetEntries entries_;
 
   fleet::Report report_;
   Loop::Source report_due_, look_due_;

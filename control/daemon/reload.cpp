@@ -141,8 +141,10 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
     prepared.next = next;
     return;
   }
-  // A person who reloads gets a new base; what feeds change by themselves needs none. Anew: nor is what runs copied.
-  const Make make = cause.policy_text == nullptr || cause.anew ? Make::whole : Make::overlay;
+  // A person who reloads gets a new base; what feeds change by themselves needs none, nor does a revision that differs
+  // little from the one before. Anew: nor is what runs copied.
+  const bool is_by_itself = cause.policy_text != nullptr || !cause.wish.policy_file.empty();
+  const Make make = is_by_itself && !cause.anew ? Make::overlay : Make::whole;
   if (cause.promoted) {
     const Result<bool> made = make_promotion(*next, old, *cause.promoted);
     if (!made || !*made) {

@@ -11,7 +11,7 @@ void members(Fields& f, Report& report) {
   f({"turn", "", "of the fleet's head that it follows"}, report.turn);
   f({"revision", "", "that it enforces; 0: none yet"}, report.revision);
   f({"wanted", "", "that its group is to enforce"}, report.wanted);
-  f({"state", "", "enforcing, taking, refused or waiting"}, report.state);
+  f({"state", "", "enforcing, publishing (not every target has it), taking, refused or waiting"}, report.state);
   f.unless_empty({"error", "", "why it does not enforce what is wanted"}, report.error);
   f({"generation", "", "number of its generation"}, report.generation);
   f({"entries", "", "of the fleet that it enforces"}, report.entries);

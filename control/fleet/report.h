@@ -16,7 +16,7 @@ struct Report {
   uint64_t turn = 0;                 // of the head that it follows
   uint64_t revision = 0;             // that it enforces; 0: none yet
   uint64_t wanted = 0;               // that its group is to enforce
-  std::string state;                 // enforcing, taking, refused, waiting
+  std::string state;                 // enforcing, publishing (not all targets have it), taking, refused, waiting
   std::string error;                 // refused: why
   uint64_t generation = 0;
   uint64_t entries = 0;  // of the fleet, that it enforces

@@ -114,6 +114,35 @@ void Store::keep_only(const std::set<uint64_t>& numbers) const {
   }
 }
 
+Followed Disk::read(const std::string& fleet) {
+  const std::lock_guard lock(mutex_);
+  if (Result<Followed> read = files.read(fleet); read) followed_ = std::move(*read);
+  followed_.fleet = fleet;
+  return followed_;
+}
+
+Result<void> Disk::keep_turn(uint64_t turn, const std::string& head_id) {
+  const std::lock_guard lock(mutex_);
+  Followed next = followed_;
+  next.turn = turn;
+  next.head_id = head_id;
+  return keep(next);
+}
+
+Result<void> Disk::keep_revision(uint64_t number, const std::string& policy) {
+  const std::lock_guard lock(mutex_);
+  Followed next = followed_;
+  next.revision = number;
+  next.policy = policy;
+  return keep(next);
+}
+
+Result<void> Disk::keep(const Followed& next) {
+  Result<void> written = files.write(next);
+  if (written) followed_ = next;
+  return written;
+}
+
 Result<std::string> Store::empty_policy() const {
   if (Result<void> made = make_directories(folder_, 0700); !made) return Error{made.error()};
   const std::string path = folder_ + "/none.yaml";

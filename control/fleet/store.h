@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -52,6 +53,24 @@ class Store {
   std::string of_revision(uint64_t number) const { return folder_ + "/" + std::to_string(number); }
 
   const std::string folder_;
+};
+
+// The same for several threads, and what was followed: a turn and a revision are kept by different ones, and none may
+// undo what the other kept.
+class Disk {
+ public:
+  explicit Disk(std::string folder) : files(std::move(folder)) {}
+  Followed read(const std::string& fleet);  // once, first
+  Result<void> keep_turn(uint64_t turn, const std::string& head_id);
+  Result<void> keep_revision(uint64_t number, const std::string& policy);
+
+  const Store files;
+
+ private:
+  Result<void> keep(const Followed& next);
+
+  std::mutex mutex_;  // guards the next one, and its file
+  Followed followed_;
 };
 
 }  // namespace weir::control::fleet

@@ -114,13 +114,14 @@ class Node(Session):
 
     def __init__(self, build, etcd, name, group="rest", fleet="", more="", parent=None):
         super().__init__(build, parent)
+        self.has_dataplane = True
         self.etcd_urls, self.name, self.group, self.fleet, self.more = etcd.urls(), name, group, fleet, more
 
     def start(self, extra=()):
         path = self.path("node.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(node_file(self.etcd_urls, self.name, self.group, self.fleet, self.more))
-        self.start_controld(path, extra=extra)
+        self.start_controld(path, targets=self.has_dataplane, extra=extra)
 
 
 class Operator:
