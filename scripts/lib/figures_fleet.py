@@ -3,6 +3,7 @@
 import fleet_canary
 import fleet_crowdsec
 import fleet_faults
+import fleet_scale
 import fleet_speed
 from figure import at_most
 
@@ -21,4 +22,5 @@ MEASUREMENTS = (
     (("fleet.fault_failures", "fleet.older_revisions"), faults),
     *fleet_canary.MEASUREMENTS,
     *fleet_crowdsec.MEASUREMENTS,
+    *fleet_scale.MEASUREMENTS,
 )

@@ -19,7 +19,7 @@ from session import PR_SET_PDEATHSIG, PROGRAMS, ROOT, Session, SessionError, tai
 
 LINE_SECONDS = 120  # a tool that prints nothing for so long hangs
 STOP_SECONDS = 20
-TOOLS = ("tests/bench/pacer", "tests/bench/core_clock", "tests/bench/feed_figures", "tests/bench/make_snapshot",
+TOOLS = ("tests/bench/pacer", "tests/bench/core_clock", "tests/bench/feed_figures", "tests/bench/make_snapshot", "tests/bench/fleet_nodes",
          "tests/bench/plane_client", "tests/bench/port_peers", "tests/bench/xdp_bench", "tests/reference/reference-capture",
          "tests/agreement/agreement", "tests/xdp/xdp_traffic")
 
