@@ -50,6 +50,7 @@ bool Session::take(const Message& message, Clock::time_point now) {
       if (state_ == State::established) return true;
       if (state_ != State::open_confirm) break;
       state_ = State::established;
+      was_established_ = true;
       events_.established(peer_);
       return state_ == State::established;
     case MessageType::update:

@@ -48,6 +48,8 @@ class Session {
   // What is to be sent; the caller takes out what he has sent.
   Bytes& output() { return output_; }
   bool is_established() const { return state_ == State::established; }
+  bool has_been_established() const { return was_established_; }
+  bool is_over() const { return state_ == State::over; }
   bool carries(Family family) const;
   // Until it is over.
   Clock::time_point next_tick() const;
@@ -74,7 +76,7 @@ class Session {
   std::chrono::seconds hold_{0};  // 0: neither side has a timer
   Clock::time_point heard_, said_;
   std::set<RuleKey> announced_;
-  bool has_ended_rib_ = false;
+  bool was_established_ = false, has_ended_rib_ = false;
 };
 
 }  // namespace weir::control::flowspec
