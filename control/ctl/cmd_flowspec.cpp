@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 #include <memory>
 
@@ -19,7 +20,8 @@ constexpr uint16_t kBgpPort = 179;
 struct Arguments {
   std::string peer, listen, router_id = "127.0.0.1";
   std::string list, announce, stale = "10m";
-  unsigned as = 0, peer_as = 0, hold = 90, every = 10, max_rules = 10'000;
+  std::string as, peer_as;
+  unsigned hold = 90, every = 10, max_rules = 10'000;
 };
 
 // ADDRESS or ADDRESS:PORT.
@@ -36,6 +38,14 @@ Result<ListenAddress> parse_peer_address(const std::string& text) {
     return address;
   }
   return parse_listen_address(text);
+}
+
+// A number of four bytes; 0 is nobody's (RFC 7607).
+std::optional<uint32_t> parse_as(const std::string& text) {
+  uint32_t as = 0;
+  const char* end = text.data() + text.size();
+  const auto [read_to, failure] = std::from_chars(text.data(), end, as);
+  return failure == std::errc{} && read_to == end && as != 0 ? std::optional(as) : std::nullopt;
 }
 
 int wrong(const std::string& what) {
@@ -70,9 +80,13 @@ int run(const Context& context, const Arguments& arguments) {
   if (!stale) {
     return wrong(fmt::format("--stale is `{}`: it must be a time like 90s, 10m, 24h or 7d", arguments.stale));
   }
+  const std::optional<uint32_t> as = parse_as(arguments.as);
+  const std::optional<uint32_t> peer_as = arguments.peer_as.empty() ? as : parse_as(arguments.peer_as);
+  if (!as || !peer_as) {
+    return wrong(fmt::format("--{} must be an AS number from 1 to 4294967295", as ? "peer-as" : "as"));
+  }
   if (arguments.hold != 0 && arguments.hold < 3) return wrong("--hold must be 0 or 3 to 65535 seconds");
-  peer.session = {arguments.as, arguments.peer_as != 0 ? arguments.peer_as : arguments.as, *id,
-                  static_cast<uint16_t>(arguments.hold)};
+  peer.session = {*as, *peer_as, *id, static_cast<uint16_t>(arguments.hold)};
   peer.stale_s = *stale;
 
   FlowspecSettings settings;
@@ -83,6 +97,7 @@ int run(const Context& context, const Arguments& arguments) {
   settings.stale_s = *stale;
   settings.every_s = arguments.every;
   settings.limits.rules = arguments.max_rules;
+  settings.tells_json = context.json;
 
   log::start();
   FlowspecPeer link(std::move(peer), context.json);
@@ -103,9 +118,8 @@ Run configure(Options& options) {
       .required();
   options.text("--listen", "ADDRESS[:PORT]", arguments->listen,
                "wait here for the peer to connect; default: connect to it");
-  options.number("--as", "N", arguments->as, "the AS number of this side").range(1, UINT32_MAX).required();
-  options.number("--peer-as", "N", arguments->peer_as, "the AS number of the peer; default: the same")
-      .range(1, UINT32_MAX);
+  options.text("--as", "N", arguments->as, "the AS number of this side").required();
+  options.text("--peer-as", "N", arguments->peer_as, "the AS number of the peer; default: the same");
   options.text("--router-id", "ID", arguments->router_id,
                "the BGP identifier of this side, written as an IPv4 address");
   options.number("--hold", "SECONDS", arguments->hold, "the session ends when nothing was heard for so long; 0: never")
@@ -132,6 +146,9 @@ const Command kFlowspec = {
     "entries go. What weir has no entry for is refused, and the log says why. When the program ends, entries stay for "
     "--stale. With --json every change of state is a line.\n\nExit code 4: controld cannot be reached.",
     cmd_flowspec::configure,
-    [](MemberTable& table) { table.add<FlowspecStatus>("flowspec"); }};
+    [](MemberTable& table) {
+      table.add<FlowspecStatus>("flowspec");
+      table.add<FlowspecRefusal>("flowspec, of a rule");
+    }};
 
 }  // namespace weir::control::ctl

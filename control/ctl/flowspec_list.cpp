@@ -80,6 +80,11 @@ void members(Fields& f, FlowspecStatus& status) {
   f({"announced", "", "rules that are announced to the peer"}, status.announced);
 }
 
+void members(Fields& f, FlowspecRefusal& refusal) {
+  f({"refused", "", "the rule"}, refusal.refused);
+  f({"reason", "", "why it has no entries"}, refusal.reason);
+}
+
 FlowspecList::FlowspecList(FlowspecSettings settings, std::function<void()> announced)
     : settings_(std::move(settings)),
       on_announced_(std::move(announced)),
@@ -174,8 +179,9 @@ flowspec::RuleTable::Counts FlowspecList::counts() {
 
 void FlowspecList::tell_refusals() {
   for (const flowspec::RuleTable::Refusal& refusal : table_.take_refusals()) {
-    log::warning("flowspec rule refused",
-                 {{"peer", settings_.peer}, {"rule", refusal.rule}, {"reason", one_line(refusal.reason)}});
+    const std::string reason = one_line(refusal.reason);
+    log::warning("flowspec rule refused", {{"rule", refusal.rule}, {"peer", settings_.peer}, {"reason", reason}});
+    if (settings_.tells_json) fmt::print("{}", write_json(FlowspecRefusal{refusal.rule, reason}).line());
   }
 }
 
@@ -221,6 +227,7 @@ void FlowspecList::step() {
     phase = phase_;
   }
   const Stay stay = phase == Phase::up ? Stay::forever : Stay::stale;
+  if (phase == Phase::filling) stay_.reset();
   if (phase != Phase::filling && stay_ != stay && keep(stay)) stay_ = stay;
   if (!settings_.announce.empty() && Clock::now() >= next_announced_) {
     read_announced();
@@ -322,7 +329,11 @@ bool FlowspecList::push() {
   {
     const std::lock_guard lock(mutex_);
     if (phase_ == Phase::down) return true;
-    if (phase_ == Phase::up) surplus = table_.surplus();
+    surplus = table_.surplus();
+    if (phase_ == Phase::up) {
+      const std::vector<std::string> unclaimed = table_.unclaimed();
+      surplus.insert(surplus.end(), unclaimed.begin(), unclaimed.end());
+    }
     missing = table_.missing();
   }
   size_t deleted = 0;
@@ -366,8 +377,8 @@ bool FlowspecList::keep(Stay stay) {
   {
     const std::lock_guard lock(mutex_);
     held = table_.held();
-    if (const std::vector<std::string> surplus = table_.surplus(); stay == Stay::stale && !surplus.empty()) {
-      held.push_back({{}, "of a session before", surplus});
+    for (const std::vector<std::string>& others : {table_.surplus(), table_.unclaimed()}) {
+      if (stay == Stay::stale && !others.empty()) held.push_back({{}, "of a session before", others});
     }
   }
   return each_part(held, [&](std::span<const Wanted> part) {

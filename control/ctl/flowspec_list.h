@@ -25,6 +25,7 @@ struct FlowspecSettings {
   uint32_t stale_s = 600;
   uint32_t every_s = 10;  // how often the list that is announced is read
   flowspec::RuleTable::Limits limits;
+  bool tells_json = false;  // a line on stdout for each rule that is refused
 };
 
 struct FlowspecStatus {
@@ -34,6 +35,12 @@ struct FlowspecStatus {
   bool operator==(const FlowspecStatus&) const = default;
 };
 void members(Fields& f, FlowspecStatus& status);
+
+// A rule of the peer that has no entries.
+struct FlowspecRefusal {
+  std::string refused, reason;
+};
+void members(Fields& f, FlowspecRefusal& refusal);
 
 // Brings what a peer announces into a list of controld, and what another list holds to whom it is announced. Its thread
 // asks controld, which may take its time; whoever has the session talks to the table.

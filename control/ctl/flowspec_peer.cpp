@@ -27,8 +27,8 @@ using Phase = FlowspecList::Phase;
 
 constexpr std::chrono::seconds kMostPause{60};
 constexpr std::chrono::seconds kConnectFor{10};
-constexpr std::chrono::seconds kFillFor{
-    30};  // of a peer that says no End-of-RIB: after as long a silence it has said all
+// Of a peer that says no End-of-RIB: after so long a silence it has said all, and after so long a time anyway.
+constexpr std::chrono::seconds kSilence{30}, kFillFor{300};
 
 struct SocketAddress {
   sockaddr_storage storage = {};
@@ -258,7 +258,7 @@ void FlowspecPeer::established(const flowspec::Open& peer) {
   established_at_ = Clock::now();
   last_error_.clear();
   stale_at_.reset();
-  filled_by_ = Clock::now() + kFillFor;
+  filled_by_ = Clock::now() + kSilence;
   has_ended_[0] = !session_->carries(Family::v4);
   has_ended_[1] = !session_->carries(Family::v6);
   log::notice("flowspec session begins", {{"peer", peer_},
@@ -282,7 +282,7 @@ void FlowspecPeer::updated(const flowspec::Update& update) {
     for (const flowspec::RuleKey& key : update.announced) table.announce(key, update.action);
   });
   if (!filled_by_) return;
-  filled_by_ = Clock::now() + kFillFor;
+  filled_by_ = std::min(Clock::now() + kSilence, *established_at_ + kFillFor);
   for (const Family family : update.ends) has_ended_[family == Family::v4 ? 0 : 1] = true;
   if (has_ended_[0] && has_ended_[1]) is_filled();
 }

@@ -60,7 +60,9 @@ bool RuleTable::is_whole(const State& state) const {
 void RuleTable::want(const RuleKey& key, const State& state) {
   entries_ += state.entries.size();
   for (const std::string& entry : state.entries) {
-    if (wanted_[entry]++ == 0) surplus_.erase(entry);
+    if (wanted_[entry]++ != 0) continue;
+    surplus_.erase(entry);
+    unclaimed_.erase(entry);
   }
   if (!is_whole(state)) missing_.insert(key);
 }
@@ -143,6 +145,10 @@ std::vector<std::string> RuleTable::surplus() const {
   return {surplus_.begin(), surplus_.end()};
 }
 
+std::vector<std::string> RuleTable::unclaimed() const {
+  return {unclaimed_.begin(), unclaimed_.end()};
+}
+
 void RuleTable::is_added(const Wanted& rule) {
   for (const std::string& entry : rule.entries) {
     held_.insert(entry);
@@ -156,6 +162,7 @@ void RuleTable::is_deleted(const std::vector<std::string>& entries) {
   for (const std::string& entry : entries) {
     held_.erase(entry);
     surplus_.erase(entry);
+    unclaimed_.erase(entry);
   }
   // A rule that came meanwhile may want one of them.
   for (const auto& [key, state] : rules_) {
@@ -185,11 +192,13 @@ void RuleTable::retry() {
 }
 
 void RuleTable::is_found(std::vector<std::string> entries) {
+  const std::unordered_set<std::string> known = std::move(surplus_);
   held_.clear();
   surplus_.clear();
+  unclaimed_.clear();
   missing_.clear();
   for (std::string& entry : entries) {
-    if (wanted_.count(entry) == 0) surplus_.insert(entry);
+    if (wanted_.count(entry) == 0) (known.count(entry) != 0 ? surplus_ : unclaimed_).insert(entry);
     held_.insert(std::move(entry));
   }
   for (const auto& [key, state] : rules_) {

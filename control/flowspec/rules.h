@@ -53,6 +53,8 @@ class RuleTable {
   std::vector<Wanted> missing() const;
   // Entries of the list that are no rule's any more.
   std::vector<std::string> surplus() const;
+  // Entries that were found there, and are no rule's yet: of a program that ran before, say.
+  std::vector<std::string> unclaimed() const;
   void is_added(const Wanted& rule);
   void is_deleted(const std::vector<std::string>& entries);
   // controld does not take the entries of this rule: they are not missing until retry().
@@ -94,7 +96,7 @@ class RuleTable {
   std::unordered_map<std::string, uint64_t> wanted_;  // by how many rules
   std::unordered_set<std::string> held_;              // by the list
   std::set<RuleKey> missing_;
-  std::unordered_set<std::string> surplus_;
+  std::unordered_set<std::string> surplus_, unclaimed_;
   std::vector<Refusal> refusals_;
 };
 
