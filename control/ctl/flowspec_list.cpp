@@ -77,6 +77,7 @@ void members(Fields& f, FlowspecStatus& status) {
   f({"rules", "", "that the peer announces, the refused ones included"}, status.counts.rules);
   f({"refused", "", "of these, that have no entries"}, status.counts.refused);
   f({"entries", "", "that the list holds for them"}, status.counts.entries);
+  f({"pending", "", "rules that the list lacks still, and entries that are to go from it"}, status.counts.pending);
   f({"announced", "", "rules that are announced to the peer"}, status.announced);
 }
 

@@ -215,7 +215,7 @@ std::vector<RuleTable::Wanted> RuleTable::held() const {
 }
 
 RuleTable::Counts RuleTable::counts() const {
-  return {rules_.size(), refused_, held_.size()};
+  return {rules_.size(), refused_, held_.size(), missing_.size() + surplus_.size()};
 }
 
 }  // namespace weir::control::flowspec

@@ -66,7 +66,9 @@ class RuleTable {
   std::vector<Wanted> held() const;
 
   struct Counts {
-    uint64_t rules = 0, refused = 0, entries = 0;  // entries: in the list
+    uint64_t rules = 0, refused = 0;
+    uint64_t entries = 0;  // in the list
+    uint64_t pending = 0;  // rules that it lacks, and entries that it has too much
     bool operator==(const Counts&) const = default;
   };
   Counts counts() const;

@@ -167,6 +167,8 @@ def random_rule(random):
     kind = random.choice(("none", "protocol", "ports", "ports", "ports", "icmp", "flags"))
     if not has_address and kind == "none":
         kind = "ports"
+    if not has_address and family == 6:  # ExaBGP tells the family by the addresses
+        parts[DESTINATION] = ipaddress.ip_network("::/0")
     if kind == "protocol":
         parts[PROTOCOL] = random_numbers(random, 255, (TCP, UDP, icmp, 47, 50), few=True)
     elif kind == "ports":
