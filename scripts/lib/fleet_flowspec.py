@@ -107,7 +107,8 @@ def unexplained(refusals, rules):
     wrong = [f"{rule}: {reason}" for rule, reason in refusals.items()
              if reason != NOTHING and not any(word in reason for word in words)]
     explained = sum(any(word in reason for word in set(words)) for reason in refusals.values())
-    return wrong, len(words) - explained
+    nothing = sum(reason == NOTHING for reason in refusals.values())  # which is said first where both are true
+    return wrong, max(0, len(words) - explained - nothing)
 
 
 def measure(build, peer_class, rules=RULES, frames=FRAMES, seed=SEED):

@@ -123,13 +123,14 @@ def random_rules(random, count):
     return rules
 
 
-def random_network(random, family):
-    # Few networks, so that frames of one rule meet others.
+def random_network(random, family, near=0.5):
+    # Half of them of a few places, so that rules meet; few are wide, or hardly a frame would pass.
+    is_near, is_wide = random.random() < near, random.random() < 0.01
     if family == 4:
-        base = 10 << 24 | random.randrange(4) << 16 | random.getrandbits(16)
-        return ipaddress.ip_network((base, random.choice((14, 16, 20, 24, 24, 27, 32, 32, 32))), strict=False)
-    base = 0x20010db8 << 96 | random.randrange(4) << 80 | random.getrandbits(80)
-    return ipaddress.ip_network((base, random.choice((32, 48, 48, 56, 64, 64, 127, 128, 128))), strict=False)
+        base = 10 << 24 | (random.randrange(64) << 10 | random.getrandbits(6) if is_near else random.getrandbits(24))
+        return ipaddress.ip_network((base, 12 if is_wide else random.choice((22, 24, 24, 27, 31, 32, 32, 32))), strict=False)
+    base = 0x20010db8 << 96 | random.randrange(64 if is_near else 1 << 16) << 80 | random.getrandbits(6 if is_near else 80)
+    return ipaddress.ip_network((base, 32 if is_wide else random.choice((48, 56, 64, 64, 127, 128, 128))), strict=False)
 
 
 def random_numbers(random, most, common, few=False):
@@ -157,7 +158,7 @@ def random_rule(random):
     family = 4 if random.random() < 0.65 else 6
     rule = Rule(family)
     parts = rule.components
-    has_address = random.random() < 0.97
+    has_address = random.random() < 0.985
     if has_address and random.random() < 0.85:
         parts[DESTINATION] = random_network(random, family)
     if has_address and (DESTINATION not in parts or random.random() < 0.3):
@@ -165,8 +166,8 @@ def random_rule(random):
     icmp = ICMP if family == 4 else ICMP6
     ports, lengths = (53, 80, 123, 443, 1900, 8080, 11211), (40, 64, 128, 512, 1400)
     kind = random.choice(("none", "protocol", "ports", "ports", "ports", "icmp", "flags"))
-    if not has_address and kind == "none":
-        kind = "ports"
+    if not has_address:
+        kind = "pair"
     if not has_address and family == 6:  # ExaBGP tells the family by the addresses
         parts[DESTINATION] = ipaddress.ip_network("::/0")
     if kind == "protocol":
@@ -176,6 +177,8 @@ def random_rule(random):
             parts[PROTOCOL] = [(False, EQUAL, value) for value in random.choice(((TCP,), (UDP,), (UDP,), (TCP, UDP)))]
         for part in random.choice(((PORT,), (DPORT,), (SPORT,), (SPORT, DPORT), (PORT, DPORT))):
             parts[part] = random_numbers(random, 65535, ports)
+    elif kind == "pair":
+        parts.update({SPORT: random_numbers(random, 65535, ports, few=True), DPORT: random_numbers(random, 65535, ports, few=True)})
     elif kind == "icmp":
         if random.random() < 0.5:
             parts[PROTOCOL] = [(False, EQUAL, icmp)]
@@ -269,7 +272,7 @@ def some_number(random, operators, most):
     wanted = [value + step for _, _, value in operators for step in (-1, 0, 0, 1)] + [random.randint(0, most)]
     wanted = [value for value in wanted if 0 <= value <= most]
     right = [value for value in wanted if number_holds(operators, value)]
-    return random.choice(right if right and random.random() < 0.85 else wanted)
+    return random.choice(right if right and random.random() < 0.8 else wanted)
 
 
 def frame_near(random, rule):
