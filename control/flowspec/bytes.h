@@ -11,7 +11,8 @@ namespace weir::control::flowspec {
 using Bytes = std::vector<uint8_t>;
 using BytesView = std::span<const uint8_t>;
 
-// Takes from the front of bytes that somebody else has; reads nothing past their end.
+// Takes from the front of bytes that somebody else has; reads nothing past their end. Where there are too few of them,
+// nothing is left: of numbers read in a row the last one tells whether all are there.
 class Reader {
  public:
   explicit Reader(BytesView bytes) : left_(bytes) {}
@@ -20,7 +21,10 @@ class Reader {
   bool is_at_end() const { return left_.empty(); }
   // Empty: fewer are left.
   std::optional<BytesView> take(size_t n) {
-    if (left_.size() < n) return std::nullopt;
+    if (left_.size() < n) {
+      left_ = {};
+      return std::nullopt;
+    }
     const BytesView taken = left_.first(n);
     left_ = left_.subspan(n);
     return taken;

@@ -94,7 +94,7 @@ void RuleTable::announce(const RuleKey& key, const Action& action) {
     before.is_old = false;
     const bool is_same = before.entries == state.entries && (before.is_by_list || before.refusal == state.refusal);
     if (is_same) return;
-    state.told = before.told;
+    if (!before.refusal.empty()) state.told = before.told;
     erase(known);
   } else if (rules_.size() >= limits_.rules) {
     state.refusal = fmt::format(
