@@ -102,7 +102,10 @@ int run(const Context& context, const Arguments& arguments) {
   log::start();
   FlowspecPeer link(std::move(peer), context.json);
   FlowspecList list(std::move(settings), [&] { link.wake(); });
-  if (const Result<void> found = list.find(); !found) return fail(context, found.error()), kFailed;
+  if (const Result<void> found = list.find(); !found) {
+    (void)fail(context, found.error());
+    return list.is_reached() ? kFailed : kUnreachable;
+  }
   if (const Result<void> opened = link.open(); !opened) return fail(context, opened.error()), kFailed;
   list.start();
   link.run(list);

@@ -103,7 +103,13 @@ FlowspecList::~FlowspecList() {
 }
 
 Result<void> FlowspecList::find() {
-  const Result<ListAnswer> answer = ask_for<ListAnswer>(settings_.socket, {"list"});
+  Patience patience;
+  patience.is_quiet = true;
+  const Result<Document> document = call_controld(settings_.socket, {"list"}, patience);
+  if (!document) return Error{document.error()};
+  is_reached_ = true;
+  if (const std::optional<std::string> error = document->text("error")) return Error{*error};
+  const Result<ListAnswer> answer = read_json<ListAnswer>(*document);
   if (!answer) return Error{answer.error()};
   if (settings_.list.empty()) {
     for (const ListDetails& list : answer->lists) {

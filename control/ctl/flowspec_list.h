@@ -52,8 +52,9 @@ class FlowspecList {
   ~FlowspecList();
   FlowspecList(const FlowspecList&) = delete;
 
-  // Looks for the lists. Error: why they will not do.
+  // Looks for the lists. Error: why they will not do, or that controld cannot be reached.
   Result<void> find();
+  bool is_reached() const { return is_reached_; }
   const FlowspecSettings& settings() const { return settings_; }
   void start();
   // The entries go by themselves from now on, unless the peer comes back in time.
@@ -98,7 +99,8 @@ class FlowspecList {
   FlowspecSettings settings_;
   const std::function<void()> on_announced_;
   const std::string prefix_;  // of the comments of this peer's entries
-  uint8_t match_ = 0;         // of the list
+  bool is_reached_ = false;
+  uint8_t match_ = 0;  // of the list
   uint64_t max_ttl_s_ = 0;
   std::thread thread_;
 
