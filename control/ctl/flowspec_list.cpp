@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <unordered_set>
 
 #include "common/log/log.h"
@@ -29,12 +30,20 @@ constexpr std::chrono::seconds kAfterFailure{5};
 constexpr size_t kEntriesOfRequest = 20'000;
 constexpr unsigned kGivesUp = 20;  // rules that are refused in a row, all for the same reason: it is not for them
 
+// A controld that is busy for longer is asked again: who does not wait on has withdrawn his request.
+constexpr int kPatience_ms = 30'000;
+
+Result<Document> call(const std::string& socket, const Request& request) {
+  Patience patience;
+  patience.is_quiet = true;
+  patience.most_ms = kPatience_ms;
+  return call_controld(socket, request, patience);
+}
+
 // An answer without `error`. Error: that, or that nobody answers.
 template <class Answer>
 Result<Answer> ask_for(const std::string& socket, const Request& request) {
-  Patience patience;
-  patience.is_quiet = true;
-  const Result<Document> document = call_controld(socket, request, patience);
+  const Result<Document> document = call(socket, request);
   if (!document) return Error{document.error()};
   if (const std::optional<std::string> error = document->text("error"); error && !document->contains("ok")) {
     return Error{*error};
@@ -103,9 +112,7 @@ FlowspecList::~FlowspecList() {
 }
 
 Result<void> FlowspecList::find() {
-  Patience patience;
-  patience.is_quiet = true;
-  const Result<Document> document = call_controld(settings_.socket, {"list"}, patience);
+  const Result<Document> document = call(settings_.socket, {"list"});
   if (!document) return Error{document.error()};
   is_reached_ = true;
   if (const std::optional<std::string> error = document->text("error")) return Error{*error};
@@ -188,7 +195,9 @@ void FlowspecList::tell_refusals() {
   for (const flowspec::RuleTable::Refusal& refusal : table_.take_refusals()) {
     const std::string reason = one_line(refusal.reason);
     log::warning("flowspec rule refused", {{"rule", refusal.rule}, {"peer", settings_.peer}, {"reason", reason}});
-    if (settings_.tells_json) fmt::print("{}", write_json(FlowspecRefusal{refusal.rule, reason}).line());
+    if (!settings_.tells_json) continue;
+    fmt::print("{}", write_json(FlowspecRefusal{refusal.rule, reason}).line());
+    std::fflush(stdout);
   }
 }
 
@@ -235,39 +244,50 @@ void FlowspecList::step() {
   }
   const Stay stay = phase == Phase::up ? Stay::forever : Stay::stale;
   if (phase == Phase::filling) stay_.reset();
-  if (phase != Phase::filling && stay_ != stay && keep(stay)) stay_ = stay;
+  if (phase != Phase::filling && stay_ != stay) {
+    if (keep(stay)) {
+      stay_ = stay;
+    } else {
+      next_look_ = Clock::now() + kAfterFailure;
+    }
+  }
   if (!settings_.announce.empty() && Clock::now() >= next_announced_) {
     read_announced();
     next_announced_ = Clock::now() + std::chrono::seconds(settings_.every_s);
   }
 }
 
-// What the list has of this peer, page by page. False: it is not known.
+// What the list has of this peer, page by page; unless nothing can have changed. False: it is not known.
 bool FlowspecList::look() {
-  std::vector<std::string> found;
-  uint32_t first_end = kNever;
-  Request wanted = {"entries"};
-  wanted.name = settings_.list;
-  while (true) {
-    const Result<EntriesAnswer> page = ask_for<EntriesAnswer>(settings_.socket, wanted);
-    if (!page) {
-      say_error(last_error_, "flowspec list not read", page.error());
-      return false;
+  const Result<ListAnswer> lists = ask_for<ListAnswer>(settings_.socket, {"list"});
+  if (!lists) return say_error(last_error_, "flowspec list not read", lists.error()), false;
+  if (lists->generation != looked_at_ || first_end_ != kNever) {
+    std::vector<std::string> found;
+    uint32_t first_end = kNever;
+    Request wanted = {"entries"};
+    wanted.name = settings_.list;
+    while (true) {
+      const Result<EntriesAnswer> page = ask_for<EntriesAnswer>(settings_.socket, wanted);
+      if (!page) return say_error(last_error_, "flowspec list not read", page.error()), false;
+      for (const EntryDetails& entry : page->entries) {
+        if (!entry.added || !entry.added->comment.starts_with(prefix_)) continue;
+        found.push_back(entry.entry);
+        first_end = std::min(first_end, entry.expires.value_or(kNever));
+      }
+      if (page->next.empty()) break;
+      wanted.after = page->next;
     }
-    for (const EntryDetails& entry : page->entries) {
-      if (!entry.added || !entry.added->comment.starts_with(prefix_)) continue;
-      found.push_back(entry.entry);
-      first_end = std::min(first_end, entry.expires.value_or(kNever));
-    }
-    if (page->next.empty()) break;
-    wanted.after = page->next;
+    looked_at_ = lists->generation;
+    first_end_ = first_end;
+    const std::lock_guard lock(mutex_);
+    table_.is_found(std::move(found));
   }
   say_error(last_error_, "", "");
   const std::lock_guard lock(mutex_);
-  table_.is_found(std::move(found));
-  if (looks_++ % kRetryEvery == 0) table_.retry();
+  // Many that are not taken ask for many publications.
+  if (looks_++ % kRetryEvery == 0 || table_.counts().refused <= kGivesUp) table_.retry();
   // Some end by themselves, as a list with max_ttl has it: they stay as long as they are announced.
-  if (first_end != kNever && phase_ == Phase::up) stay_.reset();
+  if (first_end_ != kNever && phase_ == Phase::up) stay_.reset();
   return true;
 }
 
@@ -278,7 +298,7 @@ std::string FlowspecList::comment_of(const std::string& rule) const {
 }
 
 // All of them, or none.
-Result<void> FlowspecList::add(std::span<const Wanted> rules, Stay stay) {
+FlowspecList::Added FlowspecList::add(std::span<const Wanted> rules, Stay stay) {
   Request wanted = {"add"};
   wanted.name = settings_.list;
   if (stay == Stay::stale) {
@@ -293,10 +313,12 @@ Result<void> FlowspecList::add(std::span<const Wanted> rules, Stay stay) {
       wanted.comments.push_back(comment_of(rule.text));
     }
   }
-  const Result<ChangeAnswer> answer = ask_for<ChangeAnswer>(settings_.socket, wanted);
-  if (!answer) return Error{answer.error()};
+  const Result<Document> document = call(settings_.socket, wanted);
+  if (!document) return {Added::How::away, document.error()};
+  const Result<ChangeAnswer> answer = read_json<ChangeAnswer>(*document);
+  if (!answer) return {Added::How::refused, document->text("error").value_or(answer.error())};
   if (!answer->ok) say_error(last_error_, "flowspec entries not enforced everywhere", answer->error);
-  return {};
+  return {Added::How::done, ""};
 }
 
 // Halves of what is not taken, until each rule is taken or refused. False: controld takes nothing at all.
@@ -307,19 +329,21 @@ bool FlowspecList::add_or_refuse(std::span<const Wanted> rules) {
   while (!parts.empty()) {
     const std::span<const Wanted> part = parts.back();
     parts.pop_back();
-    const Result<void> added = add(part, Stay::forever);
+    const Added added = add(part, Stay::forever);
+    if (added.how == Added::How::away) return say_error(last_error_, "controld does not answer", added.why), false;
     const std::lock_guard lock(mutex_);
-    if (added) {
+    if (added.how == Added::How::done) {
       in_a_row = 0;
       for (const Wanted& rule : part) table_.is_added(rule);
     } else if (part.size() > 1) {
       parts.push_back(part.subspan(part.size() / 2));
       parts.push_back(part.first(part.size() / 2));
     } else {
-      in_a_row = reason == added.error() ? in_a_row + 1 : 1;
-      reason = added.error();
+      in_a_row = reason == added.why ? in_a_row + 1 : 1;
+      reason = added.why;
       if (in_a_row == kGivesUp || stopping_) {
         say_error(last_error_, "flowspec rules not taken", reason);
+        table_.retry();  // it is not for them
         return false;
       }
       table_.refuse(part[0], reason);
@@ -389,9 +413,9 @@ bool FlowspecList::keep(Stay stay) {
     }
   }
   return each_part(held, [&](std::span<const Wanted> part) {
-    const Result<void> kept = add(part, stay);
-    if (!kept) say_error(last_error_, "flowspec entries not renewed", kept.error());
-    return static_cast<bool>(kept);
+    const Added kept = add(part, stay);
+    if (kept.how != Added::How::done) say_error(last_error_, "flowspec entries not renewed", kept.why);
+    return kept.how == Added::How::done;
   });
 }
 

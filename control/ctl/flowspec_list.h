@@ -89,7 +89,11 @@ class FlowspecList {
   void tell_refusals();
   bool look();
   bool push();
-  Result<void> add(std::span<const Wanted> rules, Stay stay);
+  struct Added {
+    enum class How : uint8_t { done, refused, away } how;
+    std::string why;
+  };
+  Added add(std::span<const Wanted> rules, Stay stay);
   bool add_or_refuse(std::span<const Wanted> rules);
   bool keep(Stay stay);
   void read_announced();
@@ -107,6 +111,8 @@ class FlowspecList {
   // Of the thread alone.
   uint8_t announced_match_ = 0;  // of the list that is announced
   unsigned looks_ = 0;
+  wire::Generation looked_at_;
+  uint32_t first_end_ = kNever;  // of what the list holds of this peer, as it was found
   std::vector<std::string> exported_;
   Clock::time_point next_look_, next_announced_;
   std::optional<Stay> stay_;  // of what the list holds; empty: not known

@@ -235,6 +235,7 @@ void FlowspecPeer::close(const std::string& why) {
   }
   // One that kept a session for a while is asked again soon.
   if (established_at_ && Clock::now() - *established_at_ > kMostPause) pause_ = std::chrono::seconds(1);
+  established_at_.reset();
   next_try_ = Clock::now() + pause_;
   pause_ = std::min(2 * pause_, kMostPause);
 }

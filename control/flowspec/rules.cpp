@@ -209,7 +209,12 @@ void RuleTable::is_found(std::vector<std::string> entries) {
 std::vector<RuleTable::Wanted> RuleTable::held() const {
   std::vector<Wanted> all;
   for (const auto& [key, state] : rules_) {
-    if (state.refusal.empty() && is_whole(state)) all.push_back({key, state.text, state.entries});
+    if (!state.refusal.empty()) continue;
+    Wanted rule = {key, state.text, {}};
+    for (const std::string& entry : state.entries) {
+      if (held_.count(entry) != 0) rule.entries.push_back(entry);
+    }
+    if (!rule.entries.empty()) all.push_back(std::move(rule));
   }
   return all;
 }

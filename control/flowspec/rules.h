@@ -62,7 +62,7 @@ class RuleTable {
   void retry();
   // What the list holds of this peer, as it was found there.
   void is_found(std::vector<std::string> entries);
-  // What the list holds, rule by rule; entries of none are left out.
+  // What the list holds, rule by rule, without what it lacks; entries of no rule are left out.
   std::vector<Wanted> held() const;
 
   struct Counts {
