@@ -66,8 +66,9 @@ std::string print_protocol(const Flow& flow) {
 
 template <std::optional<PortRange> Flow::*kMember>
 Problem parse_ports(const Field& field, std::string_view text, Flow& flow) {
-  const auto ports = parse_range(text, 1, UINT16_MAX);
-  if (!ports) {
+  // Port 0 alone is nobody's, and to keys it is no port; ranges may begin with it.
+  const auto ports = parse_range(text, 0, UINT16_MAX);
+  if (!ports || (ports->first == 0 && ports->last == 0)) {
     const std::string key(field.key);
     return FieldError{"it must be a port from 1 to 65535, or a range",
                       "as in " + key + ": 443 or " + key + ": 8000-8010"};

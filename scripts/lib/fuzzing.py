@@ -41,6 +41,10 @@ class Target:
 
 
 TARGETS = {
+    "bgp": Target(512, ("control/flowspec/message.cpp", "control/flowspec/session.cpp", "control/flowspec/rules.cpp"),
+                  without=("announce", "encode_announcements", "encode_withdrawals", "encode_end_of_rib", "encode_updates", "reach_head", "unreach_head",
+                           "put_attribute", "encode_update", "tick", "next_tick", "shut_down", "lose", "refuse", "retry", "held", "unclaimed", "is_found",
+                           "clear", "take_refusals")),
     "book": Target(2048, ("control/book/disk.cpp", "control/book/stored.cpp"), without=("write_book", "part_holding")),
     "entry": Target(256, ("control/read/entry_line.cpp",), "plain.dict", without=("entry_line_of_map",)),
     "crowdsec": Target(1024, ("control/crowdsec/decisions.cpp", "control/crowdsec/ledger.cpp"), "crowdsec.dict", options=NOT_ENTROPIC),
@@ -58,6 +62,7 @@ TARGETS = {
     "feed": Target(256, ("control/read/feeds/entry_text.cpp", "control/read/feeds/format.cpp",
                          "control/read/feeds/plain.cpp", "control/read/feeds/content.cpp", "control/read/feed_guard.cpp"),
                    "plain.dict"),
+    "flowspec": Target(128, ("control/flowspec/nlri.cpp", "control/flowspec/entries.cpp", "control/flowspec/values.cpp")),
     "formats": Target(512, ("control/read/feeds/*.cpp", "control/read/feeds/json_text.h"), "formats.dict",
                       without=("answer_one", "begin_reading", "receive", "wait_for_last", "finish")),
     "listen": Target(64, ("control/model/listen.cpp", "control/web/host.cpp")),

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("book", "crowdsec", "entry", "etcd", "events", "policy", "feed", "feed_line", "fetch", "fleet", "filter", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
+TARGETS = ("bgp", "book", "crowdsec", "entry", "etcd", "events", "policy", "feed", "feed_line", "fetch", "fleet", "filter", "flowspec", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -404,6 +404,52 @@ def formats(folder):
     write(folder, "formats", "zstd", b"auto\n" + zstd)
 
 
+RULES = (  # family, bytes
+    (4, "01 18 c0 00 02 03 81 06 04 81 19"), (4, "01 18 c0 00 02 02 18 cb 00 71 04 03 89 45 8b 91 1f 90"), (4, "01 20 c0 00 02 01 0c 80 05"),
+    (4, "01 00 02 20 01 02 03 04"), (4, "05 02 10 44 20 86 30"), (4, "03 01 06 81 11 05 95 03 ff"), (4, "07 81 08 08 81 00"),
+    (4, "09 01 02 c2 10"), (4, "09 80 03"), (4, "09 90 01 02"), (4, "0a 03 64 d5 00 c8"), (4, "0b 01 2e 03 0a c5 0e 0c 82 06"), (4, "0c 81 04"),
+    (6, "01 20 00 20 01 0d b8 02 68 40 12 34 56 78 9a 03 81 06"), (6, "01 40 00 20 01 0d b8 00 00 00 00 07 01 80 81 81"), (6, "0d 81 07"),
+    (6, "01 20 00 20 01 0d b8 0a b2 00 00 ff ff 0c 80 0a"))
+
+
+def flowspec(folder):
+    for number, (family, text) in enumerate(RULES):
+        rule = bytes.fromhex(text)
+        write(folder, "flowspec", f"rule-{number}", bytes((family == 6,)) + rule)
+        write(folder, "flowspec", f"field-{number}", bytes((family == 6, len(rule))) + rule)
+
+
+def message(kind, body):
+    return b"\xff" * 16 + (19 + len(body)).to_bytes(2, "big") + bytes((kind,)) + body
+
+
+def update(attributes):
+    return message(2, b"\0\0" + len(attributes).to_bytes(2, "big") + attributes)
+
+
+def bgp(folder):
+    """Messages of a peer, as a session takes them."""
+    opened = message(1, bytes.fromhex("04 fd e9 00 5a 00 00 00 02 1e 02 1c 01 04 00 01 00 85 01 04 00 02 00 85 41 04 00 00 fd e9 40 02 00 00 46 00 06 00"))
+    alive = message(4, b"")
+    drop = bytes.fromhex("c0 10 08 80 06 00 00 00 00 00 00")
+    others = bytes.fromhex("40 01 01 00 40 02 06 02 01 00 00 fd e9 40 05 04 00 00 00 64")
+    found = {"open": opened + alive, "end": update(bytes.fromhex("80 0f 03 00 01 85")), "notification": message(3, bytes.fromhex("06 02 04 62 79 65 21")),
+             "refresh": message(5, bytes.fromhex("00 01 00 85"))}
+    for number, (family, text) in enumerate(RULES):
+        rule = bytes.fromhex(text)
+        nlri = bytes((len(rule),)) + rule
+        head = bytes((0, 1 if family == 4 else 2, 133))
+        reach, unreach = head + b"\0\0" + nlri, head + nlri
+        announced = update(bytes((0x80, 14, len(reach))) + reach + others + drop)
+        withdrawn = update(bytes((0x80, 15, len(unreach))) + unreach)
+        found[f"announced-{number}"] = announced
+        found[f"both-{number}"] = announced + withdrawn
+    for name, content in found.items():
+        for first in (0, 1):
+            write(folder, "bgp", f"{name}-{first}", bytes((first,)) + content)
+        write(folder, "bgp", f"{name}-body", b"\0" + content[19:])
+
+
 def main():
     folder = sys.argv[1]
     shutil.rmtree(os.path.join(folder, "corpus-seed"), ignore_errors=True)
@@ -426,6 +472,8 @@ def main():
     listen(folder)
     crowdsec(folder)
     frame_filter(folder)
+    flowspec(folder)
+    bgp(folder)
     subprocess.run([sys.argv[2], os.path.join(folder, "corpus-seed")], check=True,
                    env=dict(os.environ, LLVM_PROFILE_FILE="/dev/null"))  # of a coverage build: nobody asks
     if len(sys.argv) > 3:

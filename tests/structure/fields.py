@@ -3,7 +3,8 @@
 
 The fields are the rows of filter/format/fields.h; how they are written is said in control/model/fields.cpp. Beside these
 two and the frame parsers at most four files of the product may name a field. Protocol and ports are more than that: keys
-are made of them, so they are left out.
+are made of them, so they are left out. What translates between weir's fields and those of another protocol is left out,
+too: a field that the other side does not know is named there nowhere.
     fields.py [--json]    exit 1: some field is named in too many files
 """
 import json
@@ -15,6 +16,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 PRODUCT = ["common", "filter", "bpf", "control", "dataplane"]
 TABLE = {"filter/format/fields.h", "control/model/fields.cpp"}
 PARSERS = {"filter/frame/frame.cpp", "bpf/program/frame.bpf.h"}
+TRANSLATORS = ("control/flowspec/",)
 DECLARED_IN = "filter/format/packet.h"
 IN_KEYS = {"protocol", "sport", "dport"}
 ALLOWED = 4
@@ -32,8 +34,8 @@ def sources():
     for part in PRODUCT:
         for folder, _, names in os.walk(os.path.join(ROOT, part)):
             for name in sorted(names):
-                if name.endswith((".h", ".cpp", ".c")):
-                    path = os.path.relpath(os.path.join(folder, name), ROOT)
+                path = os.path.relpath(os.path.join(folder, name), ROOT)
+                if name.endswith((".h", ".cpp", ".c")) and not path.startswith(TRANSLATORS):
                     yield path, open(os.path.join(ROOT, path), encoding="utf8").read()
 
 

@@ -46,6 +46,7 @@ TEST_CASE("every form of an entry is one line") {
       {"dst 203.0.113.9 tcp tcp-flags syn/syn,ack", "dst 203.0.113.9 tcp tcp-flags syn/syn,ack"},
       {"dst 2001:db8::9 proto icmpv6 icmp-type 128 icmp-code 0", "dst 2001:db8::9 icmpv6 icmp-type 128 icmp-code 0"},
       {"src 192.0.2.0/24 dscp 10-14,46 fragment later", "src 192.0.2.0/24 dscp 10-14,46 fragment later"},
+      {"dst 203.0.113.9 proto udp dport 0-1023", "dst 203.0.113.9 udp dport 0-1023"},
       {"dst 203.0.113.9 proto udp sport 123 length 200-", "dst 203.0.113.9 udp sport 123 length 200-"},
   };
   for (const auto& [text, expected] : kSame) CHECK(canonical(text) == expected);

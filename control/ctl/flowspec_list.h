@@ -1,0 +1,130 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control/answer/list.h"
+#include "control/ctl/client.h"
+#include "control/flowspec/rules.h"
+
+namespace weir::control::ctl {
+
+struct FlowspecSettings {
+  std::string socket;    // of controld
+  std::string peer;      // its address, as comments of entries name it
+  std::string list;      // that takes the entries; empty: the one that is dynamic
+  std::string announce;  // the list whose entries are announced; empty: none
+  uint32_t stale_s = 600;
+  uint32_t every_s = 10;  // how often the list that is announced is read
+  flowspec::RuleTable::Limits limits;
+  bool tells_json = false;  // a line on stdout for each rule that is refused
+};
+
+struct FlowspecStatus {
+  std::string peer, state, list;
+  flowspec::RuleTable::Counts counts;
+  uint64_t announced = 0;
+  bool operator==(const FlowspecStatus&) const = default;
+};
+void members(Fields& f, FlowspecStatus& status);
+
+// A rule of the peer that has no entries.
+struct FlowspecRefusal {
+  std::string refused, reason;
+};
+void members(Fields& f, FlowspecRefusal& refusal);
+
+// Brings what a peer announces into a list of controld, and what another list holds to whom it is announced. Its thread
+// asks controld, which may take its time; whoever has the session talks to the table.
+class FlowspecList {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // announced: other rules are to be announced; called by the thread.
+  FlowspecList(FlowspecSettings settings, std::function<void()> announced);
+  ~FlowspecList();
+  FlowspecList(const FlowspecList&) = delete;
+
+  // Looks for the lists. Error: why they will not do, or that controld cannot be reached.
+  Result<void> find();
+  bool is_reached() const { return is_reached_; }
+  const FlowspecSettings& settings() const { return settings_; }
+  void start();
+  // The entries go by themselves from now on, unless the peer comes back in time.
+  void stop();
+
+  // f(table), alone with it. What it changed is on its way.
+  template <class F>
+  void change(F f) {
+    const std::lock_guard lock(mutex_);
+    f(table_);
+    tell_refusals();
+    if (!is_changed_) changed_since_ = Clock::now();
+    is_changed_ = true;
+    wake_.notify_one();
+  }
+  enum class Phase : uint8_t {
+    down,     // there is no session: what the list holds goes by itself after a while
+    filling,  // the peer says what it has; what it does not say is not gone yet
+    up,
+  };
+  void set_phase(Phase phase);
+
+  std::set<flowspec::RuleKey> announced();
+  flowspec::RuleTable::Counts counts();
+
+ private:
+  using Wanted = flowspec::RuleTable::Wanted;
+  enum class Stay : uint8_t { forever, stale };
+
+  void run();
+  void step();
+  void tell_refusals();
+  bool look();
+  bool push();
+  struct Added {
+    enum class How : uint8_t { done, refused, away } how;
+    std::string why;
+  };
+  Added add(std::span<const Wanted> rules, Stay stay);
+  bool add_or_refuse(std::span<const Wanted> rules);
+  bool keep(Stay stay);
+  void read_announced();
+  void say_error(std::string& last, const char* what, const std::string& error) const;
+  std::string comment_of(const std::string& rule) const;
+
+  FlowspecSettings settings_;
+  const std::function<void()> on_announced_;
+  const std::string prefix_;  // of the comments of this peer's entries
+  bool is_reached_ = false;
+  uint8_t match_ = 0;  // of the list
+  uint64_t max_ttl_s_ = 0;
+  std::thread thread_;
+
+  // Of the thread alone.
+  uint8_t announced_match_ = 0;  // of the list that is announced
+  unsigned looks_ = 0;
+  wire::Generation looked_at_;
+  uint32_t first_end_ = kNever;  // of what the list holds of this peer, as it was found
+  std::vector<std::string> exported_;
+  Clock::time_point next_look_, next_announced_;
+  std::optional<Stay> stay_;  // of what the list holds; empty: not known
+  std::string last_error_, last_announce_error_;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable wake_;
+  flowspec::RuleTable table_;
+  bool is_changed_ = false, stopping_ = false;
+  Phase phase_ = Phase::down;
+  Clock::time_point changed_since_;
+  std::set<flowspec::RuleKey> announced_;
+};
+
+}  // namespace weir::control::ctl
