@@ -3,6 +3,7 @@
 import fleet_canary
 import fleet_crowdsec
 import fleet_faults
+import fleet_flowspec
 import fleet_scale
 import fleet_speed
 from figure import at_most
@@ -17,10 +18,15 @@ def faults(build, _folder):
             at_most("fleet.older_revisions", len(older), 0, "revisions", note)], {"problems": problems, "older": older}
 
 
+def flowspec(build, _folder):
+    return [fleet_flowspec.figure(build, fleet_flowspec.RULES, fleet_flowspec.FRAMES, fleet_flowspec.SEED)], None
+
+
 MEASUREMENTS = (
     *fleet_speed.MEASUREMENTS,
     (("fleet.fault_failures", "fleet.older_revisions"), faults),
     *fleet_canary.MEASUREMENTS,
+    (("fleet.flowspec_wrong",), flowspec),
     *fleet_crowdsec.MEASUREMENTS,
     *fleet_scale.MEASUREMENTS,
 )
