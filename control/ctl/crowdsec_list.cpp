@@ -11,6 +11,7 @@
 #include "control/answer/entries.h"
 #include "control/answer/list.h"
 #include "control/ctl/client.h"
+#include "control/ctl/text.h"
 #include "control/model/time_text.h"
 
 namespace weir::control::ctl {
@@ -35,12 +36,6 @@ struct Batch {
     return begin != end;
   }
 };
-
-// The messages of controld have hints in lines of their own.
-std::string one_line(std::string text) {
-  for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', end)) text.replace(end, 1, "; ");
-  return text;
-}
 
 }  // namespace
 

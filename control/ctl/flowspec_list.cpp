@@ -9,6 +9,7 @@
 #include "common/log/log.h"
 #include "control/answer/change.h"
 #include "control/answer/entries.h"
+#include "control/ctl/text.h"
 #include "control/flowspec/entries.h"
 #include "control/journal/change.h"
 #include "control/model/range_text.h"
@@ -49,13 +50,6 @@ Result<Answer> ask_for(const std::string& socket, const Request& request) {
     return Error{*error};
   }
   return read_json<Answer>(*document);
-}
-
-// On one line, as logs have it.
-std::string one_line(std::string text) {
-  for (size_t at = 0; (at = text.find("\nhint: ", at)) != std::string::npos;) text.replace(at, 7, "; ");
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
 }
 
 const ListDetails* find_list(const std::vector<ListDetails>& lists, const std::string& name) {

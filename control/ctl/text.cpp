@@ -13,6 +13,12 @@ std::string printable(std::string text) {
   return text;
 }
 
+std::string one_line(std::string text) {
+  for (size_t at = 0; (at = text.find("\nhint: ", at)) != std::string::npos;) text.replace(at, 7, "; ");
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
 void Table::row(std::vector<std::string> cells) {
   for (std::string& cell : cells) cell = printable(std::move(cell));
   rows_.push_back(std::move(cells));

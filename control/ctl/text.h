@@ -11,6 +11,9 @@ namespace weir::control::ctl {
 // Control characters become `?`: texts are anybody's, terminals obey them.
 std::string printable(std::string text);
 
+// An error with its hint, for the line of a log.
+std::string one_line(std::string text);
+
 // Columns as wide as their widest cell; two blanks between them. Numbers to the right. Cells are printable().
 class Table {
  public:
