@@ -118,7 +118,7 @@ TEST_CASE("a wrong command is told what was meant") {
   CHECK(has(unknown_command(with_row(), "rset"), "did you mean `rest`?"));
   CHECK_FALSE(has(unknown_command(with_row(), "xyzzy"), "did you mean"));
   CHECK(has(unknown_command(with_row(), "xyzzy"), "reload, confirm, rollback, "));
-  CHECK(has(unknown_command(with_row(), "xyzzy"), "add, del, flush, restore, bypass, detach"));
+  CHECK(has(unknown_command(with_row(), "xyzzy"), "add, del, flush, restore, flowspec, bypass, detach"));
 }
 
 TEST_CASE("every command has a name of its own, a line of help, and options that say what they do") {
