@@ -208,7 +208,8 @@ void FlowspecList::run() {
     const Clock::time_point next = settings_.announce.empty() ? next_look_ : std::min(next_look_, next_announced_);
     wake_.wait_until(lock, next, [&] { return is_changed_ || stopping_; });
     // Until nothing more comes for a moment, or for ten.
-    while (is_changed_ && !stopping_ && Clock::now() < changed_since_ + 10 * kGather) {
+    const Clock::time_point end = Clock::now() + 10 * kGather;
+    while (is_changed_ && !stopping_ && Clock::now() < end) {
       is_changed_ = false;
       wake_.wait_for(lock, kGather, [&] { return is_changed_ || stopping_; });
     }

@@ -66,7 +66,6 @@ class FlowspecList {
     const std::lock_guard lock(mutex_);
     f(table_);
     tell_refusals();
-    if (!is_changed_) changed_since_ = Clock::now();
     is_changed_ = true;
     wake_.notify_one();
   }
@@ -123,7 +122,6 @@ class FlowspecList {
   flowspec::RuleTable table_;
   bool is_changed_ = false, stopping_ = false;
   Phase phase_ = Phase::down;
-  Clock::time_point changed_since_;
   std::set<flowspec::RuleKey> announced_;
 };
 
