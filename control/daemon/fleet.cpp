@@ -27,10 +27,6 @@ constexpr std::chrono::seconds kRetry{5};               // a revision whose byte
 constexpr std::chrono::milliseconds kReportPause{200};  // between reports of what changes
 constexpr std::chrono::seconds kLook{2}, kReport{30};
 
-int64_t now_s() {
-  return time(nullptr);
-}
-
 Result<std::string> pem_of(const std::string& path) {
   constexpr size_t kMostPem = 256 << 10;
   return path.empty() ? Result<std::string>(std::string()) : read_file(path, kMostPem);
@@ -62,7 +58,7 @@ std::optional<Share> expected_share(const std::shared_ptr<const Running>& before
   if (before == nullptr || after == nullptr || traffic == nullptr || traffic->frames.empty()) return std::nullopt;
   const Result<Enforcing> was = enforcing_of(*before), is = enforcing_of(*after);
   if (!was || !is) return std::nullopt;
-  const Radius radius = radius_of(*was, *is, traffic->frames, static_cast<uint64_t>(now_s()));
+  const Radius radius = radius_of(*was, *is, traffic->frames, static_cast<uint64_t>(static_cast<int64_t>(unix_now())));
   if (radius.samples == 0) return std::nullopt;
   return radius.dropped_after;
 }
@@ -327,7 +323,7 @@ void FleetNode::reload(const std::string& policy) {
         followed_.revision = number;
         followed_.policy = policy;
         report_.revision = number;
-        report_.enforced_at = now_s();
+        report_.enforced_at = static_cast<int64_t>(unix_now());
         report_.expected_share.reset();
         report_.expected_high.reset();
         worker_.submit([this, number, before, after = daemon_.running(), traffic] {
@@ -418,29 +414,29 @@ void FleetNode::report_soon() {
 // What the enforcers count, every now and then; told when it is time, or the state is new.
 void FleetNode::report_now_and_then() {
   look_due_ = loop_.timer(Clock::now() + kLook, [this] { report_now_and_then(); });
-  daemon_.refresh(Daemon::Counters::stats, Clock::now() + std::chrono::seconds(1),
-                  [this, alive = mailbox_.token()](const Daemon::Refreshed& all) {
-                    if (!*alive) return;
-                    const StatsAnswer stats = stats_answer(daemon_, all);
-                    const auto now = Clock::now();
-                    const double seconds = std::chrono::duration<double>(now - last_look_).count();
-                    const bool is_further =
-                        stats.totals.packets >= last_packets_ && stats.totals.dropped >= last_dropped_;
-                    if (last_look_ != Clock::time_point{} && is_further && seconds > 0) {
-                      const uint64_t packets = stats.totals.packets - last_packets_;
-                      report_.packets_per_s = static_cast<double>(packets) / seconds;
-                      report_.dropped_share = packets == 0 ? 0
-                                                           : static_cast<double>(stats.totals.dropped - last_dropped_) /
-                                                                 static_cast<double>(packets);
-                    }
-                    last_look_ = now;
-                    report_.packets = last_packets_ = stats.totals.packets;
-                    report_.dropped = last_dropped_ = stats.totals.dropped;
-                    report_.generation = daemon_.running()->publication->generation.number;
-                    // After a revision was taken, whoever rolls it out wants to know what it does.
-                    const bool is_fresh = report_.enforced_at != 0 && now_s() - report_.enforced_at < 60;
-                    if (state() != report_.state || now - last_report_ >= (is_fresh ? kLook : kReport)) send_report();
-                  });
+  daemon_.refresh(
+      Daemon::Counters::stats, Clock::now() + std::chrono::seconds(1),
+      [this, alive = mailbox_.token()](const Daemon::Refreshed& all) {
+        if (!*alive) return;
+        const StatsAnswer stats = stats_answer(daemon_, all);
+        const auto now = Clock::now();
+        const double seconds = std::chrono::duration<double>(now - last_look_).count();
+        const bool is_further = stats.totals.packets >= last_packets_ && stats.totals.dropped >= last_dropped_;
+        if (last_look_ != Clock::time_point{} && is_further && seconds > 0) {
+          const uint64_t packets = stats.totals.packets - last_packets_;
+          report_.packets_per_s = static_cast<double>(packets) / seconds;
+          report_.dropped_share =
+              packets == 0 ? 0
+                           : static_cast<double>(stats.totals.dropped - last_dropped_) / static_cast<double>(packets);
+        }
+        last_look_ = now;
+        report_.packets = last_packets_ = stats.totals.packets;
+        report_.dropped = last_dropped_ = stats.totals.dropped;
+        report_.generation = daemon_.running()->publication->generation.number;
+        // After a revision was taken, whoever rolls it out wants to know what it does.
+        const bool is_fresh = report_.enforced_at != 0 && static_cast<int64_t>(unix_now()) - report_.enforced_at < 60;
+        if (state() != report_.state || now - last_report_ >= (is_fresh ? kLook : kReport)) send_report();
+      });
 }
 
 // A revision that controld has published is not enforced before its targets say so.
@@ -452,7 +448,7 @@ std::string FleetNode::state() const {
 void FleetNode::send_report() {
   if (is_reporting_) return report_soon();  // etcd has not taken the one before
   last_report_ = Clock::now();
-  report_.at = now_s();
+  report_.at = static_cast<int64_t>(unix_now());
   report_.state = state();
   report_.entries = entries_.counts().held;
   report_.entries_refused = entries_.counts().refused;

@@ -15,12 +15,8 @@ namespace {
 constexpr size_t kMostAtOnce = 5000;  // entries of a change
 constexpr size_t kJournalPage = 10'000;
 constexpr size_t kMostOfList = 1'000'000;
-constexpr int64_t kSameTime_s = 3;             // what is left of a lease is told in whole seconds
-constexpr std::chrono::seconds kTryAgain{30};  // what was refused
-
-int64_t now_s() {
-  return time(nullptr);
-}
+constexpr int64_t kSameTime_s = 3;                // what is left of a lease is told in whole seconds
+constexpr std::chrono::seconds kRefusedRest{30};  // what was refused
 
 const List* find_list(const Running& running, const std::string& name) {
   for (const List& list : *running.book) {
@@ -89,7 +85,8 @@ void FleetEntries::take(const fleet::News& news) {
     if (one.is_gone) {
       entries.erase(text);
     } else if (entries.size() < kMostOfList || entries.contains(text)) {
-      entries[text] = {one.ttl_s == 0 ? 0 : now_s() + static_cast<int64_t>(one.ttl_s), one.comment};
+      entries[text] = {one.ttl_s == 0 ? 0 : static_cast<int64_t>(unix_now()) + static_cast<int64_t>(one.ttl_s),
+                       one.comment};
     }
   }
   if (!news.is_last) return;
@@ -124,7 +121,8 @@ bool FleetEntries::is_done(const std::string& list, const std::string& text) con
   };
   const Wanted *wanted = find(wanted_), *has = find(has_);
   if (wanted == nullptr) return has == nullptr;
-  if (wanted->expires != 0 && wanted->expires <= now_s()) return true;  // its end comes as an event
+  if (wanted->expires != 0 && wanted->expires <= static_cast<int64_t>(unix_now()))
+    return true;  // its end comes as an event
   return has != nullptr && (wanted->expires == 0) == (has->expires == 0) &&
          std::abs(wanted->expires - has->expires) <= kSameTime_s;
 }
@@ -172,7 +170,7 @@ bool FleetEntries::change(const std::string& list, const std::vector<std::string
   Entries then;
   if (change.verb == Change::Verb::add) {
     const uint64_t most_ttl_s = find_list(*daemon_.running(), list)->dynamic->max_ttl_s;
-    const int64_t now = now_s();
+    const int64_t now = static_cast<int64_t>(unix_now());
     for (const std::string& text : texts) {
       const Wanted& wanted = then[text] = wanted_[list][text];
       uint64_t left_s = wanted.expires == 0 ? 0 : static_cast<uint64_t>(std::max<int64_t>(1, wanted.expires - now));
@@ -205,7 +203,7 @@ bool FleetEntries::change(const std::string& list, const std::vector<std::string
                  {{"list", change.list}, {"entry", change.entries[0]}, {"error", report.error}});
     refused_[change.list].insert(change.entries[0]);
     if (!again_) {
-      again_ = loop_.timer(Clock::now() + kTryAgain, [this] {
+      again_ = loop_.timer(Clock::now() + kRefusedRest, [this] {
         again_.reset();
         refused_.clear();
         look_at_all();
