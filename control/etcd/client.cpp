@@ -21,6 +21,15 @@ bool is_about_token(const Failure& failure) {
   return failure.code == kUnauthenticated || failure.message.find("invalid auth token") != std::string::npos;
 }
 
+// What an answer that is no 200 says: etcd's own JSON, or the text of what stands before it.
+std::string refusal_of(const HttpAnswer& answer) {
+  const Failure failure = read_failure(answer.body);
+  if (!failure.message.empty()) return failure.message;
+  constexpr size_t kMostShown = 200;
+  std::string text = answer.body.substr(0, std::min(answer.body.find('\n'), kMostShown));
+  return "HTTP status " + std::to_string(answer.status) + (text.empty() ? "" : ": " + text);
+}
+
 template <class Answer>
 Result<Answer> read_with(const Result<std::string>& text, Result<Answer> (*read)(std::string_view)) {
   return text ? read(*text) : Result<Answer>(Error{text.error()});
@@ -48,9 +57,7 @@ Result<void> Client::log_in(const std::string& endpoint) {
       http_.ask(request_to(endpoint, "/v3/auth/authenticate", authenticate_text(access_.user, access_.password)));
   if (!answer) return Error{answer.error()};
   if (answer->status != 200) {
-    const Failure failure = read_failure(answer->body);
-    return Error{endpoint + " does not let user " + access_.user + " in: " +
-                 (failure.message.empty() ? "HTTP status " + std::to_string(answer->status) : failure.message)};
+    return Error{endpoint + " does not let user " + access_.user + " in: " + refusal_of(*answer)};
   }
   Result<std::string> token = read_token(answer->body);
   if (!token) return Error{endpoint + ": " + token.error()};
@@ -75,8 +82,7 @@ Result<std::string> Client::ask_one(const std::string& endpoint, const char* pat
       continue;
     }
     is_final = is_answer(failure.code);
-    return Error{endpoint + " answers: " +
-                 (failure.message.empty() ? "HTTP status " + std::to_string(answer->status) : failure.message)};
+    return Error{endpoint + " answers: " + refusal_of(*answer)};
   }
   return Error{endpoint + " does not take the token that it gave"};
 }
@@ -185,7 +191,7 @@ Result<void> Client::watch(std::string_view prefix, int64_t from, const std::fun
   endpoint_ = (endpoint_ + 1) % access_.endpoints.size();
   token_.clear();
   if (!answer) return Error{answer.error()};
-  if (error.empty() && answer->status != 200) error = read_failure(answer->body).message;
+  if (error.empty() && answer->status != 200) error = refusal_of(*answer);
   return Error{endpoint + ": " + (error.empty() ? "the watch ended" : error)};
 }
 
