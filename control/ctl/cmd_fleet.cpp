@@ -167,7 +167,7 @@ Result<Fleet> open(const Asked& asked) {
   access.tls.cert_file = fleet.settings.cert_file;
   access.tls.key_file = fleet.settings.key_file;
   access.user = fleet.settings.user;
-  access.timeout_ms = 10'000;
+  access.timeout_ms = 4000;
   if (!fleet.settings.password_file.empty()) {
     constexpr size_t kMostPassword = 4096;
     const Result<std::string> password = read_file(fleet.settings.password_file, kMostPassword);

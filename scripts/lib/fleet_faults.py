@@ -56,7 +56,6 @@ class Faults:
     # --- what people do ---
 
     def push(self):
-        self.revision_wanted = self.revision + 1
         path = os.path.join(self.operator.folder, "weir.yaml")
         with open(path, "w", encoding="ascii") as file:
             file.write(policy(self.pushes + 1))
@@ -123,19 +122,22 @@ class Faults:
 
     stopped_members = ()
 
-    def kill_member(self):
+    def some_member(self):
+        """Now and then the last but one: then etcd takes nothing for a while."""
         members = self.members_up()
-        if not members:
+        if not members or (len(members) < 3 and self.random.random() < 0.8):
+            return None
+        return self.random.choice(members)
+
+    def kill_member(self):
+        if (member := self.some_member()) is None:
             return
-        member = self.random.choice(members)
         self.etcd.kill(member)
         self.at(self.random.uniform(*PAUSES), lambda: self.etcd.start(member))
 
     def stop_member(self):
-        members = self.members_up()
-        if not members:
+        if (member := self.some_member()) is None:
             return
-        member = self.random.choice(members)
         self.stopped_members = {*self.stopped_members, member}
         self.etcd.processes[member].send_signal(signal.SIGSTOP)
 
