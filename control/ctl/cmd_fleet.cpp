@@ -65,6 +65,8 @@ struct FleetAnswer {
   std::string fleet;
   std::optional<fleet::Head> head;
   std::optional<std::vector<NodeRow>> nodes;
+  std::optional<std::vector<fleet::Told>> told;
+  std::optional<double> newly_dropped, newly_passed;
   std::optional<std::vector<MemberRow>> etcd;
   std::optional<std::vector<fleet::Revision>> revisions;
   std::optional<std::vector<fleet::Head>> log;
@@ -80,6 +82,9 @@ void members(Fields& f, FleetAnswer& answer) {
   f({"fleet", "", "its name"}, answer.fleet);
   f.maybe_object({"head", "", "which revision each group enforces"}, answer.head, "head");
   f.maybe_array({"nodes", "", "how each stands"}, answer.nodes, "node");
+  f.maybe_array({"told", "", "what each node says that the revision would do to its traffic"}, answer.told, "told");
+  f.maybe({"newly_dropped", "", "share of the packets that all these nodes see"}, answer.newly_dropped);
+  f.maybe({"newly_passed", "", "likewise"}, answer.newly_passed);
   f.maybe_array({"etcd", "", "its members"}, answer.etcd, "member");
   f.maybe_array({"revisions", "", "that are kept, the newest first"}, answer.revisions, "revision");
   f.maybe_array({"log", "", "changes of the head, the newest first"}, answer.log, "head");
@@ -283,18 +288,18 @@ std::optional<Policy> read_whole(const Context& context, const std::string& path
   return policy;
 }
 
-int push(const Context& context, const Asked& asked, Fleet& fleet) {
-  if (asked.rest.size() != 1) return refuse(context, "push takes the FILE of a policy", kUsage);
+// Stores the policy of this file. Empty: it was said why not.
+std::optional<fleet::Pushed> store(const Context& context, const Asked& asked, Fleet& fleet, bool is_staged) {
   const std::string& path = asked.rest[0];
   const std::optional<Policy> policy = read_whole(context, path);
-  if (!policy) return refuse(context, path + " is not pushed: it has errors");
+  if (!policy) return refuse(context, path + " is not pushed: it has errors"), std::nullopt;
   Result<PolicyFiles> files = policy_files(path, *policy);
-  if (!files) return refuse(context, files.error());
+  if (!files) return refuse(context, files.error()), std::nullopt;
   fleet::Push wanted;
   wanted.policy = files->policy;
   wanted.files = std::move(files->files);
   wanted.comment = asked.comment.substr(0, fleet::kMostComment);
-  wanted.is_staged = asked.stage;
+  wanted.is_staged = is_staged;
   if (!asked.blobs_folder.empty()) {
     wanted.store = [&](const std::string& digest, std::string_view packed) -> Result<std::string> {
       const Result<void> written =
@@ -303,8 +308,15 @@ int push(const Context& context, const Asked& asked, Fleet& fleet) {
       return asked.blobs_url + (asked.blobs_url.ends_with('/') ? "" : "/") + digest;
     };
   }
-  const Result<fleet::Pushed> pushed = fleet.desk->push(wanted);
-  if (!pushed) return refuse(context, pushed.error());
+  Result<fleet::Pushed> pushed = fleet.desk->push(wanted);
+  if (!pushed) return refuse(context, pushed.error()), std::nullopt;
+  return std::move(*pushed);
+}
+
+int push(const Context& context, const Asked& asked, Fleet& fleet) {
+  if (asked.rest.size() != 1) return refuse(context, "push takes the FILE of a policy", kUsage);
+  const std::optional<fleet::Pushed> pushed = store(context, asked, fleet, asked.stage);
+  if (!pushed) return kFailed;
   FleetAnswer answer;
   answer.fleet = fleet.settings.name;
   answer.head = pushed->head;
@@ -426,6 +438,88 @@ int rollout(const Context& context, const Asked& asked, Fleet& fleet) {
   return finish(context, answer,
                 fmt::format("revision {} is enforced by {}\n", wanted.revision,
                             wanted.groups.empty() ? "every group" : "the groups that were named"));
+}
+
+std::string share_text(const std::optional<fleet::ToldShare>& share) {
+  return share ? fmt::format("{} ({} to {})", percent(share->value), percent(share->low), percent(share->high)) : "-";
+}
+
+// What a revision would do to the traffic of every node: each judges its own samples.
+int plan(const Context& context, const Asked& asked, Fleet& fleet) {
+  const auto wait = seconds_of(context, "--wait", asked.wait);
+  if (!wait) return kUsage;
+  if (asked.rest.size() > 1) return refuse(context, "plan takes the FILE of a policy, or none", kUsage);
+  FleetAnswer answer;
+  answer.fleet = fleet.settings.name;
+  uint64_t revision = 0;
+  if (!asked.rest.empty()) {
+    const std::optional<fleet::Pushed> pushed = store(context, asked, fleet, true);
+    if (!pushed) return kFailed;
+    revision = pushed->revision.number;
+  } else if (!asked.to.empty()) {
+    const Result<uint64_t> number = number_of(asked.to);
+    if (!number) return refuse(context, number.error(), kUsage);
+    revision = *number;
+  } else {
+    const Result<fleet::HeadAt> head = fleet.desk->head();
+    if (!head) return refuse(context, head.error());
+    revision = head->head.staged;
+  }
+  if (revision == 0)
+    return refuse(context, "nothing is staged\nhint: name the FILE of a policy, or a revision with --to");
+  if (const Result<fleet::Revision> there = fleet.desk->revision(revision); !there)
+    return refuse(context, there.error());
+  const Result<std::vector<fleet::Told>> told = fleet.desk->plan(revision, std::min(*wait, 120.0));
+  if (!told) return refuse(context, told.error());
+  const Result<std::vector<fleet::Node>> nodes = fleet.desk->nodes();
+  if (!nodes) return refuse(context, nodes.error());
+
+  answer.revision = revision;
+  answer.told = *told;
+  double packets = 0, dropped = 0, passed = 0;
+  Table table({{"node"},
+               {"group"},
+               {"packets/s", Table::Align::right},
+               {"newly dropped", Table::Align::right},
+               {"newly passed", Table::Align::right},
+               {"samples", Table::Align::right},
+               {""}});
+  for (const fleet::Told& one : *told) {
+    if (one.newly_dropped && one.newly_passed) {
+      packets += one.packets_per_s;
+      dropped += one.packets_per_s * one.newly_dropped->value;
+      passed += one.packets_per_s * one.newly_passed->value;
+    }
+    const std::string more = !one.error.empty()         ? one.error
+                             : !one.over_limits.empty() ? one.over_limits
+                                                        : one.why_no_radius;
+    answer.ok = answer.ok && one.error.empty() && one.over_limits.empty();
+    table.row({one.node, one.group, fmt::format("{:.0f}", one.packets_per_s), share_text(one.newly_dropped),
+               share_text(one.newly_passed), count(one.samples), more});
+  }
+  std::string silent;
+  for (const fleet::Node& node : *nodes) {
+    const bool has_told =
+        std::any_of(told->begin(), told->end(), [&](const fleet::Told& one) { return one.node == node.report.node; });
+    if (node.is_alive && !has_told) silent += (silent.empty() ? "" : ", ") + node.report.node;
+  }
+  std::string text = fmt::format("revision {}, beside what each node runs\n", revision);
+  if (packets > 0) {
+    answer.newly_dropped = dropped / packets;
+    answer.newly_passed = passed / packets;
+    text += fmt::format("of {:.0f} packets a second it would newly drop {}, and newly pass {}\n", packets,
+                        percent(dropped / packets), percent(passed / packets));
+  }
+  text += "\n" + table.text();
+  if (!silent.empty()) {
+    answer.ok = false;
+    answer.error = "these nodes have not answered: " + silent;
+    text += answer.error + "\n";
+  }
+  const bool is_over =
+      std::any_of(told->begin(), told->end(), [](const fleet::Told& one) { return !one.over_limits.empty(); });
+  const int code = finish(context, answer, text);
+  return is_over ? kOverLimit : code;
 }
 
 // The policy that most nodes enforce, for its lists.
@@ -580,6 +674,7 @@ struct Action {
 };
 constexpr Action kActions[] = {
     {"push", push},
+    {"plan", plan},
     {"status", status},
     {"nodes", status},
     {"rollout", rollout},
@@ -607,7 +702,7 @@ Run configure(Options& options) {
   std::vector<std::string> names;
   for (const Action& action : kActions) names.push_back(action.name);
   options.argument("ACTION", asked->action, "what to do").required().one_of(names);
-  options.arguments("ARG...", asked->rest, "push: the FILE of a policy; add, del: entries; diff: two revisions")
+  options.arguments("ARG...", asked->rest, "push, plan: the FILE of a policy; add, del: entries; diff: two revisions")
       .files();
   options
       .text("--config", "FILE", asked->config, "a file with `fleet:`; default: ./weir.yaml, then /etc/weir/weir.yaml")
@@ -621,10 +716,11 @@ Run configure(Options& options) {
   options.text("--blobs-url", "URL", asked->blobs_url, "push: from which nodes fetch what lies in that folder");
   options.text("--groups", "A,B,...", asked->groups,
                "rollout: these groups alone, in this order; default: all, by name");
-  options.text("--wait", "TIME", asked->wait, "rollout: how long nodes of a group may take");
+  options.text("--wait", "TIME", asked->wait,
+               "rollout: how long nodes of a group may take; plan: for answers, 2 minutes at most");
   options.text("--watch", "TIME", asked->watch, "rollout: how long a group is watched before the next one");
   options.text("--excess", "SHARE", asked->excess, "rollout: how much more than expected a node may drop");
-  options.text("--to", "REVISION", asked->to, "rollout, rollback: this one");
+  options.text("--to", "REVISION", asked->to, "rollout, rollback, plan: this one");
   options.text("--list", "NAME", asked->list, "add, del: of this list; where one list is dynamic it may be left out");
   options.text("--ttl", "TIME", asked->ttl, "add: for how long; default: until it is deleted");
   options.text("--enforced", "TIME", asked->wait_nodes, "add, del: wait so long until every node enforces it");
@@ -639,7 +735,10 @@ const Command kFleet = {
     "one policy for many machines: push it, roll it out, add entries everywhere; speaks to etcd, needs no controld",
     "push stores a policy and its feeds as a revision, which every node takes at once; with --stage they wait for\n"
     "rollout, which brings it to one group of nodes after the other, and stops when a node refuses it, goes silent or\n"
-    "drops more than it expected. rollback brings all groups back. add and del change a dynamic list of every node.\n"
+    "drops more than it expected. rollback brings all groups back. plan stores a policy as if to stage it, and asks "
+    "each\n"
+    "node what it would do to its traffic; exit code 5 says that one would refuse it. add and del change a dynamic "
+    "list of every node.\n"
     "Exit code 1 says that it was not done, or that a rollout stopped, 3 that not every node has it yet.",
     cmd_fleet::configure,
     [](MemberTable& table) { table.add<cmd_fleet::FleetAnswer>("fleet"); }};

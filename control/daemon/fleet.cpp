@@ -145,6 +145,8 @@ void FleetNode::take(fleet::News& news) {
     trouble(news.error);
   } else if (news.kind == "head") {
     if (!news.text.empty()) take_head(news.text);
+  } else if (news.kind == "ask") {
+    take_ask(news.text);
   } else if (news.kind == "entries") {
     entries_.take(news);
   } else if (news.kind == "revision") {
@@ -207,8 +209,16 @@ void FleetNode::follow(const fleet::Head& head) {
 
 void FleetNode::begin_taking() {
   retry_.reset();
-  if (taking_ || report_.wanted == 0 || !helper_) return;  // a new helper tells the head again
-  if (report_.wanted == followed_.revision) {
+  if (taking_ || !helper_) return;  // a new helper tells the head again
+  const bool is_wanted = report_.wanted != 0 && report_.wanted != followed_.revision;
+  if (!is_wanted && asked_) {
+    taking_.emplace();
+    taking_->number = asked_->revision;
+    taking_->ask = std::exchange(asked_, std::nullopt);
+    return ask_revision();
+  }
+  if (report_.wanted == 0) return;
+  if (!is_wanted) {
     refused_ = {};
     if (state() == "enforcing" || state() == "publishing")
       return;  // with what it has to say, a feed that is refused, say
@@ -221,6 +231,10 @@ void FleetNode::begin_taking() {
   taking_->number = report_.wanted;
   report_.state = "taking";
   report_.error.clear();
+  ask_revision();
+}
+
+void FleetNode::ask_revision() {
   fleet::Order wanted;
   wanted.kind = "revision";
   wanted.number = taking_->number;
@@ -280,11 +294,14 @@ void FleetNode::take_blob(const fleet::News& news) {
 }
 
 void FleetNode::lay_out() {
+  // What is enforced lies there already, and is not touched.
+  if (taking_->ask && taking_->number == followed_.revision) return plan(followed_.policy);
   worker_.submit([this, revision = taking_->revision] {
     Result<std::string> policy = disk_->files.lay_out(revision);
     mailbox_.post([this, policy = std::move(policy), number = revision.number] {
       if (!taking_ || taking_->number != number) return;
       if (!policy) return finish_taking(policy.error(), false);
+      if (taking_->ask) return plan(*policy);
       reload(*policy);
     });
   });
@@ -349,6 +366,11 @@ void FleetNode::reload(const std::string& policy) {
 // error: empty: the revision is enforced. is_final: it is not tried again before the group is given it anew.
 void FleetNode::finish_taking(const std::string& error, bool is_final) {
   const uint64_t number = taking_->number;
+  if (taking_->ask) {
+    fleet::Told told;
+    told.error = error;
+    return tell(*taking_->ask, std::move(told));
+  }
   taking_.reset();
   report_.error = error;
   const bool is_taken = followed_.revision == number;
@@ -371,6 +393,65 @@ void FleetNode::finish_taking(const std::string& error, bool is_final) {
   report_soon();
   if (is_taken) entries_.lists_changed();
   if (is_taken || is_final) begin_taking();  // the head may have moved meanwhile
+}
+
+// --- questions ---
+
+void FleetNode::take_ask(const std::string& text) {
+  Result<fleet::Ask> ask = fleet::read_ask(text);
+  constexpr int64_t kMostAge_s = 3600;  // by this node's clock, which may be another
+  if (!ask || ask->id == told_ || (taking_ && taking_->ask && taking_->ask->id == ask->id)) return;
+  if (std::abs(static_cast<int64_t>(unix_now()) - ask->at) > kMostAge_s) return;
+  asked_ = std::move(*ask);
+  begin_taking();
+}
+
+void FleetNode::plan(const std::string& policy) {
+  taking_->is_reloading = true;
+  constexpr size_t kMostPolicy = size_t{64} << 20;
+  Result<std::string> text = read_file(policy, kMostPolicy);
+  if (!text) return finish_taking(text.error(), true);
+  Daemon::Candidate candidate = {std::move(*text), policy};
+  daemon_.plan(std::move(candidate), [this, ask = *taking_->ask, alive = mailbox_.token()](const PlanReport& report) {
+    if (!*alive) return;
+    fleet::Told told;
+    told.error = report.error;
+    if (!report.diagnostics.ok() && told.error.empty()) {
+      for (const Diagnostic& one : report.diagnostics.kept()) {
+        if (!told.error.empty() || one.severity != Severity::error) continue;
+        told.error = fmt::format("{}:{}: {}", one.where.file, one.where.line, one.message);
+      }
+    }
+    for (const OverLimit& over : report.over_limits) {
+      told.over_limits += (told.over_limits.empty() ? "" : "; ") + over.text();
+    }
+    told.why_no_radius = report.why_no_radius;
+    if (report.radius) {
+      const auto share = [](const Share& one) { return fleet::ToldShare{one.value, one.low, one.high}; };
+      told.newly_dropped = share(report.radius->newly_dropped);
+      told.newly_passed = share(report.radius->newly_passed);
+      told.dropped_before = share(report.radius->dropped_before);
+      told.dropped_after = share(report.radius->dropped_after);
+      told.samples = report.radius->samples;
+    }
+    told.entries = report.after.entries;
+    told.snapshot_bytes = report.after.snapshot_bytes;
+    tell(ask, std::move(told));
+  });
+}
+
+void FleetNode::tell(const fleet::Ask& ask, fleet::Told told) {
+  told_ = ask.id;
+  told.node = settings_.node;
+  told.group = settings_.group;
+  told.packets_per_s = report_.packets_per_s;
+  fleet::Order order;
+  order.kind = "told";
+  order.digest = ask.id;
+  order.text = fleet::text_of(told);
+  (void)this->order(order);
+  taking_.reset();
+  begin_taking();
 }
 
 // --- what others are to know ---

@@ -10,6 +10,7 @@
 
 #include "common/confine/helpers.h"
 #include "control/daemon/fleet_entries.h"
+#include "control/fleet/ask.h"
 #include "control/fleet/channel.h"
 #include "control/fleet/head.h"
 #include "control/fleet/report.h"
@@ -56,12 +57,18 @@ class FleetNode {
   void take_head(const std::string& text);
   void follow(const fleet::Head& head);
   void begin_taking();
+  void ask_revision();
   void take_revision(const fleet::News& news);
   void ask_next_blob();
   void take_blob(const fleet::News& news);
   void lay_out();
   void reload(const std::string& policy);
   void finish_taking(const std::string& error, bool is_final);
+
+  // Questions: what a revision would do here.
+  void take_ask(const std::string& text);
+  void plan(const std::string& policy);
+  void tell(const fleet::Ask& ask, fleet::Told told);
 
   // Reports.
   void report_soon();
@@ -89,11 +96,14 @@ class FleetNode {
     uint64_t number = 0;
     fleet::Revision revision;
     std::deque<fleet::BlobFile> missing;
-    bool is_reloading = false;  // it is controld's: nothing more is asked of etcd
+    bool is_reloading = false;      // it is controld's: nothing more is asked of etcd
+    std::optional<fleet::Ask> ask;  // it is looked at, and not enforced
   };
   std::optional<Taking> taking_;
   fleet::GroupAt refused_;  // that this node does not take, until its group is given something anew
   Loop::Source retry_;
+  std::optional<fleet::Ask> asked_;  // waits until nothing else is taken
+  std::string told_;                 // id of the last question that was answered
 
   FleetEntries entries_;
 

@@ -27,6 +27,7 @@ struct Order {
   // revision number: its manifest
   // blob     digest and what follows it
   // share    list, entry, ttl_s, comment
+  // told     text, to the question with this id (digest)
   std::string kind;
   std::string text;
   uint64_t number = 0;
@@ -49,6 +50,7 @@ void members(Fields& f, EntryNews& news);
 struct News {
   // connected, lost (error)
   // head      text; empty: the fleet has none yet. at: the revision of etcd's store
+  // ask       text
   // entries   some of them; is_whole: they are of all that there are, and the last of these has is_last
   // revision  number; bytes of its manifest in the memory, or an error
   // blob      digest; bytes in the memory, or an error

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "control/fleet/blob.h"
 
@@ -278,6 +280,34 @@ void Desk::sweep(const Head& head, int64_t changed_at) {
     const Result<etcd::TransactionAnswer> done = client_.commit(transaction);
     if (!done || !done->held) return;
   }
+}
+
+Result<std::vector<Told>> Desk::plan(uint64_t revision, double seconds) {
+  constexpr std::chrono::milliseconds kLook{100};
+  constexpr int64_t kMore_s = 10;  // of the question's lease
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  const Ask ask = {random_id(), revision, who_, time(nullptr)};
+  const Result<etcd::LeaseAnswer> lease = client_.grant(static_cast<int64_t>(seconds) + kMore_s);
+  if (!lease) return Error{lease.error()};
+  const Result<etcd::TransactionAnswer> asked = client_.put(names_.ask(), text_of(ask), lease->id);
+  if (!asked) return Error{asked.error()};
+  std::vector<Told> told;
+  while (true) {
+    const Result<etcd::RangeAnswer> found = client_.all(names_.told(ask.id));
+    if (!found) return Error{found.error()};
+    told.clear();
+    for (const etcd::KeyValue& pair : found->pairs) {
+      if (Result<Told> one = read_told(pair.value); one) told.push_back(std::move(*one));
+    }
+    const Result<std::vector<Node>> nodes = this->nodes();
+    if (!nodes) return Error{nodes.error()};
+    const auto alive = static_cast<size_t>(
+        std::count_if(nodes->begin(), nodes->end(), [](const Node& node) { return node.is_alive; }));
+    if (told.size() >= alive || std::chrono::steady_clock::now() >= deadline) break;
+    std::this_thread::sleep_for(kLook);
+  }
+  (void)client_.revoke(lease->id);
+  return told;
 }
 
 Result<int64_t> Desk::add(const std::vector<NewEntry>& entries, uint64_t ttl_s, const std::string& comment) {

@@ -10,6 +10,7 @@
 
 #include "common/result.h"
 #include "control/etcd/client.h"
+#include "control/fleet/ask.h"
 #include "control/fleet/entry.h"
 #include "control/fleet/head.h"
 #include "control/fleet/names.h"
@@ -79,6 +80,9 @@ class Desk {
   Result<Pushed> push(const Push& push);
   // change() makes of the head that was read what it is to be; its error is returned. what: for the log.
   Result<Head> change(const std::string& what, const std::function<Result<void>(Head& head)>& change);
+
+  // Asks every node that is alive what this revision would do to its traffic; waits for them. Returns what they said.
+  Result<std::vector<Told>> plan(uint64_t revision, double seconds);
 
   struct NewEntry {
     std::string list, text;

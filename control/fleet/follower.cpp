@@ -31,6 +31,7 @@ using etcd::Client;
 using etcd::KeyValue;
 using Clock = std::chrono::steady_clock;
 
+constexpr int64_t kTold_s = 600;  // of the lease of an answer
 constexpr int64_t kAlive_s = 15;  // of the lease that says that the node is there
 constexpr int kKeepAliveMs = 5000;
 constexpr int kFirstPauseMs = 100, kMostPauseMs = 5000;
@@ -122,6 +123,8 @@ class Watcher {
     for (const KeyValue& pair : all->pairs) {
       if (pair.key == names_.head()) {
         head.text = pair.value;
+      } else if (pair.key == names_.ask()) {
+        tell_ask(pair.value);
       } else if (append(pair, true, entries) && entries.entries.size() == kMostEntryNews) {
         voice_.tell(entries);
         entries.entries.clear();
@@ -154,6 +157,10 @@ class Watcher {
     entries.kind = "entries";
     entries.at = answer.revision;
     for (const etcd::Event& event : answer.events) {
+      if (event.pair.key == names_.ask()) {
+        if (!event.is_gone) tell_ask(event.pair.value);
+        continue;
+      }
       if (event.pair.key == names_.head()) {
         News head = no_head(event.pair.changed_at);
         if (!event.is_gone) head.text = event.pair.value;
@@ -169,6 +176,13 @@ class Watcher {
     entries.is_last = true;
     if (!answer.events.empty()) voice_.tell(entries);
     return !voice_.is_gone();
+  }
+
+  void tell_ask(const std::string& text) {
+    News ask;
+    ask.kind = "ask";
+    ask.text = text.substr(0, kMostHead);
+    voice_.tell(ask);
   }
 
   bool append_gone(const std::string& key, News& to) const {
@@ -249,6 +263,7 @@ class Doer {
     if (order.kind == "revision") return tell_revision(order);
     if (order.kind == "blob") return tell_blob(order);
     if (order.kind == "share") return share(order);
+    if (order.kind == "told") return told(order);
   }
 
   void answer(const char* kind, const Result<void>& done, News news = {}) {
@@ -347,6 +362,11 @@ class Doer {
     }
     const auto put = client_.put(names_.entry(order.list, order.entry), text_of(added), lease);
     answer("shared", put ? Result<void>() : Error{put.error()});
+  }
+
+  void told(const Order& order) {
+    const Result<etcd::LeaseAnswer> granted = client_.grant(kTold_s);
+    if (granted && is_name(order.digest)) (void)client_.put(names_.told(order.digest) + node_, order.text, granted->id);
   }
 
   const Names names_;

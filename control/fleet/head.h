@@ -22,7 +22,7 @@ struct Head {
   uint64_t turn = 0;
   std::string id;               // random, of this turn: two heads of one turn are told apart by it
   uint64_t revision = 0;        // of every group that is not named below; 0: none yet
-  uint64_t since = 0;     // the turn that gave them this one
+  uint64_t since = 0;           // the turn that gave them this one
   std::vector<GroupAt> groups;  // each once
   uint64_t staged = 0;          // pushed, and not rolled out to everybody yet; 0: none
   uint64_t everywhere = 0;      // the last revision that all groups had; 0: none

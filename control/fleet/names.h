@@ -8,10 +8,12 @@
 // Where a fleet keeps what in etcd. All of it begins with /weir/FLEET/.
 //
 //   live/head                 which revision each group of nodes enforces (head.h); what every node watches,
+//   live/ask                  what is asked of every node (ask.h); leased
 //   live/entries/LIST/ENTRY   and what was added everywhere: leased when it ends by itself (entry.h)
 //   revisions/NUMBER          what a revision consists of (revision.h)
 //   blobs/DIGEST/CHUNK        the bytes of its files (blob.h)
 //   nodes/NODE                how each node stands (report.h); stays when the node is gone
+//   told/ID/NODE              what each says to that; leased
 //   alive/NODE                leased: there while the node is
 //   log/TURN                  what was changed, by whom
 namespace weir::control::fleet {
@@ -24,6 +26,8 @@ class Names {
   explicit Names(std::string_view fleet) : root_("/weir/" + std::string(fleet) + "/") {}
   std::string live() const { return root_ + "live/"; }
   std::string head() const { return root_ + "live/head"; }
+  std::string ask() const { return root_ + "live/ask"; }
+  std::string told(std::string_view id) const { return root_ + "told/" + std::string(id) + "/"; }
   std::string entries() const { return root_ + "live/entries/"; }
   std::string entries_of(std::string_view list) const { return entries() + std::string(list) + "/"; }
   std::string entry(std::string_view list, std::string_view text) const { return entries_of(list) + std::string(text); }

@@ -98,6 +98,17 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
     wait_for("revision 3", nodes, lambda node: drops(node, "192.0.2.3"))
     equal(operator.fleet("status")["head"]["revision"], 3, "everywhere")
 
+    # Beforehand: every node says what a revision would do to its traffic, and enforces none of it.
+    write(folder, "weir.yaml", policy("192.0.2.2, 192.0.2.4"))
+    first.wait("samples of the traffic", lambda: all(
+        one["samples"] >= 1000 for one in operator.fleet("plan", "weir.yaml")["told"]))
+    planned = operator.fleet("plan")
+    equal([one["node"] for one in planned["told"]], ["n1", "n2"], "who answers")
+    for share in ("newly_dropped", "newly_passed"):
+        check(abs(planned[share] - 0.2) < 0.06, f"one of five sources: {planned}")
+        check(all(one[share]["low"] <= 0.2 + 0.06 and one[share]["high"] >= 0.2 - 0.06 for one in planned["told"]), planned)
+    check(not any(drops(node, "192.0.2.4") for node in nodes), "what is planned is not enforced")
+
     # A revision that a node refuses stops in its group; the others do not see it.
     write(folder, "weir.yaml", policy("192.0.2.0/24", "plan: {max_newly_dropped: 10%}\n"))
     operator.fleet("push", "--stage", "weir.yaml")

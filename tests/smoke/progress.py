@@ -5,11 +5,13 @@ import os
 import pty
 import re
 import select
+import socket
 import subprocess
 import threading
 import time
 
 from weir_smoke import BUILD, Session, check, controlctl, equal, write
+from session import can_connect
 
 HOSTS = int(os.environ.get("WEIR_PROGRESS_HOSTS", 4_000_000))
 POLICY = "version: 1\nfilter: {{memory: 4GiB, false_positive_rate: {rate}}}\nlists:\n  - {{name: hosts, action: drop, file: {feed}}}\n"
@@ -107,7 +109,7 @@ with Session(BUILD) as session:
 
     def is_ready():
         check(daemon.process.poll() is None, f"controld ended: {daemon.text[-1000:]}")
-        if not os.path.exists(session.path("controld.sock")):
+        if not can_connect(session.path("controld.sock"), socket.SOCK_STREAM):
             return False
         answer = session.call("status")
         if "progress" in answer:
