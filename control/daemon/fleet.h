@@ -25,6 +25,15 @@ namespace weir::control {
 
 class Daemon;
 
+// A revision on its way to this node.
+struct RevisionTaken {
+  uint64_t number = 0;
+  fleet::Revision revision;
+  std::deque<fleet::BlobFile> missing;
+  bool is_reloading = false;      // it is controld's: nothing more is asked of etcd
+  std::optional<fleet::Ask> ask;  // it is looked at, and not enforced
+};
+
 // One node of a fleet: follows the fleet's head by a process that speaks to etcd (control/fleet/follower.h), takes the
 // revision of its group as a reload of its files, keeps the fleet's entries in dynamic lists, and reports how it
 // stands. Whatever etcd says or does not say, what is enforced stays enforced, and no earlier turn of the head is
@@ -92,14 +101,7 @@ class FleetNode {
 
   fleet::Followed followed_;
   fleet::Head head_;  // that is followed; turn 0: none was heard since the start
-  struct Taking {
-    uint64_t number = 0;
-    fleet::Revision revision;
-    std::deque<fleet::BlobFile> missing;
-    bool is_reloading = false;      // it is controld's: nothing more is asked of etcd
-    std::optional<fleet::Ask> ask;  // it is looked at, and not enforced
-  };
-  std::optional<Taking> taking_;
+  std::optional<RevisionTaken> taking_;
   fleet::GroupAt refused_;  // that this node does not take, until its group is given something anew
   Loop::Source retry_;
   std::optional<fleet::Ask> asked_;  // waits until nothing else is taken

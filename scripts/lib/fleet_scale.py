@@ -24,7 +24,7 @@ from session import ROOT, SessionError
 NODES = 1000
 PROGRAM = "tests/bench/fleet_nodes"
 FEED_ENTRIES = 10_000
-IDLE_SECONDS = 60  # two reports of each node
+IDLE_SECONDS = int(os.environ.get("WEIR_FLEET_IDLE_SECONDS", 60))  # two reports of each node
 WAIT_SECONDS = 180
 ADDS = 20
 COUNTERS = {"sent": r'etcd_network_client_grpc_sent_bytes_total (\S+)', "received": r'etcd_network_client_grpc_received_bytes_total (\S+)',
