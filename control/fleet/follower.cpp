@@ -57,7 +57,13 @@ class Voice {
   explicit Voice(int socket) : socket_(socket), gone_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   bool tell(const News& news) {
-    const std::string text = text_of(news);
+    std::string text = text_of(news);
+    if (text.size() > kMostMessage) {  // somebody else than weir wrote that
+      News refused;
+      refused.kind = "lost";
+      refused.error = "etcd has something of the fleet that is too long: " + news.kind;
+      text = text_of(refused);
+    }
     const std::lock_guard lock(mutex_);
     if (!is_gone_ && !confine::tell(socket_, std::as_bytes(std::span(text)))) leave();
     return !is_gone_;
@@ -125,7 +131,7 @@ class Watcher {
         head.text = pair.value;
       } else if (pair.key == names_.ask()) {
         tell_ask(pair.value);
-      } else if (append(pair, true, entries) && entries.entries.size() == kMostEntryNews) {
+      } else if (append(pair, true, entries) && is_full(entries)) {
         voice_.tell(entries);
         entries.entries.clear();
       }
@@ -168,7 +174,7 @@ class Watcher {
         continue;
       }
       if (!(event.is_gone ? append_gone(event.pair.key, entries) : append(event.pair, false, entries))) continue;
-      if (entries.entries.size() == kMostEntryNews) {
+      if (is_full(entries)) {
         voice_.tell(entries);
         entries.entries.clear();
       }
@@ -176,6 +182,13 @@ class Watcher {
     entries.is_last = true;
     if (!answer.events.empty()) voice_.tell(entries);
     return !voice_.is_gone();
+  }
+
+  // Of a message: JSON takes up to six bytes for one.
+  static bool is_full(const News& news) {
+    size_t bytes = 0;
+    for (const EntryNews& one : news.entries) bytes += 6 * (one.list.size() + one.entry.size() + one.comment.size());
+    return news.entries.size() >= kMostEntryNews || bytes > kMostMessage / 4;
   }
 
   void tell_ask(const std::string& text) {

@@ -153,3 +153,15 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
     operator.fleet("add", "192.0.2.4", "--enforced", "30s")
     for node in nodes:
         check(drops(node, "192.0.2.4"), f"{node.name} hears of it from another member")
+
+    # What nobody but a stranger writes: it is said, and what is enforced stays.
+    etcd.ctl("put", "/weir/edge/live/head", "\x01" * 100_000, members=(1, 2))
+    first.wait("that the head is no head", lambda: "too long" in first.log("controld"))
+    etcd.ctl("put", "/weir/edge/live/head", '{"turn": "none"}', members=(1, 2))
+    first.wait("that the head is no head", lambda: "the fleet's head is not understood" in first.log("controld"))
+    for number in range(30):
+        etcd.ctl("put", f"/weir/edge/live/entries/jail/{number}" + "\x01" * 500,
+                 '{"by": "' + "x" * 200 + '", "comment": "' + "\\u0001" * 200 + '", "ttl_s": 0, "at": 0}', members=(1, 2))
+    first.wait("the reports", lambda: drops(first, "192.0.2.4"))
+    check(drops(first, "192.0.2.5") and drops(second, "192.0.2.4"), "what was enforced stays enforced")
+    check("what is not understood" not in first.log("controld"), "the process that speaks to etcd keeps to its messages")
