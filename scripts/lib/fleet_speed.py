@@ -19,7 +19,7 @@ from session import ROOT, Memory, SessionError, ensure_built
 
 NODES, ENTRIES, ADDS, ROUNDS = 10, 1_000_000, 100, 5
 PUSH_LIMIT_S, ADD_LIMIT_S, BACK_LIMIT_S = 3, 1, 3
-DATAPLANE = "ports: [{port: 0, queues: 1}]\nidle: {mode: interrupt}"
+DATAPLANE = "forward: sink\nports: [{port: 0, queues: 1}]\nidle: {mode: interrupt}"
 WAIT_SECONDS = 300
 
 
