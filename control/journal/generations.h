@@ -12,7 +12,7 @@
 
 namespace weir::control {
 
-constexpr uint32_t kNobody = UINT32_MAX;       // no user has this number
+constexpr uint32_t kNobody = UINT32_MAX;         // no user has this number
 constexpr uint32_t kFleetUser = UINT32_MAX - 1;  // nor this: what a fleet added
 
 // A publication, and what caused it.

@@ -1,5 +1,5 @@
-// Any bytes as what a fleet keeps in etcd, and as what the process that speaks to etcd tells: no crash, and what is taken
-// keeps its promises and is written as it was read.
+// Any bytes as what a fleet keeps in etcd, and as what the process that speaks to etcd tells: no crash, and what is
+// taken keeps its promises and is written as it was read.
 #include <algorithm>
 #include <cstdlib>
 #include <string>
