@@ -1,6 +1,7 @@
 """One policy for several machines, through three members of etcd: what is pushed is enforced by every node, entries reach all of them,
 groups go one after the other and stop at a node that refuses, and a node without etcd goes on with what it has."""
 
+import json
 import os
 import shutil
 import time
@@ -153,6 +154,20 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
     operator.fleet("add", "192.0.2.4", "--enforced", "30s")
     for node in nodes:
         check(drops(node, "192.0.2.4"), f"{node.name} hears of it from another member")
+
+    # An etcd that was restored from an old backup: nobody goes back, and the next push is followed again.
+    before = [node["revision"] for node in operator.nodes().values()]
+    old_head = json.dumps({**operator.fleet("status")["head"], "turn": 1, "id": "old", "revision": 1, "groups": []})
+    etcd.ctl("put", "/weir/edge/live/head", old_head, members=(1, 2))
+    for node in nodes:
+        node.wait("that it does not go back", lambda one=node: "it was restored from an older backup" in one.log("controld"))
+    time.sleep(0.5)
+    equal([node["revision"] for node in operator.nodes().values()], before, "revisions beside an older head")
+    check(all(drops(node, "192.0.2.5") and not drops(node, "192.0.2.2") for node in nodes), "what was enforced stays")
+    write(folder, "weir.yaml", policy("192.0.2.5, 192.0.2.6"))
+    pushed = operator.fleet("push", "weir.yaml")
+    check(pushed["head"]["turn"] > 1 and pushed["revision"] > max(before), f"a push goes past what nodes have followed: {pushed}")
+    wait_for("the push after the restore", nodes, lambda node: drops(node, "192.0.2.6"))
 
     # What nobody but a stranger writes: it is said, and what is enforced stays.
     etcd.ctl("put", "/weir/edge/live/head", "\x01" * 100_000, members=(1, 2))
