@@ -99,12 +99,6 @@ void members(Fields& f, FleetAnswer& answer) {
   f.unless_empty({"difference", "", "lines of the policy that differ"}, answer.difference);
 }
 
-int refuse(const Context& context, const std::string& error, int code = kFailed) {
-  if (context.json) fmt::print("{}", failure_line(error));
-  fmt::print(stderr, "controlctl fleet: {}\n", printable(error));
-  return code;
-}
-
 // What others wrote into etcd, too: its lines stay lines.
 std::string printable_lines(const std::string& text) {
   std::string shown;
@@ -116,9 +110,20 @@ std::string printable_lines(const std::string& text) {
   return shown;
 }
 
+int refuse(const Context& context, const std::string& error, int code = kFailed) {
+  if (context.json) fmt::print("{}", failure_line(error));
+  fmt::print(stderr, "controlctl fleet: {}", printable_lines(error));
+  return code;
+}
+
 int finish(const Context& context, const FleetAnswer& answer, const std::string& text) {
   fmt::print("{}", context.json ? answer_line(answer) : printable_lines(text));
   return answer.ok ? kOk : kFailed;
+}
+
+// What may take a while says so.
+void say_waiting(const Context& context, const std::string& text) {
+  if (!context.json && !context.quiet) fmt::print(stderr, "{}\n", text);
 }
 
 // --- whose fleet it is ---
@@ -469,7 +474,9 @@ int plan(const Context& context, const Asked& asked, Fleet& fleet) {
     return refuse(context, "nothing is staged\nhint: name the FILE of a policy, or a revision with --to");
   if (const Result<fleet::Revision> there = fleet.desk->revision(revision); !there)
     return refuse(context, there.error());
-  const Result<std::vector<fleet::Told>> told = fleet.desk->plan(revision, std::min(*wait, 120.0));
+  const double most_s = std::min(*wait, 120.0);
+  say_waiting(context, fmt::format("every node is asked about revision {}: {:.0f} s at most", revision, most_s));
+  const Result<std::vector<fleet::Told>> told = fleet.desk->plan(revision, most_s);
   if (!told) return refuse(context, told.error());
   const Result<std::vector<fleet::Node>> nodes = fleet.desk->nodes();
   if (!nodes) return refuse(context, nodes.error());
@@ -564,6 +571,7 @@ int finish_change(const Context& context, const Asked& asked, Fleet& fleet, Flee
   if (asked.wait_nodes.empty()) return finish(context, answer, text);
   const auto seconds = seconds_of(context, "--enforced", asked.wait_nodes);
   if (!seconds) return kUsage;
+  say_waiting(context, fmt::format("waiting until every node enforces it: {:.0f} s at most", *seconds));
   const Result<uint64_t> waiting = wait_for_nodes(fleet, at, *seconds);
   if (!waiting) return refuse(context, waiting.error());
   answer.waiting = *waiting;

@@ -109,7 +109,6 @@ void FleetNode::start_follower() {
 void FleetNode::lose_follower(const std::string& why) {
   heard_.reset();
   helper_.reset();
-  is_connected_ = false;
   trouble(why);
   if (taking_ && !taking_->is_reloading) finish_taking(why, false);
   again_ = loop_.timer(Clock::now() + std::chrono::milliseconds(pause_ms_), [this] { start_follower(); });
@@ -137,11 +136,9 @@ bool FleetNode::order(const fleet::Order& order) {
 
 void FleetNode::take(fleet::News& news) {
   if (news.kind == "connected") {
-    is_connected_ = true;
     pause_ms_ = kFirstPauseMs;
     trouble("");
   } else if (news.kind == "lost") {
-    is_connected_ = false;
     trouble(news.error);
   } else if (news.kind == "head") {
     if (!news.text.empty()) take_head(news.text);

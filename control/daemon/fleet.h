@@ -45,12 +45,6 @@ class FleetNode {
   FleetNode(const FleetNode&) = delete;
   ~FleetNode();
 
-  const FleetSettings& settings() const { return settings_; }
-  // As the fleet is told.
-  const fleet::Report& standing() const { return report_; }
-  bool is_connected() const { return is_connected_; }
-  // Why etcd is not heard, or not followed; empty: all is well.
-  const std::string& trouble() const { return trouble_; }
   // What was added to a list on this node: when it was not the fleet, it may be told to all.
   void added_here(const Change& change, const std::string& list);
 
@@ -96,7 +90,7 @@ class FleetNode {
   std::shared_ptr<const confine::Helper> helper_;  // the worker may still read its memory when it is gone
   Loop::Source heard_, again_;
   int pause_ms_;
-  bool is_connected_ = false, is_reporting_ = false;
+  bool is_reporting_ = false;
   std::string trouble_;
 
   fleet::Followed followed_;

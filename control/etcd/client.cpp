@@ -100,7 +100,8 @@ Result<std::string> Client::ask(const char* path, const std::string& body) {
     token_.clear();
     errors += (errors.empty() ? "" : "; ") + answer.error();
   }
-  return Error{errors.empty() ? "no endpoint of etcd is named" : errors};
+  if (errors.empty()) return Error{"no endpoint of etcd is named"};
+  return Error{errors + "\nhint: `etcdctl endpoint health` says whether etcd is there, and has a leader"};
 }
 
 Result<RangeAnswer> Client::range(const RangeRequest& request) {

@@ -19,7 +19,6 @@ using etcd::Step;
 constexpr size_t kKeptRevisions = 20;  // the newest, besides those of the head
 constexpr uint64_t kKeptTurns = 200;   // of the log
 constexpr size_t kMostSteps = 100;     // of a transaction; etcd takes 128
-constexpr size_t kChunksAtOnce = 1;    // of a request, which may have 1.5 MiB
 
 constexpr const char* kSomebodyElse =
     "somebody else changed the fleet meanwhile: look at it (fleet status), and do it again";
@@ -134,7 +133,7 @@ Result<bool> Desk::send(const BlobFile& file, std::string_view packed) {
   const Result<etcd::RangeAnswer> there = client_.all(names_.blob(file.digest), true);
   if (!there) return Error{there.error()};
   if (there->pairs.size() == file.chunks) return false;
-  for (uint64_t n = 0; n < file.chunks; n += kChunksAtOnce) {
+  for (uint64_t n = 0; n < file.chunks; n++) {
     const Result<etcd::TransactionAnswer> put =
         client_.put(names_.chunk(file.digest, n), packed.substr(n * kChunkBytes, kChunkBytes));
     if (!put) return Error{put.error()};
@@ -176,9 +175,7 @@ Result<Pushed> Desk::push(const Push& push) {
   revision.by = who_;
   revision.comment = push.comment;
   revision.at = time(nullptr);
-  for (size_t n = 0; n < push.files.size(); n++) {
-    const PushedFile& source = push.files[n];
-    if (push.progress) push.progress(n, push.files.size(), source.path);
+  for (const PushedFile& source : push.files) {
     const std::string packed = pack(source.bytes);
     BlobFile file = {source.path,   sha256_of(std::as_bytes(std::span(source.bytes))), source.bytes.size(),
                      packed.size(), (packed.size() + kChunkBytes - 1) / kChunkBytes,   ""};

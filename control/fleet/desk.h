@@ -47,7 +47,6 @@ struct Push {
   // that nodes are to fetch. Without store() everything goes to etcd.
   uint64_t most_in_etcd = uint64_t{16} << 20;
   std::function<Result<std::string>(const std::string& digest, std::string_view packed)> store = {};
-  std::function<void(size_t done, size_t of, const std::string& path)> progress = {};
 };
 
 struct Pushed {
@@ -55,10 +54,6 @@ struct Pushed {
   Head head;
   size_t files_sent = 0;    // that etcd did not have
   uint64_t bytes_sent = 0;  // packed
-};
-
-struct LogLine {
-  Head head;  // as it was after the change
 };
 
 class Desk {

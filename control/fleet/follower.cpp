@@ -51,6 +51,11 @@ etcd::Access access_of(const Follow& follow) {
   return access;
 }
 
+// What went wrong, without the hint for people at a terminal.
+std::string first_line(const std::string& error) {
+  return error.substr(0, error.find('\n'));
+}
+
 // The end of the socket, which both threads speak through.
 class Voice {
  public:
@@ -106,7 +111,7 @@ class Watcher {
       const std::string error = watched ? "etcd ended the watch" : watched.error();
       News lost;
       lost.kind = "lost";
-      lost.error = error;
+      lost.error = first_line(error);
       voice_.tell(lost);
       // By chance half of it less, so that nodes do not all come at once.
       voice_.pause(static_cast<int>(std::uniform_int_distribution<int>(pause_ms / 2, pause_ms)(random_)));
@@ -281,7 +286,7 @@ class Doer {
 
   void answer(const char* kind, const Result<void>& done, News news = {}) {
     news.kind = kind;
-    if (!done) news.error = done.error();
+    if (!done) news.error = first_line(done.error());
     voice_.tell(news);
   }
 
