@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include "common/again.h"
 
@@ -126,6 +128,16 @@ Result<void> make_directories(const std::string& path, unsigned mode) {
   }
   if (!std::filesystem::is_directory(path)) return Error{path + " is not a folder"};
   return {};
+}
+
+int add_seals(int fd, int seals) {
+  constexpr int kTries = 20;
+  constexpr std::chrono::milliseconds kBetween{50};
+  for (int i = 1;; i++) {
+    const int done = fcntl(fd, F_ADD_SEALS, seals);
+    if (done == 0 || errno != EBUSY || i == kTries) return done;
+    std::this_thread::sleep_for(kBetween);
+  }
 }
 
 Result<Mapping> map_read_only(int fd, size_t size_bytes) {

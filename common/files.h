@@ -30,6 +30,10 @@ Result<void> make_directories(const std::string& path, unsigned mode);
 // Read-only mapping of the first size_bytes of fd.
 Result<Mapping> map_read_only(int fd, size_t size_bytes);
 
+// fcntl(F_ADD_SEALS), and its answer. Waits up to a second while the kernel holds a page of the memory, as when it
+// moves pages on a machine that is short of memory: F_SEAL_WRITE alone would fail with EBUSY then.
+int add_seals(int fd, int seals);
+
 // "cannot WHAT PATH: strerror(errno)"
 Error errno_error(const std::string& what);
 

@@ -4,30 +4,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <chrono>
 #include <string>
-#include <thread>
 
 #include "common/files.h"
 
 namespace weir::control {
-
-namespace {
-
-// EBUSY: something still writes to a page, or the kernel holds one for a moment, as when it moves pages on a machine
-// that is short of memory. That passes.
-int add_seals(int fd, int seals) {
-  constexpr int kTries = 20;
-  constexpr std::chrono::milliseconds kBetween{50};
-  for (int i = 1;; i++) {
-    const int done = fcntl(fd, F_ADD_SEALS, seals);
-    if (done == 0 || errno != EBUSY || i == kTries) return done;
-    std::this_thread::sleep_for(kBetween);
-  }
-}
-
-}  // namespace
 
 Result<Draft> make_draft(uint64_t size_bytes) {
   Draft draft;

@@ -121,7 +121,7 @@ Result<double> publish_overlay(xdp::Enforcer& enforcer, const control::Compiled&
   if (Result<void> built = filter::build_snapshot(input, *plan, content); !built) return Error{built.error()};
   const Fd sealed(memfd_create("overlay", MFD_ALLOW_SEALING | MFD_CLOEXEC));
   if (write(sealed.get(), content.data(), size) != static_cast<ssize_t>(size) ||
-      fcntl(sealed.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
+      add_seals(sealed.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0) {
     return Error{"cannot make a memory file of an overlay"};
   }
   wire::PublishBody body = body_of({header.epoch, input.number}, digest_of(content), size);

@@ -61,7 +61,7 @@ Fd sealed(Choices& choices, const Bytes& bytes) {
     if (put <= 0) abort();
     at += static_cast<size_t>(put);
   }
-  (void)fcntl(fd.get(), F_ADD_SEALS, seals_of(choices));
+  (void)add_seals(fd.get(), seals_of(choices));
   return fd;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/digest.h"
+#include "common/files.h"
 #include "tests/unit/bpf/plane.h"
 #include "tests/unit/filter/support.h"
 
@@ -87,7 +88,7 @@ inline Fd sealed(const Buffer& snapshot) {
   const std::span<const std::byte> bytes = snapshot.bytes();
   Fd fd(memfd_create("snapshot", MFD_ALLOW_SEALING | MFD_CLOEXEC));
   REQUIRE(write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
-  REQUIRE(fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0);
+  REQUIRE(add_seals(fd.get(), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0);
   return fd;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "common/digest.h"
+#include "common/files.h"
 #include "tests/unit/bpf/plane.h"
 
 using namespace weir;
@@ -27,7 +28,7 @@ wire::Message changed(const wire::Message& from, Edit edit,
   wire::Message message;
   message.fd.reset(memfd_create("changed", MFD_ALLOW_SEALING | MFD_CLOEXEC));
   REQUIRE(write(message.fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
-  REQUIRE(fcntl(message.fd.get(), F_ADD_SEALS, seals) == 0);
+  REQUIRE(add_seals(message.fd.get(), seals) == 0);
   const auto digest = digest_of(bytes);
   body.digest[0] = digest[0];
   body.digest[1] = digest[1];

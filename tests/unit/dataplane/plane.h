@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/files.h"
 #include "common/panic.h"
 #include "common/paths.h"
 #include "dataplane/serve/control.h"
@@ -33,7 +34,7 @@ inline constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_
 inline Fd memory_file(std::span<const std::byte> bytes, int seals) {
   Fd fd(memfd_create("snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(write(fd.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
-  REQUIRE(fcntl(fd.get(), F_ADD_SEALS, seals) == 0);
+  REQUIRE(add_seals(fd.get(), seals) == 0);
   return fd;
 }
 

@@ -95,7 +95,7 @@ TEST_CASE("hostile publications fail by name and change nothing") {
   check_failure(plane.publish(body, shorter.get()), wire::Step::check, "header says");
   const Fd huge(memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   REQUIRE(ftruncate(huge.get(), static_cast<off_t>(kMemory / 2 + 4096)) == 0);
-  REQUIRE(fcntl(huge.get(), F_ADD_SEALS, kAllSeals) == 0);
+  REQUIRE(add_seals(huge.get(), kAllSeals) == 0);
   check_failure(plane.publish(body, huge.get()), wire::Step::check, "snapshot_memory allows 8388608");
 
   wire::PublishBody wrong_digest = body;
