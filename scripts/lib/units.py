@@ -11,7 +11,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 UNITS = os.path.join(ROOT, "configs/systemd")
-SERVICES = ("weir-controld.service", "weir-crowdsec.service", "weir-dataplane@.service", "weir-hugepages.service")
+SERVICES = ("weir-controld.service", "weir-crowdsec.service", "weir-dataplane@.service", "weir-flowspec@.service", "weir-hugepages.service")
 
 
 def settings(unit, instance=""):

@@ -19,7 +19,7 @@ from session import eal_lcores
 from units import SERVICES, UNITS, Manager, calls_allowed, calls_named, copy_programs, exposure, installed, settings
 
 SOON = 60          # seconds for what must come, on a machine that does much else
-MOST = {"weir-controld.service": 2.0, "weir-crowdsec.service": 1.5, "weir-dataplane@.service": 1.5, "weir-hugepages.service": 1.5}
+MOST = {"weir-controld.service": 2.0, "weir-crowdsec.service": 1.5, "weir-dataplane@.service": 1.5, "weir-flowspec@.service": 1.5, "weir-hugepages.service": 1.5}
 WATCHDOG_US = 1_000_000
 DATAPLANE, CONTROLD = "weir-dataplane@.service", "weir-controld.service"
 

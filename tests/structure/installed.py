@@ -28,6 +28,7 @@ bin/dataplane
 {unit}/weir-controld.service
 {unit}/weir-crowdsec.service
 {unit}/weir-dataplane@.service
+{unit}/weir-flowspec@.service
 {unit}/weir-hugepages.service
 {udev}/rules.d/60-weir-vfio.rules
 lib/sysusers.d/weir-control.conf
