@@ -148,6 +148,8 @@ void FleetNode::take(fleet::News& news) {
     entries_.take(news);
   } else if (news.kind == "revision") {
     take_revision(news);
+  } else if (news.kind == "pieces") {
+    take_pieces(news);
   } else if (news.kind == "blob") {
     take_blob(news);
   } else if (news.kind == "reported") {
@@ -259,27 +261,73 @@ void FleetNode::take_revision(const fleet::News& news) {
 }
 
 void FleetNode::ask_next_blob() {
+  taking_->file.reset();
   if (taking_->missing.empty()) return lay_out();
   const fleet::BlobFile& file = taking_->missing.front();
   fleet::Order wanted;
-  wanted.kind = "blob";
+  wanted.kind = file.url.empty() ? "pieces" : "blob";
   wanted.digest = file.digest;
   wanted.url = file.url;
   wanted.bytes = file.bytes;
   wanted.packed_bytes = file.packed_bytes;
-  wanted.chunks = file.chunks;
+  if (!order(wanted)) finish_taking("the process that speaks to etcd takes no order", false);
+}
+
+void FleetNode::take_pieces(const fleet::News& news) {
+  if (!taking_ || taking_->missing.empty() || news.digest != taking_->missing.front().digest) return;
+  const fleet::BlobFile file = taking_->missing.front();
+  if (!news.error.empty()) return finish_taking(file.path + ": " + news.error, false);
+  const std::span<const std::byte> shared = helper_->shared.bytes();
+  if (news.bytes > fleet::kMostPiecesText) return finish_taking(file.path + " has too many pieces", true);
+  std::string text(reinterpret_cast<const char*>(shared.data()), news.bytes);
+  worker_.submit([this, file, text = std::move(text), number = taking_->number, before = followed_.revision] {
+    Result<fleet::Pieces> pieces = fleet::read_pieces(text, file.bytes);
+    std::string error = pieces ? "" : file.path + ": " + pieces.error();
+    std::shared_ptr<const FileTaken> taken;
+    std::vector<bool> missing;
+    if (pieces) {
+      fleet::Older older(disk_->files.bytes_of(before, file.path), file.bytes);
+      missing = older.missing(*pieces);
+      taken = std::make_shared<const FileTaken>(FileTaken{std::move(*pieces), std::move(older)});
+    }
+    mailbox_.post([this, number, error, taken, missing] {
+      if (!taking_ || taking_->number != number) return;
+      if (!error.empty()) return finish_taking(error, true);
+      taking_->file = taken;
+      ask_bytes(missing);
+    });
+  });
+}
+
+void FleetNode::ask_bytes(const std::vector<bool>& is_wanted) {
+  const fleet::BlobFile& file = taking_->missing.front();
+  if (std::find(is_wanted.begin(), is_wanted.end(), true) == is_wanted.end()) return keep_blob(nullptr);
+  fleet::Order wanted;
+  wanted.kind = "blob";
+  wanted.digest = file.digest;
+  wanted.bytes = file.bytes;
+  for (const bool one : is_wanted) wanted.text += one ? '1' : '0';
   if (!order(wanted)) finish_taking("the process that speaks to etcd takes no order", false);
 }
 
 void FleetNode::take_blob(const fleet::News& news) {
   if (!taking_ || taking_->missing.empty() || news.digest != taking_->missing.front().digest) return;
-  const fleet::BlobFile file = taking_->missing.front();
-  if (!news.error.empty()) return finish_taking(file.path + ": " + news.error, false);
-  if (news.bytes != file.bytes) return finish_taking(file.path + " has another size than the revision says", true);
-  worker_.submit([this, file, helper = helper_, number = taking_->number] {
+  if (!news.error.empty()) return finish_taking(taking_->missing.front().path + ": " + news.error, false);
+  keep_blob(helper_);
+}
+
+// helper: in whose memory the bytes are that came; null: all were here.
+void FleetNode::keep_blob(const std::shared_ptr<const confine::Helper>& helper) {
+  worker_.submit([this, file = taking_->missing.front(), helper, taken = taking_->file, number = taking_->number] {
     // A copy, whose digest is looked at: whoever took the process over may write into that memory at any time.
-    const std::span<const std::byte> shared = helper->shared.bytes().first(file.bytes);
-    const std::vector<std::byte> bytes(shared.begin(), shared.end());
+    std::vector<std::byte> bytes;
+    if (helper != nullptr) {
+      const std::span<const std::byte> shared = helper->shared.bytes().first(file.bytes);
+      bytes.assign(shared.begin(), shared.end());
+    } else {
+      bytes.resize(file.bytes);
+    }
+    if (taken != nullptr) taken->older.fill(taken->pieces, bytes);
     const Result<void> put = disk_->files.put(file, bytes);
     mailbox_.post([this, put, number] {
       if (!taking_ || taking_->number != number) return;
@@ -334,15 +382,15 @@ void FleetNode::reload(const std::string& policy) {
           }
           return finish_taking(error, !*disk_failed);
         }
-        followed_.revision = number;
+        const uint64_t previous = std::exchange(followed_.revision, number);
         followed_.policy = policy;
         report_.revision = number;
         report_.enforced_at = static_cast<int64_t>(unix_now());
         report_.expected_share.reset();
         report_.expected_high.reset();
-        worker_.submit([this, number, before, after = daemon_.running(), traffic] {
+        worker_.submit([this, number, previous, before, after = daemon_.running(), traffic] {
           const std::optional<Share> expected = expected_share(before, after, traffic);
-          disk_->files.keep_only({number, report_.revision});
+          disk_->files.keep_only({number, previous});  // a fleet that is rolled back goes there
           mailbox_.post([this, number, expected] {
             if (report_.revision != number || !expected) return;
             report_.expected_share = expected->value;
@@ -511,7 +559,7 @@ void FleetNode::report_now_and_then() {
         report_.packets = last_packets_ = stats.totals.packets;
         report_.dropped = last_dropped_ = stats.totals.dropped;
         report_.generation = daemon_.running()->publication->generation.number;
-        // After a revision was taken, whoever rolls it out wants to know what it does.
+              // After a revision was taken, whoever rolls it out wants to know what it does.
         const bool is_fresh = report_.enforced_at != 0 && static_cast<int64_t>(unix_now()) - report_.enforced_at < 60;
         if (state() != report_.state || now - last_report_ >= (is_fresh ? kLook : kReport)) send_report();
       });

@@ -13,6 +13,7 @@
 #include "control/fleet/ask.h"
 #include "control/fleet/channel.h"
 #include "control/fleet/head.h"
+#include "control/fleet/pieces.h"
 #include "control/fleet/report.h"
 #include "control/fleet/revision.h"
 #include "control/fleet/store.h"
@@ -25,13 +26,20 @@ namespace weir::control {
 
 class Daemon;
 
+// A file on its way to this node: pieces of it may be here, in the file of the same name before it.
+struct FileTaken {
+  fleet::Pieces pieces;
+  fleet::Older older;
+};
+
 // A revision on its way to this node.
 struct RevisionTaken {
   uint64_t number = 0;
   fleet::Revision revision;
   std::deque<fleet::BlobFile> missing;
-  bool is_reloading = false;      // it is controld's: nothing more is asked of etcd
-  std::optional<fleet::Ask> ask;  // it is looked at, and not enforced
+  std::shared_ptr<const FileTaken> file;  // the first of these, once its pieces are known
+  bool is_reloading = false;              // it is controld's: nothing more is asked of etcd
+  std::optional<fleet::Ask> ask;          // it is looked at, and not enforced
 };
 
 // One node of a fleet: follows the fleet's head by a process that speaks to etcd (control/fleet/follower.h), takes the
@@ -63,7 +71,10 @@ class FleetNode {
   void ask_revision();
   void take_revision(const fleet::News& news);
   void ask_next_blob();
+  void take_pieces(const fleet::News& news);
+  void ask_bytes(const std::vector<bool>& is_wanted);
   void take_blob(const fleet::News& news);
+  void keep_blob(const std::shared_ptr<const confine::Helper>& helper);
   void lay_out();
   void reload(const std::string& policy);
   void finish_taking(const std::string& error, bool is_final);

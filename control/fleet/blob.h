@@ -8,10 +8,8 @@
 
 #include "common/result.h"
 
-// The bytes of a file as they are kept: compressed by zstd, in etcd cut into chunks (a request of etcd takes 1.5 MiB).
+// Bytes as they are kept: known by their digest, and compressed by zstd.
 namespace weir::control::fleet {
-
-constexpr size_t kChunkBytes = 512 << 10;
 
 // SHA-256 in 64 hexadecimal digits.
 std::string sha256_of(std::span<const std::byte> bytes);

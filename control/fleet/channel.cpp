@@ -23,7 +23,6 @@ void members(Fields& f, Order& order) {
   f({"url", "", ""}, order.url);
   f({"bytes", "", ""}, order.bytes);
   f({"packed_bytes", "", ""}, order.packed_bytes);
-  f({"chunks", "", ""}, order.chunks);
   f({"list", "", ""}, order.list);
   f({"entry", "", ""}, order.entry);
   f({"comment", "", ""}, order.comment);

@@ -25,14 +25,16 @@ void members(Fields& f, Follow& follow);
 struct Order {
   // report   text is the node's; it is also what says that the node is alive
   // revision number: its manifest
-  // blob     digest and what follows it
+  // pieces   digest, bytes: which pieces this file consists of
+  // blob     digest, bytes: its bytes; with an url and packed_bytes from there, else the pieces that were told last,
+  //          and of these those that have a 1 in text
   // share    list, entry, ttl_s, comment
   // told     text, to the question with this id (digest)
   std::string kind;
   std::string text;
   uint64_t number = 0;
   std::string digest, url;
-  uint64_t bytes = 0, packed_bytes = 0, chunks = 0;
+  uint64_t bytes = 0, packed_bytes = 0;
   std::string list, entry, comment;
   uint64_t ttl_s = 0;
 };
@@ -53,7 +55,8 @@ struct News {
   // ask       text
   // entries   some of them; is_whole: they are of all that there are, and the last of these has is_last
   // revision  number; bytes of its manifest in the memory, or an error
-  // blob      digest; bytes in the memory, or an error
+  // pieces    digest; bytes of their list in the memory, or an error
+  // blob      digest: its bytes are in the memory, those that were asked for; or an error
   // reported, shared: done, or an error
   std::string kind;
   std::string text, error, digest;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "control/fleet/blob.h"
+#include "control/fleet/transfer.h"
 
 namespace weir::control::fleet {
 namespace {
@@ -26,10 +27,6 @@ constexpr const char* kSomebodyElse =
 std::string random_id() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}", random(), random());
-}
-
-std::string swept_key(const Names& names) {
-  return names.blobs() + "swept";
 }
 
 }  // namespace
@@ -63,14 +60,14 @@ Result<Revision> Desk::revision(uint64_t number) {
 
 Result<std::string> Desk::file(const BlobFile& file) {
   if (!file.url.empty()) return Error{file.path + " is kept at " + file.url};
-  const Result<etcd::RangeAnswer> found = client_.all(names_.blob(file.digest));
-  if (!found) return Error{found.error()};
-  std::string packed;
-  for (const etcd::KeyValue& pair : found->pairs) packed += pair.value;
+  const Result<Pieces> pieces = fetch_pieces(client_, names_, file);
+  if (!pieces) return Error{file.path + ": " + pieces.error()};
   std::string bytes(file.bytes, '\0');
-  if (const Result<void> done = unpack(packed, std::as_writable_bytes(std::span(bytes))); !done) {
-    return Error{file.path + ": " + done.error()};
-  }
+  const std::vector<bool> all(pieces->all.size(), true);
+  const Result<void> fetched = fetch_bytes(client_, names_, *pieces, all, std::as_writable_bytes(std::span(bytes)));
+  if (!fetched) return Error{file.path + ": " + fetched.error()};
+  if (sha256_of(std::as_bytes(std::span(bytes))) != file.digest)
+    return Error{file.path + " has another digest in etcd"};
   return bytes;
 }
 
@@ -129,20 +126,8 @@ Result<uint64_t> Desk::next_turn(const Head& head) {
   return turn + 1;
 }
 
-Result<bool> Desk::send(const BlobFile& file, std::string_view packed) {
-  const Result<etcd::RangeAnswer> there = client_.all(names_.blob(file.digest), true);
-  if (!there) return Error{there.error()};
-  if (there->pairs.size() == file.chunks) return false;
-  for (uint64_t n = 0; n < file.chunks; n++) {
-    const Result<etcd::TransactionAnswer> put =
-        client_.put(names_.chunk(file.digest, n), packed.substr(n * kChunkBytes, kChunkBytes));
-    if (!put) return Error{put.error()};
-  }
-  return true;
-}
-
 Result<int64_t> Desk::swept_at() {
-  const Result<etcd::RangeAnswer> found = client_.get(swept_key(names_));
+  const Result<etcd::RangeAnswer> found = client_.get(names_.swept());
   if (!found) return Error{found.error()};
   return found->pairs.empty() ? 0 : found->pairs[0].changed_at;
 }
@@ -175,22 +160,26 @@ Result<Pushed> Desk::push(const Push& push) {
   revision.by = who_;
   revision.comment = push.comment;
   revision.at = time(nullptr);
+  Sender sender(client_, names_);
   for (const PushedFile& source : push.files) {
-    const std::string packed = pack(source.bytes);
-    BlobFile file = {source.path,   sha256_of(std::as_bytes(std::span(source.bytes))), source.bytes.size(),
-                     packed.size(), (packed.size() + kChunkBytes - 1) / kChunkBytes,   ""};
-    if (packed.size() > push.most_in_etcd && push.store) {
+    BlobFile file;
+    file.path = source.path;
+    file.digest = sha256_of(std::as_bytes(std::span(source.bytes)));
+    file.bytes = source.bytes.size();
+    if (push.store && file.bytes > push.most_in_etcd) {
+      const std::string packed = pack(source.bytes);
       Result<std::string> url = push.store(file.digest, packed);
       if (!url) return Error{url.error()};
-      file.chunks = 0;
       file.url = std::move(*url);
+      file.packed_bytes = packed.size();
     } else {
-      const Result<bool> sent = send(file, packed);
+      const Result<bool> sent = sender.send(file.digest, source.bytes);
       if (!sent) return Error{source.path + ": " + sent.error()};
-      if (*sent) pushed.files_sent++, pushed.bytes_sent += packed.size();
+      if (*sent) pushed.files_sent++;
     }
     revision.files.push_back(std::move(file));
   }
+  pushed.bytes_sent = sender.bytes_sent();
   const std::string text = text_of(revision);
   if (const Result<Revision> readable = read_revision(text); !readable) return Error{readable.error()};
 
@@ -208,7 +197,7 @@ Result<Pushed> Desk::push(const Push& push) {
   }
   etcd::Transaction transaction = change_of(*before, after);
   transaction.conditions.push_back({names_.revision(revision.number), 0});
-  transaction.conditions.push_back({swept_key(names_), *swept});
+  transaction.conditions.push_back({names_.swept(), *swept});
   transaction.steps.push_back({Step::Kind::put, names_.revision(revision.number), text});
   const Result<etcd::TransactionAnswer> done = client_.commit(transaction);
   if (!done) return Error{done.error()};
@@ -244,7 +233,7 @@ void Desk::sweep(const Head& head, int64_t changed_at) {
   if (!all) return;
   std::set<uint64_t> wanted = {head.revision, head.staged, head.everywhere, head.everywhere_before};
   for (const GroupAt& at : head.groups) wanted.insert(at.revision);
-  std::set<std::string> digests;
+  std::set<std::string> files, pieces;  // that are kept, by digest
   std::vector<Step> steps;
   for (size_t n = 0; n < all->size(); n++) {
     const Revision& revision = (*all)[n];
@@ -252,18 +241,24 @@ void Desk::sweep(const Head& head, int64_t changed_at) {
       steps.push_back({Step::Kind::erase, names_.revision(revision.number), ""});
       continue;
     }
-    for (const BlobFile& file : revision.files) digests.insert(file.digest);
+    for (const BlobFile& file : revision.files) files.insert(file.digest);
   }
-  const Result<etcd::RangeAnswer> blobs = client_.all(names_.blobs(), true);
-  if (!blobs) return;
-  std::string last;
-  for (const etcd::KeyValue& pair : blobs->pairs) {
-    const std::string rest = pair.key.substr(names_.blobs().size());
-    const std::string digest = rest.substr(0, rest.find('/'));
-    if (!is_digest(digest) || digest == last || digests.contains(digest)) continue;
-    last = digest;
-    const std::string prefix = names_.blob(digest);
-    steps.push_back({Step::Kind::erase, prefix, "", etcd::end_of_prefix(prefix)});
+  if (!steps.empty()) {
+    // Lists go before their pieces: where there is a list, there is all that it names.
+    const Result<etcd::RangeAnswer> lists = client_.all(names_.blobs()), there = client_.all(names_.pieces(), true);
+    if (!lists || !there) return;
+    for (const etcd::KeyValue& pair : lists->pairs) {
+      if (!files.contains(pair.key.substr(names_.blobs().size()))) {
+        steps.push_back({Step::Kind::erase, pair.key, ""});
+      } else if (const Result<Pieces> list = read_pieces(pair.value); list) {
+        for (const Piece& piece : list->all) pieces.insert(piece.digest);
+      } else {
+        return;  // whose pieces are not known: none is removed
+      }
+    }
+    for (const etcd::KeyValue& pair : there->pairs) {
+      if (!pieces.contains(pair.key.substr(names_.pieces().size()))) steps.push_back({Step::Kind::erase, pair.key, ""});
+    }
   }
   if (head.turn > kKeptTurns) {
     steps.push_back({Step::Kind::erase, names_.log(0), "", names_.log(head.turn - kKeptTurns)});
@@ -271,7 +266,7 @@ void Desk::sweep(const Head& head, int64_t changed_at) {
   for (size_t begin = 0; begin < steps.size(); begin += kMostSteps) {
     etcd::Transaction transaction;
     transaction.conditions = {{names_.head(), changed_at}};
-    transaction.steps = {{Step::Kind::put, swept_key(names_), head.id}};
+    transaction.steps = {{Step::Kind::put, names_.swept(), head.id}};
     const size_t end = std::min(begin + kMostSteps, steps.size());
     for (size_t i = begin; i < end; i++) transaction.steps.push_back(steps[i]);
     const Result<etcd::TransactionAnswer> done = client_.commit(transaction);

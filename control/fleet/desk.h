@@ -43,8 +43,8 @@ struct Push {
   std::vector<PushedFile> files;
   std::string comment;
   bool is_staged = false;  // it is stored, and no group enforces it yet
-  // Files whose packed bytes are more than this are not put into etcd but given to store(), which answers with the url
-  // that nodes are to fetch. Without store() everything goes to etcd.
+  // Files of more bytes are not put into etcd but given to store(), packed, which answers with the url that nodes are
+  // to fetch. Without store() everything goes to etcd.
   uint64_t most_in_etcd = uint64_t{16} << 20;
   std::function<Result<std::string>(const std::string& digest, std::string_view packed)> store = {};
 };
@@ -52,8 +52,8 @@ struct Push {
 struct Pushed {
   Revision revision;
   Head head;
-  size_t files_sent = 0;    // that etcd did not have
-  uint64_t bytes_sent = 0;  // packed
+  size_t files_sent = 0;    // that etcd did not have, or not all of
+  uint64_t bytes_sent = 0;  // of them, packed
 };
 
 class Desk {
@@ -102,7 +102,6 @@ class Desk {
  private:
   Result<uint64_t> newest_revision();
   Result<uint64_t> next_turn(const Head& head);
-  Result<bool> send(const BlobFile& file, std::string_view packed);
   etcd::Transaction change_of(const HeadAt& before, const Head& after) const;
   Result<int64_t> swept_at();
   void sweep(const Head& head, int64_t changed_at);

@@ -22,6 +22,7 @@
 #include "control/fleet/head.h"
 #include "control/fleet/names.h"
 #include "control/fleet/revision.h"
+#include "control/fleet/transfer.h"
 #include "control/http/reach.h"
 
 namespace weir::control::fleet {
@@ -37,7 +38,6 @@ constexpr int kKeepAliveMs = 5000;
 constexpr int kFirstPauseMs = 100, kMostPauseMs = 5000;
 constexpr int kRequestMs = 3000;  // of one request to one member
 constexpr int kBlobMs = 60'000;   // of a file from a server of the user's
-constexpr size_t kChunksAtOnce = 8;
 
 etcd::Access access_of(const Follow& follow) {
   etcd::Access access;
@@ -279,6 +279,7 @@ class Doer {
   void take(const Order& order) {
     if (order.kind == "report") return report(order);
     if (order.kind == "revision") return tell_revision(order);
+    if (order.kind == "pieces") return tell_pieces(order);
     if (order.kind == "blob") return tell_blob(order);
     if (order.kind == "share") return share(order);
     if (order.kind == "told") return told(order);
@@ -320,37 +321,41 @@ class Doer {
     answer("revision", {}, news);
   }
 
+  void tell_pieces(const Order& order) {
+    News news;
+    news.digest = order.digest;
+    BlobFile file;
+    file.digest = order.digest;
+    file.bytes = order.bytes;
+    Result<Pieces> pieces = fetch_pieces(client_, names_, file);
+    if (!pieces) return answer("pieces", Error{pieces.error()}, news);
+    pieces_ = std::move(*pieces);
+    const std::string text = text_of(pieces_);
+    if (text.size() > shared_.size()) return answer("pieces", Error{"it has too many pieces"}, news);
+    memcpy(shared_.data(), text.data(), text.size());
+    news.bytes = text.size();
+    answer("pieces", {}, news);
+  }
+
   void tell_blob(const Order& order) {
     News news;
     news.digest = order.digest;
     if (order.bytes > shared_.size() || order.packed_bytes > kMostPacked || !is_digest(order.digest)) {
       return answer("blob", Error{"it is larger than this node takes"}, news);
     }
-    const Result<std::string> packed = order.url.empty() ? chunks_of(order) : from_server(order);
-    if (!packed) return answer("blob", Error{packed.error()}, news);
-    const Result<void> unpacked = unpack(*packed, shared_.first(order.bytes));
-    news.bytes = order.bytes;
-    answer("blob", unpacked, news);
+    answer("blob", order.url.empty() ? take_pieces(order) : from_server(order), news);
   }
 
-  Result<std::string> chunks_of(const Order& order) {
-    std::string packed;
-    const std::string prefix = names_.blob(order.digest);
-    for (uint64_t begin = 0; begin < order.chunks; begin += kChunksAtOnce) {
-      etcd::RangeRequest some = {names_.chunk(order.digest, begin), names_.chunk(order.digest, begin + kChunksAtOnce),
-                                 0, 0, false};
-      const Result<etcd::RangeAnswer> found = client_.range(some);
-      if (!found) return Error{found.error()};
-      for (const KeyValue& chunk : found->pairs) {
-        packed += chunk.value;
-        if (packed.size() > order.packed_bytes) return Error{"etcd has more of it than its revision says"};
-      }
-    }
-    if (packed.size() != order.packed_bytes) return Error{"etcd has less of it than its revision says"};
-    return packed;
+  Result<void> take_pieces(const Order& order) {
+    std::vector<bool> is_wanted;
+    for (const char one : order.text) is_wanted.push_back(one == '1');
+    uint64_t bytes = 0;
+    for (const Piece& piece : pieces_.all) bytes += piece.bytes;
+    if (is_wanted.size() != pieces_.all.size() || bytes != order.bytes) return Error{"these pieces were not told"};
+    return fetch_bytes(client_, names_, pieces_, is_wanted, shared_.first(order.bytes));
   }
 
-  Result<std::string> from_server(const Order& order) {
+  Result<void> from_server(const Order& order) {
     HttpRequest request;
     request.url = order.url;
     request.tls.ca_pem = follow_.ca_pem;
@@ -358,10 +363,10 @@ class Doer {
     request.max_bytes = order.packed_bytes;
     const auto stop = voice_.stop();
     request.is_stopped = stop.is_stopped;
-    Result<HttpAnswer> got = files_.ask(request);
+    const Result<HttpAnswer> got = files_.ask(request);
     if (!got) return Error{got.error()};
     if (got->status != 200) return Error{order.url + " answers " + std::to_string(got->status)};
-    return std::move(got->body);
+    return unpack(got->body, shared_.first(order.bytes));
   }
 
   void share(const Order& order) {
@@ -394,6 +399,7 @@ class Doer {
   HttpClient files_;
   Voice& voice_;
   const std::span<std::byte> shared_;
+  Pieces pieces_;  // that were told last
   int64_t lease_ = 0;
 };
 

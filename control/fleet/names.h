@@ -11,7 +11,9 @@
 //   live/ask                  what is asked of every node (ask.h); leased
 //   live/entries/LIST/ENTRY   and what was added everywhere: leased when it ends by itself (entry.h)
 //   revisions/NUMBER          what a revision consists of (revision.h)
-//   blobs/DIGEST/CHUNK        the bytes of its files (blob.h)
+//   blobs/DIGEST              which pieces each of its files consists of (pieces.h)
+//   pieces/DIGEST             the bytes of a piece (blob.h)
+//   swept                     changes when something of these is removed
 //   nodes/NODE                how each node stands (report.h); stays when the node is gone
 //   told/ID/NODE              what each says to that; leased
 //   alive/NODE                leased: there while the node is
@@ -34,8 +36,10 @@ class Names {
   std::string revisions() const { return root_ + "revisions/"; }
   std::string revision(uint64_t number) const { return revisions() + in_order(number); }
   std::string blobs() const { return root_ + "blobs/"; }
-  std::string blob(std::string_view digest) const { return blobs() + std::string(digest) + "/"; }
-  std::string chunk(std::string_view digest, uint64_t number) const { return blob(digest) + in_order(number); }
+  std::string blob(std::string_view digest) const { return blobs() + std::string(digest); }
+  std::string pieces() const { return root_ + "pieces/"; }
+  std::string piece(std::string_view digest) const { return pieces() + std::string(digest); }
+  std::string swept() const { return root_ + "swept"; }
   std::string nodes() const { return root_ + "nodes/"; }
   std::string node(std::string_view name) const { return nodes() + std::string(name); }
   std::string all_alive() const { return root_ + "alive/"; }

@@ -12,9 +12,8 @@ void members(Fields& f, BlobFile& file) {
   f({"path", "", "relative to the revision's folder"}, file.path);
   f({"digest", "", "SHA-256 of its bytes"}, file.digest);
   f({"bytes", "bytes", "of the file"}, file.bytes);
-  f({"packed_bytes", "bytes", "as they are kept"}, file.packed_bytes);
-  f({"chunks", "", "in etcd; 0: at the url"}, file.chunks);
-  f.unless_empty({"url", "", "that has them"}, file.url);
+  f.unless_empty({"url", "", "of a server that has them; without it, they are in etcd"}, file.url);
+  f({"packed_bytes", "bytes", "at the url"}, file.packed_bytes);
 }
 
 void members(Fields& f, Revision& revision) {
@@ -59,11 +58,6 @@ Result<Revision> read_revision(std::string_view text) {
     if (file.bytes > kMostBlob || file.packed_bytes > kMostPacked) {
       return Error{"the revision's file " + file.path + " is larger than a node takes"};
     }
-    if ((file.chunks == 0) == file.url.empty() && file.bytes != 0) {
-      return Error{"the revision does not say where its file " + file.path + " is"};
-    }
-    if (file.chunks > kMostPacked / kChunkBytes + 1)
-      return Error{"the revision's file " + file.path + " has too many chunks"};
     bytes += file.bytes;
   }
   if (bytes > kMostRevision) return Error{"the revision is larger than a node takes"};

@@ -15,9 +15,8 @@ struct BlobFile {
   std::string path;    // relative to the revision's folder; never leads out of it
   std::string digest;  // SHA-256 in hexadecimal digits
   uint64_t bytes = 0;
-  uint64_t packed_bytes = 0;  // as they are kept (blob.h)
-  uint64_t chunks = 0;        // in etcd; 0: they are at the url
-  std::string url;            // of a server that has them, packed; empty: they are in etcd
+  std::string url = {};       // of a server that has them, packed (blob.h); empty: they are in etcd (pieces.h)
+  uint64_t packed_bytes = 0;  // at the url
 };
 
 // A policy with all files that it reads: never changed once it has its number.
@@ -33,7 +32,7 @@ void members(Fields& f, Revision& revision);
 
 constexpr size_t kMostFiles = 1000;
 constexpr uint64_t kMostBlob = uint64_t{1} << 30;      // bytes of one file
-constexpr uint64_t kMostPacked = uint64_t{256} << 20;  // and as it is kept
+constexpr uint64_t kMostPacked = uint64_t{256} << 20;  // and as it is at an url
 constexpr uint64_t kMostRevision = uint64_t{4} << 30;  // of all files of a revision
 constexpr size_t kMostManifest = 1 << 20;              // bytes of its text
 

@@ -22,7 +22,7 @@ constexpr const char* kFollowed = "/followed";
 constexpr std::string_view kEmptyPolicy =
     "# This node has not heard of its fleet yet: nothing is blocked.\nversion: 1\nlists: []\n";
 
-std::span<const std::byte> bytes_of(std::string_view text) {
+std::span<const std::byte> span_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
@@ -63,7 +63,7 @@ Result<Followed> Store::read(const std::string& fleet) const {
 Result<void> Store::write(const Followed& followed) const {
   if (Result<void> made = make_directories(folder_, 0700); !made) return made;
   const std::string text = write_json(followed).line();
-  return write_file_durably(folder_ + kFollowed, {bytes_of(text)}, 0600);
+  return write_file_durably(folder_ + kFollowed, {span_of(text)}, 0600);
 }
 
 std::vector<BlobFile> Store::missing(const Revision& revision) const {
@@ -73,6 +73,11 @@ std::vector<BlobFile> Store::missing(const Revision& revision) const {
     if (known.insert(file.digest).second && !is_file_of(blob(file.digest), file.bytes)) files.push_back(file);
   }
   return files;
+}
+
+std::string Store::bytes_of(uint64_t revision, const std::string& path) const {
+  Result<std::string> bytes = read_file(of_revision(revision) + "/" + path, kMostBlob);
+  return bytes ? std::move(*bytes) : "";
 }
 
 Result<void> Store::put(const BlobFile& file, std::span<const std::byte> bytes) const {
@@ -146,7 +151,7 @@ Result<void> Disk::keep(const Followed& next) {
 Result<std::string> Store::empty_policy() const {
   if (Result<void> made = make_directories(folder_, 0700); !made) return Error{made.error()};
   const std::string path = folder_ + "/none.yaml";
-  const Result<void> written = write_file_durably(path, {bytes_of(kEmptyPolicy)}, 0600);
+  const Result<void> written = write_file_durably(path, {span_of(kEmptyPolicy)}, 0600);
   return written ? Result<std::string>(path) : Error{written.error()};
 }
 

@@ -38,6 +38,8 @@ class Store {
 
   // Files whose bytes are not here yet, each once by digest.
   std::vector<BlobFile> missing(const Revision& revision) const;
+  // The bytes of a revision's file; empty: it is not here.
+  std::string bytes_of(uint64_t revision, const std::string& path) const;
   // Error: these bytes have another digest, or cannot be written.
   Result<void> put(const BlobFile& file, std::span<const std::byte> bytes) const;
   // The files of a revision, all of whose bytes are here. Returns the path of its policy file.

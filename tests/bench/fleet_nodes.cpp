@@ -24,6 +24,7 @@
 #include "control/fleet/channel.h"
 #include "control/fleet/follower.h"
 #include "control/fleet/head.h"
+#include "control/fleet/pieces.h"
 #include "control/fleet/report.h"
 #include "control/fleet/revision.h"
 
@@ -77,12 +78,20 @@ struct Node {
     }
     const BlobFile& file = revision.files[next_file];
     Order order;
-    order.kind = "blob";
+    order.kind = file.url.empty() ? "pieces" : "blob";
     order.digest = file.digest;
     order.bytes = file.bytes;
     order.packed_bytes = file.packed_bytes;
-    order.chunks = file.chunks;
     order.url = file.url;
+    this->order(order);
+  }
+  // All pieces of the file: nothing of it is here.
+  void ask_bytes(size_t pieces) {
+    Order order;
+    order.kind = "blob";
+    order.digest = revision.files[next_file].digest;
+    order.bytes = revision.files[next_file].bytes;
+    order.text.assign(pieces, '1');
     this->order(order);
   }
   void take(const News& news);
@@ -106,9 +115,15 @@ void Node::take(const News& news) {
     revision = std::move(*read);
     next_file = 0;
     ask_next();
-  } else if (news.kind == "blob" && news.error.empty()) {
+  } else if ((news.kind == "pieces" || news.kind == "blob") && news.error.empty()) {
     if (next_file >= revision.files.size() || news.digest != revision.files[next_file].digest) return;
-    if (sha256_of(shared.first(news.bytes)) != news.digest) fail("a file has another digest");
+    const uint64_t bytes = revision.files[next_file].bytes;
+    if (news.kind == "pieces") {
+      const Result<Pieces> pieces = read_pieces({reinterpret_cast<const char*>(shared.data()), news.bytes}, bytes);
+      if (!pieces) fail(pieces.error());
+      return ask_bytes(pieces->all.size());
+    }
+    if (sha256_of(shared.first(bytes)) != news.digest) fail("a file has another digest");
     next_file++;
     ask_next();
   } else if (news.kind == "entries") {

@@ -10,6 +10,7 @@
 #include "control/fleet/entry.h"
 #include "control/fleet/head.h"
 #include "control/fleet/names.h"
+#include "control/fleet/pieces.h"
 #include "control/fleet/report.h"
 #include "control/fleet/revision.h"
 
@@ -43,6 +44,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto revision = read_revision(text); revision) {
     for (const BlobFile& file : revision->files) require(is_path_inside(file.path) && is_digest(file.digest));
   }
+  if (const auto pieces = read_pieces(text); pieces) {
+    uint64_t bytes = 0;
+    for (const Piece& piece : pieces->all) bytes += piece.bytes;
+    require(text_of(*pieces) == text_of(*read_pieces(text_of(*pieces), bytes)));
+    require(!read_pieces(text, bytes + 1));
+  }
+  // Whatever a file holds, it is made again of its own pieces.
+  const Pieces own = pieces_of(cut(text, size));
+  const Older older(text, size);
+  std::string again(size, '\0');
+  older.fill(own, std::as_writable_bytes(std::span(again)));
+  require(again == text);
   if (auto head = read_head(text); head) {
     require(head->groups.size() <= kMostGroups);
     (void)before(*head);

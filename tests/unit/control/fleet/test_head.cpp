@@ -76,7 +76,8 @@ TEST_CASE("names of keys") {
   const Names names("edge");
   CHECK(names.head() == "/weir/edge/live/head");
   CHECK(names.revision(12) == "/weir/edge/revisions/000000000012");
-  CHECK(names.chunk("ab", 3) == "/weir/edge/blobs/ab/000000000003");
+  CHECK(names.blob("ab") == "/weir/edge/blobs/ab");
+  CHECK(names.piece("ab") == "/weir/edge/pieces/ab");
   const auto place = names.entry_of(names.entry("jail", "src 192.0.2.0/24 dst 198.51.100.1"));
   REQUIRE(place);
   CHECK(place->list == "jail");
@@ -117,9 +118,9 @@ TEST_CASE("reports, entries and messages are read as they were written") {
   CHECK_FALSE(read_news(std::string(kMostMessage + 1, ' ')));
   Order order;
   order.kind = "blob";
-  order.chunks = 9;
+  order.text = "101";
   REQUIRE(read_order(text_of(order)));
-  CHECK(read_order(text_of(order))->chunks == 9);
+  CHECK(read_order(text_of(order))->text == "101");
 }
 
 }  // namespace weir::control::fleet

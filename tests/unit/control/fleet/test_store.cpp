@@ -16,7 +16,7 @@ std::span<const std::byte> bytes_of(const std::string& text) {
 }
 
 BlobFile file_of(const std::string& path, const std::string& text) {
-  return {path, sha256_of(bytes_of(text)), text.size(), 1, 1, ""};
+  return {path, sha256_of(bytes_of(text)), text.size()};
 }
 
 std::string read(const std::string& path) {
@@ -55,6 +55,7 @@ TEST_CASE("a revision is laid out of bytes that are what their digest says") {
   CHECK(store.missing(revision).size() == 2);  // two files have the same bytes
   CHECK_FALSE(store.put(revision.files[0], bytes_of(feed)));
   CHECK_FALSE(store.put(revision.files[0], bytes_of(policy + " ")));
+  CHECK_FALSE(store.put(revision.files[0], bytes_of("version: 2\n")));
   CHECK(store.missing(revision).size() == 2);
   REQUIRE(store.put(revision.files[0], bytes_of(policy)));
   CHECK_FALSE(store.lay_out(revision));  // not all is here
@@ -74,6 +75,8 @@ TEST_CASE("a revision is laid out of bytes that are what their digest says") {
   REQUIRE(store.missing(next).size() == 1);
   REQUIRE(store.put(next.files[0], bytes_of(other)));
   REQUIRE(store.lay_out(next));
+  CHECK(store.bytes_of(3, "feeds/b.txt") == feed);
+  CHECK(store.bytes_of(4, "feeds/b.txt").empty());
   store.keep_only({4});
   CHECK_FALSE(std::filesystem::exists(folder / "fleet/3"));
   CHECK(std::filesystem::exists(folder / "fleet/4/feeds/a.txt"));
