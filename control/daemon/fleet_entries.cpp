@@ -18,6 +18,17 @@ constexpr size_t kMostOfList = 1'000'000;
 constexpr int64_t kSameTime_s = 3;                // what is left of a lease is told in whole seconds
 constexpr std::chrono::seconds kRefusedRest{30};  // what was refused
 
+// Of the boot, in seconds; time in which the machine slept counts.
+int64_t since_boot() {
+  timespec now = {};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return now.tv_sec;
+}
+
+int64_t clock_of_day() {
+  return static_cast<int64_t>(unix_now());
+}
+
 const List* find_list(const Running& running, const std::string& name) {
   for (const List& list : *running.book) {
     if (list.name == name) return list.dynamic ? &list : nullptr;
@@ -28,7 +39,11 @@ const List* find_list(const Running& running, const std::string& name) {
 }  // namespace
 
 FleetEntries::FleetEntries(Loop& loop, Daemon& daemon, std::function<void()> changed)
-    : loop_(loop), daemon_(daemon), changed_(std::move(changed)), mailbox_(loop) {
+    : loop_(loop),
+      daemon_(daemon),
+      changed_(std::move(changed)),
+      mailbox_(loop),
+      clock_(clock_of_day() - since_boot()) {
   read_journal("", "");
 }
 
@@ -85,8 +100,7 @@ void FleetEntries::take(const fleet::News& news) {
     if (one.is_gone) {
       entries.erase(text);
     } else if (entries.size() < kMostOfList || entries.contains(text)) {
-      entries[text] = {one.ttl_s == 0 ? 0 : static_cast<int64_t>(unix_now()) + static_cast<int64_t>(one.ttl_s),
-                       one.comment};
+      entries[text] = {one.ttl_s == 0 ? 0 : clock_of_day() + static_cast<int64_t>(one.ttl_s), one.comment};
     }
   }
   if (!news.is_last) return;
@@ -112,6 +126,23 @@ void FleetEntries::lists_changed() {
   look_at_all();
 }
 
+// etcd tells how long an entry stays, and its end is an event of etcd. The time of the day at which that is expected
+// moves along with the clock, so that none ends because the clock jumped.
+void FleetEntries::look_at_clock() {
+  const int64_t clock = clock_of_day() - since_boot(), jump = clock - clock_;
+  if (std::abs(jump) <= kSameTime_s) return;
+  clock_ = clock;
+  log::warning("fleet: the clock of this node has jumped", {{"seconds", jump}});
+  for (std::map<std::string, Entries>* all : {&wanted_, &whole_}) {
+    for (auto& [list, entries] : *all) {
+      for (auto& [text, entry] : entries) {
+        if (entry.expires != 0) entry.expires += jump;
+      }
+    }
+  }
+  look_at_all();
+}
+
 bool FleetEntries::is_done(const std::string& list, const std::string& text) const {
   const auto find = [&](const std::map<std::string, Entries>& in) -> const Wanted* {
     const auto entries = in.find(list);
@@ -121,8 +152,7 @@ bool FleetEntries::is_done(const std::string& list, const std::string& text) con
   };
   const Wanted *wanted = find(wanted_), *has = find(has_);
   if (wanted == nullptr) return has == nullptr;
-  if (wanted->expires != 0 && wanted->expires <= static_cast<int64_t>(unix_now()))
-    return true;  // its end comes as an event
+  if (wanted->expires != 0 && wanted->expires <= clock_of_day()) return true;  // its end comes as an event
   return has != nullptr && (wanted->expires == 0) == (has->expires == 0) &&
          std::abs(wanted->expires - has->expires) <= kSameTime_s;
 }
@@ -170,7 +200,7 @@ bool FleetEntries::change(const std::string& list, const std::vector<std::string
   Entries then;
   if (change.verb == Change::Verb::add) {
     const uint64_t most_ttl_s = find_list(*daemon_.running(), list)->dynamic->max_ttl_s;
-    const int64_t now = static_cast<int64_t>(unix_now());
+    const int64_t now = clock_of_day();
     for (const std::string& text : texts) {
       const Wanted& wanted = then[text] = wanted_[list][text];
       uint64_t left_s = wanted.expires == 0 ? 0 : static_cast<uint64_t>(std::max<int64_t>(1, wanted.expires - now));

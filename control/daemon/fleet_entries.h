@@ -25,6 +25,8 @@ class FleetEntries {
   void take(const fleet::News& news);
   // The lists may be others now.
   void lists_changed();
+  // Called every now and then: the clock may have jumped.
+  void look_at_clock();
 
   struct Counts {
     uint64_t held = 0;     // by this node
@@ -60,6 +62,7 @@ class FleetEntries {
   std::map<std::string, Entries> whole_;                  // while all of them come
   bool is_whole_ = false, is_journal_read_ = false, is_changing_ = false;
   int64_t heard_at_ = 0;  // revision of etcd's store that wanted_ is of; 0: nothing was heard
+  int64_t clock_;         // seconds that the clock of the day is ahead of the one since the boot
   Loop::Source again_;
   Counts counts_;
 };
