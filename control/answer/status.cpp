@@ -45,6 +45,21 @@ void members(Fields& f, MetricsDetails& metrics) {
   f({"error", "", "why not where they should be; empty: well"}, metrics.error);
 }
 
+void members(Fields& f, FleetStanding& standing) {
+  f({"name", "", "of the fleet"}, standing.name);
+  f({"node", "", "of this node"}, standing.node);
+  f({"group", "", "of nodes that it belongs to"}, standing.group);
+  f({"turn", "", "of the fleet's head that it follows"}, standing.turn);
+  f({"revision", "", "that it enforces; 0: none yet"}, standing.revision);
+  f({"wanted", "", "revision that its group is to enforce"}, standing.wanted);
+  f({"state", "", "enforcing, publishing (not all targets have it), taking, refused, waiting (nothing was pushed)"},
+    standing.state);
+  f.unless_empty({"error", "", "why it does not enforce that, or what of it is not as it should be"}, standing.error);
+  f.unless_empty({"etcd_error", "", "why etcd is not heard, or not followed: what is enforced stays"},
+                 standing.etcd_error);
+  f({"entries", "", "of the fleet, that it enforces"}, standing.entries);
+}
+
 void members(Fields& f, PhaseProgress& progress) {
   f({"done", "", "so far"}, progress.done);
   f({"of", "", "of so many; rises while more is found"}, progress.of);
@@ -67,6 +82,8 @@ void members(Fields& f, StatusAnswer& answer) {
   f({"bypass", "", "everything passes until `bypass off`"}, answer.bypass);
   f.array({"targets", "", "of the policy"}, answer.targets, "target");
   f.array({"refused", "", "feeds that are not taken: their lists keep what they had"}, answer.refused, "refused feed");
+  f.maybe_object({"fleet", "", "how this node stands in it; missing where there is none"}, answer.fleet,
+                 "fleet standing");
   f.array({"shapes", "", "of the snapshot"}, answer.shapes, "shape");
   f.array({"false_positives", "", "of each filter at each target, beside what is predicted"}, answer.false_positives,
           "filter rate");

@@ -53,6 +53,19 @@ struct MetricsDetails {
 };
 void members(Fields& f, MetricsDetails& metrics);
 
+// How this node stands in its fleet.
+struct FleetStanding {
+  std::string name, node, group;
+  uint64_t turn = 0;       // of the head that it follows
+  uint64_t revision = 0;   // that it enforces; 0: none yet
+  uint64_t wanted = 0;     // that its group is to enforce
+  std::string state;       // as in fleet/report.h
+  std::string error;       // why not, or what of the revision is not as it should be
+  std::string etcd_error;  // why etcd is not heard, or not followed; empty: it is
+  uint64_t entries = 0;    // of the fleet, that it enforces
+};
+void members(Fields& f, FleetStanding& standing);
+
 // How far a phase of a reload is.
 struct PhaseProgress {
   uint64_t done = 0, of = 0;
@@ -72,6 +85,7 @@ struct StatusAnswer {
   bool bypass = false;
   std::vector<TargetStatus> targets;
   std::vector<RefusedFeed> refused;
+  std::optional<FleetStanding> fleet;
   std::vector<ShapeDetails> shapes;
   std::vector<FilterRate> false_positives;
   std::string notice;

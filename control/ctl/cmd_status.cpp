@@ -116,6 +116,19 @@ std::string metrics_text(const MetricsDetails& metrics) {
   return (served.empty() ? "NOT SERVED: " : served + "; ") + metrics.error;
 }
 
+void show_fleet(const FleetStanding& fleet) {
+  fmt::print("fleet       {}: node {} of group {} enforces {}, turn {}\n", fleet.name, fleet.node, fleet.group,
+             fleet.revision == 0 ? "no revision yet" : fmt::format("revision {}", fleet.revision), fleet.turn);
+  if (fleet.wanted != 0 && fleet.wanted != fleet.revision) {
+    const bool is_refused = fleet.state == "refused";
+    fmt::print("revision {} of the fleet is {}{}{}\n", fleet.wanted,
+               is_refused ? "REFUSED, what runs stays" : "on its way", fleet.error.empty() ? "" : ": ", fleet.error);
+  } else if (!fleet.error.empty()) {
+    fmt::print("revision {} of the fleet: {}\n", fleet.revision, fleet.error);
+  }
+  if (!fleet.etcd_error.empty()) fmt::print("FLEET NOT FOLLOWED, what runs stays: {}\n", fleet.etcd_error);
+}
+
 void show(const StatusAnswer& answer) {
   if (answer.bypass) fmt::print("BYPASS IS ON: everything passes, until `controlctl bypass off`\n");
   if (answer.starting) fmt::print("controld is starting: it compiles the first policy\n");
@@ -127,6 +140,7 @@ void show(const StatusAnswer& answer) {
              bytes(answer.memory.peak_bytes));
   if (!answer.disk_error.empty()) fmt::print("NOT DURABLE, tried again: {}\n", answer.disk_error);
   if (!answer.notice.empty()) fmt::print("{}\n", answer.notice);
+  if (answer.fleet) show_fleet(*answer.fleet);
   if (!answer.starting) show_reload(answer.last_reload);
   for (const RefusedFeed& feed : answer.refused) {
     fmt::print("feed of {} REFUSED {}, its last good content stays: {}\n", feed.list, age(feed.since), feed.reason);

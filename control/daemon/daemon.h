@@ -17,6 +17,7 @@
 #include "control/answer/economics.h"
 #include "control/answer/explain.h"
 #include "control/answer/parts.h"
+#include "control/answer/status.h"
 #include "control/answer/summary.h"
 #include "control/book/difference.h"
 #include "control/capture/capture.h"
@@ -324,6 +325,9 @@ class Daemon {
   const Options& options() const { return options_; }
   // Whose node this is, as its file said at the start; empty: nobody's.
   const std::optional<FleetSettings>& fleet() const { return fleet_; }
+  // As it told last.
+  const std::optional<FleetStanding>& fleet_standing() const { return fleet_standing_; }
+  void tell_fleet_standing(FleetStanding standing) { fleet_standing_ = std::move(standing); }
   const std::string& state_dir() const { return store_.state_dir(); }
   // Why what runs, or bypass, would not outlive a restart of controld; empty: both would.
   std::string disk_error() const { return disk_error_.empty() ? panic_->disk_error() : disk_error_; }
@@ -486,6 +490,7 @@ class Daemon {
   const Options options_;
   const std::string config_;  // absolute
   std::optional<FleetSettings> fleet_;
+  std::optional<FleetStanding> fleet_standing_;
   std::string fleet_policy_;  // the file that is read instead of config_; empty: no node of a fleet
   Store store_;               // its files: the worker writes, bypass has its own
   Mailbox mailbox_;

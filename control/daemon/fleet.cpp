@@ -163,6 +163,7 @@ void FleetNode::take(fleet::News& news) {
 void FleetNode::trouble(const std::string& text) {
   if (text == trouble_) return;
   trouble_ = text;
+  tell_daemon();
   if (text.empty()) {
     log::info("fleet: etcd is heard", {{"fleet", settings_.name}, {"node", settings_.node}});
   } else {
@@ -540,6 +541,7 @@ void FleetNode::report_soon() {
 // What the enforcers count, every now and then; told when it is time, or the state is new.
 void FleetNode::report_now_and_then() {
   look_due_ = loop_.timer(Clock::now() + kLook, [this] { report_now_and_then(); });
+  entries_.look_at_clock();
   daemon_.refresh(
       Daemon::Counters::stats, Clock::now() + std::chrono::seconds(1),
       [this, alive = mailbox_.token()](const Daemon::Refreshed& all) {
@@ -559,7 +561,8 @@ void FleetNode::report_now_and_then() {
         report_.packets = last_packets_ = stats.totals.packets;
         report_.dropped = last_dropped_ = stats.totals.dropped;
         report_.generation = daemon_.running()->publication->generation.number;
-              // After a revision was taken, whoever rolls it out wants to know what it does.
+        tell_daemon();
+        // After a revision was taken, whoever rolls it out wants to know what it does.
         const bool is_fresh = report_.enforced_at != 0 && static_cast<int64_t>(unix_now()) - report_.enforced_at < 60;
         if (state() != report_.state || now - last_report_ >= (is_fresh ? kLook : kReport)) send_report();
       });
@@ -571,7 +574,13 @@ std::string FleetNode::state() const {
   return daemon_.is_settled() ? "enforcing" : "publishing";
 }
 
+void FleetNode::tell_daemon() {
+  daemon_.tell_fleet_standing({settings_.name, settings_.node, settings_.group, report_.turn, report_.revision,
+                               report_.wanted, state(), report_.error, trouble_, entries_.counts().held});
+}
+
 void FleetNode::send_report() {
+  tell_daemon();
   if (is_reporting_) return report_soon();  // etcd has not taken the one before
   last_report_ = Clock::now();
   report_.at = static_cast<int64_t>(unix_now());

@@ -90,6 +90,7 @@ class FleetNode {
   void send_report();
   std::string state() const;
   void trouble(const std::string& text);
+  void tell_daemon();
 
   Loop& loop_;
   Daemon& daemon_;

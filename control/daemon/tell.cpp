@@ -125,6 +125,7 @@ StatusAnswer status_answer(Daemon& daemon) {
   answer.starting = daemon.last_reload() == nullptr;
   answer.disk_error = daemon.disk_error();
   answer.bypass = daemon.bypass_on();
+  answer.fleet = daemon.fleet_standing();
   if (running != nullptr) {
     answer.generation = running->publication->generation;
     answer.published_at = running->published_at;

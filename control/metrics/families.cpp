@@ -109,6 +109,21 @@ void add_controld(Builder& to, const Facts& facts) {
            static_cast<double>(capture.waiting));
 }
 
+void add_fleet(Builder& to, const FleetStanding& fleet) {
+  to.gauge("fleet_info", "1; the fleet, the node and its group are labels",
+           {{"fleet", fleet.name}, {"node", fleet.node}, {"group", fleet.group}}, 1);
+  to.gauge("fleet_followed", "0: etcd is not heard, or tells what this node does not follow: what is enforced stays",
+           {}, of(fleet.etcd_error.empty()));
+  to.gauge("fleet_turn", "turn of the fleet's head that this node follows", {}, static_cast<double>(fleet.turn));
+  to.gauge("fleet_revision", "revision of the fleet that is enforced; 0: none", {},
+           static_cast<double>(fleet.revision));
+  to.gauge("fleet_wanted_revision", "revision that the node's group is to enforce", {},
+           static_cast<double>(fleet.wanted));
+  to.gauge("fleet_refused", "1: the wanted revision is refused, and what runs stays", {}, of(fleet.state == "refused"));
+  to.gauge("fleet_entries", "entries that were added to the fleet, and are enforced here", {},
+           static_cast<double>(fleet.entries));
+}
+
 void add_reloads(Builder& to, const Facts& facts) {
   const Tally& tally = facts.tally;
   for (size_t cause = 0; cause < kCauseNames.size(); cause++) {
@@ -343,6 +358,7 @@ void add_targets(Builder& to, const Facts& facts) {
 std::vector<prometheus::MetricFamily> families(const Facts& facts) {
   Builder to;
   add_controld(to, facts);
+  if (facts.status.fleet) add_fleet(to, *facts.status.fleet);
   add_reloads(to, facts);
   add_generation(to, facts);
   add_shapes(to, facts.shapes);

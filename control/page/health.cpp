@@ -127,6 +127,22 @@ std::string clock_time(int64_t unix_s, double now) {
   return fmt::format("{} {}{} {:02}:{:02} UTC", at.tm_mday, kMonths[at.tm_mon], year, at.tm_hour, at.tm_min);
 }
 
+void judge_fleet(const FleetStanding& fleet, std::vector<Finding>& findings) {
+  if (!fleet.etcd_error.empty()) {
+    findings.push_back({kWarning, sentence(fmt::format("Fleet {} is not followed: {}", fleet.name, fleet.etcd_error)),
+                        "What is enforced stays."});
+  }
+  if (fleet.state == "refused") {
+    findings.push_back(
+        {kProblem,
+         sentence(fmt::format("Revision {} of fleet {} is refused: {}", fleet.wanted, fleet.name, fleet.error)),
+         fmt::format("Revision {} stays enforced.", fleet.revision)});
+  } else if (!fleet.error.empty()) {
+    findings.push_back(
+        {kWarning, sentence(fmt::format("Revision {} of fleet {}: {}", fleet.wanted, fleet.name, fleet.error)), ""});
+  }
+}
+
 Health health_of(const Facts& facts) {
   const StatusAnswer& status = facts.status;
   const bool has_policy = status.generation.number != 0;
@@ -152,6 +168,7 @@ Health health_of(const Facts& facts) {
     findings.push_back({kWarning, sentence("What runs would not outlive a restart of controld: " + status.disk_error),
                         "It is tried again."});
   }
+  if (status.fleet) judge_fleet(*status.fleet, findings);
   judge_feeds(facts.feeds, facts.now, findings);
   for (const FilterRate& rate : status.false_positives) {
     if (is_outside(rate)) findings.push_back({kWarning, sentence(outside_text(rate)), outside_hint(rate)});

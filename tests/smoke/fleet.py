@@ -4,10 +4,12 @@ groups go one after the other and stop at a node that refuses, and a node withou
 import json
 import os
 import shutil
+import subprocess
 import time
 
 from weir_smoke import BUILD, Capture, check, equal, moved, skip, start_loop, write
-from fleet_rig import Etcd, Node, Operator
+from fault_rig import DAY, Switch
+from fleet_rig import NAME, Etcd, Node, Operator
 from frames import Ethernet, Frame, V4, number_of, udp
 
 SOURCES = ("192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5")  # as many frames each
@@ -36,6 +38,8 @@ if shutil.which("etcd") is None:
     skip("program: no etcd: scripts/setup test installs it")
 with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUILD, etcd, "n2") as second:
     nodes = (first, second)
+    clock = Switch(second.path("faults"))
+    second.environment = clock.environment(BUILD)
     for node in nodes:
         start_loop(node, Capture(frames=FRAMES, headers=[(0, 0, len(frame)) for frame in FRAMES]))
         node.start()
@@ -57,6 +61,10 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
     node.wait("the nodes' reports", lambda: all(
         (one["revision"], one["state"], one["is_alive"]) == (1, "enforcing", True) for one in operator.nodes().values()))
     equal(set(operator.nodes()), {"n1", "n2"}, "nodes")
+    standing = first.call("status")["fleet"]
+    equal({name: standing[name] for name in ("name", "node", "group", "turn", "revision", "wanted", "state")},
+          {"name": "edge", "node": "n1", "group": "canary", "turn": 1, "revision": 1, "wanted": 1, "state": "enforcing"}, "the node's status")
+    check("fleet       edge: node n1 of group canary enforces revision 1, turn 1" in first.controlctl("status")[1], first.controlctl("status"))
     again = operator.fleet("push", "weir.yaml")
     equal((again["revision"], again["files_sent"]), (2, 0), "what etcd has is not sent again")
 
@@ -69,6 +77,12 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
         check(entry["comment"].startswith("fleet: ticket 7 (") and 3500 < entry["expires"] - time.time() <= 3600, entry)
     operator.fleet("add", "192.0.2.4", "--ttl", "2s", "--enforced", "10s")
     wait_for("the end of a lease", nodes, lambda node: not drops(node, "192.0.2.4"))
+    # A clock that jumps by a day ends none of them: their time is etcd's.
+    for ahead in (DAY, -DAY, 0):
+        clock.ahead(realtime=ahead)
+        second.wait(f"the entry, with a clock that is {ahead} s ahead", lambda at=ahead: [
+            entry for entry in second.call("entries", name="jail")["entries"] if 3400 < entry["expires"] - time.time() - at <= 3600])
+        check(drops(second, "192.0.2.3"), f"a clock that is {ahead} s ahead ends an entry")
     equal(operator.fleet("del", "192.0.2.3", "192.0.2.33", "--enforced", "10s")["missing"], 1, "an entry that was not there")
     for node in nodes:
         check(not drops(node, "192.0.2.3"), f"{node.name} has let the entry go")
@@ -118,6 +132,7 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
     check(stopped.get("groups", []) == [], stopped)
     found = operator.nodes()
     equal([(found[name]["revision"], found[name]["state"]) for name in ("n1", "n2")], [(3, "refused"), (3, "enforcing")], "the nodes")
+    check("of the fleet is REFUSED, what runs stays: " in first.controlctl("status")[1], first.controlctl("status"))
     back = operator.fleet("rollback")
     equal(back["revision"], 3, "where it goes back to")
     node.wait("n1 to be well again", lambda: operator.nodes()["n1"]["state"] == "enforcing")
@@ -137,6 +152,7 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
         etcd.kill(member)
     code, _, error = operator.try_fleet("status")
     check(code == 1 and "127.0.0.1" in error, error)
+    first.wait("that it does not follow its fleet", lambda: "FLEET NOT FOLLOWED, what runs stays" in first.controlctl("status")[1])
     first.stop("controld")
     first.start()
     first.wait_enforced()
@@ -144,10 +160,27 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
     for member in range(3):
         etcd.start(member)
     etcd.wait()
+    first.wait("that it follows again", lambda: not first.call("status")["fleet"].get("etcd_error"), 30)
     write(folder, "weir.yaml", policy("192.0.2.5"))
     operator.fleet("push", "weir.yaml")
     wait_for("the revision after etcd came back", nodes, lambda one: drops(one, "192.0.2.5"), 60)
     check(not any(drops(node, "192.0.2.3") for node in nodes), "and the one before is gone")
+
+    # Of several who push at once each is told the truth: what he pushed has a number of its own, or somebody was faster.
+    turn = operator.fleet("status")["head"]["turn"]
+    at_once = [subprocess.Popen([operator.program, "fleet", "push", "weir.yaml", "--etcd", operator.urls, "--name", NAME, "--json", "--comment", str(number)],
+                                cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for number in range(6)]
+    answers = [(process.communicate(timeout=60), process.returncode) for process in at_once]
+    done = {json.loads(out)["revision"]: str(number) for number, ((out, _), code) in enumerate(answers) if code == 0}
+    equal(len(done), sum(code == 0 for _, code in answers), "revisions of those who pushed")
+    for (_, error), code in answers:
+        check(code == 0 or "somebody else changed the fleet meanwhile" in error, error)
+    history = operator.fleet("history")
+    told = {one["number"]: one["comment"] for one in history["revisions"]}
+    equal({number: told.get(number) for number in done}, done, "what history says of them")
+    newest = max(done)
+    equal((max(told), history["log"][0]["turn"]), (newest, turn + len(done)), "nobody else's push is there, and each took a turn")
+    wait_for("the last of them", nodes, lambda node: node.call("status")["fleet"]["revision"] == newest)
 
     # A member that lost the others says nothing that is believed; the nodes go to another one.
     etcd.kill(0)

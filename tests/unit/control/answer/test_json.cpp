@@ -48,6 +48,7 @@ StatusAnswer status() {
   StatusAnswer answer;
   answer.config = "weir.yaml";
   answer.targets = {TargetStatus{}, target()};
+  answer.fleet = FleetStanding{"edge", "n1", "rest", 12, 8, 9, "refused", "why", "", 3};
   answer.shapes.resize(2);
   answer.shapes[1].directions = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
   answer.last_reload.phases = {{"read", 1.5}, {"merge", 0}};
@@ -76,6 +77,8 @@ TEST_CASE("what is written is read") {
   CHECK(read.last_reload.diagnostics.at(0).severity == Severity::warning);
   CHECK(read.capture.settings->targets.at(0).last_error == "away");
   CHECK(read.limits.at(0).second.max == 256);
+  CHECK(read.fleet->state == "refused");
+  CHECK_FALSE(there_and_back(StatusAnswer{}).fleet);
 
   there_and_back(StatusAnswer{});
   there_and_back(ReloadAnswer{});

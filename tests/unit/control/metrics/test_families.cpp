@@ -155,6 +155,26 @@ TEST_CASE("before the first policy, what there is is told") {
   CHECK(family_of(all, "weir_last_reload_success") == nullptr);
 }
 
+TEST_CASE("a node of a fleet tells how it stands, and no other does") {
+  Facts facts = some_facts();
+  CHECK(family_of(families(facts), "weir_fleet_revision") == nullptr);
+  facts.status.fleet = FleetStanding{"edge", "n1", "rest", 12, 8, 9, "refused", "why", "", 3};
+  const std::vector<MetricFamily> all = families(facts);
+  const std::pair<const char*, double> values[] = {
+      {"weir_fleet_info", 1},     {"weir_fleet_followed", 1},        {"weir_fleet_turn", 12},
+      {"weir_fleet_revision", 8}, {"weir_fleet_wanted_revision", 9}, {"weir_fleet_refused", 1},
+      {"weir_fleet_entries", 3}};
+  for (const auto& [name, value] : values) {
+    INFO(name);
+    const MetricFamily* family = family_of(all, name);
+    REQUIRE(family != nullptr);
+    CHECK(family->metric.at(0).gauge.value == value);
+  }
+  facts.status.fleet->etcd_error = "no answer";
+  const std::vector<MetricFamily> unheard = families(facts);
+  CHECK(family_of(unheard, "weir_fleet_followed")->metric.at(0).gauge.value == 0);
+}
+
 TEST_CASE("limits whose most is not known have none") {
   const std::vector<MetricFamily> all = families(some_facts());
   CHECK(metric_of(all, "weir_limit_used", {{"limit", "overlay_keys"}}).gauge.value == 5);

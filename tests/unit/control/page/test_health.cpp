@@ -68,6 +68,15 @@ TEST_CASE("whatever is wrong is said, the gravest first") {
        }},
       {page::Level::warning, "waits for a confirmation.",
        [](Facts& f) { f.status.notice = "generation 12 waits for a confirmation"; }},
+      {page::Level::problem, "Revision 9 of fleet edge is refused: weir.yaml:3: no such list.",
+       [](Facts& f) {
+         f.status.fleet = FleetStanding{"edge", "n1", "rest", 12, 8, 9, "refused", "weir.yaml:3: no such list", "", 0};
+       }},
+      {page::Level::warning, "Fleet edge is not followed: http://192.0.2.1: no answer.",
+       [](Facts& f) {
+         f.status.fleet =
+             FleetStanding{"edge", "n1", "rest", 12, 8, 8, "enforcing", "", "http://192.0.2.1: no answer", 0};
+       }},
       {page::Level::warning, "No list has an entry", [](Facts& f) { f.status.entries = 0; }},
   };
   for (const Row& row : rows) {
