@@ -1,50 +1,144 @@
-"""Faults of a fleet: nodes and members of etcd are killed, stopped and cut off at random while policies are pushed and entries added.
+"""Faults of a fleet, at random, while policies are pushed and entries added. Root, for networks and disks of their own.
 
-    python3 scripts/lib/fleet_faults.py [--faults N] [--nodes N] [--seed N] [--build DIR]
+    python3 scripts/lib/fleet_faults.py --build DIR [--faults N] [--nodes N] [--seed N]
 
-At any time: no node enforces a revision of an earlier turn after one of a later (it says which it enforces in its log, over its
-restarts too). In the end: each node enforces the newest revision, holds exactly the entries that were acknowledged and neither deleted
-nor ended, and judges by them. Prints what went wrong; exit code 1 when anything did. Standard library only.
+Nodes enforce by XDP. They, the process of each that speaks to etcd, and three members of etcd are killed and stopped; their cables are pulled;
+their disks are full; clocks of nodes jump by up to a day; etcd forgets what was before (compaction). Each is ended a while later.
+Packets of every node are judged all the while, by what they say themselves: each revision drops a source of its own, so which revision a
+node enforces is seen from outside. A packet is judged wrongly when no revision, or more than the two around an exchange, drop theirs; when
+a revision is met that is older than one that was met before; when what every revision drops passes, or what none drops does not.
+In the end each node enforces the newest revision, and holds and drops exactly what was acknowledged and neither deleted nor ended.
+Prints JSON: {"wrong": texts, "older", "faults": by kind, "revisions", "entries", "packets"}.
 """
 
-import argparse
+import contextlib
+import ctypes
 import os
 import random
-import re
 import shutil
 import signal
-import sys
+import socket
+import subprocess
 import tempfile
+import threading
 import time
 
-from fleet_rig import Etcd, Node, Operator
-from session import ROOT, SessionError
+from fault_rig import DAY, Switch
+from fleet_rig import Etcd, Network, Node, Operator
+from full_disks import MNT_DETACH, mount
+from namespaces import in_network, mount_bpf, own_mounts, own_network
+from probes import Probes
+from report import report
+from rig import say
+from session import SessionError
 
-TAKEN = re.compile(r'fleet: a revision is enforced .*revision=(\d+) turn=(\d+)')
-STARTED = re.compile(r'a node of a fleet .*revision=(\d+) turn=(\d+)')
-SETTLE_SECONDS = 60
+MEMBERS = 3
+NODE_DISK, MEMBER_DISK = "mode=0700,size=64m", "mode=0700,size=512m"
+SETTLE_SECONDS = 90
 PAUSES = (0.2, 2.5)
+PAUSE_SECONDS = 0.02       # between two sweeps
+BEFORE, BEHIND = 12, 2     # markers of revisions that are asked for, around the one that was met last
+BAD, INNOCENT = 0xC6130001, 0xC6130002  # 198.19.0.1 and .2: of a list of every revision, and of none
+
+
+def number_of(text):
+    return int.from_bytes(socket.inet_aton(text), "big")
+
+
+def marker(revision):
+    """The source that only this one drops."""
+    return f"198.18.{revision >> 8}.{revision & 255}"
 
 
 def policy(revision):
-    """Each revision can be told from the others by what it drops."""
-    return (f"version: 1\nlists:\n  - {{name: rev, action: drop, entries: [198.18.{revision >> 8}.{revision & 255}]}}\n"
-            "  - {name: jail, action: drop, dynamic: true}\n")
+    return (f"version: 1\nlists:\n  - {{name: bad, action: drop, entries: [198.19.0.1]}}\n"
+            f"  - {{name: rev, action: drop, entries: [{marker(revision)}]}}\n  - {{name: jail, action: drop, dynamic: true}}\n")
+
+
+def fill(folder):
+    """No byte more, while others write there, too. What was written stays."""
+    with open(os.path.join(folder, "filler"), "wb") as file:
+        for chunk in (16 << 20, 1 << 20, 4096):
+            with contextlib.suppress(OSError):
+                while True:
+                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, chunk)
+
+
+class Watch(threading.Thread):
+    """What becomes of packets at one node, without end."""
+
+    def __init__(self, node, newest):
+        super().__init__(daemon=True)
+        self.node, self.newest = node, newest  # newest(): the revision that may be met at most
+        self.probes = in_network(node.network.path, lambda: Probes("in1", "in0"))
+        self.met, self.packets = 0, 0
+        self.wrong, self.older = [], []
+        self.turn = threading.Lock()
+        self.is_over = False
+
+    def fates(self, sources):
+        with self.turn:
+            found = self.probes.fates(sources, is_over=lambda: self.is_over)
+        if found is None:
+            if not self.is_over:
+                raise SessionError(f"probes of {self.node.name} do not come back")
+            return {}
+        self.packets += len(found)
+        return dict(zip(sources, found))
+
+    def run(self):
+        while not self.is_over:
+            try:
+                self.sweep()
+            except Exception as error:  # pylint: disable=broad-except  # a thread that ends silently judges nothing
+                self.wrong.append(f"{self.node.name}: the probes ended: {type(error).__name__} {error}")
+                return
+            time.sleep(PAUSE_SECONDS)
+
+    def sweep(self):
+        """In the order of revisions: where one takes the place of an older one meanwhile, either both are met, or one."""
+        asked = range(max(1, self.met - BEFORE), self.newest() + BEHIND + 1)
+        fates = self.fates([BAD, INNOCENT, *(number_of(marker(revision)) for revision in asked)])
+        if not fates:
+            return
+        met = [revision for revision in asked if fates[number_of(marker(revision))]]
+        if met and self.met and met[0] < self.met:
+            self.older.append(f"{self.node.name}: packets meet revision {met[0]} after {self.met}")
+        if self.met and len(met) not in (1, 2):
+            self.wrong.append(f"{self.node.name}: packets of revisions {met} are dropped at one time; before it was {self.met}")
+        if self.met and not fates[BAD]:
+            self.wrong.append(f"{self.node.name}: what every revision drops passes, at revision {met or self.met}")
+        if fates[INNOCENT]:
+            self.wrong.append(f"{self.node.name}: what no revision drops is dropped, at revision {met or self.met}")
+        self.met = max([self.met, *met])
+
+    def stop(self):
+        self.is_over = True
+        self.join()
+        self.probes.close()
 
 
 class Faults:
-    def __init__(self, build, etcd, nodes, operator, seed):
-        self.build, self.etcd, self.nodes, self.operator = build, etcd, nodes, operator
+    def __init__(self, etcd, nodes, operator, seed):
+        self.etcd, self.nodes, self.operator = etcd, nodes, operator
         self.random = random.Random(seed)
-        self.revision = 0          # that was acknowledged last
         self.entries = {}          # acknowledged and not deleted: text -> when it ends (monotonic), or None
         self.doubtful = set()      # neither acknowledged nor refused
         self.next_entry = 0
+        self.pushes, self.revision, self.newest = 0, 0, 0   # newest: the last push that was acknowledged
         self.late = []             # (when, what to do): ends of faults
+        self.hurt = set()          # what has a fault now: nodes, numbers of members
         self.done = {}             # by kind
+        self.compacted = 0
 
-    def at(self, seconds, action):
-        self.late.append((time.monotonic() + seconds, action))
+    def at_the_end(self, who, action):
+        self.hurt.add(who)
+
+        def end():
+            action()
+            self.hurt.discard(who)
+
+        self.late.append((time.monotonic() + self.random.uniform(*PAUSES), end))
 
     def run_late(self, everything=False):
         now = time.monotonic()
@@ -56,16 +150,12 @@ class Faults:
     # --- what people do ---
 
     def push(self):
-        path = os.path.join(self.operator.folder, "weir.yaml")
-        with open(path, "w", encoding="ascii") as file:
-            file.write(policy(self.pushes + 1))
-        code, answer, _ = self.operator.try_fleet("push", "weir.yaml")
         self.pushes += 1
+        with open(os.path.join(self.operator.folder, "weir.yaml"), "w", encoding="ascii") as file:
+            file.write(policy(self.pushes))
+        code, answer, _ = self.operator.try_fleet("push", "weir.yaml")
         if code == 0:
-            self.revision, self.marker = answer["revision"], self.pushes
-
-    pushes = 0
-    marker = 0
+            self.revision, self.newest = answer["revision"], self.pushes
 
     def add(self):
         self.next_entry += 1
@@ -88,88 +178,89 @@ class Faults:
 
     # --- what goes wrong ---
 
-    def running(self):
-        return [node for node in self.nodes if node.controld and not node.is_stopped]
-
-    def kill_node(self):
-        if not (nodes := self.running()):
-            return
-        node = self.random.choice(nodes)
-        node.kill("controld")
-        self.at(self.random.uniform(*PAUSES), node.start)
-
-    def stop_node(self):
-        if not (nodes := self.running()):
-            return
-        node = self.random.choice(nodes)
-        node.is_stopped = True
-        node.controld.send_signal(signal.SIGSTOP)
-
-        def go_on():
-            node.is_stopped = False
-            node.controld.send_signal(signal.SIGCONT)
-
-        self.at(self.random.uniform(*PAUSES), go_on)
-
-    def kill_follower(self):
-        """The process that speaks to etcd."""
-        if nodes := self.running():
-            node = self.random.choice(nodes)
-            os.system(f"pkill -KILL -x weir-fleet --pgroup {os.getpgid(node.controld.pid)}")
-
-    def members_up(self):
-        return [member for member, process in enumerate(self.etcd.processes) if process and member not in self.stopped_members]
-
-    stopped_members = ()
+    def some_node(self):
+        return self.random.choice([node for node in self.nodes if node not in self.hurt] or [None])
 
     def some_member(self):
         """Now and then the last but one: then etcd takes nothing for a while."""
-        members = self.members_up()
-        if not members or (len(members) < 3 and self.random.random() < 0.8):
+        well = [member for member in range(MEMBERS) if member not in self.hurt]
+        if not well or (len(well) < MEMBERS and self.random.random() < 0.8):
             return None
-        return self.random.choice(members)
+        return self.random.choice(well)
 
-    def kill_member(self):
-        if (member := self.some_member()) is None:
-            return
+    def kill_node(self, node):
+        node.kill("controld")
+        self.at_the_end(node, lambda: start(node))
+
+    def stop_node(self, node):
+        node.controld.send_signal(signal.SIGSTOP)
+        self.at_the_end(node, lambda: node.controld.send_signal(signal.SIGCONT))
+
+    def kill_follower(self, node):
+        """The process that speaks to etcd."""
+        subprocess.run(["pkill", "-KILL", "-x", "weir-fleet", "--pgroup", str(os.getpgid(node.controld.pid))], check=False)
+
+    def cut_node(self, node):
+        node.network.connect(False)
+        self.at_the_end(node, lambda: node.network.connect(True))
+
+    def fill_node(self, node):
+        fill(node.state_path("controld"))
+        self.at_the_end(node, lambda: os.unlink(os.path.join(node.state_path("controld"), "filler")))
+
+    def turn_clock(self, node):
+        """It stays so until it jumps again."""
+        node.switch.ahead(realtime=self.random.choice((-DAY, -3600, -5, 0, 5, 3600, DAY)))
+
+    def kill_member(self, member):
         self.etcd.kill(member)
-        self.at(self.random.uniform(*PAUSES), lambda: self.etcd.start(member))
+        self.at_the_end(member, lambda: self.etcd.start(member))
 
-    def stop_member(self):
-        if (member := self.some_member()) is None:
-            return
-        self.stopped_members = {*self.stopped_members, member}
+    def stop_member(self, member):
         self.etcd.processes[member].send_signal(signal.SIGSTOP)
+        self.at_the_end(member, lambda: self.etcd.processes[member].send_signal(signal.SIGCONT))
 
-        def go_on():
-            self.stopped_members = self.stopped_members - {member}
-            self.etcd.processes[member].send_signal(signal.SIGCONT)
+    def cut_member(self, member):
+        self.etcd.networks[member].connect(False)
+        self.at_the_end(member, lambda: self.etcd.networks[member].connect(True))
 
-        self.at(self.random.uniform(*PAUSES), go_on)
+    def fill_member(self, member):
+        """It ends when it cannot write."""
+        disk = os.path.dirname(self.etcd.data(member))
+        fill(disk)
+
+        def empty():
+            os.unlink(os.path.join(disk, "filler"))
+            if self.etcd.processes[member].poll() is not None:
+                self.etcd.kill(member)
+                self.etcd.start(member)
+
+        self.at_the_end(member, empty)
+
+    def compact(self):
+        """Whoever does not watch now finds that what it waited for is not kept any more."""
+        done = self.etcd.ctl("get", "x", "--write-out=fields", check=False)
+        revision = next((line.split(":")[1].strip() for line in done.stdout.splitlines() if line.startswith('"Revision"')), None)
+        if revision and self.etcd.ctl("compact", revision, check=False).returncode == 0:
+            self.compacted += 1
+
+    OF_NODES = ("kill_node", "stop_node", "kill_follower", "cut_node", "fill_node", "turn_clock")
+    OF_MEMBERS = ("kill_member", "stop_member", "cut_member", "fill_member")
 
     def one(self):
-        kind = self.random.choice(("kill_node", "stop_node", "kill_follower", "kill_member", "stop_member"))
-        getattr(self, kind)()
-        self.done[kind] = self.done.get(kind, 0) + 1
+        """Whether there was somebody to hurt."""
+        kind = self.random.choice((*self.OF_NODES, *self.OF_MEMBERS, "compact"))
+        who = self.some_node() if kind in self.OF_NODES else self.some_member() if kind in self.OF_MEMBERS else ()
+        if who is not None:
+            getattr(self, kind)(*(() if who == () else (who,)))
+            self.done[kind] = self.done.get(kind, 0) + 1
         for action in self.random.choices((self.push, self.add, self.delete), (2, 3, 1), k=2):
             action()
         self.run_late()
         time.sleep(self.random.uniform(0, 0.3))
+        return who is not None
 
     # --- what must hold ---
-
-    def older(self):
-        """(node, text): revisions of an earlier turn that came after one of a later."""
-        found = []
-        for node in self.nodes:
-            last = 0
-            for line in node.log("controld").splitlines():
-                if match := TAKEN.search(line) or STARTED.search(line):
-                    revision = int(match[1])
-                    if revision != 0 and revision < last:  # nobody rolls back here
-                        found.append((node.name, f"revision {revision} after {last}: {line}"))
-                    last = max(last, revision)
-        return found
 
     def settle(self):
         """What is wrong in the end."""
@@ -177,83 +268,110 @@ class Faults:
         self.etcd.wait(60)
         self.push()
         deadline = time.monotonic() + SETTLE_SECONDS
-        while time.monotonic() < deadline:
-            nodes = self.operator.nodes()
-            if all(nodes.get(node.name, {}).get("revision") == self.revision for node in self.nodes):
-                break
-            time.sleep(0.2)
-        while time.monotonic() < deadline and any(self.wrong_entries(node) for node in self.nodes):
+        while time.monotonic() < deadline and any(self.problems_of(node) for node in self.nodes):
             time.sleep(0.5)
-        problems = [f"{name}: {text}" for name, text in self.older()]
-        marker = f"198.18.{self.marker >> 8}.{self.marker & 255}"
-        for node in self.nodes:
-            if node.controlctl("test", "-q", marker)[0] != 0:
-                problems.append(f"{node.name} does not enforce revision {self.revision}: {self.operator.nodes().get(node.name)}")
-            problems += [f"{node.name}: {text}" for text in self.wrong_entries(node)]
-        return problems
+        problems = [text for node in self.nodes for text in self.problems_of(node)]
+        states = self.operator.nodes()
+        return problems + [f"{name}: `fleet status` says {one['state']}, revision {one['revision']}, alive {one['is_alive']}; the newest is "
+                           f"{self.revision}" for name, one in states.items() if problems or (one["revision"], one["is_alive"]) != (self.revision, True)]
 
-    def wrong_entries(self, node):
+    def problems_of(self, node):
         now = time.monotonic()
         wanted = {text for text, end in self.entries.items() if end is None or end > now + 1}
         may_be = wanted | self.doubtful | {text for text, end in self.entries.items() if end is not None and abs(end - now) < 10}
-        held, after = set(), None
-        while True:
-            answer = node.call("entries", name="jail", **({"after": after} if after else {}))
-            held |= {entry["entry"] for entry in answer["entries"] if not entry.get("expired")}
-            after = answer.get("next")
-            if not after:
-                break
-        return [f"entry {text} was acknowledged and is missing" for text in sorted(wanted - held)] + \
-               [f"entry {text} is there and should not be" for text in sorted(held - may_be)]
+        if self.operator.nodes().get(node.name, {}).get("revision") != self.revision:
+            return [f"{node.name} does not say that it enforces revision {self.revision}: {node.call('status')['fleet']}"]
+        if not node.watch.fates([number_of(marker(self.newest))])[number_of(marker(self.newest))]:
+            return [f"{node.name} does not drop what revision {self.revision} drops"]
+        held = {entry["entry"] for entry in all_entries(node) if not entry.get("expired")}
+        gone = {text for text in self.entries if text not in may_be}
+        fates = node.watch.fates([number_of(text) for text in sorted(wanted | gone)])
+        return [f"{node.name}: entry {text} was acknowledged and is missing" for text in sorted(wanted - held)] + \
+               [f"{node.name}: entry {text} is there and should not be" for text in sorted(held - may_be)] + \
+               [f"{node.name}: a packet from {text} passes, and it was acknowledged" for text in sorted(wanted) if not fates[number_of(text)]] + \
+               [f"{node.name}: a packet from {text} is dropped, and its time is over" for text in sorted(gone) if fates[number_of(text)]]
 
 
-def run(build, faults, nodes, seed, say=print):
-    """(problems, older revisions, faults by kind, revisions pushed)"""
-    folder = tempfile.mkdtemp(prefix="weir-operator-")
-    try:
-        with Etcd() as etcd:
-            started = []
-            try:
-                for number in range(nodes):
-                    node = Node(build, etcd, f"n{number}", more="targets: []\n")
-                    node.is_stopped = False
-                    started.append(node)
-                    node.has_dataplane = False
-                    node.start()
-                rig = Faults(build, etcd, started, Operator(build, etcd, folder), seed)
-                rig.push()
-                for number in range(faults):
-                    rig.one()
-                    if number % 20 == 19:
-                        say(f"fleet: {number + 1} of {faults} faults, revision {rig.revision}, {len(rig.entries)} entries")
-                problems = rig.settle()
-                return problems, rig.older(), rig.done, rig.pushes
-            finally:
-                for node in started:
-                    if node.controld and node.is_stopped:
-                        node.controld.send_signal(signal.SIGCONT)
-                    node.__exit__()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def all_entries(node):
+    after = None
+    while True:
+        answer = node.call("entries", name="jail", **({"after": after} if after else {}))
+        yield from answer["entries"]
+        after = answer.get("next")
+        if not after:
+            return
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--faults", type=int, default=200)
-    parser.add_argument("--nodes", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
-    parser.add_argument("--build", default=os.path.join(ROOT, "build"))
-    arguments = parser.parse_args()
-    print(f"fleet: seed {arguments.seed}", flush=True)
-    try:
-        problems, _, done, pushes = run(arguments.build, arguments.faults, arguments.nodes, arguments.seed)
-    except SessionError as error:
-        problems, done, pushes = [str(error)], {}, 0
-    print(f"fleet: faults {done}, {pushes} revisions: {len(problems)} problems")
-    for problem in problems[:40]:
-        print("  " + problem)
-    return 1 if problems else 0
+def start(node):
+    node.start(extra=["--bpf-dir", node.path("bpf")])
+
+
+def make_node(stack, build, etcd, number):
+    network = Network(100 + number)
+    stack.callback(network.close)
+    network.run("ip", "link", "add", "in0", "numrxqueues", "1", "numtxqueues", "1", "type", "veth", "peer", "name", "in1")
+    for end in ("in0", "in1"):
+        network.run("ip", "link", "set", end, "up")
+    node = Node(build, etcd, f"n{number}", more="targets: [{xdp: {interfaces: [in0]}}]\n", network=network)
+    stack.enter_context(node)
+    node.has_dataplane = False
+    for name in ("bpf", "controld-state"):
+        os.mkdir(node.path(name), 0o700)
+    mount_bpf(node.path("bpf"))
+    mount(node.state_path("controld"), text=NODE_DISK)
+    for name in ("bpf", "controld-state"):
+        node.at_exit(lambda path=node.path(name): ctypes.CDLL(None).umount2(path.encode(), MNT_DETACH))
+    node.switch = Switch(node.path("faults"))
+    node.environment = node.switch.environment(build)
+    stack.callback(lambda: node.controld and node.controld.send_signal(signal.SIGCONT))
+    return node
+
+
+def run(build, faults=200, nodes=3, seed=1, progress=say):
+    own_mounts()
+    own_network()
+    Network.make_switch()
+    begin = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        folder = tempfile.mkdtemp(prefix="weir-operator-")
+        stack.callback(lambda: shutil.rmtree(folder, ignore_errors=True))
+        networks = [Network(10 + member) for member in range(MEMBERS)]
+        for network in networks:
+            stack.callback(network.close)
+        etcd = Etcd(MEMBERS, networks=networks)
+        etcd.data = lambda member: os.path.join(etcd.folder, f"disk{member}", "data")
+        for member in range(MEMBERS):
+            disk = os.path.dirname(etcd.data(member))
+            os.mkdir(disk)
+            mount(disk, text=MEMBER_DISK)
+            stack.callback(lambda disk=disk: ctypes.CDLL(None).umount2(disk.encode(), MNT_DETACH))
+        stack.enter_context(etcd)
+        all_nodes = [make_node(stack, build, etcd, number) for number in range(nodes)]
+        rig = Faults(etcd, all_nodes, Operator(build, etcd, folder), seed)
+        for node in all_nodes:
+            start(node)
+            node.wait_enforced()
+            node.watch = Watch(node, lambda: rig.pushes)
+            stack.callback(node.watch.stop)
+            node.watch.start()
+        rig.push()
+        hurt = 0
+        while hurt < faults:
+            hurt += rig.one()
+            if hurt % 20 == 0:
+                progress(f"fleet: {hurt} of {faults} faults in {time.monotonic() - begin:.0f} s, {rig.pushes} revisions, {len(rig.entries)} entries")
+        try:
+            wrong = rig.settle()
+        except SessionError as error:
+            wrong = [str(error)]
+        older = [text for node in all_nodes for text in node.watch.older]
+        wrong += [text for node in all_nodes for text in node.watch.wrong]
+        if wrong or older:
+            for node in all_nodes:
+                progress(f"{node.name}:\n" + "\n".join(node.log("controld").splitlines()[-25:]))
+        return {"wrong": wrong, "older": older, "faults": rig.done, "revisions": rig.pushes, "entries": rig.next_entry,
+                "packets": sum(node.watch.packets for node in all_nodes), "seed": seed, "seconds": time.monotonic() - begin}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    report(run, __doc__, faults=200, nodes=3)

@@ -31,12 +31,51 @@ def free_ports(n):
         return ports
 
 
+class Network:
+    """A network namespace that a cable leads to, from a switch in this process's network (namespaces.own_network)."""
+
+    SWITCH, PREFIX = "switch", "10.77.0."
+
+    @classmethod
+    def make_switch(cls):
+        for command in (("link", "add", cls.SWITCH, "type", "bridge"), ("addr", "add", cls.PREFIX + "1/24", "dev", cls.SWITCH),
+                        ("link", "set", cls.SWITCH, "up"), ("link", "set", "lo", "up")):
+            subprocess.run(("ip", *command), check=True)
+
+    def __init__(self, number):
+        self.address, self.cable = f"{self.PREFIX}{number}", f"cable{number}"
+        self.holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"], stdin=subprocess.DEVNULL, start_new_session=True,
+                                       preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
+        self.path = f"/proc/{self.holder.pid}/ns/net"
+        self.command = ["nsenter", f"--net={self.path}"]  # what is started in it
+        while os.readlink(self.path) == os.readlink("/proc/self/ns/net"):
+            time.sleep(0.001)
+        self.run("ip", "link", "set", "lo", "up")
+        subprocess.run(("ip", "link", "add", self.cable, "type", "veth", "peer", "name", "eth0", "netns", str(self.holder.pid)), check=True)
+        subprocess.run(("ip", "link", "set", self.cable, "master", self.SWITCH, "up"), check=True)
+        self.run("ip", "addr", "add", self.address + "/24", "dev", "eth0")
+        self.run("ip", "link", "set", "eth0", "up")
+
+    def run(self, *command):
+        subprocess.run([*self.command, *command], check=True)
+
+    def connect(self, is_connected):
+        """The cable is in, or out: what is sent gets nowhere, and nobody is told so."""
+        subprocess.run(("ip", "link", "set", self.cable, "up" if is_connected else "down"), check=True)
+
+    def close(self):
+        self.holder.kill()
+        self.holder.wait()
+
+
 class Etcd:
     """A cluster of etcd; url(n) is where member n speaks to clients."""
 
-    def __init__(self, members=3, more=(), scheme="http"):
+    def __init__(self, members=3, more=(), scheme="http", networks=()):
+        """networks: one for each member; else all are on loopback."""
         self.folder = tempfile.mkdtemp(prefix="weir-etcd-")
         self.ports = free_ports(2 * members)
+        self.networks = networks
         self.scheme = scheme
         self.more = list(more)
         self.processes = [None] * members
@@ -54,7 +93,10 @@ class Etcd:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, member):
-        return f"{self.scheme}://127.0.0.1:{self.ports[2 * member]}"
+        return f"{self.scheme}://{self.host(member)}:{self.ports[2 * member]}"
+
+    def host(self, member):
+        return self.networks[member].address if self.networks else "127.0.0.1"
 
     def urls(self):
         return [self.url(member) for member in range(len(self.processes))]
@@ -63,10 +105,10 @@ class Etcd:
         return os.path.join(self.folder, f"m{member}-{self.tokens}")
 
     def start(self, member, extra=()):
-        peer = [f"http://127.0.0.1:{self.ports[2 * one + 1]}" for one in range(len(self.processes))]
+        peer = [f"http://{self.host(one)}:{self.ports[2 * one + 1]}" for one in range(len(self.processes))]
         cluster = ",".join(f"m{one}={url}" for one, url in enumerate(peer))
         is_new = not os.path.isdir(self.data(member))
-        command = ["etcd", "--name", f"m{member}", "--data-dir", self.data(member), "--listen-client-urls", self.url(member),
+        command = [*(self.networks[member].command if self.networks else ()), "etcd", "--name", f"m{member}", "--data-dir", self.data(member), "--listen-client-urls", self.url(member),
                    "--advertise-client-urls", self.url(member), "--listen-peer-urls", peer[member],
                    "--initial-advertise-peer-urls", peer[member], "--initial-cluster", cluster,
                    "--initial-cluster-token", f"weir-{self.tokens}", "--initial-cluster-state", "new", "--log-level", "error",
@@ -112,10 +154,14 @@ def node_file(etcd_urls, node, group, fleet="", more=""):
 class Node(Session):
     """controld of one node, and a data plane that it publishes to."""
 
-    def __init__(self, build, etcd, name, group="rest", fleet="", more="", parent=None):
+    def __init__(self, build, etcd, name, group="rest", fleet="", more="", parent=None, network=None):
         super().__init__(build, parent)
         self.has_dataplane = True
+        self.network = network  # that it is in; none: this process's
         self.etcd_urls, self.name, self.group, self.fleet, self.more = etcd.urls(), name, group, fleet, more
+
+    def _start(self, name, command):
+        return super()._start(name, [*(self.network.command if self.network else ()), *command])
 
     def start(self, extra=()):
         path = self.path("node.yaml")

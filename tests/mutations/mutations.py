@@ -197,4 +197,14 @@ MUTATIONS = (
     ("control/past/feed_line.cpp", "std::lower_bound(index.line_at.begin(), index.line_at.end(), wanted);", "std::upper_bound(index.line_at.begin(), index.line_at.end(), wanted);", ("past",)),
     ("control/publish/history_files.cpp", "    if (inode.links == 1) bytes_ += inode.bytes;", "    bytes_ += inode.bytes;", ("publish",)),
     ("control/publish/history_files.cpp", "digest.value() == feed.digest && rename", "rename", ("publish",)),
+    # Fleets, and who tells of entries.
+    ("control/daemon/fleet.cpp", "if (head->turn < followed_.turn) {", "if (head->turn > followed_.turn + 1000) {", ("smoke fleet",)),
+    ("control/daemon/fleet_entries.cpp", "if (entry.expires != 0) entry.expires += jump;", "", ("smoke fleet",)),
+    ("control/fleet/pieces.cpp", "if (bytes != file_bytes) return Error", "if (bytes > file_bytes) return Error", ("fleet",)),
+    ("control/fleet/pieces.cpp", "size_t at = std::min(end, least);", "size_t at = end;", ("fleet",)),
+    ("control/fleet/store.cpp", "bytes.size() != file.bytes || sha256_of(bytes) != file.digest", "bytes.size() != file.bytes", ("fleet",)),
+    ("control/fleet/revision.cpp", 'part.empty() || part == "." || part == ".."', 'part.empty() || part == "."', ("fleet",)),
+    ("control/flowspec/values.cpp", "one.value < most) ranges.push_back({one.value + 1, most});", "one.value <= most) ranges.push_back({one.value, most});", ("flowspec",)),
+    ("control/crowdsec/decisions.cpp", "return is_negative ? -whole : whole;", "return whole;", ("crowdsec",)),
+    ("control/crowdsec/ledger.cpp", "if (!is_wanted && expires > now + 1) changes.del.push_back(entry);", "", ("crowdsec",)),
 )
