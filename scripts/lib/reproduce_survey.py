@@ -81,13 +81,13 @@ def report_lists(result):
               ["what", "exact", "mean", "off by", "deviation", "by formula"],
               [[row["what"], row["exact"], row["mean"], relative(row["mean"], row["exact"]), row["deviation"],
                 row["expected_deviation"] or None] for row in found["rows"]])
-    table("keys from line8's own bits", ["list", "how", "exact", "mean", "off by", "deviation"],
-          [[found["pair"].split(",")[0], row["what"], row["exact"], row["mean"], relative(row["mean"], row["exact"]), row["deviation"]]
+    table("keys from line8's own bits, 12 a key", ["list", "exact", "mean", "off by", "deviation"],
+          [[found["pair"].split(",")[0], row["exact"], row["mean"], relative(row["mean"], row["exact"]), row["deviation"]]
            for found in result["line8_estimates"] for row in found["rows"]])
     if "intersection" in result:
         row = result["intersection"]
-        print(f"\n{row['pair']}: rate of the AND of both filters {row['bits_in_both'] / row['asked']:.3g}, of one of them"
-              f" {row['one_of_the_two'] / row['asked']:.3g}, of a filter made of the intersection"
+        print(f"\n{row['pair']}, {row['bits_per_key']} bits for each key of the larger: rate of the AND of both"
+              f" filters {row['bits_in_both'] / row['asked']:.3g}, of one of them {row['one_of_the_two'] / row['asked']:.3g}, of a filter made of the intersection"
               f" {row['made_of_the_intersection'] / row['asked']:.3g}")
     table("addresses of the first list: strangers from anywhere, and from the members' own /24s",
           ["filter", "bits/key", "model", "before", "behind", "rate", "expected", "model says", "rate next door", "model says",

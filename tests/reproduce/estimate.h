@@ -6,7 +6,8 @@
 
 namespace weir::reproduce {
 
-// ones: bits that are set, of `bits`, by keys that set k each. Without end when all are set.
+// ones: bits that are set, of `bits`, by keys that set k each. Without end when all are set. It holds for filters in
+// lines, too: a bit is zero with the same probability, only not independently of its neighbours.
 inline double cardinality(uint64_t ones, double bits, double k) {
   return -bits / k * std::log1p(-static_cast<double>(ones) / bits);
 }
@@ -36,20 +37,6 @@ inline SetEstimate estimate(const uint64_t* one, const uint64_t* other, uint64_t
   SetEstimate made{cardinality(of_one, m, k), cardinality(of_other, m, k), cardinality(of_union, m, k), 0};
   made.in_both = made.one + made.other - made.both_together;
   return made;
-}
-
-// The same from filters in lines (weir's line8: one bit in each of the eight words of one line). Lines hold different
-// numbers of keys, so the formula is asked for each: for all bits at once it would say too few.
-inline double cardinality_by_lines(const uint64_t* words, uint64_t lines) {
-  double sum = 0;
-  for (uint64_t line = 0; line < lines; line++) {
-    for (unsigned w = 0; w < 8; w++) {
-      const int ones = __builtin_popcountll(words[line * 8 + w]);
-      const double load = -std::log1p(-(ones < 64 ? ones : 63.5) / 64.0);
-      sum += 64 * load - (std::exp(load) - load - 1) / 2;
-    }
-  }
-  return sum / 8;
 }
 
 }  // namespace weir::reproduce
