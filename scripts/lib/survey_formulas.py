@@ -95,7 +95,7 @@ def false_negatives(result):
 
 def systems(result):
     """Names of what was measured here, of the texts and their citations."""
-    ours = ("line8", "line8 with a choice of 16 hashes")
+    ours = ("line8", "line8 with a choice of 16 hashes", "a gate and Bloom, as in weir")
     names = {row["filter"] for row in rows_of(result)} | {row["filter"] for row in result["learned"]}
     if result["estimates"]:
         names |= {"cardinality from bits", "union from bits", "intersection from bits"}

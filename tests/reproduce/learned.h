@@ -138,4 +138,43 @@ class LearnedBloom {
   std::optional<AnyBloom> before_, behind_;
 };
 
+// What weir does with the same knowledge: a bit for each block of addresses, set where there is a member, and a Bloom
+// filter behind it. No member is lost by the bits, so nothing has to make up for them.
+class GatedBloom {
+ public:
+  // Leading bits that give uniform strangers the lowest rate, with `bits` in all.
+  static unsigned best_leading_bits(std::span<const uint32_t> members, double bits) {
+    const auto n = static_cast<double>(members.size());
+    unsigned best = 8;
+    double lowest = 2;
+    for (unsigned leading = 8; std::exp2(leading) < bits / 2; leading++) {
+      const double behind = (bits - std::exp2(leading)) / n;
+      const double rate = GatedBloom(members, leading, 64).gate_share() * std::exp(-std::log(2) * std::log(2) * behind);
+      if (rate < lowest) lowest = rate, best = leading;
+    }
+    return best;
+  }
+
+  GatedBloom(std::span<const uint32_t> members, unsigned leading_bits, double bits)
+      : shift_(32 - leading_bits),
+        gate_(size_t{1} << leading_bits),
+        bloom_(static_cast<double>(members.size()), std::max(64.0, bits - std::exp2(leading_bits))) {
+    for (const uint32_t address : members) {
+      gate_[address >> shift_] = true;
+      bloom_.insert(scatter(address));
+    }
+  }
+  bool model_says(uint32_t address) const { return gate_[address >> shift_]; }
+  bool check(uint32_t address) const { return model_says(address) && bloom_.check(scatter(address)); }
+  double gate_share() const {
+    return static_cast<double>(std::count(gate_.begin(), gate_.end(), true)) / static_cast<double>(gate_.size());
+  }
+  double rate(double said) const { return said * bloom_.rate(); }
+
+ private:
+  unsigned shift_;
+  std::vector<bool> gate_;
+  AnyBloom bloom_;
+};
+
 }  // namespace weir::reproduce

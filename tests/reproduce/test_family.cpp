@@ -319,4 +319,14 @@ TEST_CASE("a learned filter finds every member, with and without bread") {
   }
   CHECK(LearnedBloom::plan(members, kBits, Sandwich::yes).rate <=
         LearnedBloom::plan(members, kBits, Sandwich::no).rate);
+
+  const GatedBloom gated(members, GatedBloom::best_leading_bits(members, kBits), kBits);
+  uint64_t found = 0, passed = 0;
+  for (const uint32_t address : members) REQUIRE(gated.check(address));
+  for (uint64_t i = 0; i < kQueries; i++) {
+    const auto address = static_cast<uint32_t>(scatter(kStrangers + i));
+    found += gated.check(address), passed += gated.model_says(address);
+  }
+  check_share(found, kQueries, gated.rate(double(passed) / double(kQueries)));
+  check_share(passed, kQueries, gated.gate_share());
 }
