@@ -117,7 +117,7 @@ def plot(result, folder):
     plane.set_yscale("log")
     save(figure, folder, "survey", legend="beside")
 
-    figure, plane = axes("bits per key", "false-positive rate", "how near to the bound (10 and 12 bits: where weir lives)")
+    figure, plane = axes("bits per key", "false-positive rate", f"{keys:,} keys of 16 bytes: rate by size")
     figure.set_size_inches(9, 7.5)
     shown = [row for row in rows if 0 < row["rate"] < 1 and row["bits_per_key"] < 64]
     bits = [4 + 0.5 * i for i in range(120)]
