@@ -78,7 +78,16 @@ Candidate candidate(const char* name, Filter& filter, uint64_t n, double expecte
     return count_of(filter, first, keys, [&](uint64_t hash) { return filter.check(hash); });
   };
   if constexpr (requires { filter.keeps(uint64_t{}); }) {
-    made.kept = [&filter, n] { return count_of(filter, 0, n, [&](uint64_t hash) { return filter.keeps(hash); }); };
+    uint64_t kept = 0, exact = 0;
+    each_batch(0, n, [&](const uint64_t* hash, unsigned batch) {
+      prefetch_all(filter, hash, batch);
+      for (unsigned i = 0; i < batch; i++) {
+        kept += filter.keeps(hash[i]);
+        if constexpr (requires { filter.is_exact(uint64_t{}); }) exact += filter.is_exact(hash[i]);
+      }
+    });
+    made.kept = [kept] { return kept; };
+    made.exact = exact;
   }
   if constexpr (requires { filter.erase(uint64_t{}); }) {
     made.insert = insert;

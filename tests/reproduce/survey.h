@@ -24,6 +24,7 @@ struct Candidate {
   std::function<uint64_t(uint64_t first, uint64_t n)> count;      // of those keys, how many may be present
   std::function<void(uint64_t first, uint64_t n)> insert, erase;  // empty: no deletes
   std::function<uint64_t()> kept = {};  // members for which it keeps its promise; empty: those that may be present
+  uint64_t exact = 0;                   // members that have the best answer, where there are worse
   double expected_kept = 1;             // below 1: the filter loses keys by design
   std::vector<Claim> claims = {};       // what else its formulas say
   double spread = 0;                    // relative standard deviation of the rate from one filter to the next

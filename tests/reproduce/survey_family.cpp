@@ -32,12 +32,6 @@ struct Group {
   std::vector<Candidate> rows;
 };
 
-// Of the members 0 .. n - 1: those whose answer is within the filter's promise, and yet not the best.
-template <class Filter>
-uint64_t not_exact(uint64_t n, const Filter& filter) {
-  return n - count_of(filter, 0, n, [&](uint64_t hash) { return filter.is_exact(hash); });
-}
-
 template <class Filter>
 Candidate bloom(const char* name, Filter& filter, const Size& size, double bits, double k) {
   Candidate made = candidate(name, filter, size.n, standard_rate(size.dn, bits, k));
@@ -125,11 +119,11 @@ Json of_maplets(const Size& size) {
   group.rows.push_back(candidate("compact approximator", approximator, size.n, standard_rate(size.dn, size.dbits, 8)));
   group.rows.back().spread = bloom_spread(size.dn, size.dbits, 8);
   group.rows.back().claims = {{"members answered too large", CompactApproximator::too_large(size.dn, size.dbits),
-                               size.n, not_exact(size.n, approximator)}};
+                               size.n, size.n - group.rows.back().exact}};
   group.rows.push_back(
       candidate("combinatorial Bloom, 256 sets", combinatorial, size.n, CombinatorialBloom::stranger_rate(0.5)));
   group.rows.back().claims = {
-      {"members whose set is ambiguous", CombinatorialBloom::ambiguous(0.5), size.n, not_exact(size.n, combinatorial)}};
+      {"members whose set is ambiguous", CombinatorialBloom::ambiguous(0.5), size.n, size.n - group.rows.back().exact}};
   return measure(group.rows, size.n, size.repetitions);
 }
 
@@ -147,12 +141,12 @@ Json of_layers(const Size& size) {
   for (int i = 0; i < 1000; i++) as_it_came += standard_rate(size.dn * (i + 0.5) / 1000, size.dbits, 8) / 1000;
   group.rows.back().claims = {{"members counted too often",
                                7 / 8.0 * in_the_end + (1 / 2.0 + 2 / 4.0 + 3 / 8.0) * as_it_came, size.n,
-                               not_exact(size.n, layered)}};
+                               size.n - group.rows.back().exact}};
   group.rows.push_back(
       candidate("attenuated Bloom, 3 levels", attenuated, size.n, AttenuatedBloom::rate(size.dn, double(level_bits))));
   group.rows.back().spread = bloom_spread(size.dn / 2, double(level_bits), 8);
   group.rows.back().claims = {{"members seen too near", AttenuatedBloom::too_near(size.dn, double(level_bits)), size.n,
-                               not_exact(size.n, attenuated)}};
+                               size.n - group.rows.back().exact}};
   group.rows.push_back(candidate("fuzzy-folded Bloom", folded, size.n, 0));
   group.rows.back().expected_rate = folded.rate();
   return measure(group.rows, size.n, size.repetitions);
