@@ -1,6 +1,8 @@
 """Figures of the papers' experiments: how many of the texts' systems are measured, whether any lost a member or left its formula, how long
 all of it takes, and the gate's worst share. docs/develop/figures.md says how each is measured."""
 
+import glob
+import importlib
 import json
 import os
 import subprocess
@@ -8,16 +10,25 @@ import sys
 import time
 
 from figure import Figure, at_least, at_most
-from rig import say
+from rig import build_release, say
 from session import ROOT, SessionError, tail
 
+NEEDS_BUILD = False  # of all programs: scripts/reproduce has its own
 SYSTEMS, REPRODUCE_MIN = 18, 12
 # Parts of scripts/reproduce that measure one system of the texts each.
 OTHER_PARTS = {"page-blocked": "page-blocked Bloom", "rational": "rational Bloom", "variable-blocks": "variably-sized blocks"}
 GATE_PASS_SHARE = "survey.gate_pass_share_max"
 
 
+def programs():
+    """Those of all parts of scripts/reproduce."""
+    names = [os.path.basename(path).removesuffix(".py") for path in glob.glob(os.path.join(ROOT, "scripts/lib/reproduce_*.py"))]
+    return sorted({f"tests/reproduce/reproduce_{program}" for name in names
+                   for program in getattr(importlib.import_module(name), "PROGRAMS", ())})
+
+
 def reproduce(build, _folder):
+    build_release(build, programs())
     say("survey: scripts/reproduce, all of it")
     start = time.monotonic()
     done = subprocess.run([sys.executable, os.path.join(ROOT, "scripts/reproduce"), "--build", build], stdout=subprocess.PIPE,
