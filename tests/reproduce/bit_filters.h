@@ -1,5 +1,6 @@
 // Filters made of bits only: a fixed layout in memory of its own, and the scalable filter (Almeida, Baquero, Preguiça,
-// Hutchison 2007), which adds a larger and stricter Bloom filter whenever the last one is full.
+// Hutchison 2007), which adds a larger and stricter Bloom filter whenever the last one is full. With equal ones it is
+// the dynamic filter.
 #pragma once
 
 #include "tests/reproduce/probes.h"
@@ -33,12 +34,14 @@ class BitFilter {
 
 class ScalableBloom {
  public:
-  static constexpr uint64_t kGrowth = 2;
-  static constexpr double kTightening =
-      0.5;  // each stage's rate is half of the last one's: they add up to below `rate`
-
-  ScalableBloom(uint64_t first_capacity, double rate)
-      : next_capacity_(first_capacity), next_rate_(rate * (1 - kTightening)) {}
+  // growth 2, tightening 0.5: each stage is twice as large as the last and its rate half of it: they add up to below
+  // `rate`. Both 1: equal stages, each with `rate`; dynamic (Guo, Wu, Chen, Yuan, Luo 2010) and incremental Bloom
+  // filters (Hao, Kodialam, Lakshman 2008) do that.
+  ScalableBloom(uint64_t first_capacity, double rate, uint64_t growth = 2, double tightening = 0.5)
+      : growth_(growth),
+        tightening_(tightening),
+        next_capacity_(first_capacity),
+        next_rate_(tightening < 1 ? rate * (1 - tightening) : rate) {}
 
   uint64_t bits() const {
     uint64_t sum = 0;
@@ -46,6 +49,13 @@ class ScalableBloom {
     return sum;
   }
   size_t stages() const { return stages_.size(); }
+  double rate() const {  // of a stranger who asks all of the stages as they are filled now
+    double none = 1;
+    for (const Stage& stage : stages_) {
+      none *= 1 - standard_rate(static_cast<double>(stage.keys), static_cast<double>(stage.bits), stage.k);
+    }
+    return 1 - none;
+  }
   REPRODUCE_KEPT void prefetch(uint64_t hash) const {  // the first probe of each stage; most strangers need no second
     for (const Stage& stage : stages_) __builtin_prefetch(stage.words.get() + (position(stage, hash, 0) >> 6));
   }
@@ -83,10 +93,12 @@ class ScalableBloom {
     const auto bits = static_cast<uint64_t>(bits_per_key * static_cast<double>(next_capacity_));
     stages_.push_back(
         {next_capacity_, bits, static_cast<unsigned>(std::lround(-std::log2(next_rate_))), Words(bits, kHugePage)});
-    next_capacity_ *= kGrowth;
-    next_rate_ *= kTightening;
+    next_capacity_ *= growth_;
+    next_rate_ *= tightening_;
   }
 
+  uint64_t growth_;
+  double tightening_;
   uint64_t next_capacity_;
   double next_rate_;
   std::vector<Stage> stages_;

@@ -16,6 +16,39 @@ struct Standard {
   uint64_t position(uint64_t hash, unsigned i) const { return reduce(hash + i * (scatter(hash) | 1), bits); }
 };
 
+// Enhanced double hashing (Dillinger, Manolios 2004): the step grows by one with each probe.
+template <unsigned K>
+struct EnhancedDouble {
+  static constexpr unsigned kProbes = K, kLines = K;
+  uint64_t bits;
+  uint64_t position(uint64_t hash, unsigned i) const {
+    const uint64_t cubic = uint64_t{i} * (i * i - 1) / 6;
+    return reduce(hash + i * scatter(hash) + (cubic << 40), bits);  // reduce() takes the high bits: let it move them
+  }
+};
+
+// Triple hashing (the same authors): h + i d + i (i - 1) / 2 e.
+template <unsigned K>
+struct TripleHashing {
+  static constexpr unsigned kProbes = K, kLines = K;
+  uint64_t bits;
+  uint64_t position(uint64_t hash, unsigned i) const {
+    const uint64_t step = scatter(hash);
+    return reduce(hash + i * step + uint64_t{i} * (i - 1) / 2 * scatter(step), bits);
+  }
+};
+
+// Each of the K hash functions has a range of m / K bits of its own: partitioned or sliced.
+template <unsigned K>
+struct Sliced {
+  static constexpr unsigned kProbes = K, kLines = K;
+  uint64_t bits;
+  uint64_t position(uint64_t hash, unsigned i) const {
+    const uint64_t slice = bits / K;
+    return i * slice + reduce(hash + i * (scatter(hash) | 1), slice);
+  }
+};
+
 // K bits anywhere in one block of 2^B bits: B = 15 is a page (Zawierucha), B = 9 a cache line (Putze, Sanders,
 // Singler).
 template <unsigned K, unsigned B>

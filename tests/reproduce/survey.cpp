@@ -2,12 +2,10 @@
 // Debian: from a 16-byte key to an answer. All but the libraries hash with weir's batched SipHash-1-3, prefetch a
 // batch, then test it.
 
-#include "tests/reproduce/survey.h"
-
 #include "tests/reproduce/bit_filters.h"
 #include "tests/reproduce/counting.h"
 #include "tests/reproduce/fingerprints.h"
-#include "tests/reproduce/line8_filter.h"
+#include "tests/reproduce/keyed_candidates.h"
 
 #ifdef REPRODUCE_LIBCUCKOO
 #include <libcuckoo/cuckoohash_map.hh>
@@ -19,67 +17,6 @@
 namespace weir::reproduce {
 namespace {
 
-constexpr weir_u64 kSecret[2] = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
-
-// `visit(hash, n)` for batches of the keys first .. first + n - 1.
-template <class Visit>
-void each_batch(uint64_t first, uint64_t n, Visit visit) {
-  static const filter::Kernels& kernels = best_kernels();
-  uint64_t column[2][kBatch], hash[kBatch];
-  const uint64_t* columns[] = {column[0], column[1]};
-  for (uint64_t at = 0; at < n; at += kBatch) {
-    const auto batch = static_cast<unsigned>(std::min<uint64_t>(kBatch, n - at));
-    for (unsigned i = 0; i < batch; i++) {
-      column[0][i] = scatter(first + at + i);
-      column[1][i] = first + at + i;
-    }
-    kernels.siphash13(kSecret, columns, 2, batch, hash);
-    visit(hash, batch);
-  }
-}
-
-double timed_ns(uint64_t n, const std::function<void()>& work) {
-  const double start = thread_ns();
-  work();
-  return (thread_ns() - start) / static_cast<double>(n);
-}
-
-template <class Filter>
-Candidate candidate(const char* name, Filter& filter, uint64_t n, double expected) {
-  const auto insert = [&filter, name](uint64_t first, uint64_t keys) {
-    each_batch(first, keys, [&](const uint64_t* hash, unsigned batch) {
-      for (unsigned i = 0; i < batch; i++) filter.prefetch(hash[i]);
-      for (unsigned i = 0; i < batch; i++) {
-        if (!filter.insert(hash[i])) give_up(std::string(name) + " is full");
-      }
-    });
-  };
-  Candidate made;
-  made.name = name;
-  made.source = "test-only";
-  made.expected_rate = expected;
-  made.insert_ns = timed_ns(n, [&] { insert(0, n); });
-  made.bits_per_key = static_cast<double>(filter.bits()) / static_cast<double>(n);
-  made.count = [&filter](uint64_t first, uint64_t keys) {
-    uint64_t found = 0;
-    each_batch(first, keys, [&](const uint64_t* hash, unsigned batch) {
-      for (unsigned i = 0; i < batch; i++) filter.prefetch(hash[i]);
-      for (unsigned i = 0; i < batch; i++) found += filter.check(hash[i]);
-    });
-    return found;
-  };
-  if constexpr (requires { filter.erase(uint64_t{}); }) {
-    made.insert = insert;
-    made.erase = [&filter](uint64_t first, uint64_t keys) {
-      each_batch(first, keys, [&](const uint64_t* hash, unsigned batch) {
-        for (unsigned i = 0; i < batch; i++) filter.prefetch(hash[i]);
-        for (unsigned i = 0; i < batch; i++) filter.erase(hash[i]);
-      });
-    };
-  }
-  return made;
-}
-
 // The keys' hashes alone: part of every row but the libraries'.
 Candidate hash_alone() {
   Candidate made{"(key and SipHash alone)", "weir", 0, 0, 0, {}, {}, {}};
@@ -87,25 +24,6 @@ Candidate hash_alone() {
     uint64_t sum = 0;
     each_batch(first, keys, [&](const uint64_t* hash, unsigned batch) { sum += hash[0] & batch & 0; });
     return first < kStrangers ? keys + sum : sum;  // answers as an exact set would
-  };
-  return made;
-}
-
-Candidate line8(const Line8Filter& filter, uint64_t n, double bits_per_key) {
-  Candidate made{"line8", "weir", bits_per_key, 0.00422, 0, {}, {}, {}};  // FILTERS 3.2, 12 bits a key
-  made.insert_ns = timed_ns(n, [&] {
-    each_batch(0, n, [&](const uint64_t* hash, unsigned batch) {
-      filter.prefetch(hash, batch);
-      filter.mark(hash, batch);
-    });
-  });
-  made.count = [&filter](uint64_t first, uint64_t keys) {
-    uint64_t found = 0;
-    each_batch(first, keys, [&](const uint64_t* hash, unsigned batch) {
-      filter.prefetch(hash, batch);
-      found += static_cast<uint64_t>(__builtin_popcountll(filter.check(hash, batch)));
-    });
-    return found;
   };
   return made;
 }
@@ -181,7 +99,8 @@ Json survey(uint64_t n, unsigned repetitions) {
   candidates.push_back(candidate("d-left counting", d_left, n, 24 / 16384.0));
   candidates.push_back(candidate("cuckoo, 12 bits", cuckoo, n, 8 * CuckooFilter::kLoad / 4095));
   candidates.push_back(candidate("quotient, load 0.75", quotient, n, 0.75 / 8192));
-  candidates.push_back(candidate("scalable Bloom", scalable, n, 0.0042));
+  candidates.push_back(candidate("scalable Bloom", scalable, n, 0));
+  candidates.back().expected_rate = scalable.rate();
 #ifdef REPRODUCE_LIBBLOOM
   bloom library_filter;
   candidates.push_back(libbloom(library_filter, n));
