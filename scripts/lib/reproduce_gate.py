@@ -1,5 +1,6 @@
 """The gate: which real packets pass it, what it costs and saves, when it loses; docs/develop/gate.md tells what was found."""
 
+import glob
 import gzip
 import lzma
 import os
@@ -77,8 +78,18 @@ def captures_of(data, out):
 
 
 def conclude(result):
-    """What the raw figures come to: {"worst": {"pass_share", "where", ...}, "break_even": {...}}."""
-    return {"worst": worst(result), "break_even": break_even(result)}
+    """What the raw figures come to, and the caches they came from: {"worst": {"pass_share", "where", ...}, "break_even": {...}, ...}."""
+    return {"worst": worst(result), "rival": rival(result), "break_even": break_even(result), "caches": caches()}
+
+
+def caches():
+    """{name: bytes} of those that hold data."""
+    found = {}
+    for folder in sorted(glob.glob("/sys/devices/system/cpu/cpu0/cache/index*")):
+        level, kind, size = (open(os.path.join(folder, name), encoding="ascii").read().strip() for name in ("level", "type", "size"))
+        if kind != "Instruction":
+            found["L" + level] = int(size.removesuffix("K")) * 1024
+    return found
 
 
 def rows_of(result, least_strangers=LEAST_STRANGERS, least_addresses=LEAST_ADDRESSES):
@@ -103,9 +114,26 @@ def worst(result):
     if not rows:
         return {"pass_share": None, "where": "no test data"}
     row = max(rows, key=lambda one: one["pass_share"])
-    return {"pass_share": row["pass_share"], "where": where(row), "hashed_share": row["hashed_share"],
-            "pairs": len(rows), "median": statistics.median(one["pass_share"] for one in rows),
-            "least_strangers": LEAST_STRANGERS, "least_addresses": LEAST_ADDRESSES}
+    found = {"pass_share": row["pass_share"], "where": where(row), "pairs": len(rows), "least_strangers": LEAST_STRANGERS,
+             "least_addresses": LEAST_ADDRESSES}
+    for family in (4, 6):
+        of_family = [one for one in rows if one["family"] == family]
+        widest = max(of_family, key=lambda one: one["pass_share"], default=None)
+        if widest is not None:
+            found[f"ipv{family}"] = {"pass_share": widest["pass_share"], "where": where(widest), "pairs": len(of_family),
+                                     "median": statistics.median(one["pass_share"] for one in of_family)}
+    return found
+
+
+def rival(result):
+    """The gate and a bitmap of hashes of the same bytes over all those captures and lists of IPv4: who lets less through."""
+    rows = [row for row in rows_of(result) if row["hashed_share"] is not None]
+    if not rows:
+        return None
+    shares = {way: [row[key] for row in rows] for way, key in (("gate", "pass_share"), ("hashed", "hashed_share"))}
+    return {"pairs": len(rows), "gate_less": sum(a < b for a, b in zip(*shares.values())),
+            "hashed_less": sum(b < a for a, b in zip(*shares.values())),
+            **{f"{way}_{name}": of(values) for way, values in shares.items() for name, of in (("mean", statistics.mean), ("max", max))}}
 
 
 def break_even(result):
@@ -133,8 +161,8 @@ def report(result):
     table("random lists: share of the strangers from anywhere that pass",
           ["hosts", "width", "1-(1-2^-w)^n", "bits set", "measured"],
           [[row["hosts"], row["width"], row["formula"], row["set_share"], row["pass_share"]] for row in result["random_lists"]])
-    caches = ", ".join(f"{name} {bytes_name(size)}" for name, size in result["caches"].items())
-    print(f"\n{result['kernels']} kernels, {result['ghz']:.2f} GHz, {caches}; {result['strangers']:,} strangers,"
+    sizes = ", ".join(f"{name} {bytes_name(size)}" for name, size in result["caches"].items())
+    print(f"\n{result['kernels']} kernels, {result['ghz']:.2f} GHz, {sizes}; {result['strangers']:,} strangers,"
           f" medians of {result['repetitions']}; ns a packet, to have its address ({way_ns(result, 'addresses'):.2g} ns) taken off")
     ways = ("filter", "gate", "hashed", "larger")
     table("random lists, strangers from anywhere",
@@ -179,7 +207,14 @@ def report_traffic(result):
           [[row["list"], row["side"][:3], *(percent(share) for share in row["by_width"]), percent(row["hashed_share"])]
            for row in sorted(shown, key=lambda row: row["list"])])
     found = result["worst"]
-    print(f"\nworst of {found['pairs']}: {found['pass_share']:.2%}: {found['where']}")
+    for family in ("ipv4", "ipv6"):
+        if family in found:
+            print(f"\nworst of {found[family]['pairs']} (median {found[family]['median']:.3%}): {found[family]['pass_share']:.2%}:"
+                  f" {found[family]['where']}")
+    both = result["rival"]
+    print(f"IPv4, {both['pairs']} captures by lists: the gate lets less through in {both['gate_less']}, hashes of as many bytes in"
+          f" {both['hashed_less']}; means {both['gate_mean']:.3%} and {both['hashed_mean']:.3%}, largest {both['gate_max']:.2%} and"
+          f" {both['hashed_max']:.2%}")
     small = max(rows_of(result, 1, 1), key=lambda row: (row["pass_share"], row["strangers"]))
     print(f"with captures of any size: {small['pass_share']:.2%}: {where(small)}")
 
@@ -206,9 +241,8 @@ def plot(result, folder):
             plane.plot(sizes, [net(row, way) for row in rows], style, color=colour, markersize=4, label=f"{hosts:,} hosts: {names[way]}")
     plane.set_xscale("log", base=2)
     for name, size in result["caches"].items():
-        if size > 0:
-            plane.axvline(size, color="grey", alpha=0.4)
-            plane.text(size, plane.get_ylim()[1], " " + name, va="top", fontsize=8, color="grey")
+        plane.axvline(size, color="grey", alpha=0.4)
+        plane.text(size, plane.get_ylim()[1], " " + name, va="top", fontsize=8, color="grey")
     save(figure, folder, "gate-cost", legend="beside")
 
     figure, plane = axes("strangers that pass the gate, %", "ns per stranger, its address not counted",
