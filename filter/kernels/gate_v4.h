@@ -31,28 +31,31 @@ namespace weir::filter {
   return _mm256_inserti128_si256(_mm256_castsi128_si256(two(words)), two(words + 2), 1);
 }
 
-//   lane k:  32-bit word index / 32 of the table, shifted so that the address's bit is the highest
-[[gnu::always_inline]] inline uint64_t known_of_eight(const int* words, __m128i shift, const uint64_t* addresses,
-                                                      unsigned side) {
+// One side of eight packets, in host order.
+[[gnu::always_inline]] inline __m256i eight_addresses(const uint64_t* addresses, unsigned side) {
   const __m256 first = _mm256_castsi256_ps(four_new(addresses)), last = _mm256_castsi256_ps(four_new(addresses + 4));
-  // One side of eight packets, 0 1 4 5 | 2 3 6 7, and then in their order.
+  // 0 1 4 5 | 2 3 6 7, and then in their order.
   const __m256 halves = side == 0 ? _mm256_shuffle_ps(first, last, 0x88) : _mm256_shuffle_ps(first, last, 0xdd);
   const __m256i wire = _mm256_permute4x64_epi64(_mm256_castps_si256(halves), 0xd8);
-  const __m256i host =
-      _mm256_shuffle_epi8(wire, _mm256_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3,  //
-                                                12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3));
-  const __m256i index = _mm256_srl_epi32(host, shift);
+  return _mm256_shuffle_epi8(wire, _mm256_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3,  //
+                                                   12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3));
+}
+
+//   lane k:  32-bit word index / 32 of the table, shifted so that the address's bit is the highest
+[[gnu::always_inline]] inline uint64_t bits_of_eight(const int* words, __m256i index) {
   const __m256i word = words_at(words, _mm256_srli_epi32(index, 5));
   const __m256i top = _mm256_sllv_epi32(word, _mm256_andnot_si256(index, _mm256_set1_epi32(31)));
   return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(top)));
 }
 
-static uint64_t gate_v4(const uint64_t* bits, unsigned prefix_bits, const uint64_t* addresses, unsigned side,
-                        unsigned n) {
+[[maybe_unused]] static uint64_t gate_v4(const uint64_t* bits, unsigned prefix_bits, const uint64_t* addresses,
+                                         unsigned side, unsigned n) {
   const auto* words = reinterpret_cast<const int*>(bits);
   const __m128i shift = _mm_cvtsi32_si128(static_cast<int>(32 - prefix_bits));
   uint64_t known = 0;
-  for (unsigned i = 0; i < n; i += 8) known |= known_of_eight(words, shift, addresses + i, side) << i;
+  for (unsigned i = 0; i < n; i += 8) {
+    known |= bits_of_eight(words, _mm256_srl_epi32(eight_addresses(addresses + i, side), shift)) << i;
+  }
   return n >= kMaxBatch ? known : known & ((uint64_t{1} << n) - 1);
 }
 
