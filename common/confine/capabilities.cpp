@@ -10,14 +10,14 @@
 #include <atomic>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
-#include <ctime>
 #include <filesystem>
 #include <iterator>
 #include <optional>
 #include <set>
+#include <thread>
 
-#include "common/again.h"
 #include "common/thread.h"
 
 namespace weir::confine {
@@ -61,11 +61,15 @@ std::set<pid_t> threads() {
   return ids;
 }
 
+// Looks again and again: sem_timedwait() goes by the time of the day, which may jump meanwhile.
 bool wait_for_answer() {
-  timespec deadline = {};
-  clock_gettime(CLOCK_REALTIME, &deadline);
-  deadline.tv_sec += kAnswerSeconds;
-  return not_interrupted([&] { return sem_timedwait(&g_answered, &deadline); }) == 0;
+  constexpr std::chrono::microseconds kLook{100};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kAnswerSeconds);
+  while (sem_trywait(&g_answered) != 0) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(kLook);
+  }
+  return true;
 }
 
 Result<void> ask_thread(pid_t id, int signal_number) {
