@@ -280,7 +280,7 @@ class Faults:
         wanted = {text for text, end in self.entries.items() if end is None or end > now + 1}
         may_be = wanted | self.doubtful | {text for text, end in self.entries.items() if end is not None and abs(end - now) < 10}
         if self.operator.nodes().get(node.name, {}).get("revision") != self.revision:
-            return [f"{node.name} does not say that it enforces revision {self.revision}: {node.call('status')['fleet']}"]
+            return [f"{node.name} does not say that it enforces revision {self.revision}: {node.call('status').get('fleet')}"]
         if not node.watch.fates([number_of(marker(self.newest))])[number_of(marker(self.newest))]:
             return [f"{node.name} does not drop what revision {self.revision} drops"]
         held = {entry["entry"] for entry in all_entries(node) if not entry.get("expired")}
@@ -357,8 +357,9 @@ def run(build, faults=200, nodes=3, seed=1, progress=say):
         rig.push()
         hurt = 0
         while hurt < faults:
-            hurt += rig.one()
-            if hurt % 20 == 0:
+            is_hurt = rig.one()
+            hurt += is_hurt
+            if is_hurt and hurt % 20 == 0:
                 progress(f"fleet: {hurt} of {faults} faults in {time.monotonic() - begin:.0f} s, {rig.pushes} revisions, {len(rig.entries)} entries")
         try:
             wrong = rig.settle()
