@@ -38,8 +38,10 @@ Result<bool> is_paused(fleet::Desk& desk) {
   return head ? Result<bool>(head->head.is_paused) : Error{head.error()};
 }
 
-// Until the nodes enforce the revision, and then for a while. Returns why not.
-Result<std::string> watch(fleet::Desk& desk, const Rollout& rollout, const std::string& group, const Nodes& before) {
+// Until the nodes enforce the revision, and then for a while. Returns why not. turn: in which the group was given it;
+// what a node tells of an earlier one, a revision that it refused then, say, does not count.
+Result<std::string> watch(fleet::Desk& desk, const Rollout& rollout, const std::string& group, uint64_t turn,
+                          const Nodes& before) {
   const auto deadline = Clock::now() + seconds(rollout.wait_s);
   auto watched_until = Clock::time_point::max();
   while (true) {
@@ -51,7 +53,8 @@ Result<std::string> watch(fleet::Desk& desk, const Rollout& rollout, const std::
       if (node == now->end()) return fmt::format("node {} has gone silent", name);
       const fleet::Report& report = node->second.report;
       if (report.revision != rollout.revision || report.state != "enforcing") {
-        if (report.state == "refused") return fmt::format("node {} refuses it: {}", name, report.error);
+        if (report.state == "refused" && report.turn >= turn)
+          return fmt::format("node {} refuses it: {}", name, report.error);
         waiting += (waiting.empty() ? "" : ", ") + name;
         continue;
       }
@@ -115,7 +118,7 @@ Result<RolledOut> roll_out(fleet::Desk& desk, const Rollout& rollout,
       return Result<void>();
     });
     if (!moved) return Error{moved.error()};
-    const Result<std::string> ill = watch(desk, rollout, group, *before);
+    const Result<std::string> ill = watch(desk, rollout, group, moved->turn, *before);
     if (!ill) return Error{ill.error()};
     if (!ill->empty()) {
       done.stopped = fmt::format("group {}: {}", group, *ill);

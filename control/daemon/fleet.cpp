@@ -570,6 +570,10 @@ void FleetNode::report_now_and_then() {
 
 // A revision that controld has published is not enforced before its targets say so.
 std::string FleetNode::state() const {
+  // Refused was what the group had before; what it has now waits for what is taken first.
+  const bool is_new =
+      refused_.revision != report_.wanted || refused_.since != fleet::at_of(head_, settings_.group).since;
+  if (report_.state == "refused" && is_new) return "taking";
   if (report_.state != "enforcing" && report_.state != "publishing") return report_.state;
   return daemon_.is_settled() ? "enforcing" : "publishing";
 }
