@@ -11,7 +11,7 @@ namespace {
 using etcd::Step;
 
 constexpr size_t kMostSteps = 100;          // of a transaction; etcd takes 128
-constexpr size_t kMostPut = 512 << 10;      // bytes of one, besides the last piece; etcd takes 1.5 MiB
+constexpr size_t kMostPut = 256 << 10;      // bytes of one, besides the last piece (1 MiB); etcd takes 1.5 MiB
 constexpr uint64_t kMostFetched = 4 << 20;  // of one answer, unpacked
 
 }  // namespace

@@ -4,9 +4,8 @@
 
 #include "tests/reproduce/gate.h"
 
-#include <chrono>
-
 #include "control/compile/plan/gates.h"
+#include "tests/bench/core_clock.h"
 #include "tests/reproduce/gate_data.h"
 
 namespace weir::reproduce {
@@ -16,23 +15,6 @@ struct Effort {
   size_t strangers;
   unsigned repetitions;
 };
-
-// Of this core: a chain of dependent additions, one cycle each (tests/bench/core_clock.cpp says why).
-double core_ghz() {
-  constexpr uint64_t kRounds = 50'000;
-  double best_ns = 1e9;
-  for (int run = 0; run < 50; run++) {
-    uint64_t chain = 0;
-    const uint64_t step = 1;
-    const auto start = std::chrono::steady_clock::now();
-    for (uint64_t round = 0; round < kRounds; round++) {
-      asm volatile(".rept 64\n\tadd %1, %0\n\t.endr" : "+r"(chain) : "r"(step));
-    }
-    const std::chrono::duration<double, std::nano> spent = std::chrono::steady_clock::now() - start;
-    best_ns = std::min(best_ns, spent.count() / static_cast<double>(kRounds * 64));
-  }
-  return 1 / best_ns;
-}
 
 // What is asked about one list of hosts, at one width.
 class Rivals {
@@ -290,7 +272,7 @@ Json by_share(const Effort& effort) {
 
 Json run(bool quick) {
   const Effort effort = quick ? Effort{1 << 17, 3} : Effort{1 << 21, 7};
-  return {{"ghz", core_ghz()},
+  return {{"ghz", 1 / bench::cycle_ns(50)},
           {"kernels", std::string(best_kernels().name)},
           {"strangers", effort.strangers},
           {"repetitions", effort.repetitions},
