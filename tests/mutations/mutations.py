@@ -198,7 +198,7 @@ MUTATIONS = (
     ("control/publish/history_files.cpp", "    if (inode.links == 1) bytes_ += inode.bytes;", "    bytes_ += inode.bytes;", ("publish",)),
     ("control/publish/history_files.cpp", "digest.value() == feed.digest && rename", "rename", ("publish",)),
     # Fleets, and who tells of entries.
-    ("control/daemon/fleet.cpp", "if (head->turn < followed_.turn) {", "if (head->turn > followed_.turn + 1000) {", ("smoke fleet",)),
+    ("control/daemon/fleet_revisions.cpp", "if (head->turn < followed_.turn) {", "if (head->turn > followed_.turn + 1000) {", ("smoke fleet",)),
     ("control/daemon/fleet_entries.cpp", "if (entry.expires != 0) entry.expires += jump;", "", ("smoke fleet",)),
     ("control/fleet/pieces.cpp", "if (bytes != file_bytes) return Error", "if (bytes > file_bytes) return Error", ("fleet",)),
     ("control/fleet/pieces.cpp", "size_t at = std::min(end, least);", "size_t at = end;", ("fleet",)),
