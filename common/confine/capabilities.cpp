@@ -61,21 +61,27 @@ std::set<pid_t> threads() {
   return ids;
 }
 
-// Looks again and again: sem_timedwait() goes by the time of the day, which may jump meanwhile.
-bool wait_for_answer() {
-  constexpr std::chrono::microseconds kLook{100};
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kAnswerSeconds);
-  while (sem_trywait(&g_answered) != 0) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(kLook);
-  }
-  return true;
+bool has_ended(pid_t id) {
+  return syscall(SYS_tgkill, getpid(), id, 0) != 0;
 }
 
+// A thread that is on its way out takes no signal any more, and is still found for some time after it was joined.
+// sem_timedwait() would go by the time of the day, which may jump meanwhile.
 Result<void> ask_thread(pid_t id, int signal_number) {
+  constexpr std::chrono::microseconds kLook{100};
   if (syscall(SYS_tgkill, getpid(), id, signal_number) != 0) return {};  // it has ended
-  if (wait_for_answer() || !threads().contains(id)) return {};
-  return Error{"thread " + std::to_string(id) + " of this process does not take signals"};
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kAnswerSeconds);
+  while (sem_trywait(&g_answered) != 0) {
+    if (has_ended(id)) {
+      sem_trywait(&g_answered);  // it may have answered before it ended
+      return {};
+    }
+    if (std::chrono::steady_clock::now() > deadline) {
+      return Error{"thread " + std::to_string(id) + " of this process does not take signals"};
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  return {};
 }
 
 // Until every thread has done it: one that is asked may just have made another.

@@ -1,0 +1,93 @@
+// Every thread is asked to give something up: threads that end meanwhile, and threads that do not listen.
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <future>
+#include <thread>
+
+#include "common/confine/capabilities.h"
+#include "tests/catch.h"
+
+namespace weir::confine {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kEndsAfter{200};
+constexpr seconds kStall{5};  // a thread that was asked is waited for twice as long
+
+// The exit code of work() in a process of its own, which may lose what it will.
+template <class Work>
+int in_a_process(Work work) {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) _exit(work());
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+void block_all_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+}
+
+}  // namespace
+
+TEST_CASE("what is forbidden is forbidden in a thread that runs") {
+  CHECK(in_a_process([] {
+          std::promise<void> go;
+          std::promise<int> told;
+          std::thread other([&, wait = go.get_future()]() mutable {
+            wait.wait();
+            told.set_value(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+          });
+          const bool good = static_cast<bool>(forbid_gaining());
+          go.set_value();
+          const int here = told.get_future().get();
+          other.join();
+          return good && here == 1 ? 0 : 1;
+        }) == 0);
+}
+
+TEST_CASE("a thread that ends before it takes the signal is not waited for") {
+  CHECK(in_a_process([] {
+          std::promise<void> blocked;
+          std::thread ends([&] {
+            block_all_signals();
+            blocked.set_value();
+            std::this_thread::sleep_for(kEndsAfter);
+          });
+          blocked.get_future().wait();
+          const auto start = steady_clock::now();
+          const bool good = static_cast<bool>(forbid_gaining());
+          const bool stalled = steady_clock::now() - start > kStall;
+          ends.join();
+          return good && !stalled ? 0 : 1;
+        }) == 0);
+}
+
+TEST_CASE("a thread that listens to no signal is named as an error") {
+  CHECK(in_a_process([] {
+          std::promise<void> blocked;
+          std::thread deaf([&] {
+            block_all_signals();
+            blocked.set_value();
+            pause();
+          });
+          blocked.get_future().wait();
+          const Result<void> forbidden = forbid_gaining();
+          deaf.detach();
+          return !forbidden && forbidden.error().find("does not take signals") != std::string::npos ? 0 : 1;
+        }) == 0);
+}
+
+}  // namespace weir::confine
