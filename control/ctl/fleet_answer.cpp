@@ -11,6 +11,7 @@ void members(Fields& f, MemberRow& row) {
   f({"endpoint", "", "of etcd"}, row.endpoint);
   f.unless_empty({"version", "", "of etcd"}, row.version);
   f({"database_bytes", "bytes", "of its store"}, row.database_bytes);
+  f.unless_empty({"alarms", "", "of etcd, that are raised: with NOSPACE it takes nothing new"}, row.alarms);
   f.unless_empty({"error", "", "why it does not answer"}, row.error);
 }
 

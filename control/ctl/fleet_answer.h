@@ -23,6 +23,7 @@ void members(Fields& f, NodeRow& row);
 struct MemberRow {
   std::string endpoint, version, error;
   int64_t database_bytes = 0;
+  std::vector<std::string> alarms;
 };
 void members(Fields& f, MemberRow& row);
 

@@ -1,5 +1,6 @@
 // What a fleet is like, was like, and would be like.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -35,7 +36,8 @@ int status(const Context& context, const Asked&, Fleet& fleet) {
   answer.fleet = fleet.settings.name;
   answer.etcd.emplace();
   for (const etcd::Client::Member& member : fleet.desk->client().members()) {
-    answer.etcd->push_back({member.endpoint, member.status.version, member.error, member.status.database_bytes});
+    answer.etcd->push_back(
+        {member.endpoint, member.status.version, member.error, member.status.database_bytes, member.status.alarms});
   }
   const Result<fleet::HeadAt> head = fleet.desk->head();
   if (!head) return refuse(context, head.error());
@@ -49,9 +51,16 @@ int status(const Context& context, const Asked&, Fleet& fleet) {
   Table members({{"etcd"}, {"version"}, {"store", Table::Align::right}, {""}});
   for (const MemberRow& one : *answer.etcd) {
     members.row({one.endpoint, one.version.empty() ? "-" : one.version,
-                 one.error.empty() ? bytes(static_cast<uint64_t>(one.database_bytes)) : "-", one.error});
+                 one.error.empty() ? bytes(static_cast<uint64_t>(one.database_bytes)) : "-",
+                 one.error.empty() ? fmt::format("{}", fmt::join(one.alarms, ", ")) : one.error});
   }
   text += "\n" + members.text();
+  if (std::any_of(answer.etcd->begin(), answer.etcd->end(), [](const MemberRow& one) { return !one.alarms.empty(); })) {
+    text +=
+        "etcd has raised an alarm and takes nothing new: what nodes tell here is as it was before\n"
+        "hint: `etcdctl alarm list`; for NOSPACE `etcdctl compact REVISION`, `etcdctl defrag --cluster`, `etcdctl "
+        "alarm disarm`\n";
+  }
   Table table({{"node"},
                {"group"},
                {"state"},

@@ -1,5 +1,7 @@
 #include "control/etcd/messages.h"
 
+#include <algorithm>
+
 #include "control/answer/json/json.h"
 #include "control/etcd/text64.h"
 
@@ -190,12 +192,14 @@ void members(Fields& f, WatchLine& line) {
 struct Status {
   std::optional<Header> header;
   std::string version, database, leader;
+  std::vector<std::string> errors;
 };
 void members(Fields& f, Status& status) {
   f.maybe_object({"header", "", ""}, status.header, "header");
   f.unless_empty({"version", "", ""}, status.version);
   f.unless_empty({"dbSize", "bytes", ""}, status.database);
   f.unless_empty({"leader", "", ""}, status.leader);
+  f.unless_empty({"errors", "", ""}, status.errors);
 }
 
 struct Fault {
@@ -255,6 +259,15 @@ Range range_of(const RangeRequest& request) {
   Range range = {to_base64(request.key), to_base64(request.end), digits(request.limit), digits(request.revision), {}};
   if (request.keys_only) range.keys_only = true;
   return range;
+}
+
+// "memberID:8211 alarm:NOSPACE ": NOSPACE.
+std::string alarm_of(const std::string& text) {
+  constexpr std::string_view kName = "alarm:";
+  const size_t at = text.find(kName);
+  if (at == std::string::npos) return text;
+  const size_t begin = at + kName.size();
+  return text.substr(begin, std::min(text.find(' ', begin), text.size()) - begin);
 }
 
 }  // namespace
@@ -399,7 +412,13 @@ Result<StatusAnswer> read_status(std::string_view text) {
   const Result<int64_t> database = whole_of(read->database), revision = revision_of(read->header);
   if (!database) return Error{database.error()};
   if (!revision) return Error{revision.error()};
-  return StatusAnswer{read->version, *database, read->leader.empty() ? 0 : 1, *revision};
+  StatusAnswer answer = {read->version, *database, read->leader.empty() ? 0 : 1, *revision, {}};
+  for (const std::string& text : read->errors) {
+    const std::string alarm = alarm_of(text);
+    if (std::find(answer.alarms.begin(), answer.alarms.end(), alarm) == answer.alarms.end())
+      answer.alarms.push_back(alarm);
+  }
+  return answer;
 }
 
 Failure read_failure(std::string_view text) {

@@ -92,6 +92,7 @@ Result<WatchAnswer> read_watch(std::string_view line);
 struct StatusAnswer {
   std::string version;
   int64_t database_bytes = 0, leader = 0, revision = 0;
+  std::vector<std::string> alarms;  // names, as NOSPACE; texts that name none, as etcd says them
 };
 Result<StatusAnswer> read_status(std::string_view text);
 

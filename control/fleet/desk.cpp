@@ -325,16 +325,26 @@ Result<int64_t> Desk::add(const std::vector<NewEntry>& entries, uint64_t ttl_s, 
   return at;
 }
 
+// Nodes hear of what was deleted; of a key that was not there they hear nothing, so `at` is the last one's that was.
 Result<Desk::Deleted> Desk::del(const std::vector<NewEntry>& entries) {
   Deleted deleted;
   for (const NewEntry& entry : entries) {
     const std::string key = names_.entry(entry.list, entry.text);
-    const Result<etcd::RangeAnswer> there = client_.get(key);
-    if (!there) return Error{there.error()};
-    const Result<etcd::TransactionAnswer> done = client_.commit({{}, {{Step::Kind::erase, key, ""}}, {}});
-    if (!done) return Error{done.error()};
-    (there->pairs.empty() ? deleted.missing : deleted.deleted)++;
-    deleted.at = done->revision;
+    while (true) {
+      const Result<etcd::RangeAnswer> there = client_.get(key);
+      if (!there) return Error{there.error()};
+      if (there->pairs.empty()) {
+        deleted.missing++;
+        break;
+      }
+      const Result<etcd::TransactionAnswer> done =
+          client_.commit({{{key, there->pairs[0].changed_at}}, {{Step::Kind::erase, key, ""}}, {}});
+      if (!done) return Error{done.error()};
+      if (!done->held) continue;  // somebody else changed it meanwhile
+      deleted.deleted++;
+      deleted.at = done->revision;
+      break;
+    }
   }
   return deleted;
 }

@@ -3,7 +3,8 @@
     python3 scripts/lib/fleet_faults.py --build DIR [--faults N] [--nodes N] [--seed N]
 
 Nodes enforce by XDP. They, the process of each that speaks to etcd, and three members of etcd are killed and stopped; their cables are pulled;
-their disks are full; clocks of nodes jump by up to a day; etcd forgets what was before (compaction). Each is ended a while later.
+their disks are full; clocks of both jump by up to a day; etcd forgets what was before (compaction), and has used up its space (quota).
+Each is ended a while later.
 Packets of every node are judged all the while, by what they say themselves: each revision drops a source of its own, so which revision a
 node enforces is seen from outside. A packet is judged wrongly when no revision, or more than the two around an exchange, drop theirs; when
 a revision is met that is older than one that was met before; when what every revision drops passes, or what none drops does not.
@@ -27,6 +28,7 @@ from fault_rig import DAY, Switch
 from fleet_rig import Etcd, Network, Node, Operator
 from full_disks import MNT_DETACH, mount
 from namespaces import in_network, mount_bpf, own_mounts, own_network
+from other_clock import OtherClock
 from probes import Probes
 from report import report
 from rig import say
@@ -34,6 +36,9 @@ from session import SessionError
 
 MEMBERS = 3
 NODE_DISK, MEMBER_DISK = "mode=0700,size=64m", "mode=0700,size=512m"
+QUOTA_MIB, JUNK_KIB = 24, 1200     # of etcd's store; of one value, less than a request may have
+ROOM_TRIES = 30
+JUMPS = (-DAY, -3600, -5, 0, 5, 3600, DAY)
 SETTLE_SECONDS = 90
 PAUSES = (0.2, 2.5)
 PAUSE_SECONDS = 0.02       # between two sweeps
@@ -129,7 +134,7 @@ class Faults:
         self.late = []             # (when, what to do): ends of faults
         self.hurt = set()          # what has a fault now: nodes, numbers of members
         self.done = {}             # by kind
-        self.compacted = 0
+        self.clocks = {}           # of members that jumped: by process
 
     def at_the_end(self, who, action):
         self.hurt.add(who)
@@ -210,7 +215,7 @@ class Faults:
 
     def turn_clock(self, node):
         """It stays so until it jumps again."""
-        node.switch.ahead(realtime=self.random.choice((-DAY, -3600, -5, 0, 5, 3600, DAY)))
+        node.switch.ahead(realtime=self.random.choice(JUMPS))
 
     def kill_member(self, member):
         self.etcd.kill(member)
@@ -237,20 +242,51 @@ class Faults:
 
         self.at_the_end(member, empty)
 
+    def turn_member_clock(self, member):
+        """It stays so until it jumps again, or starts anew."""
+        process = self.etcd.processes[member].pid
+        if process not in self.clocks:
+            while os.path.basename(os.readlink(f"/proc/{process}/exe")) != "etcd":  # what enters its network is not it yet
+                time.sleep(0.01)
+            self.clocks[process] = OtherClock(process)
+        self.clocks[process].ahead(self.random.choice(JUMPS))
+
     def compact(self):
         """Whoever does not watch now finds that what it waited for is not kept any more."""
         done = self.etcd.ctl("get", "x", "--write-out=fields", check=False)
         revision = next((line.split(":")[1].strip() for line in done.stdout.splitlines() if line.startswith('"Revision"')), None)
-        if revision and self.etcd.ctl("compact", revision, check=False).returncode == 0:
-            self.compacted += 1
+        return revision is not None and self.etcd.ctl("compact", revision, check=False).returncode == 0
+
+    def use_up_quota(self):
+        """Nothing new is taken until somebody has made room, as an operator would."""
+        number = 0
+        while self.etcd.ctl("put", f"junk/{number}", text="x" * (JUNK_KIB << 10), check=False).returncode == 0:
+            number += 1
+        self.hurt.update(range(MEMBERS))
+
+        def make_room():
+            self.hurt.difference_update(range(MEMBERS))
+            for _ in range(ROOM_TRIES):
+                if (self.etcd.ctl("del", "junk/", "--prefix", check=False).returncode == 0 and self.compact() and
+                        self.etcd.ctl("defrag", check=False).returncode == 0 and
+                        self.etcd.ctl("alarm", "disarm", check=False).returncode == 0 and
+                        self.etcd.ctl("put", "room", "x", check=False).returncode == 0):
+                    return
+                time.sleep(0.5)
+            raise SessionError("etcd has no room again")
+
+        self.at_the_end("etcd", make_room)
 
     OF_NODES = ("kill_node", "stop_node", "kill_follower", "cut_node", "fill_node", "turn_clock")
-    OF_MEMBERS = ("kill_member", "stop_member", "cut_member", "fill_member")
+    OF_MEMBERS = ("kill_member", "stop_member", "cut_member", "fill_member", "turn_member_clock")
+    OF_ETCD = ("compact", "use_up_quota")
 
     def one(self):
         """Whether there was somebody to hurt."""
-        kind = self.random.choice((*self.OF_NODES, *self.OF_MEMBERS, "compact"))
+        kind = self.random.choice((*self.OF_NODES, *self.OF_MEMBERS, *self.OF_ETCD))
         who = self.some_node() if kind in self.OF_NODES else self.some_member() if kind in self.OF_MEMBERS else ()
+        if kind == "use_up_quota" and not self.hurt.isdisjoint(range(MEMBERS)):
+            who = None
         if who is not None:
             getattr(self, kind)(*(() if who == () else (who,)))
             self.done[kind] = self.done.get(kind, 0) + 1
@@ -338,7 +374,7 @@ def run(build, faults=200, nodes=3, seed=1, progress=say):
         networks = [Network(10 + member) for member in range(MEMBERS)]
         for network in networks:
             stack.callback(network.close)
-        etcd = Etcd(MEMBERS, networks=networks)
+        etcd = Etcd(MEMBERS, networks=networks, more=["--quota-backend-bytes", str(QUOTA_MIB << 20)])
         etcd.data = lambda member: os.path.join(etcd.folder, f"disk{member}", "data")
         for member in range(MEMBERS):
             disk = os.path.dirname(etcd.data(member))

@@ -135,10 +135,11 @@ class Etcd:
             time.sleep(0.1)
         raise SessionError(f"etcd does not come up: {self.log(0)}")
 
-    def ctl(self, *arguments, members=None, check=True):
+    def ctl(self, *arguments, members=None, check=True, text=None):
+        """text: what it reads."""
         urls = self.urls() if members is None else [self.url(member) for member in members]
         return subprocess.run(["etcdctl", "--endpoints", ",".join(urls), "--command-timeout", "5s", *arguments],
-                              env=dict(os.environ, ETCDCTL_API="3"), capture_output=True, text=True, check=check)
+                              env=dict(os.environ, ETCDCTL_API="3"), input=text, capture_output=True, text=True, check=check)
 
     def log(self, member):
         with open(os.path.join(self.folder, f"m{member}.log"), encoding="utf-8", errors="replace") as file:

@@ -84,6 +84,8 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
             entry for entry in second.call("entries", name="jail")["entries"] if 3400 < entry["expires"] - time.time() - at <= 3600])
         check(drops(second, "192.0.2.3"), f"a clock that is {ahead} s ahead ends an entry")
     equal(operator.fleet("del", "192.0.2.3", "192.0.2.33", "--enforced", "10s")["missing"], 1, "an entry that was not there")
+    etcd.ctl("put", "/other", "is not the fleet's")  # nodes hear neither of it nor of what was not there
+    equal(operator.fleet("del", "192.0.2.33", "--enforced", "10s")["missing"], 1, "nobody waits for an entry that was not there")
     for node in nodes:
         check(not drops(node, "192.0.2.3"), f"{node.name} has let the entry go")
     code, _, error = operator.try_fleet("add", "192.0.2.3", "--list", "here")

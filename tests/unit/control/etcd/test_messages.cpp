@@ -115,6 +115,20 @@ TEST_CASE("watches") {
   CHECK(lost->reason == "etcdserver: no leader");
 }
 
+TEST_CASE("what a member says of itself") {
+  const auto well =
+      read_status(R"({"header":{"revision":"14"},"version":"3.4.23","dbSize":"15437824","leader":"4634"})");
+  REQUIRE(well);
+  CHECK(well->database_bytes == 15437824);
+  CHECK(well->revision == 14);
+  CHECK(well->alarms.empty());
+  const auto full = read_status(R"({"header":{"revision":"14"},"version":"3.4.23","dbSize":"1",
+      "errors":["memberID:2958 alarm:NOSPACE ","memberID:77 alarm:NOSPACE ","etcdserver: no leader"]})");
+  REQUIRE(full);
+  CHECK(full->alarms == std::vector<std::string>{"NOSPACE", "etcdserver: no leader"});
+  CHECK_FALSE(read_status(R"({"errors":"NOSPACE"})"));
+}
+
 TEST_CASE("failures") {
   const Failure failure = read_failure(R"({"error":"etcdserver: request is too large","message":"...","code":3})");
   CHECK(failure.message == "etcdserver: request is too large");
