@@ -2,7 +2,7 @@
 
     python3 scripts/lib/fleet_faults.py --build DIR [--faults N] [--nodes N] [--seed N]
 
-Nodes enforce by XDP. They, the process of each that speaks to etcd, and three members of etcd are killed and stopped; their cables are pulled;
+Nodes enforce by XDP. They, the process of each that speaks to etcd, and three members of etcd are killed and stopped, members run slowly; their cables are pulled;
 their disks are full; clocks of both jump by up to a day; etcd forgets what was before (compaction), and has used up its space (quota).
 Each is ended a while later.
 Packets of every node are judged all the while, by what they say themselves: each revision drops a source of its own, so which revision a
@@ -38,6 +38,7 @@ MEMBERS = 3
 NODE_DISK, MEMBER_DISK = "mode=0700,size=64m", "mode=0700,size=512m"
 QUOTA_MIB, JUNK_KIB = 24, 1200     # of etcd's store; of one value, less than a request may have
 ROOM_TRIES = 30
+SLOW_SECONDS = (0.2, 0.05)  # of a member that is slow: how long it stands, and how long it runs
 JUMPS = (-DAY, -3600, -5, 0, 5, 3600, DAY)
 SETTLE_SECONDS = 90
 PAUSES = (0.2, 2.5)
@@ -121,6 +122,26 @@ class Watch(threading.Thread):
         self.is_over = True
         self.join()
         self.probes.close()
+
+
+class Slow(threading.Thread):
+    """A process that stands most of the time."""
+
+    def __init__(self, process):
+        super().__init__(daemon=True)
+        self.process, self.is_over = process, threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.is_over.is_set():
+            for which, seconds in zip((signal.SIGSTOP, signal.SIGCONT), SLOW_SECONDS):
+                self.process.send_signal(which)
+                self.is_over.wait(seconds)
+
+    def stop(self):
+        self.is_over.set()
+        self.join()
+        self.process.send_signal(signal.SIGCONT)
 
 
 class Faults:
@@ -225,6 +246,9 @@ class Faults:
         self.etcd.processes[member].send_signal(signal.SIGSTOP)
         self.at_the_end(member, lambda: self.etcd.processes[member].send_signal(signal.SIGCONT))
 
+    def slow_member(self, member):
+        self.at_the_end(member, Slow(self.etcd.processes[member]).stop)
+
     def cut_member(self, member):
         self.etcd.networks[member].connect(False)
         self.at_the_end(member, lambda: self.etcd.networks[member].connect(True))
@@ -278,7 +302,7 @@ class Faults:
         self.at_the_end("etcd", make_room)
 
     OF_NODES = ("kill_node", "stop_node", "kill_follower", "cut_node", "fill_node", "turn_clock")
-    OF_MEMBERS = ("kill_member", "stop_member", "cut_member", "fill_member", "turn_member_clock")
+    OF_MEMBERS = ("kill_member", "stop_member", "slow_member", "cut_member", "fill_member", "turn_member_clock")
     OF_ETCD = ("compact", "use_up_quota")
 
     def one(self):
