@@ -6,6 +6,7 @@
 #include "filter/format/packet.h"
 #include "filter/format/rules.h"
 #include "filter/format/siphash.h"
+#include "filter/read/overlay.h"
 
 namespace weir::xdp {
 
