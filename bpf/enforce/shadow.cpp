@@ -6,6 +6,7 @@
 
 #include "bpf/enforce/group.h"
 #include "bpf/enforce/publish.h"
+#include "filter/read/overlay.h"
 
 namespace weir::xdp {
 

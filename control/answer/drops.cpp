@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "control/answer/packet_text.h"
+#include "control/answer/parts.h"
 #include "control/capture/capture_comment.h"
 #include "control/model/fields.h"
 #include "control/model/packet.h"

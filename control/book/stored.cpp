@@ -55,6 +55,7 @@ struct StoredRows {
 
 namespace {
 
+using namespace disk;
 using namespace stored;
 
 // Reads columns as what they are on disk, all else as Reader does.

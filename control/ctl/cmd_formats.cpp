@@ -7,6 +7,7 @@
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/print.h"
+#include "control/ctl/text.h"
 #include "control/read/feeds/format.h"
 
 // Needs no controld: the table of feed formats.

@@ -7,6 +7,7 @@
 
 #include "common/files.h"
 #include "control/answer/plan.h"
+#include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/print.h"

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "common/fd.h"
+#include "common/files.h"
 #include "control/answer/change.h"
 #include "control/answer/list.h"
 #include "control/ctl/command.h"

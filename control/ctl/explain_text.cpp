@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "common/own_folder.h"
 #include "control/ctl/print.h"
 #include "control/model/time_text.h"
 

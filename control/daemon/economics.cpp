@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/memory.h"
 #include "control/answer/advice.h"
 #include "control/answer/economics.h"
 #include "control/answer/request.h"
