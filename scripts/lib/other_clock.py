@@ -7,6 +7,7 @@ call, and for CLOCK_REALTIME a number of seconds is added that stands beside it.
 import os
 import signal
 import struct
+import subprocess
 import time
 
 FUNCTION = b"__vdso_clock_gettime"
@@ -14,6 +15,18 @@ AHEAD = 8                       # bytes of the number in front of the code
 # mov eax, 228; syscall; test edi, edi; jne +10; mov rdx, [rip - 28]; add [rsi], rdx; ret   (edi: the clock; rsi: where the time goes)
 CODE = bytes.fromhex("b8e4000000" "0f05" "85ff" "750a") + b"\x48\x8b\x15" + struct.pack("<i", -(AHEAD + 18)) + bytes.fromhex("480116" "c3")
 JUMP = struct.Struct("<Bi")
+
+
+def why_not():
+    """Why no process here can get another time of day; None: it can."""
+    with subprocess.Popen(["sleep", "infinity"], stdin=subprocess.DEVNULL) as process:
+        try:
+            OtherClock(process.pid)
+        except OSError as error:
+            return str(error)
+        finally:
+            process.kill()
+    return None
 
 
 class OtherClock:

@@ -108,13 +108,20 @@ REQUESTS = {function.__name__: function for function in
             (bind, call, can_connect, ended, nodes, put, run, start, stop, text)}
 
 
+def tell(port, what):
+    """The whole line: the port takes 32 KiB of a write."""
+    left = json.dumps(what).encode() + b"\n"
+    while left:
+        left = left[port.write(left):]
+
+
 def main():
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
     os.environ["HOME"] = "/root"
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     with open(find_port(), "r+b", buffering=0) as port:
         waiting = b""
-        port.write(b'{"value": "ready"}\n')
+        tell(port, {"value": "ready"})
         while True:
             part = port.read(4096)
             if not part:
@@ -128,7 +135,7 @@ def main():
                     answer = {"value": REQUESTS[request["do"]](**request["with"])}
                 except Exception as error:  # pylint: disable=broad-except: the host hears of all of them
                     answer = {"error": f"{type(error).__name__}: {error}"}
-                port.write(json.dumps(answer).encode() + b"\n")
+                tell(port, answer)
 
 
 main()
