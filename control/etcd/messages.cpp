@@ -413,8 +413,8 @@ Result<StatusAnswer> read_status(std::string_view text) {
   if (!database) return Error{database.error()};
   if (!revision) return Error{revision.error()};
   StatusAnswer answer = {read->version, *database, read->leader.empty() ? 0 : 1, *revision, {}};
-  for (const std::string& text : read->errors) {
-    const std::string alarm = alarm_of(text);
+  for (const std::string& said : read->errors) {
+    const std::string alarm = alarm_of(said);
     if (std::find(answer.alarms.begin(), answer.alarms.end(), alarm) == answer.alarms.end())
       answer.alarms.push_back(alarm);
   }
