@@ -54,10 +54,13 @@ class OtherClock:
 
 
 def _place_of_vdso(process):
-    with open(f"/proc/{process}/maps", encoding="utf-8") as file:
-        for line in file:
-            if line.rstrip().endswith("[vdso]"):
-                return tuple(int(text, 16) for text in line.split()[0].split("-"))
+    """Of a process that may have just begun to be another program: it has none for a moment."""
+    for _ in range(100):
+        with open(f"/proc/{process}/maps", encoding="utf-8") as file:
+            for line in file:
+                if line.rstrip().endswith("[vdso]"):
+                    return tuple(int(text, 16) for text in line.split()[0].split("-"))
+        time.sleep(0.01)
     raise OSError(f"process {process} has no vDSO")
 
 
