@@ -88,6 +88,7 @@ std::string FleetEntries::text_in(const std::string& list, const std::string& te
 }
 
 void FleetEntries::take(const fleet::News& news) {
+  look_at_clock();  // what comes now is reckoned from the clock as it is, and may not be moved by a jump before it
   if (news.is_whole && !std::exchange(is_whole_, true)) whole_.clear();
   std::map<std::string, Entries>& into = news.is_whole ? whole_ : wanted_;
   for (const fleet::EntryNews& one : news.entries) {
