@@ -83,6 +83,15 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
         second.wait(f"the entry, with a clock that is {ahead} s ahead", lambda at=ahead: [
             entry for entry in second.call("entries", name="jail")["entries"] if 3400 < entry["expires"] - time.time() - at <= 3600])
         check(drops(second, "192.0.2.3"), f"a clock that is {ahead} s ahead ends an entry")
+    # Nor those that come before the node has noticed the jump.
+    for number, ahead in enumerate((DAY, 0)):
+        text = f"192.0.2.{10 + number}"
+        clock.ahead(realtime=ahead)
+        operator.fleet("add", text, "--ttl", "1h", "--enforced", "10s")
+        time.sleep(2.5)
+        held = [entry for entry in second.call("entries", name="jail")["entries"] if entry["entry"] == text]
+        check(held and 3400 < held[0]["expires"] - time.time() - ahead <= 3600 and drops(second, text), f"{text} after a jump to {ahead} s ahead: {held}")
+        operator.fleet("del", text, "--enforced", "10s")
     equal(operator.fleet("del", "192.0.2.3", "192.0.2.33", "--enforced", "10s")["missing"], 1, "an entry that was not there")
     etcd.ctl("put", "/other", "is not the fleet's")  # nodes hear neither of it nor of what was not there
     equal(operator.fleet("del", "192.0.2.33", "--enforced", "10s")["missing"], 1, "nobody waits for an entry that was not there")
