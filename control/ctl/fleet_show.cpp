@@ -55,11 +55,13 @@ int status(const Context& context, const Asked&, Fleet& fleet) {
                  one.error.empty() ? fmt::format("{}", fmt::join(one.alarms, ", ")) : one.error});
   }
   text += "\n" + members.text();
-  if (std::any_of(answer.etcd->begin(), answer.etcd->end(), [](const MemberRow& one) { return !one.alarms.empty(); })) {
-    text +=
-        "etcd has raised an alarm and takes nothing new: what nodes tell here is as it was before\n"
-        "hint: `etcdctl alarm list`; for NOSPACE `etcdctl compact REVISION`, `etcdctl defrag --cluster`, `etcdctl "
-        "alarm disarm`\n";
+  const auto is_full = [](const MemberRow& one) {
+    return std::find(one.alarms.begin(), one.alarms.end(), "NOSPACE") != one.alarms.end();
+  };
+  if (std::any_of(answer.etcd->begin(), answer.etcd->end(), is_full)) {
+    text += fmt::format(
+        "etcd has used up its space and takes nothing new: what nodes tell here is as it was before\nhint: {}\n",
+        etcd::kMakeRoom);
   }
   Table table({{"node"},
                {"group"},

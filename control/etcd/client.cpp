@@ -11,12 +11,9 @@ constexpr size_t kMostLine = 64 << 20;
 constexpr int64_t kInvalidArgument = 3, kNotFound = 5, kUnauthenticated = 16;
 constexpr int64_t kOutOfRange = 11, kFailedPrecondition = 9, kResourceExhausted = 8, kPermissionDenied = 7;
 
-// What every other member would say, too.
 constexpr const char* kNoSpace = "database space exceeded";
-constexpr const char* kSpaceHint =
-    "\nhint: etcd has used up its space and takes nothing new: `etcdctl compact REVISION`, `etcdctl defrag --cluster`, "
-    "`etcdctl alarm disarm`";
 
+// What every other member would say, too.
 bool is_answer(int64_t code) {
   return code == kInvalidArgument || code == kNotFound || code == kOutOfRange || code == kFailedPrecondition ||
          code == kResourceExhausted || code == kPermissionDenied;
@@ -29,7 +26,7 @@ bool is_about_token(const Failure& failure) {
 // What an answer that is no 200 says: etcd's own JSON, or the text of what stands before it.
 std::string refusal_of(const HttpAnswer& answer) {
   const Failure failure = read_failure(answer.body);
-  if (failure.message.find(kNoSpace) != std::string::npos) return failure.message + kSpaceHint;
+  if (failure.message.find(kNoSpace) != std::string::npos) return failure.message + "\nhint: " + kMakeRoom;
   if (!failure.message.empty()) return failure.message;
   constexpr size_t kMostShown = 200;
   std::string text = answer.body.substr(0, std::min(answer.body.find('\n'), kMostShown));

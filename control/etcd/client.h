@@ -13,6 +13,10 @@
 // A client of etcd (v3.4 or later) by its JSON gateway.
 namespace weir::control::etcd {
 
+// What an operator does when etcd has used up its space (the alarm NOSPACE), and takes nothing new.
+constexpr const char* kMakeRoom =
+    "make room by `etcdctl compact REVISION`, `etcdctl defrag --cluster` and `etcdctl alarm disarm`";
+
 struct Access {
   std::vector<std::string> endpoints;  // https://HOST:PORT, of one cluster; at least one
   HttpTls tls;

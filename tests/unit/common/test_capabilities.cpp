@@ -34,10 +34,19 @@ int in_a_process(Work work) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-void block_all_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+// It takes no signal, from before this returns.
+template <class Work>
+std::thread deaf_thread(Work work) {
+  std::promise<void> blocked;
+  std::thread thread([&blocked, work] {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    blocked.set_value();
+    work();
+  });
+  blocked.get_future().wait();
+  return thread;
 }
 
 }  // namespace
@@ -60,13 +69,7 @@ TEST_CASE("what is forbidden is forbidden in a thread that runs") {
 
 TEST_CASE("a thread that ends before it takes the signal is not waited for") {
   CHECK(in_a_process([] {
-          std::promise<void> blocked;
-          std::thread ends([&] {
-            block_all_signals();
-            blocked.set_value();
-            std::this_thread::sleep_for(kEndsAfter);
-          });
-          blocked.get_future().wait();
+          std::thread ends = deaf_thread([] { std::this_thread::sleep_for(kEndsAfter); });
           const auto start = steady_clock::now();
           const bool good = static_cast<bool>(forbid_gaining());
           const bool stalled = steady_clock::now() - start > kStall;
@@ -77,15 +80,8 @@ TEST_CASE("a thread that ends before it takes the signal is not waited for") {
 
 TEST_CASE("a thread that listens to no signal is named as an error") {
   CHECK(in_a_process([] {
-          std::promise<void> blocked;
-          std::thread deaf([&] {
-            block_all_signals();
-            blocked.set_value();
-            pause();
-          });
-          blocked.get_future().wait();
+          deaf_thread([] { pause(); }).detach();
           const Result<void> forbidden = forbid_gaining();
-          deaf.detach();
           return !forbidden && forbidden.error().find("does not take signals") != std::string::npos ? 0 : 1;
         }) == 0);
 }
