@@ -5,10 +5,12 @@ the project. A test that cannot run here exits with 77 and the reason.
 """
 
 import contextlib
+import faulthandler
 import fcntl
 import json
 import lzma
 import os
+import signal
 import socket
 import struct
 import subprocess
@@ -29,6 +31,7 @@ from wire import WIRE_HEADER, WIRE_MAGIC, WIRE_STATS, WIRE_VERSION, question  # 
 Session.seccomp = "kill"
 BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build"))
 SKIPPED = 77
+faulthandler.register(signal.SIGTERM, chain=True)  # a test whose time is over says where it is
 
 
 def take_processor():
