@@ -3,6 +3,7 @@
 import glob
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -60,9 +61,14 @@ def start(name, command, folder, environment):
                                            env={**os.environ, "RUNTIME_DIRECTORY": folder, **environment})
 
 
-def ended(name):
-    """Its exit code, or None."""
-    return processes[name].poll()
+def ended(name, seconds=0):
+    """Its exit code, or None: it still runs after so many seconds."""
+    process = processes[name]
+    if seconds and process.poll() is None:
+        fd = os.pidfd_open(process.pid)
+        select.select([fd], [], [], seconds)
+        os.close(fd)
+    return process.poll()
 
 
 def stop(name):
