@@ -40,6 +40,13 @@ std::string bind_commands(const Subject& subject, const Card& card) {
   return join(commands, "; ");
 }
 
+// The command that brings DPDK's driver for a card that stays with its kernel driver; empty: it is there.
+std::string missing_driver(const Subject& subject, const Card& card) {
+  const std::string driver = dpdk_driver_beside(card.driver);
+  if (subject.inputs.pmd_folder.empty() || subject.installed_drivers().contains(driver)) return "";
+  return "apt install 'librte-net-" + driver + "*'";
+}
+
 void judge_used(const Subject& subject, const Card& card, Section& section) {
   const std::string text = describe(card);
   if (is_dpdk_driver(card.driver)) {
@@ -51,7 +58,11 @@ void judge_used(const Subject& subject, const Card& card, Section& section) {
                            is_bifurcated(card.driver) ? "leave it out: -a of other cards, or -b " + card.address
                                                       : "never bind this card: choose another one for -a");
   }
-  if (is_bifurcated(card.driver)) return section.ok(card.address, text + ": used, stays with its kernel driver");
+  if (is_bifurcated(card.driver)) {
+    const std::string missing = missing_driver(subject, card);
+    if (missing.empty()) return section.ok(card.address, text + ": used, stays with its kernel driver");
+    return section.problem(card.address, text + ": DPDK's driver for it is not installed", missing);
+  }
   section.problem(card.address, text + ": DPDK cannot drive it while the kernel does", bind_commands(subject, card));
 }
 
@@ -63,9 +74,9 @@ void judge_unused(const Subject& subject, const Card& card, bool wanted, Section
     return section.ok(card.address, text + ": carries " + card.carries + ": leave it, never bind it");
   }
   if (!wanted) return section.ok(card.address, text + ": not used with these options");
+  const std::string first = is_bifurcated(card.driver) ? missing_driver(subject, card) : bind_commands(subject, card);
   section.hint(card.address, text + ": weir could use it",
-               is_bifurcated(card.driver) ? "dataplane -a " + card.address
-                                          : bind_commands(subject, card) + "; dataplane -a " + card.address);
+               (first.empty() ? "" : first + "; ") + "dataplane -a " + card.address);
 }
 
 // "8.0 GT/s PCIe" -> 8; 0: it is no number.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "dataplane/doctor/subject.h"
 
@@ -10,8 +11,12 @@ namespace {
 
 // dpdk_drivers of DPDK's usertools/dpdk-devbind.py.
 constexpr std::array<std::string_view, 3> kDpdkDrivers = {"vfio-pci", "uio_pci_generic", "igb_uio"};
-// DPDK: doc/guides/linux_gsg/linux_drv.rst ("Bifurcated Driver"), nics/mlx4.rst, nics/mlx5.rst, nics/mana.rst.
-constexpr std::array<std::string_view, 3> kBifurcated = {"mlx5_core", "mlx4_core", "mana"};
+// The kernel's and DPDK's own, as its library is named. DPDK: doc/guides/linux_gsg/linux_drv.rst ("Bifurcated Driver"),
+// nics/mlx4.rst, nics/mlx5.rst, nics/mana.rst.
+struct Bifurcated {
+  std::string_view kernel, dpdk;
+};
+constexpr Bifurcated kBifurcated[] = {{"mlx5_core", "mlx5"}, {"mlx4_core", "mlx4"}, {"mana", "mana"}};
 
 constexpr int64_t kNetworkClass = 0x02;  // the upper byte of class
 
@@ -52,7 +57,13 @@ bool is_dpdk_driver(const std::string& driver) {
 }
 
 bool is_bifurcated(const std::string& driver) {
-  return is_one_of(kBifurcated, driver);
+  return !dpdk_driver_beside(driver).empty();
+}
+
+std::string dpdk_driver_beside(const std::string& driver) {
+  const auto* row = std::find_if(std::begin(kBifurcated), std::end(kBifurcated),
+                                 [&](const Bifurcated& one) { return one.kernel == driver; });
+  return row == std::end(kBifurcated) ? "" : std::string(row->dpdk);
 }
 
 std::vector<Card> find_cards(const Tree& tree, const Inputs& inputs, const EalOptions& eal) {

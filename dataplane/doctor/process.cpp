@@ -116,12 +116,9 @@ void check_dpdk(const Subject& subject, Section& section) {
   section.ok("version", subject.inputs.dpdk_version);
   const std::string& folder = subject.inputs.pmd_folder;
   if (folder.empty()) return section.ok("drivers", "linked into the program");
-  const std::vector<std::string> names = subject.tree.names(folder.substr(folder.starts_with("/") ? 1 : 0));
-  const auto drivers = std::count_if(names.begin(), names.end(), [](const std::string& name) {
-    return name.starts_with("librte_net_") && name.ends_with(".so");
-  });
+  const size_t drivers = subject.installed_drivers().size();
   if (drivers > 0) return section.ok("drivers", fmt::format("{} of network cards in {}", drivers, folder));
-  section.problem("drivers", folder + " has no librte_net_*.so: no port can be used",
+  section.problem("drivers", folder + " has no librte_net_*.so.*: no port can be used",
                   "apt-get install dpdk (or the librte-net-* packages of your cards)");
 }
 

@@ -61,6 +61,21 @@ Cpus Subject::siblings_of(unsigned cpu) const {
   return cpus;
 }
 
+// As EAL takes them (eal_plugindir_init of lib/eal/common/eal_common_options.c): librte_net_ixgbe.so is there where programs
+// are built, and librte_net_ixgbe.so.23 where they run.
+std::set<std::string> Subject::installed_drivers() const {
+  constexpr std::string_view kBegin = "librte_net_", kEnd = ".so";
+  std::set<std::string> drivers;
+  const std::string& folder = inputs.pmd_folder;
+  if (folder.empty()) return drivers;
+  for (const std::string& name : tree.names(folder.substr(folder.find_first_not_of('/')))) {
+    const size_t end = name.find(kEnd);
+    if (!name.starts_with(kBegin) || end == std::string::npos) continue;
+    drivers.insert(name.substr(kBegin.size(), end - kBegin.size()));
+  }
+  return drivers;
+}
+
 int64_t Subject::numa_node_of(unsigned cpu) const {
   for (const std::string& name : tree.names("sys/devices/system/cpu/cpu" + std::to_string(cpu))) {
     if (!name.starts_with("node")) continue;

@@ -28,6 +28,8 @@ struct Card {
 bool is_dpdk_driver(const std::string& driver);
 // Stays with its kernel driver, which DPDK works beside.
 bool is_bifurcated(const std::string& driver);
+// DPDK's driver for such a card, as in librte_net_mlx5.so; empty: it is no such card.
+std::string dpdk_driver_beside(const std::string& driver);
 std::vector<Card> find_cards(const Tree& tree, const Inputs& inputs, const EalOptions& eal);
 // Interfaces of this machine, each with what would be lost without it: a default route, an SSH session.
 struct Carrier {
@@ -52,6 +54,8 @@ struct Subject {
   bool virtual_machine = false;
 
   Cpus siblings_of(unsigned cpu) const;      // SMT, itself included
+  // DPDK's drivers of network cards in its folder of plugins, as "ixgbe"; empty too where they are linked in.
+  std::set<std::string> installed_drivers() const;
   int64_t numa_node_of(unsigned cpu) const;  // 0 when it cannot be read
   std::set<int64_t> worker_nodes() const;
   bool moves_workers() const { return !advised.empty() && advised != workers; }

@@ -180,8 +180,15 @@ class Steps:
         blocked = self.wait("the first frame that is dropped", lambda: self.pairs.first_block(since))
         self.parts["install_to_block"] = round(blocked - self.begun, 1)
         self.check_blocked("after the installation")
+        self.check_doctor(cards)
         status = json.loads(self.server.shell("controlctl status --json"))
         self.check(all(target["connected"] for target in status["targets"]), f"not all targets are up: {status['targets']}")
+
+    def check_doctor(self, cards):
+        told = json.loads(self.server.shell(f"dataplane -l 1 -a {cards[0]} -- --config /etc/weir/dataplane-main.yaml --doctor --json", None))
+        found = {finding["check"]: finding for section in told["sections"] for finding in section["findings"]}
+        for check in ("drivers", cards[0]):
+            self.check(found.get(check, {}).get("health") == "ok", f"the doctor says of {check}: {found.get(check)}")
 
     def guards_by_xdp(self):
         os.system(f"ip address add {HOST}/24 dev host0; ip address add {HOST_LISTED}/32 dev host0")

@@ -66,7 +66,8 @@ inline Files healthy_machine() {
       {"sys/bus/pci/drivers/vfio-pci/new_id", ""},
       {"sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N"},
       {"dev/vfio/vfio", ""},
-      {"usr/lib/pmds/librte_net_ixgbe.so", ""},
+      {"usr/lib/pmds/librte_net_ixgbe.so.23", ""},
+      {"usr/lib/pmds/librte_net_mlx5.so.23", ""},
   };
   for (int cpu = 0; cpu < 8; cpu++) {
     const std::string number = std::to_string(cpu);

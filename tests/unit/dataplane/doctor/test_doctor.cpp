@@ -15,6 +15,7 @@ const std::string kNode0 = "sys/devices/system/node/node0/hugepages/hugepages-20
 const std::string kStatus = "Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0\nSeccomp:\t2\nCpus_allowed_list:\t0-7\n";
 const std::vector<std::string> kNoCard = {"-l", "2,3"};
 // A kernel driver instead of DPDK's, and the login on another card.
+const Files kNoMlx5 = {{"usr/lib/pmds/librte_net_mlx5.so.23", std::nullopt}};
 const Files kKernelDriver = {{kCard + "driver", "-> ../../drivers/ixgbe"}, {kCard + "net/eth2/mtu", "1500"}};
 
 }  // namespace
@@ -224,6 +225,20 @@ TEST_CASE("drivers of network cards, and what each card carries") {
       {"cards",
        "0000:81:00.0",
        Health::problem,
+       "DPDK's driver for it is not installed",
+       "apt install 'librte-net-mlx5*'",
+       kNoMlx5,
+       {"-l", "2", "-a", "81:00.0"}},
+      {"cards",
+       "0000:81:00.0",
+       Health::hint,
+       "weir could use it",
+       "apt install 'librte-net-mlx5*'; dataplane -a 0000:81:00.0",
+       kNoMlx5,
+       {"-l", "2", "-b", "81:00.0", "-b", "03:00.0"}},
+      {"cards",
+       "0000:81:00.0",
+       Health::problem,
        "IPv6 default route, and these options take it",
        "-b 0000:81:00.0",
        {{"proc/net/ipv6_route",
@@ -349,7 +364,8 @@ TEST_CASE("rights, limits, instructions and software") {
        Health::problem,
        "no librte_net",
        "apt-get",
-       {{"usr/lib/pmds/librte_net_ixgbe.so", std::nullopt}}},
+       {{"usr/lib/pmds/librte_net_ixgbe.so.23", std::nullopt}, {"usr/lib/pmds/librte_net_mlx5.so.23", std::nullopt}}},
+      {"software", "drivers", Health::ok, "2 of network cards", "", {{"usr/lib/pmds/librte_net_ixgbe.so", ""}}},
       {"software", "drivers", Health::ok, "linked", "", {}, {}, [](Inputs& inputs) { inputs.pmd_folder = ""; }},
   });
 }
