@@ -61,8 +61,8 @@ Cpus Subject::siblings_of(unsigned cpu) const {
   return cpus;
 }
 
-// As EAL takes them (eal_plugindir_init of lib/eal/common/eal_common_options.c): librte_net_ixgbe.so is there where programs
-// are built, and librte_net_ixgbe.so.23 where they run.
+// As EAL takes them (eal_plugindir_init of lib/eal/common/eal_common_options.c): librte_net_ixgbe.so is there where
+// programs are built, and librte_net_ixgbe.so.23 where they run.
 std::set<std::string> Subject::installed_drivers() const {
   constexpr std::string_view kBegin = "librte_net_", kEnd = ".so";
   std::set<std::string> drivers;

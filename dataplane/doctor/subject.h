@@ -53,7 +53,7 @@ struct Subject {
   bool iommu = false;
   bool virtual_machine = false;
 
-  Cpus siblings_of(unsigned cpu) const;      // SMT, itself included
+  Cpus siblings_of(unsigned cpu) const;  // SMT, itself included
   // DPDK's drivers of network cards in its folder of plugins, as "ixgbe"; empty too where they are linked in.
   std::set<std::string> installed_drivers() const;
   int64_t numa_node_of(unsigned cpu) const;  // 0 when it cannot be read
