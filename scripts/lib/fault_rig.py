@@ -35,6 +35,7 @@ STATS_BYTES, LIST_BYTES = 160, 160
 
 ANSWER_SECONDS = 30   # for one request, whatever fails
 SETTLE_SECONDS = 30   # after the fault: connected and acknowledged again
+ATTACH_SECONDS = 2    # for frames that are under way
 YEAR = 365 * 86400
 DAY = 86400
 SECOND_NS = 1_000_000_000
@@ -347,6 +348,7 @@ class Wire:
         self.far.bind((far, 3))  # ETH_P_ALL
         self.lock = threading.Lock()  # guards what follows
         self.sent, self.arrived = 0, dict.fromkeys(GROUPS, 0)
+        self.lost = 0  # innocents that are not waited for any more
         self.stopping = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -370,13 +372,23 @@ class Wire:
                 self.take(0)
             time.sleep(0.003)
 
+    def take_all(self, seconds):
+        """Until every innocent that was sent has arrived, or has had so many seconds for it: then it is lost, once and for all."""
+        deadline = time.monotonic() + seconds
+        while self.arrived["innocents"] + self.lost < self.sent and time.monotonic() < deadline:
+            self.take(0.05)
+        self.take(0.02)
+        self.lost = self.sent - self.arrived["innocents"]
+
+    def forget_lost(self):
+        """What was under way when a program was attached: a veth may lose it then, as cards do."""
+        with self.lock:
+            self.take_all(ATTACH_SECONDS)
+
     def counts(self):
         """(innocents sent, how many frames of each group arrived), when all that was sent has arrived."""
         with self.lock:
-            deadline = time.monotonic() + SETTLE_SECONDS
-            while self.arrived["innocents"] < self.sent and time.monotonic() < deadline:
-                self.take(0.05)
-            self.take(0.02)
+            self.take_all(SETTLE_SECONDS)
             return self.sent, dict(self.arrived)
 
     def send_round(self):
@@ -387,10 +399,7 @@ class Wire:
             for frame in FRAMES:
                 self.near.send(frame)
             self.sent += len(INNOCENTS)
-            deadline = time.monotonic() + SETTLE_SECONDS
-            while self.arrived["innocents"] < self.sent and time.monotonic() < deadline:
-                self.take(0.05)
-            self.take(0.02)
+            self.take_all(SETTLE_SECONDS)
             return {name: self.arrived[name] - before[name] for name in GROUPS}
 
     def close(self):
@@ -421,6 +430,7 @@ class XdpRig(Rig):
         self.session.at_exit(self.wire.close)
         self.start_controld()
         self.session.wait_enforced()
+        self.wire.forget_lost()
 
     def start_controld(self):
         self.preloaded("controld")
