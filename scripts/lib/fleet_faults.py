@@ -329,12 +329,16 @@ class Faults:
         self.etcd.wait(60)
         self.push()
         deadline = time.monotonic() + SETTLE_SECONDS
-        while time.monotonic() < deadline and any(self.problems_of(node) for node in self.nodes):
+        while (problems := self.problems()) and time.monotonic() < deadline:
             time.sleep(0.5)
+        return problems
+
+    def problems(self):
+        """Also what `fleet status` tells: a node whose lease went when a clock of etcd jumped is alive again when it next says so."""
         problems = [text for node in self.nodes for text in self.problems_of(node)]
-        states = self.operator.nodes()
         return problems + [f"{name}: `fleet status` says {one['state']}, revision {one['revision']}, alive {one['is_alive']}; the newest is "
-                           f"{self.revision}" for name, one in states.items() if problems or (one["revision"], one["is_alive"]) != (self.revision, True)]
+                           f"{self.revision}" for name, one in self.operator.nodes().items()
+                           if problems or (one["revision"], one["is_alive"]) != (self.revision, True)]
 
     def problems_of(self, node):
         now = time.monotonic()
