@@ -28,7 +28,9 @@ using std::chrono::milliseconds;
 constexpr uint32_t kInPlace = IN_MODIFY | IN_CLOSE_WRITE;
 constexpr uint32_t kOther = IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM;  // what the name stands for
 constexpr uint32_t kFolder = IN_MOVE_SELF | IN_DELETE_SELF | IN_IGNORED | IN_UNMOUNT;
-constexpr uint32_t kWanted = kInPlace | kOther | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF | IN_ONLYDIR;
+// IN_MASK_ADD: else the kernel takes what is wanted of a folder away, and puts it back, each time it is named again
+// (inotify_update_existing_watch of fs/notify/inotify/inotify_user.c); what happens in between is never told.
+constexpr uint32_t kWanted = kInPlace | kOther | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF | IN_ONLYDIR | IN_MASK_ADD;
 
 // A new name that a writer has made a moment ago, and that he will close.
 bool is_new_file(const std::string& path) {
