@@ -4,12 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
-#include <thread>
 
 #include "control/read/feed_names.h"
 #include "control/read/feed_parts.h"
@@ -111,28 +109,6 @@ TEST_CASE("a file that is written in place is told when its writer has closed it
   CHECK_FALSE(watched.watch->is_being_written(path));
   CHECK(eventually([&] { return watched.times(path) == 1; }));
   CHECK(watched.is_quiet(path));
-}
-
-TEST_CASE("that a file was closed is heard while other files of its folder come and go") {
-  constexpr int kRounds = 3000;
-  const Folder folder;
-  const std::string path = folder.write("a", "1"), other = folder.write("b", "1");
-  Watched watched({path, other});
-  std::atomic<bool> is_over = false;
-  std::thread busy([&] {
-    while (!is_over) {
-      std::ofstream(other) << "1";
-      std::filesystem::remove(other);
-    }
-  });
-  int missed = 0;
-  for (int i = 0; i < kRounds; i++) {
-    Writer(path).write("2");
-    missed += watched.watch->is_being_written(path);
-  }
-  is_over = true;
-  busy.join();
-  CHECK(missed == 0);
 }
 
 TEST_CASE("a file that is opened anew for each line is told when nobody does any more") {
