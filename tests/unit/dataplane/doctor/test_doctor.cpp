@@ -15,8 +15,8 @@ const std::string kNode0 = "sys/devices/system/node/node0/hugepages/hugepages-20
 const std::string kStatus = "Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0\nSeccomp:\t2\nCpus_allowed_list:\t0-7\n";
 const std::vector<std::string> kNoCard = {"-l", "2,3"};
 // A kernel driver instead of DPDK's, and the login on another card.
-const Files kNoMlx5 = {{"usr/lib/pmds/librte_net_mlx5.so.23", std::nullopt}};
 const Files kKernelDriver = {{kCard + "driver", "-> ../../drivers/ixgbe"}, {kCard + "net/eth2/mtu", "1500"}};
+const Files kNoMlx5 = {{"usr/lib/pmds/librte_net_mlx5.so.23", std::nullopt}};
 
 }  // namespace
 
