@@ -14,7 +14,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from fault_rig import ALWAYS, CALLS, DAY, LOST, SETTLE_SECONDS, SHORT, YEAR, Rig, Wrong, XdpRig  # noqa: E402 (path first)
+from fault_rig import ALWAYS, CALLS, DAY, LOST, SETTLE_SECONDS, SHORT, YEAR, Rig, Wrong  # noqa: E402 (path first)
+from fault_rig_xdp import XdpRig  # noqa: E402
 from rig import say  # noqa: E402
 from session import SessionError  # noqa: E402
 
