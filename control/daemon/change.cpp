@@ -12,7 +12,7 @@ namespace weir::control {
 
 namespace {
 
-// For a target that is away: it may be starting anew.
+// For a target that went away just now: it may be starting anew.
 constexpr std::chrono::milliseconds kAwayWait{1000};
 // A book is as large as the policy: it is not written for each change. The journal has what it does not have yet.
 constexpr std::chrono::seconds kBookWait{60};
@@ -303,12 +303,16 @@ void Daemon::keep_change(bool is_new_base, const Result<void>& saved) {
   });
 }
 
-// Those who are there are waited for; one that is away gets it when it returns.
+// Those who are there are waited for; one that is away gets it when it returns, and is waited for only if it may be
+// starting anew.
 void Daemon::answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch, wire::Generation generation) {
   const auto finish = [this, batch, generation] { answer_changes(*batch, generation); };
   const auto is_settled = [this, generation] {
-    return std::all_of(targets_.begin(), targets_.end(),
-                       [&](const auto& target) { return target->is_settled(generation); });
+    return std::all_of(targets_.begin(), targets_.end(), [&](const auto& target) {
+      const std::optional<Clock::time_point> away_since = target->away_since();
+      const bool is_long_away = away_since && *away_since + kAwayWait <= Clock::now();
+      return target->is_settled(generation) || is_long_away;
+    });
   };
   const auto is_settled_or_away = [this, generation] {
     return std::all_of(targets_.begin(), targets_.end(), [&](const auto& target) {

@@ -495,6 +495,7 @@ void TargetLink::drop(const std::string& error) {
   greeting_ = false;
   bypass_is_older_ = generation_is_older_ = shadow_is_older_ = shadow_refused_ = false;
   state_.connected = false;
+  if (was_connected) away_since_ = Clock::now();
   state_.publishing = false;
   wanted_is_news_ = wanted_ != nullptr;  // tried again on the next connection
   if (stopped_) {

@@ -100,6 +100,10 @@ class TargetLink {
   }
   // The same, or it will not: it refused it.
   bool is_settled(wire::Generation generation) const;
+  // When it went away, or the first attempt to reach it began; none: it is there, or nobody knows yet.
+  std::optional<Clock::time_point> away_since() const {
+    return state_.connected || !state_.is_tried ? std::nullopt : std::optional(away_since_);
+  }
 
   // From now on the target should judge by this candidate, too; null: by none. It begins anew when the target does.
   void shadow(std::shared_ptr<const ShadowCandidate> candidate);
@@ -201,7 +205,7 @@ class TargetLink {
   Clock::time_point status_due_, probes_due_;
   bool is_traffic_due_ = false;
   bool gives_traffic_ = false;  // it was asked to
-  Clock::time_point connected_at_;
+  Clock::time_point connected_at_, away_since_ = Clock::now();
   int pause_ms_ = 0;  // before the next attempt to reach a target that was there
 };
 

@@ -83,6 +83,30 @@ TEST_CASE("a target that returns with our generation is left alone; one that los
   CHECK(linked.until([&] { return enforcer->publications() == 1; }));
 }
 
+TEST_CASE("since when a target is away is known: of one that never came, and of one that went") {
+  const Folder folder;
+  const Clock::time_point start = Clock::now();
+  Linked linked(folder / "dp");
+  TargetLink& link = linked.link;
+  CHECK_FALSE(link.away_since());  // nobody knows yet
+  REQUIRE(linked.until([&] { return link.state().is_tried; }));
+  const std::optional<Clock::time_point> first = link.away_since();
+  REQUIRE(first);
+  CHECK(*first >= start);
+  // Attempts that fail change nothing.
+  linked.loop.run_until([] { return false; }, Clock::now() + std::chrono::milliseconds(20));
+  CHECK(link.away_since() == first);
+
+  auto enforcer = std::make_unique<Enforcer>(folder / "dp");
+  REQUIRE(linked.until([&] { return link.state().connected; }));
+  CHECK_FALSE(link.away_since());
+  const Clock::time_point before = Clock::now();
+  enforcer.reset();
+  REQUIRE(linked.until([&] { return !link.state().connected; }));
+  REQUIRE(link.away_since());
+  CHECK(*link.away_since() >= before);
+}
+
 TEST_CASE("telemetry is asked of every worker, as many as there may be") {
   const Folder folder;
   Enforcer enforcer(folder / "dp", {.packets = 5, .workers = 3});
