@@ -26,8 +26,9 @@ def clone_to_demo(_build, _folder):
             raise SessionError(tail(done.stdout))
         with open(path, encoding="utf-8") as file:
             result = json.load(file)
-    parts = ", ".join(f"{name} {value:.0f}" for name, value in result["demo"].items() if name != "all")
-    return [at_most("house.clone_to_demo_s", round(result["clone_s"] + result["demo"]["all"]), CLONE_TO_DEMO_S, "s",
+    demo = result["commands"]["scripts/demo"]
+    parts = ", ".join(f"{name} {value:.0f}" for name, value in demo.items() if name != "all")
+    return [at_most("house.clone_to_demo_s", round(result["clone_s"] + demo["all"]), CLONE_TO_DEMO_S, "s",
                     f"clone {result['clone_s']:.0f}, {parts}"),
             reported("house.download_s", round(result["download_s"]), "s",
                      f"{result['packages']} packages, {result['download_mib']} MiB")], result

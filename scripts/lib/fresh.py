@@ -16,7 +16,13 @@ from session import ROOT, SessionError, tail
 SUITE = "bookworm"
 # The first line of a phase, by how it begins, and the phase's name. What comes before the first is `setup`.
 PHASES = (("setup: installing", "install"), ("setup: packages installed", "setup"), ("configuring", "configure"),
-          ("building", "build"), ("== Samples", "demo"))
+          ("building", "build"), ("package: building", "build"), ("== Samples", "demo"))
+# What runs there, in order: its name, and the command. Of README's part "Install" all that needs no service that runs.
+DEMO = ("scripts/demo", ["scripts/demo"])
+INSTALL = "apt-get install -qq -y ./build-package/weir*.deb && getent group weir-admin && controlctl check /etc/weir/weir.yaml"
+COMMANDS = {"demo": [DEMO],
+            "test": [DEMO, ("scripts/test", ["scripts/test", "--require"])],
+            "package": [("scripts/package", ["scripts/package"]), ("the packages", ["/bin/sh", "-c", INSTALL])]}
 
 
 def inside(folder, *command):
@@ -39,7 +45,7 @@ def inside(folder, *command):
 
 
 def measure_fresh(what, mirror="", source=ROOT):
-    """what: "demo", or "test" for scripts/test after it. {"system_s", "download_s", "clone_s", "demo": phases, ...}"""
+    """what: of COMMANDS. {"system_s", "download_s", "clone_s", "commands": {name: {"all": seconds, phase: seconds}}, ...}"""
     chroots.check_machine()
     holder = tempfile.mkdtemp(prefix="weir-fresh-")
     try:
@@ -63,18 +69,19 @@ def measure_in(folder, what, source, result):
     for name in os.listdir(archives):  # what debootstrap left
         if name.endswith(".deb"):
             os.unlink(os.path.join(archives, name))
-    code, text, seconds = inside(folder, "scripts/setup", "demo", "--download")
+    code, text, seconds = inside(folder, "scripts/setup", "package" if what == "package" else "demo", "--download")
     if code != 0:
         raise Skip(f"the packages cannot be downloaded: {' '.join(tail(text, 3).split())}", missing_here=True)
     result["download_s"] = seconds["all"]
     packages = [name for name in os.listdir(archives) if name.endswith(".deb")]
     result["packages"] = len(packages)
     result["download_mib"] = round(sum(os.path.getsize(os.path.join(archives, name)) for name in packages) / 2**20)
-    for command in (("demo",) if what == "demo" else ("demo", "test")):
-        say(f"fresh: scripts/{command}")
-        code, text, seconds = inside(folder, "scripts/" + command, *(["--require"] if command == "test" else []))
-        result[command] = seconds
-        result[command + "_last_line"] = text.splitlines()[-1] if text else ""
+    result["commands"], result["last_lines"] = {}, {}
+    for name, command in COMMANDS[what]:
+        say(f"fresh: {name}")
+        code, text, seconds = inside(folder, *command)
+        result["commands"][name] = seconds
+        result["last_lines"][name] = text.splitlines()[-1] if text else ""
         if code != 0:
-            raise SessionError(f"scripts/{command} ended with {code} in a fresh Debian:\n{tail(text, 60)}")
+            raise SessionError(f"{name}: exit code {code} in a fresh Debian:\n{tail(text, 60)}")
     return result

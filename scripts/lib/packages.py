@@ -1,10 +1,19 @@
-"""Builds the Debian packages: the committed tree in a folder, with configs/debian as its debian/. Standard library only."""
+"""Makes Debian packages of what is committed, for the Debian that runs here, and has lintian look at them. scripts/package calls it.
 
+Builds in build-package/ (the place is part of what makes two builds the same), without tests, by dpkg-buildpackage and the
+files of configs/debian. ccache is used when it is there. Standard library only.
+
+Exit code: 0; 1 when the build failed or lintian found something; 2 when it could not be tried.
+"""
+
+import argparse
 import fcntl
 import glob
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -118,3 +127,34 @@ def lint(packages):
     if done.returncode not in (0, 1, 2):
         raise PackageError(f"lintian failed:\n{tail(done.stdout)}")
     return [line for line in done.stdout.splitlines() if re.match(r"[EWIP]: ", line)]
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="package", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", default=FOLDER, metavar="DIR", help="of the packages (build-package)")
+    parser.add_argument("--version", metavar="X.Y.Z", help="instead of meson.build's: to try an upgrade")
+    parser.add_argument("--no-lint", action="store_true", help="without lintian")
+    parser.add_argument("--json", metavar="FILE", help="packages and findings")
+    arguments = parser.parse_args()
+    if arguments.version and not re.fullmatch(r"\d+\.\d+\.\d+", arguments.version):
+        parser.error(f"--version {arguments.version}: three numbers with dots, as 0.1.0")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        packages = build_packages(os.path.abspath(arguments.out), arguments.version)
+        findings = None if arguments.no_lint else lint(packages)
+    except PackageError as error:
+        print(f"package: {error}", file=sys.stderr)
+        return 1
+    if arguments.json:
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump({"packages": packages.debs, "findings": findings}, file, indent=1)
+    for deb in packages.debs:
+        print(f"{deb}  {os.path.getsize(deb) / 1024:,.0f} KiB")
+    if findings is None:
+        return 0
+    print("\n".join(findings) or "lintian: no finding")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
