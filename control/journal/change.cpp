@@ -221,8 +221,7 @@ class Changer {
       if (was.there) entry_.append_to(edit_.removed, was.there->expires);
       entry_.append_to(edit_.added, expires);
     }
-    return journal_.put(list_.name, {text, static_cast<int64_t>(now_), expires, change_.uid, *comment_},
-                        was.there.has_value());
+    return journal_.put(list_.name, {text, static_cast<int64_t>(now_), expires, change_.uid, *comment_}, was.there);
   }
 
   Result<void> del(const std::string& text, const Was& was) {

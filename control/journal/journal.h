@@ -57,8 +57,8 @@ class Journal {
 
   Result<std::optional<JournalEntry>> find(const std::string& list, const std::string& text);
   Result<void> put(const std::string& list, const JournalEntry& entry);  // in place of what is there
-  // By one who has looked.
-  Result<void> put(const std::string& list, const JournalEntry& entry, bool is_there);
+  // By one who has looked: there: what find() said.
+  Result<void> put(const std::string& list, const JournalEntry& entry, const std::optional<JournalEntry>& there);
   Result<void> erase(const std::string& list, const std::string& text);  // that is there
   Result<uint64_t> count(const std::string& list);
   // Of one list, in the order of their texts. visit must not change the journal.
@@ -84,7 +84,8 @@ class Journal {
   enum class Sharing : uint8_t { none, readers };
   static Result<Journal> open_file(const std::string& path, Sharing sharing, Fault& fault);
   Result<void> prepare();
-  Result<void> remember_before(const std::string& list, const std::string& text);
+  Result<void> remember_before(const std::string& list, const std::string& text,
+                               const std::optional<JournalEntry>& there);
   Result<std::vector<Ended>> sweep_what(Statement& ended);
   Result<void> run(const char* sql);
 

@@ -35,6 +35,11 @@ Statement& Statement::bind(int parameter, const std::string& value) {
   return *this;
 }
 
+Statement& Statement::bind_null(int parameter) {
+  sqlite3_bind_null(statement_.get(), parameter);
+  return *this;
+}
+
 Result<bool> Statement::step() {
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_ROW) return true;

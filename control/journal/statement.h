@@ -32,6 +32,7 @@ class Statement {
 
   Statement& bind(int parameter, int64_t value);
   Statement& bind(int parameter, const std::string& value);  // which stays until reset()
+  Statement& bind_null(int parameter);
 
   // Whether there is a row. After the last one, and after an error, the statement is ready to be bound anew.
   Result<bool> step();
