@@ -156,15 +156,23 @@ std::optional<FileIdentity> FeedWatch::identity(const std::string& path, const F
   return names ? std::optional(identity_of(*names)) : std::nullopt;
 }
 
-// Finds the way of its path anew.
+std::vector<Waypoint> FeedWatch::way_of(const std::string& path, bool several) {
+  if (!several) return waypoints_of(path);
+  std::vector<Waypoint> way;
+  for (const std::string& folder : feed_folders(path)) way.push_back({folder, ""});
+  return way;
+}
+
+// Finds the way of its path anew. What changes before a folder is watched is not told: the way is found only when it is
+// the same once its folders are watched.
 void FeedWatch::look_at(const std::string& path, File& file) {
-  if (file.several) {
-    file.way.clear();
-    for (const std::string& folder : feed_folders(path)) file.way.push_back({folder, ""});
-  } else {
-    file.way = waypoints_of(path);
+  constexpr int kMostLooks = 10;  // the next sweep looks again
+  for (int look = 0; look < kMostLooks; look++) {
+    std::vector<Waypoint> way = way_of(path, file.several);
+    if (look != 0 && way == file.way) return;
+    file.way = std::move(way);
+    for (const Waypoint& point : file.way) watch_folder(point.folder);
   }
-  for (const Waypoint& point : file.way) watch_folder(point.folder);
 }
 
 // The same descriptor when it is watched already. A folder that was exchanged for another has another one.

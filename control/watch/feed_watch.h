@@ -70,6 +70,7 @@ class FeedWatch {
   void set(std::vector<WatchedFile> files);
   static std::optional<FileIdentity> identity(const std::string& path, const File& file);
   void begin(const std::string& path, File& file);
+  static std::vector<Waypoint> way_of(const std::string& path, bool several);
   void look_at(const std::string& path, File& file);
   int watch_folder(const std::string& folder);
   void drop_folders();

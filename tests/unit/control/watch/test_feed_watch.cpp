@@ -211,6 +211,30 @@ TEST_CASE("a folder that is exchanged for another") {
   CHECK(eventually([&] { return watched.times(path) == before + 1; }));
 }
 
+TEST_CASE("a folder that is exchanged while its name is looked for is not overlooked") {
+  constexpr int kRounds = 1000;
+  const Folder folder;
+  const std::string path = folder.write("feeds/a", "1");
+  Watched watched({path});
+  int overlooked = 0;
+  for (int round = 0; round < kRounds; round++) {
+    watched.watch->watch({{path, std::nullopt}});  // what it watched on the way of the round before is let go
+    (void)watched.watch->is_being_written("");
+    folder.write("next/a", "1");
+    std::filesystem::rename(folder / "feeds", folder / "old");
+    const Clock::time_point until = Clock::now() + std::chrono::microseconds(round % 100);
+    while (Clock::now() < until) {  // for a moment there is no such folder
+    }
+    std::filesystem::rename(folder / "next", folder / "feeds");
+    (void)watched.watch->is_being_written("");  // it has heard of both
+    const Writer writer(path, O_APPEND);
+    writer.write("2");
+    if (!watched.watch->is_being_written(path)) overlooked++;
+    std::filesystem::remove_all(folder / "old");
+  }
+  CHECK(overlooked == 0);
+}
+
 TEST_CASE("what the kernel does not tell is found by looking") {
   const Folder folder;
   const std::string path = folder.write("a", "1");
