@@ -160,6 +160,7 @@ MUTATIONS = (
     ("dataplane/snapshot/shadow.cpp", "former_shadow_ = slot_.exchange_shadow(std::move(renewed));\n  if (!is_enforced) return;", "former_shadow_ = slot_.exchange_shadow(std::move(renewed));\n  return;", ("dataplane",)),
     ("control/daemon/publication.cpp", "if (!is_newest || !judged || next.inputs != judged) return make_overlay(next, base);", "", ("daemon",)),
     ("control/publish/targets/target.cpp", "body.ok == 0 || (is_its && body.on == 0)", "body.ok == 0", ("daemon",)),
+    ("control/publish/targets/target.cpp", "  if (was_connected) away_since_ = Clock::now();\n", "", ("publish",)),
     ("control/publish/targets/target.cpp", "return state_.status->shadow != wanted;", "return candidate_ != nullptr && state_.status->shadow != wanted;", ("daemon",)),
     # The same on XDP.
     ("bpf/program/candidate.bpf.c", "if (drops_it != (handed->dropped != 0)) weir_note", "if (drops_it) weir_note", ("xdp-shadow",)),
@@ -188,13 +189,14 @@ MUTATIONS = (
     ("control/book/stored.cpp", "      if (rows.last[row] >= address) visit(row);", "      visit(row);", ("book",)),
     ("control/book/claims.cpp", "at->line == line && at->entry != shown) ++at;", "at->line == line && false) ++at;", ("policy",)),
     ("control/read/feed_file.cpp", "if (comment->entry == before) comment->entry = shown_text(entry);", "", ("policy",)),
-    ("control/journal/journal.cpp", "    if (Result<void> kept = remember_before(one.list, one.text); !kept) return Error{kept.error()};\n    if (Result<void> gone", "    if (Result<void> gone", ("past",)),
+    ("control/journal/journal.cpp", "if (Result<void> gone = erase(one.list, one.text); !gone)", "if (Result<void> gone = erase_.bind(1, one.list).bind(2, one.text).run(); !gone)", ("past",)),
     ("control/journal/journal.cpp", "if (before.was_there && !has_ended) {", "if (before.was_there) {", ("past",)),
     ("control/past/added.cpp", "[&](const Numbered& change) { return change.number > then.number; });", "[&](const Numbered& change) { return change.number >= then.number; });", ("past",)),
     ("control/past/added.cpp", "if (!stays) added.until = change->number;", "added.until = change->number;", ("past",)),
     ("control/past/archive.cpp", "      if (!found[i]) continue;\n", "", ("past",)),
     ("control/past/feed_line.cpp", "if (index.line_at.empty() || index.digest != digest) return {};", "if (index.line_at.empty()) return {};", ("past",)),
     ("control/past/feed_line.cpp", "std::lower_bound(index.line_at.begin(), index.line_at.end(), wanted);", "std::upper_bound(index.line_at.begin(), index.line_at.end(), wanted);", ("past",)),
+    ("control/watch/feed_watch.cpp", "look < kMostLooks; look++", "look < 1; look++", ("watch",)),
     ("control/publish/history_files.cpp", "    if (inode.links == 1) bytes_ += inode.bytes;", "    bytes_ += inode.bytes;", ("publish",)),
     ("control/publish/history_files.cpp", "digest.value() == feed.digest && rename", "rename", ("publish",)),
     # Fleets, and who tells of entries.
