@@ -29,6 +29,7 @@ PR_SET_PDEATHSIG = 1               # prctl(2)
 
 SLOW = ("the disk has not answered yet", "no answer")
 SLOW_SECONDS = 60                  # how long an order is given again that was only slow
+REFUSED_S = 5                      # a policy that is refused for longer is taken for refused
 
 
 class SessionError(Exception):
@@ -288,10 +289,18 @@ class Session:
 
     def wait_enforced(self):
         """Until the data plane enforces the generation that controld runs."""
+        refused_since = None
 
         def enforced():
+            nonlocal refused_since
             target, = self.call("status")["targets"]
-            if target["connected"] and target["last_error"] and not target["acknowledged"]:
+            is_refused = target["connected"] and target["last_error"] and not target["acknowledged"]
+            if not is_refused:
+                refused_since = None
+            elif refused_since is None:
+                refused_since = time.monotonic()
+            # A last good may be older than what is enforced: it is refused, until the policy is compiled a moment later.
+            elif time.monotonic() - refused_since > REFUSED_S:
                 raise SessionError(f"the data plane refused the policy: {target['last_error']}")
             return target["connected"] and target["acknowledged"]
 
