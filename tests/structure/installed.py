@@ -89,7 +89,8 @@ def packaged_wrong(expected):
     patterns = []
     for package in PACKAGES:
         with open(os.path.join(ROOT, "configs/debian", package + ".install"), encoding="ascii") as file:
-            patterns += [(package, line.split()[0]) for line in file if line.strip() and not line.startswith(("#", "debian/"))]
+            # {,usr/}: where this Debian has it.
+            patterns += [(package, line.split()[0].removeprefix("{,usr/}")) for line in file if line.strip() and not line.startswith(("#", "debian/"))]
     for name in expected:
         path = name.format(etc="etc", unit="lib/systemd/system", udev="lib/udev", zsh="usr/share/zsh/vendor-completions")
         path = path if name.startswith("{") else "usr/" + path
