@@ -85,12 +85,12 @@ def introspect(what, build):
 
 
 def packaged_wrong(expected):
-    """What a package lacks, or two have. Debian's packages have units and udev rules in /lib or /usr/lib."""
+    """What a package lacks, or two have. {,usr/}lib in a pattern: Debian 12 has units and udev rules in /lib, 13 in /usr/lib."""
     patterns = []
     for package in PACKAGES:
         with open(os.path.join(ROOT, "configs/debian", package + ".install"), encoding="ascii") as file:
-            # {,usr/}: where this Debian has it.
-            patterns += [(package, line.split()[0].removeprefix("{,usr/}")) for line in file if line.strip() and not line.startswith(("#", "debian/"))]
+            lines = [line for line in file if line.strip() and not line.startswith(("#", "debian/"))]
+        patterns += [(package, line.split()[0].removeprefix("{,usr/}")) for line in lines]
     for name in expected:
         path = name.format(etc="etc", unit="lib/systemd/system", udev="lib/udev", zsh="usr/share/zsh/vendor-completions")
         path = path if name.startswith("{") else "usr/" + path
