@@ -6,7 +6,13 @@ void members(Fields& f, LineSample& line) {
   f({"line", "", "its number"}, line.line);
   f({"text", "", "of it, 80 characters at most"}, line.text);
   f({"reason", "", "what is wrong with it"}, line.reason);
-  f({"skipped", "", "it is understood, and no entry of a list of addresses; else it is bad"}, line.is_skipped);
+  std::string kind = LineSample::kNames[line.kind];
+  f({"kind", "", "bad; skipped: understood, and no entry of this list; host_bits: an entry whose host bits were cleared"},
+    kind);
+  if (!f.reading()) return;
+  for (size_t i = 0; i < LineSample::kKinds; i++) {
+    if (kind == LineSample::kNames[i]) line.kind = static_cast<LineSample::Kind>(i);
+  }
 }
 
 void members(Fields& f, FeedReport& feed) {
@@ -15,7 +21,8 @@ void members(Fields& f, FeedReport& feed) {
   f({"entries", "", "lines that are entries"}, feed.entries);
   f({"bad", "", "lines that are neither entries nor comments"}, feed.bad);
   f({"skipped", "", "lines that are understood, and no entries of a list of addresses"}, feed.skipped);
-  f.array({"samples", "", "the first 5 bad lines, and the first 5 skipped ones"}, feed.samples, "line without entry");
+  f({"host_bits", "", "entries whose host bits were cleared"}, feed.host_bits);
+  f.array({"samples", "", "the first 5 lines of each kind"}, feed.samples, "line to look at");
 }
 
 void members(Fields& f, ListDetails::Widened& widened) {

@@ -17,7 +17,7 @@
 namespace weir::control::disk {
 
 constexpr uint64_t kMagic = 0x4b4f4f4252494557;  // "WEIRBOOK"
-constexpr uint32_t kVersion = 7;
+constexpr uint32_t kVersion = 8;
 constexpr uint32_t kOldestVersion = 6;  // that is read, too: it has no comments of entries
 
 struct Header {
@@ -51,12 +51,18 @@ void visit_feed(Io& io, Report& feed, State& state, Refusal& refused) {
     io.value(sample.line);
     io.text(sample.text);
     io.text(sample.reason);
-    io.value(sample.is_skipped);
+    io.value(sample.kind);
+  });
+  io.value(feed.host_bits);
+  io.sequence(feed.notes, [&](auto& note) {
+    io.text(note.reason);
+    io.text(note.hint);
   });
   io.value(state.file);
   io.value(state.settled);
   io.value(state.digest);
   io.text(state.options.format);
+  io.value(state.options.action);
   io.value(state.options.match);
   io.value(state.options.ipv6_aggregate);
   io.value(state.options.allow_any);

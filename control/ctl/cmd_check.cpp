@@ -40,7 +40,7 @@ void show_feed(const std::string& list, const FeedReport& feed) {
     fmt::print("{}: list {}: read as {}: {}\n", feed.path, list, feed.format, feed.why);
   }
   for (const LineSample& line : feed.samples) {
-    fmt::print("{}:{}: {} line of list {}: {}: {}\n", feed.path, line.line, line.is_skipped ? "skipped" : "bad", list,
+    fmt::print("{}:{}: {} line of list {}: {}: {}\n", feed.path, line.line, LineSample::kNames[line.kind], list,
                line.reason, line.text);
   }
   const auto tell_rest = [&](uint64_t lines, const char* what) {

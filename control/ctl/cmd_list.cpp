@@ -53,7 +53,7 @@ void show_feed(const FeedReport& feed) {
   fmt::print("\nfeed {}: {}, {}, {}, {} skipped\n", feed.path, plural(feed.lines, "line"),
              plural(feed.entries, "entry", "entries"), plural(feed.bad, "bad line"), count(feed.skipped));
   for (const LineSample& line : feed.samples) {
-    fmt::print("  line {} {}: {}: {}\n", line.line, line.is_skipped ? "skipped" : "bad", line.reason, line.text);
+    fmt::print("  line {} {}: {}: {}\n", line.line, LineSample::kNames[line.kind], line.reason, line.text);
   }
 }
 

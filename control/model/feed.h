@@ -6,15 +6,32 @@
 #include <string>
 #include <vector>
 
+#include "filter/format/snapshot.h"
+
 namespace weir::control {
 
-// A line that gave no entry.
+// A line that somebody should look at.
 struct LineSample {
+  enum Kind : uint8_t {
+    bad,        // the reader does not understand it
+    skipped,    // the reader understands it; it is no entry of this list: a domain, an exception
+    host_bits,  // an entry: the reader cleared the bits behind its prefix length
+  };
+  static constexpr size_t kKinds = 3;
+  static constexpr const char* kNames[kKinds] = {"bad", "skipped", "host_bits"};  // in the order of Kind
+
   uint32_t line;
-  std::string text;         // shortened to 80 characters
-  std::string reason;       // e.g. "leading zero in an octet"
-  bool is_skipped = false;  // understood, but no entry of a list of addresses; else it is bad
+  std::string text;    // shortened to 80 characters
+  std::string reason;  // e.g. "leading zero in an octet"
+  Kind kind = bad;
   bool operator==(const LineSample&) const = default;
+};
+
+// A warning about a feed as a whole. The file's name goes in front of it.
+struct FeedNote {
+  std::string reason;  // "has numbers behind 12 of its 14 addresses, which are not read"
+  std::string hint;    // the way out
+  bool operator==(const FeedNote&) const = default;
 };
 
 struct FeedReport {
@@ -25,16 +42,19 @@ struct FeedReport {
   uint64_t entries = 0;  // good ones
   uint64_t bad = 0;
   uint64_t skipped = 0;             // understood, but no entries of a list of addresses: `nomatch`, domains
-  std::vector<LineSample> samples;  // the first 5 bad ones, and the first 5 skipped ones, as they come
+  uint64_t host_bits = 0;           // entries whose host bits were cleared
+  std::vector<LineSample> samples;  // the first kSamplesOfAKind of each kind, as they come
+  std::vector<FeedNote> notes;      // what its reader noticed
   bool operator==(const FeedReport&) const = default;
 };
 
-constexpr size_t kSamplesOfAKind = 5;  // bad, skipped
+constexpr size_t kSamplesOfAKind = 5;
 
-// Why a file as a whole is no feed of its format: it is cut off, or something else. As in "FILE ends inside of ...".
+// Why a file as a whole is not taken. As in "FILE ends inside of ...".
 struct FeedFault {
   std::string reason;
   std::string hint;
+  bool is_cut_off = false;  // a list whose end is missing: `controlctl feeds --accept` may take what is there
 };
 
 // Which file it is, and when it changed last: what is the same in all of it holds the same bytes, unless it was changed
@@ -63,6 +83,7 @@ struct Guard {
 // What the entries of a feed, and whether they are taken, depend on beside its bytes.
 struct FeedOptions {
   std::string format;
+  weir_action action = WEIR_DROP;  // of the list: what a feed marks for the other side is not taken
   uint8_t match = 0;  // mask of weir_direction
   uint8_t ipv6_aggregate = 128;
   bool allow_any = false;

@@ -214,22 +214,26 @@ class FeedReader {
         is_good_again && (good_->feed_state.accepted || (good_->feed_state.options.guard == request_.options.guard &&
                                                          good_->feed_state.options.own == request_.options.own));
     ListDraft feed;
-    Result<Parsed> parsed = parse(file, *scan, is_judged || is_accepted_, feed);
+    Result<Parsed> parsed = parse(file, *scan, feed);
     if (!parsed) return refuse({parsed.error(), "look at the file, and at the disk that holds it"}, WayOut::mend), true;
     if (parsed->is_too_large) return refuse(*parsed->is_too_large, WayOut::mend), true;
     if (parsed->digest != scan->digest) return false;
     if (is_half_written()) return keep_until_written(), true;
-    if (feed.fault && !is_judged && !is_accepted_) {
-      return refuse({request_.path + " " + feed.fault->reason, feed.fault->hint}, WayOut::accept), true;
+    if (feed.fault && !(feed.fault->is_cut_off && (is_judged || is_accepted_))) {
+      return refuse({request_.path + " " + feed.fault->reason, feed.fault->hint},
+                    feed.fault->is_cut_off ? WayOut::accept : WayOut::mend),
+             true;
     }
     feed.fault.reset();
 
     const bool has_whole = good_ != nullptr && good_->feed.path == request_.path && !good_->feed_state.unfinished;
     const List* before = has_whole ? good_ : nullptr;
-    Judgement judgement = judge({request_.path, scan->size_bytes, parsed->ends_in_newline, feed, before, exempt_,
-                                 request_.action, request_.options});
+    Judgement judgement =
+        judge({request_.path, scan->size_bytes, parsed->ends_in_newline, feed, before, exempt_, request_.options});
     if (judgement.refused && !is_judged && !is_accepted_) return refuse(*judgement.refused, WayOut::accept), true;
     if (!is_judged) outcome_.warnings = std::move(judgement.warnings);
+    for (const FeedNote& note : feed.feed.notes)
+      outcome_.warnings.push_back({request_.path + " " + note.reason, note.hint});
 
     const bool is_part = good_ == nullptr ? was_written_ : is_good_again && good_->feed_state.unfinished;
     if (is_part && !is_good_again) {
@@ -269,14 +273,14 @@ class FeedReader {
   };
 
   // After each part of the file `goes_on` is asked; false: the rest is not read.
-  Result<Parsed> parse_parts(FeedParts& file, bool any_content, ListDraft& feed,
-                             const std::function<bool()>& goes_on) const {
-    feeds::Parser::How how = {request_.format, {}, any_content};
+  Result<Parsed> parse_parts(FeedParts& file, ListDraft& feed, const std::function<bool()>& goes_on) const {
+    feeds::Parser::How how = {request_.format, {}};
     how.options.directions = request_.options.match;
+    how.options.action = request_.options.action;
     how.options.allow_any = request_.options.allow_any;
     how.options.written = written_at(file.file());
     how.options.settings = request_.settings;
-    feeds::Reading here(how.format, how.options, how.any_content);
+    feeds::Reading here(how.format, how.options);
     std::optional<feeds::Parser> apart;
     if (parsers_ != nullptr) {
       Result<feeds::Parser> made = feeds::Parser::make(*parsers_, how);
@@ -316,7 +320,7 @@ class FeedReader {
 
   // What cannot fit into filter.memory is not kept in memory to find that out: past kMostUncounted entries, all of them
   // are counted before the first is kept.
-  Result<Parsed> parse(FeedParts& file, const FeedParts::Scan& scan, bool any_content, ListDraft& feed) const {
+  Result<Parsed> parse(FeedParts& file, const FeedParts::Scan& scan, ListDraft& feed) const {
     const uint64_t most = request_.memory_bytes / kLeastHostBytes, lines = scan.lines() - scan.empty_lines;
     const auto begin = [&] {
       feed = ListDraft();
@@ -330,14 +334,14 @@ class FeedReader {
     };
     begin();
     bool is_stopped = false;
-    Result<Parsed> parsed = parse_parts(file, any_content, feed, [&] {
+    Result<Parsed> parsed = parse_parts(file, feed, [&] {
       is_stopped = feed.entries() > std::min<uint64_t>(kMostUncounted, most) && !is_sure();
       return !is_stopped;
     });
     if (!parsed || !is_stopped) return parsed;
     begin();
     uint64_t bytes = 0;
-    parsed = parse_parts(file, any_content, feed, [&] {
+    parsed = parse_parts(file, feed, [&] {
       bytes += least_bytes(feed);
       feed.v4.clear();
       feed.v6.clear();
@@ -353,7 +357,7 @@ class FeedReader {
       return parsed;
     }
     begin();
-    return parse_parts(file, any_content, feed, [] { return true; });
+    return parse_parts(file, feed, [] { return true; });
   }
 
   // As many entries as before say nothing when they are others.

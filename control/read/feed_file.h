@@ -41,7 +41,6 @@ struct FeedRequest {
   const feeds::Format* format;  // null: `auto`
   std::string settings;         // of the format: feeds::Options
   FeedOptions options;
-  weir_action action = WEIR_DROP;
   uint64_t memory_bytes = 0;              // filter.memory: a feed that cannot fit into it is not read to its end
   std::optional<Complaint> missing = {};  // what is said when there is no such file; empty: that
 };

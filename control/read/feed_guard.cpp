@@ -142,7 +142,7 @@ void touch(const ListDraft& own, bool take_out, ListDraft& draft, Touched& touch
 // What `reserved: cut` leaves out is gone afterwards.
 std::optional<Complaint> touches_reserved(const NewFeed& feed) {
   const Reserved wanted = feed.options.guard.reserved;
-  if (feed.action != WEIR_DROP || wanted == Reserved::keep) return std::nullopt;
+  if (feed.options.action != WEIR_DROP || wanted == Reserved::keep) return std::nullopt;
   Touched touched;
   touch<Ipv4>(feed.own, wanted == Reserved::cut, feed.draft, touched);
   touch<Ipv6>(feed.own, wanted == Reserved::cut, feed.draft, touched);
@@ -251,9 +251,9 @@ double bad_share(const FeedReport& feed) {
   return lines == 0 ? 0 : static_cast<double>(feed.bad) / static_cast<double>(lines);
 }
 
-std::string first_line(const FeedReport& feed, bool skipped) {
+std::string first_line(const FeedReport& feed, LineSample::Kind kind) {
   const auto found = std::find_if(feed.samples.begin(), feed.samples.end(),
-                                  [&](const LineSample& sample) { return sample.is_skipped == skipped; });
+                                  [&](const LineSample& sample) { return sample.kind == kind; });
   if (found == feed.samples.end()) return "";
   return fmt::format("; the first on line {}: {}: {}", found->line, found->reason, found->text);
 }
@@ -261,8 +261,9 @@ std::string first_line(const FeedReport& feed, bool skipped) {
 // 3 lines, 2 bad ones; the first on line 1: ...
 std::string lines_of(const FeedReport& feed) {
   std::string text = fmt::format("{} lines", feed.lines);
-  if (feed.bad != 0 || feed.skipped == 0) text += fmt::format(", {} bad ones{}", feed.bad, first_line(feed, false));
-  if (feed.skipped != 0) text += fmt::format(", {} skipped{}", feed.skipped, first_line(feed, true));
+  if (feed.bad != 0 || feed.skipped == 0)
+    text += fmt::format(", {} bad ones{}", feed.bad, first_line(feed, LineSample::bad));
+  if (feed.skipped != 0) text += fmt::format(", {} skipped{}", feed.skipped, first_line(feed, LineSample::skipped));
   return text;
 }
 
@@ -273,7 +274,7 @@ void judge_bad_lines(const NewFeed& feed, Judgement& judgement) {
   const std::string beside_last =
       feed.before == nullptr ? "" : fmt::format(", and had {} beside {}", was.bad, was.entries);
   Complaint complaint = {fmt::format("{} has {} bad lines beside {} entries{}{}", feed.path, now.bad, now.entries,
-                                     beside_last, first_line(now, false)),
+                                     beside_last, first_line(now, LineSample::bad)),
                          "look at the file: is it still a list of addresses?"};
   if (feed.before != nullptr && now.bad > was.bad + kFewBad && bad_share(now) > bad_share(was) + kMoreBad) {
     judgement.refused = std::move(complaint);

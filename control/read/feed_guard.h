@@ -23,7 +23,6 @@ struct NewFeed {
   ListDraft& draft;      // its entries alone
   const List* before;    // whose last good content is of this file; null: nobody's is
   const ListDraft& own;  // policy.own
-  weir_action action;
   FeedOptions options;
 };
 

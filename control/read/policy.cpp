@@ -373,8 +373,7 @@ class PolicyReader {
         path_of(list),
         pending.format.format,
         pending.format.settings,
-        {pending.format.text(), list.match, list.ipv6_aggregate, pending.allow_any, pending.guard, {}},
-        list.action,
+        {pending.format.text(), list.action, list.match, list.ipv6_aggregate, pending.allow_any, pending.guard, {}},
         policy_.memory_bytes,
     };
     if (!list.url.empty()) {

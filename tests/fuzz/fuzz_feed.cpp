@@ -56,7 +56,7 @@ void require_judgement(const ListDraft& list, std::string_view text) {
   options.guard.reserved = Reserved::cut;
   options.guard.min_entries = 0;
   ListDraft cut = list;
-  const Judgement first = judge({"feed", text.size(), ends, cut, nullptr, own, WEIR_DROP, options});
+  const Judgement first = judge({"feed", text.size(), ends, cut, nullptr, own, options});
   for (const auto& entry : cut.v4) {
     require(entry.first <= entry.last);
     if (first.refused) continue;
@@ -69,7 +69,7 @@ void require_judgement(const ListDraft& list, std::string_view text) {
   options.guard.reserved = Reserved::keep;
   options.allow_any = true;
   cut = list;
-  require(!judge({"feed", text.size(), ends, cut, &before, own, WEIR_DROP, options}).refused);
+  require(!judge({"feed", text.size(), ends, cut, &before, own, options}).refused);
 }
 
 // A guard that these bits choose.
@@ -105,7 +105,7 @@ void require_change(std::string_view was, std::string_view now, unsigned bits) {
   const List before = list_of(read(was), was);
   const uint64_t entries = draft.entries();
   require(count_gone(*before.content, *make_entries(draft)) <= before.content->v4.size() + before.content->v6.size());
-  const Judgement judgement = judge({"feed", now.size(), ends_in_newline(now), draft, &before, {}, WEIR_DROP, options});
+  const Judgement judgement = judge({"feed", now.size(), ends_in_newline(now), draft, &before, {}, options});
   for (const Complaint& warning : judgement.warnings) require_complaint(warning);
   if (judgement.refused) return require_complaint(*judgement.refused);
   const Guard& guard = options.guard;
@@ -127,7 +127,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   feeds::read_text(feeds::plain_format(), text, {.directions = WEIR_AS_DESTINATION, .allow_any = allow_any}, list);
   const auto& feed = list.feed;
   require(feed.lines <= size && feed.entries == list.entries());
-  require(feed.samples.size() == std::min<uint64_t>(feed.bad, 5));
+  require(feed.samples.size() == std::min<uint64_t>(feed.bad, 5) + std::min<uint64_t>(feed.host_bits, 5) +
+                                     std::min<uint64_t>(feed.skipped, 5));
   for (const auto& bad : feed.samples) {
     require(bad.line <= feed.lines && bad.text.size() <= 80 && !bad.reason.empty());
   }

@@ -73,7 +73,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require_sets(sets, list);
   const FeedReport& feed = list.feed;
   require(feed.entries == list.entries());
-  require(feed.samples.size() == std::min<uint64_t>(feed.bad, 5) + std::min<uint64_t>(feed.skipped, 5));
+  require(feed.samples.size() == std::min<uint64_t>(feed.bad, 5) + std::min<uint64_t>(feed.skipped, 5) +
+                                     std::min<uint64_t>(feed.host_bits, 5));
   for (const LineSample& bad : feed.samples) {
     require(bad.line >= 1 && bad.line <= feed.lines + 1 && bad.text.size() <= 80 && !bad.reason.empty());
   }
@@ -85,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (feeds::Unpacker::of(file) != nullptr) return 0;  // so is how a file is packed
   feeds::Options same = options;
   same.sets = nullptr;
-  feeds::Reading whole(format, same, true), parts(format, same, true);  // what it is at its beginning is not asked
+  feeds::Reading whole(format, same), parts(format, same);
   ListDraft a, b;
   if (!file.empty()) whole.read(file, false, a);
   whole.read({}, true, a);

@@ -36,10 +36,11 @@ uint32_t place_of(const Format* format) {
 
 Reading begin_reading(const ParseRequest& ask) {
   Options options = {.directions = ask.directions, .allow_any = ask.allow_any != 0, .source = ask.source};
+  options.action = ask.action == WEIR_PASS ? WEIR_PASS : WEIR_DROP;
   options.written = ask.written;
   options.settings.assign(ask.settings, strnlen(ask.settings, sizeof ask.settings));
   const Format* format = ask.format == ParseRequest::kAuto ? nullptr : formats()[ask.format];
-  return Reading(format, std::move(options), ask.any_content != 0);
+  return Reading(format, std::move(options));
 }
 
 // draft: of the call before; it keeps its memory.
@@ -62,6 +63,7 @@ bool answer_one(int socket, std::span<std::byte> shared, std::optional<Reading>&
   answer.lines = draft.feed.lines - ask.lines;
   answer.bad = draft.feed.bad;
   answer.skipped = draft.feed.skipped;
+  answer.host_bits = draft.feed.host_bits;
   answer.n_v4 = static_cast<uint32_t>(draft.v4.size());
   answer.n_v6 = static_cast<uint32_t>(draft.v6.size());
   if (draft.v4.size() + draft.v6.size() > kMostEntries) return false;
@@ -71,15 +73,21 @@ bool answer_one(int socket, std::span<std::byte> shared, std::optional<Reading>&
   answer.n_samples = static_cast<uint32_t>(std::min(draft.feed.samples.size(), kMostSamples));
   for (uint32_t i = 0; i < answer.n_samples; i++) {
     answer.samples[i].line = draft.feed.samples[i].line;
-    answer.samples[i].is_skipped = draft.feed.samples[i].is_skipped;
+    answer.samples[i].kind = draft.feed.samples[i].kind;
     copy_text(answer.samples[i].text, draft.feed.samples[i].text);
     copy_text(answer.samples[i].reason, draft.feed.samples[i].reason);
+  }
+  answer.n_notes = static_cast<uint32_t>(std::min(draft.feed.notes.size(), ParseAnswer::kMostNotes));
+  for (uint32_t i = 0; i < answer.n_notes; i++) {
+    copy_text(answer.notes[i].reason, draft.feed.notes[i].reason);
+    copy_text(answer.notes[i].hint, draft.feed.notes[i].hint);
   }
   answer.format = place_of(reading->format());
   answer.ends_in_newline = reading->ends_in_newline();
   copy_text(answer.why, reading->why());
   if (draft.fault) {
     answer.is_fault = 1;
+    answer.is_cut_off = draft.fault->is_cut_off;
     copy_text(answer.fault, draft.fault->reason);
     copy_text(answer.hint, draft.fault->hint);
   }
@@ -131,9 +139,11 @@ Result<ParseAnswer> Parser::receive() const {
                                               std::chrono::steady_clock::now() + kMostTime);
   if (!got) return Error{got.error()};
   const uint64_t entries = uint64_t{answer.n_v4} + answer.n_v6;
-  const bool is_sound = *got == sizeof answer && answer.lines <= kMostTextBytes + 1 && entries <= kMostEntries &&
-                        answer.bad <= kMostTextBytes && answer.skipped <= kMostTextBytes &&
-                        answer.n_samples <= kMostSamples &&
+  const bool is_sound = *got == sizeof answer && answer.lines <= kMostAtOnce + 1 && entries <= kMostEntries &&
+                        answer.bad <= kMostAtOnce && answer.skipped <= kMostAtOnce && answer.host_bits <= kMostAtOnce &&
+                        answer.n_samples <= kMostSamples && answer.n_notes <= ParseAnswer::kMostNotes &&
+                        std::all_of(answer.samples, answer.samples + std::min<size_t>(answer.n_samples, kMostSamples),
+                                    [](const auto& sample) { return sample.kind < LineSample::kKinds; }) &&
                         (answer.format < formats().size() || answer.format == ParseRequest::kAuto);
   return is_sound ? Result<ParseAnswer>(answer) : Result<ParseAnswer>(Error{kSenseless});
 }
@@ -147,8 +157,8 @@ Result<void> Parser::ask(uint32_t bytes, bool is_end, uint64_t lines) {
   request.written = how_.options.written;
   request.directions = how_.options.directions;
   request.source = how_.options.source;
+  request.action = how_.options.action;
   request.allow_any = how_.options.allow_any;
-  request.any_content = how_.any_content;
   request.is_end = is_end;
   copy_text(request.settings, how_.options.settings);
   is_asked_ = true;
@@ -166,14 +176,19 @@ Result<void> Parser::take(const ParseAnswer& answer, uint32_t area, ListDraft& l
   list.feed.entries += uint64_t{answer.n_v4} + answer.n_v6;
   list.feed.bad += answer.bad;
   list.feed.skipped += answer.skipped;
+  list.feed.host_bits += answer.host_bits;
   for (uint32_t i = 0; i < answer.n_samples; i++) {
     const ParseAnswer::Sample& sample = answer.samples[i];
-    keep_sample(list.feed, {sample.line, text_in(sample.text), text_in(sample.reason), sample.is_skipped != 0});
+    keep_sample(list.feed, {sample.line, text_in(sample.text), text_in(sample.reason), sample.kind});
+  }
+  for (uint32_t i = 0; i < answer.n_notes; i++) {
+    list.feed.notes.push_back({text_in(answer.notes[i].reason), text_in(answer.notes[i].hint)});
   }
   if (answer.format != ParseRequest::kAuto) list.feed.format = formats()[answer.format]->name;
   list.feed.why = text_in(answer.why);
   ends_in_newline_ = answer.ends_in_newline != 0;
-  if (answer.is_fault != 0 && !list.fault) list.fault = FeedFault{text_in(answer.fault), text_in(answer.hint)};
+  if (answer.is_fault != 0 && !list.fault)
+    list.fault = FeedFault{text_in(answer.fault), text_in(answer.hint), answer.is_cut_off != 0};
   return {};
 }
 

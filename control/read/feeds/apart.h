@@ -11,8 +11,10 @@ namespace weir::control::feeds {
 
 extern const confine::Job kParseJob;  // for confine::Helpers::start
 
-// Of a part of text: `::` and the end of its line, and what was open before (CSV: lines within quotes).
-constexpr size_t kMostEntries = kMostTextBytes / 3 + 68;
+// Text that one answer is about: a part, and what was kept to recognise the format.
+constexpr size_t kMostAtOnce = kMostTextBytes + kBeginningBytes;
+// `::` and the end of its line, and what was open before (CSV: lines within quotes).
+constexpr size_t kMostEntries = kMostAtOnce / 3 + 68;
 
 // What goes to and fro, beside the bytes and the entries, which lie in shared memory: bytes of the file in its first
 // kMostTextBytes; behind them two areas for entries by turns, so that those of one part are taken while the next part
@@ -28,24 +30,29 @@ struct ParseRequest {
   uint32_t written;
   uint8_t directions;
   uint8_t source;
+  uint8_t action;  // weir_action
   uint8_t allow_any;
-  uint8_t any_content;
   uint8_t is_end;
   char settings[kMostSettings + 1];
 };
 struct ParseAnswer {
-  static constexpr size_t kMostSamples = 2 * kSamplesOfAKind, kMostText = 80;  // control/model/feed.h
-  static constexpr size_t kMostWhy = 200;
+  static constexpr size_t kMostSamples = LineSample::kKinds * kSamplesOfAKind, kMostText = 80;  // control/model/feed.h
+  static constexpr size_t kMostWhy = 400, kMostNotes = 4;
   struct Sample {
-    uint32_t line, is_skipped;
+    uint32_t line;
+    LineSample::Kind kind;
     char text[kMostText + 1];
     char reason[kMostText + 1];
   };
-  uint64_t lines, bad, skipped;  // of this text
-  uint32_t n_v4, n_v6, n_samples;
+  struct Note {
+    char reason[kMostWhy + 1], hint[kMostWhy + 1];
+  };
+  uint64_t lines, bad, skipped, host_bits;  // of this text
+  uint32_t n_v4, n_v6, n_samples, n_notes;
   uint32_t format;  // that it is read as; ParseRequest::kAuto: not known yet
-  uint8_t has_more, is_fault, ends_in_newline;
+  uint8_t has_more, is_fault, is_cut_off, ends_in_newline;
   Sample samples[kMostSamples];
+  Note notes[kMostNotes];
   char why[kMostWhy + 1];                        // ListDraft::feed
   char fault[kMostWhy + 1], hint[kMostWhy + 1];  // ListDraft::fault
 };
@@ -59,7 +66,6 @@ class Parser {
   struct How {
     const Format* format = nullptr;  // null: `auto`
     Options options;
-    bool any_content = false;
   };
   static Result<Parser> make(const confine::Helpers& helpers, How how);
   // helper: a process that answers as above, and kSharedBytes.

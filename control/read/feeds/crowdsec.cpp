@@ -39,7 +39,7 @@ std::string recognise(std::string_view beginning) {
              : "";
 }
 
-Read start(const Options& options) {
+Read start(const Options& options, std::string_view /*beginning*/) {
   JsonShape shape;
   shape.paths = {"", "new", "deleted", "decisions"};
   shape.names[0] = {"value"};

@@ -60,7 +60,7 @@ class Reader {
   void end(ListDraft& list) const {
     if (!open_.empty()) {
       list.fault = FeedFault{fmt::format("ends inside of the quotes of line {}", record_line_),
-                             "get the file again: it is cut off"};
+                             "get the file again: it is cut off", true};
     } else if (doubt_.is_founded()) {
       list.fault = FeedFault{
           fmt::format("has {} beside {} on line {}, which may be a prefix length", printable(doubt_.number(), 4),
@@ -322,7 +322,7 @@ std::string recognise(std::string_view beginning) {
   return recognise_lines(beginning, is_like, "has columns, one of them of addresses");
 }
 
-Read start(const Options& options) {
+Read start(const Options& options, std::string_view /*beginning*/) {
   auto reader = std::make_shared<Reader>(options);
   return [reader](std::string_view part, ListDraft& list) { reader->read(part, list); };
 }

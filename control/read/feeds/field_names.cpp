@@ -35,11 +35,6 @@ constexpr std::array<std::string_view, 19> kLists = {
     "list",        "ips",           "addresses",     "networks",     "prefixes",    "cidrs",     "ranges",
     "hosts",       "entries",       "data",          "items",        "blocklist",   "ipv4cidrs", "ipv6cidrs",
     "ipaddresses", "ipv4addresses", "ipv6addresses", "ipv4prefixes", "ipv6prefixes"};
-constexpr std::array<std::string_view, 10> kAllowed = {"allow",  "allowed",   "allowlist", "whitelist", "whitelisted",
-                                                       "permit", "permitted", "accept",    "accepted",  "trusted"};
-constexpr std::array<std::string_view, 14> kBlocked = {"block", "blocked", "blocklist", "blacklist", "blacklisted",
-                                                       "deny",  "denied",  "denylist",  "drop",      "dropped",
-                                                       "ban",   "banned",  "reject",    "rejected"};
 
 std::string plain_name(std::string_view name) {
   constexpr size_t kLongest = 32;
@@ -89,12 +84,6 @@ bool is_list_name(std::string_view name) {
   const std::string plain = plain_name(name);
   const auto part = part_named(name);
   return rank_in(kLists, plain) || (part && part->part == Part::address);
-}
-
-Side side_named(std::string_view name) {
-  const std::string plain = plain_name(name);
-  if (rank_in(kAllowed, plain)) return Side::allowed;
-  return rank_in(kBlocked, plain) ? Side::blocked : Side::none;
 }
 
 }  // namespace weir::control::feeds

@@ -28,8 +28,4 @@ bool rules_out_length(std::string_view name);
 // Whether an array with this key may be the list itself.
 bool is_list_name(std::string_view name);
 
-// What a key says of the lists below it: `allow` or `blocked`.
-enum class Side : uint8_t { none = 0, allowed = 1, blocked = 2 };
-Side side_named(std::string_view name);
-
 }  // namespace weir::control::feeds

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "control/read/feeds/structures.h"
+
 namespace weir::control::feeds {
 
 // In the order of formats().
@@ -37,6 +39,10 @@ const Format* find_format(std::string_view name) {
 
 Recognised recognise(std::string_view beginning) {
   for (const Format* format : kFormats) {
+    // The formats behind it take whatever has columns or lines.
+    if (format == &kCsvFormat) {
+      if (auto fault = structure_fault(beginning)) return {&kPlainFormat, "", std::move(fault)};
+    }
     if (std::string why = format->recognise(beginning); !why.empty()) return {format, std::move(why)};
   }
   return {&kPlainFormat, "it looks like no other format"};
@@ -54,8 +60,8 @@ std::string_view find_setting(std::string_view settings, std::string_view name) 
 }
 
 void read_text(const Format& format, std::string_view text, const Options& options, ListDraft& list) {
-  const Read read = format.start(options);
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  const Read read = format.start(options, text);
   if (!text.empty()) read(text, list);
   read({}, list);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,8 +14,11 @@ namespace weir::control::feeds {
 
 class NamedSets;
 
+constexpr size_t kBeginningBytes = size_t{64} << 10;  // by which text is recognised
+
 struct Options {
   uint8_t directions = WEIR_AS_SOURCE;  // of every entry: the list's `match`
+  weir_action action = WEIR_DROP;       // of the list: what the feed marks for the other side is no entry of it
   bool allow_any = false;               // /0 is an entry, not a bad line
   uint8_t source = 1;                   // of every entry: Entry::source
   uint32_t written = 0;                 // Unix seconds when the file was written: what its timeouts count from
@@ -42,7 +46,8 @@ struct Format {
   const char* what;  // one line for people
   // Why a feed that begins like this is of the format: "line 3 begins with `add `". Empty: nothing speaks for it.
   std::string (*recognise)(std::string_view beginning);
-  Read (*start)(const Options& options);
+  // beginning: of the text, kBeginningBytes or more where there are as many; good until it returns.
+  Read (*start)(const Options& options, std::string_view beginning);
   Parts parts = Parts::lines;
   bool is_json = false;  // JSON is no wonder
   std::span<const Setting> settings = {};
@@ -59,6 +64,7 @@ const Format* find_format(std::string_view name);
 struct Recognised {
   const Format* format;
   std::string why;
+  std::optional<FeedFault> fault = {};  // it is a known structure that no format reads
 };
 Recognised recognise(std::string_view beginning);
 

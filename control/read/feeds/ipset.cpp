@@ -135,7 +135,7 @@ std::string recognise(std::string_view beginning) {
   return recognise_lines(beginning, is_like, "is `create SET TYPE` or `add SET ENTRY`");
 }
 
-Read start(const Options& options) {
+Read start(const Options& options, std::string_view /*beginning*/) {
   auto sets = std::make_shared<Sets>();
   return [options, sets](std::string_view part, ListDraft& list) {
     read_lines(part, list,

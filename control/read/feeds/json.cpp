@@ -33,7 +33,7 @@ std::string recognise(std::string_view beginning) {
   return begins_json(trim(beginning)) ? "it begins as JSON does" : "";
 }
 
-Read start(const Options& options) {
+Read start(const Options& options, std::string_view /*beginning*/) {
   return read_json(shape_of(options), options);
 }
 
@@ -60,7 +60,7 @@ std::string recognise_lines(std::string_view beginning) {
   return first.ends_with('}') && rest.starts_with('{') ? "its lines are JSON objects" : "";
 }
 
-Read start_lines(const Options& options) {
+Read start_lines(const Options& options, std::string_view /*beginning*/) {
   return read_json_lines(shape_of(options), options);
 }
 

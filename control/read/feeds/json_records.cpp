@@ -19,7 +19,8 @@ const std::string& text_of(const JsonRecord& record, Part part) {
 }
 
 FeedFault fault_of(const std::string& error) {
-  return {error.starts_with("ends") ? error : "is no JSON: " + error, "get the file again: it is broken, or cut off"};
+  return {error.starts_with("ends") ? error : "is no JSON: " + error, "get the file again: it is broken, or cut off",
+          error.starts_with("ends")};
 }
 
 }  // namespace
@@ -142,24 +143,24 @@ void JsonRecords::skip_address(std::string_view text) {
 
 void JsonRecords::tell(const Outcome& outcome, uint32_t line, std::string_view text) {
   add_outcome(outcome, list_->feed, line, text);
-  if (outcome.kind != Outcome::fine || side_ == Side::none) return;
+  if (outcome.kind != Outcome::fine || side_ == Verdict::none) return;
   std::string& from = list_from_[static_cast<size_t>(side_)];
   if (from.empty()) from = list_path_;
 }
 
 // Of the list that begins: what its path says, where nobody named one.
 void JsonRecords::choose_side(std::string_view path) {
-  side_ = Side::none;
+  side_ = Verdict::none;
   list_path_ = path;
-  while (!path.empty() && side_ == Side::none) {
+  while (!path.empty() && side_ == Verdict::none) {
     const size_t end = std::min(path.find('.'), path.size());
-    side_ = side_named(path.substr(0, end));
+    side_ = verdict_of_name(path.substr(0, end));
     path.remove_prefix(std::min(end + 1, path.size()));
   }
 }
 
 void JsonRecords::finish() {
-  const std::string &allowed = list_from_[1], &blocked = list_from_[2];
+  const std::string &allowed = list_from_[2], &blocked = list_from_[1];
   if (allowed.empty() || blocked.empty()) return;
   constexpr size_t kShown = 40;
   list_->fault = FeedFault{

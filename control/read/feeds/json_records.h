@@ -10,6 +10,7 @@
 #include "control/read/feeds/field_names.h"
 #include "control/read/feeds/json_text.h"
 #include "control/read/feeds/take.h"
+#include "control/read/feeds/verdict.h"
 
 // Which values of a JSON document are entries.
 namespace weir::control::feeds {
@@ -85,9 +86,9 @@ class JsonRecords {
   std::array<Frame, JsonText<JsonRecords>::kMostDepth> frames_;
   std::string key_;
   std::map<std::string, Meaning, std::less<>> known_keys_;
-  Side side_ = Side::none;  // of the list that is being read, and its path
+  Verdict side_ = Verdict::none;  // of the list that is being read, and its path
   std::string list_path_;
-  std::array<std::string, 3> list_from_;  // by Side: the path of a list that entries were taken from
+  std::array<std::string, 4> list_from_;  // by Verdict: the path of a list that entries were taken from
 };
 
 // A reader of a whole document (Parts::bytes).

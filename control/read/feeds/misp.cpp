@@ -11,7 +11,7 @@ std::string recognise(std::string_view beginning) {
              : "";
 }
 
-Read start(const Options& options) {
+Read start(const Options& options, std::string_view /*beginning*/) {
   JsonShape shape;
   shape.paths = {"list"};
   return read_json(std::move(shape), options);

@@ -234,9 +234,9 @@ class Reader {
     if (has_text_ && last_line_is_open()) list.feed.lines++;
     if (in_elements_) {
       list.fault = FeedFault{fmt::format("ends inside of the elements that begin on line {}", opened_),
-                             "get the file again: it is cut off"};
+                             "get the file again: it is cut off", true};
     } else if (depth_ > 0 || in_quotes_) {
-      list.fault = FeedFault{"ends inside of a table or a set", "get the file again: it is cut off"};
+      list.fault = FeedFault{"ends inside of a table or a set", "get the file again: it is cut off", true};
     }
   }
   bool last_line_is_open() const { return in_comment_ || in_quotes_ || last_ != '\n'; }
@@ -276,7 +276,7 @@ std::string recognise(std::string_view beginning) {
   return "";
 }
 
-Read start(const Options& options) {
+Read start(const Options& options, std::string_view /*beginning*/) {
   auto reader = std::make_shared<Reader>(options);
   return [reader](std::string_view part, ListDraft& list) { reader->read(part, list); };
 }

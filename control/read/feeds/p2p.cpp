@@ -32,7 +32,7 @@ std::string recognise(std::string_view beginning) {
   return recognise_lines(beginning, is_like, "is `name:FIRST-LAST`");
 }
 
-Read start(const Options& options) {
+Read start(const Options& options, std::string_view /*beginning*/) {
   return [options](std::string_view part, ListDraft& list) {
     read_lines(part, list,
                [&](std::string_view line, uint32_t number) { return read_line(line, number, options, list); });

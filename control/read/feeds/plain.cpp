@@ -118,7 +118,7 @@ std::string recognise_plain(std::string_view) {
   return "";
 }
 
-Read start_plain(const Options& options) {
+Read start_plain(const Options& options, std::string_view /*beginning*/) {
   return [options](std::string_view part, ListDraft& list) { read_plain(part, options, list); };
 }
 

@@ -4,16 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "control/read/feeds/content.h"
 
 namespace weir::control::feeds {
-namespace {
-
-constexpr size_t kBeginningBytes = size_t{16} << 10;  // by which text is recognised
-
-}  // namespace
-
 bool Reading::read(std::string_view bytes, bool is_end, ListDraft& list) {
   if (!has_begun_ && unpacker_ == nullptr && !bytes.empty()) unpacker_ = Unpacker::of(bytes);
   if (unpacker_ != nullptr) return unpack(bytes, is_end, list);
@@ -42,7 +37,7 @@ bool Reading::unpack(std::string_view bytes, bool is_end, ListDraft& list) {
   if (unpacker_->is_broken() || (is_end && !unpacker_->is_whole())) {
     list.fault = FeedFault{
         fmt::format("is {} data that is {}", unpacker_->name(), unpacker_->is_broken() ? "broken" : "cut off"),
-        "get the file again"};
+        "get the file again", !unpacker_->is_broken()};
     return false;
   }
   if (!is_end) return false;
@@ -53,11 +48,9 @@ bool Reading::unpack(std::string_view bytes, bool is_end, ListDraft& list) {
 }
 
 // What it is, and what reads it.
-void Reading::begin(std::string_view& text, ListDraft& list) {
+void Reading::begin(ListDraft& list, std::string_view beginning) {
   has_begun_ = true;
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  const std::string_view beginning = text.substr(0, kBeginningBytes);
-  const Content* content = any_content_ ? nullptr : content_of(beginning);
+  const Content* content = content_of(beginning);
   if (content != nullptr && content->is_json && (format_ == nullptr || format_->is_json)) content = nullptr;
   if (content != nullptr) {
     list.fault = FeedFault{fmt::format("is {}, no list of addresses", content->what), content->hint};
@@ -66,16 +59,34 @@ void Reading::begin(std::string_view& text, ListDraft& list) {
     Recognised recognised = content == nullptr ? recognise(beginning) : Recognised{&plain_format(), ""};
     format_ = recognised.format;
     why_ = std::move(recognised.why);
+    if (recognised.fault) list.fault = std::move(recognised.fault);
   }
   list.feed.format = format_->name;
   list.feed.why = why_;
-  read_ = format_->start(options_);
+  read_ = format_->start(options_, beginning);
 }
 
 void Reading::take_text(std::string_view text, ListDraft& list) {
   if (list.fault) return;
-  if (!has_begun_) begin(text, list);
-  if (list.fault || text.empty()) return;
+  if (has_begun_) return take_parts(text, list);
+  if (beginning_.size() + text.size() < kBeginningBytes) {
+    beginning_ += text;
+    return;
+  }
+  take_beginning(text, list);
+}
+
+// behind: what follows the text that was kept.
+void Reading::take_beginning(std::string_view behind, ListDraft& list) {
+  std::string kept = std::exchange(beginning_, {});
+  if (!kept.empty()) kept += behind;
+  std::string_view text = kept.empty() ? behind : std::string_view(kept);
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  begin(list, text);
+  if (!list.fault && !text.empty()) take_parts(text, list);
+}
+
+void Reading::take_parts(std::string_view text, ListDraft& list) {
   ends_in_newline_ = text.back() == '\n';
   if (format_->parts == Parts::bytes) return read_(text, list);
   take_lines(text, list);
@@ -115,16 +126,13 @@ void Reading::take_lines(std::string_view text, ListDraft& list) {
 }
 
 void Reading::end(ListDraft& list) {
-  if (!has_begun_) {
-    std::string_view nothing;
-    begin(nothing, list);
-  }
+  if (!has_begun_ && !list.fault) take_beginning({}, list);
   if (list.fault) return;
   if (!rest_.empty()) read_(rest_, list);
   rest_.clear();
   read_({}, list);
   const uint64_t newlines = list.feed.lines - (ends_in_newline_ ? 0 : 1);
-  if (list.fault || any_content_ || format_->parts != Parts::lines || lone_returns_ <= newlines) return;
+  if (list.fault || format_->parts != Parts::lines || lone_returns_ <= newlines) return;
   list.fault = FeedFault{
       fmt::format("ends its lines by CR alone ({} CR, {} LF): to weir all is one line", lone_returns_, newlines),
       "end lines by LF: tr '\\r' '\\n'"};

@@ -15,9 +15,8 @@ constexpr uint64_t kMostUnpackedBytes = 0xffff'ffff;  // as of a file that is no
 // From the bytes of a file to its entries: unpacked, recognised, cut into lines, read.
 class Reading {
  public:
-  // format: null: `auto`. any_content: what is plainly something else (a page, an archive) is read all the same.
-  Reading(const Format* format, Options options, bool any_content = false)
-      : format_(format), options_(std::move(options)), any_content_(any_content) {}
+  // format: null: `auto`.
+  Reading(const Format* format, Options options) : format_(format), options_(std::move(options)) {}
 
   // The next bytes, as many as a part of a file has (kMostTextBytes), or none; is_end: there are no more. True: as much
   // text was read as a format reads at once, and there is more in these bytes, which are to stay: call again without
@@ -31,14 +30,16 @@ class Reading {
  private:
   bool unpack(std::string_view bytes, bool is_end, ListDraft& list);
   void take_text(std::string_view text, ListDraft& list);
-  void begin(std::string_view& text, ListDraft& list);
+  void take_beginning(std::string_view behind, ListDraft& list);
+  void begin(ListDraft& list, std::string_view beginning);
+  void take_parts(std::string_view text, ListDraft& list);
   void take_lines(std::string_view text, ListDraft& list);
   void end(ListDraft& list);
 
   const Format* format_;
   const Options options_;
-  const bool any_content_;
   bool has_begun_ = false, ends_in_newline_ = true;
+  std::string beginning_;  // until there is as much of it as it is recognised by
   std::string why_;
   Read read_;
   std::unique_ptr<Unpacker> unpacker_;

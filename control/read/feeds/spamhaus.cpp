@@ -20,7 +20,7 @@ void check_count(const JsonRecord& metadata, uint64_t records, ListDraft& list) 
   if (said == metadata.others.end() || said->second == std::to_string(records)) return;
   list.fault = FeedFault{fmt::format("has {} records, and says on line {} that there are {}", records, metadata.line,
                                      printable(said->second, 20)),
-                         "get the file again: it is not whole"};
+                         "get the file again: it is not whole", true};
 }
 
 Outcome take_record(const JsonRecord& record, const Options& options, Count& count, ListDraft& list) {
@@ -44,7 +44,7 @@ std::string recognise(std::string_view beginning) {
              : "";
 }
 
-Read start(const Options& options) {
+Read start(const Options& options, std::string_view /*beginning*/) {
   JsonShape shape;
   shape.names[0] = {"cidr"};
   shape.others = {"type", "records", "asn"};
@@ -57,7 +57,8 @@ Read start(const Options& options) {
     if (part.empty() && count->records > 0 && !list.fault) {
       list.fault = FeedFault{"has no last line that says how many records there are",
                              "get the file again: it is cut off; a file that never has that line is "
-                             "`format: {jsonl: {address: cidr}}`"};
+                             "`format: {jsonl: {address: cidr}}`",
+                             true};
     }
   };
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "control/model/range_text.h"
 #include "control/read/feeds/plain.h"
 
 namespace weir::control::feeds {
@@ -14,15 +15,23 @@ constexpr const char* kAnyRefused = "matches every address: needs allow_any";
 constexpr size_t kMostPieces = 512;  // of a text that is put together; no entry is longer
 constexpr size_t kShown = 80;        // of a line, in a sample
 
-bool has_room(const FeedReport& report, bool skipped) {
-  const auto is_of_kind = [&](const LineSample& sample) { return sample.is_skipped == skipped; };
+bool has_room(const FeedReport& report, LineSample::Kind kind) {
+  const auto is_of_kind = [&](const LineSample& sample) { return sample.kind == kind; };
   const auto kept = std::count_if(report.samples.begin(), report.samples.end(), is_of_kind);
   return static_cast<size_t>(kept) < kSamplesOfAKind;
 }
 
 template <class Addr>
-const char* append(const ParsedEntry<Addr>& parsed, At at, const Options& options, std::vector<Entry<Addr>>& entries) {
+const char* append(const ParsedEntry<Addr>& parsed, std::string_view text, At at, const Options& options,
+                   FeedReport& report, std::vector<Entry<Addr>>& entries) {
   if (parsed.is_any && !options.allow_any) return kAnyRefused;
+  if (parsed.host_bits_cleared) {
+    report.host_bits++;
+    if (has_room(report, LineSample::host_bits)) {
+      const std::string meant = range_text(parsed.first, parsed.last, 0);
+      keep_sample(report, {at.line, printable(text, kShown), "has host bits, read as " + meant, LineSample::host_bits});
+    }
+  }
   entries.push_back({parsed.first, parsed.last, at.line, parsed.port, options.directions, options.source, at.expires});
   return nullptr;
 }
@@ -45,17 +54,18 @@ std::string without_padding(std::string_view text) {
 }  // namespace
 
 void keep_sample(FeedReport& report, LineSample sample) {
-  if (has_room(report, sample.is_skipped)) report.samples.push_back(std::move(sample));
+  if (has_room(report, sample.kind)) report.samples.push_back(std::move(sample));
 }
 
 void add_bad_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason) {
   report.bad++;
-  if (has_room(report, false)) keep_sample(report, {line, printable(text, kShown), reason});
+  if (has_room(report, LineSample::bad)) keep_sample(report, {line, printable(text, kShown), reason});
 }
 
 void add_skipped_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason) {
   report.skipped++;
-  if (has_room(report, true)) keep_sample(report, {line, printable(text, kShown), reason, true});
+  if (has_room(report, LineSample::skipped))
+    keep_sample(report, {line, printable(text, kShown), reason, LineSample::skipped});
 }
 
 void add_outcome(const Outcome& outcome, FeedReport& report, uint32_t line, std::string_view text) {
@@ -65,8 +75,10 @@ void add_outcome(const Outcome& outcome, FeedReport& report, uint32_t line, std:
 
 const char* take(std::string_view text, At at, const Options& options, ListDraft& list) {
   const EntryText parsed = parse_entry(text, LeadingZeros::decimal);
-  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed)) return append(*v4, at, options, list.v4);
-  if (const auto* v6 = std::get_if<ParsedEntry<Ipv6>>(&parsed)) return append(*v6, at, options, list.v6);
+  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed))
+    return append(*v4, text, at, options, list.feed, list.v4);
+  if (const auto* v6 = std::get_if<ParsedEntry<Ipv6>>(&parsed))
+    return append(*v6, text, at, options, list.feed, list.v6);
   return std::get<EntryError>(parsed).reason;
 }
 

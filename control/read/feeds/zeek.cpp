@@ -60,7 +60,7 @@ std::string recognise(std::string_view beginning) {
   return beginning.find("\tIntel::") != std::string_view::npos ? "it has types of indicators like Intel::ADDR" : "";
 }
 
-Read start(const Options& options) {
+Read start(const Options& options, std::string_view /*beginning*/) {
   auto columns = std::make_shared<Columns>();
   return [options, columns](std::string_view part, ListDraft& list) {
     read_lines(part, list, [&](std::string_view line, uint32_t number) {

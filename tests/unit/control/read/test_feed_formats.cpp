@@ -80,9 +80,9 @@ TEST_CASE("skipped lines leave room for samples of bad ones") {
   CHECK(feed.skipped == 7);
   CHECK(feed.bad == 7);
   REQUIRE(feed.samples.size() == 2 * kSamplesOfAKind);
-  CHECK((feed.samples[0].is_skipped && feed.samples[0].line == 2));
-  CHECK((feed.samples[4].is_skipped && feed.samples[4].line == 6));
-  CHECK((!feed.samples[5].is_skipped && feed.samples[5].line == 9));
+  CHECK((feed.samples[0].kind == LineSample::skipped && feed.samples[0].line == 2));
+  CHECK((feed.samples[4].kind == LineSample::skipped && feed.samples[4].line == 6));
+  CHECK((feed.samples[5].kind == LineSample::bad && feed.samples[5].line == 9));
 }
 
 TEST_CASE("formats of lines") {

@@ -127,7 +127,7 @@ TEST_CASE("as many entries are reserved or own as a walk over all ranges finds")
     }
     feed.feed.entries = feed.v4.size();
     FeedOptions options;
-    const Judgement judgement = judge({"a.txt", 0, true, feed, nullptr, own, WEIR_DROP, options});
+    const Judgement judgement = judge({"a.txt", 0, true, feed, nullptr, own, options});
     REQUIRE_FALSE(judgement.refused);
     REQUIRE(judgement.warnings.size() == (expected == 0 ? 0 : 1));
     if (expected == 0) continue;

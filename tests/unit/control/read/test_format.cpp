@@ -24,7 +24,7 @@ std::string recognise_hosts(std::string_view beginning) {
       beginning, [](std::string_view line) { return line.starts_with("host "); }, "begins with `host`");
 }
 
-feeds::Read start_hosts(const feeds::Options& options) {
+feeds::Read start_hosts(const feeds::Options& options, std::string_view /*beginning*/) {
   return [options](std::string_view part, ListDraft& list) {
     feeds::read_lines(part, list,
                       [&](std::string_view line, uint32_t number) { return read_host(line, number, options, list); });

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "control/model/feed.h"
+
+// Texts of other tools that hold addresses, and that no format reads: `auto` refuses them by their name.
+namespace weir::control::feeds {
+
+struct Structure {
+  const char* name;  // "rules of iptables-save"
+  bool (*is_like)(std::string_view line);
+  const char* hint;  // the way to a list that weir reads
+};
+
+// A row in structures.cpp each.
+std::span<const Structure> structures();
+
+// Of a text that begins like this; empty: it is none of them.
+std::optional<FeedFault> structure_fault(std::string_view beginning);
+
+}  // namespace weir::control::feeds
