@@ -1,26 +1,54 @@
 #include "control/read/feeds/plain.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+
+#include "control/read/feeds/length_doubt.h"
 #include "control/read/feeds/take.h"
+#include "control/read/feeds/verdict.h"
 
 namespace weir::control::feeds {
-namespace {
+namespace plain {
+
+constexpr const char* kTwoAddresses = "a second address stands behind the first";
+constexpr const char* kLengthBehind = "a prefix length or a netmask stands apart from its address";
+constexpr const char* kShortRange = "a hyphen and a number follow: a short range, or a range of ports";
+
+std::string_view without_front(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  return text;
+}
 
 size_t word_length(std::string_view text) {
   return static_cast<size_t>(std::find_if(text.begin(), text.end(), is_blank) - text.begin());
 }
 
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+bool is_hex(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+bool is_word_letter(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c & 0x80) != 0;
+}
+
 // The longest beginning that has only letters of addresses.
 std::string_view address_letters(std::string_view text) {
-  const auto is_letter = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F') || c == '.' || c == ':';
-  };
+  const auto is_letter = [](char c) { return is_hex(c) || c == '.' || c == ':'; };
   return text.substr(0, static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_letter) - text.begin()));
 }
 
 bool is_address(std::string_view text) {
   return parse_ipv4(text) || parse_ipv6(text);
+}
+
+bool is_entry(std::string_view text) {
+  return text != "::" && !text.empty() && !std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal));
 }
 
 // Whether what begins with these letters was meant as an address of the family of `first`, and is none: 192.0.2.999.
@@ -30,32 +58,160 @@ bool is_broken_address(std::string_view letters, std::string_view first) {
   return count(letters, '.') > 2;
 }
 
-// The entry at the start of a line without comment and outer blanks: its first word, or up to three words when a hyphen
-// makes them a range (`a - b`, `a -b`, `a- b`). A hyphen that no address follows begins a remark; one that a broken
-// address follows makes a bad line, which is returned whole.
-std::string_view entry_of(std::string_view line) {
+// Of a line without its comment: the entry, and the words behind it.
+struct EntryAndRest {
+  std::string_view entry, behind;
+  const char* why_bad = nullptr;
+};
+
+// The entry is the first word, or up to three when a hyphen makes them a range (`a - b`, `a -b`, `a- b`). A hyphen
+// before a digit that begins no address is a short range, or one of ports; before anything else it begins a remark.
+EntryAndRest parts_of(std::string_view line) {
   const size_t first_end = word_length(line);
-  const auto skip_blanks = [&](size_t from) {
-    while (from < line.size() && is_blank(line[from])) from++;
-    return from;
-  };
   size_t hyphen = line.substr(0, first_end).find('-');
-  if (hyphen == std::string_view::npos) {
-    hyphen = skip_blanks(first_end);
-    if (hyphen == line.size() || line[hyphen] != '-') return line.substr(0, first_end);
+  const bool is_apart = hyphen == std::string_view::npos;
+  if (is_apart) {
+    hyphen = first_end + (line.size() - first_end - without_front(line.substr(first_end)).size());
+    if (hyphen == line.size() || line[hyphen] != '-') return {line.substr(0, first_end), line.substr(first_end)};
   }
   const std::string_view first = line.substr(0, std::min(hyphen, first_end));
-  const size_t second = skip_blanks(hyphen + 1);
-  const std::string_view word = line.substr(second, word_length(line.substr(second)));
+  const std::string_view after = without_front(line.substr(hyphen + 1));
+  const std::string_view word = after.substr(0, word_length(after));
   const std::string_view letters = address_letters(word);
-  if (!is_address(letters)) return is_broken_address(letters, first) ? line.substr(0, second + word.size()) : first;
+  const auto up_to = [&](std::string_view end) {
+    return line.substr(0, static_cast<size_t>(end.end() - line.begin()));
+  };
+  const auto behind = [&](std::string_view end) { return line.substr(static_cast<size_t>(end.end() - line.begin())); };
+  if (!is_address(letters)) {
+    if (is_broken_address(letters, first)) return {up_to(word), behind(word)};
+    const bool is_v6 = std::count(first.begin(), first.end(), ':') > 1;
+    const bool is_hex_end = is_v6 && !word.empty() && std::all_of(word.begin(), word.end(), is_hex) &&
+                            (!is_apart || std::any_of(word.begin(), word.end(), is_digit));
+    if ((!word.empty() && is_digit(word[0])) || is_hex_end) return {up_to(word), behind(word), kShortRange};
+    return {first, line.substr(hyphen)};
+  }
   const std::string_view rest = word.substr(letters.size());
   const auto begins_address = [&](std::string_view text) {
     const std::string_view more = address_letters(text);
-    return is_address(more) || is_broken_address(more, first);
+    return is_address(more) || is_broken_address(more, first) || (!text.empty() && is_digit(text[0]));
   };
   const bool is_remark = rest.starts_with('-') && !begins_address(rest.substr(1));
-  return line.substr(0, second + (is_remark ? letters.size() : word.size()));
+  const std::string_view end = is_remark ? letters : word;
+  return {up_to(end), behind(end)};
+}
+
+// `(trusted),` -> trusted
+std::string_view bare(std::string_view word) {
+  while (!word.empty() && !is_word_letter(word.front()) && !word.starts_with("::")) word.remove_prefix(1);
+  while (!word.empty() && !is_word_letter(word.back()) && !word.ends_with("::")) word.remove_suffix(1);
+  return word;
+}
+
+// Words that join two addresses, or an address and its length.
+bool joins(std::string_view word) {
+  constexpr std::string_view kJoining[] = {"and",     "or",   "to",   "through", "thru",      "until",  "till",
+                                           "upto",    "bis",  "und",  "et",      "y",         "e",      "hasta",
+                                           "a",       "au",   "oder", "ou",      "o",         "with",   "vs",
+                                           "netmask", "mask", "len",  "prefix",  "prefixlen", "length", "masklen"};
+  if (std::none_of(word.begin(), word.end(),
+                   [](char c) { return is_digit(c) || (c >= 'A' && c <= 'z' && c != '\\'); })) {
+    return true;  // `&`, `->`, an em dash
+  }
+  const std::string small = lower(word);
+  return std::find(std::begin(kJoining), std::end(kJoining), small) != std::end(kJoining);
+}
+
+bool names_length(std::string_view word) {
+  constexpr std::string_view kNames[] = {"netmask", "mask", "len", "prefix", "prefixlen", "length", "masklen", "/"};
+  return std::find(std::begin(kNames), std::end(kNames), lower(word)) != std::end(kNames);
+}
+
+// What the second and further words say of the entry. number: the second word, when it is one.
+Outcome look_behind(std::string_view behind, weir_action action, std::string_view& number) {
+  constexpr size_t kMostTogether = 3;  // `not a threat`
+  std::string_view word = next_word(behind);
+  if (is_number(word)) return number = word, Outcome();
+  if (word.size() > 1 && word[0] == '/' && is_digit(word[1])) return kLengthBehind;
+  if (is_entry(bare(word))) return kTwoAddresses;
+  if (joins(word)) {
+    std::string_view further = behind;
+    const std::string_view next = next_word(further);
+    const bool is_length_word = names_length(word);
+    if (is_entry(bare(next))) return is_length_word ? kLengthBehind : kTwoAddresses;
+    if (is_length_word && !next.empty() && is_length(next)) return kLengthBehind;
+    if (bare(word).empty()) word = next_word(behind);  // `- trusted`
+  }
+  const size_t sign = word.find_first_of("=:");
+  if (sign != std::string_view::npos && sign > 0 && sign + 1 < word.size()) {
+    const std::string_view value = word.substr(sign + 1);
+    if (is_entry(bare(value))) return {};
+    if (const char* why = why_not_of(verdict_of_member(word.substr(0, sign), value), action)) return Outcome::skip(why);
+  }
+  // One word, or up to three of them together.
+  std::string phrase;
+  for (size_t i = 0; i < kMostTogether && !word.empty(); i++, word = next_word(behind)) {
+    phrase += word;
+    if (const char* why = why_not_of(verdict_of_word(phrase), action)) return Outcome::skip(why);
+  }
+  return {};
+}
+
+// Bytes that nobody sees, or that look like others.
+const char* strange_letter(std::string_view word) {
+  constexpr struct {
+    std::string_view bytes;
+    const char* why;
+  } kStrange[] = {
+      {"\xef\xbb\xbf", "a byte order mark (U+FEFF), which is invisible, stands in the line"},
+      {"\xc2\xa0", "a no-break space (U+00A0), which is invisible, stands in the line"},
+      {"\xe2\x80\x8b", "a zero-width space (U+200B), which is invisible, stands in the line"},
+      {"\xe2\x80\x8e", "a mark of direction (U+200E), which is invisible, stands in the line"},
+      {"\xe2\x80\x8f", "a mark of direction (U+200F), which is invisible, stands in the line"},
+      {"\xc2\xad", "a soft hyphen (U+00AD), which is invisible, stands in the line"},
+      {"\xe2\x80\x93", "a dash (U+2013) that is no hyphen stands in the line"},
+      {"\xe2\x80\x94", "a dash (U+2014) that is no hyphen stands in the line"},
+  };
+  for (const auto& one : kStrange) {
+    if (word.find(one.bytes) != std::string_view::npos) return one.why;
+  }
+  if (word.find('\0') != std::string_view::npos) return "a NUL byte, which is invisible, stands in the line";
+  const bool is_ascii = std::none_of(word.begin(), word.end(), [](char c) { return (c & 0x80) != 0; });
+  return is_ascii ? nullptr : "a letter that is not ASCII stands in the entry";
+}
+
+// What a `;` begins is a comment, unless an address, a length or a number follows it at once.
+bool begins_field(std::string_view behind) {
+  while (behind.starts_with(';')) behind.remove_prefix(1);
+  const std::string_view word = behind.substr(0, std::min(behind.find_first_of(" \t;,#"), behind.size()));
+  return is_length(word) || is_number(word) || is_entry(word);
+}
+
+struct Line {
+  std::string_view text;        // without its comment; empty: nothing is left
+  std::string_view glued = {};  // the comment that follows a `;` at once, without a blank around that
+  Outcome outcome = {};         // what the line is without looking at an entry
+};
+
+Line line_of(std::string_view line) {
+  if (line[0] == '#' || line.starts_with("//")) return {};
+  if (line[0] == ';') {
+    return begins_field(line.substr(1)) ? Line{{}, {}, "an address or a number behind `;`"} : Line{};
+  }
+  if (line[0] == '!') {
+    std::string_view rest = line.substr(1);
+    return {{}, {}, is_entry(bare(next_word(rest))) ? Outcome::skip("an exception: `!` stands before it") : Outcome()};
+  }
+  const size_t at = line.find_first_of("#;");
+  if (at == std::string_view::npos) return {line};
+  if (line[at] == '#') return {trim(line.substr(0, at))};
+  const std::string_view behind = line.substr(at + 1);
+  if (begins_field(behind)) return {{}, {}, "an address or a number behind `;`"};
+  const bool is_glued = !is_blank(line[at - 1]);
+  std::string_view further = behind;
+  if (is_glued && !behind.empty() && is_blank(behind[0]) && is_entry(bare(next_word(further)))) {
+    return {{}, {}, kTwoAddresses};
+  }
+  return {trim(line.substr(0, at)), is_glued && !behind.empty() && !is_blank(behind[0]) ? behind : std::string_view()};
 }
 
 // Most lines of most feeds are one IPv4 address and nothing else: read without looking for blanks, comments or words.
@@ -89,52 +245,127 @@ const char* read_host_line(const char* at, const char* end, Ipv4& address) {
   return at + 1;
 }
 
-void read_plain(std::string_view text, const Options& options, ListDraft& list) {
-  const uint64_t before = list.entries();
-  auto line = static_cast<uint32_t>(list.feed.lines);  // fits: a feed is smaller than 4 GiB
-  Entry<Ipv4> host = {0, 0, 0, 0, options.directions, options.source};
-  while (!text.empty()) {
-    line++;
-    if (const char* next = read_host_line(text.data(), text.data() + text.size(), host.first); next != nullptr) {
-      host.last = host.first;
-      host.line = line;
-      list.v4.push_back(host);
-      text.remove_prefix(static_cast<size_t>(next - text.data()));
-      continue;
+class Reader {
+ public:
+  explicit Reader(Options options) : options_(std::move(options)) {}
+
+  void read(std::string_view text, ListDraft& list) {
+    const uint64_t before = list.entries();
+    if (text.empty()) end(list);
+    auto number = static_cast<uint32_t>(list.feed.lines);  // fits: a feed is smaller than 4 GiB
+    Entry<Ipv4> host = {0, 0, 0, 0, options_.directions, options_.source};
+    while (!text.empty()) {
+      number++;
+      if (const char* next = read_host_line(text.data(), text.data() + text.size(), host.first); next != nullptr) {
+        host.last = host.first;
+        host.line = number;
+        list.v4.push_back(host);
+        text.remove_prefix(static_cast<size_t>(next - text.data()));
+        continue;
+      }
+      const std::string_view line = trim(next_line(text));
+      if (line.empty()) continue;
+      add_outcome(read_line(line, number, list), list.feed, number, line);
     }
-    const std::string_view whole = next_line(text);
-    const std::string_view one = trim(whole.substr(0, whole.find_first_of("#;")));
-    if (one.empty()) continue;
-    if (const char* reason = take(entry_of(one), {line}, options, list)) {
-      add_bad_line(list.feed, line, trim(whole), reason);
+    list.feed.lines = number;
+    entries_ += list.entries() - before;
+    list.feed.entries += list.entries() - before;
+  }
+
+ private:
+  Outcome read_line(std::string_view line, uint32_t number, ListDraft& list) {
+    const Line split = line_of(line);
+    if (split.text.empty()) return split.outcome;
+    const EntryAndRest parts = parts_of(split.text);
+    if (const char* why = strange_letter(parts.entry)) return why;
+    if (parts.why_bad != nullptr) return is_entry(bare(parts.entry)) ? Outcome() : parts.why_bad;
+    const std::string_view behind = without_front(parts.behind);
+    std::string_view beside;
+    if (!behind.empty() && is_entry(parts.entry)) {
+      const Outcome outcome = look_behind(behind, options_.action, beside);
+      if (outcome.kind != Outcome::fine) return outcome;
+      look_further(behind, number);
+    }
+    if (!split.glued.empty()) {
+      if (const char* why = why_not_of(verdict_of_word(split.glued), options_.action)) return Outcome::skip(why);
+    }
+    const char* why = take(parts.entry, {number}, options_, list);
+    if (why == nullptr && !beside.empty()) {
+      numbers_++;
+      if (first_number_.empty()) first_number_ = fmt::format("line {}: {}", number, printable(split.text, 40));
+      doubt_.look(number, parts.entry, beside);
+    }
+    return why;
+  }
+
+  // Addresses in further words are remarks, unless most lines have them: then they are a column.
+  void look_further(std::string_view behind, uint32_t number) {
+    constexpr int kLooked = 8;
+    next_word(behind);
+    for (int i = 0; i < kLooked && !behind.empty(); i++) {
+      const std::string_view word = bare(next_word(behind));
+      if (word.size() < 3 || !is_hex(word[0]) || !is_entry(word)) continue;
+      further_++;
+      if (further_line_ == 0) further_line_ = number;
+      return;
     }
   }
-  list.feed.lines = line;
-  list.feed.entries += list.entries() - before;
-}
+
+  void end(ListDraft& list) const {
+    if (doubt_.is_founded()) {
+      list.fault = FeedFault{
+          fmt::format("has {} behind {} on line {}, which may be a prefix length or a number of something else",
+                      printable(doubt_.number(), 4), printable(doubt_.address(), 45), doubt_.line()),
+          "say so: `format: {csv: {address: 1, length: 2, separator: space}}`, or, without `length: 2`, that it is "
+          "none"};
+    } else if (further_ > 1 && further_ * 2 >= entries_) {
+      list.fault = FeedFault{fmt::format("has further addresses on {} of {} lines, the first on line {}", further_,
+                                         entries_, further_line_),
+                             "say which column is meant: `format: {csv: {address: 1, separator: space}}`"};
+    } else if (numbers_ * 2 >= entries_ && numbers_ > 0) {
+      list.feed.notes.push_back(
+          {fmt::format("has numbers behind {} of its {} entries, which are not read; the first on {}", numbers_,
+                       entries_, first_number_),
+           "a prefix length or a port in a column of its own is read by `format: {csv: {address: "
+           "1, length: 2, separator: space}}`, or `port: 2`"});
+    }
+  }
+
+  const Options options_;
+  LengthDoubt doubt_;
+  uint64_t entries_ = 0, numbers_ = 0, further_ = 0;
+  uint32_t further_line_ = 0;
+  std::string first_number_;
+};
 
 // Whatever nothing else looks like is plain.
-std::string recognise_plain(std::string_view) {
+std::string recognise(std::string_view) {
   return "";
 }
 
-Read start_plain(const Options& options, std::string_view /*beginning*/) {
-  return [options](std::string_view part, ListDraft& list) { read_plain(part, options, list); };
+Read start(const Options& options, std::string_view /*beginning*/) {
+  auto reader = std::make_shared<Reader>(options);
+  return [reader](std::string_view part, ListDraft& list) { reader->read(part, list); };
 }
 
-}  // namespace
+}  // namespace plain
 
 bool is_plain_entry(std::string_view line) {
-  line = trim(line.substr(0, line.find_first_of("#;")));
-  return line.empty() || !std::holds_alternative<EntryError>(parse_entry(entry_of(line), LeadingZeros::decimal));
+  using namespace plain;
+  line = trim(line);
+  if (line.empty()) return true;
+  const Line split = line_of(line);
+  if (split.text.empty()) return split.outcome.kind != Outcome::bad;
+  const EntryAndRest parts = parts_of(split.text);
+  if (parts.why_bad != nullptr || !is_entry(parts.entry)) return false;
+  std::string_view number;
+  return look_behind(without_front(parts.behind), WEIR_DROP, number).kind != Outcome::bad;
 }
 
-// One entry a line (DESIGN section 3, docs/use/policy.md): lines end at LF; ASCII blanks around them, and all after #
-// or ; are dropped; the first word is the entry (a range may have blanks around its hyphen; a hyphen that no address
-// follows begins a remark).
+// One entry a line: docs/use/policy.md, "Plain feeds".
 extern const Format kPlainFormat;
 const Format kPlainFormat = {"plain",
                              "an address, prefix, range or address:port a line; # and ; start a comment (netset, txt)",
-                             recognise_plain, start_plain};
+                             plain::recognise, plain::start};
 
 }  // namespace weir::control::feeds

@@ -58,7 +58,7 @@ constexpr std::string_view kBlockWords[] = {
 constexpr std::string_view kMaybeBlockWords[] = {"bad", "black", "evil", "hostile", "abuse", "unsafe", "listed"};
 
 // Letters and digits alone, in lower case. Longer texts are prose.
-std::string plain(std::string_view text) {
+std::string letters_of(std::string_view text) {
   constexpr size_t kLongest = 40;
   std::string all;
   if (text.size() > kLongest) return all;
@@ -77,7 +77,7 @@ Verdict sure_verdict(std::string_view word) {
 
 Verdict any_verdict(std::string_view word) {
   if (const Verdict verdict = sure_verdict(word); verdict != Verdict::none) return verdict;
-  if (is_one_of(word, kMaybePassWords)) return Verdict::pass;
+  if (is_one_of(word, kMaybePassWords) || word.starts_with("white")) return Verdict::pass;
   return is_one_of(word, kMaybeBlockWords) ? Verdict::block : Verdict::none;
 }
 
@@ -153,11 +153,11 @@ Verdict verdict_of_token(std::string_view token) {
 }  // namespace
 
 Verdict verdict_of_word(std::string_view text) {
-  return any_verdict(plain(text));
+  return any_verdict(letters_of(text));
 }
 
 Verdict verdict_of_member(std::string_view name, std::string_view value) {
-  const std::string called = plain(name), said = plain(value);
+  const std::string called = letters_of(name), said = letters_of(value);
   if (said.empty() || called.empty()) return Verdict::none;
   const bool is_yes = is_one_of(said, kYes), is_no = is_one_of(said, kNo);
   if (is_yes || is_no) {
