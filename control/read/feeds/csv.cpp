@@ -1,298 +1,211 @@
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
+#include "control/read/feeds/csv_layout.h"
 #include "control/read/feeds/csv_text.h"
-#include "control/read/feeds/field_names.h"
 #include "control/read/feeds/length_doubt.h"
 #include "control/read/feeds/plain.h"
 #include "control/read/feeds/take.h"
+#include "control/read/feeds/verdict.h"
 
-// Rows of columns: which column holds the address is decided once, by the settings, by the names in the first row or in
-// the last comment before it, or by the only address in it. No other column is ever looked at: a text that has an
-// address in it is no entry.
+// Rows of columns. Which column holds the address is decided once, for the whole table: csv_layout.h. No other column
+// is read as one: a text that has an address in it is no entry.
 namespace weir::control::feeds {
 namespace csv {
-
-constexpr size_t kMostRecordBytes = size_t{64} << 10, kMostRecordLines = 64;  // of one that a quote keeps open
-constexpr const char* kSayWhich = "say which column it is, as in `format: {csv: {address: 2, port: 3}}`";
 
 constexpr Setting kSettings[] = {
     {"address", "column of the address or prefix: its name in the first row, or its number from 1 on"},
     {"last", "column of the last address of a range"},
     {"port", "column of the port; `none`: it has none, whatever it is called"},
     {"length", "column of the prefix length"},
-    {"separator", "comma, semicolon, tab, pipe or space; left out: what divides the first row"},
+    {"separator", "comma, semicolon, tab, pipe or space (blanks and tabs); left out: what divides most rows"},
 };
-constexpr const char* kPartNames[kParts] = {"address", "last", "port", "length"};  // in the order of Part
+constexpr const char* kNoNames = "neither an address nor the name of a column of addresses";
 
-bool is_entry(std::string_view text) {
+bool is_whole_entry(std::string_view text) {
   return !text.empty() && !std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal));
 }
 
-bool names_address(std::string_view field) {
-  const auto named = part_named(field);
-  return named && named->part == Part::address;
-}
+// What a column says of each row by its name and its fields. Most fields say what the one before said.
+class VerdictColumn {
+ public:
+  explicit VerdictColumn(std::string name) : name_(std::move(name)) {}
+  Verdict of(std::string_view field) {
+    if (field == last_) return verdict_;
+    last_ = field;
+    return verdict_ = verdict_of_member(name_.empty() ? "column" : name_, field);
+  }
+
+ private:
+  std::string name_, last_;
+  Verdict verdict_ = Verdict::none;
+};
 
 class Reader {
  public:
-  explicit Reader(Options options)
-      : options_(std::move(options)), separator_(separator_named(find_setting(options_.settings, "separator"))) {}
+  Reader(Options options, std::string_view beginning) : options_(std::move(options)), records_('\0') {
+    plan(beginning, beginning.size() < kBeginningBytes);
+  }
 
   void read(std::string_view part, ListDraft& list) {
     const uint64_t before = list.entries();
+    if (layout_.separator == '\0' && !part.empty()) plan(part, true);  // it began with comments alone
+    if (layout_.fault) {
+      list.fault = layout_.fault;
+      return;
+    }
     if (part.empty()) end(list);
     while (!part.empty() && !list.fault) {
       std::string_view line = next_line(part);
       list.feed.lines++;
       if (line.ends_with('\r')) line.remove_suffix(1);
-      read_line(line, list);
+      read_line(line, static_cast<uint32_t>(list.feed.lines), list);
     }
     list.feed.entries += list.entries() - before;
   }
 
  private:
-  void end(ListDraft& list) const {
-    if (!open_.empty()) {
-      list.fault = FeedFault{fmt::format("ends inside of the quotes of line {}", record_line_),
-                             "get the file again: it is cut off", true};
-    } else if (doubt_.is_founded()) {
-      list.fault = FeedFault{
-          fmt::format("has {} beside {} on line {}, which may be a prefix length", printable(doubt_.number(), 4),
-                      printable(doubt_.address(), 45), doubt_.line()),
-          fmt::format("say so: `format: {{csv: {{address: {0}, length: {1}}}}}`, or that `{{address: {0}}}` is all",
-                      *columns_[static_cast<size_t>(Part::address)] + 1, *beside_ + 1)};
-    }
+  void plan(std::string_view text, bool is_whole) {
+    layout_ = layout_of(text, is_whole, options_);
+    records_ = Records(layout_.separator);
+    doubts_.resize(layout_.maybe_lengths.size());
+    verdicts_.clear();
   }
 
-  void read_line(std::string_view line, ListDraft& list) {
-    if (open_.empty()) {
-      record_line_ = static_cast<uint32_t>(list.feed.lines);
-      if (!read_row(line, list)) {
-        open_ = line;
-        open_lines_ = 1;
-      }
+  void end(ListDraft& list) const {
+    for (const FeedNote& note : layout_.notes) list.feed.notes.push_back(note);
+    if (records_.is_open()) {
+      list.fault = FeedFault{fmt::format("ends inside of the quotes of line {}", records_.opened_at()),
+                             "get the file again: it is cut off", true};
       return;
     }
-    open_ += '\n';
-    open_ += line;
-    open_lines_++;
-    if (split(open_, separator_, fields_)) {
-      end_record(open_, list);
-      open_.clear();
-    } else if (open_.size() > kMostRecordBytes || open_lines_ >= kMostRecordLines) {
-      give_up(std::exchange(open_, {}), list);
+    for (size_t i = 0; i < doubts_.size(); i++) {
+      const LengthDoubt& doubt = doubts_[i];
+      if (!doubt.is_founded()) continue;
+      const auto value = [&](size_t column) {
+        const bool is_named = column < layout_.names.size() && !layout_.names[column].empty();
+        return is_named ? printable(layout_.names[column], 40) : fmt::format("{}", column + 1);
+      };
+      const std::string address = value(*layout_.columns[static_cast<size_t>(Part::address)]);
+      list.fault = FeedFault{
+          fmt::format("has {} beside {} on line {}, which may be a prefix length", printable(doubt.number(), 4),
+                      printable(doubt.address(), 45), doubt.line()),
+          fmt::format("say so: `format: {{csv: {{address: {0}, length: {1}}}}}`, or that `{{address: {0}}}` is all",
+                      address, value(layout_.maybe_lengths[i]))};
+      return;
     }
   }
 
-  // False: a quote is open at its end.
-  bool read_row(std::string_view line, ListDraft& list) {
-    const std::string_view text = trim(line);
-    if (text.starts_with('#') && !is_decided_) keep_comment(text);
-    if (text.empty() || text[0] == '#') return true;
-    if (separator_ == '\0') separator_ = separator_of(line);
-    if (!split(line, separator_, fields_)) return false;
-    end_record(line, list);
-    return true;
+  void read_line(std::string_view line, uint32_t number, ListDraft& list) {
+    if (!records_.is_open()) {
+      const std::string_view text = trim(line);
+      if (text.empty() || text[0] == '#') return;
+    }
+    if (records_.read(line, number, record_)) {
+      end_record(line, list);
+    } else if (records_.is_too_long()) {
+      give_up(list);
+    }
   }
 
   // The quote was a stray one: what follows its line are rows.
-  void give_up(const std::string& record, ListDraft& list) {
+  void give_up(ListDraft& list) {
     constexpr const char* kOpen = "the quotes are not closed";
+    uint32_t number = records_.opened_at();
+    const std::string record = records_.give_up();
     std::string_view lines = record;
-    add_bad_line(list.feed, record_line_, next_line(lines), kOpen);
+    add_bad_line(list.feed, number, next_line(lines), kOpen);
     while (!lines.empty() && !list.fault) {
       const std::string_view line = next_line(lines);
-      record_line_++;
-      if (!read_row(line, list)) add_bad_line(list.feed, record_line_, line, kOpen);
+      number++;
+      const std::string_view text = trim(line);
+      if (text.empty() || text[0] == '#') continue;
+      if (records_.read(line, number, record_)) {
+        end_record(line, list);
+      } else {
+        records_.give_up();
+        add_bad_line(list.feed, number, line, kOpen);
+      }
     }
-  }
-
-  void keep_comment(std::string_view text) {
-    text = trim(text.substr(std::min(text.find_first_not_of("#-=* "), text.size())));  // lines are drawn, too
-    if (!text.empty() && text.size() <= kMostRecordBytes) comment_ = text;
   }
 
   void end_record(std::string_view row, ListDraft& list) {
-    if (!is_decided_ && !decide(row, list)) return;
-    if (const Outcome outcome = take_record(list); outcome.kind != Outcome::fine) {
-      add_outcome(outcome, list.feed, record_line_, row);
-    }
+    if (record_.line == layout_.names_line) return;
+    const Outcome outcome = take_record(list);
+    if (outcome.kind != Outcome::fine) add_outcome(outcome, list.feed, record_.line, row);
   }
 
   std::string_view field(const std::optional<size_t>& column) const {
-    return column && *column < fields_.size() ? std::string_view(fields_[*column]) : std::string_view();
+    return column && *column < record_.fields.size() ? std::string_view(record_.fields[*column]) : std::string_view();
   }
-  std::string_view field(Part part) const { return field(columns_[static_cast<size_t>(part)]); }
+  std::string_view field(Part part) const { return field(layout_.columns[static_cast<size_t>(part)]); }
 
   Outcome take_record(ListDraft& list) {
+    if (!layout_.columns[static_cast<size_t>(Part::address)]) return kNoNames;
     const PartTexts parts = {field(Part::address), field(Part::last), field(Part::port),
                              length_beside(field(Part::address))};
     if (parts.address.empty()) return "the column of the address is empty";
-    if (beside_) doubt_.look(record_line_, parts.address, field(beside_));
-    return take_parts(parts, {record_line_}, options_, list);
+    if (const Outcome outcome = look_at_others(); outcome.kind != Outcome::fine) return outcome;
+    for (size_t i = 0; i < doubts_.size(); i++) {
+      doubts_[i].look(record_.line, parts.address, field(layout_.maybe_lengths[i]));
+    }
+    return take_parts(parts, {record_.line}, options_, list);
+  }
+
+  // Other columns may say that the address is none of this list; another address may stand in the row.
+  Outcome look_at_others() {
+    constexpr size_t kLongest = 40;  // of a verdict
+    for (size_t i = 0; i < record_.fields.size(); i++) {
+      const bool is_part =
+          std::find(layout_.columns.begin(), layout_.columns.end(), std::optional(i)) != layout_.columns.end();
+      if (is_part) continue;
+      const std::string& text = record_.fields[i];
+      if (text.empty() || text.size() > kLongest) continue;
+      if (layout_.is_by_content && (text[0] == '[' || (text.find_first_of(".:") != std::string::npos)) &&
+          is_whole_entry(text)) {
+        return "a second address stands in the row";
+      }
+      while (verdicts_.size() <= i) {
+        const size_t column = verdicts_.size();
+        verdicts_.emplace_back(column < layout_.names.size() ? layout_.names[column] : std::string());
+      }
+      if (const char* why = why_not_of(verdicts_[i].of(text), options_.action)) return Outcome::skip(why);
+    }
+    return {};
   }
 
   std::string_view length_beside(std::string_view address) const {
     const std::string_view length = field(Part::length);
     const bool has_own = address.find_first_of("/-") != std::string_view::npos;
-    if (length_column_ != LengthColumn::sure && has_own) return {};
-    return length_column_ == LengthColumn::of_numbers && !is_length(length) ? std::string_view() : length;
+    if (layout_.length_column != LengthColumn::sure && has_own) return {};
+    return layout_.length_column == LengthColumn::of_numbers && !is_length(length) ? std::string_view() : length;
   }
-
-  // True: the row is one of entries. False: it has the names of the columns, or says nothing about them.
-  bool decide(std::string_view row, ListDraft& list) {
-    bool has_setting = false, has_name = false;
-    for (const char* part : kPartNames) {
-      const std::string_view wanted = find_setting(options_.settings, part);
-      has_setting |= !wanted.empty() && wanted != "none";
-      has_name |= !wanted.empty() && wanted != "none" && !is_number(wanted);
-    }
-    const bool is_by_name = has_name || !has_setting;
-    if (std::vector<std::string> names = names_in_comment(); is_by_name && !names.empty()) {
-      fields_.swap(names);
-      has_name ? (void)decide_by_settings(true, list) : decide_by_names(row, list);
-      fields_.swap(names);
-      return is_decided_;
-    }
-    if (has_setting) return decide_by_settings(has_name, list);
-    const auto n_entries = static_cast<size_t>(std::count_if(fields_.begin(), fields_.end(), is_entry));
-    if (n_entries == 0) return decide_by_names(row, list), false;
-    return decide_by_content(n_entries, list);
-  }
-
-  // Of as many columns as the row has. Empty: the last comment before it names none, or the row does so itself.
-  std::vector<std::string> names_in_comment() {
-    std::vector<std::string> names;
-    const std::string comment = std::exchange(comment_, {});
-    if (comment.empty() || !split(comment, separator_, names) || names.size() != fields_.size()) return {};
-    const std::string wanted = lower(find_setting(options_.settings, kPartNames[0]));
-    bool has_address = false;
-    for (size_t i = 0; i < names.size(); i++) {
-      if (!names_address(names[i]) && lower(names[i]) != wanted) continue;
-      has_address = true;
-      if (names_address(fields_[i]) || lower(fields_[i]) == lower(names[i])) return {};
-    }
-    return has_address && names.size() > 1 ? names : std::vector<std::string>();
-  }
-
-  bool decide_by_settings(bool has_name, ListDraft& list) {
-    for (size_t part = 0; part < kParts; part++) {
-      const std::string_view wanted = find_setting(options_.settings, kPartNames[part]);
-      if (wanted.empty() || wanted == "none") continue;
-      if (is_number(wanted) && wanted.size() < 4) {
-        const size_t number = std::stoul(std::string(wanted));
-        columns_[part] = number - 1;  // 0: there is none
-        continue;
-      }
-      const auto found = std::find_if(fields_.begin(), fields_.end(),
-                                      [&](const std::string& name) { return lower(name) == lower(wanted); });
-      if (found == fields_.end()) {
-        list.fault = FeedFault{fmt::format("has no column `{}` (`format: csv`, {}): line {} names {}", wanted,
-                                           kPartNames[part], record_line_, shown()),
-                               "name a column of the first row, or give its number"};
-        return false;
-      }
-      columns_[part] = static_cast<size_t>(found - fields_.begin());
-    }
-    is_decided_ = true;
-    return !has_name && is_entry(field(Part::address));  // else it is the row of names
-  }
-
-  void decide_by_names(std::string_view row, ListDraft& list) {
-    std::array<std::optional<NamedPart>, kParts> best;
-    bool has_source = false, has_destination = false;
-    for (size_t i = 0; i < fields_.size(); i++) {
-      const auto named = part_named(fields_[i]);
-      if (!named) continue;
-      const auto part = static_cast<size_t>(named->part);
-      has_source |= named->part == Part::address && lower(fields_[i]).starts_with("s");
-      has_destination |= named->part == Part::address && lower(fields_[i]).starts_with("d");
-      if (best[part] && best[part]->rank <= named->rank) continue;
-      best[part] = named;
-      columns_[part] = i;
-    }
-    const auto& address = best[static_cast<size_t>(Part::address)];
-    if (!address) {
-      columns_ = {};
-      return add_bad_line(list.feed, record_line_, row, "neither an address nor the name of a column of addresses");
-    }
-    if (has_source && has_destination && lower(fields_[*columns_[0]])[0] == 'd') {
-      list.fault = FeedFault{
-          fmt::format("has columns for sources and for destinations: line {} names {}", record_line_, shown()),
-          kSayWhich};
-      return;
-    }
-    if (!address->begins_range) columns_[static_cast<size_t>(Part::last)].reset();
-    if (find_setting(options_.settings, "port") == "none") columns_[static_cast<size_t>(Part::port)].reset();
-    find_length(best[static_cast<size_t>(Part::length)]);
-    is_decided_ = true;
-  }
-
-  // Beside the address, which is decided, and where no range has its end.
-  void find_length(const std::optional<NamedPart>& named) {
-    if (named && named->is_vague) length_column_ = LengthColumn::vague;
-    if (named || columns_[static_cast<size_t>(Part::last)]) return;
-    const size_t address = *columns_[static_cast<size_t>(Part::address)];
-    for (size_t i = 0; i < fields_.size(); i++) {
-      if (i == address || !may_name_length(fields_[i])) continue;
-      columns_[static_cast<size_t>(Part::length)] = i;
-      length_column_ = LengthColumn::of_numbers;
-      return;
-    }
-    if (address + 1 < fields_.size() && !rules_out_length(fields_[address + 1])) beside_ = address + 1;
-  }
-
-  bool decide_by_content(size_t n_entries, ListDraft& list) {
-    const auto found = std::find_if(fields_.begin(), fields_.end(), is_entry);
-    const auto column = static_cast<size_t>(found - fields_.begin());
-    if (n_entries > 1) {
-      list.fault = FeedFault{
-          fmt::format("has no names of columns, and {} addresses on line {}: {}", n_entries, record_line_, shown()),
-          "say which column is which: `format: {csv: {address: 1, last: 2}}` are ranges"};
-      return false;
-    }
-    columns_[static_cast<size_t>(Part::address)] = column;
-    beside_ = column + 1;
-    is_decided_ = true;
-    return true;
-  }
-
-  std::string shown() const {
-    constexpr size_t kShown = 120;
-    std::string all;
-    for (const std::string& field : fields_) all += (all.empty() ? "" : ", ") + field;
-    return printable(all, kShown);
-  }
-
-  // vague, of_numbers: beside an address that has a length itself, it is something else.
-  enum class LengthColumn : uint8_t { sure, vague, of_numbers };
 
   const Options options_;
-  char separator_;  // 0: not known yet
-  std::array<std::optional<size_t>, kParts> columns_;
-  LengthColumn length_column_ = LengthColumn::sure;
-  std::optional<size_t> beside_;  // the column in which there may be a length that nobody named
-  LengthDoubt doubt_;
-  std::string comment_;  // the last one before the first row
-  bool is_decided_ = false;
-  std::vector<std::string> fields_;  // of the record
-  std::string open_;                 // of a record whose quotes go on in the next line
-  size_t open_lines_ = 0;
-  uint32_t record_line_ = 0;
+  Layout layout_;
+  Records records_;
+  Record record_ = {};
+  std::vector<LengthDoubt> doubts_;  // of layout_.maybe_lengths
+  std::vector<VerdictColumn> verdicts_;
 };
 
 // Names of columns, or quotes, or an address among other fields.
 bool is_like(std::string_view line) {
-  std::vector<std::string> fields;
-  if (!split(line, separator_of(line), fields) || (fields.size() < 2 && !line.starts_with('"'))) return false;
-  return std::any_of(fields.begin(), fields.end(), names_address) ||
-         std::any_of(fields.begin(), fields.end(), is_entry);
+  if (line.find_first_of(",;\t|\"") == std::string_view::npos) return false;
+  for (const char separator : {',', ';', '\t', '|'}) {
+    std::vector<std::string> fields;
+    if (!split(line, separator, fields) || (fields.size() < 2 && !line.starts_with('"'))) continue;
+    const auto is_one = [](const std::string& field) {
+      const auto named = field_named(field);
+      return (named && named->part == Part::address) || is_whole_entry(field);
+    };
+    if (std::any_of(fields.begin(), fields.end(), is_one)) return true;
+  }
+  return false;
 }
 
 // The next line that is no comment, and its number.
@@ -310,20 +223,27 @@ unsigned line_of_names(std::string_view beginning) {
   unsigned number = 0, behind = 0;
   const std::string_view first = next_row(beginning, number), second = next_row(beginning, behind);
   if (second.empty() || is_plain_entry(first)) return 0;
-  const char separator = separator_of(first);
-  std::vector<std::string> names, fields;
-  const bool are_rows = split(first, separator, names) && split(second, separator, fields);
-  if (!are_rows || names.size() < 2 || names.size() != fields.size()) return 0;
-  return std::any_of(names.begin(), names.end(), names_address) ? number : 0;
+  for (const char separator : {',', ';', '\t', '|'}) {
+    std::vector<std::string> names, fields;
+    const bool are_rows = split(first, separator, names) && split(second, separator, fields);
+    if (!are_rows || names.size() < 2 || names.size() != fields.size()) continue;
+    const bool has_address = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+      const auto named = field_named(name);
+      return named && named->part == Part::address;
+    });
+    if (has_address) return number;
+  }
+  return 0;
 }
 
 std::string recognise(std::string_view beginning) {
   if (const unsigned number = line_of_names(beginning)) return fmt::format("line {} names columns", number);
-  return recognise_lines(beginning, is_like, "has columns, one of them of addresses");
+  constexpr unsigned kAsked = 1000;
+  return recognise_lines(beginning, is_like, "has columns, one of them of addresses", nullptr, kAsked);
 }
 
-Read start(const Options& options, std::string_view /*beginning*/) {
-  auto reader = std::make_shared<Reader>(options);
+Read start(const Options& options, std::string_view beginning) {
+  auto reader = std::make_shared<Reader>(options, beginning);
   return [reader](std::string_view part, ListDraft& list) { reader->read(part, list); };
 }
 
@@ -331,9 +251,12 @@ Read start(const Options& options, std::string_view /*beginning*/) {
 
 extern const Format kCsvFormat;
 const Format kCsvFormat = {
-    "csv",          "columns; the address in the one that a first row names, or that the settings name",
-    csv::recognise, csv::start,
-    Parts::lines,   false,
+    "csv",
+    "columns; the address in the one that the settings or the first row name, or the only one that has any",
+    csv::recognise,
+    csv::start,
+    Parts::lines,
+    false,
     csv::kSettings};
 
 }  // namespace weir::control::feeds

@@ -38,6 +38,8 @@ char separator_of(std::string_view row) {
 
 bool split(std::string_view row, char separator, std::vector<std::string>& fields) {
   fields.clear();
+  if (separator == ' ') row = trim(row);
+  const auto is_end = [&](char c) { return c == separator || (separator == ' ' && c == '\t'); };
   size_t at = 0;
   while (true) {
     std::string field;
@@ -55,10 +57,12 @@ bool split(std::string_view row, char separator, std::vector<std::string>& field
       }
       at++;
     }
-    const size_t end = std::min(row.find(separator, at), row.size());
+    const auto found = std::find_if(row.begin() + static_cast<ptrdiff_t>(at), row.end(), is_end);
+    size_t end = static_cast<size_t>(found - row.begin());
     field += row.substr(at, end - at);
     if (fields.size() < kMostColumns) fields.emplace_back(trim(field));
     if (end == row.size()) return true;
+    while (separator == ' ' && is_blank(row[end + 1])) end++;  // blanks in a row divide once
     at = end + 1;
   }
 }

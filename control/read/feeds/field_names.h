@@ -4,26 +4,41 @@
 #include <optional>
 #include <string_view>
 
-// What columns of CSV and keys of JSON are called in lists of addresses.
+// What columns of tables and members of JSON are called in lists of addresses, in the words of several languages and
+// tools. Case, blanks and punctuation do not count: `srcIp`, `src_ip` and `Src IP` are one name.
 namespace weir::control::feeds {
 
 enum class Part : uint8_t { address, last, port, length };
 constexpr unsigned kParts = 4;
 
-struct NamedPart {
+struct FieldName {
+  enum Side : uint8_t { any, source, destination };
+
   Part part;
   unsigned rank;              // of two names of one part, the lower one is more likely meant
+  Side side = any;            // of an address or a port: `src_ip`, `dst_port`
   bool begins_range = false;  // an address that goes with Part::last
+  bool is_network = false;    // an address that is hardly a single host: `network`, `subnet`, `start`
   bool is_vague = false;      // a length only beside an address that has none itself: `len`, `bits`
 };
 
-// name: whatever its case, its blanks and its punctuation. Empty: it names something else.
-std::optional<NamedPart> part_named(std::string_view name);
+// Empty: it names something else.
+std::optional<FieldName> field_named(std::string_view name);
+
+// `reporter`, `sensor_ip`, `gateway`: the addresses in it are those of somebody who is not listed.
+bool names_bystander(std::string_view name);
 
 // `cidr`, `prefix`: beside an address of another name, a number there is its prefix length.
 bool may_name_length(std::string_view name);
 // `score`, `port`, `asn`: a number there is no prefix length.
 bool rules_out_length(std::string_view name);
+// `size`, `hosts`: a number there says how many addresses there are. is_network: beside the beginning of a network or a
+// range, where `count` says so, too.
+bool counts_addresses(std::string_view name, bool is_network);
+// `attack`, `service`: beside it, a port is the one that was attacked.
+bool tells_of_attack(std::string_view name);
+// `error`, `message`: an answer that has it, and hardly anything else, is an error.
+bool names_error(std::string_view name);
 
 // Whether an array with this key may be the list itself.
 bool is_list_name(std::string_view name);

@@ -96,10 +96,11 @@ JsonRecords::Meaning JsonRecords::meaning_of(const std::string& key) {
     const auto& names = shape_.names[i];
     const auto found = std::find(names.begin(), names.end(), key);
     if (found != names.end())
-      meaning.part = NamedPart{static_cast<Part>(i), static_cast<unsigned>(found - names.begin()), true};
+      meaning.part = FieldName{
+          .part = static_cast<Part>(i), .rank = static_cast<unsigned>(found - names.begin()), .begins_range = true};
   }
   if (!meaning.part) {
-    meaning.part = part_named(key);
+    meaning.part = field_named(key);
     meaning.may_be_length = shape_.names[static_cast<size_t>(Part::length)].empty() && may_name_length(key);
     // Once an address is named, it is that one; other parts keep their usual names.
     if (meaning.part && !shape_.names[static_cast<size_t>(meaning.part->part)].empty()) meaning.part.reset();
@@ -112,7 +113,7 @@ void JsonRecords::keep(Frame& frame, std::string_view text, bool is_string) {
   if (!is_string && text == "null") return;
   if (contains(shape_.others, key_)) frame.record.others[key_] = text.substr(0, kMostOther);
   auto [part, may_be_length] = meaning_of(key_);
-  if (may_be_length && is_length(text)) part = NamedPart{Part::length, kLastRank, false, true};
+  if (may_be_length && is_length(text)) part = FieldName{.part = Part::length, .rank = kLastRank, .is_vague = true};
   if (!part || (part->part == Part::address && !is_string)) return;
   if (part->part == Part::port && text == "none") return;
   const auto which = static_cast<size_t>(part->part);

@@ -66,7 +66,7 @@ class JsonRecords {
     bool begins_range = false, is_length_vague = false;
   };
   struct Meaning {  // of a key
-    std::optional<NamedPart> part;
+    std::optional<FieldName> part;
     bool may_be_length = false;  // when its value is a number
   };
 

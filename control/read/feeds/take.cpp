@@ -183,10 +183,9 @@ std::string lower(std::string_view text) {
 }
 
 std::string recognise_lines(std::string_view beginning, bool (*is_like)(std::string_view line), const char* phrase,
-                            bool (*decides)(std::string_view line)) {
-  constexpr unsigned kAsked = 32;
+                            bool (*decides)(std::string_view line), unsigned most_lines) {
   unsigned asked = 0, alike = 0, plain = 0, first = 0, number = 0;
-  while (!beginning.empty() && asked < kAsked) {
+  while (!beginning.empty() && asked < most_lines) {
     const bool is_whole = beginning.find('\n') != std::string_view::npos;
     const std::string_view line = trim(next_line(beginning));
     number++;

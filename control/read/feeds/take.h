@@ -106,8 +106,8 @@ void read_lines(std::string_view part, ListDraft& list, ReadLine&& read_line) {
 
 // Why a feed is of a format: "line N PHRASE" of the first line that `is_like` says yes to, if lines that are not plain
 // entries are like that more often than not. Lines that begin with # or ; are not asked, nor is one that is cut off.
-// decides: whether one line is enough, whatever the others are; null: none is.
+// decides: whether one line is enough, whatever the others are; null: none is. most_lines: that are asked.
 std::string recognise_lines(std::string_view beginning, bool (*is_like)(std::string_view line), const char* phrase,
-                            bool (*decides)(std::string_view line) = nullptr);
+                            bool (*decides)(std::string_view line) = nullptr, unsigned most_lines = 32);
 
 }  // namespace weir::control::feeds

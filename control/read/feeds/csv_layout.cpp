@@ -1,0 +1,563 @@
+#include "control/read/feeds/csv_layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/read/feeds/csv_text.h"
+#include "control/read/feeds/take.h"
+
+namespace weir::control::feeds::csv {
+namespace layout {
+
+constexpr size_t kMostRows = 1000;  // that are looked at
+constexpr size_t kMostDoubts = 8;
+
+struct Rows {
+  std::vector<Record> rows;
+  std::string comment;  // the last one before the first row
+};
+
+Rows rows_of(std::string_view text, bool is_whole, char separator) {
+  Rows all;
+  Records records(separator);
+  uint32_t number = 0;
+  Record record;
+  while (!text.empty() && all.rows.size() < kMostRows) {
+    const bool is_last = text.find('\n') == std::string_view::npos;
+    std::string_view line = next_line(text);
+    number++;
+    if (is_last && !is_whole && !all.rows.empty()) break;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::string_view trimmed = trim(line);
+    if (!records.is_open() && (trimmed.empty() || trimmed[0] == '#')) {
+      // Lines are drawn, too.
+      const std::string_view words = trim(trimmed.substr(std::min(trimmed.find_first_not_of("#-=* "), trimmed.size())));
+      if (all.rows.empty() && !words.empty()) all.comment = words;
+      continue;
+    }
+    if (records.read(line, number, record)) all.rows.push_back(std::move(record));
+    if (records.is_open() && records.is_too_long()) records.give_up();
+  }
+  return all;
+}
+
+// --- what a field holds ---
+
+bool is_entry(std::string_view text) {
+  return !text.empty() && !std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal));
+}
+
+bool is_nothing(std::string_view text) {
+  constexpr std::string_view kNothing[] = {"", "-", "--", "null", "none", "n/a", "na", "nil", "\\n"};
+  return text.size() < 5 && std::find(std::begin(kNothing), std::end(kNothing), lower(text)) != std::end(kNothing);
+}
+
+// 203.0.113.*, 203.0.113.300, 010.1.2.3: meant as an address.
+bool is_broken_address(std::string_view text) {
+  if (text.find_first_not_of("0123456789.*xX/") != std::string_view::npos) return false;
+  return std::count(text.begin(), text.end(), '.') == 3 || text.find(".*") != std::string_view::npos ||
+         (text.ends_with('.') && std::count(text.begin(), text.end(), '.') > 1);
+}
+
+// An address among other text.
+bool has_address_inside(std::string_view text) {
+  constexpr std::string_view kLetters = "0123456789abcdefABCDEF.:/";
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_of(kLetters), text.size()));
+    if (text.empty()) return false;
+    std::string_view word = text.substr(0, std::min(text.find_first_not_of(kLetters), text.size()));
+    text.remove_prefix(word.size());
+    while (!word.empty() && (word.front() == ':' || word.front() == '/' || word.front() == '.') &&
+           !word.starts_with("::")) {
+      word.remove_prefix(1);
+    }
+    while (!word.empty() && (word.back() == ':' || word.back() == '/' || word.back() == '.') && !word.ends_with("::")) {
+      word.remove_suffix(1);
+    }
+    const size_t letters = word.find_first_of("0123456789");
+    if (word.size() > 3 && letters != std::string_view::npos && is_entry(word)) return true;
+  }
+}
+
+struct Column {
+  size_t entries = 0;  // fields that are an entry, or were meant as an address
+  size_t bare = 0;     // of these, without a length or a range
+  size_t inside = 0;   // fields with an address among other text
+  size_t numbers = 0, others = 0;
+};
+
+std::vector<Column> survey(const std::vector<Record>& rows, uint32_t names_line) {
+  std::vector<Column> columns;
+  for (const Record& row : rows) {
+    if (row.line == names_line) continue;
+    if (columns.size() < row.fields.size()) columns.resize(row.fields.size());
+    for (size_t i = 0; i < row.fields.size(); i++) {
+      const std::string& field = row.fields[i];
+      if (is_nothing(field)) continue;
+      const bool is_meant = is_entry(field) || is_broken_address(field);
+      columns[i].entries += is_meant;
+      columns[i].bare += is_meant && field.find_first_of("/-") == std::string::npos;
+      if (is_meant) continue;
+      const bool is_number_here = is_length(field) || is_number(field);
+      columns[i].numbers += is_number_here;
+      const bool is_inside = !is_number_here && has_address_inside(field);
+      columns[i].inside += is_inside;
+      columns[i].others += !is_number_here && !is_inside;
+    }
+  }
+  return columns;
+}
+
+bool has_entry(const Record& row) {
+  return std::any_of(row.fields.begin(), row.fields.end(),
+                     [](const std::string& field) { return is_entry(field) || is_broken_address(field); });
+}
+
+bool names_address(std::string_view field) {
+  const auto named = field_named(field);
+  return named && named->part == Part::address;
+}
+
+// --- the separator ---
+
+// The one that divides an entry off in most rows; of as many, the one that makes rows of one width.
+char choose_separator(std::string_view text, bool is_whole) {
+  char best = '\0';
+  std::pair<size_t, size_t> most = {0, 0};
+  for (const char separator : {',', ';', '\t', '|'}) {
+    const std::vector<Record> rows = rows_of(text, is_whole, separator).rows;
+    size_t with_entry = 0, alike = 0;
+    for (const Record& row : rows) {
+      with_entry += row.fields.size() > 1 && has_entry(row);
+      alike += row.fields.size() > 1 && row.fields.size() == rows.front().fields.size();
+    }
+    const std::pair<size_t, size_t> value = {with_entry, alike};
+    if (value > most) {
+      best = separator;
+      most = value;
+    }
+  }
+  return best == '\0' ? ',' : best;
+}
+
+// --- the columns ---
+
+class Planner {
+ public:
+  Planner(const Rows& rows, char separator, const Options& options) : rows_(rows.rows), options_(options) {
+    layout_.separator = separator;
+    names_in_comment_ = comment_names(rows.comment);
+  }
+
+  Layout plan() {
+    for (const char* part : kPartNames) {
+      const std::string_view wanted = find_setting(options_.settings, part);
+      if (wanted.empty() || wanted == "none") continue;
+      has_setting_ = true;
+      has_name_ |= !is_number(wanted);
+    }
+    find_names();
+    columns_ = survey(rows_, layout_.names_line);
+    columns_.resize(std::max(columns_.size(), layout_.names.size()));
+    if (has_setting_) {
+      plan_by_settings();
+    } else {
+      plan_by_rows();
+    }
+    return std::move(layout_);
+  }
+
+ private:
+  // --- names ---
+
+  // Of as many columns as the first row has. Empty: the comment names none.
+  std::vector<std::string> comment_names(const std::string& comment) const {
+    std::vector<std::string> names;
+    if (rows_.empty() || comment.empty() || !split(comment, layout_.separator, names)) return {};
+    const std::vector<std::string>& first = rows_.front().fields;
+    if (names.size() != first.size() || names.size() < 2) return {};
+    const std::string wanted = lower(find_setting(options_.settings, kPartNames[0]));
+    bool has_address = false;
+    for (size_t i = 0; i < names.size(); i++) {
+      if (!names_address(names[i]) && lower(names[i]) != wanted) continue;
+      has_address = true;
+      if (names_address(first[i]) || lower(first[i]) == lower(names[i])) return {};  // the row does so itself
+    }
+    return has_address ? names : std::vector<std::string>();
+  }
+
+  bool is_wanted_name(const Record& row) const {
+    return std::any_of(std::begin(kPartNames), std::end(kPartNames), [&](const char* part) {
+      const std::string wanted = lower(find_setting(options_.settings, part));
+      return !wanted.empty() && !is_number(wanted) && wanted != "none" &&
+             std::any_of(row.fields.begin(), row.fields.end(),
+                         [&](const auto& field) { return lower(field) == wanted; });
+    });
+  }
+
+  // The last row before the entries that has a known name, else the first row when it is all words.
+  void find_names() {
+    if (!names_in_comment_.empty() && (has_name_ || !has_setting_)) {
+      layout_.names = names_in_comment_;
+      return;
+    }
+    const Record* found = nullptr;
+    for (const Record& row : rows_) {
+      if (has_entry(row) && !is_wanted_name(row)) break;
+      if (std::any_of(row.fields.begin(), row.fields.end(), names_address) || is_wanted_name(row)) found = &row;
+      if (found != nullptr) break;
+    }
+    if (found == nullptr && rows_.size() > 1 && is_all_words(rows_.front())) found = &rows_.front();
+    if (found == nullptr) return;
+    layout_.names = found->fields;
+    layout_.names_line = found->line;
+  }
+
+  // A row of names that nobody knows has neither numbers nor addresses nor hosts in it.
+  bool is_all_words(const Record& row) const {
+    return has_entry(rows_[1]) && row.fields.size() == rows_[1].fields.size() &&
+           std::all_of(row.fields.begin(), row.fields.end(), [](const std::string& field) {
+             return !is_nothing(field) && field.find_first_of(".:/@") == std::string::npos &&
+                    (field[0] < '0' || field[0] > '9') && !has_address_inside(field);
+           });
+  }
+
+  std::string name_of(size_t column) const {
+    return column < layout_.names.size() ? layout_.names[column] : std::string();
+  }
+  std::string shown(size_t column) const {
+    constexpr size_t kShown = 40;
+    const std::string name = name_of(column);
+    return name.empty() ? fmt::format("{}", column + 1) : fmt::format("`{}`", printable(name, kShown));
+  }
+  std::optional<FieldName> named(size_t column) const {
+    return column < layout_.names.size() ? field_named(layout_.names[column]) : std::nullopt;
+  }
+
+  // --- by settings ---
+
+  void plan_by_settings() {
+    for (size_t part = 0; part < kParts; part++) {
+      const std::string_view wanted = find_setting(options_.settings, kPartNames[part]);
+      if (wanted.empty() || wanted == "none") continue;
+      if (is_number(wanted) && wanted.size() < 4) {
+        column(static_cast<Part>(part)) = std::stoul(std::string(wanted)) - 1;  // 0: there is none
+        continue;
+      }
+      const auto found = std::find_if(layout_.names.begin(), layout_.names.end(),
+                                      [&](const std::string& name) { return lower(name) == lower(wanted); });
+      if (found == layout_.names.end()) {
+        const std::string row = rows_.empty() ? std::string("no row")
+                                              : fmt::format("line {}: {}", rows_.front().line, row_text(rows_.front()));
+        layout_.fault =
+            FeedFault{fmt::format("has no column `{}` (`format: csv`, {}), by {}", wanted, kPartNames[part], row),
+                      "name a column of the first row, or give its number"};
+        return;
+      }
+      column(static_cast<Part>(part)) = static_cast<size_t>(found - layout_.names.begin());
+    }
+    if (has_name_ || layout_.names_line != 0 || rows_.empty()) return;
+    // Numbers alone: the first row may have names that nobody knows.
+    const std::vector<std::string>& fields = rows_.front().fields;
+    const auto address = column(Part::address);
+    if (!address || *address >= fields.size()) return;
+    const std::string& field = fields[*address];
+    const bool is_name = !field.empty() && !is_entry(field) && field.find_first_of("0123456789.:") == std::string::npos;
+    if (is_name) layout_.names_line = rows_.front().line;
+  }
+
+  std::optional<size_t>& column(Part part) { return layout_.columns[static_cast<size_t>(part)]; }
+
+  static std::string row_text(const Record& row) {
+    constexpr size_t kShown = 120;
+    std::string all;
+    for (const std::string& field : row.fields) all += (all.empty() ? "" : ", ") + field;
+    return printable(all, kShown);
+  }
+
+  // --- by what rows and names say ---
+
+  void plan_by_rows() {
+    if (rows_.empty()) return;
+    is_error();
+    if (layout_.fault) return;
+    std::vector<size_t> candidates;
+    for (size_t i = 0; i < columns_.size(); i++) {
+      const auto name = named(i);
+      if (name && name->part == Part::address && has_addresses(i)) candidates.push_back(i);
+    }
+    // A prefix length may stand below `cidr`.
+    if (candidates.empty()) return choose_by_content();
+    const size_t chosen = candidates.front();
+    for (const size_t other : candidates) {
+      if (other != chosen && !is_end_of(chosen, other)) return refuse_two(chosen, other);
+    }
+    take(chosen);
+    if (layout_.fault) return;
+    note_others(chosen);
+  }
+
+  // A column of entries, or one that no row contradicts.
+  bool has_addresses(size_t column) const {
+    const Column& held = columns_[column];
+    return held.entries > 0 || (held.numbers == 0 && held.others + held.inside == 0);
+  }
+
+  bool is_end_of(size_t address, size_t column) const {
+    const auto name = named(column), first = named(address);
+    return name && first && name->part == Part::last;
+  }
+
+  void choose_by_content() {
+    const size_t rows = rows_.size() - (layout_.names_line != 0 ? 1 : 0);
+    std::optional<size_t> best, second, inside;
+    for (size_t i = 0; i < columns_.size(); i++) {
+      const Column& one = columns_[i];
+      if (one.entries > 0 && (!best || one.entries > columns_[*best].entries)) {
+        if (best && is_much(columns_[*best].entries, rows)) second = best;
+        best = i;
+      } else if (one.entries > 0 && is_much(one.entries, rows)) {
+        second = i;
+      }
+      if (one.inside * 2 > rows) inside = i;
+    }
+    if (!best) {
+      layout_.names.clear();
+      layout_.names_line = 0;
+      return;
+    }
+    if (second) return refuse_two(std::min(*best, *second), std::max(*best, *second));
+    if (inside) {
+      layout_.fault =
+          FeedFault{fmt::format("has addresses among other text in column {}, and addresses in column {}: {}",
+                                shown(*inside), shown(*best), row_text(row_with(*best))),
+                    "say that one column is meant: " + setting_of(layout_, Part::address, *best)};
+      return;
+    }
+    if (names_bystander(name_of(*best))) {
+      layout_.fault =
+          FeedFault{fmt::format("has addresses in column {} alone, whose name is that of somebody else", shown(*best)),
+                    "say that they are meant: " + setting_of(layout_, Part::address, *best)};
+      return;
+    }
+    layout_.is_by_content = true;
+    take(*best);
+  }
+
+  // One of ten is no accident; of a few rows, one is not.
+  static bool is_much(size_t entries, size_t rows) { return rows < 10 || entries * 10 >= rows; }
+
+  const Record& row_with(size_t column) const {
+    const auto found = std::find_if(rows_.begin(), rows_.end(), [&](const Record& row) {
+      return row.line != layout_.names_line && column < row.fields.size() && is_entry(row.fields[column]);
+    });
+    return found == rows_.end() ? rows_.front() : *found;
+  }
+
+  void refuse_two(size_t one, size_t other) {
+    const std::string first = setting_of(layout_, Part::address, one);
+    layout_.fault =
+        FeedFault{fmt::format("has two columns of addresses, {} and {}, and nothing says which is meant; line {}: {}",
+                              shown(one), shown(other), row_with(one).line, row_text(row_with(one))),
+                  fmt::format("say which: {}, or {}; ranges are `format: {{csv: {{address: {}, last: {}}}}}`", first,
+                              setting_of(layout_, Part::address, other), value_of(one), value_of(other))};
+  }
+
+  std::string value_of(size_t column) const {
+    const std::string name = name_of(column);
+    return name.empty() ? fmt::format("{}", column + 1) : printable(name, 40);
+  }
+
+  // The address is decided.
+  void take(size_t address) {
+    column(Part::address) = address;
+    const auto name = named(address);
+    find_last(address);
+    if (layout_.fault) return;
+    find_port(address, name ? name->side : FieldName::any);
+    if (layout_.fault) return;
+    find_length(address, name && name->is_network);
+    const bool is_open_range = name && name->begins_range && !column(Part::last) && !column(Part::length);
+    if (!layout_.fault && is_open_range && columns_[address].bare > 0) {
+      layout_.fault = FeedFault{
+          fmt::format("has the beginnings of ranges in column {}, and none of their ends", shown(address)),
+          fmt::format("name the end: `format: {{csv: {{address: {}, last: COLUMN}}}}`; or say that they are hosts: {}",
+                      value_of(address), setting_of(layout_, Part::address, address))};
+    }
+  }
+
+  void find_last(size_t address) {
+    for (size_t i = 0; i < columns_.size(); i++) {
+      const auto name = named(i);
+      const bool may_be = i != address && name && name->part == Part::last && columns_[i].numbers == 0 &&
+                          columns_[i].others + columns_[i].inside <= columns_[i].entries;
+      if (!may_be) continue;
+      if (column(Part::last)) return refuse_two(*column(Part::last), i);
+      column(Part::last) = i;
+    }
+  }
+
+  void find_port(size_t address, FieldName::Side side) {
+    if (find_setting(options_.settings, "port") == "none") return;
+    std::optional<size_t> own, unsure;
+    for (size_t i = 0; i < columns_.size(); i++) {
+      const auto name = named(i);
+      if (!name || name->part != Part::port) continue;
+      const bool is_own = side != FieldName::any && name->side == side;
+      const bool is_others = name->side != FieldName::any && side != FieldName::any && name->side != side;
+      if (is_own || (side == FieldName::destination && name->side == FieldName::any)) {
+        if (!own) own = i;
+      } else if (!is_others && !unsure) {
+        unsure = i;
+      }
+    }
+    if (own) {
+      column(Part::port) = own;
+    } else if (unsure && options_.directions != WEIR_AS_SOURCE) {
+      column(Part::port) = unsure;
+    } else if (unsure && columns_[*unsure].numbers > 0) {
+      if (side == FieldName::any && tells_of_server()) {
+        column(Part::port) = unsure;
+        return;
+      }
+      layout_.fault = FeedFault{
+          fmt::format("has ports in column {}: of the hosts in {}, or those that they attacked", shown(*unsure),
+                      shown(address)),
+          fmt::format(
+              "say so: `format: {{csv: {{address: {0}, port: {1}}}}}`, or `format: {{csv: {{address: {0}, port: "
+              "none}}}}`",
+              value_of(address), value_of(*unsure))};
+    }
+  }
+
+  // Lists of servers have their ports: those of botnets, proxies and the like.
+  bool tells_of_server() const {
+    const bool is_attack = std::any_of(layout_.names.begin(), layout_.names.end(),
+                                       [](const std::string& name) { return tells_of_attack(name); });
+    if (is_attack) return false;
+    constexpr std::string_view kServers[] = {"c2", "botnet", "proxy", "socks", "c&c", "command and control", "malware"};
+    const auto tells = [&](const std::string& text) {
+      const std::string small = lower(text);
+      return std::any_of(std::begin(kServers), std::end(kServers),
+                         [&](auto word) { return small.find(word) != small.npos; });
+    };
+    if (std::any_of(layout_.names.begin(), layout_.names.end(), tells)) return true;
+    const std::vector<std::string>& last = rows_.back().fields;
+    return std::any_of(last.begin(), last.end(), tells);
+  }
+
+  void find_length(size_t address, bool is_network) {
+    std::optional<FieldName> best;
+    for (size_t i = 0; i < columns_.size(); i++) {
+      const auto name = named(i);
+      if (i == address || !name || name->part != Part::length || (best && best->rank <= name->rank)) continue;
+      best = name;
+      column(Part::length) = i;
+    }
+    if (best && best->is_vague) layout_.length_column = LengthColumn::vague;
+    if (best || column(Part::last)) return;
+    for (size_t i = 0; i < columns_.size(); i++) {
+      if (i == address || i == column(Part::port)) continue;
+      const Column& held = columns_[i];
+      if (held.numbers == 0 && !(held.entries == 0 && held.others == 0)) continue;
+      if (may_name_length(name_of(i))) {
+        column(Part::length) = i;
+        layout_.length_column = LengthColumn::of_numbers;
+        layout_.maybe_lengths.clear();
+        return;
+      }
+      if (held.numbers > 0 && counts_addresses(name_of(i), is_network) && columns_[address].bare > 0) {
+        layout_.fault = FeedFault{
+            fmt::format("has addresses in column {} and numbers of addresses in column {}, which are not read",
+                        shown(address), shown(i)),
+            fmt::format("take the list with ranges or prefixes; or say that they are hosts: {}",
+                        setting_of(layout_, Part::address, address))};
+        return;
+      }
+      const bool is_named = !name_of(i).empty();
+      if (held.numbers > 0 && !(is_named && rules_out_length(name_of(i))) &&
+          layout_.maybe_lengths.size() < kMostDoubts) {
+        layout_.maybe_lengths.push_back(i);
+      }
+    }
+  }
+
+  // Of columns that nobody reads.
+  void note_others(size_t address) {
+    const size_t rows = rows_.size() - (layout_.names_line != 0 ? 1 : 0);
+    for (size_t i = 0; i < columns_.size(); i++) {
+      if (i == address || i == column(Part::last) || i == column(Part::length)) continue;
+      if (columns_[i].entries * 2 <= rows) continue;
+      const auto name = named(i);
+      if (name || layout_.names.empty()) return refuse_two(address, i);
+      layout_.notes.push_back(
+          {fmt::format("has addresses in column {} too, which are not read: column {} is", shown(i), shown(address)),
+           "another column is named like this: " + setting_of(layout_, Part::address, i)});
+      return;
+    }
+  }
+
+  // A table of a row or two whose columns are `error` and an address.
+  void is_error() {
+    constexpr size_t kFew = 3;
+    if (rows_.size() > kFew + 1) return;
+    for (size_t i = 0; i < layout_.names.size(); i++) {
+      const bool says = names_error(layout_.names[i]) && lower(layout_.names[i]).find("err") != std::string::npos &&
+                        std::any_of(rows_.begin(), rows_.end(), [&](const Record& row) {
+                          return row.line != layout_.names_line && i < row.fields.size() && !is_nothing(row.fields[i]);
+                        });
+      if (!says) continue;
+      layout_.fault = FeedFault{fmt::format("is an error answer, no list: {}", row_text(rows_.back())),
+                                "look at what its server says, and at the address of the list"};
+      return;
+    }
+  }
+
+  const std::vector<Record>& rows_;
+  const Options& options_;
+  std::vector<std::string> names_in_comment_;
+  std::vector<Column> columns_;
+  bool has_setting_ = false, has_name_ = false;
+  Layout layout_;
+};
+
+}  // namespace layout
+
+bool Records::read(std::string_view line, uint32_t number, Record& record) {
+  if (open_.empty()) {
+    opened_at_ = number;
+    open_lines_ = 1;
+    record.line = number;
+    if (split(line, separator_, record.fields)) return true;
+    open_ = line;
+    return false;
+  }
+  open_ += '\n';
+  open_ += line;
+  open_lines_++;
+  if (!split(open_, separator_, record.fields)) return false;
+  record.line = opened_at_;
+  open_.clear();
+  return true;
+}
+
+std::string Records::give_up() {
+  return std::exchange(open_, {});
+}
+
+std::string setting_of(const Layout& layout, Part part, size_t column) {
+  const std::string name = column < layout.names.size() ? printable(layout.names[column], 40) : std::string();
+  return fmt::format("`format: {{csv: {{{}: {}}}}}`", kPartNames[static_cast<size_t>(part)],
+                     name.empty() ? fmt::format("{}", column + 1) : name);
+}
+
+Layout layout_of(std::string_view text, bool is_whole, const Options& options) {
+  char separator = separator_named(find_setting(options.settings, "separator"));
+  if (separator == '\0') separator = layout::choose_separator(text, is_whole);
+  const layout::Rows rows = layout::rows_of(text, is_whole, separator);
+  if (rows.rows.empty()) return {};
+  return layout::Planner(rows, separator, options).plan();
+}
+
+}  // namespace weir::control::feeds::csv
