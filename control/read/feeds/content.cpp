@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/read/feeds/json_records.h"
+#include "control/read/feeds/take.h"
 
 namespace weir::control::feeds {
 namespace {
@@ -86,7 +87,108 @@ const Content* markup_in(std::string_view text) {
   return &kXml;
 }
 
+// --- answers in prose ---
+
+// So an answer is worded that holds no list. The last ones are remarks of lists, too: they count on lines without
+// entry.
+constexpr std::string_view kErrorPhrases[] = {"too many requests",
+                                              "rate limit",
+                                              "ratelimit",
+                                              "rate-limit",
+                                              "quota",
+                                              "access denied",
+                                              "unauthorized",
+                                              "unauthorised",
+                                              "not authorized",
+                                              "not authorised",
+                                              "not authenticated",
+                                              "not allowed to",
+                                              "not permitted",
+                                              "permission denied",
+                                              "authentication",
+                                              "service unavailable",
+                                              "temporarily unavailable",
+                                              "bad gateway",
+                                              "gateway time",
+                                              "internal server error",
+                                              "try again",
+                                              "retry later",
+                                              "retry after",
+                                              "retry-after",
+                                              "api key",
+                                              "api-key",
+                                              "apikey",
+                                              "invalid key",
+                                              "invalid token",
+                                              "log in",
+                                              "login required",
+                                              "has been blocked",
+                                              "have been blocked",
+                                              "your ip",
+                                              "your address",
+                                              "maintenance",
+                                              "captcha",
+                                              "throttl",
+                                              "payment required",
+                                              "moved permanently",
+                                              "http/1.",
+                                              "http/2",
+                                              "limit exceeded",
+                                              "exceeded the",
+                                              "license",
+                                              "licence",
+                                              "contact support",
+                                              "zu viele anfragen",
+                                              "zugriff verweigert",
+                                              "nicht erlaubt",
+                                              "trop de requ",
+                                              "acces refuse",
+                                              "demasiadas",
+                                              "acceso denegado"};
+constexpr std::string_view kWeakErrorPhrases[] = {"error",    "forbidden", "denied",      "not found", "expired",
+                                                  "exceeded", "invalid",   "failed",      "blocked",   "subscri",
+                                                  "fehler",   "erreur",    "unavailable", "timeout",   "timed out"};
+
+template <size_t N>
+bool holds_one_of(std::string_view text, const std::string_view (&phrases)[N]) {
+  return std::any_of(std::begin(phrases), std::end(phrases),
+                     [&](auto phrase) { return text.find(phrase) != text.npos; });
+}
+
+bool begins_with_status(std::string_view line) {
+  return line.size() > 4 && (line[0] == '4' || line[0] == '5') && is_number(line.substr(0, 3)) && line[3] == ' ';
+}
+
+size_t words_in(std::string_view text) {
+  size_t words = 0;
+  while (!next_word(text).empty()) words++;
+  return words;
+}
+
 }  // namespace
+
+std::optional<FeedFault> error_answer(std::string_view text) {
+  constexpr size_t kLongest = 4096, kMostEntries = 3, kProse = 4;
+  if (text.size() > kLongest) return std::nullopt;
+  size_t entries = 0;
+  std::string_view error;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view line = trim(next_line(rest));
+    if (line.empty() || line[0] == '#' || line[0] == ';') continue;
+    std::string_view further = line;
+    const std::string_view first = next_word(further);
+    const bool has_entry = !std::holds_alternative<EntryError>(parse_entry(first, LeadingZeros::decimal));
+    entries += has_entry;
+    const std::string small = lower(line);
+    const bool says = has_entry ? words_in(further) >= kProse && holds_one_of(small, kErrorPhrases)
+                                : holds_one_of(small, kErrorPhrases) || begins_with_status(line) ||
+                                      (words_in(line) > 1 && holds_one_of(small, kWeakErrorPhrases));
+    if (says && error.empty()) error = line;
+  }
+  if (error.empty() || entries > kMostEntries) return std::nullopt;
+  return FeedFault{"is an error answer, no list: " + printable(error, 100),
+                   "look at what its server says, and at the address of the list"};
+}
 
 const Content* content_of(std::string_view beginning) {
   for (const Magic& magic : kMagics) {

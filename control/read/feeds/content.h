@@ -1,6 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
+
+#include "control/model/feed.h"
 
 namespace weir::control::feeds {
 
@@ -13,5 +16,9 @@ struct Content {
 
 // By how it begins (some kilobytes are enough). Null: nothing speaks against text.
 const Content* content_of(std::string_view beginning);
+
+// Of a text of some lines and at most three entries, which says in words of HTTP or in prose that there is no list. Its
+// entries are addresses of whoever asked. Empty: it says nothing of the kind. JSON says so itself: json_records.h.
+std::optional<FeedFault> error_answer(std::string_view text);
 
 }  // namespace weir::control::feeds

@@ -436,12 +436,7 @@ class Planner {
     const bool is_attack = std::any_of(layout_.names.begin(), layout_.names.end(),
                                        [](const std::string& name) { return tells_of_attack(name); });
     if (is_attack) return false;
-    constexpr std::string_view kServers[] = {"c2", "botnet", "proxy", "socks", "c&c", "command and control", "malware"};
-    const auto tells = [&](const std::string& text) {
-      const std::string small = lower(text);
-      return std::any_of(std::begin(kServers), std::end(kServers),
-                         [&](auto word) { return small.find(word) != small.npos; });
-    };
+    const auto tells = [](const std::string& text) { return feeds::tells_of_server(text); };
     if (std::any_of(layout_.names.begin(), layout_.names.end(), tells)) return true;
     const std::vector<std::string>& last = rows_.back().fields;
     return std::any_of(last.begin(), last.end(), tells);

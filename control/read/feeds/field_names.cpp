@@ -340,6 +340,12 @@ bool tells_of_attack(std::string_view name) {
   return holds_one_of(letters_of(name), kAttackWords);
 }
 
+bool tells_of_server(std::string_view text) {
+  constexpr std::string_view kServers[] = {"c2",      "botnet", "proxy", "proxies", "socks", "commandandcontrol",
+                                           "malware", "torexit"};
+  return holds_one_of(letters_of(text), kServers);
+}
+
 bool names_error(std::string_view name) {
   return rank_in(kErrors, letters_of(name)).has_value();
 }

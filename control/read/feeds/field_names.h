@@ -37,6 +37,8 @@ bool rules_out_length(std::string_view name);
 bool counts_addresses(std::string_view name, bool is_network);
 // `attack`, `service`: beside it, a port is the one that was attacked.
 bool tells_of_attack(std::string_view name);
+// `c2`, `botnet`, `proxy`, as a name or as a value: beside it, a port is that of the host.
+bool tells_of_server(std::string_view text);
 // `error`, `message`: an answer that has it, and hardly anything else, is an error.
 bool names_error(std::string_view name);
 

@@ -79,6 +79,30 @@ std::optional<std::string_view> netmask_of(const Route& route) {
   return parse_ipv4(word) ? std::optional(word) : std::nullopt;
 }
 
+// Whether it throws packets away: by its type, or by where it leads. One that leads nowhere is meant so.
+bool is_null(const Route& route) {
+  constexpr std::array<std::string_view, 4> kLeads = {"via", "dev", "gw", "nexthop"};
+  constexpr std::array<std::string_view, 9> kNowhere = {"lo",     "lo0",    "null",  "null0",    "discard",
+                                                        "reject", "dummy0", "dummy", "blackhole"};
+  if (is_one_of(route.type, kNull)) return true;
+  if (!route.type.empty() && route.type != "to" && route.type != "unicast") return false;
+  std::string_view rest = route.rest;
+  bool leads = false;
+  for (std::string_view word = next_word(rest); !word.empty(); word = next_word(rest)) {
+    const std::string small = lower(word);
+    if (is_one_of(small, kNowhere) || is_one_of(word, kNull) || word.starts_with("127.") || word == "::1") return true;
+    leads |= is_one_of(small, kLeads);
+  }
+  if (leads) return false;
+  // Without a word for it, a gateway is the address behind the netmask: of Windows and Cisco.
+  rest = route.rest;
+  std::string_view word = next_word(rest);
+  if (!netmask_of(route)) return !parse_ipv4(word) && !parse_ipv6(word);
+  if (!parse_ipv4(word)) word = next_word(rest);
+  word = next_word(rest);
+  return word == "0.0.0.0" || (!parse_ipv4(word) && (word.empty() || word[0] == '-'));
+}
+
 const char* take_prefix_of(const Route& route, At at, const Options& options, ListDraft& list) {
   if (route.prefix.empty() || route.prefix.find_first_of("-[") != std::string_view::npos) return "no route";
   const EntryText parsed = parse_entry(route.prefix, LeadingZeros::decimal);
@@ -98,6 +122,7 @@ Outcome read_line(std::string_view line, uint32_t number, const Options& options
   const bool is_default = route.prefix == "default" || (route.prefix == "0.0.0.0" && netmask_of(route) == "0.0.0.0");
   if (is_default) return Outcome::skip("the default route is every address");
   if (is_automatic(route)) return Outcome::skip("a route that the system made itself");
+  if (!is_null(route)) return Outcome::skip("a route to a gateway or an interface: packets are not thrown away");
   return take_prefix_of(route, {number}, options, list);
 }
 
@@ -107,8 +132,10 @@ bool is_prefix(std::string_view text) {
 }
 
 bool is_like(std::string_view line) {
+  constexpr std::array<std::string_view, 5> kBehind = {"via", "dev", "proto", "scope", "metric"};
   const Route route = route_in(line);
-  return route.is_command || is_prefix(route.prefix);
+  std::string_view rest = route.rest;
+  return route.is_command || (is_prefix(route.prefix) && is_one_of(next_word(rest), kBehind));
 }
 
 // Of what else but a table of routes no line is like this, though most lines of it may be plain entries with remarks.

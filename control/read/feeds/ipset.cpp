@@ -1,8 +1,12 @@
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <map>
 #include <memory>
 
 #include "control/read/feeds/named_sets.h"
 #include "control/read/feeds/take.h"
+#include "control/read/feeds/verdict.h"
 
 // What `ipset save` prints: `create SET TYPE ...`, then `add SET ENTRY [timeout SECONDS] [nomatch] ...` a line.
 namespace weir::control::feeds {
@@ -16,7 +20,9 @@ struct Usual {
   uint64_t timeout = 0;  // seconds of an entry that says nothing else; 0: it stays
   std::string netmask;   // each entry is the network of this length that begins there; empty: what it says
 };
-using Sets = std::map<std::string, Usual, std::less<>>;  // those that say anything
+struct Sets : std::map<std::string, Usual, std::less<>> {  // those that say anything
+  bool has_added = false;
+};
 
 // The first word that is no option like -exist.
 std::string_view next_argument(std::string_view& line) {
@@ -69,6 +75,9 @@ Outcome add(std::string_view line, uint32_t number, const Options& options, cons
   if (entry.find(',') != std::string_view::npos) {
     return Outcome::skip("an entry of several parts: write it as a flow in the policy");
   }
+  if (options.sets == nullptr) {  // who asks set by set chooses sets
+    if (const char* why = why_not_named(verdict_of_name(set), options.action)) return Outcome::skip(why);
+  }
   const auto found = sets.find(set);
   const Usual usual = found == sets.end() ? Usual() : found->second;
   uint64_t timeout = usual.timeout;
@@ -107,12 +116,28 @@ Outcome of_no_set(std::string_view line, const char* why, const Options& options
   return why;
 }
 
+// `del`, and `flush`, `destroy`, `swap` or `rename` behind an `add`, take entries away that were added.
+const char* why_undone(std::string_view verb, bool has_added) {
+  constexpr std::string_view kAlways[] = {"del", "-D", "swap", "-W"};
+  constexpr std::string_view kBehindEntries[] = {"flush", "-F", "destroy", "-X", "rename", "-E"};
+  const bool undoes =
+      std::find(std::begin(kAlways), std::end(kAlways), verb) != std::end(kAlways) ||
+      (has_added && std::find(std::begin(kBehindEntries), std::end(kBehindEntries), verb) != std::end(kBehindEntries));
+  return undoes ? "takes entries away again" : nullptr;
+}
+
 Outcome read_line(std::string_view line, uint32_t number, const Options& options, Sets& sets, ListDraft& list) {
   if (line[0] == '#') return {};
   const std::string_view whole = line;
   std::string_view verb = next_argument(line);
   if (verb == "ipset") verb = next_argument(line);
   if (verb == "-A" && is_rule(line)) return of_no_set(whole, "a rule of iptables, not an entry of a set", options);
+  if (const char* why = why_undone(verb, sets.has_added); why != nullptr && options.sets == nullptr) {
+    list.fault = FeedFault{fmt::format("{} on line {}: {}", why, number, printable(whole, 80)),
+                           "take what is in the sets now: `ipset save`"};
+    return why;
+  }
+  sets.has_added |= verb == "add" || verb == "-A";
   if (verb == "add" || verb == "-A") return add_to_set(line, number, options, sets, list);
   if (verb == "create" || verb == "-N") return create(line, options, sets);
   if (verb == "COMMIT" || verb == "flush" || verb == "destroy" || verb == "quit") return {};

@@ -7,7 +7,7 @@ constexpr Setting kSettings[] = {
     {"path", "keys from the root to the entries, joined by dots; arrays on the way do not count: `values.prefixes`"},
     {"address", "key of the address or prefix; several: `ipv4Prefix|ipv6Prefix`"},
     {"last", "key of the last address of a range"},
-    {"port", "key of the port"},
+    {"port", "key of the port; `none`: there is none, whatever it is called"},
     {"length", "key of the prefix length"},
 };
 
@@ -26,6 +26,9 @@ JsonShape shape_of(const Options& options) {
   shape.paths = alternatives(find_setting(options.settings, "path"));
   constexpr const char* kNames[kParts] = {"address", "last", "port", "length"};
   for (size_t i = 0; i < kParts; i++) shape.names[i] = alternatives(find_setting(options.settings, kNames[i]));
+  std::vector<std::string>& ports = shape.names[static_cast<size_t>(Part::port)];
+  shape.has_no_port = ports == std::vector<std::string>{"none"};
+  if (shape.has_no_port) ports.clear();
   return shape;
 }
 
@@ -46,8 +49,7 @@ ListDraft read_all(const Read& read, std::string_view text) {
 
 // Of a line that is all there is.
 bool is_record(std::string_view line) {
-  const ListDraft document = read_all(read_json({}, {}), line);
-  return document.entries() + document.feed.skipped == 0 && read_all(read_json_lines({}, {}), line).entries() > 0;
+  return read_all(read_json({}, {}), line).entries() == 0 && read_all(read_json_lines({}, {}), line).entries() > 0;
 }
 
 // Lines that are whole objects each; one alone may be a document.

@@ -7,6 +7,7 @@
 #include "control/read/feeds/named_sets.h"
 #include "control/read/feeds/plain.h"
 #include "control/read/feeds/take.h"
+#include "control/read/feeds/verdict.h"
 
 // nftables sets, as `nft list ruleset` prints them or a script has them: what stands in `elements = { ... }`,
 // `define NAME = { ... }` and `add element ... { ... }`, where line ends mean nothing; and `define NAME = ADDRESS`.
@@ -109,6 +110,7 @@ class Reader {
       const std::string defined = tokens_[1];
       tokens_.erase(tokens_.begin(), tokens_.begin() + 3);
       const size_t n_v4 = list.v4.size();
+      set_verdict_ = verdict_of_name(defined);
       Outcome outcome = take_element(list);
       if (options_.sets != nullptr && outcome.kind == Outcome::fine) options_.sets->took(defined, list, n_v4, "");
       if (outcome.kind == Outcome::bad) outcome = Outcome::skip(outcome.why);  // names stand for anything
@@ -119,8 +121,17 @@ class Reader {
       std::string type;  // `type ipv4_addr . inet_service`, `typeof ip saddr`
       for (size_t i = 1; i < tokens_.size(); i++) type += (i == 1 ? "" : " ") + tokens_[i];
       options_.sets->declare(set_, type);
+    } else if (has_address()) {
+      add_skipped_line(list.feed, line_, shown(), "a rule with an address: weir reads sets");
     }
     tokens_.clear();
+  }
+
+  bool has_address() const {
+    return std::any_of(tokens_.begin(), tokens_.end(), [](const std::string& token) {
+      return token.size() > 2 && token.find_first_of(".:") != std::string::npos &&
+             !std::holds_alternative<EntryError>(parse_entry(token, LeadingZeros::decimal));
+    });
   }
 
   bool begins_elements() const {
@@ -128,6 +139,13 @@ class Reader {
     if (n >= 2 && tokens_[n - 1] == "=" && (tokens_[n - 2] == "elements" || tokens_[0] == "define")) return true;
     const size_t verb = n > 0 && tokens_[0] == "nft" ? 1 : 0;
     return n >= verb + 2 && (tokens_[verb] == "add" || tokens_[verb] == "create") && tokens_[verb + 1] == "element";
+  }
+
+  // `delete element inet filter NAME {`: they are no entries of it, and those that were added are not any more.
+  bool deletes_elements() const {
+    const size_t verb = !tokens_.empty() && tokens_[0] == "nft" ? 1 : 0;
+    return tokens_.size() >= verb + 2 && (tokens_[verb] == "delete" || tokens_[verb] == "destroy") &&
+           tokens_[verb + 1] == "element";
   }
 
   // What stands in these braces belongs to this set: `set NAME {`, `add set inet filter NAME {`, `define NAME = {`,
@@ -144,13 +162,16 @@ class Reader {
     } else if (!in_elements_) {
       set_.clear();
     }
+    set_verdict_ = verdict_of_name(set_);
   }
 
   void open(ListDraft& list) {
     end_token();
     if (in_elements_) return add_bad_line(list.feed, line_, shown(), "a brace inside of elements");
     in_elements_ = begins_elements();
-    if (options_.sets != nullptr) name_set();
+    is_deleted_ = !in_elements_ && deletes_elements();
+    in_elements_ |= is_deleted_;
+    name_set();
     quoted_.clear();
     opened_ = static_cast<uint32_t>(list.feed.lines + 1);
     depth_ += in_elements_ ? 0 : 1;
@@ -166,6 +187,7 @@ class Reader {
       depth_ -= depth_ > 0 ? 1 : 0;
       set_timeout_.reset();
       set_.clear();
+      set_verdict_ = Verdict::none;
     }
     tokens_.clear();
   }
@@ -192,6 +214,8 @@ class Reader {
 
   Outcome take_element(ListDraft& list) {
     if (is_long_) return "too many words for an element";
+    if (is_deleted_) return Outcome::skip("an element that is deleted");
+    if (const char* why = why_not_named(set_verdict_, options_.action)) return Outcome::skip(why);
     const std::string& key = tokens_[0];
     if (key[0] == '$' || key[0] == '@') return Outcome::skip("the name of another set");
     std::string_view last, port;
@@ -211,7 +235,12 @@ class Reader {
         at.expires = seconds ? expires_after(*seconds, options_) : kNever;
         i++;
       } else if (tokens_[i] == ":") {
-        return Outcome::skip("an element of a map");
+        // Of a map of verdicts; `jump`, `goto` and other values are rules of their own.
+        const Verdict verdict = verdict_of_word(next);
+        if (verdict != (options_.action == WEIR_DROP ? Verdict::block : Verdict::pass)) {
+          return Outcome::skip("an element of a map, whose value is no verdict of this list");
+        }
+        i++;
       } else if (begins_extra(tokens_[i])) {
         while (i + 1 < tokens_.size() && !ends_extra(tokens_[i + 1])) i++;
       } else {
@@ -250,6 +279,8 @@ class Reader {
   uint32_t line_ = 0, opened_ = 0;
   unsigned depth_ = 0;
   char last_ = '\n';
+  Verdict set_verdict_ = Verdict::none;  // of the set's name
+  bool is_deleted_ = false;              // these elements are
   bool in_elements_ = false, in_comment_ = false, in_quotes_ = false, is_long_ = false, has_text_ = false;
 };
 

@@ -8,10 +8,12 @@ Outcome read_statement(std::string_view statement, uint32_t number, const Option
   const std::string_view verb = next_word(statement);
   const std::string_view what = next_word(statement);
   if (verb.empty()) return {};
-  if (verb == "allow") return Outcome::skip("`allow`: an exception, which a pass list says");
-  if (verb != "deny") return "not `deny PREFIX;`";
+  if (verb != "deny" && verb != "allow") return "not `deny PREFIX;`";
   if (!trim(statement).empty()) return "more than `deny PREFIX;`";
-  if (what == "all") return Outcome::skip("`deny all`: `policy.default` says that");
+  if (what == "all") return Outcome::skip("all addresses: `policy.default` says that");
+  if (verb == "allow" && options.action == WEIR_DROP)
+    return Outcome::skip("`allow`: an exception, which a pass list says");
+  if (verb == "deny" && options.action == WEIR_PASS) return Outcome::skip("`deny`, and this list lets through");
   return take(what, {number}, options, list);
 }
 

@@ -186,6 +186,12 @@ bool begins_field(std::string_view behind) {
   return is_length(word) || is_number(word) || is_entry(word);
 }
 
+// "3405803776","3405804031": addresses of IPv4 as numbers.
+bool is_decimal(std::string_view entry) {
+  const std::string_view first = bare(entry.substr(0, entry.find_first_of(",;|")));
+  return first.size() > 7 && is_number(first);
+}
+
 struct Line {
   std::string_view text;        // without its comment; empty: nothing is left
   std::string_view glued = {};  // the comment that follows a `;` at once, without a blank around that
@@ -290,6 +296,8 @@ class Reader {
       if (const char* why = why_not_of(verdict_of_word(split.glued), options_.action)) return Outcome::skip(why);
     }
     const char* why = take(parts.entry, {number}, options_, list);
+    if (why != nullptr && is_decimal(parts.entry))
+      why = "a decimal number: as an address it is not read, write it with dots";
     if (why == nullptr && !beside.empty()) {
       numbers_++;
       if (first_number_.empty()) first_number_ = fmt::format("line {}: {}", number, printable(split.text, 40));

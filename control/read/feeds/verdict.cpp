@@ -198,4 +198,9 @@ const char* why_not_of(Verdict verdict, weir_action action) {
   return nullptr;
 }
 
+const char* why_not_named(Verdict verdict, weir_action action) {
+  const bool is_exception = verdict == Verdict::pass && action == WEIR_DROP;
+  return is_exception ? "an exception: by its name its list is one of what is allowed" : nullptr;
+}
+
 }  // namespace weir::control::feeds
