@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "control/read/feeds/content.h"
-#include "control/read/feeds/json_records.h"
-#include "control/read/feeds/take.h"
 
 namespace weir::control::feeds {
 bool Reading::read(std::string_view bytes, bool is_end, ListDraft& list) {
@@ -57,14 +55,14 @@ void Reading::begin(ListDraft& list, std::string_view beginning) {
   if (content != nullptr) {
     list.fault = FeedFault{fmt::format("is {}, no list of addresses", content->what), content->hint};
   }
-  const bool is_json = format_ != nullptr ? format_->is_json : begins_json(trim(beginning));
-  if (content == nullptr && !is_json) list.fault = error_answer(beginning);
   if (format_ == nullptr) {
     Recognised recognised = content == nullptr ? recognise(beginning) : Recognised{&plain_format(), ""};
     format_ = recognised.format;
     why_ = std::move(recognised.why);
-    if (recognised.fault && !list.fault) list.fault = std::move(recognised.fault);
+    if (recognised.fault) list.fault = std::move(recognised.fault);
   }
+  const bool may_be_prose = format_ == &plain_format() || format_ == find_format("csv");
+  if (may_be_prose && !list.fault) list.fault = error_answer(beginning);
   list.feed.format = format_->name;
   list.feed.why = why_;
   read_ = format_->start(options_, beginning);
