@@ -40,15 +40,17 @@ void show_feed(const std::string& list, const FeedReport& feed) {
     fmt::print("{}: list {}: read as {}: {}\n", feed.path, list, feed.format, feed.why);
   }
   for (const LineSample& line : feed.samples) {
-    fmt::print("{}:{}: {} line of list {}: {}: {}\n", feed.path, line.line, LineSample::kNames[line.kind], list,
-               line.reason, line.text);
+    const std::string what =
+        line.kind == LineSample::host_bits ? "prefix" : fmt::format("{} line", LineSample::kNames[line.kind]);
+    fmt::print("{}:{}: {} of list {}: {}: {}\n", feed.path, line.line, what, list, line.reason, line.text);
   }
   const auto tell_rest = [&](uint64_t lines, const char* what) {
     if (lines <= kSamplesOfAKind) return;
-    fmt::print("{}: ... and {} more {} lines\n", feed.path, count(lines - kSamplesOfAKind), what);
+    fmt::print("{}: ... and {} more {}\n", feed.path, count(lines - kSamplesOfAKind), what);
   };
-  tell_rest(feed.bad, "bad");
-  tell_rest(feed.skipped, "skipped");
+  tell_rest(feed.bad, "bad lines");
+  tell_rest(feed.skipped, "skipped lines");
+  tell_rest(feed.host_bits, "prefixes with host bits");
 }
 
 void show(const std::string& config, const Diagnostics& diagnostics, const std::vector<ListSummary>& lists,

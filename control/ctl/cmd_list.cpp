@@ -53,7 +53,9 @@ void show_feed(const FeedReport& feed) {
   fmt::print("\nfeed {}: {}, {}, {}, {} skipped\n", feed.path, plural(feed.lines, "line"),
              plural(feed.entries, "entry", "entries"), plural(feed.bad, "bad line"), count(feed.skipped));
   for (const LineSample& line : feed.samples) {
-    fmt::print("  line {} {}: {}: {}\n", line.line, LineSample::kNames[line.kind], line.reason, line.text);
+    const std::string kind =
+        line.kind == LineSample::host_bits ? "" : fmt::format(" {}", LineSample::kNames[line.kind]);
+    fmt::print("  line {}{}: {}: {}\n", line.line, kind, line.reason, line.text);
   }
 }
 

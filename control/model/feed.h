@@ -44,7 +44,7 @@ struct FeedReport {
   uint64_t skipped = 0;             // understood, but no entries of a list of addresses: `nomatch`, domains
   uint64_t host_bits = 0;           // entries whose host bits were cleared
   std::vector<LineSample> samples;  // the first kSamplesOfAKind of each kind, as they come
-  std::vector<FeedNote> notes;      // what its reader noticed
+  std::vector<FeedNote> notes;      // warnings of its reader and its guard that stand while it is enforced
   bool operator==(const FeedReport&) const = default;
 };
 
@@ -84,7 +84,7 @@ struct Guard {
 struct FeedOptions {
   std::string format;
   weir_action action = WEIR_DROP;  // of the list: what a feed marks for the other side is not taken
-  uint8_t match = 0;  // mask of weir_direction
+  uint8_t match = 0;               // mask of weir_direction
   uint8_t ipv6_aggregate = 128;
   bool allow_any = false;
   Guard guard = {};

@@ -46,8 +46,8 @@ struct FeedRequest {
 };
 
 struct FeedOutcome {
-  std::optional<Complaint> error;  // it was not taken, and the list never had any content
-  std::vector<Complaint> warnings;
+  std::optional<Complaint> error;   // it was not taken, and the list never had any content
+  std::vector<Complaint> warnings;  // about what changed; those that stand are FeedReport::notes
 };
 
 // Fills the list's feed, feed_state, refusal, ipv6_widened and content: its own entries (own, as they were read;

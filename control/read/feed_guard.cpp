@@ -21,7 +21,7 @@ constexpr double kMostBad = 0.5;  // of a feed that is new
 // public list that was seen, of P2P networks, has less.
 constexpr double kLargeShare = 0.5;
 constexpr double kMoreShare = 0.25;     // so much more at once is no list's usual day
-constexpr double kStrangeShare = 0.01;  // and so much is told
+constexpr double kStrangeShare = 0.01;  // and so much is said
 
 constexpr Ipv6 high(uint64_t bits) {
   return Ipv6{bits} << 64;
@@ -139,22 +139,43 @@ void touch(const ListDraft& own, bool take_out, ListDraft& draft, Touched& touch
   entries = std::move(left);
 }
 
+Complaint complaint_of(const NewFeed& feed, const FeedNote& note) {
+  return {feed.path + " " + note.reason, note.hint};
+}
+
+// Its host bits were cleared by the reader: a length that is a mistake means a whole network.
+std::optional<FeedNote> has_host_bits(const FeedReport& feed) {
+  if (feed.host_bits == 0) return std::nullopt;
+  std::string reason =
+      fmt::format("has host bits in {} {}", feed.host_bits, feed.host_bits == 1 ? "prefix" : "prefixes");
+  const auto first = std::find_if(feed.samples.begin(), feed.samples.end(),
+                                  [](const LineSample& sample) { return sample.kind == LineSample::host_bits; });
+  if (first != feed.samples.end()) {
+    constexpr std::string_view kReadAs = "read as ";
+    const size_t meant = first->reason.find(kReadAs);
+    reason += fmt::format(", the first on line {}: {}", first->line, first->text);
+    if (meant != std::string::npos) reason += " is " + first->reason.substr(meant);
+  }
+  return FeedNote{std::move(reason),
+                  "look at the feed: a host needs no length, and a length behind a host means its whole network"};
+}
+
 // What `reserved: cut` leaves out is gone afterwards.
-std::optional<Complaint> touches_reserved(const NewFeed& feed) {
+std::optional<FeedNote> touches_reserved(const NewFeed& feed) {
   const Reserved wanted = feed.options.guard.reserved;
   if (feed.options.action != WEIR_DROP || wanted == Reserved::keep) return std::nullopt;
   Touched touched;
   touch<Ipv4>(feed.own, wanted == Reserved::cut, feed.draft, touched);
   touch<Ipv6>(feed.own, wanted == Reserved::cut, feed.draft, touched);
   if (touched.count == 0) return std::nullopt;
-  Complaint complaint = {
-      fmt::format("{} blocks addresses that are reserved, or your own: {} {}, the first on line {}: {} (of {}){}",
-                  feed.path, touched.count, touched.count == 1 ? "entry" : "entries", touched.line, touched.text,
-                  touched.block, wanted == Reserved::cut ? "; that part is left out" : ""),
+  FeedNote note = {
+      fmt::format("blocks addresses that are reserved, or your own: {} {}, the first on line {}: {} (of {}){}",
+                  touched.count, touched.count == 1 ? "entry" : "entries", touched.line, touched.text, touched.block,
+                  wanted == Reserved::cut ? "; that part is left out" : ""),
       "`guard: {reserved: cut}` leaves them out, `keep` blocks them without a word, `refuse` refuses the feed"};
   if (wanted == Reserved::cut) feed.draft.feed.entries = feed.draft.entries();
-  if (wanted == Reserved::refuse) complaint.hint = "mend the feed, or write `guard: {reserved: cut}` to leave them out";
-  return complaint;
+  if (wanted == Reserved::refuse) note.hint = "mend the feed, or write `guard: {reserved: cut}` to leave them out";
+  return note;
 }
 
 template <class Addr>
@@ -226,24 +247,23 @@ void judge_share(const NewFeed& feed, const Rows<Addr>* before, const Space<Addr
   const double share = share_of(entries, space);
   if (share < kStrangeShare) return;  // whatever it was
   const double was = before == nullptr ? share : share_of(*before, space);
-  if (share < kLargeShare && share - was < kStrangeShare) return;
+  const bool is_more = share - was >= kStrangeShare;
   const Entry<Addr>* widest = widest_of(entries);
-  const std::string beside_last = before == nullptr ? "" : fmt::format(", and covered {:.3g} %", was * 100);
-  Complaint complaint = {fmt::format("{} covers {:.3g} % of all {} addresses{}; its widest entry is on line {}: {}",
-                                     feed.path, share * 100, space.name, beside_last, widest->line, text_of(*widest)),
+  const std::string beside_last = is_more ? fmt::format(", and covered {:.3g} %", was * 100) : "";
+  const FeedNote note = {fmt::format("covers {:.3g} % of all {} addresses{}; its widest entry is on line {}: {}",
+                                     share * 100, space.name, beside_last, widest->line, text_of(*widest)),
                          "mend the feed, or write `allow_any: true` in the list if that is what you want"};
-  if (share >= kLargeShare || share - was >= kMoreShare) {
-    judgement.refused = std::move(complaint);
-  } else {
-    judgement.warnings.push_back(std::move(complaint));
+  if (!judgement.refused && (share >= kLargeShare || share - was >= kMoreShare)) {
+    judgement.refused = complaint_of(feed, note);
   }
+  judgement.notes.push_back(note);
 }
 
 void judge_share(const NewFeed& feed, Judgement& judgement) {
   if (feed.options.allow_any) return;
   const Entries* before = feed.before == nullptr ? nullptr : feed.before->content.get();
   judge_share<Ipv4>(feed, before == nullptr ? nullptr : &before->v4, kSpace4, judgement);
-  if (!judgement.refused) judge_share<Ipv6>(feed, before == nullptr ? nullptr : &before->v6, kSpace6, judgement);
+  judge_share<Ipv6>(feed, before == nullptr ? nullptr : &before->v6, kSpace6, judgement);
 }
 
 double bad_share(const FeedReport& feed) {
@@ -270,16 +290,19 @@ std::string lines_of(const FeedReport& feed) {
 void judge_bad_lines(const NewFeed& feed, Judgement& judgement) {
   const FeedReport& now = feed.draft.feed;
   const FeedReport was = feed.before == nullptr ? FeedReport{} : feed.before->feed;
-  if (feed.before == nullptr ? bad_share(now) <= kMostBad : now.bad <= was.bad) return;
-  const std::string beside_last =
-      feed.before == nullptr ? "" : fmt::format(", and had {} beside {}", was.bad, was.entries);
-  Complaint complaint = {fmt::format("{} has {} bad lines beside {} entries{}{}", feed.path, now.bad, now.entries,
-                                     beside_last, first_line(now, LineSample::bad)),
+  const bool is_mostly_bad = bad_share(now) > kMostBad, is_worse = feed.before != nullptr && now.bad > was.bad;
+  if (!is_mostly_bad && !is_worse) return;
+  const std::string beside_last = is_worse ? fmt::format(", and had {} beside {}", was.bad, was.entries) : "";
+  const FeedNote note = {fmt::format("has {} bad lines beside {} entries{}{}", now.bad, now.entries, beside_last,
+                                     first_line(now, LineSample::bad)),
                          "look at the file: is it still a list of addresses?"};
-  if (feed.before != nullptr && now.bad > was.bad + kFewBad && bad_share(now) > bad_share(was) + kMoreBad) {
-    judgement.refused = std::move(complaint);
+  if (!judgement.refused && is_worse && now.bad > was.bad + kFewBad && bad_share(now) > bad_share(was) + kMoreBad) {
+    judgement.refused = complaint_of(feed, note);
+  }
+  if (is_mostly_bad) {
+    judgement.notes.push_back(note);
   } else {
-    judgement.warnings.push_back(std::move(complaint));
+    judgement.warnings.push_back(complaint_of(feed, note));
   }
 }
 
@@ -379,17 +402,15 @@ Judgement judge(const NewFeed& feed) {
   is_refused(too_wide<Ipv4>(feed, guard.widest_v4, "widest_v4"));
   is_refused(too_wide<Ipv6>(feed, guard.widest_v6, "widest_v6"));
   const uint64_t whole = feed.draft.feed.entries;
-  std::optional<Complaint> reserved = touches_reserved(feed);
-  if (is_refused(too_few(feed))) return judgement;  // after a cut
+  const std::optional<FeedNote> reserved = touches_reserved(feed);
+  is_refused(too_few(feed));  // after a cut
+  if (const auto host_bits = has_host_bits(feed.draft.feed)) judgement.notes.push_back(*host_bits);
   judge_share(feed, judgement);
-  if (!judgement.refused) judge_bad_lines(feed, judgement);
+  judge_bad_lines(feed, judgement);
   if (!judgement.refused && feed.before != nullptr) judge_size(feed, whole, judgement);
   if (!judgement.refused && feed.before != nullptr) judge_end(feed, judgement);
-  if (guard.reserved == Reserved::refuse) {
-    is_refused(std::move(reserved));
-  } else if (reserved) {
-    judgement.warnings.push_back(std::move(*reserved));
-  }
+  if (reserved && guard.reserved == Reserved::refuse) is_refused(complaint_of(feed, *reserved));
+  if (reserved) judgement.notes.push_back(*reserved);
   return judgement;
 }
 

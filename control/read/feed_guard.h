@@ -28,7 +28,8 @@ struct NewFeed {
 
 struct Judgement {
   std::optional<Complaint> refused;
-  std::vector<Complaint> warnings;
+  std::vector<Complaint> warnings;  // about the change since the last good content: they are said once
+  std::vector<FeedNote> notes;      // about the content: they stand as long as it does, also when it is accepted
 };
 // `reserved: cut` takes entries out of the draft, and is done when the feed is refused, too: whoever accepts it does
 // not accept what is cut, and the next content is compared with what is left.

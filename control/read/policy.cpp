@@ -394,6 +394,7 @@ class PolicyReader {
       file_.error(*pending.feed, outcome.error->reason, outcome.error->hint);
     } else {
       warn_of_refusals(*pending.feed, list);
+      warn_of_notes(*pending.feed, list);
     }
     for (const Complaint& complaint : outcome.warnings) file_.warning(*pending.feed, complaint.reason, complaint.hint);
   }
@@ -411,6 +412,14 @@ class PolicyReader {
       all_own_->v6.insert(all_own_->v6.end(), some.v6.begin(), some.v6.end());
     }
     return *all_own_;
+  }
+
+  // They stand, whether the feed was read now or is as it was. A refused file is not the content that they are about.
+  void warn_of_notes(const Node& place, const List& list) const {
+    for (const FeedFile& feed : list.feeds()) {
+      if (feed.refusal) continue;
+      for (const FeedNote& note : feed.feed.notes) file_.warning(place, feed.feed.path + " " + note.reason, note.hint);
+    }
   }
 
   void warn_of_refusals(const Node& place, const List& list) const {
