@@ -135,6 +135,7 @@ StatusAnswer status_answer(Daemon& daemon) {
     answer.false_positives = rates_of(daemon, *running);
     answer.limits = limits_of(*running);
     answer.refused = refused_feeds(running->lists);
+    answer.warned = warned_feeds(running->lists);
   }
   for (const auto& target : daemon.targets()) answer.targets.push_back(status_of(target->state(), answer.generation));
   answer.reloading = daemon.reload_phase();
