@@ -21,6 +21,7 @@
 #include "control/ctl/text.h"
 #include "control/publish/in_force.h"
 #include "control/publish/store.h"
+#include "control/read/host_supplies.h"
 #include "control/read/parsers.h"
 #include "control/read/policy.h"
 
@@ -167,6 +168,7 @@ void check(const Asked& asked, const confine::Helpers& parsers, Checked& checked
   history.progress = &progress;
   progress.begin("read", "bytes");
   history.state_dir = asked.state_dir;
+  history.host_supplies = host_supplies;
   const std::optional<Policy> policy = read_policy(asked.config, checked.diagnostics, unix_now(), history);
   const bool has_feeds = !policy || std::any_of(policy->lists.begin(), policy->lists.end(),
                                                 [](const List& list) { return !list.feed.path.empty(); });

@@ -70,6 +70,11 @@ struct FileIdentity {
 enum class Reserved : uint8_t { keep, warn, cut, refuse };
 constexpr const char* kReservedNames[] = {"keep", "warn", "cut", "refuse"};  // in the order of Reserved
 
+// What becomes of entries of a drop list that hold addresses which this host needs (control/model/supplies.h): these
+// addresses are taken out, or they are kept; with a warning either way.
+enum class OfSupplies : uint8_t { cut, keep };
+constexpr const char* kOfSuppliesNames[] = {"cut", "keep"};  // in the order of OfSupplies
+
 // What a feed must keep to; else its list keeps its last good content.
 struct Guard {
   uint64_t min_entries = 1;
@@ -77,6 +82,7 @@ struct Guard {
   double max_growth = 10;   // how many times the entries that it had there may be at once
   Reserved reserved = Reserved::warn;
   uint8_t widest_v4 = 0, widest_v6 = 0;  // prefix lengths; nothing may be wider
+  OfSupplies supplies = OfSupplies::cut;
   bool operator==(const Guard&) const = default;
 };
 
@@ -88,7 +94,8 @@ struct FeedOptions {
   uint8_t ipv6_aggregate = 128;
   bool allow_any = false;
   Guard guard = {};
-  std::array<uint64_t, 2> own = {};  // XXH3-128 of `policy.own`, where the guard looks at it
+  std::array<uint64_t, 2> own = {};       // XXH3-128 of `policy.own`, where the guard looks at it
+  std::array<uint64_t, 2> supplies = {};  // of what the host needs, in a drop list: digest_of(Supplies)
   bool operator==(const FeedOptions&) const = default;
 };
 

@@ -255,8 +255,13 @@ class FeedReader {
   }
 
   void keep(ListDraft feed) {
-    list_.feed = feed.feed;
     list_.feed_state.ipv6_widened = aggregate_ipv6(feed, request_.options.ipv6_aggregate);
+    if (request_.supplies != nullptr) {
+      for (FeedNote& note : cut_supplies(*request_.supplies, request_.options.guard.supplies, feed)) {
+        feed.feed.notes.push_back(std::move(note));
+      }
+    }
+    list_.feed = feed.feed;
     list_.ipv6_widened = own_widened_ + list_.feed_state.ipv6_widened;
     append(feed.v4, own_.v4);
     append(feed.v6, own_.v6);

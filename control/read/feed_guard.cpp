@@ -111,16 +111,29 @@ size_t first_byte(Addr address) {
   return static_cast<size_t>(address >> (8 * sizeof(Addr) - 8));
 }
 
+// Which first bytes some ranges lie below: most entries are done with by it.
+template <class Addr>
+class FirstBytes {
+ public:
+  void add(Addr first, Addr last) {
+    for (size_t byte = first_byte(first); byte <= first_byte(last); byte++) has_.set(byte);
+  }
+  bool may_hold(const Entry<Addr>& entry) const {
+    return first_byte(entry.first) != first_byte(entry.last) || has_[first_byte(entry.first)];
+  }
+
+ private:
+  std::bitset<256> has_;
+};
+
 template <class Addr>
 void touch(const ListDraft& own, bool take_out, ListDraft& draft, Touched& touched) {
   const std::vector<Range<Addr>> ranges = not_of_strangers<Addr>(own);
   std::vector<Entry<Addr>>& entries = entries_of<Addr>(draft);
-  std::bitset<256> has_range;  // below this first byte; most entries are done with by it
-  for (const Range<Addr>& range : ranges) {
-    for (size_t byte = first_byte(range.first); byte <= first_byte(range.last); byte++) has_range.set(byte);
-  }
+  FirstBytes<Addr> first_bytes;
+  for (const Range<Addr>& range : ranges) first_bytes.add(range.first, range.last);
   const auto is_touched = [&](const Entry<Addr>& entry) {
-    if (first_byte(entry.first) == first_byte(entry.last) && !has_range[first_byte(entry.first)]) return false;
+    if (!first_bytes.may_hold(entry)) return false;
     const auto range = first_until(ranges, entry.first);
     return range != ranges.end() && range->first <= entry.last;
   };
@@ -176,6 +189,77 @@ std::optional<FeedNote> touches_reserved(const NewFeed& feed) {
   if (wanted == Reserved::cut) feed.draft.feed.entries = feed.draft.entries();
   if (wanted == Reserved::refuse) note.hint = "mend the feed, or write `guard: {reserved: cut}` to leave them out";
   return note;
+}
+
+template <class Addr>
+const std::vector<Supply<Addr>>& supplies_of(const Supplies& supplies) {
+  if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
+    return supplies.v4;
+  } else {
+    return supplies.v6;
+  }
+}
+
+// The first supply that the entry holds; end: none.
+template <class Addr>
+auto first_in(const std::vector<Supply<Addr>>& supplies, const Entry<Addr>& entry) {
+  const auto found = std::lower_bound(supplies.begin(), supplies.end(), entry.first,
+                                      [](const Supply<Addr>& supply, Addr first) { return supply.address < first; });
+  return found != supplies.end() && found->address <= entry.last ? found : supplies.end();
+}
+
+template <class Addr>
+bool is_cut_from(const Supply<Addr>& supply, const Entry<Addr>& entry, OfSupplies wanted) {
+  return wanted == OfSupplies::cut && supply.is_cut && entry.first != entry.last;
+}
+
+// Adds the entry to those that were found.
+template <class Addr>
+void find(const Entry<Addr>& entry, const Supply<Addr>& supply, SupplyHit& hit) {
+  hit.count++;
+  if (hit.line != 0 && hit.line <= entry.line) return;
+  hit.line = entry.line;
+  const bool is_one = entry.first == entry.last;
+  hit.text = is_one ? fmt::format("{} ({})", text_of(entry), supply.what)
+                    : fmt::format("{} holds {} ({})", text_of(entry), to_string(supply.address), supply.what);
+}
+
+template <class Addr>
+void cut_supplies(const Supplies& all, OfSupplies wanted, ListDraft& draft, SupplyHit& cut_hit, SupplyHit& kept_hit) {
+  const std::vector<Supply<Addr>>& supplies = supplies_of<Addr>(all);
+  std::vector<Entry<Addr>>& entries = entries_of<Addr>(draft);
+  const uint64_t before = cut_hit.count;
+  FirstBytes<Addr> first_bytes;
+  for (const Supply<Addr>& supply : supplies) first_bytes.add(supply.address, supply.address);
+  for (const Entry<Addr>& entry : entries) {
+    if (!first_bytes.may_hold(entry)) continue;
+    const Supply<Addr>*first_cut = nullptr, *first_kept = nullptr;
+    for (auto supply = first_in(supplies, entry); supply != supplies.end() && supply->address <= entry.last; ++supply) {
+      const Supply<Addr>*& first = is_cut_from(*supply, entry, wanted) ? first_cut : first_kept;
+      if (first == nullptr) first = &*supply;
+    }
+    if (first_cut != nullptr) find(entry, *first_cut, cut_hit);
+    if (first_kept != nullptr) find(entry, *first_kept, kept_hit);
+  }
+  if (cut_hit.count == before) return;
+  std::vector<Range<Addr>> ranges;
+  for (const Supply<Addr>& supply : supplies) {
+    if (supply.is_cut) ranges.push_back({supply.address, supply.address});
+  }
+  std::vector<Entry<Addr>> left;
+  for (const Entry<Addr>& entry : entries) {
+    if (entry.first == entry.last) {
+      left.push_back(entry);
+    } else {
+      cut(ranges, entry, left);
+    }
+  }
+  entries = std::move(left);
+}
+
+std::string supplies_text(const SupplyHit& hit) {
+  return fmt::format("blocks addresses that this host or weir needs: {} {}, the first on line {}: {}", hit.count,
+                     hit.count == 1 ? "entry" : "entries", hit.line, hit.text);
 }
 
 template <class Addr>
@@ -412,6 +496,35 @@ Judgement judge(const NewFeed& feed) {
   if (reserved && guard.reserved == Reserved::refuse) is_refused(complaint_of(feed, *reserved));
   if (reserved) judgement.notes.push_back(*reserved);
   return judgement;
+}
+
+std::vector<FeedNote> cut_supplies(const Supplies& supplies, OfSupplies wanted, ListDraft& draft) {
+  SupplyHit cut, kept;
+  cut_supplies<Ipv4>(supplies, wanted, draft, cut, kept);
+  cut_supplies<Ipv6>(supplies, wanted, draft, cut, kept);
+  std::vector<FeedNote> notes;
+  if (cut.count != 0) {
+    notes.push_back({supplies_text(cut) + "; these addresses are cut out",
+                     "`guard: {supplies: keep}` blocks them, too, with a warning"});
+  }
+  if (kept.count != 0) {
+    notes.push_back({supplies_text(kept) + "; they stay blocked",
+                     "mend the feed, or put the addresses into `policy: {own: [...]}`"});
+  }
+  return notes;
+}
+
+SupplyHit find_supplies(const Supplies& supplies, const ListDraft& draft) {
+  SupplyHit hit;
+  const auto look = [&](const auto& entries, const auto& some) {
+    for (const auto& entry : entries) {
+      const auto supply = first_in(some, entry);
+      if (supply != some.end()) find(entry, *supply, hit);
+    }
+  };
+  look(draft.v4, supplies.v4);
+  look(draft.v6, supplies.v6);
+  return hit;
 }
 
 uint64_t count_gone(const Entries& before, const Entries& after) {
