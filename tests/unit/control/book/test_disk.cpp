@@ -20,10 +20,26 @@ Book sample_book() {
       make_list("c2", WEIR_DROP, kDestination, {"203.0.113.7:443", "203.0.113.7", "2001:db8::/32"}),
   });
   List& nets = policy.lists[1];
-  nets.feed = {"feeds/nets.txt", "plain", "named", 9, 1, 2, 3, {{3, "bad", "no address"}, {4, "worse", "no address"}}};
-  const Guard guard = {9, 0.25, 3, Reserved::cut, 8, 19};
-  nets.feed_state = {
-      {1, 2, 3, 4, 5}, true, {6, 7}, {"plain", kSource, 64, true, guard, {10, 11}}, 8, false, true, 12, true};
+  nets.feed = {"feeds/nets.txt",
+               "plain",
+               "named",
+               9,
+               1,
+               2,
+               3,
+               4,
+               {{3, "bad", "no address"}, {4, "worse", "no address", LineSample::skipped}},
+               {{"has host bits in 4 prefixes", "look at the feed"}}};
+  const Guard guard = {9, 0.25, 3, Reserved::cut, 8, 19, OfSupplies::keep};
+  nets.feed_state = {{1, 2, 3, 4, 5},
+                     true,
+                     {6, 7},
+                     {"plain", WEIR_PASS, kSource, 64, true, guard, {10, 11}, {14, 15}},
+                     8,
+                     false,
+                     true,
+                     12,
+                     true};
   nets.refusal = FeedRefusal{"feeds/other.txt", "is gzip data", "unpack it", 13};
   nets.files = {{nets.feed, nets.feed_state, nets.refusal}, {}};
   nets.files[1].feed.path = "feeds/more.txt";
