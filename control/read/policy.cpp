@@ -14,6 +14,7 @@
 #include "control/read/fetch_settings.h"
 #include "control/read/fleet_settings.h"
 #include "control/read/format_choice.h"
+#include "control/read/ipv6_passage.h"
 #include "control/read/list_settings.h"
 #include "control/read/parsers.h"
 #include "control/read/policy_entries.h"
@@ -159,6 +160,20 @@ class PolicyReader {
     check_capture_filter(*capture_file_, capture_filter_);
   }
 
+  // With `default: drop` IPv6 ends as soon as neighbours forget each other's addresses.
+  void warn_of_neighbour_discovery(const Policy& policy) const {
+    if (policy.default_action != WEIR_DROP || default_ == nullptr) return;
+    const Ipv6Passage passage = ipv6_passage(policy.lists);
+    if (passage.has_neighbour_discovery) return;
+    const std::string why = passage.list.empty()
+                                ? "no pass list names an IPv6 address: all IPv6 ends, neighbour discovery with it"
+                                : "list `" + passage.list +
+                                      "` passes IPv6 without its neighbour discovery: it ends when neighbours forget "
+                                      "each other";
+    file_.warning(*default_, "with `default: drop`, " + why,
+                  "add {name: neighbours, action: pass, match: either, entries: [\"fe80::/10\", \"ff02::/16\"]}");
+  }
+
   Policy take() {
     for (size_t l = 0; l < pending_.size(); l++) {
       List& list = policy_.lists[l];
@@ -189,6 +204,7 @@ class PolicyReader {
 
   void read_policy_section(MapReader section) {
     section.take("default", policy_.default_action);
+    default_ = section.find("default");
     section.take("unparsed", policy_.unparsed_action);
     if (const Node* tunnels = section.sequence("tunnels")) {
       policy_.tunnels = read_names(file_, *tunnels, tunnel_names(), "a tunnel").value_or(0);
@@ -494,6 +510,7 @@ class PolicyReader {
   std::vector<PendingList> pending_;  // of each list
   std::optional<ListDraft> all_own_;
   Supplies supplies_;
+  const Node* default_ = nullptr;  // the value of `policy.default`; null: it is left out
   const Node* capture_filter_ = nullptr;
   const PolicyFile* capture_file_ = &file_;  // that it is written in
   std::map<std::string, uint32_t> line_of_name_;
@@ -523,6 +540,7 @@ std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds
   if (feeds == Feeds::read) reader.read_feeds();
   if (diagnostics.errors() != errors_before) return std::nullopt;
   Policy policy = reader.take();
+  if (feeds == Feeds::read) reader.warn_of_neighbour_discovery(policy);
   policy.text = std::make_shared<const std::string>(document->text);
   return policy;
 }

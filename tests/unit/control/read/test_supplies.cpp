@@ -206,4 +206,39 @@ TEST_CASE("gateways and resolvers, as the kernel and the resolver's file tell th
   for (const auto& supply : host_supplies().v4) CHECK(supply.address >> 24 != 127);
 }
 
+TEST_CASE("with default drop somebody has to let neighbour discovery through") {
+  struct Row {
+    const char* lists;
+    const char* said;  // empty: nothing
+  };
+  const char* const kOther = "passes IPv6 without its neighbour discovery";
+  const Row rows[] = {
+      {"[{name: a, action: pass, entries: [192.0.2.1]}]", "no pass list names an IPv6 address: all IPv6 ends"},
+      {"[{name: a, action: pass, entries: ['2001:db8::/48']}]", kOther},
+      {"[{name: a, action: drop, entries: ['fe80::/10', 'ff02::/16']}]", "no pass list names an IPv6 address"},
+      {"[{name: a, action: pass, match: either, entries: ['2001:db8::/48', 'fe80::/10', 'ff02::/16']}]", ""},
+      {"[{name: a, action: pass, match: src, entries: ['fe80::/10']}, {name: b, action: pass, match: dst, entries: "
+       "['ff00::/8']}]",
+       ""},
+      {"[{name: a, action: pass, match: src, entries: ['fe80::/10', 'ff02::/16']}]", kOther},
+      {"[{name: a, action: pass, match: either, entries: ['fe80::/64', 'ff02::/16']}]", kOther},
+      {"[{name: a, action: pass, match: either, entries: ['fe80::/11', 'fea0::-ff02:ffff::']}]", kOther},
+      {"[{name: a, action: pass, match: either, entries: ['fe80::/11', 'fea0::-ff03::']}]", ""},
+      {"[{name: a, action: pass, allow_any: true, match: either, entries: ['::/0']}]", ""},
+      {"[{name: a, action: pass, entries: [{dst: '2001:db8::1', dport: 22}, {proto: icmpv6, icmp: {type: 135}}]}]", ""},
+  };
+  const Folder folder;
+  for (const Row& row : rows) {
+    INFO(row.lists);
+    folder.write("weir.yaml", std::string("version: 1\npolicy: {default: drop}\nlists: ") + row.lists + "\n");
+    const Read found = read(folder);
+    INFO(found.text());
+    REQUIRE(found.policy);
+    CHECK(found.diagnostics.warnings() == (*row.said == 0 ? 0 : 1));
+    CHECK(says(found, row.said));
+    folder.write("weir.yaml", std::string("version: 1\nlists: ") + row.lists + "\n");
+    CHECK(read(folder).text() == "");
+  }
+}
+
 }  // namespace weir::control
