@@ -83,7 +83,8 @@ void show_entries(const EntriesAnswer& answer) {
   Table table({{"entry"}, {"match"}, {"written at"}, {"ends in"}, {"added"}, {"by"}, {"comment"}});
   for (const EntryDetails& entry : answer.entries) {
     const std::string place = entry.line == 0 ? entry.file : fmt::format("{}:{}", entry.file, entry.line);
-    std::vector<std::string> cells = {entry.entry, entry.match == 0 ? "" : directions_text(entry.match), place,
+    const std::string as = entry.enforced_as.empty() ? "" : " as " + entry.enforced_as;
+    std::vector<std::string> cells = {entry.entry + as, entry.match == 0 ? "" : directions_text(entry.match), place,
                                       entry.expires ? time_left(*entry.expires) : ""};
     if (entry.added) {
       cells.insert(cells.end(), {age(entry.added->at), user_text(entry.added->by), entry.added->comment});

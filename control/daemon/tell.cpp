@@ -110,6 +110,8 @@ ChangeAnswer answer_of(const ChangeReport& report) {
           report.counts.deleted,
           report.counts.missing,
           report.counts.still_held,
+          report.counts.widened,
+          report.counts.widened_texts,
           report.entries,
           report.total_ms,
           report.targets,
