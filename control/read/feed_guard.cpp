@@ -8,6 +8,7 @@
 
 #include "control/model/networks.h"
 #include "control/model/range_text.h"
+#include "control/read/no_entries.h"
 
 namespace weir::control {
 namespace {
@@ -355,20 +356,10 @@ double bad_share(const FeedReport& feed) {
   return lines == 0 ? 0 : static_cast<double>(feed.bad) / static_cast<double>(lines);
 }
 
-std::string first_line(const FeedReport& feed, LineSample::Kind kind) {
+std::string first_bad_line(const FeedReport& feed) {
   const auto found = std::find_if(feed.samples.begin(), feed.samples.end(),
-                                  [&](const LineSample& sample) { return sample.kind == kind; });
-  if (found == feed.samples.end()) return "";
-  return fmt::format("; the first on line {}: {}: {}", found->line, found->reason, found->text);
-}
-
-// 3 lines, 2 bad ones; the first on line 1: ...
-std::string lines_of(const FeedReport& feed) {
-  std::string text = fmt::format("{} lines", feed.lines);
-  if (feed.bad != 0 || feed.skipped == 0)
-    text += fmt::format(", {} bad ones{}", feed.bad, first_line(feed, LineSample::bad));
-  if (feed.skipped != 0) text += fmt::format(", {} skipped{}", feed.skipped, first_line(feed, LineSample::skipped));
-  return text;
+                                  [](const LineSample& sample) { return sample.kind == LineSample::bad; });
+  return found == feed.samples.end() ? "" : "; the first on " + sample_text(*found);
 }
 
 void judge_bad_lines(const NewFeed& feed, Judgement& judgement) {
@@ -377,9 +368,9 @@ void judge_bad_lines(const NewFeed& feed, Judgement& judgement) {
   const bool is_mostly_bad = bad_share(now) > kMostBad, is_worse = feed.before != nullptr && now.bad > was.bad;
   if (!is_mostly_bad && !is_worse) return;
   const std::string beside_last = is_worse ? fmt::format(", and had {} beside {}", was.bad, was.entries) : "";
-  const FeedNote note = {fmt::format("has {} bad lines beside {} entries{}{}", now.bad, now.entries, beside_last,
-                                     first_line(now, LineSample::bad)),
-                         "look at the file: is it still a list of addresses?"};
+  const FeedNote note = {
+      fmt::format("has {} bad lines beside {} entries{}{}", now.bad, now.entries, beside_last, first_bad_line(now)),
+      "look at the file: is it still a list of addresses?"};
   if (!judgement.refused && is_worse && now.bad > was.bad + kFewBad && bad_share(now) > bad_share(was) + kMoreBad) {
     judgement.refused = complaint_of(feed, note);
   }
@@ -394,19 +385,7 @@ std::optional<Complaint> too_few(const NewFeed& feed) {
   const FeedReport& now = feed.draft.feed;
   const Guard& guard = feed.options.guard;
   if (now.entries >= guard.min_entries) return std::nullopt;
-  const bool is_json = now.format == "json" || now.format == "jsonl";
-  if (now.entries == 0 && now.bad == 0 && feed.size_bytes > 0 && is_json) {
-    return Complaint{fmt::format("{} holds no entries where weir looks for them ({} lines)", feed.path, now.lines),
-                     fmt::format("name the path of its lists, or the keys of its objects: `format: {{{0}: {{path: "
-                                 "...}}}}`, `format: {{{0}: {{address: ...}}}}`; `guard: {{min_entries: 0}}` lets it "
-                                 "be empty",
-                                 now.format)};
-  }
-  if (now.entries == 0) {
-    return Complaint{feed.size_bytes == 0 ? feed.path + " is empty"
-                                          : fmt::format("{} holds no entries ({})", feed.path, lines_of(now)),
-                     "look at the file: is it a list of addresses? `guard: {min_entries: 0}` lets it be empty"};
-  }
+  if (now.entries == 0) return complaint_of(feed, feed.size_bytes == 0 ? is_empty() : no_entries(now));
   return Complaint{
       fmt::format("{} holds {} entries, fewer than {} (guard: min_entries)", feed.path, now.entries, guard.min_entries),
       "look at the file, or lower the limit in the list's `guard`"};

@@ -52,7 +52,7 @@ const std::string kJunk = [] {
 TEST_CASE("a feed that has gone wrong is refused, and its list keeps what it had, until it is mended") {
   const Row rows[] = {
       {"empty", "", "is empty"},
-      {"an empty line", "\n", "holds no entries (1 lines, 0 bad ones)"},
+      {"an empty line", "\n", "holds no entries (read as plain: it looks like no other format; 1 line)"},
       {"comments", "# nothing today\n", "holds no entries"},
       {"shrunken", hosts(499), "shrank from 1000 entries to 499, by 50.1 %: at most 50 %"},
       {"grown", hosts(10'001), "grew from 1000 entries to 10001, 10 times"},
@@ -421,8 +421,42 @@ TEST_CASE("JSON that is good and holds no entries where they are looked for says
   const Book good = first_book(folder);
   folder.write("a.txt", "{\"hooks\":[\"198.18.0.1\"],\"web\":[\"198.18.0.2\"]}\n");
   const Read refused = read(folder, &good);
-  CHECK(refused.reason() == folder / "a.txt" + " holds no entries where weir looks for them (1 lines)");
-  CHECK(refused.refusal()->hint.find("`format: {json: {path: ...}}`") != std::string::npos);
+  CHECK(refused.reason() ==
+        folder / "a.txt" +
+            " holds no entries where weir looks for them (read as json: it begins as JSON does; 1 line, 2 "
+            "skipped, the first on line 1: an address in an array of unknown meaning: "
+            "its path can be named: 198.18.0.1)");
+  CHECK(refused.refusal()->hint.find("`format: {json: {path: KEY.KEY}}`") != std::string::npos);
+}
+
+TEST_CASE("a feed without entries is told as what it was read, why, what it looks like, and how it would be read") {
+  struct Empty {
+    std::string content;
+    std::vector<const char*> words;  // of the message, reason and hint
+  };
+  const Empty rows[] = {
+      {"{\"ip\": 3405803783, \"ip_str\": \"203.0.113.7\"}\n{\"ip\": 1, \"ip_str\": \"203.0.113.8\"}\n",
+       {"read as jsonl", "2 lines, 2 bad, the first on line 1: ", "`format: {jsonl: {address: KEY}}`"}},
+      {"\"3405803776\",\"3405804031\",\"ZZ\",\"Nowhere\"\n",
+       {"\"3405803776\",\"3405804031\"", "decimal numbers are not read as addresses: 3405803776 may mean 203.0.113.0",
+        "write addresses with dots"}},
+      {"first thing\nsecond \x1b[2J\n", {"read as plain", "line 1: ", ": first thing", "`format: csv`"}},
+      {"# nothing\n", {"read as plain", "1 line)", "is it a list of addresses", "min_entries"}},
+  };
+  for (const Empty& row : rows) {
+    INFO(row.content);
+    const Folder folder;
+    folder.write("weir.yaml", policy_with(""));
+    folder.write("a.txt", row.content);
+    const Read refused = read(folder);
+    INFO(refused.text());
+    CHECK_FALSE(refused.policy);
+    for (const char* words : row.words) {
+      INFO(words);
+      CHECK(refused.text().find(words) != std::string::npos);
+    }
+    CHECK(refused.text().find('\x1b') == std::string::npos);
+  }
 }
 
 }  // namespace weir::control
