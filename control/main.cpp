@@ -156,6 +156,7 @@ int run(int argc, char** argv) {
 
   arguments.daemon.watch_feeds = true;
   arguments.daemon.fetches = true;
+  arguments.daemon.guards_host = !arguments.no_host_guard;
   arguments.daemon.panic_socket = panic_socket_of(arguments.socket);
   arguments.daemon.place = place_of(arguments.socket);
   std::unique_ptr<ApiServer> api;

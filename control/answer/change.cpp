@@ -14,6 +14,8 @@ void members(Fields& f, ChangeAnswer& answer) {
   f.unless_empty(
       {"still_held", "", "one of those that are gone, and the entry of a file that holds it, too: it matches on"},
       answer.still_held);
+  f({"widened", "", "of those added or renewed, IPv6 addresses that `ipv6_aggregate` made networks"}, answer.widened);
+  f.unless_empty({"widened_texts", "", "the first 5: what each is enforced as"}, answer.widened_texts);
   f({"entries", "", "that the list has of add now"}, answer.entries);
   f({"total_ms", "ms", "from request to answer"}, answer.total_ms);
   f.array({"targets", "", "what became of it there"}, answer.targets, "outcome");

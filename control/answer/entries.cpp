@@ -120,6 +120,7 @@ void members(Fields& f, EntryDetails& entry) {
   f({"file", "", "where it is written: the policy, a feed, or controlctl add"}, entry.file);
   f({"line", "", "of the file; 0: it was added"}, entry.line);
   f.maybe({"expires", "Unix seconds", "matches until then"}, entry.expires);
+  f.unless_empty({"enforced_as", "", "of an entry of add: what `ipv6_aggregate` made of it"}, entry.enforced_as);
   f.group("added_at", entry.added);
 }
 

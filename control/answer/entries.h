@@ -38,6 +38,7 @@ struct EntryDetails {
   uint32_t line = 0;
   std::optional<uint32_t> expires;
   std::optional<Added> added;
+  std::string enforced_as = {};  // of an added entry that ipv6_aggregate widens; empty: as it is written
 };
 void members(Fields& f, EntryDetails::Added& added);
 void members(Fields& f, EntryDetails& entry);

@@ -15,11 +15,17 @@ void members(Fields& f, FetchDetails& fetch) {
   f.unless_empty({"error", "", "why the last attempt failed"}, fetch.error);
 }
 
+void members(Fields& f, FeedNote& warning) {
+  f({"reason", "", "the warning, which begins behind the name of the file"}, warning.reason);
+  f({"hint", "", "the way out"}, warning.hint);
+}
+
 void members(Fields& f, FeedDetails& feed) {
   f({"list", "", "name of the list"}, feed.list);
   f({"file", "", "path, as it was opened"}, feed.file);
   f({"state", "",
-     "good; accepted: by somebody, whatever its guard said; refused: the list keeps its last good content"},
+     "good: without a warning; warned: taken, with warnings; accepted: by somebody, whatever its guard said; refused: "
+     "the list keeps its last good content"},
     feed.state);
   f({"format", "", "that it was read as"}, feed.format);
   f.unless_empty({"why", "", "`format: auto`: what this format was told by"}, feed.why);
@@ -31,6 +37,7 @@ void members(Fields& f, FeedDetails& feed) {
   f({"since", "Unix seconds", "refused: when it was for this reason, the first time in a row"}, feed.since);
   f.unless_empty({"reason", "", "refused: why, with the numbers"}, feed.reason);
   f.unless_empty({"hint", "", "refused: the way out"}, feed.hint);
+  f.array({"warnings", "", "about the content that is enforced"}, feed.warnings, "feed warning");
   f.maybe_object({"fetch", "", "of a list with an `url`"}, feed.fetch, "fetch");
 }
 
@@ -45,7 +52,9 @@ FeedDetails details_of(const std::string& list, const FeedFile& file) {
   const FeedReport& feed = file.feed;
   FeedDetails details = {list,
                          feed.path,
-                         file.state.accepted ? "accepted" : "good",
+                         file.state.accepted  ? "accepted"
+                         : feed.notes.empty() ? "good"
+                                              : "warned",
                          feed.format,
                          feed.why,
                          feed.entries,
@@ -55,7 +64,8 @@ FeedDetails details_of(const std::string& list, const FeedFile& file) {
                          file.state.taken_at,
                          0,
                          "",
-                         ""};
+                         "",
+                         feed.notes};
   if (file.refusal) {
     details.file = file.refusal->path;
     details.state = "refused";

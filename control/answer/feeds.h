@@ -25,8 +25,10 @@ struct FeedDetails {
   uint64_t entries = 0, lines = 0, bad = 0, skipped = 0;
   int64_t taken_at = 0, since = 0;
   std::string reason, hint;
+  std::vector<FeedNote> warnings = {};
   std::optional<FetchDetails> fetch = {};
 };
+void members(Fields& f, FeedNote& warning);
 void members(Fields& f, FeedDetails& feed);
 
 struct FeedsAnswer {

@@ -35,6 +35,13 @@ void members(Fields& f, RefusedFeed& refused) {
   f({"since", "Unix seconds", "when it was refused for this reason, the first time in a row"}, refused.since);
 }
 
+void members(Fields& f, WarnedFeed& warned) {
+  f({"list", "", "name of the list"}, warned.list);
+  f({"file", "", "path of the feed"}, warned.file);
+  f({"reason", "", "the warning, which begins behind the path"}, warned.reason);
+  f({"hint", "", "the way out"}, warned.hint);
+}
+
 void directions(Fields& f, const Member& member, uint8_t& mask) {
   std::vector<std::string> names;
   if ((mask & WEIR_AS_SOURCE) != 0) names.emplace_back("src");

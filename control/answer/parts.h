@@ -29,6 +29,12 @@ struct RefusedFeed {
 };
 void members(Fields& f, RefusedFeed& refused);
 
+// A warning about the content of a feed that is enforced.
+struct WarnedFeed {
+  std::string list, file, reason, hint;
+};
+void members(Fields& f, WarnedFeed& warned);
+
 // src, dst: a mask of weir_direction.
 void directions(Fields& f, const Member& member, uint8_t& mask);
 

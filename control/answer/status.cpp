@@ -82,6 +82,7 @@ void members(Fields& f, StatusAnswer& answer) {
   f({"bypass", "", "everything passes until `bypass off`"}, answer.bypass);
   f.array({"targets", "", "of the policy"}, answer.targets, "target");
   f.array({"refused", "", "feeds that are not taken: their lists keep what they had"}, answer.refused, "refused feed");
+  f.array({"warned", "", "warnings about the contents of feeds that are enforced"}, answer.warned, "warned feed");
   f.maybe_object({"fleet", "", "how this node stands in it; missing where there is none"}, answer.fleet,
                  "fleet standing");
   f.array({"shapes", "", "of the snapshot"}, answer.shapes, "shape");

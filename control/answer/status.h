@@ -85,6 +85,7 @@ struct StatusAnswer {
   bool bypass = false;
   std::vector<TargetStatus> targets;
   std::vector<RefusedFeed> refused;
+  std::vector<WarnedFeed> warned;
   std::optional<FleetStanding> fleet;
   std::vector<ShapeDetails> shapes;
   std::vector<FilterRate> false_positives;

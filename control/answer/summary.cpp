@@ -38,4 +38,15 @@ std::vector<RefusedFeed> refused_feeds(const std::vector<ListSummary>& lists) {
   return refused;
 }
 
+std::vector<WarnedFeed> warned_feeds(const std::vector<ListSummary>& lists) {
+  std::vector<WarnedFeed> warned;
+  for (const ListSummary& list : lists) {
+    for (const FeedFile& feed : list.feeds) {
+      for (const FeedNote& note : feed.feed.notes)
+        warned.push_back({list.name, feed.feed.path, note.reason, note.hint});
+    }
+  }
+  return warned;
+}
+
 }  // namespace weir::control

@@ -31,5 +31,6 @@ std::vector<ListSummary> summarise(const Book& book);
 std::vector<ListSummary> summarise(const filter::SnapshotView& snapshot);
 
 std::vector<RefusedFeed> refused_feeds(const std::vector<ListSummary>& lists);
+std::vector<WarnedFeed> warned_feeds(const std::vector<ListSummary>& lists);
 
 }  // namespace weir::control

@@ -52,7 +52,7 @@ std::shared_ptr<const Entries> read_entries(Reader& reader, const Header& header
     return entries;
   }
   read_flows(reader, entries->flows);
-  read_comments(reader, header, entries->comments);
+  read_comments(reader, entries->comments);
   index_ranges(entries->v4);
   index_ranges(entries->v6);
   entries->digest = digest_of(*entries);
@@ -67,8 +67,8 @@ Result<disk::Header> disk::read_header(std::span<const std::byte> bytes, Reader&
   if (reader.failed()) return Error{"the book is cut off: " + std::to_string(bytes.size()) + " bytes hold no header"};
   if (header.magic != kMagic) return Error{"no book (wrong magic number)"};
   const Header mine;
-  if (header.version < kOldestVersion || header.version > mine.version ||
-      header.residual_bytes != mine.residual_bytes || header.snapshot_version != mine.snapshot_version) {
+  if (header.version != mine.version || header.residual_bytes != mine.residual_bytes ||
+      header.snapshot_version != mine.snapshot_version) {
     return Error{"a book of version " + std::to_string(header.version) + "." + std::to_string(header.snapshot_version) +
                  "; this program reads version " + std::to_string(mine.version) + "." +
                  std::to_string(mine.snapshot_version)};
@@ -90,8 +90,7 @@ void disk::read_flows(Reader& reader, std::vector<Flow>& flows) {
   }
 }
 
-void disk::read_comments(Reader& reader, const Header& header, std::vector<EntryComment>& comments) {
-  if (header.version == kOldestVersion) return;
+void disk::read_comments(Reader& reader, std::vector<EntryComment>& comments) {
   visit_comments(reader, comments);
   const auto descends = [](const EntryComment& a, const EntryComment& b) { return a.line > b.line; };
   if (std::adjacent_find(comments.begin(), comments.end(), descends) != comments.end()) reader.fail();

@@ -17,8 +17,7 @@
 namespace weir::control::disk {
 
 constexpr uint64_t kMagic = 0x4b4f4f4252494557;  // "WEIRBOOK"
-constexpr uint32_t kVersion = 8;
-constexpr uint32_t kOldestVersion = 6;  // that is read, too: it has no comments of entries
+constexpr uint32_t kVersion = 9;
 
 struct Header {
   uint64_t magic = kMagic;
@@ -73,7 +72,9 @@ void visit_feed(Io& io, Report& feed, State& state, Refusal& refused) {
   io.value(guard.reserved);
   io.value(guard.widest_v4);
   io.value(guard.widest_v6);
+  io.value(guard.supplies);
   io.value(state.options.own);
+  io.value(state.options.supplies);
   io.value(state.ipv6_widened);
   io.value(state.ends_in_newline);
   io.value(state.accepted);
@@ -158,6 +159,7 @@ class Reader {
     if (number > static_cast<uint8_t>(Reserved::refuse)) fail();
     reserved = failed_ ? Reserved::keep : static_cast<Reserved>(number);
   }
+  void value(OfSupplies& supplies) { enumerator(supplies, OfSupplies::cut, OfSupplies::keep); }
   void value(weir_action& action) { enumerator(action, WEIR_PASS, WEIR_DROP); }
   void value(weir_mode& mode) { enumerator(mode, WEIR_ENFORCE, WEIR_MONITOR); }
   template <class T>
@@ -207,7 +209,9 @@ class Reader {
   void enumerator(T& value, T one, T other) {
     std::underlying_type_t<T> number{};
     this->value(number);
-    if (number != one && number != other) fail();
+    if (number != static_cast<std::underlying_type_t<T>>(one) &&
+        number != static_cast<std::underlying_type_t<T>>(other))
+      fail();
     value = failed_ ? one : static_cast<T>(number);
   }
 
@@ -219,6 +223,6 @@ class Reader {
 Result<Header> read_header(std::span<const std::byte> bytes, Reader& reader);
 // What follows the rows of a list, in this order.
 void read_flows(Reader& reader, std::vector<Flow>& flows);
-void read_comments(Reader& reader, const Header& header, std::vector<EntryComment>& comments);
+void read_comments(Reader& reader, std::vector<EntryComment>& comments);
 
 }  // namespace weir::control::disk

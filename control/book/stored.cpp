@@ -159,7 +159,7 @@ Result<StoredBook> StoredBook::open(std::span<const std::byte> bytes) {
     disk::visit_rows_of(reader, columns.v4);
     disk::visit_rows_of(reader, columns.v6);
     disk::read_flows(reader, columns.flows);
-    disk::read_comments(reader, *header, columns.comments);
+    disk::read_comments(reader, columns.comments);
     if (reader.failed() || !columns.v4.fits() || !columns.v6.fits()) {
       return Error{"the book is damaged: list " + std::to_string(l)};
     }

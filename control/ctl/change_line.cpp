@@ -77,6 +77,11 @@ void print_change(const ChangeAnswer& answer) {
   tell(answer.missing, "not there");
   fmt::print("list {}: {}; {} added to it now\n", answer.list, what.empty() ? "nothing to do" : what,
              plural(answer.entries, "entry", "entries"));
+  for (const std::string& text : answer.widened_texts) fmt::print("{}\n", text);
+  if (answer.widened > answer.widened_texts.size()) {
+    fmt::print("... and {} more by ipv6_aggregate\n",
+               plural(answer.widened - answer.widened_texts.size(), "network", "networks"));
+  }
   std::fflush(stdout);
   if (!answer.still_held.empty()) {
     fmt::print(stderr,

@@ -21,6 +21,7 @@
 #include "control/ctl/text.h"
 #include "control/publish/in_force.h"
 #include "control/publish/store.h"
+#include "control/read/host_supplies.h"
 #include "control/read/parsers.h"
 #include "control/read/policy.h"
 
@@ -40,15 +41,17 @@ void show_feed(const std::string& list, const FeedReport& feed) {
     fmt::print("{}: list {}: read as {}: {}\n", feed.path, list, feed.format, feed.why);
   }
   for (const LineSample& line : feed.samples) {
-    fmt::print("{}:{}: {} line of list {}: {}: {}\n", feed.path, line.line, LineSample::kNames[line.kind], list,
-               line.reason, line.text);
+    const std::string what =
+        line.kind == LineSample::host_bits ? "prefix" : fmt::format("{} line", LineSample::kNames[line.kind]);
+    fmt::print("{}:{}: {} of list {}: {}: {}\n", feed.path, line.line, what, list, line.reason, line.text);
   }
   const auto tell_rest = [&](uint64_t lines, const char* what) {
     if (lines <= kSamplesOfAKind) return;
-    fmt::print("{}: ... and {} more {} lines\n", feed.path, count(lines - kSamplesOfAKind), what);
+    fmt::print("{}: ... and {} more {}\n", feed.path, count(lines - kSamplesOfAKind), what);
   };
-  tell_rest(feed.bad, "bad");
-  tell_rest(feed.skipped, "skipped");
+  tell_rest(feed.bad, "bad lines");
+  tell_rest(feed.skipped, "skipped lines");
+  tell_rest(feed.host_bits, "prefixes with host bits");
 }
 
 void show(const std::string& config, const Diagnostics& diagnostics, const std::vector<ListSummary>& lists,
@@ -165,6 +168,7 @@ void check(const Asked& asked, const confine::Helpers& parsers, Checked& checked
   history.progress = &progress;
   progress.begin("read", "bytes");
   history.state_dir = asked.state_dir;
+  history.host_supplies = host_supplies;
   const std::optional<Policy> policy = read_policy(asked.config, checked.diagnostics, unix_now(), history);
   const bool has_feeds = !policy || std::any_of(policy->lists.begin(), policy->lists.end(),
                                                 [](const List& list) { return !list.feed.path.empty(); });

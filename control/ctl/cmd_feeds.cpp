@@ -38,6 +38,12 @@ void show_fetched(const FeedsAnswer& answer) {
   }
 }
 
+std::string state_text(const FeedDetails& feed) {
+  if (feed.state == "refused") return "REFUSED";
+  if (feed.warnings.empty()) return feed.state;
+  return (feed.state == "warned" ? "" : feed.state + ", ") + plural(feed.warnings.size(), "warning");
+}
+
 void show(const FeedsAnswer& answer) {
   Table table({{"list"},
                {"state"},
@@ -48,14 +54,19 @@ void show(const FeedsAnswer& answer) {
                {"last good", Table::Align::right},
                {"file"}});
   for (const FeedDetails& feed : answer.feeds) {
-    table.row({feed.list, feed.state == "refused" ? "REFUSED" : feed.state, feed.format, count(feed.entries),
-               count(feed.bad), count(feed.skipped), age(feed.taken_at), feed.file});
+    table.row({feed.list, state_text(feed), feed.format, count(feed.entries), count(feed.bad), count(feed.skipped),
+               age(feed.taken_at), feed.file});
   }
   fmt::print("{}", table.text());
   show_fetched(answer);
   for (const FeedDetails& feed : answer.feeds) {
-    if (feed.state != "refused") continue;
-    fmt::print("\n{}: refused {}: {}\nhint: {}\n", feed.list, age(feed.since), feed.reason, feed.hint);
+    if (feed.state == "refused") {
+      fmt::print("\n{}: refused {}: {}\nhint: {}\n", feed.list, age(feed.since), feed.reason, feed.hint);
+    }
+    for (const FeedNote& warning : feed.warnings) {
+      const char* of = feed.state == "refused" ? "the last good content " : "";
+      fmt::print("\n{}: warning: {}{}\nhint: {}\n", feed.list, of, warning.reason, warning.hint);
+    }
   }
 }
 

@@ -53,7 +53,9 @@ void show_feed(const FeedReport& feed) {
   fmt::print("\nfeed {}: {}, {}, {}, {} skipped\n", feed.path, plural(feed.lines, "line"),
              plural(feed.entries, "entry", "entries"), plural(feed.bad, "bad line"), count(feed.skipped));
   for (const LineSample& line : feed.samples) {
-    fmt::print("  line {} {}: {}: {}\n", line.line, LineSample::kNames[line.kind], line.reason, line.text);
+    const std::string kind =
+        line.kind == LineSample::host_bits ? "" : fmt::format(" {}", LineSample::kNames[line.kind]);
+    fmt::print("  line {}{}: {}: {}\n", line.line, kind, line.reason, line.text);
   }
 }
 
@@ -81,7 +83,8 @@ void show_entries(const EntriesAnswer& answer) {
   Table table({{"entry"}, {"match"}, {"written at"}, {"ends in"}, {"added"}, {"by"}, {"comment"}});
   for (const EntryDetails& entry : answer.entries) {
     const std::string place = entry.line == 0 ? entry.file : fmt::format("{}:{}", entry.file, entry.line);
-    std::vector<std::string> cells = {entry.entry, entry.match == 0 ? "" : directions_text(entry.match), place,
+    const std::string as = entry.enforced_as.empty() ? "" : " as " + entry.enforced_as;
+    std::vector<std::string> cells = {entry.entry + as, entry.match == 0 ? "" : directions_text(entry.match), place,
                                       entry.expires ? time_left(*entry.expires) : ""};
     if (entry.added) {
       cells.insert(cells.end(), {age(entry.added->at), user_text(entry.added->by), entry.added->comment});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <span>
 
 #include "control/answer/make.h"
 #include "control/answer/status.h"
@@ -129,6 +130,16 @@ void show_fleet(const FleetStanding& fleet) {
   if (!fleet.etcd_error.empty()) fmt::print("FLEET NOT FOLLOWED, what runs stays: {}\n", fleet.etcd_error);
 }
 
+void show_warned(const std::vector<WarnedFeed>& warned) {
+  constexpr size_t kMostShown = 5;
+  for (const WarnedFeed& feed : std::span(warned).first(std::min(warned.size(), kMostShown))) {
+    fmt::print("feed of {}: warning: {} {}\n", feed.list, feed.file, feed.reason);
+  }
+  if (warned.size() > kMostShown) {
+    fmt::print("{} more about feeds: `controlctl feeds` shows all\n", plural(warned.size() - kMostShown, "warning"));
+  }
+}
+
 void show(const StatusAnswer& answer) {
   if (answer.bypass) fmt::print("BYPASS IS ON: everything passes, until `controlctl bypass off`\n");
   if (answer.starting) fmt::print("controld is starting: it compiles the first policy\n");
@@ -145,6 +156,7 @@ void show(const StatusAnswer& answer) {
   for (const RefusedFeed& feed : answer.refused) {
     fmt::print("feed of {} REFUSED {}, its last good content stays: {}\n", feed.list, age(feed.since), feed.reason);
   }
+  show_warned(answer.warned);
   for (const FilterRate& rate : answer.false_positives) {
     if (is_outside(rate)) fmt::print("FALSE POSITIVES: {}. {}\n", outside_text(rate), outside_hint(rate));
   }

@@ -157,6 +157,7 @@ class Daemon {
     bool watch_feeds = false;                   // a feed that changes is read by itself
     bool fetches = false;                       // feeds with an url, by helpers of `parsers`, which know kFetchJob
     bool serves_metrics = false;                // sockets of TCP can be made
+    bool guards_host = false;                   // what this machine itself needs is cut out of feeds of drop lists
     bool allow_older = false;  // targets take what is published also when they enforce something newer of its epoch
     TargetTimes times;
     // Called as soon as there is something to ask, before the first policy is compiled: the API opens.

@@ -43,6 +43,7 @@ EntryDetails details_of(const List& list, const JournalEntry& entry) {
   details.file = list.file_of(kJournalSource);
   if (entry.expires != kNever) details.expires = entry.expires;
   details.added = {entry.added_at, entry.uid, entry.comment};
+  details.enforced_as = enforced_as(list, entry.text);
   return details;
 }
 

@@ -8,6 +8,7 @@
 #include "common/log/log.h"
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
+#include "control/read/host_supplies.h"
 #include "control/read/policy.h"
 
 // One reload, from the policy file to the last target's acknowledgement: on the worker, on the loop, and again. Why it
@@ -61,6 +62,8 @@ FeedHistory Daemon::history_of(const Book* before, bool is_ours) const {
   history.parsers = options_.parsers;
   history.state_dir = store_.state_dir();
   if (fleet_) history.node_file = options_.config;
+  if (options_.guards_host) history.host_supplies = host_supplies;
+  history.has_targets = !options_.targets.empty();
   return history;
 }
 

@@ -110,6 +110,8 @@ ChangeAnswer answer_of(const ChangeReport& report) {
           report.counts.deleted,
           report.counts.missing,
           report.counts.still_held,
+          report.counts.widened,
+          report.counts.widened_texts,
           report.entries,
           report.total_ms,
           report.targets,
@@ -135,6 +137,7 @@ StatusAnswer status_answer(Daemon& daemon) {
     answer.false_positives = rates_of(daemon, *running);
     answer.limits = limits_of(*running);
     answer.refused = refused_feeds(running->lists);
+    answer.warned = warned_feeds(running->lists);
   }
   for (const auto& target : daemon.targets()) answer.targets.push_back(status_of(target->state(), answer.generation));
   answer.reloading = daemon.reload_phase();

@@ -39,8 +39,13 @@ class EntryOfJournal {
     with_side_.clear();
     if (!draft_.v4.empty()) with_side_ = text_with_side(draft_.v4.front());
     if (!draft_.v6.empty()) with_side_ = text_with_side(draft_.v6.front());
-    aggregate_ipv6(draft_, list_.ipv6_aggregate);
+    is_widened_ = aggregate_ipv6(draft_, list_.ipv6_aggregate) != 0;
     return canonical;
+  }
+  // What ipv6_aggregate made of what was read last; empty: it is as it was written.
+  std::string enforced_as() const {
+    if (!is_widened_) return "";
+    return draft_.v6.empty() ? flow_line(draft_.flows.front()) : entry_text(draft_.v6.front(), list_.match);
   }
   // What was read last, as older journals may have it: with its side, though the list says it. Empty: there is no other
   // text.
@@ -69,6 +74,7 @@ class EntryOfJournal {
   const List& list_;
   ListDraft draft_;
   std::string with_side_;
+  bool is_widened_ = false;
 };
 
 std::string place_of(const List& list, uint8_t source, uint32_t line) {
@@ -217,6 +223,13 @@ class Changer {
 
   Result<void> add(const std::string& text, const Was& was, uint32_t expires) {
     (was.is_live ? counts_.renewed : counts_.added)++;
+    if (const std::string enforced = entry_.enforced_as(); !enforced.empty()) {
+      counts_.widened++;
+      if (counts_.widened_texts.size() < kMostWidenedTexts) {
+        counts_.widened_texts.push_back(
+            fmt::format("{} is enforced as {} (ipv6_aggregate: {})", text, enforced, list_.ipv6_aggregate));
+      }
+    }
     if (!was.there || was.there->expires != expires) {
       if (was.there) entry_.append_to(edit_.removed, was.there->expires);
       entry_.append_to(edit_.added, expires);
@@ -360,6 +373,12 @@ bool append_added(const List& list, const std::string& text, uint32_t expires, L
   if (!reader.read(text)) return false;
   reader.append_to(draft, expires);
   return true;
+}
+
+std::string enforced_as(const List& list, const std::string& text) {
+  if (list.ipv6_aggregate == 128) return "";
+  EntryOfJournal reader(list);
+  return reader.read(text) ? reader.enforced_as() : "";
 }
 
 std::vector<JournalEntry> texts_of_added(const List& list) {

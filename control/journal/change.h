@@ -30,9 +30,12 @@ struct Change {
 
 struct ChangeCounts {
   uint64_t added = 0, renewed = 0, deleted = 0;
-  uint64_t missing = 0;    // were to be deleted, and were not there
-  std::string still_held;  // one that was deleted, and what file holds it, too: it matches on
+  uint64_t missing = 0;                         // were to be deleted, and were not there
+  std::string still_held;                       // one that was deleted, and what file holds it, too: it matches on
+  uint64_t widened = 0;                         // of those that were added or renewed, by ipv6_aggregate
+  std::vector<std::string> widened_texts = {};  // of the first kMostWidenedTexts
 };
+constexpr size_t kMostWidenedTexts = 5;
 
 // The list of the book that the change is for. Error: there is none, several might be meant, or it is not dynamic.
 Result<const List*> list_of(const Change& change, const Book& book);
@@ -50,6 +53,9 @@ Result<void> sweep(const Book& book, uint64_t now, Journal& journal, std::vector
 
 // An entry of the journal as the content of its list is to hold it: appended to the draft. False: no such entry.
 bool append_added(const List& list, const std::string& text, uint32_t expires, ListDraft& draft);
+
+// What an added entry, in the text that the journal has of it, is in its list. Empty: the same, or no entry.
+std::string enforced_as(const List& list, const std::string& text);
 
 // What the journal calls the entries that it put into the list: text and expiry. Of addresses that the list widens, and
 // of entries from older journals, it may call them otherwise.

@@ -44,7 +44,7 @@ struct FeedReport {
   uint64_t skipped = 0;             // understood, but no entries of a list of addresses: `nomatch`, domains
   uint64_t host_bits = 0;           // entries whose host bits were cleared
   std::vector<LineSample> samples;  // the first kSamplesOfAKind of each kind, as they come
-  std::vector<FeedNote> notes;      // what its reader noticed
+  std::vector<FeedNote> notes;      // warnings of its reader and its guard that stand while it is enforced
   bool operator==(const FeedReport&) const = default;
 };
 
@@ -70,6 +70,11 @@ struct FileIdentity {
 enum class Reserved : uint8_t { keep, warn, cut, refuse };
 constexpr const char* kReservedNames[] = {"keep", "warn", "cut", "refuse"};  // in the order of Reserved
 
+// What becomes of entries of a drop list that hold addresses which this host needs (control/model/supplies.h): these
+// addresses are taken out, or they are kept; with a warning either way.
+enum class OfSupplies : uint8_t { cut, keep };
+constexpr const char* kOfSuppliesNames[] = {"cut", "keep"};  // in the order of OfSupplies
+
 // What a feed must keep to; else its list keeps its last good content.
 struct Guard {
   uint64_t min_entries = 1;
@@ -77,6 +82,7 @@ struct Guard {
   double max_growth = 10;   // how many times the entries that it had there may be at once
   Reserved reserved = Reserved::warn;
   uint8_t widest_v4 = 0, widest_v6 = 0;  // prefix lengths; nothing may be wider
+  OfSupplies supplies = OfSupplies::cut;
   bool operator==(const Guard&) const = default;
 };
 
@@ -84,11 +90,12 @@ struct Guard {
 struct FeedOptions {
   std::string format;
   weir_action action = WEIR_DROP;  // of the list: what a feed marks for the other side is not taken
-  uint8_t match = 0;  // mask of weir_direction
+  uint8_t match = 0;               // mask of weir_direction
   uint8_t ipv6_aggregate = 128;
   bool allow_any = false;
   Guard guard = {};
-  std::array<uint64_t, 2> own = {};  // XXH3-128 of `policy.own`, where the guard looks at it
+  std::array<uint64_t, 2> own = {};       // XXH3-128 of `policy.own`, where the guard looks at it
+  std::array<uint64_t, 2> supplies = {};  // of what the host needs, in a drop list: digest_of(Supplies)
   bool operator==(const FeedOptions&) const = default;
 };
 

@@ -98,7 +98,7 @@ std::string state_of(const Facts& facts, const Health& health) {
                         target.durable, target.start_time);
   }
   for (const FeedDetails& feed : facts.feeds.feeds) {
-    text += fmt::format("\n{} {} {}", feed.list, feed.state, feed.taken_at);
+    text += fmt::format("\n{} {} {} {}", feed.list, feed.state, feed.taken_at, feed.warnings.size());
     if (feed.fetch) text += fmt::format(" {} {}", feed.fetch->fetched_at, feed.fetch->failures);
   }
   return fmt::format("{:016x}", digest_of(std::as_bytes(std::span(text)))[0]);

@@ -28,6 +28,8 @@ void feed_row(Html& html, const FeedDetails& feed, double now) {
     tag(html, "problem", "refused");
   } else if (feed.fetch && feed.fetch->failures > 0) {
     tag(html, "warning", "not fetched");
+  } else if (!feed.warnings.empty()) {
+    tag(html, "warning", plural(feed.warnings.size(), "warning"));
   } else {
     tag(html, "good", feed.state);
   }
@@ -48,17 +50,29 @@ void feed_row(Html& html, const FeedDetails& feed, double now) {
   }
   html << "</td></tr>";
   const bool is_refused = feed.state == "refused";
-  if (!is_refused && !(feed.fetch && !feed.fetch->error.empty())) return;
+  const bool is_unfetched = feed.fetch && !feed.fetch->error.empty();
+  if (!is_refused && !is_unfetched && feed.warnings.empty()) return;
   html << "<tr class=\"why\"><td colspan=\"7\">";
   if (is_refused) {
     html << "Refused since " << Text(clock_time(feed.since, now)) << ": " << Text(feed.reason);
     if (!feed.hint.empty()) html << ". What to do: " << Text(feed.hint);
   }
-  if (feed.fetch && !feed.fetch->error.empty()) {
+  if (is_unfetched) {
     if (is_refused) html << "<br>";
     html << "Not fetched, " << Text(plural(feed.fetch->failures, "time")) << " in a row, last ";
     moment(html, feed.fetch->tried_at, now);
     html << ": " << Text(feed.fetch->error);
+  }
+  bool is_first = !is_refused && !is_unfetched;
+  for (const FeedNote& warning : feed.warnings) {
+    if (!is_first) html << "<br>";
+    is_first = false;
+    if (is_refused) {
+      html << "Warning: the last good content ";
+    } else {
+      html << "Warning: the feed ";
+    }
+    html << Text(warning.reason) << ". What to do: " << Text(warning.hint);
   }
   html << "</td></tr>";
 }

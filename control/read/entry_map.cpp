@@ -50,6 +50,7 @@ class EntryMapReader {
       flow_.expires = expires;
       flow_.line = node_.line;
       read_fields(map);
+      if (file_.diagnostics.errors() == errors) refuse_any();
       if (file_.diagnostics.errors() != errors) return;
       refuse_the_impossible(map);
       warn_of_other_icmp(map);
@@ -154,7 +155,7 @@ class EntryMapReader {
   void read_address(int side) {
     const Node* node = address_[side];
     if (node == nullptr) return;
-    parsed_[side] = parse_node(file_, *node, allow_any_);
+    parsed_[side] = parse_node(file_, *node);
     if (!parsed_[side]) return;
     if (port_of(*parsed_[side]) != 0) {
       file_.error(*node, quoted(node->text) + ": `" + kSides[side].name + "` takes no port",
@@ -162,6 +163,21 @@ class EntryMapReader {
     }
     (side == 0 ? flow_.src : flow_.dst) = range_of(*parsed_[side]);
     flow_.family = std::holds_alternative<ParsedEntry<Ipv4>>(*parsed_[side]) ? 4 : 6;
+  }
+
+  bool is_every_address(int side) const { return parsed_[side] && is_any(*parsed_[side]); }
+
+  // Every address of one side is no more than was meant when the other side names some.
+  void refuse_any() const {
+    if (allow_any_) return;
+    for (int side = 0; side < 2; side++) {
+      const bool has_other = parsed_[1 - side] && !is_every_address(1 - side);
+      if (!is_every_address(side) || has_other) continue;
+      file_.error(*address_[side], quoted(address_[side]->text) + " matches every address",
+                  "name addresses as `" + std::string(kSides[1 - side].name) +
+                      "`, or write `allow_any: true` in the list if that is what you want");
+      return;
+    }
   }
 
   void read_list(MapReader& map, const Field& field) {

@@ -232,8 +232,7 @@ class FeedReader {
         judge({request_.path, scan->size_bytes, parsed->ends_in_newline, feed, before, exempt_, request_.options});
     if (judgement.refused && !is_judged && !is_accepted_) return refuse(*judgement.refused, WayOut::accept), true;
     if (!is_judged) outcome_.warnings = std::move(judgement.warnings);
-    for (const FeedNote& note : feed.feed.notes)
-      outcome_.warnings.push_back({request_.path + " " + note.reason, note.hint});
+    for (FeedNote& note : judgement.notes) feed.feed.notes.push_back(std::move(note));
 
     const bool is_part = good_ == nullptr ? was_written_ : is_good_again && good_->feed_state.unfinished;
     if (is_part && !is_good_again) {
@@ -256,8 +255,13 @@ class FeedReader {
   }
 
   void keep(ListDraft feed) {
-    list_.feed = feed.feed;
     list_.feed_state.ipv6_widened = aggregate_ipv6(feed, request_.options.ipv6_aggregate);
+    if (request_.supplies != nullptr) {
+      for (FeedNote& note : cut_supplies(*request_.supplies, request_.options.guard.supplies, feed)) {
+        feed.feed.notes.push_back(std::move(note));
+      }
+    }
+    list_.feed = feed.feed;
     list_.ipv6_widened = own_widened_ + list_.feed_state.ipv6_widened;
     append(feed.v4, own_.v4);
     append(feed.v6, own_.v6);

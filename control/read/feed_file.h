@@ -27,6 +27,9 @@ struct FeedHistory {
   std::string state_dir = {};    // instead of the policy's: where feeds are that were fetched
   std::string node_file = {};    // of a node of a fleet: what it says holds on top of the policy; empty: there is none
   Progress* progress = nullptr;  // of bytes of feeds that are read
+  // What this host needs (control/read/host_supplies.h), asked for once a reading. Empty: nothing is known of the host.
+  std::function<Supplies()> host_supplies = {};
+  bool has_targets = false;                         // also when the policy names none
   std::map<std::string, std::string> instead = {};  // by list: the file that is read instead of its feed's
   // Asks for feeds that there is nothing of yet, and waits. Returns what went wrong, by path. Empty: nobody fetches.
   std::function<std::map<std::string, std::string>(const FetchSettings&, const std::vector<FetchedFeed>&)> fetch_first =
@@ -41,13 +44,14 @@ struct FeedRequest {
   const feeds::Format* format;  // null: `auto`
   std::string settings;         // of the format: feeds::Options
   FeedOptions options;
+  const Supplies* supplies = nullptr;     // of a drop list: what the host needs; null: nothing
   uint64_t memory_bytes = 0;              // filter.memory: a feed that cannot fit into it is not read to its end
   std::optional<Complaint> missing = {};  // what is said when there is no such file; empty: that
 };
 
 struct FeedOutcome {
-  std::optional<Complaint> error;  // it was not taken, and the list never had any content
-  std::vector<Complaint> warnings;
+  std::optional<Complaint> error;   // it was not taken, and the list never had any content
+  std::vector<Complaint> warnings;  // about what changed; those that stand are FeedReport::notes
 };
 
 // Fills the list's feed, feed_state, refusal, ipv6_widened and content: its own entries (own, as they were read;

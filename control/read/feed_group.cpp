@@ -225,6 +225,7 @@ class GroupReader {
       sum.entries += file.feed.entries;
       sum.bad += file.feed.bad;
       sum.skipped += file.feed.skipped;
+      sum.host_bits += file.feed.host_bits;
       list_.ipv6_widened += file.state.ipv6_widened;
       if (!file.feed.format.empty() && file.feed.format != sum.format) {
         sum.format = sum.format.empty() ? file.feed.format : "several";

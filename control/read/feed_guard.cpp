@@ -8,6 +8,7 @@
 
 #include "control/model/networks.h"
 #include "control/model/range_text.h"
+#include "control/read/no_entries.h"
 
 namespace weir::control {
 namespace {
@@ -21,7 +22,7 @@ constexpr double kMostBad = 0.5;  // of a feed that is new
 // public list that was seen, of P2P networks, has less.
 constexpr double kLargeShare = 0.5;
 constexpr double kMoreShare = 0.25;     // so much more at once is no list's usual day
-constexpr double kStrangeShare = 0.01;  // and so much is told
+constexpr double kStrangeShare = 0.01;  // and so much is said
 
 constexpr Ipv6 high(uint64_t bits) {
   return Ipv6{bits} << 64;
@@ -111,16 +112,29 @@ size_t first_byte(Addr address) {
   return static_cast<size_t>(address >> (8 * sizeof(Addr) - 8));
 }
 
+// Which first bytes some ranges lie below: most entries are done with by it.
+template <class Addr>
+class FirstBytes {
+ public:
+  void add(Addr first, Addr last) {
+    for (size_t byte = first_byte(first); byte <= first_byte(last); byte++) has_.set(byte);
+  }
+  bool may_hold(const Entry<Addr>& entry) const {
+    return first_byte(entry.first) != first_byte(entry.last) || has_[first_byte(entry.first)];
+  }
+
+ private:
+  std::bitset<256> has_;
+};
+
 template <class Addr>
 void touch(const ListDraft& own, bool take_out, ListDraft& draft, Touched& touched) {
   const std::vector<Range<Addr>> ranges = not_of_strangers<Addr>(own);
   std::vector<Entry<Addr>>& entries = entries_of<Addr>(draft);
-  std::bitset<256> has_range;  // below this first byte; most entries are done with by it
-  for (const Range<Addr>& range : ranges) {
-    for (size_t byte = first_byte(range.first); byte <= first_byte(range.last); byte++) has_range.set(byte);
-  }
+  FirstBytes<Addr> first_bytes;
+  for (const Range<Addr>& range : ranges) first_bytes.add(range.first, range.last);
   const auto is_touched = [&](const Entry<Addr>& entry) {
-    if (first_byte(entry.first) == first_byte(entry.last) && !has_range[first_byte(entry.first)]) return false;
+    if (!first_bytes.may_hold(entry)) return false;
     const auto range = first_until(ranges, entry.first);
     return range != ranges.end() && range->first <= entry.last;
   };
@@ -139,22 +153,114 @@ void touch(const ListDraft& own, bool take_out, ListDraft& draft, Touched& touch
   entries = std::move(left);
 }
 
+Complaint complaint_of(const NewFeed& feed, const FeedNote& note) {
+  return {feed.path + " " + note.reason, note.hint};
+}
+
+// Its host bits were cleared by the reader: a length that is a mistake means a whole network.
+std::optional<FeedNote> has_host_bits(const FeedReport& feed) {
+  if (feed.host_bits == 0) return std::nullopt;
+  std::string reason =
+      fmt::format("has host bits in {} {}", feed.host_bits, feed.host_bits == 1 ? "prefix" : "prefixes");
+  const auto first = std::find_if(feed.samples.begin(), feed.samples.end(),
+                                  [](const LineSample& sample) { return sample.kind == LineSample::host_bits; });
+  if (first != feed.samples.end()) {
+    constexpr std::string_view kReadAs = "read as ";
+    const size_t meant = first->reason.find(kReadAs);
+    reason += fmt::format(", the first on line {}: {}", first->line, first->text);
+    if (meant != std::string::npos) reason += " is " + first->reason.substr(meant);
+  }
+  return FeedNote{std::move(reason),
+                  "look at the feed: a host needs no length, and a length behind a host means its whole network"};
+}
+
 // What `reserved: cut` leaves out is gone afterwards.
-std::optional<Complaint> touches_reserved(const NewFeed& feed) {
+std::optional<FeedNote> touches_reserved(const NewFeed& feed) {
   const Reserved wanted = feed.options.guard.reserved;
   if (feed.options.action != WEIR_DROP || wanted == Reserved::keep) return std::nullopt;
   Touched touched;
   touch<Ipv4>(feed.own, wanted == Reserved::cut, feed.draft, touched);
   touch<Ipv6>(feed.own, wanted == Reserved::cut, feed.draft, touched);
   if (touched.count == 0) return std::nullopt;
-  Complaint complaint = {
-      fmt::format("{} blocks addresses that are reserved, or your own: {} {}, the first on line {}: {} (of {}){}",
-                  feed.path, touched.count, touched.count == 1 ? "entry" : "entries", touched.line, touched.text,
-                  touched.block, wanted == Reserved::cut ? "; that part is left out" : ""),
+  FeedNote note = {
+      fmt::format("blocks addresses that are reserved, or your own: {} {}, the first on line {}: {} (of {}){}",
+                  touched.count, touched.count == 1 ? "entry" : "entries", touched.line, touched.text, touched.block,
+                  wanted == Reserved::cut ? "; that part is left out" : ""),
       "`guard: {reserved: cut}` leaves them out, `keep` blocks them without a word, `refuse` refuses the feed"};
   if (wanted == Reserved::cut) feed.draft.feed.entries = feed.draft.entries();
-  if (wanted == Reserved::refuse) complaint.hint = "mend the feed, or write `guard: {reserved: cut}` to leave them out";
-  return complaint;
+  if (wanted == Reserved::refuse) note.hint = "mend the feed, or write `guard: {reserved: cut}` to leave them out";
+  return note;
+}
+
+template <class Addr>
+const std::vector<Supply<Addr>>& supplies_of(const Supplies& supplies) {
+  if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
+    return supplies.v4;
+  } else {
+    return supplies.v6;
+  }
+}
+
+// The first supply that the entry holds; end: none.
+template <class Addr>
+auto first_in(const std::vector<Supply<Addr>>& supplies, const Entry<Addr>& entry) {
+  const auto found = std::lower_bound(supplies.begin(), supplies.end(), entry.first,
+                                      [](const Supply<Addr>& supply, Addr first) { return supply.address < first; });
+  return found != supplies.end() && found->address <= entry.last ? found : supplies.end();
+}
+
+template <class Addr>
+bool is_cut_from(const Supply<Addr>& supply, const Entry<Addr>& entry, OfSupplies wanted) {
+  return wanted == OfSupplies::cut && supply.is_cut && entry.first != entry.last;
+}
+
+// Adds the entry to those that were found.
+template <class Addr>
+void find(const Entry<Addr>& entry, const Supply<Addr>& supply, SupplyHit& hit) {
+  hit.count++;
+  if (hit.line != 0 && hit.line <= entry.line) return;
+  hit.line = entry.line;
+  const bool is_one = entry.first == entry.last;
+  hit.text = is_one ? fmt::format("{} ({})", text_of(entry), supply.what)
+                    : fmt::format("{} holds {} ({})", text_of(entry), to_string(supply.address), supply.what);
+}
+
+template <class Addr>
+void cut_supplies(const Supplies& all, OfSupplies wanted, ListDraft& draft, SupplyHit& cut_hit, SupplyHit& kept_hit) {
+  const std::vector<Supply<Addr>>& supplies = supplies_of<Addr>(all);
+  std::vector<Entry<Addr>>& entries = entries_of<Addr>(draft);
+  const uint64_t before = cut_hit.count;
+  FirstBytes<Addr> first_bytes;
+  for (const Supply<Addr>& supply : supplies) first_bytes.add(supply.address, supply.address);
+  for (const Entry<Addr>& entry : entries) {
+    if (!first_bytes.may_hold(entry)) continue;
+    const Supply<Addr>*first_cut = nullptr, *first_kept = nullptr;
+    for (auto supply = first_in(supplies, entry); supply != supplies.end() && supply->address <= entry.last; ++supply) {
+      const Supply<Addr>*& first = is_cut_from(*supply, entry, wanted) ? first_cut : first_kept;
+      if (first == nullptr) first = &*supply;
+    }
+    if (first_cut != nullptr) find(entry, *first_cut, cut_hit);
+    if (first_kept != nullptr) find(entry, *first_kept, kept_hit);
+  }
+  if (cut_hit.count == before) return;
+  std::vector<Range<Addr>> ranges;
+  for (const Supply<Addr>& supply : supplies) {
+    if (supply.is_cut) ranges.push_back({supply.address, supply.address});
+  }
+  std::vector<Entry<Addr>> left;
+  for (const Entry<Addr>& entry : entries) {
+    if (entry.first == entry.last) {
+      left.push_back(entry);
+    } else {
+      cut(ranges, entry, left);
+    }
+  }
+  entries = std::move(left);
+}
+
+std::string supplies_text(const SupplyHit& hit) {
+  return fmt::format("blocks addresses that this host or weir needs: {} {}, the first on line {}: {}", hit.count,
+                     hit.count == 1 ? "entry" : "entries", hit.line, hit.text);
 }
 
 template <class Addr>
@@ -226,24 +332,23 @@ void judge_share(const NewFeed& feed, const Rows<Addr>* before, const Space<Addr
   const double share = share_of(entries, space);
   if (share < kStrangeShare) return;  // whatever it was
   const double was = before == nullptr ? share : share_of(*before, space);
-  if (share < kLargeShare && share - was < kStrangeShare) return;
+  const bool is_more = share - was >= kStrangeShare;
   const Entry<Addr>* widest = widest_of(entries);
-  const std::string beside_last = before == nullptr ? "" : fmt::format(", and covered {:.3g} %", was * 100);
-  Complaint complaint = {fmt::format("{} covers {:.3g} % of all {} addresses{}; its widest entry is on line {}: {}",
-                                     feed.path, share * 100, space.name, beside_last, widest->line, text_of(*widest)),
+  const std::string beside_last = is_more ? fmt::format(", and covered {:.3g} %", was * 100) : "";
+  const FeedNote note = {fmt::format("covers {:.3g} % of all {} addresses{}; its widest entry is on line {}: {}",
+                                     share * 100, space.name, beside_last, widest->line, text_of(*widest)),
                          "mend the feed, or write `allow_any: true` in the list if that is what you want"};
-  if (share >= kLargeShare || share - was >= kMoreShare) {
-    judgement.refused = std::move(complaint);
-  } else {
-    judgement.warnings.push_back(std::move(complaint));
+  if (!judgement.refused && (share >= kLargeShare || share - was >= kMoreShare)) {
+    judgement.refused = complaint_of(feed, note);
   }
+  judgement.notes.push_back(note);
 }
 
 void judge_share(const NewFeed& feed, Judgement& judgement) {
   if (feed.options.allow_any) return;
   const Entries* before = feed.before == nullptr ? nullptr : feed.before->content.get();
   judge_share<Ipv4>(feed, before == nullptr ? nullptr : &before->v4, kSpace4, judgement);
-  if (!judgement.refused) judge_share<Ipv6>(feed, before == nullptr ? nullptr : &before->v6, kSpace6, judgement);
+  judge_share<Ipv6>(feed, before == nullptr ? nullptr : &before->v6, kSpace6, judgement);
 }
 
 double bad_share(const FeedReport& feed) {
@@ -251,35 +356,28 @@ double bad_share(const FeedReport& feed) {
   return lines == 0 ? 0 : static_cast<double>(feed.bad) / static_cast<double>(lines);
 }
 
-std::string first_line(const FeedReport& feed, LineSample::Kind kind) {
+std::string first_bad_line(const FeedReport& feed) {
   const auto found = std::find_if(feed.samples.begin(), feed.samples.end(),
-                                  [&](const LineSample& sample) { return sample.kind == kind; });
-  if (found == feed.samples.end()) return "";
-  return fmt::format("; the first on line {}: {}: {}", found->line, found->reason, found->text);
-}
-
-// 3 lines, 2 bad ones; the first on line 1: ...
-std::string lines_of(const FeedReport& feed) {
-  std::string text = fmt::format("{} lines", feed.lines);
-  if (feed.bad != 0 || feed.skipped == 0)
-    text += fmt::format(", {} bad ones{}", feed.bad, first_line(feed, LineSample::bad));
-  if (feed.skipped != 0) text += fmt::format(", {} skipped{}", feed.skipped, first_line(feed, LineSample::skipped));
-  return text;
+                                  [](const LineSample& sample) { return sample.kind == LineSample::bad; });
+  return found == feed.samples.end() ? "" : "; the first on " + sample_text(*found);
 }
 
 void judge_bad_lines(const NewFeed& feed, Judgement& judgement) {
   const FeedReport& now = feed.draft.feed;
   const FeedReport was = feed.before == nullptr ? FeedReport{} : feed.before->feed;
-  if (feed.before == nullptr ? bad_share(now) <= kMostBad : now.bad <= was.bad) return;
-  const std::string beside_last =
-      feed.before == nullptr ? "" : fmt::format(", and had {} beside {}", was.bad, was.entries);
-  Complaint complaint = {fmt::format("{} has {} bad lines beside {} entries{}{}", feed.path, now.bad, now.entries,
-                                     beside_last, first_line(now, LineSample::bad)),
-                         "look at the file: is it still a list of addresses?"};
-  if (feed.before != nullptr && now.bad > was.bad + kFewBad && bad_share(now) > bad_share(was) + kMoreBad) {
-    judgement.refused = std::move(complaint);
+  const bool is_mostly_bad = bad_share(now) > kMostBad, is_worse = feed.before != nullptr && now.bad > was.bad;
+  if (!is_mostly_bad && !is_worse) return;
+  const std::string beside_last = is_worse ? fmt::format(", and had {} beside {}", was.bad, was.entries) : "";
+  const FeedNote note = {
+      fmt::format("has {} bad lines beside {} entries{}{}", now.bad, now.entries, beside_last, first_bad_line(now)),
+      "look at the file: is it still a list of addresses?"};
+  if (!judgement.refused && is_worse && now.bad > was.bad + kFewBad && bad_share(now) > bad_share(was) + kMoreBad) {
+    judgement.refused = complaint_of(feed, note);
+  }
+  if (is_mostly_bad) {
+    judgement.notes.push_back(note);
   } else {
-    judgement.warnings.push_back(std::move(complaint));
+    judgement.warnings.push_back(complaint_of(feed, note));
   }
 }
 
@@ -287,19 +385,7 @@ std::optional<Complaint> too_few(const NewFeed& feed) {
   const FeedReport& now = feed.draft.feed;
   const Guard& guard = feed.options.guard;
   if (now.entries >= guard.min_entries) return std::nullopt;
-  const bool is_json = now.format == "json" || now.format == "jsonl";
-  if (now.entries == 0 && now.bad == 0 && feed.size_bytes > 0 && is_json) {
-    return Complaint{fmt::format("{} holds no entries where weir looks for them ({} lines)", feed.path, now.lines),
-                     fmt::format("name the path of its lists, or the keys of its objects: `format: {{{0}: {{path: "
-                                 "...}}}}`, `format: {{{0}: {{address: ...}}}}`; `guard: {{min_entries: 0}}` lets it "
-                                 "be empty",
-                                 now.format)};
-  }
-  if (now.entries == 0) {
-    return Complaint{feed.size_bytes == 0 ? feed.path + " is empty"
-                                          : fmt::format("{} holds no entries ({})", feed.path, lines_of(now)),
-                     "look at the file: is it a list of addresses? `guard: {min_entries: 0}` lets it be empty"};
-  }
+  if (now.entries == 0) return complaint_of(feed, feed.size_bytes == 0 ? is_empty() : no_entries(now));
   return Complaint{
       fmt::format("{} holds {} entries, fewer than {} (guard: min_entries)", feed.path, now.entries, guard.min_entries),
       "look at the file, or lower the limit in the list's `guard`"};
@@ -379,18 +465,45 @@ Judgement judge(const NewFeed& feed) {
   is_refused(too_wide<Ipv4>(feed, guard.widest_v4, "widest_v4"));
   is_refused(too_wide<Ipv6>(feed, guard.widest_v6, "widest_v6"));
   const uint64_t whole = feed.draft.feed.entries;
-  std::optional<Complaint> reserved = touches_reserved(feed);
-  if (is_refused(too_few(feed))) return judgement;  // after a cut
+  const std::optional<FeedNote> reserved = touches_reserved(feed);
+  is_refused(too_few(feed));  // after a cut
+  if (const auto host_bits = has_host_bits(feed.draft.feed)) judgement.notes.push_back(*host_bits);
   judge_share(feed, judgement);
-  if (!judgement.refused) judge_bad_lines(feed, judgement);
+  judge_bad_lines(feed, judgement);
   if (!judgement.refused && feed.before != nullptr) judge_size(feed, whole, judgement);
   if (!judgement.refused && feed.before != nullptr) judge_end(feed, judgement);
-  if (guard.reserved == Reserved::refuse) {
-    is_refused(std::move(reserved));
-  } else if (reserved) {
-    judgement.warnings.push_back(std::move(*reserved));
-  }
+  if (reserved && guard.reserved == Reserved::refuse) is_refused(complaint_of(feed, *reserved));
+  if (reserved) judgement.notes.push_back(*reserved);
   return judgement;
+}
+
+std::vector<FeedNote> cut_supplies(const Supplies& supplies, OfSupplies wanted, ListDraft& draft) {
+  SupplyHit cut, kept;
+  cut_supplies<Ipv4>(supplies, wanted, draft, cut, kept);
+  cut_supplies<Ipv6>(supplies, wanted, draft, cut, kept);
+  std::vector<FeedNote> notes;
+  if (cut.count != 0) {
+    notes.push_back({supplies_text(cut) + "; these addresses are cut out",
+                     "`guard: {supplies: keep}` blocks them, too, with a warning"});
+  }
+  if (kept.count != 0) {
+    notes.push_back({supplies_text(kept) + "; they stay blocked",
+                     "mend the feed, or put the addresses into `policy: {own: [...]}`"});
+  }
+  return notes;
+}
+
+SupplyHit find_supplies(const Supplies& supplies, const ListDraft& draft) {
+  SupplyHit hit;
+  const auto look = [&](const auto& entries, const auto& some) {
+    for (const auto& entry : entries) {
+      const auto supply = first_in(some, entry);
+      if (supply != some.end()) find(entry, *supply, hit);
+    }
+  };
+  look(draft.v4, supplies.v4);
+  look(draft.v6, supplies.v6);
+  return hit;
 }
 
 uint64_t count_gone(const Entries& before, const Entries& after) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "control/model/list.h"
+#include "control/model/supplies.h"
 #include "control/read/feed_parts.h"
 
 // What keeps a feed that has gone wrong from unblocking what its list blocks, and from blocking what it never did.
@@ -28,11 +29,25 @@ struct NewFeed {
 
 struct Judgement {
   std::optional<Complaint> refused;
-  std::vector<Complaint> warnings;
+  std::vector<Complaint> warnings;  // about the change since the last good content: they are said once
+  std::vector<FeedNote> notes;      // about the content: they stand as long as it does, also when it is accepted
 };
 // `reserved: cut` takes entries out of the draft, and is done when the feed is refused, too: whoever accepts it does
 // not accept what is cut, and the next content is compared with what is left.
 Judgement judge(const NewFeed& feed);
+
+// Looks in a draft of a drop list for addresses that the host needs. A prefix or range that holds one loses it, when
+// the guard and the address say so; an entry of one address stays. Returns what is to be said. The draft's entries are
+// those that are enforced: after aggregate_ipv6().
+std::vector<FeedNote> cut_supplies(const Supplies& supplies, OfSupplies wanted, ListDraft& draft);
+
+// The same of entries that the policy itself holds, which stay as they are written.
+struct SupplyHit {
+  uint32_t line = 0;  // 0: there is none
+  uint64_t count = 0;
+  std::string text;  // of the first entry, with the address and what it is
+};
+SupplyHit find_supplies(const Supplies& supplies, const ListDraft& draft);
 
 // How many of the rows of a feed that were there before are there no more.
 uint64_t count_gone(const Entries& before, const Entries& after);

@@ -33,6 +33,7 @@ Guard read_guard(MapReader reader) {
   reader.take("reserved", guard.reserved);
   reader.take("widest_v4", guard.widest_v4);
   reader.take("widest_v6", guard.widest_v6);
+  reader.take("supplies", guard.supplies);
   reader.finish();
   return guard;
 }

@@ -14,6 +14,7 @@
 #include "control/read/fetch_settings.h"
 #include "control/read/fleet_settings.h"
 #include "control/read/format_choice.h"
+#include "control/read/ipv6_passage.h"
 #include "control/read/list_settings.h"
 #include "control/read/parsers.h"
 #include "control/read/policy_entries.h"
@@ -32,7 +33,8 @@ constexpr uint8_t kBothDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
 
 // What is known of a list before its feed is read.
 struct PendingList {
-  ListDraft own;  // the entries that the policy file holds
+  ListDraft own;                  // the entries that the policy file holds
+  const Node* entries = nullptr;  // their place; null: there are none
   bool allow_any = false;
   Guard guard;
   const Node* feed = nullptr;  // the value of `file` or `url`; null: none
@@ -150,10 +152,26 @@ class PolicyReader {
   // What asks the system: feeds, names in a filter.
   void read_feeds() {
     const std::map<std::string, std::string> not_fetched = fetch_first();
+    find_supplies();
     for (size_t l = 0; l < pending_.size(); l++) {
+      warn_of_supplies(pending_[l], policy_.lists[l]);
       if (pending_[l].feed != nullptr) read_feed(pending_[l], policy_.lists[l], not_fetched);
     }
     check_capture_filter(*capture_file_, capture_filter_);
+  }
+
+  // With `default: drop` IPv6 ends as soon as neighbours forget each other's addresses.
+  void warn_of_neighbour_discovery(const Policy& policy) const {
+    if (policy.default_action != WEIR_DROP || default_ == nullptr) return;
+    const Ipv6Passage passage = ipv6_passage(policy.lists);
+    if (passage.has_neighbour_discovery) return;
+    const std::string why = passage.list.empty()
+                                ? "no pass list names an IPv6 address: all IPv6 ends, neighbour discovery with it"
+                                : "list `" + passage.list +
+                                      "` passes IPv6 without its neighbour discovery: it ends when neighbours forget "
+                                      "each other";
+    file_.warning(*default_, "with `default: drop`, " + why,
+                  "add {name: neighbours, action: pass, match: either, entries: [\"fe80::/10\", \"ff02::/16\"]}");
   }
 
   Policy take() {
@@ -186,6 +204,7 @@ class PolicyReader {
 
   void read_policy_section(MapReader section) {
     section.take("default", policy_.default_action);
+    default_ = section.find("default");
     section.take("unparsed", policy_.unparsed_action);
     if (const Node* tunnels = section.sequence("tunnels")) {
       policy_.tunnels = read_names(file_, *tunnels, tunnel_names(), "a tunnel").value_or(0);
@@ -290,6 +309,7 @@ class PolicyReader {
     list.dynamic = read_dynamic(reader, pending.allow_any);
     const Node* entries = reader.sequence("entries");
     if (entries != nullptr) read_entries(file_, *entries, pending.allow_any, pending.own);
+    pending.entries = entries;
     read_file_and_format(reader, list, pending);
     const bool has_entries = reader.find("entries") != nullptr && (entries == nullptr || !entries->items.empty());
     const bool has_feed = reader.find("file") != nullptr || reader.find("url") != nullptr;
@@ -363,6 +383,45 @@ class PolicyReader {
     return feeds.empty() ? std::map<std::string, std::string>() : history_.fetch_first(policy_.fetch, feeds);
   }
 
+  // What a drop list should not block. Where nobody enforces the policy, the host loses nothing: it is only said.
+  void find_supplies() {
+    if (history_.host_supplies) supplies_ = history_.host_supplies();
+    const bool is_enforced = history_.has_targets || !policy_.targets.empty();
+    const auto set = [&](auto& some) {
+      for (auto& supply : some) supply.is_cut = is_enforced;
+    };
+    set(supplies_.v4);
+    set(supplies_.v6);
+    for (const List& list : policy_.lists) {
+      if (!list.url.empty()) add_server(list.url, "the server of list `" + list.name + "`", supplies_);
+    }
+    add_server(policy_.fetch.proxy, "the proxy of `fetch`", supplies_);
+    if (policy_.fleet) {
+      for (const std::string& endpoint : policy_.fleet->endpoints) add_server(endpoint, "etcd of `fleet`", supplies_);
+    }
+    const ListDraft& own = own_addresses();  // nobody blocks them
+    const auto is_own = [](const auto& entries, auto address) {
+      return std::any_of(entries.begin(), entries.end(),
+                         [&](const auto& entry) { return entry.first <= address && address <= entry.last; });
+    };
+    std::erase_if(supplies_.v4, [&](const auto& supply) { return is_own(own.v4, supply.address); });
+    std::erase_if(supplies_.v6, [&](const auto& supply) { return is_own(own.v6, supply.address); });
+    order(supplies_);
+  }
+
+  // Entries of the policy file stay as they are written.
+  void warn_of_supplies(const PendingList& pending, const List& list) const {
+    if (list.action != WEIR_DROP || pending.entries == nullptr) return;
+    const SupplyHit hit = control::find_supplies(supplies_, pending.own);
+    if (hit.count == 0) return;
+    const auto node = std::find_if(pending.entries->items.begin(), pending.entries->items.end(),
+                                   [&](const Node& item) { return item.line == hit.line; });
+    const std::string more = hit.count == 1 ? "" : " (entries like it: " + std::to_string(hit.count) + ")";
+    file_.warning(node == pending.entries->items.end() ? *pending.entries : *node,
+                  "list `" + list.name + "` blocks what this host or weir needs: " + hit.text + more,
+                  "take the address out of the entry, or put it into `policy: {own: [...]}`");
+  }
+
   void read_feed(PendingList& pending, List& list, const std::map<std::string, std::string>& not_fetched) {
     if (!list.url.empty() && !history_.fetch_first && is_without_feed(list)) {
       file_.warning(*pending.feed, list.file + " was not fetched yet: its list is judged without it",
@@ -373,7 +432,8 @@ class PolicyReader {
         path_of(list),
         pending.format.format,
         pending.format.settings,
-        {pending.format.text(), list.action, list.match, list.ipv6_aggregate, pending.allow_any, pending.guard, {}},
+        {pending.format.text(), list.action, list.match, list.ipv6_aggregate, pending.allow_any, pending.guard, {}, {}},
+        nullptr,
         policy_.memory_bytes,
     };
     if (!list.url.empty()) {
@@ -386,6 +446,10 @@ class PolicyReader {
     const bool asks_own = list.action == WEIR_DROP && pending.guard.reserved != Reserved::keep;
     const ListDraft& own = asks_own ? own_addresses() : kNobody;
     if (own.entries() != 0) request.options.own = make_entries(own)->digest;
+    if (list.action == WEIR_DROP) {
+      request.supplies = &supplies_;
+      request.options.supplies = digest_of(supplies_);
+    }
     const uint64_t widened = aggregate_ipv6(pending.own, list.ipv6_aggregate);
     const bool is_group = list.url.empty() && stands_for_several(request.path);
     const FeedOutcome outcome = (is_group ? control::read_feed_group : control::read_feed)(
@@ -394,6 +458,7 @@ class PolicyReader {
       file_.error(*pending.feed, outcome.error->reason, outcome.error->hint);
     } else {
       warn_of_refusals(*pending.feed, list);
+      warn_of_notes(*pending.feed, list);
     }
     for (const Complaint& complaint : outcome.warnings) file_.warning(*pending.feed, complaint.reason, complaint.hint);
   }
@@ -411,6 +476,14 @@ class PolicyReader {
       all_own_->v6.insert(all_own_->v6.end(), some.v6.begin(), some.v6.end());
     }
     return *all_own_;
+  }
+
+  // They stand, whether the feed was read now or is as it was. A refused file is not the content that they are about.
+  void warn_of_notes(const Node& place, const List& list) const {
+    for (const FeedFile& feed : list.feeds()) {
+      if (feed.refusal) continue;
+      for (const FeedNote& note : feed.feed.notes) file_.warning(place, feed.feed.path + " " + note.reason, note.hint);
+    }
   }
 
   void warn_of_refusals(const Node& place, const List& list) const {
@@ -436,6 +509,8 @@ class PolicyReader {
   Policy policy_;
   std::vector<PendingList> pending_;  // of each list
   std::optional<ListDraft> all_own_;
+  Supplies supplies_;
+  const Node* default_ = nullptr;  // the value of `policy.default`; null: it is left out
   const Node* capture_filter_ = nullptr;
   const PolicyFile* capture_file_ = &file_;  // that it is written in
   std::map<std::string, uint32_t> line_of_name_;
@@ -465,6 +540,7 @@ std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds
   if (feeds == Feeds::read) reader.read_feeds();
   if (diagnostics.errors() != errors_before) return std::nullopt;
   Policy policy = reader.take();
+  if (feeds == Feeds::read) reader.warn_of_neighbour_discovery(policy);
   policy.text = std::make_shared<const std::string>(document->text);
   return policy;
 }

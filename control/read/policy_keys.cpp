@@ -192,6 +192,11 @@ constexpr Key kGuardKeys[] = {
         .by_default("warn"),
     row::integer("widest_v4", 0, 32, "The shortest IPv4 prefix that a feed may have. 0: any.").by_default("0"),
     row::integer("widest_v6", 0, 128, "The shortest IPv6 prefix that a feed may have. 0: any.").by_default("0"),
+    row::choice("supplies", "cut | keep",
+                "What becomes of addresses that this host needs (its own, its gateways and resolvers, the servers of "
+                "feeds and of the fleet) when a prefix or a range of a drop list holds them: they are taken out, or "
+                "kept; with a warning either way. An entry of this one address alone is kept.")
+        .by_default("cut"),
 };
 constexpr Section kGuard = {"`guard`", kGuardKeys};
 

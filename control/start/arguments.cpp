@@ -36,6 +36,9 @@ Options options_of(Arguments& arguments) {
   options.flag("--allow-older", arguments.daemon.allow_older,
                "targets take what is published also when they enforce something newer: after an old copy of the state "
                "directory was brought back");
+  options.flag(
+      "--no-host-guard", arguments.no_host_guard,
+      "this machine's own traffic is not what is filtered: its addresses, gateways and resolvers may be blocked");
   options.flag("--verbose", arguments.verbose, "also log every API request");
   return options;
 }

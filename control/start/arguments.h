@@ -17,6 +17,7 @@ struct Arguments {
   std::vector<std::string> targets;
   std::string read_group, admin_group, seccomp = "refuse";
   std::string metrics;  // empty: the policy's
+  bool no_host_guard = false;
   bool verbose = false;
 };
 

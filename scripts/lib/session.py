@@ -4,8 +4,8 @@ A Session starts processes, talks to them and ends them, and never touches any o
 """
 
 import ctypes
-import functools
 import fcntl
+import functools
 import json
 import os
 import shutil
@@ -213,7 +213,8 @@ class Session:
             os.path.join(self.build, "control/controld"), "--config", os.path.abspath(policy), "--socket",
             self.path("controld.sock"), "--state-dir", self.state_path("controld"),
             *(["--seccomp", self.seccomp] if self.seccomp else []),
-            *(["--metrics", metrics] if metrics and knows_metrics(self.build) else []),
+            *(["--metrics", metrics] if metrics and knows(self.build, "--metrics") else []),
+            *(["--no-host-guard"] if knows(self.build, "--no-host-guard") else []),  # verdicts do not depend on this machine
             *(["--target", self.path("dataplane.sock")] if targets else []), *extra])
         self.wait("controld to have compiled its policy", self.is_started)
 
@@ -322,9 +323,10 @@ def is_slow(answer):
 
 
 @functools.cache
-def knows_metrics(build):
-    """scripts/compare: older ones do not."""
-    return "--metrics" in subprocess.run([os.path.join(build, "control/controld"), "--help"], capture_output=True, text=True,
+@functools.lru_cache
+def knows(build, option):
+    """scripts/compare: older builds do not."""
+    return option in subprocess.run([os.path.join(build, "control/controld"), "--help"], capture_output=True, text=True,
                                          check=True).stdout
 
 

@@ -5,6 +5,7 @@
   commands    each `controlctl COMMAND --option` that is written as code is one that controlctl knows, and so are the programs'
               own options; each scripts/NAME is there
   policies    each block of code that begins with `version: 1` is a policy that `controlctl check` takes
+  beginning   README.md has one block of code that shows a newcomer both commands: scripts/demo, scripts/test
   messages    each message that docs/operate/troubleshooting.md quotes in a first column is in the sources
 
     docs.py CONTROLCTL CONTROLD
@@ -176,6 +177,30 @@ def quoted_messages():
                 fault(QUOTING, number, "no message in backquotes in the first column")
 
 
+BEGINNING = ("scripts/demo", "scripts/test")
+
+
+def blocks_of(page):
+    blocks, block = [], []
+    for line in page.read_text(encoding="utf-8").splitlines() + [""]:
+        if line.startswith("    "):
+            block.append(line.strip())
+        elif block:
+            blocks.append(block)
+            block = []
+    return blocks
+
+
+def check_beginning():
+    readme = ROOT / "README.md"
+    for block in blocks_of(readme):
+        commands = [line.split()[0] for line in block]
+        if all(command in commands for command in BEGINNING):
+            return len(BEGINNING)
+    fault(readme, 1, f"no block of code shows both {' and '.join(BEGINNING)}")
+    return 0
+
+
 FROM_THE_SYSTEM = {"Permission denied", "Operation not permitted"}  # strerror(3)
 
 
@@ -198,7 +223,7 @@ def check_messages():
 def main():
     controlctl, controld = (str(pathlib.Path(argument).resolve()) for argument in sys.argv[1:3])
     counts = {"links": check_links(), "commands": check_commands(controlctl, controld), "policies": check_policies(controlctl),
-              "messages": check_messages()}
+              "messages": check_messages(), "beginning": check_beginning()}
     for text in faults:
         print(text)
     print(f"{', '.join(f'{n} {what}' for what, n in counts.items())} on {len(PAGES)} pages, {len(faults)} faults")

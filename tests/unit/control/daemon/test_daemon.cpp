@@ -249,6 +249,35 @@ TEST_CASE("a feed that is refused leaves its list as it was, over restarts, unti
   CHECK(is_dropped(daemon, "198.18.0.2"));
 }
 
+TEST_CASE("a warning about a feed's content stands, also when the feed is not read again, and over restarts") {
+  const Folder folder;
+  Enforcer enforcer(folder / "dp");
+  folder.write("weir.yaml", policy_text("203.0.113.7") + "  - {name: fed, action: drop, file: fed.txt}\n");
+  folder.write("fed.txt", "203.0.113.7/8\n");
+  const auto is_said = [](Started& daemon) {
+    const Json feed = daemon.ask({{"command", "feeds"}}).at("feeds").at(0);
+    const Json status = daemon.ask({{"command", "status"}});
+    return feed.at("state") == "warned" && feed.at("warnings").size() == 1 && status.at("warned").size() == 1 &&
+           feed.at("warnings").at(0).at("reason").get<std::string>().starts_with("has host bits in 1 prefix") &&
+           status.at("warned").at(0).at("list") == "fed";
+  };
+  {
+    Started daemon(options_for(folder, {folder / "dp"}));
+    REQUIRE(daemon.daemon);
+    CHECK(is_said(daemon));
+    CHECK(daemon.ask({{"command", "reload"}}).at("warnings") == 1);
+    CHECK(is_said(daemon));
+  }
+  Started daemon(options_for(folder, {folder / "dp"}));
+  REQUIRE(daemon.daemon);
+  CHECK(is_said(daemon));
+  folder.write("fed.txt", "203.0.0.0/8\n");
+  CHECK(daemon.ask({{"command", "reload"}}).at("warnings") == 0);
+  const Json feed = daemon.ask({{"command", "feeds"}}).at("feeds").at(0);
+  CHECK(feed.at("state") == "good");
+  CHECK(feed.at("warnings").empty());
+}
+
 #if !defined(__SANITIZE_THREAD__)  // it does not follow a process that is forked from one that was
 TEST_CASE("without processes that parse a reload fails alone, and what is enforced stays") {
   const Folder folder;

@@ -266,7 +266,15 @@ TEST_CASE("IPv6 hosts are widened as the list says, and the journal keeps what w
   Journal journal = open(folder);
   List list = dynamic_list("bans");
   list.ipv6_aggregate = 64;
-  REQUIRE(make(journal, list, change(Change::Verb::add, {"2001:db8::1", "2001:db8::2"})));
+  const auto counts = make(journal, list, change(Change::Verb::add, {"2001:db8::1", "2001:db8::2", "192.0.2.1"}));
+  REQUIRE(counts);
+  CHECK(counts->widened == 2);
+  REQUIRE(counts->widened_texts.size() == 2);
+  CHECK(counts->widened_texts[0] == "2001:db8::1 is enforced as 2001:db8::/64 (ipv6_aggregate: 64)");
+  CHECK(enforced_as(list, "[2001:db8::7]:443") == "[2001:db8::/64]:443");
+  CHECK(enforced_as(list, "2001:db8::/48").empty());
+  CHECK(enforced_as(list, "192.0.2.1").empty());
+  REQUIRE(make(journal, list, change(Change::Verb::del, {"192.0.2.1"})));
   CHECK(list.v6().last_of(0) - list.v6().first[0] == ~uint64_t{0});
   REQUIRE(make(journal, list, change(Change::Verb::del, {"2001:db8::1"})));
   CHECK(list.entries() == 1);

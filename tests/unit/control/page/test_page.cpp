@@ -81,6 +81,7 @@ void make_hostile(Facts& facts) {
   facts.stats.lists = {{kHostile, counters(5, 5)}};
   FeedDetails& feed = facts.feeds.feeds[0];
   feed.list = feed.file = feed.state = feed.format = feed.why = kHostile;
+  feed.warnings = {{kHostile, kHostile}};
   facts.feeds.feeds.push_back(feed);
   facts.feeds.feeds[1].state = "refused";
   facts.feeds.feeds[1].reason = facts.feeds.feeds[1].hint = kHostile;

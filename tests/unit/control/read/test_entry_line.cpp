@@ -60,6 +60,7 @@ TEST_CASE("what says nothing is refused with the reason") {
   CHECK(is_refused("203.0.113.400", "203.0.113.400"));
   CHECK(is_refused("0.0.0.0/0", "allow_any"));
   CHECK(is_refused("src 0.0.0.0/0 proto tcp", "allow_any"));
+  CHECK(canonical("src 0.0.0.0/0 dst 203.0.113.9") == "src 0.0.0.0/0 dst 203.0.113.9");
   CHECK(is_refused("src 10.0.0.1 colour red", "`colour` is no field"));
   CHECK(is_refused("src 10.0.0.1 src 10.0.0.2", "given twice"));
   CHECK(is_refused("src 10.0.0.1 dport", "no value"));

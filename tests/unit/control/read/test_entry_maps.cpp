@@ -130,7 +130,12 @@ TEST_CASE("a flow's fields, as numbers") {
   CHECK(flow.expires == kNever);
 }
 
-TEST_CASE("every address of a flow needs allow_any") {
+TEST_CASE("every address on one side of a flow is fine when the other side names some, else it needs allow_any") {
+  CHECK(described(parse("{src: 0.0.0.0/0, dst: 203.0.113.9, proto: tcp, dport: 443}")) ==
+        "flow 4 src 0.0.0.0/0 dst 203.0.113.9 tcp dport 443");
+  CHECK(described(parse("{src: \"2001:db8::/32\", dst: \"::/0\"}")) == "flow 6 src 2001:db8::/32 dst ::/0");
+  CHECK(described(parse("{src: 0.0.0.0/0, dst: 0.0.0.0/0}", "allow_any: true")) ==
+        "flow 4 src 0.0.0.0/0 dst 0.0.0.0/0");
   CHECK(described(parse("{src: 0.0.0.0/0, dst: 203.0.113.9}", "allow_any: true")) ==
         "flow 4 src 0.0.0.0/0 dst 203.0.113.9");
   CHECK(described(parse("{dst: \"::/0\", dport: 22-23}", "allow_any: true")) == "flow 6 dst ::/0 dport 22-23");

@@ -52,7 +52,7 @@ const std::string kJunk = [] {
 TEST_CASE("a feed that has gone wrong is refused, and its list keeps what it had, until it is mended") {
   const Row rows[] = {
       {"empty", "", "is empty"},
-      {"an empty line", "\n", "holds no entries (1 lines, 0 bad ones)"},
+      {"an empty line", "\n", "holds no entries (read as plain: it looks like no other format; 1 line)"},
       {"comments", "# nothing today\n", "holds no entries"},
       {"shrunken", hosts(499), "shrank from 1000 entries to 499, by 50.1 %: at most 50 %"},
       {"grown", hosts(10'001), "grew from 1000 entries to 10001, 10 times"},
@@ -178,8 +178,96 @@ TEST_CASE("what is strange, and may be right, is taken and told") {
     CHECK(taken.diagnostics.warnings() == 1);
     CHECK(taken.text().find(row.reason) != std::string::npos);
     CHECK(taken.list().content->digest != good.back().content->digest);
-    CHECK(read(folder, &taken.policy->lists).text() == "");  // once
+    // About a change: once. About the content: as long as it stands.
+    const std::string later = read(folder, &taken.policy->lists).text();
+    const std::vector<FeedNote>& notes = taken.list().feed.notes;
+    REQUIRE(notes.size() <= 1);
+    CHECK((later == "") == notes.empty());
+    CHECK(notes.empty() == (&row < rows + 4));
+    if (!notes.empty()) CHECK(later.find(notes[0].reason.substr(0, notes[0].reason.find(','))) != std::string::npos);
   }
+}
+
+TEST_CASE("what is strange in a first content is said, and stands until the feed changes") {
+  struct First {
+    std::string content;
+    std::vector<std::string> reasons;  // of all warnings, in their order
+  };
+  const First firsts[] = {
+      {"198.51.100.33/2\n203.0.113.1\n",
+       {"has host bits in 1 prefix, the first on line 1: 198.51.100.33/2 is read as 192.0.0.0/2",
+        "covers 14.5 % of all IPv4 addresses; its widest entry is on line 1: 192.0.0.0/2", "blocks addresses that"}},
+      {"203.0.113.0/1\n",
+       {"has host bits in 1 prefix", "covers 43.5 % of all IPv4 addresses; its widest entry is on line 1: 128.0.0.0/1",
+        "blocks addresses that"}},
+      {"2000::/5\n", {"covers 25 % of all IPv6 addresses; its widest entry is on line 1: 2000::/5"}},
+      {"32.0.0.0/7\n", {}},  // less than a hundredth
+      {"203.0.113.0/24\n198.51.100.0/24\n2001:db8::/32\n", {}},
+      {"203.0.113.7/24\n203.0.113.9/255.255.255.0\n2001:db8::7/32\n",
+       {"has host bits in 3 prefixes, the first on line 1: 203.0.113.7/24 is read as 203.0.113.0/24"}},
+      {"198.18.0.1\nx\ny\n", {"has 2 bad lines beside 1 entries; the first on line 2: "}},
+      {"10.1.2.3\n", {"blocks addresses that are reserved, or your own: 1 entry"}},
+  };
+  const Folder folder;
+  folder.write("weir.yaml", policy_with(""));
+  for (const First& first : firsts) {
+    INFO(first.content);
+    folder.write("a.txt", first.content);
+    const Read taken = read(folder);
+    INFO(taken.text());
+    REQUIRE(taken.policy);
+    const std::vector<FeedNote>& notes = taken.list().feed.notes;
+    REQUIRE(notes.size() == first.reasons.size());
+    CHECK(taken.diagnostics.warnings() == notes.size());
+    for (size_t i = 0; i < notes.size(); i++) {
+      CHECK(notes[i].reason.starts_with(first.reasons[i]));
+      CHECK_FALSE(notes[i].hint.empty());
+      CHECK(taken.text().find("a.txt " + notes[i].reason) != std::string::npos);
+    }
+    // As after a start, and by the process that read it: the file is the same, or its bytes are.
+    for (const bool is_ours : {false, true}) {
+      FeedHistory history(&taken.policy->lists);
+      history.is_ours = is_ours;
+      Diagnostics again;
+      const auto policy = read_policy(folder / "weir.yaml", again, kNever - 1, history);
+      REQUIRE(policy);
+      CHECK(policy->lists.back().feed.notes == notes);
+      CHECK(format(again) == taken.text());
+    }
+  }
+}
+
+TEST_CASE("host bits in a pass list are said, too") {
+  const Folder folder;
+  folder.write("weir.yaml", "version: 1\nlists: [{name: a, action: pass, file: a.txt}]\n");
+  folder.write("a.txt", "203.0.113.7/8\n");
+  CHECK(read(folder).text().find("203.0.113.7/8 is read as 203.0.0.0/8") != std::string::npos);
+}
+
+TEST_CASE("notes of what is accepted, and of each file of a folder, stand") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_with(""));
+  folder.write("a.txt", hosts(1000));
+  const Book good = first_book(folder);
+  folder.write("a.txt", "128.0.0.0/1\n");
+  const Read accepted = read(folder, &good, {"a"});
+  REQUIRE(accepted.policy);
+  CHECK(accepted.text().find("covers 43.5 %") != std::string::npos);
+  CHECK(read(folder, &accepted.policy->lists).text().find("covers 43.5 %") != std::string::npos);
+
+  std::filesystem::create_directory(folder / "many");
+  folder.write("many/1.txt", "203.0.113.7/8\n");
+  folder.write("many/2.txt", "198.18.0.1\n");
+  folder.write("weir.yaml", "version: 1\nlists: [{name: b, action: drop, file: many}]\n");
+  const Read many = read(folder);
+  REQUIRE(many.policy);
+  CHECK(many.list().feed.host_bits == 1);
+  CHECK(many.list().files.at(0).feed.notes.size() == 1);
+  CHECK(many.diagnostics.warnings() == 1);
+  FeedHistory history(&many.policy->lists);
+  Diagnostics again;
+  REQUIRE(read_policy(folder / "weir.yaml", again, kNever - 1, history));
+  CHECK(format(again) == many.text());
 }
 
 TEST_CASE("a feed that never was there must be right from the beginning") {
@@ -333,8 +421,42 @@ TEST_CASE("JSON that is good and holds no entries where they are looked for says
   const Book good = first_book(folder);
   folder.write("a.txt", "{\"hooks\":[\"198.18.0.1\"],\"web\":[\"198.18.0.2\"]}\n");
   const Read refused = read(folder, &good);
-  CHECK(refused.reason() == folder / "a.txt" + " holds no entries where weir looks for them (1 lines)");
-  CHECK(refused.refusal()->hint.find("`format: {json: {path: ...}}`") != std::string::npos);
+  CHECK(refused.reason() ==
+        folder / "a.txt" +
+            " holds no entries where weir looks for them (read as json: it begins as JSON does; 1 line, 2 "
+            "skipped, the first on line 1: an address in an array of unknown meaning: "
+            "its path can be named: 198.18.0.1)");
+  CHECK(refused.refusal()->hint.find("`format: {json: {path: KEY.KEY}}`") != std::string::npos);
+}
+
+TEST_CASE("a feed without entries is told as what it was read, why, what it looks like, and how it would be read") {
+  struct Empty {
+    std::string content;
+    std::vector<const char*> words;  // of the message, reason and hint
+  };
+  const Empty rows[] = {
+      {"{\"ip\": 3405803783, \"ip_str\": \"203.0.113.7\"}\n{\"ip\": 1, \"ip_str\": \"203.0.113.8\"}\n",
+       {"read as jsonl", "2 lines, 2 bad, the first on line 1: ", "`format: {jsonl: {address: KEY}}`"}},
+      {"\"3405803776\",\"3405804031\",\"ZZ\",\"Nowhere\"\n",
+       {"\"3405803776\",\"3405804031\"", "decimal numbers are not read as addresses: 3405803776 may mean 203.0.113.0",
+        "write addresses with dots"}},
+      {"first thing\nsecond \x1b[2J\n", {"read as plain", "line 1: ", ": first thing", "`format: csv`"}},
+      {"# nothing\n", {"read as plain", "1 line)", "is it a list of addresses", "min_entries"}},
+  };
+  for (const Empty& row : rows) {
+    INFO(row.content);
+    const Folder folder;
+    folder.write("weir.yaml", policy_with(""));
+    folder.write("a.txt", row.content);
+    const Read refused = read(folder);
+    INFO(refused.text());
+    CHECK_FALSE(refused.policy);
+    for (const char* words : row.words) {
+      INFO(words);
+      CHECK(refused.text().find(words) != std::string::npos);
+    }
+    CHECK(refused.text().find('\x1b') == std::string::npos);
+  }
 }
 
 }  // namespace weir::control

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/ip.h"
+
+// Addresses that this host, or weir itself, needs: a drop list that blocks one of them cuts the host off.
+namespace weir::control {
+
+template <class Addr>
+struct Supply {
+  Addr address;
+  std::string what;    // "the default gateway"
+  bool is_cut = true;  // out of an entry of a feed that holds it; false: it is said only
+  bool operator==(const Supply&) const = default;
+};
+
+// Ascending by address, each address once: order().
+struct Supplies {
+  std::vector<Supply<Ipv4>> v4;
+  std::vector<Supply<Ipv6>> v6;
+
+  bool empty() const { return v4.empty() && v6.empty(); }
+  bool operator==(const Supplies&) const = default;
+};
+
+// Of one address with several reasons the first stays; it is cut when one of them says so.
+void order(Supplies& supplies);
+
+// XXH3-128 of the addresses, and of which are cut; zeros: there are none.
+std::array<uint64_t, 2> digest_of(const Supplies& supplies);
+
+// Adds the address that a URL names literally, as in http://203.0.113.80/list.txt. A name is not looked up.
+void add_server(const std::string& url, const std::string& what, Supplies& supplies);
+
+}  // namespace weir::control
