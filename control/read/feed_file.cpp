@@ -220,7 +220,9 @@ class FeedReader {
     if (parsed->digest != scan->digest) return false;
     if (is_half_written()) return keep_until_written(), true;
     if (feed.fault && !(feed.fault->is_cut_off && (is_judged || is_accepted_))) {
-      return refuse({request_.path + " " + feed.fault->reason, feed.fault->hint},
+      const std::string read_as =
+          feed.feed.why.empty() ? "" : fmt::format(" (read as {}: {})", feed.feed.format, feed.feed.why);
+      return refuse({request_.path + " " + feed.fault->reason + read_as, feed.fault->hint},
                     feed.fault->is_cut_off ? WayOut::accept : WayOut::mend),
              true;
     }

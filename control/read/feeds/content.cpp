@@ -6,6 +6,7 @@
 
 #include "control/read/feeds/json_records.h"
 #include "control/read/feeds/take.h"
+#include "control/read/feeds/words.h"
 
 namespace weir::control::feeds {
 namespace {
@@ -147,13 +148,7 @@ constexpr std::string_view kErrorPhrases[] = {"too many requests",
                                               "acceso denegado"};
 constexpr std::string_view kWeakErrorPhrases[] = {"error",    "forbidden", "denied",      "not found", "expired",
                                                   "exceeded", "invalid",   "failed",      "blocked",   "subscri",
-                                                  "fehler",   "erreur",    "unavailable", "timeout",   "timed out"};
-
-template <size_t N>
-bool holds_one_of(std::string_view text, const std::string_view (&phrases)[N]) {
-  return std::any_of(std::begin(phrases), std::end(phrases),
-                     [&](auto phrase) { return text.find(phrase) != text.npos; });
-}
+                                                  "fehler",   "erreur",    "unavailable", "timed out"};
 
 bool begins_with_status(std::string_view line) {
   return line.size() > 4 && (line[0] == '4' || line[0] == '5') && is_number(line.substr(0, 3)) && line[3] == ' ';
@@ -168,21 +163,23 @@ size_t words_in(std::string_view text) {
 }  // namespace
 
 std::optional<FeedFault> error_answer(std::string_view text) {
-  constexpr size_t kLongest = 4096, kMostEntries = 3, kProse = 4;
+  constexpr size_t kLongest = 4096, kMostEntries = 3, kProse = 3;
   if (text.size() > kLongest) return std::nullopt;
   size_t entries = 0;
   std::string_view error;
   for (std::string_view rest = text; !rest.empty();) {
-    const std::string_view line = trim(next_line(rest));
-    if (line.empty() || line[0] == '#' || line[0] == ';') continue;
+    std::string_view line = trim(next_line(rest));
+    if (line.starts_with("//") || line.starts_with('!')) continue;
+    line = trim(line.substr(0, line.find_first_of("#;")));
+    if (line.empty()) continue;
     std::string_view further = line;
     const std::string_view first = next_word(further);
     const bool has_entry = !std::holds_alternative<EntryError>(parse_entry(first, LeadingZeros::decimal));
     entries += has_entry;
     const std::string small = lower(line);
-    const bool says = has_entry ? words_in(further) >= kProse && holds_one_of(small, kErrorPhrases)
-                                : holds_one_of(small, kErrorPhrases) || begins_with_status(line) ||
-                                      (words_in(line) > 1 && holds_one_of(small, kWeakErrorPhrases));
+    const bool says = has_entry ? words_in(further) >= kProse && words::holds_one_of(small, kErrorPhrases)
+                                : words::holds_one_of(small, kErrorPhrases) || begins_with_status(line) ||
+                                      (words_in(line) > 1 && words::holds_one_of(small, kWeakErrorPhrases));
     if (says && error.empty()) error = line;
   }
   if (error.empty() || entries > kMostEntries) return std::nullopt;

@@ -171,7 +171,8 @@ class Reader {
       }
       while (verdicts_.size() <= i) {
         const size_t column = verdicts_.size();
-        verdicts_.emplace_back(column < layout_.names.size() ? layout_.names[column] : std::string());
+        const bool is_verdict = column < layout_.are_verdicts.size() && layout_.are_verdicts[column];
+        verdicts_.emplace_back(is_verdict ? "verdict" : column < layout_.names.size() ? layout_.names[column] : "");
       }
       if (const char* why = why_not_of(verdicts_[i].of(text), options_.action)) return Outcome::skip(why);
     }
@@ -182,6 +183,7 @@ class Reader {
     const std::string_view length = field(Part::length);
     const bool has_own = address.find_first_of("/-") != std::string_view::npos;
     if (layout_.length_column != LengthColumn::sure && has_own) return {};
+    if (layout_.length_column == LengthColumn::of_masks && !parse_ipv4(length)) return {};
     return layout_.length_column == LengthColumn::of_numbers && !is_length(length) ? std::string_view() : length;
   }
 
@@ -225,8 +227,9 @@ unsigned line_of_names(std::string_view beginning) {
   if (second.empty() || is_plain_entry(first)) return 0;
   for (const char separator : {',', ';', '\t', '|'}) {
     std::vector<std::string> names, fields;
+    // Empty fields at its end were trimmed away.
     const bool are_rows = split(first, separator, names) && split(second, separator, fields);
-    if (!are_rows || names.size() < 2 || names.size() != fields.size()) continue;
+    if (!are_rows || names.size() < 2 || fields.size() < 2 || fields.size() > names.size()) continue;
     const bool has_address = std::any_of(names.begin(), names.end(), [](const std::string& name) {
       const auto named = field_named(name);
       return named && named->part == Part::address;
@@ -236,8 +239,34 @@ unsigned line_of_names(std::string_view beginning) {
   return 0;
 }
 
+// Rows of three columns and more, divided by TAB or semicolon, look like plain entries with remarks, too.
+bool is_table(std::string_view text, char separator) {
+  constexpr size_t kMostRows = 1000;
+  size_t rows = 0, alike = 0, with_entry = 0, columns = 0;
+  while (!text.empty() && rows < kMostRows) {
+    const bool is_last = text.find('\n') == std::string_view::npos;
+    std::string_view line = next_line(text);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::string_view trimmed = trim(line);
+    if (trimmed.empty() || trimmed[0] == '#' || trimmed[0] == ';' || (is_last && rows > 1)) continue;
+    if (line.find('#') != std::string_view::npos) return false;  // comments are of plain lists
+    std::vector<std::string> fields;
+    rows++;
+    const bool is_row =
+        split(line, separator, fields) && fields.size() > 2 &&
+        std::count(fields.begin(), fields.end(), std::string()) + 1 < static_cast<ptrdiff_t>(fields.size());
+    if (!is_row) continue;
+    if (columns == 0) columns = fields.size();
+    alike += fields.size() == columns;
+    with_entry += std::any_of(fields.begin(), fields.end(), is_whole_entry);
+  }
+  return rows > 1 && alike * 10 >= rows * 9 && with_entry * 2 > rows;
+}
+
 std::string recognise(std::string_view beginning) {
   if (const unsigned number = line_of_names(beginning)) return fmt::format("line {} names columns", number);
+  if (is_table(beginning, '\t')) return "its lines have columns divided by TAB";
+  if (is_table(beginning, ';')) return "its lines have columns divided by semicolons";
   constexpr unsigned kAsked = 1000;
   return recognise_lines(beginning, is_like, "has columns, one of them of addresses", nullptr, kAsked);
 }

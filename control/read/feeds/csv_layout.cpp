@@ -6,6 +6,7 @@
 
 #include "control/read/feeds/csv_text.h"
 #include "control/read/feeds/take.h"
+#include "control/read/feeds/verdict.h"
 
 namespace weir::control::feeds::csv {
 namespace layout {
@@ -53,31 +54,38 @@ bool is_nothing(std::string_view text) {
   return text.size() < 5 && std::find(std::begin(kNothing), std::end(kNothing), lower(text)) != std::end(kNothing);
 }
 
-// 203.0.113.*, 203.0.113.300, 010.1.2.3: meant as an address.
+// 203.0.113.*, 203.0.113.300, 192.0.2.9-192.0.2.1, 2001:db8::1::2: meant as an address.
 bool is_broken_address(std::string_view text) {
-  if (text.find_first_not_of("0123456789.*xX/") != std::string_view::npos) return false;
-  return std::count(text.begin(), text.end(), '.') == 3 || text.find(".*") != std::string_view::npos ||
-         (text.ends_with('.') && std::count(text.begin(), text.end(), '.') > 1);
+  const auto count = [&](char c) { return std::count(text.begin(), text.end(), c); };
+  if (text.find_first_not_of("0123456789.*xX/-: ") == std::string_view::npos) {
+    return count('.') >= 3 || text.find(".*") != std::string_view::npos || (text.ends_with('.') && count('.') > 1);
+  }
+  return text.find_first_not_of("0123456789abcdefABCDEF:./%") == std::string_view::npos &&
+         (count(':') > 4 || (count(':') > 1 && text.find("::") != std::string_view::npos));
 }
 
-// An address among other text.
-bool has_address_inside(std::string_view text) {
-  constexpr std::string_view kLetters = "0123456789abcdefABCDEF.:/";
-  while (true) {
-    text.remove_prefix(std::min(text.find_first_of(kLetters), text.size()));
-    if (text.empty()) return false;
-    std::string_view word = text.substr(0, std::min(text.find_first_not_of(kLetters), text.size()));
-    text.remove_prefix(word.size());
-    while (!word.empty() && (word.front() == ':' || word.front() == '/' || word.front() == '.') &&
-           !word.starts_with("::")) {
-      word.remove_prefix(1);
-    }
-    while (!word.empty() && (word.back() == ':' || word.back() == '/' || word.back() == '.') && !word.ends_with("::")) {
-      word.remove_suffix(1);
-    }
-    const size_t letters = word.find_first_of("0123456789");
-    if (word.size() > 3 && letters != std::string_view::npos && is_entry(word)) return true;
-  }
+bool is_netmask(std::string_view text) {
+  const auto mask = parse_ipv4(text);
+  return mask && (*mask >> 24) == 0xff && (~*mask & (~*mask + 1)) == 0;
+}
+
+bool is_usual_port(std::string_view text) {
+  constexpr std::string_view kPorts[] = {
+      "21",   "22",   "23",   "25",   "53",   "80",   "110",  "111",  "123",  "135",  "139",  "143",  "161",  "389",
+      "443",  "445",  "465",  "587",  "993",  "995",  "1080", "1194", "1433", "1723", "2222", "3128", "3306", "3389",
+      "4444", "5060", "5432", "5900", "5985", "6379", "8000", "8080", "8081", "8443", "8888", "9001", "9200", "27017"};
+  return std::find(std::begin(kPorts), std::end(kPorts), text) != std::end(kPorts);
+}
+
+bool is_yes_or_no(std::string_view text) {
+  constexpr std::string_view kWords[] = {"yes", "no", "true", "false"};
+  return text.size() < 6 && std::find(std::begin(kWords), std::end(kWords), lower(text)) != std::end(kWords);
+}
+
+// A row of names has neither numbers nor dates nor hosts in it.
+bool may_be_name(std::string_view field) {
+  const bool begins_with_digit = !field.empty() && field[0] >= '0' && field[0] <= '9';
+  return !is_number(field) && !(begins_with_digit && field.find_first_of("-:./") != std::string_view::npos);
 }
 
 struct Column {
@@ -85,6 +93,8 @@ struct Column {
   size_t bare = 0;     // of these, without a length or a range
   size_t inside = 0;   // fields with an address among other text
   size_t numbers = 0, others = 0;
+  // Of entries, of numbers, and of others.
+  size_t netmasks = 0, usual_ports = 0, answers = 0, noes = 0, yeses = 0, verdicts = 0;
 };
 
 std::vector<Column> survey(const std::vector<Record>& rows, uint32_t names_line) {
@@ -97,6 +107,14 @@ std::vector<Column> survey(const std::vector<Record>& rows, uint32_t names_line)
       if (is_nothing(field)) continue;
       const bool is_meant = is_entry(field) || is_broken_address(field);
       columns[i].entries += is_meant;
+      columns[i].netmasks += is_meant && is_netmask(field);
+      columns[i].usual_ports += is_usual_port(field);
+      columns[i].answers += is_yes_or_no(field);
+      columns[i].noes +=
+          is_yes_or_no(field) && (field[0] == 'n' || field[0] == 'N' || field[0] == 'f' || field[0] == 'F');
+      columns[i].yeses += is_yes_or_no(field) && field != "NO" && field != "No";
+      columns[i].answers += field == "0" || field == "1";
+      columns[i].verdicts += verdict_of_word(field) != Verdict::none;
       columns[i].bare += is_meant && field.find_first_of("/-") == std::string::npos;
       if (is_meant) continue;
       const bool is_number_here = is_length(field) || is_number(field);
@@ -160,6 +178,11 @@ class Planner {
     find_names();
     columns_ = survey(rows_, layout_.names_line);
     columns_.resize(std::max(columns_.size(), layout_.names.size()));
+    layout_.are_verdicts.resize(columns_.size());
+    for (size_t i = 0; i < columns_.size(); i++) {
+      const Column& held = columns_[i];
+      layout_.are_verdicts[i] = held.verdicts > 0 && held.verdicts == held.others && held.entries + held.numbers == 0;
+    }
     if (has_setting_) {
       plan_by_settings();
     } else {
@@ -196,7 +219,7 @@ class Planner {
     });
   }
 
-  // The last row before the entries that has a known name, else the first row when it is all words.
+  // The first row before the entries that has a known name, else the first row when it is all words.
   void find_names() {
     if (!names_in_comment_.empty() && (has_name_ || !has_setting_)) {
       layout_.names = names_in_comment_;
@@ -205,8 +228,11 @@ class Planner {
     const Record* found = nullptr;
     for (const Record& row : rows_) {
       if (has_entry(row) && !is_wanted_name(row)) break;
-      if (std::any_of(row.fields.begin(), row.fields.end(), names_address) || is_wanted_name(row)) found = &row;
-      if (found != nullptr) break;
+      const bool may_be = std::all_of(row.fields.begin(), row.fields.end(), may_be_name);
+      if (is_wanted_name(row) || (may_be && std::any_of(row.fields.begin(), row.fields.end(), names_address))) {
+        found = &row;
+        break;
+      }
     }
     if (found == nullptr && rows_.size() > 1 && is_all_words(rows_.front())) found = &rows_.front();
     if (found == nullptr) return;
@@ -259,12 +285,7 @@ class Planner {
     }
     if (has_name_ || layout_.names_line != 0 || rows_.empty()) return;
     // Numbers alone: the first row may have names that nobody knows.
-    const std::vector<std::string>& fields = rows_.front().fields;
-    const auto address = column(Part::address);
-    if (!address || *address >= fields.size()) return;
-    const std::string& field = fields[*address];
-    const bool is_name = !field.empty() && !is_entry(field) && field.find_first_of("0123456789.:") == std::string::npos;
-    if (is_name) layout_.names_line = rows_.front().line;
+    if (rows_.size() > 1 && is_all_words(rows_.front())) layout_.names_line = rows_.front().line;
   }
 
   std::optional<size_t>& column(Part part) { return layout_.columns[static_cast<size_t>(part)]; }
@@ -285,7 +306,8 @@ class Planner {
     std::vector<size_t> candidates;
     for (size_t i = 0; i < columns_.size(); i++) {
       const auto name = named(i);
-      if (name && name->part == Part::address && has_addresses(i)) candidates.push_back(i);
+      const bool is_meant = name && name->part == Part::address && has_addresses(i) && !has_netmasks(i);
+      if (is_meant) candidates.push_back(i);
     }
     // A prefix length may stand below `cidr`.
     if (candidates.empty()) return choose_by_content();
@@ -296,6 +318,11 @@ class Planner {
     take(chosen);
     if (layout_.fault) return;
     note_others(chosen);
+  }
+
+  // All addresses in it are netmasks.
+  bool has_netmasks(size_t column) const {
+    return columns_[column].entries > 0 && columns_[column].netmasks == columns_[column].entries;
   }
 
   // A column of entries, or one that no row contradicts.
@@ -314,6 +341,7 @@ class Planner {
     std::optional<size_t> best, second, inside;
     for (size_t i = 0; i < columns_.size(); i++) {
       const Column& one = columns_[i];
+      if (has_netmasks(i)) continue;
       if (one.entries > 0 && (!best || one.entries > columns_[*best].entries)) {
         if (best && is_much(columns_[*best].entries, rows)) second = best;
         best = i;
@@ -376,6 +404,7 @@ class Planner {
     find_last(address);
     if (layout_.fault) return;
     find_port(address, name ? name->side : FieldName::any);
+    look_for_doubts(address);
     if (layout_.fault) return;
     find_length(address, name && name->is_network);
     const bool is_open_range = name && name->begins_range && !column(Part::last) && !column(Part::length);
@@ -431,6 +460,34 @@ class Planner {
     }
   }
 
+  // Columns without a name that is known: of ports, or of answers to a question that nobody tells.
+  void look_for_doubts(size_t address) {
+    for (size_t i = 0; i < columns_.size() && !layout_.fault; i++) {
+      if (i == address || named(i)) continue;
+      const Column& held = columns_[i];
+      const bool is_known = !name_of(i).empty() && rules_out_length(name_of(i));
+      if (!is_known && held.numbers > 0 && held.usual_ports * 2 > held.numbers &&
+          find_setting(options_.settings, "port").empty()) {
+        layout_.fault = FeedFault{
+            fmt::format(
+                "has numbers in column {} that look like ports: of the hosts in column {}, attacked ones, or none",
+                shown(i), shown(address)),
+            fmt::format(
+                "say so: `format: {{csv: {{address: {0}, port: {1}}}}}`, or `format: {{csv: {{address: {0}, port: "
+                "none}}}}`",
+                value_of(address), value_of(i))};
+      }
+      const bool is_answer = name_of(i).empty() && held.noes > 0 && held.yeses > 0 &&
+                             held.answers == held.others + held.numbers && held.entries == 0;
+      if (is_answer && !layout_.fault) {
+        layout_.fault = FeedFault{
+            fmt::format("says yes or no in column {}, and nothing says to which question", shown(i)),
+            fmt::format("take the rows that are meant into a list of their own; or say that all are meant: {}",
+                        setting_of(layout_, Part::address, address))};
+      }
+    }
+  }
+
   // Lists of servers have their ports: those of botnets, proxies and the like.
   bool tells_of_server() const {
     const bool is_attack = std::any_of(layout_.names.begin(), layout_.names.end(),
@@ -451,7 +508,12 @@ class Planner {
       column(Part::length) = i;
     }
     if (best && best->is_vague) layout_.length_column = LengthColumn::vague;
-    if (best || column(Part::last)) return;
+    for (size_t i = 0; i < columns_.size() && !best && !column(Part::last); i++) {
+      if (i == address || !has_netmasks(i) || column(Part::length)) continue;
+      column(Part::length) = i;  // whatever it is called
+      layout_.length_column = LengthColumn::of_masks;
+    }
+    if (best || column(Part::last) || column(Part::length)) return;
     for (size_t i = 0; i < columns_.size(); i++) {
       if (i == address || i == column(Part::port)) continue;
       const Column& held = columns_[i];
@@ -485,12 +547,25 @@ class Planner {
       if (i == address || i == column(Part::last) || i == column(Part::length)) continue;
       if (columns_[i].entries * 2 <= rows) continue;
       const auto name = named(i);
-      if (name || layout_.names.empty()) return refuse_two(address, i);
+      const bool is_of_victims = named(address)->side == FieldName::destination;
+      if (name || layout_.names.empty() || is_of_victims || are_near(address, i)) return refuse_two(address, i);
       layout_.notes.push_back(
           {fmt::format("has addresses in column {} too, which are not read: column {} is", shown(i), shown(address)),
            "another column is named like this: " + setting_of(layout_, Part::address, i)});
       return;
     }
+  }
+
+  // Whether a column has addresses that may end ranges: near to those of the other, and not before them.
+  bool are_near(size_t address, size_t column) const {
+    size_t both = 0, near = 0;
+    for (const Record& row : rows_) {
+      if (std::max(address, column) >= row.fields.size()) continue;
+      const auto first = parse_ipv4(row.fields[address]), last = parse_ipv4(row.fields[column]);
+      both += first && last;
+      near += first && last && *first <= *last && (*first >> 16) == (*last >> 16);
+    }
+    return near * 10 >= both * 9;
   }
 
   // A table of a row or two whose columns are `error` and an address.

@@ -44,8 +44,9 @@ class Records {
   uint32_t opened_at_ = 0;
 };
 
-// sure: whatever the address is. vague, of_numbers: beside an address that has a length itself, it is something else.
-enum class LengthColumn : uint8_t { sure, vague, of_numbers };
+// sure: whatever the address is. Others: beside an address that has a length itself, it is something else; of_numbers
+// and of_masks: so is what is no number, or no netmask.
+enum class LengthColumn : uint8_t { sure, vague, of_numbers, of_masks };
 
 struct Layout {
   char separator = '\0';                              // 0: there was no row to tell it by
@@ -53,6 +54,7 @@ struct Layout {
   LengthColumn length_column = LengthColumn::sure;
   std::vector<std::string> names;     // of all columns; empty: nobody names them
   uint32_t names_line = 0;            // of the row that names them; 0: there is none
+  std::vector<bool> are_verdicts;     // columns that hold nothing else, whatever they are called
   std::vector<size_t> maybe_lengths;  // columns of numbers that nobody ruled out to be prefix lengths
   bool is_by_content = false;         // by what the columns hold: a second address in a row makes it a bad one
   std::optional<FeedFault> fault;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "control/read/feeds/words.h"
+
 namespace weir::control::feeds {
 namespace field_names {
 
@@ -69,13 +71,13 @@ constexpr std::string_view kAddresses[] = {"ip",
                                            "remoteip",
                                            "remoteaddr",
                                            "remoteaddress",
-                                           "clientip",
-                                           "peerip",
+
                                            "hostip",
                                            "hostaddress",
                                            "abuseip",
                                            "spammerip",
                                            "adresse",
+                                           "adr",
                                            "ipadresse",
                                            "adresseip",
                                            "direccion",
@@ -260,15 +262,7 @@ constexpr std::string_view kLists[] = {
     "indicators",   "iocs",      "blocked",     "banned",        "results",       "records",
     "attackers",    "offenders", "badips",      "blockedips",    "bannedips",     "ipranges"};
 
-std::string letters_of(std::string_view name) {
-  constexpr size_t kLongest = 48;
-  std::string letters;
-  for (const char c : name.substr(0, kLongest)) {
-    if (c >= 'A' && c <= 'Z') letters += static_cast<char>(c - 'A' + 'a');
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) letters += c;
-  }
-  return letters;
-}
+constexpr size_t kLongest = 48;  // of a name
 
 template <size_t N>
 std::optional<unsigned> rank_in(const std::string_view (&names)[N], std::string_view name) {
@@ -277,16 +271,14 @@ std::optional<unsigned> rank_in(const std::string_view (&names)[N], std::string_
   return static_cast<unsigned>(found - std::begin(names));
 }
 
-template <size_t N>
-bool holds_one_of(std::string_view name, const std::string_view (&words)[N]) {
-  return std::any_of(std::begin(words), std::end(words), [&](auto word) { return name.find(word) != name.npos; });
+std::string letters_of(std::string_view name) {
+  return words::letters_of(name, kLongest);
 }
 
 }  // namespace field_names
 
-using namespace field_names;
-
 std::optional<FieldName> field_named(std::string_view text) {
+  using namespace field_names;
   const std::string name = letters_of(text);
   constexpr unsigned kBehind = 200;  // names of a later table
   if (const auto rank = rank_in(kAddresses, name)) {
@@ -318,39 +310,47 @@ std::optional<FieldName> field_named(std::string_view text) {
 }
 
 bool names_bystander(std::string_view name) {
+  using namespace field_names;
   const std::string letters = letters_of(name);
-  return !field_named(name) && holds_one_of(letters, kBystanders);
+  return !field_named(name) && words::holds_one_of(letters, kBystanders);
 }
 
 bool may_name_length(std::string_view name) {
+  using namespace field_names;
   return rank_in(kMaybeLengths, letters_of(name)).has_value();
 }
 
 bool rules_out_length(std::string_view name) {
+  using namespace field_names;
   const std::string letters = letters_of(name);
-  return rank_in(kNoLengths, letters) || holds_one_of(letters, kNoLengthWords);
+  return rank_in(kNoLengths, letters) || words::holds_one_of(letters, kNoLengthWords);
 }
 
 bool counts_addresses(std::string_view name, bool is_network) {
+  using namespace field_names;
   const std::string letters = letters_of(name);
   return is_network ? rank_in(kAddressCounts, letters).has_value() : rank_in(kSureAddressCounts, letters).has_value();
 }
 
 bool tells_of_attack(std::string_view name) {
-  return holds_one_of(letters_of(name), kAttackWords);
+  using namespace field_names;
+  return words::holds_one_of(letters_of(name), kAttackWords);
 }
 
 bool tells_of_server(std::string_view text) {
+  using namespace field_names;
   constexpr std::string_view kServers[] = {"c2",      "botnet", "proxy", "proxies", "socks", "commandandcontrol",
                                            "malware", "torexit"};
-  return holds_one_of(letters_of(text), kServers);
+  return words::holds_one_of(letters_of(text), kServers);
 }
 
 bool names_error(std::string_view name) {
+  using namespace field_names;
   return rank_in(kErrors, letters_of(name)).has_value();
 }
 
 bool is_list_name(std::string_view name) {
+  using namespace field_names;
   const auto named = field_named(name);
   return rank_in(kLists, letters_of(name)) || (named && named->part == Part::address);
 }

@@ -59,7 +59,16 @@ std::string recognise_lines(std::string_view beginning) {
   const size_t end = std::min(text.find('\n'), text.size());
   const std::string_view first = trim(text.substr(0, end)), rest = trim(text.substr(end));
   if (rest.empty()) return first.ends_with('}') && is_record(first) ? "its line is a JSON object with an address" : "";
-  return first.ends_with('}') && rest.starts_with('{') ? "its lines are JSON objects" : "";
+  if (!first.ends_with('}')) return "";
+  constexpr unsigned kAsked = 32;
+  unsigned asked = 0, alike = 0;
+  for (std::string_view lines = rest; !lines.empty() && asked < kAsked;) {
+    const std::string_view line = trim(next_line(lines));
+    if (line.empty()) continue;
+    asked++;
+    alike += (line[0] == '{' && (line.back() == '}' || lines.empty())) || (line[0] == '[' && line.back() == ']');
+  }
+  return alike * 2 > asked || rest.starts_with('{') ? "its lines are JSON objects" : "";
 }
 
 Read start_lines(const Options& options, std::string_view /*beginning*/) {

@@ -90,7 +90,10 @@ void JsonRecords::close() {
   if (!frame.is_record) return;
   records_++;
   const bool by_name = !shape_.names[static_cast<size_t>(Part::last)].empty();
-  if (!frame.begins_range && !by_name && !frame.has_last) frame.record.parts[static_cast<size_t>(Part::last)].clear();
+  std::string& last = frame.record.parts[static_cast<size_t>(Part::last)];
+  const bool is_end = !std::holds_alternative<EntryError>(parse_entry(last, LeadingZeros::decimal));
+  const bool begins = frame.begins_range && shape_.names[0].empty();
+  if (!begins && !by_name && !is_end) last.clear();  // `until` may be a time
   if (frame.is_length_vague && text_of(frame.record, Part::address).find_first_of("/-") != std::string::npos) {
     frame.record.parts[static_cast<size_t>(Part::length)].clear();
   }
@@ -218,8 +221,13 @@ void JsonRecords::keep(Frame& frame, std::string_view text, bool is_string) {
 // Of two members the one whose name is more likely; when both hold an address, nobody knows.
 void JsonRecords::keep_address(Frame& frame, const FieldName& named, std::string_view text) {
   std::string& kept = frame.record.parts[0];
+  // Or it was meant as one: 192.0.2.300.
   const auto is_entry = [](std::string_view one) {
-    return !std::holds_alternative<EntryError>(parse_entry(one, LeadingZeros::decimal));
+    if (!std::holds_alternative<EntryError>(parse_entry(one, LeadingZeros::decimal))) return true;
+    const auto digits = std::count_if(one.begin(), one.end(), [](char c) { return c >= '0' && c <= '9'; });
+    const auto letters =
+        std::count_if(one.begin(), one.end(), [](char c) { return (c | 0x20) >= 'g' && (c | 0x20) <= 'z'; });
+    return digits > letters && one.find_first_of(".:") != std::string_view::npos;
   };
   if (text.empty()) return;
   if (!kept.empty()) {
@@ -252,7 +260,7 @@ void JsonRecords::scalar(std::string_view text, bool is_string) {
   if (depth_ == 0) return;
   text = trim(text);
   Frame& frame = frames_[depth_ - 1];
-  if (!frame.is_array) look_at_document(text, is_string);
+  if (!frame.is_array || !error_key_.empty()) look_at_document(text, is_string);
   if (frame.is_record) return keep(frame, text, is_string);
   const bool is_entry = frame.is_array ? frame.has_texts : !shape_.paths.empty() && is_path(path_of_value());
   if (is_entry && (is_string || (frame.is_array && text != "null"))) {
@@ -268,7 +276,7 @@ void JsonRecords::scalar(std::string_view text, bool is_string) {
 
 // Nobody said that these are not meant.
 void JsonRecords::skip_address(std::string_view text, const Frame& frame) {
-  if (std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal))) return;
+  if (!has_address_inside(text)) return;
   const char* why = why_not_named(frame.verdict, options_.action);
   tell(Outcome::skip(why != nullptr ? why : "an address in a place of unknown meaning: its path can be named"),
        text_->line(), text);
@@ -276,7 +284,7 @@ void JsonRecords::skip_address(std::string_view text, const Frame& frame) {
 
 // What members beside the list say of the document: that it is an error, or a list of what is allowed.
 void JsonRecords::look_at_document(std::string_view text, bool is_string) {
-  const bool is_root = depth_ == 1 || (depth_ == 2 && !error_key_.empty()) || frames_[depth_ - 1].is_record;
+  const bool is_root = depth_ == 1 || !error_key_.empty() || frames_[depth_ - 1].is_record;
   if (!is_root || (!is_string && (text == "null" || text == "0"))) {
     return frames_[depth_ - 1].is_record ? void() : name_whole(key_, text);
   }
@@ -419,6 +427,10 @@ bool begins_json(std::string_view text) {
   if (text.empty() || (text[0] != '{' && text[0] != '[')) return false;
   const std::string_view inside = trim(text.substr(1));
   if (inside.empty()) return true;
+  if (text[0] == '[') {
+    const std::string_view word = trim(inside.substr(0, inside.find_first_of(",]")));
+    if (word == "null" || word == "true" || word == "false" || is_number(word)) return true;
+  }
   return text[0] == '{' ? inside[0] == '"' || inside[0] == '}'
                         : std::string_view("{[\"]").find(inside[0]) != std::string_view::npos;
 }

@@ -87,7 +87,9 @@ EntryAndRest parts_of(std::string_view line) {
     const bool is_v6 = std::count(first.begin(), first.end(), ':') > 1;
     const bool is_hex_end = is_v6 && !word.empty() && std::all_of(word.begin(), word.end(), is_hex) &&
                             (!is_apart || std::any_of(word.begin(), word.end(), is_digit));
-    if ((!word.empty() && is_digit(word[0])) || is_hex_end) return {up_to(word), behind(word), kShortRange};
+    const bool is_short_end = is_hex_end || (is_v6 && !word.empty() && word.size() <= 4 && trim(behind(word)).empty() &&
+                                             std::all_of(word.begin(), word.end(), is_hex));
+    if ((!word.empty() && is_digit(word[0])) || is_short_end) return {up_to(word), behind(word), kShortRange};
     return {first, line.substr(hyphen)};
   }
   const std::string_view rest = word.substr(letters.size());
@@ -135,7 +137,8 @@ Outcome look_behind(std::string_view behind, weir_action action, std::string_vie
   if (is_entry(bare(word))) return kTwoAddresses;
   if (joins(word)) {
     std::string_view further = behind;
-    const std::string_view next = next_word(further);
+    std::string_view next = next_word(further);
+    while (!next.empty() && bare(next).empty()) next = next_word(further);  // `- - 192.0.2.9`
     const bool is_length_word = names_length(word);
     if (is_entry(bare(next))) return is_length_word ? kLengthBehind : kTwoAddresses;
     if (is_length_word && !next.empty() && is_length(next)) return kLengthBehind;
@@ -179,10 +182,15 @@ const char* strange_letter(std::string_view word) {
   return is_ascii ? nullptr : "a letter that is not ASCII stands in the entry";
 }
 
+// The word that follows a `;` at once, or several of them.
+std::string_view field_behind(std::string_view behind) {
+  while (behind.starts_with(';')) behind.remove_prefix(1);
+  return behind.substr(0, std::min(behind.find_first_of(" \t;,#"), behind.size()));
+}
+
 // What a `;` begins is a comment, unless an address, a length or a number follows it at once.
 bool begins_field(std::string_view behind) {
-  while (behind.starts_with(';')) behind.remove_prefix(1);
-  const std::string_view word = behind.substr(0, std::min(behind.find_first_of(" \t;,#"), behind.size()));
+  const std::string_view word = field_behind(behind);
   return is_length(word) || is_number(word) || is_entry(word);
 }
 
@@ -213,8 +221,7 @@ Line line_of(std::string_view line) {
   const std::string_view behind = line.substr(at + 1);
   if (begins_field(behind)) return {{}, {}, "an address or a number behind `;`"};
   const bool is_glued = !is_blank(line[at - 1]);
-  std::string_view further = behind;
-  if (is_glued && !behind.empty() && is_blank(behind[0]) && is_entry(bare(next_word(further)))) {
+  if (is_glued && is_entry(field_behind(without_front(behind)))) {
     return {{}, {}, kTwoAddresses};
   }
   return {trim(line.substr(0, at)), is_glued && !behind.empty() && !is_blank(behind[0]) ? behind : std::string_view()};
@@ -330,7 +337,7 @@ class Reader {
       list.fault = FeedFault{fmt::format("has further addresses on {} of {} lines, the first on line {}", further_,
                                          entries_, further_line_),
                              "say which column is meant: `format: {csv: {address: 1, separator: space}}`"};
-    } else if (numbers_ * 2 >= entries_ && numbers_ > 0) {
+    } else if (numbers_ * 2 > entries_) {
       list.feed.notes.push_back(
           {fmt::format("has numbers behind {} of its {} entries, which are not read; the first on {}", numbers_,
                        entries_, first_number_),

@@ -158,6 +158,27 @@ std::string_view next_word(std::string_view& text) {
   return word;
 }
 
+bool has_address_inside(std::string_view text) {
+  constexpr std::string_view kLetters = "0123456789abcdefABCDEF.:/";
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_of(kLetters), text.size()));
+    if (text.empty()) return false;
+    std::string_view word = text.substr(0, std::min(text.find_first_not_of(kLetters), text.size()));
+    text.remove_prefix(word.size());
+    while (!word.empty() && (word.front() == ':' || word.front() == '/' || word.front() == '.') &&
+           !word.starts_with("::")) {
+      word.remove_prefix(1);
+    }
+    while (!word.empty() && (word.back() == ':' || word.back() == '/' || word.back() == '.') && !word.ends_with("::")) {
+      word.remove_suffix(1);
+    }
+    const size_t letters = word.find_first_of("0123456789");
+    if (word.size() > 3 && letters != std::string_view::npos &&
+        !std::holds_alternative<EntryError>(parse_entry(word, LeadingZeros::decimal)))
+      return true;
+  }
+}
+
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }

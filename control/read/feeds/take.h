@@ -73,6 +73,7 @@ inline std::string_view trim(std::string_view text) {
 
 // The first word, taken off the text; empty: there is none.
 std::string_view next_word(std::string_view& text);
+bool has_address_inside(std::string_view text);  // among other text, or alone
 bool is_number(std::string_view text);
 bool is_length(std::string_view text);                      // a number of at most three digits, as in `24` or `/24`
 std::string printable(std::string_view text, size_t most);  // in ASCII: feeds are anybody's bytes

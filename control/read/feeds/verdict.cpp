@@ -4,8 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "control/read/feeds/words.h"
+
 namespace weir::control::feeds {
-namespace {
+namespace verdict {
+
+using words::begins_with_one_of;
+using words::holds_one_of;
+using words::is_one_of;
 
 bool is_upper(char c) {
   return c >= 'A' && c <= 'Z';
@@ -15,21 +21,6 @@ bool is_lower(char c) {
 }
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
-}
-
-template <size_t N>
-bool is_one_of(std::string_view word, const std::string_view (&words)[N]) {
-  return std::find(std::begin(words), std::end(words), word) != std::end(words);
-}
-
-template <size_t N>
-bool begins_with_one_of(std::string_view word, const std::string_view (&words)[N]) {
-  return std::any_of(std::begin(words), std::end(words), [&](auto one) { return word.starts_with(one); });
-}
-
-template <size_t N>
-bool holds_one_of(std::string_view word, const std::string_view (&words)[N]) {
-  return std::any_of(std::begin(words), std::end(words), [&](auto one) { return word.find(one) != word.npos; });
 }
 
 // --- whole values ---
@@ -57,16 +48,10 @@ constexpr std::string_view kBlockWords[] = {
     "malicious", "disallow",   "disallowed", "untrusted",   "shun",      "kill"};
 constexpr std::string_view kMaybeBlockWords[] = {"bad", "black", "evil", "hostile", "abuse", "unsafe", "listed"};
 
-// Letters and digits alone, in lower case. Longer texts are prose.
+// Longer texts are prose.
 std::string letters_of(std::string_view text) {
   constexpr size_t kLongest = 40;
-  std::string all;
-  if (text.size() > kLongest) return all;
-  for (const char c : text) {
-    if (is_upper(c)) all += static_cast<char>(c - 'A' + 'a');
-    if (is_lower(c) || is_digit(c)) all += c;
-  }
-  return all;
+  return text.size() > kLongest ? std::string() : words::letters_of(text, kLongest);
 }
 
 Verdict sure_verdict(std::string_view word) {
@@ -150,13 +135,15 @@ Verdict verdict_of_token(std::string_view token) {
   return begins_with_one_of(token, kBlockStems) ? Verdict::block : Verdict::none;
 }
 
-}  // namespace
+}  // namespace verdict
 
 Verdict verdict_of_word(std::string_view text) {
+  using namespace verdict;
   return any_verdict(letters_of(text));
 }
 
 Verdict verdict_of_member(std::string_view name, std::string_view value) {
+  using namespace verdict;
   const std::string called = letters_of(name), said = letters_of(value);
   if (said.empty() || called.empty()) return Verdict::none;
   const bool is_yes = is_one_of(said, kYes), is_no = is_one_of(said, kNo);
@@ -173,6 +160,7 @@ Verdict verdict_of_member(std::string_view name, std::string_view value) {
 }
 
 Verdict verdict_of_name(std::string_view name) {
+  using namespace verdict;
   Verdict verdict = Verdict::none;
   bool is_negated = false;
   for (const std::string& token : tokens_of(name)) {

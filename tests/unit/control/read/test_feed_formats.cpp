@@ -107,8 +107,12 @@ TEST_CASE("formats of lines") {
        "create a hash:ip timeout 300\nadd a 192.0.2.1 timeout 60\nadd a 192.0.2.2\nadd a 192.0.2.3 timeout 0\n"
        "add b 192.0.2.4 packets 0 bytes 0 timeout 7 comment \"x nomatch\"\nadd a 192.0.2.5 timeout x\n",
        "192.0.2.1@60 192.0.2.2@300 192.0.2.3 192.0.2.4@7 !6 "},
-      {"ipset", "add a 192.0.2.0/28 nomatch\nadd a 192.0.2.1,tcp:80\nadd a 00:11:22:33:44:55\nadd a\ndel a 192.0.2.1\n",
-       "!1 !2 !3 !4 !5 "},
+      {"ipset", "add a 192.0.2.0/28 nomatch\nadd a 192.0.2.1,tcp:80\nadd a 00:11:22:33:44:55\nadd a\n", "!1 !2 !3 !4 "},
+      // What takes entries away again is not carried out.
+      {"ipset", "flush a\nadd a 192.0.2.1\ndel a 192.0.2.1\n", "192.0.2.1 !3 FAULT"},
+      {"ipset", "add a 192.0.2.1\nflush a\n", "192.0.2.1 !2 FAULT"},
+      // Names of sets.
+      {"ipset", "add whitelist 192.0.2.1\nadd not_trusted 192.0.2.2\n", "192.0.2.2 !1 "},
       // What iptables-save prints are no entries, whatever their target is.
       {"ipset",
        "-A INPUT -s 192.0.2.10/32 -p tcp -j ACCEPT\n-A INPUT ! -s 192.0.2.128/25 -j DROP\n-A x 192.0.2.1 -j y\n",
@@ -131,7 +135,7 @@ TEST_CASE("formats of lines") {
        "10.1.0.0/16 dev eth1 proto kernel scope link src 10.1.0.1\nthrow 192.0.2.0/24\n"
        "\tnexthop via 192.0.2.1 dev eth0 weight 1\nblackhole 203.0.113.0/24\n198.19.0.0/16 via 192.0.2.1 proto "
        "static\n",
-       "203.0.113.0-203.0.113.255 198.19.0.0-198.19.255.255 !1 !2 !3 !4 !5 "},
+       "203.0.113.0-203.0.113.255 !1 !2 !3 !4 !5 "},
       {"iproute", "broadcast 127.255.255.255 dev lo\nmulticast 224.0.0.0/4 dev lo\n2001:db8::/64 dev eth0 proto ra\n",
        "!1 !2 !3 "},
       // Netmasks of Cisco, Windows and route(8).
@@ -150,7 +154,7 @@ TEST_CASE("formats of lines") {
       {"zeek", "#fields\tmeta.source\tindicator_type\tindicator\n192.0.2.9\tIntel::ADDR\t2001:db8::1\n",
        "2001:db8::1 "},
       {"jsonl",
-       "{\"ip\": \"192.0.2.1\", \"port\": 80}\n{\"ip\": \"192.0.2.2\"\n\n[\"192.0.2.3\"]\n"
+       "{\"dst_ip\": \"192.0.2.1\", \"dst_port\": 80}\n{\"ip\": \"192.0.2.2\"\n\n[\"192.0.2.3\"]\n"
        "{\"ip\":\"192.0.2.4\",\"seen\":[{\"ip\":\"192.0.2.9\"}]}\n{\"name\":\"192.0.2.9\"}",
        "192.0.2.1:80 192.0.2.4 !2 !4 !6 "},
       {"spamhaus",
@@ -180,12 +184,12 @@ TEST_CASE("sets of nftables") {
        "# x {\ntable inet filter {\n set a {\n  type ipv4_addr\n  flags interval\n  elements = {\n   192.0.2.0/28,\n"
        "   192.0.2.64-192.0.2.70, 192.0.2.80 - 192.0.2.81,\n   # 192.0.2.9,\n   2001:db8::7 } }\n"
        " chain c { type filter hook input priority 0; policy accept; ip saddr 192.0.2.99 drop }\n}",
-       "192.0.2.0-192.0.2.15 192.0.2.64-192.0.2.70 192.0.2.80-192.0.2.81 2001:db8::7 "},
+       "192.0.2.0-192.0.2.15 192.0.2.64-192.0.2.70 192.0.2.80-192.0.2.81 2001:db8::7 !11 "},
       {"nft",
        "define bad = { 192.0.2.1,192.0.2.2 }\nadd element inet t s { 192.0.2.3 }\n"
        "delete element inet t s { 192.0.2.4 }\nnft add element ip t s { 192.0.2.5, }\nadd rule ip t c ip saddr { "
        "192.0.2.6 } drop\n",
-       "192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.5 "},
+       "192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.5 !3 !5 "},
       {"nft",
        "elements = { 192.0.2.1 timeout 1h30m expires 10m5s, 192.0.2.2 timeout 1d comment \"192.0.2.9, } {\", "
        "192.0.2.3 counter packets 1 bytes 2, 192.0.2.4 . 443, 192.0.2.5 . tcp . 443, $x, 192.0.2.6 : accept, "
@@ -208,7 +212,7 @@ TEST_CASE("sets of nftables") {
        "define range =\n 192.0.2.6-192.0.2.7; define lan = eth0\ntable t { chain c { ip saddr != { 192.0.2.8 } drop; } "
        "}\n"
        "define last=2001:db8::1",
-       "192.0.2.1 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6-192.0.2.7 2001:db8::1 !7 "},
+       "192.0.2.1 192.0.2.3 192.0.2.4 192.0.2.5 192.0.2.6-192.0.2.7 2001:db8::1 !7 !8 "},
       {"nft", "define bad = { \\\n 192.0.2.1, \\\n 192.0.2.2 \\\n}\ndefine \\\n one = 192.0.2.3\n",
        "192.0.2.1 192.0.2.2 192.0.2.3 "},
       {"nft", "define bad = { \\\n 192.0.2.1, \\\n x \\\n}\n", "192.0.2.1 !3 "},
@@ -228,9 +232,9 @@ TEST_CASE("columns") {
       {"csv", "Country,IP,PrefixLength,Version\r\nAD,2001:db8::,32,ipv6\r\nAD,192.0.2.0,\"28\",ipv4\r\n",
        "192.0.2.0-192.0.2.15 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
       {"csv", "\"192.0.2.1\",\"4,19\",\"2025\",\"DDoS (3.01 RPS), http://192.0.2.9, 192.0.2.8\"\n\"x\",\"192.0.2.7\"\n",
-       "192.0.2.1 !2 "},
+       "FAULT"},
       {"csv", "\"192.0.2.1\",\"two\nlines, 192.0.2.9\n192.0.2.8,x\"\n192.0.2.2,\"a \"\"b\"\" 192.0.2.7\"\n",
-       "192.0.2.1 192.0.2.2 "},
+       "192.0.2.1 192.0.2.2 ", "address=1"},
       {"csv", "192.0.2.1,x\n192.0.2.2,\"open\n192.0.2.9,x\n", "192.0.2.1 FAULT"},
       {"csv", "198.51.100.0,198.51.100.255,Amazon AWS,http://x\n", "FAULT"},
       {"csv", "198.51.100.0,198.51.100.255,Amazon AWS,http://x\n", "198.51.100.0-198.51.100.255 ", "address=1,last=2"},
@@ -244,8 +248,8 @@ TEST_CASE("columns") {
       {"csv", "a\tb\n\t192.0.2.1\n1\t192.0.2.2:443\n", "192.0.2.1 192.0.2.2:443 ", "address=b"},
       {"csv", "x;192.0.2.1;1.5\nx;192.0.2.2;1.5\n", "192.0.2.1 192.0.2.2 "},
       {"csv", "x,192.0.2.1\n", "192.0.2.1 ", "address=2,separator=comma"},
-      {"csv", "192.0.2.1|http://192.0.2.9\nhttp://192.0.2.9|192.0.2.9\n", "192.0.2.1 !2 "},
-      {"csv", "ip,port\n192.0.2.1,66086\n192.0.2.2,0\n192.0.2.3,\n2001:db8::1,443\n192.0.2.0/24,80\n",
+      {"csv", "192.0.2.1|http://192.0.2.9\nhttp://192.0.2.9|192.0.2.9\n", "FAULT"},
+      {"csv", "dst_ip,port\n192.0.2.1,66086\n192.0.2.2,0\n192.0.2.3,\n2001:db8::1,443\n192.0.2.0/24,80\n",
        "192.0.2.3 2001:db8::1:443 !2 !3 !6 "},
       {"csv", "junk\nip,x\n192.0.2.1,y\n", "192.0.2.1 !1 "},
       {"csv", "\"ip\"\n\"192.0.2.1\"\n", "192.0.2.1 "},
@@ -255,7 +259,7 @@ TEST_CASE("columns") {
       // Names in the last comment before the rows.
       {"csv", "####\n# abuse.ch\n#\n# Firstseen,DstIP,DstPort\n#\n2024,192.0.2.1,443\n", "192.0.2.1:443 "},
       {"csv", "# when,who,port\n1,192.0.2.1,80\n", "192.0.2.1:80 ", "address=who,port=port"},
-      {"csv", "# ip,port\nIP,Port\n192.0.2.1,80\n", "192.0.2.1:80 "},
+      {"csv", "# dstip,port\nDstIP,Port\n192.0.2.1,80\n", "192.0.2.1:80 "},
       {"csv", "# ip,port\n192.0.2.1,80,x\n", "192.0.2.1 "},
       {"csv", "# type,value\nhost,evil.example\nip,192.0.2.1\n", "192.0.2.1 !2 "},
   };
@@ -268,10 +272,10 @@ TEST_CASE("a prefix length beside the address is read, or refuses the feed") {
       {"csv", "192.0.2.0/28,x\n2001:db8::,48\n", "192.0.2.0-192.0.2.15 2001:db8:: FAULT"},
       {"csv", "network,cidr,country\n192.0.2.0,28,DE\n192.0.2.16/28,28,DE\n192.0.2.32,x,DE\n",
        "192.0.2.0-192.0.2.15 192.0.2.16-192.0.2.31 192.0.2.32 "},
-      {"csv", "ip,cidr\n192.0.2.7,192.0.2.0/24\n", "192.0.2.7 "},
+      {"csv", "ip,cidr\n192.0.2.7,192.0.2.0/24\n", "FAULT"},
       {"csv", "ip,prefix\n192.0.2.0,/28\n", "192.0.2.0-192.0.2.15 "},
       {"csv", "prefix,length\n192.0.2.0,28\n192.0.2.16/28,16\n", "192.0.2.0-192.0.2.15 192.0.2.16-192.0.2.31 "},
-      {"csv", "ip,port,cidr\n192.0.2.7,80,32\n", "192.0.2.7:80 "},
+      {"csv", "dst_ip,port,cidr\n192.0.2.7,80,32\n", "192.0.2.7:80 "},
       {"csv", "ip,\n198.51.100.0,24\n", "198.51.100.0 FAULT"},
       {"csv", "ip,nm\n198.51.100.0,24\n", "198.51.100.0 FAULT"},
       {"csv", "ip,score\n198.51.100.0,24\n", "198.51.100.0 "},
@@ -314,9 +318,11 @@ TEST_CASE("JSON documents") {
       "\"prefix_length\": "
       "28}]";
   const Row rows[] = {
-      {"json", "[\n\"192.0.2.1\",\n\"2001:db8::\\u0031\",\"x\", 5, null]\n", "192.0.2.1 2001:db8::1 !3 "},
+      {"json", "[\n\"192.0.2.1\",\n\"2001:db8::\\u0031\",\"x\", 5, null]\n", "192.0.2.1 2001:db8::1 !3 !3 "},
       {"json", objects, "192.0.2.0-192.0.2.15 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
-      {"json", "[{\"host\":\"192.0.2.1\",\"port\":80,\"exit_ip\":\"192.0.2.9\",\"geo\":{\"ip\":\"192.0.2.9\"}}]",
+      {"json",
+       "[{\"host\":\"192.0.2.1\",\"port\":80,\"protocol\":\"socks5\",\"exit_ip\":\"192.0.2.9\",\"geo\":{\"ip\":\"192.0."
+       "2.9\"}}]",
        "192.0.2.1:80 "},
       {"json",
        "{\"meta\":[\"192.0.2.9\"],\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/28\"},{\"ipv6Prefix\":\"2001:db8::/32\"}]}",
@@ -328,7 +334,7 @@ TEST_CASE("JSON documents") {
       {"json", "[{\"who\":\"192.0.2.1\",\"ip\":\"192.0.2.9\"},{\"ip\":\"192.0.2.9\"}]", "192.0.2.1 !1 ", "address=who"},
       {"json", "[{\"start_ip\":\"192.0.2.1\",\"end_ip\":\"192.0.2.5\"},{\"network\":\"192.0.2.0\",\"cidr\":28}]",
        "192.0.2.1-192.0.2.5 192.0.2.0-192.0.2.15 "},
-      {"json", "[{\"text\":\"192.0.2.9\"}]", "!1 "},
+      {"json", "[{\"text\":\"192.0.2.9\"}]", "!1 FAULT"},
       {"json", "[\"192.0.2.1\",\"192.0.2.2\"", "192.0.2.1 192.0.2.2 FAULT"},
       {"json", "[\"192.0.2.1\",\"192.0", "192.0.2.1 FAULT"},
       {"json", "[\"192.0.2.1\" \"192.0.2.2\"]", "192.0.2.1 FAULT"},
@@ -337,18 +343,16 @@ TEST_CASE("JSON documents") {
       {"json", "[\"192.0.2.1\n\"]", "FAULT"},
       {"json", std::string(65, '['), "FAULT"},
       {"json", "[\" 192.0.2.1\",\"192.0.2.2 \"]", "192.0.2.1 192.0.2.2 "},
-      {"json", "[{\"ip\":\" 192.0.2.1 \",\"port\":\" 80\"}]", "192.0.2.1:80 "},
+      {"json", "[{\"dst_ip\":\" 192.0.2.1 \",\"port\":\" 80\"}]", "192.0.2.1:80 "},
       {"json", "[{\"start\":\"192.0.2.1\",\"end\":\"\"},{\"start\":\"010.0.0.1\",\"end\":\"010.0.0.9\"}]",
        "192.0.2.1 !1 "},
       {"json", "{\"addresses\":[\"192.0.2.1\"],\"ipv6_addresses\":[\"2001:db8::7\"]}", "192.0.2.1 2001:db8::7 "},
       // Lists that nobody knows; what is allowed beside what is blocked.
       {"json", "{\"hooks\":[\"192.0.2.1\",\"x\"],\"web\":[\"192.0.2.2\"]}", "!1 !1 "},
-      {"json", "{\"allow\":{\"ips\":[\"192.0.2.1\"]},\"block\":{\"ips\":[\"192.0.2.2\"]}}",
-       "192.0.2.1 192.0.2.2 FAULT"},
+      {"json", "{\"allow\":{\"ips\":[\"192.0.2.1\"]},\"block\":{\"ips\":[\"192.0.2.2\"]}}", "192.0.2.2 !1 "},
       {"json", "{\"allow\":{\"ips\":[\"192.0.2.1\"]},\"block\":{\"ips\":[\"192.0.2.2\"]}}", "192.0.2.2 ",
        "path=block.ips"},
-      {"json", "{\"allowed\":[{\"ip\":\"192.0.2.1\"}],\"blocked\":[{\"ip\":\"192.0.2.2\"}]}",
-       "192.0.2.1 192.0.2.2 FAULT"},
+      {"json", "{\"allowed\":[{\"ip\":\"192.0.2.1\"}],\"blocked\":[{\"ip\":\"192.0.2.2\"}]}", "192.0.2.2 !1 "},
       {"json", "{\"allowed\":[],\"blocked\":[{\"ip\":\"192.0.2.2\"}],\"drop\":{\"ips\":[\"192.0.2.3\"]}}",
        "192.0.2.2 192.0.2.3 "},
       {"json",
@@ -386,7 +390,7 @@ TEST_CASE("`auto` takes what a feed looks like, and says why") {
       {"plain", ""},
       {"plain", "192.0.2.1\n192.0.2.2 80\n"},
       {"plain", "77.90.185.20\t10\n"},
-      {"plain", "176.123.5.126;65\n"},
+      {"csv", "176.123.5.126;65\n"},
       {"plain", "junk\n"},
       {"plain", "[2001:db8::7]:443\n"},
       {"plain", "2001:418::/32\n192.0.2.1:443\nx.example\n"},

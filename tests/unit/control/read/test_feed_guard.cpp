@@ -424,7 +424,7 @@ TEST_CASE("JSON that is good and holds no entries where they are looked for says
   CHECK(refused.reason() ==
         folder / "a.txt" +
             " holds no entries where weir looks for them (read as json: it begins as JSON does; 1 line, 2 "
-            "skipped, the first on line 1: an address in an array of unknown meaning: "
+            "skipped, the first on line 1: an address in a place of unknown meaning: "
             "its path can be named: 198.18.0.1)");
   CHECK(refused.refusal()->hint.find("`format: {json: {path: KEY.KEY}}`") != std::string::npos);
 }
@@ -435,8 +435,10 @@ TEST_CASE("a feed without entries is told as what it was read, why, what it look
     std::vector<const char*> words;  // of the message, reason and hint
   };
   const Empty rows[] = {
-      {"{\"ip\": 3405803783, \"ip_str\": \"203.0.113.7\"}\n{\"ip\": 1, \"ip_str\": \"203.0.113.8\"}\n",
-       {"read as jsonl", "2 lines, 2 bad, the first on line 1: ", "`format: {jsonl: {address: KEY}}`"}},
+      {"{\"ip\": 3405803783, \"addr_text\": \"203.0.113.7\"}\n{\"ip\": 1, \"addr_text\": \"203.0.113.8\"}\n",
+       {"read as jsonl", "has addresses in `addr_text`", "`format: {jsonl: {address: addr_text}}`"}},
+      {"{\"name\": \"x\", \"ip\": 3405803783}\n",
+       {"read as json", "1 line)", "`format: {json: {address: KEY}}`"}},
       {"\"3405803776\",\"3405804031\",\"ZZ\",\"Nowhere\"\n",
        {"\"3405803776\",\"3405804031\"", "decimal numbers are not read as addresses: 3405803776 may mean 203.0.113.0",
         "write addresses with dots"}},
