@@ -92,9 +92,9 @@ FeedNote no_entries(const FeedReport& feed) {
   if (sample == nullptr) sample = first_of(feed, LineSample::skipped);
   const std::string looks_like = sample == nullptr ? "" : sample->text;
   const bool is_elsewhere = feed.bad == 0 && (feed.format == "json" || feed.format == "jsonl");
-  std::string reason = fmt::format(
-      "holds no entries{} (read as {}{}; {})", is_elsewhere ? " where weir looks for them" : "",
-      feed.format.empty() ? "plain" : feed.format, feed.why.empty() ? "" : ": " + feed.why, counts_of(feed));
+  const char* none = is_elsewhere ? "holds no entries where weir looks for them" : "holds no entries";
+  std::string reason = fmt::format("{} (read as {}{}; {})", none, feed.format.empty() ? "plain" : feed.format,
+                                   feed.why.empty() ? "" : ": " + feed.why, counts_of(feed));
   if (const auto address = decimal_address(looks_like)) {
     reason += fmt::format("; decimal numbers are not read as addresses: {} may mean {}", *address, to_string(*address));
     return {std::move(reason),

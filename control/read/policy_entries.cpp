@@ -1,5 +1,7 @@
 #include "control/read/policy_entries.h"
 
+#include "control/model/fields.h"
+#include "control/model/range_text.h"
 #include "control/read/entry_map.h"
 #include "control/read/entry_node.h"
 
@@ -7,10 +9,26 @@ namespace weir::control {
 
 using yaml::Node;
 
+namespace {
+
+// An entry that says nothing but a protocol matches all packets of it, whoever they are from. What was added to a list
+// is not asked: it must come back from the journal.
+bool is_protocol_alone(const Flow& flow) {
+  return !flow.src && !flow.dst && fields_asked(flow) == WEIR_ASKS_PROTOCOL;
+}
+
+}  // namespace
+
 void read_entries(const PolicyFile& file, const Node& entries, bool allow_any, ListDraft& list) {
   for (const Node& node : entries.items) {
     if (node.kind == yaml::Kind::map) {
+      const size_t n_flows = list.flows.size();
       read_entry_map(file, node, allow_any, list);
+      if (allow_any || list.flows.size() == n_flows || !is_protocol_alone(list.flows.back())) continue;
+      Flow shown = list.flows.back();
+      shown.expires = kNever;
+      file.error(node, "the entry matches every packet with `" + flow_line(shown) + "`, of every address",
+                 "name `src`, `dst` or a port, or write `allow_any: true` in the list if that is what you want");
     } else if (const auto parsed = parse_node(file, node, allow_any)) {
       append(*parsed, {node.line, port_of(*parsed), list.match}, list);
     }

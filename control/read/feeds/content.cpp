@@ -163,8 +163,8 @@ size_t words_in(std::string_view text) {
 }  // namespace
 
 std::optional<FeedFault> error_answer(std::string_view text) {
-  constexpr size_t kLongest = 4096, kMostEntries = 3, kProse = 3;
-  if (text.size() > kLongest) return std::nullopt;
+  constexpr size_t kLongestAnswer = 4096, kFewEntries = 3, kProse = 3;
+  if (text.size() > kLongestAnswer) return std::nullopt;
   size_t entries = 0;
   std::string_view error;
   for (std::string_view rest = text; !rest.empty();) {
@@ -182,7 +182,7 @@ std::optional<FeedFault> error_answer(std::string_view text) {
                                       (words_in(line) > 1 && words::holds_one_of(small, kWeakErrorPhrases));
     if (says && error.empty()) error = line;
   }
-  if (error.empty() || entries > kMostEntries) return std::nullopt;
+  if (error.empty() || entries > kFewEntries) return std::nullopt;
   return FeedFault{"is an error answer, no list: " + printable(error, 100),
                    "look at what its server says, and at the address of the list"};
 }

@@ -88,10 +88,6 @@ TEST_CASE("all else is a flow, and its text says what is asked") {
       {"{dst: 203.0.113.9, proto: udp, dport: 53}", "flow 4 dst 203.0.113.9 udp dport 53"},
       {"{dport: 53}", "flow 0 dport 53"},
       {"{sport: 1-65535}", "flow 0 sport 1-65535"},
-      {"{proto: gre}", "flow 0 gre"},
-      {"{proto: 0}", "flow 0 proto 0"},
-      {"{proto: 255}", "flow 0 proto 255"},
-      {"{proto: \"6\"}", "flow 0 tcp"},
       {"{dst: 203.0.113.9, proto: icmp, icmp: {type: 8}}", "flow 4 dst 203.0.113.9 icmp icmp-type 8"},
       {"{src: \"2001:db8::9\", proto: icmpv6, icmp: {type: 128, code: 0}}",
        "flow 6 src 2001:db8::9 icmpv6 icmp-type 128 icmp-code 0"},
@@ -108,7 +104,7 @@ TEST_CASE("all else is a flow, and its text says what is asked") {
        "flow 4 src 192.0.2.0/24 dscp 10-14,46 fragment later"},
       {"{dscp: [10, 11, 12, 63, 12], length: 64-64}", "flow 0 length 64 dscp 10-12,63"},
       {"{fragment: any, length: 64-128}", "flow 0 length 64-128 fragment any"},
-      {"{expires: 2026-12-01T00:00:00Z, proto: esp}", "flow 0 esp expires 2026-12-01T00:00:00Z"},
+      {"{expires: 2026-12-01T00:00:00Z, proto: tcp, dport: 22}", "flow 0 tcp dport 22 expires 2026-12-01T00:00:00Z"},
   };
   for (const Row& row : rows) {
     INFO(row.text);
@@ -128,6 +124,20 @@ TEST_CASE("a flow's fields, as numbers") {
   CHECK(flow.dport == PortRange{3, 3});
   CHECK(flow.tcp_flags == weir_masked{0x02, 0x82});
   CHECK(flow.expires == kNever);
+}
+
+TEST_CASE("a protocol alone needs allow_any") {
+  const Row rows[] = {{"{proto: gre}", "flow 0 gre"},
+                      {"{proto: 0}", "flow 0 proto 0"},
+                      {"{proto: 255}", "flow 0 proto 255"},
+                      {"{proto: \"6\"}", "flow 0 tcp"}};
+  for (const Row& row : rows) {
+    INFO(row.text);
+    CHECK(described(parse(row.text, "allow_any: true")) == row.expected);
+    Diagnostics diagnostics;
+    CHECK_FALSE(parse_policy("a.yaml", policy_text(row.text), diagnostics, kNow));
+    CHECK(format(diagnostics).find("matches every packet with `proto ") != std::string::npos);
+  }
 }
 
 TEST_CASE("every address on one side of a flow is fine when the other side names some, else it needs allow_any") {
@@ -235,8 +245,8 @@ TEST_CASE("an entry that has expired is a warning and stays") {
   const std::string never = "{proto: gre, expires: 2999-01-01T00:00:00Z}";
   CHECK(described(parse(live)) == "entry either 203.0.113.7 expires 2026-05-28T20:26:41Z");
   CHECK(described(parse(over, "match: either", 1)) == "entry either 203.0.113.7 expires 2026-05-28T20:26:40Z");
-  CHECK(described(parse(flow, "match: either", 1)) == "flow 0 gre expires 1970-01-01T00:00:00Z");
-  CHECK(described(parse(never)) == "flow 0 gre");
+  CHECK(described(parse(flow, "match: either, allow_any: true", 1)) == "flow 0 gre expires 1970-01-01T00:00:00Z");
+  CHECK(described(parse(never, "match: either, allow_any: true")) == "flow 0 gre");
   Diagnostics diagnostics;
   CHECK(parse_policy("a.yaml", policy_text(over), diagnostics, kNow));
   CHECK(format(diagnostics) ==
@@ -258,7 +268,8 @@ TEST_CASE("the other family's ICMP is a warning and stays") {
 }
 
 TEST_CASE("flows and entries of one list are counted together") {
-  const List list = parse("{proto: gre},\n  203.0.113.7,\n  {src: 203.0.113.8},\n  {dport: 22},\n  2001:db8::7");
+  const List list = parse("{proto: gre},\n  203.0.113.7,\n  {src: 203.0.113.8},\n  {dport: 22},\n  2001:db8::7",
+                          "match: either, allow_any: true");
   CHECK(list.v4().size() == 2);
   CHECK(list.v6().size() == 1);
   REQUIRE(list.flows().size() == 2);

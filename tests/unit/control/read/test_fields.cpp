@@ -99,8 +99,8 @@ TEST_CASE("a policy file that has what a row prints means the same") {
   for (const Field& field : fields()) {
     for (int i = 0; i < 20; i++) {
       const Flow flow = flow_with(field);
-      const std::string text =
-          "version: 1\nlists:\n- {name: a, action: drop, entries: [{" + yaml_text(field, flow) + "}]}\n";
+      const std::string text = "version: 1\nlists:\n- {name: a, action: drop, allow_any: true, entries: [{" +
+                               yaml_text(field, flow) + "}]}\n";
       INFO(text);
       Diagnostics diagnostics;
       const auto policy = parse_policy("a.yaml", text, diagnostics, 0);

@@ -137,7 +137,8 @@ TEST_CASE("each field of a flow, hit and miss") {
   for (const Row& row : rows) {
     INFO(row.entry);
     const Policy policy =
-        parse(std::string("version: 1\nlists:\n- name: a\n  action: drop\n  entries:\n  - ") + row.entry + "\n");
+        parse(std::string("version: 1\nlists:\n- name: a\n  action: drop\n  allow_any: true\n  entries:\n  - ") +
+              row.entry + "\n");
     REQUIRE(policy.lists[0].flows().size() == 1);
     const Classifier index(policy);
     const auto check = [&](const std::vector<PacketKeys>& packets, weir_action action) {
@@ -172,7 +173,8 @@ TEST_CASE("an entry is live while now < expires") {
       CHECK(index.classify(packet(kA, kB, 17), now).action == action);
     }
   }
-  const Policy forever = parse("version: 1\nlists: [{name: a, action: drop, entries: [10.0.0.1, {proto: esp}]}]\n");
+  const Policy forever =
+      parse("version: 1\nlists: [{name: a, action: drop, allow_any: true, entries: [10.0.0.1, {proto: esp}]}]\n");
   CHECK(classify_linear(forever, packet(kA, kB, 17), UINT64_MAX).action == WEIR_DROP);
   CHECK(classify_linear(forever, packet(kB, kA, 50), UINT64_MAX).action == WEIR_DROP);
 }
