@@ -139,6 +139,10 @@ constexpr std::string_view kErrorPhrases[] = {"too many requests",
                                               "license",
                                               "licence",
                                               "contact support",
+                                              "bitte warten",
+                                              "berschritten",
+                                              "patientez",
+                                              "intente",
                                               "zu viele anfragen",
                                               "zugriff verweigert",
                                               "nicht erlaubt",
@@ -165,7 +169,7 @@ size_t words_in(std::string_view text) {
 std::optional<FeedFault> error_answer(std::string_view text) {
   constexpr size_t kLongestAnswer = 4096, kFewEntries = 3, kProse = 3;
   if (text.size() > kLongestAnswer) return std::nullopt;
-  size_t entries = 0;
+  size_t entries = 0, lines = 0;
   std::string_view error;
   for (std::string_view rest = text; !rest.empty();) {
     std::string_view line = trim(next_line(rest));
@@ -174,10 +178,15 @@ std::optional<FeedFault> error_answer(std::string_view text) {
     if (line.empty()) continue;
     std::string_view further = line;
     const std::string_view first = next_word(further);
-    const bool has_entry = !std::holds_alternative<EntryError>(parse_entry(first, LeadingZeros::decimal));
+    const std::string_view field = first.substr(0, first.find_first_of(",|"));
+    const bool is_row = field.size() < first.size();  // of a table, whose fields are anybody's words
+    const bool has_entry = !std::holds_alternative<EntryError>(parse_entry(field, LeadingZeros::decimal));
     entries += has_entry;
+    lines++;
+    if (has_entry && is_row) continue;
     const std::string small = lower(line);
-    const bool says = has_entry ? words_in(further) >= kProse && words::holds_one_of(small, kErrorPhrases)
+    const bool says = has_entry ? words_in(further) >= (lines == 1 && rest.empty() ? 2 : kProse) &&
+                                      words::holds_one_of(small, kErrorPhrases)
                                 : words::holds_one_of(small, kErrorPhrases) || begins_with_status(line) ||
                                       (words_in(line) > 1 && words::holds_one_of(small, kWeakErrorPhrases));
     if (says && error.empty()) error = line;

@@ -56,6 +56,8 @@ bool is_nothing(std::string_view text) {
 
 // 203.0.113.*, 203.0.113.300, 192.0.2.9-192.0.2.1, 2001:db8::1::2: meant as an address.
 bool is_broken_address(std::string_view text) {
+  if (text.find("[.]") != std::string_view::npos || text.find("(.)") != std::string_view::npos)
+    return true;  // defanged
   const auto count = [&](char c) { return std::count(text.begin(), text.end(), c); };
   if (text.find_first_not_of("0123456789.*xX/-: ") == std::string_view::npos) {
     return count('.') >= 3 || text.find(".*") != std::string_view::npos || (text.ends_with('.') && count('.') > 1);
@@ -80,6 +82,27 @@ bool is_usual_port(std::string_view text) {
 bool is_yes_or_no(std::string_view text) {
   constexpr std::string_view kWords[] = {"yes", "no", "true", "false"};
   return text.size() < 6 && std::find(std::begin(kWords), std::end(kWords), lower(text)) != std::end(kWords);
+}
+
+// Text for people, which may speak of an address: several words, and no sign that joins an address to one of them.
+bool is_prose(std::string_view text) {
+  constexpr size_t kWords = 3;
+  constexpr std::string_view kSigns = "=[{('\"@";
+  size_t words = 0, letters = 0;
+  for (size_t i = 0; i <= text.size(); i++) {
+    const bool is_letter = i < text.size() && ((text[i] | 0x20) >= 'a' && (text[i] | 0x20) <= 'z');
+    words += !is_letter && letters > 1;
+    letters = is_letter ? letters + 1 : 0;
+    const bool is_digit = i < text.size() && text[i] >= '0' && text[i] <= '9';
+    if (i == 0 || !is_digit) continue;
+    const bool is_joined = kSigns.find(text[i - 1]) != std::string_view::npos;
+    if (is_joined && has_address_inside(text.substr(i, 45))) {
+      const std::string_view word =
+          text.substr(i, std::min(text.find_first_not_of("0123456789abcdefABCDEF.:/", i), text.size()) - i);
+      if (is_entry(word)) return false;
+    }
+  }
+  return words >= kWords;
 }
 
 // A row of names has neither numbers nor dates nor hosts in it.
@@ -119,7 +142,7 @@ std::vector<Column> survey(const std::vector<Record>& rows, uint32_t names_line)
       if (is_meant) continue;
       const bool is_number_here = is_length(field) || is_number(field);
       columns[i].numbers += is_number_here;
-      const bool is_inside = !is_number_here && has_address_inside(field);
+      const bool is_inside = !is_number_here && has_address_inside(field) && !is_prose(field);
       columns[i].inside += is_inside;
       columns[i].others += !is_number_here && !is_inside;
     }
@@ -348,7 +371,9 @@ class Planner {
       } else if (one.entries > 0 && is_much(one.entries, rows)) {
         second = i;
       }
-      if (one.inside * 2 > rows) inside = i;
+    }
+    for (size_t i = 0; best && i < columns_.size(); i++) {
+      if (columns_[i].inside * 2 > columns_[*best].entries) inside = i;
     }
     if (!best) {
       layout_.names.clear();
@@ -548,12 +573,21 @@ class Planner {
       if (columns_[i].entries * 2 <= rows) continue;
       const auto name = named(i);
       const bool is_of_victims = named(address)->side == FieldName::destination;
-      if (name || layout_.names.empty() || is_of_victims || are_near(address, i)) return refuse_two(address, i);
+      if (name || layout_.names.empty() || is_of_victims || are_near(address, i) || has_host_masks(i))
+        return refuse_two(address, i);
       layout_.notes.push_back(
           {fmt::format("has addresses in column {} too, which are not read: column {} is", shown(i), shown(address)),
            "another column is named like this: " + setting_of(layout_, Part::address, i)});
       return;
     }
+  }
+
+  // 0.0.0.255: what no length says.
+  bool has_host_masks(size_t column) const {
+    return std::all_of(rows_.begin(), rows_.end(), [&](const Record& row) {
+      const auto mask = column < row.fields.size() ? parse_ipv4(row.fields[column]) : std::nullopt;
+      return !mask || (*mask & (*mask + 1)) == 0;
+    });
   }
 
   // Whether a column has addresses that may end ranges: near to those of the other, and not before them.

@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include "control/read/feeds/words.h"
+
 namespace weir::control::feeds {
 namespace {
 
@@ -67,6 +69,7 @@ void JsonRecords::open(bool is_array) {
     frame.is_record = shape_.has_array ? arrays == 1 && around->is_array : depth_ == 1;
   }
   frame.path = std::move(path);
+  frame.entries_before = list_->entries() + list_->feed.entries;
   if (!frame.is_record) return;
   frame.record_at = depth_ - 1;
   for (std::string& part : frame.record.parts) part.clear();
@@ -113,6 +116,7 @@ Outcome JsonRecords::take_record(Frame& frame) {
   if (frame.why_skipped != nullptr) return Outcome::skip(frame.why_skipped);
   if (!is_taken && frame.has_decimal) return "its address is a decimal number, which is not read";
   if (!is_taken) return "an object without the key of an address";
+  if (!frame.second.empty() && two_++ == 0) two_keys_ = {frame.keys[0], frame.second};
   if (!frame.second.empty())
     return "an object with two addresses: the setting `address` of the format says which is meant";
   if (!shape_.names[0].empty()) return take_parts(frame.record, {frame.record.line}, options_, *list_);
@@ -263,7 +267,7 @@ void JsonRecords::scalar(std::string_view text, bool is_string) {
   if (!frame.is_array || !error_key_.empty()) look_at_document(text, is_string);
   if (frame.is_record) return keep(frame, text, is_string);
   const bool is_entry = frame.is_array ? frame.has_texts : !shape_.paths.empty() && is_path(path_of_value());
-  if (is_entry && (is_string || (frame.is_array && text != "null"))) {
+  if (is_entry && (is_string || frame.is_array)) {
     if (!is_string) return tell("a number or a word in a list of texts", text_->line(), text);
     const char* why = is_auto() ? why_not_named(frame.verdict, options_.action) : nullptr;
     if (why != nullptr) return tell(Outcome::skip(why), text_->line(), text);
@@ -282,8 +286,26 @@ void JsonRecords::skip_address(std::string_view text, const Frame& frame) {
        text_->line(), text);
 }
 
+// `action: allow`
+bool JsonRecords::says_allowed(std::string_view key, std::string_view text) const {
+  constexpr std::string_view kNames[] = {"action", "access",      "mode",    "type", "effect",
+                                         "policy", "disposition", "verdict", "kind"};
+  return options_.action == WEIR_DROP && words::is_one_of(lower(key), kNames) &&
+         verdict_of_member("", text) == Verdict::pass;
+}
+
 // What members beside the list say of the document: that it is an error, or a list of what is allowed.
 void JsonRecords::look_at_document(std::string_view text, bool is_string) {
+  Frame& around = frames_[depth_ - 1];
+  if (!around.is_record && !around.is_array && is_auto() && says_allowed(key_, text)) {
+    if (list_->entries() + list_->feed.entries > around.entries_before && !list_->fault) {
+      list_->fault = FeedFault{
+          fmt::format("says `{}: {}` of what it lists, and its list drops", printable(key_, kMostWord),
+                      printable(text, kMostWord)),
+          "take it into a list with `action: pass`; or name what is to be blocked: `format: {json: {path: ...}}`"};
+    }
+    around.verdict = Verdict::pass;
+  }
   const bool is_root = depth_ == 1 || !error_key_.empty() || frames_[depth_ - 1].is_record;
   if (!is_root || (!is_string && (text == "null" || text == "0"))) {
     return frames_[depth_ - 1].is_record ? void() : name_whole(key_, text);
@@ -351,6 +373,15 @@ void JsonRecords::finish() {
     return;
   }
   if (!is_auto() || !shape_.names[0].empty()) return;
+  if (two_ * 10 >= records_ && two_ > 0) {
+    const std::string first = printable(two_keys_[0], kShown), second = printable(two_keys_[1], kShown);
+    list_->fault = FeedFault{
+        fmt::format("has two addresses, `{}` and `{}`, in {} of its {} objects, and nothing says which is meant", first,
+                    second, two_, records_),
+        fmt::format("say which: `format: {{{0}: {{address: {1}}}}}`, or `format: {{{0}: {{address: {2}}}}}`",
+                    format_name(), first, second)};
+    return;
+  }
   for (const auto& [path, n] : strange_) {
     const std::string shown = printable(path, kShown);
     const std::string setting =

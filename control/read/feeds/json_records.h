@@ -68,6 +68,7 @@ class JsonRecords {
     size_t record_at = kNoRecord;     // the frame of the object that this is in, or is
     unsigned arrays = 0;              // around it, itself included
     Verdict verdict = Verdict::none;  // what the names on the way to it say
+    uint64_t entries_before = 0;      // of the document
     std::string path;
     JsonRecord record;
     std::array<unsigned, kParts> ranks = {};
@@ -100,6 +101,7 @@ class JsonRecords {
   Outcome take_record(Frame& frame);
   Outcome judge_port(Frame& frame);
   void look_at_document(std::string_view text, bool is_string);
+  bool says_allowed(std::string_view key, std::string_view text) const;
   void name_whole(std::string_view key, std::string_view text);
   void skip_address(std::string_view text, const Frame& frame);
   void tell(const Outcome& outcome, uint32_t line, std::string_view text);
@@ -116,7 +118,8 @@ class JsonRecords {
   std::map<std::string, LengthDoubt, std::less<>> doubts_;  // by key
   std::map<std::string, uint64_t, std::less<>> strange_;    // objects with an address that is not read, by its path
   std::string address_key_;                                 // of the first object
-  uint64_t records_ = 0, taken_ = 0;
+  uint64_t records_ = 0, taken_ = 0, two_ = 0;              // two_: with two addresses
+  std::array<std::string, 2> two_keys_;                     // of the first of them
   std::string error_;           // what the document says of an error: `error: rate limit exceeded`
   bool is_sure_error_ = false;  // it is none of a list
   std::string error_key_;       // of the root, whose value is being read: `errors`

@@ -214,6 +214,10 @@ class Reader {
 
   Outcome take_element(ListDraft& list) {
     if (is_long_) return "too many words for an element";
+    if (is_deleted_ && options_.sets == nullptr && !list.fault) {
+      list.fault = FeedFault{fmt::format("takes elements away again on line {}: {}", line_, printable(shown(), 80)),
+                             "take what is in the sets now: `nft list ruleset`"};
+    }
     if (is_deleted_) return Outcome::skip("an element that is deleted");
     if (const char* why = why_not_named(set_verdict_, options_.action)) return Outcome::skip(why);
     const std::string& key = tokens_[0];

@@ -8,6 +8,7 @@
 #include "control/read/feeds/length_doubt.h"
 #include "control/read/feeds/take.h"
 #include "control/read/feeds/verdict.h"
+#include "control/read/feeds/words.h"
 
 namespace weir::control::feeds {
 namespace plain {
@@ -89,6 +90,9 @@ EntryAndRest parts_of(std::string_view line) {
                             (!is_apart || std::any_of(word.begin(), word.end(), is_digit));
     const bool is_short_end = is_hex_end || (is_v6 && !word.empty() && word.size() <= 4 && trim(behind(word)).empty() &&
                                              std::all_of(word.begin(), word.end(), is_hex));
+    if (!is_apart && word.find('.') != std::string_view::npos && word.size() == after.size()) {
+      return {up_to(word), behind(word), "a host's name, no address"};  // 203.0.113.7-static.example.net
+    }
     if ((!word.empty() && is_digit(word[0])) || is_short_end) return {up_to(word), behind(word), kShortRange};
     return {first, line.substr(hyphen)};
   }
@@ -140,6 +144,8 @@ Outcome look_behind(std::string_view behind, weir_action action, std::string_vie
     std::string_view next = next_word(further);
     while (!next.empty() && bare(next).empty()) next = next_word(further);  // `- - 192.0.2.9`
     const bool is_length_word = names_length(word);
+    constexpr std::string_view kDashes[] = {"\xe2\x80\x93", "\xe2\x80\x94", "\xe2\x88\x92", "~", "..", "..."};
+    if (words::is_one_of(word, kDashes) && !next.empty() && is_digit(next[0])) return kShortRange;
     if (is_entry(bare(next))) return is_length_word ? kLengthBehind : kTwoAddresses;
     if (is_length_word && !next.empty() && is_length(next)) return kLengthBehind;
     if (bare(word).empty()) word = next_word(behind);  // `- trusted`

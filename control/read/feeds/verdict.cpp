@@ -27,12 +27,14 @@ bool is_digit(char c) {
 
 // These mean the same in any column.
 constexpr std::string_view kPassWords[] = {
-    "allow",       "allowed",      "allowlist",     "allowlisted",    "permit",     "permitted",   "whitelist",
-    "whitelisted", "whitelisting", "passlist",      "safelist",       "safelisted", "welcomelist", "welcomelisted",
-    "trusted",     "trust",        "benign",        "harmless",       "nomatch",    "except",      "exception",
-    "exempt",      "exempted",     "falsepositive", "falsepositives", "falsealarm", "knowngood",   "legit",
-    "legitimate",  "notmalicious", "notblocked",    "notbanned",      "notbad",     "notlisted",   "notathreat",
-    "unblock",     "unblocked",    "unban",         "unbanned",       "bypass",     "bypassed",    "goodlist"};
+    "allow",       "allowed",      "allowlist",     "allowlisted",    "permit",      "permitted",   "whitelist",
+    "whitelisted", "whitelisting", "passlist",      "safelist",       "safelisted",  "welcomelist", "welcomelisted",
+    "trusted",     "trust",        "benign",        "harmless",       "nomatch",     "except",      "exception",
+    "exempt",      "exempted",     "falsepositive", "falsepositives", "falsealarm",  "knowngood",   "legit",
+    "legitimate",  "notmalicious", "notblocked",    "notbanned",      "notbad",      "notlisted",   "notathreat",
+    "unblock",     "unblocked",    "unban",         "unbanned",       "bypass",      "bypassed",    "goodlist",
+    "erlauben",    "erlaubt",      "zulassen",      "zugelassen",     "freigegeben", "freigeben",   "permitir",
+    "permitido",   "autoriser",    "autorise",      "autorizar",      "consentire",  "consentito"};
 // These mean it behind an address, and in a column that is there to say it.
 constexpr std::string_view kMaybePassWords[] = {"ok",   "okay",   "pass",    "passed", "accept",  "accepted", "white",
                                                 "good", "safe",   "clean",   "dunno",  "friend",  "friendly", "relay",
@@ -42,10 +44,11 @@ constexpr std::string_view kOffWords[] = {"disabled", "disable",  "inactive", "d
                                           "delisted", "unlisted", "negated",  "negate",      "nolongerlisted"};
 constexpr std::string_view kMaybeOffWords[] = {"off", "none", "noaction", "log", "monitor", "simulated"};
 constexpr std::string_view kBlockWords[] = {
-    "block",     "blocked",    "blocklist",  "blocklisted", "blacklist", "blacklisted", "deny",        "denied",
-    "denylist",  "denylisted", "drop",       "dropped",     "droplist",  "ban",         "banned",      "banlist",
-    "reject",    "rejected",   "discard",    "refuse",      "refused",   "blackhole",   "unreachable", "prohibit",
-    "malicious", "disallow",   "disallowed", "untrusted",   "shun",      "kill"};
+    "block",      "blocked",    "blocklist",  "blocklisted", "blacklist", "blacklisted", "deny",        "denied",
+    "denylist",   "denylisted", "drop",       "dropped",     "droplist",  "ban",         "banned",      "banlist",
+    "reject",     "rejected",   "discard",    "refuse",      "refused",   "blackhole",   "unreachable", "prohibit",
+    "malicious",  "disallow",   "disallowed", "untrusted",   "shun",      "kill",        "sperren",     "gesperrt",
+    "blockieren", "blockiert",  "bloquear",   "bloquer",     "bloccare",  "denegar",     "ablehnen"};
 constexpr std::string_view kMaybeBlockWords[] = {"bad", "black", "evil", "hostile", "abuse", "unsafe", "listed"};
 
 // Longer texts are prose.
@@ -101,10 +104,11 @@ constexpr std::string_view kPassTokens[] = {"safe", "good",     "clean",    "pas
 constexpr std::string_view kPassInside[] = {"whitelist", "allowlist",  "safelist",   "passlist",    "goodlist",
                                             "trustlist", "exceptlist", "ignorelist", "welcomelist", "exemptlist"};
 constexpr std::string_view kBlockStems[] = {
-    "black",  "block",   "deny",  "denied",  "drop",     "ban",     "reject", "bad",      "malic",  "abus",
-    "attack", "spam",    "evil",  "hostile", "disallow", "untrust", "unsafe", "distrust", "threat", "prohibit",
-    "sperr",  "schwarz", "noire", "negra",   "nera",     "verbot",  "bloque", "interdit"};
-constexpr std::string_view kNegations[] = {"not", "non", "no", "never", "un", "dis", "in", "nicht"};
+    "blacklist", "blackhole", "block",    "deny",  "denied",  "droplist", "dropped", "banlist",  "banned",  "reject",
+    "badip",     "badguy",    "malic",    "abus",  "attack",  "spam",     "hostile", "disallow", "untrust", "unsafe",
+    "distrust",  "threat",    "prohibit", "sperr", "schwarz", "noire",    "negra",   "verbot",   "bloque",  "interdit"};
+constexpr std::string_view kBlockTokens[] = {"black", "drop", "drops", "ban", "bans", "bad", "evil", "nera", "shun"};
+constexpr std::string_view kNegations[] = {"not", "non", "no", "never", "un", "dis", "nicht", "dont"};
 
 // `knownGood_v4` -> known, good, v, 4
 std::vector<std::string> tokens_of(std::string_view name) {
@@ -123,16 +127,20 @@ std::vector<std::string> tokens_of(std::string_view name) {
 }
 
 Verdict verdict_of_token(std::string_view token) {
+  const auto is_pass = [](std::string_view one) {
+    return begins_with_one_of(one, kPassStems) || is_one_of(one, kPassTokens);
+  };
+  const auto is_block = [](std::string_view one) {
+    return begins_with_one_of(one, kBlockStems) || is_one_of(one, kBlockTokens);
+  };
+  if (is_block(token)) return Verdict::block;
   for (const std::string_view negation : kNegations) {
-    const std::string_view rest = token.substr(std::min(negation.size(), token.size()));
-    const bool is_negated =
-        token.starts_with(negation) && (begins_with_one_of(rest, kPassStems) || is_one_of(rest, kPassTokens));
-    if (is_negated) return Verdict::block;
+    if (!token.starts_with(negation)) continue;
+    const std::string_view rest = token.substr(negation.size());
+    if (is_pass(rest)) return Verdict::block;
+    if (is_block(rest)) return Verdict::pass;
   }
-  if (begins_with_one_of(token, kPassStems) || is_one_of(token, kPassTokens) || holds_one_of(token, kPassInside)) {
-    return Verdict::pass;
-  }
-  return begins_with_one_of(token, kBlockStems) ? Verdict::block : Verdict::none;
+  return is_pass(token) || holds_one_of(token, kPassInside) ? Verdict::pass : Verdict::none;
 }
 
 }  // namespace verdict
@@ -165,7 +173,7 @@ Verdict verdict_of_name(std::string_view name) {
   bool is_negated = false;
   for (const std::string& token : tokens_of(name)) {
     Verdict one = verdict_of_token(token);
-    if (one == Verdict::pass && is_negated) one = Verdict::block;
+    if (one != Verdict::none && is_negated) one = one == Verdict::pass ? Verdict::block : Verdict::pass;
     is_negated = is_one_of(token, kNegations);
     if (one == Verdict::pass || verdict == Verdict::none) verdict = one;
   }
@@ -187,8 +195,11 @@ const char* why_not_of(Verdict verdict, weir_action action) {
 }
 
 const char* why_not_named(Verdict verdict, weir_action action) {
-  const bool is_exception = verdict == Verdict::pass && action == WEIR_DROP;
-  return is_exception ? "an exception: by its name its list is one of what is allowed" : nullptr;
+  if (verdict == Verdict::pass && action == WEIR_DROP)
+    return "an exception: by its name its list is one of what is allowed";
+  if (verdict == Verdict::block && action == WEIR_PASS)
+    return "by its name its list is one of what is blocked, and this list lets through";
+  return nullptr;
 }
 
 }  // namespace weir::control::feeds

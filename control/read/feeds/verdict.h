@@ -27,7 +27,7 @@ Verdict verdict_of_name(std::string_view name);
 
 // Why what has this verdict is no entry of a list with this action; null: it may be one.
 const char* why_not_of(Verdict verdict, weir_action action);
-// The same of what lies below a name with this verdict. Names of pass lists are anybody's.
+// The same of what lies below a name with this verdict.
 const char* why_not_named(Verdict verdict, weir_action action);
 
 }  // namespace weir::control::feeds

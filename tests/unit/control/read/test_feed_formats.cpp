@@ -189,7 +189,7 @@ TEST_CASE("sets of nftables") {
        "define bad = { 192.0.2.1,192.0.2.2 }\nadd element inet t s { 192.0.2.3 }\n"
        "delete element inet t s { 192.0.2.4 }\nnft add element ip t s { 192.0.2.5, }\nadd rule ip t c ip saddr { "
        "192.0.2.6 } drop\n",
-       "192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.5 !3 !5 "},
+       "192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.5 !3 !5 FAULT"},
       {"nft",
        "elements = { 192.0.2.1 timeout 1h30m expires 10m5s, 192.0.2.2 timeout 1d comment \"192.0.2.9, } {\", "
        "192.0.2.3 counter packets 1 bytes 2, 192.0.2.4 . 443, 192.0.2.5 . tcp . 443, $x, 192.0.2.6 : accept, "
@@ -318,7 +318,7 @@ TEST_CASE("JSON documents") {
       "\"prefix_length\": "
       "28}]";
   const Row rows[] = {
-      {"json", "[\n\"192.0.2.1\",\n\"2001:db8::\\u0031\",\"x\", 5, null]\n", "192.0.2.1 2001:db8::1 !3 !3 "},
+      {"json", "[\n\"192.0.2.1\",\n\"2001:db8::\\u0031\",\"x\", 5, null]\n", "192.0.2.1 2001:db8::1 !3 !3 !3 "},
       {"json", objects, "192.0.2.0-192.0.2.15 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
       {"json",
        "[{\"host\":\"192.0.2.1\",\"port\":80,\"protocol\":\"socks5\",\"exit_ip\":\"192.0.2.9\",\"geo\":{\"ip\":\"192.0."
