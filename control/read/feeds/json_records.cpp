@@ -291,7 +291,7 @@ bool JsonRecords::says_allowed(std::string_view key, std::string_view text) cons
   constexpr std::string_view kNames[] = {"action", "access",      "mode",    "type", "effect",
                                          "policy", "disposition", "verdict", "kind"};
   return options_.action == WEIR_DROP && words::is_one_of(lower(key), kNames) &&
-         verdict_of_member("", text) == Verdict::pass;
+         verdict_of_member("member", text) == Verdict::pass;
 }
 
 // What members beside the list say of the document: that it is an error, or a list of what is allowed.
