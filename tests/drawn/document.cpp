@@ -106,6 +106,7 @@ Reading read(const Document& document, size_t bytes_at_once) {
     reading.samples.push_back(
         fmt::format("line {}: {}: {}", sample.line, LineSample::kNames[sample.kind], sample.reason));
   }
+  for (const FeedNote& note : list.feed.notes) reading.notes.push_back(note.reason);
   return reading;
 }
 
@@ -127,10 +128,19 @@ Judgement judge(const Document& document, const Reading& reading) {
     found[owner->second].push_back(entry);
   }
   uint64_t must_count = 0, may_count = 0;
+  for (const Item& item : document.items) may_count += item.count_if_read;
   const Item* missing_of = nullptr;
-  const Item* counted_of = nullptr;
+  const Item *counted_of = nullptr, *read_of = nullptr;
   for (size_t i = 0; i < document.items.size(); i++) {
     const Item& item = document.items[i];
+    const bool is_warned = !item.accepted_warned.empty() && found[i] == item.accepted_warned;
+    if (is_warned && !reading.notes.empty()) continue;
+    if (item.count_if_read > 0) {
+      may_count += item.may_count;
+      if (found[i].empty()) continue;
+      must_count += item.count_if_read;
+      counted_of = read_of = &item;
+    }
     const OfItem of = look_at(item, found[i]);
     if (of.unwanted != nullptr) {
       return {Verdict::silent_wrong, item.kind, fmt::format("has {}, which nobody wants", to_string(*of.unwanted))};
@@ -143,7 +153,7 @@ Judgement judge(const Document& document, const Reading& reading) {
   if (document.must_refuse) return {Verdict::silent_wrong, document.drawn_as + ": broken or an error", "is read"};
   const uint64_t counted = reading.bad + reading.skipped;
   if (counted < must_count) {
-    const Item* item = missing_of != nullptr ? missing_of : counted_of;
+    const Item* item = missing_of != nullptr ? missing_of : read_of != nullptr ? read_of : counted_of;
     return {Verdict::silent_wrong, item->kind,
             fmt::format("{} {}, and {} of {} are counted", item->kind,
                         missing_of != nullptr ? "is not read" : "is to be counted", counted, must_count)};
@@ -179,6 +189,7 @@ std::string to_text(const Reading& reading) {
   if (reading.is_refused) all += "refused: " + shown(reading.refusal) + "\n";
   all += fmt::format("{}; {} bad, {} skipped\n", joined(reading.entries), reading.bad, reading.skipped);
   for (const std::string& sample : reading.samples) all += sample + "\n";
+  for (const std::string& note : reading.notes) all += "warning: " + note + "\n";
   return all;
 }
 

@@ -24,10 +24,12 @@ std::string to_string(const Range& range);
 
 // An item of a document: a line, a row, an object, or a part of one.
 struct Item {
-  std::string kind;                          // "plain: second address": what a failure is told by
-  std::vector<std::vector<Range>> accepted;  // each one: the whole of what may be read of the item. None: nothing
-  uint32_t must_count = 0;                   // of lines or values, bad and skipped ones
-  uint32_t may_count = 0;                    // may be counted although all of it was read
+  std::string kind = {};                          // "plain: second address": what a failure is told by
+  std::vector<std::vector<Range>> accepted = {};  // each one: the whole of what may be read of the item. None: nothing
+  uint32_t must_count = 0;                        // of lines or values, bad and skipped ones
+  uint32_t may_count = 0;                         // may be counted although all of it was read
+  std::vector<Range> accepted_warned = {};        // as accepted, uncounted, when the reader has a warning
+  uint32_t count_if_read = 0;                     // to be counted unless nothing was read: `add` and `del`
 };
 
 struct Document {
@@ -62,7 +64,7 @@ struct Reading {
   uint64_t bad = 0, skipped = 0;
   bool is_refused = false;  // also: nothing was read
   std::string refusal, format;
-  std::vector<std::string> samples;
+  std::vector<std::string> samples, notes;
   bool operator==(const Reading& other) const {
     return is_refused == other.is_refused &&
            (is_refused || (entries == other.entries && bad == other.bad && skipped == other.skipped));

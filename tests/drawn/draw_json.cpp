@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tests/drawn/drawing.h"
 
 namespace weir::drawn {
@@ -371,6 +373,105 @@ Document draw_json_lines(Choices& random) {
   }
   drawing.document.text = with_line_ends(random, text);
   if (random.one_in(4)) drawing.document.format = "jsonl";
+  return drawing.document;
+}
+
+Document draw_spamhaus(Choices& random) {
+  Drawing drawing(random, "spamhaus");
+  std::string text;
+  uint32_t n_records = 0;
+  const uint32_t n = 2 + random.below(10);
+  for (uint32_t i = 0; i < n; i++, n_records++) {
+    const uint32_t kind = i == 0 ? 0 : random.below(12);
+    if (kind == 10) {
+      drawing.begin("autonomous system");
+      drawing.must_count();
+      text += "{\"asn\": 64500, \"rir\": \"arin\"}\n";
+    } else if (kind == 11) {
+      drawing.begin("bad entry");
+      drawing.must_count();
+      text += "{\"cidr\": " + quoted(drawing.bad_entry()) + ", \"rir\": \"x\"}\n";
+    } else {
+      drawing.begin("record");
+      const Written entry = drawing.entry();
+      drawing.accept(entry.ranges);
+      text += "{\"cidr\":" + quoted(entry.text) + ",\"sblid\":\"SBL1\",\"rir\":\"apnic\"}\n";
+    }
+  }
+  const uint32_t end = random.below(10);
+  if (end < 8) {
+    text += fmt::format("{{\"type\":\"metadata\",\"timestamp\":1,\"records\":{},\"terms\":\"x\"}}\n", n_records);
+  } else {
+    drawing.doubt();
+    drawing.document.must_refuse = true;
+    if (end == 8) text += fmt::format("{{\"type\":\"metadata\",\"records\":{}}}\n", n_records + 1);
+  }
+  drawing.document.text = with_line_ends(random, text);
+  if (random.one_in(4)) drawing.document.format = "spamhaus";
+  return drawing.document;
+}
+
+Document draw_crowdsec(Choices& random) {
+  Drawing drawing(random, "crowdsec");
+  const uint32_t shape = random.below(3);
+  const auto decisions = [&](bool is_deleted) {
+    std::string all = "[";
+    const uint32_t n = 1 + random.below(8);
+    for (uint32_t i = 0; i < n; i++) {
+      const uint32_t kind = i == 0 && !is_deleted ? 0 : random.below(12);
+      constexpr const char* kKinds[] = {"captcha", "over", "simulated", "country", "bad entry"};
+      const bool is_good = kind < 7 && !is_deleted;
+      drawing.begin(is_deleted ? "deleted" : is_good ? "ban" : kKinds[std::min(kind - 7, 4u)]);
+      const Written entry = drawing.entry();
+      std::string value = entry.text;
+      if (!is_good && !is_deleted && kind == 10) value = "DE";
+      if (!is_good && !is_deleted && kind == 11) value = drawing.bad_entry();
+      is_good ? drawing.accept(entry.ranges) : drawing.must_count();
+      const bool is_range = entry.text.find('/') != std::string::npos;
+      all += fmt::format(
+          "{}{{\"id\":{},\"origin\":\"lists\",\"scenario\":\"a\",\"scope\":\"{}\",\"type\":\"{}\",\"value\":\"{}\","
+          "\"duration\":\"{}\"{}}}",
+          i == 0 ? "" : ",\n ", i + 1,
+          kind == 10 && !is_deleted ? "Country"
+          : is_range                ? "Range"
+                                    : "Ip",
+          kind == 7 && !is_deleted ? "captcha" : "ban", value, kind == 8 && !is_deleted ? "-3.2s" : "3h59m59.5s",
+          kind == 9 && !is_deleted ? ",\"simulated\":true" : "");
+    }
+    return all + "]";
+  };
+  std::string text;
+  if (shape == 0) {
+    text = decisions(false);
+  } else if (shape == 1) {
+    const std::string a = decisions(false), b = decisions(true);
+    text = fmt::format("{{\"new\":{},\"deleted\":{}}}", a, b);
+  } else {
+    const std::string a = decisions(false);
+    drawing.begin("source of an alert");
+    const std::string source = to_string(drawing.host4());
+    text = fmt::format("[{{\"id\":1,\"decisions\":{},\"source\":{{\"ip\":\"{}\",\"scope\":\"Ip\",\"value\":\"{}\"}}}}]",
+                       a, source, source);
+  }
+  drawing.document.text = text + "\n";
+  if (random.one_in(4)) drawing.document.format = "crowdsec";
+  return drawing.document;
+}
+
+Document draw_misp(Choices& random) {
+  Drawing drawing(random, "misp");
+  const bool is_in_list = random.one_in(2);
+  drawing.begin("address in the description");
+  const std::string inside = to_string(drawing.host4());
+  const std::string list = draw_array(drawing, 10, false);
+  const std::string about = fmt::format("\"description\": \"not {}\", \"name\": \"x\", \"version\": 1", inside);
+  drawing.document.text =
+      is_in_list ? fmt::format("{{\"list\": {}, {}, \"matching_attributes\": [\"ip-src\"]}}\n", list, about)
+                 : fmt::format("{{{}, \"list\": {}, \"matching_attributes\": [\"ip-src\"]}}\n", about, list);
+  // It tells what is known to be good: who takes it for a drop list is to be asked.
+  drawing.document.action = WEIR_PASS;
+  drawing.doubt();
+  if (random.one_in(4)) drawing.document.format = "misp";
   return drawing.document;
 }
 

@@ -65,7 +65,7 @@ Drawing::Drawing(Choices& choices, std::string drawn_as) : random(choices), salt
 }
 
 void Drawing::begin(std::string_view kind) {
-  document.items.push_back({fmt::format("{}: {}", document.drawn_as, kind), {}, 0, 0});
+  document.items.push_back({fmt::format("{}: {}", document.drawn_as, kind), {}});
 }
 
 // 25,600 that differ: the first 16 bits of IPv4, some of the first 32 of IPv6.
@@ -175,11 +175,11 @@ Written Drawing::any_entry() {
   return kind < 5 ? host() : kind < 8 ? prefix() : kind < 9 ? range() : with_port();
 }
 
-std::string Drawing::bad_entry() {
+std::string Drawing::bad_entry(bool may_be_padded) {
   const Ipv4 host = host4();
   const std::string text = weir::to_string(host);
   const auto octet = [&](unsigned i) { return host >> (24 - 8 * i) & 0xff; };
-  switch (random.below(18)) {
+  switch (may_be_padded ? random.below(18) : 1 + random.below(17)) {
     case 0:
       return fmt::format("{}.{}.{}.{:03}", octet(0), octet(1), octet(2), octet(3) % 90 + 1);
     case 1:
@@ -234,11 +234,9 @@ std::string with_line_ends(Choices& random, std::string text) {
 std::vector<Drawer> drawers() {
   constexpr Drawer kDrawers[] = {
       {"plain", draw_plain},       {"csv", draw_csv},   {"json", draw_json},   {"jsonl", draw_json_lines},
-#ifdef WEIR_DRAWN_ALL
       {"ipset", draw_ipset},       {"nft", draw_nft},   {"nginx", draw_nginx}, {"iproute", draw_iproute},
       {"zeek", draw_zeek},         {"p2p", draw_p2p},   {"dat", draw_dat},     {"spamhaus", draw_spamhaus},
       {"crowdsec", draw_crowdsec}, {"misp", draw_misp},
-#endif
   };
   std::vector<Drawer> all;
   for (const Drawer& drawer : kDrawers) {

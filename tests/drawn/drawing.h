@@ -24,6 +24,8 @@ class Drawing {
   // Addresses that are drawn from here on belong to this item.
   void begin(std::string_view kind);
   void accept(std::vector<Range> ranges) { item().accepted.push_back(std::move(ranges)); }
+  void accept_warned(std::vector<Range> ranges) { item().accepted_warned = std::move(ranges); }
+  void count_if_read() { item().count_if_read = 1; }
   void must_count(uint32_t n = 1) { item().must_count = n; }
   void may_count(uint32_t n = 1) { item().may_count = n; }
   void doubt() { document.must_read = false; }  // a refusal of the whole is fine
@@ -42,7 +44,7 @@ class Drawing {
   Written any_entry();  // ranges and ports, too
   Written range();
   Written with_port();
-  std::string bad_entry();  // text that names an address and is no entry: counted
+  std::string bad_entry(bool may_be_padded = true);  // text that names an address and is no entry: counted
 
   std::string spelled(Ipv6 address);
   std::string blanks();

@@ -37,7 +37,7 @@ TEST_CASE("documents of one seed are the same, and every format is drawn") {
 
 TEST_CASE("the judge sees what is missing, what is too much, and what is not counted") {
   Document document;
-  document.items = {{"a", {{{1 << 16, 1 << 16, 0, true}}}, 0, 0}, {"b", {}, 1, 0}};
+  document.items = {{"a", {{{1 << 16, 1 << 16, 0, true}}}}, {"b", {}, 1}};
   document.owners = {{1, 0}, {2, 1}};
   const auto verdict = [&](std::vector<Range> entries, uint64_t bad) {
     Reading reading;

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("bgp", "book", "crowdsec", "entry", "etcd", "events", "policy", "feed", "feed_line", "fetch", "fleet", "filter", "flowspec", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
+TARGETS = ("bgp", "book", "crowdsec", "drawn_feeds", "entry", "etcd", "events", "policy", "feed", "feed_line", "fetch", "fleet", "filter", "flowspec", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -306,6 +306,12 @@ PLACES = ("127.0.0.1:9617", "[::1]:9617", "0.0.0.0:1", "[::]:65535", "off", "127
           "192.0.2.1:80:80", ":80", "")
 
 
+def drawn_feeds(folder):
+    choices = random.Random(1)
+    for number in range(64):  # the first byte chooses the format
+        write(folder, "drawn_feeds", f"tape-{number}", bytes([number]) + choices.randbytes(300))
+
+
 def listen(folder):
     for number, place in enumerate(PLACES):
         write(folder, "listen", f"place-{number}", place)
@@ -469,6 +475,7 @@ def main():
     fetch(folder)
     texts(folder, "etcd", ETCD_ANSWERS)
     texts(folder, "fleet", FLEET_TEXTS)
+    drawn_feeds(folder)
     listen(folder)
     crowdsec(folder)
     frame_filter(folder)
