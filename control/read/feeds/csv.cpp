@@ -258,9 +258,9 @@ bool is_table(std::string_view text, char separator) {
     if (!is_row) continue;
     if (columns == 0) columns = fields.size();
     alike += fields.size() == columns;
-    with_entry += std::any_of(fields.begin(), fields.end(), is_whole_entry);
+    with_entry += std::any_of(fields.begin(), fields.end(), is_meant_as_address);
   }
-  return rows > 1 && alike * 10 >= rows * 9 && with_entry * 2 > rows;
+  return rows > 1 && alike * 10 >= rows * 9 && with_entry * 2 >= rows;
 }
 
 std::string recognise(std::string_view beginning) {

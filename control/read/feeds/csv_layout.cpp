@@ -151,8 +151,7 @@ std::vector<Column> survey(const std::vector<Record>& rows, uint32_t names_line)
 }
 
 bool has_entry(const Record& row) {
-  return std::any_of(row.fields.begin(), row.fields.end(),
-                     [](const std::string& field) { return is_entry(field) || is_broken_address(field); });
+  return std::any_of(row.fields.begin(), row.fields.end(), is_meant_as_address);
 }
 
 bool names_address(std::string_view field) {
@@ -204,7 +203,8 @@ class Planner {
     layout_.are_verdicts.resize(columns_.size());
     for (size_t i = 0; i < columns_.size(); i++) {
       const Column& held = columns_[i];
-      layout_.are_verdicts[i] = held.verdicts > 0 && held.verdicts == held.others && held.entries + held.numbers == 0;
+      layout_.are_verdicts[i] =
+          held.verdicts > 0 && held.verdicts * 10 >= held.others * 9 && held.entries + held.numbers == 0;
     }
     if (has_setting_) {
       plan_by_settings();
@@ -265,7 +265,8 @@ class Planner {
 
   // A row of names that nobody knows has neither numbers nor addresses nor hosts in it.
   bool is_all_words(const Record& row) const {
-    return has_entry(rows_[1]) && row.fields.size() == rows_[1].fields.size() &&
+    const auto next = std::find_if(rows_.begin() + 1, rows_.end(), has_entry);
+    return next != rows_.end() && row.fields.size() == next->fields.size() &&
            std::all_of(row.fields.begin(), row.fields.end(), [](const std::string& field) {
              return !is_nothing(field) && field.find_first_of(".:/@") == std::string::npos &&
                     (field[0] < '0' || field[0] > '9') && !has_address_inside(field);
@@ -444,8 +445,8 @@ class Planner {
   void find_last(size_t address) {
     for (size_t i = 0; i < columns_.size(); i++) {
       const auto name = named(i);
-      const bool may_be = i != address && name && name->part == Part::last && columns_[i].numbers == 0 &&
-                          columns_[i].others + columns_[i].inside <= columns_[i].entries;
+      const bool is_empty = columns_[i].numbers + columns_[i].others + columns_[i].inside == 0;
+      const bool may_be = i != address && name && name->part == Part::last && (columns_[i].entries > 0 || is_empty);
       if (!may_be) continue;
       if (column(Part::last)) return refuse_two(*column(Part::last), i);
       column(Part::last) = i;
@@ -627,6 +628,10 @@ class Planner {
 };
 
 }  // namespace layout
+
+bool is_meant_as_address(std::string_view text) {
+  return layout::is_entry(text) || layout::is_broken_address(text);
+}
 
 bool Records::read(std::string_view line, uint32_t number, Record& record) {
   if (open_.empty()) {

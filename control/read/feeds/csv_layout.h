@@ -17,6 +17,9 @@ namespace weir::control::feeds::csv {
 constexpr size_t kMostRecordBytes = size_t{64} << 10, kMostRecordLines = 64;       // of one that a quote keeps open
 constexpr const char* kPartNames[kParts] = {"address", "last", "port", "length"};  // in the order of Part
 
+// An entry, or what was meant as one: 192.0.2.300, 203.0.113.*.
+bool is_meant_as_address(std::string_view text);
+
 struct Record {
   uint32_t line;  // of its beginning
   std::vector<std::string> fields;

@@ -1,3 +1,4 @@
+#include "control/read/feeds/plain.h"
 #include "control/read/feeds/take.h"
 
 // eMule's ipfilter.dat: `001.002.003.000 - 001.002.003.255 , 000 , name` a line. The number is an access level: ranges
@@ -11,15 +12,18 @@ Outcome read_line(std::string_view line, uint32_t number, const Options& options
   if (line[0] == '#' || line.starts_with("//")) return {};
   const size_t comma = line.find(',');
   const std::string_view range = trim(line.substr(0, comma));
+  const size_t hyphen = range.find('-');
+  if (hyphen == std::string_view::npos) return "no `FIRST - LAST , LEVEL , name`";
+  const std::string_view first = trim(range.substr(0, hyphen)), last = trim(range.substr(hyphen + 1));
+  ListDraft tried;
+  if (const char* why = take_range(first, last, {number}, options, tried)) return why;
   if (comma != std::string_view::npos) {
     const std::string_view rest = line.substr(comma + 1);
     const std::string_view level = trim(rest.substr(0, rest.find(',')));
     if (!is_number(level) || level.size() > 9) return "the access level is not a number";
     if (std::stoul(std::string(level)) > kMostBlocked) return Outcome::skip("its access level lets it through");
   }
-  const size_t hyphen = range.find('-');
-  if (hyphen == std::string_view::npos) return "no `FIRST - LAST , LEVEL , name`";
-  return take_range(trim(range.substr(0, hyphen)), trim(range.substr(hyphen + 1)), {number}, options, list);
+  return take_range(first, last, {number}, options, list);
 }
 
 // Plain but for the level, or for its zeros.
@@ -31,16 +35,21 @@ bool is_like(std::string_view line) {
 
 std::string recognise(std::string_view beginning) {
   constexpr unsigned kAsked = 32;
-  unsigned asked = 0, alike = 0, first = 0, number = 0;
+  const bool is_all = beginning.size() < kBeginningBytes;
+  unsigned asked = 0, alike = 0, others = 0, first = 0, number = 0;
   while (!beginning.empty() && asked < kAsked) {
     const bool is_whole = beginning.find('\n') != std::string_view::npos;
     const std::string_view line = trim(next_line(beginning));
     number++;
-    if (line.empty() || line[0] == '#' || line.starts_with("//") || (!is_whole && asked > 0)) continue;
+    if (line.empty() || line[0] == '#' || line.starts_with("//") || (!is_whole && !is_all && asked > 0)) continue;
     asked++;
-    if (is_like(line) && alike++ == 0) first = number;
+    if (!is_like(line)) {
+      others += is_plain_entry(line);
+    } else if (alike++ == 0) {
+      first = number;
+    }
   }
-  return alike * 2 > asked ? "line " + std::to_string(first) + " is `FIRST - LAST , LEVEL , name`" : "";
+  return alike > others ? "line " + std::to_string(first) + " is `FIRST - LAST , LEVEL , name`" : "";
 }
 
 Read start(const Options& options, std::string_view /*beginning*/) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 
 #include "control/read/feeds/named_sets.h"
 #include "control/read/feeds/take.h"
@@ -21,7 +23,7 @@ struct Usual {
   std::string netmask;   // each entry is the network of this length that begins there; empty: what it says
 };
 struct Sets : std::map<std::string, Usual, std::less<>> {  // those that say anything
-  bool has_added = false;
+  std::set<std::string, std::less<>> added;                // names of sets that entries were added to
 };
 
 // The first word that is no option like -exist.
@@ -117,7 +119,8 @@ Outcome of_no_set(std::string_view line, const char* why, const Options& options
 }
 
 // `del`, and `flush`, `destroy`, `swap` or `rename` behind an `add`, take entries away that were added.
-const char* why_undone(std::string_view verb, bool has_added) {
+const char* why_undone(std::string_view verb, std::string_view set, const std::set<std::string, std::less<>>& added) {
+  const bool has_added = set.empty() ? !added.empty() : added.contains(set);
   constexpr std::string_view kAlways[] = {"del", "-D", "swap", "-W"};
   constexpr std::string_view kBehindEntries[] = {"flush", "-F", "destroy", "-X", "rename", "-E"};
   const bool undoes =
@@ -132,12 +135,18 @@ Outcome read_line(std::string_view line, uint32_t number, const Options& options
   std::string_view verb = next_argument(line);
   if (verb == "ipset") verb = next_argument(line);
   if (verb == "-A" && is_rule(line)) return of_no_set(whole, "a rule of iptables, not an entry of a set", options);
-  if (const char* why = why_undone(verb, sets.has_added); why != nullptr && options.sets == nullptr) {
+  std::string_view rest = line;
+  if (const char* why = why_undone(verb, next_argument(rest), sets.added); why != nullptr && options.sets == nullptr) {
     list.fault = FeedFault{fmt::format("{} on line {}: {}", why, number, printable(whole, 80)),
                            "take what is in the sets now: `ipset save`"};
     return why;
   }
-  sets.has_added |= verb == "add" || verb == "-A";
+  rest = line;
+  const bool adds = verb == "add" || verb == "-A";
+  if (const std::string_view set = next_argument(rest);
+      adds && sets.added.size() < kMostSets && !sets.added.contains(set)) {
+    sets.added.emplace(set);
+  }
   if (verb == "add" || verb == "-A") return add_to_set(line, number, options, sets, list);
   if (verb == "create" || verb == "-N") return create(line, options, sets);
   if (verb == "COMMIT" || verb == "flush" || verb == "destroy" || verb == "quit") return {};

@@ -13,8 +13,11 @@ std::string_view range_in(std::string_view line) {
 
 Outcome read_line(std::string_view line, uint32_t number, const Options& options, ListDraft& list) {
   if (line[0] == '#') return {};
-  if (line.find(':') == std::string_view::npos) return "no `name:FIRST-LAST`";
-  const std::string_view range = trim(range_in(line));
+  const bool has_no_name = !std::holds_alternative<EntryError>(parse_entry(line, LeadingZeros::decimal));
+  if (!has_no_name && line.find(':') == std::string_view::npos) return "no `name:FIRST-LAST`";
+  const std::string_view range = has_no_name ? line : trim(range_in(line));
+  if (!has_no_name && lower(line).find("::ffff:") != std::string::npos)
+    return "IPv4-mapped IPv6 never appears in a packet";
   const size_t hyphen = range.find('-');
   const bool is_v4_host = range.find_first_of(":/-") == std::string_view::npos;
   if (is_v4_host) return take_range(range, range, {number}, options, list);  // with leading zeros, as ranges have them

@@ -205,12 +205,13 @@ std::string lower(std::string_view text) {
 
 std::string recognise_lines(std::string_view beginning, bool (*is_like)(std::string_view line), const char* phrase,
                             bool (*decides)(std::string_view line), unsigned most_lines) {
+  const bool is_all = beginning.size() < kBeginningBytes;
   unsigned asked = 0, alike = 0, plain = 0, first = 0, number = 0;
   while (!beginning.empty() && asked < most_lines) {
     const bool is_whole = beginning.find('\n') != std::string_view::npos;
     const std::string_view line = trim(next_line(beginning));
     number++;
-    if (line.empty() || line[0] == '#' || line[0] == ';' || (!is_whole && asked > 0)) continue;
+    if (line.empty() || line[0] == '#' || line[0] == ';' || (!is_whole && !is_all && asked > 0)) continue;
     asked++;
     if (decides != nullptr && decides(line)) return fmt::format("line {} {}", number, phrase);
     if (is_plain_entry(line)) {
