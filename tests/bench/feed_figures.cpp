@@ -38,6 +38,7 @@ struct Sample {
   const char* format;
   std::function<std::string(const Hosts&)> text;
   bool knows_its_end = false;  // whatever is cut off is seen
+  bool is_named = false;       // `auto` takes it for another format
 };
 const std::vector<Sample>& samples() {
   static const std::vector<Sample> kSamples = {
@@ -97,6 +98,81 @@ const std::vector<Sample>& samples() {
                 "]\n";
        },
        true},
+      {"rir",
+       [](const Hosts& hosts) {
+         return fmt::format("2|ripencc|20260101|{0}|19830705|20260101|+0100\nripencc|*|ipv4|*|{0}|summary\n",
+                            hosts.size()) +
+                joined(hosts, "ripencc|ZZ|ipv4|", "|1|20200101|assigned\n");
+       },
+       true},
+      {"aws",
+       [](const Hosts& hosts) {
+         return "{\"syncToken\":\"1\",\"prefixes\":[\n" +
+                without_last(joined(hosts, "{\"ip_prefix\":\"", "\",\"region\":\"x\"},\n"), 2) +
+                "],\"ipv6_prefixes\":[]}\n";
+       },
+       true},
+      {"gcp",
+       [](const Hosts& hosts) {
+         return "{\"syncToken\":\"1\",\"prefixes\":[\n" +
+                without_last(joined(hosts, "{\"ipv4Prefix\":\"", "\",\"scope\":\"x\"},\n"), 2) + "]}\n";
+       },
+       true},
+      {"azure",
+       [](const Hosts& hosts) {
+         return "{\"values\":[{\"name\":\"x\",\"properties\":{\"addressPrefixes\":[\n" +
+                without_last(joined(hosts, "\"", "\",\n"), 2) + "]}}]}\n";
+       },
+       true},
+      {"cloudflare",
+       [](const Hosts& hosts) {
+         return "{\"result\":{\"ipv4_cidrs\":[\n" + without_last(joined(hosts, "\"", "\",\n"), 2) +
+                "],\"ipv6_cidrs\":[]},\"success\":true}\n";
+       },
+       true},
+      {"fastly",
+       [](const Hosts& hosts) {
+         return "{\"ipv6_addresses\":[],\"addresses\":[\n" + without_last(joined(hosts, "\"", "\",\n"), 2) + "]}\n";
+       },
+       true},
+      {"github",
+       [](const Hosts& hosts) {
+         return "{\"hooks\":[],\"git\":[],\"web\":[\n" + without_last(joined(hosts, "\"", "\",\n"), 2) + "]}\n";
+       },
+       true},
+      {"oracle",
+       [](const Hosts& hosts) {
+         return "{\"regions\":[{\"region\":\"x\",\"cidrs\":[\n" +
+                without_last(joined(hosts, "{\"cidr\":\"", "\",\"tags\":[\"x\"]},\n"), 2) + "]}]}\n";
+       },
+       true},
+      {"stix",
+       [](const Hosts& hosts) {
+         return "{\"type\":\"bundle\",\"id\":\"bundle--1\",\"objects\":[\n" +
+                without_last(
+                    joined(hosts,
+                           "{\"type\":\"indicator\",\"pattern_type\":\"stix\",\"pattern\":\"[ipv4-addr:value = '",
+                           "']\"},\n"),
+                    2) +
+                "]}\n";
+       },
+       true},
+      {"misp-event",
+       [](const Hosts& hosts) {
+         return "{\"Event\":{\"info\":\"x\",\"Attribute\":[\n" +
+                without_last(joined(hosts, "{\"type\":\"ip-src\",\"to_ids\":true,\"value\":\"", "\"},\n"), 2) + "]}}\n";
+       },
+       true},
+      {"suricata",
+       [](const Hosts& hosts) { return joined(hosts, "alert ip ", " any -> $HOME_NET any (msg:\"x\"; sid:1;)\n"); }},
+      {"mikrotik",
+       [](const Hosts& hosts) {
+         return "/ip firewall address-list\n" + joined(hosts, "add list=bad address=", " comment=\"x\"\n");
+       }},
+      {"hosts-deny", [](const Hosts& hosts) { return joined(hosts, "ALL: ", " : deny\n"); }},
+      {"access", [](const Hosts& hosts) { return joined(hosts, "", " REJECT bad\n"); }},
+      {"iprep", [](const Hosts& hosts) { return joined(hosts, "", ",1,127\n"); }, false, true},
+      {"rbldnsd", [](const Hosts& hosts) { return ":127.0.0.2:x\n" + joined(hosts, "", " :127.0.0.3:y\n"); }},
   };
   return kSamples;
 }
@@ -119,7 +195,8 @@ class Torture {
         failures_.push_back(fmt::format("{}: no feed of it is known here", format->name));
         continue;
       }
-      for (const char* named : {format->name, "auto"}) torture(*sample, named);
+      torture(*sample, format->name);
+      if (!sample->is_named) torture(*sample, "auto");
     }
   }
 

@@ -394,6 +394,23 @@ FORMATS = (
     "spamhaus\n{\"cidr\":\"192.0.2.0/28\",\"rir\":\"x\"}\n{\"type\":\"metadata\",\"records\":1}\n",
     "misp\n{\"description\": \"x\", \"list\": [\"192.0.2.1\"], \"type\": \"cidr\"}",
     "crowdsec\n[{\"decisions\":[{\"duration\":\"1h2m3.4s\",\"scope\":\"Ip\",\"type\":\"ban\",\"value\":\"192.0.2.1\"}]}]",
+    "rir\n2|arin|20260101|1|1|20260101|+0100\narin|*|ipv4|*|1|summary\narin|ZZ|ipv4|192.0.2.0|16|x|assigned\n",
+    "rir value=count\narin|ZZ|ipv4|192.0.2.0|24|x|assigned\narin|ZZ|ipv6|2001:db8::|32|x|allocated\n",
+    "aws\n{\"prefixes\":[{\"ip_prefix\":\"192.0.2.0/28\"}],\"ipv6_prefixes\":[{\"ipv6_prefix\":\"2001:db8::/32\"}]}",
+    "gcp\n{\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/28\"}]}",
+    "azure\n{\"values\":[{\"properties\":{\"addressPrefixes\":[\"192.0.2.0/28\"]}}]}",
+    "cloudflare\n{\"result\":{\"ipv4_cidrs\":[\"192.0.2.0/28\"]},\"success\":false}",
+    "fastly\n{\"addresses\":[\"192.0.2.0/28\"],\"ipv6_addresses\":[]}",
+    "github\n{\"hooks\":[\"192.0.2.0/28\"],\"web\":[],\"git\":[],\"domains\":{\"x\":[\"a.example\"]}}",
+    "oracle\n{\"regions\":[{\"cidrs\":[{\"cidr\":\"192.0.2.0/28\"}]}]}",
+    "stix\n{\"type\":\"bundle\",\"objects\":[{\"type\":\"indicator\",\"pattern_type\":\"stix\",\"labels\":[\"benign\"],"
+    "\"pattern\":\"[ipv4-addr:value IN ('192.0.2.1','192.0.2.2')] OR [(ipv6-addr:value = '2001:db8::1')]\"}]}",
+    "misp-event\n{\"Event\":{\"Attribute\":[{\"type\":\"ip-dst|port\",\"to_ids\":true,\"value\":\"192.0.2.1|443\",\"Tag\":[]}]}}",
+    "suricata\nalert ip [192.0.2.1,![192.0.2.2, $X]] any -> any 80 \\\n (msg:\"x\\\";\"; sid:1;)\n",
+    "mikrotik\n/ip firewall address-list\nadd list=a address=192.0.2.1 timeout=\"1d 00:00:10\" comment=\"x;\"\n:do { /ip/x/add } on-error={}\n",
+    "hosts-deny\nALL, sshd: 192.0.2., [2001:db8::]/32 EXCEPT 192.0.2.1 : allow\n",
+    "access\n192.0.2.1 REJECT x\n192.0.2 1\nConnect:192.0.2.2 ERROR:550 x\nif x\n",
+    "iprep\n192.0.2.1,1,127\n", "rbldnsd\n:127.0.0.2:x\n192.0.2.9-20 :1:y\n!192.0.2.10\n$SOA 1 x\n192.0.2\n",
     "auto\n<html>", "plain\n192.0.2.1\r192.0.2.2\r192.0.2.3\r",
 )
 

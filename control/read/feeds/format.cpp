@@ -8,8 +8,10 @@ namespace weir::control::feeds {
 
 // In the order of formats().
 #define WEIR_FEED_FORMATS(row)                                                                                         \
-  row(Spamhaus) row(CrowdSec) row(Misp) row(JsonLines) row(Json) row(Ipset) row(Nft) row(Nginx) row(IpRoute) row(Zeek) \
-      row(P2p) row(Dat) row(Csv) row(Plain)
+  row(Spamhaus) row(Stix) row(MispEvent) row(Aws) row(Gcp) row(Azure) row(Cloudflare) row(Fastly) row(Github)          \
+      row(Oracle) row(CrowdSec) row(Misp) row(JsonLines) row(Json) row(Rir) row(Suricata) row(Mikrotik) row(HostsDeny) \
+          row(Rbldnsd) row(Ipset) row(Nft) row(Nginx) row(IpRoute) row(Zeek) row(P2p) row(Dat) row(Access) row(Iprep)  \
+              row(Csv) row(Plain)
 
 #define WEIR_DECLARE_FORMAT(name) extern const Format k##name##Format;
 WEIR_FEED_FORMATS(WEIR_DECLARE_FORMAT)
@@ -41,7 +43,7 @@ Recognised recognise(std::string_view beginning) {
   for (const Format* format : kFormats) {
     // The formats behind it take whatever has columns or lines.
     if (format == &kCsvFormat) {
-      if (auto fault = structure_fault(beginning)) return {&kPlainFormat, "", std::move(fault)};
+      if (auto fault = structure_fault(beginning)) return {&kPlainFormat, "it is a known structure", std::move(fault)};
     }
     if (std::string why = format->recognise(beginning); !why.empty()) return {format, std::move(why)};
   }

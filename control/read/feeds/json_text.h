@@ -16,7 +16,8 @@ template <class Handler>
 class JsonText {
  public:
   static constexpr size_t kMostDepth = 64;
-  static constexpr size_t kMostText = 512;  // of a key or a scalar; what is behind it is dropped
+  static constexpr size_t kMostText =
+      512;  // bytes of a key or a scalar; the rest is dropped; Handler::kMostText: its own
 
   explicit JsonText(uint32_t line = 1) : line_(line) {}
 
@@ -168,7 +169,11 @@ class JsonText {
     return true;
   }
 
-  void keep(std::string_view more) { text_ += more.substr(0, kMostText - std::min(kMostText, text_.size())); }
+  static constexpr size_t most_text() {
+    if constexpr (requires { Handler::kMostText; }) return Handler::kMostText;
+    return kMostText;
+  }
+  void keep(std::string_view more) { text_ += more.substr(0, most_text() - std::min(most_text(), text_.size())); }
   bool is_array() const { return arrays_[depth_ - 1]; }
   void fail(const std::string& why) { error_ = fmt::format("line {}: {}", line_, why); }
 

@@ -49,7 +49,8 @@ constexpr std::string_view kBlockWords[] = {
     "reject",     "rejected",   "discard",    "refuse",      "refused",   "blackhole",   "unreachable", "prohibit",
     "malicious",  "disallow",   "disallowed", "untrusted",   "shun",      "kill",        "sperren",     "gesperrt",
     "blockieren", "blockiert",  "bloquear",   "bloquer",     "bloccare",  "denegar",     "ablehnen"};
-constexpr std::string_view kMaybeBlockWords[] = {"bad", "black", "evil", "hostile", "abuse", "unsafe", "listed"};
+constexpr std::string_view kMaybeBlockWords[] = {
+    "bad", "black", "evil", "hostile", "abuse", "unsafe", "listed", "maliciousactivity", "compromised"};
 
 // Longer texts are prose.
 std::string letters_of(std::string_view text) {
