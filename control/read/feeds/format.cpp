@@ -41,9 +41,13 @@ const Format* find_format(std::string_view name) {
 
 Recognised recognise(std::string_view beginning) {
   for (const Format* format : kFormats) {
-    // The formats behind it take whatever has columns or lines.
-    if (format == &kCsvFormat) {
-      if (auto fault = structure_fault(beginning)) return {&kPlainFormat, "it is a known structure", std::move(fault)};
+    // Formats of words and names take lines of structures; those behind it take whatever has columns or lines.
+    const bool is_asked = format == &kIpsetFormat || format == &kAccessFormat;
+    if (is_asked) {
+      const Share share = format == &kIpsetFormat ? Share::most : Share::entries;
+      if (auto fault = structure_fault(beginning, share)) {
+        return {&kPlainFormat, "it is a known structure", std::move(fault)};
+      }
     }
     if (std::string why = format->recognise(beginning); !why.empty()) return {format, std::move(why)};
   }

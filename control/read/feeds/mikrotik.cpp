@@ -96,7 +96,7 @@ Outcome add(std::string_view arguments, uint32_t number, const Options& options,
   }
   if (address.empty() || name.empty()) return "no `add list=NAME address=ADDRESS`";
   if (is_disabled) return Outcome::skip("an entry that is disabled");
-  if (const char* why = why_not_of(verdict_of_name(name), options.action)) return Outcome::skip(why);
+  if (const char* why = why_not_named(verdict_of_name(name), options.action)) return Outcome::skip(why);
   if (is_name(address)) return Outcome::skip("a name, not an address");
   At at = {number};
   if (!timeout.empty()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -18,7 +19,12 @@ struct Structure {
 // A row in structures.cpp each.
 std::span<const Structure> structures();
 
-// Of a text that begins like this; empty: it is none of them.
-std::optional<FeedFault> structure_fault(std::string_view beginning);
+enum class Share : uint8_t {
+  most,    // of the lines that are no comments
+  entries  // as many lines as there are plain entries
+};
+
+// Of a text that begins like this; empty: it is none of them, by the share of lines that are like it.
+std::optional<FeedFault> structure_fault(std::string_view beginning, Share share);
 
 }  // namespace weir::control::feeds

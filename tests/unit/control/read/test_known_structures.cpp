@@ -1,5 +1,6 @@
 // Texts of known structures: each is read rightly under its name, or refused by its name. Every text is read at once
 // and in parts of every small size, which must not matter.
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -349,4 +350,168 @@ TEST_CASE("zones of rbldnsd") {
        "192.0.2.0-192.0.3.255 192.0.2.250-192.0.3.5 10.0.0.0-10.255.255.255 "
        "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "
        "skipped 5 bad 6 "});
+}
+
+TEST_CASE("structures that no format reads are refused by their names") {
+  const struct {
+    const char* name;
+    std::string text;
+  } rows[] = {
+      {"rules of iptables", "*filter\n:INPUT DROP [0:0]\n-A INPUT -s 203.0.113.7/32 -j DROP\nCOMMIT\n"},
+      {"rules of iptables", "iptables -A INPUT -s 203.0.113.1,203.0.113.2 -j DROP\n"},
+      {"rules of iptables", "#!/bin/sh\nsudo /sbin/ip6tables -I INPUT -s 2001:db8::7 -j DROP\n"},
+      {"commands of firewalld", "firewall-cmd --ipset=bad --add-entry=203.0.113.7\n"},
+      {"rules of ufw", "ufw deny from 203.0.113.7\nufw insert 1 deny from 198.51.100.0/24\n"},
+      {"rules of ufw", "Anywhere                   DENY IN     203.0.113.7\n"},
+      {"rules of csf", "tcp|in|d=22|s=198.51.100.9\nudp|in|d=53|s=203.0.113.0/24\n"},
+      {"rules of Shorewall", "DROP net:203.0.113.7 all\nWHITELIST net:198.51.100.9 all\n"},
+      {"a log of fail2ban", "2026-11-27 08:00:00,1 fail2ban.actions [1]: NOTICE [sshd] Ban 203.0.113.7\n"},
+      {"a CDB list of Wazuh", "203.0.113.7:blocked\n203.0.113.8:blocked\n198.51.100.9:trusted\n"},
+      {"a CDB list of Wazuh", "203.0.113.:\n198.51.100.9:\n"},
+      {"a hosts file", "127.0.0.1 localhost\n0.0.0.0 ads.example\n:: ads.example\n"},
+      {"rules of pf", "table <bad> persist { 203.0.113.0/24, !203.0.113.9, 198.51.100.9 }\n"},
+      {"rules of pf", "block drop in quick on em0 from 203.0.113.7 to any\npass in all\n"},
+      {"rules of ipfw", "ipfw table 1 add 203.0.113.0/24\nipfw add 100 deny ip from 203.0.113.7 to any\n"},
+      {"rules of ipfw", "add 100 deny ip from 203.0.113.7 to any\nadd allow ip from 198.51.100.9 to any\n"},
+      {"commands of netsh",
+       "netsh advfirewall firewall add rule name=\"bad\" dir=in action=block remoteip=203.0.113.7,198.51.100.9\n"},
+      {"commands of PowerShell", "New-NetFirewallRule -DisplayName x -RemoteAddress 203.0.113.7 -Action Block\n"},
+      {"an access list of Cisco",
+       "ip access-list extended BAD\n 10 deny ip 203.0.113.0 0.0.0.255 any\n 30 permit ip any any\n"},
+      {"an access list of Cisco", "access-list 10 deny 192.0.2.0 0.0.0.255\n"},
+      {"a prefix list of a router", "ip prefix-list BAD seq 5 permit 203.0.113.0/24\n"},
+      {"an object group of Cisco ASA",
+       "object-group network BAD\n network-object host 203.0.113.7\n network-object 198.51.100.0 255.255.255.0\n"},
+      {"an access list of Huawei or H3C", "rule 5 deny source 203.0.113.0 0.0.0.255\n"},
+      {"commands of VyOS", "set firewall group address-group BAD address 203.0.113.7\n"},
+      {"commands of Junos",
+       "set policy-options prefix-list BAD 203.0.113.0/24\ndelete policy-options prefix-list BAD 192.0.2.0/24\n"},
+      {"commands of Junos", "set security address-book global address x 203.0.113.0/24\n"},
+      {"a configuration in braces, as Junos has it",
+       "policy-options {\n  prefix-list BAD {\n    203.0.113.0/24;\n    198.51.100.9/32 except;\n  }\n}\n"},
+      {"a configuration in braces, as Junos has it",
+       "group {\n  address-group BAD {\n   address 203.0.113.7\n   address 203.0.113.8\n }\n}\n"},
+      {"commands of Palo Alto", "set address bad1 ip-netmask 203.0.113.7\nset address-group bad static [ bad1 ]\n"},
+      {"a configuration of Fortinet",
+       "config firewall address\n edit \"bad1\"\n set subnet 203.0.113.0 255.255.255.0\n next\nend\n"},
+      {"commands of Check Point", "mgmt_cli add host name bad1 ip-address 203.0.113.7\n"},
+      {"commands of Check Point", "add host name bad1 ip-address 203.0.113.7\n"},
+      {"objects of SonicWall", "address-object ipv4 \"bad1\" host 203.0.113.7 zone WAN\n"},
+      {"commands of ExaBGP", "announce route 203.0.113.0/24 next-hop 192.0.2.1\n"},
+      {"an acl of BIND", "acl bad { 203.0.113.7; 203.0.113.8; };\n"},
+      {"an acl of BIND", "acl \"bad\" {\n  203.0.113.0/24;\n  !203.0.113.9;\n};\n"},
+      {"a response policy zone", "24.0.113.0.203.rpz-ip CNAME .\n32.7.100.51.198.rpz-ip CNAME rpz-passthru.\n"},
+      {"a DNS zone", "bad IN A 203.0.113.7\nworse IN AAAA 2001:db8::7\n"},
+      {"a configuration of unbound",
+       "server:\n access-control: 203.0.113.0/24 refuse\n access-control: 192.0.2.0/24 allow\n"},
+      {"a configuration of dnsmasq", "address=/ads.example/0.0.0.0\nbogus-nxdomain=203.0.113.7\n"},
+      {"rules of an ad blocker", "[Adblock Plus 2.0]\n! title\n||ads.example^\n||203.0.113.7^\n"},
+      {"access rules of Apache", "Order Allow,Deny\nDeny from 203.0.113.7 198.51.100.0/24\nAllow from all\n"},
+      {"access rules of Apache", "Require all granted\nRequire not ip 203.0.113.0/24\n"},
+      {"rules of ModSecurity", "SecRule REMOTE_ADDR \"@ipMatch 203.0.113.0/24\" \"id:1,deny\"\n"},
+      {"a geo or map block of nginx", "geo $bad {\n  default 0;\n  203.0.113.0/24 1;\n  198.51.100.9 0;\n}\n"},
+      {"a geo or map block of nginx", "map $remote_addr $bad {\n  203.0.113.7 deny;\n  198.51.100.9 allow;\n}\n"},
+      {"a configuration of HAProxy", "acl bad src 203.0.113.0/24 198.51.100.9\nhttp-request deny if bad\n"},
+      {"access rules of squid", "acl bad src 203.0.113.0/24\nhttp_access deny bad\n"},
+      {"a configuration of Terraform", "cidr_blocks = [\"203.0.113.0/24\", \"198.51.100.0/24\", \"192.0.2.0/24\"]\n"},
+      {"a configuration of Terraform",
+       "variable \"bad\" {\n  default = [\n    \"203.0.113.0/24\",\n    \"198.51.100.0/24\",\n  ]\n}\n"},
+      {"a network policy of Kubernetes", "- ipBlock:\n    cidr: 203.0.113.0/24\n    except:\n    - 203.0.113.9/32\n"},
+      {"objects of whois",
+       "inetnum:        203.0.113.0 - 203.0.113.255\nnetname:        EXAMPLE\nroute:  198.51.100.0/24\n"},
+      {"YAML", "blocklist:\n  - 203.0.113.7\n  - 198.51.100.0/24\n"},
+      {"a list of YAML", "- 203.0.113.7\n- '198.51.100.0/24'\n"},
+      {"SQL", "INSERT INTO bans (ip) VALUES ('203.0.113.7');\n"},
+      {"an assignment of a configuration or a script", "blocked=203.0.113.7,203.0.113.8\n"},
+      {"an assignment of a configuration or a script", "export BAD=\"203.0.113.7 203.0.113.8\"\n"},
+      {"a file of sections", "[whitelist]\n198.51.100.9\n203.0.113.8\n"},
+      {"a file of sections", "[v4]\n198.51.100.9\n203.0.113.8\n192.0.2.1\n[v6]\n2001:db8::1\n"},
+  };
+  std::set<std::string> named;
+  for (const auto& row : rows) {
+    INFO(row.text);
+    named.insert(row.name);
+    const feeds::Recognised recognised = feeds::recognise(row.text);
+    CHECK(recognised.format == &feeds::plain_format());
+    REQUIRE(recognised.fault);
+    CHECK(recognised.fault->reason.starts_with("is "s + row.name + ": line "));
+    CHECK(!recognised.fault->hint.empty());
+    const ListDraft list = read({"plain", row.text, ""}, row.text.size());
+    CHECK(list.fault);
+    CHECK(list.entries() == 0);
+  }
+  for (const feeds::Structure& structure : feeds::structures()) {
+    INFO(structure.name);
+    CHECK(named.contains(structure.name));
+  }
+}
+
+TEST_CASE("the message of a structure names the line in printable letters") {
+  const auto fault = feeds::recognise("# x\n\niptables -A INPUT -s 203.0.113.7 -j DROP # \x1b[2J\n").fault;
+  REQUIRE(fault);
+  CHECK(fault->reason == "is rules of iptables: line 3: iptables -A INPUT -s 203.0.113.7 -j DROP # ?[2J");
+}
+
+TEST_CASE("odd lines among others make no structure") {
+  const std::string plain = "203.0.113.7\n203.0.113.8\n198.51.100.0/24\n192.0.2.1 remark\n";
+  for (const char* line : {"*filter",
+                           "-A INPUT -s 203.0.113.7 -j DROP",
+                           "geo $bad {",
+                           "acl bad {",
+                           "policy-options {",
+                           "- 203.0.113.9",
+                           "[blocked]",
+                           "set address x 203.0.113.9",
+                           "blocked=203.0.113.9",
+                           "0.0.0.0 ads.example",
+                           "||203.0.113.9^",
+                           "resource \"a\" \"b\" {",
+                           "203.0.113.9:blocked",
+                           "tcp|in|d=22|s=198.51.100.9",
+                           "access-list 1 deny 192.0.2.9",
+                           "name:",
+                           "inetnum: 192.0.2.0 - 192.0.2.9",
+                           "0.0.0.0",
+                           "not 203.0.113.9",
+                           "INSERT INTO x",
+                           "ufw deny from 192.0.2.1",
+                           "ALL: 192.0.2.9",
+                           "alert ip 192.0.2.9 any -> any any (sid:1;)",
+                           "arin|ZZ|ipv4|192.0.2.0|256|x|assigned"}) {
+    for (const std::string& text : {plain + line + "\n", line + "\n"s + plain}) {
+      INFO(text);
+      const feeds::Recognised recognised = feeds::recognise(text);
+      CHECK(recognised.format->name == "plain"s);
+      CHECK(!recognised.fault);
+    }
+  }
+  // Texts that formats read.
+  const struct {
+    const char* format;
+    std::string text;
+  } rows[] = {
+      {"csv", "ip,category,detail\n203.0.113.7,abuse,x\n203.0.113.8,c2,y\n"},
+      {"csv", "\"203.0.113.1\",\n\"203.0.113.2\"\n"},
+      {"p2p", "block in:203.0.113.64-203.0.113.79\nset address x:203.0.113.80-203.0.113.90\n"},
+      {"dat", "203.000.113.000 - 203.000.113.255 , 000 , table <bad>\n"},
+      {"ipset", "create a hash:ip\nadd a 203.0.113.7\nadd host 203.0.113.8\n"},
+      {"nft", "table inet filter {\n set s {\n  elements = { 203.0.113.0/24 }\n }\n}\n"},
+      {"nginx", "deny 203.0.113.0/24;\nallow 203.0.113.9;\n"},
+      {"zeek", "#fields\tindicator\tindicator_type\n203.0.113.7\tIntel::ADDR\n"},
+      {"iproute", "ip route 203.0.113.0 255.255.255.0 Null0\n"},
+      {"plain", "203.0.113.7 - - [27/Nov/2026:08:00:00 +0000] \"GET / HTTP/1.1\" 404 1\n203.0.113.8 - - [x]\n"},
+      {"plain", "203.0.113.0/24\nnot 203.0.113.9\n~203.0.113.10\n-203.0.113.11\n- 203.0.113.12\n+203.0.113.13\n"},
+      {"plain",
+       "203.0.113.7 # lfd: (sshd) Failed login\ntcp|in|d=22|s=198.51.100.9\n198.51.100.0/24 # x\nInclude /etc/x\n"},
+      {"plain", "203.0.113.7 host7.example.net\n203.0.113.8 host8.example.net\n"},
+      {"plain", "203.0.113.7:443\n[2001:db8::7]:443\n203.0.113.8:0080\n"},
+      {"plain", "203.0.113.1,203.0.113.2;\n203.0.113.7;\n203.0.113.8;\n"},
+  };
+  for (const auto& row : rows) {
+    INFO(row.text);
+    const feeds::Recognised recognised = feeds::recognise(row.text);
+    INFO((recognised.fault ? recognised.fault->reason : ""));
+    CHECK(!recognised.fault);
+    CHECK(recognised.format->name == std::string(row.format));
+  }
 }
