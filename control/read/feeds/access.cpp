@@ -1,3 +1,4 @@
+#include "control/read/feeds/csv_layout.h"
 #include "control/read/feeds/plain.h"
 #include "control/read/feeds/statements.h"
 #include "control/read/feeds/verdict.h"
@@ -103,7 +104,8 @@ Look look_at(std::string_view beginning) {
 // Bare addresses are none of its lines; a plain list has them.
 std::string recognise(std::string_view beginning) {
   const Look look = look_at(beginning);
-  const bool is_table = look.words > 0 && look.bare == 0 && (look.words + look.flags) * 3 >= look.asked * 2;
+  const bool is_table = look.words > 0 && csv::why_table(beginning).empty() && look.bare == 0 &&
+                        (look.words + look.flags) * 3 >= look.asked * 2;
   return is_table ? "line " + std::to_string(look.first) + " is `ADDRESS VERDICT`" : "";
 }
 

@@ -16,9 +16,9 @@ struct Cloud {
   Texts no_networks;  // first keys of paths whose texts are none
 };
 
-constexpr std::string_view kAwsKeys[] = {"prefixes"}, kAwsAny[] = {"ip_prefix", "ipv6_prefix"},
+constexpr std::string_view kAwsKeys[] = {"prefixes", "syncToken"}, kAwsAny[] = {"ip_prefix", "ipv6_prefix"},
                            kAwsPaths[] = {"prefixes.ip_prefix", "prefixes.ipv6_prefix", "ipv6_prefixes.ipv6_prefix"};
-constexpr std::string_view kGcpKeys[] = {"prefixes"}, kGcpAny[] = {"ipv4Prefix", "ipv6Prefix"},
+constexpr std::string_view kGcpKeys[] = {"prefixes", "creationTime"}, kGcpAny[] = {"ipv4Prefix", "ipv6Prefix"},
                            kGcpPaths[] = {"prefixes.ipv4Prefix", "prefixes.ipv6Prefix"};
 constexpr std::string_view kAzureKeys[] = {"values", "properties"}, kAzureAny[] = {"addressPrefixes"},
                            kAzurePaths[] = {"values.properties.addressPrefixes"};

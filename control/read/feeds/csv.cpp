@@ -263,10 +263,15 @@ bool is_table(std::string_view text, char separator) {
   return rows > 1 && alike * 10 >= rows * 9 && with_entry * 2 >= rows;
 }
 
-std::string recognise(std::string_view beginning) {
+std::string why_table(std::string_view beginning) {
   if (const unsigned number = line_of_names(beginning)) return fmt::format("line {} names columns", number);
   if (is_table(beginning, '\t')) return "its lines have columns divided by TAB";
   if (is_table(beginning, ';')) return "its lines have columns divided by semicolons";
+  return "";
+}
+
+std::string recognise(std::string_view beginning) {
+  if (std::string why = why_table(beginning); !why.empty()) return why;
   constexpr unsigned kAsked = 1000;
   return recognise_lines(beginning, is_like, "has columns, one of them of addresses", nullptr, kAsked);
 }

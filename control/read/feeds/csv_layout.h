@@ -20,6 +20,10 @@ constexpr const char* kPartNames[kParts] = {"address", "last", "port", "length"}
 // An entry, or what was meant as one: 192.0.2.300, 203.0.113.*.
 bool is_meant_as_address(std::string_view text);
 
+// Why a text that begins like this is a table; empty: it is none. Its first row names columns, or its lines have three
+// and more, divided by TAB or semicolons, though they look like plain entries with remarks, too.
+std::string why_table(std::string_view beginning);
+
 struct Record {
   uint32_t line;  // of its beginning
   std::vector<std::string> fields;

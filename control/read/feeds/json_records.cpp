@@ -231,7 +231,7 @@ void JsonRecords::keep_address(Frame& frame, const FieldName& named, std::string
     const auto digits = std::count_if(one.begin(), one.end(), [](char c) { return c >= '0' && c <= '9'; });
     const auto letters =
         std::count_if(one.begin(), one.end(), [](char c) { return (c | 0x20) >= 'g' && (c | 0x20) <= 'z'; });
-    return digits > letters && one.find_first_of(".:") != std::string_view::npos;
+    return digits > letters && (one.find_first_of(".:") != std::string_view::npos || digits > 5);
   };
   if (text.empty()) return;
   if (!kept.empty()) {
@@ -275,12 +275,16 @@ void JsonRecords::scalar(std::string_view text, bool is_string) {
   }
   if (!is_auto()) return;
   if (frame.record_at != kNoRecord) return look_at_other(frames_[frame.record_at], key_, text, is_string);
-  if (is_string) skip_address(text, frame);
+  skip_address(text, frame);
 }
 
-// Nobody said that these are not meant.
+// Nobody said that these are not meant: addresses, whole, among text, broken or as numbers.
 void JsonRecords::skip_address(std::string_view text, const Frame& frame) {
-  if (!has_address_inside(text)) return;
+  const auto digits = std::count_if(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  const bool has_signs =
+      text.find_first_of(".:") != std::string_view::npos || text.starts_with("0x") || text.size() >= 8;
+  const bool may_be = frame.is_array ? digits >= 4 && has_signs : has_address_inside(text);
+  if (!may_be) return;
   const char* why = why_not_named(frame.verdict, options_.action);
   tell(Outcome::skip(why != nullptr ? why : "an address in a place of unknown meaning: its path can be named"),
        text_->line(), text);

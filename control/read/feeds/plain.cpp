@@ -225,6 +225,10 @@ Line line_of(std::string_view line) {
   if (at == std::string_view::npos) return {line};
   if (line[at] == '#') return {trim(line.substr(0, at))};
   const std::string_view behind = line.substr(at + 1);
+  if (behind.empty() && !is_blank(line[at - 1]) && line.find_first_of(" \t") < at &&
+      line.find_first_of("{}=") == std::string_view::npos) {
+    return {{}, {}, "it ends in `;`, as a statement of another program does"};
+  }
   if (begins_field(behind)) return {{}, {}, "an address or a number behind `;`"};
   const bool is_glued = !is_blank(line[at - 1]);
   if (is_glued && is_entry(field_behind(without_front(behind)))) {

@@ -269,8 +269,8 @@ bool is_dnsmasq(std::string_view line) {
 }
 
 bool is_adblock(std::string_view line) {
-  return line.starts_with("||") || line.starts_with("@@||") || line.starts_with("[Adblock") ||
-         (line.ends_with('^') && line.size() > 1);
+  return (line.starts_with("||") && line.find('^') != std::string_view::npos) || line.starts_with("@@||") ||
+         line.starts_with("[Adblock") || (line.ends_with('^') && line.size() > 1);
 }
 
 bool is_apache(std::string_view line) {
@@ -513,7 +513,7 @@ std::optional<FeedFault> section_fault(const std::vector<Line>& lines) {
     const bool is_section = line.text[0] == '[' && line.text.ends_with(']') && name_length(name) > 0 &&
                             name.find_first_of("[],\"{}") == std::string_view::npos;
     if (!is_section) continue;
-    n++;
+    n += first == nullptr || line.text != first->text;
     allows |= verdict_of_name(name) == Verdict::pass;
     if (first == nullptr) first = &line;
   }

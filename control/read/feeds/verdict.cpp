@@ -85,11 +85,11 @@ constexpr std::string_view kOffNames[] = {"disabled",  "deleted",    "removed", 
                                           "simulated", "isdisabled", "isdeleted", "isexpired", "isrevoked"};
 // No says that the row does not count.
 constexpr std::string_view kOnNames[] = {
-    "enabled",    "active",    "toids",         "block",       "blocked", "blacklisted", "blocklisted",
-    "listed",     "banned",    "malicious",     "ismalicious", "isbad",   "enable",      "isactive",
-    "isenabled",  "isblocked", "isbanned",      "islisted",    "deny",    "denied",      "drop",
-    "dropped",    "ban",       "isblacklisted", "valid",       "isvalid", "shouldblock", "blockable",
-    "actionable", "aktiv",     "activo",        "actif",       "attivo"};
+    "enabled",     "active",     "toids",     "ids",           "block",       "blocked", "blacklisted",
+    "blocklisted", "listed",     "banned",    "malicious",     "ismalicious", "isbad",   "enable",
+    "isactive",    "isenabled",  "isblocked", "isbanned",      "islisted",    "deny",    "denied",
+    "drop",        "dropped",    "ban",       "isblacklisted", "valid",       "isvalid", "shouldblock",
+    "blockable",   "actionable", "aktiv",     "activo",        "actif",       "attivo"};
 constexpr std::string_view kYes[] = {"true", "1", "yes", "y", "on", "t", "ja", "oui", "si", "sim"};
 constexpr std::string_view kNo[] = {"false", "0", "no", "n", "off", "f", "nein", "non", "nao"};
 

@@ -120,7 +120,7 @@ TEST_CASE("networks of clouds") {
          "\"ipv6_prefixes\":[{\"ipv6_prefix\":\"2001:db8::/32\"}]}",
          two});
   check({"aws",
-         "{\"prefixes\":[{\"ip_prefix\":\"203.0.113.0/33\"},\n{\"ip_prefix\":1},\n{\"endpoint\":\"192.0.2.1\"}]}",
+         "{\"syncToken\":\"1\",\"prefixes\":[{\"ip_prefix\":\"203.0.113.0/33\"},\n{\"ip_prefix\":1},\n{\"endpoint\":\"192.0.2.1\"}]}",
          "bad 1 bad 2 skipped 3 "});
   check({"gcp",
          "{\"creationTime\":\"x\",\"prefixes\":[{\"ipv4Prefix\":\"203.0.113.0/24\",\"scope\":\"x\"},"
