@@ -8,6 +8,7 @@
 namespace weir::control::feeds {
 namespace hosts_deny {
 
+constexpr Joining kJoining = {.keeps_indent = true, .joins_comments = true};
 constexpr std::string_view kDaemons[] = {
     "all",     "sshd",     "sshd1", "sshd2",   "vsftpd", "proftpd", "pure-ftpd",    "ftpd",    "telnetd", "portmap",
     "rpcbind", "mountd",   "nfsd",  "statd",   "lockd",  "rquotad", "dovecot",      "imapd",   "imap",    "pop3d",
@@ -129,7 +130,6 @@ std::string recognise(std::string_view beginning) {
 }
 
 Read start(const Options& options, std::string_view /*beginning*/) {
-  constexpr Joining kJoining = {.keeps_indent = true, .joins_comments = true};
   return [options, open = std::make_shared<Unfinished>()](std::string_view part, ListDraft& list) {
     read_statements(part, kJoining, *open, list,
                     [&](std::string_view line, uint32_t number) { return read_line(line, number, options, list); });

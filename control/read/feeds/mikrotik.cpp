@@ -8,6 +8,7 @@
 namespace weir::control::feeds {
 namespace mikrotik {
 
+constexpr Joining kJoining = {.keeps_indent = false, .joins_comments = false};
 constexpr std::string_view kVerbs[] = {"add",   "set",  "remove", "disable", "enable", "print",  "export", "find",
                                        "unset", "move", "edit",   "comment", "reset",  "import", "get"};
 
@@ -161,7 +162,6 @@ std::string recognise(std::string_view beginning) {
 }
 
 Read start(const Options& options, std::string_view /*beginning*/) {
-  constexpr Joining kJoining = {.keeps_indent = false, .joins_comments = false};
   auto reader = std::make_shared<Reader>(options);
   return [reader, open = std::make_shared<Unfinished>()](std::string_view part, ListDraft& list) {
     read_statements(part, kJoining, *open, list,

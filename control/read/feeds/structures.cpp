@@ -388,6 +388,7 @@ constexpr const char* kAsLines = "write its addresses as a list, an entry a line
 struct Row {
   Structure structure;
   bool (*opens)(std::string_view line) = nullptr;  // one such line is needed; null: none
+  bool is_like_a_format = false;                   // `ipset` or `p2p` would take it
 };
 
 constexpr Row kRows[] = {
@@ -403,7 +404,7 @@ constexpr Row kRows[] = {
     {{"a CDB list of Wazuh", is_cdb, "write the keys alone: `cut -d: -f1`, after the lines of trusted hosts are out"}},
     {{"a hosts file", is_hosts, "it blocks names, and weir blocks addresses: name a list of addresses"}},
     {{"rules of pf", is_pf, "give weir a table: `pfctl -t NAME -T show`"}},
-    {{"rules of ipfw", is_ipfw, "give weir the first column of a table: `ipfw table NAME list`"}},
+    {{"rules of ipfw", is_ipfw, "give weir the first column of a table: `ipfw table NAME list`"}, nullptr, true},
     {{"commands of netsh", is_windows, kAsLines}},
     {{"commands of PowerShell", is_powershell,
       "write the remote addresses an entry a line: `(Get-NetFirewallAddressFilter).RemoteAddress`"}},
@@ -421,7 +422,7 @@ constexpr Row kRows[] = {
     {{"commands of Palo Alto", is_palo_alto, "give weir the text of its external dynamic list, an entry a line"}},
     {{"a configuration of Fortinet", is_fortinet, "give weir the text of its external block list, an entry a line"},
      opens_fortinet},
-    {{"commands of Check Point", is_check_point, kAsLines}},
+    {{"commands of Check Point", is_check_point, kAsLines}, nullptr, true},
     {{"objects of SonicWall", is_sonicwall, kAsLines}},
     {{"commands of ExaBGP", is_exabgp,
       "write the prefixes alone, an entry a line; weir also receives FlowSpec by BGP"}},
@@ -445,7 +446,8 @@ constexpr Row kRows[] = {
       "write each `cidr` an entry a line, and what `except` has in a pass list"},
      opens_network_policy},
     {{"objects of whois", is_whois, "write the ranges and routes an entry a line: 203.0.113.0-203.0.113.255"},
-     opens_whois},
+     opens_whois,
+     true},
     {{"YAML", is_yaml, "write one of its lists as text, an entry a line, or as JSON"}, opens_yaml},
     {{"a list of YAML", is_yaml_item, "write it as text without the hyphens, an entry a line, or as JSON"}},
     {{"SQL", is_sql, "export the column of addresses: an entry a line, or as CSV"}},
@@ -536,6 +538,7 @@ std::span<const Structure> structures() {
 std::optional<FeedFault> structure_fault(std::string_view beginning, Share share) {
   const std::vector<known::Line> lines = known::lines_of(beginning);
   for (const known::Row& row : known::kRows) {
+    if (share == Share::most && !row.is_like_a_format) continue;
     const known::Count found = known::count(row, lines);
     if (found.alike == 0 || !found.is_open) continue;
     // Where no line opens it, a list of as many entries is a list.

@@ -20,7 +20,7 @@ struct Structure {
 std::span<const Structure> structures();
 
 enum class Share : uint8_t {
-  most,    // of the lines that are no comments
+  most,    // of the lines that are no comments; of structures that a format like `ipset` would take
   entries  // as many lines as there are plain entries
 };
 

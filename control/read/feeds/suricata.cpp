@@ -9,6 +9,7 @@
 namespace weir::control::feeds {
 namespace suricata {
 
+constexpr Joining kJoining = {.keeps_indent = true, .joins_comments = false};
 constexpr const char* kActions[] = {"alert", "drop",  "reject", "rejectsrc", "rejectdst", "rejectboth",
                                     "block", "sdrop", "pass",   "log",       "react",     "config"};
 constexpr const char* kProtocols[] = {"ip", "ipv4", "ipv6", "ip4", "ip6", "tcp", "udp", "icmp", "any"};
@@ -156,7 +157,6 @@ std::string recognise(std::string_view beginning) {
 }
 
 Read start(const Options& options, std::string_view /*beginning*/) {
-  constexpr Joining kJoining = {.keeps_indent = true, .joins_comments = false};
   return [options, open = std::make_shared<Unfinished>()](std::string_view part, ListDraft& list) {
     read_statements(part, kJoining, *open, list,
                     [&](std::string_view rule, uint32_t number) { return read_rule(rule, number, options, list); });
