@@ -228,7 +228,9 @@ std::string draw_row(Drawing& drawing, const Table& table) {
   if (flaw >= 22) {
     set(Holds::address, flaw == 22 ? drawing.bad_entry() : "");
     const bool is_blank = std::all_of(fields.begin(), fields.end(), [](const auto& field) { return field.empty(); });
-    if (!is_blank) drawing.must_count();
+    // `;DE` is a comment to who reads plain lines.
+    const bool is_comment = table.separator == ';' && fields[0].empty() && table.header == Header::none;
+    if (!is_blank && !is_comment) drawing.must_count();
     drawing.may_count();
     return row_of(table, fields);
   }
@@ -293,7 +295,7 @@ Document draw_rows(Choices& random) {
       if (table.columns[i] == Holds::address) fields[i] = random.of(kFirst);
     }
     const bool is_blank = std::all_of(fields.begin(), fields.end(), [](const auto& field) { return field.empty(); });
-    is_blank ? drawing.may_count() : drawing.must_count();
+    is_blank || (table.separator == ';' && fields[0].empty()) ? drawing.may_count() : drawing.must_count();
     text += row_of(table, fields) + "\n";
   }
   const uint32_t n = 3 + random.below(random.one_in(30) ? 400 : 12);
