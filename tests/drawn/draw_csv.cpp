@@ -266,10 +266,14 @@ std::string draw_row(Drawing& drawing, const Table& table) {
     set(Holds::address, entry.text);
     ranges = entry.ranges;
   }
-  if (is_off) {
+  // Nobody knows what `no` says in a column without a name, or under a foreign one.
+  const bool is_known = !is_flag || table.header == Header::known || table.header == Header::in_comment;
+  if (is_off && is_known) {
     drawing.must_count();
   } else {
     drawing.accept(ranges);
+    if (is_off) drawing.accept({});
+    if (is_off) drawing.may_count();
   }
   return row_of(table, fields);
 }
