@@ -227,8 +227,11 @@ std::string draw_row(Drawing& drawing, const Table& table) {
 
   if (flaw >= 22) {
     set(Holds::address, flaw == 22 ? drawing.bad_entry() : "");
-    drawing.must_count();
-    drawing.may_count(1);
+    const bool is_blank = std::all_of(fields.begin(), fields.end(), [](const auto& field) { return field.empty(); });
+    // `;DE` is a comment to who reads plain lines.
+    const bool is_comment = table.separator == ';' && fields[0].empty() && table.header == Header::none;
+    if (!is_blank && !is_comment) drawing.must_count();
+    drawing.may_count();
     return row_of(table, fields);
   }
   if (is_type) {
@@ -263,10 +266,14 @@ std::string draw_row(Drawing& drawing, const Table& table) {
     set(Holds::address, entry.text);
     ranges = entry.ranges;
   }
-  if (is_off) {
+  // Nobody knows what `no` says in a column without a name, or under a foreign one.
+  const bool is_known = !is_flag || table.header == Header::known || table.header == Header::in_comment;
+  if (is_off && is_known) {
     drawing.must_count();
   } else {
     drawing.accept(ranges);
+    if (is_off) drawing.accept({});
+    if (is_off) drawing.may_count();
   }
   return row_of(table, fields);
 }
@@ -286,12 +293,13 @@ Document draw_rows(Choices& random) {
   if (has_odd_first) {
     constexpr const char* kFirst[] = {"-", "evil.example", "", "10.0.0.300", "n/a"};
     drawing.begin("odd first row");
-    drawing.must_count();
     std::vector<std::string> fields(table.columns.size());
     for (size_t i = 0; i < fields.size(); i++) fields[i] = filler(random, table, table.columns[i], drawing);
     for (size_t i = 0; i < fields.size(); i++) {
       if (table.columns[i] == Holds::address) fields[i] = random.of(kFirst);
     }
+    const bool is_blank = std::all_of(fields.begin(), fields.end(), [](const auto& field) { return field.empty(); });
+    is_blank || (table.separator == ';' && fields[0].empty()) ? drawing.may_count() : drawing.must_count();
     text += row_of(table, fields) + "\n";
   }
   const uint32_t n = 3 + random.below(random.one_in(30) ? 400 : 12);

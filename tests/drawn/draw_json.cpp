@@ -21,13 +21,13 @@ std::string json_text(Choices& random, const std::string& text) {
          text.substr(at + 1) + "\"";
 }
 
-// One value of an array of texts.
-std::string draw_value(Drawing& drawing) {
+// One value of an array of texts. is_sure: the array is surely one of addresses.
+std::string draw_value(Drawing& drawing, bool is_sure) {
   Choices& random = drawing.random;
   switch (random.below(24)) {
     case 17: {
       drawing.begin("bad text in an array");
-      drawing.must_count();
+      is_sure ? drawing.must_count() : drawing.may_count();
       return quoted(drawing.bad_entry());
     }
     case 18: {
@@ -35,6 +35,8 @@ std::string draw_value(Drawing& drawing) {
       drawing.doubt();
       const Ipv4 host = drawing.host4();
       drawing.accept({drawing.range_of(host)});
+      if (!is_sure) drawing.accept({});  // a number in a list of unknown meaning may be anything
+      drawing.may_count();
       return std::to_string(host);
     }
     case 19: {
@@ -206,14 +208,14 @@ std::string draw_object(Drawing& drawing, const Keys& keys) {
   return all + "}";
 }
 
-std::string draw_array(Drawing& drawing, uint32_t most, bool is_of_objects, bool has_lines = true) {
+std::string draw_array(Drawing& drawing, uint32_t most, bool is_of_objects, bool is_sure = true) {
   Choices& random = drawing.random;
   const Keys keys = draw_keys(random);
   const uint32_t n = 2 + random.below(most);
-  const char* between = has_lines && random.one_in(2) ? ",\n  " : ", ";
+  const char* between = random.one_in(2) ? ",\n  " : ", ";
   std::string all = "[";
   for (uint32_t i = 0; i < n; i++) {
-    all += (i == 0 ? "" : between) + (is_of_objects ? draw_object(drawing, keys) : draw_value(drawing));
+    all += (i == 0 ? "" : between) + (is_of_objects ? draw_object(drawing, keys) : draw_value(drawing, is_sure));
   }
   return all + "]";
 }
@@ -277,7 +279,8 @@ Document draw_document(Choices& random) {
     }
     case 8: {
       // Lists of the two families beside each other.
-      const std::string a = draw_array(drawing, most, of_objects), b = draw_array(drawing, most, of_objects);
+      const std::string a = draw_array(drawing, most, of_objects, false),
+                        b = draw_array(drawing, most, of_objects, false);
       drawing.doubt();
       text = fmt::format("{{\"{}\": {}, \"{}\": {}}}", one_of(random, kPlainNames), a, "second", b);
       break;
@@ -317,7 +320,7 @@ Document draw_document(Choices& random) {
       text = "{\"values\": [";
       for (uint32_t i = 0; i < n; i++) {
         text += fmt::format("{}{{\"name\": \"s{}\", \"properties\": {{\"addressPrefixes\": {}}}}}", i == 0 ? "" : ", ",
-                            i, draw_array(drawing, 3, false));
+                            i, draw_array(drawing, 3, false, false));
       }
       text += "]}";
       break;

@@ -235,13 +235,6 @@ Document draw_nginx(Choices& random) {
       const Written a = drawing.host(), b = drawing.host();
       drawing.accept({a.ranges[0], b.ranges[0]});
       text += fmt::format("deny {}; deny {}; # x\n", a.text, b.text);
-    } else if (kind == 15) {
-      drawing.begin("map of values");
-      drawing.doubt();
-      const bool is_block = random.one_in(2);
-      const Written entry = drawing.entry();
-      is_block ? drawing.accept(entry.ranges) : drawing.must_count();
-      text += fmt::format("{} {};\n", entry.text, is_block ? "1" : "0");
     } else {
       drawing.begin("deny");
       const Written entry = drawing.entry();

@@ -316,6 +316,7 @@ Document draw_other_tool(Choices& random) {
       {"Cisco", "ip access-list extended BAD\n", " deny ip host {} any", " permit ip host {} any", ""},
       {"Juniper", "", "set policy-options prefix-list BAD {}/32", "delete policy-options prefix-list BAD {}/32", ""},
       {"YAML", "blocklist:\n", "  - {}", "except:\n  - {}", ""},
+      {"geo of nginx", "geo $bad {\n  default 0;\n", "  {} 1;", "  {} 0;", "}\n"},
       {"BIND", "acl bad {\n", "  {};", "  !{};", "};\n"},
       {"Suricata", "", "alert ip {} any -> $HOME_NET any (msg:\"x\"; sid:1; rev:1;)",
        "pass ip {} any -> $HOME_NET any (msg:\"y\"; sid:2; rev:1;)", ""},

@@ -194,8 +194,8 @@ std::string Drawing::bad_entry(bool may_be_padded) {
       return text + ":70000";
     case 6:
       return fmt::format("{}.{}.{}", octet(0), octet(1), octet(2));
-    case 7:
-      return "::ffff:" + text;
+    case 7:  // behind the colon of a name it would be a good one
+      return may_be_padded ? "::ffff:" + text : text + "/255.0.255.0";
     case 8:
       return text + ".1";
     case 9:

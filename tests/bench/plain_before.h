@@ -1,0 +1,10 @@
+#pragma once
+
+#include "control/read/feeds/format.h"
+
+namespace weir::bench {
+
+// Reads good feeds as control/read/feeds/plain.cpp does; not one of feeds::formats().
+const control::feeds::Format& plain_before();
+
+}  // namespace weir::bench
