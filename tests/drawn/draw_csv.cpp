@@ -229,7 +229,8 @@ std::string draw_row(Drawing& drawing, const Table& table) {
     set(Holds::address, flaw == 22 ? drawing.bad_entry() : "");
     const bool is_blank = std::all_of(fields.begin(), fields.end(), [](const auto& field) { return field.empty(); });
     // `;DE` is a comment to who reads plain lines.
-    const bool is_comment = table.separator == ';' && fields[0].empty() && table.header == Header::none;
+    const bool has_row_of_names = table.header == Header::known || table.header == Header::unknown;
+    const bool is_comment = table.separator == ';' && fields[0].empty() && !has_row_of_names;
     if (!is_blank && !is_comment) drawing.must_count();
     drawing.may_count();
     return row_of(table, fields);

@@ -204,7 +204,7 @@ class Planner {
     for (size_t i = 0; i < columns_.size(); i++) {
       const Column& held = columns_[i];
       layout_.are_verdicts[i] =
-          held.verdicts > 0 && held.verdicts * 10 >= held.others * 9 && held.entries + held.numbers == 0;
+          held.verdicts > 0 && held.verdicts * 10 >= held.others * 6 && held.entries + held.numbers == 0;
     }
     if (has_setting_) {
       plan_by_settings();
