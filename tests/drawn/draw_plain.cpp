@@ -144,7 +144,9 @@ std::string noise(Drawing& drawing) {
       "-----",        "[list]"};
   drawing.begin("noise");
   drawing.must_count();
-  return drawing.random.of(kNoise);
+  const std::string line = drawing.random.of(kNoise);
+  if (line.starts_with('[')) drawing.doubt();  // what stands behind the name of a section may be anything
+  return line;
 }
 
 std::string comment_line(Drawing& drawing) {

@@ -81,7 +81,7 @@ void books() {
     save_book(list.name, policy->lists);
     all.insert(all.end(), policy->lists.begin(), policy->lists.end());
   }
-  all[0].feed = {"feed.txt", "plain", "named", 9, 3, 2, 1, {{4, "bad", "no address"}}};
+  all[0].feed = {"feed.txt", "plain", "named", 9, 3, 2, 1, 0, {{4, "bad", "no address"}}, {}};
   save_book("all", all);
   save_book("empty", {});
 }

@@ -9,6 +9,7 @@ import gzip
 import json
 import lzma
 import os
+import random
 import shutil
 import subprocess
 import sys

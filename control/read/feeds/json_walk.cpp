@@ -3,10 +3,10 @@
 namespace weir::control::feeds {
 
 std::string JsonPlace::path() const {
-  constexpr size_t kMostPath = 256;
+  constexpr size_t kMostPathBytes = 256;
   if (depth_ == 0) return "";
   const Level& around = at();
-  if (around.is_array || around.path.size() > kMostPath) return around.path;
+  if (around.is_array || around.path.size() > kMostPathBytes) return around.path;
   return around.path.empty() ? key_ : around.path + "." + key_;
 }
 
