@@ -137,7 +137,7 @@ std::vector<Column> survey(const std::vector<Record>& rows, uint32_t names_line)
           is_yes_or_no(field) && (field[0] == 'n' || field[0] == 'N' || field[0] == 'f' || field[0] == 'F');
       columns[i].yeses += is_yes_or_no(field) && field != "NO" && field != "No";
       columns[i].answers += field == "0" || field == "1";
-      columns[i].verdicts += verdict_of_word(field) != Verdict::none;
+      columns[i].verdicts += verdict_of_member("verdict", field) != Verdict::none;
       columns[i].bare += is_meant && field.find_first_of("/-") == std::string::npos;
       if (is_meant) continue;
       const bool is_number_here = is_length(field) || is_number(field);

@@ -163,6 +163,7 @@ Verdict verdict_of_member(std::string_view name, std::string_view value) {
         verdict_of_name(name) == Verdict::pass || called == "fp" || called.find("falsepositive") != std::string::npos;
     if (is_pass) return is_yes ? Verdict::pass : Verdict::none;
   }
+  if (said == "white" || said == "black") return Verdict::none;  // colours: TLP:WHITE
   if (!is_one_of(called, kVerdictNames)) return sure_verdict(said);
   if (is_one_of(said, kMaybeOffWords)) return Verdict::off;
   return any_verdict(said);
