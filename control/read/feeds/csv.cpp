@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "control/read/feeds/csv_layout.h"
+#include "control/read/feeds/csv_survey.h"
 #include "control/read/feeds/csv_text.h"
 #include "control/read/feeds/length_doubt.h"
 #include "control/read/feeds/plain.h"
@@ -25,10 +26,6 @@ constexpr Setting kSettings[] = {
     {"separator", "comma, semicolon, tab, pipe or space (blanks and tabs); left out: what divides most rows"},
 };
 constexpr const char* kNoNames = "neither an address nor the name of a column of addresses";
-
-bool is_whole_entry(std::string_view text) {
-  return !text.empty() && !std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal));
-}
 
 // What a column says of each row by its name and its fields. Most fields say what the one before said.
 class VerdictColumn {
@@ -166,7 +163,7 @@ class Reader {
       const std::string& text = record_.fields[i];
       if (text.empty() || text.size() > kLongest) continue;
       if (layout_.is_by_content && (text[0] == '[' || (text.find_first_of(".:") != std::string::npos)) &&
-          is_whole_entry(text)) {
+          is_entry(text)) {
         return "a second address stands in the row";
       }
       while (verdicts_.size() <= i) {
@@ -203,7 +200,7 @@ bool is_like(std::string_view line) {
     if (!split(line, separator, fields) || (fields.size() < 2 && !line.starts_with('"'))) continue;
     const auto is_one = [](const std::string& field) {
       const auto named = field_named(field);
-      return (named && named->part == Part::address) || is_whole_entry(field);
+      return (named && named->part == Part::address) || is_entry(field);
     };
     if (std::any_of(fields.begin(), fields.end(), is_one)) return true;
   }

@@ -239,10 +239,9 @@ constexpr std::string_view kAddressCounts[] = {"size",
 constexpr std::string_view kSureAddressCounts[] = {
     "size",        "numips",     "numhosts",          "numaddresses", "addresscount", "netsize",  "rangesize",
     "networksize", "subnetsize", "numberofaddresses", "hosts",        "addresses",    "hostcount"};
-constexpr std::string_view kAttackWords[] = {"attack",    "attempt",  "event",  "service", "honeypot", "incident",
-                                             "signature", "brute",    "probe",  "login",   "abuse",    "report",
-                                             "angriff",   "hits",     "reason", "scan",    "victim",   "target",
-                                             "usernam",   "password", "proto"};
+constexpr std::string_view kAttackWords[] = {
+    "attack", "attempt", "event",   "service", "honeypot", "incident", "signature", "brute",  "probe",   "login",
+    "abuse",  "report",  "angriff", "hits",    "reason",   "scan",     "victim",    "target", "usernam", "password"};
 constexpr std::string_view kErrors[] = {
     "error",  "errors",  "errormessage", "errorcode", "errmsg",  "exception",        "fault",        "fehler",
     "erreur", "message", "msg",          "detail",    "details", "errordescription", "errordetails", "problem"};

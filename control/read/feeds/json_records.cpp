@@ -145,7 +145,8 @@ Outcome JsonRecords::judge_port(Frame& frame) {
   const bool is_others = frame.port_side != frame.address_side && frame.port_side != FieldName::any &&
                          frame.address_side != FieldName::any;
   if (shape_.has_no_port || is_others) return port.clear(), Outcome();
-  const bool is_server = frame.address_side == FieldName::destination || frame.tells_of_server;
+  const bool is_server =
+      frame.address_side == FieldName::destination || (frame.tells_of_server && !frame.tells_of_attack);
   if (is_own || is_server || options_.directions != WEIR_AS_SOURCE) return {};
   if (list_->fault) return {};
   constexpr size_t kShown = 40;

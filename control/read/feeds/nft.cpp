@@ -219,7 +219,9 @@ class Reader {
                              "take what is in the sets now: `nft list ruleset`"};
     }
     if (is_deleted_) return Outcome::skip("an element that is deleted");
-    if (const char* why = why_not_named(set_verdict_, options_.action)) return Outcome::skip(why);
+    if (options_.sets == nullptr) {  // who asks set by set chooses sets
+      if (const char* why = why_not_named(set_verdict_, options_.action)) return Outcome::skip(why);
+    }
     const std::string& key = tokens_[0];
     if (key[0] == '$' || key[0] == '@') return Outcome::skip("the name of another set");
     std::string_view last, port;
