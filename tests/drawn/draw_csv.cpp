@@ -229,8 +229,7 @@ std::string draw_row(Drawing& drawing, const Table& table) {
     set(Holds::address, flaw == 22 ? drawing.bad_entry() : "");
     const bool is_blank = std::all_of(fields.begin(), fields.end(), [](const auto& field) { return field.empty(); });
     // `;DE` is a comment to who reads plain lines.
-    const bool has_row_of_names = table.header == Header::known || table.header == Header::unknown;
-    const bool is_comment = table.separator == ';' && fields[0].empty() && !has_row_of_names;
+    const bool is_comment = table.separator == ';' && fields[0].empty() && table.header != Header::known;
     if (!is_blank && !is_comment) drawing.must_count();
     drawing.may_count();
     return row_of(table, fields);
@@ -273,6 +272,9 @@ std::string draw_row(Drawing& drawing, const Table& table) {
     drawing.must_count();
   } else {
     drawing.accept(ranges);
+    // A number without a name is a port to nobody.
+    const bool is_named = table.header == Header::known || table.header == Header::in_comment;
+    if (table.has(Holds::server_port) && !is_named) drawing.accept({{ranges[0].first, ranges[0].last, 0, true}});
     if (is_off) drawing.accept({});
     if (is_off) drawing.may_count();
   }
