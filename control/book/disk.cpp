@@ -43,7 +43,7 @@ class Writer {
   }
 };
 
-std::shared_ptr<const Entries> read_entries(Reader& reader, const Header& header) {
+std::shared_ptr<const Entries> read_entries(Reader& reader) {
   auto entries = std::make_shared<Entries>();
   visit_rows_of(reader, entries->v4);
   visit_rows_of(reader, entries->v6);
@@ -121,7 +121,7 @@ Result<Book> read_book(std::span<const std::byte> bytes) {
   for (uint32_t l = 0; l < header->n_lists; l++) {
     List& list = book.emplace_back();
     visit_list(reader, list);
-    list.content = read_entries(reader, *header);
+    list.content = read_entries(reader);
     if (reader.failed()) return Error{"the book is damaged: list " + std::to_string(l)};
   }
   if (!reader.at_end()) return Error{"the book is damaged: it goes on after its last list"};

@@ -10,7 +10,7 @@
 
 namespace weir::control::feeds {
 bool Reading::read(std::string_view bytes, bool is_end, ListDraft& list) {
-  if (!has_begun_ && unpacker_ == nullptr && !bytes.empty()) unpacker_ = Unpacker::of(bytes);
+  if (!has_begun_ && beginning_.empty() && unpacker_ == nullptr && !bytes.empty()) unpacker_ = Unpacker::of(bytes);
   if (unpacker_ != nullptr) return unpack(bytes, is_end, list);
   if (!bytes.empty()) take_text(bytes, list);
   if (is_end) end(list);
