@@ -120,7 +120,9 @@ Result<void> read_sets(const Arguments& arguments, feeds::NamedSets& sets) {
   }
   take({}, true);
   const std::string name = is_stdin ? "stdin" : arguments.file;
-  if (read_so_far.fault) {
+  // JSON holds no set that is read here, whatever is wrong with it.
+  const bool is_json = reading.format() != nullptr && reading.format()->is_json;
+  if (read_so_far.fault && !is_json) {
     return Error{name + " " + read_so_far.fault->reason + "\nhint: " + read_so_far.fault->hint};
   }
   if (sets.has_too_many()) {
@@ -130,7 +132,6 @@ Result<void> read_sets(const Arguments& arguments, feeds::NamedSets& sets) {
   const bool has_sets =
       std::any_of(sets.all().begin(), sets.all().end(), [](const auto& set) { return !set.name.empty(); });
   if (!has_sets) {
-    const bool is_json = reading.format() != nullptr && reading.format()->is_json;
     return Error{fmt::format("{} holds no set of ipset or nftables\nhint: {}", name,
                              is_json ? "it is JSON: print the sets without -j"
                                      : "give it what `ipset save` or `nft list ruleset` prints, and --format when it "

@@ -87,7 +87,7 @@ class Planner {
     for (const Record& row : rows_) {
       if (has_entry(row) && !is_wanted_name(row)) break;
       const bool may_be = std::all_of(row.fields.begin(), row.fields.end(), may_be_name);
-      if (is_wanted_name(row) || (may_be && std::any_of(row.fields.begin(), row.fields.end(), names_address))) {
+      if (is_wanted_name(row) || (may_be && names_an_address(row))) {
         found = &row;
         break;
       }
@@ -96,6 +96,18 @@ class Planner {
     if (found == nullptr) return;
     layout_.names = found->fields;
     layout_.names_line = found->line;
+  }
+
+  // `ip` in a column where other rows have `ip`, too, names nothing.
+  bool names_an_address(const Record& row) const {
+    for (size_t i = 0; i < row.fields.size(); i++) {
+      if (!names_address(row.fields[i])) continue;
+      const auto has_it = [&](const Record& other) {
+        return other.line != row.line && i < other.fields.size() && other.fields[i] == row.fields[i];
+      };
+      if (std::none_of(rows_.begin(), rows_.end(), has_it)) return true;
+    }
+    return false;
   }
 
   // A row of names that nobody knows has neither numbers nor addresses nor hosts in it.
@@ -406,9 +418,11 @@ class Planner {
     const size_t rows = rows_.size() - (layout_.names_line != 0 ? 1 : 0);
     for (size_t i = 0; i < columns_.size(); i++) {
       if (i == address || i == column(Part::last) || i == column(Part::length)) continue;
-      if (columns_[i].entries * 2 <= rows) continue;
-      const auto name = named(i);
+      // Beside victims, the addresses of any other column may be those of the list.
       const bool is_of_victims = named(address)->side == FieldName::destination;
+      const bool has_many = columns_[i].entries * 2 > rows || (is_of_victims && is_much(columns_[i].entries, rows));
+      if (columns_[i].entries == 0 || !has_many) continue;
+      const auto name = named(i);
       if (name || layout_.names.empty() || is_of_victims || are_near(address, i) || has_host_masks(i))
         return refuse_two(address, i);
       layout_.notes.push_back(
