@@ -23,7 +23,7 @@ OF_YAML = ("policy", "events")
 COVERAGE = 0.9
 CASES = 150
 AT_A_TIME = 2
-SLOWEST_FIRST = ("snapshot", "feed", "policy", "events", "steering", "book", "wire", "frame")
+SLOWEST_FIRST = ("snapshot", "drawn_feeds", "feed", "policy", "events", "steering", "book", "wire", "frame")
 
 
 def beside(build_folder, name):

@@ -48,6 +48,7 @@ TARGETS = {
     "book": Target(2048, ("control/book/disk.cpp", "control/book/stored.cpp"), without=("write_book", "part_holding")),
     "entry": Target(256, ("control/read/entry_line.cpp",), "plain.dict", without=("entry_line_of_map",)),
     "crowdsec": Target(1024, ("control/crowdsec/decisions.cpp", "control/crowdsec/ledger.cpp"), "crowdsec.dict", options=NOT_ENTROPIC),
+    "drawn_feeds": Target(1024, (), options=NOT_ENTROPIC),
     "events": Target(1024, ("common/yaml/events.cpp", "common/yaml/yaml.cpp"), "policy.dict", without=("read_document",),
                      options=NOT_ENTROPIC),
     "feed_line": Target(512, ("control/past/feed_line.cpp",), "plain.dict", without=("read", "make_index", "names_in")),

@@ -93,6 +93,22 @@ Document draw_dat(Choices& random);
 Document draw_spamhaus(Choices& random);
 Document draw_crowdsec(Choices& random);
 Document draw_misp(Choices& random);
+Document draw_rir(Choices& random);
+Document draw_suricata(Choices& random);
+Document draw_mikrotik(Choices& random);
+Document draw_hosts_deny(Choices& random);
+Document draw_access(Choices& random);
+Document draw_rbldnsd(Choices& random);
+Document draw_iprep(Choices& random);
+Document draw_aws(Choices& random);
+Document draw_gcp(Choices& random);
+Document draw_azure(Choices& random);
+Document draw_cloudflare(Choices& random);
+Document draw_fastly(Choices& random);
+Document draw_github(Choices& random);
+Document draw_oracle(Choices& random);
+Document draw_stix(Choices& random);
+Document draw_misp_event(Choices& random);
 
 struct Drawer {
   const char* format;

@@ -95,17 +95,17 @@ Outcome read_line(std::string_view line, uint32_t number, const Options& options
   const Rule rule = rule_of(line);
   if (!rule.is_whole || rule.daemons.empty() || rule.clients.empty()) return "no `DAEMONS: CLIENTS`";
   if (const char* why = why_not_of(verdict_of_options(rule.options), options.action)) return Outcome::skip(why);
-  Outcome worst;
-  bool is_exception = false;
+  bool is_exception = false;  // each client is counted by itself
   for (const std::string_view client : rule.clients) {
     if (client == "EXCEPT") {
       is_exception = true;
-      keep_worst(worst, Outcome::skip("`EXCEPT`: an exception, which a pass list says"));
-    } else if (!is_exception) {
-      keep_worst(worst, read_client(client, number, options, list));
+    } else if (is_exception) {
+      add_skipped_line(list.feed, number, client, "behind `EXCEPT`: an exception, which a pass list says");
+    } else {
+      add_outcome(read_client(client, number, options, list), list.feed, number, client);
     }
   }
-  return worst;
+  return {};
 }
 
 bool is_daemon(std::string_view word) {

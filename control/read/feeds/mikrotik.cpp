@@ -113,9 +113,10 @@ class Reader {
   explicit Reader(const Options& options) : options_(options) {}
 
   Outcome read_line(std::string_view line, uint32_t number, ListDraft& list) {
-    Outcome worst;
-    for (const std::string_view piece : pieces_of(line)) keep_worst(worst, read_piece(piece, number, list));
-    return worst;
+    for (const std::string_view piece : pieces_of(line)) {
+      add_outcome(read_piece(piece, number, list), list.feed, number, piece);
+    }
+    return {};
   }
 
  private:

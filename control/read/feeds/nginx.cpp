@@ -20,14 +20,12 @@ Outcome read_statement(std::string_view statement, uint32_t number, const Option
 Outcome read_line(std::string_view line, uint32_t number, const Options& options, ListDraft& list) {
   line = trim(line.substr(0, line.find('#')));
   if (!line.empty() && line.back() != ';') return "the line does not end in `;`";
-  Outcome worst;
   while (!line.empty()) {
     const size_t end = std::min(line.find(';'), line.size());
-    const Outcome outcome = read_statement(line.substr(0, end), number, options, list);
-    if (worst.kind != Outcome::bad && outcome.kind != Outcome::fine) worst = outcome;
+    add_outcome(read_statement(line.substr(0, end), number, options, list), list.feed, number, line.substr(0, end));
     line.remove_prefix(std::min(end + 1, line.size()));
   }
-  return worst;
+  return {};
 }
 
 bool is_like(std::string_view line) {

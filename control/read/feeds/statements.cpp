@@ -22,12 +22,6 @@ std::string recognise_statements(std::string_view beginning, bool (*is_like)(std
   return recognise_lines(joined, is_like, phrase);
 }
 
-void keep_worst(Outcome& worst, const Outcome& outcome) {
-  const bool is_worse = outcome.kind != Outcome::fine && worst.kind != Outcome::bad &&
-                        (worst.kind == Outcome::fine || outcome.kind == Outcome::bad);
-  if (is_worse) worst = outcome;
-}
-
 std::string network_of_octets(std::string_view text) {
   if (text.ends_with(".*")) text.remove_suffix(1);
   if (text.ends_with('.')) text.remove_suffix(1);

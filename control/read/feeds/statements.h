@@ -64,9 +64,6 @@ void read_statements(std::string_view part, Joining joining, Unfinished& open, L
 std::string recognise_statements(std::string_view beginning, bool (*is_like)(std::string_view line),
                                  const char* phrase);
 
-// Keeps the worst outcome of several parts of a line: bad, then skipped, then fine.
-void keep_worst(Outcome& worst, const Outcome& outcome);
-
 // `192.0.2.`, `192.0.2.*` and `192.0.2` -> 192.0.2.0/24. Empty: it is not one to three octets.
 std::string network_of_octets(std::string_view text);
 

@@ -22,7 +22,8 @@ bool is_one_of(std::string_view word, const char* const (&words)[N]) {
 // One side of a rule.
 struct Side {
   std::vector<std::string_view> literals;  // addresses, networks, or what should be
-  bool has_exceptions = false, is_broken = false;
+  unsigned exceptions = 0;                 // negated members
+  bool is_broken = false;
 
   void add(std::string_view text, bool is_negated, unsigned depth) {
     constexpr unsigned kMostDepth = 8;
@@ -38,7 +39,7 @@ struct Side {
     } else if (text[0] == '$' || text == "any") {
       return;
     } else if (is_negated) {
-      has_exceptions = true;
+      exceptions++;
     } else {
       literals.push_back(text);
     }
@@ -96,26 +97,31 @@ bool asks_for_content(std::string_view options) {
   return false;
 }
 
-Outcome take_side(const Side& side, std::string_view port, uint32_t number, const Options& options, ListDraft& list) {
+// Each member is counted by itself.
+Outcome take_side(const Side& side, std::string_view rule, std::string_view port, uint32_t number,
+                  const Options& options, ListDraft& list) {
   const bool has_port = port != "any";
   if (has_port && !is_number(port)) {
     return Outcome::skip("a rule about some ports of its addresses: write flows in the policy");
   }
-  Outcome worst;
-  if (side.has_exceptions) worst = Outcome::skip("`!`: an exception, which a pass list says");
+  for (unsigned i = 0; i < side.exceptions; i++) {
+    add_skipped_line(list.feed, number, rule, "`!`: an exception, which a pass list says");
+  }
   for (const std::string_view literal : side.literals) {
     const bool is_network = literal.find('/') != std::string_view::npos;
     if (has_port && is_network) {
-      keep_worst(worst, Outcome::skip("a port of a network: write it as a flow in the policy"));
+      add_skipped_line(list.feed, number, literal, "a port of a network: write it as a flow in the policy");
     } else {
-      keep_worst(worst,
-                 has_port ? take_port(literal, port, {number}, options, list) : take(literal, {number}, options, list));
+      const char* why =
+          has_port ? take_port(literal, port, {number}, options, list) : take(literal, {number}, options, list);
+      add_outcome(why, list.feed, number, literal);
     }
   }
-  return worst;
+  return {};
 }
 
-Outcome read_rule(std::string_view rule, uint32_t number, const Options& options, ListDraft& list) {
+Outcome read_rule(std::string_view whole, uint32_t number, const Options& options, ListDraft& list) {
+  std::string_view rule = whole;
   const std::string_view action = next_field(rule), protocol = next_field(rule);
   if (!is_one_of(action, kActions)) return "no rule: its first word is no action";
   if (trim(rule).empty()) return "no whole rule";
@@ -131,8 +137,8 @@ Outcome read_rule(std::string_view rule, uint32_t number, const Options& options
     return "a list of addresses that is not closed, or has an empty member";
   const bool has_addresses = !source.literals.empty() || !destination.literals.empty();
   if (!has_addresses) {
-    return Outcome::skip(source.has_exceptions || destination.has_exceptions ? "`!`: a rule about all other addresses"
-                                                                             : "a rule without addresses");
+    return Outcome::skip(source.exceptions + destination.exceptions > 0 ? "`!`: a rule about all other addresses"
+                                                                        : "a rule without addresses");
   }
   if (action == "log" || action == "config") return Outcome::skip("a rule that neither alerts nor drops");
   const Verdict verdict = action == "pass" ? Verdict::pass : Verdict::block;
@@ -143,7 +149,7 @@ Outcome read_rule(std::string_view rule, uint32_t number, const Options& options
   if (!is_one_of(protocol, kProtocols)) return Outcome::skip("a rule about an application's protocol");
   if (asks_for_content(rule)) return Outcome::skip("a rule that also asks for what is in the packet");
   const bool is_source = !source.literals.empty();
-  return take_side(is_source ? source : destination, is_source ? from_port : to_port, number, options, list);
+  return take_side(is_source ? source : destination, whole, is_source ? from_port : to_port, number, options, list);
 }
 
 bool is_like(std::string_view line) {

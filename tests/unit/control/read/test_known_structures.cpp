@@ -120,7 +120,8 @@ TEST_CASE("networks of clouds") {
          "\"ipv6_prefixes\":[{\"ipv6_prefix\":\"2001:db8::/32\"}]}",
          two});
   check({"aws",
-         "{\"syncToken\":\"1\",\"prefixes\":[{\"ip_prefix\":\"203.0.113.0/33\"},\n{\"ip_prefix\":1},\n{\"endpoint\":\"192.0.2.1\"}]}",
+         "{\"syncToken\":\"1\",\"prefixes\":[{\"ip_prefix\":\"203.0.113.0/"
+         "33\"},\n{\"ip_prefix\":1},\n{\"endpoint\":\"192.0.2.1\"}]}",
          "bad 1 bad 2 skipped 3 "});
   check({"gcp",
          "{\"creationTime\":\"x\",\"prefixes\":[{\"ipv4Prefix\":\"203.0.113.0/24\",\"scope\":\"x\"},"
@@ -245,7 +246,7 @@ TEST_CASE("rules of Suricata") {
          "alert ip [203.0.113.0/24,!203.0.113.9,[192.0.2.1,!192.0.2.2]] any -> any any (sid:1;)\n"
          "alert ip ![192.0.2.1] any -> any any (sid:1;)\nalert ip any any -> any any (sid:1;)\n"
          "pass ip 192.0.2.1 any -> any any (sid:1;)\nalert ip 192.0.2.1 any -> 198.51.100.9 any (sid:1;)\n",
-         "203.0.113.0-203.0.113.255 192.0.2.1 skipped 1 skipped 2 skipped 3 skipped 4 skipped 5 "});
+         "203.0.113.0-203.0.113.255 192.0.2.1 skipped 1 skipped 1 skipped 2 skipped 3 skipped 4 "});
   check({"suricata",
          "alert tcp any any -> 192.0.2.1 443 (sid:1;)\nalert tcp any any -> 192.0.2.1 [80,443] (sid:1;)\n"
          "alert tcp any any -> 192.0.2.0/28 443 (sid:1;)\nalert tcp any any -> 192.0.2.1 !22 (sid:1;)\n",
@@ -300,7 +301,7 @@ TEST_CASE("hosts.deny") {
   check({"hosts-deny",
          "ALL: 203.0.113.0/24 EXCEPT 203.0.113.9\nALL: 192.0.2.1 : allow\nALL: ALL\nALL: .example.net, *.a.example\n"
          "sshd: LOCAL, PARANOID\n",
-         "203.0.113.0-203.0.113.255 skipped 1 skipped 2 skipped 3 skipped 4 skipped 5 "});
+         "203.0.113.0-203.0.113.255 skipped 1 skipped 2 skipped 3 skipped 4 skipped 4 "});
   check({"hosts-deny", "ALL: 192.0.2.1\nALL: 192.0.2.300\nnothing\nALL:\nALL: 192.0.2.1/33 192.0.2.2\n",
          "192.0.2.1 192.0.2.2 bad 2 bad 3 bad 4 bad 5 "});
   check({"hosts-deny", "ALL: 192.0.2.1, \\\n  192.0.2.2\n# ALL: 192.0.2.3, \\\n 192.0.2.4\n", "192.0.2.1 192.0.2.2 "});
