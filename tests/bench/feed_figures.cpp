@@ -117,7 +117,7 @@ const std::vector<Sample>& samples() {
        true},
       {"gcp",
        [](const Hosts& hosts) {
-         return "{\"syncToken\":\"1\",\"prefixes\":[\n" +
+         return "{\"syncToken\":\"1\",\"creationTime\":\"x\",\"prefixes\":[\n" +
                 without_last(joined(hosts, "{\"ipv4Prefix\":\"", "\",\"scope\":\"x\"},\n"), 2) + "]}\n";
        },
        true},
