@@ -422,13 +422,15 @@ class Planner {
       const bool is_of_victims = named(address)->side == FieldName::destination;
       const bool has_many = columns_[i].entries * 2 > rows || (is_of_victims && is_much(columns_[i].entries, rows));
       if (columns_[i].entries == 0 || !has_many) continue;
-      const auto name = named(i);
-      if (name || layout_.names.empty() || is_of_victims || are_near(address, i) || has_host_masks(i))
+      const auto last = column(Part::last);
+      const bool may_be_an_end = are_near(address, i) || (last && are_near(i, *last));
+      if (named(i) || layout_.names.empty() || is_of_victims || may_be_an_end || has_host_masks(i)) {
         return refuse_two(address, i);
+      }
+      if (!layout_.notes.empty()) continue;  // one is told of
       layout_.notes.push_back(
           {fmt::format("has addresses in column {} too, which are not read: column {} is", shown(i), shown(address)),
            "another column is named like this: " + setting_of(layout_, Part::address, i)});
-      return;
     }
   }
 
