@@ -62,7 +62,8 @@ Outcome read(const YAML::Node& row, size_t at_once) {
   std::string name = "auto";
   if (const YAML::Node format = row["format"]; format && format.IsMap()) {
     name = format.begin()->first.as<std::string>();
-    for (const auto& setting : format.begin()->second) {
+    const YAML::Node settings = format.begin()->second;
+    for (const auto& setting : settings) {
       options.settings += (options.settings.empty() ? "" : ",") + setting.first.as<std::string>() + "=" +
                           setting.second.as<std::string>();
     }
