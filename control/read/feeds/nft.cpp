@@ -242,6 +242,7 @@ class Reader {
         i++;
       } else if (tokens_[i] == ":") {
         // Of a map of verdicts; `jump`, `goto` and other values are rules of their own.
+        if (options_.sets != nullptr) return Outcome::skip("an element of a map");  // which is no set
         const Verdict verdict = verdict_of_word(next);
         if (verdict != (options_.action == WEIR_DROP ? Verdict::block : Verdict::pass)) {
           return Outcome::skip("an element of a map, whose value is no verdict of this list");
