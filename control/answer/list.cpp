@@ -7,7 +7,8 @@ void members(Fields& f, LineSample& line) {
   f({"text", "", "of it, 80 characters at most"}, line.text);
   f({"reason", "", "what is wrong with it"}, line.reason);
   std::string kind = LineSample::kNames[line.kind];
-  f({"kind", "", "bad; skipped: understood, and no entry of this list; host_bits: an entry whose host bits were cleared"},
+  f({"kind", "",
+     "bad; skipped: understood, and no entry of this list; host_bits: an entry whose host bits were cleared"},
     kind);
   if (!f.reading()) return;
   for (size_t i = 0; i < LineSample::kKinds; i++) {

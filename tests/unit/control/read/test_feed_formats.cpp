@@ -228,7 +228,8 @@ TEST_CASE("columns") {
   const Row rows[] = {
       {"csv", "# x\n\"first_seen_utc\",\"dst_ip\",\"dst_port\"\n\"2023-05-23\",\"192.0.2.1\",\"1194\"\n# END 1",
        "192.0.2.1:1194 "},
-      {"csv", "ip,category,detail\n192.0.2.1,abuse,198.51.100.9\n192.0.2.2,,\n,x,198.51.100.9\n", "192.0.2.1 192.0.2.2 !4 "},
+      {"csv", "ip,category,detail\n192.0.2.1,abuse,198.51.100.9\n192.0.2.2,,\n,x,198.51.100.9\n",
+       "192.0.2.1 192.0.2.2 !4 "},
       {"csv", "Country,IP,PrefixLength,Version\r\nAD,2001:db8::,32,ipv6\r\nAD,192.0.2.0,\"28\",ipv4\r\n",
        "192.0.2.0-192.0.2.15 2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff "},
       {"csv", "\"192.0.2.1\",\"4,19\",\"2025\",\"DDoS (3.01 RPS), http://192.0.2.9, 192.0.2.8\"\n\"x\",\"192.0.2.7\"\n",
