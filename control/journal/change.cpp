@@ -42,7 +42,7 @@ class EntryOfJournal {
     is_widened_ = aggregate_ipv6(draft_, list_.ipv6_aggregate) != 0;
     return canonical;
   }
-  // What ipv6_aggregate made of what was read last; empty: it is as it was written.
+  // The entry that ipv6_aggregate made of the one read last. Empty: it stayed as written.
   std::string enforced_as() const {
     if (!is_widened_) return "";
     return draft_.v6.empty() ? flow_line(draft_.flows.front()) : entry_text(draft_.v6.front(), list_.match);

@@ -54,7 +54,7 @@ Result<void> sweep(const Book& book, uint64_t now, Journal& journal, std::vector
 // An entry of the journal as the content of its list is to hold it: appended to the draft. False: no such entry.
 bool append_added(const List& list, const std::string& text, uint32_t expires, ListDraft& draft);
 
-// What an added entry, in the text that the journal has of it, is in its list. Empty: the same, or no entry.
+// Returns the entry that the list enforces for an added one, given as the journal has it. Empty: the same, or no entry.
 std::string enforced_as(const List& list, const std::string& text);
 
 // What the journal calls the entries that it put into the list: text and expiry. Of addresses that the list widens, and

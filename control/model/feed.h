@@ -65,12 +65,12 @@ struct FileIdentity {
   bool operator==(const FileIdentity&) const = default;
 };
 
-// What becomes of entries of a drop list in address space that no stranger sends from: keep them, keep them and warn,
+// Says what a drop list does with entries in address space that no stranger sends from: keep them, keep them and warn,
 // take them out, or refuse the feed.
 enum class Reserved : uint8_t { keep, warn, cut, refuse };
 constexpr const char* kReservedNames[] = {"keep", "warn", "cut", "refuse"};  // in the order of Reserved
 
-// What becomes of entries of a drop list that hold addresses which this host needs (control/model/supplies.h): these
+// Says what a drop list does with addresses that this host needs (control/model/supplies.h): these
 // addresses are taken out, or they are kept; with a warning either way.
 enum class OfSupplies : uint8_t { cut, keep };
 constexpr const char* kOfSuppliesNames[] = {"cut", "keep"};  // in the order of OfSupplies

@@ -27,7 +27,7 @@ struct Supplies {
   bool operator==(const Supplies&) const = default;
 };
 
-// Of one address with several reasons the first stays; it is cut when one of them says so.
+// Several reasons for one address: the first is told; the address is cut when one of them says so.
 void order(Supplies& supplies);
 
 // XXH3-128 of the addresses, and of which are cut; zeros: there are none.

@@ -17,7 +17,7 @@ struct Content {
 // By how it begins (some kilobytes are enough). Null: nothing speaks against text.
 const Content* content_of(std::string_view beginning);
 
-// Of a text of some lines and at most three entries, which says in words of HTTP or in prose that there is no list. Its
+// A short text with at most three entries may be an error answer, in words of HTTP or in prose. Its
 // entries are addresses of whoever asked. Empty: it says nothing of the kind. JSON says so itself: json_records.h.
 std::optional<FeedFault> error_answer(std::string_view text);
 

@@ -27,7 +27,7 @@ constexpr Setting kSettings[] = {
 };
 constexpr const char* kNoNames = "neither an address nor the name of a column of addresses";
 
-// What a column says of each row by its name and its fields. Most fields say what the one before said.
+// Tells the verdict of a column on each row. It keeps the last one: most fields repeat the field before.
 class VerdictColumn {
  public:
   explicit VerdictColumn(std::string name) : name_(std::move(name)) {}
