@@ -69,8 +69,7 @@ struct Handler {
         cloud.paths.empty() ? reading.place.is_in_array() && !path.empty() && !is_none : is_one_of(path, cloud.paths);
     if (is_network) return is_string ? take(value, {text->line()}, reading.options, *reading.list) : "no text";
     if (is_none && reading.place.is_in_array()) return Outcome::skip("a name or a key, not a network");
-    return is_string && is_entry_text(value) ? Outcome::skip("an address where this format has no networks")
-                                             : Outcome();
+    return is_string && is_entry(value) ? Outcome::skip("an address where this format has no networks") : Outcome();
   }
 };
 

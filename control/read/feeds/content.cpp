@@ -180,7 +180,7 @@ std::optional<FeedFault> error_answer(std::string_view text) {
     const std::string_view first = next_word(further);
     const std::string_view field = first.substr(0, first.find_first_of(",|"));
     const bool is_row = field.size() < first.size();  // of a table, whose fields are anybody's words
-    const bool has_entry = !std::holds_alternative<EntryError>(parse_entry(field, LeadingZeros::decimal));
+    const bool has_entry = is_entry(field);
     entries += has_entry;
     lines++;
     if (has_entry && is_row) continue;

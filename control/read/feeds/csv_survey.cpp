@@ -80,10 +80,6 @@ char choose_separator(std::string_view text, bool is_whole) {
 
 // --- what a field holds ---
 
-bool is_entry(std::string_view text) {
-  return !text.empty() && !std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal));
-}
-
 bool is_nothing(std::string_view text) {
   constexpr std::string_view kNothing[] = {"", "-", "--", "null", "none", "n/a", "na", "nil", "\\n"};
   return text.size() < 5 && std::find(std::begin(kNothing), std::end(kNothing), lower(text)) != std::end(kNothing);

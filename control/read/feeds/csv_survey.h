@@ -64,7 +64,6 @@ struct Column {
 // names_line: of the row that is left out; 0: none.
 std::vector<Column> survey(const std::vector<Record>& rows, uint32_t names_line);
 
-bool is_entry(std::string_view text);
 bool is_nothing(std::string_view text);  // `-`, `n/a`, ``
 bool has_entry(const Record& row);       // or what was meant as one
 // A row of names has neither numbers nor dates nor hosts in it.

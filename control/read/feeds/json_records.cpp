@@ -94,7 +94,7 @@ void JsonRecords::close() {
   records_++;
   const bool by_name = !shape_.names[static_cast<size_t>(Part::last)].empty();
   std::string& last = frame.record.parts[static_cast<size_t>(Part::last)];
-  const bool is_end = !std::holds_alternative<EntryError>(parse_entry(last, LeadingZeros::decimal));
+  const bool is_end = is_entry(last);
   const bool begins = frame.begins_range && shape_.names[0].empty();
   if (!begins && !by_name && !is_end) last.clear();  // `until` may be a time
   if (frame.is_length_vague && text_of(frame.record, Part::address).find_first_of("/-") != std::string::npos) {
@@ -163,8 +163,7 @@ Outcome JsonRecords::judge_port(Frame& frame) {
 
 void JsonRecords::key(std::string_view text) {
   key_ = text;
-  if (!is_auto() || text.size() < 2 || std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal)))
-    return;
+  if (!is_auto() || text.size() < 2 || !is_entry(text)) return;
   tell(Outcome::skip("an address that is a key: weir reads values"), text_->line(), text);
 }
 
@@ -227,8 +226,8 @@ void JsonRecords::keep(Frame& frame, std::string_view text, bool is_string) {
 void JsonRecords::keep_address(Frame& frame, const FieldName& named, std::string_view text) {
   std::string& kept = frame.record.parts[0];
   // Or it was meant as one: 192.0.2.300.
-  const auto is_entry = [](std::string_view one) {
-    if (!std::holds_alternative<EntryError>(parse_entry(one, LeadingZeros::decimal))) return true;
+  const auto is_meant = [](std::string_view one) {
+    if (is_entry(one)) return true;
     const auto digits = std::count_if(one.begin(), one.end(), [](char c) { return c >= '0' && c <= '9'; });
     const auto letters =
         std::count_if(one.begin(), one.end(), [](char c) { return (c | 0x20) >= 'g' && (c | 0x20) <= 'z'; });
@@ -236,10 +235,10 @@ void JsonRecords::keep_address(Frame& frame, const FieldName& named, std::string
   };
   if (text.empty()) return;
   if (!kept.empty()) {
-    const bool has_both = is_entry(kept) && is_entry(text) && kept != text;
+    const bool has_both = is_meant(kept) && is_meant(text) && kept != text;
     if (has_both && shape_.names[0].empty()) frame.second = key_;
-    const bool is_better = is_entry(text) && !is_entry(kept);
-    if (!is_better && (frame.ranks[0] <= named.rank || (is_entry(kept) && !is_entry(text)))) return;
+    const bool is_better = is_meant(text) && !is_meant(kept);
+    if (!is_better && (frame.ranks[0] <= named.rank || (is_meant(kept) && !is_meant(text)))) return;
   }
   kept = text;
   frame.ranks[0] = named.rank;
@@ -254,7 +253,7 @@ void JsonRecords::look_at_other(Frame& record, std::string_view key, std::string
   if (shape_.take != nullptr || text.empty() || text.size() > kMostWord) return;
   if (record.why_skipped == nullptr) record.why_skipped = why_not_of(verdict_of_member(key, text), options_.action);
   const bool may_be = is_string && text.size() > 2 && text.find_first_of(".:") != std::string_view::npos;
-  if (!may_be || std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal))) return;
+  if (!may_be || !is_entry(text)) return;
   std::string path = path_of_value();
   const std::string& around = record.path;
   if (!around.empty() && path.starts_with(around + ".")) path.erase(0, around.size() + 1);
@@ -267,8 +266,8 @@ void JsonRecords::scalar(std::string_view text, bool is_string) {
   Frame& frame = frames_[depth_ - 1];
   if (!frame.is_array || !error_key_.empty()) look_at_document(text, is_string);
   if (frame.is_record) return keep(frame, text, is_string);
-  const bool is_entry = frame.is_array ? frame.has_texts : !shape_.paths.empty() && is_path(path_of_value());
-  if (is_entry && (is_string || frame.is_array)) {
+  const bool is_listed = frame.is_array ? frame.has_texts : !shape_.paths.empty() && is_path(path_of_value());
+  if (is_listed && (is_string || frame.is_array)) {
     if (!is_string) return tell("a number or a word in a list of texts", text_->line(), text);
     const char* why = is_auto() ? why_not_named(frame.verdict, options_.action) : nullptr;
     if (why != nullptr) return tell(Outcome::skip(why), text_->line(), text);

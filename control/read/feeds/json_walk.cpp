@@ -15,10 +15,6 @@ void JsonPlace::enter(bool is_array) {
   levels_[depth_++] = {is_array, std::move(key_of_value), std::move(path_of_value)};
 }
 
-bool is_entry_text(std::string_view text) {
-  return !text.empty() && !std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal));
-}
-
 FeedFault json_fault(const std::string& error) {
   const bool is_cut_off = error.starts_with("ends");
   return {is_cut_off ? error : "is no JSON: " + error, "get the file again: it is broken, or cut off", is_cut_off};

@@ -50,9 +50,6 @@ struct JsonReading {
   }
 };
 
-// Whether the whole text is an address, a prefix or a range.
-bool is_entry_text(std::string_view text);
-
 FeedFault json_fault(const std::string& error);
 
 // A reader of a whole document (Parts::bytes). Handler: a handler of JsonText with the members `reading` (JsonReading)

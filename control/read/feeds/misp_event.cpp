@@ -58,7 +58,7 @@ struct Handler {
       object.is_deleted = is_yes;
     } else if (key == "name" && depth > 2 && objects[depth - 3].is_attribute) {
       objects[depth - 3].is_false_positive |= is_tag_of_false_positive(value);
-    } else if (is_string && is_entry_text(value)) {
+    } else if (is_string && is_entry(value)) {
       reading.tell(Outcome::skip("an address that is no attribute's value"), text->line(), value);
     }
   }

@@ -129,8 +129,7 @@ class Reader {
 
   bool has_address() const {
     return std::any_of(tokens_.begin(), tokens_.end(), [](const std::string& token) {
-      return token.size() > 2 && token.find_first_of(".:") != std::string::npos &&
-             !std::holds_alternative<EntryError>(parse_entry(token, LeadingZeros::decimal));
+      return token.size() > 2 && token.find_first_of(".:") != std::string::npos && is_entry(token);
     });
   }
 

@@ -13,7 +13,7 @@ std::string_view range_in(std::string_view line) {
 
 Outcome read_line(std::string_view line, uint32_t number, const Options& options, ListDraft& list) {
   if (line[0] == '#') return {};
-  const bool has_no_name = !std::holds_alternative<EntryError>(parse_entry(line, LeadingZeros::decimal));
+  const bool has_no_name = is_entry(line);
   if (!has_no_name && line.find(':') == std::string_view::npos) return "no `name:FIRST-LAST`";
   const std::string_view range = has_no_name ? line : trim(range_in(line));
   if (!has_no_name && lower(line).find("::ffff:") != std::string::npos)

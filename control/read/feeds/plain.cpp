@@ -48,8 +48,9 @@ bool is_address(std::string_view text) {
   return parse_ipv4(text) || parse_ipv6(text);
 }
 
-bool is_entry(std::string_view text) {
-  return text != "::" && !text.empty() && !std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal));
+// `::` alone is a sign.
+bool is_entry_word(std::string_view text) {
+  return text != "::" && is_entry(text);
 }
 
 // Whether what begins with these letters was meant as an address of the family of `first`, and is none: 192.0.2.999.
@@ -138,7 +139,7 @@ Outcome look_behind(std::string_view behind, weir_action action, std::string_vie
   std::string_view word = next_word(behind);
   if (is_number(word)) return number = word, Outcome();
   if (word.size() > 1 && word[0] == '/' && is_digit(word[1])) return kLengthBehind;
-  if (is_entry(bare(word))) return kTwoAddresses;
+  if (is_entry_word(bare(word))) return kTwoAddresses;
   if (joins(word)) {
     std::string_view further = behind;
     std::string_view next = next_word(further);
@@ -146,14 +147,14 @@ Outcome look_behind(std::string_view behind, weir_action action, std::string_vie
     const bool is_length_word = names_length(word);
     constexpr std::string_view kDashes[] = {"\xe2\x80\x93", "\xe2\x80\x94", "\xe2\x88\x92", "~", "..", "..."};
     if (words::is_one_of(word, kDashes) && !next.empty() && is_digit(next[0])) return kShortRange;
-    if (is_entry(bare(next))) return is_length_word ? kLengthBehind : kTwoAddresses;
+    if (is_entry_word(bare(next))) return is_length_word ? kLengthBehind : kTwoAddresses;
     if (is_length_word && !next.empty() && is_length(next)) return kLengthBehind;
     if (bare(word).empty()) word = next_word(behind);  // `- trusted`
   }
   const size_t sign = word.find_first_of("=:");
   if (sign != std::string_view::npos && sign > 0 && sign + 1 < word.size()) {
     const std::string_view value = word.substr(sign + 1);
-    if (is_entry(bare(value))) return {};
+    if (is_entry_word(bare(value))) return {};
     if (const char* why = why_not_of(verdict_of_member(word.substr(0, sign), value), action)) return Outcome::skip(why);
   }
   // One word, or up to three of them together.
@@ -197,7 +198,7 @@ std::string_view field_behind(std::string_view behind) {
 // What a `;` begins is a comment, unless an address, a length or a number follows it at once.
 bool begins_field(std::string_view behind) {
   const std::string_view word = field_behind(behind);
-  return is_length(word) || is_number(word) || is_entry(word);
+  return is_length(word) || is_number(word) || is_entry_word(word);
 }
 
 // "3405803776","3405804031": addresses of IPv4 as numbers.
@@ -219,7 +220,8 @@ Line line_of(std::string_view line) {
   }
   if (line[0] == '!') {
     std::string_view rest = line.substr(1);
-    return {{}, {}, is_entry(bare(next_word(rest))) ? Outcome::skip("an exception: `!` stands before it") : Outcome()};
+    return {
+        {}, {}, is_entry_word(bare(next_word(rest))) ? Outcome::skip("an exception: `!` stands before it") : Outcome()};
   }
   const size_t at = line.find_first_of("#;");
   if (at == std::string_view::npos) return {line};
@@ -231,7 +233,7 @@ Line line_of(std::string_view line) {
   }
   if (begins_field(behind)) return {{}, {}, "an address or a number behind `;`"};
   const bool is_glued = !is_blank(line[at - 1]);
-  if (is_glued && is_entry(field_behind(without_front(behind)))) {
+  if (is_glued && is_entry_word(field_behind(without_front(behind)))) {
     return {{}, {}, kTwoAddresses};
   }
   return {trim(line.substr(0, at)), is_glued && !behind.empty() && !is_blank(behind[0]) ? behind : std::string_view()};
@@ -301,10 +303,10 @@ class Reader {
     if (split.text.empty()) return split.outcome;
     const EntryAndRest parts = parts_of(split.text);
     if (const char* why = strange_letter(parts.entry)) return why;
-    if (parts.why_bad != nullptr) return is_entry(bare(parts.entry)) ? Outcome() : parts.why_bad;
+    if (parts.why_bad != nullptr) return is_entry_word(bare(parts.entry)) ? Outcome() : parts.why_bad;
     const std::string_view behind = without_front(parts.behind);
     std::string_view beside;
-    if (!behind.empty() && is_entry(parts.entry)) {
+    if (!behind.empty() && is_entry_word(parts.entry)) {
       const Outcome outcome = look_behind(behind, options_.action, beside);
       if (outcome.kind != Outcome::fine) return outcome;
       look_further(behind, number);
@@ -329,7 +331,7 @@ class Reader {
     next_word(behind);
     for (int i = 0; i < kLooked && !behind.empty(); i++) {
       const std::string_view word = bare(next_word(behind));
-      if (word.size() < 3 || !is_hex(word[0]) || !is_entry(word)) continue;
+      if (word.size() < 3 || !is_hex(word[0]) || !is_entry_word(word)) continue;
       further_++;
       if (further_line_ == 0) further_line_ = number;
       return;
@@ -382,7 +384,7 @@ bool is_plain_entry(std::string_view line) {
   const Line split = line_of(line);
   if (split.text.empty()) return split.outcome.kind != Outcome::bad;
   const EntryAndRest parts = parts_of(split.text);
-  if (parts.why_bad != nullptr || !is_entry(parts.entry)) return false;
+  if (parts.why_bad != nullptr || !is_entry_word(parts.entry)) return false;
   std::string_view number;
   return look_behind(without_front(parts.behind), WEIR_DROP, number).kind != Outcome::bad;
 }

@@ -151,7 +151,7 @@ struct Handler {
       object.type = value.substr(0, 64);
     } else if (is_string && is_member && key == "valid_until") {
       object.valid_until = value.substr(0, 64);
-    } else if (is_string && is_entry_text(trim(value))) {
+    } else if (is_string && is_entry(trim(value))) {
       reading.tell(Outcome::skip("an address that is no indicator"), text->line(), value);
     }
   }

@@ -27,10 +27,6 @@ std::string_view word_of(std::string_view line, unsigned n) {
   return next_word(line);
 }
 
-bool is_entry(std::string_view text) {
-  return !text.empty() && !std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal));
-}
-
 // `203.0.113.0/24;`, `!203.0.113.9;`, `203.0.113.9 except;`, `"203.0.113.0/24",` and the ends of blocks.
 bool is_member(std::string_view line) {
   while (!line.empty() && std::string_view("!\"'").find(line[0]) != std::string_view::npos) line.remove_prefix(1);

@@ -158,6 +158,10 @@ std::string_view next_word(std::string_view& text) {
   return word;
 }
 
+bool is_entry(std::string_view text) {
+  return !std::holds_alternative<EntryError>(parse_entry(text, LeadingZeros::decimal));
+}
+
 bool has_address_inside(std::string_view text) {
   constexpr std::string_view kLetters = "0123456789abcdefABCDEF.:/";
   while (true) {
@@ -173,9 +177,7 @@ bool has_address_inside(std::string_view text) {
       word.remove_suffix(1);
     }
     const size_t letters = word.find_first_of("0123456789");
-    if (word.size() > 3 && letters != std::string_view::npos &&
-        !std::holds_alternative<EntryError>(parse_entry(word, LeadingZeros::decimal)))
-      return true;
+    if (word.size() > 3 && letters != std::string_view::npos && is_entry(word)) return true;
   }
 }
 

@@ -73,6 +73,7 @@ inline std::string_view trim(std::string_view text) {
 
 // The first word, taken off the text; empty: there is none.
 std::string_view next_word(std::string_view& text);
+bool is_entry(std::string_view text);            // all of it: an address, a prefix, a range, with a port or without
 bool has_address_inside(std::string_view text);  // among other text, or alone
 bool is_number(std::string_view text);
 bool is_length(std::string_view text);                      // a number of at most three digits, as in `24` or `/24`
