@@ -48,6 +48,12 @@ struct Handler {
   JsonReading reading;
   const JsonText<Handler>* text = nullptr;
 
+  void begin(ListDraft& list, const JsonText<Handler>& where) {
+    reading.list = &list;
+    text = &where;
+  }
+  void finish() {}
+
   void open(bool is_array) { reading.place.enter(is_array); }
   void close() { reading.place.leave(); }
   void key(std::string_view name) { reading.place.name(name); }

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "control/read/feeds/json_walk.h"
 #include "control/read/feeds/words.h"
 
 namespace weir::control::feeds {
@@ -18,11 +19,6 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
 
 const std::string& text_of(const JsonRecord& record, Part part) {
   return record.parts[static_cast<size_t>(part)];
-}
-
-FeedFault fault_of(const std::string& error) {
-  return {error.starts_with("ends") ? error : "is no JSON: " + error, "get the file again: it is broken, or cut off",
-          error.starts_with("ends")};
 }
 
 }  // namespace
@@ -406,27 +402,7 @@ void JsonRecords::finish() {
 }
 
 Read read_json(JsonShape shape, const Options& options) {
-  struct State {
-    JsonText<JsonRecords> text;
-    JsonRecords records;
-    bool ends_in_newline = true;
-  };
-  auto state = std::make_shared<State>(State{JsonText<JsonRecords>(), JsonRecords(std::move(shape), options)});
-  return [state](std::string_view part, ListDraft& list) {
-    const uint64_t before = list.entries();
-    state->records.begin(list, state->text);
-    if (list.fault) return;
-    const bool is_good = part.empty() ? state->text.finish(state->records) : state->text.read(part, state->records);
-    if (!part.empty()) state->ends_in_newline = part.back() == '\n';
-    list.feed.entries += list.entries() - before;
-    list.feed.lines = state->text.line() - 1;
-    if (part.empty() && !state->ends_in_newline) list.feed.lines++;
-    if (!is_good) {
-      list.fault = fault_of(state->text.error());
-    } else if (part.empty()) {
-      state->records.finish();
-    }
-  };
+  return read_document(JsonRecords(std::move(shape), options));
 }
 
 Read read_json_lines(JsonShape shape, const Options& options) {

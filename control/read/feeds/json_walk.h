@@ -52,8 +52,8 @@ struct JsonReading {
 
 FeedFault json_fault(const std::string& error);
 
-// A reader of a whole document (Parts::bytes). Handler: a handler of JsonText with the members `reading` (JsonReading)
-// and `text` (where the text is), made from `reading`.
+// A reader of a whole document (Parts::bytes). Handler: a handler of JsonText, which hears begin(list, text) before
+// each part and finish() at the end of a document that is whole.
 template <class Handler>
 Read read_document(Handler made) {
   struct State {
@@ -65,14 +65,17 @@ Read read_document(Handler made) {
   return [state](std::string_view part, ListDraft& list) {
     if (list.fault) return;
     const uint64_t before = list.entries();
-    state->handler.reading.list = &list;
-    state->handler.text = &state->text;
+    state->handler.begin(list, state->text);
     const bool is_good = part.empty() ? state->text.finish(state->handler) : state->text.read(part, state->handler);
     if (!part.empty()) state->ends_in_newline = part.back() == '\n';
     list.feed.entries += list.entries() - before;
     list.feed.lines = state->text.line() - 1;
     if (part.empty() && !state->ends_in_newline) list.feed.lines++;
-    if (!is_good) list.fault = json_fault(state->text.error());
+    if (!is_good) {
+      list.fault = json_fault(state->text.error());
+    } else if (part.empty()) {
+      state->handler.finish();
+    }
   };
 }
 

@@ -23,6 +23,12 @@ struct Handler {
   const JsonText<Handler>* text = nullptr;
   std::array<Object, JsonPlace::kMostDepth> objects = {};  // by depth; arrays have one, too
 
+  void begin(ListDraft& list, const JsonText<Handler>& where) {
+    reading.list = &list;
+    text = &where;
+  }
+  void finish() {}
+
   void open(bool is_array) {
     const size_t depth = reading.place.depth();
     if (depth > 0 && reading.place.key() == "warnings") objects[depth - 1].has_warnings = true;

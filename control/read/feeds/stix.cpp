@@ -107,6 +107,12 @@ struct Handler {
   std::array<Object, JsonPlace::kMostDepth> objects = {};  // by depth; arrays have one, too
   bool is_labels = false;                                  // inside of an array of labels
 
+  void begin(ListDraft& list, const JsonText<Handler>& where) {
+    reading.list = &list;
+    text = &where;
+  }
+  void finish() {}
+
   void open(bool is_array) {
     const std::string_view key = reading.place.key();
     // Labels are of the object around the array.
