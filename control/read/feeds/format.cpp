@@ -46,7 +46,7 @@ Recognised recognise(std::string_view beginning) {
     if (is_asked) {
       const Share share = format == &kIpsetFormat ? Share::most : Share::entries;
       if (auto fault = structure_fault(beginning, share)) {
-        return {&kPlainFormat, "it is a known structure", std::move(fault)};
+        return {&kPlainFormat, "", std::move(fault)};
       }
     }
     if (std::string why = format->recognise(beginning); !why.empty()) return {format, std::move(why)};

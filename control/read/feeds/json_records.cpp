@@ -389,8 +389,8 @@ void JsonRecords::finish() {
             ? fmt::format("`format: {{{}: {{address: {}}}}}`", format_name(), shown)
             : fmt::format("`format: {{{}: {{path: ...}}}}`, with the path to it", format_name());
     if (taken_ == 0) {
-      list_->fault = FeedFault{fmt::format("has addresses in `{}` of its objects, which nobody says are meant", shown),
-                               "say so: " + setting};
+      list_->fault = FeedFault{fmt::format("has addresses in `{}` of its objects, which no setting names", shown),
+                               "name them: " + setting};
       return;
     }
     if (n * 10 < records_) continue;
