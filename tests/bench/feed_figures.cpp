@@ -199,14 +199,17 @@ class Torture {
         continue;
       }
       torture(*sample, format->name);
-      if (!sample->is_named) torture(*sample, "auto");
+      if (sample->is_named) continue;
+      torture(*sample, "auto");
+      by_auto_++;
     }
   }
 
   std::string json() const {
     std::string all;
     for (const std::string& failure : failures_) all += fmt::format("{}\"{}\"", all.empty() ? "" : ", ", failure);
-    return fmt::format("{{\"formats\": {}, \"cases\": {}, \"failures\": [{}]}}", feeds::formats().size(), cases_, all);
+    return fmt::format("{{\"formats\": {}, \"by_auto\": {}, \"cases\": {}, \"failures\": [{}]}}",
+                       feeds::formats().size(), by_auto_, cases_, all);
   }
 
  private:
@@ -277,6 +280,7 @@ class Torture {
   const std::string folder_;
   const confine::Helpers& parsers_;
   std::vector<std::string> failures_;
+  size_t by_auto_ = 0;  // formats that `auto` takes for themselves
   size_t cases_ = 0;
 };
 
