@@ -9,6 +9,9 @@
 namespace weir::control {
 namespace {
 
+constexpr int64_t kRowsOfPage =
+    10'000;  // rows of `before`: a change waits for no more than one page, some milliseconds
+
 // One change a line: list, state, entries, added, removed. Names of lists have no blanks.
 std::string text_of(const std::vector<ListChange>& changes) {
   std::string text;
@@ -62,8 +65,9 @@ int64_t as_integer(uint64_t value) {
 
 }  // namespace
 
-Result<Generations> Generations::open(const Database& database) {
+Result<Generations> Generations::open(const Database& database, Turn& turn) {
   Generations all;
+  all.turn_ = &turn;
   const std::pair<Statement*, const char*> statements[] = {
       {&all.add_,
        "REPLACE INTO generations(epoch, number, at, cause, uid, base, changes) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"},
@@ -85,18 +89,25 @@ Result<Generations> Generations::open(const Database& database) {
        "DELETE FROM before WHERE epoch <> ?1 OR number <="
        " (SELECT min(number) FROM generations WHERE epoch = ?1)"},
       {&all.bases_, "SELECT DISTINCT base FROM generations WHERE epoch = ?1 ORDER BY base"},
+      // Numbers ascend with ids. By the index, which holds both.
+      {&all.ids_after_,
+       "SELECT coalesce((SELECT id FROM before WHERE number > ?1 ORDER BY number, id LIMIT 1), 0),"
+       " coalesce((SELECT max(id) FROM before), -1)"},
+      {&all.last_id_in_,
+       "SELECT coalesce((SELECT id FROM before WHERE number <= ?1 AND epoch = ?2 ORDER BY number DESC, id DESC LIMIT "
+       "1), 0)"},
       {&all.changes_after_,
        "SELECT list, entry, comment, expires IS NOT NULL, added_at, expires, uid FROM before"
-       " WHERE epoch = ?1 AND number > ?2 ORDER BY id DESC"},
+       " WHERE epoch = ?1 AND number > ?2 AND id BETWEEN ?3 AND ?4 ORDER BY id DESC"},
       // Blanks, slashes and hyphens are in what is more than an address, `1.2.3.4:5` has a dot before its colon, and
       // `[::1]:5` a bracket. ?3: texts, each between blanks.
       {&all.changes_of_,
        "SELECT list, entry, comment, expires IS NOT NULL, added_at, expires, uid, number FROM before"
-       " WHERE epoch = ?1 AND number > ?2 AND (entry GLOB '*[-/[ ]*' OR entry GLOB '*.*:*' OR"
+       " WHERE epoch = ?1 AND number > ?2 AND id BETWEEN ?5 AND ?6 AND (entry GLOB '*[-/[ ]*' OR entry GLOB '*.*:*' OR"
        " (?4 AND entry GLOB '*:*') OR instr(?3, ' ' || entry || ' ')) ORDER BY id"},
       {&all.added_in_,
-       "SELECT number FROM before WHERE epoch = ?1 AND number <= ?2 AND list = ?3 AND entry = ?4 AND expires IS NULL"
-       " ORDER BY id DESC LIMIT 1"},
+       "SELECT number FROM before WHERE epoch = ?1 AND list = ?3 AND entry = ?4 AND expires IS NULL"
+       " AND id BETWEEN ?5 AND ?6 ORDER BY id DESC LIMIT 1"},
       {&all.note_, "SELECT text FROM notes WHERE name = ?1"},
       {&all.set_note_, "REPLACE INTO notes(name, text) VALUES(?1, ?2)"}};
   for (const auto& [statement, sql] : statements) {
@@ -108,6 +119,7 @@ Result<Generations> Generations::open(const Database& database) {
 }
 
 Result<void> Generations::add(uint64_t epoch, const GenerationRecord& record) {
+  const Turn::Held held(*turn_);
   const std::string changes = text_of(record.changes);
   return add_.bind(1, as_integer(epoch))
       .bind(2, as_integer(record.number))
@@ -120,6 +132,7 @@ Result<void> Generations::add(uint64_t epoch, const GenerationRecord& record) {
 }
 
 Result<std::optional<GenerationRecord>> Generations::find(wire::Generation generation) {
+  const Turn::Held held(*turn_);
   const Result<bool> row = find_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).step();
   if (!row) return Error{row.error()};
   if (!*row) return std::optional<GenerationRecord>();
@@ -129,16 +142,30 @@ Result<std::optional<GenerationRecord>> Generations::find(wire::Generation gener
 }
 
 Result<uint64_t> Generations::added_in(wire::Generation generation, const std::string& list, const std::string& text) {
-  added_in_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number));
-  const Result<bool> row = added_in_.bind(3, list).bind(4, text).step();
-  if (!row) return Error{row.error()};
-  if (!*row) return uint64_t{0};
-  const auto number = static_cast<uint64_t>(added_in_.integer(1));
-  added_in_.reset();
-  return number;
+  int64_t last = 0;
+  {
+    const Turn::Held held(*turn_);
+    const Result<bool> row =
+        last_id_in_.bind(1, as_integer(generation.number)).bind(2, as_integer(generation.epoch)).step();
+    if (!row) return Error{row.error()};
+    last = last_id_in_.integer(1);
+    last_id_in_.reset();
+  }
+  for (; last > 0; last -= kRowsOfPage) {
+    const Turn::Held held(*turn_);
+    added_in_.bind(1, as_integer(generation.epoch)).bind(3, list).bind(4, text);
+    const Result<bool> row = added_in_.bind(5, last - kRowsOfPage + 1).bind(6, last).step();
+    if (!row) return Error{row.error()};
+    if (!*row) continue;
+    const auto number = static_cast<uint64_t>(added_in_.integer(1));
+    added_in_.reset();
+    return number;
+  }
+  return uint64_t{0};
 }
 
 Result<std::optional<GenerationRecord>> Generations::newest_by(uint64_t epoch, int64_t at) {
+  const Turn::Held held(*turn_);
   const Result<bool> row = newest_by_.bind(1, as_integer(epoch)).bind(2, at).step();
   if (!row) return Error{row.error()};
   if (!*row) return std::optional<GenerationRecord>();
@@ -148,6 +175,7 @@ Result<std::optional<GenerationRecord>> Generations::newest_by(uint64_t epoch, i
 }
 
 Result<std::vector<GenerationRecord>> Generations::newest(uint64_t epoch, size_t most) {
+  const Turn::Held held(*turn_);
   newest_.bind(1, as_integer(epoch)).bind(2, as_integer(most));
   std::vector<GenerationRecord> found;
   while (true) {
@@ -159,6 +187,7 @@ Result<std::vector<GenerationRecord>> Generations::newest(uint64_t epoch, size_t
 }
 
 Result<void> Generations::forget_before(wire::Generation generation) {
+  const Turn::Held held(*turn_);
   Result<void> done =
       trim_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).bind(3, kMost).run();
   if (!done) return done;
@@ -166,6 +195,7 @@ Result<void> Generations::forget_before(wire::Generation generation) {
 }
 
 Result<uint64_t> Generations::oldest_since(uint64_t epoch, int64_t at) {
+  const Turn::Held held(*turn_);
   const Result<bool> row = oldest_since_.bind(1, as_integer(epoch)).bind(2, at).step();
   if (!row) return Error{row.error()};
   const auto number = static_cast<uint64_t>(oldest_since_.integer(1));
@@ -174,6 +204,7 @@ Result<uint64_t> Generations::oldest_since(uint64_t epoch, int64_t at) {
 }
 
 Result<bool> Generations::forget_crowded(uint64_t epoch, int64_t most) {
+  const Turn::Held held(*turn_);
   const Result<bool> row = crowded_.bind(1, as_integer(epoch)).bind(2, most).bind(3, most - most / 16).step();
   if (!row) return Error{row.error()};
   if (!*row) return false;
@@ -188,6 +219,7 @@ Result<bool> Generations::forget_crowded(uint64_t epoch, int64_t most) {
 }
 
 Result<std::vector<uint64_t>> Generations::bases(uint64_t epoch) {
+  const Turn::Held held(*turn_);
   bases_.bind(1, as_integer(epoch));
   std::vector<uint64_t> found;
   while (true) {
@@ -198,15 +230,37 @@ Result<std::vector<uint64_t>> Generations::bases(uint64_t epoch) {
   }
 }
 
-Result<std::vector<Generations::Before>> Generations::changes_after(wire::Generation generation) {
-  changes_after_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number));
-  std::vector<Before> found;
-  while (true) {
-    const Result<bool> row = changes_after_.step();
-    if (!row) return Error{row.error()};
-    if (!*row) return found;
-    found.push_back(before_of(changes_after_));
+Result<Generations::Ids> Generations::ids_after(uint64_t number) {
+  const Turn::Held held(*turn_);
+  const Result<bool> row = ids_after_.bind(1, as_integer(number)).step();
+  if (!row) return Error{row.error()};
+  const Ids ids{ids_after_.integer(1), ids_after_.integer(2)};
+  ids_after_.reset();
+  return ids.first == 0 ? Ids() : ids;
+}
+
+Result<void> Generations::visit_changes_after(wire::Generation generation,
+                                              const std::function<Result<void>(const Before&)>& visit) {
+  const Result<Ids> ids = ids_after(generation.number);
+  if (!ids) return Error{ids.error()};
+  for (int64_t last = ids->last; last >= ids->first; last -= kRowsOfPage) {
+    std::vector<Before> page;
+    {
+      const Turn::Held held(*turn_);
+      changes_after_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number));
+      changes_after_.bind(3, std::max(ids->first, last - kRowsOfPage + 1)).bind(4, last);
+      while (true) {
+        const Result<bool> row = changes_after_.step();
+        if (!row) return Error{row.error()};
+        if (!*row) break;
+        page.push_back(before_of(changes_after_));
+      }
+    }
+    for (const Before& before : page) {
+      if (Result<void> visited = visit(before); !visited) return visited;
+    }
   }
+  return {};
 }
 
 Result<std::vector<Generations::Numbered>> Generations::changes_after(wire::Generation generation,
@@ -214,18 +268,29 @@ Result<std::vector<Generations::Numbered>> Generations::changes_after(wire::Gene
                                                                       bool any_v6) {
   std::string texts = " ";
   for (const std::string& text : v4_texts) texts += text + " ";
-  changes_of_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).bind(3, texts);
-  changes_of_.bind(4, int64_t{any_v6});
+  const Result<Ids> ids = ids_after(generation.number);
+  if (!ids) return Error{ids.error()};
   std::vector<Numbered> found;
-  while (true) {
-    const Result<bool> row = changes_of_.step();
-    if (!row) return Error{row.error()};
-    if (!*row) return found;
-    found.push_back({static_cast<uint64_t>(changes_of_.integer(8)), before_of(changes_of_)});
+  for (int64_t first = ids->first; first <= ids->last; first += kRowsOfPage) {
+    const Turn::Held held(*turn_);
+    changes_of_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).bind(3, texts);
+    changes_of_.bind(4, int64_t{any_v6}).bind(5, first).bind(6, std::min(ids->last, first + kRowsOfPage - 1));
+    while (true) {
+      const Result<bool> row = changes_of_.step();
+      if (!row) return Error{row.error()};
+      if (!*row) break;
+      found.push_back({static_cast<uint64_t>(changes_of_.integer(8)), before_of(changes_of_)});
+    }
+    if (found.size() > kMostFound) {
+      return Error{
+          fmt::format("more than {} changes of entries since then may be about it: ask for a later time", kMostFound)};
+    }
   }
+  return found;
 }
 
 Result<std::string> Generations::note(const std::string& name) {
+  const Turn::Held held(*turn_);
   const Result<bool> row = note_.bind(1, name).step();
   if (!row) return Error{row.error()};
   if (!*row) return std::string();
@@ -235,6 +300,7 @@ Result<std::string> Generations::note(const std::string& name) {
 }
 
 Result<void> Generations::set_note(const std::string& name, const std::string& text) {
+  const Turn::Held held(*turn_);
   return set_note_.bind(1, name).bind(2, text).run();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "common/wire.h"
 #include "control/book/difference.h"
 #include "control/journal/statement.h"
+#include "control/journal/turn.h"
 
 namespace weir::control {
 
@@ -27,14 +29,15 @@ struct GenerationRecord {
 };
 
 // What was published when, beside the journal's entries and in their transactions. Of one epoch: numbers of another one
-// mean nothing. One thread at a time.
+// mean nothing. Any thread; a question waits while another thread's transaction is open.
 class Generations {
  public:
   static constexpr int64_t kMost = 10'000;
   static constexpr int64_t kMostBefore = 4'000'000;  // of all kept changes: entries
+  static constexpr size_t kMostFound = 200'000;      // by one question
 
-  // database: of the journal, which outlives this.
-  static Result<Generations> open(const Database& database);
+  // database, turn: of the journal, which outlives this.
+  static Result<Generations> open(const Database& database, Turn& turn);
 
   Result<void> add(uint64_t epoch, const GenerationRecord& record);
   Result<std::optional<GenerationRecord>> find(wire::Generation generation);
@@ -60,10 +63,12 @@ class Generations {
     int64_t added_at = 0;
     uint32_t expires = 0, uid = 0;
   };
-  Result<std::vector<Before>> changes_after(wire::Generation generation);
+  // In pages. Error: that of visit, or of the database. visit may change the journal: what it adds is not visited.
+  Result<void> visit_changes_after(wire::Generation generation,
+                                   const std::function<Result<void>(const Before&)>& visit);
 
   // Of them, oldest first, those of entries that may hold some addresses: of single IPv4 addresses only these texts,
-  // of IPv6 ones all of them, and everything that is no single address.
+  // of IPv6 ones all of them, and everything that is no single address. Error: there are more than kMostFound, too.
   struct Numbered {
     uint64_t number;  // of the generation that changed it
     Before before;
@@ -76,8 +81,14 @@ class Generations {
   Result<void> set_note(const std::string& name, const std::string& text);
 
  private:
-  Statement add_, find_, newest_by_, newest_, oldest_since_, crowded_, trim_, trim_before_, bases_, changes_after_,
-      changes_of_, added_in_, note_, set_note_;
+  struct Ids {
+    int64_t first = 0, last = -1;
+  };
+  Result<Ids> ids_after(uint64_t number);  // of rows of `before` that later generations changed
+
+  Turn* turn_ = nullptr;
+  Statement add_, find_, newest_by_, newest_, oldest_since_, crowded_, trim_, trim_before_, bases_, ids_after_,
+      last_id_in_, changes_after_, changes_of_, added_in_, note_, set_note_;
 };
 
 }  // namespace weir::control

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kVersion = 1;
 constexpr int64_t kSweepAtOnce = 10'000;
+constexpr size_t kEntriesOfPage = 10'000;  // entries of visit()
 constexpr const char* kDamaged = ".damaged";
 // The loop may wait for it at a start.
 constexpr int kWaitAlone_ms = 500, kWaitShared_ms = 2000;
@@ -130,7 +131,7 @@ Result<void> Journal::prepare() {
   if (is_new_) {
     if (Result<void> made = run((std::string("BEGIN;") + kTables + "COMMIT").c_str()); !made) {
       is_foreign_ = sqlite3_errcode(database_.get()) == SQLITE_ERROR;  // it has tables of another kind
-      roll_back();
+      if (sqlite3_get_autocommit(database_.get()) == 0) (void)run("ROLLBACK");
       return made;
     }
   } else if (found != kVersion) {
@@ -143,7 +144,6 @@ Result<void> Journal::prepare() {
       {&put_, "REPLACE INTO entries(list, entry, added_at, expires, uid, comment) VALUES(?1, ?2, ?3, ?4, ?5, ?6)"},
       {&erase_, "DELETE FROM entries WHERE list = ?1 AND entry = ?2"},
       {&count_, "SELECT count(*) FROM entries WHERE list = ?1"},
-      {&visit_, "SELECT entry, added_at, expires, uid, comment FROM entries WHERE list = ?1 ORDER BY entry"},
       {&page_,
        "SELECT entry, added_at, expires, uid, comment FROM entries WHERE list = ?1 AND entry > ?2 ORDER BY entry"
        " LIMIT ?3"},
@@ -163,7 +163,7 @@ Result<void> Journal::prepare() {
     if (!prepared) return Error{prepared.error()};
     *statement = std::move(*prepared);
   }
-  Result<Generations> generations = Generations::open(database_);
+  Result<Generations> generations = Generations::open(database_, *turn_);
   if (!generations) return Error{generations.error()};
   generations_ = std::move(*generations);
   return {};
@@ -176,19 +176,29 @@ Result<void> Journal::run(const char* sql) {
 }
 
 Result<void> Journal::begin(wire::Generation generation) {
+  turn_->begin_change();
+  Result<void> begun = run("BEGIN IMMEDIATE");
+  if (!begun) return turn_->leave(), begun;
   generation_ = generation;
-  return run("BEGIN IMMEDIATE");
+  is_in_transaction_ = true;
+  return begun;
 }
 
 Result<void> Journal::commit() {
   Result<void> done = run("COMMIT");
-  if (!done) roll_back();
+  if (!done) return roll_back(), done;
+  is_in_transaction_ = false;
+  turn_->leave();
   return done;
 }
 
+// The library may have rolled back by itself already: then the turn is all that is left to give back.
 void Journal::roll_back() {
+  if (!is_in_transaction_) return;
   counts_.clear();
   if (sqlite3_get_autocommit(database_.get()) == 0) (void)run("ROLLBACK");
+  is_in_transaction_ = false;
+  turn_->leave();
 }
 
 Result<void> Journal::all_or_nothing(const std::function<Result<void>()>& work) {
@@ -202,6 +212,7 @@ Result<void> Journal::all_or_nothing(const std::function<Result<void>()>& work) 
 }
 
 Result<std::optional<JournalEntry>> Journal::find(const std::string& list, const std::string& text) {
+  const Turn::Held held(*turn_);
   const Result<bool> row = find_.bind(1, list).bind(2, text).step();
   if (!row) return Error{row.error()};
   if (!*row) return std::optional<JournalEntry>();
@@ -252,6 +263,7 @@ Result<void> Journal::erase(const std::string& list, const std::string& text) {
 }
 
 Result<uint64_t> Journal::count(const std::string& list) {
+  const Turn::Held held(*turn_);
   const auto known = counts_.find(list);
   if (known != counts_.end()) return known->second;
   const Result<bool> row = count_.bind(1, list).step();
@@ -262,16 +274,17 @@ Result<uint64_t> Journal::count(const std::string& list) {
 }
 
 Result<void> Journal::visit(const std::string& list, const std::function<void(const JournalEntry&)>& visit) {
-  visit_.bind(1, list);
-  while (true) {
-    const Result<bool> row = visit_.step();
-    if (!row) return Error{row.error()};
-    if (!*row) return {};
-    visit(entry_of(visit_));
+  for (std::string after;;) {
+    const Result<std::vector<JournalEntry>> found = page(list, after, kEntriesOfPage);
+    if (!found) return Error{found.error()};
+    for (const JournalEntry& entry : *found) visit(entry);
+    if (found->size() < kEntriesOfPage) return {};
+    after = found->back().text;
   }
 }
 
 Result<std::vector<JournalEntry>> Journal::page(const std::string& list, const std::string& after, size_t most) {
+  const Turn::Held held(*turn_);
   page_.bind(1, list).bind(2, after).bind(3, static_cast<int64_t>(most));
   std::vector<JournalEntry> found;
   while (true) {
@@ -283,6 +296,7 @@ Result<std::vector<JournalEntry>> Journal::page(const std::string& list, const s
 }
 
 Result<std::vector<std::string>> Journal::lists() {
+  const Turn::Held held(*turn_);
   Result<Statement> names = Statement::prepare(database_, "SELECT DISTINCT list FROM entries ORDER BY list");
   if (!names) return Error{names.error()};
   std::vector<std::string> found;
@@ -295,22 +309,16 @@ Result<std::vector<std::string>> Journal::lists() {
 }
 
 Result<void> Journal::go_back_to(wire::Generation generation) {
-  const Result<std::vector<Generations::Before>> changes = generations_.changes_after(generation);
-  if (!changes) return Error{changes.error()};
   const uint64_t now = unix_now();
-  for (const Generations::Before& before : *changes) {
-    Result<void> done;
+  return generations_.visit_changes_after(generation, [&](const Generations::Before& before) -> Result<void> {
     const bool has_ended = before.expires != kNever && before.expires <= now;
     if (before.was_there && !has_ended) {
-      done = put(before.list, {before.text, before.added_at, before.expires, before.uid, before.comment});
-    } else {
-      const Result<std::optional<JournalEntry>> there = find(before.list, before.text);
-      if (!there) return Error{there.error()};
-      if (*there) done = erase(before.list, before.text);
+      return put(before.list, {before.text, before.added_at, before.expires, before.uid, before.comment});
     }
-    if (!done) return done;
-  }
-  return {};
+    const Result<std::optional<JournalEntry>> there = find(before.list, before.text);
+    if (!there) return Error{there.error()};
+    return *there ? erase(before.list, before.text) : Result<void>();
+  });
 }
 
 Result<std::vector<Journal::Ended>> Journal::sweep(uint64_t ended_by) {

@@ -13,6 +13,7 @@
 #include "common/result.h"
 #include "common/wire.h"
 #include "control/journal/generations.h"
+#include "control/journal/turn.h"
 #include "control/model/time_text.h"
 
 namespace weir::control {
@@ -27,7 +28,8 @@ struct JournalEntry {
 };
 
 // The entries that `controlctl add` put into lists: STATE_DIR/journal.db. What a transaction holds is on disk when
-// commit() returns. One thread at a time.
+// commit() returns. One thread changes it, and any may ask: a question waits while a transaction of another thread is
+// open, and a transaction waits for one page of a question at most.
 class Journal {
  public:
   // A damaged file, or one of another version, is kept beside it as journal.db.damaged (the next one as
@@ -61,7 +63,8 @@ class Journal {
   Result<void> put(const std::string& list, const JournalEntry& entry, const std::optional<JournalEntry>& there);
   Result<void> erase(const std::string& list, const std::string& text);  // that is there
   Result<uint64_t> count(const std::string& list);
-  // Of one list, in the order of their texts. visit must not change the journal.
+  // Of one list, in the order of their texts, page by page: what others change meanwhile may be visited, or not. visit
+  // must not change the journal.
   Result<void> visit(const std::string& list, const std::function<void(const JournalEntry&)>& visit);
   // The first ones behind this text.
   Result<std::vector<JournalEntry>> page(const std::string& list, const std::string& after, size_t most);
@@ -80,7 +83,7 @@ class Journal {
   Result<std::vector<Ended>> sweep_list(const std::string& list, uint64_t ended_by, uint64_t most);
 
  private:
-  explicit Journal(Database database) : database_(std::move(database)) {}
+  explicit Journal(Database database) : database_(std::move(database)), turn_(std::make_unique<Turn>()) {}
   enum class Sharing : uint8_t { none, readers };
   static Result<Journal> open_file(const std::string& path, Sharing sharing, Fault& fault);
   Result<void> prepare();
@@ -90,7 +93,9 @@ class Journal {
   Result<void> run(const char* sql);
 
   Database database_;  // before its statements
-  Statement find_, put_, erase_, count_, visit_, page_, ended_, ended_of_list_, remember_;
+  std::unique_ptr<Turn> turn_;
+  bool is_in_transaction_ = false;
+  Statement find_, put_, erase_, count_, page_, ended_, ended_of_list_, remember_;
   Generations generations_;
   wire::Generation generation_;
   std::map<std::string, uint64_t> counts_;

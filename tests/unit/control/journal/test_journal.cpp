@@ -4,8 +4,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "control/book/columns.h"
 #include "control/journal/change.h"
@@ -473,7 +475,12 @@ TEST_CASE("what is kept to go back to is bounded by entries and by time") {
   };
   for (uint64_t number = 1; number <= 100; number++) {
     publish(number, 10, "renewed");  // the same entries again and again
-    CHECK(generations.changes_after({7, 0})->size() <= size_t{kMost} + 10);
+    int64_t kept = 0;
+    REQUIRE(generations.visit_changes_after({7, 0}, [&](const Generations::Before&) -> Result<void> {
+      kept++;
+      return {};
+    }));
+    CHECK(kept <= kMost + 10);
     CHECK(any_forgotten == (number > 16));
   }
   CHECK_FALSE(*generations.find({7, 80}));
@@ -490,6 +497,64 @@ TEST_CASE("what is kept to go back to is bounded by entries and by time") {
   CHECK(*generations.oldest_since(7, 1000) == 100);
   CHECK(*generations.oldest_since(7, 1101) == 101);
   CHECK(*generations.oldest_since(7, 1102) == 0);
+}
+
+TEST_CASE("going back, and questions, take more rows than a page holds") {
+  const Folder folder;
+  Journal journal = open(folder);
+  Generations& generations = journal.generations();
+  constexpr int kMany = 25'000;
+  const auto text = [](int i) { return "10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250); };
+  REQUIRE(journal.begin({7, 1}));
+  REQUIRE(journal.put("bans", {"192.0.2.1", 1, kNever, 0, "first"}));
+  REQUIRE(generations.add(7, {1, 1001, "add", 42, 1, {}}));
+  REQUIRE(journal.commit());
+  REQUIRE(journal.begin({7, 2}));
+  for (int i = 0; i < kMany; i++) REQUIRE(journal.put("bans", {text(i), 1, kNever, 0, "many"}));
+  REQUIRE(generations.add(7, {2, 1002, "add", 42, 1, {}}));
+  REQUIRE(journal.commit());
+  CHECK(*generations.added_in({7, 2}, "bans", "192.0.2.1") == 1);
+  CHECK(*generations.added_in({7, 1}, "bans", text(1)) == 0);
+  CHECK(generations.changes_after({7, 0}, {"192.0.2.1", text(kMany - 1)}, false)->size() == 2);
+  int visited = 0;
+  REQUIRE(journal.visit("bans", [&](const JournalEntry&) { visited++; }));
+  CHECK(visited == kMany + 1);
+  REQUIRE(journal.begin({7, 3}));
+  REQUIRE(journal.go_back_to({7, 1}));
+  CHECK(*journal.count("bans") == 1);
+  REQUIRE(journal.go_back_to({7, 2}));  // of its own transaction's rows, too
+  CHECK(*journal.count("bans") == kMany + 1);
+  REQUIRE(journal.commit());
+}
+
+TEST_CASE("a question of another thread sees a change whole, or not at all") {
+  const Folder folder;
+  Journal journal = open(folder);
+  constexpr uint64_t kChanges = 200, kEach = 7;
+  std::atomic<bool> is_over = false;
+  std::atomic<uint64_t> questions = 0, halves = 0;
+  std::thread asks([&] {
+    while (!is_over || questions == 0) {
+      const Result<uint64_t> n = journal.count("bans");
+      if (!n || *n % kEach != 0) halves++;
+      const Result<std::vector<JournalEntry>> page = journal.page("bans", "", 10'000);
+      if (!page || page->size() % kEach != 0) halves++;
+      questions++;
+    }
+  });
+  for (uint64_t number = 1; number <= kChanges; number++) {
+    CHECK(journal.begin({7, number}));
+    for (uint64_t i = 0; i < kEach; i++) CHECK(journal.put("bans", {std::to_string(number * kEach + i)}));
+    if (number % 3 == 0) {
+      journal.roll_back();
+    } else {
+      CHECK(journal.commit());
+    }
+  }
+  is_over = true;
+  asks.join();
+  CHECK(halves == 0);
+  CHECK(*journal.count("bans") == (kChanges - kChanges / 3) * kEach);
 }
 
 TEST_CASE("what was published is told newest first, with its changes") {
