@@ -150,6 +150,7 @@ void Fetcher::set(const FetchSettings& settings, const std::vector<FetchedFeed>&
     wanted.insert(spec.path);
     add(settings, spec);
   }
+  for (const auto& first : firsts_) wanted.insert(first->left.begin(), first->left.end());  // somebody waits for these
   for (auto it = feeds_.begin(); it != feeds_.end();) {
     const auto here = it++;
     if (wanted.contains(here->first)) continue;
@@ -373,6 +374,9 @@ Fetcher::Errors Fetcher::fetch_first(const FetchSettings& settings, const std::v
   });
   std::unique_lock lock(first->mutex);
   first->changed.wait_for(lock, seconds(settings.timeout_s), [&] { return first->is_over; });
+  if (!first->is_over) {
+    mailbox_.post([this, first] { std::erase(firsts_, first); });
+  }
   return first->errors;
 }
 

@@ -27,7 +27,7 @@ class Fetcher {
   ~Fetcher();
   Fetcher(const Fetcher&) = delete;
 
-  // These from now on, and no others.
+  // These from now on, and no others but those that fetch_first() waits for.
   void set(const FetchSettings& settings, const std::vector<FetchedFeed>& feeds);
   // Asks for these at once, and waits until each has been asked, or for the time limit of `settings`. By a thread that
   // is not the loop's; what set() does not name after it is forgotten. Returns what went wrong, by path.
