@@ -1,6 +1,7 @@
 #include "control/daemon/api.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -56,15 +57,17 @@ bool ApiServer::is_idle() const {
 
 void ApiServer::accept() {
   for (int i = 0; i < kAtOnce; i++) {
-    if (!listener_.has_room()) (void)close_silent();
+    if (!listener_.has_room()) (void)close_silent([](const Caller&) { return true; });
     Result<std::optional<Fd>> accepted = listener_.accept();
     if (!accepted) return say(accepted.error());
     if (!*accepted) return;
     const std::optional<Caller> caller = caller_of((*accepted)->get());
-    if (caller && make_room()) {
+    if (!caller) {
+      listener_.give_back(std::move(**accepted));
+    } else if (make_room(*caller)) {
       begin(std::move(**accepted), *caller);
     } else {
-      listener_.give_back(std::move(**accepted));
+      refuse(std::move(**accepted));
     }
   }
 }
@@ -86,6 +89,7 @@ void ApiServer::begin(Fd fd, const Caller& caller) {
   Client& client = clients_[id];
   client.fd = std::move(fd);
   client.caller = caller;
+  client.caller.is_gone = client.is_gone = std::make_shared<std::atomic<bool>>(false);
   client.ready = loop_.io(client.fd.get(), EPOLLIN, [this, id](uint32_t) { receive(id); });
   if (!client.ready) {
     say(errno_error("a connection is closed at once: it cannot be waited for").message);
@@ -95,22 +99,51 @@ void ApiServer::begin(Fd fd, const Caller& caller) {
                              [this, id] { tell(id, handlers_.failure("no complete request line in time")); });
 }
 
-// Those who wait for an answer keep their place. False: all of them do.
-bool ApiServer::make_room() {
-  return clients_.size() < kMaxClients || close_silent();
+// Who waits for an answer, or takes it, keeps the place. False: all do that could give one up.
+bool ApiServer::make_room(const Caller& caller) {
+  const auto is_of_user = [&](const Caller& one) { return one.uid == caller.uid; };
+  const auto is_looker = [](const Caller& one) { return !one.may_change; };
+  const auto has_place = [&](size_t most, const std::function<bool(const Caller&)>& is_alike) {
+    const auto n =
+        std::count_if(clients_.begin(), clients_.end(), [&](const auto& one) { return is_alike(one.second.caller); });
+    return static_cast<size_t>(n) < most || close_silent(is_alike);
+  };
+  const bool has_share = caller.uid != 0 && caller.uid != geteuid();
+  if (has_share && !has_place(kMaxOfUser, is_of_user)) return false;
+  if (!caller.may_change && !has_place(kMaxLookers, is_looker)) return false;
+  return has_place(kMaxClients, [](const Caller&) { return true; });
 }
 
-bool ApiServer::close_silent() {
-  const auto silent = std::find_if(clients_.begin(), clients_.end(),
-                                   [](const auto& one) { return one.second.doing != Doing::waiting; });
-  if (silent == clients_.end()) return false;
-  end(silent->first);
-  return true;
+// Only who has said nothing: what has arrived is heard first.
+bool ApiServer::close_silent(const std::function<bool(const Caller&)>& may_be) {
+  std::vector<Id> sending;  // the one that came first is the first
+  for (const auto& [id, client] : clients_) {
+    if (client.doing == Doing::sending && may_be(client.caller)) sending.push_back(id);
+  }
+  for (const Id id : sending) {
+    pollfd heard = {clients_.at(id).fd.get(), POLLIN, 0};
+    if (poll(&heard, 1, 0) == 1) {
+      receive(id);
+      if (!clients_.contains(id)) return true;
+      if (clients_.at(id).doing != Doing::sending) continue;
+    }
+    end(id);
+    return true;
+  }
+  return false;
+}
+
+// Without a place: as much of the line as the socket takes at once, which is all of it.
+void ApiServer::refuse(Fd fd) {
+  const std::string line = handlers_.failure("too many connections wait for answers: ask again");
+  (void)::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  listener_.give_back(std::move(fd));
 }
 
 void ApiServer::end(Id id) {
   const auto client = clients_.find(id);
   if (client == clients_.end()) return;
+  *client->second.is_gone = true;
   client->second.ready.reset();  // before its descriptor is another's
   listener_.give_back(std::move(client->second.fd));
   clients_.erase(client);

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,7 +19,8 @@ namespace weir::control {
 struct Caller {
   uid_t uid;
   pid_t pid;
-  bool may_change;  // what is enforced; else it may only look
+  bool may_change;                                        // what is enforced; else it may only look
+  std::shared_ptr<const std::atomic<bool>> is_gone = {};  // nobody waits for the answer any more; null: somebody does
 };
 
 // Who may speak besides root and the own user, by group (its own or one of its others). Empty: nobody.
@@ -34,7 +36,11 @@ class ApiServer {
  public:
   static constexpr size_t kMaxRequestBytes = 160 * 1024;       // of who may look: a command and a key, or a frame
   static constexpr size_t kMaxChangeBytes = 16 * 1024 * 1024;  // of who may change: as many entries as `add` takes
-  static constexpr size_t kMaxClients = 64;  // one more takes the place of the one that has been silent longest
+  // Connections at once. One more takes the place of the one that has been silent longest; where none is silent, it is
+  // told so and closed. Root and the own user have no share: they find places that others cannot take.
+  static constexpr size_t kMaxClients = 128;
+  static constexpr size_t kMaxLookers = 64;  // of all who may only look
+  static constexpr size_t kMaxOfUser = 32;   // of one other user
   static constexpr int kClientMs = 5000;     // to send a request, and again to take the answer
 
   // Called once with the answer, by the loop's thread, at any time: also when server or client are gone.
@@ -58,6 +64,7 @@ class ApiServer {
   struct Client {
     Fd fd;
     Caller caller;
+    std::shared_ptr<std::atomic<bool>> is_gone;  // the caller's
     Doing doing = Doing::sending;
     std::string text;  // received, then to be sent
     Loop::Source ready, timer;
@@ -68,8 +75,9 @@ class ApiServer {
   void accept();
   std::optional<Caller> caller_of(int socket) const;  // empty: may not speak
   void begin(Fd fd, const Caller& caller);
-  bool make_room();
-  bool close_silent();
+  bool make_room(const Caller& caller);
+  bool close_silent(const std::function<bool(const Caller&)>& may_be);
+  void refuse(Fd fd);
   void end(Id id);
   void receive(Id id);
   void ask(Id id);

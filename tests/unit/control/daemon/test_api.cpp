@@ -194,6 +194,54 @@ TEST_CASE("members of the admin group may change, as the owner may") {
   CHECK(told("one for both", {kAdmins, kAdmins}) == std::vector<std::string>{changes, changes, no, changes, no});
 }
 
+TEST_CASE("a user who waits in all places of his share holds up nobody else") {
+  const Folder folder;
+  if (geteuid() != 0) {
+    WARN("not root: nobody else can ask");
+    return;
+  }
+  REQUIRE(chmod((folder / ".").c_str(), 0755) == 0);
+  const Served served(folder / "api.sock", 20'000, {kReaders, std::nullopt});
+  int told[2];
+  REQUIRE(pipe(told) == 0);
+  constexpr size_t kMore = 5;
+  const pid_t child = fork();
+  if (child == 0) {
+    // Those past the share are told so, whatever the order is; then the others wait, and are answered.
+    bool is_well = setgroups(0, nullptr) == 0 && setgid(kReaders) == 0 && setuid(kStranger) == 0;
+    std::vector<Fd> waiting;
+    size_t refused = 0;
+    for (size_t i = 0; i < ApiServer::kMaxOfUser + kMore && is_well; i++) {
+      Result<Fd> fd = unix_socket::connect(folder / "api.sock", unix_socket::Kind::stream, 20'000);
+      is_well = static_cast<bool>(fd);
+      if (fd) Served::say(*fd, "wait\n"), waiting.push_back(std::move(*fd));
+    }
+    while (refused < kMore && is_well) {
+      std::vector<pollfd> ready;
+      for (const Fd& fd : waiting) ready.push_back({fd.get(), POLLIN, 0});
+      is_well = poll(ready.data(), ready.size(), 20'000) > 0;
+      for (size_t i = ready.size(); i-- > 0 && is_well;) {
+        if (ready[i].revents == 0) continue;
+        is_well = Served::hear(waiting[i]) == "failure too many connections wait for answers: ask again\n";
+        waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(i));
+        refused++;
+      }
+    }
+    is_well = is_well && waiting.size() == ApiServer::kMaxOfUser && write(told[1], "!", 1) == 1;
+    for (const Fd& fd : waiting) is_well = is_well && Served::hear(fd) == "released\n";
+    _exit(is_well ? 0 : 1);
+  }
+  close(told[1]);
+  const Fd end(told[0]);
+  char text = 0;
+  CHECK(read(end.get(), &text, 1) == 1);
+  CHECK(served.call("x\n") == "echo x\n");
+  CHECK(served.call("release\n") == "done\n");
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
 TEST_CASE("the API answers everybody who may speak, whatever they say") {
   const Folder folder;
   const std::string path = folder / "api.sock";
@@ -243,6 +291,17 @@ TEST_CASE("one too many takes the place of the one that has been silent longest"
   CHECK(Served::hear(silent.back()) == "echo y\n");
   CHECK(served.call("release\n") == "done\n");
   CHECK(Served::hear(asking) == "released\n");
+}
+
+TEST_CASE("an answer that is being taken is not given up for newcomers") {
+  const Folder folder;
+  const Served served(folder / "api.sock");
+  const Fd taking = served.connect();
+  Served::say(taking, "huge\n");
+  std::vector<Fd> others;
+  for (size_t i = 0; i < 2 * ApiServer::kMaxClients; i++) others.push_back(served.connect());
+  CHECK(served.call("x\n") == "echo x\n");
+  CHECK(Served::hear(taking).size() == (8 << 20) + 1);
 }
 
 TEST_CASE("a long answer arrives whole, and one that nobody takes is given up") {
