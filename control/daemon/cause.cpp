@@ -6,7 +6,8 @@
 #include "control/daemon/daemon.h"
 #include "control/read/feed_names.h"
 
-// Why a reload begins: who asked, and which feeds changed. What comes while one runs waits here for the next.
+// Why a reload begins: who asked, and which feeds changed. Each reload takes its callers along: who asks while one runs
+// is told of the next one.
 namespace weir::control {
 
 namespace {
@@ -52,8 +53,7 @@ void Daemon::reload(Reloaded done, Wish wish) {
     wish_.policy_file = std::move(wish.policy_file);
     wish_.compiled = std::move(wish.compiled);
   }
-  // One that runs already may have read the policy before the caller changed it.
-  (is_reloading_ || going_back_ || promoting_ ? asking_for_next_ : asking_).push_back(std::move(done));
+  asking_.push_back(std::move(done));
   begin_next();
 }
 
@@ -67,17 +67,27 @@ void Daemon::rebuild(const Wish& wish, Reloaded done) {
   is_rebuild_wanted_ = true;
   wish_.uid = wish.uid;
   wish_.pid = wish.pid;
-  (is_reloading_ || going_back_ ? asking_for_next_ : asking_).push_back(std::move(done));
+  asking_.push_back(std::move(done));
   begin_next();
 }
 
-// Whatever waits, when the worker is free: reloads come first, and take the changes of the journal in, too.
+// Whatever waits. A policy is read beside all else; when it was read, and the worker is free, it comes first, and takes
+// the changes of the journal in.
 void Daemon::begin_next() {
-  if (is_making_ || stopping_) return;
+  if (stopping_) return;
+  if (unconfirmed_ && !asking_.empty()) refuse_asking();
+  if (unconfirmed_ && unconfirmed_->is_over && reloading_ == nullptr && !going_back_) {
+    const uint64_t base = std::exchange(unconfirmed_, std::nullopt)->base;
+    go_back({base, false, false, {}}, fmt::format("not confirmed in time: back to generation {}", base), {}, {});
+  }
   const bool are_feeds_read = held_ == 0 && !unconfirmed_;
   const bool is_wanted = !asking_.empty() || going_back_ || promoting_ || (are_feeds_read && !changed_feeds_.empty());
-  if (!is_reloading_ && is_wanted) return begin_reload();
-  if (!is_reloading_ && shadow_asked_ != nullptr) return read_shadow();
+  if (reloading_ == nullptr && is_wanted) begin_reload();
+  if (is_making_) return;
+  if (reloading_ != nullptr && reloading_->stage == Prepared::Stage::read) return make_reload();
+  // Lists that nothing can be added to yet may be there after the reload.
+  const bool is_policy_there = running_ != nullptr && running_->policy != nullptr;
+  if (is_first_ || (!is_policy_there && reloading_ != nullptr)) return;
   if (!waiting_changes_.empty() || compacted_ != nullptr) begin_change();
 }
 
@@ -134,6 +144,24 @@ void Daemon::watch_feeds() {
   watch_->watch(std::move(files));
 }
 
+// A rollback does not wait for a policy that is still being read. Whoever asked for that is told; feeds that changed
+// are read by the next reload.
+void Daemon::give_up_reading(const std::string& why) {
+  std::vector<Reloaded> asking = std::exchange(asking_, {});
+  is_policy_wanted_ = is_rebuild_wanted_ = false;
+  wish_ = {};
+  accepted_feeds_.clear();
+  if (reloading_ != nullptr) {
+    log::notice("reload given up", {{"cause", reloading_->cause.text}, {"why", why}});
+    const std::shared_ptr<Prepared> reading = std::exchange(reloading_, nullptr);
+    fetcher_.give_up_first(reading->is_given_up);
+    changed_feeds_.insert(reading->cause.changed_feeds.begin(), reading->cause.changed_feeds.end());
+    for (Reloaded& one : reading->cause.asking) asking.push_back(std::move(one));
+    progress_.begin("");
+  }
+  for (const Reloaded& done : asking) done(refuse(why));
+}
+
 // What goes back reads nothing: what was asked for, or changed, besides waits for the reload after it.
 Daemon::Cause Daemon::next_cause() {
   if (promoting_) return *std::exchange(promoting_, std::nullopt);
@@ -150,16 +178,18 @@ Daemon::Cause Daemon::next_cause() {
     cause.wish = std::exchange(wish_, {});
     cause.back = Cause::Back{running_->publication->generation.number, true, true, {}};
     for (const auto& link : targets_) cause.back->targets.push_back(link->spec());
+    cause.asking = std::exchange(asking_, {});
     return cause;
   }
-  const std::set<std::string> changed = std::exchange(changed_feeds_, {});
+  cause.asking = std::exchange(asking_, {});
+  cause.changed_feeds = std::exchange(changed_feeds_, {});
   const bool is_by_feeds = !std::exchange(is_policy_wanted_, false) && running_ != nullptr;
   if (is_by_feeds) cause.policy_text = running_->policy_text;
   cause.wish = std::exchange(wish_, {});
   cause.policy_path = is_by_feeds                      ? running_->policy_path
                       : cause.wish.policy_file.empty() ? fleet_policy_
                                                        : cause.wish.policy_file;
-  cause.text = cause.policy_text != nullptr ? cause_of(changed) : is_first_ ? "start" : kAskedFor;
+  cause.text = cause.policy_text != nullptr ? cause_of(cause.changed_feeds) : is_first_ ? "start" : kAskedFor;
   if (cause.anew && cause.policy_text != nullptr) cause.text = kRebuild;
   if (!cause.wish.why.empty()) cause.text = cause.wish.why;
   cause.accepted_feeds = std::exchange(accepted_feeds_, {});

@@ -282,6 +282,7 @@ void Daemon::take_changes(const std::shared_ptr<ChangeBatch>& batch) {
 // What was added is in the journal; the book is written anew with a new base, and now and then. saved: of what is kept
 // already.
 void Daemon::keep_change(bool is_new_base, const Result<void>& saved) {
+  saves_++;
   worker_.submit([this, is_new_base, saved, next = running_] {
     const wire::Generation generation = next->publication->generation;
     Result<void> kept;
@@ -295,6 +296,7 @@ void Daemon::keep_change(bool is_new_base, const Result<void>& saved) {
       if (kept) kept_ = generation;
     }
     mailbox_.post([this, kept, generation, saved] {
+      saves_--;
       const Result<void>& result = saved ? kept : saved;
       if (stopping_ || running_->publication->generation != generation) return;  // the newer one says how it is
       disk_error_ = result ? "" : result.error();
@@ -352,11 +354,14 @@ void Daemon::answer_changes(ChangeBatch& batch, wire::Generation generation) {
 }
 
 void Daemon::read_added(const std::string& list, const std::string& after, size_t most, Added done) {
-  worker_.submit([this, list, after, most, done = std::move(done)] {
-    const Result<Journal*> journal = this->journal();
+  const Callers::Id caller = callers_.add([done] { done(Error{"controld stops"}); });
+  historian_.submit([this, list, after, most, caller, done = std::move(done)] {
+    const Result<Journal*> journal = journal_to_ask();
     auto page = std::make_shared<Result<std::vector<JournalEntry>>>(
         journal ? (*journal)->page(list, after, most) : Result<std::vector<JournalEntry>>(Error{journal.error()}));
-    mailbox_.post([page, done] { done(*page); });
+    mailbox_.post([this, page, caller, done] {
+      if (callers_.take(caller)) done(*page);
+    });
   });
 }
 
@@ -375,7 +380,14 @@ Result<Journal*> Daemon::journal() {
   Result<Journal> opened = open_journal(store_.state_dir(), numbers_);
   if (!opened) return Error{opened.error()};
   journal_ = std::move(*opened);
+  open_journal_ = &*journal_;
   return &*journal_;
+}
+
+// Once it is open it stays so.
+Result<Journal*> Daemon::journal_to_ask() const {
+  if (Journal* const journal = open_journal_) return journal;
+  return Error{"the journal is not open: `controlctl reload` tries to open it, and tells why it cannot"};
 }
 
 // On the worker: puts what the journal holds into the lists. before: of what runs or ran; null: nothing did. A journal

@@ -40,8 +40,9 @@ Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers)
                                   auto done) { functions_of(target.kind).connect(planes_, target, std::move(done)); },
                 .logged = [this] { check_waits(); }}),
       planes_(loop, options_.bpf_dir),
-      numbers_(std::move(numbers)),
+      epoch_(numbers.last().epoch),
       history_(store_.state_dir()),
+      numbers_(std::move(numbers)),
       archive_(store_.state_dir(), options_.config, options_.parsers),
       fetcher_(loop, options_.fetches ? options_.parsers : nullptr, store_.state_dir() + "/feeds") {}
 
@@ -80,13 +81,14 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
 
   std::unique_ptr<Daemon> daemon(new Daemon(loop, std::move(options), std::move(*store), std::move(*numbers)));
   daemon->journal_ = std::move(journal);
+  if (daemon->journal_) daemon->open_journal_ = &*daemon->journal_;
   if (places.metrics) daemon->metrics_ = *places.metrics;
   if (places.fleet) {
     if (Result<void> joined = daemon->join(*places.fleet); !joined) return Error{joined.error()};
   }
   Result<void> begun = daemon->begin(urgent, in_force ? *in_force : std::nullopt, places.targets);
   if (begun) return daemon;
-  if (daemon->is_reloading_) (void)daemon.release();  // what a thread is at cannot be ended; it goes with the process
+  if (daemon->is_first_) (void)daemon.release();  // what a thread is at cannot be ended; it goes with the process
   return Error{begun.error()};
 }
 
@@ -128,7 +130,7 @@ Result<void> Daemon::give_up_rights(const Options& options, const std::optional<
 
 Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForce>& in_force,
                            std::optional<std::vector<TargetSpec>> named) {
-  for (Worker* worker : {&worker_, &builder_, &planner_}) {
+  for (Worker* worker : {&worker_, &reader_, &builder_, &planner_, &historian_}) {
     if (Result<void> started = worker->start(); !started) return started;
   }
   if (Result<void> started = planes_.xdp.start(); !started) return started;
@@ -193,10 +195,10 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
       is_told = true;
       options_.enforcing();
     }
-    return !is_reloading_;
+    return !is_first_;
   };
   loop_.run_until(is_compiled, Clock::time_point::max());
-  if (is_reloading_) return Error{"stopped before the first policy was compiled"};
+  if (is_first_) return Error{"stopped before the first policy was compiled"};
   book_before_.reset();
   if (running_ == nullptr || running_->from_last_good) {
     const std::string reason = last_reload_->error.empty() ? "the policy is bad" : last_reload_->error;
@@ -220,13 +222,25 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
 
 void Daemon::stop() {
   stopping_ = true;
-  worker_.stop();
-  builder_.stop();
-  planner_.stop();
+  for (Worker* worker : {&reader_, &builder_, &planner_, &historian_}) worker->stop();
+  // Where every target has a copy of its own, ours waits: it is not to be older at the next start.
+  is_saving_ = save_due_ || saves_ != 0;
+  worker_.stop(!is_saving_ ? std::function<void()>() : [this, last = running_] {
+    if (!is_behind(last->publication->generation, kept_) && kept_ != last->publication->generation) {
+      const Result<void> saved = store_.save(*last->publication);
+      if (!saved) log::error("the last good is not on disk", {{"error", saved.error()}});
+    }
+    mailbox_.post([this] { is_saving_ = false; });
+  });
   fetcher_.stop();
   waits_.end_all();
+  callers_.give_up_all();
   std::vector<Reloaded> asking = std::exchange(asking_, {});
-  for (Reloaded& one : std::exchange(asking_for_next_, {})) asking.push_back(std::move(one));
+  for (Cause* cause : {reloading_ != nullptr ? &reloading_->cause : nullptr, going_back_ ? &*going_back_ : nullptr,
+                       promoting_ ? &*promoting_ : nullptr}) {
+    if (cause == nullptr) continue;
+    for (Reloaded& one : std::exchange(cause->asking, {})) asking.push_back(std::move(one));
+  }
   if (changing_ != nullptr) {
     for (ChangeJob& job : changing_->jobs) waiting_changes_.push_back(std::move(job));
   }
@@ -238,6 +252,8 @@ void Daemon::stop() {
   stopped.error = "controld stops";
   const auto report = std::make_shared<const ReloadReport>(std::move(stopped));
   for (const Reloaded& done : asking) done(report);
+  for (const Comparing& done : std::exchange(comparing_, {})) done(Error{"controld stops"});
+  if (shadow_asked_ != nullptr) fail_shadow(std::exchange(shadow_asked_, nullptr), "controld stops");
   for (const auto& target : targets_) target->stop();
   capture_.stop();
 }

@@ -30,6 +30,7 @@
 #include "control/fetch/fetcher.h"
 #include "control/fleet/store.h"
 #include "control/journal/change.h"
+#include "control/loop/callers.h"
 #include "control/loop/loop.h"
 #include "control/loop/waits.h"
 #include "control/loop/worker.h"
@@ -133,8 +134,9 @@ struct ChangeReport {
 };
 
 // All that controld is, without its API: the running generation, the state directory, one link per target, the panic
-// switch. It lives on a loop, whose thread alone may call it; only reading, compiling and storing happen on the worker.
-// What takes time calls back.
+// switch. It lives on a loop, whose thread alone may call it. The worker compiles, publishes and owns the disk; it
+// never waits for a network, a helper or a reader. Other threads read policies and candidates, build candidates and new
+// bases, and answer questions about the past. What takes time calls back: once, also when controld stops.
 class Daemon {
   static constexpr int kBuilderNice = 10;             // changes come first
   static constexpr uint32_t kTrafficPerSecond = 500;  // samples of a target
@@ -179,15 +181,19 @@ class Daemon {
   // Something was published, and every target enforces it or is not there.
   bool is_settled() const;
 
-  // Ends every wait, so that whoever asked is answered. What captures still fetch is there when is_idle().
+  // Ends every wait, so that whoever asked is answered. What captures still fetch is there, and the last good on disk,
+  // when is_idle().
   void stop();
-  bool is_idle() const { return capture_.is_ended(); }
+  bool is_idle() const { return capture_.is_ended() && !is_saving_; }
   // A thread is at something that nobody can end: a policy that is compiled, a disk that does not answer.
-  bool is_busy() { return worker_.is_busy() || builder_.is_busy() || planner_.is_busy() || panic_->is_busy(); }
+  bool is_busy() {
+    return worker_.is_busy() || reader_.is_busy() || builder_.is_busy() || planner_.is_busy() || historian_.is_busy() ||
+           panic_->is_busy();
+  }
 
   // Reads the policy file, compiles it and publishes it. Reloads run one after the other; calls that come while one
-  // runs share the next one. Feeds that change cause reloads by themselves, which keep to the policy that was taken
-  // last, and publish nothing when it would be the same.
+  // runs share the next one. Entries are changed while a policy is read. Feeds that change cause reloads by themselves,
+  // which keep to the policy that was taken last, and publish nothing when it would be the same.
   using Reloaded = std::function<void(std::shared_ptr<const ReloadReport>)>;
   struct Wish {
     uint32_t uid = kNobody;  // who asks
@@ -227,10 +233,12 @@ class Daemon {
     bool is_kept = false;
   };
   void history(size_t most, std::function<void(const Result<std::vector<Past>>& past)> done);
-  // Work on what is kept of former generations, and on the journal: work(archive, journal) on the worker, when its turn
-  // comes; then done(true). done(false): it was not done by the deadline; what it does later is not waited for.
-  void with_archive(std::function<void(Archive&, const Result<Journal*>&)> work,
-                    std::optional<Clock::time_point> deadline, std::function<void(bool is_done)> done);
+  // A question about what is kept of former generations, and about the journal: work(archive, journal) by the thread of
+  // such questions, when its turn comes; then done(). Error: it was not done by the deadline. is_given_up: by whoever
+  // asks; a question that has not begun then is left out.
+  using GivenUp = std::shared_ptr<const std::atomic<bool>>;
+  void with_archive(std::function<void(Archive&, const Result<Journal*>&)> work, GivenUp is_given_up,
+                    Clock::time_point deadline, std::function<void(const Result<void>& is_done)> done);
   // What the lists of a generation hold of each other, and what they take of its base.
   struct Compared {
     wire::Generation generation;
@@ -292,7 +300,7 @@ class Daemon {
   const PagedBooks::Kept* pages_of(uint64_t number) {
     return pages_.book(number, running_->publication->generation, running_->book);
   }
-  // What was added to a list, in the order of the texts, behind this one.
+  // What was added to a list, in the order of the texts, behind this one: with all changes that were answered before.
   using Added = std::function<void(const Result<std::vector<JournalEntry>>& added)>;
   void read_added(const std::string& list, const std::string& after, size_t most, Added done);
 
@@ -367,12 +375,21 @@ class Daemon {
     std::string policy_path = {};                     // of policy_text, or that is read; empty: the configured one
     std::shared_ptr<const Shadowing> promoted = {};   // its candidate is published, and its text is read
     bool anew = false;                                // a whole snapshot is built, also when nothing has changed
+    std::set<std::string> changed_feeds = {};         // that it is about
+    std::vector<Reloaded> asking = {};                // who is told of it; the loop's
   };
-  // What the worker makes of the policy file.
+  // What becomes of the policy file: the reader reads it, then the worker makes a publication of it.
   struct Prepared {
+    enum class Stage : uint8_t { reading, read, making };
+    Stage stage = Stage::reading;  // the loop's
+    uint64_t serial = 0;           // rises from reload to reload
     std::shared_ptr<ReloadReport> report;
+    std::optional<Policy> policy;   // that was read; empty: it failed
+    uint64_t back_base = 0;         // of cause.back: the generation whose book comes back
     std::shared_ptr<Running> next;  // null: it failed
     Cause cause;
+    // Nobody wants it any more: it ends its waits for the network.
+    std::shared_ptr<std::atomic<bool>> is_given_up = std::make_shared<std::atomic<bool>>(false);
     uint64_t before_base = 0;            // Running::base of what ran
     bool is_same = false;                // what next enforces is what runs: nothing is published
     std::shared_ptr<const Book> before;  // the book of what ran; null: nothing did
@@ -412,20 +429,24 @@ class Daemon {
                      std::optional<std::vector<TargetSpec>> named);
   Cause next_cause();
   void begin_reload();
+  void take_read(const std::shared_ptr<Prepared>& read);
+  void make_reload();
+  void end_making();
+  void give_up_reading(const std::string& why);
   std::shared_ptr<const ReloadReport> refuse(std::string why) const;
   void refuse_asking();
-  void go_back(Cause::Back back, std::string why, Wish wish);
-  std::optional<Policy> former_policy(const Cause::Back& back, ReloadReport& report);  // worker
-  uint64_t base_of(const Cause::Back& back, Journal& journal);                         // worker
-  void record(const Prepared& prepared);                                               // worker
-  Result<void> note(const Cause& cause, const Running* old);                           // worker
+  void go_back(Cause::Back back, std::string why, Wish wish, std::vector<Reloaded> asking);
+  void read_former(Prepared& prepared) const;                         // reader
+  uint64_t base_of(const Cause::Back& back, Journal& journal) const;  // reader
+  void record(const Prepared& prepared);                              // worker
+  Result<void> note(const Prepared& prepared, const Running* old);    // worker
   void take_cause(const Cause& cause, uint64_t before_base);
   void begin_with_notes();
   void take_changed_feeds(const std::vector<std::string>& paths);
   void watch_feeds();
-  std::shared_ptr<Prepared> prepare(const Running* old, const FeedHistory& history, const Cause& cause);  // worker
-  void prepare(Prepared& prepared, const Running* old, const FeedHistory& history, const Cause& cause);   // worker
-  Result<void> fetch(const Running& running, Candidate& candidate);                                       // planner
+  void read(Prepared& prepared, const FeedHistory& history);                 // reader
+  void prepare(Prepared& prepared, const Running* old, const Book* before);  // worker
+  Result<void> fetch(const Running& running, Candidate& candidate);          // planner
   Result<void> plan(Candidate candidate, const Running& running, const SeenTraffic& traffic,
                     PlanReport& report);  // planner
   // Holds it to its limits. Error: it must not be published.
@@ -452,7 +473,8 @@ class Daemon {
   void acknowledge(Prepared& prepared);
   std::vector<TargetOutcome> outcomes(wire::Generation generation, Clock::time_point& last) const;
   void count(const Prepared& prepared);
-  void finish_reload(const Prepared& prepared);
+  void finish_reload(Prepared& prepared);
+  void follow_feeds();
   void begin_next();
   void begin_change();
   void make_changes(ChangeBatch& batch, const Running& old);                            // worker
@@ -467,6 +489,7 @@ class Daemon {
   // Numbers of changes are in the journal alone: `numbers` goes past them.
   static Result<Journal> open_journal(const std::string& state_dir, GenerationFile& numbers);
   Result<Journal*> journal();                        // worker
+  Result<Journal*> journal_to_ask() const;           // any thread
   void add_journal(Book& book, const Book* before);  // worker
   void publish(std::shared_ptr<const Running> running);
   // Of what was published just now: the one line that names its cause.
@@ -481,8 +504,9 @@ class Daemon {
   std::shared_ptr<const Book> book_of(wire::Generation generation) const;
   void check_waits();
   struct ShadowPolicy;
-  void read_shadow();
-  void take_shadow_policy(const std::shared_ptr<ShadowPolicy>& read);
+  void read_shadow(const std::shared_ptr<ShadowPolicy>& asked);
+  void number_shadow(const std::shared_ptr<ShadowPolicy>& read);
+  void build_shadow(const std::shared_ptr<ShadowPolicy>& read);
   void take_shadow(const std::shared_ptr<ShadowPolicy>& made);
   void fail_shadow(const std::shared_ptr<ShadowPolicy>& made, std::string error);
   std::string notice_of_promotion(const Shadowing& promoted) const;  // worker
@@ -504,14 +528,16 @@ class Daemon {
   std::unique_ptr<PanicSwitch> panic_;
 
   bool stopping_ = false;
-  bool is_first_ = true;  // the reload that start() waits for does not wait for targets
-  bool is_reloading_ = false;
-  bool is_making_ = false;  // the worker makes what is to run next, of a policy or of changes
-  Progress progress_;       // of the reload that runs: the worker's, then the loop's
-  std::vector<Reloaded> asking_, asking_for_next_;
-  bool is_policy_wanted_ = true;         // by the next reload: not only feeds
-  bool is_rebuild_wanted_ = false;       // by the next reload
-  std::set<std::string> changed_feeds_;  // for the next reload
+  bool is_first_ = true;                    // the reload that start() waits for does not wait for targets
+  std::shared_ptr<Prepared> reloading_;     // until it failed, or is published and on disk; null: no reload runs
+  uint64_t reloads_ = 0, told_reload_ = 0;  // serials: of the last one that began, and of last_reload_
+  bool is_making_ = false;                  // the worker makes what is to run next, of a policy or of changes
+  Progress progress_;                       // of the reload that runs: the reader's, the worker's, then the loop's
+  Callers callers_;                         // of other threads
+  std::vector<Reloaded> asking_;            // for the next reload of the policy
+  bool is_policy_wanted_ = true;            // by the next reload: not only feeds
+  bool is_rebuild_wanted_ = false;          // by the next reload
+  std::set<std::string> changed_feeds_;     // for the next reload
   std::vector<ChangeJob> waiting_changes_;
   std::shared_ptr<ChangeBatch> changing_;  // that is made now
   bool is_compacting_ = false;             // a new base is built, or waits to be taken
@@ -527,10 +553,10 @@ class Daemon {
     uint64_t base;  // to go back to
     int64_t until;  // Unix seconds
     Loop::Source timer;
+    bool is_over = false;  // nobody confirmed in time
   };
   std::optional<Unconfirmed> unconfirmed_;
-  std::shared_ptr<ShadowPolicy> shadow_asked_;        // that waits to be read
-  bool is_shadow_made_ = false;                       // one is read or compiled
+  std::shared_ptr<ShadowPolicy> shadow_asked_;        // that is read or compiled
   std::shared_ptr<const Shadowing> shadow_;           // the last one
   std::shared_ptr<const ShadowCandidate> candidate_;  // that targets judge by; null: none
   std::string shadow_ended_;                          // why
@@ -550,23 +576,30 @@ class Daemon {
   MetricsPlace metrics_place_;
   Loop::Source book_due_;             // keep_book() of what changes of the journal made
   Loop::Source save_due_;             // keep_change() of the same
+  unsigned saves_ = 0;                // keep_change() on the worker
+  bool is_saving_ = false;            // the last time
   Loop::Source again_;                // keep_again()
   Clock::time_point next_jump_ = {};  // take_ahead() is heard again
 
+  const uint64_t epoch_;
+  const HistoryFiles history_;
+
   // The worker's.
   GenerationFile numbers_;
-  std::optional<Journal> journal_;  // empty: not opened yet, or it cannot be
-  const HistoryFiles history_;
-  Archive archive_;
-  std::optional<InForce> in_force_;  // as on disk
-  wire::Generation kept_;            // the last good on disk, of this process
-  wire::Generation kept_book_;       // its book
+  std::optional<Journal> journal_;           // empty: not opened yet, or it cannot be
+  std::atomic<Journal*> open_journal_ = {};  // the same, for questions of other threads
+  std::optional<InForce> in_force_;          // as on disk
+  wire::Generation kept_;                    // the last good on disk, of this process
+  wire::Generation kept_book_;               // its book
 
+  Archive archive_;                   // the historian's
   std::unique_ptr<FeedWatch> watch_;  // null: feeds are not watched
   Fetcher fetcher_;
-  Worker worker_;                 // the last three: they end before what they use
-  Worker builder_{kBuilderNice};  // of new bases, while the worker goes on
-  Worker planner_{kBuilderNice};  // of candidates
+  Worker worker_;                   // the last ones: they end before what they use
+  Worker reader_;                   // of policies and their feeds: it may wait for helpers and for servers
+  Worker builder_{kBuilderNice};    // of new bases, while the worker goes on
+  Worker planner_{kBuilderNice};    // of candidates: reads them, as the reader does
+  Worker historian_{kBuilderNice};  // of questions about the past
 };
 
 }  // namespace weir::control

@@ -13,6 +13,7 @@ namespace {
 
 // While a policy is compiled the journal is not free: then who asks about now gets what there is.
 constexpr std::chrono::milliseconds kPatience{200};
+constexpr std::chrono::seconds kPastPatience{10};  // of who asks about the past
 
 // What is asked about.
 struct Question {
@@ -116,7 +117,7 @@ std::vector<Origin*> origins_in(ExplainAnswer& answer) {
   return all;
 }
 
-void answer_now(Daemon& daemon, Question question, ApiServer::Reply reply) {
+void answer_now(Daemon& daemon, Question question, const Caller& caller, ApiServer::Reply reply) {
   const std::shared_ptr<const Running> running = daemon.running();
   const Result<ExplainAnswer> known = explain_by_running(*running, question);
   const Result<Addresses> addresses = addresses_of(question, WEIR_TUNNELS);
@@ -134,13 +135,15 @@ void answer_now(Daemon& daemon, Question question, ApiServer::Reply reply) {
     archive.trace(origins_in(*traced), book, added ? *added : std::vector<Added>(), generation, running->base,
                   addresses, **journal);
   };
-  daemon.with_archive(trace, Clock::now() + kPatience, [answer, traced, reply = std::move(reply)](bool is_done) {
+  const auto tell = [answer, traced, reply = std::move(reply)](const Result<void>& is_done) {
     if (!is_done) answer->notice = "where entries come from is not told: controld is busy with lists. Ask again";
     reply(answer_line(is_done ? *traced : *answer));
-  });
+  };
+  daemon.with_archive(trace, caller.is_gone, Clock::now() + kPatience, tell);
 }
 
-void answer_then(Daemon& daemon, Question question, const Request& request, ApiServer::Reply reply) {
+void answer_then(Daemon& daemon, Question question, const Request& request, const Caller& caller,
+                 ApiServer::Reply reply) {
   const Result<Addresses> addresses = addresses_of(question, WEIR_TUNNELS);
   if (!addresses) return reply(failure_line(addresses.error()));
   auto answer = std::make_shared<Result<ExplainAnswer>>(Error{"it was not asked"});
@@ -157,9 +160,11 @@ void answer_then(Daemon& daemon, Question question, const Request& request, ApiS
     if (!*answer) return;
     archive.trace(origins_in(**answer), then->book, then->added, generation, then->record.base, addresses, **journal);
   };
-  daemon.with_archive(look, std::nullopt, [answer, reply = std::move(reply)](bool) {
+  const auto tell = [answer, reply = std::move(reply)](const Result<void>& is_done) {
+    if (!is_done) return reply(failure_line("what was enforced then is not told: " + is_done.error()));
     reply(*answer ? answer_line(**answer) : failure_line(answer->error()));
-  });
+  };
+  daemon.with_archive(look, caller.is_gone, Clock::now() + kPastPatience, tell);
 }
 
 }  // namespace
@@ -168,11 +173,11 @@ Result<ExplainAnswer> explain_now(const Daemon& daemon, const std::string& key) 
   return explain_by_running(*daemon.running(), {key, {}});
 }
 
-void answer_explain(Daemon& daemon, const Request& request, const Caller&, ApiServer::Reply reply) {
+void answer_explain(Daemon& daemon, const Request& request, const Caller& caller, ApiServer::Reply reply) {
   Result<Question> question = question_of(request);
   if (!question) return reply(failure_line(question.error()));
-  if (request.number || request.at) return answer_then(daemon, std::move(*question), request, std::move(reply));
-  answer_now(daemon, std::move(*question), std::move(reply));
+  if (request.number || request.at) return answer_then(daemon, std::move(*question), request, caller, std::move(reply));
+  answer_now(daemon, std::move(*question), caller, std::move(reply));
 }
 
 }  // namespace weir::control

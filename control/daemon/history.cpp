@@ -38,33 +38,33 @@ std::vector<HistoryFiles::Feed> feeds_to_keep(const Book& book) {
 
 }  // namespace
 
-// On the worker: the generation whose book is to come back; 0: it is not known. After many changes only the book is
-// left of a base that is still in use.
-uint64_t Daemon::base_of(const Cause::Back& back, Journal& journal) {
-  const auto record = journal.generations().find({numbers_.last().epoch, back.number});
+// The generation whose book is to come back; 0: it is not known. After many changes only the book is left of a base
+// that is still in use.
+uint64_t Daemon::base_of(const Cause::Back& back, Journal& journal) const {
+  const auto record = journal.generations().find({epoch_, back.number});
   if (record && *record) return (*record)->base;
   return !back.with_added && history_.has(back.number) ? back.number : 0;
 }
 
-// On the worker. The reason why it cannot be is in the report.
-std::optional<Policy> Daemon::former_policy(const Cause::Back& back, ReloadReport& report) {
-  const Result<Journal*> journal = this->journal();
-  if (!journal) return report.error = journal.error(), std::nullopt;
-  const wire::Generation wanted = {numbers_.last().epoch, back.number};
-  const uint64_t base = base_of(back, **journal);
-  if (base == 0) {
-    report.error =
-        fmt::format("generation {} is not known\nhint: `controlctl history` names those that are kept", back.number);
-    return std::nullopt;
+// On the reader. The reason why it cannot be is in the report.
+void Daemon::read_former(Prepared& prepared) const {
+  const Cause::Back& back = *prepared.cause.back;
+  ReloadReport& report = *prepared.report;
+  const Result<Journal*> journal = journal_to_ask();
+  if (!journal) return void(report.error = journal.error());
+  prepared.back_base = base_of(back, **journal);
+  if (prepared.back_base == 0) {
+    return void(report.error = fmt::format(
+                    "generation {} is not known\nhint: `controlctl history` names those that are kept", back.number));
   }
-  const Result<HistoryFiles::Kept> kept = history_.open({wanted.epoch, base});
-  if (!kept) return report.error = kept.error(), std::nullopt;
+  const Result<HistoryFiles::Kept> kept = history_.open({epoch_, prepared.back_base});
+  if (!kept) return void(report.error = kept.error());
   Result<Book> book = read_book(kept->book.bytes());
-  if (!book) return report.error = book.error(), std::nullopt;
+  if (!book) return void(report.error = book.error());
   Diagnostics diagnostics;
   std::optional<Policy> policy =
       parse_policy(options_.config, kept->policy_text, diagnostics, unix_now(), yaml_parser(options_.parsers));
-  if (!policy) return report.diagnostics.append(diagnostics), std::nullopt;
+  if (!policy) return report.diagnostics.append(diagnostics);
   policy->text = std::make_shared<const std::string>(kept->policy_text);
   policy->lists = std::move(*book);
   if (fleet_) {
@@ -73,15 +73,12 @@ std::optional<Policy> Daemon::former_policy(const Cause::Back& back, ReloadRepor
     if (node.metrics) policy->metrics = *node.metrics;
   }
   if (!back.targets.empty()) policy->targets = back.targets;
-  if (!back.with_added) return policy;
-  Result<void> done = (*journal)->begin(numbers_.next());
-  if (done) done = (*journal)->go_back_to(wanted);
-  if (!done) return report.error = done.error(), std::nullopt;
-  return policy;
+  prepared.policy = std::move(policy);
 }
 
 // On the worker, before anybody is given it: what a start has to know, in the transaction of a rollback.
-Result<void> Daemon::note(const Cause& cause, const Running* old) {
+Result<void> Daemon::note(const Prepared& prepared, const Running* old) {
+  const Cause& cause = prepared.cause;
   const Result<Journal*> journal = this->journal();
   const bool must_be_known = cause.back || cause.wish.confirm_s != 0;
   if (!journal) return must_be_known ? Result<void>(Error{journal.error()}) : Result<void>();
@@ -90,8 +87,7 @@ Result<void> Daemon::note(const Cause& cause, const Running* old) {
   Result<void> done = has_begun ? Result<void>() : (*journal)->begin(numbers_.last());
   const bool keeps_held = cause.policy_text != nullptr;  // feeds: the policy is the same
   if (done && !keeps_held) {
-    const uint64_t held = cause.back ? base_of(*cause.back, **journal) : 0;
-    done = generations.set_note(kHeld, held == 0 ? "" : std::to_string(held));
+    done = generations.set_note(kHeld, prepared.back_base == 0 ? "" : std::to_string(prepared.back_base));
   }
   if (done) {
     const bool waits = cause.wish.confirm_s != 0 && old != nullptr;
@@ -154,18 +150,17 @@ void Daemon::take_cause(const Cause& cause, uint64_t before_base) {
   if (cause.wish.confirm_s == 0 || before_base == 0) return;
   const uint32_t seconds = cause.wish.confirm_s;
   unconfirmed_ = Unconfirmed{before_base, time(nullptr) + int64_t{seconds}, {}};
-  unconfirmed_->timer = loop_.timer(Clock::now() + std::chrono::seconds(seconds), [this, before_base, seconds] {
+  unconfirmed_->timer = loop_.timer(Clock::now() + std::chrono::seconds(seconds), [this, seconds] {
     log::change("nobody confirmed", {{"generation", running_->publication->generation.number}, {"seconds", seconds}});
-    unconfirmed_.reset();
-    go_back({before_base, false, false, {}},
-            fmt::format("not confirmed in {} s: back to generation {}", seconds, before_base), {});
+    unconfirmed_->is_over = true;  // a rollback that runs comes first, and takes its place
     begin_next();
   });
 }
 
-void Daemon::go_back(Cause::Back back, std::string why, Wish wish) {
+void Daemon::go_back(Cause::Back back, std::string why, Wish wish, std::vector<Reloaded> asking) {
   log::notice("going back", {{"cause", why}});
-  going_back_ = Cause{nullptr, std::move(why), back, std::move(wish), {}};
+  going_back_ = Cause{nullptr, std::move(why), std::move(back), std::move(wish), {}};
+  going_back_->asking = std::move(asking);
 }
 
 // Before the first policy is compiled: what was rolled back stays so, and what nobody confirmed goes back.
@@ -183,42 +178,46 @@ void Daemon::begin_with_notes() {
   go_back({base, false, unconfirmed == 0, {}},
           unconfirmed != 0 ? fmt::format("stopped before it was confirmed: back to generation {}", base)
                            : fmt::format("rolled back to generation {} before this start", base),
-          {});
+          {}, {});
 }
 
 void Daemon::confirm(std::function<void(const Result<wire::Generation>& stays)> done) {
   if (!unconfirmed_) return done(Error{"nothing waits for a confirmation"});
-  if (is_making_) return done(Error{"a change is being published: ask again"});
   unconfirmed_.reset();
   const wire::Generation stays = running_->publication->generation;
-  worker_.submit([this, stays, done = std::move(done)] {
+  const Callers::Id caller =
+      callers_.add([done] { done(Error{"it stays, and the next start may go back: controld stops"}); });
+  worker_.submit([this, stays, caller, done = std::move(done)] {
     const Result<Journal*> journal = this->journal();
     Result<void> noted = journal ? (*journal)->begin(stays) : Result<void>(Error{journal.error()});
     if (noted) noted = (*journal)->generations().set_note(kUnconfirmed, "");
     if (noted) noted = (*journal)->commit();
     if (!noted && journal) (*journal)->roll_back();
-    mailbox_.post([this, stays, noted, done] {
+    mailbox_.post([this, stays, noted, caller, done] {
+      if (!callers_.take(caller)) return;
       done(noted ? Result<wire::Generation>(stays)
                  : Result<wire::Generation>(Error{"it stays, and the next start goes back: " + noted.error()}));
-      begin_next();
     });
   });
+  begin_next();
 }
 
 void Daemon::rollback(uint64_t number, const Wish& wish, Reloaded done) {
-  if (is_reloading_ || going_back_ || !asking_.empty()) {
+  const bool is_made = reloading_ != nullptr && (is_first_ || reloading_->stage == Prepared::Stage::making);
+  if (is_made || going_back_ || promoting_) {
     return done(refuse("a policy is compiled now: ask again when it is done"));
   }
-  go_back({number, true, true, {}}, fmt::format("rollback to generation {}", number), wish);
-  asking_.push_back(std::move(done));
+  give_up_reading(fmt::format("a rollback to generation {} came before the policy was read: ask again", number));
+  go_back({number, true, true, {}}, fmt::format("rollback to generation {}", number), wish, {std::move(done)});
   begin_next();
 }
 
 void Daemon::history(size_t most, std::function<void(const Result<std::vector<Past>>& past)> done) {
-  worker_.submit([this, most, done = std::move(done)] {
-    const Result<Journal*> journal = this->journal();
+  const Callers::Id caller = callers_.add([done] { done(Error{"controld stops"}); });
+  historian_.submit([this, most, caller, done = std::move(done)] {
+    const Result<Journal*> journal = journal_to_ask();
     Result<std::vector<GenerationRecord>> records = journal
-                                                        ? (*journal)->generations().newest(numbers_.last().epoch, most)
+                                                        ? (*journal)->generations().newest(epoch_, most)
                                                         : Result<std::vector<GenerationRecord>>(Error{journal.error()});
     auto past = std::make_shared<Result<std::vector<Past>>>(std::vector<Past>());
     if (records) {
@@ -229,22 +228,30 @@ void Daemon::history(size_t most, std::function<void(const Result<std::vector<Pa
     } else {
       *past = Error{records.error()};
     }
-    mailbox_.post([past, done] { done(*past); });
+    mailbox_.post([this, past, caller, done] {
+      if (callers_.take(caller)) done(*past);
+    });
   });
 }
 
-void Daemon::with_archive(std::function<void(Archive&, const Result<Journal*>&)> work,
-                          std::optional<Clock::time_point> deadline, std::function<void(bool is_done)> done) {
-  const auto is_over = std::make_shared<bool>(false);
-  const auto finish = [is_over, done = std::move(done)](bool is_done) {
-    if (!std::exchange(*is_over, true)) done(is_done);
+void Daemon::with_archive(std::function<void(Archive&, const Result<Journal*>&)> work, GivenUp is_given_up,
+                          Clock::time_point deadline, std::function<void(const Result<void>& is_done)> done) {
+  const auto is_over = std::make_shared<std::atomic<bool>>(false);
+  const Callers::Id caller = callers_.add([done] { done(Error{"controld stops"}); });
+  const auto finish = [this, is_over, caller, done](const Result<void>& is_done) {
+    *is_over = true;
+    if (callers_.take(caller)) done(is_done);
   };
-  worker_.submit([this, work = std::move(work), finish] {
-    const Result<void> had_memory = with_memory([&] { work(archive_, journal()); });
-    if (!had_memory) log::error("an answer is without what takes memory", {{"error", had_memory.error()}});
-    mailbox_.post([finish] { finish(true); });
+  historian_.submit([this, work = std::move(work), is_over, is_given_up = std::move(is_given_up), finish] {
+    Result<void> is_done = Error{"whoever asked has gone"};
+    if (!*is_over && !(is_given_up && *is_given_up)) {
+      is_done = with_memory([&] { work(archive_, journal_to_ask()); });
+      if (!is_done) log::error("an answer is without what takes memory", {{"error", is_done.error()}});
+    }
+    mailbox_.post([finish, is_done] { finish(is_done); });
   });
-  if (deadline) waits_.add([is_over] { return *is_over; }, *deadline, [finish] { finish(false); });
+  waits_.add([is_over] { return is_over->load(); }, deadline,
+             [finish] { finish(Error{"it takes too long, or others ask as much: ask again"}); });
 }
 
 std::string Daemon::notice() const {

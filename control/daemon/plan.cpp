@@ -60,18 +60,25 @@ Result<Enforcing> enforcing_of(const Running& running) {
 void Daemon::plan(Candidate candidate, std::function<void(const PlanReport&)> done) {
   if (candidate.path.empty()) candidate.path = running_->policy_path.empty() ? options_.config : running_->policy_path;
   if (!candidate.text && running_->policy_text != nullptr) candidate.text = *running_->policy_text;
-  planner_.submit(
-      [this, candidate = std::move(candidate), done = std::move(done), running = running_, traffic = recent_traffic()] {
-        const Clock::time_point begin = Clock::now();
-        auto report = std::make_shared<PlanReport>();
-        Result<void> made;
-        const Result<void> had_memory = with_memory([&] { made = plan(candidate, *running, *traffic, *report); });
-        if (!had_memory) made = Error{had_memory.error()};
-        if (!made) report->error = made.error();
-        report->total_ms = ms_since(begin);
-        malloc_trim(0);
-        mailbox_.post([report, done] { done(*report); });
-      });
+  const Callers::Id caller = callers_.add([done] {
+    PlanReport stopped;
+    stopped.error = "controld stops";
+    done(stopped);
+  });
+  planner_.submit([this, candidate = std::move(candidate), caller, done = std::move(done), running = running_,
+                   traffic = recent_traffic()] {
+    const Clock::time_point begin = Clock::now();
+    auto report = std::make_shared<PlanReport>();
+    Result<void> made;
+    const Result<void> had_memory = with_memory([&] { made = plan(candidate, *running, *traffic, *report); });
+    if (!had_memory) made = Error{had_memory.error()};
+    if (!made) report->error = made.error();
+    report->total_ms = ms_since(begin);
+    malloc_trim(0);
+    mailbox_.post([this, report, caller, done] {
+      if (callers_.take(caller)) done(*report);
+    });
+  });
 }
 
 // The urls of the candidate become files.

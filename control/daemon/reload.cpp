@@ -68,68 +68,115 @@ FeedHistory Daemon::history_of(const Book* before, bool is_ours) const {
 }
 
 void Daemon::begin_reload() {
-  is_reloading_ = is_making_ = true;
-  Cause cause = next_cause();
+  const auto reload = reloading_ = std::make_shared<Prepared>();
+  reload->cause = next_cause();
+  reload->serial = ++reloads_;
+  reload->begin = Clock::now();
+  reload->report = std::make_shared<ReloadReport>();
+  reload->report->at = time(nullptr);
+  reload->report->cause = reload->cause.text;
+  const bool is_by_feeds = reload->cause.policy_text != nullptr;
   const auto has_limits = [](const PlanSettings& plan) { return plan.max_newly_dropped || plan.max_newly_passed; };
-  const bool may_have_limits = cause.policy_text == nullptr || (running_->policy && has_limits(running_->policy->plan));
-  if (may_have_limits) cause.traffic = recent_traffic();
-  log::info("reload begins", {{"cause", cause.text}});
-  worker_.submit([this, cause, old = running_, before = running_ != nullptr ? running_->book : book_before_] {
+  const bool may_have_limits = !is_by_feeds || (running_->policy && has_limits(running_->policy->plan));
+  if (may_have_limits) reload->cause.traffic = recent_traffic();
+  log::info("reload begins", {{"cause", reload->cause.text}});
+  reader_.submit([this, reload, is_by_feeds, is_ours = running_ != nullptr && !running_->from_last_good,
+                  before = running_ != nullptr ? running_->book : book_before_] {
     // What another version of this program may have read is not taken over, but for feeds that are refused.
-    FeedHistory history = history_of(before.get(), old != nullptr && !old->from_last_good);
-    history.accept = cause.accepted_feeds;
+    FeedHistory history = history_of(before.get(), is_ours);
+    history.accept = reload->cause.accepted_feeds;
     history.progress = &progress_;
     if (watch_ != nullptr) {
       // Whoever asks for a reload means a file that nobody has written to for a while, though it is still open.
       std::optional<int> most_ms;
-      if (cause.policy_text == nullptr) most_ms = kMostWritingMs;
+      if (!is_by_feeds) most_ms = kMostWritingMs;
       history.is_being_written = [this, most_ms](const std::string& path) {
         return watch_->is_being_written(path, most_ms);
       };
     }
     if (options_.fetches) {
-      history.fetch_first = [this](const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
+      history.fetch_first = [this, &reload](const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
         log::info("feeds that there is nothing of yet are fetched first", {{"feeds", feeds.size()}});
-        return fetcher_.fetch_first(settings, feeds);
+        return fetcher_.fetch_first(settings, feeds, reload->is_given_up);
       };
     }
-    const std::shared_ptr<Prepared> prepared = prepare(old.get(), history, cause);
-    mailbox_.post([this, prepared] { take_prepared(prepared); });
+    if (const Result<void> had_memory = with_memory([&] { read(*reload, history); }); !had_memory) {
+      reload->policy.reset();
+      reload->report->error = had_memory.error();
+    }
+    if (!reload->policy) malloc_trim(0);
+    mailbox_.post([this, reload] { take_read(reload); });
   });
 }
 
-// On the worker. A policy that takes more memory than there is fails alone: what runs keeps running.
-std::shared_ptr<Daemon::Prepared> Daemon::prepare(const Running* old, const FeedHistory& history, const Cause& cause) {
-  auto prepared = std::make_shared<Prepared>();
-  prepared->begin = Clock::now();
-  prepared->report = std::make_shared<ReloadReport>();
-  prepared->report->at = time(nullptr);
-  prepared->report->cause = cause.text;
-  prepared->cause = cause;
-  if (const Result<void> had_memory = with_memory([&] { prepare(*prepared, old, history, cause); }); !had_memory) {
-    prepared->next = nullptr;
-    prepared->report->error = had_memory.error();
+// On the reader: the policy and its feeds, or what was enforced before.
+void Daemon::read(Prepared& prepared, const FeedHistory& history) {
+  const Cause& cause = prepared.cause;
+  progress_.begin("read", "bytes");
+  if (cause.back) {
+    read_former(prepared);
+  } else {
+    const std::string path = cause.policy_path.empty() ? options_.config : cause.policy_path;
+    const std::shared_ptr<const std::string> text = cause.promoted ? cause.promoted->text : cause.policy_text;
+    Diagnostics& diagnostics = prepared.report->diagnostics;
+    prepared.policy = text == nullptr ? read_policy(path, diagnostics, unix_now(), history)
+                                      : read_policy_text(path, *text, diagnostics, unix_now(), history);
   }
-  if (prepared->next == nullptr && journal_) journal_->roll_back();
-  if (prepared->next == nullptr) malloc_trim(0);
-  return prepared;
+  prepared.report->phases.push_back({"read", ms_between(prepared.begin, Clock::now())});
 }
 
-// read -> compile -> number and last good on disk. Returns early, with the reason, as soon as a step fails; only the
-// disk may fail. old: what runs; null: nothing does.
-void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& history, const Cause& cause) {
-  ReloadReport& report = *prepared.report;
-  progress_.begin("read", "bytes");
-  const std::string path = cause.policy_path.empty() ? options_.config : cause.policy_path;
-  const std::shared_ptr<const std::string> text = cause.promoted ? cause.promoted->text : cause.policy_text;
-  std::optional<Policy> policy = cause.back ? former_policy(*cause.back, report)
-                                 : text == nullptr
-                                     ? read_policy(path, report.diagnostics, unix_now(), history)
-                                     : read_policy_text(path, *text, report.diagnostics, unix_now(), history);
-  if (!policy) return;
-  report.phases.push_back({"read", ms_between(prepared.begin, Clock::now())});
+// On the loop.
+void Daemon::take_read(const std::shared_ptr<Prepared>& read) {
+  if (stopping_ || reloading_ != read) return;
+  if (read->policy) {
+    read->stage = Prepared::Stage::read;
+    return begin_next();
+  }
+  read->report->phases.clear();
+  reloading_ = nullptr;
+  follow_feeds();
+  finish_reload(*read);
+}
 
-  add_journal(policy->lists, history.book);
+// What runs may be another one than when reading began: entries were added meanwhile.
+void Daemon::make_reload() {
+  is_making_ = true;
+  reloading_->stage = Prepared::Stage::making;
+  worker_.submit(
+      [this, prepared = reloading_, old = running_, before = running_ != nullptr ? running_->book : book_before_] {
+        // A policy that takes more memory than there is fails alone: what runs keeps running.
+        if (const Result<void> had_memory = with_memory([&] { prepare(*prepared, old.get(), before.get()); });
+            !had_memory) {
+          prepared->next = nullptr;
+          prepared->report->error = had_memory.error();
+        }
+        prepared->policy.reset();
+        if (prepared->next == nullptr && journal_) journal_->roll_back();
+        if (prepared->next == nullptr) malloc_trim(0);
+        mailbox_.post([this, prepared] { take_prepared(prepared); });
+      });
+}
+
+// On the loop: the worker is done with a reload, whatever became of it.
+void Daemon::end_making() {
+  is_making_ = false;
+  reloading_ = nullptr;
+  follow_feeds();
+}
+
+// On the worker: compile -> number and last good on disk. Returns early, with the reason, as soon as a step fails; only
+// the disk may fail. old: what runs; null: nothing does. before: its lists, or those of the last good.
+void Daemon::prepare(Prepared& prepared, const Running* old, const Book* before) {
+  const Cause& cause = prepared.cause;
+  ReloadReport& report = *prepared.report;
+  std::optional<Policy>& policy = prepared.policy;
+  if (cause.back && cause.back->with_added) {
+    const Result<Journal*> journal = this->journal();
+    Result<void> done = journal ? (*journal)->begin(numbers_.next()) : Result<void>(Error{journal.error()});
+    if (done) done = (*journal)->go_back_to({epoch_, cause.back->number});
+    if (!done) return void(report.error = done.error());
+  }
+  add_journal(policy->lists, before);
   const auto whole = std::make_shared<const Policy>(std::move(*policy));
   policy.reset();
   std::shared_ptr<Running> next = running_of(whole);
@@ -191,7 +238,7 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
   const bool has_number = next->publication->generation == numbers_.last();  // a candidate that is promoted
   prepared.saved = has_number ? numbers_.save() : numbers_.commit();
   next->base = next->publication->generation.number;
-  if (Result<void> noted = note(cause, old); !noted) {
+  if (Result<void> noted = note(prepared, old); !noted) {
     report.error = noted.error();
     return;
   }
@@ -203,8 +250,8 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const FeedHistory& 
 
 // On the loop: the feeds changed, and what is enforced did not.
 void Daemon::take_same(const std::shared_ptr<Prepared>& prepared) {
-  is_making_ = false;
   running_ = prepared->next;
+  end_making();
   ReloadReport& report = *prepared->report;
   report.generation = running_->publication->generation;
   report.entries = running_->report.entries;
@@ -231,7 +278,7 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   if (stopping_) return;
   ReloadReport& report = *prepared->report;
   if (prepared->next == nullptr) {
-    is_making_ = false;
+    end_making();
     return finish_reload(*prepared);
   }
   if (prepared->is_same) return take_same(prepared);
@@ -278,26 +325,26 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
 
 void Daemon::take_kept(const std::shared_ptr<Prepared>& prepared) {
   if (stopping_) return;
-  is_making_ = false;
+  end_making();
   disk_error_ = prepared->saved ? "" : prepared->saved.error();
   if (!prepared->saved) {
     prepared->report->error = "enforced, not durable: " + disk_error_;
     keep_again();
   }
   const auto finish = [this, prepared] {
-    if (stopping_) return;
     if (!is_first_) acknowledge(*prepared);
     finish_reload(*prepared);
   };
   if (is_first_) return finish();
   // Who is away gets the newest when it returns: only somebody who asked waits for it, and no feed that changes next.
-  const auto is_settled = [this, generation = prepared->report->generation, is_asked = !asking_.empty()] {
+  const auto is_settled = [this, generation = prepared->report->generation,
+                           is_asked = !prepared->cause.asking.empty()] {
     return std::all_of(targets_.begin(), targets_.end(), [&](const auto& target) {
       return target->is_settled(generation) || (!is_asked && !target->state().connected);
     });
   };
   progress_.begin("acknowledge");
-  begin_next();  // changes need not wait for that
+  begin_next();  // nobody else waits for that
   waits_.add(is_settled, prepared->published + std::chrono::milliseconds(options_.acknowledge_ms), finish);
 }
 
@@ -331,7 +378,7 @@ void Daemon::count(const Prepared& prepared) {
   if (running_ != nullptr) tally_.take_refused(refused_feeds(running_->lists));
 }
 
-void Daemon::finish_reload(const Prepared& prepared) {
+void Daemon::finish_reload(Prepared& prepared) {
   const std::shared_ptr<ReloadReport>& report = prepared.report;
   report->total_ms = ms_between(prepared.begin, Clock::now());
   report->ok = report->diagnostics.ok() && report->error.empty();
@@ -360,16 +407,20 @@ void Daemon::finish_reload(const Prepared& prepared) {
                 {"cause", report->cause}});
   }
   count(prepared);
-  last_reload_ = report;
+  if (prepared.serial > told_reload_) {  // a later one may have ended first
+    told_reload_ = prepared.serial;
+    last_reload_ = report;
+  }
   is_first_ = false;
-  const std::vector<Reloaded> asking = std::exchange(asking_, std::exchange(asking_for_next_, {}));
-  is_reloading_ = false;
-  if (unconfirmed_) refuse_asking();
-  progress_.begin("");
+  if (reloading_ == nullptr) progress_.begin("");
+  begin_next();
+  for (const Reloaded& done : std::exchange(prepared.cause.asking, {})) done(report);
+}
+
+// Those of the policy that runs: their files, and their servers.
+void Daemon::follow_feeds() {
   watch_feeds();
   if (running_ != nullptr && running_->policy != nullptr) fetcher_.set(running_->policy->fetch, running_->fetched);
-  begin_next();
-  for (const Reloaded& done : asking) done(last_reload_);
 }
 
 }  // namespace weir::control

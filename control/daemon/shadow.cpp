@@ -26,12 +26,13 @@ constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 }  // namespace
 
-// What the worker reads, and the builder compiles.
+// What the planner reads, the worker gives a number to, and the builder compiles.
 struct Daemon::ShadowPolicy {
   ShadowWish wish;
   ShadowBegun done;
   std::shared_ptr<ShadowReport> report = std::make_shared<ShadowReport>();
-  std::shared_ptr<const Policy> policy;
+  std::optional<Policy> read;
+  std::shared_ptr<const Policy> policy;  // with the journal's entries
   wire::Generation number;
   std::shared_ptr<const Base> base;
 };
@@ -69,10 +70,11 @@ void Daemon::begin_shadow(ShadowWish wish, ShadowBegun done) {
   auto asked = std::make_shared<ShadowPolicy>();
   asked->wish = std::move(wish);
   asked->done = std::move(done);
-  if (is_shadow_made_) return fail_shadow(asked, "another candidate is being compiled: ask again when it is done");
-  is_shadow_made_ = true;
-  shadow_asked_ = std::move(asked);
-  begin_next();
+  if (shadow_asked_ != nullptr) {
+    return fail_shadow(asked, "another candidate is being compiled: ask again when it is done");
+  }
+  shadow_asked_ = asked;
+  read_shadow(asked);
 }
 
 void Daemon::fail_shadow(const std::shared_ptr<ShadowPolicy>& made, std::string error) {
@@ -80,12 +82,10 @@ void Daemon::fail_shadow(const std::shared_ptr<ShadowPolicy>& made, std::string 
   made->done(made->report);
 }
 
-// With the lists as the journal has them now, and feeds that have not changed taken from what runs.
-void Daemon::read_shadow() {
-  is_making_ = true;
-  const std::shared_ptr<ShadowPolicy> asked = std::exchange(shadow_asked_, nullptr);
+// Feeds that have not changed are taken from what runs.
+void Daemon::read_shadow(const std::shared_ptr<ShadowPolicy>& asked) {
   log::info("a candidate is read", {{"file", asked->wish.path}, {"user", asked->wish.uid}});
-  worker_.submit([this, asked, old = running_] {
+  planner_.submit([this, asked, old = running_] {
     const Result<void> had_memory = with_memory([&] {
       FeedHistory history = history_of(old->book.get(), !old->from_last_good);
       if (options_.fetches) {
@@ -93,35 +93,48 @@ void Daemon::read_shadow() {
           return fetcher_.fetch_first(settings, feeds);
         };
       }
-      std::optional<Policy> policy =
+      asked->read =
           read_policy_text(asked->wish.path, asked->wish.text, asked->report->diagnostics, unix_now(), history);
-      if (!policy) return;
+    });
+    if (!had_memory) asked->report->error = had_memory.error();
+    mailbox_.post([this, asked, is_read = had_memory && asked->read] {
+      if (stopping_) return;
+      if (is_read) return number_shadow(asked);
+      shadow_asked_ = nullptr;
+      asked->done(asked->report);
+    });
+  });
+}
+
+// With the lists as the journal has them now, in the turn of what publishes.
+void Daemon::number_shadow(const std::shared_ptr<ShadowPolicy>& read) {
+  worker_.submit([this, read, old = running_] {
+    const Result<void> had_memory = with_memory([&] {
       const Result<Journal*> journal = this->journal();
       if (journal && (*journal)->is_in_lists()) {
-        add_journal(policy->lists, history.book);
+        add_journal(read->read->lists, old->book.get());
       } else {
         log::warning("the candidate is without what was added to lists: the journal could not be read");
       }
-      asked->policy = std::make_shared<const Policy>(std::move(*policy));
-      asked->number = numbers_.next();
+      read->policy = std::make_shared<const Policy>(std::move(*read->read));
+      read->number = numbers_.next();
       if (const Result<void> given = numbers_.commit(); !given) {
         log::warning("the number of a candidate is not on disk", {{"error", given.error()}});
       }
     });
+    read->read.reset();
     if (!had_memory) {
-      asked->policy = nullptr;
-      asked->report->error = had_memory.error();
+      read->policy = nullptr;
+      read->report->error = had_memory.error();
     }
-    mailbox_.post([this, asked] { take_shadow_policy(asked); });
+    mailbox_.post([this, read] { build_shadow(read); });
   });
 }
 
-void Daemon::take_shadow_policy(const std::shared_ptr<ShadowPolicy>& read) {
+void Daemon::build_shadow(const std::shared_ptr<ShadowPolicy>& read) {
   if (stopping_) return;
-  is_making_ = false;
-  begin_next();
   if (read->policy == nullptr) {
-    is_shadow_made_ = false;
+    shadow_asked_ = nullptr;
     return read->done(read->report);
   }
   builder_.submit([this, read] {
@@ -143,7 +156,7 @@ void Daemon::take_shadow_policy(const std::shared_ptr<ShadowPolicy>& read) {
 // On the loop: to the targets. Answered when each has said what it makes of it.
 void Daemon::take_shadow(const std::shared_ptr<ShadowPolicy>& made) {
   if (stopping_) return;
-  is_shadow_made_ = false;
+  shadow_asked_ = nullptr;
   if (made->base == nullptr) return made->done(made->report);
   auto shadowing = std::make_shared<Shadowing>();
   shadowing->path = made->wish.path;
@@ -213,7 +226,7 @@ void Daemon::promote_shadow(const Wish& wish, Reloaded done) {
     return done(refuse("there is no shadow to promote\nhint: `controlctl shadow FILE` begins one"));
   }
   if (unconfirmed_) return done(refuse(notice()));
-  if (is_reloading_ || going_back_ || promoting_ || !asking_.empty()) {
+  if (reloading_ != nullptr || going_back_ || promoting_ || !asking_.empty()) {
     return done(refuse("a policy is compiled now: ask again when it is done"));
   }
   Cause cause;
@@ -221,8 +234,8 @@ void Daemon::promote_shadow(const Wish& wish, Reloaded done) {
   cause.promoted = shadow_;
   cause.policy_path = shadow_->path;
   cause.wish = wish;
+  cause.asking.push_back(std::move(done));
   promoting_ = std::move(cause);
-  asking_.push_back(std::move(done));
   begin_next();
 }
 

@@ -99,6 +99,7 @@ struct Fetcher::First {
   std::mutex mutex;
   std::condition_variable changed;
   bool is_over = false;
+  GivenUp is_given_up;
   Errors errors;
   std::set<std::string> left;  // the loop's
 };
@@ -123,11 +124,7 @@ void Fetcher::stop() {
   for (const auto& [path, feed] : feeds) {
     for (const Done& done : feed->asking) done("controld stops");
   }
-  for (const auto& first : std::exchange(firsts_, {})) {
-    const std::lock_guard lock(first->mutex);
-    first->is_over = true;
-    first->changed.notify_all();
-  }
+  for (const auto& first : std::exchange(firsts_, {})) end_first(*first);
   disk_.stop();
 }
 
@@ -359,9 +356,27 @@ void Fetcher::tell_of(const Feed& feed, const FetchState& before) const {
   }
 }
 
-Fetcher::Errors Fetcher::fetch_first(const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
+void Fetcher::end_first(First& first) {
+  const std::lock_guard lock(first.mutex);
+  first.is_over = true;
+  first.changed.notify_all();
+}
+
+void Fetcher::give_up_first(const GivenUp& is_given_up) {
+  *is_given_up = true;
+  std::erase_if(firsts_, [&](const std::shared_ptr<First>& first) {
+    if (first->is_given_up != is_given_up) return false;
+    end_first(*first);
+    return true;
+  });
+}
+
+Fetcher::Errors Fetcher::fetch_first(const FetchSettings& settings, const std::vector<FetchedFeed>& feeds,
+                                     GivenUp is_given_up) {
   const auto first = std::make_shared<First>();
+  first->is_given_up = std::move(is_given_up);
   mailbox_.post([this, settings, feeds, first] {
+    if (first->is_given_up && *first->is_given_up) return end_first(*first);
     for (const FetchedFeed& spec : feeds) {
       add(settings, spec);
       first->left.insert(spec.path);

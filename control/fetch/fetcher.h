@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -30,9 +31,12 @@ class Fetcher {
   // These from now on, and no others but those that fetch_first() waits for.
   void set(const FetchSettings& settings, const std::vector<FetchedFeed>& feeds);
   // Asks for these at once, and waits until each has been asked, or for the time limit of `settings`. By a thread that
-  // is not the loop's; what set() does not name after it is forgotten. Returns what went wrong, by path.
+  // is not the loop's; what set() does not name after it is forgotten. Returns what went wrong, by path; at once when
+  // it is given up.
   using Errors = std::map<std::string, std::string>;
-  Errors fetch_first(const FetchSettings& settings, const std::vector<FetchedFeed>& feeds);
+  using GivenUp = std::shared_ptr<std::atomic<bool>>;
+  Errors fetch_first(const FetchSettings& settings, const std::vector<FetchedFeed>& feeds, GivenUp is_given_up = {});
+  void give_up_first(const GivenUp& is_given_up);
   // Asks for it now, and tells what went wrong; empty: nothing. Error: it is not one of set()'s.
   using Done = std::function<void(const std::string& error)>;
   Result<void> ask_now(const std::string& path, Done done);
@@ -69,6 +73,7 @@ class Fetcher {
   void end(const std::string& path, const Outcome& outcome);
   void tell_of(const Feed& feed, const FetchState& before) const;
   void finish_first(const std::string& path, const std::string& error);
+  static void end_first(First& first);
   void remove_old();
   double random() { return std::uniform_real_distribution<double>(0, 1)(random_); }
 

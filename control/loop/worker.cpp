@@ -30,17 +30,20 @@ void Worker::submit(std::function<void()> job) {
   changed_.notify_one();
 }
 
-void Worker::stop() {
+void Worker::stop(std::function<void()> last) {
   {
     const std::lock_guard lock(mutex_);
+    if (stopping_) return;
     stopping_ = true;
+    jobs_.clear();
+    if (last && thread_.joinable()) jobs_.push_back(std::move(last));
   }
   changed_.notify_one();
 }
 
 bool Worker::is_busy() {
   const std::lock_guard lock(mutex_);
-  return busy_;
+  return busy_ || (stopping_ && !jobs_.empty());
 }
 
 void Worker::run() {
@@ -51,7 +54,7 @@ void Worker::run() {
       std::unique_lock lock(mutex_);
       busy_ = false;
       changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-      if (stopping_) return;
+      if (jobs_.empty()) return;
       job = std::move(jobs_.front());
       jobs_.pop_front();
       busy_ = true;

@@ -19,9 +19,9 @@ class Worker {
   Worker(const Worker&) = delete;
 
   void submit(std::function<void()> job);  // any thread
-  // Nothing but what the job at hand does is done from now on, without waiting for it.
-  void stop();
-  bool is_busy();  // with a job
+  // Nothing but the job at hand, and then `last`, is done from now on, without waiting for them.
+  void stop(std::function<void()> last = {});
+  bool is_busy();  // with a job, or the last one is to come
   // Its thread, which else the first job starts. Error: there is none.
   Result<void> start();
 

@@ -153,3 +153,25 @@ TEST_CASE("a start on a policy that cannot be read gives the last good to those 
   CHECK(Started(start("other.yaml")).error.find("name the targets with --target") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(folder / "usual/snapshot.weir"));
 }
+
+TEST_CASE("a stop right after an entry was added keeps it for a start on a bad policy") {
+  const Folder folder;
+  const std::string dynamic = "  - {name: bans, action: drop, dynamic: true}\n";
+  folder.write("weir.yaml", policy_text("203.0.113.7") + dynamic);
+  Enforcer enforcer(folder / "dp");
+  wire::Generation last;
+  {
+    Started daemon(options_for(folder, {folder / "dp"}));
+    REQUIRE(daemon.daemon);
+    REQUIRE(daemon.ask({{"command", "add"}, {"name", "bans"}, {"entries", {"198.18.0.1"}}}).at("ok"));
+    last = daemon->running()->publication->generation;
+    daemon->stop();
+    REQUIRE(daemon.until([&] { return daemon->is_idle(); }));
+  }
+  folder.write("weir.yaml", policy_text("203.0.113.7/33"));
+  Started daemon(options_for(folder, {folder / "dp"}));
+  REQUIRE(daemon.daemon);
+  CHECK(daemon->running()->from_last_good);
+  CHECK(daemon->running()->publication->generation == last);
+  CHECK(daemon.ask({{"command", "explain"}, {"key", "198.18.0.1"}}).at("as_source").at("action") == "drop");
+}

@@ -123,7 +123,7 @@ TEST_CASE("a reload that comes while one is made that waits for a confirmation i
   REQUIRE(daemon.daemon);
   const auto waits = begin(daemon, {{"command", "reload"}, {"confirm", 60}});
   const auto other = begin(daemon, {{"command", "reload"}});
-  REQUIRE(daemon.until([&] { return !other->empty(); }));
+  REQUIRE(daemon.until([&] { return !other->empty() && !waits->empty(); }));
   CHECK(Json::parse(*waits).at("ok"));
   CHECK(Json::parse(*other).at("error").get<std::string>().find("controlctl confirm") != std::string::npos);
   CHECK(daemon.ask({{"command", "confirm"}}).at("ok"));
