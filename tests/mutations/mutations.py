@@ -209,4 +209,15 @@ MUTATIONS = (
     ("control/flowspec/values.cpp", "one.value < most) ranges.push_back({one.value + 1, most});", "one.value <= most) ranges.push_back({one.value, most});", ("flowspec",)),
     ("control/crowdsec/decisions.cpp", "return is_negative ? -whole : whole;", "return whole;", ("crowdsec",)),
     ("control/crowdsec/ledger.cpp", "if (!is_wanted && expires > now + 1) changes.del.push_back(entry);", "", ("crowdsec",)),
+    # Who waits for whom in controld, and who is told what.
+    ("control/fetch/fetcher.cpp", "for (const auto& first : firsts_) wanted.insert(first->left.begin(), first->left.end());", "", ("fetch",)),
+    ("control/journal/turn.h", "depth_ == 0 && (is_change || changes_ == 0); });", "true; });", ("journal",)),
+    ("control/journal/generations.cpp", "last >= ids->first; last -= kRowsOfPage", "last > ids->first + kRowsOfPage; last -= kRowsOfPage", ("journal",)),
+    ("control/daemon/api.cpp", "    if (client.doing == Doing::sending && may_be(client.caller)) sending", "    if (client.doing != Doing::waiting && may_be(client.caller)) sending", ("daemon",)),
+    ("control/daemon/api.cpp", "  if (has_share && !has_place(kMaxOfUser, is_of_user)) return false;\n", "", ("daemon",)),
+    ("control/daemon/cause.cpp", "    fetcher_.give_up_first(reading->is_given_up);\n", "", ("daemon",)),
+    ("control/daemon/cause.cpp", "  if (unconfirmed_ && !asking_.empty()) refuse_asking();\n", "", ("daemon",)),
+    ("control/daemon/daemon.cpp", "  callers_.give_up_all();\n", "", ("daemon",)),
+    ("control/daemon/daemon.cpp", "is_saving_ = save_due_ || saves_ != 0;", "is_saving_ = false;", ("daemon",)),
+    ("control/daemon/reload.cpp", "  begin_next();  // nobody else waits for that\n", "", ("daemon",)),
 )
