@@ -20,13 +20,6 @@ bool is_direct(const weir_gate_table& table) {
   return table.index_bits == table.prefix_bits;
 }
 
-// Words (direct) or bits (hashed) of the table that one key of this length fills.
-uint64_t fills_of(const weir_gate_table& table, unsigned bits) {
-  const unsigned more = table.prefix_bits - std::min<unsigned>(bits, table.prefix_bits);
-  if (is_direct(table)) return more <= 6 ? 1 : uint64_t{1} << (more - 6);
-  return more < 64 ? uint64_t{1} << more : ~uint64_t{0};
-}
-
 std::string gate_name(unsigned family, unsigned side) {
   return std::string("gate of IPv") + (family == 4 ? "4 " : "6 ") +
          (side == WEIR_SIDE_SOURCE ? "sources" : "destinations");
@@ -54,19 +47,13 @@ Result<weir_gate> plan_tables(const std::string& name, unsigned family, const Ga
 // That short keys do not fill more than can be waited for.
 Result<void> check_fills(const std::string& name, const weir_gate& gate, const weir_snapshot_header& header,
                          unsigned family, unsigned side) {
-  for (const weir_shape& shape : std::span(header.shapes, header.n_shapes)) {
-    if (shape.family != family || !weir_stands_at(&shape, side)) continue;
-    const unsigned bits = leading_bits(shape_of(shape), side);
-    const std::span tables(gate.table, gate.n_tables);
-    const weir_gate_table& table = tables[gate_table_of(tables, bits)];
-    const uint64_t fills = fills_of(table, bits);
-    if (fills > 1 && shape.layout != WEIR_LAYOUT_BITMAP &&
-        fills > kMaxGateFills / std::max<uint64_t>(shape.n_keys, 1)) {
-      return Error{name + ": " + std::to_string(shape.n_keys) + " keys of /" + std::to_string(bits) +
-                   " would fill too much of a table of /" + std::to_string(table.prefix_bits)};
-    }
-  }
-  return {};
+  const weir_shape* shape = gate_overfiller(header, gate, family, side);
+  if (shape == nullptr) return {};
+  const unsigned bits = leading_bits(shape_of(*shape), side);
+  const std::span tables(gate.table, gate.n_tables);
+  return Error{name + ": " + std::to_string(shape->n_keys) + " keys of /" + std::to_string(bits) +
+               " would fill too much of a table of /" +
+               std::to_string(tables[gate_table_of(tables, bits)].prefix_bits)};
 }
 
 // Sets bits of one table, from several threads at once.

@@ -12,8 +12,7 @@ namespace weir::filter {
 
 // Writes header.gates from input.gates: all but where the tables lie, n_set and multiplier. The header's shapes are
 // there, so that it is known what stands where. Error: a choice that the format cannot hold, or whose short keys would
-// fill more than kMaxGateFills words or bits of a table.
-constexpr uint64_t kMaxGateFills = uint64_t{1} << 28;
+// fill more than kMaxGateFills (filter/format/rules.h) of its tables.
 Result<void> plan_gates(const SnapshotInput& input, weir_snapshot_header& header);
 
 // Fills the tables of the gates in the header at the beginning of `out`, and their n_set and multiplier there. out: the

@@ -53,8 +53,8 @@ Result<void> check_rules(const SnapshotInput& input) {
   if (input.sets.empty() || input.sets.size() > UINT32_MAX) return Error{"sets: set 0 is missing, or too many"};
   if (input.rules.empty() || input.rules.size() > UINT32_MAX) return Error{"rules: rule 0 is missing, or too many"};
   for (size_t id = 0; id < input.sets.size(); id++) {
-    if (!set_is_valid(input.sets[id], id, static_cast<uint32_t>(input.lists.size()))) {
-      return Error{"set " + std::to_string(id) + " names a list that is not there"};
+    if (const char* problem = set_problem(input.sets[id], id, static_cast<uint32_t>(input.lists.size()))) {
+      return Error{"set " + std::to_string(id) + " " + problem};
     }
   }
   if (input.residuals.empty() || input.residuals.size() > UINT32_MAX || input.residuals.back().last != 1) {

@@ -22,16 +22,19 @@ inline bool is_list_name(std::string_view name) {  // [A-Za-z0-9._-]{1,63}
   });
 }
 
-// Set 0 is empty; no set has bits of lists that are not there.
-inline bool set_is_valid(const weir_set& set, size_t id, uint32_t n_lists) {
+// Why a set of the table is none; null when it is one. Set 0 is empty, and no other set is: whoever finds a rule with a
+// set takes the first of its lists.
+inline const char* set_problem(const weir_set& set, size_t id, uint32_t n_lists) {
   const uint32_t allowed = id == 0 ? 0 : n_lists;
+  uint64_t any = 0;
   for (uint32_t word = 0; word < WEIR_LIST_WORDS; word++) {
     const uint32_t first = word * 64;
     const uint32_t lists = allowed <= first ? 0 : std::min(allowed - first, 64u);
     const uint64_t mask = lists == 64 ? ~uint64_t{0} : (uint64_t{1} << lists) - 1;
-    if ((set.lists[word] & ~mask) != 0) return false;
+    if ((set.lists[word] & ~mask) != 0) return "names a list that is not there";
+    any |= set.lists[word];
   }
-  return true;
+  return id == 0 || any != 0 ? nullptr : "is empty: only set 0 is";
 }
 
 // Rule 0 is all zero; no rule names a set or a residual that is not there, or begins inside a chain.
@@ -98,6 +101,36 @@ size_t gate_table_of(const Tables& tables, unsigned bits) {
   size_t t = 0;
   while (t + 1 < tables.size() && tables[t + 1].prefix_bits <= bits) t++;
   return t;
+}
+
+// Words (direct) or bits (hashed) of the table that one key of this length fills.
+inline uint64_t gate_fills(const weir_gate_table& table, unsigned bits) {
+  const unsigned more = table.prefix_bits - std::min<unsigned>(bits, table.prefix_bits);
+  if (table.index_bits == table.prefix_bits) return more <= 6 ? 1 : uint64_t{1} << (more - 6);
+  return more < 64 ? uint64_t{1} << more : ~uint64_t{0};
+}
+
+// Keys that are shorter than the prefix of their table fill no more of a gate's tables than this: about 0.1 s. Planner,
+// builder and view agree on it. The enforcers fill tables of their own in the same way.
+constexpr uint64_t kMaxGateFills = uint64_t{1} << 24;
+
+// The shape of the header whose keys, with those of the shapes before it, fill too much of this gate's tables; null:
+// none.
+inline const weir_shape* gate_overfiller(const weir_snapshot_header& header, const weir_gate& gate, unsigned family,
+                                         unsigned side) {
+  if (gate.n_tables == 0) return nullptr;
+  const std::span tables(gate.table, gate.n_tables);
+  uint64_t left = kMaxGateFills;
+  for (const weir_shape& shape : std::span(header.shapes, header.n_shapes)) {
+    // A bitmap's networks differ from each other, so they fill no table twice.
+    if (shape.family != family || shape.layout == WEIR_LAYOUT_BITMAP || weir_stands_at(&shape, side) == 0) continue;
+    const unsigned bits = leading_bits(shape_of(shape), side);
+    const uint64_t fills = gate_fills(tables[gate_table_of(tables, bits)], bits);
+    if (fills == 1 || shape.n_keys == 0) continue;
+    if (fills > left / shape.n_keys) return &shape;
+    left -= fills * shape.n_keys;
+  }
+  return nullptr;
 }
 
 // The header's mask that a list of this action and mode stands in.

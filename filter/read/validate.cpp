@@ -1,6 +1,7 @@
 #include "filter/read/validate.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 
@@ -115,8 +116,9 @@ class Validator {
     if (auto ok = sections_.next("sets", header_.sets, uint64_t{header_.n_sets} * sizeof(weir_set)); !ok) return ok;
     const weir_set* set = sections_.at<weir_set>(header_.sets);
     for (uint32_t id = 0; id < header_.n_sets; id++) {
-      if (!set_is_valid(set[id], id, header_.n_lists))
-        return broken("sets[" + std::to_string(id) + "] names a list that is not there");
+      if (const char* problem = set_problem(set[id], id, header_.n_lists)) {
+        return broken("sets[" + std::to_string(id) + "] " + problem);
+      }
     }
     return {};
   }
@@ -257,6 +259,12 @@ class Validator {
     if (auto ok = sections_.next(name + ".exact", s.exact, kChunkSlots * sizeof(uint32_t)); !ok) return ok;
     if (auto ok = sections_.next(name + ".chunks", s.chunks, n_chunks * sizeof(RuleChunk)); !ok) return ok;
 
+    const uint64_t* network = sections_.at<uint64_t>(s.filter);
+    uint64_t n_set = 0;
+    for (size_t w = 0; w < WEIR_BITMAP_BYTES / sizeof *network; w++) {
+      n_set += static_cast<uint64_t>(std::popcount(network[w]));
+    }
+    if (n_set != s.n_keys) return bad(name + ".n_keys", s.n_keys, "its bitmap has " + std::to_string(n_set));
     const uint32_t* chunk_of = sections_.at<uint32_t>(s.exact);
     for (size_t slot = 0; slot < kChunkSlots; slot++) {
       if (chunk_of[slot] >= n_chunks) {

@@ -62,6 +62,10 @@ Result<void> check_gate(const weir_snapshot_header& header, unsigned family, uns
   if (!all_zero(gate.table + gate.n_tables, (WEIR_MAX_GATE_TABLES - gate.n_tables) * sizeof *gate.table)) {
     return bad(name + ".n_tables", gate.n_tables, "tables behind that number must be 0");
   }
+  if (const weir_shape* shape = gate_overfiller(header, gate, family, side)) {
+    return broken(name + ": the keys of shapes[" + std::to_string(shape - header.shapes) +
+                  "] would fill too much of its tables");
+  }
   if (hashed ? gate.multiplier % 2 == 0 : gate.multiplier != 0) {
     return bad(name + ".multiplier", gate.multiplier, hashed ? "not odd" : "no table of it is hashed");
   }

@@ -14,6 +14,7 @@
 #include "control/compile/plan/levels.h"
 #include "filter/format/gate.h"
 #include "filter/format/packet.h"
+#include "filter/format/rules.h"
 
 namespace weir::control {
 namespace {
@@ -34,7 +35,7 @@ constexpr double kGateNsPerMiB = kNsPerMiB / 20;
 constexpr double kLeastSaving = 0.1;
 
 constexpr unsigned kLargestTable = 28;  // index bits: 32 MiB
-constexpr double kMaxFills = 1 << 24;   // words or bits that short keys may fill in a table: some 0.1 s
+constexpr double kMaxFills = filter::kMaxGateFills;
 constexpr double kBytesPerMiB = 1 << 20;
 
 // Strangers of IPv6 do not come from anywhere: about 2^17 networks of /32 are announced, 2^-15 of all. A table that
@@ -66,17 +67,18 @@ double table_ns(unsigned index_bits) {
   return gate_access_ns(table_bytes(index_bits)) + kGateNsPerMiB * table_bytes(index_bits) / kBytesPerMiB;
 }
 
-bool fills_too_much(const GateLoad& load, unsigned prefix_bits, bool direct) {
-  if (load.bits >= prefix_bits) return false;
+double fills_of(const GateLoad& load, unsigned prefix_bits, bool direct) {
+  if (load.bits >= prefix_bits) return 0;
   const double each = std::ldexp(1, static_cast<int>(prefix_bits - load.bits));
-  return load.shape_keys * (direct ? std::max(each / 64, 1.0) : each) > kMaxFills;
+  return load.shape_keys * (direct ? std::max(each / 64, 1.0) : each);
 }
 
 // One table of the leading b bits.
 std::optional<Choice> table_v4(const std::vector<GateLoad>& loads, unsigned b, double lookups_ns) {
-  double kept_out = 1;
+  double kept_out = 1, fills = 0;
   for (const GateLoad& load : loads) {
-    if (fills_too_much(load, b, true)) return std::nullopt;
+    fills += fills_of(load, b, true);
+    if (fills > kMaxFills) return std::nullopt;
     kept_out *= 1 - std::min(1.0, std::ldexp(load.covered(b), -static_cast<int>(b)));
   }
   return Choice{{{static_cast<uint8_t>(b), static_cast<uint8_t>(b)}},
@@ -105,10 +107,12 @@ double share_v6(double keys, unsigned prefix_bits, unsigned index_bits) {
 std::optional<Choice> tables_v6(const std::vector<GateLoad>& loads, const std::vector<unsigned>& prefixes,
                                 double lookups_ns, unsigned largest) {
   std::vector<double> keys(prefixes.size());
+  double fills = 0;
   for (const GateLoad& load : loads) {
     size_t t = 0;
     while (t + 1 < prefixes.size() && prefixes[t + 1] <= load.bits) t++;
-    if (fills_too_much(load, prefixes[t], false)) return std::nullopt;
+    fills += fills_of(load, prefixes[t], false);
+    if (fills > kMaxFills) return std::nullopt;
     keys[t] += load.covered(prefixes[t]);
   }
   Choice choice = {{}, 0, 1};

@@ -402,6 +402,7 @@ TEST_CASE("the planner refuses what the format cannot hold, and says what") {
   CHECK_THAT(refused([](Input i) { i.lists[0].mode = WEIR_MONITOR; }), ContainsSubstring("only drop lists"));
   CHECK_THAT(refused([](Input i) { i.sets[0].lists[0] = 1; }), ContainsSubstring("set 0"));
   CHECK_THAT(refused([](Input i) { i.sets[1].lists[0] = 8; }), ContainsSubstring("set 1 names a list"));
+  CHECK_THAT(refused([](Input i) { i.sets[1].lists[0] = 0; }), ContainsSubstring("set 1 is empty"));
   CHECK_THAT(refused([](Input i) { i.rules[0] = {1, 0, 0, 0}; }), ContainsSubstring("rule 0"));
   CHECK_THAT(refused([](Input i) { i.rules[2] = {4, 0, 0, 0}; }), ContainsSubstring("rule 2 names a set"));
   CHECK_THAT(refused([](Input i) { i.tables[0].rules[3] = 0; }), ContainsSubstring("v4 addr/32: rule 0 is not there"));

@@ -163,6 +163,8 @@ TEST_CASE("damage to lists, sets and rules is named") {
              ContainsSubstring("sets[2] names a list"));
   CHECK_THAT(error_after([](B b, H h) { b.at<weir_set>(h.sets)[2].lists[1] = 1; }),
              ContainsSubstring("sets[2] names a list"));
+  CHECK_THAT(error_after([](B b, H h) { b.at<weir_set>(h.sets)[2].lists[0] = 0; }),
+             ContainsSubstring("sets[2] is empty: only set 0 is"));
   CHECK_THAT(error_after([](B b, H h) { b.at<weir_rule>(h.rules)[0].source_set = 1; }), ContainsSubstring("rules[0]"));
   CHECK_THAT(error_after([](B b, H h) { b.at<weir_rule>(h.rules)[3].destination_set = 4; }),
              ContainsSubstring("rules[3] names a set"));
@@ -264,6 +266,8 @@ TEST_CASE("damage to a bitmap is named") {
   using H = weir_snapshot_header&;
   const auto shape = [](H h) -> weir_shape& { return *find_shape(h, kNetworks); };
   CHECK_THAT(error_after([&](B, H h) { shape(h).filter_lines++; }), ContainsSubstring("filter_lines"));
+  CHECK_THAT(error_after([&](B, H h) { shape(h).n_keys++; }),
+             ContainsSubstring("n_keys is 66495: its bitmap has 66494"));
   CHECK_THAT(error_after([&](B, H h) { shape(h).exact_buckets = 64; }), ContainsSubstring("exact_buckets is 64"));
   CHECK_THAT(error_after([&](B, H h) { shape(h).filter.size_bytes -= 64; }), ContainsSubstring("filter.size_bytes"));
   CHECK_THAT(error_after([&](B, H h) { shape(h).exact.size_bytes -= 4; }), ContainsSubstring("exact.size_bytes"));

@@ -112,3 +112,44 @@ TEST_CASE("only a flow shape has a gate's side") {
   REQUIRE_FALSE(stands);
   CHECK_THAT(stands.error(), ContainsSubstring("gates[0].kind is 1: closed, but a shape stands there"));
 }
+
+TEST_CASE("keys that are too short for a gate's tables are refused, as the builder refuses them") {
+  // Four keys of /64 at a hashed table of /64; then their shape says that they are shorter.
+  SnapshotInput input = empty_input();
+  Random random(44);
+  input.tables = {random_table({6, 64, false}, 4, 2, random)};
+  for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+    input.gates[weir_gate_number(6, side)].tables = {{64, 20}};
+  }
+  const Buffer good = build(input);
+  const auto with_bits = [&](uint8_t bits) {
+    Buffer bytes(good.bytes());
+    bytes.header().shapes[0].addr_bits = bits;
+    const auto view = SnapshotView::open(bytes.bytes());
+    return view ? std::string("accepted") : view.error();
+  };
+  CHECK(with_bits(64) == "accepted");
+  CHECK(with_bits(42) == "accepted");                                           // 2^24 bits
+  for (const uint8_t bits : std::initializer_list<uint8_t>{41, 16, 2, 1, 0}) {  // of /2: 4 * 2^62
+    INFO(unsigned{bits});
+    CHECK(with_bits(bits) == "snapshot: gates[2]: the keys of shapes[0] would fill too much of its tables");
+    input.tables[0].shape.addr_bits = bits;
+    for (uint64_t& word : input.tables[0].words[0]) word &= key_mask(input.tables[0].shape).word[0];
+    for (uint64_t& word : input.tables[0].words[1]) word = 0;
+    CHECK_FALSE(plan_snapshot(input));
+  }
+}
+
+TEST_CASE("the keys of all shapes together fill a gate") {
+  SnapshotInput input = empty_input();
+  Random random(45);
+  // 256 keys of /32 fill 2^24 bits of a hashed table of /48: as many as may be. A key of /47 fills two more.
+  input.tables = {random_table({6, 32, false}, 256, 2, random), random_table({6, 48, false}, 1, 2, random)};
+  input.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)].tables = {{48, 20}};
+  Buffer bytes = build(input);
+  CHECK(SnapshotView::open(bytes.bytes()));
+  bytes.header().shapes[1].addr_bits = 47;
+  const auto view = SnapshotView::open(bytes.bytes());
+  REQUIRE_FALSE(view);
+  CHECK_THAT(view.error(), ContainsSubstring("gates[2]: the keys of shapes[1] would fill too much"));
+}
