@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <ctime>
 #include <string>
+#include <utility>
 
 #include "common/log/log.h"
 
@@ -32,11 +33,18 @@ void sleep_us(uint32_t us) noexcept {
 
 }  // namespace
 
-Idle::Idle(const IdleConfig& config, uint32_t worker, const std::vector<Route>& routes, SnapshotSlot& slot,
+std::vector<PortQueue> polled_queues(const std::vector<Route>& routes, const std::vector<Spread>& spreads) {
+  std::vector<PortQueue> queues;
+  for (const Route& route : routes) queues.push_back(route.in);
+  for (const Spread& spread : spreads) queues.push_back(spread.in);
+  return queues;
+}
+
+Idle::Idle(const IdleConfig& config, uint32_t worker, std::vector<PortQueue> queues, SnapshotSlot& slot,
            WorkerGauges& gauges)
     : config_(config),
       worker_(worker),
-      routes_(routes),
+      queues_(std::move(queues)),
       slot_(slot),
       gauges_(gauges),
       cycles_per_us_(rte_get_tsc_hz() / 1'000'000) {
@@ -55,40 +63,55 @@ Idle::Idle(const IdleConfig& config, uint32_t worker, const std::vector<Route>& 
   gauges_.rest.store(mode_, std::memory_order_relaxed);
 }
 
-// Every queue of the worker into this thread's epoll set. False: not every one raises interrupts.
+// Every queue of the worker into this thread's epoll set. False: not every one raises interrupts, or there is none.
 bool Idle::add_interrupts() {
-  for (const Route& route : routes_) {
-    const PortQueue in = route.in;
-    int error = rte_eth_dev_rx_intr_ctl_q(in.port, in.queue, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_ADD, nullptr);
-    if (error == 0) error = rte_eth_dev_rx_intr_enable(in.port, in.queue);
-    if (error == 0) error = rte_eth_dev_rx_intr_disable(in.port, in.queue);
+  for (const PortQueue queue : queues_) {
+    int error = rte_eth_dev_rx_intr_ctl_q(queue.port, queue.queue, RTE_EPOLL_PER_THREAD, RTE_INTR_EVENT_ADD, nullptr);
+    if (error == 0) error = rte_eth_dev_rx_intr_enable(queue.port, queue.queue);
+    if (error == 0) error = rte_eth_dev_rx_intr_disable(queue.port, queue.queue);
     if (error == 0) continue;
-    char name[RTE_ETH_NAME_MAX_LEN] = "?";
-    rte_eth_dev_get_name_by_port(in.port, name);
-    log::info("no receive interrupts: when idle the worker sleeps a little at a time instead",
-              {{"worker", worker_},
-               {"port", in.port},
-               {"name", name},
-               {"error", rte_strerror(-error)},
-               {"most_us", config_.sleep_us}});
+    say_no_interrupts(queue.port, error);
     return false;
   }
-  return true;
+  return !queues_.empty();
 }
 
-void Idle::arm(bool on) noexcept {
-  for (const Route& route : routes_) {
-    on ? rte_eth_dev_rx_intr_enable(route.in.port, route.in.queue)
-       : rte_eth_dev_rx_intr_disable(route.in.port, route.in.queue);
+void Idle::say_no_interrupts(uint16_t port, int error) const {
+  char name[RTE_ETH_NAME_MAX_LEN] = "?";
+  rte_eth_dev_get_name_by_port(port, name);
+  log::info("no receive interrupts: when idle the worker sleeps a little at a time instead",
+            {{"worker", worker_},
+             {"port", port},
+             {"name", name},
+             {"error", rte_strerror(-error)},
+             {"most_us", config_.sleep_us}});
+}
+
+// A queue that refuses would leave the worker asleep over its frames: from then on the worker sleeps a little at a
+// time.
+void Idle::arm() noexcept {
+  for (const PortQueue queue : queues_) {
+    const int error = rte_eth_dev_rx_intr_enable(queue.port, queue.queue);
+    if (error == 0) continue;
+    disarm();
+    say_no_interrupts(queue.port, error);
+    mode_ = wire::Rest::sleep;
+    gauges_.rest.store(mode_, std::memory_order_relaxed);
+    return;
   }
-  armed_ = on;
+  armed_ = true;
+}
+
+void Idle::disarm() noexcept {
+  for (const PortQueue queue : queues_) rte_eth_dev_rx_intr_disable(queue.port, queue.queue);
+  armed_ = false;
 }
 
 void Idle::frames_came() noexcept {
   empty_passes_ = 0;
   pause_cycles_ = 0;
   sleep_us_ = 0;
-  if (armed_) arm(false);
+  if (armed_) disarm();
 }
 
 void Idle::rest(uint64_t now) noexcept {
@@ -118,12 +141,12 @@ void Idle::sleep() noexcept {
 }
 
 void Idle::wait_for_interrupt() noexcept {
-  if (!armed_) return arm(true);  // and one more look: what came before raises no interrupt
+  if (!armed_) return arm();  // and one more look: what came before raises no interrupt
   rte_epoll_event events[kMaxEvents];
   slot_.offline(worker_);
   rte_epoll_wait(RTE_EPOLL_PER_THREAD, events, kMaxEvents, kLongestWaitMs);
   slot_.online(worker_);
-  arm(false);
+  disarm();
   gauges_.rests.add(1);
 }
 

@@ -16,7 +16,8 @@ namespace weir::dataplane {
 class Idle {
  public:
   // Finds out whether all queues raise interrupts, when the configuration asks for them, and says so when not.
-  Idle(const IdleConfig& config, uint32_t worker, const std::vector<Route>& routes, SnapshotSlot& slot,
+  // queues: all that the worker polls; without any it never waits for an interrupt.
+  Idle(const IdleConfig& config, uint32_t worker, std::vector<PortQueue> queues, SnapshotSlot& slot,
        WorkerGauges& gauges);
 
   // After a pass without frames that began at `now` (TSC). The worker holds no reference into a snapshot.
@@ -26,14 +27,16 @@ class Idle {
 
  private:
   bool add_interrupts();
-  void arm(bool on) noexcept;
+  void say_no_interrupts(uint16_t port, int error) const;
+  void arm() noexcept;
+  void disarm() noexcept;
   void pause() noexcept;
   void sleep() noexcept;
   void wait_for_interrupt() noexcept;
 
   const IdleConfig config_;
   const uint32_t worker_;
-  const std::vector<Route>& routes_;
+  const std::vector<PortQueue> queues_;
   SnapshotSlot& slot_;
   WorkerGauges& gauges_;
   wire::Rest mode_;
@@ -44,6 +47,9 @@ class Idle {
   uint32_t sleep_us_ = 0;      // the last sleep
   bool armed_ = false;         // interrupts are on
 };
+
+// The receive queues that a worker looks at in each pass: of its routes, and of what it hands on to other workers.
+std::vector<PortQueue> polled_queues(const std::vector<Route>& routes, const std::vector<Spread>& spreads);
 
 // Without a snapshot and without looking at ports.
 void rest_before_first_snapshot(const IdleConfig& config) noexcept;

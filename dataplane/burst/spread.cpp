@@ -57,7 +57,7 @@ uint16_t spread_queue(const rte_mbuf& frame, uint16_t n) noexcept {
   return static_cast<uint16_t>((hash >> 32) * n >> 32);
 }
 
-bool spread_burst(const Spread& spread, WorkerCounters& counters) noexcept {
+uint16_t spread_burst(const Spread& spread, WorkerCounters& counters) noexcept {
   rte_mbuf* frames[kMaxBurst];
   const uint16_t received = rte_eth_rx_burst(spread.in.port, spread.in.queue, frames, kMaxBurst);
   rte_mbuf* sorted[kMaxSpread][kMaxBurst];
@@ -73,7 +73,7 @@ bool spread_burst(const Spread& spread, WorkerCounters& counters) noexcept {
     rte_pktmbuf_free_bulk(sorted[queue] + taken, static_cast<unsigned>(n[queue] - taken));
     counters.rx_lost.add(static_cast<uint64_t>(n[queue] - taken));
   }
-  return received == kMaxBurst;
+  return received;
 }
 
 }  // namespace weir::dataplane

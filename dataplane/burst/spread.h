@@ -20,7 +20,7 @@ Result<void> add_spread_rings(const Config& config);
 // Which of n queues gets the frame: by the addresses of its outermost packet, in either order; 0 when it has none.
 uint16_t spread_queue(const rte_mbuf& frame, uint16_t n) noexcept;
 
-// One burst. Frames that find their queue full are freed and counted in rx_lost. True: the port had a full burst.
-bool spread_burst(const Spread& spread, WorkerCounters& counters) noexcept;
+// One burst. Frames that find their queue full are freed and counted in rx_lost. Returns the number of frames received.
+uint16_t spread_burst(const Spread& spread, WorkerCounters& counters) noexcept;
 
 }  // namespace weir::dataplane

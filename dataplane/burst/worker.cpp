@@ -36,7 +36,7 @@ class Loop {
         passage_(*this, setup.kernels, worker.counters),
         shadow_(setup.kernels, worker.id),
         timed_passes_(setup.sample_one_in),
-        idle_(setup.idle, worker.id, worker.routes, setup.slot, worker.gauges) {}
+        idle_(setup.idle, worker.id, polled_queues(worker.routes, worker.spreads), setup.slot, worker.gauges) {}
 
   void run() noexcept;
 
@@ -54,7 +54,7 @@ class Loop {
 
  private:
   // One pass: a look at all queues. Watch: StageWatch, or NoWatch in the passes that are not timed. True: there were
-  // frames.
+  // frames, to judge or to hand on.
   template <class Watch>
   bool poll_queues(Watch& watch) noexcept;
   [[gnu::noinline]] bool poll_queues_timed(uint64_t begin) noexcept;
@@ -81,8 +81,8 @@ class Loop {
 template <class Watch>
 bool Loop::poll_queues(Watch& watch) noexcept {
   const bool were_waiting = !passage_.empty();
-  bool came = false;
-  for (const Spread& spread : worker_.spreads) came |= spread_burst(spread, counters_);
+  bool came = false, handed_on = false;
+  for (const Spread& spread : worker_.spreads) handed_on |= spread_burst(spread, counters_) != 0;
   for (const Route& route : worker_.routes) came |= poll(route, watch);
   // Frames wait for company while others come: when none do, and now and then, all leave.
   if (came && !has_changed_ && !passage_.empty() && passes_waiting_++ < kMaxPassesWaiting) return true;
@@ -91,7 +91,7 @@ bool Loop::poll_queues(Watch& watch) noexcept {
   passes_waiting_ = 0;
   has_changed_ = false;
   setup_.slot.quiescent(worker_.id);  // no reference into a snapshot is alive past this line
-  return came || were_waiting;
+  return came || handed_on || were_waiting;
 }
 
 template <class Watch>
