@@ -115,6 +115,25 @@ void set_values(std::vector<uint64_t>& bits, Values values) {
   }
 }
 
+// The different keys of one shape that are shorter than the prefix of a direct table. Many keys may tell the same bits
+// of an address: what they cover is filled once, and the work has a bound whatever a snapshot holds.
+class ShortKeys {
+ public:
+  // bits: less than a direct table's prefix_bits, the same in each call. False: the key is not the first.
+  bool add(uint64_t address, unsigned bits) {
+    if (seen_.empty()) seen_.resize((size_t{1} << bits) / 64 + 1);
+    const uint64_t leading = bits == 0 ? 0 : address >> (64 - bits);
+    uint64_t& word = seen_[leading / 64];
+    const uint64_t bit = uint64_t{1} << (leading % 64);
+    const bool is_first = (word & bit) == 0;
+    word |= bit;
+    return is_first;
+  }
+
+ private:
+  std::vector<uint64_t> seen_;
+};
+
 // Sets bits anywhere in an arena that no cache holds: the places are asked for before they are written.
 class Marker {
  public:
@@ -234,15 +253,21 @@ Gates::Gates(const filter::SnapshotView& view) : view_(view) {
     }
   }
   for (const filter::ShapeView& shape : view.shapes()) {
+    ShortKeys short_keys[WEIR_GATES];
     const auto count = [&](unsigned bits) {
       return [&, bits](int sides, uint64_t address) {
         same_sides_[shape.shape.family == 6] &= sides == (WEIR_AS_SOURCE | WEIR_AS_DESTINATION);
         visit_tables(shape.shape.family, sides, bits, address, [&](unsigned g, size_t t, Values values) {
           Table& table = gates_[g].tables[t];
           table.n_keys += values.last - values.first + 1;
-          if (!table.direct) return;
+          if (!table.direct) {
+            fills_ += values.last - values.first + 1;
+            return;
+          }
           if (table.bits.empty()) table.bits.resize((uint64_t{1} << table.prefix_bits) / 64);
+          if (bits < table.prefix_bits && !short_keys[g].add(address, bits)) return;
           set_values(table.bits, values);
+          fills_ += values.last / 64 - values.first / 64 + 1;
         });
       };
     };

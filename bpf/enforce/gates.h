@@ -21,6 +21,9 @@ class Gates {
   // Says in group.gate which tables there are, and that they begin at this page of the arena. Returns the page behind.
   uint32_t place(uint32_t first_page, weir_group& group) const;
 
+  // Words of direct tables and values of hashed ones that it sets, each once for a key: the work that keys make.
+  uint64_t fills() const { return fills_; }
+
   // Sets their bits, in an arena that is zero where place() put them.
   void fill(const weir_group& group, std::span<std::byte> arena) const;
 
@@ -45,6 +48,7 @@ class Gates {
 
   const filter::SnapshotView& view_;
   Gate gates_[WEIR_GATES];
+  uint64_t fills_ = 0;
   bool same_sides_[2] = {true, true};  // IPv4, IPv6: every key stands at both sides
 };
 

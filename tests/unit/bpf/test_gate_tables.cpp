@@ -208,3 +208,22 @@ TEST_CASE("an overlay's gates have tables of its keys, whatever it says of gates
   }
   CHECK(made.share(4, kSource) < 0.2);  // 20 of 256 leading bytes are listed
 }
+
+TEST_CASE("many keys that tell the same few bits of an address fill a table once") {
+  SnapshotInput input = filter::test::empty_input();
+  constexpr uint64_t kPorts = 16'384;
+  KeyTable table;
+  table.shape = {4, 1, false, true, 0, WEIR_FLOW_SPORT};
+  for (uint64_t port = 0; port < kPorts; port++) {
+    table.words[0].push_back(port % 2 == 0 ? 0x80 : 0);
+    table.words[1].push_back(port);
+    table.rules.push_back(1);
+  }
+  input.tables = {table};
+  input.gates[weir_gate_number(4, kSource)].tables = {{16, 16}};
+  const Buffer snapshot = filter::test::build(input);
+  const filter::SnapshotView view = filter::test::open(snapshot);
+  CHECK(xdp::Gates(view).fills() == (uint64_t{1} << 24) / 64);  // one bit for each /24
+  const Made made(input);
+  CHECK(made.share(4, kSource) == 1);
+}
