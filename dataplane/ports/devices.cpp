@@ -139,6 +139,7 @@ uint64_t Devices::rx_missed() const {
   for (const PortRow& row : rows_) {
     rte_eth_stats stats = {};
     if (rte_eth_stats_get(row.port, &stats) == 0) missed += stats.imissed + stats.rx_nombuf;
+    if (row.sockets) missed += row.sockets->dropped();
   }
   return missed;
 }

@@ -216,6 +216,9 @@ Result<void> start_port(PortRow& row, bool promiscuous) {
   if (row.rx_queues > 0) promiscuous ? rte_eth_promiscuous_enable(row.port) : rte_eth_promiscuous_disable(row.port);
   row.promiscuous = rte_eth_promiscuous_get(row.port) == 1;
   row.link = link_text(row.port);
+  if (rte_eth_dev_info info = {}; row.driver == "net_af_packet" && rte_eth_dev_info_get(row.port, &info) == 0) {
+    row.sockets = std::make_shared<const PacketSockets>(info.if_index);
+  }
   rte_ether_addr mac = {};
   char text[RTE_ETHER_ADDR_FMT_SIZE] = "-";
   if (rte_eth_macaddr_get(row.port, &mac) == 0) rte_ether_format_addr(text, sizeof text, &mac);

@@ -3,10 +3,12 @@
 #include <rte_ethdev.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "common/result.h"
+#include "dataplane/ports/packet_sockets.h"
 #include "dataplane/ports/port_plan.h"
 
 struct rte_mempool;
@@ -24,6 +26,7 @@ struct PortRow {
   uint16_t mtu;
   std::string rss;  // hash functions that the driver took; empty: none
   bool promiscuous, scattered, spread;
+  std::shared_ptr<const PacketSockets> sockets;  // net_af_packet, once it has started; others: null
 };
 
 struct PortSetup {

@@ -24,7 +24,7 @@ wire::PortStats read_port(const PortRow& row) {
   port.rx_bytes = stats.ibytes;
   port.tx_packets = stats.opackets;
   port.tx_bytes = stats.obytes;
-  port.rx_missed = stats.imissed;
+  port.rx_missed = stats.imissed + (row.sockets ? row.sockets->dropped() : 0);
   port.rx_errors = stats.ierrors;
   port.tx_errors = stats.oerrors;
   port.rx_nombuf = stats.rx_nombuf;

@@ -1,11 +1,13 @@
 """`spread` on a port with one receive queue: both workers get frames, both directions of a flow meet the same worker and
-keep their order, verdicts and sums are exact. What finds its queue full is counted as lost."""
+keep their order, verdicts and sums are exact. What finds its queue full is counted as lost, and so is what the kernel
+drops before net_af_packet receives it."""
 
 import re
 
 from weir_smoke import (BUILD, Capture, Memory, Session, check, equal, make_samples, outputs, read_capture, reference,
-                        sort_out, write_capture)
+                        sort_out, write, write_capture)
 from capture import flow_hash
+from wires import Wire, ip, make_frames, own_network
 
 CONFIG = "forward: hairpin\ndrop_port: 1\nports: [{port: 0, spread: 2}]"
 FEW = 900  # less than a ring holds: none can be lost, however slow the workers are
@@ -64,3 +66,36 @@ with Session(BUILD) as session:  # faster than the workers: the port gives all a
     equal(stats["passed"] + stats["dropped"], stats["packets"], "passed and dropped frames")
     equal(sum(len(frames) for sides in workers for frames in sides), stats["packets"], "frames that came out")
     print(f"spread: {FEW} frames judged by two workers; of {len(many.frames)} at full speed {stats['rx_missed']} lost")
+
+own_network()
+with Session(BUILD) as session:  # the kernel's ring is full before a worker looks
+    with open("/proc/sys/net/ipv6/conf/all/disable_ipv6", "w", encoding="ascii") as setting:
+        setting.write("1")  # no frames of the kernel's own
+    ip("link", "add", "out0", "type", "veth", "peer", "name", "in0")
+    for name in ("out0", "in0"):
+        ip("link", "set", name, "up")
+    write(session.folder, "weir.yaml", "version: 1\nlists:\n  - {name: nobody, action: drop, entries: [203.0.113.0/24]}\n")
+    session.start_dataplane("forward: sink\nports: [{port: 0, spread: 2}]", ["net_af_packet0,iface=in0,framecnt=512"], 3,
+                            Memory(8192, 2048))
+
+    session.wait("its ports", lambda: " info running " in session.log("dataplane"))
+
+    def arrived():
+        """Frames that the kernel received from in0."""
+        with open("/proc/net/dev", encoding="ascii") as file:
+            return next(int(line.split()[2]) for line in file if line.split()[0] == "in0:")
+
+    before, wire = arrived(), Wire("out0")
+    for frame, _ in make_frames(4 * 512, 200):
+        wire.send(frame)
+    wire.close()
+    session.start_controld(session.path("weir.yaml"))
+    session.wait_enforced()
+    session.wait("every frame", lambda: sum(session.stats()[key] for key in ("packets", "rx_missed")) >= arrived() - before)
+    stats = session.stats()
+    equal(stats["packets"] + stats["rx_missed"], arrived() - before, "judged and lost frames")
+    check(stats["rx_missed"] > 0, "a ring of 512 frames lost some of 2048")
+    ports = session.call("telemetry")["targets"][0]["ports"]
+    equal(sum(port["rx_missed"] for port in ports), stats["rx_missed"], "lost frames by port")
+    equal(session.stop("dataplane"), 0, "the data plane's exit code")
+    print(f"net_af_packet: {stats['packets']} frames judged, {stats['rx_missed']} lost in the kernel's ring and counted")
