@@ -63,6 +63,26 @@ def snapshots_to_xdp(build, count, seed=2):
     return result
 
 
+def hand_made(build, *arguments):
+    """The rows of the kinds that were made by hand: what the validator says, how many steps what it takes costs, and, of an
+    enforcer, what that says."""
+    result = send(build, "kinds", *arguments)
+    result.setdefault("kinds", [])
+    return result
+
+
+def kinds_to_dataplane(build):
+    with dataplane(build) as session:
+        return survived(session, "dataplane", hand_made(build, session.path("dataplane.sock")))
+
+
+def kinds_to_xdp(build):
+    """Needs root."""
+    result = hand_made(build, "--xdp")
+    result["crashes"] = int("problem" in result)
+    return result
+
+
 def messages_to_dataplane(build, count, seed=3):
     with dataplane(build) as session:
         return survived(session, "dataplane",

@@ -3,23 +3,30 @@
 // when the other side is gone.
 
 #include <bpf/bpf.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "bpf/enforce/server.h"
+#include "common/digest.h"
 #include "common/unix_socket.h"
 #include "tests/agreement/xdp_plane.h"
+#include "tests/hostile/kinds.h"
 #include "tests/hostile/variants.h"
 
 namespace weir::hostile {
@@ -217,8 +224,91 @@ Outcome send_answers(const std::string& folder, unsigned enforcers, uint64_t ans
   return outcome;
 }
 
-// The XDP plane as controld drives it, in this process; frames run through what it took.
-Outcome send_snapshots_to_xdp(uint64_t variants, uint64_t seed) {
+constexpr rlim_t kMostCpuSeconds = 20;  // for work that takes none
+
+// In a process of its own, which ends when it takes too long.
+Json try_kind(const Kind& kind) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) abort();
+  const pid_t child = fork();
+  if (child == 0) {
+    const rlimit limit = {kMostCpuSeconds, kMostCpuSeconds};
+    (void)setrlimit(RLIMIT_CPU, &limit);
+    const Work work = work_of(kind);
+    const std::string told =
+        Json{{"refused", work.refused}, {"why", work.why}, {"steps", work.steps}, {"most", most_steps(kind)}}.dump();
+    if (write(ends[1], told.data(), told.size()) < 0) abort();
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string told;
+  char chunk[4096];
+  for (ssize_t got; (got = read(ends[0], chunk, sizeof chunk)) > 0;) told.append(chunk, static_cast<size_t>(got));
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  Json row = Json::parse(told, nullptr, false);
+  if (row.is_discarded()) row = {{"endless", true}};
+  row["kind"] = kind.name;
+  const bool is_taken = row.contains("refused") && !row["refused"].get<bool>();
+  row["wrong"] = row.contains("endless") || is_taken != kind.is_sound ||
+                 (is_taken && row["steps"].get<uint64_t>() > row["most"].get<uint64_t>());
+  return row;
+}
+
+// What an enforcer says to it; empty: it enforces it.
+std::string refusal_by(int socket, const Kind& kind, wire::Generation generation, bool is_base) {
+  const Bytes& bytes = is_base ? kind.base : kind.snapshot;
+  wire::PublishBody body;
+  body.generation = generation;
+  const Digest digest = digest_of(bytes);
+  std::copy(digest.begin(), digest.end(), body.digest);
+  body.size_bytes = bytes.size();
+  if (!is_base && !kind.base.empty()) {
+    const Digest of_base = digest_of(kind.base);
+    body.base = {generation.epoch, generation.number - 1};
+    std::copy(of_base.begin(), of_base.end(), body.base_digest);
+  }
+  const Fd fd = sealed(bytes);
+  const Result<wire::Message> answer = wire::call(socket, wire::Type::publish, wire::bytes_of(body), fd.get());
+  if (!answer) return "no answer: " + answer.error();
+  const auto published = wire::body_as<wire::PublishedBody>(*answer);
+  if (!published) return "no answer to a publication";
+  return published->ok == 1 ? "" : std::string(wire::get_text(published->reason));
+}
+
+// The hand-made ones, here and, when there is one, at an enforcer. A row for each.
+Outcome try_kinds(const std::optional<Connect>& connect, Json& rows) {
+  Outcome outcome;
+  constexpr uint64_t kEpoch = 7;
+  uint64_t number = 1;
+  for (const Kind& kind : hand_made(kEpoch, 1)) {
+    Json row = try_kind(kind);
+    if (connect) {
+      const Result<Fd> socket = (*connect)();
+      if (!socket) {
+        outcome.problem = socket.error();
+        break;
+      }
+      if (!kind.base.empty()) {
+        const std::string refused = refusal_by(socket->get(), kind, {kEpoch, number++}, true);
+        if (!refused.empty()) outcome.problem = kind.name + ": its base: " + refused;
+      }
+      const std::string refused = refusal_by(socket->get(), kind, {kEpoch, number++}, false);
+      row["enforcer"] = refused;
+      if (refused.starts_with("no answer")) outcome.problem = kind.name + ": " + refused;
+      if (refused.empty() != kind.is_sound) row["wrong"] = true;
+    }
+    outcome.sent++;
+    (row.value("refused", false) ? outcome.refused : outcome.taken)++;
+    rows.push_back(std::move(row));
+    if (!outcome.problem.empty()) break;
+  }
+  if (connect) ask_for_sense(*connect, outcome);
+  return outcome;
+}
+
+// The XDP plane as controld drives it, in this process. use(connect, program_fd, problem): while it is there.
+Outcome with_xdp(const std::function<Outcome(const Connect&, int, std::string&)>& use) {
   Outcome outcome;
   const std::string bpf_dir = fmt::format("{}/weir-hostile-{}", xdp::kDefaultBpfDir, getpid());
   Result<std::unique_ptr<xdp::Enforcer>> enforcer = xdp::Enforcer::open({{}, xdp::Attach::any, bpf_dir});
@@ -230,6 +320,18 @@ Outcome send_snapshots_to_xdp(uint64_t variants, uint64_t seed) {
   std::string problem;
   {
     xdp::Server server(std::move(*enforcer), bpf_dir);
+    outcome = use([&] { return server.connect(); }, program, problem);
+  }
+  if (outcome.problem.empty()) outcome.problem = problem;
+  (void)xdp::detach_pinned(bpf_dir, std::nullopt);
+  std::error_code ignored;
+  std::filesystem::remove_all(bpf_dir, ignored);
+  return outcome;
+}
+
+// Frames run through what it took.
+Outcome send_snapshots_to_xdp(uint64_t variants, uint64_t seed) {
+  return with_xdp([&](const Connect& connect, int program, std::string& problem) {
     const auto run_frames = [&](Choices& choices) {
       for (int n = 0; n < 4; n++) {
         std::vector<uint8_t> frame(60 + choices.below(80));
@@ -246,13 +348,19 @@ Outcome send_snapshots_to_xdp(uint64_t variants, uint64_t seed) {
         }
       }
     };
-    outcome = send_snapshots([&] { return server.connect(); }, variants, seed, run_frames);
-  }
-  if (outcome.problem.empty()) outcome.problem = problem;
-  (void)xdp::detach_pinned(bpf_dir, std::nullopt);
-  std::error_code ignored;
-  std::filesystem::remove_all(bpf_dir, ignored);
-  return outcome;
+    return send_snapshots(connect, variants, seed, run_frames);
+  });
+}
+
+int print_kinds(const std::optional<Connect>& connect, bool at_xdp) {
+  Json rows = Json::array();
+  const Outcome outcome = at_xdp ? with_xdp([&](const Connect& to, int, std::string&) { return try_kinds(to, rows); })
+                                 : try_kinds(connect, rows);
+  Json json = {{"sent", outcome.sent}, {"taken", outcome.taken}, {"refused", outcome.refused}, {"kinds", rows}};
+  if (!outcome.problem.empty()) json["problem"] = outcome.problem;
+  fmt::print("{}\n", json.dump());
+  const bool wrong = std::any_of(rows.begin(), rows.end(), [](const Json& row) { return row["wrong"].get<bool>(); });
+  return wrong || !outcome.problem.empty() ? 1 : 0;
 }
 
 }  // namespace
@@ -278,10 +386,15 @@ int main(int argc, char** argv) {
   CLI::App* requests = add("requests", "requests to controld", "SOCKET");
   CLI::App* answers = add("answers", "enforcers that answer controld", "FOLDER");
   answers->add_option("--enforcers", enforcers)->capture_default_str();
+  CLI::App* kinds = app.add_subcommand("kinds", "the hand-made snapshots, here and to an enforcer");
+  bool at_xdp = false;
+  kinds->add_option("SOCKET", path, "of a data plane");
+  kinds->add_flag("--xdp", at_xdp, "to an XDP plane of its own (root)");
   CLI11_PARSE(app, argc, argv);
   const hostile::Connect connect = [&] { return wire::connect(path, hostile::kAnswerMs); };
   if (snapshots->parsed()) return hostile::send_snapshots(connect, n, seed, [](agreement::Choices&) {}).print();
   if (xdp->parsed()) return hostile::send_snapshots_to_xdp(n, seed).print();
+  if (kinds->parsed()) return hostile::print_kinds(path.empty() ? std::nullopt : std::optional(connect), at_xdp);
   if (messages->parsed()) return hostile::send_messages(connect, n, seed).print();
   if (requests->parsed()) return hostile::send_requests(path, n, seed).print();
   return hostile::send_answers(path, enforcers, n, seed).print();

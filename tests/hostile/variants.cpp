@@ -46,22 +46,22 @@ void overwrite(Bytes& bytes, size_t at, const void* source, size_t n) {
   memcpy(bytes.data() + at, source, std::min(n, bytes.size() - at));
 }
 
+constexpr int kAllSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+
 // Seals of which one may be missing.
 int seals_of(Choices& choices) {
   constexpr int kSeals[] = {F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_WRITE, F_SEAL_SEAL};
-  int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
-  if (choices.one_in(24)) seals &= ~choices.of(kSeals);
-  return seals;
+  return choices.one_in(24) ? kAllSeals & ~choices.of(kSeals) : kAllSeals;
 }
 
-Fd sealed(Choices& choices, const Bytes& bytes) {
+Fd memory_file(const Bytes& bytes, int seals) {
   Fd fd(memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   for (size_t at = 0; at < bytes.size();) {
     const ssize_t put = write(fd.get(), bytes.data() + at, bytes.size() - at);
     if (put <= 0) abort();
     at += static_cast<size_t>(put);
   }
-  (void)add_seals(fd.get(), seals_of(choices));
+  (void)add_seals(fd.get(), seals);
   return fd;
 }
 
@@ -140,6 +140,10 @@ wire::Type some_type(Choices& choices) {
 
 }  // namespace
 
+Fd sealed(const Bytes& bytes) {
+  return memory_file(bytes, kAllSeals);
+}
+
 void mutate(Choices& choices, Bytes& bytes, size_t near) {
   for (unsigned n = 1 + choices.below(4); n > 0 && !bytes.empty(); n--) {
     const size_t within = choices.one_in(4) ? bytes.size() : std::min(near, bytes.size());
@@ -206,7 +210,7 @@ Publication publication_of(Choices& choices, const Bytes& snapshot, wire::Genera
   if (choices.one_in(24)) {
     publication.fd = choices.one_in(3) ? Fd() : other_descriptor(choices);
   } else {
-    publication.fd = sealed(choices, bytes);
+    publication.fd = memory_file(bytes, seals_of(choices));
   }
   return publication;
 }

@@ -15,6 +15,9 @@ namespace weir::hostile {
 
 using Bytes = std::vector<std::byte>;
 
+// A memory file that nobody can change any more.
+Fd sealed(const Bytes& bytes);
+
 // Changes some bytes: bits, numbers at the edge of their range, lines from elsewhere. near: most of the changes lie in
 // the first so many bytes.
 void mutate(agreement::Choices& choices, Bytes& bytes, size_t near);

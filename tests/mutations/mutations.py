@@ -36,6 +36,14 @@ MUTATIONS = (
     ("dataplane/burst/verdict.cpp", "  tally_each(matched, header.monitor_lists, snapshot.lists, &ListCounters::would_drop, frames);\n", "", STAGES),
     ("dataplane/burst/verdict.cpp", "if (is_one(matched, header.drop_lists)) credited", "if (drop_list != kNoList) credited", STAGES),
     ("dataplane/burst/verdict.cpp", "    if (dropped && is_one(drops, kAllLists)) {", "    if (dropped) {", STAGES),
+    # Idle workers, and what is lost before a worker sees it.
+    ("dataplane/burst/idle.cpp", "  for (const Spread& spread : spreads) queues.push_back(spread.in);\n", "", ("dataplane-idle",)),
+    ("dataplane/burst/idle.cpp", "  return !queues_.empty();", "  return true;", ("dataplane-idle",)),
+    ("dataplane/burst/idle.cpp", "    mode_ = wire::Rest::sleep;\n", "", ("dataplane-idle",)),
+    ("dataplane/burst/worker.cpp", "spread_burst(spread, counters_) != 0", "spread_burst(spread, counters_) == kMaxBurst", ("dataplane-idle",)),
+    ("dataplane/burst/spread.cpp", "counters.rx_lost.add(static_cast<uint64_t>(n[queue] - taken));", "counters.rx_lost.add(1);", ("dataplane-idle",)),
+    ("dataplane/ports/devices.cpp", "    if (row.sockets) missed += row.sockets->dropped();\n", "", ("smoke spread",)),
+    ("dataplane/ports/packet_sockets.cpp", "address.sll_ifindex == static_cast<int>(interface)", "address.sll_ifindex != static_cast<int>(interface)", ("smoke spread",)),
     ("filter/format/residual.h", "now >= residual->expires_unix_s) return 0;", "now > residual->expires_unix_s) return 0;", STAGES),
     ("filter/format/residual.h", "(high < last[0] || (high == last[0] && low <= last[1]));", "(high < last[0] || (high == last[0] && low < last[1]));", STAGES),
     # Swaps.
@@ -54,6 +62,12 @@ MUTATIONS = (
     ("filter/read/validate.cpp", "if (rule >= header_.n_rules) return bad(name + \", bucket", "if (rule > header_.n_rules) return bad(name + \", bucket", ("filter-view",)),
     ("filter/read/sections.cpp", "  if (section.offset < end_) {", "  if (false) {", ("filter-view",)),
     ("filter/read/validate_gates.cpp", "if (n_set != table.n_set)", "if (n_set < table.n_set)", ("filter-view-gates",)),
+    ("filter/read/validate_gates.cpp", "  if (const weir_shape* shape = gate_overfiller(header, gate, family, side)) {", "  if (const weir_shape* shape = gate_overfiller(header, weir_gate{}, family, side)) {", ("filter-view-gates",)),
+    ("filter/format/rules.h", "    left -= fills * shape.n_keys;\n", "", ("filter-view-gates",)),
+    ("filter/format/rules.h", "if (fills > left / shape.n_keys) return &shape;", "if (fills * shape.n_keys > left) return &shape;", ("filter-view-gates",)),
+    ("filter/format/rules.h", "return id == 0 || any != 0 ? nullptr", "return true ? nullptr", ("filter-view", "filter-builder")),
+    ("filter/read/validate.cpp", "if (n_set != s.n_keys) return bad(name", "if (n_set > s.n_keys) return bad(name", ("filter-view",)),
+    ("bpf/enforce/gates.cpp", "!short_keys[g].add(address, bits)", "false", XDP_GATES),
     ("filter/read/validate.cpp", "  if (in_chain != 0) return broken(", "  if (in_chain > 1) return broken(", ("filter-view",)),
     ("filter/read/validate.cpp", "if (chunk_of[slot] >= n_chunks) {", "if (chunk_of[slot] > n_chunks) {", ("filter-view",)),
     # Filters and tables.
