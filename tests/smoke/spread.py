@@ -69,8 +69,6 @@ with Session(BUILD) as session:  # faster than the workers: the port gives all a
 
 own_network()
 with Session(BUILD) as session:  # the kernel's ring is full before a worker looks
-    with open("/proc/sys/net/ipv6/conf/all/disable_ipv6", "w", encoding="ascii") as setting:
-        setting.write("1")  # no frames of the kernel's own
     ip("link", "add", "out0", "type", "veth", "peer", "name", "in0")
     for name in ("out0", "in0"):
         ip("link", "set", name, "up")
