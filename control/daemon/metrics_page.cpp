@@ -23,6 +23,8 @@ metrics::Facts facts_of(Daemon& daemon, const Daemon::Refreshed& all, double sta
   facts.started_at = started_at;
   facts.status = status_answer(daemon);
   facts.tally = daemon.tally();
+  facts.traffic_taken = daemon.reservoir().counts().taken;
+  facts.traffic_lost = daemon.reservoir().counts().lost;
   for (const auto& [target, is_fresh] : all) facts.targets.push_back(measures_of(target->state(), is_fresh));
   if (daemon.running() == nullptr) return facts;
   facts.lists = list_answer(daemon, "");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Facts {
   FeedsAnswer feeds;
   ShapesAnswer shapes;
   Tally tally;
+  uint64_t traffic_taken = 0, traffic_lost = 0;  // samples for `plan`
 };
 
 // In the text format of Prometheus.

@@ -107,6 +107,11 @@ void add_controld(Builder& to, const Facts& facts) {
   }
   to.gauge("capture_waiting_samples", "samples that nothing has become of yet", {},
            static_cast<double>(capture.waiting));
+  const std::pair<const char*, uint64_t> traffic[] = {{"taken", facts.traffic_taken}, {"lost", facts.traffic_lost}};
+  for (const auto& [result, count] : traffic) {
+    to.counter("traffic_samples_total", "samples of all traffic, for `plan`, by what became of them",
+               {{"result", result}}, static_cast<double>(count));
+  }
 }
 
 void add_fleet(Builder& to, const FleetStanding& fleet) {

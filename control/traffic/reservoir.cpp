@@ -23,6 +23,7 @@ void Reservoir::trim(Slice& slice, size_t most) {
 }
 
 void Reservoir::take(const std::string& target, const wire::Traffic& traffic, uint64_t now_unix_ns) {
+  count(target, traffic.body, traffic.samples.size());
   if (settings_.samples == 0 || traffic.samples.empty()) return;
   auto known = std::find(targets_.begin(), targets_.end(), target);
   if (known == targets_.end()) {
@@ -45,6 +46,22 @@ void Reservoir::take(const std::string& target, const wire::Traffic& traffic, ui
     }
     keep(std::move(frame));
   }
+}
+
+// As SampleSource::count: a target that is met for the first time has counted for others before, and one that started
+// anew counts from 0.
+void Reservoir::count(const std::string& target, const wire::TrafficBody& now, size_t frames) {
+  const auto [known, is_new] = last_.try_emplace(target, now);
+  wire::TrafficBody& last = known->second;
+  if (is_new) {
+    last.told = now.told - frames;
+  } else if (now.start_time_unix != last.start_time_unix || now.told < last.told) {
+    counts_.lost += last.waiting;
+    last = {};
+  }
+  counts_.taken += frames;
+  counts_.lost += now.lost - last.lost + (now.told - last.told - frames);
+  last = now;
 }
 
 void Reservoir::keep(SeenFrame frame) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -51,6 +52,13 @@ class Reservoir {
   std::shared_ptr<const SeenTraffic> recent(uint64_t now_unix_ns) const;
   size_t size() const;
 
+  // Samples of all targets since this object was made.
+  struct Counts {
+    uint64_t taken = 0;
+    uint64_t lost = 0;  // in a target that had no room, or on the way
+  };
+  const Counts& counts() const { return counts_; }
+
  private:
   static constexpr size_t kSlices = 16;  // one of them is that which passes
   struct Kept {
@@ -63,6 +71,7 @@ class Reservoir {
     std::vector<Kept> kept;  // a heap, the least priority first
   };
   uint64_t slice_ns() const { return uint64_t{settings_.recent_s} * 1'000'000'000 / (kSlices - 1) + 1; }
+  void count(const std::string& target, const wire::TrafficBody& now, size_t frames);
   void keep(SeenFrame frame);
   static bool is_more(const Kept& a, const Kept& b) { return a.priority > b.priority; }
   static void trim(Slice& slice, size_t most);
@@ -70,6 +79,8 @@ class Reservoir {
   PlanSettings settings_;
   std::array<Slice, kSlices> slices_;
   std::vector<std::string> targets_;
+  Counts counts_;
+  std::map<std::string, wire::TrafficBody> last_;  // of each target
   std::mt19937_64 random_;
 };
 

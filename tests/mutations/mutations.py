@@ -42,6 +42,8 @@ MUTATIONS = (
     ("dataplane/burst/idle.cpp", "    mode_ = wire::Rest::sleep;\n", "", ("dataplane-idle",)),
     ("dataplane/burst/worker.cpp", "spread_burst(spread, counters_) != 0", "spread_burst(spread, counters_) == kMaxBurst", ("dataplane-idle",)),
     ("dataplane/burst/spread.cpp", "counters.rx_lost.add(static_cast<uint64_t>(n[queue] - taken));", "counters.rx_lost.add(1);", ("dataplane-idle",)),
+    ("control/traffic/reservoir.cpp", " + (now.told - last.told - frames);", ";", ("preview",)),
+    ("control/traffic/reservoir.cpp", "    counts_.lost += last.waiting;\n", "", ("preview",)),
     ("dataplane/ports/devices.cpp", "    if (row.sockets) missed += row.sockets->dropped();\n", "", ("smoke spread",)),
     ("dataplane/ports/packet_sockets.cpp", "address.sll_ifindex == static_cast<int>(interface)", "address.sll_ifindex != static_cast<int>(interface)", ("smoke spread",)),
     ("filter/format/residual.h", "now >= residual->expires_unix_s) return 0;", "now > residual->expires_unix_s) return 0;", STAGES),

@@ -53,6 +53,8 @@ Facts some_facts() {
   port.rx_errors = 2;
   target.ports = {port};
   facts.targets = {target};
+  facts.traffic_taken = 40;
+  facts.traffic_lost = 2;
   return facts;
 }
 
@@ -101,6 +103,8 @@ TEST_CASE("every counter of targets and lists is a metric of its own") {
   CHECK(metric_of(all, "weir_port_rx_missed_packets_total", {{"target", kTarget}, {"port", "eth0"}}).counter.value ==
         9);
   CHECK(metric_of(all, "weir_port_rx_errors_total", {{"target", kTarget}, {"port", "eth0"}}).counter.value == 2);
+  CHECK(metric_of(all, "weir_traffic_samples_total", {{"result", "taken"}}).counter.value == 40);
+  CHECK(metric_of(all, "weir_traffic_samples_total", {{"result", "lost"}}).counter.value == 2);
   for (const TotalRow& row : totals_rows()) {
     const std::string name = row.name, kind = std::string(row.unit) == "bytes" ? "bytes" : "packets";
     CHECK(family_of(all, "weir_" + (name.ends_with(kind) ? name : name + "_" + kind) + "_total") != nullptr);

@@ -118,3 +118,22 @@ TEST_CASE("frames leave a reservoir when they are old, and it can be switched of
   reservoir.take("a", traffic, kNowNs);
   CHECK(reservoir.size() == 0);
 }
+
+TEST_CASE("a reservoir counts the samples that a target had no room for, and those that were lost on the way") {
+  Reservoir reservoir(3);
+  const auto tell = [&](const char* target, wire::TrafficBody body, size_t frames) {
+    wire::Traffic traffic;
+    traffic.body = body;
+    traffic.samples.assign(frames, packet_from(1, 1, kNowNs));
+    reservoir.take(target, traffic, kNowNs);
+    return std::pair(reservoir.counts().taken, reservoir.counts().lost);
+  };
+  using Pair = std::pair<uint64_t, uint64_t>;
+  // What it counted before it was asked for the first time was for others.
+  CHECK(tell("a", {.start_time_unix = 1, .sampled = 100, .lost = 50, .told = 45, .waiting = 5}, 3) == Pair{3, 0});
+  CHECK(tell("a", {.start_time_unix = 1, .sampled = 110, .lost = 52, .told = 49, .waiting = 9}, 4) == Pair{7, 2});
+  CHECK(tell("a", {.start_time_unix = 1, .sampled = 120, .lost = 52, .told = 59, .waiting = 9}, 7) == Pair{14, 5});
+  // It started anew: what waited in it is lost.
+  CHECK(tell("a", {.start_time_unix = 2, .sampled = 6, .lost = 1, .told = 5, .waiting = 0}, 5) == Pair{19, 15});
+  CHECK(tell("b", {.start_time_unix = 1, .sampled = 6, .lost = 1, .told = 5, .waiting = 0}, 5) == Pair{24, 15});
+}
