@@ -2,6 +2,8 @@
 
 #include <cstdio>
 
+#include "common/printable.h"
+
 namespace weir {
 
 void Diagnostics::add(Diagnostic diagnostic) {
@@ -20,18 +22,18 @@ void Diagnostics::append(const Diagnostics& other) {
 }
 
 std::string format(const Diagnostic& d) {
-  std::string text = d.where.file;
+  std::string text = printable(d.where.file);
   if (d.where.line != 0) text += ":" + std::to_string(d.where.line);
   if (d.where.line != 0 && d.where.column != 0) text += ":" + std::to_string(d.where.column);
   if (!text.empty()) text += ": ";
   text += d.severity == Severity::error ? "error: " : "warning: ";
-  text += d.message + "\n";
+  text += printable(d.message) + "\n";
   if (!d.source_line.empty()) {
     char number[16];
     snprintf(number, sizeof number, "%5u | ", d.where.line);
-    text += number + d.source_line + "\n";
+    text += number + printable(d.source_line) + "\n";
   }
-  if (!d.hint.empty()) text += "hint: " + d.hint + "\n";
+  if (!d.hint.empty()) text += "hint: " + printable(d.hint) + "\n";
   return text;
 }
 

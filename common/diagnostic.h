@@ -47,6 +47,7 @@ class Diagnostics {
 //   edge.yaml:17:10: error: prefix length 33 is larger than 32
 //      17 |   - src: 203.0.113.0/33
 //   hint: an IPv4 prefix is /0 to /32
+// Its texts are printable(): a value of a file adds no line.
 std::string format(const Diagnostic& diagnostic);
 // Every kept one, then a line that says how many more there are, if any.
 std::string format(const Diagnostics& diagnostics);

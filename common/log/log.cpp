@@ -16,6 +16,7 @@
 #include "common/log/limit.h"
 #include "common/log/terminal_line.h"
 #include "common/log/where.h"
+#include "common/printable.h"
 
 namespace weir::log {
 
@@ -39,54 +40,21 @@ const char* colour_of(Level level) {
   return kColours[static_cast<size_t>(level)];
 }
 
-// How many bytes of text begin with a character of UTF-8 that may stand in a line; 0: none.
-size_t plain_character(std::string_view text) {
-  const auto byte = [&](size_t at) { return static_cast<uint8_t>(text[at]); };
-  const uint8_t first = byte(0);
-  const size_t size = first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
-  if (size == 0 || first >= 0xf5 || text.size() < size) return 0;
-  uint32_t code = first & (0xffu >> (size + 1));
-  for (size_t i = 1; i < size; i++) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-    code = code << 6 | (byte(i) & 0x3f);
-  }
-  const bool is_too_long = (size == 3 && code < 0x800) || (size == 4 && (code < 0x10000 || code > 0x10ffff));
-  const bool is_surrogate = code >= 0xd800 && code < 0xe000;
-  // C1 controls; marks and overrides of direction; ends of lines and paragraphs (Unicode TR 9, TR 36).
-  const bool is_control = code < 0xa0 || code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
-                          (code >= 0x2066 && code <= 0x2069) || code == 0x061c || code == 0xfeff;
-  return is_too_long || is_surrogate || is_control ? 0 : size;
-}
-
 void append_value(std::string& line, std::string_view value) {
   constexpr std::string_view kPlain = "._-/:@+,%[]*~()#;&?<>{}|!^$";
   const auto is_bare = [&](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != kPlain.npos;
   };
   const bool is_cut = value.size() > kMostValueBytes;
-  value = value.substr(0, kMostValueBytes);
+  value = shortened(value, kMostValueBytes);
   if (!value.empty() && !is_cut && std::all_of(value.begin(), value.end(), is_bare)) {
     line += value;
     return;
   }
   line += '"';
   while (!value.empty()) {
-    const char c = value.front();
-    size_t size = 1;
-    if (c == '"' || c == '\\') {
-      line += '\\';
-      line += c;
-    } else if (c == '\n' || c == '\t' || c == '\r') {
-      line += c == '\n' ? "\\n" : c == '\t' ? "\\t" : "\\r";
-    } else if (c >= ' ' && c <= '~') {
-      line += c;
-    } else if ((size = plain_character(value)) != 0) {
-      line += value.substr(0, size);
-    } else {
-      size = 1;
-      line += fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
-    }
-    value.remove_prefix(size);
+    if (value.front() == '"' || value.front() == '\\') line += '\\';
+    append_printable(line, value);
   }
   if (is_cut) line += "...";
   line += '"';

@@ -66,8 +66,8 @@ void tell(const Diagnostics& diagnostics, bool is_limited = false);
 std::string milliseconds(double ms);  // 38.1ms
 
 // "message key=value key=..." without level and time. A value that is not plain is quoted, and nothing in it can end
-// the line, forge a field or move a terminal's cursor: \n, \t, \r, \", \\, and \xNN for other controls, what is no
-// UTF-8, and what changes the direction of text. Longer than kMostBytes: cut, and "..." says so.
+// the line, forge a field or move a terminal's cursor: \n, \t, \r, \", \\, and what common/printable.h makes an escape.
+// Longer than kMostBytes: cut, and "..." says so.
 std::string text_of(const Event& event, uint64_t suppressed = 0);
 constexpr size_t kMostBytes = 3900;       // of a line: pipes take it as a whole (PIPE_BUF)
 constexpr size_t kMostValueBytes = 1024;  // of a value as it came
