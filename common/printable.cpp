@@ -124,14 +124,14 @@ void print_text(FILE* to, std::string_view text) {
   (void)fwrite(shown.data(), 1, shown.size(), to);
 }
 
-std::string_view shortened(std::string_view text, size_t most_bytes) {
-  if (text.size() <= most_bytes) return text;
+std::string shortened(std::string_view text, size_t most_bytes) {
+  if (text.size() <= most_bytes) return std::string(text);
   size_t end = most_bytes;
-  // Four bytes at most are one character: what goes on longer is no UTF-8.
+  // Four bytes at most are one character: more of them that go on are no UTF-8.
   for (unsigned back = 0; back < 4 && end > 0; back++, end--) {
-    if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80) return text.substr(0, end);
+    if ((static_cast<unsigned char>(text[end]) & 0xc0) != 0x80) return std::string(text.substr(0, end));
   }
-  return text.substr(0, most_bytes);
+  return std::string(text.substr(0, most_bytes));
 }
 
 }  // namespace weir

@@ -33,6 +33,6 @@ std::string printable_json(std::string_view json);
 void print_text(FILE* to, std::string_view text);
 
 // The beginning, at most so many bytes; no character is cut in two.
-std::string_view shortened(std::string_view text, size_t most_bytes);
+std::string shortened(std::string_view text, size_t most_bytes);
 
 }  // namespace weir

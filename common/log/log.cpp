@@ -46,7 +46,8 @@ void append_value(std::string& line, std::string_view value) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || kPlain.find(c) != kPlain.npos;
   };
   const bool is_cut = value.size() > kMostValueBytes;
-  value = shortened(value, kMostValueBytes);
+  const std::string kept = shortened(value, kMostValueBytes);
+  value = kept;
   if (!value.empty() && !is_cut && std::all_of(value.begin(), value.end(), is_bare)) {
     line += value;
     return;

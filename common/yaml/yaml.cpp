@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "common/files.h"
+#include "common/printable.h"
 
 namespace weir::yaml {
 namespace {
@@ -35,14 +36,6 @@ bool is_control(char c) {
   return (byte < 0x20 && c != '\t' && c != '\n' && c != '\r') || byte == 0x7f;
 }
 
-// As messages show what stands in a file.
-std::string shown(std::string_view text) {
-  std::string found(text.substr(0, kShownLine));
-  if (text.size() > kShownLine) found += "...";
-  std::replace_if(found.begin(), found.end(), is_control, '?');
-  return found;
-}
-
 std::string syntax_hint(const std::string& source_line) {
   const size_t text = source_line.find_first_not_of(" \t");
   if (source_line.substr(0, text).find('\t') != std::string::npos) return "indent with blanks, never with tabs";
@@ -66,7 +59,7 @@ class Builder {
         stop(event, "more text after the end of the YAML document",
              "a file holds one document: look for a stray bracket or a second `---`");
       case Event::Kind::null:
-        return add(make(Kind::null, event), event.anchor);
+        return take_null(event);
       case Event::Kind::scalar:
         return take_scalar(event);
       case Event::Kind::alias:
@@ -82,7 +75,7 @@ class Builder {
         is_complete_ = true;
         return;
       case Event::Kind::error:
-        throw Stop{event.line, event.column, "not YAML: " + shown(event.text),
+        throw Stop{event.line, event.column, "not YAML: " + shortened(event.text, kShownLine),
                    syntax_hint(document_.source_line(event.line))};
       case Event::Kind::no_memory:
         throw std::bad_alloc();
@@ -130,6 +123,46 @@ class Builder {
     node.quoted = event.tag == Event::Tag::quotes;
     node.text = event.text;
     add(std::move(node), event.anchor);
+  }
+
+  // yaml-cpp tells a plain `null` or `~` as it tells a value that is missing. Scalars are text: only the text itself
+  // says which of both it is. The place of a missing value is that of its key, or of the token behind it.
+  void take_null(const Event& event) {
+    Node node = make(Kind::null, event);
+    const std::string_view word = null_word(text_at(event), expects_key());
+    const bool is_map = !open_.empty() && open_.back().node.kind == Kind::map;
+    const bool is_its_key =
+        is_map && !expects_key() && open_.back().key.line == event.line && open_.back().key.column == event.column;
+    if (!word.empty() && !is_its_key) {
+      node.kind = Kind::scalar;
+      node.text = word;
+    }
+    add(std::move(node), event.anchor);
+  }
+
+  // What the file has at the event's place, without the event's anchor.
+  std::string_view text_at(const Event& event) const {
+    constexpr std::string_view kBlanks = " \t\r\n", kMark = "\xef\xbb\xbf";
+    if (event.line == 0) return {};
+    std::string_view text = std::string_view(document_.text).substr(document_.line_starts[event.line - 1]);
+    if (event.line == 1 && text.starts_with(kMark)) text.remove_prefix(kMark.size());
+    text.remove_prefix(std::min<size_t>(event.column - 1, text.size()));
+    if (!text.starts_with('&')) return text;
+    text.remove_prefix(std::min(text.find_first_of(kBlanks), text.size()));
+    text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+    return text;
+  }
+
+  // The word that YAML takes for null and that the text begins with; empty: there is none. As a value it is none, when
+  // a colon makes it the next key.
+  static std::string_view null_word(std::string_view text, bool is_key) {
+    for (const std::string_view word : {"null", "Null", "NULL", "~"}) {
+      if (!text.starts_with(word)) continue;
+      const size_t next = text.find_first_not_of(" \t", word.size());
+      const bool is_next_key = next != text.npos && text[next] == ':';
+      return is_key || !is_next_key ? word : std::string_view();
+    }
+    return {};
   }
 
   void take_alias(const Event& event) {
@@ -281,7 +314,8 @@ std::string Document::source_line(uint32_t line) const {
   if (!found.empty() && found.back() == '\r') found.pop_back();
   if (line == 1 && found.starts_with("\xef\xbb\xbf")) found.erase(0, 3);
   hide_users(found);
-  return shown(found);
+  if (found.size() > kShownLine) found = shortened(found, kShownLine) + "...";
+  return found;
 }
 
 std::optional<Document> read_document(const std::string& path, Diagnostics& diagnostics, const Parse& parse) {

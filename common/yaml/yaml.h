@@ -11,8 +11,8 @@
 #include "common/yaml/events.h"
 #include "common/yaml/keys.h"
 
-// YAML with places: every node knows its line and column, scalars stay text (yaml-cpp would read 010 as 8), and
-// duplicate keys, unknown keys and wrong kinds become Diagnostics with a way out.
+// YAML with places: every node knows its line and column, scalars stay text, quoted or not (yaml-cpp would read 010 as
+// 8, and `null` as nothing), and duplicate keys, unknown keys and wrong kinds become Diagnostics with a way out.
 namespace weir::yaml {
 
 enum class Kind : uint8_t { null, scalar, sequence, map };
@@ -21,7 +21,7 @@ struct Member;
 
 struct Node {
   Kind kind = Kind::null;
-  bool quoted = false;  // scalar written in quotes: never a null, a bool or a number
+  bool quoted = false;  // scalar written in quotes: for messages alone
   uint32_t line = 0;    // from 1; of an alias: where the alias stands (what lies inside it: where it was written)
   uint32_t column = 0;
   std::string text;             // scalar
@@ -41,7 +41,7 @@ struct Document {
   Node root;
 
   Location where(const Node& node) const { return {path, node.line, node.column}; }
-  // As messages show it: control characters replaced, users of urls hidden, cut at 200 bytes.
+  // As messages have it: users of urls hidden, cut at 200 bytes.
   std::string source_line(uint32_t line) const;
 };
 
@@ -64,7 +64,7 @@ class MapReader {
   // node may be null (absent section): then nothing is found. The section's keys outlive the reader.
   MapReader(const Document& document, const Node* node, const Section& section, Diagnostics& diagnostics);
 
-  const Node* find(std::string_view key);                 // any kind; null and absent = nullptr
+  const Node* find(std::string_view key);                 // any kind; absent or without a value = nullptr
   const Node* require(std::string_view key);              // absent = error at the map
   std::optional<std::string> text(std::string_view key);  // scalar as written
   // Limits and words are those of the row.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "common/nearest.h"
+#include "common/printable.h"
 #include "common/yaml/yaml.h"
 
 namespace weir::yaml {
@@ -45,7 +46,7 @@ std::string name_hint(const std::string& wrong, const Names& names, const char* 
 // The value as errors show it: quotes when it has them, shortened.
 std::string shown(const Node& node) {
   constexpr size_t kShown = 80;
-  const std::string text = node.text.size() > kShown ? node.text.substr(0, kShown) + "..." : node.text;
+  const std::string text = node.text.size() > kShown ? shortened(node.text, kShown) + "..." : node.text;
   return node.quoted ? "\"" + text + "\"" : "`" + text + "`";
 }
 
@@ -159,10 +160,9 @@ std::optional<bool> MapReader::boolean(std::string_view key) {
   ask(key, kBoolean);
   const Node* found = find(key);
   if (found == nullptr || !text(key)) return std::nullopt;
-  if (!found->quoted && found->text == "true") return true;
-  if (!found->quoted && found->text == "false") return false;
-  error(*found, "`" + std::string(key) + "` is " + shown(*found) + ": it must be true or false",
-        "write true or false, without quotes");
+  if (found->text == "true") return true;
+  if (found->text == "false") return false;
+  error(*found, "`" + std::string(key) + "` is " + shown(*found) + ": it must be true or false", "write true or false");
   return std::nullopt;
 }
 
@@ -177,12 +177,12 @@ std::optional<uint64_t> MapReader::integer(std::string_view key) {
   uint64_t value = 0;
   const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   const bool leading_zero = digits.size() > 1 && digits[0] == '0';
-  const bool whole = end == digits.data() + digits.size() && !digits.empty() && !leading_zero && !found->quoted;
+  const bool whole = end == digits.data() + digits.size() && !digits.empty() && !leading_zero;
   if (whole && failure == std::errc{} && value >= row.least && value <= row.most) return value;
   error(*found,
         "`" + std::string(key) + "` is " + shown(*found) + ": it must be a whole number from " +
             std::to_string(row.least) + " to " + std::to_string(row.most),
-        found->quoted ? "write it without quotes" : "write it in decimal, without a unit");
+        "write it in decimal, without a unit");
   return std::nullopt;
 }
 
@@ -195,11 +195,11 @@ std::optional<double> MapReader::number(std::string_view key) {
   const bool decimal = !found->text.empty() && found->text.find_first_not_of("0123456789.eE+-") == std::string::npos;
   char* end = nullptr;
   const double value = strtod(found->text.c_str(), &end);
-  if (decimal && !found->quoted && *end == '\0' && value >= row.low && value <= row.high) return value;
+  if (decimal && *end == '\0' && value >= row.low && value <= row.high) return value;
   error(*found,
         "`" + std::string(key) + "` is " + shown(*found) + ": it must be a number from " + number_text(row.low) +
             " to " + number_text(row.high),
-        found->quoted ? "write it without quotes" : "write it in decimal, without a unit");
+        "write it in decimal, without a unit");
   return std::nullopt;
 }
 
@@ -209,12 +209,12 @@ std::optional<double> MapReader::number_with_unit(const Key& row, const Node& fo
   const auto [end, failure] =
       std::from_chars(written.data(), written.data() + written.size(), value, std::chars_format::fixed);
   const bool has_unit = std::string_view(end, static_cast<size_t>(written.data() + written.size() - end)) == row.unit;
-  if (failure == std::errc{} && has_unit && !found.quoted && value >= row.low && value <= row.high) return value;
+  if (failure == std::errc{} && has_unit && value >= row.low && value <= row.high) return value;
   const auto with_unit = [&](double number) { return number_text(number) + std::string(row.unit); };
   error(found,
         "`" + std::string(row.name) + "` is " + shown(found) + ": it must be from " + with_unit(row.low) + " to " +
             with_unit(row.high),
-        "write a number and its unit, without quotes or blanks, as in " + with_unit(std::max(row.low, 50.0)));
+        "write a number and its unit, without blanks, as in " + with_unit(std::max(row.low, 50.0)));
   return std::nullopt;
 }
 
@@ -228,11 +228,11 @@ std::optional<uint64_t> MapReader::size_bytes(std::string_view key) {
   const auto [end, failure] = std::from_chars(written.data(), last, value);
   const uint64_t unit = unit_bytes({end, static_cast<size_t>(last - end)});
   const bool fits = failure == std::errc{} && unit != 0 && value <= std::numeric_limits<uint64_t>::max() / unit;
-  if (fits && !found->quoted && value * unit >= row.least && value * unit <= row.most) return value * unit;
+  if (fits && value * unit >= row.least && value * unit <= row.most) return value * unit;
   error(*found,
         "`" + std::string(key) + "` is " + shown(*found) + ": it must be a size from " + size_text(row.least) + " to " +
             size_text(row.most),
-        "write a whole number of bytes, KiB, MiB, GiB or TiB, without quotes or blanks, as in 512MiB");
+        "write a whole number of bytes, KiB, MiB, GiB or TiB, without blanks, as in 512MiB");
   return std::nullopt;
 }
 

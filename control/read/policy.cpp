@@ -190,9 +190,8 @@ class PolicyReader {
     const Node* node = root.require("version");
     const auto version = root.text("version");
     if (!version) return document_.root.kind == Kind::map;
-    if (*version == kVersion && !node->quoted) return true;
-    root.error(*node,
-               "policy version " + (node->quoted ? "\"" + *version + "\"" : "`" + *version + "`") + " is not known",
+    if (*version == kVersion) return true;
+    root.error(*node, "policy version " + quoted(*version) + " is not known",
                std::string("this program reads `version: ") + kVersion + "`");
     return false;
   }

@@ -188,7 +188,7 @@ std::optional<weir_steering> from_document(const Document& document, Diagnostics
   }
   MapReader root(document, &document.root, kSteerSection, diagnostics);
   const Node* version = root.require("version");
-  if (const auto text = root.text("version"); text && (*text != kSteerVersion || version->quoted)) {
+  if (const auto text = root.text("version"); text && *text != kSteerVersion) {
     root.error(*version, "version " + quoted(*text) + " is not known",
                std::string("this program reads `version: ") + kSteerVersion + "`");
     return std::nullopt;

@@ -16,16 +16,21 @@ bool is_whole_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+Json whole(std::string_view pattern) {
+  return "^(" + std::string(pattern) + ")$";
+}
+
+// A value in quotes is the same value.
+Json text_like(std::string_view pattern) {
+  return {{"type", "string"}, {"pattern", whole(pattern)}};
+}
+
 // A word as YAML reads it.
 Json value_of(std::string_view written) {
   if (is_whole_number(written)) return std::stoull(std::string(written));
   if (written == "true" || written == "false") return written == "true";
   if (written == "[]") return Json::array();
   return written;
-}
-
-Json whole(std::string_view pattern) {
-  return "^(" + std::string(pattern) + ")$";
 }
 
 Json schema_of(const Section& section);
@@ -35,30 +40,38 @@ std::vector<Json> ways_of(const Key& key) {
   if (key.may_be(yaml::kChoice)) {
     Json words = Json::array();
     for (const std::string_view word : yaml::words_of(key.choices)) words.push_back(value_of(word));
+    for (const std::string_view word : yaml::words_of(key.choices)) {
+      if (!value_of(word).is_string()) words.push_back(word);
+    }
     ways.push_back({{"enum", words}});
   }
   if (key.may_be(yaml::kText) && is_whole_number(key.pattern)) {
-    ways.push_back({{"const", value_of(key.pattern)}});
+    ways.push_back({{"enum", {value_of(key.pattern), key.pattern}}});
   } else if (key.may_be(yaml::kText)) {
     // Scalars are read as texts: what YAML takes for a number is one, too.
     Json text = {{"type", {"string", "number"}}};
     if (!key.pattern.empty()) text["pattern"] = whole(key.pattern);
     ways.push_back(text);
   }
-  if (key.may_be(yaml::kBoolean)) ways.push_back({{"type", "boolean"}});
+  if (key.may_be(yaml::kBoolean)) {
+    ways.push_back({{"type", "boolean"}});
+    ways.push_back({{"enum", {"true", "false"}}});
+  }
   if (key.may_be(yaml::kInteger)) {
     ways.push_back({{"type", "integer"}, {"minimum", key.least}, {"maximum", key.most}});
+    ways.push_back(text_like("[0-9]+"));
   }
   if (key.may_be(yaml::kNumber) && key.unit.empty()) {
     ways.push_back({{"type", "number"}, {"minimum", key.low}, {"maximum", key.high}});
+    ways.push_back(text_like("[-+0-9.eE]+"));
   } else if (key.may_be(yaml::kNumber)) {
-    ways.push_back({{"type", "string"}, {"pattern", whole("[0-9]+(\\.[0-9]+)?" + std::string(key.unit))}});
+    ways.push_back(text_like("[0-9]+(\\.[0-9]+)?" + std::string(key.unit)));
   }
   if (key.may_be(yaml::kSize)) {
     ways.push_back({{"type", "integer"}, {"minimum", key.least}, {"maximum", key.most}});
-    ways.push_back({{"type", "string"}, {"pattern", whole("[0-9]+(KiB|MiB|GiB|TiB)")}});
+    ways.push_back(text_like("[0-9]+(KiB|MiB|GiB|TiB)?"));
   }
-  if (key.may_be(yaml::kTime)) ways.push_back({{"type", "string"}, {"pattern", whole("[0-9]+[smhd]")}});
+  if (key.may_be(yaml::kTime)) ways.push_back(text_like("[0-9]+[smhd]"));
   if (key.may_be(yaml::kSequence)) {
     Json item = Json::object();
     const std::vector<Json> items = ways_of(*key.item);

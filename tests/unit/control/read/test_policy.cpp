@@ -3,6 +3,7 @@
 
 #include "common/paths.h"
 #include "control/book/claims.h"
+#include "control/model/range_text.h"
 #include "control/read/list_settings.h"
 #include "control/read/policy.h"
 #include "control/read/policy_keys.h"
@@ -140,6 +141,35 @@ TEST_CASE("every kind of entry") {
     };
     list.v4().empty() ? check(list.v6()[0]) : check(list.v4()[0]);
   }
+}
+
+TEST_CASE("scalars are text: quoted or not they are the same policy, and a list may be called null") {
+  const auto digest_of_text = [](const std::string& text) {
+    Diagnostics diagnostics;
+    const auto policy = parse_policy("a.yaml", text, diagnostics);
+    INFO(format(diagnostics));
+    REQUIRE(policy);
+    REQUIRE(policy->lists.size() == 2);
+    std::string said;
+    for (const List& list : policy->lists) {
+      said += "; " + list.name + " " + std::to_string(list.ipv6_aggregate) + (list.dynamic ? " dynamic" : "");
+      for (const Flow& flow : list.flows()) said += " " + flow_text(flow);
+      for (const EntryComment& comment : list.content->comments) said += " #" + comment.text;
+    }
+    return said + " " + std::to_string(policy->false_positive_rate) + " " + std::to_string(policy->memory_bytes);
+  };
+  const std::string plain = digest_of_text(
+      "version: 1\nfilter: {false_positive_rate: 0.01, memory: 64MiB}\nlists:\n"
+      "  - {name: null, action: drop, ipv6_aggregate: 64, dynamic: true,\n"
+      "     entries: [{dst: 203.0.113.9, proto: 6, dport: 53, comment: null}]}\n"
+      "  - {name: 1, action: pass, entries: [{src: 10.0.0.1, proto: icmp, icmp: {type: 8}}]}\n");
+  CHECK(plain.starts_with("; null 64 dynamic dst 203.0.113.9 tcp dport 53 #null; 1 128 "));
+  CHECK(plain ==
+        digest_of_text(
+            "\"version\": \"1\"\nfilter: {false_positive_rate: \"0.01\", memory: '64MiB'}\nlists:\n"
+            "  - {name: \"null\", action: \"drop\", ipv6_aggregate: \"64\", dynamic: \"true\",\n"
+            "     entries: [{dst: \"203.0.113.9\", proto: \"6\", dport: \"53\", comment: \"null\"}]}\n"
+            "  - {name: \"1\", action: 'pass', entries: [{src: 10.0.0.1, proto: icmp, icmp: {type: \"8\"}}]}\n"));
 }
 
 TEST_CASE("256 lists are allowed, own among them") {
