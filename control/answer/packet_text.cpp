@@ -17,13 +17,7 @@ namespace {
 constexpr const char* kHint =
     "hint: give a packet as in src 10.0.0.1 dst 203.0.113.9 proto tcp sport 40000 dport 443, one value each; or "
     "an address, or address:port ([v6]:port)";
-constexpr uint8_t kNoProtocol = 253;  // RFC 3692, "use for experimentation": no entry is likely to name it
-// What a packet has of the fields that its text leaves out.
-constexpr weir_packet kLeftOut = [] {
-  weir_packet packet = {};
-  packet.protocol = kNoProtocol;
-  return packet;
-}();
+constexpr uint32_t kLongestIpv4 = UINT16_MAX, kLongestIpv6 = 40 + UINT16_MAX;  // that a header can say
 
 // What asks for this value alone, of each kind of filter/format/fields.h.
 template <class Kind>
@@ -90,11 +84,18 @@ uint8_t read_address(std::string_view text, std::optional<AddressRange>& address
 // What is wrong with the value; empty: nothing.
 std::string read_value(const Field& field, std::string_view text, Flow& flow) {
   std::string value(text);
+  // Port 0 is a port of packets, though no entry may name it alone.
+  const bool is_port = (needs_of(field.asks) & WEIR_HAS_PORTS) != 0;
+  if (is_port && value == "0") {
+    (field.asks == WEIR_ASKS_SPORT ? flow.sport : flow.dport) = PortRange{0, 0};
+    return "";
+  }
   // Names of bits alone say all bits: these are set, the others are not.
   const bool are_bits = field.form == FieldForm::bits && text.find('/') == std::string_view::npos;
   const std::string every_bit = are_bits ? bit_names(UINT8_MAX, field.names()) : "";
   if (are_bits) value += "/" + every_bit;
   if (const auto error = field.parse(field, value, flow)) {
+    if (is_port) return "it must be a port from 0 to 65535";
     if (!are_bits) return error->reason;
     return fmt::format("it must be {}, several with commas between them, or none; there are {}", field.name_noun,
                        every_bit);
@@ -146,7 +147,22 @@ std::string impossible(const Flow& flow) {
       }
     }
   }
+  if (const auto contradiction = contradiction_in(flow)) return contradiction->reason;
+  const uint32_t longest = flow.family == 4 ? kLongestIpv4 : kLongestIpv6;
+  if (flow.length && flow.length->first > longest) return fmt::format("its length is {} bytes at most", longest);
   return "";
+}
+
+// Which of a protocol and two ports the text leaves out (control/model/packet.h).
+uint8_t lacking(const Flow& flow) {
+  if (!flow.protocol) return kLacksProtocol;
+  if (flow.sport.has_value() == flow.dport.has_value()) return 0;
+  return flow.sport ? kLacksDport : kLacksSport;
+}
+
+// Protocol 0 is one, and so is a 0 of what a header carries. A length of 0 is none.
+bool is_always_told(unsigned asks) {
+  return asks == WEIR_ASKS_PROTOCOL || needs_of(asks) != 0;
 }
 
 // Of a flow that asks for one packet.
@@ -162,9 +178,9 @@ Result<weir_packet> parse_packet(std::string_view text) {
   const Result<Flow> flow = read_flow(text);
   if (!flow) return Error{flow.error()};
   if (const std::string why = impossible(*flow); !why.empty()) return wrong(why);
-  weir_packet packet = kLeftOut;
+  weir_packet packet = {};
   packet.family = flow->family;
-  packet.has = static_cast<uint8_t>(needs_of(fields_asked(*flow)));
+  packet.has = static_cast<uint8_t>(needs_of(fields_asked(*flow)) | lacking(*flow));
   for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
     const Ipv6 address = (side == WEIR_SIDE_SOURCE ? flow->src : flow->dst)->first;
     packet.family == 4 ? set_address(packet, side, static_cast<Ipv4>(address)) : set_address(packet, side, address);
@@ -181,11 +197,11 @@ std::string packet_text(const weir_packet& packet) {
     return packet.family == 4 ? to_string(address_of<Ipv4>(packet, side)) : to_string(address_of<Ipv6>(packet, side));
   };
   std::string text = fmt::format("src {} dst {}", address(WEIR_SIDE_SOURCE), address(WEIR_SIDE_DESTINATION));
-  // A bit of `has` says that a field was given. Both ports share one: the port that is 0 was not.
   Flow flow;
-#define WEIR_TELL(name, NAME, kind, needs, member, order)                                               \
-  if ((packet.has & (needs)) == (needs) &&                                                              \
-      (load_member(packet.member) != load_member(kLeftOut.member) || ((needs) & ~WEIR_HAS_PORTS) != 0)) \
+  // Without a bit of `has`, 0 is what a packet has whose text leaves the field out.
+#define WEIR_TELL(name, NAME, kind, needs, member, order)                                    \
+  if ((packet.has & (needs)) == (needs) && (asks_in_vain(packet) & WEIR_ASKS_##NAME) == 0 && \
+      (is_always_told(WEIR_ASKS_##NAME) || load_member(packet.member) != 0))                 \
     flow.name = asks_only<weir_##kind>(load_member(packet.member));
   WEIR_FIELDS(WEIR_TELL)
 #undef WEIR_TELL

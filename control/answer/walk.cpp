@@ -10,7 +10,6 @@
 #include "control/compile/prove/visit_packet.h"
 #include "control/model/field_names.h"
 #include "control/model/packet.h"
-#include "filter/format/residual.h"
 #include "filter/frame/tunnel.h"
 
 namespace weir::control {
@@ -66,7 +65,7 @@ weir_set walk_keys(const Enforcing& enforcing, const weir_packet& packet, uint8_
     weir_set by_conditions = {};
     lists = lists | follow_chain(snapshot, is_source ? rule.source_chain : rule.destination_chain, packet.family, now,
                                  [&](const weir_residual& residual, std::string text) {
-                                   const bool holds = weir_residual_holds(&residual, &packet, now) != 0;
+                                   const bool holds = residual_holds(residual, packet, now);
                                    const weir_set more = snapshot.set(residual.set);
                                    if (holds) by_conditions = by_conditions | more;
                                    asked.conditions.push_back({std::move(text), holds, names_of(snapshot, more)});

@@ -7,7 +7,6 @@
 #include "control/model/flow_condition.h"
 #include "control/model/packet.h"
 #include "control/model/range_text.h"
-#include "filter/format/residual.h"
 
 namespace weir::control {
 namespace {
@@ -109,7 +108,7 @@ void visit_matching_flows(const List& list, const weir_packet& packet, uint64_t 
     const Flow& flow = list.flows()[i];
     if (flow.family != 0 && flow.family != packet.family) continue;
     const weir_residual condition = condition_of(flow);
-    if (weir_residual_holds(&condition, &packet, now) != 0) visit(flow, i);
+    if (residual_holds(condition, packet, now)) visit(flow, i);
   }
 }
 

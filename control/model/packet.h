@@ -4,6 +4,7 @@
 
 #include "common/ip.h"
 #include "filter/format/packet.h"
+#include "filter/format/residual.h"
 
 // A packet's addresses and fields as numbers in host order.
 namespace weir::control {
@@ -17,9 +18,35 @@ Addr address_of(const weir_packet& packet, weir_side side) {
   }
 }
 
-// 0: the packet has no ports.
+// A packet that came in has both ports or none, and a protocol. A text may leave out one of them: these two bits of
+// `has` say which one. No frame's packet has them.
+constexpr uint8_t kLacksSport = 1 << 6, kLacksDport = 2 << 6, kLacksProtocol = 3 << 6;
+inline uint8_t lacks(const weir_packet& packet) {
+  return packet.has & kLacksProtocol;
+}
+// Mask of weir_asks: no entry that asks for one of these matches the packet.
+inline unsigned asks_in_vain(const weir_packet& packet) {
+  switch (lacks(packet)) {
+    case kLacksSport:
+      return WEIR_ASKS_SPORT;
+    case kLacksDport:
+      return WEIR_ASKS_DPORT;
+    case kLacksProtocol:
+      return WEIR_ASKS_PROTOCOL;
+    default:
+      return 0;
+  }
+}
+inline bool has_port(const weir_packet& packet, weir_side side) {
+  return (packet.has & WEIR_HAS_PORTS) != 0 && lacks(packet) != (side == WEIR_SIDE_SOURCE ? kLacksSport : kLacksDport);
+}
+// 0, too: the packet has no such port.
 inline uint16_t port_of(const weir_packet& packet, weir_side side) {
-  return (packet.has & WEIR_HAS_PORTS) != 0 ? __builtin_bswap16(packet.port[side]) : uint16_t{0};
+  return has_port(packet, side) ? __builtin_bswap16(packet.port[side]) : uint16_t{0};
+}
+// now: Unix seconds.
+inline bool residual_holds(const weir_residual& residual, const weir_packet& packet, uint64_t now) {
+  return (residual.asks & asks_in_vain(packet)) == 0 && weir_residual_holds(&residual, &packet, now) != 0;
 }
 
 inline void set_address(weir_packet& packet, weir_side side, Ipv4 address) {

@@ -11,7 +11,6 @@
 #include "control/compile/prove/visit_packet.h"
 #include "control/model/packet.h"
 #include "filter/format/hash.h"
-#include "filter/format/residual.h"
 #include "filter/probe/exact.h"
 #include "filter/read/overlay.h"
 
@@ -160,7 +159,11 @@ uint8_t sides_through(const Enforcing& enforcing, const weir_packet& packet, Gat
 }
 
 std::optional<filter::Key> key_of(filter::KeyShape shape, const weir_packet& packet, weir_side side) {
-  if (filter::asks_ports(shape) && (packet.has & WEIR_HAS_PORTS) == 0) return std::nullopt;
+  const auto asks = [&](weir_flow_field field) { return (shape.flow_fields & field) != 0; };
+  if (asks(WEIR_FLOW_PROTOCOL) && lacks(packet) == kLacksProtocol) return std::nullopt;
+  if (asks(WEIR_FLOW_SPORT) && !has_port(packet, WEIR_SIDE_SOURCE)) return std::nullopt;
+  if (asks(WEIR_FLOW_DPORT) && !has_port(packet, WEIR_SIDE_DESTINATION)) return std::nullopt;
+  if (shape.with_port && !has_port(packet, side)) return std::nullopt;
   return packet.family == 4 ? key_of_family<Ipv4>(shape, packet, side) : key_of_family<Ipv6>(shape, packet, side);
 }
 
@@ -174,7 +177,7 @@ weir_set match(const Enforcing& enforcing, const weir_packet& packet, uint64_t n
                matched = matched | snapshot.set(is_source ? rule.source_set : rule.destination_set);
                snapshot.visit_chain(is_source ? rule.source_chain : rule.destination_chain,
                                     [&](const weir_residual& residual) {
-                                      if (!weir_residual_holds(&residual, &packet, now)) return;
+                                      if (!residual_holds(residual, packet, now)) return;
                                       matched = matched | snapshot.set(residual.set);
                                     });
              });
