@@ -17,6 +17,7 @@
 #include "common/log/log.h"
 #include "common/log/progress_line.h"
 #include "common/options/parse.h"
+#include "common/printable.h"
 #include "control/answer/request.h"
 #include "control/daemon/answers.h"
 #include "control/daemon/api.h"
@@ -42,7 +43,7 @@ constexpr std::chrono::seconds kFirstAnswers{15};
 
 bool read_targets(Arguments& arguments) {
   Result<std::vector<TargetSpec>> targets = targets_of(arguments.targets);
-  if (!targets) return fmt::print(stderr, "--target {}\n", targets.error()), false;
+  if (!targets) return print_text(stderr, fmt::format("--target {}\n", targets.error())), false;
   arguments.daemon.targets = std::move(*targets);
   return true;
 }
@@ -63,7 +64,10 @@ std::optional<int> parse(int argc, char** argv, Arguments& arguments, std::optio
   if (!read_targets(arguments)) return 2;
   if (!arguments.metrics.empty()) {
     const Result<MetricsSettings> settings = parse_metrics_settings(arguments.metrics);
-    if (!settings) return fmt::print(stderr, "--metrics {}: {}\n", arguments.metrics, settings.error()), 2;
+    if (!settings) {
+      print_text(stderr, fmt::format("--metrics {}: {}\n", arguments.metrics, settings.error()));
+      return 2;
+    }
     metrics = *settings;
   }
   return std::nullopt;

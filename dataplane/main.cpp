@@ -20,6 +20,7 @@
 #include "common/files.h"
 #include "common/log/log.h"
 #include "common/paths.h"
+#include "common/printable.h"
 #include "common/realtime.h"
 #include "dataplane/doctor/doctor.h"
 #include "dataplane/ports/devices.h"
@@ -245,8 +246,8 @@ int run_doctor(const CommandLine& line) {
   const std::optional<Config> config = load_config(line.options);
   if (!config) return kBadInput;
   const Result<doctor::Report> report = doctor::examine(doctor::look_at_process(line.eal, *config));
-  if (!report) return fmt::print(stderr, "dataplane: {}\n", report.error()), kBadInput;
-  fputs((line.options.json ? as_json(*report) : as_text(*report)).c_str(), stdout);
+  if (!report) return print_text(stderr, fmt::format("dataplane: {}\n", report.error())), kBadInput;
+  print_text(stdout, line.options.json ? as_json(*report) : as_text(*report));
   return report->count(doctor::Health::problem) == 0 ? 0 : kFailed;
 }
 

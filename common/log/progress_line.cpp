@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "common/log/terminal_line.h"
+#include "common/printable.h"
 #include "common/thread.h"
 
 namespace weir::log {
@@ -69,8 +70,8 @@ bool has_progress_line() {
 }
 
 void draw_progress(std::string_view text) {
-  draw_terminal_line(
-      text.substr(0, std::max(1u, columns_of_terminal()) - 1));  // one that wraps could not be taken back
+  // One that wraps could not be taken back.
+  draw_terminal_line(shortened(printable(text), std::max(1u, columns_of_terminal()) - 1));
 }
 
 void clear_progress() {

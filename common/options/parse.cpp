@@ -1,9 +1,11 @@
 #include "common/options/parse.h"
 
 #include <algorithm>
-#include <iostream>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
+
+#include "common/printable.h"
 
 // The only file of the programs that includes CLI11: it takes 6 s and more to compile.
 namespace weir {
@@ -66,15 +68,19 @@ std::optional<int> parse_options(const Program& program, std::span<const Options
     std::reverse(arguments.begin(), arguments.end());  // as CLI11 wants them
     app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp& e) {
-    if (!help) return app.exit(e);
-    std::cout << help();
+    print_text(stdout, help ? help() : app.help());
     return 0;
   } catch (const CLI::ParseError& e) {
-    if (app.exit(e) == 0) return 0;
+    // Words of the command line may come from a file: they are printable.
+    std::ostringstream out, error;
+    const int code = app.exit(e, out, error);
+    print_text(stdout, out.str());
+    print_text(stderr, error.str());
+    if (code == 0) return 0;
     if (refused) refused(e.what());
     return 2;
   } catch (const std::exception& e) {
-    std::cerr << program.name << ": cannot read the command line: " << e.what() << "\n";
+    print_text(stderr, program.name + std::string(": cannot read the command line: ") + e.what() + "\n");
     return 2;
   }
   return std::nullopt;

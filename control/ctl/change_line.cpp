@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <iostream>
 
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/journal/change.h"
@@ -23,7 +24,7 @@ bool take(const std::string& key, std::vector<std::string>& entries) {
   }
   const Result<std::string> line = entry_line_of_map(key);
   if (!line) {
-    fmt::print(stderr, "controlctl: {}\n", line.error());
+    print(stderr, "controlctl: {}\n", line.error());
     return false;
   }
   entries.push_back(*line);
@@ -37,10 +38,10 @@ bool take_stdin(std::vector<std::string>& entries) {
     line.erase(0, line.find_first_not_of(kBlanks));
     if (line.empty()) continue;
     if (entries.size() == Change::kMostEntries) {
-      fmt::print(stderr,
-                 "controlctl: more than {} entries on stdin: nothing was changed\nhint: give them in parts, as in "
-                 "`split -l {} FILE part. && for p in part.*; do controlctl add - < $p; done`\n",
-                 Change::kMostEntries, Change::kMostEntries);
+      print(stderr,
+            "controlctl: more than {} entries on stdin: nothing was changed\nhint: give them in parts, as in "
+            "`split -l {} FILE part. && for p in part.*; do controlctl add - < $p; done`\n",
+            Change::kMostEntries, Change::kMostEntries);
       return false;
     }
     if (!take(line, entries)) return false;
@@ -54,13 +55,13 @@ std::optional<std::vector<std::string>> read_keys(const std::vector<std::string>
   std::vector<std::string> entries;
   for (const std::string& key : keys) {
     if (key.empty()) {
-      fmt::print(stderr, "controlctl: an entry is empty\n");
+      print(stderr, "controlctl: an entry is empty\n");
       return std::nullopt;
     }
     if (key == "-" ? !take_stdin(entries) : !take(key, entries)) return std::nullopt;
   }
   if (entries.empty()) {
-    fmt::print(stderr, "controlctl: no entry on stdin: nothing was changed\n");
+    print(stderr, "controlctl: no entry on stdin: nothing was changed\n");
     return std::nullopt;
   }
   return entries;
@@ -75,22 +76,21 @@ void print_change(const ChangeAnswer& answer) {
   tell(answer.renewed, "renewed");
   tell(answer.deleted, "deleted");
   tell(answer.missing, "not there");
-  fmt::print("list {}: {}; {} added to it now\n", answer.list, what.empty() ? "nothing to do" : what,
-             plural(answer.entries, "entry", "entries"));
-  for (const std::string& text : answer.widened_texts) fmt::print("{}\n", text);
+  print("list {}: {}; {} added to it now\n", answer.list, what.empty() ? "nothing to do" : what,
+        plural(answer.entries, "entry", "entries"));
+  for (const std::string& text : answer.widened_texts) print("{}\n", text);
   if (answer.widened > answer.widened_texts.size()) {
-    fmt::print("... and {} more by ipv6_aggregate\n",
-               plural(answer.widened - answer.widened_texts.size(), "network", "networks"));
+    print("... and {} more by ipv6_aggregate\n",
+          plural(answer.widened - answer.widened_texts.size(), "network", "networks"));
   }
   std::fflush(stdout);
   if (!answer.still_held.empty()) {
-    fmt::print(stderr,
-               "controlctl: it holds still: {}\nhint: take it out there, or add it to a list with `action: pass`\n",
-               answer.still_held);
+    print(stderr, "controlctl: it holds still: {}\nhint: take it out there, or add it to a list with `action: pass`\n",
+          answer.still_held);
   }
   if (answer.ok) return;
   print_targets(answer.targets);
-  fmt::print(stderr, "controlctl: {}\n", answer.error);
+  print(stderr, "controlctl: {}\n", answer.error);
 }
 
 }  // namespace weir::control::ctl

@@ -19,6 +19,7 @@
 #include "common/unix_socket.h"
 #include "control/answer/status.h"
 #include "control/ctl/command.h"
+#include "control/ctl/line/out.h"
 
 namespace weir::control::ctl {
 
@@ -71,7 +72,7 @@ class Waiting {
       log::draw_progress("controld: " + log::progress_text(state(socket)));
       is_shown_ = true;
     } else if (!is_reload_ && !std::exchange(is_shown_, true)) {
-      fmt::print(stderr, "controlctl: waiting for controld on {} (Ctrl-C gives up)\n", socket);
+      print(stderr, "controlctl: waiting for controld on {} (Ctrl-C gives up)\n", socket);
     }
   }
 
@@ -161,8 +162,8 @@ std::string way_out(const std::string& path, const std::string& socket) {
 }  // namespace
 
 int fail(const Context& context, const std::string& error) {
-  if (context.json) fmt::print("{}", failure_line(error));
-  fmt::print(stderr, "controlctl: {}\n", error);
+  if (context.json) print("{}", failure_line(error));
+  print(stderr, "controlctl: {}\n", error);
   return kUnreachable;
 }
 
@@ -198,13 +199,13 @@ std::optional<Document> ask(const Context& context, const Request& request) {
 bool is_printed(const Context& context, const Document& answer) {
   const std::string version = answer.text("version").value_or("");
   if (version != WEIR_VERSION && !context.quiet) {
-    fmt::print(stderr, "controlctl: warning: this is version {}, controld is {}\n", WEIR_VERSION, version);
+    print(stderr, "controlctl: warning: this is version {}, controld is {}\n", WEIR_VERSION, version);
   }
   const std::optional<std::string> error = answer.text("error");
   if (context.json) {
-    fmt::print("{}", answer.line());
+    print("{}", answer.line());
   } else if (error && !answer.contains("ok")) {
-    fmt::print(stderr, "controlctl: {}\n", *error);
+    print(stderr, "controlctl: {}\n", *error);
   } else {
     return false;
   }
@@ -212,14 +213,14 @@ bool is_printed(const Context& context, const Document& answer) {
 }
 
 int not_understood(const std::string& error) {
-  fmt::print(stderr, "controlctl: the answer of controld is not understood: {}\n", error);
+  print(stderr, "controlctl: the answer of controld is not understood: {}\n", error);
   return kFailed;
 }
 
 void warn_of_unknown(const std::vector<std::string>& members) {
   for (const std::string& member : members) {
     if (member == "version" || member == "error") continue;  // of every answer
-    fmt::print(stderr, "controlctl: warning: the answer of controld is not understood: member {} is unknown\n", member);
+    print(stderr, "controlctl: warning: the answer of controld is not understood: member {} is unknown\n", member);
   }
 }
 

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <memory>
 
@@ -7,6 +5,7 @@
 #include "control/ctl/change_line.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/model/time_text.h"
 
 namespace weir::control::ctl {
@@ -23,7 +22,7 @@ int run(const Context& context, const Arguments& arguments) {
   if (!arguments.ttl.empty()) {
     wanted.ttl = parse_duration(arguments.ttl);
     if (!wanted.ttl) {
-      fmt::print(stderr, "controlctl: --ttl is `{}`: it must be a time like 90s, 10m, 24h or 7d\n", arguments.ttl);
+      print(stderr, "controlctl: --ttl is `{}`: it must be a time like 90s, 10m, 24h or 7d\n", arguments.ttl);
       return kUsage;
     }
   }

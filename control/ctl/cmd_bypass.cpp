@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -12,6 +10,7 @@
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/direct.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 
 // The panic switch: everything passes, on every plane, until turned off.
@@ -36,14 +35,14 @@ const char* text_of(bool on) {
 }
 
 void show(const BypassAnswer& answer) {
-  fmt::print("bypass is {}\n", text_of(answer.bypass));
+  print("bypass is {}\n", text_of(answer.bypass));
   if (answer.told) print_targets(answer.told->targets);
-  if (!answer.error.empty()) fmt::print(stderr, "bypass: {}\n", answer.error);
+  if (!answer.error.empty()) print(stderr, "bypass: {}\n", answer.error);
 }
 
 int print_direct(const Context& context, const BypassAnswer& answer) {
   if (context.json) {
-    fmt::print("{}", answer_line(answer));
+    print("{}", answer_line(answer));
   } else {
     show(answer);
   }

@@ -5,6 +5,7 @@
 #include "control/answer/capture.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -20,18 +21,18 @@ std::string seconds_text(uint64_t seconds) {
 }
 
 void show(const CaptureAnswer& answer) {
-  fmt::print("capture     {}\n", capture_text(answer));
+  print("capture     {}\n", capture_text(answer));
   if (!answer.settings) return;
   const CaptureSettings& asked = answer.settings->asked;
   const std::string& current = answer.settings->current;
-  fmt::print("samples     1 in {} dropped frames, at most {} of a list a second, {} of each\nfilter      {}\n",
-             count(asked.one_in), count(asked.per_list_per_second), bytes(asked.snap_bytes),
-             asked.filter.empty() ? "none" : asked.filter);
-  fmt::print("folder      {}\nfiles       at most {} of {} or {}\nwriting     {}\n", asked.folder, count(asked.files),
-             bytes(asked.file_bytes), seconds_text(asked.file_age_s), current.empty() ? "nothing yet" : current);
+  print("samples     1 in {} dropped frames, at most {} of a list a second, {} of each\nfilter      {}\n",
+        count(asked.one_in), count(asked.per_list_per_second), bytes(asked.snap_bytes),
+        asked.filter.empty() ? "none" : asked.filter);
+  print("folder      {}\nfiles       at most {} of {} or {}\nwriting     {}\n", asked.folder, count(asked.files),
+        bytes(asked.file_bytes), seconds_text(asked.file_age_s), current.empty() ? "nothing yet" : current);
   std::vector<std::string> targets;
   for (const CaptureAnswer::Target& target : answer.settings->targets) targets.push_back(target.socket);
-  fmt::print("targets     {}\n", joined(targets));
+  print("targets     {}\n", joined(targets));
   Table counters({{"counter"}, {"samples", Table::Align::right}});
   counters.row({"sampled", count(answer.sampled)});
   counters.row({"written", count(answer.written)});
@@ -40,9 +41,9 @@ void show(const CaptureAnswer& answer) {
   if (answer.logged != 0) counters.row({"logged", count(answer.logged)});
   counters.row({"lost", count(answer.lost)});
   counters.row({"waiting", count(answer.waiting)});
-  fmt::print("\n{}", counters.text());
+  print("\n{}", counters.text());
   for (const CaptureAnswer::Target& target : answer.settings->targets) {
-    if (!target.last_error.empty()) fmt::print("{}: {}\n", target.socket, target.last_error);
+    if (!target.last_error.empty()) print("{}: {}\n", target.socket, target.last_error);
   }
 }
 

@@ -18,6 +18,7 @@
 #include "control/compile/compile.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
 #include "control/publish/in_force.h"
 #include "control/publish/store.h"
@@ -38,16 +39,16 @@ std::string summary_line(const std::string& config, const Diagnostics& diagnosti
 
 void show_feed(const std::string& list, const FeedReport& feed) {
   if (!feed.why.empty() && feed.format != "plain") {
-    fmt::print("{}: list {}: read as {}: {}\n", feed.path, list, feed.format, feed.why);
+    print("{}: list {}: read as {}: {}\n", feed.path, list, feed.format, feed.why);
   }
   for (const LineSample& line : feed.samples) {
     const std::string what =
         line.kind == LineSample::host_bits ? "prefix" : fmt::format("{} line", LineSample::kNames[line.kind]);
-    fmt::print("{}:{}: {} of list {}: {}: {}\n", feed.path, line.line, what, list, line.reason, line.text);
+    print("{}:{}: {} of list {}: {}: {}\n", feed.path, line.line, what, list, line.reason, line.text);
   }
   const auto tell_rest = [&](uint64_t lines, const char* what) {
     if (lines <= kSamplesOfAKind) return;
-    fmt::print("{}: ... and {} more {}\n", feed.path, count(lines - kSamplesOfAKind), what);
+    print("{}: ... and {} more {}\n", feed.path, count(lines - kSamplesOfAKind), what);
   };
   tell_rest(feed.bad, "bad lines");
   tell_rest(feed.skipped, "skipped lines");
@@ -56,26 +57,26 @@ void show_feed(const std::string& list, const FeedReport& feed) {
 
 void show(const std::string& config, const Diagnostics& diagnostics, const std::vector<ListSummary>& lists,
           const std::optional<CompileReport>& plan) {
-  fmt::print(stderr, "{}", format(diagnostics));
+  print(stderr, "{}", format(diagnostics));
   if (!plan) {
-    fmt::print(stderr, "{}", summary_line(config, diagnostics));
+    print(stderr, "{}", summary_line(config, diagnostics));
     return;
   }
   uint64_t bad_lines = 0, skipped_lines = 0;
   for (const ListSummary& list : lists) {
     if (list.ipv6_aggregate != 128) {
-      fmt::print("{}: list {}: {} widened to /{}\n", config, list.name,
-                 plural(list.ipv6_widened, "IPv6 address", "IPv6 addresses"), list.ipv6_aggregate);
+      print("{}: list {}: {} widened to /{}\n", config, list.name,
+            plural(list.ipv6_widened, "IPv6 address", "IPv6 addresses"), list.ipv6_aggregate);
     }
     bad_lines += list.feed.bad;
     skipped_lines += list.feed.skipped;
     for (const FeedFile& file : list.feeds) show_feed(list.name, file.feed);
   }
-  fmt::print("{}: ok: {}, {}, {}, {} snapshot; {}", config, plural(lists.size(), "list"),
-             plural(plan->entries, "entry", "entries"), plural(plan->shapes.size(), "shape"),
-             bytes(plan->snapshot_bytes), plural(bad_lines, "bad feed line"));
-  if (skipped_lines != 0) fmt::print(", {} skipped", count(skipped_lines));
-  fmt::print("{}\n", diagnostics.warnings() == 0 ? "" : "; " + plural(diagnostics.warnings(), "warning"));
+  print("{}: ok: {}, {}, {}, {} snapshot; {}", config, plural(lists.size(), "list"),
+        plural(plan->entries, "entry", "entries"), plural(plan->shapes.size(), "shape"), bytes(plan->snapshot_bytes),
+        plural(bad_lines, "bad feed line"));
+  if (skipped_lines != 0) print(", {} skipped", count(skipped_lines));
+  print("{}\n", diagnostics.warnings() == 0 ? "" : "; " + plural(diagnostics.warnings(), "warning"));
 }
 
 struct CheckAnswer {
@@ -204,7 +205,7 @@ int check(const Context& context, const Asked& asked) {
     }
   }
   if (context.json) {
-    fmt::print("{}", answer_line(answer_of(checked.diagnostics, checked.lists, checked.plan)));
+    print("{}", answer_line(answer_of(checked.diagnostics, checked.lists, checked.plan)));
   } else {
     show(config, checked.diagnostics, checked.lists, checked.plan);
   }
@@ -215,8 +216,8 @@ int check(const Context& context, const Asked& asked) {
 int run(const Context& context, const Asked& asked) {
   const Result<std::string> config = asked.config.empty() ? default_config() : Result<std::string>(asked.config);
   if (config) return check(context, {*config, asked.state_dir});
-  if (context.json) fmt::print("{}", failure_line(config.error()));
-  fmt::print(stderr, "controlctl check: {}\n", config.error());
+  if (context.json) print("{}", failure_line(config.error()));
+  print(stderr, "controlctl check: {}\n", config.error());
   return kFailed;
 }
 

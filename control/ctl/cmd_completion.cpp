@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <memory>
 
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/line/pages.h"
 
 namespace weir::control::ctl {
@@ -11,7 +10,7 @@ namespace weir::control::ctl {
 namespace cmd_completion {
 
 int run(const std::string& shell) {
-  fmt::print("{}", completion_for(shell, all_commands()));
+  print("{}", completion_for(shell, all_commands()));
   return kOk;
 }
 

@@ -1,8 +1,8 @@
-#include <fmt/format.h>
 
 #include "control/answer/history.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 
 namespace weir::control::ctl {
@@ -10,7 +10,7 @@ namespace weir::control::ctl {
 namespace cmd_confirm {
 
 void show(const ConfirmAnswer& answer) {
-  fmt::print("generation {} stays\n", generation_text(answer.generation));
+  print("generation {} stays\n", generation_text(answer.generation));
 }
 
 Run configure(Options&) {

@@ -20,6 +20,7 @@
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/crowdsec_list.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
 #include "control/model/time_text.h"
 
@@ -95,9 +96,9 @@ class Trouble {
   void tell(const std::string& error) {
     if (error == last_) return;
     if (error.empty()) {
-      fmt::print(stderr, "controlctl: {} again\n", what_);
+      print(stderr, "controlctl: {} again\n", what_);
     } else {
-      fmt::print(stderr, "controlctl: {}\n", error);
+      print(stderr, "controlctl: {}\n", error);
     }
     last_ = error;
   }
@@ -124,7 +125,7 @@ class Bridge {
 
   // Empty: it was told to end.
   std::optional<Round> round(const End& end);
-  void print(const Round& round);
+  void show(const Round& round);
 
  private:
   // Empty error: the ledger is as CrowdSec says. False: told to end.
@@ -180,7 +181,7 @@ std::optional<Round> Bridge::round(const End& end) {
   return round;
 }
 
-void Bridge::print(const Round& round) {
+void Bridge::show(const Round& round) {
   const ListRound& done = round.done;
   api_trouble_.tell(round.api_error);
   controld_trouble_.tell(round.controld_error);
@@ -189,19 +190,19 @@ void Bridge::print(const Round& round) {
   const std::string skipped = skipped_text(ledger_.skipped());
   const bool has_news = has_changed || arguments_.once || skipped != told_skipped_ || done.no_room != told_no_room_;
   if (context_.json && (has_news || has_failed)) {
-    fmt::print("{}", write_json(round).line());
+    print("{}", write_json(round).line());
   } else if (!context_.json && !context_.quiet) {
     if (has_changed || (arguments_.once && !has_failed)) {
-      fmt::print("list {}: {} added, {} renewed, {} deleted; CrowdSec's decisions are about {}{}\n", round.list,
-                 count(done.added), count(done.renewed), count(done.deleted),
-                 plural(round.entries, "address or prefix", "addresses and prefixes"),
-                 done.has_all_acknowledged ? "" : "; not every target has the changes yet");
+      print("list {}: {} added, {} renewed, {} deleted; CrowdSec's decisions are about {}{}\n", round.list,
+            count(done.added), count(done.renewed), count(done.deleted),
+            plural(round.entries, "address or prefix", "addresses and prefixes"),
+            done.has_all_acknowledged ? "" : "; not every target has the changes yet");
     }
-    if (skipped != told_skipped_ && !skipped.empty()) fmt::print("decisions that are not taken: {}\n", skipped);
+    if (skipped != told_skipped_ && !skipped.empty()) print("decisions that are not taken: {}\n", skipped);
   }
   if (done.no_room != told_no_room_ && done.no_room != 0) {
-    fmt::print(stderr, "controlctl: list {} is full: {} not added; raise `max_entries` in the policy\n", round.list,
-               plural(done.no_room, "entry is", "entries are"));
+    print(stderr, "controlctl: list {} is full: {} not added; raise `max_entries` in the policy\n", round.list,
+          plural(done.no_room, "entry is", "entries are"));
   }
   told_skipped_ = skipped;
   told_no_room_ = done.no_room;
@@ -215,7 +216,7 @@ int exit_code_of(const Round& round) {
 }
 
 int wrong(const std::string& error) {
-  fmt::print(stderr, "controlctl: {}\n", error);
+  print(stderr, "controlctl: {}\n", error);
   return kUsage;
 }
 
@@ -233,7 +234,7 @@ int run(const Context& context, Arguments& arguments) {
     access.key = *key;
     struct stat file = {};
     if (stat(arguments.key_file.c_str(), &file) == 0 && (file.st_mode & S_IROTH) != 0) {
-      fmt::print(stderr, "controlctl: warning: everybody can read {}: chmod 600 it\n", arguments.key_file);
+      print(stderr, "controlctl: warning: everybody can read {}: chmod 600 it\n", arguments.key_file);
     }
   }
   if (arguments.types.empty()) arguments.types = {"ban"};
@@ -244,7 +245,7 @@ int run(const Context& context, Arguments& arguments) {
   for (std::chrono::seconds pause = every;;) {
     const std::optional<Round> round = bridge.round(end);
     if (!round) return kOk;
-    bridge.print(*round);
+    bridge.show(*round);
     const int code = exit_code_of(*round);
     if (arguments.once) return code;
     const bool has_failed = !round->api_error.empty() || !round->controld_error.empty();

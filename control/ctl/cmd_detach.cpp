@@ -10,6 +10,7 @@
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/direct.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 
 // Takes XDP off interfaces: by controld, which would attach it again, or from the pins when no controld answers.
@@ -27,8 +28,8 @@ struct Wanted {
 };
 
 void show(const DetachAnswer& answer) {
-  if (answer.detached.empty()) fmt::print("nothing was attached\n");
-  for (const std::string& name : answer.detached) fmt::print("{}: detached, nothing is enforced there\n", name);
+  if (answer.detached.empty()) print("nothing was attached\n");
+  for (const std::string& name : answer.detached) print("{}: detached, nothing is enforced there\n", name);
 }
 
 using Names = Result<std::vector<std::string>>;
@@ -42,11 +43,11 @@ int print_direct(const Context& context, const Names& off) {
   if (context.json) {
     const std::string line =
         off ? answer_line(DetachAnswer{true, false, *off}) : answer_line(DetachFailure{false, off.error()});
-    fmt::print("{}", line);
+    print("{}", line);
   } else if (off) {
     show({true, false, *off});
   } else {
-    fmt::print(stderr, "controlctl: {}\n", off.error());
+    print(stderr, "controlctl: {}\n", off.error());
   }
   return off ? kOk : kFailed;
 }

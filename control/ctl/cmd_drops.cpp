@@ -13,6 +13,7 @@
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
 #include "control/read/frame_filter.h"
 
@@ -60,7 +61,7 @@ class Printer {
     limited_ = page.limited;
     lost_ = page.lost;
     is_begun_ = true;
-    for (const DropLine& line : page.drops) print(line);
+    for (const DropLine& line : page.drops) show(line);
     tell_gap();
     fflush(stdout);
   }
@@ -82,9 +83,9 @@ class Printer {
     }
     gap_.gap = text;
     if (context_.json) {
-      fmt::print("{}", write_json(gap_).line());
+      print("{}", write_json(gap_).line());
     } else {
-      fmt::print("{}\n", text);
+      print("{}\n", text);
     }
     fflush(stdout);
     gap_ = {};
@@ -92,7 +93,7 @@ class Printer {
   }
 
  private:
-  void print(const DropLine& line) {
+  void show(const DropLine& line) {
     const Clock::time_point now = Clock::now();
     if (now - second_ >= std::chrono::seconds(1)) {
       second_ = now;
@@ -104,9 +105,9 @@ class Printer {
     }
     in_second_++;
     if (context_.json) {
-      fmt::print("{}", write_json(line).line());
+      print("{}", write_json(line).line());
     } else {
-      fmt::print("{}\n", printable(text_of(line)));
+      print("{}\n", text_of(line));
     }
   }
 
@@ -131,8 +132,8 @@ std::optional<DropsAnswer> read_page(const Context& context, const Request& want
   }
   code = kFailed;
   if (const std::optional<std::string> error = document->text("error")) {
-    if (context.json) fmt::print("{}", document->line());
-    fmt::print(stderr, "controlctl: {}\n", *error);
+    if (context.json) print("{}", document->line());
+    print(stderr, "controlctl: {}\n", *error);
     return std::nullopt;
   }
   Result<DropsAnswer> page = read_json<DropsAnswer>(*document);
@@ -156,12 +157,12 @@ int follow(const Context& context, Request wanted, Printer& printer) {
     const std::optional<DropsAnswer> page = read_page(context, wanted, !is_first, code);
     if (!page && (code != kUnreachable || is_first)) return code;
     if (!page) {
-      if (!is_away) fmt::print(stderr, "controlctl: controld does not answer: waiting for it\n");
+      if (!is_away) print(stderr, "controlctl: controld does not answer: waiting for it\n");
       is_away = true;
       std::this_thread::sleep_for(kPause);
       continue;
     }
-    if (is_away) fmt::print(stderr, "controlctl: controld answers again\n");
+    if (is_away) print(stderr, "controlctl: controld answers again\n");
     is_away = is_first = false;
     if (wanted.after != "now" && id_in(page->next) != id_in(*wanted.after)) printer.begin_anew();
     printer.take(*page);
@@ -180,8 +181,8 @@ int print_kept(const Context& context, Request wanted, Printer& printer) {
     if (!page->more) {
       printer.tell_gap(true);
       if (!any && !page->sampling && !context.quiet) {
-        fmt::print(stderr,
-                   "controlctl: nothing is sampled now: `drops --follow`, or `capture` in the policy, has it done\n");
+        print(stderr,
+              "controlctl: nothing is sampled now: `drops --follow`, or `capture` in the policy, has it done\n");
       }
       return kOk;
     }

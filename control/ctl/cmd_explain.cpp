@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -9,6 +7,7 @@
 #include "control/ctl/commands.h"
 #include "control/ctl/explain_frame.h"
 #include "control/ctl/explain_text.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/model/time_text.h"
@@ -19,18 +18,18 @@ namespace weir::control::ctl {
 namespace cmd_explain {
 
 void show(const PacketExplanation& explanation) {
-  fmt::print("{}: {}\n", explanation.packet, verdict_text(explanation.verdict));
+  print("{}: {}\n", explanation.packet, verdict_text(explanation.verdict));
   show_table("entries that match it", table_of(explanation.origins, true, origin_table()));
   show_more(explanation.origins.size(), explanation.n_origins);
   show_provenance(explanation.origins);
 }
 
 void show(const Explanation& explanation) {
-  fmt::print("{} as source: {}\n", explanation.key, verdict_text(explanation.as_source));
-  fmt::print("{} as destination: {}\n", explanation.key, verdict_text(explanation.as_destination));
+  print("{} as source: {}\n", explanation.key, verdict_text(explanation.as_source));
+  print("{} as destination: {}\n", explanation.key, verdict_text(explanation.as_destination));
   const Table alone = table_of(explanation.origins, true, origin_table());
   const Table more = table_of(explanation.of_ports, false, table_of(explanation.origins, false, origin_table()));
-  if (alone.empty() && more.empty()) fmt::print("\nno entry names it\n");
+  if (alone.empty() && more.empty()) print("\nno entry names it\n");
   show_table("entries that name it", alone);
   show_table("entries that ask for more of a packet, or have ended", more);
   show_more(explanation.origins.size() + explanation.of_ports.size(), explanation.n_origins + explanation.n_of_ports);
@@ -41,28 +40,28 @@ void show(const Explanation& explanation) {
 // How the filters were asked.
 void show_probes(const Explanation& explanation) {
   for (const ShapeProbe& probe : explanation.probes) {
-    fmt::print("\nkey type {}: key {}\n  filter  {}, {}: {}\n", probe.shape, probe.key, probe.layout, bits_text(probe),
-               filter_said(probe));
+    print("\nkey type {}: key {}\n  filter  {}, {}: {}\n", probe.shape, probe.key, probe.layout, bits_text(probe),
+          filter_said(probe));
     if (probe.rule != 0) {
-      fmt::print("  exact   rule {}: lists as source: {}; as destination: {}\n", probe.rule, joined(probe.source_lists),
-                 joined(probe.destination_lists));
+      print("  exact   rule {}: lists as source: {}; as destination: {}\n", probe.rule, joined(probe.source_lists),
+            joined(probe.destination_lists));
     }
     for (const ShapeCondition& condition : probe.conditions) {
-      fmt::print("  asks    as {}, {}: lists {}\n", condition.side, condition.text, joined(condition.lists));
+      print("  asks    as {}, {}: lists {}\n", condition.side, condition.text, joined(condition.lists));
     }
   }
-  if (explanation.probes.empty()) fmt::print("\nno filter is asked about such a key alone\n");
+  if (explanation.probes.empty()) print("\nno filter is asked about such a key alone\n");
   if (explanation.flow_shapes.empty()) return;
-  fmt::print("\nkey types that need more of a packet: {}\n", joined(explanation.flow_shapes));
+  print("\nkey types that need more of a packet: {}\n", joined(explanation.flow_shapes));
 }
 
 void show_answer(const ExplainAnswer& answer) {
   if (answer.of_packet) show(*answer.of_packet);
   if (answer.of_key) show(*answer.of_key);
   if (answer.of_frame) show_frame(*answer.of_frame);
-  fmt::print("\ngeneration {}\n", generation_text(answer.generation));
-  if (answer.then) fmt::print("published: {}\n", moment_text(*answer.then));
-  if (!answer.notice.empty()) fmt::print("{}\n", answer.notice);
+  print("\ngeneration {}\n", generation_text(answer.generation));
+  if (answer.then) print("published: {}\n", moment_text(*answer.then));
+  if (!answer.notice.empty()) print("{}\n", answer.notice);
 }
 
 void show_verbose(const ExplainAnswer& answer) {
@@ -79,13 +78,12 @@ bool read_time(const std::string& text, Request& asked) {
   } else if (const auto ago = parse_duration(text)) {
     asked.at = std::max<int64_t>(now - int64_t{*ago}, 0);
   } else {
-    fmt::print(stderr,
-               "controlctl: --at is '{}': it must be a time like 2026-12-01T00:00:00Z, or how long ago, as 2h\n",
-               printable(text));
+    print(stderr, "controlctl: --at is '{}': it must be a time like 2026-12-01T00:00:00Z, or how long ago, as 2h\n",
+          text);
     return false;
   }
   if (*asked.at <= now) return true;
-  fmt::print(stderr, "controlctl: --at is '{}': that is still to come\n", printable(text));
+  print(stderr, "controlctl: --at is '{}': that is still to come\n", text);
   return false;
 }
 

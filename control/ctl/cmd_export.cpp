@@ -11,6 +11,7 @@
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/merged.h"
 #include "control/read/feeds/entry_text.h"
 
@@ -107,7 +108,7 @@ void print_merged(const Context& context, const std::vector<ListDetails>& lists,
     visit_prefixes<Addr>(range, [&](Addr first, unsigned bits) {
       const bool is_host = bits == kAddrBits<Addr>;
       const std::string text = is_host ? to_string(first) : fmt::format("{}/{}", to_string(first), bits);
-      context.json ? fmt::print("\"{}\"\n", text) : fmt::print("{}\n", text);
+      context.json ? print("\"{}\"\n", text) : print("{}\n", text);
     });
   });
 }
@@ -135,11 +136,10 @@ int run(const Context& context, const Arguments& arguments) {
   for (const ListDetails& list : known->lists) {
     Request wanted{"export"};
     wanted.name = list.name;
-    if (!context.json)
-      fmt::print("# list {}: {}{}\n", list.name, list.action, list.mode == "monitor" ? ", monitored" : "");
+    if (!context.json) print("# list {}: {}{}\n", list.name, list.action, list.mode == "monitor" ? ", monitored" : "");
     const int code = request_pages<ExportAnswer>(context, wanted, [&progress](const ExportAnswer& page) {
       progress.add(page.entries.size());
-      for (const std::string& entry : page.entries) fmt::print("{}\n", entry);
+      for (const std::string& entry : page.entries) print("{}\n", entry);
     });
     if (code != kOk) return code;
   }

@@ -9,6 +9,7 @@
 #include "control/answer/reload.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -31,10 +32,10 @@ void show_fetched(const FeedsAnswer& answer) {
     table.row({feed.list, age(fetch.tried_at), age(fetch.fetched_at), age(fetch.changed_at),
                fmt::format("{} s", std::max<int64_t>(0, fetch.next_at - time(nullptr))), fetch.url});
   }
-  if (!is_empty) fmt::print("\n{}", table.text());
+  if (!is_empty) print("\n{}", table.text());
   for (const FeedDetails& feed : answer.feeds) {
     if (!feed.fetch || feed.fetch->error.empty()) continue;
-    fmt::print("\n{}: not fetched (failures in a row: {}): {}\n", feed.list, feed.fetch->failures, feed.fetch->error);
+    print("\n{}: not fetched (failures in a row: {}): {}\n", feed.list, feed.fetch->failures, feed.fetch->error);
   }
 }
 
@@ -57,15 +58,15 @@ void show(const FeedsAnswer& answer) {
     table.row({feed.list, state_text(feed), feed.format, count(feed.entries), count(feed.bad), count(feed.skipped),
                age(feed.taken_at), feed.file});
   }
-  fmt::print("{}", table.text());
+  print("{}", table.text());
   show_fetched(answer);
   for (const FeedDetails& feed : answer.feeds) {
     if (feed.state == "refused") {
-      fmt::print("\n{}: refused {}: {}\nhint: {}\n", feed.list, age(feed.since), feed.reason, feed.hint);
+      print("\n{}: refused {}: {}\nhint: {}\n", feed.list, age(feed.since), feed.reason, feed.hint);
     }
     for (const FeedNote& warning : feed.warnings) {
       const char* of = feed.state == "refused" ? "the last good content " : "";
-      fmt::print("\n{}: warning: {}{}\nhint: {}\n", feed.list, of, warning.reason, warning.hint);
+      print("\n{}: warning: {}{}\nhint: {}\n", feed.list, of, warning.reason, warning.hint);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include "control/ctl/commands.h"
 #include "control/ctl/flowspec_list.h"
 #include "control/ctl/flowspec_peer.h"
+#include "control/ctl/line/out.h"
 #include "control/model/time_text.h"
 
 namespace weir::control::ctl {
@@ -49,7 +50,7 @@ std::optional<uint32_t> parse_as(const std::string& text) {
 }
 
 int wrong(const std::string& what) {
-  fmt::print(stderr, "controlctl: {}\n", what);
+  print(stderr, "controlctl: {}\n", what);
   return kUsage;
 }
 

@@ -1,11 +1,10 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/read/feeds/format.h"
@@ -53,7 +52,7 @@ FormatsAnswer answer() {
 int run(const Context& context) {
   const FormatsAnswer formats = answer();
   if (context.json) {
-    fmt::print("{}", write_json(formats).line());
+    print("{}", write_json(formats).line());
     return kOk;
   }
   Table table({{"format"}, {"setting"}, {"what"}});
@@ -61,7 +60,7 @@ int run(const Context& context) {
     table.row({format.name, "", format.meaning});
     for (const SettingRow& setting : format.settings) table.row({"", setting.name, setting.meaning});
   }
-  fmt::print("{}", table.text());
+  print("{}", table.text());
   return kOk;
 }
 

@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <memory>
 
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/line/pages.h"
 
 namespace weir::control::ctl {
@@ -16,15 +15,15 @@ struct Asked {
 
 int run(const Asked& asked) {
   if (asked.command.empty()) {
-    fmt::print("{}", help_of_all(all_commands()));
+    print("{}", help_of_all(all_commands()));
     return kOk;
   }
   const Command* command = find_command(all_commands(), asked.command);
   if (command == nullptr) {
-    fmt::print(stderr, "controlctl: {}", unknown_command(all_commands(), asked.command));
+    print(stderr, "controlctl: {}", unknown_command(all_commands(), asked.command));
     return kUsage;
   }
-  fmt::print("{}", help_of(*command));
+  print("{}", help_of(*command));
   return kOk;
 }
 

@@ -4,6 +4,7 @@
 #include "control/answer/history.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -36,8 +37,8 @@ void show(const HistoryAnswer& answer) {
                : row.kept ? "possible"
                           : "not kept"});
   }
-  fmt::print("{}", table.text());
-  if (!answer.notice.empty()) fmt::print("\n{}\n", answer.notice);
+  print("{}", table.text());
+  if (!answer.notice.empty()) print("\n{}\n", answer.notice);
 }
 
 Run configure(Options&) {

@@ -9,6 +9,7 @@
 #include "control/answer/list.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/model/time_text.h"
@@ -46,16 +47,16 @@ void show(const ListAnswer& answer) {
     if (has_comments) cells.push_back(list.comment);
     table.row(std::move(cells));
   }
-  fmt::print("{}", table.text());
+  print("{}", table.text());
 }
 
 void show_feed(const FeedReport& feed) {
-  fmt::print("\nfeed {}: {}, {}, {}, {} skipped\n", feed.path, plural(feed.lines, "line"),
-             plural(feed.entries, "entry", "entries"), plural(feed.bad, "bad line"), count(feed.skipped));
+  print("\nfeed {}: {}, {}, {}, {} skipped\n", feed.path, plural(feed.lines, "line"),
+        plural(feed.entries, "entry", "entries"), plural(feed.bad, "bad line"), count(feed.skipped));
   for (const LineSample& line : feed.samples) {
     const std::string kind =
         line.kind == LineSample::host_bits ? "" : fmt::format(" {}", LineSample::kNames[line.kind]);
-    fmt::print("  line {}{}: {}: {}\n", line.line, kind, line.reason, line.text);
+    print("  line {}{}: {}: {}\n", line.line, kind, line.reason, line.text);
   }
 }
 
@@ -64,8 +65,8 @@ void show_one(const ListAnswer& answer) {
   show(answer);
   for (const ListDetails& list : answer.lists) {
     if (list.widened) {
-      fmt::print("\n{} widened to /{}\n", plural(list.widened->ipv6_widened, "IPv6 address", "IPv6 addresses"),
-                 list.widened->ipv6_aggregate);
+      print("\n{} widened to /{}\n", plural(list.widened->ipv6_widened, "IPv6 address", "IPv6 addresses"),
+            list.widened->ipv6_aggregate);
     }
     if (list.feed) show_feed(*list.feed);
     if (!list.files) continue;
@@ -93,7 +94,7 @@ void show_entries(const EntriesAnswer& answer) {
     }
     table.row(std::move(cells));
   }
-  if (!table.empty()) fmt::print("{}", table.text());
+  if (!table.empty()) print("{}", table.text());
 }
 
 Run configure(Options& options) {

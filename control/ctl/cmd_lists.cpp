@@ -7,6 +7,7 @@
 #include "control/answer/lists.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -21,8 +22,8 @@ std::string share_of(uint64_t part, uint64_t whole) {
 }
 
 void show_verdicts(const ListsAnswer& answer) {
-  for (const ListVerdict& verdict : answer.verdicts) fmt::print("{}\n", verdict.text);
-  if (answer.verdicts.empty()) fmt::print("every list holds something that no other list does\n");
+  for (const ListVerdict& verdict : answer.verdicts) print("{}\n", verdict.text);
+  if (answer.verdicts.empty()) print("every list holds something that no other list does\n");
 }
 
 // What each holds, and who else does.
@@ -119,21 +120,21 @@ void show_matrix(const ListsAnswer& answer) {
     }
     table.row(std::move(cells));
   }
-  fmt::print("\n{}", table.text());
+  print("\n{}", table.text());
 }
 
 void show(const ListsAnswer& answer) {
   uint64_t entries = 0;
   for (const ListEconomics& list : answer.lists) entries += list.entries;
   show_verdicts(answer);
-  fmt::print("\ngeneration {}: {}, {}, compared {} in {}\n\n{}", generation_text(answer.generation),
-             plural(answer.lists.size(), "list"), plural(entries, "entry", "entries"), age(answer.at),
-             milliseconds(answer.took_ms), contents_text(answer));
-  if (const std::string pairs = pairs_text(answer); !pairs.empty()) fmt::print("\n{}", pairs);
-  fmt::print("\n{} judged", plural(answer.packets, "frame"));
-  if (answer.counted_since != 0) fmt::print(", counted since {}", age(answer.counted_since));
-  fmt::print("; {} looked for hits in; {} of gates are shared by all lists\n\n{}",
-             plural(answer.samples, "sampled packet"), bytes(answer.gate_bytes), effects_text(answer));
+  print("\ngeneration {}: {}, {}, compared {} in {}\n\n{}", generation_text(answer.generation),
+        plural(answer.lists.size(), "list"), plural(entries, "entry", "entries"), age(answer.at),
+        milliseconds(answer.took_ms), contents_text(answer));
+  if (const std::string pairs = pairs_text(answer); !pairs.empty()) print("\n{}", pairs);
+  print("\n{} judged", plural(answer.packets, "frame"));
+  if (answer.counted_since != 0) print(", counted since {}", age(answer.counted_since));
+  print("; {} looked for hits in; {} of gates are shared by all lists\n\n{}", plural(answer.samples, "sampled packet"),
+        bytes(answer.gate_bytes), effects_text(answer));
 }
 
 void show_all(const ListsAnswer& answer) {

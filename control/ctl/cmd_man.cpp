@@ -1,8 +1,7 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/line/pages.h"
 
 namespace weir::control::ctl {
@@ -11,7 +10,7 @@ namespace cmd_man {
 
 Run configure(Options&) {
   return [](const Context&) {
-    fmt::print("{}", man_page(all_commands()));
+    print("{}", man_page(all_commands()));
     return int{kOk};
   };
 }

@@ -1,10 +1,9 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <memory>
 
 #include "control/answer/request.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/line/pages.h"
 
 namespace weir::control::ctl {
@@ -14,7 +13,7 @@ namespace cmd_members {
 int run(const std::string& name) {
   const Command* only = name.empty() ? nullptr : find_command(all_commands(), name);
   if (only == nullptr && !name.empty()) {
-    fmt::print(stderr, "controlctl: {}", unknown_command(all_commands(), name));
+    print(stderr, "controlctl: {}", unknown_command(all_commands(), name));
     return kUsage;
   }
   MemberTable table;
@@ -22,7 +21,7 @@ int run(const std::string& name) {
   for (const Command* command : all_commands()) {
     if (command->answers != nullptr && (only == nullptr || only == command)) command->answers(table);
   }
-  fmt::print("{}", markdown(table.objects()));
+  print("{}", markdown(table.objects()));
   return kOk;
 }
 

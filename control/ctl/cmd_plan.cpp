@@ -10,6 +10,7 @@
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -42,34 +43,34 @@ std::string verdict_line(const PlanAnswer& answer) {
 }
 
 void show_radius(const Radius& radius) {
-  fmt::print("\nof the packets of the last {} ({} seen, for {})\n", duration(radius.seconds), count(radius.samples),
-             scaled(radius.frames));
+  print("\nof the packets of the last {} ({} seen, for {})\n", duration(radius.seconds), count(radius.samples),
+        scaled(radius.frames));
   Table shares({{""}, {"packets"}});
   shares.row({"newly dropped", share_text(radius.newly_dropped)});
   shares.row({"newly passed", share_text(radius.newly_passed)});
   shares.row({"dropped now", share_text(radius.dropped_before)});
   shares.row({"dropped then", share_text(radius.dropped_after)});
-  fmt::print("{}", shares.text());
+  print("{}", shares.text());
   if (radius.are_tunnels_different) {
-    fmt::print("`policy.tunnels` changes: what is inside of tunnels is known only as what runs sees it\n");
+    print("`policy.tunnels` changes: what is inside of tunnels is known only as what runs sees it\n");
   }
   Table credits({{"by"}, {"newly dropped"}, {"newly passed"}});
   for (const Radius::Credit& credit : radius.credits) {
     const auto text = [](const Share& share) { return share.value == 0 ? std::string("-") : share_text(share); };
     credits.row({credit.name, text(credit.newly_dropped), text(credit.newly_passed)});
   }
-  if (!credits.empty()) fmt::print("\n{}", credits.text());
+  if (!credits.empty()) print("\n{}", credits.text());
   Table talkers({{"address"}, {"side"}, {"becomes"}, {"packets"}, {"by"}});
   for (const Radius::Talker& talker : radius.talkers) {
     talkers.row({talker.address, talker.side, talker.is_dropped ? "dropped" : "passed", share_text(talker.share),
                  talker.credit});
   }
-  if (!talkers.empty()) fmt::print("\n{}", talkers.text());
+  if (!talkers.empty()) print("\n{}", talkers.text());
 }
 
 void show_lists(const PlanAnswer& answer) {
   if (answer.lists.empty()) {
-    fmt::print("\nno list changes\n");
+    print("\nno list changes\n");
     return;
   }
   Table table({{"list"},
@@ -83,8 +84,8 @@ void show_lists(const PlanAnswer& answer) {
     table.row({list.change.name, list.change.state, count(list.change.added), count(list.change.removed),
                count(list.change.entries), list.how});
   }
-  fmt::print("\n{}", table.text());
-  if (answer.lists.size() > kMostLists) fmt::print("... and {} more lists\n", answer.lists.size() - kMostLists);
+  print("\n{}", table.text());
+  if (answer.lists.size() > kMostLists) print("... and {} more lists\n", answer.lists.size() - kMostLists);
   Table entries({{"list"}, {""}, {"entry"}});
   for (size_t i = 0; i < answer.lists.size() && i < kMostLists; i++) {
     const ListPreview& list = answer.lists[i];
@@ -99,7 +100,7 @@ void show_lists(const PlanAnswer& answer) {
     add("new", list.added, list.change.added);
     add("old", list.removed, list.change.removed);
   }
-  if (!entries.empty()) fmt::print("\n{}", entries.text());
+  if (!entries.empty()) print("\n{}", entries.text());
 }
 
 std::string concern_text(const Concern& concern) {
@@ -116,23 +117,23 @@ void show_concerns(const PlanAnswer& answer) {
   for (const Concern& concern : answer.concerns) {
     concerns.row({concern.list, concern_text(concern), placed_text(concern.first)});
   }
-  if (!concerns.empty()) fmt::print("\n{}", concerns.text());
+  if (!concerns.empty()) print("\n{}", concerns.text());
   Table widest({{"list"}, {"widest new entries"}, {"addresses", Table::Align::right}});
   for (size_t i = 0; i < answer.widest.size() && i < kMostShown; i++) {
     const WideEntry& wide = answer.widest[i];
     widest.row({wide.list, placed_text(wide.entry), scaled(wide.addresses)});
   }
-  if (!widest.empty()) fmt::print("\n{}", widest.text());
+  if (!widest.empty()) print("\n{}", widest.text());
 }
 
 void show(const PlanAnswer& answer) {
   std::fflush(stdout);
   print_diagnostics(answer.diagnostics);
-  fmt::print("{}\n", verdict_line(answer));
+  print("{}\n", verdict_line(answer));
   for (const RefusedFeed& refused : answer.refused) {
-    fmt::print("list {} would keep what it has: {}\n", refused.list, refused.reason);
+    print("list {} would keep what it has: {}\n", refused.list, refused.reason);
   }
-  for (size_t i = 1; i < answer.over_limits.size(); i++) fmt::print("{}\n", answer.over_limits[i].text());
+  for (size_t i = 1; i < answer.over_limits.size(); i++) print("{}\n", answer.over_limits[i].text());
   if (answer.errors != 0) return;
   if (answer.radius) show_radius(*answer.radius);
   show_lists(answer);
@@ -145,8 +146,8 @@ void show(const PlanAnswer& answer) {
   cost.row({"probes, IPv6", count(answer.before.probes_v6), count(answer.after.probes_v6)});
   double ms = 0;
   for (const auto& [name, phase_ms] : answer.phases) ms += phase_ms;
-  fmt::print("\n{}compiling it took {}; compared with generation {}\n", cost.text(), milliseconds(ms),
-             generation_text(answer.generation));
+  print("\n{}compiling it took {}; compared with generation {}\n", cost.text(), milliseconds(ms),
+        generation_text(answer.generation));
 }
 
 struct Asked {
@@ -155,7 +156,7 @@ struct Asked {
 
 int run(const Context& context, const Asked& asked) {
   const auto fail_usage = [](const char* why) {
-    fmt::print(stderr, "controlctl plan: {}\n", why);
+    print(stderr, "controlctl plan: {}\n", why);
     return kUsage;
   };
   Request wanted{"plan"};

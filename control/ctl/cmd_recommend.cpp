@@ -1,11 +1,10 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <memory>
 
 #include "control/answer/advice.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -15,25 +14,25 @@ namespace cmd_recommend {
 
 void show(const RecommendAnswer& answer) {
   for (const Advice& advice : answer.advice) {
-    fmt::print("{}\n  because  {}\n", advice.text, advice.reason);
+    print("{}\n  because  {}\n", advice.text, advice.reason);
     const char* title = "policy ";
     for (const std::string& line : advice.policy) {
-      fmt::print("  {}  {}\n", title, line);
+      print("  {}  {}\n", title, line);
       title = "       ";
     }
-    fmt::print("  command  {}\n\n", advice.command);
+    print("  command  {}\n\n", advice.command);
   }
-  if (answer.advice.empty()) fmt::print("nothing to recommend\n\n");
-  for (const NotJudged& rule : answer.not_judged) fmt::print("not judged: {}: {}\n", rule.rule, rule.reason);
-  fmt::print("{} judged", plural(answer.packets, "frame"));
-  if (answer.counted_since != 0) fmt::print(", counted since {}", age(answer.counted_since));
-  fmt::print("; generation {}\n", generation_text(answer.generation));
+  if (answer.advice.empty()) print("nothing to recommend\n\n");
+  for (const NotJudged& rule : answer.not_judged) print("not judged: {}: {}\n", rule.rule, rule.reason);
+  print("{} judged", plural(answer.packets, "frame"));
+  if (answer.counted_since != 0) print(", counted since {}", age(answer.counted_since));
+  print("; generation {}\n", generation_text(answer.generation));
 }
 
 int show_rules(const Context&) {
   Table table({{"rule"}, {"says something when"}});
   for (const AdviceRule& rule : advice_rules()) table.row({rule.name, rule.condition});
-  fmt::print("{}", table.text());
+  print("{}", table.text());
   return kOk;
 }
 

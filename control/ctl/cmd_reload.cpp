@@ -1,11 +1,10 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <memory>
 
 #include "control/answer/reload.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/model/time_text.h"
@@ -16,7 +15,7 @@ namespace {
 
 void show_changes(const std::vector<ListChange>& changes) {
   constexpr size_t kMostShown = 20;
-  if (changes.empty()) fmt::print("no list changed\n");
+  if (changes.empty()) print("no list changed\n");
   Table table({{"list"},
                {""},
                {"added", Table::Align::right},
@@ -26,9 +25,9 @@ void show_changes(const std::vector<ListChange>& changes) {
     const ListChange& list = changes[i];
     table.row({list.name, list.state, count(list.added), count(list.removed), count(list.entries)});
   }
-  if (!table.empty()) fmt::print("\n{}", table.text());
-  if (changes.size() > kMostShown) fmt::print("... and {} more lists\n", changes.size() - kMostShown);
-  if (!table.empty()) fmt::print("\n");
+  if (!table.empty()) print("\n{}", table.text());
+  if (changes.size() > kMostShown) print("... and {} more lists\n", changes.size() - kMostShown);
+  if (!table.empty()) print("\n");
 }
 
 }  // namespace
@@ -40,21 +39,21 @@ void print_reload(const ReloadAnswer& answer) {
   const bool published = !answer.targets.empty() || answer.ok;
   if (!published) {
     const std::string reason = answer.errors != 0 ? plural(answer.errors, "error") + " in the policy" : answer.error;
-    fmt::print(stderr, "reload failed: {}\nstill enforced: generation {}\n", reason, running);
+    print(stderr, "reload failed: {}\nstill enforced: generation {}\n", reason, running);
     if (!answer.over_limits.empty()) {
-      fmt::print(stderr, "hint: `controlctl plan FILE` tells whom it concerns; `controlctl reload --force` goes on\n");
+      print(stderr, "hint: `controlctl plan FILE` tells whom it concerns; `controlctl reload --force` goes on\n");
     }
     return;
   }
   Table phases({{"phase"}, {"time", Table::Align::right}});
   for (const auto& [name, ms] : answer.phases) phases.row({name, milliseconds(ms)});
   phases.row({"total", milliseconds(answer.total_ms)});
-  fmt::print("{}\n", phases.text());
-  fmt::print("generation {}: {}, {} snapshot\n", running, plural(answer.entries, "entry", "entries"),
-             bytes(answer.snapshot_bytes));
+  print("{}\n", phases.text());
+  print("generation {}: {}, {} snapshot\n", running, plural(answer.entries, "entry", "entries"),
+        bytes(answer.snapshot_bytes));
   show_changes(answer.changes);
   print_targets(answer.targets);
-  if (!answer.error.empty()) fmt::print(stderr, "reload: {}\n", answer.error);
+  if (!answer.error.empty()) print(stderr, "reload: {}\n", answer.error);
 }
 
 namespace cmd_reload {
@@ -71,13 +70,13 @@ Run configure(Options& options) {
     if (!confirm->empty()) {
       wanted.confirm = parse_duration(*confirm);
       if (!wanted.confirm) {
-        fmt::print(stderr, "controlctl: --confirm is `{}`: it must be a time like 60s or 5m\n", *confirm);
+        print(stderr, "controlctl: --confirm is `{}`: it must be a time like 60s or 5m\n", *confirm);
         return kUsage;
       }
     }
     const int code = request(context, wanted, print_reload);
     if (wanted.confirm && code != kFailed && code != kUnreachable && !context.json) {
-      fmt::print("goes back in {} s unless `controlctl confirm` comes before\n", *wanted.confirm);
+      print("goes back in {} s unless `controlctl confirm` comes before\n", *wanted.confirm);
     }
     return code;
   };

@@ -14,6 +14,7 @@
 #include "control/answer/list.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/restore_plan.h"
 #include "control/ctl/text.h"
 #include "control/read/feeds/reading.h"
@@ -210,16 +211,16 @@ void show_set(const SetAnswer& set) {
   const std::string type = set.type.empty() ? "" : " (" + set.type + ")";
   const std::string name = set.set.empty() ? "outside of all sets" : "set " + set.set + type;
   if (!set.error.empty()) {
-    fmt::print(after_stdout(), "{}: nothing is taken: {}\n", name, indented(set.error));
+    print(after_stdout(), "{}: nothing is taken: {}\n", name, indented(set.error));
   } else {
-    fmt::print("{}: {} for list {}\n", name, plural(set.entries, "entry", "entries"), set.list);
+    print("{}: {} for list {}\n", name, plural(set.entries, "entry", "entries"), set.list);
   }
-  if (set.ended != 0) fmt::print("  {} whose time is over\n", plural(set.ended, "entry", "entries"));
+  if (set.ended != 0) print("  {} whose time is over\n", plural(set.ended, "entry", "entries"));
   for (const SetAnswer::LeftOutAnswer& one : set.left_out) {
     std::string first;
     for (const std::string& text : one.first) first += (first.empty() ? "" : ", ") + text;
-    fmt::print(after_stdout(), "  {} left out: {}: {}{}\n", plural(one.entries, "entry", "entries"), one.reason, first,
-               one.entries > one.first.size() ? ", ..." : "");
+    print(after_stdout(), "  {} left out: {}: {}{}\n", plural(one.entries, "entry", "entries"), one.reason, first,
+          one.entries > one.first.size() ? ", ..." : "");
   }
 }
 
@@ -227,20 +228,19 @@ void show(const RestoreAnswer& answer) {
   for (const SetAnswer& set : answer.sets) show_set(set);
   for (const ListResult& list : answer.lists) {
     if (answer.dry_run) {
-      fmt::print("list {} would get {}\n", list.list, plural(list.wanted, "entry", "entries"));
+      print("list {} would get {}\n", list.list, plural(list.wanted, "entry", "entries"));
     } else if (list.added + list.renewed == 0 && !list.error.empty()) {
-      fmt::print(after_stdout(), "list {}: nothing was changed: {}\n", list.list, list.error);
+      print(after_stdout(), "list {}: nothing was changed: {}\n", list.list, list.error);
     } else {
-      fmt::print("list {}: {} added, {} renewed; {} added to it now\n", list.list,
-                 plural(list.added, "entry", "entries"), count(list.renewed), plural(list.entries, "entry", "entries"));
-      if (!list.error.empty()) fmt::print(after_stdout(), "controlctl: {}\n", list.error);
+      print("list {}: {} added, {} renewed; {} added to it now\n", list.list, plural(list.added, "entry", "entries"),
+            count(list.renewed), plural(list.entries, "entry", "entries"));
+      if (!list.error.empty()) print(after_stdout(), "controlctl: {}\n", list.error);
     }
   }
   if (answer.policy.empty()) return;
-  fmt::print(
-      stderr,
-      "hint: for sets without a list write these lines below `lists:` in weir.yaml, reload, and restore again:\n{}",
-      answer.policy);
+  print(stderr,
+        "hint: for sets without a list write these lines below `lists:` in weir.yaml, reload, and restore again:\n{}",
+        answer.policy);
 }
 
 SetAnswer answer_of(const RestoredSet& set) {
@@ -273,8 +273,8 @@ int run(const Context& context, const Arguments& arguments) {
   Result<RestorePlan> plan =
       read ? plan_restore(sets.all(), arguments.options, unix_now()) : Result<RestorePlan>(Error{read.error()});
   if (!plan) {
-    if (context.json) fmt::print("{}", failure_line(plan.error()));
-    fmt::print(stderr, "controlctl: {}\n", plan.error());
+    if (context.json) print("{}", failure_line(plan.error()));
+    print(stderr, "controlctl: {}\n", plan.error());
     return kFailed;
   }
   RestoreAnswer answer;
@@ -300,7 +300,7 @@ int run(const Context& context, const Arguments& arguments) {
     if (!is_whole && (code == kOk || code == kNotAcknowledged)) code = kFailed;
   }
   answer.ok = code == kOk;
-  context.json ? fmt::print("{}", answer_line(answer)) : show(answer);
+  context.json ? print("{}", answer_line(answer)) : show(answer);
   return code;
 }
 

@@ -1,11 +1,10 @@
-#include <fmt/format.h>
-
 #include <charconv>
 #include <cstdio>
 #include <memory>
 
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 
 namespace weir::control::ctl {
@@ -17,7 +16,7 @@ int run(const Context& context, const std::string& text) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) {
-    fmt::print(stderr, "controlctl: `{}` is no number of a generation: `controlctl history` names them\n", text);
+    print(stderr, "controlctl: `{}` is no number of a generation: `controlctl history` names them\n", text);
     return kUsage;
   }
   wanted.number = number;

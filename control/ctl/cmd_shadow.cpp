@@ -9,6 +9,7 @@
 #include "control/answer/shadow.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -43,7 +44,7 @@ void show_targets(const ShadowAnswer& answer) {
                count(target.difference.newly_passed), cycles, target.since == 0 ? "-" : age(target.since),
                target.error});
   }
-  fmt::print("\n{}", table.text());
+  print("\n{}", table.text());
 }
 
 void show_lists(const ShadowAnswer& answer) {
@@ -58,7 +59,7 @@ void show_lists(const ShadowAnswer& answer) {
     table.row({list.list, count(difference.newly_dropped), bytes(difference.newly_dropped_bytes),
                count(difference.newly_passed), bytes(difference.newly_passed_bytes)});
   }
-  fmt::print("\n{}", table.text());
+  print("\n{}", table.text());
 }
 
 void show_flows(const ShadowAnswer& answer) {
@@ -69,35 +70,35 @@ void show_flows(const ShadowAnswer& answer) {
     table.row({count(flow.frames), flow.packet.empty() ? "(headers not understood)" : flow.packet, flow.running,
                flow.candidate});
   }
-  fmt::print("\n{}", table.text());
-  if (answer.flows.size() > kMostShown) fmt::print("... and {} more (--json)\n", answer.flows.size() - kMostShown);
+  print("\n{}", table.text());
+  if (answer.flows.size() > kMostShown) print("... and {} more (--json)\n", answer.flows.size() - kMostShown);
 }
 
 void show(const ShadowAnswer& answer) {
   print_diagnostics(answer.diagnostics);
   if (answer.file.empty()) {
-    if (answer.ok) return fmt::print("no shadow: `controlctl shadow FILE` begins one\n");
+    if (answer.ok) return print("no shadow: `controlctl shadow FILE` begins one\n");
     const std::string reason = answer.errors != 0 ? plural(answer.errors, "error") + " in the policy" : answer.error;
-    return fmt::print(stderr, "no shadow: {}\n", reason);
+    return print(stderr, "no shadow: {}\n", reason);
   }
-  fmt::print("{}: {} of {}, begun {} beside generation {}; generation {} runs\n", answer.file,
-             answer.on ? "the shadow" : "the last shadow, " + answer.ended,
-             answer.one_in == 1 ? "all packets" : "one batch of packets in " + count(answer.one_in), age(answer.at),
-             answer.beside.number, answer.generation.number);
-  fmt::print("candidate {}: {}, {}, digest {}\n", answer.candidate.number, plural(answer.entries, "entry", "entries"),
-             bytes(answer.snapshot_bytes), answer.digest);
+  print("{}: {} of {}, begun {} beside generation {}; generation {} runs\n", answer.file,
+        answer.on ? "the shadow" : "the last shadow, " + answer.ended,
+        answer.one_in == 1 ? "all packets" : "one batch of packets in " + count(answer.one_in), age(answer.at),
+        answer.beside.number, answer.generation.number);
+  print("candidate {}: {}, {}, digest {}\n", answer.candidate.number, plural(answer.entries, "entry", "entries"),
+        bytes(answer.snapshot_bytes), answer.digest);
   const ShadowDifference& difference = answer.difference;
-  fmt::print("\n{} judged; newly dropped {} ({}, {}), newly passed {} ({}, {})\n",
-             plural(answer.packets, "packet", "packets"), count(difference.newly_dropped),
-             share(difference.newly_dropped, answer.packets), bytes(difference.newly_dropped_bytes),
-             count(difference.newly_passed), share(difference.newly_passed, answer.packets),
-             bytes(difference.newly_passed_bytes));
+  print("\n{} judged; newly dropped {} ({}, {}), newly passed {} ({}, {})\n",
+        plural(answer.packets, "packet", "packets"), count(difference.newly_dropped),
+        share(difference.newly_dropped, answer.packets), bytes(difference.newly_dropped_bytes),
+        count(difference.newly_passed), share(difference.newly_passed, answer.packets),
+        bytes(difference.newly_passed_bytes));
   show_lists(answer);
   show_flows(answer);
   show_targets(answer);
   if (!answer.error.empty()) {
     std::fflush(stdout);
-    fmt::print(stderr, "shadow: {}\n", answer.error);
+    print(stderr, "shadow: {}\n", answer.error);
   }
 }
 
@@ -105,10 +106,10 @@ void show_promoted(const PromoteAnswer& answer) {
   print_reload(answer.reload);
   const bool published = !answer.reload.targets.empty() || answer.reload.ok;
   if (!published) return;
-  fmt::print("judged as a shadow: {}\nenforced now:       {}{}\n", answer.judged_digest, answer.enforced_digest,
-             answer.overlay_digest.empty() ? "" : ", and on it what changed since: " + answer.overlay_digest);
+  print("judged as a shadow: {}\nenforced now:       {}{}\n", answer.judged_digest, answer.enforced_digest,
+        answer.overlay_digest.empty() ? "" : ", and on it what changed since: " + answer.overlay_digest);
   std::fflush(stdout);
-  if (!answer.notice.empty()) fmt::print(stderr, "note: {}\n", answer.notice);
+  if (!answer.notice.empty()) print(stderr, "note: {}\n", answer.notice);
 }
 
 int begin(const Context& context, const Wanted& wanted) {
@@ -119,8 +120,8 @@ int begin(const Context& context, const Wanted& wanted) {
     const char* last = wanted.one_in.data() + wanted.one_in.size();
     const auto [end, error] = std::from_chars(wanted.one_in.data(), last, one_in);
     if (error != std::errc() || end != last || one_in == 0 || one_in > wire::kMostShadowOneIn) {
-      fmt::print(stderr, "controlctl: --one-in is `{}`: it must be a number from 1 to {}\n", wanted.one_in,
-                 wire::kMostShadowOneIn);
+      print(stderr, "controlctl: --one-in is `{}`: it must be a number from 1 to {}\n", wanted.one_in,
+            wire::kMostShadowOneIn);
       return kUsage;
     }
     request.one_in = one_in;
@@ -128,7 +129,7 @@ int begin(const Context& context, const Wanted& wanted) {
   constexpr size_t kMostBytes = size_t{16} << 20;  // of a request
   const Result<std::string> text = read_file(wanted.file, kMostBytes);
   if (!text) {
-    fmt::print(stderr, "controlctl: {}\n", text.error());
+    print(stderr, "controlctl: {}\n", text.error());
     return kUsage;
   }
   std::error_code none;
@@ -140,11 +141,11 @@ int begin(const Context& context, const Wanted& wanted) {
 int run(const Context& context, const Wanted& wanted) {
   const int n_wanted = !wanted.file.empty() + wanted.promote + wanted.discard;
   if (n_wanted > 1) {
-    fmt::print(stderr, "controlctl: a shadow begins (FILE), is promoted or is discarded: one of the three\n");
+    print(stderr, "controlctl: a shadow begins (FILE), is promoted or is discarded: one of the three\n");
     return kUsage;
   }
   if (!wanted.one_in.empty() && wanted.file.empty()) {
-    fmt::print(stderr, "controlctl: --one-in belongs to the FILE of a shadow that begins\n");
+    print(stderr, "controlctl: --one-in belongs to the FILE of a shadow that begins\n");
     return kUsage;
   }
   if (!wanted.file.empty()) return begin(context, wanted);

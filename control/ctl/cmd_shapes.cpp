@@ -5,6 +5,7 @@
 #include "control/answer/shapes.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -62,10 +63,10 @@ std::string rates_text(const std::vector<FilterRate>& rates) {
 }
 
 void show(const ShapesAnswer& answer) {
-  fmt::print("generation {}: {}, {} snapshot\n", generation_text(answer.generation),
-             plural(answer.entries, "entry", "entries"), bytes(answer.snapshot_bytes));
-  fmt::print("filter probes a packet: IPv4 {}, IPv6 {}; {}, {}\n\n", answer.probes_v4, answer.probes_v6,
-             plural(answer.sets, "list set"), plural(answer.rules, "rule"));
+  print("generation {}: {}, {} snapshot\n", generation_text(answer.generation),
+        plural(answer.entries, "entry", "entries"), bytes(answer.snapshot_bytes));
+  print("filter probes a packet: IPv4 {}, IPv6 {}; {}, {}\n\n", answer.probes_v4, answer.probes_v6,
+        plural(answer.sets, "list set"), plural(answer.rules, "rule"));
   Table table({{"key type"},
                {"match"},
                {"keys", Table::Align::right},
@@ -81,9 +82,9 @@ void show(const ShapesAnswer& answer) {
                bytes(shape.exact_bytes), percent(shape.expected_fpr), std::to_string(shape.k), bits_per_key_text(shape),
                layout_text(shape), shape.why});
   }
-  fmt::print("{}\n{}", table.text(), gates_text(answer.gates));
+  print("{}\n{}", table.text(), gates_text(answer.gates));
   const std::string rates = rates_text(answer.false_positives);
-  if (!rates.empty()) fmt::print("\n{}", rates);
+  if (!rates.empty()) print("\n{}", rates);
 }
 
 Run configure(Options&) {

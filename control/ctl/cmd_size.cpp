@@ -8,6 +8,7 @@
 #include "control/compile/plan/size.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
 #include "filter/layouts/layout.h"
 #include "filter/probe/calibrate.h"
@@ -118,17 +119,17 @@ std::string page_text(const KeysPerPage& keys) {
 
 void show(const SizeQuestion& question, const std::string& shape, const SizeAnswer& answer,
           const std::optional<Timing>& timing) {
-  fmt::print("{} of {} at a false-positive rate of {}\n", plural(question.keys, "key"), shape,
-             percent(question.false_positive_rate));
-  fmt::print("layout         {}: {}; k {}, {:.1f} bits a key\n", name_of(answer.layout), answer.layout_why, answer.k,
-             answer.bits_per_key);
-  fmt::print("filter         {}\nexact match    {}\n", bytes(answer.filter_bytes), bytes(answer.exact_bytes));
-  fmt::print("gate           {}\n", answer.gate_bytes == 0 ? "open" : bytes(answer.gate_bytes) + ", of one side");
-  fmt::print("snapshot       {}, {} of 2 MiB\n", bytes(answer.total_bytes), plural(answer.huge_pages, "huge page"));
-  fmt::print("keys a page    {}; outside is no accident (8 sigma)\n", page_text(answer.per_page));
-  fmt::print("false hits     {}\n", percent(answer.rate));
+  print("{} of {} at a false-positive rate of {}\n", plural(question.keys, "key"), shape,
+        percent(question.false_positive_rate));
+  print("layout         {}: {}; k {}, {:.1f} bits a key\n", name_of(answer.layout), answer.layout_why, answer.k,
+        answer.bits_per_key);
+  print("filter         {}\nexact match    {}\n", bytes(answer.filter_bytes), bytes(answer.exact_bytes));
+  print("gate           {}\n", answer.gate_bytes == 0 ? "open" : bytes(answer.gate_bytes) + ", of one side");
+  print("snapshot       {}, {} of 2 MiB\n", bytes(answer.total_bytes), plural(answer.huge_pages, "huge page"));
+  print("keys a page    {}; outside is no accident (8 sigma)\n", page_text(answer.per_page));
+  print("false hits     {}\n", percent(answer.rate));
   if (!timing) return;
-  fmt::print(
+  print(
       "a lookup       {}{:.1f} ns pipelined (look-ahead {}), {:.1f} ns synchronous: {} on this machine, {}\n",
       timing->is_lower_bound(answer) ? "at least " : "", timing->pipelined(answer), timing->calibration.look_ahead,
       timing->sync(answer), timing->isa,
@@ -160,7 +161,7 @@ void show_all(const SizeQuestion& question, const std::optional<Timing>& timing)
     if (timing) row.push_back(fmt::format("{:.1f}", timing->pipelined(*answer)));
     table.row(std::move(row));
   }
-  fmt::print("\n{}{}", table.text(), impossible);
+  print("\n{}{}", table.text(), impossible);
 }
 
 // Four digits: the last ones of a 64-bit number differ from one C library to the next.
@@ -319,7 +320,7 @@ SizeReport report(const Asked& asked, const SizeQuestion& question, const SizeAn
 }
 
 int fail(const std::string& error, int code) {
-  fmt::print(stderr, "controlctl size: {}\n", error);
+  print(stderr, "controlctl size: {}\n", error);
   return code;
 }
 
@@ -331,7 +332,7 @@ int run(const Context& context, const Asked& asked) {
   const Result<std::optional<Timing>> timing = measure(asked);
   if (!timing) return fail(timing.error(), kFailed);
   if (context.json) {
-    fmt::print("{}", write_json(report(asked, *question, *answer, *timing)).line());
+    print("{}", write_json(report(asked, *question, *answer, *timing)).line());
     return kOk;
   }
   show(*question, asked.shape, *answer, *timing);

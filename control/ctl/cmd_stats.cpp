@@ -1,11 +1,10 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdio>
 
 #include "control/answer/stats.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -24,8 +23,8 @@ void show(const StatsAnswer& answer) {
     const bool counts_frames = row.member != &wire::Totals::bytes;
     totals.row({row.name, count(value), counts_frames ? share(value, answer.totals.packets) : ""});
   }
-  fmt::print("{}", totals.text());
-  if (answer.capture.on) fmt::print("\ncapture: {}\n", capture_text(answer.capture));
+  print("{}", totals.text());
+  if (answer.capture.on) print("\ncapture: {}\n", capture_text(answer.capture));
 
   Table lists({{"list"},
                {"matched", Table::Align::right},
@@ -38,7 +37,7 @@ void show(const StatsAnswer& answer) {
     lists.row({former ? name + " (former)" : name, count(list.matched), count(list.dropped), count(list.passed),
                count(list.would_drop), bytes(list.dropped_bytes)});
   }
-  if (!lists.empty()) fmt::print("\n{}", lists.text());
+  if (!lists.empty()) print("\n{}", lists.text());
 
   Table targets({{"target"}, {"packets", Table::Align::right}, {"generation"}, {"counts since"}, {"updated"}});
   for (const TargetStats& target : answer.targets) {
@@ -48,7 +47,7 @@ void show(const StatsAnswer& answer) {
                  : target.connected ? "earlier: it does not answer"
                                     : "earlier: it is away"});
   }
-  if (!targets.empty()) fmt::print("\n{}", targets.text());
+  if (!targets.empty()) print("\n{}", targets.text());
 }
 
 Run configure(Options&) {

@@ -10,6 +10,7 @@
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/direct.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 
@@ -35,7 +36,7 @@ void show_interfaces(const std::vector<TargetStatus>& targets) {
                  interface.error.empty() ? remark : interface.error});
     }
   }
-  if (!table.empty()) fmt::print("\n{}", table.text());
+  if (!table.empty()) print("\n{}", table.text());
 }
 
 void show_targets(const std::vector<TargetStatus>& targets) {
@@ -60,11 +61,11 @@ void show_targets(const std::vector<TargetStatus>& targets) {
                std::to_string(target.ports), target.isa, bytes(target.snapshot_bytes),
                bytes(target.snapshot_limit_bytes), pages, age(static_cast<int64_t>(target.start_time))});
   }
-  fmt::print("\n{}", table.text());
+  print("\n{}", table.text());
   for (const TargetStatus& target : targets) {
-    if (!target.last_error.empty()) fmt::print("{}: {}\n", target.socket, target.last_error);
+    if (!target.last_error.empty()) print("{}: {}\n", target.socket, target.last_error);
     if (!target.disk_error.empty()) {
-      fmt::print("{}: would not outlive a restart, tried again: {}\n", target.socket, target.disk_error);
+      print("{}: would not outlive a restart, tried again: {}\n", target.socket, target.disk_error);
     }
   }
   show_interfaces(targets);
@@ -81,7 +82,7 @@ void show_shapes(const std::vector<ShapeDetails>& shapes) {
     table.row({shape.name, count(shape.keys), bytes(shape.filter_bytes), std::to_string(shape.k),
                bits_per_key_text(shape), layout_text(shape)});
   }
-  if (!table.empty()) fmt::print("\n{}", table.text());
+  if (!table.empty()) print("\n{}", table.text());
 }
 
 void show_limits(const std::vector<std::pair<std::string, Limit>>& limits) {
@@ -92,21 +93,21 @@ void show_limits(const std::vector<std::pair<std::string, Limit>>& limits) {
     table.row(
         {size ? name.substr(0, name.size() - 6) : name, size ? bytes(limit.used) : count(limit.used), limit_text});
   }
-  fmt::print("\n{}", table.text());
+  print("\n{}", table.text());
 }
 
 void show_reload(const ReloadAnswer& reload) {
   const std::string when = age(reload.at);
   if (reload.ok) {
-    fmt::print("last reload {}, {}\n", when, milliseconds(reload.total_ms));
+    print("last reload {}, {}\n", when, milliseconds(reload.total_ms));
     return;
   }
-  fmt::print("last reload {}, FAILED: {}\n", when,
-             reload.errors != 0 ? plural(reload.errors, "error") + " in the policy" : reload.error);
+  print("last reload {}, FAILED: {}\n", when,
+        reload.errors != 0 ? plural(reload.errors, "error") + " in the policy" : reload.error);
   for (const Diagnostic& diagnostic : reload.diagnostics) {
     if (diagnostic.severity != Severity::error) continue;
-    fmt::print("  {}:{}: {}\n", diagnostic.where.file, diagnostic.where.line, diagnostic.message);
-    if (reload.errors > 1) fmt::print("  `controlctl check` shows all of them\n");
+    print("  {}:{}: {}\n", diagnostic.where.file, diagnostic.where.line, diagnostic.message);
+    if (reload.errors > 1) print("  `controlctl check` shows all of them\n");
     break;
   }
 }
@@ -118,50 +119,49 @@ std::string metrics_text(const MetricsDetails& metrics) {
 }
 
 void show_fleet(const FleetStanding& fleet) {
-  fmt::print("fleet       {}: node {} of group {} enforces {}, turn {}\n", fleet.name, fleet.node, fleet.group,
-             fleet.revision == 0 ? "no revision yet" : fmt::format("revision {}", fleet.revision), fleet.turn);
+  print("fleet       {}: node {} of group {} enforces {}, turn {}\n", fleet.name, fleet.node, fleet.group,
+        fleet.revision == 0 ? "no revision yet" : fmt::format("revision {}", fleet.revision), fleet.turn);
   if (fleet.wanted != 0 && fleet.wanted != fleet.revision) {
     const bool is_refused = fleet.state == "refused";
-    fmt::print("revision {} of the fleet is {}{}{}\n", fleet.wanted,
-               is_refused ? "REFUSED, what runs stays" : "on its way", fleet.error.empty() ? "" : ": ", fleet.error);
+    print("revision {} of the fleet is {}{}{}\n", fleet.wanted, is_refused ? "REFUSED, what runs stays" : "on its way",
+          fleet.error.empty() ? "" : ": ", fleet.error);
   } else if (!fleet.error.empty()) {
-    fmt::print("revision {} of the fleet: {}\n", fleet.revision, fleet.error);
+    print("revision {} of the fleet: {}\n", fleet.revision, fleet.error);
   }
-  if (!fleet.etcd_error.empty()) fmt::print("FLEET NOT FOLLOWED, what runs stays: {}\n", fleet.etcd_error);
+  if (!fleet.etcd_error.empty()) print("FLEET NOT FOLLOWED, what runs stays: {}\n", fleet.etcd_error);
 }
 
 void show_warned(const std::vector<WarnedFeed>& warned) {
   constexpr size_t kMostShown = 5;
   for (const WarnedFeed& feed : std::span(warned).first(std::min(warned.size(), kMostShown))) {
-    fmt::print("feed of {}: warning: {} {}\n", feed.list, feed.file, feed.reason);
+    print("feed of {}: warning: {} {}\n", feed.list, feed.file, feed.reason);
   }
   if (warned.size() > kMostShown) {
-    fmt::print("{} more about feeds: `controlctl feeds` shows all\n", plural(warned.size() - kMostShown, "warning"));
+    print("{} more about feeds: `controlctl feeds` shows all\n", plural(warned.size() - kMostShown, "warning"));
   }
 }
 
 void show(const StatusAnswer& answer) {
-  if (answer.bypass) fmt::print("BYPASS IS ON: everything passes, until `controlctl bypass off`\n");
-  if (answer.starting) fmt::print("controld is starting: it compiles the first policy\n");
-  fmt::print("controld {}, pid {}\npolicy      {}\nstate       {}\n", answer.version, answer.pid, answer.config,
-             answer.state_dir);
-  fmt::print("generation  {}, published {}{}\nentries     {}\nmemory      {}, at most {} so far\n",
-             generation_text(answer.generation), age(answer.published_at),
-             answer.from_last_good ? ", FROM LAST GOOD" : "", count(answer.entries), bytes(answer.memory.rss_bytes),
-             bytes(answer.memory.peak_bytes));
-  if (!answer.disk_error.empty()) fmt::print("NOT DURABLE, tried again: {}\n", answer.disk_error);
-  if (!answer.notice.empty()) fmt::print("{}\n", answer.notice);
+  if (answer.bypass) print("BYPASS IS ON: everything passes, until `controlctl bypass off`\n");
+  if (answer.starting) print("controld is starting: it compiles the first policy\n");
+  print("controld {}, pid {}\npolicy      {}\nstate       {}\n", answer.version, answer.pid, answer.config,
+        answer.state_dir);
+  print("generation  {}, published {}{}\nentries     {}\nmemory      {}, at most {} so far\n",
+        generation_text(answer.generation), age(answer.published_at), answer.from_last_good ? ", FROM LAST GOOD" : "",
+        count(answer.entries), bytes(answer.memory.rss_bytes), bytes(answer.memory.peak_bytes));
+  if (!answer.disk_error.empty()) print("NOT DURABLE, tried again: {}\n", answer.disk_error);
+  if (!answer.notice.empty()) print("{}\n", answer.notice);
   if (answer.fleet) show_fleet(*answer.fleet);
   if (!answer.starting) show_reload(answer.last_reload);
   for (const RefusedFeed& feed : answer.refused) {
-    fmt::print("feed of {} REFUSED {}, its last good content stays: {}\n", feed.list, age(feed.since), feed.reason);
+    print("feed of {} REFUSED {}, its last good content stays: {}\n", feed.list, age(feed.since), feed.reason);
   }
   show_warned(answer.warned);
   for (const FilterRate& rate : answer.false_positives) {
-    if (is_outside(rate)) fmt::print("FALSE POSITIVES: {}. {}\n", outside_text(rate), outside_hint(rate));
+    if (is_outside(rate)) print("FALSE POSITIVES: {}. {}\n", outside_text(rate), outside_hint(rate));
   }
-  fmt::print("capture     {}\n", capture_text(answer.capture));
-  fmt::print("metrics     {}\n", metrics_text(answer.metrics));
+  print("capture     {}\n", capture_text(answer.capture));
+  print("metrics     {}\n", metrics_text(answer.metrics));
   show_targets(answer.targets);
   show_shapes(answer.shapes);
   show_limits(answer.limits);
@@ -170,8 +170,7 @@ void show(const StatusAnswer& answer) {
 // Without controld: what the targets tell of themselves.
 void show_direct(const DirectStatus& answer) {
   for (const TargetStatus& target : answer.targets) {
-    if (target.bypass)
-      fmt::print("BYPASS IS ON at {}: everything passes, until `controlctl bypass off`\n", target.socket);
+    if (target.bypass) print("BYPASS IS ON at {}: everything passes, until `controlctl bypass off`\n", target.socket);
   }
   show_targets(answer.targets);
 }
@@ -191,10 +190,10 @@ int run(const Context& context) {
     const wire::Generation nobodys{0, 1};
     direct.targets.push_back(status_of(state, state.connected ? state.acknowledged : nobodys));
   }
-  fmt::print(stderr, "controlctl: {}\n", answer.error());
+  print(stderr, "controlctl: {}\n", answer.error());
   say_direct("status", "its targets are asked directly");
   if (context.json) {
-    fmt::print("{}", answer_line(direct));
+    print("{}", answer_line(direct));
   } else {
     show_direct(direct);
   }

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <ctime>
 #include <memory>
@@ -8,6 +6,7 @@
 #include "control/answer/parts.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
 #include "control/read/steer_file.h"
 
@@ -123,7 +122,7 @@ SteerAnswer answer_of(const xdp::SteeringState& state) {
 }
 
 void show_rules(const weir_steering& rules) {
-  fmt::print("applied {}\n", age(static_cast<int64_t>(rules.since_unix)));
+  print("applied {}\n", age(static_cast<int64_t>(rules.since_unix)));
   Table table({{"rule", Table::Align::right},
                {"to"},
                {"what"},
@@ -137,31 +136,31 @@ void show_rules(const weir_steering& rules) {
     row(std::to_string(i + 1), rules.rule[i].to, rule_text(rules.rule[i]), rules.taken[i]);
   }
   row("default", rules.default_to, "IP, no rule", rules.taken[WEIR_TAKEN_BY_DEFAULT]);
-  fmt::print("{}", table.text());
+  print("{}", table.text());
 }
 
 void show(const xdp::SteeringState& state) {
   if (state.rules) {
     show_rules(*state.rules);
   } else {
-    fmt::print("no rules are applied: everything stays in the kernel\n");
+    print("no rules are applied: everything stays in the kernel\n");
   }
   if (!state.pinned) return;
-  fmt::print("\nsince the maps are there:\n");
+  print("\nsince the maps are there:\n");
   Table table({{"what became of frames"}, {"packets", Table::Align::right}, {"bytes", Table::Align::right}});
   for (unsigned end = 0; end < WEIR_STEER_ENDS; end++) {
     table.row({kEndTexts[end], count(state.totals.end[end].packets), bytes(state.totals.end[end].bytes)});
   }
-  fmt::print("{}", table.text());
+  print("{}", table.text());
 }
 
 int fail_steer(const Context& context, const std::string& error) {
   if (context.json) {
     SteerAnswer answer;
     answer.error = error;
-    fmt::print("{}", answer_line(answer));
+    print("{}", answer_line(answer));
   }
-  fmt::print(stderr, "controlctl steer: {}\n", error);
+  print(stderr, "controlctl steer: {}\n", error);
   return kFailed;
 }
 
@@ -169,7 +168,7 @@ int run_show(const Context& context, const Asked& asked) {
   const Result<xdp::SteeringState> state = xdp::read_steering(asked.bpf_dir);
   if (!state) return fail_steer(context, state.error());
   if (context.json) {
-    fmt::print("{}", answer_line(answer_of(*state)));
+    print("{}", answer_line(answer_of(*state)));
   } else {
     show(*state);
   }
@@ -183,9 +182,9 @@ int run_clear(const Context& context, const Asked& asked) {
     SteerAnswer answer;
     answer.ok = true;
     answer.applied = false;
-    fmt::print("{}", answer_line(answer));
+    print("{}", answer_line(answer));
   } else {
-    fmt::print("no rules are applied: everything stays in the kernel\n");
+    print("no rules are applied: everything stays in the kernel\n");
   }
   return kOk;
 }
@@ -207,13 +206,13 @@ int run_file(const Context& context, const Asked& asked) {
     answer.error = error;
     answer.diagnostics = diagnostics.kept();
     if (rules) answer.n_rules = rules->n_rules;
-    fmt::print("{}", answer_line(answer));
+    print("{}", answer_line(answer));
   } else {
-    fmt::print(stderr, "{}", format(diagnostics));
-    if (!error.empty()) fmt::print(stderr, "controlctl steer: {}\n", error);
+    print(stderr, "{}", format(diagnostics));
+    if (!error.empty()) print(stderr, "controlctl steer: {}\n", error);
     if (ok) {
-      fmt::print("{}: {}: {}, the rest to the {}\n", asked.file, asked.check ? "ok" : "applied",
-                 plural(rules->n_rules, "rule"), steer_to_name(rules->default_to));
+      print("{}: {}: {}, the rest to the {}\n", asked.file, asked.check ? "ok" : "applied",
+            plural(rules->n_rules, "rule"), steer_to_name(rules->default_to));
     }
   }
   return ok ? kOk : kFailed;

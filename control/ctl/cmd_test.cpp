@@ -1,11 +1,10 @@
-#include <fmt/format.h>
-
 #include <cstdio>
 #include <memory>
 
 #include "control/answer/explain_answer.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 
 namespace weir::control::ctl {
@@ -21,10 +20,10 @@ struct Arguments {
 };
 
 void show(const ExplainAnswer& answer) {
-  if (answer.of_packet) fmt::print("{}: {}\n", answer.of_packet->packet, verdict_text(answer.of_packet->verdict));
+  if (answer.of_packet) print("{}: {}\n", answer.of_packet->packet, verdict_text(answer.of_packet->verdict));
   if (!answer.of_key) return;
-  fmt::print("{} as source: {}\n", answer.of_key->key, verdict_text(answer.of_key->as_source));
-  fmt::print("{} as destination: {}\n", answer.of_key->key, verdict_text(answer.of_key->as_destination));
+  print("{} as source: {}\n", answer.of_key->key, verdict_text(answer.of_key->as_source));
+  print("{} as destination: {}\n", answer.of_key->key, verdict_text(answer.of_key->as_destination));
 }
 
 bool drops(const ExplainAnswer& answer) {

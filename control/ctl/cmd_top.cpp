@@ -14,6 +14,7 @@
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/direct.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/top_interval.h"
 #include "control/ctl/top_text.h"
 
@@ -98,11 +99,12 @@ bool is_on_terminal(const Context& context, const Asked& asked) {
 void print_interval(const Context& context, const Asked& asked, const Interval& interval, bool first) {
   const std::string text = text_of(interval, asked.wide ? Width::wide : Width::terminal);
   if (context.json) {
-    fmt::print("{}", write_json(interval).line());
+    print("{}", write_json(interval).line());
   } else if (is_on_terminal(context, asked)) {
-    fmt::print("{}{}", first ? "\x1b[2J" : "", redrawn(text + "\nq: leave\n"));
+    // What moves the cursor is this program's own.
+    fmt::print("{}{}", first ? "\x1b[2J" : "", redrawn(printable_lines(text) + "\nq: leave\n"));
   } else {
-    fmt::print("{}{}", first ? "" : "\n", text);
+    print("{}{}", first ? "" : "\n", text);
   }
   fflush(stdout);
 }
@@ -132,13 +134,13 @@ std::optional<TelemetryAnswer> Measurer::measure(int& code) {
     return std::nullopt;
   }
   if (!answer) {
-    fmt::print(stderr, "controlctl: {}\n", answer.error());
+    print(stderr, "controlctl: {}\n", answer.error());
     say_direct("top", "its targets are asked directly");
     is_direct_ = true;
     return measure_directly();
   }
   if (const std::optional<std::string> error = answer->text("error")) {
-    fmt::print(stderr, "controlctl: {}\n", *error);
+    print(stderr, "controlctl: {}\n", *error);
     return std::nullopt;
   }
   Result<TelemetryAnswer> telemetry = read_json<TelemetryAnswer>(*answer);

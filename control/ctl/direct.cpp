@@ -1,7 +1,6 @@
 #include "control/ctl/direct.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "common/panic.h"
 #include "common/paths.h"
 #include "common/wire.h"
+#include "control/ctl/line/out.h"
 #include "control/publish/store.h"
 
 namespace weir::control::ctl {
@@ -233,7 +233,7 @@ std::vector<TargetState> look_directly(const Place& place, Look what) {
 }
 
 void say_direct(const std::string& why, const char* what) {
-  fmt::print(stderr, "controlctl: no controld answers ({}): {}\n", why.substr(0, why.find('\n')), what);
+  print(stderr, "controlctl: no controld answers ({}): {}\n", why.substr(0, why.find('\n')), what);
 }
 
 }  // namespace weir::control::ctl

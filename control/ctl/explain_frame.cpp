@@ -10,6 +10,7 @@
 #include "common/result.h"
 #include "control/answer/frame_text.h"
 #include "control/ctl/explain_text.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/read/captured_frame.h"
@@ -42,9 +43,8 @@ Result<std::vector<uint8_t>> frame_of_capture(const Context& context, const Fram
     return Error{fmt::format("{} has {} bytes: {} at most can be explained", place(), bytes, kMostFrameBytes)};
   }
   if (bytes < captured->frame_bytes && !context.quiet) {
-    fmt::print(stderr,
-               "controlctl: {} of {} bytes of {} were captured: the answer is that for a frame that ends there\n",
-               bytes, captured->frame_bytes, place());
+    print(stderr, "controlctl: {} of {} bytes of {} were captured: the answer is that for a frame that ends there\n",
+          bytes, captured->frame_bytes, place());
   }
   return std::move(captured->bytes);
 }
@@ -67,21 +67,21 @@ std::string layer_name(const FrameWalk& walk, size_t i) {
 }
 
 void show_layer(const LayerWalk& layer) {
-  fmt::print("  packet   {}\n", layer.packet);
+  print("  packet   {}\n", layer.packet);
   if (layer.is_incomplete)
-    fmt::print("  flag     incomplete: its chain of IPv6 extension headers is cut off, or too long\n");
-  fmt::print("  verdict  {}\n", verdict_text(layer.verdict));
+    print("  flag     incomplete: its chain of IPv6 extension headers is cut off, or too long\n");
+  print("  verdict  {}\n", verdict_text(layer.verdict));
   for (const GateWalk& gate : layer.gates) {
     const char* said = !gate.is_asked ? "open: an overlay is enforced, whose keys are in the gates of enforcers alone"
                        : gate.lets_through ? "lets it through"
                                            : "keeps it out: nothing is looked up at this side";
-    fmt::print("  gate     {}: {}\n", gate.side, said);
+    print("  gate     {}: {}\n", gate.side, said);
   }
   Table keys({{"side"}, {"key type"}, {"key"}, {"found"}, {"lists"}});
   for (const KeyWalk& key : layer.keys) {
     keys.row({key.side, key.shape, key.key, found_text(key), joined(key.matched)});
   }
-  if (keys.empty()) fmt::print("  no key is looked up\n");
+  if (keys.empty()) print("  no key is looked up\n");
   show_table("keys", keys);
   Table conditions({{"of rule"}, {"asks"}, {"holds"}, {"lists"}});
   for (const KeyWalk& key : layer.keys) {
@@ -111,7 +111,7 @@ bool read_frame(const Context& context, const FrameArguments& arguments, Request
   const Result<std::vector<uint8_t>> frame =
       arguments.pcap.empty() ? frame_of_text(arguments.packet) : frame_of_capture(context, arguments);
   if (!frame) {
-    fmt::print(stderr, "controlctl: {}\n", frame.error());
+    print(stderr, "controlctl: {}\n", frame.error());
     return false;
   }
   request.frame = frame_text(*frame);
@@ -121,9 +121,9 @@ bool read_frame(const Context& context, const FrameArguments& arguments, Request
 void show_frame(const FrameWalk& walk) {
   const bool is_one_of_several = walk.layers.size() > 1 && walk.layer != 0;
   const std::string decides = is_one_of_several ? fmt::format(", its layer {} decides", walk.layer) : "";
-  fmt::print("frame of {} bytes{}: {}\n", walk.bytes, decides, why_text(walk));
+  print("frame of {} bytes{}: {}\n", walk.bytes, decides, why_text(walk));
   for (size_t i = 0; i < walk.layers.size(); i++) {
-    fmt::print("\n{}\n", layer_name(walk, i));
+    print("\n{}\n", layer_name(walk, i));
     show_layer(walk.layers[i]);
   }
 }
@@ -131,9 +131,9 @@ void show_frame(const FrameWalk& walk) {
 void show_filters(const FrameWalk& walk) {
   for (size_t i = 0; i < walk.layers.size(); i++) {
     for (const KeyWalk& key : walk.layers[i].keys) {
-      fmt::print("\nlayer {}, {}, key type {}: key {}\n  filter  {}, {}: {}\n", i + 1, key.side, key.shape, key.key,
-                 key.layout, bits_text(key), filter_said(key));
-      if (key.rule != 0) fmt::print("  exact   rule {}: lists without a condition: {}\n", key.rule, joined(key.always));
+      print("\nlayer {}, {}, key type {}: key {}\n  filter  {}, {}: {}\n", i + 1, key.side, key.shape, key.key,
+            key.layout, bits_text(key), filter_said(key));
+      if (key.rule != 0) print("  exact   rule {}: lists without a condition: {}\n", key.rule, joined(key.always));
     }
   }
 }

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "common/own_folder.h"
+#include "common/printable.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/model/time_text.h"
 
@@ -43,11 +45,11 @@ Table origin_table() {
 }
 
 void show_table(const char* title, const Table& table) {
-  if (!table.empty()) fmt::print("\n{}\n{}", title, table.text());
+  if (!table.empty()) print("\n{}\n{}", title, table.text());
 }
 
 void show_more(size_t shown, size_t all) {
-  if (shown < all) fmt::print("... and {} more\n", all - shown);
+  if (shown < all) print("... and {} more\n", all - shown);
 }
 
 std::string moment_text(const Moment& moment) {
@@ -65,9 +67,9 @@ namespace {
 void show_provenance_of(const Origin& origin) {
   const Provenance& from = *origin.provenance;
   const auto line = [](const char* title, const std::string& text) {
-    if (!text.empty()) fmt::print("  {:9}{}\n", title, printable(text));
+    if (!text.empty()) print("  {:9}{}\n", title, printable(text));
   };
-  fmt::print("\n{}: {} ({})\n", origin.list, printable(origin.entry), printable(place_text(origin)));
+  print("\n{}: {} ({})\n", origin.list, printable(origin.entry), printable(place_text(origin)));
   line("line", from.text);
   line("comment", origin.comment);
   std::string columns;
@@ -93,7 +95,7 @@ void show_provenance(const std::vector<Origin>& origins) {
   for (const Origin& origin : origins) {
     if (origin.provenance && shown++ < kMostShown) show_provenance_of(origin);
   }
-  if (shown > kMostShown) fmt::print("\n... and {} more, with --json\n", shown - kMostShown);
+  if (shown > kMostShown) print("\n... and {} more, with --json\n", shown - kMostShown);
 }
 
 }  // namespace weir::control::ctl

@@ -8,6 +8,7 @@
 #include "control/ctl/change_line.h"
 #include "control/ctl/fleet_command.h"
 #include "control/ctl/fleet_files.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/read/entry_line.h"
@@ -66,7 +67,7 @@ int finish_change(const Context& context, const Asked& asked, Fleet& fleet, Flee
   if (*waiting == 0) return finish(context, answer, text + "every node that is there enforces it\n");
   answer.error = fmt::format("{} do not have it yet", plural(*waiting, "node"));
   (void)finish(context, answer, text);
-  if (!context.json) fmt::print(stderr, "controlctl fleet: {}\n", answer.error);
+  if (!context.json) print(stderr, "controlctl fleet: {}\n", answer.error);
   return kNotAcknowledged;
 }
 

@@ -12,6 +12,7 @@
 #include "common/paths.h"
 #include "control/answer/json/json.h"
 #include "control/answer/request.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/fleet/names.h"
@@ -21,15 +22,8 @@
 namespace weir::control::ctl::fleet_command {
 namespace {
 
-// What others wrote into etcd, too: its lines stay lines.
-std::string printable_lines(const std::string& text) {
-  std::string shown;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    shown += printable(text.substr(begin, end - begin)) + "\n";
-    begin = end + 1;
-  }
-  return shown;
+std::string as_lines(const std::string& text) {
+  return text.empty() || text.ends_with('\n') ? text : text + "\n";
 }
 
 std::string who() {
@@ -42,18 +36,18 @@ std::string who() {
 }  // namespace
 
 int refuse(const Context& context, const std::string& error, int code) {
-  if (context.json) fmt::print("{}", failure_line(error));
-  fmt::print(stderr, "controlctl fleet: {}", printable_lines(error));
+  if (context.json) print("{}", failure_line(error));
+  print(stderr, "controlctl fleet: {}", as_lines(error));
   return code;
 }
 
 int finish(const Context& context, const FleetAnswer& answer, const std::string& text) {
-  fmt::print("{}", context.json ? answer_line(answer) : printable_lines(text));
+  print("{}", context.json ? answer_line(answer) : as_lines(text));
   return answer.ok ? kOk : kFailed;
 }
 
 void say_waiting(const Context& context, const std::string& text) {
-  if (!context.json && !context.quiet) fmt::print(stderr, "{}\n", text);
+  if (!context.json && !context.quiet) print(stderr, "{}\n", text);
 }
 
 std::vector<std::string> split(const std::string& text) {

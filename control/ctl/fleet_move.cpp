@@ -8,6 +8,7 @@
 #include "control/ctl/fleet_command.h"
 #include "control/ctl/fleet_files.h"
 #include "control/ctl/fleet_rollout.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/model/time_text.h"
@@ -138,7 +139,7 @@ int rollout(const Context& context, const Asked& asked, Fleet& fleet) {
   if (const Result<fleet::Revision> there = fleet.desk->revision(wanted.revision); !there)
     return refuse(context, there.error());
   const auto say = [&](const std::string& text) {
-    if (!context.json && !context.quiet) fmt::print("{}\n", printable(text));
+    if (!context.json && !context.quiet) print("{}\n", text);
     std::fflush(stdout);
   };
   const Result<RolledOut> done = roll_out(*fleet.desk, wanted, say);
@@ -152,10 +153,9 @@ int rollout(const Context& context, const Asked& asked, Fleet& fleet) {
     answer.error = done->stopped;
     if (!context.json) {
       std::fflush(stdout);
-      fmt::print(
-          stderr,
-          "controlctl fleet: stopped: {}\nhint: controlctl fleet rollback brings all groups back; rollout goes on\n",
-          printable(done->stopped));
+      print(stderr,
+            "controlctl fleet: stopped: {}\nhint: controlctl fleet rollback brings all groups back; rollout goes on\n",
+            done->stopped);
     }
     return finish(context, answer, "");
   }

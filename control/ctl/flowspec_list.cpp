@@ -9,6 +9,7 @@
 #include "common/log/log.h"
 #include "control/answer/change.h"
 #include "control/answer/entries.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
 #include "control/flowspec/entries.h"
 #include "control/journal/change.h"
@@ -190,7 +191,7 @@ void FlowspecList::tell_refusals() {
     const std::string reason = one_line(refusal.reason);
     log::warning("flowspec rule refused", {{"rule", refusal.rule}, {"peer", settings_.peer}, {"reason", reason}});
     if (!settings_.tells_json) continue;
-    fmt::print("{}", write_json(FlowspecRefusal{refusal.rule, reason}).line());
+    print("{}", write_json(FlowspecRefusal{refusal.rule, reason}).line());
     std::fflush(stdout);
   }
 }

@@ -1,6 +1,5 @@
 #include "control/ctl/flowspec_peer.h"
 
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -17,6 +16,7 @@
 #include "common/again.h"
 #include "common/files.h"
 #include "common/log/log.h"
+#include "control/ctl/line/out.h"
 
 namespace weir::control::ctl {
 
@@ -317,7 +317,7 @@ void FlowspecPeer::tell() {
                                         : "connecting",
                            list_->settings().list, list_->counts(), announced_};
   if (told_ && *told_ == status) return;
-  fmt::print("{}", write_json(status).line());
+  print("{}", write_json(status).line());
   std::fflush(stdout);
   told_ = std::move(status);
 }

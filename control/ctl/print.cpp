@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
 #include "filter/format/snapshot.h"
 
@@ -62,15 +63,15 @@ std::string capture_text(const CaptureAnswer& capture) {
 }
 
 void print_diagnostics(const std::vector<Diagnostic>& diagnostics) {
-  for (const Diagnostic& diagnostic : diagnostics) fmt::print(stderr, "{}", format(diagnostic));
+  for (const Diagnostic& diagnostic : diagnostics) print(stderr, "{}", format(diagnostic));
 }
 
 void print_targets(const std::vector<TargetOutcome>& outcomes) {
   for (const TargetOutcome& target : outcomes) {
     if (target.acknowledged) {
-      fmt::print("target {}: acknowledged\n", target.socket);
+      print("target {}: acknowledged\n", target.socket);
     } else {
-      fmt::print(stderr, "target {}: NOT acknowledged: {}\n", target.socket, target.error);
+      print(stderr, "target {}: NOT acknowledged: {}\n", target.socket, target.error);
     }
   }
 }

@@ -5,13 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace weir::control::ctl {
+#include "common/printable.h"
 
-std::string printable(std::string text) {
-  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
-  std::replace_if(text.begin(), text.end(), is_control, '?');
-  return text;
-}
+namespace weir::control::ctl {
 
 std::string one_line(std::string text) {
   for (size_t at = 0; (at = text.find("\nhint: ", at)) != std::string::npos;) text.replace(at, 7, "; ");
@@ -20,7 +16,7 @@ std::string one_line(std::string text) {
 }
 
 void Table::row(std::vector<std::string> cells) {
-  for (std::string& cell : cells) cell = printable(std::move(cell));
+  for (std::string& cell : cells) cell = printable(cell);
   rows_.push_back(std::move(cells));
 }
 

@@ -8,9 +8,6 @@
 // Output for people.
 namespace weir::control::ctl {
 
-// Control characters become `?`: texts are anybody's, terminals obey them.
-std::string printable(std::string text);
-
 // An error with its hint, for the line of a log.
 std::string one_line(std::string text);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/printable.h"
+
 namespace weir::control::metrics {
 
 using prometheus::ClientMetric;
@@ -18,6 +20,7 @@ ClientMetric& Builder::metric(std::string_view name, const char* help, MetricTyp
       found != families_.rend() ? *found : families_.emplace_back(MetricFamily{whole, help, type, {}});
   ClientMetric& made = family.metric.emplace_back();
   made.label = std::move(labels);
+  for (Label& label : made.label) label.value = printable(label.value);
   return made;
 }
 

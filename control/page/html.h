@@ -39,8 +39,7 @@ class Html {
   std::string text_;
 };
 
-// & < > " ' become references; control characters, and bytes that are no UTF-8, U+FFFD; those that turn the direction
-// of text, too, so that a name cannot make its neighbours read otherwise.
+// & < > " ' become references, what common/printable.h hides becomes an escape.
 std::string escaped(std::string_view text);
 
 }  // namespace weir::control::page

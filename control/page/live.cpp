@@ -7,6 +7,7 @@
 #include <span>
 
 #include "common/digest.h"
+#include "common/printable.h"
 #include "control/page/health.h"
 #include "control/page/plot.h"
 
@@ -129,7 +130,7 @@ LiveAnswer live_of(const Facts& facts) {
   answer.at = facts.now;
   answer.state = state_of(facts, health);
   answer.level = kLevelNames[static_cast<size_t>(health.level)];
-  answer.headline = health.headline;
+  answer.headline = printable(health.headline);
   answer.totals = {totals.packets, totals.passed, totals.dropped, totals.rx_missed + totals.tx_lost};
   const Rates* rates = facts.looks == nullptr ? nullptr : facts.looks->now();
   answer.measured = rates != nullptr;

@@ -12,6 +12,7 @@
 
 #include "common/files.h"
 #include "common/log/log.h"
+#include "common/printable.h"
 #include "control/web/host.h"
 #include "control/web/socket.h"
 
@@ -35,7 +36,7 @@ constexpr std::pair<const char*, const char*> kHeaders[] = {
 };
 
 Response plain(unsigned status, std::string text) {
-  return {status, kPlain, text + "\n"};
+  return {status, kPlain, printable_lines(text) + "\n"};
 }
 
 std::string machine_name() {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/printable.h"
 #include "dataplane/doctor/subject.h"
 
 // The report for people and for programs.
@@ -101,7 +102,7 @@ std::string as_json(const Report& report) {
                                  {"boot", boot_parameters(report)},
                                  {"sections", std::move(sections)}};
   // A file of the machine may hold bytes that are no UTF-8.
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return printable_json(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) + "\n";
 }
 
 }  // namespace weir::dataplane::doctor

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "common/options/parse.h"
+#include "common/printable.h"
 
 namespace weir::dataplane {
 
@@ -50,7 +51,7 @@ std::optional<int> parse_program_options(std::vector<std::string> arguments, Opt
   if (!options.now.empty()) {
     options.now_unix_s = parse_time(options.now);
     if (!options.now_unix_s) {
-      std::cerr << "--now " << options.now << ": not a time like 2026-12-01T00:00:00Z\n";
+      std::cerr << "--now " << printable(options.now) << ": not a time like 2026-12-01T00:00:00Z\n";
       return 2;
     }
   }

@@ -67,6 +67,7 @@ TARGETS = {
     "formats": Target(512, ("control/read/feeds/*.cpp", "control/read/feeds/json_text.h"), "formats.dict",
                       without=("answer_one", "begin_reading", "receive", "wait_for_last", "finish")),
     "listen": Target(64, ("control/model/listen.cpp", "control/web/host.cpp")),
+    "printable": Target(256, ("common/printable.cpp", "common/diagnostic.cpp", "control/page/html.cpp")),
     "policy": Target(1024, ("control/read/policy*.cpp", "control/read/entry_map.cpp", "control/read/entry_node.cpp", "control/read/capture_settings.cpp",
                             "control/read/fetch_settings.cpp", "control/read/list_settings.cpp",
                             "control/read/target_spec.cpp", "control/model/field_names.cpp",

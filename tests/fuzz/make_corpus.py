@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "smoke"))
 from send_expect import frame_of  # noqa: E402
 from send_expect_rows import PLAIN, TUNNELS  # noqa: E402
 
-TARGETS = ("bgp", "book", "crowdsec", "drawn_feeds", "entry", "etcd", "events", "policy", "feed", "feed_line", "fetch", "fleet", "filter", "flowspec", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
+TARGETS = ("bgp", "book", "crowdsec", "drawn_feeds", "entry", "etcd", "events", "policy", "printable", "feed", "feed_line", "fetch", "fleet", "filter", "flowspec", "formats", "listen", "snapshot", "frame", "frame_text", "wire", "steering")
 LONGEST_POLICY = 4096
 
 LINES = """\
@@ -201,6 +201,16 @@ FEED_LINES = ("\n192.0.2.0/24 ; SBL123", "\n192.0.2.1 # ticket 12", "ip,ticket,s
 def feed_lines(folder):
     for number, text in enumerate(FEED_LINES):
         write(folder, "feed_line", f"line-{number}", text)
+
+
+# ESC, BEL, CR, DEL, C1 and bidi characters, and bytes that are no UTF-8.
+FOREIGN_TEXTS = (b"plain", "B\xf6se \u20ac \U0001f41f".encode(), b"\x1b[31m\x07\r\n\t\0\x7f", "\x9b31m\x85".encode(), "\u061c\u200e\u202e\u2066".encode(),
+                 "\u2028\u2029\ufeff".encode(), b"\x9b\xff\xc0\x80\xed\xa0\x80\xf4\x90\x80\x80\xe2\x80", b'"\\<&>\'')
+
+
+def foreign_texts(folder):
+    for number, text in enumerate(FOREIGN_TEXTS):
+        write(folder, "printable", f"text-{number}", text)
 
 
 def frame_texts(folder):
@@ -484,6 +494,7 @@ def main():
             shutil.copy(path, os.path.join(folder, "corpus-seed", target, "crash-" + os.path.basename(path)))
     frames(folder)
     frame_texts(folder)
+    foreign_texts(folder)
     feed_lines(folder)
     policies(folder)
     feeds(folder)

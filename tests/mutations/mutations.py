@@ -155,8 +155,31 @@ MUTATIONS = (
     ("control/daemon/panic.cpp", "if (newest_order_ == 0) continue;", "continue;", ("daemon",)),
     ("common/unix_socket.cpp", "  const std::lock_guard lock(taking);\n  connection.reset();", "  connection.reset();", ("common-wire",)),
     # The page.
-    ("control/page/html.cpp", "code < kLeast[bytes] || is_surrogate", "is_surrogate", ("page",)),
-    ("control/page/html.cpp", "next.bytes == 0 || turns_direction(next.code) || ", "next.bytes == 0 || ", ("page",)),
+    ("control/page/html.cpp", "for (const char c : printable_lines(text)) {", "for (const char c : text) {", ("page",)),
+    # Text of strangers as it leaves.
+    ("common/printable.cpp", "code < kLeast[bytes] || is_surrogate", "is_surrogate", ("common-wire", "page")),
+    ("common/printable.cpp", "{0x7f, 0x9f}", "{0x7f, 0x7f}", ("common-wire", "page")),
+    ("common/printable.cpp", "{0x61c, 0x61c}, ", "", ("common-wire",)),
+    ("common/printable.cpp", "{0x2028, 0x202e}", "{0x202a, 0x202e}", ("common-wire", "log")),
+    ("common/printable.cpp", "bytes == 0 || text.size() < bytes", "bytes == 0", ("common-wire", "page")),
+    ("common/printable.cpp", "text.remove_prefix(std::max<size_t>(1, next.bytes));\n}\n\nstd::string printable(", "text.remove_prefix(1);\n}\n\nstd::string printable(", ("common-wire",)),
+    ("common/diagnostic.cpp", "text += number + printable(d.source_line)", "text += number + d.source_line", ("common-wire",)),
+    ("common/diagnostic.cpp", "text += printable(d.message)", "text += d.message", ("common-wire",)),
+    ("common/log/log.cpp", "    append_printable(line, value);", "    line += value.front(), value.remove_prefix(1);", ("log",)),
+    ("control/answer/json/json.cpp", "return printable_json(", "return (", ("answer-json",)),
+    ("control/metrics/builder.cpp", "label.value = printable(label.value);", "(void)label;", ("metrics",)),
+    # Scalars of YAML are text.
+    ("common/yaml/yaml.cpp", "if (!word.empty() && !is_its_key) {", "if (false) {", ("policy",)),
+    ("common/yaml/yaml.cpp", "return is_key || !is_next_key ? word", "return true ? word", ("policy",)),
+    ("common/yaml/yaml_map_reader.cpp", "if (found->text == \"true\") return true;", "if (!found->quoted && found->text == \"true\") return true;", ("policy",)),
+    # Packets as text.
+    ("control/model/packet.h", "return (residual.asks & asks_in_vain(packet)) == 0 && weir", "return weir", ("answer",)),
+    ("control/model/packet.h", "&& lacks(packet) != (side == WEIR_SIDE_SOURCE ? kLacksSport : kLacksDport)", "", ("answer",)),
+    ("control/answer/packet_text.cpp", "if (!flow.protocol) return kLacksProtocol;", "if (!flow.protocol) return 0;", ("answer",)),
+    ("control/answer/packet_text.cpp", "return flow.sport ? kLacksDport : kLacksSport;", "return flow.sport ? kLacksSport : kLacksDport;", ("answer",)),
+    ("control/answer/packet_text.cpp", "  if (const auto contradiction = contradiction_in(flow)) return contradiction->reason;\n", "", ("answer",)),
+    ("control/answer/packet_text.cpp", "if (is_port && value == \"0\") {", "if (false) {", ("answer",)),
+    ("control/compile/prove/lookup.cpp", "  if (asks(WEIR_FLOW_PROTOCOL) && lacks(packet) == kLacksProtocol) return std::nullopt;\n", "", ("answer",)),
     ("control/page/looks.cpp", "is_same && after.fresh && before", "is_same && before", ("page",)),
     # Samples of the traffic, and what a change would do to it.
     ("dataplane/burst/one_in.h", "skip_ = uint64_t{rest} + place_;", "skip_ = place_;", ("dataplane",)),

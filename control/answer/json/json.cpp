@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/printable.h"
+
 namespace weir::control {
 
 using Json = nlohmann::ordered_json;  // members in the order in which they are described
@@ -28,7 +30,7 @@ Result<Document> Document::parse(std::string_view text) {
 }
 
 std::string Document::line() const {
-  return impl_->json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return printable_json(impl_->json.dump(-1, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 bool Document::contains(const char* name) const {

@@ -21,7 +21,7 @@ class Document {
   Document& operator=(Document&&) noexcept;
   ~Document();
 
-  // One line with its end. Bytes that are no UTF-8 (names of files) become U+FFFD.
+  // One line with its end. Bytes that are no UTF-8 (names of files) become U+FFFD; what printable.h hides is escaped.
   std::string line() const;
 
   bool contains(const char* name) const;

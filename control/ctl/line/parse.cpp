@@ -1,7 +1,5 @@
 #include "common/options/parse.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -12,6 +10,7 @@
 #include "common/paths.h"
 #include "common/realtime.h"
 #include "control/answer/request.h"
+#include "control/ctl/line/out.h"
 #include "control/ctl/line/pages.h"
 
 namespace weir::control::ctl {
@@ -38,7 +37,7 @@ int run_line(Commands commands, int argc, const char* const* argv) {
   // Before there is a command line: whoever reads JSON gets it, whatever is wrong.
   const bool json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
   const auto refused = [json](const std::string& error) {
-    if (json) fmt::print("{}", failure_line(error));
+    if (json) print("{}", failure_line(error));
   };
   Common common(find_controld_socket());
   Options options;
@@ -50,7 +49,7 @@ int run_line(Commands commands, int argc, const char* const* argv) {
     if (command == nullptr) {
       const std::string error = unknown_command(commands, *word);
       refused(error.substr(0, error.size() - 1));  // without the end of line
-      fmt::print(stderr, "controlctl: {}", error);
+      print(stderr, "controlctl: {}", error);
       return kUsage;
     }
     if (command->is_urgent) urgent.emplace();
@@ -64,7 +63,7 @@ int run_line(Commands commands, int argc, const char* const* argv) {
   if (code) return *code;
   if (command == nullptr) {
     refused("a command is missing");
-    fmt::print(stderr, "controlctl: a command is missing\n\n{}", help_of_all(commands));
+    print(stderr, "controlctl: a command is missing\n\n{}", help_of_all(commands));
     return kUsage;
   }
   return run(common.context);

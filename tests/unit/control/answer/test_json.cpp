@@ -169,6 +169,10 @@ TEST_CASE("a member that nobody knows is told, not taken for an error") {
 
 TEST_CASE("text that is no UTF-8 is written, too") {
   CHECK(write_json(TargetOutcome{"\xff", true, ""}).line().find("\xef\xbf\xbd") != std::string::npos);
+  const std::string hidden = "\x1b\x7f\xc2\x9b\xe2\x80\xae";
+  const std::string line = write_json(TargetOutcome{hidden, true, ""}).line();
+  CHECK(line.find("\"\\u001b\\u007f\\u009b\\u202e\"") != std::string::npos);
+  CHECK(Document::parse(line)->text("socket") == hidden);
   CHECK_FALSE(Document::parse("[1]"));
   CHECK_FALSE(Document::parse("{"));
 }

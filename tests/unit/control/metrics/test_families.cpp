@@ -2,6 +2,7 @@
 #include <limits>
 #include <set>
 
+#include "control/metrics/builder.h"
 #include "control/metrics/families.h"
 #include "tests/catch.h"
 
@@ -235,4 +236,10 @@ TEST_CASE("reloads are counted by cause and outcome, phases in a histogram, and 
   const ClientMetric::Histogram whole = metric_of(all, "weir_reload_seconds").histogram;
   CHECK(whole.bucket.back().cumulative_count == 2);
   CHECK(whole.bucket[whole.bucket.size() - 2].cumulative_count == 1);
+}
+
+TEST_CASE("a label is one printable line, whatever a name holds") {
+  Builder builder;
+  builder.gauge("one", "help", {{"label", "a\x1b\xc2\x9b\n\xe2\x80\xae\xff"}}, 1);
+  CHECK(builder.take()[0].metric[0].label[0].value == "a\\x1b\\u009b\\n\\u202e\\xff");
 }

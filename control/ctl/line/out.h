@@ -1,0 +1,23 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "common/printable.h"
+
+// The one way to a terminal, for all that controlctl prints as lines: values are anybody's text, so it is printable.
+namespace weir::control::ctl {
+
+template <class... Values>
+void print(FILE* to, fmt::format_string<Values...> format, Values&&... values) {
+  print_text(to, fmt::format(format, std::forward<Values>(values)...));
+}
+
+template <class... Values>
+void print(fmt::format_string<Values...> format, Values&&... values) {
+  print_text(stdout, fmt::format(format, std::forward<Values>(values)...));
+}
+
+}  // namespace weir::control::ctl
