@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/ip.h"
+#include "common/printable.h"
 #include "control/answer/json/json.h"
 #include "control/model/range_text.h"
 
@@ -115,16 +116,7 @@ std::string comment_of(const Decision& decision) {
   std::string text(kCommentBegin);
   text += decision.scenario.empty() ? "no scenario" : decision.scenario;
   if (!decision.origin.empty()) text += " (" + decision.origin + ")";
-  if (text.size() > kMostComment) {
-    size_t end = kMostComment - 3;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) end--;  // not within a character
-    text.resize(end);
-    text += "...";
-  }
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return text;
+  return text.size() > kMostComment ? shortened(text, kMostComment - 3) + "..." : text;
 }
 
 }  // namespace weir::control::crowdsec

@@ -39,7 +39,7 @@ constexpr int64_t kMostMs = int64_t{10} * 366 * 86400 * 1000;
 constexpr unsigned kWidestV4 = 8, kWidestV6 = 16;  // bits
 std::optional<std::string> entry_of(std::string_view value);
 
-// `crowdsec: SCENARIO (ORIGIN)`, 200 bytes at most, without control characters.
+// `crowdsec: SCENARIO (ORIGIN)`, 200 bytes at most.
 std::string comment_of(const Decision& decision);
 constexpr std::string_view kCommentBegin = "crowdsec: ";  // by which entries are known again
 

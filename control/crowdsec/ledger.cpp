@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "common/printable.h"
+
 namespace weir::control::crowdsec {
 namespace {
 
@@ -22,13 +24,9 @@ bool is_local(const std::string& origin) {
   return origin == "crowdsec" || origin.starts_with("cscli");
 }
 
-// `captcha`, as it may be shown.
+// `captcha`
 std::string name_of(const std::string& text) {
-  std::string name = text.substr(0, kMostReason);
-  for (char& c : name) {
-    if (static_cast<unsigned char>(c) <= 0x20 || static_cast<unsigned char>(c) >= 0x7f) c = '?';
-  }
-  return name.empty() ? "(none)" : name;
+  return text.empty() ? "(none)" : shortened(text, kMostReason);
 }
 
 // Whether an entry that ends then may stay as it is. wanted is as late as the list lets it, which is before the end of

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/printable.h"
 #include "control/book/edit.h"
 #include "control/model/range_text.h"
 #include "control/past/feed_line.h"
@@ -47,7 +48,7 @@ std::string line_of(const std::string& text, uint32_t wanted) {
     begin++;
   }
   const std::string_view line = std::string_view(text).substr(begin, text.find('\n', begin) - begin);
-  return feeds::printable(feeds::trim(line), kMostPolicyLine);
+  return shortened(feeds::trim(line), kMostPolicyLine);
 }
 
 std::string time_of(int64_t at) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "common/printable.h"
 #include "control/read/feeds/csv_text.h"
 #include "control/read/feeds/entry_text.h"
 #include "control/read/feeds/json_text.h"
@@ -26,7 +27,7 @@ std::string_view trimmed(std::string_view text, std::string_view what = kBlanks)
 }
 
 std::string shown(std::string_view text) {
-  return feeds::printable(text, kMostValue);
+  return shortened(text, kMostValue);
 }
 
 // Scalars of the outermost object.
@@ -93,14 +94,14 @@ std::string names_in(const std::vector<std::string>& head) {
 FeedLine understand_feed_line(std::string_view text, std::string_view format, std::string_view names) {
   text = trimmed(text.substr(0, kMostBytes));
   FeedLine line;
-  line.text = feeds::printable(text, kMostLine);
+  line.text = shortened(text, kMostLine);
   if (format == "csv") {
     read_row(text, trimmed(names.substr(0, kMostBytes)), line);
   } else if (text.starts_with('{')) {
     read_object(text, line);
   } else if (format == "plain" || format == "spamhaus") {
     const std::string_view rest = text.substr(std::min(text.find_first_of(" \t;#"), text.size()));
-    line.comment = feeds::printable(trimmed(rest, ";# \t\r"), kMostLine);
+    line.comment = shortened(trimmed(rest, ";# \t\r"), kMostLine);
   }
   return line;
 }

@@ -52,7 +52,7 @@ Outcome read_line(std::string_view line, uint32_t number, bool has_flags, const 
   if (line[0] == '#' || list.fault) return {};
   if (is_condition(line)) {
     list.fault = FeedFault{
-        "is a table of Postfix with conditions: line " + std::to_string(number) + " is `" + printable(line, 40) + "`",
+        "is a table of Postfix with conditions: line " + std::to_string(number) + " is `" + shortened(line, 40) + "`",
         "write the networks that it rejects as a plain list, an entry a line"};
     return "a condition of Postfix";
   }

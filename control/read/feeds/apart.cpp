@@ -107,7 +107,7 @@ constexpr const char* kSenseless = "the process that parses it gave what no feed
 
 template <size_t N>
 std::string text_in(const char (&text)[N]) {
-  return printable({text, strnlen(text, N - 1)}, N);
+  return shortened({text, strnlen(text, N - 1)}, N);
 }
 
 // As a feed's entry may be, with these options.

@@ -192,7 +192,7 @@ std::optional<FeedFault> error_answer(std::string_view text) {
     if (says && error.empty()) error = line;
   }
   if (error.empty() || entries > kFewEntries) return std::nullopt;
-  return FeedFault{"is an error answer, no list: " + printable(error, 100),
+  return FeedFault{"is an error answer, no list: " + shortened(error, 100),
                    "look at what its server says, and at the address of the list"};
 }
 

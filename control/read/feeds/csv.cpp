@@ -85,12 +85,12 @@ class Reader {
       if (!doubt.is_founded()) continue;
       const auto value = [&](size_t column) {
         const bool is_named = column < layout_.names.size() && !layout_.names[column].empty();
-        return is_named ? printable(layout_.names[column], 40) : fmt::format("{}", column + 1);
+        return is_named ? shortened(layout_.names[column], 40) : fmt::format("{}", column + 1);
       };
       const std::string address = value(*layout_.columns[static_cast<size_t>(Part::address)]);
       list.fault = FeedFault{
-          fmt::format("has {} beside {} on line {}, which may be a prefix length", printable(doubt.number(), 4),
-                      printable(doubt.address(), 45), doubt.line()),
+          fmt::format("has {} beside {} on line {}, which may be a prefix length", shortened(doubt.number(), 4),
+                      shortened(doubt.address(), 45), doubt.line()),
           fmt::format("say so: `format: {{csv: {{address: {0}, length: {1}}}}}`, or that `{{address: {0}}}` is all",
                       address, value(layout_.maybe_lengths[i]))};
       return;

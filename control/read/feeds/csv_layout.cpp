@@ -126,7 +126,7 @@ class Planner {
   std::string shown(size_t column) const {
     constexpr size_t kShown = 40;
     const std::string name = name_of(column);
-    return name.empty() ? fmt::format("{}", column + 1) : fmt::format("`{}`", printable(name, kShown));
+    return name.empty() ? fmt::format("{}", column + 1) : fmt::format("`{}`", shortened(name, kShown));
   }
   std::optional<FieldName> named(size_t column) const {
     return column < layout_.names.size() ? field_named(layout_.names[column]) : std::nullopt;
@@ -165,7 +165,7 @@ class Planner {
     constexpr size_t kShown = 120;
     std::string all;
     for (const std::string& field : row.fields) all += (all.empty() ? "" : ", ") + field;
-    return printable(all, kShown);
+    return shortened(all, kShown);
   }
 
   // --- by what rows and names say ---
@@ -267,7 +267,7 @@ class Planner {
 
   std::string value_of(size_t column) const {
     const std::string name = name_of(column);
-    return name.empty() ? fmt::format("{}", column + 1) : printable(name, 40);
+    return name.empty() ? fmt::format("{}", column + 1) : shortened(name, 40);
   }
 
   // The address is decided.
@@ -481,7 +481,7 @@ class Planner {
 }  // namespace layout
 
 std::string setting_of(const Layout& layout, Part part, size_t column) {
-  const std::string name = column < layout.names.size() ? printable(layout.names[column], 40) : std::string();
+  const std::string name = column < layout.names.size() ? shortened(layout.names[column], 40) : std::string();
   return fmt::format("`format: {{csv: {{{}: {}}}}}`", kPartNames[static_cast<size_t>(part)],
                      name.empty() ? fmt::format("{}", column + 1) : name);
 }

@@ -137,7 +137,7 @@ Outcome read_line(std::string_view line, uint32_t number, const Options& options
   if (verb == "-A" && is_rule(line)) return of_no_set(whole, "a rule of iptables, not an entry of a set", options);
   std::string_view rest = line;
   if (const char* why = why_undone(verb, next_argument(rest), sets.added); why != nullptr && options.sets == nullptr) {
-    list.fault = FeedFault{fmt::format("{} on line {}: {}", why, number, printable(whole, 80)),
+    list.fault = FeedFault{fmt::format("{} on line {}: {}", why, number, shortened(whole, 80)),
                            "take what is in the sets now: `ipset save`"};
     return why;
   }

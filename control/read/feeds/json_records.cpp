@@ -146,8 +146,8 @@ Outcome JsonRecords::judge_port(Frame& frame) {
   if (is_own || is_server || options_.directions != WEIR_AS_SOURCE) return {};
   if (list_->fault) return {};
   constexpr size_t kShown = 40;
-  const std::string address = printable(frame.keys[0], kShown),
-                    ports = printable(frame.keys[static_cast<size_t>(Part::port)], kShown);
+  const std::string address = shortened(frame.keys[0], kShown),
+                    ports = shortened(frame.keys[static_cast<size_t>(Part::port)], kShown);
   list_->fault = FeedFault{
       fmt::format("has ports in `{}` on line {}: of the hosts in `{}`, or those that they attacked", ports,
                   frame.record.line, address),
@@ -300,8 +300,8 @@ void JsonRecords::look_at_document(std::string_view text, bool is_string) {
   if (!around.is_record && !around.is_array && is_auto() && says_allowed(key_, text)) {
     if (list_->entries() + list_->feed.entries > around.entries_before && !list_->fault) {
       list_->fault = FeedFault{
-          fmt::format("says `{}: {}` of what it lists, and its list drops", printable(key_, kMostWord),
-                      printable(text, kMostWord)),
+          fmt::format("says `{}: {}` of what it lists, and its list drops", shortened(key_, kMostWord),
+                      shortened(text, kMostWord)),
           "take it into a list with `action: pass`; or name what is to be blocked: `format: {json: {path: ...}}`"};
     }
     around.verdict = Verdict::pass;
@@ -321,7 +321,7 @@ void JsonRecords::look_at_document(std::string_view text, bool is_string) {
                            said == "denied" || said == "forbidden" || said == "unauthorized");
   const bool is_error = (names_error(key_) || !error_key_.empty()) && !is_no && !text.empty();
   if ((says_no || is_code || is_word || is_error) && error_.empty()) {
-    error_ = fmt::format("`{}: {}`", printable(key_, kMostWord), printable(text, kMostWord));
+    error_ = fmt::format("`{}: {}`", shortened(key_, kMostWord), shortened(text, kMostWord));
   }
   const bool is_named = name.find("err") != std::string::npos || !error_key_.empty();
   is_sure_error_ |= !frames_[depth_ - 1].is_record && (says_no || is_code || is_word || (is_error && is_named));
@@ -345,7 +345,7 @@ void JsonRecords::name_whole(std::string_view key, std::string_view text) {
   if (!says) return;
   list_->fault =
       FeedFault{fmt::format("is a list of what is allowed, by `{}: {}` on line {}, and its list drops",
-                            printable(key, kMostWord), printable(text, kMostWord), text_->line()),
+                            shortened(key, kMostWord), shortened(text, kMostWord), text_->line()),
                 "take it into a list with `action: pass`; or name what is to be blocked: `format: {json: {path: "
                 "...}}`"};
 }
@@ -364,17 +364,17 @@ void JsonRecords::finish() {
   }
   for (const auto& [key, doubt] : doubts_) {
     if (!doubt.is_founded()) continue;
-    const std::string address = printable(address_key_, kShown), length = printable(key, kShown);
+    const std::string address = shortened(address_key_, kShown), length = shortened(key, kShown);
     list_->fault = FeedFault{
-        fmt::format("has {} in `{}` beside {} on line {}, which may be a prefix length", printable(doubt.number(), 4),
-                    length, printable(doubt.address(), 45), doubt.line()),
+        fmt::format("has {} in `{}` beside {} on line {}, which may be a prefix length", shortened(doubt.number(), 4),
+                    length, shortened(doubt.address(), 45), doubt.line()),
         fmt::format("say so: `format: {{{0}: {{address: {1}, length: {2}}}}}`, or that `{{address: {1}}}` is all",
                     format_name(), address, length)};
     return;
   }
   if (!is_auto() || !shape_.names[0].empty()) return;
   if (two_ * 10 >= records_ && two_ > 0) {
-    const std::string first = printable(two_keys_[0], kShown), second = printable(two_keys_[1], kShown);
+    const std::string first = shortened(two_keys_[0], kShown), second = shortened(two_keys_[1], kShown);
     list_->fault = FeedFault{
         fmt::format("has two addresses, `{}` and `{}`, in {} of its {} objects, and nothing says which is meant", first,
                     second, two_, records_),
@@ -383,7 +383,7 @@ void JsonRecords::finish() {
     return;
   }
   for (const auto& [path, n] : strange_) {
-    const std::string shown = printable(path, kShown);
+    const std::string shown = shortened(path, kShown);
     const std::string setting =
         path.find('.') == std::string::npos
             ? fmt::format("`format: {{{}: {{address: {}}}}}`", format_name(), shown)

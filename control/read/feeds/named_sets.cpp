@@ -12,14 +12,14 @@ NamedSet* NamedSets::of(std::string_view name) {
   if (found != by_name_.end()) return found->second;
   if (sets_.size() == kMostSets) return has_too_many_ = true, nullptr;
   NamedSet& set = sets_.emplace_back();
-  set.name = printable(name, NamedSet::kMostName);
+  set.name = shortened(name, NamedSet::kMostName);
   by_name_.emplace(name, &set);
   return &set;
 }
 
 void NamedSets::declare(std::string_view name, std::string_view type) {
   NamedSet* set = of(name);
-  if (set != nullptr) set->type = printable(type, NamedSet::kMostName);
+  if (set != nullptr) set->type = shortened(type, NamedSet::kMostName);
 }
 
 void NamedSets::took(std::string_view name, const ListDraft& list, size_t n_v4, std::string_view comment) {
@@ -39,12 +39,12 @@ void NamedSets::left_out(std::string_view name, std::string_view text, const cha
       std::find_if(set->left_out.begin(), set->left_out.end(), [&](const LeftOut& one) { return one.why == why; });
   if (group == set->left_out.end()) group = set->left_out.insert(group, {why, 0, {}});
   group->n++;
-  if (group->first.size() < LeftOut::kMostFirst) group->first.push_back(printable(text, LeftOut::kMostShown));
+  if (group->first.size() < LeftOut::kMostFirst) group->first.push_back(shortened(text, LeftOut::kMostShown));
 }
 
 void NamedSets::exception(std::string_view name, std::string_view text) {
   NamedSet* set = of(name);
-  if (set != nullptr) set->exceptions.push_back(printable(text, LeftOut::kMostShown));
+  if (set != nullptr) set->exceptions.push_back(shortened(text, LeftOut::kMostShown));
 }
 
 }  // namespace weir::control::feeds

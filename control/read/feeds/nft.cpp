@@ -214,7 +214,7 @@ class Reader {
   Outcome take_element(ListDraft& list) {
     if (is_long_) return "too many words for an element";
     if (is_deleted_ && options_.sets == nullptr && !list.fault) {
-      list.fault = FeedFault{fmt::format("takes elements away again on line {}: {}", line_, printable(shown(), 80)),
+      list.fault = FeedFault{fmt::format("takes elements away again on line {}: {}", line_, shortened(shown(), 80)),
                              "take what is in the sets now: `nft list ruleset`"};
     }
     if (is_deleted_) return Outcome::skip("an element that is deleted");

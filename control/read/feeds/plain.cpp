@@ -319,7 +319,7 @@ class Reader {
       why = "a decimal number: as an address it is not read, write it with dots";
     if (why == nullptr && !beside.empty()) {
       numbers_++;
-      if (first_number_.empty()) first_number_ = fmt::format("line {}: {}", number, printable(split.text, 40));
+      if (first_number_.empty()) first_number_ = fmt::format("line {}: {}", number, shortened(split.text, 40));
       doubt_.look(number, parts.entry, beside);
     }
     return why;
@@ -342,7 +342,7 @@ class Reader {
     if (doubt_.is_founded()) {
       list.fault = FeedFault{
           fmt::format("has {} behind {} on line {}, which may be a prefix length or a number of something else",
-                      printable(doubt_.number(), 4), printable(doubt_.address(), 45), doubt_.line()),
+                      shortened(doubt_.number(), 4), shortened(doubt_.address(), 45), doubt_.line()),
           "say so: `format: {csv: {address: 1, length: 2, separator: space}}`, or, without `length: 2`, that it is "
           "none"};
     } else if (further_ > 1 && further_ * 2 >= entries_) {

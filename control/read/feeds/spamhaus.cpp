@@ -19,7 +19,7 @@ void check_count(const JsonRecord& metadata, uint64_t records, ListDraft& list) 
   const auto said = metadata.others.find("records");
   if (said == metadata.others.end() || said->second == std::to_string(records)) return;
   list.fault = FeedFault{fmt::format("has {} records, and says on line {} that there are {}", records, metadata.line,
-                                     printable(said->second, 20)),
+                                     shortened(said->second, 20)),
                          "get the file again: it is not whole", true};
 }
 

@@ -481,7 +481,7 @@ std::vector<Line> lines_of(std::string_view beginning) {
 
 FeedFault fault_of(const char* name, uint32_t number, std::string_view line, const char* hint) {
   constexpr size_t kShown = 80;
-  return {fmt::format("is {}: line {}: {}", name, number, printable(line, kShown)), hint};
+  return {fmt::format("is {}: line {}: {}", name, number, shortened(line, kShown)), hint};
 }
 
 Count count(const Row& row, const std::vector<Line>& lines) {

@@ -29,7 +29,7 @@ const char* append(const ParsedEntry<Addr>& parsed, std::string_view text, At at
     report.host_bits++;
     if (has_room(report, LineSample::host_bits)) {
       const std::string meant = range_text(parsed.first, parsed.last, 0);
-      keep_sample(report, {at.line, printable(text, kShown), "has host bits, read as " + meant, LineSample::host_bits});
+      keep_sample(report, {at.line, shortened(text, kShown), "has host bits, read as " + meant, LineSample::host_bits});
     }
   }
   entries.push_back({parsed.first, parsed.last, at.line, parsed.port, options.directions, options.source, at.expires});
@@ -59,13 +59,13 @@ void keep_sample(FeedReport& report, LineSample sample) {
 
 void add_bad_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason) {
   report.bad++;
-  if (has_room(report, LineSample::bad)) keep_sample(report, {line, printable(text, kShown), reason});
+  if (has_room(report, LineSample::bad)) keep_sample(report, {line, shortened(text, kShown), reason});
 }
 
 void add_skipped_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason) {
   report.skipped++;
   if (has_room(report, LineSample::skipped))
-    keep_sample(report, {line, printable(text, kShown), reason, LineSample::skipped});
+    keep_sample(report, {line, shortened(text, kShown), reason, LineSample::skipped});
 }
 
 void add_outcome(const Outcome& outcome, FeedReport& report, uint32_t line, std::string_view text) {
@@ -188,13 +188,6 @@ bool is_number(std::string_view text) {
 bool is_length(std::string_view text) {
   if (text.starts_with('/')) text.remove_prefix(1);
   return is_number(text) && text.size() <= 3;
-}
-
-std::string printable(std::string_view text, size_t most) {
-  std::string shown(text.substr(0, most));
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < 0x20 || c > 0x7e; }, '?');
-  return shown;
 }
 
 std::string lower(std::string_view text) {

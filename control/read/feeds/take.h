@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/printable.h"
 #include "control/read/feeds/entry_text.h"
 #include "control/read/feeds/format.h"
 
@@ -28,7 +29,7 @@ struct Outcome {
 
 // Unless there are enough of its kind.
 void keep_sample(FeedReport& report, LineSample sample);
-// Counts it, and keeps the first ones as samples (shortened, and in printable ASCII: feeds are anybody's bytes).
+// Counts it, and keeps the first ones as samples (shortened).
 void add_bad_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason);
 void add_skipped_line(FeedReport& report, uint32_t line, std::string_view text, const char* reason);
 void add_outcome(const Outcome& outcome, FeedReport& report, uint32_t line, std::string_view text);
@@ -76,8 +77,7 @@ std::string_view next_word(std::string_view& text);
 bool is_entry(std::string_view text);            // all of it: an address, a prefix, a range, with a port or without
 bool has_address_inside(std::string_view text);  // among other text, or alone
 bool is_number(std::string_view text);
-bool is_length(std::string_view text);                      // a number of at most three digits, as in `24` or `/24`
-std::string printable(std::string_view text, size_t most);  // in ASCII: feeds are anybody's bytes
+bool is_length(std::string_view text);  // a number of at most three digits, as in `24` or `/24`
 std::string lower(std::string_view text);
 
 // The next line, taken off the text, without its LF.

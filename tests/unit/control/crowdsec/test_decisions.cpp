@@ -79,14 +79,14 @@ TEST_CASE("values are addresses and prefixes, as weir writes them") {
   }
 }
 
-TEST_CASE("a comment says why and who, on one line of bounded length") {
+TEST_CASE("a comment says why and who, at bounded length") {
   Decision decision;
   decision.scenario = "crowdsecurity/ssh-bf";
   decision.origin = "crowdsec";
   CHECK(comment_of(decision) == "crowdsec: crowdsecurity/ssh-bf (crowdsec)");
   decision.scenario = "a\nb\x7f";
   decision.origin.clear();
-  CHECK(comment_of(decision) == "crowdsec: a?b?");
+  CHECK(comment_of(decision) == "crowdsec: a\nb\x7f");
   decision.scenario.clear();
   CHECK(comment_of(decision) == "crowdsec: no scenario");
   for (size_t n = 180; n < 200; n++) {

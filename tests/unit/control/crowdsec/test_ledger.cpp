@@ -168,7 +168,7 @@ TEST_CASE("decisions of other types, scopes and forms are skipped, and counted")
   CHECK(follow(ledger) == "+192.0.2.1 3600, +192.0.2.6 3600");
   CHECK(ledger.skipped() ==
         std::map<std::string, uint64_t>{
-            {"type captcha", 1}, {"scope Country", 1}, {"bad duration", 1}, {"scope user?name", 1}});
+            {"type captcha", 1}, {"scope Country", 1}, {"bad duration", 1}, {"scope user\x1bname", 1}});
   decisions.added.clear();
   for (uint64_t i = 0; i < 100; i++) {
     decisions.added.push_back(ban(i, "192.0.2.1", "1h"));

@@ -436,8 +436,7 @@ TEST_CASE("a feed without entries is told as what it was read, why, what it look
   const Empty rows[] = {
       {"{\"ip\": 3405803783, \"addr_text\": \"203.0.113.7\"}\n{\"ip\": 1, \"addr_text\": \"203.0.113.8\"}\n",
        {"read as jsonl", "has addresses in `addr_text`", "`format: {jsonl: {address: addr_text}}`"}},
-      {"{\"name\": \"x\", \"ip\": 3405803783}\n",
-       {"read as json", "1 line)", "`format: {json: {address: KEY}}`"}},
+      {"{\"name\": \"x\", \"ip\": 3405803783}\n", {"read as json", "1 line)", "`format: {json: {address: KEY}}`"}},
       {"\"3405803776\",\"3405804031\",\"ZZ\",\"Nowhere\"\n",
        {"\"3405803776\",\"3405804031\"", "decimal numbers are not read as addresses: 3405803776 may mean 203.0.113.0",
         "write addresses with dots"}},
