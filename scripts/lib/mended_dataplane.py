@@ -105,7 +105,7 @@ def measure_spread(build):
 
 
 def spread_lost(build, _folder):
-    """Of FRAMES at PPS through a port with `spread: 2`, those that are neither judged nor in a counter: the worst mode."""
+    """The frames that are neither judged nor in a counter, of FRAMES at PPS through a port with `spread: 2`: the worst mode."""
     if os.geteuid() != 0:
         return [Figure("mended.spread_lost", status="skipped", note="root: a network of its own needs it", missing_here=True)], []
     build_release(build, PROGRAMS)

@@ -255,7 +255,7 @@ Json try_kind(const Kind& kind) {
   return row;
 }
 
-// What an enforcer says to it; empty: it enforces it.
+// The enforcer's reason to refuse it; empty: the enforcer took it.
 std::string refusal_by(int socket, const Kind& kind, wire::Generation generation, bool is_base) {
   const Bytes& bytes = is_base ? kind.base : kind.snapshot;
   wire::PublishBody body;

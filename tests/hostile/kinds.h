@@ -28,7 +28,7 @@ struct Work {
 };
 Work work_of(const Kind& kind);
 
-// What is bounded by its size: so many steps, and some for each byte.
+// The bound of an enforcer's work for it: a constant, and a step for each byte.
 uint64_t most_steps(const Kind& kind);
 
 }  // namespace weir::hostile

@@ -1,5 +1,5 @@
 """Whoever may speak sends what nobody should: snapshots, messages, requests and answers, thousands of each. Nothing ends, and
-everything answers afterwards. What is hostile by design is refused, or costs an enforcer no more than a bound.
+everything answers afterwards. An enforcer refuses a snapshot that is hostile by design, or its work has a bound.
 scripts/figures safe.hostile sends millions."""
 
 import os

@@ -1,6 +1,6 @@
 """`spread` on a port with one receive queue: both workers get frames, both directions of a flow meet the same worker and
-keep their order, verdicts and sums are exact. What finds its queue full is counted as lost, and so is what the kernel
-drops before net_af_packet receives it."""
+keep their order, verdicts and sums are exact. Frames that find a queue full are counted as lost, and so are those
+that the kernel drops before net_af_packet receives them."""
 
 import re
 

@@ -129,7 +129,7 @@ TEST_CASE("a reservoir counts the samples that a target had no room for, and tho
     return std::pair(reservoir.counts().taken, reservoir.counts().lost);
   };
   using Pair = std::pair<uint64_t, uint64_t>;
-  // What it counted before it was asked for the first time was for others.
+  // The target counted 50 before this reservoir asked it.
   CHECK(tell("a", {.start_time_unix = 1, .sampled = 100, .lost = 50, .told = 45, .waiting = 5}, 3) == Pair{3, 0});
   CHECK(tell("a", {.start_time_unix = 1, .sampled = 110, .lost = 52, .told = 49, .waiting = 9}, 4) == Pair{7, 2});
   CHECK(tell("a", {.start_time_unix = 1, .sampled = 120, .lost = 52, .told = 59, .waiting = 9}, 7) == Pair{14, 5});

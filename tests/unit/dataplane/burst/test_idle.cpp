@@ -1,5 +1,4 @@
-// What a worker does while nothing comes, on ports that this file plays: DPDK's functions for interrupts and bursts are
-// its own.
+// Idle workers, on ports that this file plays: it defines DPDK's functions for interrupts and bursts itself.
 #include <rte_ethdev.h>
 #include <rte_interrupts.h>
 #include <rte_mbuf.h>
@@ -32,7 +31,7 @@ struct {
   int waits = 0;
 } interrupts;
 
-// What the port receives, and what its rings take.
+// Receptions of the port, and room in its rings.
 struct {
   std::array<rte_mbuf, 8> frames{};
   uint16_t at_once = 1;        // frames in each reception that has some
