@@ -17,6 +17,8 @@ constexpr size_t kJournalPage = 10'000;
 constexpr size_t kMostOfList = 1'000'000;
 constexpr int64_t kSameTime_s = 3;                // what is left of a lease is told in whole seconds
 constexpr std::chrono::seconds kRefusedRest{30};  // what was refused
+constexpr size_t kMostTold = 20;                  // of what was refused, between two rests; status counts all
+constexpr std::chrono::seconds kReadRest{1};      // a journal that could not be read
 
 // Of the boot, in seconds; time in which the machine slept counts.
 int64_t since_boot() {
@@ -43,39 +45,47 @@ FleetEntries::FleetEntries(Loop& loop, Daemon& daemon, std::function<void()> cha
       daemon_(daemon),
       changed_(std::move(changed)),
       mailbox_(loop),
+      most_at_once_(kMostAtOnce),
       clock_(clock_of_day() - since_boot()) {
-  read_journal("", "");
+  find_unread();
+  go_on();
 }
 
-// What an earlier life of this node took from the fleet, list by list.
-void FleetEntries::read_journal(const std::string& list, const std::string& after) {
-  const auto& lists = daemon_.running()->lists;
-  auto at = lists.begin();
-  if (!list.empty()) {
-    at = std::find_if(lists.begin(), lists.end(), [&](const ListSummary& one) { return one.name == list; });
+// An earlier life of this node may have taken entries from the fleet, also into lists that a later revision brings
+// back.
+void FleetEntries::find_unread() {
+  for (const ListSummary& list : daemon_.running()->lists) {
+    if (list.dynamic && known_.insert(list.name).second) unread_.push_back(list.name);
   }
-  while (at != lists.end() && !at->dynamic) ++at;
-  if (at == lists.end()) return end_reading();
-  const std::string name = at->name, next = std::next(at) == lists.end() ? "" : std::next(at)->name;
-  daemon_.read_added(name, name == list ? after : "", kJournalPage,
-                     [this, name, next, alive = mailbox_.token()](const Result<std::vector<JournalEntry>>& added) {
-                       if (!*alive) return;
-                       if (!added) log::warning("fleet: the journal is not read", {{"error", added.error()}});
-                       const size_t n = added ? added->size() : 0;
-                       for (size_t i = 0; i < n; i++) {
-                         const JournalEntry& one = (*added)[i];
-                         if (one.uid != kFleetUser) continue;
-                         has_[name][one.text] = {one.expires == kNever ? 0 : int64_t{one.expires}, one.comment};
-                       }
-                       if (n == kJournalPage) return read_journal(name, added->back().text);
-                       if (next.empty()) return end_reading();
-                       read_journal(next, "");
-                     });
 }
 
-void FleetEntries::end_reading() {
-  is_journal_read_ = true;
-  look_at_all();
+void FleetEntries::read_page() {
+  is_reading_ = true;
+  daemon_.read_added(
+      unread_.front(), read_to_, kJournalPage,
+      [this, list = unread_.front(), alive = mailbox_.token()](const Result<std::vector<JournalEntry>>& page) {
+        if (*alive) take_page(list, page);
+      });
+}
+
+void FleetEntries::take_page(const std::string& list, const Result<std::vector<JournalEntry>>& page) {
+  if (!page) {
+    log::warning("fleet: the journal is not read", {{"list", list}, {"error", page.error()}});
+    read_again_ = loop_.timer(Clock::now() + kReadRest, [this] { read_page(); });
+    return;
+  }
+  for (const JournalEntry& one : *page) {
+    if (one.uid != kFleetUser) continue;
+    has_[list][one.text] = {one.expires == kNever ? 0 : int64_t{one.expires}, one.comment};
+  }
+  is_reading_ = false;
+  if (page->size() == kJournalPage) {
+    read_to_ = page->back().text;
+  } else {
+    read_to_.clear();
+    unread_.pop_front();
+  }
+  unread_.empty() ? look_at_all() : go_on();
 }
 
 std::string FleetEntries::text_in(const std::string& list, const std::string& text) const {
@@ -124,6 +134,7 @@ void FleetEntries::lists_changed() {
     for (auto& [text, entry] : entries) wanted[list][text_in(list, text)] = std::move(entry);
   }
   wanted_ = std::move(wanted);
+  find_unread();
   look_at_all();
 }
 
@@ -144,14 +155,16 @@ void FleetEntries::look_at_clock() {
   look_at_all();
 }
 
+const FleetEntries::Wanted* FleetEntries::find_in(const std::map<std::string, Entries>& all, const std::string& list,
+                                                  const std::string& text) {
+  const auto entries = all.find(list);
+  if (entries == all.end()) return nullptr;
+  const auto entry = entries->second.find(text);
+  return entry == entries->second.end() ? nullptr : &entry->second;
+}
+
 bool FleetEntries::is_done(const std::string& list, const std::string& text) const {
-  const auto find = [&](const std::map<std::string, Entries>& in) -> const Wanted* {
-    const auto entries = in.find(list);
-    if (entries == in.end()) return nullptr;
-    const auto entry = entries->second.find(text);
-    return entry == entries->second.end() ? nullptr : &entry->second;
-  };
-  const Wanted *wanted = find(wanted_), *has = find(has_);
+  const Wanted *wanted = find_in(wanted_, list, text), *has = find_in(has_, list, text);
   if (wanted == nullptr) return has == nullptr;
   if (wanted->expires != 0 && wanted->expires <= clock_of_day()) return true;  // its end comes as an event
   return has != nullptr && (wanted->expires == 0) == (has->expires == 0) &&
@@ -170,79 +183,99 @@ void FleetEntries::look_at_all() {
 }
 
 void FleetEntries::go_on() {
-  if (!is_journal_read_ || is_changing_ || heard_at_ == 0) return;
+  if (is_reading_ || is_changing_) return;
+  if (!unread_.empty()) return read_page();
+  if (heard_at_ == 0) return;
+  if (const std::optional<Batch> batch = next_batch()) return change(*batch);
+  count();
+}
+
+// By what is wanted and by the lists as they are now. Empty: nothing is left to do.
+std::optional<FleetEntries::Batch> FleetEntries::next_batch() {
   const auto running = daemon_.running();
   for (auto& [list, texts] : due_) {
-    std::set<std::string>& refused = refused_[list];
-    std::erase_if(texts,
-                  [&, &name = list](const std::string& text) { return refused.contains(text) || is_done(name, text); });
-    if (texts.empty()) continue;
     if (find_list(*running, list) == nullptr) {  // they wait for a revision that has it
       texts.clear();
       continue;
     }
-    std::vector<std::string> some;
-    const bool is_add = wanted_[list].contains(*texts.begin());
-    for (const std::string& text : texts) {
-      if (wanted_[list].contains(text) == is_add && some.size() < kMostAtOnce) some.push_back(text);
+    const auto refused = refused_.find(list);
+    Batch batch = {list, false, {}};
+    for (auto text = texts.begin(); text != texts.end() && batch.entries.size() < most_at_once_;) {
+      if (is_done(list, *text) || (refused != refused_.end() && refused->second.contains(*text))) {
+        text = texts.erase(text);
+        continue;
+      }
+      const Wanted* wanted = find_in(wanted_, list, *text);
+      if (batch.entries.empty()) batch.is_add = wanted != nullptr;
+      if ((wanted != nullptr) == batch.is_add) batch.entries.emplace_back(*text, wanted ? *wanted : Wanted());
+      ++text;
     }
-    if (change(list, some)) return;
+    if (!batch.entries.empty()) return batch;
   }
-  count();
+  return std::nullopt;
 }
 
-// All of these are to come, or all are to go. False: nothing was begun.
-bool FleetEntries::change(const std::string& list, const std::vector<std::string>& texts) {
+void FleetEntries::change(const Batch& batch) {
   Change change;
-  change.list = list;
+  change.list = batch.list;
   change.uid = kFleetUser;
-  change.entries = texts;
-  change.verb = wanted_[list].contains(texts.front()) ? Change::Verb::add : Change::Verb::del;
-  Entries then;
-  if (change.verb == Change::Verb::add) {
-    const uint64_t most_ttl_s = find_list(*daemon_.running(), list)->dynamic->max_ttl_s;
-    const int64_t now = clock_of_day();
-    for (const std::string& text : texts) {
-      const Wanted& wanted = then[text] = wanted_[list][text];
-      uint64_t left_s = wanted.expires == 0 ? 0 : static_cast<uint64_t>(std::max<int64_t>(1, wanted.expires - now));
-      if (most_ttl_s != 0 && left_s > most_ttl_s) left_s = most_ttl_s;
-      change.ttls.push_back(left_s);
-      change.comments.push_back(wanted.comment);
-    }
+  change.verb = batch.is_add ? Change::Verb::add : Change::Verb::del;
+  const List* list = find_list(*daemon_.running(), batch.list);
+  const uint64_t most_ttl_s = list == nullptr ? 0 : list->dynamic->max_ttl_s;
+  const int64_t now = clock_of_day();
+  for (const auto& [text, wanted] : batch.entries) {
+    change.entries.push_back(text);
+    if (!batch.is_add) continue;
+    uint64_t left_s = wanted.expires == 0 ? 0 : static_cast<uint64_t>(std::max<int64_t>(1, wanted.expires - now));
+    if (most_ttl_s != 0 && left_s > most_ttl_s) left_s = most_ttl_s;
+    change.ttls.push_back(left_s);
+    change.comments.push_back(wanted.comment);
   }
   is_changing_ = true;
-  daemon_.change(change, [this, change, then = std::move(then), alive = mailbox_.token()](const ChangeReport& report) {
-    if (!*alive) return;
-    is_changing_ = false;
-    if (report.error.empty() || !report.targets.empty()) {
-      Entries& has = has_[change.list];
-      for (const std::string& text : change.entries) {
-        if (change.verb == Change::Verb::del) {
-          has.erase(text);
-        } else {
-          has[text] = then.at(text);
-        }
-      }
-      return go_on();
-    }
-    if (change.entries.size() > 1) {  // one of them is wrong: halves, until it stands alone
-      const auto half = change.entries.begin() + static_cast<std::ptrdiff_t>(change.entries.size() / 2);
-      (void)this->change(change.list, {change.entries.begin(), half});
-      return;
-    }
-    log::warning("fleet: an entry is not taken",
-                 {{"list", change.list}, {"entry", change.entries[0]}, {"error", report.error}});
-    refused_[change.list].insert(change.entries[0]);
-    if (!again_) {
-      again_ = loop_.timer(Clock::now() + kRefusedRest, [this] {
-        again_.reset();
-        refused_.clear();
-        look_at_all();
-      });
-    }
-    go_on();
+  daemon_.change(std::move(change), [this, batch, alive = mailbox_.token()](const ChangeReport& report) {
+    // Later: a daemon that cannot change anything answers at once, and each answer would ask for the next change.
+    if (*alive) mailbox_.post([this, batch, report] { take_report(batch, report); });
   });
-  return true;
+}
+
+// Meanwhile the fleet may want something else, and the lists may be others: only the batch tells what was asked for.
+void FleetEntries::take_report(const Batch& batch, const ChangeReport& report) {
+  is_changing_ = false;
+  std::set<std::string>& due = due_[batch.list];
+  for (const auto& [text, wanted] : batch.entries) due.insert(text);  // is_done() tells which of them are done
+  if (report.generation.number != 0) {
+    Entries& has = has_[batch.list];
+    for (const auto& [text, wanted] : batch.entries) {
+      if (batch.is_add) {
+        has[text] = wanted;
+      } else {
+        has.erase(text);
+      }
+    }
+    most_at_once_ = std::min(2 * most_at_once_, kMostAtOnce);
+    return go_on();
+  }
+  if (batch.entries.size() > 1) {  // one of them is wrong: half as many, until it stands alone
+    most_at_once_ = batch.entries.size() / 2;
+    return go_on();
+  }
+  const auto& [text, asked] = batch.entries.front();
+  const Wanted* wanted = find_in(wanted_, batch.list, text);
+  const bool is_wanted_still = (wanted != nullptr) == batch.is_add && (wanted == nullptr || *wanted == asked);
+  if (!is_wanted_still) return go_on();
+  if (n_told_++ < kMostTold) {
+    log::warning("fleet: an entry is not taken", {{"list", batch.list}, {"entry", text}, {"error", report.error}});
+  }
+  refused_[batch.list].insert(text);
+  if (!again_) {
+    again_ = loop_.timer(Clock::now() + kRefusedRest, [this] {
+      again_.reset();
+      n_told_ = 0;
+      refused_.clear();
+      look_at_all();
+    });
+  }
+  go_on();
 }
 
 void FleetEntries::count() {

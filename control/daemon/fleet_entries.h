@@ -1,18 +1,24 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/result.h"
 #include "control/fleet/channel.h"
+#include "control/journal/journal.h"
 #include "control/loop/loop.h"
 
 namespace weir::control {
 
 class Daemon;
+struct ChangeReport;
 
 // The entries of a fleet in the dynamic lists of one node: brings the journal to what the fleet has, a change at a
 // time. Those of a list that the node does not have wait for a revision that brings it. Belongs to the loop.
@@ -39,17 +45,30 @@ class FleetEntries {
   struct Wanted {
     int64_t expires = 0;  // Unix seconds, by this node's clock; 0: never
     std::string comment;
+    bool operator==(const Wanted&) const = default;
   };
   using Entries = std::map<std::string, Wanted>;  // by text, as the journal has it
 
-  void read_journal(const std::string& list, const std::string& after);
-  void end_reading();
+  // A change of these: all are added, or all are deleted.
+  struct Batch {
+    std::string list;
+    bool is_add = false;
+    std::vector<std::pair<std::string, Wanted>> entries;  // by text; deleted ones: of Wanted nothing counts
+  };
+
+  void find_unread();
+  void read_page();
+  void take_page(const std::string& list, const Result<std::vector<JournalEntry>>& page);
   // The one text of all that mean the same in this list. What is none stays as it is, and is refused later.
   std::string text_in(const std::string& list, const std::string& text) const;
+  static const Wanted* find_in(const std::map<std::string, Entries>& all, const std::string& list,
+                               const std::string& text);  // null: it is not there
   bool is_done(const std::string& list, const std::string& text) const;
   void look_at_all();
   void go_on();
-  bool change(const std::string& list, const std::vector<std::string>& texts);
+  std::optional<Batch> next_batch();
+  void change(const Batch& batch);
+  void take_report(const Batch& batch, const ChangeReport& report);
   void count();
 
   Loop& loop_;
@@ -60,10 +79,17 @@ class FleetEntries {
   std::map<std::string, std::set<std::string>> due_;      // that may differ in the two; by list
   std::map<std::string, std::set<std::string>> refused_;  // that are not tried again for a while; by list
   std::map<std::string, Entries> whole_;                  // while all of them come
-  bool is_whole_ = false, is_journal_read_ = false, is_changing_ = false;
-  int64_t heard_at_ = 0;  // revision of etcd's store that wanted_ is of; 0: nothing was heard
-  int64_t clock_;         // seconds that the clock of the day is ahead of the one since the boot
-  Loop::Source again_;
+  // The journal is read while no change is made, and no change is made while it is read: a page may be read by another
+  // thread, which sees only changes that were answered before it was asked for.
+  bool is_whole_ = false, is_reading_ = false, is_changing_ = false;
+  std::deque<std::string> unread_;  // lists whose entries of an earlier life are not read yet
+  std::set<std::string> known_;     // lists that were ever in unread_
+  std::string read_to_;             // of the first of unread_: the last text that was read
+  size_t n_told_ = 0;               // of refused_: in the log
+  size_t most_at_once_;             // entries of the next change: fewer after one that failed
+  int64_t heard_at_ = 0;            // revision of etcd's store that wanted_ is of; 0: nothing was heard
+  int64_t clock_;                   // seconds that the clock of the day is ahead of the one since the boot
+  Loop::Source again_, read_again_;
   Counts counts_;
 };
 
