@@ -34,6 +34,7 @@ struct FileTaken {
 
 // A revision on its way to this node.
 struct RevisionTaken {
+  uint64_t attempt = 0;  // each its own, also at the same revision
   uint64_t number = 0;
   fleet::Revision revision;
   std::deque<fleet::BlobFile> missing;
@@ -68,6 +69,9 @@ class FleetNode {
   void take_head(const std::string& text);
   void follow(const fleet::Head& head);
   void begin_taking();
+  void begin_with(uint64_t number);
+  bool is_at(uint64_t attempt) const;
+  bool is_at(uint64_t attempt, const std::string& digest) const;  // of the file that is next
   void ask_revision();
   void take_revision(const fleet::News& news);
   void ask_next_blob();
@@ -108,6 +112,7 @@ class FleetNode {
   fleet::Followed followed_;
   fleet::Head head_;  // that is followed; turn 0: none was heard since the start
   std::optional<RevisionTaken> taking_;
+  uint64_t attempts_ = 0;
   fleet::GroupAt refused_;  // that this node does not take, until its group is given something anew
   Loop::Source retry_;
   std::optional<fleet::Ask> asked_;  // waits until nothing else is taken

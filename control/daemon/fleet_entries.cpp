@@ -111,7 +111,8 @@ void FleetEntries::take(const fleet::News& news) {
     if (one.is_gone) {
       entries.erase(text);
     } else if (entries.size() < kMostOfList || entries.contains(text)) {
-      entries[text] = {one.ttl_s == 0 ? 0 : clock_of_day() + static_cast<int64_t>(one.ttl_s), one.comment};
+      const uint64_t ttl_s = std::min<uint64_t>(one.ttl_s, UINT32_MAX);
+      entries[text] = {ttl_s == 0 ? 0 : clock_of_day() + static_cast<int64_t>(ttl_s), one.comment};
     }
   }
   if (!news.is_last) return;

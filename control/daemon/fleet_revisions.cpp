@@ -33,15 +33,24 @@ std::optional<Share> expected_share(const std::shared_ptr<const Running>& before
 void FleetNode::take_head(const std::string& text) {
   const Result<fleet::Head> head = fleet::read_head(text);
   if (!head) return trouble(head.error());
-  if (head->turn < followed_.turn) {
-    return trouble(
-        fmt::format("etcd tells turn {} of the fleet, and this node has followed turn {}: it was restored "
-                    "from an older backup? Push again: a push goes past every node's turn",
-                    head->turn, followed_.turn));
-  }
-  if (head->turn == followed_.turn && !followed_.head_id.empty() && head->id != followed_.head_id) {
-    return trouble(
-        fmt::format("etcd tells another turn {} of the fleet than this node has followed: push again", head->turn));
+  switch (fleet::follows(*head, followed_.turn, followed_.head_id)) {
+    case fleet::Follows::is_older:
+      return trouble(
+          fmt::format("etcd tells turn {} of the fleet, and this node has followed turn {}: it was restored "
+                      "from an older backup? Push again: a push goes past every node's turn",
+                      head->turn, followed_.turn));
+    case fleet::Follows::is_another:
+      return trouble(
+          fmt::format("etcd tells another turn {} of the fleet than this node has followed: push again", head->turn));
+    case fleet::Follows::is_not_possible:
+      return trouble(fmt::format("the head's turn {} is not possible, because this node has followed turn {}: {}",
+                                 head->turn, followed_.turn, fleet::kHowToRepair));
+    case fleet::Follows::is_beyond:
+      log::warning("fleet: the turn that this node has followed is not possible: it follows the head",
+                   {{"followed", followed_.turn}, {"turn", head->turn}});
+      break;
+    case fleet::Follows::yes:
+      break;
   }
   follow(*head);
 }
@@ -50,7 +59,7 @@ void FleetNode::follow(const fleet::Head& head) {
   head_ = head;
   report_.turn = head.turn;
   report_.wanted = fleet::at_of(head, settings_.group).revision;
-  if (head.turn != followed_.turn || followed_.head_id.empty()) {
+  if (head.turn != followed_.turn || followed_.head_id != head.id) {
     followed_.turn = head.turn;
     followed_.head_id = head.id;
     worker_.submit([this, turn = head.turn, id = head.id] {
@@ -69,8 +78,7 @@ void FleetNode::begin_taking() {
   if (taking_ || !helper_) return;  // a new helper tells the head again
   const bool is_wanted = report_.wanted != 0 && report_.wanted != followed_.revision;
   if (!is_wanted && asked_) {
-    taking_.emplace();
-    taking_->number = asked_->revision;
+    begin_with(asked_->revision);
     taking_->ask = std::exchange(asked_, std::nullopt);
     return ask_revision();
   }
@@ -84,11 +92,16 @@ void FleetNode::begin_taking() {
     return;
   }
   if (refused_.revision == report_.wanted && refused_.since == fleet::at_of(head_, settings_.group).since) return;
-  taking_.emplace();
-  taking_->number = report_.wanted;
+  begin_with(report_.wanted);
   report_.state = "taking";
   report_.error.clear();
   ask_revision();
+}
+
+void FleetNode::begin_with(uint64_t number) {
+  taking_.emplace();
+  taking_->attempt = ++attempts_;
+  taking_->number = number;
 }
 
 void FleetNode::ask_revision() {
@@ -108,14 +121,23 @@ void FleetNode::take_revision(const fleet::News& news) {
   if (revision && revision->number != taking_->number) revision = Error{"its manifest is another revision's"};
   if (!revision) return finish_taking(revision.error(), true);
   taking_->revision = std::move(*revision);
-  worker_.submit([this, revision = taking_->revision] {
+  worker_.submit([this, revision = taking_->revision, attempt = taking_->attempt] {
     std::vector<fleet::BlobFile> missing = disk_->files.missing(revision);
-    mailbox_.post([this, number = revision.number, missing = std::move(missing)] {
-      if (!taking_ || taking_->number != number) return;
+    mailbox_.post([this, attempt, missing = std::move(missing)] {
+      if (!is_at(attempt)) return;
       taking_->missing.assign(missing.begin(), missing.end());
       ask_next_blob();
     });
   });
+}
+
+// What comes back from a thread may be of an attempt that ended, at the same revision even.
+bool FleetNode::is_at(uint64_t attempt) const {
+  return taking_ && taking_->attempt == attempt;
+}
+
+bool FleetNode::is_at(uint64_t attempt, const std::string& digest) const {
+  return is_at(attempt) && !taking_->missing.empty() && taking_->missing.front().digest == digest;
 }
 
 void FleetNode::ask_next_blob() {
@@ -138,7 +160,7 @@ void FleetNode::take_pieces(const fleet::News& news) {
   const std::span<const std::byte> shared = helper_->shared.bytes();
   if (news.bytes > fleet::kMostPiecesText) return finish_taking(file.path + " has too many pieces", true);
   std::string text(reinterpret_cast<const char*>(shared.data()), news.bytes);
-  worker_.submit([this, file, text = std::move(text), number = taking_->number, before = followed_.revision] {
+  worker_.submit([this, file, text = std::move(text), attempt = taking_->attempt, before = followed_.revision] {
     Result<fleet::Pieces> pieces = fleet::read_pieces(text, file.bytes);
     std::string error = pieces ? "" : file.path + ": " + pieces.error();
     std::shared_ptr<const FileTaken> taken;
@@ -148,8 +170,8 @@ void FleetNode::take_pieces(const fleet::News& news) {
       missing = older.missing(*pieces);
       taken = std::make_shared<const FileTaken>(FileTaken{std::move(*pieces), std::move(older)});
     }
-    mailbox_.post([this, number, error, taken, missing] {
-      if (!taking_ || taking_->number != number) return;
+    mailbox_.post([this, attempt, digest = file.digest, error, taken, missing] {
+      if (!is_at(attempt, digest)) return;
       if (!error.empty()) return finish_taking(error, true);
       taking_->file = taken;
       ask_bytes(missing);
@@ -176,7 +198,7 @@ void FleetNode::take_blob(const fleet::News& news) {
 
 // helper: in whose memory the bytes are that came; null: all were here.
 void FleetNode::keep_blob(const std::shared_ptr<const confine::Helper>& helper) {
-  worker_.submit([this, file = taking_->missing.front(), helper, taken = taking_->file, number = taking_->number] {
+  worker_.submit([this, file = taking_->missing.front(), helper, taken = taking_->file, attempt = taking_->attempt] {
     // A copy, whose digest is looked at: whoever took the process over may write into that memory at any time.
     std::vector<std::byte> bytes;
     if (helper != nullptr) {
@@ -187,8 +209,8 @@ void FleetNode::keep_blob(const std::shared_ptr<const confine::Helper>& helper) 
     }
     if (taken != nullptr) taken->older.fill(taken->pieces, bytes);
     const Result<void> put = disk_->files.put(file, bytes);
-    mailbox_.post([this, put, number] {
-      if (!taking_ || taking_->number != number) return;
+    mailbox_.post([this, put, attempt, digest = file.digest] {
+      if (!is_at(attempt, digest)) return;
       if (!put) return finish_taking(put.error(), false);
       taking_->missing.pop_front();
       ask_next_blob();
@@ -199,10 +221,10 @@ void FleetNode::keep_blob(const std::shared_ptr<const confine::Helper>& helper) 
 void FleetNode::lay_out() {
   // What is enforced lies there already, and is not touched.
   if (taking_->ask && taking_->number == followed_.revision) return plan(followed_.policy);
-  worker_.submit([this, revision = taking_->revision] {
+  worker_.submit([this, revision = taking_->revision, attempt = taking_->attempt] {
     Result<std::string> policy = disk_->files.lay_out(revision);
-    mailbox_.post([this, policy = std::move(policy), number = revision.number] {
-      if (!taking_ || taking_->number != number) return;
+    mailbox_.post([this, policy = std::move(policy), attempt] {
+      if (!is_at(attempt)) return;
       if (!policy) return finish_taking(policy.error(), false);
       if (taking_->ask) return plan(*policy);
       reload(*policy);
@@ -226,9 +248,9 @@ void FleetNode::reload(const std::string& policy) {
   const auto before = daemon_.running();
   const auto traffic = daemon_.recent_traffic();
   daemon_.reload(
-      [this, number, policy, before, traffic, disk_failed,
+      [this, number, attempt = taking_->attempt, policy, before, traffic, disk_failed,
        alive = mailbox_.token()](const std::shared_ptr<const ReloadReport>& report) {
-        if (!*alive || !taking_ || taking_->number != number) return;
+        if (!*alive || !is_at(attempt)) return;
         const bool is_published = std::any_of(report->phases.begin(), report->phases.end(), [](const PhaseTime& phase) {
           return std::string_view(phase.name) == "publish";
         });
@@ -315,8 +337,9 @@ void FleetNode::plan(const std::string& policy) {
   Result<std::string> text = read_file(policy, kMostPolicy);
   if (!text) return finish_taking(text.error(), true);
   Daemon::Candidate candidate = {std::move(*text), policy};
-  daemon_.plan(std::move(candidate), [this, ask = *taking_->ask, alive = mailbox_.token()](const PlanReport& report) {
-    if (!*alive) return;
+  daemon_.plan(std::move(candidate), [this, ask = *taking_->ask, attempt = taking_->attempt,
+                                      alive = mailbox_.token()](const PlanReport& report) {
+    if (!*alive || !is_at(attempt)) return;
     fleet::Told told;
     told.error = report.error;
     if (!report.diagnostics.ok() && told.error.empty()) {

@@ -1,7 +1,10 @@
 #include "control/etcd/messages.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "common/peer_number.h"
 #include "control/answer/json/json.h"
 #include "control/etcd/text64.h"
 
@@ -227,7 +230,11 @@ std::string digits(int64_t number) {
 }
 
 Result<int64_t> revision_of(const std::optional<Header>& header) {
-  return whole_of(header ? header->revision : std::string());
+  Result<int64_t> revision = whole_of(header ? header->revision : std::string());
+  if (revision && (*revision < 0 || static_cast<uint64_t>(*revision) > kMostNumber)) {
+    return Error{fmt::format("etcd tells revision {} of its store, which is not possible", *revision)};
+  }
+  return revision;
 }
 
 Result<KeyValue> pair_of(const Pair& pair) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "common/peer_number.h"
 #include "control/fleet/blob.h"
 #include "control/fleet/transfer.h"
 
@@ -23,6 +24,23 @@ constexpr size_t kMostSteps = 100;     // of a transaction; etcd takes 128
 
 constexpr const char* kSomebodyElse =
     "somebody else changed the fleet meanwhile: look at it (fleet status), and do it again";
+
+// Past all of these that are possible. One that no fleet reaches ends the counting: it begins anew.
+uint64_t next_number(std::vector<uint64_t> known) {
+  const std::set<uint64_t> all(known.begin(), known.end());
+  uint64_t next = newest_possible(std::move(known)) + 1;
+  if (next > kMostNumber) next = 1;
+  while (all.contains(next)) next++;
+  return next;
+}
+
+// Past every turn that a node has followed: where etcd was restored from an older backup, nodes are further than the
+// head. A node whose turn is not possible follows the head again (head.h, follows()).
+uint64_t next_turn(const Head& head, const std::vector<Node>& nodes) {
+  std::vector<uint64_t> turns = {head.turn};
+  for (const Node& node : nodes) turns.push_back(node.report.turn);
+  return next_number(std::move(turns));
+}
 
 std::string random_id() {
   std::random_device random;
@@ -99,31 +117,25 @@ Result<std::vector<Head>> Desk::log(size_t most) {
   return heads;
 }
 
-Result<uint64_t> Desk::newest_revision() {
-  const Result<etcd::RangeAnswer> found = client_.all(names_.revisions(), true);
+// Also one that no node follows.
+Result<HeadAt> Desk::head_to_replace() {
+  const Result<etcd::RangeAnswer> found = client_.get(names_.head());
   if (!found) return Error{found.error()};
-  uint64_t newest = 0;
-  for (const etcd::KeyValue& pair : found->pairs) {
-    const Result<int64_t> number = [&]() -> Result<int64_t> {
-      const std::string digits = pair.key.substr(names_.revisions().size());
-      if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != std::string::npos) {
-        return Error{"no number"};
-      }
-      return static_cast<int64_t>(std::stoll(digits));
-    }();
-    if (number) newest = std::max(newest, static_cast<uint64_t>(*number));
-  }
-  return newest;
+  if (found->pairs.empty()) return HeadAt{};
+  return HeadAt{repaired_head(found->pairs[0].value), found->pairs[0].changed_at};
 }
 
-// Past every turn and revision that a node has followed: where etcd was restored from an older backup, nodes are
-// further than the head.
-Result<uint64_t> Desk::next_turn(const Head& head) {
-  const Result<std::vector<Node>> nodes = this->nodes();
-  if (!nodes) return Error{nodes.error()};
-  uint64_t turn = head.turn;
-  for (const Node& node : *nodes) turn = std::max(turn, node.report.turn);
-  return turn + 1;
+Result<std::vector<uint64_t>> Desk::numbers_of_revisions() {
+  const Result<etcd::RangeAnswer> found = client_.all(names_.revisions(), true);
+  if (!found) return Error{found.error()};
+  std::vector<uint64_t> numbers;
+  for (const etcd::KeyValue& pair : found->pairs) {
+    const std::string digits = pair.key.substr(names_.revisions().size());
+    const bool is_number =
+        !digits.empty() && digits.size() <= 18 && digits.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number) numbers.push_back(std::stoull(digits));
+  }
+  return numbers;
 }
 
 Result<int64_t> Desk::swept_at() {
@@ -140,22 +152,23 @@ etcd::Transaction Desk::change_of(const HeadAt& before, const Head& after) const
 }
 
 Result<Pushed> Desk::push(const Push& push) {
-  const Result<HeadAt> before = head();
+  const Result<HeadAt> before = head_to_replace();
   if (!before) return Error{before.error()};
   const Result<int64_t> swept = swept_at();
   if (!swept) return Error{swept.error()};
-  const Result<uint64_t> newest = newest_revision();
-  if (!newest) return Error{newest.error()};
-  const Result<uint64_t> turn = next_turn(before->head);
-  if (!turn) return Error{turn.error()};
+  Result<std::vector<uint64_t>> numbers = numbers_of_revisions();
+  if (!numbers) return Error{numbers.error()};
+  const Result<std::vector<Node>> nodes = this->nodes();
+  if (!nodes) return Error{nodes.error()};
 
   Pushed pushed;
   Revision& revision = pushed.revision;
   // Numbers that nodes know are not given out again.
-  revision.number = std::max({*newest, before->head.everywhere, before->head.revision, before->head.staged}) + 1;
-  const Result<std::vector<Node>> nodes = this->nodes();
-  if (!nodes) return Error{nodes.error()};
-  for (const Node& node : *nodes) revision.number = std::max(revision.number, node.report.revision + 1);
+  for (const uint64_t number : {before->head.everywhere, before->head.revision, before->head.staged}) {
+    numbers->push_back(number);
+  }
+  for (const Node& node : *nodes) numbers->push_back(node.report.revision);
+  revision.number = next_number(std::move(*numbers));
   revision.policy = push.policy;
   revision.by = who_;
   revision.comment = push.comment;
@@ -184,7 +197,7 @@ Result<Pushed> Desk::push(const Push& push) {
   if (const Result<Revision> readable = read_revision(text); !readable) return Error{readable.error()};
 
   Head after = before->head;
-  after.turn = *turn;
+  after.turn = next_turn(before->head, *nodes);
   after.id = random_id();
   after.by = who_;
   after.at = revision.at;
@@ -211,10 +224,14 @@ Result<Head> Desk::change(const std::string& what, const std::function<Result<vo
   const Result<HeadAt> before = head();
   if (!before) return Error{before.error()};
   if (before->head.turn == 0) return Error{fmt::format("nothing was pushed to fleet {} yet", fleet_)};
-  const Result<uint64_t> turn = next_turn(before->head);
-  if (!turn) return Error{turn.error()};
+  const Result<std::vector<Node>> nodes = this->nodes();
+  if (!nodes) return Error{nodes.error()};
   Head after = before->head;
-  after.turn = *turn;
+  after.turn = next_turn(before->head, *nodes);
+  if (after.turn <= before->head.turn) {
+    return Error{fmt::format("the head's turn {} is not possible, because nodes are at turn {}: {}", before->head.turn,
+                             after.turn - 1, kHowToRepair)};
+  }
   if (const Result<void> changed = change(after); !changed) return Error{changed.error()};
   after.id = random_id();
   after.by = who_;

@@ -100,8 +100,8 @@ class Desk {
   etcd::Client& client() { return client_; }
 
  private:
-  Result<uint64_t> newest_revision();
-  Result<uint64_t> next_turn(const Head& head);
+  Result<HeadAt> head_to_replace();
+  Result<std::vector<uint64_t>> numbers_of_revisions();
   etcd::Transaction change_of(const HeadAt& before, const Head& after) const;
   Result<int64_t> swept_at();
   void sweep(const Head& head, int64_t changed_at);

@@ -1,7 +1,11 @@
 #include "control/fleet/head.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
+#include "common/peer_number.h"
 #include "control/answer/json/json.h"
 #include "control/fleet/names.h"
 
@@ -69,18 +73,65 @@ std::string text_of(const Head& head) {
   return write_json(head).line();
 }
 
-Result<Head> read_head(std::string_view text) {
+namespace {
+
+Result<Head> parse_head(std::string_view text) {
   if (text.size() > kMostHead) return Error{"the fleet's head is longer than 64 KiB"};
   const Result<Document> document = Document::parse(text);
   if (!document) return Error{"the fleet's head is not understood: " + document.error()};
   Result<Head> head = read_json<Head>(*document);
   if (!head) return Error{"the fleet's head is not understood: " + head.error()};
-  if (head->turn == 0) return Error{"the fleet's head has no turn"};
-  if (head->groups.size() > kMostGroups) return Error{"the fleet's head names more than 64 groups"};
-  for (const GroupAt& at : head->groups) {
-    if (!is_name(at.group)) return Error{"the fleet's head names a group that no node can be in"};
-  }
   return head;
+}
+
+Result<void> check_number(const char* what, uint64_t number) {
+  if (number <= kMostNumber) return {};
+  return Error{fmt::format("the head's {} {} is not possible: {}", what, number, kHowToRepair)};
+}
+
+// But for its turn.
+Result<void> check_head(const Head& head) {
+  const std::pair<const char*, uint64_t> numbers[] = {{"revision", head.revision},
+                                                      {"since", head.since},
+                                                      {"staged", head.staged},
+                                                      {"everywhere", head.everywhere},
+                                                      {"everywhere_before", head.everywhere_before}};
+  for (const auto& [what, number] : numbers) {
+    if (Result<void> possible = check_number(what, number); !possible) return possible;
+  }
+  if (head.groups.size() > kMostGroups) return Error{"the fleet's head names more than 64 groups"};
+  for (const GroupAt& at : head.groups) {
+    if (!is_name(at.group)) return Error{"the fleet's head names a group that no node can be in"};
+    if (Result<void> possible = check_number("revision", at.revision); !possible) return possible;
+    if (Result<void> possible = check_number("since", at.since); !possible) return possible;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Head> read_head(std::string_view text) {
+  Result<Head> head = parse_head(text);
+  if (!head) return head;
+  if (head->turn == 0) return Error{fmt::format("the fleet's head has no turn: {}", kHowToRepair)};
+  if (Result<void> possible = check_number("turn", head->turn); !possible) return Error{possible.error()};
+  if (Result<void> checked = check_head(*head); !checked) return Error{checked.error()};
+  return head;
+}
+
+Head repaired_head(std::string_view text) {
+  Result<Head> head = parse_head(text);
+  if (!head || !check_head(*head)) return {};
+  if (head->turn > kMostNumber) head->turn = 0;
+  return std::move(*head);
+}
+
+Follows follows(const Head& head, uint64_t turn, std::string_view id) {
+  if (turn == 0) return Follows::yes;
+  if (!is_possible(head.turn, turn)) return Follows::is_not_possible;
+  if (!is_possible(turn, head.turn)) return Follows::is_beyond;
+  if (head.turn < turn) return Follows::is_older;
+  return head.turn == turn && !id.empty() && head.id != id ? Follows::is_another : Follows::yes;
 }
 
 }  // namespace weir::control::fleet

@@ -46,6 +46,20 @@ uint64_t before(const Head& head);
 std::string text_of(const Head& head);
 // Error: what is wrong with it. Whatever the text is, what comes back can be followed.
 Result<Head> read_head(std::string_view text);
+// The same for who makes the next head: of one that cannot be followed as much is kept as can be. A turn that is not
+// possible is 0.
+Head repaired_head(std::string_view text);
+
+// How a head stands to the turn that a node has followed. turn, id: of that one; 0: none.
+enum class Follows {
+  yes,
+  is_older,         // the node is further
+  is_another,       // of the same turn
+  is_not_possible,  // the head is too far ahead
+  is_beyond,        // the node's own turn is: it follows the head
+};
+Follows follows(const Head& head, uint64_t turn, std::string_view id);
+constexpr const char* kHowToRepair = "`controlctl fleet push` repairs the head";
 
 constexpr size_t kMostGroups = 64;
 constexpr size_t kMostHead = 64 << 10;  // bytes of the text

@@ -1,8 +1,11 @@
 #include "control/fleet/revision.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
+#include "common/peer_number.h"
 #include "control/answer/json/json.h"
 #include "control/fleet/blob.h"
 
@@ -48,6 +51,7 @@ Result<Revision> read_revision(std::string_view text) {
   Result<Revision> revision = read_json<Revision>(*document);
   if (!revision) return Error{"the revision's manifest is not understood: " + revision.error()};
   if (revision->number == 0) return Error{"the revision has no number"};
+  if (revision->number > kMostNumber) return Error{fmt::format("revision {} is not possible", revision->number)};
   if (revision->files.size() > kMostFiles) return Error{"the revision has more than 1000 files"};
   std::set<std::string> paths;
   uint64_t bytes = 0;

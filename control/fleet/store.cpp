@@ -9,6 +9,7 @@
 
 #include "common/fd.h"
 #include "common/files.h"
+#include "common/peer_number.h"
 #include "control/answer/json/json.h"
 #include "control/fleet/blob.h"
 
@@ -56,8 +57,13 @@ Result<Followed> Store::read(const std::string& fleet) const {
   if (!text) return Error{text.error()};
   const Result<Document> document = Document::parse(*text);
   if (!document) return none;
-  const Result<Followed> followed = read_json<Followed>(*document);
-  return followed && followed->fleet == fleet ? *followed : none;
+  Result<Followed> followed = read_json<Followed>(*document);
+  if (!followed || followed->fleet != fleet) return none;
+  if (followed->turn > kMostNumber) {  // of a head that no fleet can have reached: the next one is followed
+    followed->turn = 0;
+    followed->head_id.clear();
+  }
+  return followed;
 }
 
 Result<void> Store::write(const Followed& followed) const {

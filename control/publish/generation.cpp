@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "common/files.h"
+#include "common/peer_number.h"
 
 namespace weir::control {
 
@@ -29,7 +30,7 @@ bool parse(const std::string& text, wire::Generation& generation) {
     return false;
   }
   generation = {epoch, number};
-  return epoch != 0 && text == render(generation);
+  return epoch != 0 && number <= kMostNumber && text == render(generation);
 }
 
 }  // namespace
@@ -59,7 +60,8 @@ Result<void> GenerationFile::commit() {
 }
 
 void GenerationFile::pass(wire::Generation seen) {
-  if (seen.epoch == last_.epoch && seen.number > last_.number) last_ = seen;
+  const bool is_ahead = seen.epoch == last_.epoch && seen.number > last_.number;
+  if (is_ahead && is_possible(seen.number, last_.number)) last_ = seen;
 }
 
 Result<void> GenerationFile::not_behind(wire::Generation published) {

@@ -21,13 +21,15 @@ class GenerationFile {
   static Result<GenerationFile> open(const std::string& state_dir);
 
   wire::Generation last() const { return last_; }
+  // Never wraps: last() stays within kMostNumber of common/peer_number.h, but for what is published from there.
   wire::Generation next() const { return {last_.epoch, last_.number + 1}; }
   // Gives next() out. Error: it is not on disk; save() tries again.
   Result<void> commit();
   // The same for who has it on disk elsewhere, and tells with pass() after a start.
   void give_out() { last_ = next(); }
   Result<void> save() { return write(last_); }
-  // Somebody enforces this one, or it was given out. When it is of our epoch, the next number is past it.
+  // Somebody enforces this one, or it was given out. When it is of our epoch, the next number is past it; a number that
+  // this program cannot have given out is not believed.
   void pass(wire::Generation seen);
 
   // published: the newest publication found elsewhere (the last good). When the file is behind it, as after restoring

@@ -8,6 +8,7 @@
 
 #include "common/files.h"
 #include "common/log/log.h"
+#include "common/peer_number.h"
 
 namespace weir::control {
 
@@ -215,17 +216,21 @@ void TargetLink::take_answer(const Publication& publication, const wire::Message
 }
 
 void TargetLink::take_refusal(const Publication& publication, const wire::PublishedBody& answer) {
-  set_error("target refuses what is published", reason_of(answer));
+  const wire::Generation &told = answer.generation, &ours = publication.generation;
+  const bool is_ahead = told.epoch == ours.epoch && told.number >= ours.number;
+  std::string error = reason_of(answer);
+  if (is_ahead && !is_possible(told.number, ours.number)) {
+    error += fmt::format("; it tells generation {} of this controld's epoch, which is not possible: the newest is {}",
+                         told.number, ours.number);
+  }
+  set_error("target refuses what is published", error);
   if (may_pass(answer.failed_step)) {
     again_ = loop_.timer(Clock::now() + milliseconds(times_.try_again), [this] {
       wanted_is_news_ = true;
       next();
     });
   }
-  const bool is_ours = answer.generation.epoch == publication.generation.epoch;
-  if (is_ours && answer.generation.number >= publication.generation.number && surroundings_.is_ahead) {
-    surroundings_.is_ahead(answer.generation);
-  }
+  if (is_ahead && is_possible(told.number, ours.number) && surroundings_.is_ahead) surroundings_.is_ahead(told);
 }
 
 void TargetLink::shadow(std::shared_ptr<const ShadowCandidate> candidate) {

@@ -1,4 +1,5 @@
 // The pointer of a fleet: what each group enforces, and what a rollback goes back to.
+#include "common/peer_number.h"
 #include "control/fleet/channel.h"
 #include "control/fleet/entry.h"
 #include "control/fleet/head.h"
@@ -70,6 +71,64 @@ TEST_CASE("a head is read as it was written, or not at all") {
   head.groups.assign(kMostGroups + 1, {"a", 1, 1});
   CHECK_FALSE(read_head(text_of(head)));
   CHECK_FALSE(read_head(std::string(kMostHead + 1, ' ')));
+}
+
+TEST_CASE("a head with a number that no fleet reaches is refused, and can be replaced") {
+  Head head = at_turn({}, 7);
+  move(head, "", 3);
+  move(head, "canary", 4);
+  const auto error_of = [](const Head& wrong) {
+    const Result<Head> read = read_head(text_of(wrong));
+    return read ? std::string() : read.error();
+  };
+  Head wrong = at_turn(head, UINT64_MAX);
+  CHECK(error_of(wrong) ==
+        "the head's turn 18446744073709551615 is not possible: `controlctl fleet push` repairs the head");
+  const Head kept = repaired_head(text_of(wrong));
+  CHECK(kept.turn == 0);
+  CHECK(kept.revision == 3);
+  CHECK(at_of(kept, "canary").revision == 4);
+  for (uint64_t Head::*number :
+       {&Head::revision, &Head::since, &Head::staged, &Head::everywhere, &Head::everywhere_before}) {
+    wrong = head;
+    wrong.*number = UINT64_MAX;
+    CHECK(error_of(wrong).find("is not possible") != std::string::npos);
+    CHECK(repaired_head(text_of(wrong)).revision == 0);
+  }
+  wrong = head;
+  wrong.groups[0].since = UINT64_MAX;
+  CHECK(error_of(wrong).find("the head's since") == 0);
+  CHECK(repaired_head("{").turn == 0);
+  CHECK(text_of(repaired_head(text_of(head))) == text_of(head));
+  // What older versions made of it.
+  CHECK(error_of(at_turn(head, 0)).find("has no turn: `controlctl fleet push`") != std::string::npos);
+}
+
+TEST_CASE("of two turns that are too far from each other the larger one is not possible") {
+  const auto at = [](uint64_t turn) { return at_turn({}, turn); };
+  CHECK(follows(at(9), 0, "") == Follows::yes);  // a node that has followed none
+  CHECK(follows(at(9), 8, "y") == Follows::yes);
+  CHECK(follows(at(9), 9, "x") == Follows::yes);
+  CHECK(follows(at(9), 9, "") == Follows::yes);
+  CHECK(follows(at(9), 9, "y") == Follows::is_another);
+  CHECK(follows(at(9), 10, "y") == Follows::is_older);
+  CHECK(follows(at(9 + kMostAhead), 9, "y") == Follows::yes);
+  CHECK(follows(at(10 + kMostAhead), 9, "y") == Follows::is_not_possible);
+  CHECK(follows(at(9), 9 + kMostAhead, "y") == Follows::is_older);
+  CHECK(follows(at(9), 10 + kMostAhead, "y") == Follows::is_beyond);
+}
+
+TEST_CASE("what is counted on from is what peers can have reached") {
+  CHECK(newest_possible({}) == 0);
+  CHECK(newest_possible({0, 5, 3}) == 5);
+  CHECK(newest_possible({5, UINT64_MAX, 3, kMostNumber}) == 5);
+  CHECK(newest_possible({5, 5 + kMostAhead}) == 5 + kMostAhead);
+  CHECK(newest_possible({5, 6 + kMostAhead, 7 + kMostAhead}) == 5);
+  CHECK(newest_possible({6 + kMostAhead}) == 6 + kMostAhead);
+  CHECK(newest_possible({UINT64_MAX, 0}) == 0);
+  CHECK(is_possible(5, UINT64_MAX));
+  CHECK_FALSE(is_possible(UINT64_MAX, UINT64_MAX));
+  CHECK_FALSE(is_possible(UINT64_MAX, 5));
 }
 
 TEST_CASE("names of keys") {

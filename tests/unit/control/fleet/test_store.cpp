@@ -40,6 +40,12 @@ TEST_CASE("what was followed is read again, and another fleet's is not") {
   CHECK(store.read("edge")->turn == 7);
   CHECK(store.read("edge")->policy == "/x/weir.yaml");
   CHECK(store.read("core")->turn == 0);
+  followed.turn = UINT64_MAX;  // as older versions kept it
+  followed.head_id = "zz";
+  REQUIRE(store.write(followed));
+  CHECK(store.read("edge")->turn == 0);
+  CHECK(store.read("edge")->head_id.empty());
+  CHECK(store.read("edge")->revision == 3);
   std::ofstream(folder / "fleet/followed") << "{\"fleet\": ";
   CHECK(store.read("edge")->turn == 0);
 }

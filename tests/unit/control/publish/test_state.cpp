@@ -1,11 +1,14 @@
 // What controld keeps on disk: generations never used twice, a last good that is whole or refused, one controld at a
 // time.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "common/files.h"
+#include "common/peer_number.h"
 #include "control/compile/seal.h"
 #include "control/publish/generation.h"
 #include "control/publish/in_force.h"
@@ -58,6 +61,29 @@ TEST_CASE("a number that cannot be written is given out, told, and written later
   CHECK(file->next().number == 3);
   file->pass({before.epoch, 7});  // enforced somewhere, and not remembered here
   CHECK(file->next() == wire::Generation{before.epoch, 8});
+}
+
+TEST_CASE("a number that cannot have been given out is not counted on from") {
+  const Folder folder;
+  auto file = GenerationFile::open(folder / "");
+  REQUIRE(file);
+  REQUIRE(file->commit());
+  const uint64_t epoch = file->last().epoch;
+  file->pass({epoch, UINT64_MAX});
+  CHECK(file->next() == wire::Generation{epoch, 2});
+  file->pass({epoch, 2 + kMostAhead});
+  CHECK(file->next() == wire::Generation{epoch, 2});
+  file->pass({epoch, 1 + kMostAhead});
+  CHECK(file->next() == wire::Generation{epoch, 2 + kMostAhead});
+
+  // On disk, as an older version left it.
+  std::string text = fmt::format("weir generation 1\nepoch {:016x}\nnumber {}\n", epoch, UINT64_MAX);
+  text += fmt::format("check {:016x}\n", XXH3_64bits(text.data(), text.size()));
+  folder.write("epoch", text);
+  auto again = GenerationFile::open(folder / "");
+  REQUIRE(again);
+  CHECK(again->last().epoch != epoch);
+  CHECK(again->next().number == 1);
 }
 
 TEST_CASE("every damage of the epoch file begins a new epoch, loudly") {

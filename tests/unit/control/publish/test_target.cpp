@@ -181,6 +181,31 @@ TEST_CASE("a refusal is told, and the old generation stays known") {
   CHECK(state.status->generation == wire::Generation{6, 5});
 }
 
+TEST_CASE("a generation of our epoch that was never given out is not gone past") {
+  const Folder folder;
+  const auto ahead_of = [&](uint64_t claimed) {
+    Enforcer enforcer(folder / "dp", {.generation = {7, claimed}, .refuses = true});
+    Loop loop;
+    std::vector<wire::Generation> ahead;
+    TargetLink::Surroundings surroundings;
+    surroundings.connect = [&](const auto& done) { done(wire::connect(folder / "dp", 0)); };
+    surroundings.is_ahead = [&](wire::Generation seen) { ahead.push_back(seen); };
+    TargetLink link(loop, dataplane_target(folder / "dp"), std::move(surroundings), kFast);
+    link.publish(sample({7, 1}).publication);
+    REQUIRE(eventually(loop, [&] { return link.is_settled({7, 1}) && !link.state().last_error.empty(); }));
+    CHECK(link.state().acknowledged == wire::Generation{});
+    return std::pair(ahead, link.state().last_error);
+  };
+  const auto possible = ahead_of(9);
+  CHECK(possible.first == std::vector<wire::Generation>{{7, 9}});
+  CHECK(possible.second == "refused in step validate: the test refuses it");
+  const auto wrong = ahead_of(UINT64_MAX);
+  CHECK(wrong.first.empty());
+  CHECK(wrong.second ==
+        "refused in step validate: the test refuses it; it tells generation 18446744073709551615 of this controld's "
+        "epoch, which is not possible: the newest is 1");
+}
+
 TEST_CASE("enforced and not durable is told, and so is that it became durable") {
   const Folder folder;
   Enforcer enforcer(folder / "dp", {.disk_is_full = true});
