@@ -112,6 +112,11 @@ Result<void> sync_folder_of(const std::string& path) {
   return {};
 }
 
+bool is_folder(const std::string& path) {
+  struct stat found = {};
+  return stat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode);
+}
+
 }  // namespace
 
 Result<void> make_directories(const std::string& path, unsigned mode) {
@@ -122,11 +127,12 @@ Result<void> make_directories(const std::string& path, unsigned mode) {
     if (part.empty()) continue;
     if (mkdir(part.c_str(), mode) == 0) {
       if (Result<void> synced = sync_folder_of(part); !synced) return synced;
-    } else if (errno != EEXIST && errno != EISDIR && !std::filesystem::is_directory(part)) {
+    } else if (const int error = errno; error != EEXIST && error != EISDIR && !is_folder(part)) {
+      errno = error;
       return errno_error("cannot create folder " + part);
     }
   }
-  if (!std::filesystem::is_directory(path)) return Error{path + " is not a folder"};
+  if (!is_folder(path)) return Error{path + " is not a folder"};
   return {};
 }
 

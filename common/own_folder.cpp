@@ -1,5 +1,6 @@
 #include "common/own_folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <string_view>
 #include <vector>
 
@@ -48,7 +50,8 @@ class Walk {
  public:
   Walk(const char* option, std::span<const uid_t> others) : option_(option), others_(others) {}
 
-  Result<void> to(const std::string& path) {
+  // is_on_the_way: something is to be made in the folder.
+  Result<void> to(const std::string& path, bool is_on_the_way) {
     std::error_code error;
     const std::filesystem::path whole = std::filesystem::absolute(path, error);
     if (error) return Error{"cannot tell where " + path + " is: " + error.message()};
@@ -57,7 +60,7 @@ class Walk {
     while (!left_.empty()) {
       if (Result<void> done = step(); !done) return done;
     }
-    if (is_open_) return writable_by_others();  // sticky: fine on the way, not for the folder itself
+    if (is_open_ && !is_on_the_way) return writable_by_others();  // sticky: fine on the way, not for the folder itself
     return {};
   }
 
@@ -146,13 +149,34 @@ std::string user_text(uid_t uid) {
 }
 
 Result<void> check_own_folder(const std::string& path, const char* option, std::span<const uid_t> others) {
-  return Walk(option, others).to(path);
+  return Walk(option, others).to(path, false);
 }
 
 Result<void> make_own_folder(const std::string& path, unsigned mode, const char* option,
                              std::span<const uid_t> others) {
+  // A folder that is refused stays as it was: what root makes in a folder of another user would be in his way.
+  std::string there = path;
+  struct stat status = {};
+  while (!there.empty() && lstat(there.c_str(), &status) != 0) {
+    there = std::filesystem::path(there).parent_path().string();
+  }
+  if (Result<void> checked = Walk(option, others).to(there.empty() ? "." : there, true); !checked) return checked;
   if (Result<void> made = make_directories(path, mode); !made) return made;
   return check_own_folder(path, option, others);
+}
+
+Result<std::vector<std::string>> names_in(const std::string& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(opendir(folder.c_str()), closedir);
+  if (open == nullptr) return errno_error("cannot read the folder " + folder);
+  std::vector<std::string> names;
+  while (true) {
+    errno = 0;
+    const dirent* entry = readdir(open.get());
+    if (entry == nullptr && errno != 0) return errno_error("cannot read the folder " + folder);
+    if (entry == nullptr) return names;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
 }
 
 Result<std::optional<FolderLock>> lock_folder(const std::string& path) {

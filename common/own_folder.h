@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "common/fd.h"
 #include "common/result.h"
@@ -18,9 +19,12 @@ namespace weir {
 // option: of the command line, that chooses another folder.
 Result<void> check_own_folder(const std::string& path, const char* option, std::span<const uid_t> others = {});
 
-// mkdir -p, and the check. Folders that it makes get the mode.
+// mkdir -p, and the check, of what is there before anything is made. Folders that it makes get the mode.
 Result<void> make_own_folder(const std::string& path, unsigned mode, const char* option,
                              std::span<const uid_t> others = {});
+
+// Of all that is in a folder, in no order, without "." and "..". Error: the folder cannot be read to its end.
+Result<std::vector<std::string>> names_in(const std::string& folder);
 
 // One process at a time has a folder, as long as its FolderLock lives. It is the folder itself that is locked: that
 // needs no writing, and what a full or read-only disk holds is enforced. So is the file `lock` in it, where it can be

@@ -12,12 +12,12 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
-#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <set>
 #include <thread>
 
+#include "common/own_folder.h"
 #include "common/thread.h"
 
 namespace weir::confine {
@@ -51,9 +51,9 @@ std::optional<int> unused_signal() {
 
 std::set<pid_t> threads() {
   std::set<pid_t> ids;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error)) {
-    const std::string name = entry.path().filename().string();
+  const Result<std::vector<std::string>> names = names_in("/proc/self/task");
+  if (!names) return ids;
+  for (const std::string& name : *names) {
     pid_t id = 0;
     std::from_chars(name.data(), name.data() + name.size(), id);
     ids.insert(id);

@@ -149,7 +149,7 @@ Result<Book> last_good(const Asked& asked, const confine::Helpers& parsers) {
     }
     const Result<std::optional<InForce>> in_force = read_in_force(state_dir);
     if (!in_force) return Error{in_force.error()};
-    if (!*in_force || (*in_force)->config != absolute) return Book();
+    if (!*in_force || !is_same_file((*in_force)->config, asked.config)) return Book();
   }
   const Result<Store::Bytes> bytes = Store::book_in(state_dir);
   return bytes ? read_book(bytes->bytes()) : Result<Book>(Error{bytes.error()});

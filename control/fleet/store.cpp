@@ -9,6 +9,7 @@
 
 #include "common/fd.h"
 #include "common/files.h"
+#include "common/own_folder.h"
 #include "common/peer_number.h"
 #include "control/answer/json/json.h"
 #include "control/fleet/blob.h"
@@ -113,15 +114,19 @@ Result<std::string> Store::lay_out(const Revision& revision) const {
 }
 
 void Store::keep_only(const std::set<uint64_t>& numbers) const {
+  const auto names = [](const std::string& folder) {
+    Result<std::vector<std::string>> found = names_in(folder);
+    return found ? std::move(*found) : std::vector<std::string>();
+  };
   std::error_code failed;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, failed)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : names(folder_)) {
     const bool is_number = !name.empty() && name.find_first_not_of("0123456789") == std::string::npos;
     const bool is_kept = is_number && name.size() < 19 && numbers.contains(std::stoull(name));
-    if ((is_number || name.ends_with(".part")) && !is_kept) fs::remove_all(entry.path(), failed);
+    if ((is_number || name.ends_with(".part")) && !is_kept) fs::remove_all(folder_ + "/" + name, failed);
   }
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_ + "/blobs", failed)) {
-    if (entry.hard_link_count(failed) == 1) fs::remove(entry.path(), failed);
+  for (const std::string& name : names(folder_ + "/blobs")) {
+    struct stat found = {};
+    if (stat(blob(name).c_str(), &found) == 0 && found.st_nlink == 1) unlink(blob(name).c_str());
   }
 }
 

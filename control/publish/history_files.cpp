@@ -8,13 +8,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <iterator>
 #include <map>
 
 #include "common/again.h"
 #include "common/digest.h"
 #include "common/files.h"
+#include "common/own_folder.h"
 
 namespace weir::control {
 namespace {
@@ -143,16 +143,19 @@ Result<HistoryFiles::Kept> HistoryFiles::open(wire::Generation generation, bool 
   return Kept{std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), std::move(*book)};
 }
 
+std::vector<std::string> HistoryFiles::names_of_files() const {
+  Result<std::vector<std::string>> names = names_in(folder_);
+  return names ? std::move(*names) : std::vector<std::string>();
+}
+
 void HistoryFiles::keep_more(wire::Generation generation, const std::vector<Feed>& feeds, uint64_t most_bytes) const {
   const std::string snapshot = path(generation.number, "snapshot");
   if (link((state_dir_ + "/snapshot.weir").c_str(), snapshot.c_str()) == 0 && !open_snapshot(generation)) {
     unlink(snapshot.c_str());  // the store has another one
   }
   std::map<std::string, std::string> kept;  // by what stands behind the number: a path
-  std::error_code ignored;
-  for (const auto& file : std::filesystem::directory_iterator(folder_, ignored)) {
-    const std::string name = file.path().filename().string();
-    kept.emplace(name.substr(std::min(name.find('.'), name.size())), file.path().string());
+  for (const std::string& name : names_of_files()) {
+    kept.emplace(name.substr(std::min(name.find('.'), name.size())), folder_ + "/" + name);
   }
   for (const Feed& feed : feeds) {
     const std::string ending = ending_of(feed.digest);
@@ -181,16 +184,14 @@ Result<Store::Bytes> HistoryFiles::open_snapshot(wire::Generation generation) co
 
 uint64_t HistoryFiles::trim(const std::vector<uint64_t>& wanted, uint64_t most_bytes) const {
   Remaining remaining;
-  std::error_code ignored;
-  for (const auto& file : std::filesystem::directory_iterator(folder_, ignored)) {
-    const std::string name = file.path().filename().string();
+  for (const std::string& name : names_of_files()) {
     uint64_t number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
     const bool is_ours = error == std::errc() && end != name.data() + name.size() && *end == '.';
     if (is_ours && std::find(wanted.begin(), wanted.end(), number) != wanted.end() && !name.ends_with(".new")) {
-      remaining.add(number, file.path().string());
+      remaining.add(number, folder_ + "/" + name);
     } else {
-      std::filesystem::remove(file.path(), ignored);
+      (void)remove((folder_ + "/" + name).c_str());
     }
   }
   for (const bool is_whole : {false, true}) {

@@ -48,6 +48,7 @@ class HistoryFiles {
 
  private:
   std::string path(uint64_t number, const char* ending) const;
+  std::vector<std::string> names_of_files() const;
   std::string state_dir_, folder_;
 };
 

@@ -1,10 +1,12 @@
 #include "control/publish/in_force.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "common/files.h"
 #include "common/own_folder.h"
@@ -50,8 +52,27 @@ std::string pointer_of(const std::string& default_dir, const std::string& config
   return fmt::format("{}/state_of/{:016x}", default_dir, XXH3_64bits(config.data(), config.size()));
 }
 
+// Without links; as it is where there is no such file.
+std::string canonical(const std::string& config) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(config, error);
+  return error ? config : path.string();
+}
+
 std::string pointer_text(const std::string& config, const std::string& state_dir) {
   return fmt::format("weir state_dir 1\nof {}\nis {}\n", config, state_dir);
+}
+
+// Empty: nothing is remembered of a policy that is called so.
+std::optional<std::string> remembered_of(const std::string& default_dir, const std::string& config) {
+  const std::string path = pointer_of(default_dir, config);
+  if (!exists(path)) return std::nullopt;
+  const Result<std::string> text = read_file(path, kMaxInForceBytes);
+  const std::string before = pointer_text(config, "");  // ends in an end of line
+  if (!text || !text->starts_with(std::string_view(before).substr(0, before.size() - 1)) || !text->ends_with('\n')) {
+    return std::nullopt;
+  }
+  return text->substr(before.size() - 1, text->size() - before.size());
 }
 
 }  // namespace
@@ -100,24 +121,35 @@ Result<std::optional<InForce>> read_in_force(const std::string& state_dir) {
   return in_force;
 }
 
-Result<void> remember_state_dir(const std::string& default_dir, const std::string& config,
-                                const std::string& state_dir) {
+bool is_same_file(const std::string& one, const std::string& other) {
+  if (one == other) return true;
+  struct stat first = {}, second = {};
+  return stat(one.c_str(), &first) == 0 && stat(other.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+         first.st_ino == second.st_ino;
+}
+
+namespace {
+
+Result<void> remember_one(const std::string& default_dir, const std::string& config, const std::string& state_dir) {
   const std::string path = pointer_of(default_dir, config);
-  if (remembered_state_dir(default_dir, config) == state_dir) return {};
+  if (remembered_of(default_dir, config).value_or(default_dir) == state_dir) return {};
   if (Result<void> own = make_own_folder(default_dir + "/state_of", 0700, "--state-dir"); !own) return own;
   const std::string text = pointer_text(config, state_dir);
   return write_file_durably(path, {std::as_bytes(std::span(text))}, 0600);
 }
 
+}  // namespace
+
+Result<void> remember_state_dir(const std::string& default_dir, const std::string& config,
+                                const std::string& state_dir) {
+  Result<void> remembered = remember_one(default_dir, config, state_dir);
+  const std::string other = canonical(config);
+  return remembered && other != config ? remember_one(default_dir, other, state_dir) : remembered;
+}
+
 std::string remembered_state_dir(const std::string& default_dir, const std::string& config) {
-  const std::string path = pointer_of(default_dir, config);
-  if (!exists(path)) return default_dir;
-  const Result<std::string> text = read_file(path, kMaxInForceBytes);
-  const std::string before = pointer_text(config, "");  // ends in an end of line
-  if (!text || !text->starts_with(std::string_view(before).substr(0, before.size() - 1)) || !text->ends_with('\n')) {
-    return default_dir;
-  }
-  return text->substr(before.size() - 1, text->size() - before.size());
+  const std::optional<std::string> found = remembered_of(default_dir, config);
+  return found ? *found : remembered_of(default_dir, canonical(config)).value_or(default_dir);
 }
 
 }  // namespace weir::control

@@ -22,8 +22,11 @@ Result<void> write_in_force(const std::string& state_dir, const InForce& in_forc
 // Empty: nothing was published yet. Error: damaged, or cannot be read.
 Result<std::optional<InForce>> read_in_force(const std::string& state_dir);
 
+// Both paths lead to one file, however they are written: relative, absolute, by links.
+bool is_same_file(const std::string& one, const std::string& other);
+
 // Where the policy of this path keeps its state, when that is not default_dir: kept in default_dir/state_of, because
-// the policy that says it may be the one that cannot be read. config: absolute.
+// the policy that says it may be the one that cannot be read. Found again by each path of the policy. config: absolute.
 Result<void> remember_state_dir(const std::string& default_dir, const std::string& config,
                                 const std::string& state_dir);
 // default_dir when nothing else is remembered.

@@ -6,10 +6,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
 #include "common/files.h"
 #include "common/own_folder.h"
@@ -124,14 +124,28 @@ Result<void> check_pair(const Publication& overlay) {
 
 }  // namespace
 
+Store::Begun::~Begun() {
+  if (is_kept) return;
+  const Result<std::vector<std::string>> names = names_in(state_dir);
+  const auto is_other = [](const std::string& name) { return !name.starts_with("journal.db") && name != "epoch"; };
+  if (!names || std::count_if(names->begin(), names->end(), is_other) > 1) return;  // one is the lock
+  for (const std::string& name : *names) {
+    if (!is_other(name) || name == "lock") unlink((state_dir + "/" + name).c_str());
+  }
+  if (is_made) (void)rmdir(state_dir.c_str());
+}
+
 Result<Store> Store::open(const std::string& state_dir) {
+  const bool is_there = access(state_dir.c_str(), F_OK) == 0;
   if (Result<void> own = make_own_folder(state_dir, 0700, "--state-dir"); !own) return Error{own.error()};
+  const Result<std::vector<std::string>> names = names_in(state_dir);
   Store store;
   store.state_dir_ = state_dir;
   Result<std::optional<FolderLock>> lock = lock_folder(state_dir);
   if (!lock) return Error{lock.error()};
   if (!*lock) return Error{"another controld runs on " + state_dir + "; stop it, or give this one its own --state-dir"};
   store.lock_ = std::move(**lock);
+  if (names && names->empty()) store.begun_ = std::make_unique<Begun>(state_dir, !is_there);
   return store;
 }
 
@@ -142,15 +156,17 @@ std::string Store::overlay_path(wire::Generation base) const {
 // Those of bases that are there no more.
 void Store::forget_overlays(wire::Generation but_of) const {
   const std::string kept = overlay_path(but_of);
-  std::error_code ignored;
-  for (const auto& file : std::filesystem::directory_iterator(state_dir_, ignored)) {
-    const std::string name = file.path().filename().string();
-    if (name.starts_with("overlay-") && file.path().string() != kept) unlink(file.path().c_str());
+  const Result<std::vector<std::string>> names = names_in(state_dir_);
+  if (!names) return;
+  for (const std::string& name : *names) {
+    const std::string path = state_dir_ + "/" + name;
+    if (name.starts_with("overlay-") && path != kept) unlink(path.c_str());
   }
 }
 
 // The overlay first: it is not looked at before its base is there.
 Result<void> Store::save(const Publication& publication) {
+  if (begun_ != nullptr) begun_->is_kept = true;  // also where the disk fails
   const bool is_overlay = publication.base != nullptr;
   const Publication& base = is_overlay ? *publication.base : publication;
   if (is_overlay) {

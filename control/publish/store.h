@@ -33,7 +33,9 @@ struct Publication {
 // it), lock.
 class Store {
  public:
-  // Makes the directory (0700) when it is missing. Error: another controld runs on it.
+  // Makes the directory (0700) when it is missing. Error: another controld runs on it. A Store that ends before
+  // anything was saved leaves no files in a directory that was empty: after a start as root that failed, the user of
+  // the service may have it.
   static Result<Store> open(const std::string& state_dir);
 
   // Durable when they return. Of an overlay the base is written only when it is not there yet; a crash leaves the one
@@ -82,8 +84,19 @@ class Store {
   std::string overlay_path(wire::Generation base) const;
   void forget_overlays(wire::Generation but_of) const;
 
+  // What a start makes in a new directory, until something is saved.
+  struct Begun {
+    std::string state_dir;
+    bool is_made = false;  // the directory, too
+    bool is_kept = false;
+    Begun(std::string dir, bool made) : state_dir(std::move(dir)), is_made(made) {}
+    Begun(const Begun&) = delete;
+    ~Begun();
+  };
+
   std::string state_dir_;
   wire::Generation base_;  // that this process has written
+  std::unique_ptr<Begun> begun_;
   FolderLock lock_;
 };
 

@@ -6,10 +6,11 @@
 
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <string_view>
+
+#include "common/own_folder.h"
 
 namespace weir::dataplane {
 
@@ -44,10 +45,12 @@ bool has_any(std::span<const std::string> arguments, std::initializer_list<std::
 }
 
 bool any_free_huge_page() {
-  std::error_code error;
-  for (const auto& size : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", error)) {
+  const std::string folder = "/sys/kernel/mm/hugepages";
+  const Result<std::vector<std::string>> sizes = names_in(folder);
+  if (!sizes) return false;
+  for (const std::string& size : *sizes) {
     unsigned long free_pages = 0;
-    std::ifstream(size.path() / "free_hugepages") >> free_pages;
+    std::ifstream(folder + "/" + size + "/free_hugepages") >> free_pages;
     if (free_pages > 0) return true;
   }
   return false;

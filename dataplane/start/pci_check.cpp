@@ -55,7 +55,8 @@ std::string check_pci_device(std::string_view value, const std::string& sysfs) {
   const std::optional<std::string> address = pci_address(value.substr(0, value.find(',')));
   if (!address || address->ends_with(":00:00.0")) return {};  // the host bridge: a customary way to say "no card"
   const fs::path device = fs::path(sysfs) / "bus/pci/devices" / *address;
-  if (!fs::exists(device)) {
+  std::error_code error;
+  if (!fs::exists(device, error)) {
     return fmt::format("-a {}: there is no PCI device {}; `dpdk-devbind.py --status-dev net` shows the network cards",
                        value, *address);
   }

@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/fd.h"
 #include "common/files.h"
+#include "common/own_folder.h"
 #include "common/paths.h"
 #include "dataplane/start/syscall_filter.h"
 
@@ -43,12 +43,12 @@ constexpr DriverNeeds kDriverNeeds[] = {
 // there is something else.
 std::optional<std::vector<std::string>> state_files(const std::string& folder) {
   std::vector<std::string> files;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (!StateDir::is_own(entry.path().filename().string())) return std::nullopt;
-    files.push_back(entry.path().string());
+  const Result<std::vector<std::string>> names = names_in(folder);
+  if (!names) return std::nullopt;
+  for (const std::string& name : *names) {
+    if (!StateDir::is_own(name)) return std::nullopt;
+    files.push_back(folder + "/" + name);
   }
-  if (error) return std::nullopt;
   return files;
 }
 

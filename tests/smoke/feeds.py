@@ -29,6 +29,12 @@ with Session(BUILD) as session:
     code, out, err = session.controlctl("check", session.path("fed.yaml"))
     equal(code, 3, f"check of a refused feed\n{out}{err}")
     check("list `fed` keeps its last good content (entries: 1000): " in err and "is an HTML page" in err, err)
+    # The same policy by other paths.
+    os.symlink("fed.yaml", session.path("link.yaml"))
+    for spelling in (session.path("./fed.yaml"), os.path.relpath(session.path("fed.yaml")), session.path("link.yaml")):
+        code, out, err = session.controlctl("check", spelling)
+        equal(code, 3, f"check of a refused feed by {spelling}\n{out}{err}")
+        check("list `fed` keeps its last good content (entries: 1000): " in err, err)
     # A policy that is to take the place of this one, beside what this one made.
     with open(session.path("fed.yaml"), encoding="ascii") as file, open(session.path("next.yaml"), "w", encoding="ascii") as copy:
         copy.writelines(line for line in file if not line.startswith("state_dir:"))

@@ -1,7 +1,9 @@
 // Folders that somebody else may write, or could have put in the place of ours.
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "common/own_folder.h"
@@ -32,6 +34,52 @@ TEST_CASE("a folder of our own is taken, and made where there is none") {
   CHECK(why(folder / "made/on/the/way").empty());
   CHECK(why(folder / "made/../made/./on").empty());
   CHECK(says(why(folder / "absent"), "cannot look at"));
+}
+
+TEST_CASE("nothing is made in a folder that is refused") {
+  const Folder folder;
+  const std::string open = folder.make("open");
+  REQUIRE(chmod(open.c_str(), 0777) == 0);
+  CHECK_FALSE(make_own_folder(open + "/a/b", 0700, "--state-dir"));
+  CHECK_FALSE(std::filesystem::exists(open + "/a"));
+  REQUIRE(chmod(open.c_str(), 01777) == 0);
+  CHECK(make_own_folder(open + "/a/b", 0700, "--state-dir"));
+  if (geteuid() != 0) return;
+  const std::string foreign = folder.make("foreign");
+  REQUIRE(chown(foreign.c_str(), kStranger, kStranger) == 0);
+  CHECK_FALSE(make_own_folder(foreign + "/a", 0700, "--state-dir"));
+  CHECK_FALSE(std::filesystem::exists(foreign + "/a"));
+}
+
+TEST_CASE("a folder below one that cannot be read is told, and nothing is thrown") {
+  const Folder folder;
+  REQUIRE(chmod((folder / ".").c_str(), 0755) == 0);
+  const std::string closed = folder.make("closed");
+  REQUIRE(chmod(closed.c_str(), 0700) == 0);
+  const auto ask = [&] {
+    const Result<void> made = make_own_folder(closed + "/a/b", 0700, "--state-dir");
+    return made ? std::string() : made.error();
+  };
+  if (geteuid() != 0) return;
+  const pid_t child = fork();
+  if (child == 0) {
+    const bool is_other = setresuid(kStranger, kStranger, kStranger) == 0;
+    _exit(is_other && says(ask(), "cannot create folder " + closed + "/a: Permission denied") ? 0 : 1);
+  }
+  int status = 1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+}
+
+TEST_CASE("names of what is in a folder") {
+  const Folder folder;
+  folder.write("a", "");
+  folder.make("b");
+  Result<std::vector<std::string>> names = names_in(folder / ".");
+  REQUIRE(names);
+  std::sort(names->begin(), names->end());
+  CHECK(*names == std::vector<std::string>{"a", "b"});
+  CHECK_FALSE(names_in(folder / "c"));
 }
 
 TEST_CASE("a folder that others may write is refused, with its mode and the way out") {

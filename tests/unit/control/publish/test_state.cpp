@@ -319,3 +319,51 @@ TEST_CASE("where a policy keeps its state is remembered for each policy") {
   REQUIRE(remember_state_dir(usual, "/a.yaml", usual));
   CHECK(remembered_state_dir(usual, "/a.yaml") == usual);
 }
+
+TEST_CASE("a policy is the same by each path that leads to it") {
+  const Folder folder;
+  const std::string usual = folder / "usual", real = folder / "weir.yaml", link = folder / "link.yaml";
+  folder.write("weir.yaml", "");
+  folder.write("other.yaml", "");
+  std::filesystem::create_symlink("weir.yaml", link);
+  CHECK(is_same_file(real, link));
+  CHECK(is_same_file(folder / "./weir.yaml", link));
+  CHECK(is_same_file("/absent.yaml", "/absent.yaml"));
+  CHECK_FALSE(is_same_file(real, folder / "other.yaml"));
+  CHECK_FALSE(is_same_file(real, folder / "absent.yaml"));
+  REQUIRE(remember_state_dir(usual, link, "/state"));  // a start by the link
+  CHECK(remembered_state_dir(usual, real) == "/state");
+  CHECK(remembered_state_dir(usual, folder / "other.yaml") == usual);
+  std::filesystem::create_symlink("weir.yaml", folder / "second.yaml");
+  CHECK(remembered_state_dir(usual, folder / "second.yaml") == "/state");
+}
+
+TEST_CASE("a start that saved nothing leaves nothing in a new folder") {
+  const Folder folder;
+  const auto begin = [&](const char* name, bool saves) {
+    auto store = Store::open(folder / name);
+    REQUIRE(store);
+    auto numbers = GenerationFile::open(folder / name);
+    REQUIRE(numbers);
+    folder.write(std::string(name) + "/journal.db", "");
+    folder.write(std::string(name) + "/journal.db-wal", "");
+    if (saves) REQUIRE(store->save(*sample(numbers->next()).publication));
+  };
+  begin("new", false);
+  CHECK_FALSE(std::filesystem::exists(folder / "new"));
+  folder.make("there");
+  begin("there", false);
+  CHECK(std::filesystem::is_empty(folder / "there"));
+  begin("there", true);
+  CHECK(std::filesystem::exists(folder / "there/epoch"));
+  begin("there", false);  // what an earlier start left stays
+  CHECK(std::filesystem::exists(folder / "there/epoch"));
+  CHECK(std::filesystem::exists(folder / "there/journal.db"));
+  {
+    auto store = Store::open(folder / "ordered");
+    REQUIRE(store);
+    REQUIRE(store->set_bypass(true));
+    REQUIRE(GenerationFile::open(folder / "ordered"));
+  }
+  CHECK(Store::open(folder / "ordered")->bypass());
+}
