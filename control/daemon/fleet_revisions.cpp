@@ -52,6 +52,7 @@ void FleetNode::take_head(const std::string& text) {
     case fleet::Follows::yes:
       break;
   }
+  trouble("");  // a head that was not followed is repaired
   follow(*head);
 }
 

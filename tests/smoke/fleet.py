@@ -213,6 +213,29 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
     check(pushed["head"]["turn"] > 1 and pushed["revision"] > max(before), f"a push goes past what nodes have followed: {pushed}")
     wait_for("the push after the restore", nodes, lambda node: drops(node, "192.0.2.6"))
 
+    # A turn that no fleet reaches is not followed, and a push repairs it. Who has one on disk recovers, too.
+    head = operator.fleet("status")["head"]
+    for turn, stays in ((2**64 - 1, False), (head["turn"] + 2**33, True)):
+        etcd.ctl("put", "/weir/edge/live/head", json.dumps({**head, "turn": turn, "id": "far"}), members=(1, 2))
+        for node in nodes:
+            node.wait("that the turn is not possible", lambda one=node: f"the head's turn {turn} is not possible" in one.log("controld"))
+        code, _, error = operator.try_fleet("pause")
+        check(code == 1 and f"the head's turn {turn} is not possible" in error and "fleet push" in error, f"a change of such a head: {code} {error}")
+        first.stop("controld")
+        with open(first.state_path("controld") + "/fleet/followed", encoding="ascii") as file:
+            followed = json.load(file)
+        equal(followed["turn"], head["turn"], "turn on disk")
+        with open(first.state_path("controld") + "/fleet/followed", "w", encoding="ascii") as file:
+            json.dump({**followed, "turn": turn}, file)
+        first.start()
+        if stays:  # it follows the head that it has kept; the other node's turn says what is possible
+            first.wait("the node's turn", lambda: operator.nodes()["n1"]["turn"] == turn)
+        pushed = operator.fleet("push", "weir.yaml")
+        equal(pushed["head"]["turn"], head["turn"] + 1, "the turn after one that is not possible")
+        wait_for("the push after it", nodes, lambda node: node.call("status")["fleet"]["turn"] == head["turn"] + 1)
+        check(all("etcd_error" not in node.call("status")["fleet"] for node in nodes), "nothing is wrong any more")
+        head = pushed["head"]
+
     # What nobody but a stranger writes: it is said, and what is enforced stays.
     etcd.ctl("put", "/weir/edge/live/head", "\x01" * 100_000, members=(1, 2))
     first.wait("that the head is no head", lambda: "too long" in first.log("controld"))
