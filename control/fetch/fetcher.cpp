@@ -68,6 +68,7 @@ TransferRequest request_of(const FetchedFeed& feed, const FetchSettings& setting
   copy_text(state.last_modified, request.last_modified);
   request.timeout_s = settings.timeout_s;
   request.max_bytes = settings.max_bytes;
+  request.may_be_private = settings.may_be_private ? 1 : 0;
   return request;
 }
 

@@ -1,7 +1,11 @@
 #include "control/fetch/transfer.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
+#include <netdb.h>
 #include <poll.h>
+#include <strings.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "control/http/public_address.h"
 #include "control/http/reach.h"
 
 namespace weir::control {
@@ -31,6 +36,11 @@ struct Transfer {
   std::span<std::byte> to;
   uint64_t most = 0, taken = 0;
   bool is_too_large = false;
+  // Where redirects may lead. A server that anybody can reach, or make names resolve for, may not make this machine ask
+  // what only this machine can reach, and show its lines.
+  bool may_be_private = false;
+  bool has_proxy = false;
+  std::string led_to;  // the address or host that was refused
 };
 
 long status_of(CURL* curl) {
@@ -48,6 +58,75 @@ size_t take(char* bytes, size_t, size_t n, void* user) {
   if (n != 0) memcpy(transfer.to.data() + transfer.taken, bytes, n);
   transfer.taken += n;
   return n;
+}
+
+long redirects_of(CURL* curl) {
+  long redirects = 0;
+  curl_easy_getinfo(curl, CURLINFO_REDIRECT_COUNT, &redirects);
+  return redirects;
+}
+
+struct FreeUrl {
+  void operator()(CURLU* url) const { curl_url_cleanup(url); }
+};
+
+// Of an url, or of one that is relative to it. Empty: there is none.
+std::string host_of(const char* url, const char* relative = nullptr) {
+  const std::unique_ptr<CURLU, FreeUrl> parsed(curl_url());
+  char* host = nullptr;
+  if (parsed == nullptr || curl_url_set(parsed.get(), CURLUPART_URL, url, 0) != CURLUE_OK) return "";
+  if (relative != nullptr && curl_url_set(parsed.get(), CURLUPART_URL, relative, 0) != CURLUE_OK) return "";
+  if (curl_url_get(parsed.get(), CURLUPART_HOST, &host, CURLU_URLDECODE) != CURLUE_OK) return "";
+  std::string copy = host;
+  curl_free(host);
+  return copy;
+}
+
+// What this answer came from, once it begins: where the url of the list itself is private, redirects may be.
+void look_at_server(Transfer& transfer) {
+  const char* address = nullptr;
+  if (transfer.has_proxy || redirects_of(transfer.curl) != 0) return;
+  if (curl_easy_getinfo(transfer.curl, CURLINFO_PRIMARY_IP, &address) != CURLE_OK || address == nullptr) return;
+  if (*address != '\0' && !is_public_host(address)) transfer.may_be_private = true;
+}
+
+// A host that is written as an address, or is this machine by its name, is known without a connection: also where a
+// proxy would make it.
+bool may_lead(Transfer& transfer, std::string_view line) {
+  constexpr std::string_view kName = "location:";
+  const long status = status_of(transfer.curl);
+  if (transfer.may_be_private || status < 300 || status > 399 || line.size() < kName.size()) return true;
+  if (strncasecmp(line.data(), kName.data(), kName.size()) != 0) return true;
+  std::string to(line.substr(kName.size()));
+  to.erase(0, std::min(to.find_first_not_of(" \t"), to.size()));
+  to.erase(to.find_last_not_of(" \t\r\n") + 1);
+  const char* from = nullptr;
+  curl_easy_getinfo(transfer.curl, CURLINFO_EFFECTIVE_URL, &from);
+  const std::string host = from == nullptr ? "" : host_of(from, to.c_str());
+  if (host.empty() || is_public_host(host)) return true;  // what is no url is refused by libcurl
+  transfer.led_to = host;
+  return false;
+}
+
+size_t take_header(char* bytes, size_t, size_t n, void* user) {
+  Transfer& transfer = *static_cast<Transfer*>(user);
+  const std::string_view line(bytes, n);
+  if (line.starts_with("HTTP/")) look_at_server(transfer);
+  return may_lead(transfer, line) ? n : 0;
+}
+
+// Before a connection is made, by the address that a name turned out to be.
+curl_socket_t open_socket(void* user, curlsocktype, curl_sockaddr* address) {
+  Transfer& transfer = *static_cast<Transfer*>(user);
+  const bool is_redirected = redirects_of(transfer.curl) != 0;
+  if (is_redirected && !transfer.has_proxy && !transfer.may_be_private && !is_public(&address->addr)) {
+    char text[INET6_ADDRSTRLEN] = "";
+    getnameinfo(&address->addr, static_cast<socklen_t>(address->addrlen), text, sizeof text, nullptr, 0,
+                NI_NUMERICHOST);
+    transfer.led_to = text;
+    return CURL_SOCKET_BAD;
+  }
+  return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 // Not 0 when nobody waits for it any more.
@@ -129,7 +208,12 @@ TransferAnswer fetch(int socket, std::span<std::byte> shared, const TransferRequ
   add_header(headers, "If-Modified-Since", ask.last_modified);
   const bool is_conditional = headers != nullptr;
   curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers.get());
-  Transfer transfer = {curl, socket, shared, ask.max_bytes, 0, false};
+  Transfer transfer = {curl, socket, shared, ask.max_bytes, 0, false, ask.may_be_private != 0, *ask.proxy != '\0', ""};
+  if (const std::string own = host_of(ask.url); !own.empty() && !is_public_host(own)) transfer.may_be_private = true;
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &transfer);
+  curl_easy_setopt(curl, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+  curl_easy_setopt(curl, CURLOPT_OPENSOCKETDATA, &transfer);
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &transfer);
   curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, go_on);
@@ -144,7 +228,10 @@ TransferAnswer fetch(int socket, std::span<std::byte> shared, const TransferRequ
     answer.retry_after_s = static_cast<uint64_t>(retry_after);
   }
   const std::string most = std::to_string(ask.max_bytes);
-  if (transfer.is_too_large || code == CURLE_FILESIZE_EXCEEDED) {
+  if (!transfer.led_to.empty() && code != CURLE_OK) {
+    copy_text(answer.error, "a redirect leads to " + transfer.led_to +
+                                ", which is not public: name it as the url, or write fetch: {private: true}");
+  } else if (transfer.is_too_large || code == CURLE_FILESIZE_EXCEEDED) {
     copy_text(answer.error, "it is larger than " + most + " bytes (fetch: max_size)");
   } else if (answer.status >= 400 || (code == CURLE_WRITE_ERROR && answer.status != 200)) {
     copy_text(answer.error, "the server answers " + std::to_string(answer.status));

@@ -22,6 +22,7 @@ struct TransferRequest {
   char url[kMostUrl + 1], proxy[kMostUrl + 1], user_agent[kMostText + 1];
   char etag[kMostTag + 1], last_modified[kMostDate + 1];  // of what is there; both empty: nothing is
   uint64_t timeout_s, max_bytes;
+  uint64_t may_be_private;     // 1: redirects may lead to private addresses (fetch: private)
   uint64_t certificate_bytes;  // at the begin of the shared memory, as PEM; 0: those of the system
 };
 

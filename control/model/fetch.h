@@ -13,6 +13,7 @@ struct FetchSettings {
   std::string ca_file;                      // certificates that are trusted; empty: those of the system
   std::string user_agent = "weir/" WEIR_VERSION;
   uint32_t concurrent = 4;
+  bool may_be_private = false;  // redirects may lead to private addresses
   bool operator==(const FetchSettings&) const = default;
 };
 

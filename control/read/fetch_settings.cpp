@@ -49,6 +49,7 @@ FetchSettings read_fetch_settings(const std::string& policy_path, MapReader read
     }
   }
   reader.take("concurrent", settings.concurrent);
+  reader.take("private", settings.may_be_private);
   reader.finish();
   return settings;
 }

@@ -94,6 +94,10 @@ constexpr Key kFetchKeys[] = {
     row::text("user_agent",
               "What servers are told who asks: 1 to 256 characters of ASCII. Left out: weir and its version."),
     row::integer("concurrent", 1, 64, "How many feeds are fetched at a time.").by_default("4"),
+    row::boolean("private",
+                 "Redirects may lead from a public server to this machine, its link or a private network. False: only "
+                 "where the url of the list leads there itself.")
+        .by_default("false"),
 };
 constexpr Section kFetch = {"`fetch`", kFetchKeys};
 

@@ -42,10 +42,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class LyingServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, address="127.0.0.1"):
+        super().__init__((address, 0), Handler)
         self.port = self.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{address}:{self.port}"
         self.asked = []  # (path, headers) of each request
         self.says = None  # a function of the handler
         threading.Thread(target=self.serve_forever, daemon=True).start()
