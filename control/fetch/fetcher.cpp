@@ -9,12 +9,12 @@
 #include <condition_variable>
 #include <cstring>
 #include <ctime>
-#include <filesystem>
 #include <mutex>
 #include <set>
 
 #include "common/files.h"
 #include "common/log/log.h"
+#include "common/own_folder.h"
 #include "control/fetch/schedule.h"
 #include "control/fetch/state_file.h"
 
@@ -414,10 +414,11 @@ void Fetcher::remove_old() {
     kept.insert(state_path(path));
   }
   disk_.submit([folder = folder_, kept] {
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const Result<std::vector<std::string>> names = names_in(folder);
+    if (!names) return;
+    for (const std::string& name : *names) {
       struct stat status = {};
-      const std::string path = entry.path().string();
+      const std::string path = folder + "/" + name;
       if (kept.contains(path) || stat(path.c_str(), &status) != 0) continue;
       if (S_ISREG(status.st_mode) && status.st_mtime < time(nullptr) - kKeepOld_s) unlink(path.c_str());
     }
