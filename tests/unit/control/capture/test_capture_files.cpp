@@ -13,7 +13,7 @@ namespace {
 
 const CaptureFiles::Now kStart = CaptureFiles::Now(seconds(1'764'547'200));  // 2025-12-01T00:00:00Z
 
-std::vector<std::string> names_in(const std::string& folder) {
+std::vector<std::string> names_of_files(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& file : std::filesystem::directory_iterator(folder)) names.push_back(file.path().filename().string());
   std::sort(names.begin(), names.end());
@@ -95,13 +95,13 @@ TEST_CASE("a file begins with the program and ends with the statistics; it is fo
     CHECK(files.waiting() == 0);
     CHECK(files.written() == 1);
     CHECK(files.current().ends_with("weir-20251201T000000.000000Z.pcapng.part"));
-    CHECK(blocks(folder.read("captures/" + names_in(captures)[0])) ==
+    CHECK(blocks(folder.read("captures/" + names_of_files(captures)[0])) ==
           std::vector<uint32_t>{kSection, kInterface, kPacket});
     received = 105;
     files.add(frame.packet(), kStart);
     files.finish(kStart + seconds(1));
   }
-  CHECK(names_in(captures) == std::vector<std::string>{"weir-20251201T000000.000000Z.pcapng"});
+  CHECK(names_of_files(captures) == std::vector<std::string>{"weir-20251201T000000.000000Z.pcapng"});
   const std::string file = folder.read("captures/weir-20251201T000000.000000Z.pcapng");
   CHECK(blocks(file) == std::vector<uint32_t>{kSection, kInterface, kPacket, kPacket, kStatistics});
   CHECK(file.find("weir controld " WEIR_VERSION) != std::string::npos);
@@ -122,11 +122,11 @@ TEST_CASE("files rotate by size and by age, the oldest go, and nothing else in t
   folder.write("captures/weir-20200101T000000.000000Z.pcapng.part", "left behind");
   const std::string captures = folder / "captures";
   CaptureFiles files(settings_for(captures), none);
-  CHECK(names_in(captures)[0] == "weir-20200101T000000.000000Z.pcapng");
+  CHECK(names_of_files(captures)[0] == "weir-20200101T000000.000000Z.pcapng");
   const Frame frame;
   for (int i = 0; i < 3000; i++) files.add(frame.packet(), kStart + std::chrono::milliseconds(i));  // 280 bytes each
   files.flush(kStart + seconds(3));
-  std::vector<std::string> names = names_in(captures);
+  std::vector<std::string> names = names_of_files(captures);
   CHECK(names.size() == 3 + 1);
   CHECK(names[2].ends_with(".part"));
   CHECK(names[3] == "weir-notes.pcapng");
@@ -134,9 +134,9 @@ TEST_CASE("files rotate by size and by age, the oldest go, and nothing else in t
   for (const std::string& name : names) CHECK(std::filesystem::file_size(captures + "/" + name) <= 65536);
   CHECK(std::filesystem::file_size(captures + "/" + names[0]) > 60000);
   files.flush(kStart + seconds(3600 + 2));
-  CHECK(names_in(captures)[2].ends_with(".part"));
+  CHECK(names_of_files(captures)[2].ends_with(".part"));
   files.flush(kStart + seconds(3600 + 3));
-  CHECK(names_in(captures)[2].ends_with(".pcapng"));
+  CHECK(names_of_files(captures)[2].ends_with(".pcapng"));
   CHECK(files.current().empty());
   CHECK(files.written() == 3000);
   CHECK(files.lost() == 0);
@@ -164,7 +164,7 @@ TEST_CASE("what cannot be written is lost and counted, said, and tried again") {
   files.add(frame.packet(), kStart);
   files.flush(kStart + seconds(6));
   CHECK(files.written() == 2);
-  CHECK(names_in(folder / "captures").size() == 1);
+  CHECK(names_of_files(folder / "captures").size() == 1);
 }
 
 TEST_CASE("a clock that was ahead, and is set back, ends no capture") {
@@ -189,7 +189,7 @@ TEST_CASE("a clock that was ahead, and is set back, ends no capture") {
   for (int hour = 0; hour < 6; hour++) write_one(kStart + std::chrono::hours(hour * 2));
   files.finish(kStart + std::chrono::hours(24));
   CHECK(files.written() == 13);
-  for (const std::string& name : names_in(captures)) CHECK(name < "weir-2026");
+  for (const std::string& name : names_of_files(captures)) CHECK(name < "weir-2026");
 }
 
 TEST_CASE("a comment tells generation, list, entry and its place") {
