@@ -5,9 +5,11 @@ WEIR_ORDERS: so many random orders instead of 10,000; the figure is then short.
 """
 
 import importlib
+import inspect
 import json
 import os
 import subprocess
+import tempfile
 
 import mended_control as control
 import mended_peers as peers
@@ -48,7 +50,7 @@ def adds(build, _folder):
 def confirmations(build, _folder):
     say("mended: what waits for a confirmation")
     found = {"way back beside a shadow": control.way_back_beside_shadow(build), "confirm beside a shadow": control.confirm_beside_shadow(build),
-             "way back with a target away": control.way_back_while_away(build)[0]}
+             "way back with a target away": control.way_back_while_away(build)}
     note = "; ".join(f"{name} {ms:.0f}" for name, ms in found.items())
     return [at_most("mended.confirm_late_ms", max(found.values()), LATE_MS, "ms", note)], found
 
@@ -70,37 +72,32 @@ def unanswered(build, _folder):
     return [figure], found
 
 
-def of_module(module, name):
-    """(value, note) of a measurement that lives in a module of its own."""
-    def measured(build):
+OTHERS = {"spread_lost": ("packets", "mended_dataplane"), "hostile_endless": ("cases", "mended_dataplane"), "escapes": ("characters", "mended_text")}
+KNOWN = {}  # figures of OTHERS that were measured already
+
+
+def other(name, build):
+    """The figure of a module of its own: its function returns it, its value, or what a measurement returns."""
+    if name not in KNOWN:
+        unit, module = OTHERS[name]
         try:
             function = getattr(importlib.import_module(module), name)
         except (ModuleNotFoundError, AttributeError) as error:
             raise Skip(f"script: {error}", missing_here=True) from None
-        found = function(build)
-        if isinstance(found, Figure):
-            return found.value, found.note
-        return found if isinstance(found, tuple) else (found, "")
-    return measured
-
-
-OTHERS = {"spread_lost": ("packets", of_module("mended_dataplane", "spread_lost")),
-          "hostile_endless": ("cases", of_module("mended_dataplane", "hostile_endless")),
-          "escapes": ("characters", of_module("mended_text", "escapes"))}
-KNOWN = {}  # what was measured already, by name
-
-
-def other(name, build):
-    if name not in KNOWN:
         say(f"mended: {name}")
-        KNOWN[name] = OTHERS[name][1](build)
+        with tempfile.TemporaryDirectory(prefix="weir-mended-") as folder:
+            found = function(*(build, folder)[:len(inspect.signature(function).parameters)])
+        if isinstance(found, tuple) and isinstance(found[0], list):
+            found = next(figure for figure in found[0] if figure.name == f"mended.{name}")
+        if not isinstance(found, Figure):
+            found = at_most(f"mended.{name}", *(found if isinstance(found, tuple) else (found,))[:1], 0, unit, "")
+        KNOWN[name] = found
     return KNOWN[name]
 
 
 def row_of(name):
     def measured(build, _folder):
-        value, note = other(name, build)
-        return [at_most(f"mended.{name}", value, 0, OTHERS[name][0], note)], None
+        return [other(name, build)], None
     measured.__name__ = name
     return measured
 
@@ -122,7 +119,7 @@ def answers_of_reload(build):  # d
 
 
 def answer_of_bad_policy(build):  # g
-    report = control.way_back_while_away(build)[1]
+    report = control.answer_of_bad_policy(build)
     is_own = report.get("errors", 0) > 0 or "controlctl confirm" in report.get("error", "")
     return not is_own, f"cause '{report.get('cause')}', errors {report.get('errors')}"
 
@@ -158,8 +155,8 @@ def shadow_starves(build):  # n5
 
 def of_other(name):
     def shows(build):
-        value, note = other(name, build)
-        return value != 0, note or str(value)
+        figure = other(name, build)
+        return figure.value != 0, figure.note or str(figure.value)
     return shows
 
 
