@@ -77,8 +77,10 @@ void Daemon::begin_next() {
   if (stopping_) return;
   if (unconfirmed_ && !asking_.empty()) refuse_asking();
   if (unconfirmed_ && unconfirmed_->is_over && reloading_ == nullptr && !going_back_) {
-    const uint64_t base = std::exchange(unconfirmed_, std::nullopt)->base;
-    go_back({base, false, false, {}}, fmt::format("not confirmed in time: back to generation {}", base), {}, {});
+    const uint64_t base = unconfirmed_->base;
+    std::string why = fmt::format("not confirmed in {} s: back to generation {}", unconfirmed_->seconds, base);
+    unconfirmed_.reset();
+    go_back({base, false, false, {}}, std::move(why), {}, {});
   }
   const bool are_feeds_read = held_ == 0 && !unconfirmed_;
   const bool is_wanted = !asking_.empty() || going_back_ || promoting_ || (are_feeds_read && !changed_feeds_.empty());

@@ -552,6 +552,7 @@ class Daemon {
   struct Unconfirmed {
     uint64_t base;  // to go back to
     int64_t until;  // Unix seconds
+    uint32_t seconds;
     Loop::Source timer;
     bool is_over = false;  // nobody confirmed in time
   };

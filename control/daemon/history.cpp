@@ -149,7 +149,7 @@ void Daemon::take_cause(const Cause& cause, uint64_t before_base) {
   unconfirmed_.reset();
   if (cause.wish.confirm_s == 0 || before_base == 0) return;
   const uint32_t seconds = cause.wish.confirm_s;
-  unconfirmed_ = Unconfirmed{before_base, time(nullptr) + int64_t{seconds}, {}};
+  unconfirmed_ = Unconfirmed{before_base, time(nullptr) + int64_t{seconds}, seconds, {}};
   unconfirmed_->timer = loop_.timer(Clock::now() + std::chrono::seconds(seconds), [this, seconds] {
     log::change("nobody confirmed", {{"generation", running_->publication->generation.number}, {"seconds", seconds}});
     unconfirmed_->is_over = true;  // a rollback that runs comes first, and takes its place
