@@ -275,9 +275,9 @@ MUTATIONS = (
     ("control/journal/generations.cpp", "last >= ids->first; last -= kRowsOfPage", "last > ids->first + kRowsOfPage; last -= kRowsOfPage", ("journal",)),
     ("control/daemon/api.cpp", "    if (client.doing == Doing::sending && may_be(client.caller)) sending", "    if (client.doing != Doing::waiting && may_be(client.caller)) sending", ("daemon",)),
     ("control/daemon/api.cpp", "  if (has_share && !has_place(kMaxOfUser, is_of_user)) return false;\n", "", ("daemon",)),
-    ("control/daemon/cause.cpp", "    fetcher_.give_up_first(reading->is_given_up);\n", "", ("daemon",)),
-    ("control/daemon/cause.cpp", "  if (unconfirmed_ && !asking_.empty()) refuse_asking();\n", "", ("daemon",)),
-    ("control/daemon/daemon.cpp", "  callers_.give_up_all();\n", "", ("daemon",)),
+    ("control/daemon/cause.cpp", "    fetcher_.give_up_first(reading->is_given_up);\n", "", ("daemon-waits", "daemon")),
+    ("control/daemon/cause.cpp", "  if (unconfirmed_ && !asking_.empty()) refuse_asking();\n", "", ("daemon-waits", "daemon")),
+    ("control/daemon/daemon.cpp", "  callers_.give_up_all();\n", "", ("daemon-waits", "daemon")),
     ("control/daemon/daemon.cpp", "is_saving_ = save_due_ || saves_ != 0;", "is_saving_ = false;", ("daemon",)),
-    ("control/daemon/reload.cpp", "  begin_next();  // nobody else waits for that\n", "", ("daemon",)),
+    ("control/daemon/reload.cpp", "  begin_next();  // nobody else waits for that\n", "", ("daemon-waits", "daemon")),
 )

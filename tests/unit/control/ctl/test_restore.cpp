@@ -168,9 +168,10 @@ TEST_CASE("what a list cannot be called or take is refused as a whole") {
   CHECK(!plan_of("ipset", "add a/b 192.0.2.1\n").sets.at(0).refused.empty());
   const RestorePlan hostile =
       plan_of("ipset", "create \x1b[31m hash:\x1bip\nadd \x1b[31m 192.0.2.1\nadd \x1b[31m \x1b\n");
-  CHECK((hostile.sets.at(0).name == "?[31m" && hostile.sets.at(0).type == "hash:?ip"));
+  // As they are written: whoever prints them makes them printable.
+  CHECK((hostile.sets.at(0).name == "\x1b[31m" && hostile.sets.at(0).type == "hash:\x1bip"));
   CHECK(!hostile.sets.at(0).refused.empty());
-  CHECK(hostile.sets.at(0).left_out.at(0).first == std::vector<std::string>{"?"});
+  CHECK(hostile.sets.at(0).left_out.at(0).first == std::vector<std::string>{"\x1b"});
   CHECK(plan_of("ipset", "add a 192.0.2.1\nrubbish\n").sets.at(1).refused == "these lines belong to no set");
   std::string many;
   for (int i = 0; i <= 100'000; i++) {
