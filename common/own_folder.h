@@ -23,7 +23,7 @@ Result<void> check_own_folder(const std::string& path, const char* option, std::
 Result<void> make_own_folder(const std::string& path, unsigned mode, const char* option,
                              std::span<const uid_t> others = {});
 
-// Of all that is in a folder, in no order, without "." and "..". Error: the folder cannot be read to its end.
+// The names of all files in a folder, in no order, without "." and "..". Error: the folder cannot be read to its end.
 Result<std::vector<std::string>> names_in(const std::string& folder);
 
 // One process at a time has a folder, as long as its FolderLock lives. It is the folder itself that is locked: that

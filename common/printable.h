@@ -14,7 +14,7 @@ struct Character {
   char32_t code = 0;
   size_t bytes = 0;  // 0: it is no UTF-8
 };
-// Of a text that is not empty. RFC 3629: no longer form than needed, no surrogates, U+10FFFF at most.
+// The text is not empty. RFC 3629: no longer form than needed, no surrogates, U+10FFFF at most.
 Character first_character(std::string_view text);
 
 // C0 and C1 controls and DEL; what changes the direction of text (Unicode TR 9), ends lines (U+2028, U+2029) or has no

@@ -140,7 +140,7 @@ class Builder {
     add(std::move(node), event.anchor);
   }
 
-  // What the file has at the event's place, without the event's anchor.
+  // The text of the file at the event's place, without the event's anchor.
   std::string_view text_at(const Event& event) const {
     constexpr std::string_view kBlanks = " \t\r\n", kMark = "\xef\xbb\xbf";
     if (event.line == 0) return {};

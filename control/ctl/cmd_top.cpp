@@ -101,7 +101,7 @@ void print_interval(const Context& context, const Asked& asked, const Interval& 
   if (context.json) {
     print("{}", write_json(interval).line());
   } else if (is_on_terminal(context, asked)) {
-    // What moves the cursor is this program's own.
+    // This program itself writes the codes that move the cursor.
     fmt::print("{}{}", first ? "\x1b[2J" : "", redrawn(printable_lines(text) + "\nq: leave\n"));
   } else {
     print("{}{}", first ? "" : "\n", text);

@@ -99,7 +99,7 @@ void ApiServer::begin(Fd fd, const Caller& caller) {
                              [this, id] { tell(id, handlers_.failure("no complete request line in time")); });
 }
 
-// Who waits for an answer, or takes it, keeps the place. False: all do that could give one up.
+// A client that waits for an answer, or takes it, keeps its place. False: there is no place.
 bool ApiServer::make_room(const Caller& caller) {
   const auto is_of_user = [&](const Caller& one) { return one.uid == caller.uid; };
   const auto is_looker = [](const Caller& one) { return !one.may_change; };

@@ -300,7 +300,7 @@ class Daemon {
   const PagedBooks::Kept* pages_of(uint64_t number) {
     return pages_.book(number, running_->publication->generation, running_->book);
   }
-  // What was added to a list, in the order of the texts, behind this one: with all changes that were answered before.
+  // The added entries of a list behind this text, in the order of their texts, with all changes answered before.
   using Added = std::function<void(const Result<std::vector<JournalEntry>>& added)>;
   void read_added(const std::string& list, const std::string& after, size_t most, Added done);
 
@@ -378,7 +378,7 @@ class Daemon {
     std::set<std::string> changed_feeds = {};         // that it is about
     std::vector<Reloaded> asking = {};                // who is told of it; the loop's
   };
-  // What becomes of the policy file: the reader reads it, then the worker makes a publication of it.
+  // One reload: the reader reads the policy, then the worker makes a publication of it.
   struct Prepared {
     enum class Stage : uint8_t { reading, read, making };
     Stage stage = Stage::reading;  // the loop's

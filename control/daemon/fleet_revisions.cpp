@@ -132,7 +132,7 @@ void FleetNode::take_revision(const fleet::News& news) {
   });
 }
 
-// What comes back from a thread may be of an attempt that ended, at the same revision even.
+// A thread may answer for an attempt that ended, even one of the same revision.
 bool FleetNode::is_at(uint64_t attempt) const {
   return taking_ && taking_->attempt == attempt;
 }

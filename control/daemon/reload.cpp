@@ -138,7 +138,7 @@ void Daemon::take_read(const std::shared_ptr<Prepared>& read) {
   finish_reload(*read);
 }
 
-// What runs may be another one than when reading began: entries were added meanwhile.
+// running_ may have changed since reading began: entries were added meanwhile.
 void Daemon::make_reload() {
   is_making_ = true;
   reloading_->stage = Prepared::Stage::making;

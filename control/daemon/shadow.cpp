@@ -26,7 +26,7 @@ constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 }  // namespace
 
-// What the planner reads, the worker gives a number to, and the builder compiles.
+// The planner reads it, the worker gives it a number, and the builder compiles it.
 struct Daemon::ShadowPolicy {
   ShadowWish wish;
   ShadowBegun done;

@@ -70,7 +70,7 @@ struct FreeUrl {
   void operator()(CURLU* url) const { curl_url_cleanup(url); }
 };
 
-// Of an url, or of one that is relative to it. Empty: there is none.
+// The host of an url, or of one that is relative to it. Empty: there is none.
 std::string host_of(const char* url, const char* relative = nullptr) {
   const std::unique_ptr<CURLU, FreeUrl> parsed(curl_url());
   char* host = nullptr;
@@ -82,7 +82,7 @@ std::string host_of(const char* url, const char* relative = nullptr) {
   return copy;
 }
 
-// What this answer came from, once it begins: where the url of the list itself is private, redirects may be.
+// Looks at the server once its answer begins: redirects may be private where the url of the list is.
 void look_at_server(Transfer& transfer) {
   const char* address = nullptr;
   if (transfer.has_proxy || redirects_of(transfer.curl) != 0) return;

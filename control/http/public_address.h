@@ -10,7 +10,7 @@ namespace weir::control {
 // False: it is this machine's, its link's or a private network's (loopback, link-local, RFC 1918, RFC 6598, RFC 4193,
 // multicast, unspecified), also where an IPv6 address holds such an IPv4 address (mapped, 6to4, NAT64).
 bool is_public(const sockaddr* address);
-// Of a host as an url writes it: an address, in brackets or not, or a name. A name may be anybody's, but for
+// The host as an url writes it: an address, in brackets or not, or a name. A name may be anybody's, but for
 // `localhost` and what ends in `.localhost` (RFC 6761).
 bool is_public_host(std::string host);
 

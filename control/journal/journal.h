@@ -63,7 +63,7 @@ class Journal {
   Result<void> put(const std::string& list, const JournalEntry& entry, const std::optional<JournalEntry>& there);
   Result<void> erase(const std::string& list, const std::string& text);  // that is there
   Result<uint64_t> count(const std::string& list);
-  // Of one list, in the order of their texts, page by page: what others change meanwhile may be visited, or not. visit
+  // In the order of their texts, page by page. A change of another thread meanwhile may be visited, or not. visit
   // must not change the journal.
   Result<void> visit(const std::string& list, const std::function<void(const JournalEntry&)>& visit);
   // The first ones behind this text.

@@ -84,7 +84,7 @@ class Store {
   std::string overlay_path(wire::Generation base) const;
   void forget_overlays(wire::Generation but_of) const;
 
-  // What a start makes in a new directory, until something is saved.
+  // The files that a start makes in a new directory, until something is saved.
   struct Begun {
     std::string state_dir;
     bool is_made = false;  // the directory, too

@@ -131,7 +131,7 @@ struct Call {
   std::string wrong;
 };
 
-// Of a policy file, or a candidate: list v<number> when it is good, an entry nonsense<number> when it is bad.
+// A policy file, or a candidate, has list v<number> when it is good, an entry nonsense<number> when it is bad.
 struct Version {
   uint64_t number = 0;
   bool is_good = true;
@@ -224,7 +224,7 @@ class Life {
 
   void stop() {
     daemon_->stop();
-    // What a thread was at comes back, if it still does, by a job of the loop.
+    // A thread that is still busy brings its result by a job of the loop.
     for (uint64_t idle = 0; waiting() != 0 && idle < 100;) {
       turn_once();
       idle = daemon_->is_busy() ? 0 : idle + 1;
@@ -266,7 +266,7 @@ class Life {
     };
     loop_.run_until(is_answered, Clock::now() + milliseconds(2));
   }
-  // What runs, by generation.
+  // The policies that run, by generation.
   void look() {
     const std::shared_ptr<const Running> running = daemon_->running();
     if (running == nullptr || running == seen_) return;
