@@ -153,7 +153,7 @@ std::string impossible(const Flow& flow) {
   return "";
 }
 
-// Which of a protocol and two ports the text leaves out (control/model/packet.h).
+// Bits for a protocol or a port that the text leaves out (control/model/packet.h).
 uint8_t lacking(const Flow& flow) {
   if (!flow.protocol) return kLacksProtocol;
   if (flow.sport.has_value() == flow.dport.has_value()) return 0;

@@ -146,8 +146,8 @@ void Daemon::watch_feeds() {
   watch_->watch(std::move(files));
 }
 
-// A rollback does not wait for a policy that is still being read. Whoever asked for that is told; feeds that changed
-// are read by the next reload.
+// A rollback does not wait for a policy that is still being read. The callers of that reload are told why; the next
+// reload reads the feeds that changed.
 void Daemon::give_up_reading(const std::string& why) {
   std::vector<Reloaded> asking = std::exchange(asking_, {});
   is_policy_wanted_ = is_rebuild_wanted_ = false;

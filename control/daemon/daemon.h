@@ -136,7 +136,7 @@ struct ChangeReport {
 // All that controld is, without its API: the running generation, the state directory, one link per target, the panic
 // switch. It lives on a loop, whose thread alone may call it. The worker compiles, publishes and owns the disk; it
 // never waits for a network, a helper or a reader. Other threads read policies and candidates, build candidates and new
-// bases, and answer questions about the past. What takes time calls back: once, also when controld stops.
+// bases, and answer questions about the past. Slow calls call back: once, also when controld stops.
 class Daemon {
   static constexpr int kBuilderNice = 10;             // changes come first
   static constexpr uint32_t kTrafficPerSecond = 500;  // samples of a target
@@ -181,8 +181,8 @@ class Daemon {
   // Something was published, and every target enforces it or is not there.
   bool is_settled() const;
 
-  // Ends every wait, so that whoever asked is answered. What captures still fetch is there, and the last good on disk,
-  // when is_idle().
+  // Ends every wait, so that each caller is answered. When is_idle(), captures have their last samples, and the last
+  // good is on disk.
   void stop();
   bool is_idle() const { return capture_.is_ended() && !is_saving_; }
   // A thread is at something that nobody can end: a policy that is compiled, a disk that does not answer.

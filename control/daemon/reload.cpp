@@ -417,7 +417,7 @@ void Daemon::finish_reload(Prepared& prepared) {
   for (const Reloaded& done : std::exchange(prepared.cause.asking, {})) done(report);
 }
 
-// Those of the policy that runs: their files, and their servers.
+// Watches the files, and asks the servers, of the policy that runs.
 void Daemon::follow_feeds() {
   watch_feeds();
   if (running_ != nullptr && running_->policy != nullptr) fetcher_.set(running_->policy->fetch, running_->fetched);

@@ -4,7 +4,7 @@
 
 #include <string>
 
-// Which addresses anybody may be led to.
+// Which addresses a redirect may lead to: public ones.
 namespace weir::control {
 
 // False: it is this machine's, its link's or a private network's (loopback, link-local, RFC 1918, RFC 6598, RFC 4193,

@@ -7,8 +7,8 @@
 
 namespace weir::control {
 
-// Whoever waits for what another thread finds out. Each is answered once: with the result, or that it was given up. The
-// loop's thread alone.
+// The callers that wait for a result of another thread. Each is answered once: with the result, or that it was given
+// up. The loop's thread alone.
 class Callers {
  public:
   using Id = uint64_t;

@@ -13,7 +13,7 @@ namespace weir::dataplane {
 // forgets what it has told, so each frame is told once, to this class or to the driver: the sum of both is right.
 class PacketSockets {
  public:
-  // Those that this process has open now; what they have dropped so far does not count. None where /proc is not there.
+  // Takes those that this process has open now; their earlier drops do not count. None where /proc is not there.
   explicit PacketSockets(unsigned interface);
 
   // Frames dropped since then. Any thread may ask.

@@ -106,7 +106,7 @@ def row_of(name):
 
 
 def waits(adds_of):
-    """Of an `add` that waited for something."""
+    """The fault of an `add` that waits for something."""
     def shows(build):
         found = adds_of(build)[0]
         return found.worst >= control.LONG_MS, found.told()

@@ -114,7 +114,7 @@ def add_beside_readers(build, connections, entries=1_000_000, seconds=READER_S):
                 started(session, fed, ("--read-group", READ_GROUP))
             elif not session.call("reload")["ok"]:
                 raise SessionError("a feed is not taken")
-        # Of a generation that is over: each question takes a snapshot and a book of then.
+        # The readers ask about a former generation: each question opens its snapshot and its book.
         past = session.call("history")["generations"]
         question = {"command": "explain", "key": "11.0.5.5", "at": past[-1]["at"], "verbose": True}
         with Readers(session, connections, seconds, question) as asking:
@@ -228,7 +228,7 @@ def confirm_beside_shadow(build):
 
 
 def policy_of_away(session):
-    """Of a target that is not there."""
+    """A policy whose one target is away."""
     os.mkdir(session.path("away"))
     return BASE.replace("targets: []", f"targets: [{{dataplane: {session.path('away/dp.sock')}}}]")
 
@@ -253,7 +253,7 @@ def way_back_while_away(build):
 
 
 def reload_beside_plan(build):
-    """What a reload is told that waits for a server, after `plan --url` of another one has ended, and the server has answered."""
+    """The answers of a `plan --url` and of a reload: the plan ends while the reload waits for its server, which then answers."""
     with Feeds() as feeds, Session(build) as session:
         write(session, "fed.txt", "198.18.0.1\n")
         base = BASE + "  - {name: fed, action: drop, file: fed.txt}\n"
@@ -267,7 +267,7 @@ def reload_beside_plan(build):
 
 
 def answer_of_bad_policy(build):
-    """What somebody is told who asks for a bad policy while one is read that nobody confirms, and a target is away."""
+    """The answer to a reload of a bad policy, asked beside a `reload --confirm` that nobody confirms, with a target away."""
     with Session(build) as session:
         base = policy_of_away(session) + "  - {name: fed, action: drop, file: fed.txt}\n"
         write(session, "fed.txt", "".join(address(i) + "\n" for i in range(1_000_000)))
@@ -283,7 +283,7 @@ def answer_of_bad_policy(build):
 
 
 def stop_after_add(build, is_bad):
-    """What `explain` says of an entry that was added just before a stop, after a start with a policy that is bad or not."""
+    """The verdict of `explain` on an entry added just before a stop, after a start with a good or a bad policy."""
     with Session(build) as session:
         policy = "version: 1\nlists:\n  - {name: jail, action: drop, dynamic: true}\n"
         path = write(session, "weir.yaml", policy)

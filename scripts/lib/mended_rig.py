@@ -1,4 +1,4 @@
-"""What the situations of mended_control.py, mended_fleet.py and tests/smoke/waits.py share: a server of feeds that holds its
+"""Shared by mended_control.py, mended_peers.py and tests/smoke/waits.py: a server of feeds that holds its
 answers back, orders that are given at the same time, callers who may only read. Standard library only."""
 
 import contextlib
@@ -20,7 +20,7 @@ PYTHON = "/usr/bin/python3"  # that other users may run
 
 
 class Feeds:
-    """A server of feeds. What is asked for below /held/ is answered when release() says so; below /to/ it is a redirect."""
+    """A server of feeds. It answers paths below /held/ after release(), and redirects those below /to/."""
 
     def __init__(self, host="127.0.0.1"):
         self.released, self.is_asked = threading.Event(), threading.Event()

@@ -269,7 +269,7 @@ MUTATIONS = (
     ("control/flowspec/values.cpp", "one.value < most) ranges.push_back({one.value + 1, most});", "one.value <= most) ranges.push_back({one.value, most});", ("flowspec",)),
     ("control/crowdsec/decisions.cpp", "return is_negative ? -whole : whole;", "return whole;", ("crowdsec",)),
     ("control/crowdsec/ledger.cpp", "if (!is_wanted && expires > now + 1) changes.del.push_back(entry);", "", ("crowdsec",)),
-    # Who waits for whom in controld, and who is told what.
+    # Waits and answers of controld.
     ("control/fetch/fetcher.cpp", "for (const auto& first : firsts_) wanted.insert(first->left.begin(), first->left.end());", "", ("fetch",)),
     ("control/journal/turn.h", "depth_ == 0 && (is_change || changes_ == 0); });", "true; });", ("journal",)),
     ("control/journal/generations.cpp", "last >= ids->first; last -= kRowsOfPage", "last > ids->first + kRowsOfPage; last -= kRowsOfPage", ("journal",)),

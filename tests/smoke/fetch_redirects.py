@@ -24,7 +24,7 @@ with Session(BUILD) as session:
     inner.says = elsewhere.says = lies.whole(b"203.0.113.9\n")
 
     def fetch(url, leads_to, more=""):
-        """What went wrong; empty: nothing. And whether the inner server was asked."""
+        """The fetch's error, empty when there is none, and whether the inner server was asked."""
         before = len(inner.asked)
         session.controld and session.stop("controld")
         server.says = lies.whole(b"203.0.113.8\n")

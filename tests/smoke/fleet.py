@@ -213,7 +213,7 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
     check(pushed["head"]["turn"] > 1 and pushed["revision"] > max(before), f"a push goes past what nodes have followed: {pushed}")
     wait_for("the push after the restore", nodes, lambda node: drops(node, "192.0.2.6"))
 
-    # A turn that no fleet reaches is not followed, and a push repairs it. Who has one on disk recovers, too.
+    # A turn that no fleet reaches is not followed, and a push repairs it. A node that has one on disk recovers, too.
     head = operator.fleet("status")["head"]
     for turn, stays in ((2**64 - 1, False), (head["turn"] + 2**33, True)):
         etcd.ctl("put", "/weir/edge/live/head", json.dumps({**head, "turn": turn, "id": "far"}), members=(1, 2))

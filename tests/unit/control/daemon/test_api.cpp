@@ -207,7 +207,7 @@ TEST_CASE("a user who waits in all places of his share holds up nobody else") {
   constexpr size_t kMore = 5;
   const pid_t child = fork();
   if (child == 0) {
-    // Those past the share are told so, whatever the order is; then the others wait, and are answered.
+    // The server refuses connections past the share, in any order; the others wait, and are answered.
     bool is_well = setgroups(0, nullptr) == 0 && setgid(kReaders) == 0 && setuid(kStranger) == 0;
     std::vector<Fd> waiting;
     size_t refused = 0;

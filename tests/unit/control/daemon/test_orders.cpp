@@ -459,7 +459,7 @@ class Life {
 
   std::string shadow_path(uint64_t version) const { return fmt::format("{}/shadow-{}.yaml", folder_->path(), version); }
 
-  // What a candidate's diagnostics or error say of it. Empty: nothing that is wrong.
+  // The fault of a candidate's report, by its diagnostics or its error. Empty: it is right.
   std::string check_candidate(const Version& version, const std::string& error, const Diagnostics& diagnostics) {
     const std::string text = error + format(diagnostics);
     if (server_.is_slandered_by(text)) return "a server has answered: " + text;

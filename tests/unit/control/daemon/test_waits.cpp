@@ -1,4 +1,4 @@
-// Who waits for a server, a helper or another caller, and who does not.
+// Changes, confirmations and rollbacks do not wait for servers, helpers or other callers.
 #include <arpa/inet.h>
 #include <sys/socket.h>
 

@@ -100,7 +100,7 @@ TEST_CASE("a head with a number that no fleet reaches is refused, and can be rep
   CHECK(error_of(wrong).find("the head's since") == 0);
   CHECK(repaired_head("{").turn == 0);
   CHECK(text_of(repaired_head(text_of(head))) == text_of(head));
-  // What older versions made of it.
+  // Texts of older versions.
   CHECK(error_of(at_turn(head, 0)).find("has no turn: `controlctl fleet push`") != std::string::npos);
 }
 
