@@ -1,37 +1,10 @@
 // Changes, confirmations and rollbacks do not wait for servers, helpers or other callers.
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
 #include "control/read/parsers.h"
 #include "tests/unit/control/daemon/started.h"
-#include "tests/unit/control/support/enforcer.h"
+#include "tests/unit/silent_server.h"
 
 namespace weir::control {
 namespace {
-
-// A server that lets anybody connect, and answers nobody.
-struct Silent {
-  Silent() {
-    sockaddr_in any = {};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof any;
-    REQUIRE(bind(socket.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0);
-    REQUIRE(listen(socket.get(), 16) == 0);
-    REQUIRE(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&any), &length) == 0);
-    url = "http://127.0.0.1:" + std::to_string(ntohs(any.sin_port)) + "/";
-  }
-  bool is_asked() {  // since end()
-    Fd one(accept4(socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (one) connected.push_back(std::move(one));
-    return !connected.empty();
-  }
-  void end() { connected.clear(); }
-
-  Fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
-  std::string url;
-  std::vector<Fd> connected;
-};
 
 struct Waiting {
   Waiting() {
@@ -71,7 +44,7 @@ struct Waiting {
   uint64_t number() { return (*daemon)->running()->publication->generation.number; }
 
   const Folder folder;
-  Silent server;
+  SilentServer server;
   std::unique_ptr<confine::Helpers> helpers;
   std::unique_ptr<Started> daemon;
 };

@@ -1,46 +1,14 @@
 // Who is asked when others are gone, or more may be asked at once.
-#include <arpa/inet.h>
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <atomic>
 #include <thread>
 
 #include "control/fetch/fetcher.h"
 #include "tests/catch.h"
 #include "tests/unit/folder.h"
+#include "tests/unit/silent_server.h"
 
 namespace weir::control {
 namespace {
-
-// A server that lets anybody connect, and never answers.
-struct Silent {
-  Silent() {
-    sockaddr_in any = {};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof any;
-    REQUIRE(bind(socket.get(), reinterpret_cast<sockaddr*>(&any), sizeof any) == 0);
-    REQUIRE(listen(socket.get(), 16) == 0);
-    REQUIRE(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&any), &length) == 0);
-    url = "http://127.0.0.1:" + std::to_string(ntohs(any.sin_port)) + "/";
-  }
-  // The path that somebody asks for who has connected meanwhile; empty: nobody has.
-  std::string asked() {
-    Fd one(accept4(socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (one.get() < 0) return "";
-    pollfd poll_one = {one.get(), POLLIN, 0};
-    char text[100] = {};
-    if (poll(&poll_one, 1, 10'000) != 1 || recv(one.get(), text, sizeof text - 1, 0) <= 0) return "";
-    connected.push_back(std::move(one));
-    const std::string request = text;
-    return request.substr(4, request.find(' ', 4) - 4);
-  }
-
-  Fd socket{::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
-  std::string url;
-  std::vector<Fd> connected;
-};
 
 struct Fetching {
   Fetching() {
@@ -68,7 +36,7 @@ struct Fetching {
   }
 
   const Folder folder;
-  Silent server;
+  SilentServer server;
   Loop loop;
   std::unique_ptr<confine::Helpers> helpers;
   std::unique_ptr<Fetcher> fetcher;
