@@ -596,11 +596,11 @@ class Daemon {
   Archive archive_;                   // the historian's
   std::unique_ptr<FeedWatch> watch_;  // null: feeds are not watched
   Fetcher fetcher_;
-  Worker worker_;                   // the last ones: they end before what they use
-  Worker reader_;                   // of policies and their feeds: it may wait for helpers and for servers
-  Worker builder_{kBuilderNice};    // of new bases, while the worker goes on
-  Worker planner_{kBuilderNice};    // of candidates: reads them, as the reader does
-  Worker historian_{kBuilderNice};  // of questions about the past
+  Worker worker_;                 // the last ones: they end before what they use
+  Worker reader_;                 // of policies and their feeds: it may wait for helpers and for servers
+  Worker builder_{kBuilderNice};  // of new bases, while the worker goes on
+  Worker planner_{kBuilderNice};  // of candidates: reads them, as the reader does
+  Worker historian_;              // of questions about the past; not nice: changes wait for a page of one
 };
 
 }  // namespace weir::control

@@ -250,8 +250,9 @@ void Daemon::with_archive(std::function<void(Archive&, const Result<Journal*>&)>
     }
     mailbox_.post([finish, is_done] { finish(is_done); });
   });
-  waits_.add([is_over] { return is_over->load(); }, deadline,
-             [finish] { finish(Error{"it takes too long, or others ask as much: ask again"}); });
+  callers_.keep_until_answered(caller, loop_.timer(deadline, [finish] {
+    finish(Error{"it takes too long, or others ask as much: ask again"});
+  }));
 }
 
 std::string Daemon::notice() const {

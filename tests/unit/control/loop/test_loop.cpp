@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "control/loop/callers.h"
 #include "control/loop/loop.h"
 #include "control/loop/waits.h"
 #include "control/loop/worker.h"
@@ -193,4 +194,36 @@ TEST_CASE("a loop finds no descriptor for its first timer, and needs none") {
   const bool is_done = loop.run_until([&] { return is_called; }, soon());
   REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
   CHECK(is_done);
+}
+
+TEST_CASE("a caller is answered once, and its deadline ends with the answer") {
+  Loop loop;
+  Callers callers;
+  int given_up = 0, deadlines = 0, late = 0;
+  const auto add = [&] {
+    const Callers::Id id = callers.add([&] { given_up++; });
+    callers.keep_until_answered(id, loop.timer(Clock::now(), [&, id] {
+      deadlines++;
+      late += callers.take(id);
+    }));
+    return id;
+  };
+  const Callers::Id answered = add();
+  add();
+  CHECK(callers.take(answered));
+  CHECK_FALSE(callers.take(answered));
+  // A marker that is set by a later turn than the one in which both deadlines are over.
+  bool is_after = false;
+  Loop::Source last;
+  const Loop::Source marker = loop.timer(Clock::now() + milliseconds(2), [&] {
+    last = loop.timer(Clock::now() + milliseconds(2), [&] { is_after = true; });
+  });
+  CHECK(loop.run_until([&] { return is_after; }, soon()));
+  CHECK(deadlines == 1);
+  CHECK(late == 1);
+  add();
+  callers.give_up_all();
+  CHECK(given_up == 1);
+  callers.give_up_all();
+  CHECK(given_up == 1);
 }
