@@ -27,6 +27,11 @@ def drops(node, address):
     return code == 0
 
 
+def trouble(node):
+    """Why the node does not follow its fleet. The log may leave it out: it tells the same event five times in ten seconds."""
+    return node.call("status")["fleet"].get("etcd_error", "")
+
+
 def wait_for(what, nodes, test, seconds=30):
     for node in nodes:
         node.wait(f"{what} on node {node.name}", lambda one=node: test(one), seconds)
@@ -171,7 +176,7 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
     for member in range(3):
         etcd.start(member)
     etcd.wait()
-    first.wait("that it follows again", lambda: not first.call("status")["fleet"].get("etcd_error"), 30)
+    first.wait("that it follows again", lambda: not trouble(first), 30)
     write(folder, "weir.yaml", policy("192.0.2.5"))
     operator.fleet("push", "weir.yaml")
     wait_for("the revision after etcd came back", nodes, lambda one: drops(one, "192.0.2.5"), 60)
@@ -204,7 +209,7 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
     old_head = json.dumps({**operator.fleet("status")["head"], "turn": 1, "id": "old", "revision": 1, "groups": []})
     etcd.ctl("put", "/weir/edge/live/head", old_head, members=(1, 2))
     for node in nodes:
-        node.wait("that it does not go back", lambda one=node: "it was restored from an older backup" in one.log("controld"))
+        node.wait("that it does not go back", lambda one=node: "it was restored from an older backup" in trouble(one))
     time.sleep(0.5)
     equal([node["revision"] for node in operator.nodes().values()], before, "revisions beside an older head")
     check(all(drops(node, "192.0.2.5") and not drops(node, "192.0.2.2") for node in nodes), "what was enforced stays")
@@ -218,7 +223,7 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
     for turn, stays in ((2**64 - 1, False), (head["turn"] + 2**33, True)):
         etcd.ctl("put", "/weir/edge/live/head", json.dumps({**head, "turn": turn, "id": "far"}), members=(1, 2))
         for node in nodes:
-            node.wait("that the turn is not possible", lambda one=node: f"the head's turn {turn} is not possible" in one.log("controld"))
+            node.wait("that the turn is not possible", lambda one=node: f"the head's turn {turn} is not possible" in trouble(one))
         code, _, error = operator.try_fleet("pause")
         check(code == 1 and f"the head's turn {turn} is not possible" in error and "fleet push" in error, f"a change of such a head: {code} {error}")
         first.stop("controld")
@@ -233,14 +238,14 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
         pushed = operator.fleet("push", "weir.yaml")
         equal(pushed["head"]["turn"], head["turn"] + 1, "the turn after one that is not possible")
         wait_for("the push after it", nodes, lambda node: node.call("status")["fleet"]["turn"] == head["turn"] + 1)
-        check(all("etcd_error" not in node.call("status")["fleet"] for node in nodes), "nothing is wrong any more")
+        check(not any(trouble(node) for node in nodes), "nothing is wrong any more")
         head = pushed["head"]
 
     # What nobody but a stranger writes: it is said, and what is enforced stays.
     etcd.ctl("put", "/weir/edge/live/head", "\x01" * 100_000, members=(1, 2))
-    first.wait("that the head is no head", lambda: "too long" in first.log("controld"))
+    first.wait("that the head is no head", lambda: "too long" in trouble(first))
     etcd.ctl("put", "/weir/edge/live/head", '{"turn": "none"}', members=(1, 2))
-    first.wait("that the head is no head", lambda: "the fleet's head is not understood" in first.log("controld"))
+    first.wait("that the head is no head", lambda: "the fleet's head is not understood" in trouble(first))
     for number in range(30):
         etcd.ctl("put", f"/weir/edge/live/entries/jail/{number}" + "\x01" * 500,
                  '{"by": "' + "x" * 200 + '", "comment": "' + "\\u0001" * 200 + '", "ttl_s": 0, "at": 0}', members=(1, 2))
