@@ -80,7 +80,7 @@ void Daemon::begin_next() {
     const uint64_t base = unconfirmed_->base;
     std::string why = fmt::format("not confirmed in {} s: back to generation {}", unconfirmed_->seconds, base);
     unconfirmed_.reset();
-    go_back({base, false, false, {}}, std::move(why), {}, {});
+    go_back({base, 0, false, {}}, std::move(why), {}, {});
   }
   const bool are_feeds_read = held_ == 0 && !unconfirmed_;
   const bool is_wanted = !asking_.empty() || going_back_ || promoting_ || (are_feeds_read && !changed_feeds_.empty());
@@ -178,7 +178,8 @@ Daemon::Cause Daemon::next_cause() {
   if (cause.anew && !is_policy_wanted_ && held_ != 0) {  // feeds stay as they were rolled back
     cause.text = kRebuild;
     cause.wish = std::exchange(wish_, {});
-    cause.back = Cause::Back{running_->publication->generation.number, true, true, {}};
+    const uint64_t newest = running_->publication->generation.number;
+    cause.back = Cause::Back{newest, newest, true, {}};
     for (const auto& link : targets_) cause.back->targets.push_back(link->spec());
     cause.asking = std::exchange(asking_, {});
     return cause;

@@ -232,6 +232,7 @@ void Daemon::stop() {
     }
     mailbox_.post([this] { is_saving_ = false; });
   });
+  if (reloading_ != nullptr) *reloading_->is_given_up = true;
   fetcher_.stop();
   waits_.end_all();
   callers_.give_up_all();

@@ -222,7 +222,7 @@ class Daemon {
   // What waits for a confirmation stays. Error: nothing waits.
   void confirm(std::function<void(const Result<wire::Generation>& stays)> done);
   // Publishes the lists of this generation again, as they were then: those of its policy, and what was added to them.
-  // Feeds are not read until the next reload.
+  // What is changed from now on, beside it, stays. Feeds are not read until the next reload.
   void rollback(uint64_t number, const Wish& wish, Reloaded done);
   // The same lists once more, from the beginning: a whole snapshot with another secret. No file is read that has not
   // changed.
@@ -364,7 +364,8 @@ class Daemon {
     // Nothing is read: the lists of this generation come back.
     struct Back {
       uint64_t number = 0;
-      bool with_added = false;          // what was added to lists is as it was then, too; false: as it is now
+      // What was added to lists is as it was then, too, but for what changed after this generation; 0: as it is now.
+      uint64_t added_up_to = 0;
       bool stays_there = false;         // targets, capture and metrics stay as they are
       std::vector<TargetSpec> targets;  // these are the targets; empty: those of the policy
     };
@@ -386,6 +387,7 @@ class Daemon {
     std::shared_ptr<ReloadReport> report;
     std::optional<Policy> policy;   // that was read; empty: it failed
     uint64_t back_base = 0;         // of cause.back: the generation whose book comes back
+    Journal::WayBack way_back;      // of cause.back with added_up_to
     std::shared_ptr<Running> next;  // null: it failed
     Cause cause;
     // Nobody wants it any more: it ends its waits for the network.
@@ -436,7 +438,7 @@ class Daemon {
   std::shared_ptr<const ReloadReport> refuse(std::string why) const;
   void refuse_asking();
   void go_back(Cause::Back back, std::string why, Wish wish, std::vector<Reloaded> asking);
-  void read_former(Prepared& prepared) const;                         // reader
+  void read_former(Prepared& prepared);                               // reader
   uint64_t base_of(const Cause::Back& back, Journal& journal) const;  // reader
   void record(const Prepared& prepared);                              // worker
   Result<void> note(const Prepared& prepared, const Running* old);    // worker

@@ -43,11 +43,11 @@ std::vector<HistoryFiles::Feed> feeds_to_keep(const Book& book) {
 uint64_t Daemon::base_of(const Cause::Back& back, Journal& journal) const {
   const auto record = journal.generations().find({epoch_, back.number});
   if (record && *record) return (*record)->base;
-  return !back.with_added && history_.has(back.number) ? back.number : 0;
+  return back.added_up_to == 0 && history_.has(back.number) ? back.number : 0;
 }
 
 // On the reader. The reason why it cannot be is in the report.
-void Daemon::read_former(Prepared& prepared) const {
+void Daemon::read_former(Prepared& prepared) {
   const Cause::Back& back = *prepared.cause.back;
   ReloadReport& report = *prepared.report;
   const Result<Journal*> journal = journal_to_ask();
@@ -56,6 +56,12 @@ void Daemon::read_former(Prepared& prepared) const {
   if (prepared.back_base == 0) {
     return void(report.error = fmt::format(
                     "generation {} is not known\nhint: `controlctl history` names those that are kept", back.number));
+  }
+  if (back.added_up_to != 0) {
+    Result<Journal::WayBack> way =
+        (*journal)->find_way_back({epoch_, back.number}, back.added_up_to, *prepared.is_given_up, &progress_);
+    if (!way) return void(report.error = way.error());
+    prepared.way_back = std::move(*way);
   }
   const Result<HistoryFiles::Kept> kept = history_.open({epoch_, prepared.back_base});
   if (!kept) return void(report.error = kept.error());
@@ -83,7 +89,7 @@ Result<void> Daemon::note(const Prepared& prepared, const Running* old) {
   const bool must_be_known = cause.back || cause.wish.confirm_s != 0;
   if (!journal) return must_be_known ? Result<void>(Error{journal.error()}) : Result<void>();
   Generations& generations = (*journal)->generations();
-  const bool has_begun = cause.back && cause.back->with_added;
+  const bool has_begun = cause.back && cause.back->added_up_to != 0;
   Result<void> done = has_begun ? Result<void>() : (*journal)->begin(numbers_.last());
   const bool keeps_held = cause.policy_text != nullptr;  // feeds: the policy is the same
   if (done && !keeps_held) {
@@ -175,7 +181,7 @@ void Daemon::begin_with_notes() {
     log::error("the content of what is to be enforced is not kept: the policy is read", {{"generation", base}});
     return;
   }
-  go_back({base, false, unconfirmed == 0, {}},
+  go_back({base, 0, unconfirmed == 0, {}},
           unconfirmed != 0 ? fmt::format("stopped before it was confirmed: back to generation {}", base)
                            : fmt::format("rolled back to generation {} before this start", base),
           {}, {});
@@ -208,7 +214,8 @@ void Daemon::rollback(uint64_t number, const Wish& wish, Reloaded done) {
     return done(refuse("a policy is compiled now: ask again when it is done"));
   }
   give_up_reading(fmt::format("a rollback to generation {} came before the policy was read: ask again", number));
-  go_back({number, true, true, {}}, fmt::format("rollback to generation {}", number), wish, {std::move(done)});
+  const uint64_t newest = running_->publication->generation.number;
+  go_back({number, newest, true, {}}, fmt::format("rollback to generation {}", number), wish, {std::move(done)});
   begin_next();
 }
 

@@ -170,10 +170,10 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const Book* before)
   const Cause& cause = prepared.cause;
   ReloadReport& report = *prepared.report;
   std::optional<Policy>& policy = prepared.policy;
-  if (cause.back && cause.back->with_added) {
+  if (cause.back && cause.back->added_up_to != 0) {
     const Result<Journal*> journal = this->journal();
     Result<void> done = journal ? (*journal)->begin(numbers_.next()) : Result<void>(Error{journal.error()});
-    if (done) done = (*journal)->go_back_to({epoch_, cause.back->number});
+    if (done) done = (*journal)->go(prepared.way_back);
     if (!done) return void(report.error = done.error());
   }
   add_journal(policy->lists, before);

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <span>
 #include <string_view>
+
+#include "common/digest.h"
 
 namespace weir::control {
 namespace {
@@ -85,9 +89,10 @@ Result<Generations> Generations::open(const Database& database, Turn& turn) {
       {&all.trim_,
        "DELETE FROM generations WHERE epoch <> ?1 OR number < ?2 OR number <="
        " (SELECT number FROM generations WHERE epoch = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?3)"},
-      {&all.trim_before_,
-       "DELETE FROM before WHERE epoch <> ?1 OR number <="
-       " (SELECT min(number) FROM generations WHERE epoch = ?1)"},
+      // By the index: not all rows are looked at.
+      {&all.trim_before_, "DELETE FROM before WHERE number <= (SELECT min(number) FROM generations WHERE epoch = ?1)"},
+      {&all.oldest_epoch_, "SELECT epoch FROM before ORDER BY id LIMIT 1"},
+      {&all.trim_epochs_, "DELETE FROM before WHERE epoch <> ?1"},
       {&all.bases_, "SELECT DISTINCT base FROM generations WHERE epoch = ?1 ORDER BY base"},
       // Numbers ascend with ids. By the index, which holds both.
       {&all.ids_after_,
@@ -99,6 +104,11 @@ Result<Generations> Generations::open(const Database& database, Turn& turn) {
       {&all.changes_after_,
        "SELECT list, entry, comment, expires IS NOT NULL, added_at, expires, uid FROM before"
        " WHERE epoch = ?1 AND number > ?2 AND id BETWEEN ?3 AND ?4 ORDER BY id DESC"},
+      {&all.keys_after_,
+       "SELECT id, list, entry FROM before"
+       " WHERE epoch = ?1 AND number > ?2 AND number <= ?3 AND id BETWEEN ?4 AND ?5"},
+      {&all.change_,
+       "SELECT list, entry, comment, expires IS NOT NULL, added_at, expires, uid FROM before WHERE id = ?1"},
       // Blanks, slashes and hyphens are in what is more than an address, `1.2.3.4:5` has a dot before its colon, and
       // `[::1]:5` a bracket. ?3: texts, each between blanks.
       {&all.changes_of_,
@@ -191,7 +201,13 @@ Result<void> Generations::forget_before(wire::Generation generation) {
   Result<void> done =
       trim_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).bind(3, kMost).run();
   if (!done) return done;
-  return trim_before_.bind(1, as_integer(generation.epoch)).run();
+  if (done = trim_before_.bind(1, as_integer(generation.epoch)).run(); !done) return done;
+  // Epochs follow each other: other ones have the oldest rows, if any.
+  const Result<bool> row = oldest_epoch_.step();
+  if (!row) return Error{row.error()};
+  const bool is_of_another = *row && oldest_epoch_.integer(1) != as_integer(generation.epoch);
+  oldest_epoch_.reset();
+  return is_of_another ? trim_epochs_.bind(1, as_integer(generation.epoch)).run() : Result<void>();
 }
 
 Result<uint64_t> Generations::oldest_since(uint64_t epoch, int64_t at) {
@@ -261,6 +277,53 @@ Result<void> Generations::visit_changes_after(wire::Generation generation,
     }
   }
   return {};
+}
+
+Result<std::vector<int64_t>> Generations::first_changes(wire::Generation generation, uint64_t last,
+                                                        const std::atomic<bool>& is_given_up, Progress* progress) {
+  struct Row {
+    Digest entry;
+    int64_t id;
+  };
+  const Result<Ids> ids = ids_after(generation.number);
+  if (!ids) return Error{ids.error()};
+  const int64_t rows = ids->last - ids->first + 1;
+  if (progress != nullptr) progress->begin("read", "changes", static_cast<uint64_t>(rows));
+  std::vector<Row> changes;
+  changes.reserve(static_cast<size_t>(rows));
+  for (int64_t first = ids->first; first <= ids->last; first += kRowsOfPage) {
+    if (is_given_up) return Error{"it is given up"};
+    const Turn::Held held(*turn_);
+    keys_after_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).bind(3, as_integer(last));
+    keys_after_.bind(4, first).bind(5, std::min(ids->last, first + kRowsOfPage - 1));
+    while (true) {
+      const Result<bool> row = keys_after_.step();
+      if (!row) return Error{row.error()};
+      if (!*row) break;
+      const std::string entry = keys_after_.text(2) + '\n' + keys_after_.text(3);
+      changes.push_back({weir::digest_of(std::as_bytes(std::span(entry))), keys_after_.integer(1)});
+    }
+    if (progress != nullptr) progress->add(static_cast<uint64_t>(kRowsOfPage));
+  }
+  std::sort(changes.begin(), changes.end(),
+            [](const Row& a, const Row& b) { return a.entry != b.entry ? a.entry < b.entry : a.id < b.id; });
+  const auto end =
+      std::unique(changes.begin(), changes.end(), [](const Row& a, const Row& b) { return a.entry == b.entry; });
+  std::vector<int64_t> firsts;
+  firsts.reserve(static_cast<size_t>(end - changes.begin()));
+  std::transform(changes.begin(), end, std::back_inserter(firsts), [](const Row& one) { return one.id; });
+  std::sort(firsts.begin(), firsts.end());
+  return firsts;
+}
+
+Result<std::optional<Generations::Before>> Generations::change(int64_t row) {
+  const Turn::Held held(*turn_);
+  const Result<bool> found = change_.bind(1, row).step();
+  if (!found) return Error{found.error()};
+  if (!*found) return std::optional<Before>();
+  std::optional<Before> before = before_of(change_);
+  change_.reset();
+  return before;
 }
 
 Result<std::vector<Generations::Numbered>> Generations::changes_after(wire::Generation generation,

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "common/progress.h"
 #include "common/result.h"
 #include "common/wire.h"
 #include "control/book/difference.h"
@@ -66,6 +68,12 @@ class Generations {
   // In pages. Error: that of visit, or of the database. visit may change the journal: what it adds is not visited.
   Result<void> visit_changes_after(wire::Generation generation,
                                    const std::function<Result<void>(const Before&)>& visit);
+  // Rows, ascending: of each entry that the generations after `generation` and up to `last` changed, the first change,
+  // which holds what it was at `generation`. In pages; 24 bytes of memory a change meanwhile. Error: it is given up,
+  // too. progress: may be null.
+  Result<std::vector<int64_t>> first_changes(wire::Generation generation, uint64_t last,
+                                             const std::atomic<bool>& is_given_up, Progress* progress);
+  Result<std::optional<Before>> change(int64_t row);
 
   // Of them, oldest first, those of entries that may hold some addresses: of single IPv4 addresses only these texts,
   // of IPv6 ones all of them, and everything that is no single address. Error: there are more than kMostFound, too.
@@ -87,8 +95,8 @@ class Generations {
   Result<Ids> ids_after(uint64_t number);  // of rows of `before` that later generations changed
 
   Turn* turn_ = nullptr;
-  Statement add_, find_, newest_by_, newest_, oldest_since_, crowded_, trim_, trim_before_, bases_, ids_after_,
-      last_id_in_, changes_after_, changes_of_, added_in_, note_, set_note_;
+  Statement add_, find_, newest_by_, newest_, oldest_since_, crowded_, trim_, trim_before_, oldest_epoch_, trim_epochs_,
+      bases_, ids_after_, last_id_in_, changes_after_, keys_after_, change_, changes_of_, added_in_, note_, set_note_;
 };
 
 }  // namespace weir::control

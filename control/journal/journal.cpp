@@ -1,6 +1,7 @@
 #include "control/journal/journal.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sqlite3.h>
 #include <unistd.h>
 
@@ -8,6 +9,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <iterator>
+#include <set>
+#include <utility>
 
 #include "common/files.h"
 
@@ -17,6 +20,7 @@ namespace {
 constexpr int kVersion = 1;
 constexpr int64_t kSweepAtOnce = 10'000;
 constexpr size_t kEntriesOfPage = 10'000;  // entries of visit()
+constexpr size_t kEntriesAtOnce = 1000;    // of a way back: two questions each
 constexpr const char* kDamaged = ".damaged";
 // The loop may wait for it at a start.
 constexpr int kWaitAlone_ms = 500, kWaitShared_ms = 2000;
@@ -38,6 +42,12 @@ constexpr const char* kTables =
 JournalEntry entry_of(const Statement& row) {
   return {row.text(1), row.integer(2), static_cast<uint32_t>(row.integer(3)), static_cast<uint32_t>(row.integer(4)),
           row.text(5)};
+}
+
+// Empty: it was not there, or has ended since.
+std::optional<JournalEntry> was(const Generations::Before& before, uint64_t now) {
+  if (!before.was_there || (before.expires != kNever && before.expires <= now)) return std::nullopt;
+  return JournalEntry{before.text, before.added_at, before.expires, before.uid, before.comment};
 }
 
 // Only what can never be read is no journal any more: a disk, memory or files that are short now may be there later.
@@ -308,17 +318,59 @@ Result<std::vector<std::string>> Journal::lists() {
   }
 }
 
-Result<void> Journal::go_back_to(wire::Generation generation) {
+Result<Journal::WayBack> Journal::find_way_back(wire::Generation to, uint64_t last,
+                                                const std::atomic<bool>& is_given_up, Progress* progress) {
+  Result<std::vector<int64_t>> rows = generations_.first_changes(to, last, is_given_up, progress);
+  if (!rows) return Error{rows.error()};
   const uint64_t now = unix_now();
-  return generations_.visit_changes_after(generation, [&](const Generations::Before& before) -> Result<void> {
-    const bool has_ended = before.expires != kNever && before.expires <= now;
-    if (before.was_there && !has_ended) {
-      return put(before.list, {before.text, before.added_at, before.expires, before.uid, before.comment});
+  WayBack back{to, last, {}};
+  for (size_t begin = 0; begin < rows->size(); begin += kEntriesAtOnce) {
+    if (is_given_up) return Error{"it is given up"};
+    const Turn::Held held(*turn_);
+    for (size_t i = begin; i < std::min(rows->size(), begin + kEntriesAtOnce); i++) {
+      const Result<std::optional<Generations::Before>> before = generations_.change((*rows)[i]);
+      if (!before) return Error{before.error()};
+      if (!*before) continue;  // forgotten, as go() will see
+      const Result<std::optional<JournalEntry>> there = find((*before)->list, (*before)->text);
+      if (!there) return Error{there.error()};
+      if (was(**before, now) != *there) back.entries.push_back((*rows)[i]);
     }
-    const Result<std::optional<JournalEntry>> there = find(before.list, before.text);
+  }
+  return back;
+}
+
+Result<void> Journal::go(const WayBack& back) {
+  const Result<std::optional<GenerationRecord>> to = generations_.find(back.to);
+  if (!to) return Error{to.error()};
+  if (!*to) {
+    return Error{fmt::format(
+        "generation {} was forgotten, because too many entries changed meanwhile\nhint: `controlctl history` names "
+        "those that are kept",
+        back.to.number)};
+  }
+  std::set<std::pair<std::string, std::string>> changed_later;
+  const Result<void> looked =
+      generations_.visit_changes_after({back.to.epoch, back.last}, [&](const Generations::Before& before) {
+        changed_later.emplace(before.list, before.text);
+        return Result<void>();
+      });
+  if (!looked) return looked;
+  const uint64_t now = unix_now();
+  for (const int64_t row : back.entries) {
+    const Result<std::optional<Generations::Before>> before = generations_.change(row);
+    if (!before) return Error{before.error()};
+    if (!*before) return Error{"the journal is without a change that it had"};
+    const std::string &list = (*before)->list, &text = (*before)->text;
+    if (changed_later.contains({list, text})) continue;
+    const std::optional<JournalEntry> entry = was(**before, now);
+    const Result<std::optional<JournalEntry>> there = find(list, text);
     if (!there) return Error{there.error()};
-    return *there ? erase(before.list, before.text) : Result<void>();
-  });
+    Result<void> done;
+    if (entry) done = put(list, *entry, *there);
+    if (!entry && *there) done = erase(list, text);
+    if (!done) return done;
+  }
+  return {};
 }
 
 Result<std::vector<Journal::Ended>> Journal::sweep(uint64_t ended_by) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/progress.h"
 #include "common/result.h"
 #include "common/wire.h"
 #include "control/journal/generations.h"
@@ -25,6 +27,7 @@ struct JournalEntry {
   uint32_t expires = kNever;
   uint32_t uid = 0;  // who
   std::string comment = {};
+  bool operator==(const JournalEntry&) const = default;
 };
 
 // The entries that `controlctl add` put into lists: STATE_DIR/journal.db. What a transaction holds is on disk when
@@ -69,8 +72,18 @@ class Journal {
   // The first ones behind this text.
   Result<std::vector<JournalEntry>> page(const std::string& list, const std::string& after, size_t most);
   Result<std::vector<std::string>> lists();  // that have entries
-  // Every entry as it was when this generation was published; what ended since then stays away.
-  Result<void> go_back_to(wire::Generation generation);
+  // What leads back to a generation: the entries that are not what they were when it was published.
+  struct WayBack {
+    wire::Generation to;
+    uint64_t last = 0;             // changes up to this generation are taken back, and later ones stay
+    std::vector<int64_t> entries;  // rows of Generations
+  };
+  // Any thread, beside changes: one waits for a page at most. Error: it is given up, too. progress: may be null.
+  Result<WayBack> find_way_back(wire::Generation to, uint64_t last, const std::atomic<bool>& is_given_up,
+                                Progress* progress);
+  // In a transaction, whose changes can be taken back likewise. What ended since then stays away. Error: the generation
+  // was forgotten meanwhile, too.
+  Result<void> go(const WayBack& back);
   Generations& generations() { return generations_; }
 
   struct Ended {

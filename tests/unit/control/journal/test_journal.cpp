@@ -7,8 +7,12 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <random>
+#include <set>
 #include <thread>
 
+#include "common/peer_number.h"
 #include "control/book/columns.h"
 #include "control/journal/change.h"
 #include "tests/unit/control/support/support.h"
@@ -65,6 +69,13 @@ Result<ChangeCounts> make(Journal& journal, List& list, const Change& wanted, ui
 std::string error_of(Journal& journal, List& list, const Change& wanted) {
   const auto counts = make(journal, list, wanted);
   return counts ? "" : counts.error();
+}
+
+// In a transaction: all that changed since then, or but for what changed after `last`.
+void go_back(Journal& journal, wire::Generation to, uint64_t last = kMostNumber) {
+  const Result<Journal::WayBack> back = journal.find_way_back(to, last, false, nullptr);
+  REQUIRE(back);
+  REQUIRE(journal.go(*back));
 }
 
 }  // namespace
@@ -442,7 +453,7 @@ TEST_CASE("entries go back to what they were when a generation was published") {
   // Back and forth: going back is a change as any other.
   uint64_t number = 5;
   for (const uint64_t wanted : {2, 4, 1, 3, 5, 2}) {
-    publish(number++, [&] { REQUIRE(journal.go_back_to({7, wanted})); });
+    publish(number++, [&] { go_back(journal, {7, wanted}); });
     INFO(wanted);
     CHECK(texts() == was[wanted]);
     CHECK(*journal.count("bans") == was[wanted].size());
@@ -454,7 +465,7 @@ TEST_CASE("entries go back to what they were when a generation was published") {
   CHECK_FALSE(*journal.generations().find({7, 3}));
   CHECK(*journal.generations().find({7, 4}));
   CHECK_FALSE(*journal.generations().find({8, 4}));
-  publish(number++, [&] { REQUIRE(journal.go_back_to({7, 4})); });
+  publish(number++, [&] { go_back(journal, {7, 4}); });
   CHECK(texts() == was[4]);
 }
 
@@ -489,7 +500,7 @@ TEST_CASE("what is kept to go back to is bounded by entries and by time") {
   const auto newest = generations.newest(7, 100);
   REQUIRE((newest && newest->size() == 2));
   REQUIRE(journal.begin({7, 102}));
-  REQUIRE(journal.go_back_to({7, 100}));
+  go_back(journal, {7, 100});
   CHECK(*journal.count("bans") == 10);
   CHECK((**journal.find("bans", "3")).comment == "renewed");
   REQUIRE(journal.commit());
@@ -520,11 +531,123 @@ TEST_CASE("going back, and questions, take more rows than a page holds") {
   REQUIRE(journal.visit("bans", [&](const JournalEntry&) { visited++; }));
   CHECK(visited == kMany + 1);
   REQUIRE(journal.begin({7, 3}));
-  REQUIRE(journal.go_back_to({7, 1}));
+  go_back(journal, {7, 1});
   CHECK(*journal.count("bans") == 1);
-  REQUIRE(journal.go_back_to({7, 2}));  // of its own transaction's rows, too
+  go_back(journal, {7, 2});  // of its own transaction's rows, too
   CHECK(*journal.count("bans") == kMany + 1);
   REQUIRE(journal.commit());
+}
+
+TEST_CASE("a way back is found beside changes, which stay, and writes only what is not the same") {
+  constexpr unsigned kRounds = 60, kGenerations = 12, kEntries = 20;
+  const unsigned seed = GENERATE(1u, 2u, 3u);
+  INFO("seed " << seed);
+  std::minstd_rand random(seed);
+  const auto below = [&](unsigned n) { return static_cast<unsigned>(random() % n); };
+  using Texts = std::map<std::string, std::string>;  // comments, by entry
+  for (unsigned round = 0; round < kRounds; round++) {
+    INFO("round " << round);
+    const Folder folder;
+    Journal journal = open(folder);
+    Texts now;
+    std::vector<Texts> was(1);
+    std::vector<std::set<std::string>> changed(1);  // by generation
+    const auto publish = [&](const std::function<void(uint64_t)>& work) {
+      const uint64_t number = was.size();
+      changed.emplace_back();
+      REQUIRE(journal.begin({7, number}));
+      work(number);
+      REQUIRE(journal.generations().add(7, {number, 1000, "add", 42, 1, {}}));
+      REQUIRE(journal.commit());
+      was.push_back(now);
+    };
+    const auto change_some = [&](uint64_t number) {
+      for (unsigned n = below(8); n > 0; n--) {
+        const std::string text = std::to_string(below(kEntries));
+        if (below(3) == 0 && now.erase(text) != 0) {
+          REQUIRE(journal.erase("bans", text));
+        } else {
+          now[text] = std::to_string(below(2) * number);
+          REQUIRE(journal.put("bans", {text, 1, kNever, 0, now[text]}));
+        }
+        changed[number].insert(text);
+      }
+    };
+    for (unsigned n = 0; n < kGenerations; n++) publish(change_some);
+    const uint64_t to = 1 + below(kGenerations), last = to + below(kGenerations + 1 - static_cast<unsigned>(to));
+    const Result<Journal::WayBack> back = journal.find_way_back({7, to}, last, false, nullptr);
+    REQUIRE(back);
+    for (unsigned n = below(4); n > 0; n--) publish(change_some);
+    Texts expected = was[to];
+    for (uint64_t number = last + 1; number < was.size(); number++) {
+      for (const std::string& text : changed[number]) {
+        expected.erase(text);
+        if (now.contains(text)) expected[text] = now[text];
+      }
+    }
+    unsigned n_differ = 0;
+    for (unsigned n = 0; n < kEntries; n++) {
+      const std::string text = std::to_string(n);
+      n_differ += now.contains(text) != expected.contains(text) || (now.contains(text) && now[text] != expected[text]);
+    }
+    const uint64_t before = was.size() - 1;
+    publish([&](uint64_t) { REQUIRE(journal.go(*back)); });
+    Texts found;
+    REQUIRE(journal.visit("bans", [&](const JournalEntry& entry) { found[entry.text] = entry.comment; }));
+    CHECK(found == expected);
+    unsigned n_written = 0;
+    REQUIRE(journal.generations().visit_changes_after({7, before}, [&](const Generations::Before&) {
+      n_written++;
+      return Result<void>();
+    }));
+    CHECK(n_written == n_differ);
+  }
+}
+
+TEST_CASE("a way back is given up, and one whose generation was forgotten is refused") {
+  const Folder folder;
+  Journal journal = open(folder);
+  for (uint64_t number = 1; number <= 3; number++) {
+    REQUIRE(journal.begin({7, number}));
+    REQUIRE(journal.put("bans", {"10.0.0.1", 1, kNever, 0, std::to_string(number)}));
+    REQUIRE(journal.generations().add(7, {number, 1000, "add", 42, 1, {}}));
+    REQUIRE(journal.commit());
+  }
+  CHECK(journal.find_way_back({7, 1}, 3, true, nullptr).error() == "it is given up");
+  const Result<Journal::WayBack> back = journal.find_way_back({7, 1}, 3, false, nullptr);
+  REQUIRE(back);
+  REQUIRE(journal.begin({7, 4}));
+  REQUIRE(journal.generations().forget_before({7, 2}));
+  CHECK(journal.go(*back).error().starts_with("generation 1 was forgotten"));
+  journal.roll_back();
+}
+
+TEST_CASE("changes go on while a way back is found") {
+  const Folder folder;
+  Journal journal = open(folder);
+  constexpr int kRows = 60'000, kChanges = 200;
+  REQUIRE(journal.begin({7, 1}));
+  REQUIRE(journal.put("bans", {"stays", 1, kNever, 0, ""}));
+  REQUIRE(journal.generations().add(7, {1, 1000, "add", 42, 1, {}}));
+  REQUIRE(journal.commit());
+  REQUIRE(journal.begin({7, 2}));
+  for (int i = 0; i < kRows; i++) REQUIRE(journal.put("bans", {std::to_string(i), 1, kNever, 0, ""}));
+  REQUIRE(journal.generations().add(7, {2, 1000, "add", 42, 1, {}}));
+  REQUIRE(journal.commit());
+  Result<Journal::WayBack> back = Error{"not found yet"};
+  std::thread finds([&] { back = journal.find_way_back({7, 1}, 2, false, nullptr); });
+  for (uint64_t number = 3; number < 3 + kChanges; number++) {
+    REQUIRE(journal.begin({7, number}));
+    REQUIRE(journal.put("bans", {std::to_string(number), 1, kNever, 0, "later"}));
+    REQUIRE(journal.commit());
+  }
+  finds.join();
+  REQUIRE(back);
+  REQUIRE(journal.begin({7, 3 + kChanges}));
+  REQUIRE(journal.go(*back));
+  REQUIRE(journal.commit());
+  CHECK(*journal.count("bans") == 1 + kChanges);
+  CHECK(*journal.find("bans", "stays"));
 }
 
 TEST_CASE("a question of another thread sees a change whole, or not at all") {
