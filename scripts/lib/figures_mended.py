@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import tempfile
+import time
 
 import mended_control as control
 import mended_peers as peers
@@ -23,6 +24,7 @@ ADD_MS, LATE_MS = 100, 200
 ORDERS, SEED = 10_000, 35
 ORDERS_PROGRAM = "tests/unit/control/daemon/test-orders"
 ORDERS_S = 7200
+FSYNC_S = 10
 
 ADD_SITUATIONS = (
     ("reload of an url", control.add_while_reload_waits),
@@ -36,13 +38,29 @@ ADD_SITUATIONS = (
 )
 
 
-def adds(build, _folder):
+def slowest_fsync_ms(folder):
+    """Of 4 KiB on this disk, for some seconds."""
+    worst, end = 0.0, time.monotonic() + FSYNC_S
+    with open(os.path.join(folder, "fsync"), "wb") as file:
+        while time.monotonic() < end:
+            file.write(bytes(4096))
+            file.flush()
+            begin = time.monotonic()
+            os.fsync(file.fileno())
+            worst = max(worst, (time.monotonic() - begin) * 1000)
+            time.sleep(0.02)
+    return worst
+
+
+def adds(build, folder):
     """The slowest `add` in each situation; one that could not be tried leaves the figure without a value."""
     found = {}
+    fsync_ms = slowest_fsync_ms(folder)
     for name, situation in ADD_SITUATIONS:
         say(f"mended: add beside: {name}")
         found[name] = situation(build)[0]
     note = "; ".join(f"{name} {one.told()}" for name, one in found.items())
+    note += f"; state in {control.MEMORY}, an fsync of the disk takes up to {fsync_ms:.0f}"
     worst = max(one.worst for one in found.values())
     return [at_most("mended.add_ms_worst", worst, ADD_MS, "ms", note)], {name: vars(one) | {"session": None} for name, one in found.items()}
 

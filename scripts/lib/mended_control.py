@@ -17,6 +17,7 @@ from mended_rig import BASE, CLOSED_MS, READ_GROUP, Adds, Feeds, Order, Readers,
 from rig import Skip
 from session import Session, SessionError
 
+MEMORY = "/dev/shm"    # of the state beside which `add` is measured: a disk that others use waits by itself
 LONG_MS = 1000         # an `add` that takes longer has waited for something
 BATCH = 100_000        # entries of one `add`, at most
 READER_S = 12
@@ -50,7 +51,7 @@ def is_running(session, entry, action="drop"):
 @functools.cache
 def add_while_reload_waits(build):
     """A reload waits for a server that does not answer."""
-    with Feeds() as feeds, Session(build) as session:
+    with Feeds() as feeds, Session(build, MEMORY) as session:
         started(session)
         write(session, "weir.yaml", BASE + feeds.list_of("/held/1"))
         order = Order(session.call, "reload")
@@ -63,7 +64,7 @@ def add_while_reload_waits(build):
 @functools.cache
 def add_while_helpers_stop(build):
     """The processes that parse feeds do not run."""
-    with Session(build) as session:
+    with Session(build, MEMORY) as session:
         write(session, "fed.txt", "198.18.0.1\n")
         started(session, BASE + "  - {name: fed, action: drop, file: fed.txt}\n")
         write(session, "fed.txt", "198.18.0.1\n198.18.0.2\n")
@@ -78,7 +79,7 @@ def add_while_helpers_stop(build):
 @functools.cache
 def add_while_shadow_waits(build):
     """A candidate names a server that does not answer."""
-    with Feeds() as feeds, Session(build) as session:
+    with Feeds() as feeds, Session(build, MEMORY) as session:
         started(session)
         order = Order(session.call, "shadow-begin", path=session.path("next.yaml"), policy=BASE + feeds.list_of("/held/1"))
         feeds.wait_asked()
@@ -90,7 +91,7 @@ def add_while_shadow_waits(build):
 @functools.cache
 def add_while_plan_waits(build):
     """`plan --url` of a server that does not answer."""
-    with Feeds() as feeds, Session(build) as session:
+    with Feeds() as feeds, Session(build, MEMORY) as session:
         write(session, "fed.txt", "198.18.0.1\n")
         started(session, BASE + "  - {name: fed, action: drop, file: fed.txt}\n")
         order = Order(session.call, "plan", name="fed", url=feeds.base + "/held/1")
@@ -105,7 +106,7 @@ def add_beside_readers(build, connections, entries=1_000_000, seconds=READER_S):
     """Somebody who may only look asks about the past on so many connections."""
     if not can_read_as_another():
         raise Skip(f"root: processes of another user, and group {READ_GROUP}")
-    with Session(build) as session:
+    with Session(build, MEMORY) as session:
         os.chmod(session.folder, 0o755)
         fed = BASE + "  - {name: fed, action: drop, file: fed.txt, guard: {max_shrink: 100%}}\n"
         for number in range(3):
@@ -131,7 +132,7 @@ def memory_mib(session, which):
 def add_while_rolling_back(build, rows):
     """So many rows change, by entries that come and go, and a rollback leads before them. (adds, MiB that the rollback took beyond
     what was there, its seconds)"""
-    with Session(build) as session:
+    with Session(build, MEMORY) as session:
         started(session)
         number = session.call("status")["generation"]["number"]
         for begin in range(0, rows // 2, BATCH):

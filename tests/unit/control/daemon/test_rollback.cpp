@@ -116,6 +116,34 @@ TEST_CASE("a reload that is asked for beside a rollback comes after it") {
   CHECK(notice(daemon).empty());
 }
 
+TEST_CASE("what is changed after a rollback, or a rebuild, was asked for stays") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_of("203.0.113.7", "  - {name: bans, action: drop, dynamic: true}\n"));
+  Started daemon(options_for(folder, {}));
+  REQUIRE(daemon.daemon);
+  const auto change = [](const char* command, const char* entry) {
+    return Json{{"command", command}, {"name", "bans"}, {"entries", {entry}}};
+  };
+  REQUIRE(daemon.ask(change("add", "198.18.0.1")).at("ok"));
+  REQUIRE(daemon.ask(change("add", "198.18.0.2")).at("ok"));
+  const uint64_t both = number_of(daemon);
+  REQUIRE(daemon.ask(change("del", "198.18.0.1")).at("ok"));
+  REQUIRE(daemon.ask(change("add", "198.18.0.3")).at("ok"));
+  for (const Json& order : {Json{{"command", "rollback"}, {"number", both}}, Json{{"command", "rebuild"}}}) {
+    const auto ordered = begin(daemon, order);
+    const auto added = begin(daemon, change("add", "198.18.0.4"));
+    const auto deleted = begin(daemon, change("del", "198.18.0.2"));
+    REQUIRE(daemon.until([&] { return !ordered->empty() && !added->empty() && !deleted->empty(); }));
+    for (const auto& answer : {ordered, added, deleted}) CHECK(Json::parse(*answer).at("ok"));
+    CHECK(is_dropped(daemon, "198.18.0.1"));
+    CHECK_FALSE(is_dropped(daemon, "198.18.0.2"));
+    CHECK_FALSE(is_dropped(daemon, "198.18.0.3"));
+    CHECK(is_dropped(daemon, "198.18.0.4"));
+    REQUIRE(daemon.ask(change("del", "198.18.0.4")).at("ok"));
+    REQUIRE(daemon.ask(change("add", "198.18.0.2")).at("ok"));
+  }
+}
+
 TEST_CASE("a reload that comes while one is made that waits for a confirmation is refused as any other") {
   const Folder folder;
   folder.write("weir.yaml", policy_of("203.0.113.7"));
