@@ -7,8 +7,13 @@
 #include <map>
 #include <string>
 
+#include "control/answer/packet_text.h"
+#include "control/model/packet.h"
 #include "filter/format/packet.h"
+#include "filter/format/residual.h"
+#include "filter/frame/tunnel.h"
 #include "tests/unit/bpf/plane.h"
+#include "tests/unit/filter/frame/random_frames.h"
 
 using namespace weir;
 using namespace weir::xdp;
@@ -186,6 +191,47 @@ TEST_CASE("generation and list are those of the snapshot that judged the frame")
   CHECK(told.frames[0].sample.generation == wire::Generation{kEpoch, 2});
   CHECK(wire::get_text(told.frames[0].sample.list) == "b");
   CHECK(wire::get_text(told.frames[1].sample.list) == "a");
+}
+
+TEST_CASE("the text of what XDP parses reads back as the same packet, which is the data plane's") {
+  constexpr uint8_t kNoFields = WEIR_INCOMPLETE | WEIR_OPEN_END;
+  constexpr size_t kShortest = 14, kLongest = 2048;  // of frames that can be run through a program
+  const Plane plane;
+  const wire::Message policy = publication_of(
+      "policy: {default: drop, unparsed: drop}\nlists:\n  - {name: allow, action: pass, entries: [203.0.113.1]}\n", 1);
+  REQUIRE(plane.enforcer->publish(policy).ok == 1);
+  ask(plane, kAll);
+  test::Random random(1);
+  size_t packets = 0;
+  for (int n = 0; n < 40'000; n++) {
+    const test::Bytes bytes = test::random_frame(random);
+    if (bytes.size() < kShortest || bytes.size() > kLongest) continue;
+    const Bytes frame(bytes.begin(), bytes.end());
+    weir_packet parsed = {};
+    filter::InnerLayers inner = {};
+    const bool is_ip = filter::parse_layers(frame.data(), static_cast<uint32_t>(frame.size()), 0, parsed, inner) ==
+                       filter::Outcome::ip;
+    if (!runs(plane, frame)) continue;  // ARP, say
+    const wire::Samples told = ask(plane, kAll);
+    REQUIRE(told.frames.size() == 1);
+    weir_packet packet = packet_of(told.frames[0].sample);
+    CAPTURE(n);
+    REQUIRE((packet.family != 0) == is_ip);
+    if (!is_ip) continue;
+    for (weir_packet* one : {&parsed, &packet}) {
+      weir_clear_absent(one);
+      one->has = static_cast<uint8_t>(one->has & ~kNoFields);
+    }
+    INFO(control::packet_text(parsed));
+    REQUIRE(memcmp(&packet, &parsed, sizeof packet) == 0);
+    const std::string text = control::packet_text(packet);
+    INFO(text);
+    const Result<weir_packet> again = control::parse_packet(text);
+    if (!again) FAIL(again.error());
+    REQUIRE(memcmp(&*again, &packet, sizeof packet) == 0);
+    packets++;
+  }
+  CHECK(packets > 10'000);
 }
 
 TEST_CASE("one in N is exact, at random places; off samples nothing") {
