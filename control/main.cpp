@@ -206,6 +206,9 @@ int run(int argc, char** argv) {
   arguments.daemon.added = [&](const Change& change, const std::string& list) {
     if (node != nullptr) node->added_here(change, list);
   };
+  arguments.daemon.went_back = [&] {
+    if (node != nullptr) node->went_back();
+  };
   Result<std::unique_ptr<Daemon>> started = Daemon::start(loop, arguments.daemon);
   told_again.reset();
   progress_line.reset();

@@ -168,6 +168,8 @@ class Daemon {
     std::function<void()> policy_taken = {};
     // Entries were added to a list, by whomever: a fleet may be told.
     std::function<void(const Change& change, const std::string& list)> added = {};
+    // A rollback was published: entries that were added may be gone, or be there again.
+    std::function<void()> went_back = {};
     // Called once, when the last good is_settled() while the first policy is compiled.
     std::function<void()> enforcing = {};
   };

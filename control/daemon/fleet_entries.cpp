@@ -59,13 +59,26 @@ void FleetEntries::find_unread() {
   }
 }
 
+// What is asked of an earlier reading, or is changed now, comes before the first page of this one.
+void FleetEntries::went_back() {
+  readings_++;
+  has_.clear();
+  known_.clear();
+  unread_.clear();
+  read_to_.clear();
+  read_again_.reset();
+  is_reading_ = false;
+  find_unread();
+  unread_.empty() ? look_at_all() : go_on();
+}
+
 void FleetEntries::read_page() {
   is_reading_ = true;
-  daemon_.read_added(
-      unread_.front(), read_to_, kJournalPage,
-      [this, list = unread_.front(), alive = mailbox_.token()](const Result<std::vector<JournalEntry>>& page) {
-        if (*alive) take_page(list, page);
-      });
+  daemon_.read_added(unread_.front(), read_to_, kJournalPage,
+                     [this, list = unread_.front(), reading = readings_,
+                      alive = mailbox_.token()](const Result<std::vector<JournalEntry>>& page) {
+                       if (*alive && reading == readings_) take_page(list, page);
+                     });
 }
 
 void FleetEntries::take_page(const std::string& list, const Result<std::vector<JournalEntry>>& page) {

@@ -31,6 +31,8 @@ class FleetEntries {
   void take(const fleet::News& news);
   // The lists may be others now.
   void lists_changed();
+  // The journal may hold others of the fleet's entries now: it is read again.
+  void went_back();
   // Called every now and then: the clock may have jumped.
   void look_at_clock();
 
@@ -85,6 +87,7 @@ class FleetEntries {
   std::deque<std::string> unread_;  // lists whose entries of an earlier life are not read yet
   std::set<std::string> known_;     // lists that were ever in unread_
   std::string read_to_;             // of the first of unread_: the last text that was read
+  uint64_t readings_ = 0;           // of the whole journal
   size_t n_told_ = 0;               // of refused_: in the log
   size_t most_at_once_;             // entries of the next change: fewer after one that failed
   int64_t heard_at_ = 0;            // revision of etcd's store that wanted_ is of; 0: nothing was heard

@@ -305,6 +305,8 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   report.generation = running_->publication->generation;
   capture_.published(report.generation);
   take_cause(prepared->cause, prepared->before_base);
+  const bool are_added_back = prepared->cause.back && prepared->cause.back->added_up_to != 0;
+  if (are_added_back && options_.went_back) options_.went_back();
   prepared->published = Clock::now();
   report.phases.push_back({"publish", ms_between(publishing, prepared->published)});
   worker_.submit([this, prepared] {

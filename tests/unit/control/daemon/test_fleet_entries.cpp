@@ -27,9 +27,14 @@ fleet::News news_of(const std::vector<std::string>& entries, int64_t at, bool is
 }
 
 struct FleetedNode {
-  explicit FleetedNode(const Folder& folder) : daemon(options_for(folder, {})) {
+  explicit FleetedNode(const Folder& folder) : daemon(options(folder, entries)) {
     REQUIRE(daemon.daemon);
     entries = std::make_unique<FleetEntries>(daemon.loop, *daemon.daemon, [] {});
+  }
+  static Daemon::Options options(const Folder& folder, std::unique_ptr<FleetEntries>& entries) {
+    Daemon::Options options = options_for(folder, {});
+    options.went_back = [&entries] { entries->went_back(); };
+    return options;
   }
   bool is_dropped(const char* key) {
     return daemon.ask({{"command", "explain"}, {"key", key}}).at("as_source").at("action") == "drop";
@@ -40,7 +45,7 @@ struct FleetedNode {
   }
 
   Started daemon;
-  std::unique_ptr<FleetEntries> entries;
+  std::unique_ptr<FleetEntries> entries;  // ends first
 };
 
 }  // namespace
@@ -117,6 +122,21 @@ TEST_CASE("what an earlier life took from a fleet into a list that comes back is
   CHECK(node.daemon.until([&] { return !node.is_dropped("198.51.100.1"); }));
   CHECK(node.is_dropped("198.51.100.2"));
   CHECK(node.entries->counts().held == 1);
+}
+
+TEST_CASE("entries of a fleet that a rollback takes away come back, and those that it brings back go") {
+  const Folder folder;
+  folder.write("weir.yaml", fleet_policy(kJail));
+  FleetedNode node(folder);
+  node.entries->take(news_of({"198.51.100.1"}, 1, true));
+  REQUIRE(node.until_at(1));
+  const uint64_t with_first = node.daemon->running()->publication->generation.number;
+  node.entries->take(news_of({"198.51.100.1"}, 2, false, true));
+  node.entries->take(news_of({"198.51.100.2"}, 3));
+  REQUIRE(node.until_at(3));
+  REQUIRE(node.daemon.ask({{"command", "rollback"}, {"number", with_first}}).at("ok"));
+  REQUIRE(node.daemon.until([&] { return !node.is_dropped("198.51.100.1") && node.is_dropped("198.51.100.2"); }));
+  REQUIRE(node.daemon.until([&] { return node.entries->counts().held == 1; }));
 }
 
 TEST_CASE("many wrong entries of a fleet beside right ones are refused, each of them") {
