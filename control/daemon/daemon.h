@@ -235,12 +235,11 @@ class Daemon {
     bool is_kept = false;
   };
   void history(size_t most, std::function<void(const Result<std::vector<Past>>& past)> done);
-  // A question about what is kept of former generations, and about the journal: work(archive, journal) by the thread of
-  // such questions, when its turn comes; then done(). Error: it was not done by the deadline. is_given_up: by whoever
-  // asks; a question that has not begun then is left out.
-  using GivenUp = std::shared_ptr<const std::atomic<bool>>;
-  void with_archive(std::function<void(Archive&, const Result<Journal*>&)> work, GivenUp is_given_up,
-                    Clock::time_point deadline, std::function<void(const Result<void>& is_done)> done);
+  // A question about what is kept of former generations, and about the journal: the thread of such questions answers it
+  // when its turn comes; then done(). Error: it was not done by the deadline. has_gone: whoever asks.
+  using AboutPast = std::function<void(Archive&, const Result<Journal*>&, const GivenUp& is_given_up)>;
+  void with_archive(AboutPast work, std::shared_ptr<const std::atomic<bool>> has_gone, Clock::time_point deadline,
+                    std::function<void(const Result<void>& is_done)> done);
   // What the lists of a generation hold of each other, and what they take of its base.
   struct Compared {
     wire::Generation generation;

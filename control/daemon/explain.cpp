@@ -124,14 +124,16 @@ void answer_now(Daemon& daemon, Question question, const Caller& caller, ApiServ
   if (!known || !addresses) return reply(failure_line(known ? addresses.error() : known.error()));
   auto answer = std::make_shared<ExplainAnswer>(*known);
   auto traced = std::make_shared<ExplainAnswer>(*known);
-  const auto trace = [running, traced, addresses = *addresses](Archive& archive, const Result<Journal*>& journal) {
+  const auto trace = [running, traced, addresses = *addresses](Archive& archive, const Result<Journal*>& journal,
+                                                               const GivenUp& is_given_up) {
     if (!journal) {
       traced->notice = "where entries come from is not known: " + journal.error();
       return;
     }
     const wire::Generation generation = running->publication->generation;
     const Book& book = *running->book;
-    const auto added = added_then(generation, running->base, book, book, addresses, **journal);
+    const auto added = added_then(generation, running->base, book, book, addresses, **journal, is_given_up);
+    if (is_given_up()) return;
     archive.trace(origins_in(*traced), book, added ? *added : std::vector<Added>(), generation, running->base,
                   addresses, **journal);
   };
@@ -149,15 +151,15 @@ void answer_then(Daemon& daemon, Question question, const Request& request, cons
   auto answer = std::make_shared<Result<ExplainAnswer>>(Error{"it was not asked"});
   const When when = {request.number, request.at};
   const auto look = [answer, question = std::move(question), when, is_verbose = request.verbose.value_or(false),
-                     addresses = *addresses,
-                     running = daemon.running()](Archive& archive, const Result<Journal*>& journal) {
+                     addresses = *addresses, running = daemon.running()](
+                        Archive& archive, const Result<Journal*>& journal, const GivenUp& is_given_up) {
     if (!journal) return void(*answer = Error{journal.error()});
     const uint64_t epoch = running->publication->generation.epoch;
-    const Result<Then> then = archive.find(when, addresses, *running->book, epoch, **journal);
+    const Result<Then> then = archive.find(when, addresses, *running->book, epoch, **journal, is_given_up);
     if (!then) return void(*answer = Error{then.error()});
     const wire::Generation generation = {epoch, then->record.number};
     *answer = explain_by_then(*then, question, is_verbose, archive, generation);
-    if (!*answer) return;
+    if (!*answer || is_given_up()) return;
     archive.trace(origins_in(**answer), then->book, then->added, generation, then->record.base, addresses, **journal);
   };
   const auto tell = [answer, reply = std::move(reply)](const Result<void>& is_done) {

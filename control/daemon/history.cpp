@@ -58,8 +58,8 @@ void Daemon::read_former(Prepared& prepared) {
                     "generation {} is not known\nhint: `controlctl history` names those that are kept", back.number));
   }
   if (back.added_up_to != 0) {
-    Result<Journal::WayBack> way =
-        (*journal)->find_way_back({epoch_, back.number}, back.added_up_to, *prepared.is_given_up, &progress_);
+    Result<Journal::WayBack> way = (*journal)->find_way_back(
+        {epoch_, back.number}, back.added_up_to, [&] { return prepared.is_given_up->load(); }, &progress_);
     if (!way) return void(report.error = way.error());
     prepared.way_back = std::move(*way);
   }
@@ -241,18 +241,21 @@ void Daemon::history(size_t most, std::function<void(const Result<std::vector<Pa
   });
 }
 
-void Daemon::with_archive(std::function<void(Archive&, const Result<Journal*>&)> work, GivenUp is_given_up,
-                          Clock::time_point deadline, std::function<void(const Result<void>& is_done)> done) {
+void Daemon::with_archive(AboutPast work, std::shared_ptr<const std::atomic<bool>> has_gone, Clock::time_point deadline,
+                          std::function<void(const Result<void>& is_done)> done) {
   const auto is_over = std::make_shared<std::atomic<bool>>(false);
   const Callers::Id caller = callers_.add([done] { done(Error{"controld stops"}); });
   const auto finish = [this, is_over, caller, done](const Result<void>& is_done) {
     *is_over = true;
     if (callers_.take(caller)) done(is_done);
   };
-  historian_.submit([this, work = std::move(work), is_over, is_given_up = std::move(is_given_up), finish] {
+  historian_.submit([this, work = std::move(work), is_over, has_gone = std::move(has_gone), finish] {
+    const auto is_given_up = [this, is_over, has_gone] {
+      return *is_over || (has_gone && *has_gone) || historian_.is_stopping();
+    };
     Result<void> is_done = Error{"whoever asked has gone"};
-    if (!*is_over && !(is_given_up && *is_given_up)) {
-      is_done = with_memory([&] { work(archive_, journal_to_ask()); });
+    if (!is_given_up()) {
+      is_done = with_memory([&] { work(archive_, journal_to_ask(), is_given_up); });
       if (!is_done) log::error("an answer is without what takes memory", {{"error", is_done.error()}});
     }
     mailbox_.post([finish, is_done] { finish(is_done); });

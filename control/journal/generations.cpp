@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kRowsOfPage =
     10'000;  // rows of `before`: a change waits for no more than one page, some milliseconds
 
+constexpr const char* kGivenUp = "nobody wants the answer any more";
+
 // One change a line: list, state, entries, added, removed. Names of lists have no blanks.
 std::string text_of(const std::vector<ListChange>& changes) {
   std::string text;
@@ -151,7 +153,8 @@ Result<std::optional<GenerationRecord>> Generations::find(wire::Generation gener
   return found;
 }
 
-Result<uint64_t> Generations::added_in(wire::Generation generation, const std::string& list, const std::string& text) {
+Result<uint64_t> Generations::added_in(wire::Generation generation, const std::string& list, const std::string& text,
+                                       const GivenUp& is_given_up) {
   int64_t last = 0;
   {
     const Turn::Held held(*turn_);
@@ -162,6 +165,7 @@ Result<uint64_t> Generations::added_in(wire::Generation generation, const std::s
     last_id_in_.reset();
   }
   for (; last > 0; last -= kRowsOfPage) {
+    if (is_given_up && is_given_up()) return Error{kGivenUp};
     const Turn::Held held(*turn_);
     added_in_.bind(1, as_integer(generation.epoch)).bind(3, list).bind(4, text);
     const Result<bool> row = added_in_.bind(5, last - kRowsOfPage + 1).bind(6, last).step();
@@ -280,7 +284,7 @@ Result<void> Generations::visit_changes_after(wire::Generation generation,
 }
 
 Result<std::vector<int64_t>> Generations::first_changes(wire::Generation generation, uint64_t last,
-                                                        const std::atomic<bool>& is_given_up, Progress* progress) {
+                                                        const GivenUp& is_given_up, Progress* progress) {
   struct Row {
     Digest entry;
     int64_t id;
@@ -292,7 +296,7 @@ Result<std::vector<int64_t>> Generations::first_changes(wire::Generation generat
   std::vector<Row> changes;
   changes.reserve(static_cast<size_t>(rows));
   for (int64_t first = ids->first; first <= ids->last; first += kRowsOfPage) {
-    if (is_given_up) return Error{"it is given up"};
+    if (is_given_up && is_given_up()) return Error{kGivenUp};
     const Turn::Held held(*turn_);
     keys_after_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).bind(3, as_integer(last));
     keys_after_.bind(4, first).bind(5, std::min(ids->last, first + kRowsOfPage - 1));
@@ -328,13 +332,14 @@ Result<std::optional<Generations::Before>> Generations::change(int64_t row) {
 
 Result<std::vector<Generations::Numbered>> Generations::changes_after(wire::Generation generation,
                                                                       const std::vector<std::string>& v4_texts,
-                                                                      bool any_v6) {
+                                                                      bool any_v6, const GivenUp& is_given_up) {
   std::string texts = " ";
   for (const std::string& text : v4_texts) texts += text + " ";
   const Result<Ids> ids = ids_after(generation.number);
   if (!ids) return Error{ids.error()};
   std::vector<Numbered> found;
   for (int64_t first = ids->first; first <= ids->last; first += kRowsOfPage) {
+    if (is_given_up && is_given_up()) return Error{kGivenUp};
     const Turn::Held held(*turn_);
     changes_of_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).bind(3, texts);
     changes_of_.bind(4, int64_t{any_v6}).bind(5, first).bind(6, std::min(ids->last, first + kRowsOfPage - 1));

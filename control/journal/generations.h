@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -18,6 +17,9 @@ namespace weir::control {
 
 constexpr uint32_t kNobody = UINT32_MAX;         // no user has this number
 constexpr uint32_t kFleetUser = UINT32_MAX - 1;  // nor this: what a fleet added
+
+// Whether nobody wants an answer any more: a long question ends with its next page. Empty: somebody does.
+using GivenUp = std::function<bool()>;
 
 // A publication, and what caused it.
 struct GenerationRecord {
@@ -44,7 +46,8 @@ class Generations {
   Result<void> add(uint64_t epoch, const GenerationRecord& record);
   Result<std::optional<GenerationRecord>> find(wire::Generation generation);
   // The last generation up to this one that added the entry to the list, which did not have it; 0: that is not known.
-  Result<uint64_t> added_in(wire::Generation generation, const std::string& list, const std::string& text);
+  Result<uint64_t> added_in(wire::Generation generation, const std::string& list, const std::string& text,
+                            const GivenUp& is_given_up = {});
   // The newest one that was published by then.
   Result<std::optional<GenerationRecord>> newest_by(uint64_t epoch, int64_t at);
   // The newest ones, newest first.
@@ -69,10 +72,9 @@ class Generations {
   Result<void> visit_changes_after(wire::Generation generation,
                                    const std::function<Result<void>(const Before&)>& visit);
   // Rows, ascending: of each entry that the generations after `generation` and up to `last` changed, the first change,
-  // which holds what it was at `generation`. In pages; 24 bytes of memory a change meanwhile. Error: it is given up,
-  // too. progress: may be null.
-  Result<std::vector<int64_t>> first_changes(wire::Generation generation, uint64_t last,
-                                             const std::atomic<bool>& is_given_up, Progress* progress);
+  // which holds what it was at `generation`. In pages; 24 bytes of memory a change meanwhile. progress: may be null.
+  Result<std::vector<int64_t>> first_changes(wire::Generation generation, uint64_t last, const GivenUp& is_given_up,
+                                             Progress* progress);
   Result<std::optional<Before>> change(int64_t row);
 
   // Of them, oldest first, those of entries that may hold some addresses: of single IPv4 addresses only these texts,
@@ -82,7 +84,7 @@ class Generations {
     Before before;
   };
   Result<std::vector<Numbered>> changes_after(wire::Generation generation, const std::vector<std::string>& v4_texts,
-                                              bool any_v6);
+                                              bool any_v6, const GivenUp& is_given_up = {});
 
   // Small things that outlive a restart; empty: not set.
   Result<std::string> note(const std::string& name);

@@ -318,14 +318,14 @@ Result<std::vector<std::string>> Journal::lists() {
   }
 }
 
-Result<Journal::WayBack> Journal::find_way_back(wire::Generation to, uint64_t last,
-                                                const std::atomic<bool>& is_given_up, Progress* progress) {
+Result<Journal::WayBack> Journal::find_way_back(wire::Generation to, uint64_t last, const GivenUp& is_given_up,
+                                                Progress* progress) {
   Result<std::vector<int64_t>> rows = generations_.first_changes(to, last, is_given_up, progress);
   if (!rows) return Error{rows.error()};
   const uint64_t now = unix_now();
   WayBack back{to, last, {}};
   for (size_t begin = 0; begin < rows->size(); begin += kEntriesAtOnce) {
-    if (is_given_up) return Error{"it is given up"};
+    if (is_given_up && is_given_up()) return Error{"nobody wants the way back any more"};
     const Turn::Held held(*turn_);
     for (size_t i = begin; i < std::min(rows->size(), begin + kEntriesAtOnce); i++) {
       const Result<std::optional<Generations::Before>> before = generations_.change((*rows)[i]);

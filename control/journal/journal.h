@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -78,9 +77,8 @@ class Journal {
     uint64_t last = 0;             // changes up to this generation are taken back, and later ones stay
     std::vector<int64_t> entries;  // rows of Generations
   };
-  // Any thread, beside changes: one waits for a page at most. Error: it is given up, too. progress: may be null.
-  Result<WayBack> find_way_back(wire::Generation to, uint64_t last, const std::atomic<bool>& is_given_up,
-                                Progress* progress);
+  // Any thread, beside changes: one waits for a page at most. progress: may be null.
+  Result<WayBack> find_way_back(wire::Generation to, uint64_t last, const GivenUp& is_given_up, Progress* progress);
   // In a transaction, whose changes can be taken back likewise. What ended since then stays away. Error: the generation
   // was forgotten meanwhile, too.
   Result<void> go(const WayBack& back);

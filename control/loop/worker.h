@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -21,7 +22,8 @@ class Worker {
   void submit(std::function<void()> job);  // any thread
   // Nothing but the job at hand, and then `last`, is done from now on, without waiting for them.
   void stop(std::function<void()> last = {});
-  bool is_busy();  // with a job, or the last one is to come
+  bool is_busy();                                 // with a job, or the last one is to come
+  bool is_stopping() const { return stopping_; }  // any thread
   // Its thread, which else the first job starts. Error: there is none.
   Result<void> start();
 
@@ -32,7 +34,8 @@ class Worker {
   std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
-  bool stopping_ = false, busy_ = false;
+  std::atomic<bool> stopping_ = false;  // set under the mutex
+  bool busy_ = false;
   std::thread thread_;
 };
 

@@ -58,11 +58,11 @@ Result<void> add_unchanged(const Book& runs, const Addresses& addresses, Journal
 }  // namespace
 
 Result<std::vector<Added>> added_then(wire::Generation then, uint64_t base, const Book& lists, const Book& runs,
-                                      const Addresses& addresses, Journal& journal) {
+                                      const Addresses& addresses, Journal& journal, const GivenUp& is_given_up) {
   std::vector<std::string> v4_texts;
   for (const Ipv4 address : addresses.v4) v4_texts.push_back(to_string(address));
   Result<std::vector<Numbered>> changes =
-      journal.generations().changes_after({then.epoch, base}, v4_texts, !addresses.v6.empty());
+      journal.generations().changes_after({then.epoch, base}, v4_texts, !addresses.v6.empty(), is_given_up);
   if (!changes) return Error{changes.error()};
   Candidates candidates;
   for (Numbered& change : *changes) {
@@ -89,7 +89,7 @@ Result<std::vector<Added>> added_then(wire::Generation then, uint64_t base, cons
       if (!std::prev(change)->before.was_there) added.since = std::prev(change)->number;
     }
     if (added.since == 0) {
-      const Result<uint64_t> since = journal.generations().added_in({then.epoch, base}, name, text);
+      const Result<uint64_t> since = journal.generations().added_in({then.epoch, base}, name, text, is_given_up);
       if (!since) return Error{since.error()};
       added.since = *since;
     }

@@ -22,6 +22,6 @@ struct Added {
 // the generation (GenerationRecord::base), whose changes since then the journal knows. lists: of that time, for how
 // they read entries; runs: the book that is enforced now. Looks at each change since the base.
 Result<std::vector<Added>> added_then(wire::Generation then, uint64_t base, const Book& lists, const Book& runs,
-                                      const Addresses& addresses, Journal& journal);
+                                      const Addresses& addresses, Journal& journal, const GivenUp& is_given_up = {});
 
 }  // namespace weir::control

@@ -108,7 +108,7 @@ Error Archive::nothing_kept(const When& when, uint64_t epoch, Journal& journal) 
 }
 
 Result<Then> Archive::find(const When& when, const Addresses& addresses, const Book& runs, uint64_t epoch,
-                           Journal& journal) {
+                           Journal& journal, const GivenUp& is_given_up) {
   Generations& generations = journal.generations();
   Result<std::optional<GenerationRecord>> record =
       when.generation ? generations.find({epoch, *when.generation}) : generations.newest_by(epoch, *when.at);
@@ -126,7 +126,8 @@ Result<Then> Archive::find(const When& when, const Addresses& addresses, const B
   then.unparsed_action = rules->unparsed_action;
   then.tunnels = rules->tunnels;
   then.book = (*kept)->book.holding(addresses);
-  Result<std::vector<Added>> added = added_then(generation, then.record.base, then.book, runs, addresses, journal);
+  Result<std::vector<Added>> added =
+      added_then(generation, then.record.base, then.book, runs, addresses, journal, is_given_up);
   if (!added) return Error{added.error()};
   then.added = std::move(*added);
   for (List& list : then.book) {

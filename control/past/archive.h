@@ -33,7 +33,7 @@ struct Then {
   uint8_t tunnels = 0;  // mask of weir_tunnel
 };
 
-// The worker's, as the journal is.
+// One thread's: the historian's.
 class Archive {
  public:
   // config: the path of policies that are read. parsers: null: they are parsed by this process.
@@ -41,7 +41,8 @@ class Archive {
       : files_(state_dir), config_(std::move(config)), parsers_(parsers) {}
 
   // runs: what is enforced now. Error: nothing is kept of that time, with the times that there are.
-  Result<Then> find(const When& when, const Addresses& addresses, const Book& runs, uint64_t epoch, Journal& journal);
+  Result<Then> find(const When& when, const Addresses& addresses, const Book& runs, uint64_t epoch, Journal& journal,
+                    const GivenUp& is_given_up = {});
 
   // Fills the provenance of these entries, which a generation with this base had. added: those of its entries that were
   // added, as added_then() tells them.

@@ -73,7 +73,7 @@ std::string error_of(Journal& journal, List& list, const Change& wanted) {
 
 // In a transaction: all that changed since then, or but for what changed after `last`.
 void go_back(Journal& journal, wire::Generation to, uint64_t last = kMostNumber) {
-  const Result<Journal::WayBack> back = journal.find_way_back(to, last, false, nullptr);
+  const Result<Journal::WayBack> back = journal.find_way_back(to, last, {}, nullptr);
   REQUIRE(back);
   REQUIRE(journal.go(*back));
 }
@@ -575,7 +575,7 @@ TEST_CASE("a way back is found beside changes, which stay, and writes only what 
     };
     for (unsigned n = 0; n < kGenerations; n++) publish(change_some);
     const uint64_t to = 1 + below(kGenerations), last = to + below(kGenerations + 1 - static_cast<unsigned>(to));
-    const Result<Journal::WayBack> back = journal.find_way_back({7, to}, last, false, nullptr);
+    const Result<Journal::WayBack> back = journal.find_way_back({7, to}, last, {}, nullptr);
     REQUIRE(back);
     for (unsigned n = below(4); n > 0; n--) publish(change_some);
     Texts expected = was[to];
@@ -613,13 +613,59 @@ TEST_CASE("a way back is given up, and one whose generation was forgotten is ref
     REQUIRE(journal.generations().add(7, {number, 1000, "add", 42, 1, {}}));
     REQUIRE(journal.commit());
   }
-  CHECK(journal.find_way_back({7, 1}, 3, true, nullptr).error() == "it is given up");
-  const Result<Journal::WayBack> back = journal.find_way_back({7, 1}, 3, false, nullptr);
+  CHECK_FALSE(journal.find_way_back(
+      {7, 1}, 3, [] { return true; }, nullptr));
+  const Result<Journal::WayBack> back = journal.find_way_back({7, 1}, 3, {}, nullptr);
   REQUIRE(back);
   REQUIRE(journal.begin({7, 4}));
   REQUIRE(journal.generations().forget_before({7, 2}));
   CHECK(journal.go(*back).error().starts_with("generation 1 was forgotten"));
   journal.roll_back();
+}
+
+TEST_CASE("what another epoch changed is forgotten as a whole") {
+  const Folder folder;
+  Journal journal = open(folder);
+  const auto publish = [&](wire::Generation generation) {
+    REQUIRE(journal.begin(generation));
+    REQUIRE(journal.put("bans", {"10.0.0.1", 1, kNever, 0, std::to_string(generation.number)}));
+    REQUIRE(journal.generations().add(generation.epoch, {generation.number, 1000, "add", 42, 1, {}}));
+    REQUIRE(journal.commit());
+  };
+  const auto changes_of = [&](uint64_t epoch) {
+    int n = 0;
+    REQUIRE(journal.generations().visit_changes_after({epoch, 0}, [&](const Generations::Before&) {
+      n++;
+      return Result<void>();
+    }));
+    return n;
+  };
+  for (const wire::Generation one : {wire::Generation{7, 1}, {7, 2}, {7, 3}, {8, 1}, {8, 2}}) publish(one);
+  CHECK(changes_of(7) == 3);
+  REQUIRE(journal.begin({8, 2}));
+  REQUIRE(journal.generations().forget_before({8, 1}));
+  REQUIRE(journal.commit());
+  CHECK(changes_of(7) == 0);
+  CHECK(changes_of(8) == 1);
+}
+
+TEST_CASE("a long question ends with the page after it was given up") {
+  const Folder folder;
+  Journal journal = open(folder);
+  constexpr int kRows = 35'000;
+  REQUIRE(journal.begin({7, 1}));
+  for (int i = 0; i < kRows; i++) REQUIRE(journal.put("bans", {std::to_string(i), 1, kNever, 0, ""}));
+  REQUIRE(journal.generations().add(7, {1, 1000, "add", 42, 1, {}}));
+  REQUIRE(journal.commit());
+  Generations& generations = journal.generations();
+  const auto pages_of = [](const std::function<bool(const GivenUp&)>& is_answered) {
+    int pages = 0;
+    CHECK_FALSE(is_answered([&] { return ++pages == 3; }));
+    return pages;
+  };
+  CHECK(pages_of([&](const GivenUp& up) { return bool(generations.changes_after({7, 0}, {}, true, up)); }) == 3);
+  CHECK(pages_of([&](const GivenUp& up) { return bool(generations.added_in({7, 1}, "bans", "none", up)); }) == 3);
+  CHECK(pages_of([&](const GivenUp& up) { return bool(journal.find_way_back({7, 0}, 1, up, nullptr)); }) == 3);
 }
 
 TEST_CASE("changes go on while a way back is found") {
@@ -635,7 +681,7 @@ TEST_CASE("changes go on while a way back is found") {
   REQUIRE(journal.generations().add(7, {2, 1000, "add", 42, 1, {}}));
   REQUIRE(journal.commit());
   Result<Journal::WayBack> back = Error{"not found yet"};
-  std::thread finds([&] { back = journal.find_way_back({7, 1}, 2, false, nullptr); });
+  std::thread finds([&] { back = journal.find_way_back({7, 1}, 2, {}, nullptr); });
   for (uint64_t number = 3; number < 3 + kChanges; number++) {
     REQUIRE(journal.begin({7, number}));
     REQUIRE(journal.put("bans", {std::to_string(number), 1, kNever, 0, "later"}));
