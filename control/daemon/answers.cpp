@@ -316,6 +316,10 @@ constexpr Command kCommands[] = {
 
 using Log = std::function<void(log::Event event)>;
 
+bool is_panic_order(const Request& request) {
+  return request.command == "bypass" || request.command == "detach";
+}
+
 // Before it is done. Empty: it may be done; else why not.
 std::string permit_change(const Request& request, const Caller& caller, const Log& log) {
   if (!caller.may_change) {
@@ -329,7 +333,7 @@ std::string permit_change(const Request& request, const Caller& caller, const Lo
   if (request.interface) what += " " + *request.interface;
   if (request.name) what += " " + *request.name;
   // Orders of the panic switch are never left out; of changes, publications tell who and why.
-  const bool is_order = request.command == "bypass" || request.command == "detach";
+  const bool is_order = is_panic_order(request);
   log({is_order ? log::Level::notice : log::Level::info,
        "asked for",
        {{"command", what}, {"user", caller.uid}, {"process", caller.pid}},
@@ -356,6 +360,8 @@ void answer(Daemon& daemon, const std::string& line, const Caller& caller, Reply
     if (request->command == command.name) {
       const std::string refused = command.access == Access::change ? permit_change(*request, caller, log::write) : "";
       if (!refused.empty()) return reply(failure_line(refused));
+      // Nobody would answer what waits for a thread; the panic switch has its own.
+      if (daemon.is_stopping() && !is_panic_order(*request)) return reply(failure_line("controld stops"));
       if (command.needs == Needs::a_policy && daemon.running() == nullptr) {
         return reply(failure_line("controld compiles the first policy: there is nothing to tell of yet"));
       }
@@ -370,7 +376,7 @@ void answer_panic(PanicSwitch& panic, const std::string& line, const Caller& cal
   const Result<Request> request = request_of(line);
   if (!request) return reply(failure_line(request.error()));
   panic.log({log::Level::debug, "API of the panic switch", {{"command", request->command}}});
-  if (request->command != "bypass" && request->command != "detach") {
+  if (!is_panic_order(*request)) {
     return reply(
         failure_line(fmt::format("unknown command '{}'; this socket knows: bypass, detach", request->command)));
   }

@@ -186,6 +186,7 @@ class Daemon {
   // Ends every wait, so that each caller is answered. When is_idle(), captures have their last samples, and the last
   // good is on disk.
   void stop();
+  bool is_stopping() const { return stopping_; }
   bool is_idle() const { return capture_.is_ended() && !is_saving_; }
   // A thread is at something that nobody can end: a policy that is compiled, a disk that does not answer.
   bool is_busy() {

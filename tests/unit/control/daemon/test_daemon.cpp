@@ -341,4 +341,11 @@ TEST_CASE("a stop answers whoever waits, at once") {
   REQUIRE(*next != nullptr);
   CHECK((*running)->error == "controld stops");
   CHECK_FALSE((*next)->ok);
+  // Who comes later is told so; the panic switch takes its orders.
+  for (const char* command : {"reload", "status", "explain", "history", "add", "rebuild", "lists", "drops"}) {
+    INFO(command);
+    CHECK(daemon.ask({{"command", command}}).at("error") == "controld stops");
+  }
+  CHECK(daemon.ask({{"command", "bypass"}, {"on", true}}).value("error", "").find("controld stops") ==
+        std::string::npos);
 }
