@@ -1,4 +1,5 @@
-"""Prints "PASSED FAILED SKIPPED" of a Meson testlog.json (one JSON object a line), and names each skipped test on stderr.
+"""Prints "PASSED FAILED SKIPPED" of a Meson testlog.json (one JSON object a line). On stderr it names each skipped test, and each failed
+one with its evidence and the command that runs it again.
 
     count_tests.py LOG [--require] [--times FILE]
 
@@ -27,6 +28,10 @@ with open(arguments.log, encoding="utf-8") as log:
             if arguments.require and reason.split(":")[0] not in CANNOT:
                 result, told = "FAIL", "FAILED, because it was skipped:"
             print(f"test: {told} {test['name']}: {reason}", file=sys.stderr)
+        if result == "FAIL":
+            lines = f"{test.get('stdout') or ''}\n{test.get('stderr') or ''}".splitlines()
+            kept = [line for line in lines if line.startswith(("evidence: ", "again: "))]
+            print("\n".join([f"test: FAILED {test['name']}", *(f"test:   {line}" for line in kept)]), file=sys.stderr)
         counts[result] += 1
         times.append(f"{test['duration']:.1f} {test['name'].split(' / ')[-1]}\n")
 if arguments.times:

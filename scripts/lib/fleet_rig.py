@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 
+import evidence
 from session import PR_SET_PDEATHSIG, Session, SessionError
 
 NAME = "edge"
@@ -87,9 +88,11 @@ class Etcd:
         self.wait()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, value, _):
         for member in range(len(self.processes)):
             self.kill(member)
+        if evidence.is_failure(kind, value):
+            evidence.keep_folder(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(self, member):
@@ -188,6 +191,7 @@ class Operator:
     def try_fleet(self, *arguments):
         done = subprocess.run([self.program, "fleet", *arguments, "--etcd", self.urls, "--name", NAME, "--json"],
                               cwd=self.folder, capture_output=True, text=True, timeout=120)
+        evidence.add(f"controlctl fleet {' '.join(arguments)}: {done.returncode} {(done.stderr or done.stdout)[:200].strip()}")
         return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
 
     def nodes(self):

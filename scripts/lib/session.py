@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+import evidence
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAMS = ("dataplane/dataplane", "control/controld", "control/controlctl")
 HUGE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
@@ -144,6 +146,7 @@ class Session:
         self.when_over = []
         self.environment = {}  # more variables for the programs that are started
         self.states = self.folder  # where their state folders are
+        evidence.test.sessions.append(self)
 
     def at_exit(self, function):
         """Called when the session is over and its programs have ended."""
@@ -152,7 +155,15 @@ class Session:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
+    def keep(self):
+        """As evidence of a failure."""
+        evidence.keep(self.folder, [process.pid for process in (self.controld, self.dataplane) if process and process.poll() is None])
+
+    def __exit__(self, kind, value, _):
+        if evidence.is_failure(kind, value):
+            self.keep()
+        if self in evidence.test.sessions:
+            evidence.test.sessions.remove(self)
         for process in (self.controld, self.dataplane):
             if process and process.poll() is None:
                 process.terminate()
@@ -176,6 +187,7 @@ class Session:
             return file.read()
 
     def _start(self, name, command):
+        evidence.add(f"{name} starts: {' '.join(command)}")
         with open(self.path(name + ".log"), "ab") as log:
             # In the folder, so that device arguments can name files shortly; a session of its own, so that Ctrl-C
             # reaches the script alone, which then ends it; should the script itself be killed, it ends too.
@@ -229,7 +241,8 @@ class Session:
 
     def wait(self, what, test, seconds=START_SECONDS):
         """Until test() is true. SessionError when a program that was started ended, or the time is over."""
-        deadline = time.monotonic() + seconds
+        begin = time.monotonic()
+        deadline = begin + seconds
         while not test():
             for name, process in (("dataplane", self.dataplane), ("controld", self.controld)):
                 if process and process.poll() is not None:
@@ -240,9 +253,11 @@ class Session:
                                (("dataplane", self.dataplane), ("controld", self.controld)) if process)
                 raise SessionError(f"waited {seconds} s in vain for {what}{logs}")
             time.sleep(0.01)
+        evidence.add(f"waited for {what}", f" {time.monotonic() - begin:.3f} s")
 
     def stop(self, name):
         """Asks "dataplane" or "controld" to stop; its exit code."""
+        evidence.add(f"{name} is asked to stop")
         process = getattr(self, name)
         setattr(self, name, None)
         process.terminate()
@@ -255,6 +270,7 @@ class Session:
 
     def kill(self, name):
         """As a crash would: no chance to clean up."""
+        evidence.add(f"{name} is killed")
         process = getattr(self, name)
         setattr(self, name, None)
         process.kill()
@@ -262,6 +278,7 @@ class Session:
 
     def call(self, command, **fields):
         """One request to controld; its answer."""
+        begin = time.monotonic()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(START_SECONDS)
             try:
@@ -273,9 +290,12 @@ class Session:
                     if not part:
                         break
                     answer += part
-                return json.loads(answer)
+                told = json.loads(answer)
             except (OSError, ValueError) as error:
+                evidence.add(f"call {command} {fields or ''}: {error}")
                 raise SessionError(f"controld did not answer {command}: {error}") from None
+        evidence.add(f"call {command} {fields or ''}", f" took {time.monotonic() - begin:.3f} s: {answer[:200].decode(errors='replace').strip()}")
+        return told
 
     def stats(self):
         """Totals as the data plane has them now."""
@@ -311,6 +331,7 @@ class Session:
         """(exit code, standard output, standard error) of controlctl on this session's socket."""
         done = subprocess.run([os.path.join(self.build, "control/controlctl"), *arguments, "--socket",
                                self.path("controld.sock")], capture_output=True, text=True, timeout=START_SECONDS)
+        evidence.add(f"controlctl {' '.join(arguments)}", f": {done.returncode} {(done.stderr or done.stdout)[:200].strip()}")
         return done.returncode, done.stdout, done.stderr
 
 

@@ -20,6 +20,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
+import evidence  # noqa: E402
 from capture import (Capture, CaptureError, by_flow, flow_addresses, read_capture, sort_out, split,  # noqa: E402,F401
                      write_capture)  # for the tests
 from log_lines import events, parse_event  # noqa: E402,F401
@@ -31,6 +32,9 @@ from wire import WIRE_HEADER, WIRE_MAGIC, WIRE_STATS, WIRE_VERSION, question  # 
 Session.seccomp = "kill"
 BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build"))
 SKIPPED = 77
+NAME = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+evidence.begin(NAME, os.environ.get("WEIR_EVIDENCE", os.path.join(BUILD, "evidence")), f"scripts/test --test {NAME}",
+               float(os.environ["WEIR_TEST_SECONDS"]) if "WEIR_TEST_SECONDS" in os.environ else None)
 faulthandler.register(signal.SIGTERM, chain=True)  # a test whose time is over says where it is
 
 
@@ -67,6 +71,7 @@ def skips_without_namespaces():
 
 def check(condition, what):
     if not condition:
+        evidence.add(f"FAILED: {what}")
         sys.exit(f"FAILED: {what}")
 
 

@@ -1,15 +1,77 @@
-// The one translation unit with Catch2's main(): every unit test program links it.
+// The one translation unit with Catch2's main(): every unit test program links it. What a failed test case leaves in
+// its folders is kept.
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>
+#include <catch2/interfaces/catch_interfaces_capture.hpp>
+#include <catch2/reporters/catch_reporter_event_listener.hpp>
+#include <catch2/reporters/catch_reporter_registrars.hpp>
+using Listener = Catch::EventListenerBase;
+using Asserted = void;
 #else
 #define CATCH_CONFIG_RUNNER
 #include <catch2/catch.hpp>
+using Listener = Catch::TestEventListenerBase;
+using Asserted = bool;
 #endif
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <string>
 
 // A test program that the machine may not be able to run defines it (tests/catch.h).
 __attribute__((weak)) int before_tests() {
   return 0;
 }
+
+namespace {
+
+std::atomic<bool> has_failed = false;  // the test case that runs
+
+struct Failures : Listener {
+  using Listener::Listener;
+  void testCaseStarting(const Catch::TestCaseInfo&) override { has_failed = false; }
+  Asserted assertionEnded(const Catch::AssertionStats& stats) override {
+    if (!stats.assertionResult.isOk()) has_failed = true;
+    return Asserted();
+  }
+};
+CATCH_REGISTER_LISTENER(Failures)
+
+std::string name_of_test() {
+  return Catch::getResultCapture().getCurrentTestName();
+}
+
+}  // namespace
+
+namespace weir::test {
+
+bool is_failing() {
+  return has_failed || std::uncaught_exceptions() != 0;
+}
+
+void keep_evidence(const std::string& folder) {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  std::string place = folder;
+  if (const char* const evidence = std::getenv("WEIR_EVIDENCE"); evidence != nullptr) {
+    std::string name = name_of_test();
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '-');
+    const std::filesystem::path of_test = std::filesystem::path(evidence) / program.filename() / name;
+    const std::filesystem::path to = of_test / std::filesystem::path(folder).filename();
+    std::error_code error;
+    std::filesystem::create_directories(of_test, error);
+    std::filesystem::rename(folder, to, error);
+    if (!error) place = to;
+  }
+  fprintf(stderr, "evidence: %s\nagain: %s \"%s\"\n", place.c_str(), program.c_str(), name_of_test().c_str());
+}
+
+}  // namespace weir::test
 
 int main(int argc, char** argv) {
   const int code = before_tests();

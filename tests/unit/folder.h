@@ -8,7 +8,15 @@
 #include <iterator>
 #include <string>
 
-// A folder of the test's own, gone with it.
+namespace weir::test {
+// Whether the test case that runs has failed, or an exception leaves it (tests/unit/catch_main.cpp). Programs with
+// another main(): never.
+__attribute__((weak)) bool is_failing();
+// Keeps a folder of a failed test in $WEIR_EVIDENCE, or where it is, and prints where.
+__attribute__((weak)) void keep_evidence(const std::string& folder);
+}  // namespace weir::test
+
+// A folder of the test's own, gone with it unless the test fails.
 class Folder {
  public:
   Folder() {
@@ -18,7 +26,10 @@ class Folder {
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
-  ~Folder() { std::filesystem::remove_all(path_); }
+  ~Folder() {
+    const bool is_failing = weir::test::is_failing != nullptr && weir::test::is_failing();
+    is_failing ? weir::test::keep_evidence(path_) : void(std::filesystem::remove_all(path_));
+  }
 
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }

@@ -1,0 +1,59 @@
+// What a failed unit test leaves: tried by running cases of this program that fail on purpose, and are hidden else.
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <stdexcept>
+
+#include "tests/catch.h"
+#include "tests/unit/folder.h"
+
+TEST_CASE("fails by a check", "[.]") {
+  const Folder folder;
+  folder.write("left", "by a check");
+  CHECK(std::getenv("WEIR_EVIDENCE") == nullptr);
+}
+
+TEST_CASE("fails by an exception", "[.]") {
+  const Folder folder;
+  folder.write("left", "by an exception");
+  if (std::getenv("WEIR_EVIDENCE") != nullptr) throw std::runtime_error("on purpose");
+}
+
+TEST_CASE("passes", "[.]") {
+  const Folder folder;
+  folder.write("left", "by nobody");
+}
+
+TEST_CASE("a failed test keeps its folder, with its place and the command that runs it again") {
+  struct Row {
+    const char *test, *slug, *left;
+  };
+  constexpr Row kRows[] = {{"fails by a check", "fails-by-a-check", "by a check"},
+                           {"fails by an exception", "fails-by-an-exception", "by an exception"},
+                           {"passes", "passes", nullptr}};
+  const Folder folder;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  for (const Row& row : kRows) {
+    INFO(row.test);
+    const std::string place = folder / "evidence", output = folder / "output";
+    const std::string command =
+        "WEIR_EVIDENCE='" + place + "' '" + self.string() + "' '" + row.test + "' >'" + output + "' 2>&1";
+    const int status = std::system(command.c_str());
+    const std::string told = folder.read("output");
+    INFO(told);
+    REQUIRE(WIFEXITED(status));
+    CHECK((WEXITSTATUS(status) == 0) == (row.left == nullptr));
+    const std::filesystem::path of_test = std::filesystem::path(place) / self.filename() / row.slug;
+    if (row.left == nullptr) {
+      CHECK_FALSE(std::filesystem::exists(of_test));
+      CHECK(told.find("evidence: ") == std::string::npos);
+      continue;
+    }
+    REQUIRE(std::filesystem::exists(of_test));
+    const std::filesystem::path kept = std::filesystem::directory_iterator(of_test)->path();
+    std::ifstream file(kept / "left");
+    CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == row.left);
+    CHECK(told.find("evidence: " + kept.string() + "\n") != std::string::npos);
+    CHECK(told.find("again: " + self.string() + " \"" + row.test + "\"\n") != std::string::npos);
+  }
+}
