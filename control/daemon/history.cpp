@@ -59,7 +59,7 @@ void Daemon::read_former(Prepared& prepared) {
   }
   if (back.added_up_to != 0) {
     Result<Journal::WayBack> way = (*journal)->find_way_back(
-        {epoch_, back.number}, back.added_up_to, [&] { return prepared.is_given_up->load(); }, &progress_);
+        {epoch_, back.number}, [&] { return prepared.is_given_up->load(); }, &progress_);
     if (!way) return void(report.error = way.error());
     prepared.way_back = std::move(*way);
   }

@@ -107,8 +107,7 @@ Result<Generations> Generations::open(const Database& database, Turn& turn) {
        "SELECT list, entry, comment, expires IS NOT NULL, added_at, expires, uid FROM before"
        " WHERE epoch = ?1 AND number > ?2 AND id BETWEEN ?3 AND ?4 ORDER BY id DESC"},
       {&all.keys_after_,
-       "SELECT id, list, entry FROM before"
-       " WHERE epoch = ?1 AND number > ?2 AND number <= ?3 AND id BETWEEN ?4 AND ?5"},
+       "SELECT id, list, entry FROM before WHERE epoch = ?1 AND number > ?2 AND id BETWEEN ?3 AND ?4"},
       {&all.change_,
        "SELECT list, entry, comment, expires IS NOT NULL, added_at, expires, uid FROM before WHERE id = ?1"},
       // Blanks, slashes and hyphens are in what is more than an address, `1.2.3.4:5` has a dot before its colon, and
@@ -283,8 +282,8 @@ Result<void> Generations::visit_changes_after(wire::Generation generation,
   return {};
 }
 
-Result<std::vector<int64_t>> Generations::first_changes(wire::Generation generation, uint64_t last,
-                                                        const GivenUp& is_given_up, Progress* progress) {
+Result<std::vector<int64_t>> Generations::first_changes(wire::Generation generation, const GivenUp& is_given_up,
+                                                        Progress* progress) {
   struct Row {
     Digest entry;
     int64_t id;
@@ -298,8 +297,8 @@ Result<std::vector<int64_t>> Generations::first_changes(wire::Generation generat
   for (int64_t first = ids->first; first <= ids->last; first += kRowsOfPage) {
     if (is_given_up && is_given_up()) return Error{kGivenUp};
     const Turn::Held held(*turn_);
-    keys_after_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number)).bind(3, as_integer(last));
-    keys_after_.bind(4, first).bind(5, std::min(ids->last, first + kRowsOfPage - 1));
+    keys_after_.bind(1, as_integer(generation.epoch)).bind(2, as_integer(generation.number));
+    keys_after_.bind(3, first).bind(4, std::min(ids->last, first + kRowsOfPage - 1));
     while (true) {
       const Result<bool> row = keys_after_.step();
       if (!row) return Error{row.error()};

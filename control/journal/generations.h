@@ -71,9 +71,9 @@ class Generations {
   // In pages. Error: that of visit, or of the database. visit may change the journal: what it adds is not visited.
   Result<void> visit_changes_after(wire::Generation generation,
                                    const std::function<Result<void>(const Before&)>& visit);
-  // Rows, ascending: of each entry that the generations after `generation` and up to `last` changed, the first change,
-  // which holds what it was at `generation`. In pages; 24 bytes of memory a change meanwhile. progress: may be null.
-  Result<std::vector<int64_t>> first_changes(wire::Generation generation, uint64_t last, const GivenUp& is_given_up,
+  // Rows, ascending: of each entry that changed after `generation` the first change, which holds what it was then. In
+  // pages; 24 bytes of memory a change meanwhile. progress: may be null.
+  Result<std::vector<int64_t>> first_changes(wire::Generation generation, const GivenUp& is_given_up,
                                              Progress* progress);
   Result<std::optional<Before>> change(int64_t row);
 

@@ -318,12 +318,11 @@ Result<std::vector<std::string>> Journal::lists() {
   }
 }
 
-Result<Journal::WayBack> Journal::find_way_back(wire::Generation to, uint64_t last, const GivenUp& is_given_up,
-                                                Progress* progress) {
-  Result<std::vector<int64_t>> rows = generations_.first_changes(to, last, is_given_up, progress);
+Result<Journal::WayBack> Journal::find_way_back(wire::Generation to, const GivenUp& is_given_up, Progress* progress) {
+  Result<std::vector<int64_t>> rows = generations_.first_changes(to, is_given_up, progress);
   if (!rows) return Error{rows.error()};
   const uint64_t now = unix_now();
-  WayBack back{to, last, {}};
+  WayBack back{to, {}};
   for (size_t begin = 0; begin < rows->size(); begin += kEntriesAtOnce) {
     if (is_given_up && is_given_up()) return Error{"nobody wants the way back any more"};
     const Turn::Held held(*turn_);
@@ -339,7 +338,7 @@ Result<Journal::WayBack> Journal::find_way_back(wire::Generation to, uint64_t la
   return back;
 }
 
-Result<void> Journal::go(const WayBack& back) {
+Result<void> Journal::go(const WayBack& back, uint64_t last) {
   const Result<std::optional<GenerationRecord>> to = generations_.find(back.to);
   if (!to) return Error{to.error()};
   if (!*to) {
@@ -350,7 +349,7 @@ Result<void> Journal::go(const WayBack& back) {
   }
   std::set<std::pair<std::string, std::string>> changed_later;
   const Result<void> looked =
-      generations_.visit_changes_after({back.to.epoch, back.last}, [&](const Generations::Before& before) {
+      generations_.visit_changes_after({back.to.epoch, last}, [&](const Generations::Before& before) {
         changed_later.emplace(before.list, before.text);
         return Result<void>();
       });

@@ -74,14 +74,13 @@ class Journal {
   // What leads back to a generation: the entries that are not what they were when it was published.
   struct WayBack {
     wire::Generation to;
-    uint64_t last = 0;             // changes up to this generation are taken back, and later ones stay
     std::vector<int64_t> entries;  // rows of Generations
   };
   // Any thread, beside changes: one waits for a page at most. progress: may be null.
-  Result<WayBack> find_way_back(wire::Generation to, uint64_t last, const GivenUp& is_given_up, Progress* progress);
-  // In a transaction, whose changes can be taken back likewise. What ended since then stays away. Error: the generation
-  // was forgotten meanwhile, too.
-  Result<void> go(const WayBack& back);
+  Result<WayBack> find_way_back(wire::Generation to, const GivenUp& is_given_up, Progress* progress);
+  // In a transaction, whose changes can be taken back likewise. Entries that changed after generation `last` stay as
+  // they are; what ended since then stays away. Error: the generation was forgotten meanwhile, too.
+  Result<void> go(const WayBack& back, uint64_t last);
   Generations& generations() { return generations_; }
 
   struct Ended {

@@ -233,7 +233,7 @@ MUTATIONS = (
     ("control/journal/journal.cpp", "    if (changed_later.contains({list, text})) continue;\n", "", ("journal",)),
     ("control/journal/journal.cpp", "if (was(**before, now) != *there) back.entries", "back.entries", ("journal",)),
     ("control/journal/generations.cpp", "a.entry < b.entry : a.id < b.id;", "a.entry < b.entry : a.id > b.id;", ("journal",)),
-    ("control/journal/generations.cpp", "number > ?2 AND number <= ?3 AND id BETWEEN ?4 AND ?5", "number > ?2 AND ?3 >= 0 AND id BETWEEN ?4 AND ?5", ("journal",)),
+    ("control/journal/generations.cpp", "id, list, entry FROM before WHERE epoch = ?1 AND number > ?2", "id, list, entry FROM before WHERE epoch = ?1 AND number >= ?2", ("journal",)),
     ("control/journal/generations.cpp", "  return is_of_another ? trim_epochs_.bind(1, as_integer(generation.epoch)).run() : Result<void>();", "  return {};", ("journal",)),
     ("control/daemon/fleet_entries.cpp", "  readings_++;\n  has_.clear();\n", "  readings_++;\n", ("daemon",)),
     ("control/past/added.cpp", "[&](const Numbered& change) { return change.number > then.number; });", "[&](const Numbered& change) { return change.number >= then.number; });", ("past",)),

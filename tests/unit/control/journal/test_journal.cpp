@@ -73,9 +73,9 @@ std::string error_of(Journal& journal, List& list, const Change& wanted) {
 
 // In a transaction: all that changed since then, or but for what changed after `last`.
 void go_back(Journal& journal, wire::Generation to, uint64_t last = kMostNumber) {
-  const Result<Journal::WayBack> back = journal.find_way_back(to, last, {}, nullptr);
+  const Result<Journal::WayBack> back = journal.find_way_back(to, {}, nullptr);
   REQUIRE(back);
-  REQUIRE(journal.go(*back));
+  REQUIRE(journal.go(*back, last));
 }
 
 }  // namespace
@@ -575,7 +575,7 @@ TEST_CASE("a way back is found beside changes, which stay, and writes only what 
     };
     for (unsigned n = 0; n < kGenerations; n++) publish(change_some);
     const uint64_t to = 1 + below(kGenerations), last = to + below(kGenerations + 1 - static_cast<unsigned>(to));
-    const Result<Journal::WayBack> back = journal.find_way_back({7, to}, last, {}, nullptr);
+    const Result<Journal::WayBack> back = journal.find_way_back({7, to}, {}, nullptr);
     REQUIRE(back);
     for (unsigned n = below(4); n > 0; n--) publish(change_some);
     Texts expected = was[to];
@@ -591,7 +591,7 @@ TEST_CASE("a way back is found beside changes, which stay, and writes only what 
       n_differ += now.contains(text) != expected.contains(text) || (now.contains(text) && now[text] != expected[text]);
     }
     const uint64_t before = was.size() - 1;
-    publish([&](uint64_t) { REQUIRE(journal.go(*back)); });
+    publish([&](uint64_t) { REQUIRE(journal.go(*back, last)); });
     Texts found;
     REQUIRE(journal.visit("bans", [&](const JournalEntry& entry) { found[entry.text] = entry.comment; }));
     CHECK(found == expected);
@@ -614,12 +614,12 @@ TEST_CASE("a way back is given up, and one whose generation was forgotten is ref
     REQUIRE(journal.commit());
   }
   CHECK_FALSE(journal.find_way_back(
-      {7, 1}, 3, [] { return true; }, nullptr));
-  const Result<Journal::WayBack> back = journal.find_way_back({7, 1}, 3, {}, nullptr);
+      {7, 1}, [] { return true; }, nullptr));
+  const Result<Journal::WayBack> back = journal.find_way_back({7, 1}, {}, nullptr);
   REQUIRE(back);
   REQUIRE(journal.begin({7, 4}));
   REQUIRE(journal.generations().forget_before({7, 2}));
-  CHECK(journal.go(*back).error().starts_with("generation 1 was forgotten"));
+  CHECK(journal.go(*back, 3).error().starts_with("generation 1 was forgotten"));
   journal.roll_back();
 }
 
@@ -665,7 +665,7 @@ TEST_CASE("a long question ends with the page after it was given up") {
   };
   CHECK(pages_of([&](const GivenUp& up) { return bool(generations.changes_after({7, 0}, {}, true, up)); }) == 3);
   CHECK(pages_of([&](const GivenUp& up) { return bool(generations.added_in({7, 1}, "bans", "none", up)); }) == 3);
-  CHECK(pages_of([&](const GivenUp& up) { return bool(journal.find_way_back({7, 0}, 1, up, nullptr)); }) == 3);
+  CHECK(pages_of([&](const GivenUp& up) { return bool(journal.find_way_back({7, 0}, up, nullptr)); }) == 3);
 }
 
 TEST_CASE("changes go on while a way back is found") {
@@ -681,7 +681,7 @@ TEST_CASE("changes go on while a way back is found") {
   REQUIRE(journal.generations().add(7, {2, 1000, "add", 42, 1, {}}));
   REQUIRE(journal.commit());
   Result<Journal::WayBack> back = Error{"not found yet"};
-  std::thread finds([&] { back = journal.find_way_back({7, 1}, 2, {}, nullptr); });
+  std::thread finds([&] { back = journal.find_way_back({7, 1}, {}, nullptr); });
   for (uint64_t number = 3; number < 3 + kChanges; number++) {
     REQUIRE(journal.begin({7, number}));
     REQUIRE(journal.put("bans", {std::to_string(number), 1, kNever, 0, "later"}));
@@ -690,7 +690,7 @@ TEST_CASE("changes go on while a way back is found") {
   finds.join();
   REQUIRE(back);
   REQUIRE(journal.begin({7, 3 + kChanges}));
-  REQUIRE(journal.go(*back));
+  REQUIRE(journal.go(*back, 2));
   REQUIRE(journal.commit());
   CHECK(*journal.count("bans") == 1 + kChanges);
   CHECK(*journal.find("bans", "stays"));

@@ -233,9 +233,9 @@ TEST_CASE("an entry that ended and was swept away was there before") {
   CHECK(alone_at(1, kPast + 1) == -1);
   // Nobody gets it back by going back.
   REQUIRE(history.journal.begin({kEpoch, history.number + 1}));
-  const auto back = history.journal.find_way_back({kEpoch, with_it}, history.number, {}, nullptr);
+  const auto back = history.journal.find_way_back({kEpoch, with_it}, {}, nullptr);
   REQUIRE(back);
-  REQUIRE(history.journal.go(*back));
+  REQUIRE(history.journal.go(*back, history.number));
   CHECK(*history.journal.count("bans") == 0);
   history.journal.roll_back();
 }
