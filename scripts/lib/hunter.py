@@ -120,6 +120,23 @@ def run(test, build, load):
         return code, output.read(), time.monotonic() - begin
 
 
+def hunt(tests, build, repeat, has_load, seed):
+    """Whether all passed, so many times each."""
+    for number in range(repeat):
+        for test in tests:
+            load = Load(f"{seed} {number} {test['of_suite']} {test['name']}") if has_load else None
+            code, told, seconds = run(test, build, load)
+            outcome = {0: "passed", SKIPPED: "skipped", None: "took too long"}.get(code, f"failed with {code}")
+            beside = f" beside {load.told()}, {load.stops} stops" if load else ""
+            print(f"hunter: round {number + 1}: {test['of_suite']} / {test['name']} {outcome} in {seconds:.1f} s{beside}", flush=True)
+            if code not in (0, SKIPPED):
+                print(told)
+                print(f"hunter: failed in round {number + 1}; again: scripts/test --suite {test['of_suite']} --test {test['name']} "
+                      f"--repeat {repeat}{' --load' if has_load else ''} --seed {seed}", flush=True)
+                return False
+    return True
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
@@ -131,19 +148,7 @@ def main():
     asked = parser.parse_args()
     tests = tests_of(asked.build, asked.suite, asked.test)
     print(f"hunter: {asked.repeat} rounds, seed {asked.seed}", flush=True)
-    for number in range(asked.repeat):
-        for test in tests:
-            load = Load(f"{asked.seed} {number} {test['of_suite']} {test['name']}") if asked.load else None
-            code, told, seconds = run(test, asked.build, load)
-            outcome = {0: "passed", SKIPPED: "skipped", None: "took too long"}.get(code, f"failed with {code}")
-            beside = f" beside {load.told()}, {load.stops} stops" if load else ""
-            print(f"hunter: round {number + 1}: {test['of_suite']} / {test['name']} {outcome} in {seconds:.1f} s{beside}", flush=True)
-            if code not in (0, SKIPPED):
-                print(told)
-                again = f"scripts/test --suite {test['of_suite']} --test {test['name']} --repeat {asked.repeat}{' --load' if asked.load else ''} --seed {asked.seed}"
-                print(f"hunter: failed in round {number + 1}; again: {again}")
-                return 1
-    return 0
+    return 0 if hunt(tests, asked.build, asked.repeat, asked.load, asked.seed) else 1
 
 
 if __name__ == "__main__":
