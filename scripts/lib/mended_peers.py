@@ -133,7 +133,7 @@ def turn_wraps(build):
         node.stop("controld")
         node.start()
         told = node.call("status")["fleet"]
-        return not pushes[-1][1], f"pushes (exit code, followed, error) {pushes}, after a restart: {told.get('error', '')[:100]}"
+        return not all(is_followed for _, is_followed, _ in pushes), f"pushes (exit code, followed, error) {pushes}, after a restart: {told.get('error', '')[:100]}"
 
 
 def add_beside_rollout(build):
