@@ -3,8 +3,7 @@ product. `scripts/test --repeat N --load` calls it.
 
     hunter.py BUILD [--suite SUITE] [--test NAME] [--repeat N] [--load] [--seed S]
 
-With --load each run has one or more of: programs of the test that stop for a moment (SIGSTOP,
-SIGCONT), busy processors, one processor for all, a disk that others write to. The seed decides which, when and for how long. Exit code: 0
+With --load each run has one or more of: programs of the test that stop for a moment, busy processors, one processor for all, a disk that others write to. The seed decides which, when and for how long. Exit code: 0
 when all passed; 1; 2.
 """
 
@@ -40,6 +39,41 @@ def tests_of(build, suite, name):
     return found
 
 
+class Stopper:
+    """Stops processes for a moment: by a frozen cgroup, so that a test may stop and continue its programs itself; else by signals."""
+
+    def __init__(self):
+        self.folder = None
+        with open("/proc/mounts", encoding="utf-8") as mounts:
+            places = [line.split()[1] for line in mounts if line.split()[2] == "cgroup2"]
+        if places:
+            with contextlib.suppress(OSError):
+                self.folder = tempfile.mkdtemp(prefix="weir-hunter-", dir=places[0])
+                self.write(self.folder, "cgroup.freeze", 1)
+        self.root = places[0] if places else None
+
+    @staticmethod
+    def write(folder, name, value):
+        with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+            file.write(str(value))
+
+    def stop(self, pid, seconds):
+        if self.folder is None:
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(seconds)
+            return os.kill(pid, signal.SIGCONT)
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8") as file:
+            home = self.root + next(line.rstrip("\n")[3:] for line in file if line.startswith("0::"))
+        self.write(self.folder, "cgroup.procs", pid)
+        time.sleep(seconds)
+        return self.write(home, "cgroup.procs", pid)
+
+    def close(self):
+        if self.folder is not None:
+            with contextlib.suppress(OSError):  # one that ended there is not gone yet
+                os.rmdir(self.folder)
+
+
 class Load:
     """What goes on beside a run. Ends with it."""
 
@@ -67,17 +101,15 @@ class Load:
                 self.threads[-1].start()
 
     def stop_programs(self, pid):
+        stopper = Stopper()
         while not self.is_over.wait(self.random.uniform(0.01, 0.5)):
             programs = sorted(evidence.programs_of([pid])[1:])  # not the test itself, whose patience would end
             if not programs:
                 continue
-            one = self.random.choice(programs)
-            with contextlib.suppress(OSError):
-                os.kill(one, signal.SIGSTOP)
-                time.sleep(self.random.uniform(0.001, LONGEST_STOP_S))
+            with contextlib.suppress(OSError):  # it ends
+                stopper.stop(self.random.choice(programs), self.random.uniform(0.001, LONGEST_STOP_S))
                 self.stops += 1
-            with contextlib.suppress(OSError):
-                os.kill(one, signal.SIGCONT)
+        stopper.close()
 
     def write(self, _pid):
         with tempfile.TemporaryFile() as file:
