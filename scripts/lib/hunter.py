@@ -3,8 +3,8 @@ product. `scripts/test --repeat N --load` calls it.
 
     hunter.py BUILD [--suite SUITE] [--test NAME] [--repeat N] [--load] [--seed S]
 
-With --load each run has one or more of: programs of the test that stop for a moment, busy processors, one processor for all, a disk that others write to. The seed decides which, when and for how long. Exit code: 0
-when all passed; 1; 2.
+With --load each run has one or more of: programs of the test that stop for a moment, busy processors, one processor for all, a
+disk that others write to. The seed decides which, when and for how long. Exit code: 0 when all passed; 1; 2.
 """
 
 import argparse
