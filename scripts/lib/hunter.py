@@ -79,7 +79,9 @@ class Load:
 
     KINDS = ("stops", "busy", "one processor", "disk")
 
-    def __init__(self, seed):
+    def __init__(self, seed, stops_test):
+        """stops_test: its own process, too; not of a script, whose patience is counted by the clock."""
+        self.stops_test = stops_test
         self.random = random.Random(seed)
         self.kinds = [kind for kind in self.KINDS if self.random.random() < 0.5] or ["stops"]
         self.is_over = threading.Event()
@@ -103,7 +105,7 @@ class Load:
     def stop_programs(self, pid):
         stopper = Stopper()
         while not self.is_over.wait(self.random.uniform(0.01, 0.5)):
-            programs = sorted(evidence.programs_of([pid])[1:])  # not the test itself, whose patience would end
+            programs = sorted(evidence.programs_of([pid])[0 if self.stops_test else 1:])
             if not programs:
                 continue
             with contextlib.suppress(OSError):  # it ends
@@ -156,7 +158,7 @@ def hunt(tests, build, repeat, has_load, seed):
     """Whether all passed, so many times each."""
     for number in range(repeat):
         for test in tests:
-            load = Load(f"{seed} {number} {test['of_suite']} {test['name']}") if has_load else None
+            load = Load(f"{seed} {number} {test['of_suite']} {test['name']}", test["of_suite"] == "unit") if has_load else None
             code, told, seconds = run(test, build, load)
             outcome = {0: "passed", SKIPPED: "skipped", None: "took too long"}.get(code, f"failed with {code}")
             beside = f" beside {load.told()}, {load.stops} stops" if load else ""
