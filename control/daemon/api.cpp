@@ -17,8 +17,10 @@
 namespace weir::control {
 
 namespace {
-constexpr int kMaxWaiting = 1024;                // to be accepted: however many come at once, nobody is turned away
-constexpr int kAtOnce = 64;                      // are accepted before others are served
+constexpr int kMaxWaiting = 1024;     // to be accepted: however many come at once, nobody is turned away
+constexpr int kAtOnce = 64;           // are accepted before others are served
+constexpr size_t kMostRefused = 256;  // connections that wait to be told so
+constexpr std::chrono::milliseconds kRefused{200};
 constexpr std::chrono::milliseconds kPause{10};  // where the kernel has no memory for an answer
 }  // namespace
 
@@ -63,6 +65,7 @@ bool ApiServer::is_idle() const {
 
 void ApiServer::accept() {
   for (int i = 0; i < kAtOnce; i++) {
+    if (!listener_.has_room() && !refused_.empty()) tell_refused();
     if (!listener_.has_room()) (void)close_silent([](const Caller&) { return true; });
     Result<std::optional<Fd>> accepted = listener_.accept();
     if (!accepted) return say(accepted.error());
@@ -140,8 +143,25 @@ bool ApiServer::close_silent(const std::function<bool(const Caller&)>& may_be) {
   return false;
 }
 
-// Without a place: as much of the line as the socket takes at once, which is all of it.
+// Without a place. It is told so a moment later: whoever asks again at once would take all of the loop's time.
 void ApiServer::refuse(Fd fd) {
+  if (refused_.size() >= kMostRefused) tell_refused();
+  refused_.push_back({Clock::now() + kRefused, std::move(fd)});
+  if (!refusing_) wait_to_refuse();
+}
+
+void ApiServer::wait_to_refuse() {
+  refusing_ = loop_.timer(refused_.front().at, [this] {
+    refusing_.reset();
+    while (!refused_.empty() && refused_.front().at <= Clock::now()) tell_refused();
+    if (!refused_.empty()) wait_to_refuse();
+  });
+}
+
+// The first of them: as much of the line as the socket takes at once, which is all of it.
+void ApiServer::tell_refused() {
+  Fd fd = std::move(refused_.front().fd);
+  refused_.pop_front();
   const std::string line = handlers_.failure("too many connections wait for answers: ask again");
   (void)::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   listener_.give_back(std::move(fd));

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -80,6 +81,8 @@ class ApiServer {
   bool make_room(const Caller& caller);
   bool close_silent(const std::function<bool(const Caller&)>& may_be);
   void refuse(Fd fd);
+  void wait_to_refuse();
+  void tell_refused();
   void end(Id id);
   void receive(Id id);
   void ask(Id id);
@@ -94,7 +97,12 @@ class ApiServer {
   const int client_ms_;
   const Groups groups_;
   const Mailbox mailbox_;
-  Loop::Source arrived_;
+  struct Refused {
+    Clock::time_point at;
+    Fd fd;
+  };
+  Loop::Source arrived_, refusing_;
+  std::deque<Refused> refused_;  // connections without a place, the first one first
   Id next_id_ = 0;
   std::map<Id, Client> clients_;
 };
