@@ -44,13 +44,7 @@ ApiServer::ApiServer(Loop& loop, unix_socket::Listener listener, Handlers handle
       client_ms_(client_ms),
       groups_(groups),
       mailbox_(loop) {
-  // As those who only look, of whom many may come at once: else they would be taken in and never answered.
-  arrived_ = loop_.io(
-      listener_.fd(), EPOLLIN, [this](uint32_t) { accept(); }, Loop::Turn::later);
-}
-
-Loop::Turn ApiServer::turn_of(const Client& client) {
-  return client.caller.may_change ? Loop::Turn::usual : Loop::Turn::later;
+  arrived_ = loop_.io(listener_.fd(), EPOLLIN, [this](uint32_t) { accept(); });
 }
 
 void ApiServer::say(const std::string& error) const {
@@ -99,8 +93,7 @@ void ApiServer::begin(Fd fd, const Caller& caller) {
   client.fd = std::move(fd);
   client.caller = caller;
   client.caller.is_gone = client.is_gone = std::make_shared<std::atomic<bool>>(false);
-  client.ready = loop_.io(
-      client.fd.get(), EPOLLIN, [this, id](uint32_t) { receive(id); }, turn_of(client));
+  client.ready = loop_.io(client.fd.get(), EPOLLIN, [this, id](uint32_t) { receive(id); });
   if (!client.ready) {
     say(errno_error("a connection is closed at once: it cannot be waited for").message);
     return (void)clients_.erase(id);
@@ -199,8 +192,7 @@ void ApiServer::ask(Id id) {
   client.timer.reset();
   // Until there is an answer, only that the client went away is news.
   client.ready.reset();
-  client.ready = loop_.io(
-      client.fd.get(), 0, [this, id](uint32_t) { end(id); }, turn_of(client));
+  client.ready = loop_.io(client.fd.get(), 0, [this, id](uint32_t) { end(id); });
   const std::string line = std::exchange(client.text, {});
   handlers_.answer(line, client.caller, [this, id, alive = mailbox_.token()](std::string answer) {
     if (*alive && clients_.contains(id)) tell(id, std::move(answer));
@@ -218,8 +210,7 @@ void ApiServer::tell(Id id, std::string line) {
 void ApiServer::send_when_ready(Id id) {
   Client& client = clients_.at(id);
   client.ready.reset();
-  client.ready = loop_.io(
-      client.fd.get(), EPOLLOUT, [this, id](uint32_t) { send(id); }, turn_of(client));
+  client.ready = loop_.io(client.fd.get(), EPOLLOUT, [this, id](uint32_t) { send(id); });
   if (!client.ready) send(id);  // what fits at once
 }
 

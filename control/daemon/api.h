@@ -73,8 +73,6 @@ class ApiServer {
   using Id = uint64_t;  // rises: the first one is the oldest
 
   ApiServer(Loop& loop, unix_socket::Listener listener, Handlers handlers, int client_ms, Groups groups);
-  // Who may change comes before who only looks.
-  static Loop::Turn turn_of(const Client& client);
   void accept();
   std::optional<Caller> caller_of(int socket) const;  // empty: may not speak
   void begin(Fd fd, const Caller& caller);

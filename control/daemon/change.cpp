@@ -359,11 +359,9 @@ void Daemon::read_added(const std::string& list, const std::string& after, size_
     const Result<Journal*> journal = journal_to_ask();
     auto page = std::make_shared<Result<std::vector<JournalEntry>>>(
         journal ? (*journal)->page(list, after, most) : Result<std::vector<JournalEntry>>(Error{journal.error()}));
-    mailbox_.post(
-        [this, page, caller, done] {
-          if (callers_.take(caller)) done(*page);
-        },
-        Loop::Turn::later);
+    mailbox_.post([this, page, caller, done] {
+      if (callers_.take(caller)) done(*page);
+    });
   });
 }
 

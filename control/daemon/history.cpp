@@ -235,11 +235,9 @@ void Daemon::history(size_t most, std::function<void(const Result<std::vector<Pa
     } else {
       *past = Error{records.error()};
     }
-    mailbox_.post(
-        [this, past, caller, done] {
-          if (callers_.take(caller)) done(*past);
-        },
-        Loop::Turn::later);
+    mailbox_.post([this, past, caller, done] {
+      if (callers_.take(caller)) done(*past);
+    });
   });
 }
 
@@ -260,7 +258,7 @@ void Daemon::with_archive(AboutPast work, std::shared_ptr<const std::atomic<bool
       is_done = with_memory([&] { work(archive_, journal_to_ask(), is_given_up); });
       if (!is_done) log::error("an answer is without what takes memory", {{"error", is_done.error()}});
     }
-    mailbox_.post([finish, is_done] { finish(is_done); }, Loop::Turn::later);
+    mailbox_.post([finish, is_done] { finish(is_done); });
   });
   callers_.keep_until_answered(caller, loop_.timer(deadline, [finish] {
     finish(Error{"it takes too long, or others ask as much: ask again"});

@@ -64,27 +64,21 @@ void Loop::Source::reset() {
   if (source_ != nullptr) sd_event_source_disable_unref(std::exchange(source_, nullptr));
 }
 
-Loop::Loop() {
+Loop::Loop() : wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (!wake_) must(-errno, "cannot make an eventfd");
   must(sd_event_new(&event_), "cannot make one");
-  for (Posted* posted : {&posted_, &later_}) {
-    posted->wake.reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    if (!posted->wake) must(-errno, "cannot make an eventfd");
-  }
-  posted_.source = io(posted_.wake.get(), EPOLLIN, [this](uint32_t) { run_posted(); });
-  later_.source = io(
-      later_.wake.get(), EPOLLIN, [this](uint32_t) { run_one_later(); }, Turn::later);
-  if (!posted_.source || !later_.source) must(-errno, "cannot watch a descriptor");
+  posted_source_ = io(wake_.get(), EPOLLIN, [this](uint32_t) { run_posted(); });
+  if (!posted_source_) must(-errno, "cannot watch a descriptor");
   (void)timer(Clock::now(),
               [] {});  // the first one opens a descriptor for all of them, and there may be none left later
 }
 
 Loop::~Loop() {
-  posted_.source.reset();
-  later_.source.reset();
+  posted_source_.reset();
   sd_event_unref(event_);
 }
 
-Loop::Source Loop::io(int fd, uint32_t events, Io callback, Turn turn) {
+Loop::Source Loop::io(int fd, uint32_t events, Io callback) {
   sd_event_source* source = nullptr;
   const auto handler = [](sd_event_source*, int, uint32_t ready, void* userdata) { return call<Io>(userdata, ready); };
   auto owned = std::make_unique<Io>(std::move(callback));
@@ -93,7 +87,6 @@ Loop::Source Loop::io(int fd, uint32_t events, Io callback, Turn turn) {
     return Source();
   }
   (void)owned.release();
-  if (turn == Turn::later) must(sd_event_source_set_priority(source, SD_EVENT_PRIORITY_IDLE), "cannot give a turn");
   return own<Io>(source);
 }
 
@@ -119,39 +112,23 @@ void Loop::feed_watchdog() {
   if (set < 0) log::warning("no watchdog", {{"error", strerror(-set)}});
 }
 
-void Loop::post(Plain job, Turn turn) {
-  Posted& posted = turn == Turn::later ? later_ : posted_;
+void Loop::post(Plain job) {
   {
     std::lock_guard lock(mutex_);
-    posted.jobs.push_back(std::move(job));
+    posted_.push_back(std::move(job));
   }
-  eventfd_write(posted.wake.get(), 1);
+  eventfd_write(wake_.get(), 1);
 }
 
 void Loop::run_posted() {
   eventfd_t count = 0;
-  eventfd_read(posted_.wake.get(), &count);
+  eventfd_read(wake_.get(), &count);
   std::deque<Plain> jobs;
   {
     std::lock_guard lock(mutex_);
-    jobs.swap(posted_.jobs);
+    jobs.swap(posted_);
   }
   for (Plain& job : jobs) call<Plain>(&job);
-}
-
-// The descriptor stays ready as long as there are more.
-void Loop::run_one_later() {
-  Plain job;
-  {
-    std::lock_guard lock(mutex_);
-    if (!later_.jobs.empty()) {  // else who posted the last one wakes us after it was done
-      job = std::move(later_.jobs.front());
-      later_.jobs.pop_front();
-    }
-    eventfd_t count = 0;
-    if (later_.jobs.empty()) eventfd_read(later_.wake.get(), &count);
-  }
-  if (job) call<Plain>(&job);
 }
 
 void Loop::stop() {

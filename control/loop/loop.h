@@ -46,11 +46,9 @@ class Loop {
   ~Loop();
   Loop(const Loop&) = delete;
 
-  // later: what only looks. It has its turn, one event at a time, when nothing else is ready.
-  enum class Turn : uint8_t { usual, later };
   // As long as any of `events` (EPOLLIN, EPOLLOUT) is ready. fd stays the caller's, and is open as long as the source.
   // Empty: the kernel has no room to watch one more (errno).
-  Source io(int fd, uint32_t events, std::function<void(uint32_t ready)> callback, Turn turn = Turn::usual);
+  Source io(int fd, uint32_t events, std::function<void(uint32_t ready)> callback);
   // Once.
   Source timer(Clock::time_point at, std::function<void()> callback);
   // A signal, which every thread has blocked.
@@ -58,8 +56,8 @@ class Loop {
   // Tells the service manager that this loop turns, when it asks (WatchdogSec=).
   void feed_watchdog();
 
-  // Runs what other threads want done here, in their order of the same turn. Any thread.
-  void post(std::function<void()> job, Turn turn = Turn::usual);
+  // Runs what other threads want done here, in their order. Any thread.
+  void post(std::function<void()> job);
 
   void run();   // until stop()
   void stop();  // any thread
@@ -67,20 +65,15 @@ class Loop {
   bool run_until(const std::function<bool()>& done, Clock::time_point deadline);
 
  private:
-  // Jobs of one turn.
-  struct Posted {
-    Fd wake;  // eventfd
-    Source source;
-    std::deque<std::function<void()>> jobs;  // guarded by mutex_
-  };
   void run_posted();
-  void run_one_later();
   void turn(uint64_t timeout_us);
 
   sd_event* event_ = nullptr;
   bool stopping_ = false;
-  std::mutex mutex_;
-  Posted posted_, later_;
+  Fd wake_;  // eventfd
+  Source posted_source_;
+  std::mutex mutex_;  // guards what follows
+  std::deque<std::function<void()>> posted_;
 };
 
 // Brings jobs of other threads to an object of the loop: those that arrive when it is gone are dropped. Made and
@@ -91,9 +84,7 @@ class Mailbox {
   ~Mailbox() { *alive_ = false; }
   Mailbox(const Mailbox&) = delete;
 
-  void post(std::function<void()> job, Loop::Turn turn = Loop::Turn::usual) const {
-    loop_.post(guarded(std::move(job)), turn);
-  }
+  void post(std::function<void()> job) const { loop_.post(guarded(std::move(job))); }
   // The job, which does nothing when the object is gone. To be called by the loop's thread.
   std::function<void()> guarded(std::function<void()> job) const {
     return [alive = alive_, job = std::move(job)] {

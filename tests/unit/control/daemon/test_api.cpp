@@ -32,13 +32,6 @@ class Served {
       } else if (line == "release") {
         for (const ApiServer::Reply& one : std::exchange(waiting_, {})) one("released\n");
         reply("done\n");
-      } else if (line == "count") {
-        reply(std::to_string(counted_++) + "\n");
-      } else if (line == "hold") {
-        is_held_ = true;
-        is_held_.notify_all();
-        is_held_.wait(true);
-        reply("released\n");
       } else if (line == "huge") {
         reply(std::string(8 << 20, 'x') + "\n");
       } else {
@@ -59,12 +52,6 @@ class Served {
     Result<Fd> fd = unix_socket::connect(path_, unix_socket::Kind::stream, 20'000);
     REQUIRE(fd);
     return std::move(*fd);
-  }
-  // The loop takes nothing in as long as it is held, from "hold" on.
-  void wait_until_held() const { is_held_.wait(false); }
-  void let_go() {
-    is_held_ = false;
-    is_held_.notify_all();
   }
   // The raw answer to raw bytes; end: also says that no more comes.
   std::string call(const std::string& bytes, bool end = false) const {
@@ -97,8 +84,6 @@ class Served {
   const std::string path_;
   Loop loop_;
   std::vector<ApiServer::Reply> waiting_;
-  int counted_ = 0;
-  std::atomic<bool> is_held_ = false;
   std::unique_ptr<ApiServer> server_;
   std::thread thread_;
 };
@@ -252,46 +237,6 @@ TEST_CASE("a user who waits in all places of his share holds up nobody else") {
   CHECK(read(end.get(), &text, 1) == 1);
   CHECK(served.call("x\n") == "echo x\n");
   CHECK(served.call("release\n") == "done\n");
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
-}
-
-TEST_CASE("who may change comes before all who only look") {
-  const Folder folder;
-  if (geteuid() != 0) {
-    WARN("not root: nobody else can ask");
-    return;
-  }
-  REQUIRE(chmod((folder / ".").c_str(), 0755) == 0);
-  Served served(folder / "api.sock", 20'000, {kReaders, std::nullopt});
-  const Fd holds = served.connect();
-  Served::say(holds, "hold\n");
-  served.wait_until_held();
-  int told[2];
-  REQUIRE(pipe(told) == 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    bool is_well = setgroups(0, nullptr) == 0 && setgid(kReaders) == 0 && setuid(kStranger) == 0;
-    std::vector<Fd> looking;
-    for (size_t i = 0; i < ApiServer::kMaxOfUser && is_well; i++) {
-      Result<Fd> fd = unix_socket::connect(folder / "api.sock", unix_socket::Kind::stream, 20'000);
-      is_well = static_cast<bool>(fd);
-      if (fd) Served::say(*fd, "count\n"), looking.push_back(std::move(*fd));
-    }
-    is_well = is_well && write(told[1], "!", 1) == 1;
-    for (const Fd& fd : looking) is_well = is_well && Served::hear(fd) != "0\n";
-    _exit(is_well ? 0 : 1);
-  }
-  close(told[1]);
-  const Fd end(told[0]);
-  char text = 0;
-  CHECK(read(end.get(), &text, 1) == 1);
-  const Fd changes = served.connect();  // the last one
-  Served::say(changes, "count\n");
-  served.let_go();
-  CHECK(Served::hear(changes) == "0\n");
-  CHECK(Served::hear(holds) == "released\n");
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(status == 0);

@@ -122,57 +122,6 @@ TEST_CASE("jobs of other threads run here, each thread's in its order, and stop(
   again.join();
 }
 
-TEST_CASE("what comes later has its turn, one event at a time, when nothing else is ready") {
-  Loop loop;
-  std::string order;
-  const Fd ready(eventfd(1, EFD_CLOEXEC));
-  Loop::Source looks;
-  looks = loop.io(
-      ready.get(), EPOLLIN,
-      [&](uint32_t) {
-        order += "d";
-        looks.reset();
-        loop.post([&] { order += "e"; });
-      },
-      Loop::Turn::later);
-  for (const char* name : {"a", "b", "c"}) {
-    loop.post(
-        [&, name] {
-          order += name;
-          loop.post([&] { order += "2"; });
-        },
-        Loop::Turn::later);
-  }
-  loop.post([&] {
-    order += "1";
-    loop.post([&] { order += "1"; });
-  });
-  REQUIRE(loop.run_until([&] { return order.size() == 10; }, soon()));
-  CHECK(order.starts_with("11"));
-  for (const char* pair : {"a2", "b2", "c2", "de"}) CHECK(order.find(pair) != std::string::npos);
-  CHECK(order.find('a') < order.find('b'));
-  CHECK(order.find('b') < order.find('c'));
-}
-
-TEST_CASE("jobs for later are done each, from whichever thread they come") {
-  Loop loop;
-  constexpr int kThreads = 3, kJobs = 2000;
-  std::atomic<int> posted = 0;
-  int done = 0;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; t++) {
-    threads.emplace_back([&] {
-      for (int i = 0; i < kJobs; i++) {
-        loop.post([&] { done++; }, Loop::Turn::later);
-        posted++;
-      }
-    });
-  }
-  CHECK(loop.run_until([&] { return done == kThreads * kJobs; }, soon()));
-  for (std::thread& thread : threads) thread.join();
-  CHECK(posted == kThreads * kJobs);
-}
-
 TEST_CASE("mail for an object that is gone is dropped") {
   Loop loop;
   int told = 0;
