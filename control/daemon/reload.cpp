@@ -173,7 +173,7 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const Book* before)
   if (cause.back && cause.back->added_up_to != 0) {
     const Result<Journal*> journal = this->journal();
     Result<void> done = journal ? (*journal)->begin(numbers_.next()) : Result<void>(Error{journal.error()});
-    if (done) done = (*journal)->go(prepared.way_back, cause.back->added_up_to);
+    if (done) done = (*journal)->go_back(prepared.way_back, cause.back->added_up_to);
     if (!done) return void(report.error = done.error());
   }
   add_journal(policy->lists, before);

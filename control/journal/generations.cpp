@@ -306,7 +306,7 @@ Result<std::vector<int64_t>> Generations::first_changes(wire::Generation generat
       const std::string entry = keys_after_.text(2) + '\n' + keys_after_.text(3);
       changes.push_back({weir::digest_of(std::as_bytes(std::span(entry))), keys_after_.integer(1)});
     }
-    if (progress != nullptr) progress->add(static_cast<uint64_t>(kRowsOfPage));
+    if (progress != nullptr) progress->add(static_cast<uint64_t>(std::min(kRowsOfPage, ids->last - first + 1)));
   }
   std::sort(changes.begin(), changes.end(),
             [](const Row& a, const Row& b) { return a.entry != b.entry ? a.entry < b.entry : a.id < b.id; });

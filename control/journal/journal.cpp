@@ -44,10 +44,10 @@ JournalEntry entry_of(const Statement& row) {
           row.text(5)};
 }
 
-// Empty: it was not there, or has ended since.
-std::optional<JournalEntry> was(const Generations::Before& before, uint64_t now) {
-  if (!before.was_there || (before.expires != kNever && before.expires <= now)) return std::nullopt;
-  return JournalEntry{before.text, before.added_at, before.expires, before.uid, before.comment};
+// The entry before a change. Empty: it was not there, or has ended by now.
+std::optional<JournalEntry> lasting_entry_before(const Generations::Before& change, uint64_t now) {
+  const bool has_ended = change.expires != kNever && change.expires <= now;
+  return has_ended ? std::nullopt : entry_before(change);
 }
 
 // Only what can never be read is no journal any more: a disk, memory or files that are short now may be there later.
@@ -77,6 +77,11 @@ Result<std::string> put_aside(const std::string& path) {
 }
 
 }  // namespace
+
+std::optional<JournalEntry> entry_before(const Generations::Before& change) {
+  if (!change.was_there) return std::nullopt;
+  return JournalEntry{change.text, change.added_at, change.expires, change.uid, change.comment};
+}
 
 Result<Journal> Journal::open(const std::string& state_dir) {
   const std::string path = state_dir + "/journal.db";
@@ -329,16 +334,16 @@ Result<Journal::WayBack> Journal::find_way_back(wire::Generation to, const Given
     for (size_t i = begin; i < std::min(rows->size(), begin + kEntriesAtOnce); i++) {
       const Result<std::optional<Generations::Before>> before = generations_.change((*rows)[i]);
       if (!before) return Error{before.error()};
-      if (!*before) continue;  // forgotten, as go() will see
+      if (!*before) continue;  // forgotten, as go_back() will see
       const Result<std::optional<JournalEntry>> there = find((*before)->list, (*before)->text);
       if (!there) return Error{there.error()};
-      if (was(**before, now) != *there) back.entries.push_back((*rows)[i]);
+      if (lasting_entry_before(**before, now) != *there) back.entries.push_back((*rows)[i]);
     }
   }
   return back;
 }
 
-Result<void> Journal::go(const WayBack& back, uint64_t last) {
+Result<void> Journal::go_back(const WayBack& back, uint64_t last) {
   const Result<std::optional<GenerationRecord>> to = generations_.find(back.to);
   if (!to) return Error{to.error()};
   if (!*to) {
@@ -361,7 +366,7 @@ Result<void> Journal::go(const WayBack& back, uint64_t last) {
     if (!*before) return Error{"the journal is without a change that it had"};
     const std::string &list = (*before)->list, &text = (*before)->text;
     if (changed_later.contains({list, text})) continue;
-    const std::optional<JournalEntry> entry = was(**before, now);
+    const std::optional<JournalEntry> entry = lasting_entry_before(**before, now);
     const Result<std::optional<JournalEntry>> there = find(list, text);
     if (!there) return Error{there.error()};
     Result<void> done;

@@ -29,6 +29,9 @@ struct JournalEntry {
   bool operator==(const JournalEntry&) const = default;
 };
 
+// The entry before a change. Empty: it was not there.
+std::optional<JournalEntry> entry_before(const Generations::Before& change);
+
 // The entries that `controlctl add` put into lists: STATE_DIR/journal.db. What a transaction holds is on disk when
 // commit() returns. One thread changes it, and any may ask: a question waits while a transaction of another thread is
 // open, and a transaction waits for one page of a question at most.
@@ -71,7 +74,7 @@ class Journal {
   // The first ones behind this text.
   Result<std::vector<JournalEntry>> page(const std::string& list, const std::string& after, size_t most);
   Result<std::vector<std::string>> lists();  // that have entries
-  // What leads back to a generation: the entries that are not what they were when it was published.
+  // The way back to a generation: all entries that differ from what they were when it was published.
   struct WayBack {
     wire::Generation to;
     std::vector<int64_t> entries;  // rows of Generations
@@ -80,7 +83,7 @@ class Journal {
   Result<WayBack> find_way_back(wire::Generation to, const GivenUp& is_given_up, Progress* progress);
   // In a transaction, whose changes can be taken back likewise. Entries that changed after generation `last` stay as
   // they are; what ended since then stays away. Error: the generation was forgotten meanwhile, too.
-  Result<void> go(const WayBack& back, uint64_t last);
+  Result<void> go_back(const WayBack& back, uint64_t last);
   Generations& generations() { return generations_; }
 
   struct Ended {

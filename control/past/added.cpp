@@ -33,13 +33,6 @@ bool is_about(const List& list, const std::string& text, const Addresses& addres
   return !draft.flows.empty() || hold(draft.v4, addresses.v4) || hold(draft.v6, addresses.v6);
 }
 
-// What was there before a change.
-std::optional<JournalEntry> entry_before(const Numbered& change) {
-  const Generations::Before& before = change.before;
-  if (!before.was_there) return std::nullopt;
-  return JournalEntry{before.text, before.added_at, before.expires, before.uid, before.comment};
-}
-
 // Adds what the lists hold now and the journal has changed in none of the generations.
 Result<void> add_unchanged(const Book& runs, const Addresses& addresses, Journal& journal, Candidates& candidates) {
   for (const List& list : part_holding(runs, addresses)) {
@@ -81,7 +74,7 @@ Result<std::vector<Added>> added_then(wire::Generation then, uint64_t base, cons
     if (!now) return Error{now.error()};
     const auto after =
         std::find_if(of_it.begin(), of_it.end(), [&](const Numbered& change) { return change.number > then.number; });
-    const std::optional<JournalEntry> entry = after == of_it.end() ? *now : entry_before(*after);
+    const std::optional<JournalEntry> entry = after == of_it.end() ? *now : entry_before(after->before);
     if (!entry) continue;
     Added added{name, *entry};
     if (!append_added(*list, text, entry->expires, added.content)) continue;

@@ -75,7 +75,7 @@ std::string error_of(Journal& journal, List& list, const Change& wanted) {
 void go_back(Journal& journal, wire::Generation to, uint64_t last = kMostNumber) {
   const Result<Journal::WayBack> back = journal.find_way_back(to, {}, nullptr);
   REQUIRE(back);
-  REQUIRE(journal.go(*back, last));
+  REQUIRE(journal.go_back(*back, last));
 }
 
 }  // namespace
@@ -591,7 +591,7 @@ TEST_CASE("a way back is found beside changes, which stay, and writes only what 
       n_differ += now.contains(text) != expected.contains(text) || (now.contains(text) && now[text] != expected[text]);
     }
     const uint64_t before = was.size() - 1;
-    publish([&](uint64_t) { REQUIRE(journal.go(*back, last)); });
+    publish([&](uint64_t) { REQUIRE(journal.go_back(*back, last)); });
     Texts found;
     REQUIRE(journal.visit("bans", [&](const JournalEntry& entry) { found[entry.text] = entry.comment; }));
     CHECK(found == expected);
@@ -619,7 +619,7 @@ TEST_CASE("a way back is given up, and one whose generation was forgotten is ref
   REQUIRE(back);
   REQUIRE(journal.begin({7, 4}));
   REQUIRE(journal.generations().forget_before({7, 2}));
-  CHECK(journal.go(*back, 3).error().starts_with("generation 1 was forgotten"));
+  CHECK(journal.go_back(*back, 3).error().starts_with("generation 1 was forgotten"));
   journal.roll_back();
 }
 
@@ -690,7 +690,7 @@ TEST_CASE("changes go on while a way back is found") {
   finds.join();
   REQUIRE(back);
   REQUIRE(journal.begin({7, 3 + kChanges}));
-  REQUIRE(journal.go(*back, 2));
+  REQUIRE(journal.go_back(*back, 2));
   REQUIRE(journal.commit());
   CHECK(*journal.count("bans") == 1 + kChanges);
   CHECK(*journal.find("bans", "stays"));

@@ -235,7 +235,7 @@ TEST_CASE("an entry that ended and was swept away was there before") {
   REQUIRE(history.journal.begin({kEpoch, history.number + 1}));
   const auto back = history.journal.find_way_back({kEpoch, with_it}, {}, nullptr);
   REQUIRE(back);
-  REQUIRE(history.journal.go(*back, history.number));
+  REQUIRE(history.journal.go_back(*back, history.number));
   CHECK(*history.journal.count("bans") == 0);
   history.journal.roll_back();
 }
