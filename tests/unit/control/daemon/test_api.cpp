@@ -29,6 +29,7 @@ class Served {
         reply(std::to_string(caller.uid) + (caller.may_change ? " changes\n" : " looks\n"));
       } else if (line == "wait") {
         waiting_.push_back(reply);
+        n_waiting_++;
       } else if (line == "release") {
         for (const ApiServer::Reply& one : std::exchange(waiting_, {})) one("released\n");
         reply("done\n");
@@ -52,6 +53,9 @@ class Served {
     Result<Fd> fd = unix_socket::connect(path_, unix_socket::Kind::stream, 20'000);
     REQUIRE(fd);
     return std::move(*fd);
+  }
+  bool until_waiting(size_t n) const {
+    return eventually([&] { return n_waiting_ == n; });
   }
   // The raw answer to raw bytes; end: also says that no more comes.
   std::string call(const std::string& bytes, bool end = false) const {
@@ -84,6 +88,7 @@ class Served {
   const std::string path_;
   Loop loop_;
   std::vector<ApiServer::Reply> waiting_;
+  std::atomic<size_t> n_waiting_ = 0;
   std::unique_ptr<ApiServer> server_;
   std::thread thread_;
 };
@@ -240,6 +245,22 @@ TEST_CASE("a user who waits in all places of his share holds up nobody else") {
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(status == 0);
+}
+
+TEST_CASE("each connection past all places is told so, however many come") {
+  const Folder folder;
+  const Served served(folder / "api.sock");
+  constexpr size_t kMore = 280;  // than may wait to be told
+  std::vector<Fd> waiting, refused;
+  for (size_t i = 0; i < ApiServer::kMaxClients; i++) Served::say(waiting.emplace_back(served.connect()), "wait\n");
+  REQUIRE(served.until_waiting(ApiServer::kMaxClients));
+  for (size_t i = 0; i < kMore; i++) Served::say(refused.emplace_back(served.connect()), "x\n");
+  size_t told = 0;
+  for (const Fd& fd : refused) told += Served::hear(fd) == "failure too many connections wait for answers: ask again\n";
+  CHECK(told == kMore);
+  waiting.pop_back();
+  CHECK(eventually([&] { return served.call("release\n") == "done\n"; }));
+  for (const Fd& fd : waiting) CHECK(Served::hear(fd) == "released\n");
 }
 
 TEST_CASE("the API answers everybody who may speak, whatever they say") {
