@@ -136,7 +136,8 @@ bool ApiServer::close_silent(const std::function<bool(const Caller&)>& may_be) {
   return false;
 }
 
-// Without a place. It is told so a moment later: whoever asks again at once would take all of the loop's time.
+// The connection finds no place, and is told so a moment later. A client that asks again at once would take all of the
+// loop's time.
 void ApiServer::refuse(Fd fd) {
   if (refused_.size() >= kMostRefused) tell_refused();
   refused_.push_back({Clock::now() + kRefused, std::move(fd)});

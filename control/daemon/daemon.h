@@ -225,7 +225,7 @@ class Daemon {
   // What waits for a confirmation stays. Error: nothing waits.
   void confirm(std::function<void(const Result<wire::Generation>& stays)> done);
   // Publishes the lists of this generation again, as they were then: those of its policy, and what was added to them.
-  // What is changed from now on, beside it, stays. Feeds are not read until the next reload.
+  // Entries that change from now on stay changed. Feeds are not read until the next reload.
   void rollback(uint64_t number, const Wish& wish, Reloaded done);
   // The same lists once more, from the beginning: a whole snapshot with another secret. No file is read that has not
   // changed.
@@ -366,7 +366,7 @@ class Daemon {
     // Nothing is read: the lists of this generation come back.
     struct Back {
       uint64_t number = 0;
-      // What was added to lists is as it was then, too, but for what changed after this generation; 0: as it is now.
+      // The added entries come back, too, but for those that changed after this generation. 0: they stay as they are.
       uint64_t added_up_to = 0;
       bool stays_there = false;         // targets, capture and metrics stay as they are
       std::vector<TargetSpec> targets;  // these are the targets; empty: those of the policy

@@ -56,7 +56,7 @@ class FleetNode {
 
   // What was added to a list on this node: when it was not the fleet, it may be told to all.
   void added_here(const Change& change, const std::string& list);
-  // The journal is as it was once: entries of the fleet that are not in it any more are added again.
+  // A rollback was published: the fleet's entries that it took away are added again.
   void went_back() { entries_.went_back(); }
 
  private:

@@ -59,7 +59,7 @@ void FleetEntries::find_unread() {
   }
 }
 
-// What is asked of an earlier reading, or is changed now, comes before the first page of this one.
+// Pages of an earlier reading are dropped. A change that runs ends before the first page is read.
 void FleetEntries::went_back() {
   readings_++;
   has_.clear();

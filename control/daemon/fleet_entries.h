@@ -31,7 +31,7 @@ class FleetEntries {
   void take(const fleet::News& news);
   // The lists may be others now.
   void lists_changed();
-  // The journal may hold others of the fleet's entries now: it is read again.
+  // A rollback may have taken entries of the fleet away, or brought some back: reads the journal again.
   void went_back();
   // Called every now and then: the clock may have jumped.
   void look_at_clock();

@@ -1,7 +1,7 @@
-"""Keeps what shows why a test failed: its folders with their logs, a timeline of what it did, the stacks of its programs.
+"""Evidence of a failed test: its folders with their logs, a timeline of its steps, the stacks of its programs.
 
-A test says begin() once; then `add` writes the timeline, and sessions are kept when they end by a failure. Nothing is written while
-nothing fails. Standard library only; the stacks need eu-stack (elfutils).
+A test calls begin() once. Then add() appends to the timeline, and a session that a failure ends is kept. A test that passes writes
+nothing. Standard library only; the stacks need eu-stack (elfutils).
 """
 
 import atexit
@@ -70,7 +70,7 @@ def add(what, took=""):
 
 
 def is_failure(kind, value):
-    """Of what left a `with`."""
+    """Whether this exception, which leaves a `with`, is a failure."""
     if kind is None:
         return False
     return not (issubclass(kind, SystemExit) and value.code in (None, 0, 77))
@@ -106,7 +106,7 @@ def stacks_of(pid):
 
 
 def keep_folder(folder):
-    """Copies of its files, but for sockets and what is long."""
+    """Copies its files, but for sockets and long ones."""
     if place is None:
         return
     to = os.path.join(place, os.path.basename(folder))
@@ -123,7 +123,7 @@ def keep_folder(folder):
 
 
 def keep(folder, pids):
-    """Of a session that ends by a failure; its programs still run."""
+    """Keeps a session that a failure ends. Its programs still run."""
     if place is None:
         return
     to = os.path.join(place, os.path.basename(folder))

@@ -1,5 +1,5 @@
-"""Runs tests again and again beside load, and stops at the first that fails: a test that fails by chance is a race, of the test or of the
-product. `scripts/test --repeat N --load` calls it.
+"""Runs tests again and again beside load, until one fails. A test that fails by chance shows a race, of the test or of the product.
+`scripts/test --repeat N --load` calls it.
 
     hunter.py BUILD [--suite SUITE] [--test NAME] [--repeat N] [--load] [--seed S]
 

@@ -1,5 +1,5 @@
-// The one translation unit with Catch2's main(): every unit test program links it. What a failed test case leaves in
-// its folders is kept.
+// The one translation unit with Catch2's main(): every unit test program links it. A failed test case keeps its
+// folders.
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>
 #include <catch2/interfaces/catch_interfaces_capture.hpp>

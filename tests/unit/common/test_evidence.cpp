@@ -1,4 +1,4 @@
-// What a failed unit test leaves: tried by running cases of this program that fail on purpose, and are hidden else.
+// A failed unit test keeps its folder. This program runs its own hidden cases, which fail on purpose.
 #include <sys/wait.h>
 
 #include <cstdlib>
