@@ -14,6 +14,16 @@ inline auto ContainsSubstring(const std::string& part) {
 }  // namespace Catch::Matchers
 #endif
 
+#include <cstdio>
+#include <cstdlib>
+
+// For a thread of a test's own, where Catch2 cannot assert: the program ends, with the place, when it does not hold.
+inline void must(bool holds, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  if (holds) return;
+  std::fprintf(stderr, "%s:%d: it does not hold\n", file, line);
+  std::abort();
+}
+
 // Called before any test, where a program defines it. Not 0: the program ends with this code (77: skipped), and no test
 // runs.
 int before_tests();

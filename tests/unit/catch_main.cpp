@@ -1,5 +1,5 @@
 // The one translation unit with Catch2's main(): every unit test program links it. A failed test case keeps its
-// folders.
+// folders. An assertion in another thread than the tests' ends the program: Catch2 would race with itself.
 #if __has_include(<catch2/catch_session.hpp>)
 #include <catch2/catch_session.hpp>
 #include <catch2/interfaces/catch_interfaces_capture.hpp>
@@ -22,6 +22,7 @@ using Asserted = bool;
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 // A test program that the machine may not be able to run defines it (tests/catch.h).
 __attribute__((weak)) int before_tests() {
@@ -31,6 +32,19 @@ __attribute__((weak)) int before_tests() {
 namespace {
 
 std::atomic<bool> has_failed = false;  // the test case that runs
+
+const std::thread::id thread_of_tests = std::this_thread::get_id();
+
+struct OwnThread : Listener {
+  using Listener::Listener;
+  void assertionStarting(const Catch::AssertionInfo& asserted) override {
+    if (std::this_thread::get_id() == thread_of_tests) return;
+    fprintf(stderr, "%s:%zu: a thread of its own asserts: hand the value to the test, or use must()\n",
+            asserted.lineInfo.file, asserted.lineInfo.line);
+    std::abort();
+  }
+};
+CATCH_REGISTER_LISTENER(OwnThread)
 
 struct Failures : Listener {
   using Listener::Listener;

@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/catch.h"
 #include "tests/unit/folder.h"
@@ -22,6 +23,19 @@ TEST_CASE("fails by an exception", "[.]") {
 TEST_CASE("passes", "[.]") {
   const Folder folder;
   folder.write("left", "by nobody");
+}
+
+TEST_CASE("asserts in a thread of its own", "[.]") {
+  std::thread([] { CHECK(true); }).join();
+}
+
+TEST_CASE("a thread of a test's own that asserts ends the program, with its place") {
+  const Folder folder;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string command =
+      "'" + self.string() + "' 'asserts in a thread of its own' >'" + (folder / "output") + "' 2>&1";
+  CHECK(std::system(command.c_str()) != 0);
+  CHECK_THAT(folder.read("output"), Catch::Matchers::ContainsSubstring("a thread of its own asserts"));
 }
 
 TEST_CASE("a failed test keeps its folder, with its place and the command that runs it again") {

@@ -62,21 +62,21 @@ TEST_CASE("who runs at a higher priority keeps it") {
   std::thread([] {
     sched_param high = {};
     high.sched_priority = 2;
-    CHECK(sched_setscheduler(0, SCHED_FIFO, &high) == 0);
+    must(sched_setscheduler(0, SCHED_FIFO, &high) == 0);
     const auto is_kept = [] {
       sched_param now = {};
       return sched_getscheduler(0) == SCHED_FIFO && sched_getparam(0, &now) == 0 && now.sched_priority == 2;
     };
     {
       const Scope scope;
-      CHECK(is_kept());
+      must(is_kept());
     }
-    CHECK(is_kept());
+    must(is_kept());
     Starter starter;
-    CHECK(starter);
+    must(bool(starter));
     bool is_inherited = false;
     starter.run([&] { is_inherited = is_kept(); });
-    CHECK(is_inherited);
+    must(is_inherited);
   }).join();
 }
 

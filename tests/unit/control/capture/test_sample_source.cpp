@@ -11,7 +11,7 @@ using namespace weir::control;
 
 namespace {
 
-// A data plane that tells what a test says.
+// A data plane that tells what a test says; a thread of its own may speak for it.
 class Plane {
  public:
   explicit Plane(const std::string& path)
@@ -20,8 +20,8 @@ class Plane {
   wire::SamplingBody hear() {
     if (!client_) client_ = Fd(accept(listener_.fd(), nullptr, nullptr));
     const Result<wire::Message> request = wire::receive(client_.get());
-    REQUIRE(request);
-    REQUIRE(request->header.type == static_cast<uint16_t>(wire::Type::samples));
+    must(bool(request));
+    must(request->header.type == static_cast<uint16_t>(wire::Type::samples));
     return wire::body_as<wire::SamplingBody>(*request).value();
   }
   void tell(wire::SamplesBody head) {
@@ -31,12 +31,12 @@ class Plane {
       sample.captured_bytes = 3;
       wire::append_sample(body, sample, "abc");
     }
-    REQUIRE(wire::send(client_.get(), wire::Type::samples, 0, body));
+    must(bool(wire::send(client_.get(), wire::Type::samples, 0, body)));
   }
   void refuse() {
     wire::TextBody text;
     wire::set_text(text.text, "no such request");
-    REQUIRE(wire::send(client_.get(), wire::Type::refused, 0, wire::bytes_of(text)));
+    must(bool(wire::send(client_.get(), wire::Type::refused, 0, wire::bytes_of(text))));
   }
   void close() { client_.reset(); }
 

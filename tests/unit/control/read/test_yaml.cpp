@@ -462,8 +462,9 @@ TEST_CASE("a process that parses and ends, sleeps or has no memory is an error o
   for (int i = 0; i < 300'000; i++) block += "- 198.51.100.7\n";
   std::atomic<bool> is_read = false;
   std::string message;
+  const std::string parser = std::to_string(helpers().pid());
+  const std::string path = "/proc/" + parser + "/task/" + parser;
   std::thread killer([&] {
-    const std::string path = "/proc/" + std::to_string(helpers().pid()) + "/task/" + std::to_string(helpers().pid());
     for (int i = 0; i < 60'000 && !is_read; i++) {
       std::ifstream children(path + "/children");
       for (pid_t child = 0; children >> child;) kill(child, SIGKILL);
