@@ -22,13 +22,13 @@
 #include "bpf/enforce/enforcer.h"
 #include "bpf/enforce/program.h"
 #include "bpf/program/plane.h"
+#include "common/clock.h"
 #include "common/files.h"
 
 namespace weir::xdp {
 namespace {
 
 using Frame = std::vector<uint8_t>;
-using Clock = std::chrono::steady_clock;
 
 constexpr size_t kLeastFrame = 14;  // the kernel runs no shorter one
 
@@ -154,7 +154,7 @@ int main(int argc, char** argv) {
     if (!fixed) return fail(fixed.error());
     clock.emplace(std::move(*fixed));
   }
-  const Clock::time_point start = Clock::now();
+  const weir::Clock::time_point start = weir::Clock::now();
   if (seconds > 0) {
     const weir::Result<uint64_t> packets = run_for(program.get(), *frames, seconds);
     if (!packets) return fail(packets.error());

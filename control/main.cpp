@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 #include "common/log/progress_line.h"
 #include "common/options/parse.h"
@@ -83,9 +84,8 @@ bool find_config(std::string& config) {
 }
 
 void notify_reloading() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const int64_t usec = int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
+  const auto now = Clock::now().time_since_epoch();
+  const int64_t usec = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
   sd_notify(0, fmt::format("RELOADING=1\nMONOTONIC_USEC={}", usec).c_str());  // sd_notify(3)
 }
 

@@ -19,12 +19,11 @@
 #include "bpf/enforce/samples.h"
 #include "bpf/enforce/shadow.h"
 #include "bpf/program/plane.h"
+#include "common/clock.h"
 
 namespace weir::xdp {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Drivers put frames of this size into one buffer.
 constexpr int kMostSingleBufferMtu = 2000;

@@ -20,6 +20,7 @@
 #include "bpf/enforce/learn.h"
 #include "bpf/enforce/maps.h"
 #include "bpf/program/weir.skel.h"
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/own_folder.h"
 
@@ -202,7 +203,7 @@ Result<Program> Program::open(const std::string& bpf_dir, bool multi_buffer) {
   weir_state& now = program.state();
   if (now.version == 0) {
     now.active = weir_active(WEIR_NO_GROUP, WEIR_NO_OVERLAY);
-    now.start_time_unix = static_cast<uint64_t>(time(nullptr));
+    now.start_time_unix = static_cast<uint64_t>(unix_now());
     __atomic_store_n(&now.version, WEIR_XDP_VERSION, __ATOMIC_RELEASE);
   }
   // What a publication that ended early, or the last one of another process, has left. Each costs a grace period.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "common/clock.h"
 #include "filter/read/overlay.h"
 
 namespace weir::xdp {
@@ -14,19 +15,12 @@ namespace {
 
 using filter::Refusal;
 using wire::Step;
-using Clock = std::chrono::steady_clock;
 
 // What the machine keeps for everything else when a snapshot comes.
 constexpr uint64_t kSpareMemory = uint64_t{64} << 20;
 
 uint32_t micros_since(Clock::time_point start) {
   return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
-}
-
-int64_t nanoseconds(clockid_t clock) {
-  timespec time = {};
-  clock_gettime(clock, &time);
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 }  // namespace
@@ -46,7 +40,7 @@ uint64_t snapshot_limit_bytes() {
 }
 
 void set_clock(weir_state& state) {
-  const auto offset = static_cast<uint64_t>(nanoseconds(CLOCK_REALTIME) - nanoseconds(CLOCK_BOOTTIME));
+  const auto offset = static_cast<uint64_t>(unix_now_ns() - boot_now_ns());
   __atomic_store_n(&state.clock_offset_ns, offset, __ATOMIC_RELAXED);
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bpf/enforce/program.h"
+#include "common/clock.h"
 #include "common/result.h"
 #include "common/wire.h"
 
@@ -45,7 +46,6 @@ class Samples {
   Result<std::vector<std::byte>> traffic(const Program& program, const wire::TrafficRequest& wanted);
 
  private:
-  using Clock = std::chrono::steady_clock;
   uint32_t one_in(uint32_t per_second, uint64_t frames);
 
   SampleRing drops_, traffic_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bpf/enforce/enforcer.h"
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/result.h"
 #include "common/wire.h"
@@ -40,8 +41,6 @@ class Server {
   void tend();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   struct Answer {
     wire::Type type;  // of the request, or refused
     std::vector<std::byte> body;

@@ -6,6 +6,7 @@
 
 #include "bpf/enforce/group.h"
 #include "bpf/enforce/publish.h"
+#include "common/clock.h"
 #include "filter/read/overlay.h"
 
 namespace weir::xdp {
@@ -78,7 +79,7 @@ std::optional<Refusal> Shadow::begin(const wire::Message& message, const wire::S
   told.body.candidate = request.candidate;
   std::copy(std::begin(request.digest), std::end(request.digest), told.body.digest);
   told.body.size_bytes = bytes.size();
-  told.body.began_unix_s = static_cast<uint64_t>(time(nullptr));
+  told.body.began_unix_s = static_cast<uint64_t>(unix_now());
   told.body.beside = enforced_by(now)->generation;
   {
     const std::lock_guard lock(mutex_);

@@ -17,6 +17,7 @@
 #include <set>
 #include <thread>
 
+#include "common/clock.h"
 #include "common/own_folder.h"
 #include "common/thread.h"
 
@@ -70,13 +71,13 @@ bool has_ended(pid_t id) {
 Result<void> ask_thread(pid_t id, int signal_number) {
   constexpr std::chrono::microseconds kLook{100};
   if (syscall(SYS_tgkill, getpid(), id, signal_number) != 0) return {};  // it has ended
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(kAnswerSeconds);
+  const auto deadline = Clock::now() + std::chrono::seconds(kAnswerSeconds);
   while (sem_trywait(&g_answered) != 0) {
     if (has_ended(id)) {
       sem_trywait(&g_answered);  // it may have answered before it ended
       return {};
     }
-    if (std::chrono::steady_clock::now() > deadline) {
+    if (Clock::now() > deadline) {
       return Error{"thread " + std::to_string(id) + " of this process does not take signals"};
     }
     std::this_thread::sleep_for(kLook);

@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include "common/again.h"
+#include "common/clock.h"
 #include "common/confine/capabilities.h"
 #include "common/confine/files_only.h"
 #include "common/confine/system_calls.h"
@@ -208,11 +209,11 @@ Result<void> ask(const Helper& helper, std::span<const std::byte> bytes) {
   return errno_error("cannot ask the process that parses it");
 }
 
-Result<size_t> receive(const Helper& helper, std::span<std::byte> to, std::chrono::steady_clock::time_point deadline) {
+Result<size_t> receive(const Helper& helper, std::span<std::byte> to, Clock::time_point deadline) {
   while (true) {
     pollfd ready = {helper.socket.get(), POLLIN, 0};
     const int polled = not_interrupted([&] {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
       return poll(&ready, 1, static_cast<int>(std::max<int64_t>(0, left.count())));
     });
     if (polled == 0) return Error{"the process that parses it does not answer"};

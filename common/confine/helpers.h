@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/confine/system_calls.h"
 #include "common/fd.h"
 #include "common/result.h"
@@ -74,6 +75,6 @@ Result<void> ask(const Helper& helper, std::span<const std::byte> bytes);
 // What the other end says next, in the helper: how many bytes of `to`; 0: it is gone.
 size_t hear(int socket, std::span<std::byte> to);
 // What a helper says next: how many bytes of `to`. Error: it ended, or says nothing until the deadline.
-Result<size_t> receive(const Helper& helper, std::span<std::byte> to, std::chrono::steady_clock::time_point deadline);
+Result<size_t> receive(const Helper& helper, std::span<std::byte> to, Clock::time_point deadline);
 
 }  // namespace weir::confine

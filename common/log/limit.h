@@ -7,13 +7,14 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "common/clock.h"
+
 namespace weir::log {
 
 // How often the same event may be told, so that nobody outside can fill a disk: kPerSubject of a subject, and kPerEvent
 // of all its subjects together, in kWindow. Memory is bounded too: what has been silent for a window is forgotten.
 class Limit {
  public:
-  using Clock = std::chrono::steady_clock;
   static constexpr unsigned kPerSubject = 5, kPerEvent = 50;
   static constexpr std::chrono::seconds kWindow{10};
   static constexpr size_t kMostSubjects = 256;  // of an event, before silent ones are forgotten

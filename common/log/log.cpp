@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "common/clock.h"
 #include "common/log/limit.h"
 #include "common/log/terminal_line.h"
 #include "common/log/where.h"
@@ -62,12 +63,12 @@ void append_value(std::string& line, std::string_view value) {
 }
 
 std::string time_text() {
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
+  const int64_t now_ms = unix_now_ns() / 1'000'000;
+  const time_t now_s = now_ms / 1000;
   tm parts = {};
-  localtime_r(&now.tv_sec, &parts);
+  localtime_r(&now_s, &parts);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                     parts.tm_hour, parts.tm_min, parts.tm_sec, now.tv_nsec / 1'000'000);
+                     parts.tm_hour, parts.tm_min, parts.tm_sec, now_ms % 1000);
 }
 
 std::string place_of(const Location& at) {
@@ -151,7 +152,7 @@ void write(const Event& event) {
   if (event.is_limited) {
     const std::lock_guard lock(limit_mutex);
     const std::string_view subject = event.fields.empty() ? std::string_view() : event.fields.front().value;
-    const std::optional<uint64_t> admitted = limit.admit(event.message, subject, Limit::Clock::now());
+    const std::optional<uint64_t> admitted = limit.admit(event.message, subject, Clock::now());
     if (!admitted) return;
     suppressed = *admitted;
   }

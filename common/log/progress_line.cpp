@@ -10,12 +10,11 @@
 #include "common/log/terminal_line.h"
 #include "common/printable.h"
 #include "common/thread.h"
+#include "common/wait_for.h"
 
 namespace weir::log {
 
 namespace {
-
-using Steady = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kFirst{500}, kEach{100};
 
@@ -25,8 +24,8 @@ std::string grouped(uint64_t n) {
   return text;
 }
 
-double seconds_since(Steady::time_point begin) {
-  return std::chrono::duration<double>(Steady::now() - begin).count();
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 }  // namespace
@@ -94,19 +93,19 @@ ProgressLine::~ProgressLine() {
 }
 
 void ProgressLine::run() {
-  const Steady::time_point begin = Steady::now();
-  Steady::time_point phase_begin = begin;
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point phase_begin = begin;
   std::string phase;
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, kFirst, [&] { return is_over_; });
+  wait_for(changed_, lock, kFirst, [&] { return is_over_; });
   while (!is_over_) {
     ProgressState state{progress_.phase.load(), progress_.unit.load(), progress_.done, progress_.of, 0, 0};
-    if (state.phase != phase) phase_begin = Steady::now();
+    if (state.phase != phase) phase_begin = Clock::now();
     phase = state.phase;
     state.phase_s = seconds_since(phase_begin);
     state.total_s = seconds_since(begin);
     if (!phase.empty()) draw_progress(progress_text(state));
-    changed_.wait_for(lock, kEach, [&] { return is_over_; });
+    wait_for(changed_, lock, kEach, [&] { return is_over_; });
   }
   clear_progress();
 }

@@ -5,11 +5,11 @@
 #include <new>
 #include <vector>
 
+#include "common/clock.h"
+
 namespace weir::yaml {
 
 namespace {
-
-using std::chrono::steady_clock;
 
 constexpr size_t kPartBytes = size_t{64} << 10;  // that go at once
 // yaml-cpp keeps all of a `[...]` as tokens until it knows that no `:` follows: two of 88 bytes for `1,`.
@@ -72,7 +72,7 @@ const confine::Job kParseJob = {"weir-yaml", kCpuSeconds, parse};
 
 // --- in the program, which believes nothing: what the events say together is the Builder's to judge (yaml.cpp) ---
 
-Result<void> take_events(const confine::Helper& helper, size_t text_bytes, steady_clock::time_point deadline,
+Result<void> take_events(const confine::Helper& helper, size_t text_bytes, Clock::time_point deadline,
                          const TakeEvent& take) {
   constexpr size_t kLongestError = 1024;
   bool is_over = false;
@@ -99,7 +99,7 @@ Parse parse_apart(const confine::Helpers& helpers) {
     if (!helper) return Error{helper.error()};
     memcpy(helper->shared.bytes().data(), text.data(), text.size());
     const auto time = kLeastTime + kTimePerMiB * (text.size() >> 20);
-    return take_events(*helper, text.size(), steady_clock::now() + time, take);
+    return take_events(*helper, text.size(), Clock::now() + time, take);
   };
 }
 

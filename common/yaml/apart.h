@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "common/clock.h"
 #include "common/confine/helpers.h"
 #include "common/yaml/events.h"
 
@@ -14,7 +15,7 @@ extern const confine::Job kParseJob;  // for confine::Helpers::start
 Parse parse_apart(const confine::Helpers& helpers);
 
 // The same, by a process that has the text already and is to be done by the deadline.
-Result<void> take_events(const confine::Helper& helper, size_t text_bytes,
-                         std::chrono::steady_clock::time_point deadline, const TakeEvent& take);
+Result<void> take_events(const confine::Helper& helper, size_t text_bytes, Clock::time_point deadline,
+                         const TakeEvent& take);
 
 }  // namespace weir::yaml

@@ -8,6 +8,8 @@
 #include <ctime>
 #include <iterator>
 
+#include "common/clock.h"
+
 namespace weir::control {
 
 std::string count(uint64_t n) {
@@ -45,7 +47,7 @@ std::string duration(uint64_t seconds) {
 
 std::string age(int64_t unix_s) {
   if (unix_s == 0) return "never";
-  return duration(static_cast<uint64_t>(std::max<int64_t>(0, time(nullptr) - unix_s))) + " ago";
+  return duration(static_cast<uint64_t>(std::max<int64_t>(0, unix_now() - unix_s))) + " ago";
 }
 
 std::string plural(uint64_t n, const char* noun) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 #include "control/book/claims.h"
 #include "control/capture/capture_comment.h"
@@ -13,7 +14,6 @@ namespace weir::control {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::system_clock;
 
 constexpr size_t kMaxWaiting = 8192;  // samples here; past it targets are not asked, and count what they lose
 constexpr size_t kMaxKnown = 3;       // generations
@@ -56,7 +56,7 @@ void Capture::configure(std::optional<CaptureSettings> settings, std::vector<Tar
 }
 
 void Capture::follow() {
-  followed_until_ = Steady::now() + kFollowed;
+  followed_until_ = Clock::now() + kFollowed;
   if (!policy_) decide();
 }
 
@@ -90,17 +90,17 @@ void Capture::published(wire::Generation generation) {
 // Whatever is due now, then a rest until something is.
 void Capture::turn() {
   const auto is_finished = [](const FromSource& from) { return from.source->is_finished(); };
-  if (followed_until_ && Steady::now() >= *followed_until_) {
+  if (followed_until_ && Clock::now() >= *followed_until_) {
     followed_until_.reset();
     decide();
   }
-  if (end_at_ && (Steady::now() >= *end_at_ || std::all_of(sources_.begin(), sources_.end(), is_finished))) end();
+  if (end_at_ && (Clock::now() >= *end_at_ || std::all_of(sources_.begin(), sources_.end(), is_finished))) end();
   if (sampling_) {
-    ask(Steady::now());
-    hand_out(Steady::now(), false);
-    if (files_ && Steady::now() >= next_flush_) {
-      files_->flush(system_clock::now());
-      next_flush_ = Steady::now() + kFlushInterval;
+    ask(Clock::now());
+    hand_out(Clock::now(), false);
+    if (files_ && Clock::now() >= next_flush_) {
+      files_->flush(wall_now());
+      next_flush_ = Clock::now() + kFlushInterval;
     }
   }
   log_errors();
@@ -132,7 +132,7 @@ void Capture::begin(const Sampling& sampling, const std::vector<TargetSpec>& tar
     FromSource& from = sources_.emplace_back();
     from.source = std::make_unique<SampleSource>(
         target.name, [this, target](auto done) { surroundings_.connect(target, std::move(done)); }, [this] { turn(); });
-    from.paced_at = Steady::now();
+    from.paced_at = Clock::now();
     from.source->want({settings.one_in != 0 ? settings.one_in : from.pace.one_in(), settings.per_list_per_second,
                        settings.snap_bytes, 0});
   }
@@ -164,7 +164,7 @@ void Capture::begin_files(const CaptureSettings& settings) {
 
 // Samples that are under way are fetched first.
 void Capture::begin_end() {
-  end_at_ = Steady::now() + (sampling_ ? kPatience : milliseconds(0));
+  end_at_ = Clock::now() + (sampling_ ? kPatience : milliseconds(0));
   for (FromSource& from : sources_) from.source->finish();
 }
 
@@ -182,8 +182,8 @@ void Capture::end() {
 
 void Capture::end_sampling() {
   for (FromSource& from : sources_) from.readable.reset();
-  hand_out(Steady::now(), true);
-  if (files_) files_->finish(system_clock::now());
+  hand_out(Clock::now(), true);
+  if (files_) files_->finish(wall_now());
   for (const FromSource& from : sources_) {
     add_counts(from, ended_, ended_log_);
     const uint64_t left = from.source->counts().waiting;
@@ -215,15 +215,15 @@ void Capture::learn(wire::Generation generation) {
   if (known_.size() > kMaxKnown) known_.pop_front();
 }
 
-void Capture::ask(Steady::time_point now) {
+void Capture::ask(Clock::time_point now) {
   if (waiting_.size() >= kMaxWaiting) return;
   for (const FromSource& from : sources_) {
     if (now >= from.source->due()) from.source->ask(now);
   }
 }
 
-Capture::Steady::time_point Capture::due() const {
-  Steady::time_point until = files_ ? next_flush_ : Steady::time_point::max();
+Clock::time_point Capture::due() const {
+  Clock::time_point until = files_ ? next_flush_ : Clock::time_point::max();
   if (end_at_) until = std::min(until, *end_at_);
   if (followed_until_) until = std::min(until, *followed_until_);
   if (waiting_.size() < kMaxWaiting) {
@@ -236,11 +236,11 @@ Capture::Steady::time_point Capture::due() const {
 void Capture::receive(uint32_t source) {
   FromSource& from = sources_[source];
   from.readable.reset();  // before the source may close its connection
-  for (wire::SampledFrame& frame : from.source->take(Steady::now())) {
+  for (wire::SampledFrame& frame : from.source->take(Clock::now())) {
     const bool to_files = files_ && (!filter_ || filter_->passes(frame.bytes, frame.sample.frame_bytes));
     if (to_files) from.accepted++;
     if (files_ && !to_files) from.filtered++;
-    waiting_.push_back({std::move(frame), source, Steady::now(), to_files});
+    waiting_.push_back({std::move(frame), source, Clock::now(), to_files});
   }
   keep_pace(from);
   turn();
@@ -248,7 +248,7 @@ void Capture::receive(uint32_t source) {
 
 void Capture::keep_pace(FromSource& from) {
   constexpr milliseconds kLeast{200};
-  const Steady::time_point now = Steady::now();
+  const Clock::time_point now = Clock::now();
   if (!sampling_ || sampling_->settings.one_in != 0 || now - from.paced_at < kLeast) return;
   wire::SamplingBody wanted = from.source->wanted();
   if (wanted.one_in == 0) return;  // it ends
@@ -266,7 +266,7 @@ const Capture::Known* Capture::known(wire::Generation generation) const {
   return found == known_.end() ? nullptr : &*found;
 }
 
-bool Capture::is_ready(const Waiting& waiting, Steady::time_point now) const {
+bool Capture::is_ready(const Waiting& waiting, Clock::time_point now) const {
   const wire::Sample& sample = waiting.frame.sample;
   if (sample.dropped_by != wire::DroppedBy::list || known(sample.generation) != nullptr) return true;
   const bool is_past = sample.generation.epoch == published_.epoch && sample.generation.number <= published_.number;
@@ -286,7 +286,7 @@ bool Capture::within_limit(const Waiting& waiting) {
 }
 
 // To files and to the log, in the order of their times. all: do not wait.
-void Capture::hand_out(Steady::time_point now, bool all) {
+void Capture::hand_out(Clock::time_point now, bool all) {
   if (waiting_.empty() || (now < next_hand_out_ && !all)) return;
   const auto later = std::stable_partition(waiting_.begin(), waiting_.end(),
                                            [&](const Waiting& waiting) { return all || is_ready(waiting, now); });
@@ -314,15 +314,14 @@ void Capture::hand_out(Steady::time_point now, bool all) {
     if (waiting.to_files) {
       files_->add({waiting.source, sample.time_unix_ns, waiting.frame.bytes, sample.frame_bytes, sample.queue,
                    capture_comment(sample, entry ? &*entry : nullptr)},
-                  system_clock::now());
+                  wall_now());
     }
     if (!files_) logged_++;
     const TargetSpec& target = targets_[waiting.source];
     log_.add({std::move(waiting.frame), std::move(entry), target.name, traits_of(target.kind).has_interfaces});
   }
   if (!ready.empty() && surroundings_.logged) surroundings_.logged();
-  next_hand_out_ =
-      Steady::now() + std::max<Steady::duration>(kSearchInterval, (kSearchShare - 1) * (Steady::now() - now));
+  next_hand_out_ = Clock::now() + std::max<Clock::duration>(kSearchInterval, (kSearchShare - 1) * (Clock::now() - now));
 }
 
 // Of one source, since it was made.

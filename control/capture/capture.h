@@ -86,7 +86,6 @@ class Capture {
   bool is_sampling() const { return sampling_.has_value(); }
 
  private:
-  using Steady = SampleSource::Clock;
   struct Known {  // where the entries of a generation were written
     wire::Generation generation;
     std::shared_ptr<const Book> book;
@@ -94,7 +93,7 @@ class Capture {
   struct Waiting {
     wire::SampledFrame frame;
     uint32_t source;
-    Steady::time_point since;
+    Clock::time_point since;
     bool to_files;  // else for the log alone
   };
   struct FromSource {
@@ -104,7 +103,7 @@ class Capture {
     uint64_t log_limited = 0;  // of those that are for the log alone
     Pace pace;                 // while nobody named a share
     uint64_t paced = 0;        // its samples up to then
-    Steady::time_point paced_at;
+    Clock::time_point paced_at;
     std::string told_error;  // logged already
   };
   // How targets sample, and whether to files.
@@ -127,12 +126,12 @@ class Capture {
   void end();
   void end_sampling();
   void learn(wire::Generation generation);
-  void ask(Steady::time_point now);
-  Steady::time_point due() const;
+  void ask(Clock::time_point now);
+  Clock::time_point due() const;
   void receive(uint32_t source);
   void keep_pace(FromSource& from);
-  bool is_ready(const Waiting& waiting, Steady::time_point now) const;
-  void hand_out(Steady::time_point now, bool all);
+  bool is_ready(const Waiting& waiting, Clock::time_point now) const;
+  void hand_out(Clock::time_point now, bool all);
   const Known* known(wire::Generation generation) const;
   bool within_limit(const Waiting& waiting);
   void add_counts(const FromSource& from, CaptureCounts& counts, DropCounts& of_log) const;
@@ -144,11 +143,11 @@ class Capture {
   Loop::Source timer_;
   std::optional<CaptureSettings> policy_;  // what it wants
   std::vector<TargetSpec> policy_targets_;
-  std::optional<Steady::time_point> followed_until_;
+  std::optional<Clock::time_point> followed_until_;
   bool is_stopped_ = false;
-  std::optional<Wish> wish_;                  // what comes after what is ending
-  std::optional<Steady::time_point> end_at_;  // ending: not later
-  std::string told_error_;                    // logged already
+  std::optional<Wish> wish_;                 // what comes after what is ending
+  std::optional<Clock::time_point> end_at_;  // ending: not later
+  std::string told_error_;                   // logged already
   std::optional<Sampling> sampling_;
   std::vector<TargetSpec> targets_;
   std::string refused_;  // why no files are written although the policy wants them
@@ -158,7 +157,7 @@ class Capture {
   wire::Generation published_;
   std::deque<Known> known_;  // newest last
   std::vector<Waiting> waiting_;
-  Steady::time_point next_hand_out_, next_flush_;
+  Clock::time_point next_hand_out_, next_flush_;
   struct Second {
     uint64_t number = 0;
     uint32_t frames = 0;

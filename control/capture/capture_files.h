@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/result.h"
 #include "control/capture/pcapng.h"
@@ -27,7 +28,7 @@ class CaptureFiles {
   };
   // statistics: of an interface, up to now, but for the frames that are delivered or lost here.
   CaptureFiles(Settings settings, std::function<pcapng::Statistics(uint32_t interface)> statistics);
-  ~CaptureFiles() { finish(std::chrono::system_clock::now()); }
+  ~CaptureFiles() { finish(wall_now()); }
   CaptureFiles(const CaptureFiles&) = delete;
 
   void add(const pcapng::Packet& packet, Now now);  // written by the next flush()

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <chrono>
 
+#include "common/clock.h"
+
 namespace weir::control {
 
-DropLog::DropLog()
-    : id_(fmt::format("{:x}", static_cast<uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()))) {}
+DropLog::DropLog() : id_(fmt::format("{:x}", static_cast<uint64_t>(wall_now().time_since_epoch().count()))) {}
 
 void DropLog::add(Drop drop) {
   kept_.push_back(std::move(drop));

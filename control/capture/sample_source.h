@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/result.h"
 #include "common/wire.h"
@@ -17,7 +18,6 @@ namespace weir::control {
 // Nothing here waits.
 class SampleSource {
  public:
-  using Clock = std::chrono::steady_clock;
   // Makes a connection to the target. Calls back on the loop, at once or later.
   using Connect = std::function<void(std::function<void(Result<Fd>)> done)>;
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <ctime>
 
+#include "common/clock.h"
 #include "common/files.h"
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/flow_index.h"
@@ -40,7 +41,6 @@ class PhaseClock {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
   std::vector<PhaseTime>& phases_;
   Progress* progress_;
   const char* name_ = "";
@@ -128,7 +128,7 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
   merged = {};
   planned->layout.header.epoch = generation.epoch;
   planned->layout.header.number = generation.number;
-  planned->layout.header.built_unix_s = static_cast<uint64_t>(time(nullptr));
+  planned->layout.header.built_unix_s = static_cast<uint64_t>(unix_now());
   clock.finish();
 
   uint64_t keys = 0;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <tuple>
 
+#include "common/clock.h"
 #include "control/book/difference.h"
 #include "control/book/search.h"
 #include "control/compile/merge/merge.h"
@@ -398,14 +399,13 @@ class OverlayMaker {
   filter::SnapshotInput input_;
 };
 
-double ms_since(std::chrono::steady_clock::time_point from) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - from).count();
+double ms_since(Clock::time_point from) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - from).count();
 }
 
 }  // namespace
 
 Result<Overlaid> compile_overlay(const Policy& policy, const OverlayBase& base, wire::Generation generation) {
-  using Clock = std::chrono::steady_clock;
   Overlaid overlaid;
   Clock::time_point begin = Clock::now();
   const auto finish_phase = [&](const char* name) {
@@ -431,7 +431,7 @@ Result<Overlaid> compile_overlay(const Policy& policy, const OverlayBase& base, 
   const weir_snapshot_header& below = base.snapshot.header();
   header.epoch = generation.epoch;
   header.number = generation.number;
-  header.built_unix_s = static_cast<uint64_t>(time(nullptr));
+  header.built_unix_s = static_cast<uint64_t>(unix_now());
   std::copy_n(below.secret, 2, header.secret);
   header.base_number = below.number;
   std::copy_n(base.digest.begin(), 2, header.base_digest);

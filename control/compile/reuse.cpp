@@ -8,6 +8,7 @@
 #include <ctime>
 #include <string>
 
+#include "common/clock.h"
 #include "control/compile/seal.h"
 
 namespace weir::control {
@@ -84,7 +85,6 @@ InputsDigest settings_digest(const Policy& policy) {
 
 Result<Compiled> renumber(std::span<const std::byte> snapshot, std::array<uint64_t, 2> digest,
                           const CompileReport& report, wire::Generation generation) {
-  using Clock = std::chrono::steady_clock;
   const auto ms_since = [](Clock::time_point from) {
     return std::chrono::duration<double, std::milli>(Clock::now() - from).count();
   };
@@ -96,7 +96,7 @@ Result<Compiled> renumber(std::span<const std::byte> snapshot, std::array<uint64
   auto& header = *reinterpret_cast<weir_snapshot_header*>(draft->mapping.bytes().data());
   header.epoch = generation.epoch;
   header.number = generation.number;
-  header.built_unix_s = static_cast<uint64_t>(time(nullptr));
+  header.built_unix_s = static_cast<uint64_t>(unix_now());
   const double copied_ms = ms_since(begin);
 
   const Clock::time_point sealing = Clock::now();

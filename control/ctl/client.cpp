@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/again.h"
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/log/progress_line.h"
 #include "common/paths.h"
@@ -28,8 +29,6 @@ bool is_forbidden(const std::string& socket) {
 }
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Orders of the panic switch have a socket that nothing else can hold up.
 bool is_panic(const Request& request) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <thread>
 
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/log/progress_line.h"
 #include "common/memory.h"

@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "control/answer/change.h"
 #include "control/crowdsec/ledger.h"
@@ -28,8 +29,6 @@
 namespace weir::control::ctl {
 
 namespace cmd_crowdsec {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kMostPause{60};  // after failures
 constexpr std::chrono::hours kAnew{1};          // all is asked for again, of both: what nobody told of is found then

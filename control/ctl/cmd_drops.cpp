@@ -9,6 +9,7 @@
 #include <string>
 #include <thread>
 
+#include "common/clock.h"
 #include "control/answer/drops.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
@@ -20,8 +21,6 @@
 namespace weir::control::ctl {
 
 namespace cmd_drops {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr unsigned kMostRate = 1'000'000;
 

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "common/clock.h"
 #include "control/answer/explain_answer.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
@@ -72,7 +73,7 @@ void show_verbose(const ExplainAnswer& answer) {
 
 // Says what is wrong.
 bool read_time(const std::string& text, Request& asked) {
-  const auto now = static_cast<int64_t>(unix_now());
+  const auto now = unix_now();
   if (const auto time = parse_time(text); time && *time != kNever) {
     asked.at = *time;
   } else if (const auto ago = parse_duration(text)) {

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <memory>
 
+#include "common/clock.h"
 #include "control/answer/feeds.h"
 #include "control/answer/reload.h"
 #include "control/ctl/command.h"
@@ -30,7 +31,7 @@ void show_fetched(const FeedsAnswer& answer) {
     const FetchDetails& fetch = *feed.fetch;
     is_empty = false;
     table.row({feed.list, age(fetch.tried_at), age(fetch.fetched_at), age(fetch.changed_at),
-               fmt::format("{} s", std::max<int64_t>(0, fetch.next_at - time(nullptr))), fetch.url});
+               fmt::format("{} s", std::max<int64_t>(0, fetch.next_at - unix_now())), fetch.url});
   }
   if (!is_empty) print("\n{}", table.text());
   for (const FeedDetails& feed : answer.feeds) {

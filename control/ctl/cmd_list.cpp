@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "common/clock.h"
 #include "common/own_folder.h"
 #include "control/answer/entries.h"
 #include "control/answer/list.h"
@@ -75,7 +76,7 @@ void show_one(const ListAnswer& answer) {
 }
 
 std::string time_left(uint32_t expires) {
-  const int64_t seconds = int64_t{expires} - static_cast<int64_t>(unix_now());
+  const int64_t seconds = int64_t{expires} - unix_now();
   if (seconds <= 0) return "ended";
   return duration(static_cast<uint64_t>(seconds));
 }

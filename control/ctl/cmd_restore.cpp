@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/files.h"
 #include "control/answer/change.h"

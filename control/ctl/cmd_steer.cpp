@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "bpf/enforce/steering.h"
+#include "common/clock.h"
 #include "control/answer/parts.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
@@ -194,7 +195,7 @@ int run_file(const Context& context, const Asked& asked) {
   std::optional<weir_steering> rules = read_steer_file(asked.file, diagnostics);
   std::string error;
   if (rules && !asked.check) {
-    rules->since_unix = static_cast<uint64_t>(time(nullptr));
+    rules->since_unix = static_cast<uint64_t>(unix_now());
     const Result<void> applied = xdp::apply_steering(asked.bpf_dir, *rules);
     if (!applied) error = applied.error();
   }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "common/clock.h"
 #include "control/answer/make.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
@@ -22,8 +23,6 @@
 namespace weir::control::ctl {
 
 namespace cmd_top {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kAnswerMs = 3000;  // controld answers in a second
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <vector>
 
+#include "common/clock.h"
 #include "control/answer/change.h"
 #include "control/answer/entries.h"
 #include "control/answer/list.h"

@@ -13,6 +13,7 @@
 
 #include "bpf/enforce/enforcer.h"
 #include "common/again.h"
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/panic.h"
 #include "common/paths.h"
@@ -23,8 +24,6 @@
 namespace weir::control::ctl {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kAnswer{1500};  // a data plane answers at once, and says so when its disk does not
 constexpr std::chrono::milliseconds kDisk{500};

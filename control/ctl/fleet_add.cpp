@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/clock.h"
 #include "control/ctl/change_line.h"
 #include "control/ctl/fleet_command.h"
 #include "control/ctl/fleet_files.h"
@@ -42,7 +43,7 @@ Result<Policy> policy_of(Fleet& fleet) {
 // Until every node that is alive has what is in etcd at this revision of its store, or the time is over. Returns how
 // many do not.
 Result<uint64_t> wait_for_nodes(Fleet& fleet, int64_t at, double seconds) {
-  const time_t end = time(nullptr) + static_cast<time_t>(seconds);
+  const time_t end = unix_now() + static_cast<time_t>(seconds);
   while (true) {
     const Result<std::vector<fleet::Node>> nodes = fleet.desk->nodes();
     if (!nodes) return Error{nodes.error()};
@@ -50,7 +51,7 @@ Result<uint64_t> wait_for_nodes(Fleet& fleet, int64_t at, double seconds) {
         static_cast<uint64_t>(std::count_if(nodes->begin(), nodes->end(), [&](const fleet::Node& node) {
           return node.is_alive && node.report.entries_at < at;
         }));
-    if (waiting == 0 || time(nullptr) >= end) return waiting;
+    if (waiting == 0 || unix_now() >= end) return waiting;
     usleep(50'000);
   }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "common/clock.h"
 #include "common/files.h"
 #include "control/ctl/fleet_command.h"
 #include "control/ctl/fleet_files.h"

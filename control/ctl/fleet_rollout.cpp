@@ -8,10 +8,10 @@
 #include <set>
 #include <thread>
 
+#include "common/clock.h"
+
 namespace weir::control::ctl {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{300};
 constexpr double kLeastExcess = 0.01;  // of packets: less is noise

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "common/log/log.h"
+#include "common/wait_for.h"
 #include "control/answer/change.h"
 #include "control/answer/entries.h"
 #include "control/ctl/line/out.h"
@@ -207,12 +208,12 @@ void FlowspecList::run() {
   std::unique_lock lock(mutex_);
   while (true) {
     const Clock::time_point next = settings_.announce.empty() ? next_look_ : std::min(next_look_, next_announced_);
-    wake_.wait_until(lock, next, [&] { return is_changed_ || stopping_; });
+    wait_for(wake_, lock, next - Clock::now(), [&] { return is_changed_ || stopping_; });
     // Until nothing more comes for a moment, or for ten.
     const Clock::time_point end = Clock::now() + 10 * kGather;
     while (is_changed_ && !stopping_ && Clock::now() < end) {
       is_changed_ = false;
-      wake_.wait_for(lock, kGather, [&] { return is_changed_ || stopping_; });
+      wait_for(wake_, lock, kGather, [&] { return is_changed_ || stopping_; });
     }
     is_changed_ = false;
     const bool is_last = stopping_;

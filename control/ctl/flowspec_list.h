@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/clock.h"
 #include "control/answer/list.h"
 #include "control/ctl/client.h"
 #include "control/flowspec/rules.h"
@@ -46,7 +47,6 @@ void members(Fields& f, FlowspecRefusal& refusal);
 // asks controld, which may take its time; whoever has the session talks to the table.
 class FlowspecList {
  public:
-  using Clock = std::chrono::steady_clock;
   // announced: other rules are to be announced; called by the thread.
   FlowspecList(FlowspecSettings settings, std::function<void()> announced);
   ~FlowspecList();

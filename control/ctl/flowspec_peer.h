@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "control/ctl/flowspec_list.h"
 #include "control/flowspec/session.h"
@@ -32,8 +33,6 @@ class FlowspecPeer : private flowspec::SessionEvents {
   void wake();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void established(const flowspec::Open& peer) override;
   void updated(const flowspec::Update& update) override;
   void ended(const std::string& why) override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/clock.h"
 #include "control/daemon/daemon.h"
 #include "control/read/feed_names.h"
 
@@ -33,7 +34,7 @@ std::string cause_of(const std::set<std::string>& changed) {
 std::shared_ptr<const ReloadReport> Daemon::refuse(std::string why) const {
   auto refused = std::make_shared<ReloadReport>();
   refused->error = std::move(why);
-  refused->at = time(nullptr);
+  refused->at = unix_now();
   if (running_ != nullptr) refused->generation = running_->publication->generation;
   return refused;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
@@ -42,7 +43,7 @@ std::string cause_of(const std::vector<Change::Verb>& verbs) {
 // Of the history, what is too old or too much.
 Result<void> forget_old(Generations& generations, wire::Generation newest, uint32_t keep_s) {
   if (newest.number % kForgetEach == 0) {
-    const Result<uint64_t> oldest = generations.oldest_since(newest.epoch, time(nullptr) - int64_t{keep_s});
+    const Result<uint64_t> oldest = generations.oldest_since(newest.epoch, unix_now() - int64_t{keep_s});
     if (!oldest) return Error{oldest.error()};
     if (Result<void> done = generations.forget_before({newest.epoch, *oldest}); !done) return done;
   }
@@ -169,7 +170,7 @@ Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journa
     batch.changes = changes;
     Result<void> recorded =
         journal.generations().add(next->publication->generation.epoch,
-                                  {next->publication->generation.number, time(nullptr), batch.cause,
+                                  {next->publication->generation.number, unix_now(), batch.cause,
                                    batch.jobs.empty() ? kNobody : batch.jobs.front().change.uid, next->base, changes});
     if (recorded) {
       recorded = forget_old(journal.generations(), next->publication->generation, policy->history.keep_s);
@@ -245,7 +246,7 @@ void Daemon::take_changes(const std::shared_ptr<ChangeBatch>& batch) {
   if (batch->base != nullptr) is_compacting_ = false;
   batch->published = Clock::now();
   if (batch->next != nullptr) {
-    batch->next->published_at = time(nullptr);
+    batch->next->published_at = unix_now();
     publish(batch->next);
     tell_published(batch->cause, told_of(*batch));
     compact_when_due();

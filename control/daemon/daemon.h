@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/confine/system_calls.h"
 #include "common/diagnostic.h"
 #include "common/log/log.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/memory.h"
 #include "control/answer/advice.h"
 #include "control/answer/economics.h"
@@ -109,7 +110,7 @@ ListsAnswer lists_answer(Daemon& daemon, const Daemon::Comparison& comparison, c
   }
   const std::vector<HistoryRow> rows = rows_of(past);
   answer.history_since = rows.empty() ? 0 : rows.back().at;
-  const auto now = static_cast<int64_t>(unix_now());
+  const auto now = unix_now();
   for (ListEconomics& list : answer.lists) list.churn = churn_of(list.name, rows, answer.history_since, now);
   answer.samples = comparison.samples;
   for (size_t l = 0; l < answer.lists.size() && comparison.samples != 0; l++) {
@@ -150,7 +151,7 @@ void answer_recommend(Daemon& daemon, const Request&, const Caller&, ApiServer::
     if (!answer) return reply(failure_line(answer.error()));
     const FeedsAnswer feeds = feeds_answer(daemon);
     reply(answer_line(advise({running->policy.get(), *running->book, *answer, feeds.feeds, running->report,
-                              running->overlay, running->memory_limit, static_cast<int64_t>(unix_now())})));
+                              running->overlay, running->memory_limit, unix_now()})));
   });
 }
 

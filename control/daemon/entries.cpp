@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/clock.h"
 #include "control/answer/entries.h"
 #include "control/daemon/daemon.h"
 

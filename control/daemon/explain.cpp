@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/clock.h"
 #include "control/answer/frame_text.h"
 #include "control/answer/walk.h"
 
@@ -61,7 +62,7 @@ Result<ExplainAnswer> explain_by_running(const Running& running, const Question&
   const Result<const filter::SnapshotView*> overlay = has_overlay ? running.snapshot->view() : nullptr;
   if (!overlay) return Error{overlay.error()};
   Result<ExplainAnswer> answer =
-      explain_by(question, static_cast<uint64_t>(time(nullptr)), Enforcing(**base, *overlay), *running.book);
+      explain_by(question, static_cast<uint64_t>(unix_now()), Enforcing(**base, *overlay), *running.book);
   if (answer) answer->generation = running.publication->generation;
   return answer;
 }

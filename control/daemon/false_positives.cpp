@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
 
@@ -33,7 +34,7 @@ void Daemon::take_probes(const std::string& target, const wire::Probes& probes) 
   std::copy(running_->publication->digest.begin(), running_->publication->digest.end(), watched.overlay_digest);
   watched.base = running_->report.shapes;
   watched.overlay = running_->overlay.shapes;
-  for (const RateWatch::Change& change : rates_.take(target, probes, watched, time(nullptr))) tell(change);
+  for (const RateWatch::Change& change : rates_.take(target, probes, watched, unix_now())) tell(change);
 }
 
 }  // namespace weir::control

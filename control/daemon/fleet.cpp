@@ -8,6 +8,7 @@
 #include <ctime>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
@@ -198,30 +199,30 @@ void FleetNode::report_soon() {
 void FleetNode::report_now_and_then() {
   look_due_ = loop_.timer(Clock::now() + kLook, [this] { report_now_and_then(); });
   entries_.look_at_clock();
-  daemon_.refresh(
-      Daemon::Counters::stats, Clock::now() + std::chrono::seconds(1),
-      [this, alive = mailbox_.token()](const Daemon::Refreshed& all) {
-        if (!*alive) return;
-        const StatsAnswer stats = stats_answer(daemon_, all);
-        const auto now = Clock::now();
-        const double seconds = std::chrono::duration<double>(now - last_look_).count();
-        const bool is_further = stats.totals.packets >= last_packets_ && stats.totals.dropped >= last_dropped_;
-        if (last_look_ != Clock::time_point{} && is_further && seconds > 0) {
-          const uint64_t packets = stats.totals.packets - last_packets_;
-          report_.packets_per_s = static_cast<double>(packets) / seconds;
-          report_.dropped_share =
-              packets == 0 ? 0
-                           : static_cast<double>(stats.totals.dropped - last_dropped_) / static_cast<double>(packets);
-        }
-        last_look_ = now;
-        report_.packets = last_packets_ = stats.totals.packets;
-        report_.dropped = last_dropped_ = stats.totals.dropped;
-        report_.generation = daemon_.running()->publication->generation.number;
-        tell_daemon();
-        // After a revision was taken, whoever rolls it out wants to know what it does.
-        const bool is_fresh = report_.enforced_at != 0 && static_cast<int64_t>(unix_now()) - report_.enforced_at < 60;
-        if (state() != report_.state || now - last_report_ >= (is_fresh ? kLook : kReport)) send_report();
-      });
+  daemon_.refresh(Daemon::Counters::stats, Clock::now() + std::chrono::seconds(1),
+                  [this, alive = mailbox_.token()](const Daemon::Refreshed& all) {
+                    if (!*alive) return;
+                    const StatsAnswer stats = stats_answer(daemon_, all);
+                    const auto now = Clock::now();
+                    const double seconds = std::chrono::duration<double>(now - last_look_).count();
+                    const bool is_further =
+                        stats.totals.packets >= last_packets_ && stats.totals.dropped >= last_dropped_;
+                    if (last_look_ != Clock::time_point{} && is_further && seconds > 0) {
+                      const uint64_t packets = stats.totals.packets - last_packets_;
+                      report_.packets_per_s = static_cast<double>(packets) / seconds;
+                      report_.dropped_share = packets == 0 ? 0
+                                                           : static_cast<double>(stats.totals.dropped - last_dropped_) /
+                                                                 static_cast<double>(packets);
+                    }
+                    last_look_ = now;
+                    report_.packets = last_packets_ = stats.totals.packets;
+                    report_.dropped = last_dropped_ = stats.totals.dropped;
+                    report_.generation = daemon_.running()->publication->generation.number;
+                    tell_daemon();
+                    // After a revision was taken, whoever rolls it out wants to know what it does.
+                    const bool is_fresh = report_.enforced_at != 0 && unix_now() - report_.enforced_at < 60;
+                    if (state() != report_.state || now - last_report_ >= (is_fresh ? kLook : kReport)) send_report();
+                  });
 }
 
 // A revision that controld has published is not enforced before its targets say so.
@@ -243,7 +244,7 @@ void FleetNode::send_report() {
   tell_daemon();
   if (is_reporting_) return report_soon();  // etcd has not taken the one before
   last_report_ = Clock::now();
-  report_.at = static_cast<int64_t>(unix_now());
+  report_.at = unix_now();
   report_.state = state();
   report_.entries = entries_.counts().held;
   report_.entries_refused = entries_.counts().refused;

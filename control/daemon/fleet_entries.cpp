@@ -5,6 +5,7 @@
 #include <ctime>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
 #include "control/read/entry_line.h"
@@ -19,17 +20,6 @@ constexpr int64_t kSameTime_s = 3;                // what is left of a lease is 
 constexpr std::chrono::seconds kRefusedRest{30};  // what was refused
 constexpr size_t kMostTold = 20;                  // of what was refused, between two rests; status counts all
 constexpr std::chrono::seconds kReadRest{1};      // a journal that could not be read
-
-// Of the boot, in seconds; time in which the machine slept counts.
-int64_t since_boot() {
-  timespec now = {};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return now.tv_sec;
-}
-
-int64_t clock_of_day() {
-  return static_cast<int64_t>(unix_now());
-}
 
 const List* find_list(const Running& running, const std::string& name) {
   for (const List& list : *running.book) {
@@ -46,7 +36,7 @@ FleetEntries::FleetEntries(Loop& loop, Daemon& daemon, std::function<void()> cha
       changed_(std::move(changed)),
       mailbox_(loop),
       most_at_once_(kMostAtOnce),
-      clock_(clock_of_day() - since_boot()) {
+      clock_(unix_now() - boot_now()) {
   find_unread();
   go_on();
 }
@@ -125,7 +115,7 @@ void FleetEntries::take(const fleet::News& news) {
       entries.erase(text);
     } else if (entries.size() < kMostOfList || entries.contains(text)) {
       const uint64_t ttl_s = std::min<uint64_t>(one.ttl_s, UINT32_MAX);
-      entries[text] = {ttl_s == 0 ? 0 : clock_of_day() + static_cast<int64_t>(ttl_s), one.comment};
+      entries[text] = {ttl_s == 0 ? 0 : unix_now() + static_cast<int64_t>(ttl_s), one.comment};
     }
   }
   if (!news.is_last) return;
@@ -155,7 +145,7 @@ void FleetEntries::lists_changed() {
 // etcd tells how long an entry stays, and its end is an event of etcd. The time of the day at which that is expected
 // moves along with the clock, so that none ends because the clock jumped.
 void FleetEntries::look_at_clock() {
-  const int64_t clock = clock_of_day() - since_boot(), jump = clock - clock_;
+  const int64_t clock = unix_now() - boot_now(), jump = clock - clock_;
   if (std::abs(jump) <= kSameTime_s) return;
   clock_ = clock;
   log::warning("fleet: the clock of this node has jumped", {{"seconds", jump}});
@@ -180,7 +170,7 @@ const FleetEntries::Wanted* FleetEntries::find_in(const std::map<std::string, En
 bool FleetEntries::is_done(const std::string& list, const std::string& text) const {
   const Wanted *wanted = find_in(wanted_, list, text), *has = find_in(has_, list, text);
   if (wanted == nullptr) return has == nullptr;
-  if (wanted->expires != 0 && wanted->expires <= clock_of_day()) return true;  // its end comes as an event
+  if (wanted->expires != 0 && wanted->expires <= unix_now()) return true;  // its end comes as an event
   return has != nullptr && (wanted->expires == 0) == (has->expires == 0) &&
          std::abs(wanted->expires - has->expires) <= kSameTime_s;
 }
@@ -236,7 +226,7 @@ void FleetEntries::change(const Batch& batch) {
   change.verb = batch.is_add ? Change::Verb::add : Change::Verb::del;
   const List* list = find_list(*daemon_.running(), batch.list);
   const uint64_t most_ttl_s = list == nullptr ? 0 : list->dynamic->max_ttl_s;
-  const int64_t now = clock_of_day();
+  const int64_t now = unix_now();
   for (const auto& [text, wanted] : batch.entries) {
     change.entries.push_back(text);
     if (!batch.is_add) continue;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
@@ -23,7 +24,7 @@ std::optional<Share> expected_share(const std::shared_ptr<const Running>& before
   if (before == nullptr || after == nullptr || traffic == nullptr || traffic->frames.empty()) return std::nullopt;
   const Result<Enforcing> was = enforcing_of(*before), is = enforcing_of(*after);
   if (!was || !is) return std::nullopt;
-  const Radius radius = radius_of(*was, *is, traffic->frames, static_cast<uint64_t>(static_cast<int64_t>(unix_now())));
+  const Radius radius = radius_of(*was, *is, traffic->frames, static_cast<uint64_t>(unix_now()));
   if (radius.samples == 0) return std::nullopt;
   return radius.dropped_after;
 }
@@ -266,7 +267,7 @@ void FleetNode::reload(const std::string& policy) {
         const uint64_t previous = std::exchange(followed_.revision, number);
         followed_.policy = policy;
         report_.revision = number;
-        report_.enforced_at = static_cast<int64_t>(unix_now());
+        report_.enforced_at = unix_now();
         report_.expected_share.reset();
         report_.expected_high.reset();
         worker_.submit([this, number, previous, before, after = daemon_.running(), traffic] {
@@ -327,7 +328,7 @@ void FleetNode::take_ask(const std::string& text) {
   Result<fleet::Ask> ask = fleet::read_ask(text);
   constexpr int64_t kMostAge_s = 3600;  // by this node's clock, which may be another
   if (!ask || ask->id == told_ || (taking_ && taking_->ask && taking_->ask->id == ask->id)) return;
-  if (std::abs(static_cast<int64_t>(unix_now()) - ask->at) > kMostAge_s) return;
+  if (std::abs(unix_now() - ask->at) > kMostAge_s) return;
   asked_ = std::move(*ask);
   begin_taking();
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <utility>
 
+#include "common/clock.h"
 #include "control/answer/json/json.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/explain.h"
@@ -22,7 +23,7 @@ constexpr size_t kPageChanges = 20;    // publications that are read for the pag
 constexpr size_t kMostKeyBytes = 500;  // of a key or packet to be explained
 
 double unix_time() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double>(wall_now().time_since_epoch()).count();
 }
 
 std::string host_name() {

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <ctime>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 #include "common/memory.h"
 #include "control/book/disk.h"
@@ -118,7 +119,7 @@ void Daemon::record(const Prepared& prepared) {
     const HistorySettings& settings = next.policy->history;
     Result<void> done = (*journal)->begin(generation);
     if (done) {
-      done = generations.add(generation.epoch, {generation.number, time(nullptr), prepared.cause.text,
+      done = generations.add(generation.epoch, {generation.number, unix_now(), prepared.cause.text,
                                                 prepared.cause.wish.uid, next.base, prepared.report->changes});
     }
     if (done && kept && prepared.cause.back) done = generations.set_note(kHeld, std::to_string(generation.number));
@@ -126,7 +127,7 @@ void Daemon::record(const Prepared& prepared) {
       const Result<std::vector<GenerationRecord>> past = generations.newest(generation.epoch, Generations::kMost);
       uint64_t oldest = generation.number;
       for (const GenerationRecord& record : past ? *past : std::vector<GenerationRecord>()) {
-        if (record.at + int64_t{settings.keep_s} < time(nullptr)) break;
+        if (record.at + int64_t{settings.keep_s} < unix_now()) break;
         oldest = record.number;
       }
       if (prepared.before_base != 0) oldest = std::min(oldest, prepared.before_base);  // to go back to
@@ -155,7 +156,7 @@ void Daemon::take_cause(const Cause& cause, uint64_t before_base) {
   unconfirmed_.reset();
   if (cause.wish.confirm_s == 0 || before_base == 0) return;
   const uint32_t seconds = cause.wish.confirm_s;
-  unconfirmed_ = Unconfirmed{before_base, time(nullptr) + int64_t{seconds}, seconds, {}};
+  unconfirmed_ = Unconfirmed{before_base, unix_now() + int64_t{seconds}, seconds, {}};
   unconfirmed_->timer = loop_.timer(Clock::now() + std::chrono::seconds(seconds), [this, seconds] {
     log::change("nobody confirmed", {{"generation", running_->publication->generation.number}, {"seconds", seconds}});
     unconfirmed_->is_over = true;  // a rollback that runs comes first, and takes its place

@@ -2,6 +2,7 @@
 
 #include <ctime>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 #include "common/memory.h"
 #include "control/book/disk.h"
@@ -117,7 +118,7 @@ Result<std::shared_ptr<const Running>> Daemon::load_last_good() {
     running->report.gates.push_back(describe_gate(view->header(), g));
     running->report.gates.back().why = "as in the last good snapshot";
   }
-  running->published_at = time(nullptr);
+  running->published_at = unix_now();
   running->from_last_good = true;
   running->publication = std::move(publication);
   return std::shared_ptr<const Running>(std::move(running));

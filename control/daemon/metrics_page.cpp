@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/clock.h"
 #include "control/answer/make.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/tell.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr std::chrono::milliseconds kTargetsWait{1000};
 
 double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration<double>(wall_now().time_since_epoch()).count();
 }
 
 metrics::Facts facts_of(Daemon& daemon, const Daemon::Refreshed& all, double started_at) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 #include "common/memory.h"
 #include "control/book/edit.h"
@@ -173,7 +174,7 @@ Result<void> Daemon::keep_to_limits(Prepared& prepared, std::shared_ptr<Running>
 
   Policy policy = *next->policy;
   size_t held = 0;
-  const auto now = static_cast<int64_t>(unix_now());
+  const auto now = unix_now();
   for (const ListChange& change : list_changes(*old.book, policy.lists)) {
     const auto named = [&](const List& list) { return list.name == change.name; };
     const auto list = std::find_if(policy.lists.begin(), policy.lists.end(), named);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/log/log.h"
 #include "common/memory.h"
@@ -73,7 +74,7 @@ void Daemon::begin_reload() {
   reload->serial = ++reloads_;
   reload->begin = Clock::now();
   reload->report = std::make_shared<ReloadReport>();
-  reload->report->at = time(nullptr);
+  reload->report->at = unix_now();
   reload->report->cause = reload->cause.text;
   const bool is_by_feeds = reload->cause.policy_text != nullptr;
   const auto has_limits = [](const PlanSettings& plan) { return plan.max_newly_dropped || plan.max_newly_passed; };
@@ -284,7 +285,7 @@ void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
   if (prepared->is_same) return take_same(prepared);
   progress_.begin("publish");
   const Clock::time_point publishing = Clock::now();
-  prepared->next->published_at = time(nullptr);
+  prepared->next->published_at = unix_now();
   if (!prepared->cause.wish.policy_file.empty()) fleet_policy_ = prepared->cause.wish.policy_file;
   set_targets(prepared->targets);
   publish(prepared->next);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/log/log.h"
 #include "common/memory.h"
@@ -162,7 +163,7 @@ void Daemon::take_shadow(const std::shared_ptr<ShadowPolicy>& made) {
   shadowing->path = made->wish.path;
   shadowing->text = made->policy->text;
   shadowing->one_in = made->wish.one_in;
-  shadowing->at = time(nullptr);
+  shadowing->at = unix_now();
   shadowing->base = made->base;
   shadowing->beside = running_->publication->generation;
   shadowing->errors = made->report->diagnostics.errors();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
 

@@ -12,9 +12,11 @@
 #include <mutex>
 #include <set>
 
+#include "common/clock.h"
 #include "common/files.h"
 #include "common/log/log.h"
 #include "common/own_folder.h"
+#include "common/wait_for.h"
 #include "control/fetch/schedule.h"
 #include "control/fetch/state_file.h"
 
@@ -168,7 +170,7 @@ void Fetcher::add(const FetchSettings& settings, const FetchedFeed& spec) {
     known->spec = spec;
     known->settings = settings;
     if (is_sooner && known->is_known && !known->is_running && known->state.failures == 0) {
-      ask_at(*known, std::min(known->state.next_at, next_after_success(time(nullptr), spec.every_s, random())));
+      ask_at(*known, std::min(known->state.next_at, next_after_success(unix_now(), spec.every_s, random())));
     }
     return;
   }
@@ -189,14 +191,14 @@ void Fetcher::add(const FetchSettings& settings, const FetchedFeed& spec) {
       here->is_known = true;
       here->state = state;
       if (here->is_wanted) return ask(path);
-      ask_at(*here, next_of(state, time(nullptr), here->spec.every_s));
+      ask_at(*here, next_of(state, unix_now(), here->spec.every_s));
     });
   });
 }
 
 void Fetcher::ask_at(Feed& feed, int64_t at) {
   feed.state.next_at = at;
-  const seconds wait(std::max<int64_t>(0, at - time(nullptr)));
+  const seconds wait(std::max<int64_t>(0, at - unix_now()));
   feed.due = loop_.timer(Clock::now() + wait, [this, path = feed.spec.path] { ask(path); });
 }
 
@@ -223,7 +225,7 @@ void Fetcher::begin(Feed& feed) {
   feed.is_running = true;
   feed.is_wanted = false;
   feed.due.reset();
-  feed.state.tried_at = time(nullptr);
+  feed.state.tried_at = unix_now();
   disk_.submit([this, spec = feed.spec, settings = feed.settings, state = feed.state]() mutable {
     // A file that somebody took away or changed is asked for whole.
     if (access(spec.path.c_str(), R_OK) != 0 || size_of(spec.path) != state.bytes)
@@ -303,7 +305,7 @@ void Fetcher::end(const std::string& path, const Outcome& outcome) {
   running_--;
   const FetchState before = feed->state;
   FetchState& state = feed->state;
-  const int64_t now = time(nullptr);
+  const int64_t now = unix_now();
   state.url = shown_url(feed->spec.url);
   state.error = outcome.error;
   if (outcome.error.empty()) {
@@ -353,7 +355,7 @@ void Fetcher::tell_of(const Feed& feed, const FetchState& before) const {
                                       {"url", url},
                                       {"error", state.error},
                                       {"failures", state.failures},
-                                      {"again_in_s", state.next_at - time(nullptr)}});
+                                      {"again_in_s", state.next_at - unix_now()}});
   }
 }
 
@@ -389,7 +391,7 @@ Fetcher::Errors Fetcher::fetch_first(const FetchSettings& settings, const std::v
     for (const FetchedFeed& spec : feeds) ask(spec.path);
   });
   std::unique_lock lock(first->mutex);
-  first->changed.wait_for(lock, seconds(settings.timeout_s), [&] { return first->is_over; });
+  wait_for(first->changed, lock, seconds(settings.timeout_s), [&] { return first->is_over; });
   if (!first->is_over) {
     mailbox_.post([this, first] { std::erase(firsts_, first); });
   }
@@ -420,7 +422,7 @@ void Fetcher::remove_old() {
       struct stat status = {};
       const std::string path = folder + "/" + name;
       if (kept.contains(path) || stat(path.c_str(), &status) != 0) continue;
-      if (S_ISREG(status.st_mode) && status.st_mtime < time(nullptr) - kKeepOld_s) unlink(path.c_str());
+      if (S_ISREG(status.st_mode) && status.st_mtime < unix_now() - kKeepOld_s) unlink(path.c_str());
     }
   });
 }

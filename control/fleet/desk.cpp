@@ -9,6 +9,7 @@
 #include <set>
 #include <thread>
 
+#include "common/clock.h"
 #include "common/peer_number.h"
 #include "control/fleet/blob.h"
 #include "control/fleet/transfer.h"
@@ -172,7 +173,7 @@ Result<Pushed> Desk::push(const Push& push) {
   revision.policy = push.policy;
   revision.by = who_;
   revision.comment = push.comment;
-  revision.at = time(nullptr);
+  revision.at = unix_now();
   Sender sender(client_, names_);
   for (const PushedFile& source : push.files) {
     BlobFile file;
@@ -236,7 +237,7 @@ Result<Head> Desk::change(const std::string& what, const std::function<Result<vo
   after.id = random_id();
   after.by = who_;
   after.what = what;
-  after.at = time(nullptr);
+  after.at = unix_now();
   const Result<etcd::TransactionAnswer> done = client_.commit(change_of(*before, after));
   if (!done) return Error{done.error()};
   if (!done->held) return Error{kSomebodyElse};
@@ -294,8 +295,8 @@ void Desk::sweep(const Head& head, int64_t changed_at) {
 Result<std::vector<Told>> Desk::plan(uint64_t revision, double seconds) {
   constexpr std::chrono::milliseconds kLook{100};
   constexpr int64_t kMore_s = 10;  // of the question's lease
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  const Ask ask = {random_id(), revision, who_, time(nullptr)};
+  const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
+  const Ask ask = {random_id(), revision, who_, unix_now()};
   const Result<etcd::LeaseAnswer> lease = client_.grant(static_cast<int64_t>(seconds) + kMore_s);
   if (!lease) return Error{lease.error()};
   const Result<etcd::TransactionAnswer> asked = client_.put(names_.ask(), text_of(ask), lease->id);
@@ -312,7 +313,7 @@ Result<std::vector<Told>> Desk::plan(uint64_t revision, double seconds) {
     if (!nodes) return Error{nodes.error()};
     const auto alive = static_cast<size_t>(
         std::count_if(nodes->begin(), nodes->end(), [](const Node& node) { return node.is_alive; }));
-    if (told.size() >= alive || std::chrono::steady_clock::now() >= deadline) break;
+    if (told.size() >= alive || Clock::now() >= deadline) break;
     std::this_thread::sleep_for(kLook);
   }
   (void)client_.revoke(lease->id);
@@ -320,7 +321,7 @@ Result<std::vector<Told>> Desk::plan(uint64_t revision, double seconds) {
 }
 
 Result<int64_t> Desk::add(const std::vector<NewEntry>& entries, uint64_t ttl_s, const std::string& comment) {
-  Added added = {who_, "", comment, ttl_s, time(nullptr)};
+  Added added = {who_, "", comment, ttl_s, unix_now()};
   int64_t lease = 0;
   if (ttl_s != 0) {
     const Result<etcd::LeaseAnswer> granted = client_.grant(static_cast<int64_t>(ttl_s));

@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "control/fleet/blob.h"
 #include "control/fleet/channel.h"
@@ -30,7 +31,6 @@ namespace {
 
 using etcd::Client;
 using etcd::KeyValue;
-using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kTold_s = 600;  // of the lease of an answer
 constexpr int64_t kAlive_s = 15;  // of the lease that says that the node is there
@@ -375,8 +375,7 @@ class Doer {
     added.by = "node " + node_;
     added.comment = order.comment;
     added.ttl_s = order.ttl_s;
-    added.at =
-        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+    added.at = std::chrono::duration_cast<std::chrono::seconds>(wall_now().time_since_epoch()).count();
     int64_t lease = 0;
     if (order.ttl_s != 0) {
       const Result<etcd::LeaseAnswer> granted = client_.grant(static_cast<int64_t>(order.ttl_s));

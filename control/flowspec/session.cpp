@@ -114,7 +114,7 @@ bool Session::tick(Clock::time_point now) {
   return true;
 }
 
-Session::Clock::time_point Session::next_tick() const {
+Clock::time_point Session::next_tick() const {
   if (hold_.count() == 0) return Clock::time_point::max();
   return state_ == State::open_sent ? heard_ + hold_ : std::min(heard_ + hold_, said_ + hold_ / 3);
 }

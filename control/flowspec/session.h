@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/clock.h"
 #include "control/flowspec/message.h"
 
 namespace weir::control::flowspec {
@@ -33,7 +34,6 @@ class SessionEvents {
 // (RFC 4271, section 8, from the moment on at which there is a connection).
 class Session {
  public:
-  using Clock = std::chrono::steady_clock;
   Session(const SessionSettings& settings, SessionEvents& events, Clock::time_point now);
 
   // What came. False: the session is over; what is to be sent still (NOTIFICATION) is in output().

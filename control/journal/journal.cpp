@@ -12,6 +12,7 @@
 #include <set>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/files.h"
 
 namespace weir::control {

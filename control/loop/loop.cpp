@@ -17,7 +17,7 @@ namespace weir::control {
 namespace {
 
 constexpr uint64_t kAccuracy_us = 1000;  // 0 would mean 250 ms
-constexpr uint64_t kLongest_us = 3'600'000'000;
+constexpr uint64_t kNever_us = UINT64_MAX;
 
 uint64_t microseconds(Clock::duration time) {
   return static_cast<uint64_t>(
@@ -64,7 +64,25 @@ void Loop::Source::reset() {
   if (source_ != nullptr) sd_event_source_disable_unref(std::exchange(source_, nullptr));
 }
 
-Loop::Loop() : wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+struct Loop::Timer {
+  Timer(std::shared_ptr<Timers> others, Clock::time_point due, Plain callback)
+      : timers(std::move(others)), at(due), call_back(std::move(callback)) {
+    timers->insert(this);
+  }
+  ~Timer() { timers->erase(this); }
+  Timer(const Timer&) = delete;
+  void operator()() {
+    timers->erase(this);
+    call_back();
+  }
+
+  std::shared_ptr<Timers> timers;
+  Clock::time_point at;
+  Plain call_back;
+  sd_event_source* source = nullptr;
+};
+
+Loop::Loop() : timers_(std::make_shared<Timers>()), wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!wake_) must(-errno, "cannot make an eventfd");
   must(sd_event_new(&event_), "cannot make one");
   posted_source_ = io(wake_.get(), EPOLLIN, [this](uint32_t) { run_posted(); });
@@ -92,12 +110,13 @@ Loop::Source Loop::io(int fd, uint32_t events, Io callback) {
 
 Loop::Source Loop::timer(Clock::time_point at, Plain callback) {
   sd_event_source* source = nullptr;
-  const auto handler = [](sd_event_source*, uint64_t, void* userdata) { return call<Plain>(userdata); };
-  // steady_clock is CLOCK_MONOTONIC in libstdc++.
+  const auto handler = [](sd_event_source*, uint64_t, void* userdata) { return call<Timer>(userdata); };
+  const auto timer = new Timer(timers_, at, std::move(callback));
   must(sd_event_add_time(event_, &source, CLOCK_MONOTONIC, microseconds(at.time_since_epoch()), kAccuracy_us, handler,
-                         new Plain(std::move(callback))),
+                         timer),
        "cannot set a timer");
-  return own<Plain>(source);
+  timer->source = source;
+  return own<Timer>(source);
 }
 
 Loop::Source Loop::signal(int number, Plain callback) {
@@ -136,7 +155,7 @@ void Loop::stop() {
 }
 
 void Loop::run() {
-  while (!stopping_) turn(UINT64_MAX);
+  while (!stopping_) turn(Clock::duration::max());
   stopping_ = false;
 }
 
@@ -145,14 +164,33 @@ bool Loop::run_until(const std::function<bool()>& done, Clock::time_point deadli
     if (stopping_) return false;
     const Clock::time_point now = Clock::now();
     if (now >= deadline) return false;
-    turn(std::min(microseconds(deadline - now) + 1, kLongest_us));
+    turn(deadline - now + std::chrono::microseconds(1));
   }
   return true;
 }
 
-void Loop::turn(uint64_t timeout_us) {
-  const int ran = sd_event_run(event_, timeout_us);
+std::optional<Clock::time_point> Loop::next_timer() const {
+  std::optional<Clock::time_point> next;
+  for (const Timer* const timer : *timers_) next = std::min(next.value_or(timer->at), timer->at);
+  return next;
+}
+
+void Loop::follow_clocks() {
+  const bool are_held = are_clocks_held();
+  if (!are_held && !has_held_clocks_) return;
+  has_held_clocks_ = are_held;
+  const Clock::time_point now = Clock::now();
+  for (const Timer* const timer : *timers_) {
+    const uint64_t at_us = !are_held ? microseconds(timer->at.time_since_epoch()) : timer->at <= now ? 0 : kNever_us;
+    must(sd_event_source_set_time(timer->source, at_us), "cannot move a timer");
+  }
+}
+
+bool Loop::turn(Clock::duration longest) {
+  follow_clocks();
+  const int ran = sd_event_run(event_, microseconds(std::min(longest, longest_wait())));
   if (ran < 0 && ran != -EINTR) must(ran, "cannot go on");
+  return ran > 0;
 }
 
 }  // namespace weir::control

@@ -8,8 +8,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/fd.h"
 
 struct sd_event;
@@ -17,10 +20,9 @@ struct sd_event_source;
 
 namespace weir::control {
 
-using Clock = std::chrono::steady_clock;
-
 // One thread's event loop (sd-event(3)) and its sources, with owners. All of it belongs to the thread that runs it, but
 // for post() and stop(). A callback must not wait for anything; one that throws is logged and called again next time.
+// Timers follow the clocks of common/clock.h, also while a test holds them.
 class Loop {
  public:
   // What calls back. Ends with its owner, also inside its own callback.
@@ -64,11 +66,20 @@ class Loop {
   // Until done() says so, asked after every event; false: the deadline came first, or stop().
   bool run_until(const std::function<bool()>& done, Clock::time_point deadline);
 
+  // Waits so long, by the system's clock, for what is ready, and calls it back; false: nothing was.
+  bool turn(Clock::duration longest);
+  // When the next timer is due.
+  std::optional<Clock::time_point> next_timer() const;
+
  private:
+  struct Timer;
+  using Timers = std::set<Timer*>;
   void run_posted();
-  void turn(uint64_t timeout_us);
+  void follow_clocks();
 
   sd_event* event_ = nullptr;
+  std::shared_ptr<Timers> timers_;  // a source may outlive its loop
+  bool has_held_clocks_ = false;
   bool stopping_ = false;
   Fd wake_;  // eventfd
   Source posted_source_;

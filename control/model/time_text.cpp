@@ -78,17 +78,6 @@ std::optional<uint32_t> parse_duration(std::string_view text) {
   return static_cast<uint32_t>(seconds);
 }
 
-uint64_t unix_now() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
-}
-
-uint64_t unix_now_ns() {
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
-}
-
 // RFC 3339, section 5.6: date-time.
 std::optional<uint32_t> parse_time(std::string_view text) {
   Reader reader(text);

@@ -10,9 +10,6 @@ namespace weir::control {
 
 constexpr uint32_t kNever = UINT32_MAX;  // of an entry without `expires`; also of times later than 2106
 
-uint64_t unix_now();  // seconds
-uint64_t unix_now_ns();
-
 // 2026-12-01T00:00:00Z, 2026-12-01t01:00:00.25+01:00: date, time of day, then Z or an offset, nothing around them.
 // Fractions of a second are dropped; times before 1970 are 0, those past 32 bits kNever. Empty: it is no such time.
 std::optional<uint32_t> parse_time(std::string_view text);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/clock.h"
 #include "common/printable.h"
 #include "control/book/edit.h"
 #include "control/model/range_text.h"
@@ -171,8 +172,7 @@ void Archive::trace(const std::vector<Origin*>& origins, const Book& book, const
                                  : Moment{0, one->entry.added_at, "add", one->entry.uid};
     if (one->until != 0) from.until = moment_of(one->until, generation.epoch, journal);
     const int64_t ends = one->entry.expires;
-    if (one->entry.expires != kNever &&
-        (from.until ? from.until->at >= ends : static_cast<uint64_t>(ends) <= unix_now())) {
+    if (one->entry.expires != kNever && (from.until ? from.until->at >= ends : ends <= unix_now())) {
       from.until = Moment{0, ends, "expired", std::nullopt};
     }
   }

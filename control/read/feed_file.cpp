@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/clock.h"
 #include "control/book/columns.h"
 #include "control/model/range_text.h"
 #include "control/read/feed_parts.h"
@@ -85,7 +86,7 @@ bool has_timeouts(const Rows<Addr>& rows) {
 // When the file was written, which its timeouts count from.
 uint32_t written_at(const FileIdentity& file) {
   const int64_t seconds = file.modified_ns / 1'000'000'000;
-  return static_cast<uint32_t>(std::clamp<int64_t>(seconds, 0, static_cast<int64_t>(unix_now())));
+  return static_cast<uint32_t>(std::clamp<int64_t>(seconds, 0, unix_now()));
 }
 
 // One feed, in the order of what is found out about it.
@@ -174,8 +175,8 @@ class FeedReader {
       return;
     }
     const bool is_again = good_->refusal && good_->refusal->reason == complaint.reason;
-    list_.refusal = FeedRefusal{request_.path, complaint.reason, complaint.hint,
-                                is_again ? good_->refusal->since : static_cast<int64_t>(time(nullptr))};
+    list_.refusal =
+        FeedRefusal{request_.path, complaint.reason, complaint.hint, is_again ? good_->refusal->since : unix_now()};
     if (way_out == WayOut::accept) {
       list_.refusal->hint += fmt::format("; or take it as it is: `controlctl feeds --accept {}`", list_.name);
     }
@@ -249,7 +250,7 @@ class FeedReader {
                         .options = request_.options,
                         .ends_in_newline = parsed->ends_in_newline,
                         .accepted = is_accepted_ || (is_good_again && good_->feed_state.accepted),
-                        .taken_at = is_good_again ? good_->feed_state.taken_at : static_cast<int64_t>(time(nullptr)),
+                        .taken_at = is_good_again ? good_->feed_state.taken_at : unix_now(),
                         .unfinished = is_part};
     keep(std::move(feed));
     if (before != nullptr && !is_judged && !is_accepted_) warn_of_exchange(*before);

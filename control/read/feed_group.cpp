@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/clock.h"
 #include "control/book/columns.h"
 #include "control/read/feed_names.h"
 #include "control/read/feed_parts.h"
@@ -142,7 +143,7 @@ class GroupReader {
   static FeedRefusal refusal_of(const Complaint& complaint, const std::string& path,
                                 const std::optional<FeedRefusal>& before) {
     const bool is_again = before && before->reason == complaint.reason;
-    return {path, complaint.reason, complaint.hint, is_again ? before->since : static_cast<int64_t>(time(nullptr))};
+    return {path, complaint.reason, complaint.hint, is_again ? before->since : unix_now()};
   }
 
   // What the list had of it.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/again.h"
+#include "common/clock.h"
 #include "common/digest.h"
 #include "common/files.h"
 #include "control/read/feeds/unpack.h"
@@ -34,9 +35,7 @@ FileIdentity identity_of(const struct stat& status) {
 }
 
 bool has_settled(const FileIdentity& file) {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return nanoseconds(now) - std::max(file.changed_ns, file.modified_ns) >= kSettle_ns;
+  return unix_now_ns() - std::max(file.changed_ns, file.modified_ns) >= kSettle_ns;
 }
 
 Error too_large(const std::string& path, uint64_t bytes) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/diagnostic.h"
 #include "common/yaml/events.h"
 #include "control/model/policy.h"

@@ -17,6 +17,7 @@
 #include "common/files.h"
 #include "common/log/log.h"
 #include "common/thread.h"
+#include "common/wait_for.h"
 #include "control/read/feed_names.h"
 #include "control/read/feed_parts.h"
 
@@ -52,10 +53,7 @@ bool has_writer(const std::string& path) {
 }
 
 bool has_rested(const FileIdentity& file, milliseconds least) {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  const int64_t now_ns = int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-  return now_ns - std::max(file.changed_ns, file.modified_ns) >= std::chrono::nanoseconds(least).count();
+  return unix_now_ns() - std::max(file.changed_ns, file.modified_ns) >= std::chrono::nanoseconds(least).count();
 }
 
 }  // namespace
@@ -94,7 +92,7 @@ bool FeedWatch::is_being_written(const std::string& path, std::optional<int> mos
     read_events();
     asked->set_value();
   });
-  (void)answered.wait_for(kMostWait);
+  (void)wait_for(answered, kMostWait);
   const std::lock_guard lock(mutex_);
   const auto found = writing_.find(path);
   return found != writing_.end() && (!most_ms || Clock::now() - found->second < milliseconds(*most_ms));

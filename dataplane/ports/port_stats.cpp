@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "common/clock.h"
+
 namespace weir::dataplane {
 
 namespace {
@@ -34,7 +36,7 @@ wire::PortStats read_port(const PortRow& row) {
 }  // namespace
 
 wire::Ports read_port_stats(std::span<const PortRow> rows) {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto now = Clock::now().time_since_epoch();
   wire::Ports ports;
   ports.taken_us = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
   for (const PortRow& row : rows) ports.ports.push_back(read_port(row));

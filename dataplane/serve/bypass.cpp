@@ -3,11 +3,12 @@
 #include <chrono>
 #include <utility>
 
+#include "common/clock.h"
+#include "common/wait_for.h"
+
 namespace weir::dataplane {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kTryAgain{1};  // to write to a disk that failed
 constexpr std::chrono::milliseconds kSlow{500};
@@ -46,7 +47,7 @@ void BypassSwitch::run() {
     if (ordered_ == on_disk_) {
       changed_.wait(lock, is_called);
     } else {
-      changed_.wait_for(lock, kTryAgain, is_called);
+      wait_for(changed_, lock, kTryAgain, is_called);
     }
     const std::vector<log::Event> events = std::exchange(events_, {});
     if (!events.empty()) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 #include "common/result.h"
 #include "dataplane/burst/worker.h"
@@ -43,7 +44,7 @@ class BypassSwitch {
  private:
   struct Waiting {
     uint64_t order;
-    std::chrono::steady_clock::time_point since;
+    Clock::time_point since;
     Saved saved;
   };
   void tell(const std::function<bool(const Waiting&)>& whom, const Result<void>& result);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 
 namespace weir::dataplane {
@@ -42,13 +43,13 @@ void tell_enforced(const wire::PublishedBody& published, const Publisher::Enforc
 }
 
 uint32_t monotonic_us() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto now = Clock::now().time_since_epoch();
   return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
 }
 
 }  // namespace
 
-Control::Control(const Parts& parts) : parts_(parts), start_time_unix_(static_cast<uint64_t>(time(nullptr))) {}
+Control::Control(const Parts& parts) : parts_(parts), start_time_unix_(static_cast<uint64_t>(unix_now())) {}
 
 void Control::answer(wire::Message request, Reply reply) {
   const auto type = static_cast<wire::Type>(request.header.type);

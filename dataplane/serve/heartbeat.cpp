@@ -7,14 +7,15 @@
 #include <cstdlib>
 #include <utility>
 
+#include "common/clock.h"
 #include "common/log/log.h"
+#include "common/wait_for.h"
 
 namespace weir::dataplane {
 
 namespace {
 
 using std::chrono::microseconds;
-using Clock = std::chrono::steady_clock;
 
 constexpr microseconds kUntilReady{20'000};
 constexpr microseconds kMostPause{1'000'000};
@@ -68,7 +69,7 @@ void Heartbeat::stop() {
 
 bool Heartbeat::pause(microseconds length) {
   std::unique_lock lock(mutex_);
-  return !stopped_.wait_for(lock, length, [this] { return is_stopping_; });
+  return !wait_for(stopped_, lock, length, [this] { return is_stopping_; });
 }
 
 void Heartbeat::run() {

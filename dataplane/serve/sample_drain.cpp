@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/clock.h"
+
 namespace weir::dataplane {
 
 namespace {
@@ -11,9 +13,7 @@ constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 SampleClock::SampleClock(uint64_t now_ticks, uint64_t ticks_per_second)
     : now_ticks_(now_ticks), ticks_per_second_(std::max<uint64_t>(ticks_per_second, 1)) {
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
-  now_unix_ns_ = static_cast<uint64_t>(now.tv_sec) * kNsPerSecond + static_cast<uint64_t>(now.tv_nsec);
+  now_unix_ns_ = static_cast<uint64_t>(unix_now_ns());
 }
 
 uint64_t SampleClock::unix_ns(uint64_t ticks) const {

@@ -5,12 +5,14 @@
 #include <thread>
 #include <utility>
 
+#include "common/clock.h"
+
 namespace weir::dataplane {
 
 namespace {
 
 uint64_t system_unix_s() {
-  return static_cast<uint64_t>(time(nullptr));
+  return static_cast<uint64_t>(unix_now());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "common/wait_for.h"
 
 namespace weir::dataplane {
 
@@ -12,7 +13,6 @@ namespace {
 
 using filter::Refusal;
 using wire::Step;
-using Clock = std::chrono::steady_clock;
 
 uint32_t micros_since(Clock::time_point start) {
   return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start).count());
@@ -60,7 +60,7 @@ void Publisher::run() {
     const bool has_more_to_do = former_ != nullptr || former_shadow_ != nullptr || !durable_;
     if (!has_more_to_do) {
       changed_.wait(lock, is_called);
-    } else if (!changed_.wait_for(lock, times_.try_again, is_called)) {
+    } else if (!wait_for(changed_, lock, times_.try_again, is_called)) {
       lock.unlock();
       (void)let_former_go();
       if (!durable_) save_again();

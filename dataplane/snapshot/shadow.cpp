@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "common/clock.h"
 #include "common/log/log.h"
 #include "dataplane/snapshot/publish.h"
 
@@ -90,7 +91,7 @@ std::optional<Refusal> Publisher::begin_shadow(const wire::Message& message, con
   told.body.candidate = request.candidate;
   std::copy(std::begin(request.digest), std::end(request.digest), told.body.digest);
   told.body.size_bytes = received.base.size();
-  told.body.began_unix_s = static_cast<uint64_t>(time(nullptr));
+  told.body.began_unix_s = static_cast<uint64_t>(unix_now());
   told.body.beside = current->generation();
   log::change("a shadow judges", {{"candidate", request.candidate.number},
                                   {"beside", current->generation().number},

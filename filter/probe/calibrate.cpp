@@ -11,6 +11,7 @@
 #include <limits>
 #include <string>
 
+#include "common/clock.h"
 #include "common/fd.h"
 #include "common/files.h"
 #include "common/memory.h"
@@ -20,7 +21,6 @@
 namespace weir::filter {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr size_t kSizes[] = {256 << 10, 4 << 20, 16 << 20, 64 << 20};

@@ -15,6 +15,7 @@
 #include <random>
 #include <set>
 
+#include "common/clock.h"
 #include "control/read/feeds/reading.h"
 #include "control/read/feeds/structures.h"
 #include "control/read/parsers.h"

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "common/clock.h"
 #include "common/files.h"
 #include "control/read/parsers.h"
 #include "control/read/policy.h"
@@ -18,7 +19,7 @@ std::string check(const std::string& path, bool& refused, const weir::confine::H
   weir::Diagnostics diagnostics;
   weir::control::FeedHistory history;
   history.parsers = parsers;
-  refused = !weir::control::read_policy(path, diagnostics, weir::control::unix_now(), history) && !diagnostics.ok();
+  refused = !weir::control::read_policy(path, diagnostics, weir::unix_now(), history) && !diagnostics.ok();
   return format(diagnostics);
 }
 

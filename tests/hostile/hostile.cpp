@@ -28,6 +28,7 @@
 #include "tests/agreement/xdp_plane.h"
 #include "tests/hostile/kinds.h"
 #include "tests/hostile/variants.h"
+#include "tests/unit/eventually.h"
 
 namespace weir::hostile {
 namespace {
@@ -61,8 +62,8 @@ class Line {
   int socket(std::string& problem) {
     if (fd_) return fd_.get();
     Result<Fd> made = connect_();
-    for (int tried = 0; !made && tried < 50; tried++) {  // all its places are taken
-      usleep(10'000);
+    for (int tried = 0; !made && tried < 500; tried++) {  // all its places are taken
+      a_moment();
       made = connect_();
     }
     if (!made) {

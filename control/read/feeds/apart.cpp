@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/clock.h"
 #include "control/read/feeds/take.h"
 
 namespace weir::control::feeds {
@@ -135,8 +136,8 @@ const confine::Job kParseJob = {"weir-feed", kCpuSeconds, parse};
 
 Result<ParseAnswer> Parser::receive() const {
   ParseAnswer answer = {};
-  const Result<size_t> got = confine::receive(helper_, std::as_writable_bytes(std::span(&answer, 1)),
-                                              std::chrono::steady_clock::now() + kMostTime);
+  const Result<size_t> got =
+      confine::receive(helper_, std::as_writable_bytes(std::span(&answer, 1)), Clock::now() + kMostTime);
   if (!got) return Error{got.error()};
   const uint64_t entries = uint64_t{answer.n_v4} + answer.n_v6;
   const bool is_sound = *got == sizeof answer && answer.lines <= kMostAtOnce + 1 && entries <= kMostEntries &&

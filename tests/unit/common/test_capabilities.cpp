@@ -4,24 +4,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <future>
 #include <thread>
 
 #include "common/confine/capabilities.h"
 #include "tests/catch.h"
+#include "tests/unit/own_clocks.h"
 
 namespace weir::confine {
 
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-using std::chrono::steady_clock;
-
-constexpr milliseconds kEndsAfter{200};
-constexpr seconds kStall{5};  // a thread that was asked is waited for twice as long
 
 // The exit code of work() in a process of its own, which may lose what it will.
 template <class Work>
@@ -69,18 +62,26 @@ TEST_CASE("what is forbidden is forbidden in a thread that runs") {
 
 TEST_CASE("a thread that ends before it takes the signal is not waited for") {
   CHECK(in_a_process([] {
-          std::thread ends = deaf_thread([] { std::this_thread::sleep_for(kEndsAfter); });
-          const auto start = steady_clock::now();
+          // Once it was asked.
+          std::thread ends = deaf_thread([] {
+            (void)eventually([] {
+              sigset_t asked;
+              bool is_so = false;
+              sigpending(&asked);
+              for (int number = SIGRTMIN; number <= SIGRTMAX; number++) is_so |= sigismember(&asked, number) == 1;
+              return is_so;
+            });
+          });
           const bool good = static_cast<bool>(forbid_gaining());
-          const bool stalled = steady_clock::now() - start > kStall;
           ends.join();
-          return good && !stalled ? 0 : 1;
+          return good ? 0 : 1;
         }) == 0);
 }
 
 TEST_CASE("a thread that listens to no signal is named as an error") {
   CHECK(in_a_process([] {
-          deaf_thread([] { pause(); }).detach();
+          const OwnClocks clocks;
+          deaf_thread([&] { (void)clocks.pass_until(std::chrono::seconds(1), [] { return false; }); }).detach();
           const Result<void> forbidden = forbid_gaining();
           return !forbidden && forbidden.error().find("does not take signals") != std::string::npos ? 0 : 1;
         }) == 0);

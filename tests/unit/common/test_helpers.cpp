@@ -20,6 +20,7 @@
 
 #include "common/confine/helpers.h"
 #include "tests/catch.h"
+#include "tests/unit/eventually.h"
 
 using namespace weir;
 using namespace weir::confine;
@@ -240,11 +241,11 @@ TEST_CASE("without the process that makes them there are no helpers, which is sa
   const auto helpers = start();
   kill(helpers->pid(), SIGKILL);
   std::string error;
-  for (int i = 0; i < 20'000 && error.empty(); i++) {
+  (void)eventually([&] {
     const Result<Helper> helper = helpers->make(kAnswer, kShared, kMemory);
     error = helper ? "" : helper.error();
-    usleep(1000);
-  }
+    return !helper;
+  });
   CHECK(error == "the process that makes parsers is gone: start controld anew");
 }
 

@@ -7,7 +7,7 @@ using weir::log::Limit;
 using namespace std::chrono_literals;
 
 namespace {
-const Limit::Clock::time_point kBegin{1000s};
+const weir::Clock::time_point kBegin{1000s};
 }
 
 TEST_CASE("a few of the same event, then how many were left out") {

@@ -53,11 +53,11 @@ struct Exchange {
   SampleSource& source;
   Plane& plane;
   size_t operator()(wire::SamplesBody body) {
-    source.ask(SampleSource::Clock::now());
+    source.ask(Clock::now());
     plane.hear();
     plane.tell(body);
     REQUIRE(source.fd() >= 0);
-    return source.take(SampleSource::Clock::now()).size();
+    return source.take(Clock::now()).size();
   }
 };
 
@@ -80,8 +80,8 @@ TEST_CASE("counters begin with the first answer, and what got lost on the way is
   // Before: 100 sampled, of which 40 limited, 20 lost, 33 told to others, 2 in this answer, 5 waiting.
   CHECK(exchange({1, 100, 40, 20, 35, 5, 2}) == 2);
   check_counts(source, {7, 0, 0, 5});
-  CHECK(source.due() <= SampleSource::Clock::now());  // there is more
-  const auto begin = SampleSource::Clock::now();
+  CHECK(source.due() <= Clock::now());  // there is more
+  const auto begin = Clock::now();
   CHECK(exchange({1, 110, 43, 21, 46, 0, 4}) == 4);  // 7 of the 11 that were told went to nobody
   check_counts(source, {17, 3, 1 + 7, 0});
   CHECK(source.due() >= begin + std::chrono::milliseconds(100));  // a quarter of a second later
@@ -101,10 +101,10 @@ TEST_CASE("what a data plane says wrongly ends the connection, with its reason, 
   const Folder folder;
   Plane plane(folder / "dp.sock");
   SampleSource source("plane", to(folder / "dp.sock"));
-  const auto begin = SampleSource::Clock::now();
+  const auto begin = Clock::now();
   source.ask(begin);
   CHECK(source.fd() >= 0);
-  CHECK(source.due() == SampleSource::Clock::time_point::max());
+  CHECK(source.due() == Clock::time_point::max());
   plane.hear();
   plane.refuse();
   CHECK(source.take(begin).empty());
@@ -148,15 +148,15 @@ TEST_CASE("at the end sampling is switched off and what is left is fetched") {
   size_t fetched = 0;
   while (!source.is_finished()) {
     if (source.fd() < 0) {
-      REQUIRE(source.due() <= SampleSource::Clock::now());
-      source.ask(SampleSource::Clock::now());
+      REQUIRE(source.due() <= Clock::now());
+      source.ask(Clock::now());
     }
     pollfd ready = {source.fd(), POLLIN, 0};
     REQUIRE(poll(&ready, 1, 20'000) == 1);
-    fetched += source.take(SampleSource::Clock::now()).size();
+    fetched += source.take(Clock::now()).size();
   }
   CHECK(fetched == 5);
-  CHECK(source.due() == SampleSource::Clock::time_point::max());
+  CHECK(source.due() == Clock::time_point::max());
   answers.join();
   CHECK(asked == std::vector<uint32_t>{0, 0});
   check_counts(source, {6, 0, 0, 0});
@@ -167,12 +167,12 @@ TEST_CASE("a connection may come later, and not at all") {
   Plane plane(folder / "dp.sock");
   std::function<void(Result<Fd>)> arrives;
   int told = 0;
-  const auto begin = SampleSource::Clock::now();
+  const auto begin = Clock::now();
   {
     SampleSource source(
         "plane", [&](auto done) { arrives = std::move(done); }, [&] { told++; });
     source.ask(begin);
-    CHECK(source.due() == SampleSource::Clock::time_point::max());
+    CHECK(source.due() == Clock::time_point::max());
     CHECK(source.fd() == -1);
     arrives(Error{"it is being opened"});
     CHECK(told == 1);

@@ -5,17 +5,39 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
+#include <cstdarg>
 #include <cstring>
-#include <thread>
+#include <functional>
 
 #include "common/files.h"
 #include "control/compile/seal.h"
 #include "filter/read/view.h"
 #include "tests/unit/control/compile/make_policy.h"
+
+namespace {
+
+// A writer that keeps a memory file from being sealed, until so many were refused.
+int refusals_left = 0;
+std::function<void()> writer_ends;
+
+}  // namespace
+
+// Instead of the C library's.
+int fcntl(int fd, int command, ...) {
+  va_list rest;
+  va_start(rest, command);
+  const long argument = va_arg(rest, long);
+  va_end(rest);
+  const int done = static_cast<int>(syscall(SYS_fcntl, fd, command, argument));
+  if (command != F_ADD_SEALS || done == 0 || errno != EBUSY || refusals_left == 0) return done;
+  if (--refusals_left == 0) writer_ends();
+  errno = EBUSY;
+  return done;
+}
 
 namespace weir::control {
 namespace {
@@ -96,13 +118,11 @@ TEST_CASE("a snapshot that somebody still writes to is sealed when that has ende
   REQUIRE(draft);
   void* const other = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, draft->fd.get(), 0);
   REQUIRE(other != MAP_FAILED);
-  std::thread writer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(120));
-    munmap(other, kBytes);
-  });
+  refusals_left = 3;
+  writer_ends = [&] { munmap(other, kBytes); };
   const Result<Sealed> sealed = seal(std::move(*draft));
-  writer.join();
   REQUIRE(sealed);
+  CHECK(refusals_left == 0);
   CHECK((fcntl(sealed->fd.get(), F_GET_SEALS) & F_SEAL_WRITE) != 0);
 }
 

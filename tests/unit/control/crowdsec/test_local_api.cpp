@@ -2,6 +2,7 @@
 
 #include "control/crowdsec/local_api.h"
 #include "tests/catch.h"
+#include "tests/unit/eventually.h"
 #include "tests/unit/folder.h"
 #include "tests/unit/http_server.h"
 
@@ -61,12 +62,14 @@ TEST_CASE("an answer of the local API that is none is an error of one line that 
 }
 
 TEST_CASE("a silent local API is waited for until somebody wants no more") {
-  HttpServer server([](auto&&...) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::atomic<bool> has_returned = false;
+  HttpServer server([&](auto&&...) {
+    (void)eventually([&] { return has_returned.load(); });
     return "";
   });
   const Fd stop(eventfd(1, EFD_CLOEXEC));
   const Result<std::optional<Decisions>> stopped = LocalApi({server.url(), "key", {}}).ask(true, stop.get());
+  has_returned = true;
   REQUIRE(stopped);
   CHECK_FALSE(*stopped);
 }

@@ -10,6 +10,7 @@
 
 #include "tests/unit/control/daemon/started.h"
 #include "tests/unit/control/support/enforcer.h"
+#include "tests/unit/eventually.h"
 
 using namespace weir;
 using namespace weir::control;
@@ -22,7 +23,7 @@ const std::thread::id main_thread = std::this_thread::get_id();
 // Instead of the C library's: a snapshot is compiled into such memory, on a thread of its own.
 int memfd_create(const char* name, unsigned flags) noexcept {
   while (no_compiling && std::this_thread::get_id() != main_thread) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    a_moment();
   }
   return static_cast<int>(syscall(SYS_memfd_create, name, flags));
 }

@@ -36,7 +36,7 @@ std::vector<MessageType> said(Session& session) {
 }
 
 struct Pair {
-  Session::Clock::time_point now;
+  Clock::time_point now;
   Events our_events, their_events;
   Session ours{kOurs, our_events, now}, theirs{kTheirs, their_events, now};
 

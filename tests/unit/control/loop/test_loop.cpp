@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <future>
 #include <stdexcept>
 #include <thread>
 
@@ -13,6 +14,7 @@
 #include "control/loop/waits.h"
 #include "control/loop/worker.h"
 #include "tests/catch.h"
+#include "tests/unit/own_clocks.h"
 
 using namespace weir;
 using namespace weir::control;
@@ -64,14 +66,41 @@ TEST_CASE("a source may end in its own callback, and be replaced there") {
 }
 
 TEST_CASE("a timer calls once, when it is due") {
+  const OwnClocks clocks;
   Loop loop;
   const Clock::time_point begin = Clock::now();
-  int calls = 0;
+  while (loop.turn(milliseconds(0))) {
+  }
+  int calls = 0, calls_before = 0;
   const Loop::Source source = loop.timer(begin + milliseconds(30), [&] { calls++; });
-  CHECK(loop.run_until([&] { return calls > 0; }, soon()));
-  CHECK(Clock::now() - begin >= milliseconds(29));
-  CHECK_FALSE(turn_for(loop, 5));
+  {
+    const Loop::Source before = loop.timer(begin + milliseconds(20), [&] { calls_before++; });
+    CHECK(loop.next_timer() == begin + milliseconds(20));
+  }
+  CHECK(loop.next_timer() == begin + milliseconds(30));
+  clocks.pass(milliseconds(29));
+  CHECK_FALSE(loop.turn(milliseconds(1)));
+  clocks.pass(milliseconds(1));
+  CHECK(loop.turn(milliseconds(1)));
   CHECK(calls == 1);
+  CHECK(calls_before == 0);
+  clocks.pass(std::chrono::hours(1));
+  CHECK_FALSE(loop.turn(milliseconds(1)));
+  CHECK_FALSE(loop.next_timer());
+}
+
+TEST_CASE("a timer of held clocks is due by the system's when they go on") {
+  Loop loop;
+  bool is_called = false;
+  Loop::Source source;
+  {
+    const OwnClocks clocks;
+    source = loop.timer(Clock::now() + milliseconds(1), [&] { is_called = true; });
+    CHECK_FALSE(loop.run_until([&] { return is_called; }, Clock::now()));
+    for (int i = 0; i < 5; i++) (void)loop.turn(milliseconds(1));
+    CHECK_FALSE(is_called);
+  }
+  CHECK(loop.run_until([&] { return is_called; }, soon()));
 }
 
 TEST_CASE("a callback that throws is called again") {
@@ -146,13 +175,16 @@ TEST_CASE("a worker does its jobs in turn, and drops what it has not begun") {
     for (int i = 0; i < 10; i++) worker.submit([&, i] { mailbox.post([&, i] { order.push_back(i); }); });
     CHECK(loop.run_until([&] { return order.size() == 10; }, soon()));
     CHECK(std::is_sorted(order.begin(), order.end()));
+    std::promise<void> go_on;
     worker.submit([&] {
       done++;
-      std::this_thread::sleep_for(milliseconds(50));
+      go_on.get_future().wait();
       done++;
     });
-    while (done == 0) std::this_thread::yield();
+    REQUIRE(eventually([&] { return done == 1; }));
     worker.submit([&] { done += 100; });
+    worker.stop();
+    go_on.set_value();
   }
   CHECK(done == 2);
 }

@@ -14,6 +14,7 @@
 #include "common/yaml/apart.h"
 #include "common/yaml/yaml.h"
 #include "tests/catch.h"
+#include "tests/unit/eventually.h"
 
 using namespace weir;
 using namespace weir::yaml;
@@ -468,7 +469,7 @@ TEST_CASE("a process that parses and ends, sleeps or has no memory is an error o
     for (int i = 0; i < 60'000 && !is_read; i++) {
       std::ifstream children(path + "/children");
       for (pid_t child = 0; children >> child;) kill(child, SIGKILL);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      a_moment();
     }
   });
   Diagnostics diagnostics;

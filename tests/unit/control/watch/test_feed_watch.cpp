@@ -13,8 +13,8 @@
 #include "control/read/feed_parts.h"
 #include "control/watch/feed_watch.h"
 #include "tests/catch.h"
-#include "tests/unit/eventually.h"
 #include "tests/unit/folder.h"
+#include "tests/unit/own_clocks.h"
 
 using namespace weir;
 using namespace weir::control;
@@ -22,19 +22,15 @@ using std::chrono::milliseconds;
 
 namespace {
 
-// Longer than what is told without a rename takes; by then a wrong one has come.
-constexpr milliseconds kLongEnough{FeedWatch::kQuietMs * 6};
+constexpr milliseconds kQuiet{FeedWatch::kQuietMs};
 
-// A watch, and how often each path was told.
+// A watch, and how often each path was told. Time passes only while something is waited for.
 struct Watched {
   explicit Watched(std::vector<std::string> paths, FeedWatch::Times times = {}) {
     auto started = FeedWatch::start(
         [this](std::vector<std::string> changed) {
           const std::lock_guard lock(mutex);
-          for (const std::string& path : changed) {
-            told[path]++;
-            last = Clock::now();
-          }
+          for (const std::string& path : changed) told[path]++;
         },
         times);
     REQUIRE(started);
@@ -48,15 +44,27 @@ struct Watched {
     const std::lock_guard lock(mutex);
     return told[path];
   }
+  // The watch's thread has done what is due: it looks at the clocks, and answers after what came before.
+  void settle() {
+    for (int i = 0; i < 3; i++) (void)watch->is_being_written("");
+  }
+  // Told so often, as time passes.
+  bool is_told(const std::string& path, int often) {
+    return clocks.pass_until(milliseconds(10), [&] { return times(path) == often; });
+  }
   bool is_quiet(const std::string& path) {
+    settle();
     const int before = times(path);
-    std::this_thread::sleep_for(kLongEnough);
+    for (int i = 0; i < 6; i++) {
+      clocks.pass(kQuiet);
+      settle();
+    }
     return times(path) == before;
   }
 
+  OwnClocks clocks;
   std::mutex mutex;
   std::map<std::string, int> told;
-  Clock::time_point last;
   std::unique_ptr<FeedWatch> watch;
 };
 
@@ -83,10 +91,8 @@ TEST_CASE("a file that is renamed into place is told at once, and once") {
   const Folder folder;
   const std::string path = folder.write("feeds/a", "1"), other = folder.write("feeds/b", "1");
   Watched watched({path, other});
-  const Clock::time_point before = Clock::now();
   put(path, "2");
-  REQUIRE(eventually([&] { return watched.times(path) == 1; }));
-  CHECK(watched.last - before < milliseconds(FeedWatch::kQuietMs));
+  CHECK(eventually([&] { return watched.times(path) == 1; }));  // no time passes
   CHECK(watched.is_quiet(path));
   CHECK(watched.times(other) == 0);
 }
@@ -107,7 +113,7 @@ TEST_CASE("a file that is written in place is told when its writer has closed it
     CHECK(watched.times(path) == 0);
   }
   CHECK_FALSE(watched.watch->is_being_written(path));
-  CHECK(eventually([&] { return watched.times(path) == 1; }));
+  CHECK(watched.is_told(path, 1));
   CHECK(watched.is_quiet(path));
 }
 
@@ -117,10 +123,12 @@ TEST_CASE("a file that is opened anew for each line is told when nobody does any
   Watched watched({path});
   for (int i = 0; i < 20; i++) {
     Writer(path, O_APPEND).write("line\n");
-    std::this_thread::sleep_for(milliseconds(5));
+    watched.settle();
+    watched.clocks.pass(kQuiet / 2);
   }
-  CHECK(eventually([&] { return watched.times(path) >= 1; }));
-  CHECK(watched.times(path) <= 3);  // 1, but where a machine slept between two lines
+  CHECK(watched.times(path) == 0);
+  CHECK(watched.is_told(path, 1));
+  CHECK(watched.is_quiet(path));
 }
 
 TEST_CASE("a file that appears, that goes, and that is exchanged in between") {
@@ -146,16 +154,16 @@ TEST_CASE("a file that appears, that goes, and that is exchanged in between") {
     std::filesystem::create_directories(folder / "tmp");
     folder.write("tmp/a", "1");
     std::filesystem::rename(folder / "tmp", folder / "new");
-    CHECK(eventually([&] { return watched.times(folder / "new/a") == 1; }));
+    CHECK(watched.is_told(folder / "new/a", 1));
     return;
   }
-  CHECK(eventually([&] { return watched.times(path) == 1; }));
+  CHECK(watched.is_told(path, 1));
   std::filesystem::remove(path);
   CHECK(watched.is_quiet(path));
   put(path, "2");
-  CHECK(eventually([&] { return watched.times(path) == 2; }));
+  CHECK(watched.is_told(path, 2));
   std::filesystem::remove(path);
-  CHECK(eventually([&] { return watched.times(path) == 3; }));
+  CHECK(watched.is_told(path, 3));
 }
 
 TEST_CASE("links on the way are followed, as they are exchanged") {
@@ -167,15 +175,15 @@ TEST_CASE("links on the way are followed, as they are exchanged") {
   Watched watched({folder / "a"});
   std::filesystem::create_directory_symlink("v2", folder / "current.new");
   std::filesystem::rename(folder / "current.new", folder / "current");
-  CHECK(eventually([&] { return watched.times(folder / "a") == 1; }));
+  CHECK(watched.is_told(folder / "a", 1));
   put(folder / "v2/a", "3");
-  CHECK(eventually([&] { return watched.times(folder / "a") == 2; }));
+  CHECK(watched.is_told(folder / "a", 2));
   put(folder / "v1/a", "4");
   CHECK(watched.is_quiet(folder / "a"));
   std::filesystem::create_symlink("a", folder / "circle");  // a -> circle -> a
   std::filesystem::remove(folder / "a");
   std::filesystem::create_symlink("circle", folder / "a");
-  CHECK(eventually([&] { return watched.times(folder / "a") == 3; }));
+  CHECK(watched.is_told(folder / "a", 3));
 }
 
 TEST_CASE("what changed before it was watched is told; what was read meanwhile is not") {
@@ -185,7 +193,7 @@ TEST_CASE("what changed before it was watched is told; what was read meanwhile i
   const auto read = identity_of(path);
   put(path, "2");
   watched.watch->watch({{path, read}});
-  CHECK(eventually([&] { return watched.times(path) == 1; }));
+  CHECK(watched.is_told(path, 1));
   {
     Writer(path).write("3");
     watched.watch->watch({{path, identity_of(path)}});
@@ -203,12 +211,12 @@ TEST_CASE("a folder that is exchanged for another") {
   Watched watched({path});
   std::filesystem::rename(folder / "feeds", folder / "old");
   std::filesystem::rename(folder / "next", folder / "feeds");
-  CHECK(eventually([&] { return watched.times(path) != 0; }));
+  CHECK(watched.clocks.pass_until(milliseconds(10), [&] { return watched.times(path) != 0; }));
   // On a machine that stood still between the two, it was told that the file is gone, and then that it is another one.
   CHECK(eventually([&] { return watched.is_quiet(path); }));
   const int before = watched.times(path);
   put(path, "3");
-  CHECK(eventually([&] { return watched.times(path) == before + 1; }));
+  CHECK(watched.is_told(path, before + 1));
 }
 
 TEST_CASE("a folder that is exchanged while its name is looked for is not overlooked") {
@@ -222,9 +230,7 @@ TEST_CASE("a folder that is exchanged while its name is looked for is not overlo
     (void)watched.watch->is_being_written("");
     folder.write("next/a", "1");
     std::filesystem::rename(folder / "feeds", folder / "old");
-    const Clock::time_point until = Clock::now() + std::chrono::microseconds(round % 100);
-    while (Clock::now() < until) {  // for a moment there is no such folder
-    }
+    for (int i = 0; i < round % 100 * 300; i++) asm volatile("");  // for a moment there is no such folder
     std::filesystem::rename(folder / "next", folder / "feeds");
     (void)watched.watch->is_being_written("");  // it has heard of both
     const Writer writer(path, O_APPEND);
@@ -248,7 +254,7 @@ TEST_CASE("what the kernel does not tell is found by looking") {
   CHECK(watched.is_quiet(path));
   bytes[0] = '2';  // inotify(7): not of mmap(2)
   REQUIRE(msync(bytes, 1, MS_SYNC) == 0);
-  CHECK(eventually([&] { return watched.times(path) == 1; }));
+  CHECK(watched.is_told(path, 1));
   CHECK(watched.is_quiet(path));
   munmap(bytes, 1);
 }
@@ -282,7 +288,7 @@ TEST_CASE("what a pattern or a folder stands for is told when it is other files"
     CHECK(watched.is_quiet(path));
 
     put(folder / "b.txt", "2\n");  // renamed
-    REQUIRE(eventually([&] { return watched.times(path) == 1; }));
+    REQUIRE(watched.is_told(path, 1));
     put(folder / "b.txt", "3\n");  // the same names
     CHECK(watched.is_quiet(path));
     {
@@ -290,10 +296,10 @@ TEST_CASE("what a pattern or a folder stands for is told when it is other files"
       writer.write("4\n");
       CHECK(watched.is_quiet(path));  // it is not closed yet
     }
-    REQUIRE(eventually([&] { return watched.times(path) == 2; }));
+    REQUIRE(watched.is_told(path, 2));
     std::filesystem::remove(folder / "b.txt");
     std::filesystem::remove(folder / "c.txt");
-    REQUIRE(eventually([&] { return watched.times(path) == 3; }));
+    REQUIRE(watched.is_told(path, 3));
   }
 }
 
@@ -305,7 +311,7 @@ TEST_CASE("who opened a file before it was watched writes to it, and it is told 
   CHECK(watched.watch->is_being_written(path));
   CHECK(watched.is_quiet(path));
   writer.reset();  // without a change since
-  REQUIRE(eventually([&] { return watched.times(path) == 1; }));
+  REQUIRE(watched.is_told(path, 1));
   CHECK_FALSE(watched.watch->is_being_written(path));
 
   const std::string other = folder.write("b.txt", "1\n");
@@ -320,9 +326,9 @@ TEST_CASE("what changed before its content was taken is told once it is known wh
   Watched watched({});
   CHECK_FALSE(watched.watch->is_being_written(path));  // as a start asks
   put(path, "2\n");
-  REQUIRE(eventually([&] { return watched.times(path) == 1; }));  // and nobody could use it
+  REQUIRE(watched.is_told(path, 1));  // and nobody could use it
   watched.watch->watch({{path, as_read}});
-  REQUIRE(eventually([&] { return watched.times(path) == 2; }));
+  REQUIRE(watched.is_told(path, 2));
   watched.watch->watch({{path, identity_of(path)}});
   CHECK(watched.is_quiet(path));
 }

@@ -10,6 +10,7 @@
 #include "control/web/server.h"
 #include "control/web/socket.h"
 #include "tests/catch.h"
+#include "tests/unit/own_clocks.h"
 
 using namespace weir;
 using namespace weir::control;
@@ -68,8 +69,7 @@ class Served {
   bool turns() {
     std::atomic<bool> is_done = false;
     loop_.post([&] { is_done = true; });
-    for (int i = 0; i < 20'000 && !is_done; i++) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return is_done;
+    return eventually([&] { return is_done.load(); });
   }
   const ListenAddress& address() const { return server_->address(); }
   Fd connect() const {
@@ -150,7 +150,6 @@ TEST_CASE("an answer may come later, also when its client is gone") {
     Served::say(gone, "GET /later HTTP/1.1\r\nHost: localhost\r\n\r\n");
   }
   CHECK(served.get("/echo").ends_with("/echo"));  // nobody waits for them
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const std::string done = served.get("/release");
   CHECK(is_status(done, 201));
   CHECK(has(done, "\r\nContent-Type: text/csv\r\n"));
@@ -226,19 +225,21 @@ TEST_CASE("a head that is too long, broken, or never ends is no trouble") {
 }
 
 TEST_CASE("who sends a byte now and then keeps no place for long") {
-  const Served served(small_limits());
+  Served served(small_limits());
   const Fd slow = served.connect();
-  const auto begin = Clock::now();
-  bool is_open = true;
-  for (int i = 0; i < 200 && is_open; i++) {
+  const OwnClocks clocks;
+  constexpr std::chrono::milliseconds kNowAndThen{100};
+  std::chrono::milliseconds passed{0};
+  for (bool is_open = true; is_open && passed < std::chrono::seconds(20); passed += kNowAndThen) {
     Served::say(slow, "G");
+    clocks.pass(kNowAndThen);
+    for (int i = 0; i < 3; i++) REQUIRE(served.turns());
     char byte = 0;
     const ssize_t got = recv(slow.get(), &byte, 1, MSG_DONTWAIT);
     is_open = got < 0 && errno == EAGAIN;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  CHECK_FALSE(is_open);
-  CHECK(Clock::now() - begin >= std::chrono::seconds(2));
+  CHECK(passed >= std::chrono::seconds(2));
+  CHECK(passed < std::chrono::seconds(20));
 }
 
 TEST_CASE("connections past the limit are closed at once, and the loop turns") {
@@ -247,12 +248,7 @@ TEST_CASE("connections past the limit are closed at once, and the loop turns") {
   for (int i = 0; i < 40; i++) idle.push_back(served.connect());
   CHECK(served.turns());
   idle.clear();
-  bool is_answered = false;
-  for (int i = 0; i < 200 && !is_answered; i++) {
-    is_answered = is_status(served.get("/echo"), 200);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  CHECK(is_answered);
+  CHECK(eventually([&] { return is_status(served.get("/echo"), 200); }));
 }
 
 TEST_CASE("IPv6, and an address that is taken") {

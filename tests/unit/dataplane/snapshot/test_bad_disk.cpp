@@ -52,7 +52,7 @@ int renameat(int from_folder, const char* from, int to_folder, const char* to) n
   return static_cast<int>(syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
 }
 int fsync(int fd) {
-  while (Disk::now == Disk::hangs) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (Disk::now == Disk::hangs) a_moment();
   if (Disk::now == Disk::works) return static_cast<int>(syscall(SYS_fsync, fd));
   errno = ENOSPC;
   return -1;

@@ -26,6 +26,7 @@
 #include "dataplane/start/privileges.h"
 #include "dataplane/start/syscall_filter.h"
 #include "tests/catch.h"
+#include "tests/unit/eventually.h"
 
 using namespace weir;
 using namespace weir::confine;
@@ -188,7 +189,7 @@ TEST_CASE("the filter holds in threads that ran before it") {
     std::atomic<int> stage = 0;
     bool refused = false;
     std::thread before([&] {
-      while (stage == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      while (stage == 0) a_moment();
       refused = !has_socket(AF_INET, SOCK_STREAM);
     });
     if (!filter_system_calls(Seccomp::refuse)) return 9;
@@ -209,7 +210,7 @@ TEST_CASE("every thread gives its capabilities up, those too that ran before") {
     const Capabilities kept = capability(CAP_NET_RAW);
     std::atomic<bool> stop = false;
     const auto wait = [&] {
-      while (!stop) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      while (!stop) a_moment();
     };
     std::array<std::thread, 3> before = {std::thread(wait), std::thread(wait), std::thread(wait)};
     if (!forbid_gaining() || !keep_only(kept)) return 9;
