@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 
 from session import SessionError
+from until import until
 
 # Alone: it asks nobody for anything that its page does not.
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -134,14 +135,7 @@ class Browser:
         self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
 
     def wait(self, what, script, seconds=ANSWER_SECONDS):
-        deadline = time.monotonic() + seconds
-        while True:
-            value = self.run(script)
-            if value:
-                return value
-            if time.monotonic() > deadline:
-                raise SessionError(f"waited {seconds} s in vain for {what}")
-            time.sleep(0.1)
+        return until(what, lambda: self.run(script), seconds, SessionError, turn=0.1)
 
     def picture(self, path, whole=True):
         """PNG of the page, or of the window."""

@@ -8,7 +8,9 @@ import socket
 import subprocess
 import time
 
+from namespaces import free_port
 from session import SessionError, tail
+from until import until
 
 START_SECONDS = 60
 CONFIG = """common: {{daemonize: false, log_media: stdout, log_level: info, working_dir: "{folder}"}}
@@ -43,12 +45,6 @@ TLS = """    tls:
 def missing():
     """What is not there; empty: all is."""
     return ", ".join(name for name in ("crowdsec", "cscli") if not shutil.which(name))
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class CrowdSec:
@@ -123,16 +119,17 @@ class CrowdSec:
         with open(self.path("log"), "ab") as log:
             self.process = subprocess.Popen(["crowdsec", "-c", self.config, "-no-cs"], stdout=log, stderr=log,
                                             stdin=subprocess.DEVNULL, start_new_session=True)
-        deadline = time.monotonic() + START_SECONDS
         host, port = self.at.split(":")
-        while True:
+
+        def answers():
             with socket.socket() as probe:
-                if probe.connect_ex((host, int(port))) == 0:
-                    return
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                with open(self.path("log"), encoding="utf-8", errors="replace") as log:
-                    raise SessionError(f"crowdsec does not start:\n{tail(log.read())}")
-            time.sleep(0.02)
+                return probe.connect_ex((host, int(port))) == 0
+
+        def log():
+            with open(self.path("log"), encoding="utf-8", errors="replace") as file:
+                return f":\n{tail(file.read())}"
+
+        until("crowdsec to answer", answers, START_SECONDS, SessionError, lambda: "" if self.process.poll() is None else f"it ended{log()}\n", log)
 
     def stop(self):
         if self.process is None:

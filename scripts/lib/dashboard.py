@@ -3,14 +3,15 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 
+from namespaces import free_port
 from session import ROOT, SessionError
+from until import until
 
 DASHBOARD = os.path.join(ROOT, "configs/monitoring/weir-dashboard.json")
 RULES = os.path.join(ROOT, "configs/monitoring/weir-alerts.yml")
@@ -34,9 +35,7 @@ class Prometheus:
     def __init__(self, folder, address):
         self.folder = folder
         os.makedirs(folder, exist_ok=True)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.at = f"127.0.0.1:{probe.getsockname()[1]}"
+        self.at = f"127.0.0.1:{free_port()}"
         with open(os.path.join(folder, "prometheus.yml"), "w", encoding="ascii") as file:
             json.dump({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "rule_files": [RULES], "scrape_configs": [
                 {"job_name": "weir", "scrape_timeout": "1s", "static_configs": [{"targets": [address]}]}]}, file)
@@ -62,12 +61,11 @@ class Prometheus:
             return False
 
     def wait(self, what, test):
-        deadline = time.monotonic() + START_SECONDS
-        while not test():
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                with open(os.path.join(self.folder, "log"), encoding="utf-8", errors="replace") as log:
-                    raise SessionError(f"waited in vain for {what}:\n{log.read()[-2000:]}")
-            time.sleep(0.2)
+        def log():
+            with open(os.path.join(self.folder, "log"), encoding="utf-8", errors="replace") as file:
+                return f":\n{file.read()[-2000:]}"
+
+        until(what, test, START_SECONDS, SessionError, lambda: "" if self.process.poll() is None else f"it ended{log()}\n", log, 0.2)
 
     def api(self, path, **arguments):
         """What the API says, or why it says nothing."""

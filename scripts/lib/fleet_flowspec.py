@@ -18,6 +18,7 @@ from flowspec_rules import (DESTINATION, DONT, EQUAL, FIRST, FRAGMENT, GREATER, 
                             read_frame)
 from rig import say
 from session import ROOT, Memory, Session, SessionError, ensure_built, tail
+from until import until
 
 RULES, FRAMES = 1000, 20_000  # of each speaker
 SEED = 8955
@@ -69,13 +70,11 @@ class Speaker:
             return file.read()
 
     def wait(self, what, test, seconds=120):
-        deadline = time.monotonic() + seconds
-        while not test(self.status()):
-            if self.process.poll() is not None:
-                raise SessionError(f"controlctl flowspec ended with {self.process.returncode} while waiting for {what}:\n{tail(self.log())}")
-            if time.monotonic() > deadline:
-                raise SessionError(f"waited {seconds} s in vain for {what}: {self.status()}\n{tail(self.log())}\n{tail(self.peer.log())}")
-            time.sleep(0.05)
+        def ended():
+            return "" if self.process.poll() is None else f"controlctl flowspec ended with {self.process.returncode}:\n{tail(self.log())}\n"
+
+        until(what, lambda: test(self.status()), seconds, SessionError, ended,
+              lambda: f": {self.status()}\n{tail(self.log())}\n{tail(self.peer.log())}", 0.05)
 
     def wait_for(self, rules, seconds=120):
         """Until so many are announced, and the list has what they become and no more."""

@@ -3,33 +3,22 @@
 Ends only what it started. Standard library only.
 """
 
-import contextlib
 import ctypes
 import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 
 import evidence
+from namespaces import free_port
 from session import PR_SET_PDEATHSIG, Session, SessionError
+from until import until
 
 NAME = "edge"
 START_SECONDS = 30
-
-
-def free_ports(n):
-    """TCP ports of loopback that nobody listens on now."""
-    with contextlib.ExitStack() as open_sockets:
-        ports = []
-        for _ in range(n):
-            one = open_sockets.enter_context(socket.socket())
-            one.bind(("127.0.0.1", 0))
-            ports.append(one.getsockname()[1])
-        return ports
 
 
 class Network:
@@ -75,7 +64,7 @@ class Etcd:
     def __init__(self, members=3, more=(), scheme="http", networks=()):
         """networks: one for each member; else all are on loopback."""
         self.folder = tempfile.mkdtemp(prefix="weir-etcd-")
-        self.ports = free_ports(2 * members)
+        self.ports = [free_port() for _ in range(2 * members)]
         self.networks = networks
         self.scheme = scheme
         self.more = list(more)
@@ -130,13 +119,8 @@ class Etcd:
 
     def wait(self, seconds=START_SECONDS):
         """Until the cluster has a leader and takes what is put."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            done = self.ctl("endpoint", "health", check=False)
-            if done.returncode == 0:
-                return
-            time.sleep(0.1)
-        raise SessionError(f"etcd does not come up: {self.log(0)}")
+        until("etcd to come up", lambda: self.ctl("endpoint", "health", check=False).returncode == 0, seconds, SessionError,
+              about=lambda: f": {self.log(0)}", turn=0.1)
 
     def ctl(self, *arguments, members=None, check=True, text=None):
         """text: what it reads."""

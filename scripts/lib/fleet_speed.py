@@ -16,6 +16,7 @@ import time
 from figure import at_most, reported
 from fleet_rig import Etcd, Node, Operator
 from session import ROOT, Memory, SessionError, ensure_built
+from until import until
 
 NODES, ENTRIES, ADDS, ROUNDS = 10, 1_000_000, 100, 5
 PUSH_LIMIT_S, ADD_LIMIT_S, BACK_LIMIT_S = 3, 1, 3
@@ -52,14 +53,12 @@ def fleet(build, nodes, folder):
 
 
 def until_enforced(operator, revision, nodes):
-    """Seconds until every node says that its targets enforce the revision."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < deadline:
-        found = operator.nodes()
-        if sum(one["revision"] == revision and one["state"] == "enforcing" for one in found.values()) == nodes:
-            return
-        time.sleep(0.02)
-    raise SessionError(f"revision {revision} is not enforced by all nodes after {WAIT_SECONDS} s: {operator.nodes()}")
+    """Until every node says that its targets enforce the revision."""
+    def is_enforced():
+        found = operator.nodes().values()
+        return sum(one["revision"] == revision and one["state"] == "enforcing" for one in found) == nodes
+
+    until(f"revision {revision} to be enforced by all nodes", is_enforced, WAIT_SECONDS, SessionError, about=lambda: f": {operator.nodes()}")
 
 
 def timed_push(operator, nodes):

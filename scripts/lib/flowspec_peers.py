@@ -6,20 +6,14 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import time
 
 from flowspec_rules import exabgp, gobgp
+from namespaces import free_port
 from session import PR_SET_PDEATHSIG, SessionError, tail
+from until import until
 
 OURS, THEIRS = 65000, 65001  # AS numbers
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def start(command, log, environment=None, **more):
@@ -73,13 +67,10 @@ class Peer:
             process.wait()
 
     def wait(self, what, test, seconds=60):
-        deadline = time.monotonic() + seconds
-        while not test():
-            if self.process.poll() is not None:
-                raise SessionError(f"{self.program} ended with {self.process.returncode} while waiting for {what}:\n{tail(self.log())}")
-            if time.monotonic() > deadline:
-                raise SessionError(f"waited {seconds} s in vain for {what}:\n{tail(self.log())}")
-            time.sleep(0.05)
+        def ended():
+            return "" if self.process.poll() is None else f"{self.program} ended with {self.process.returncode}:\n{tail(self.log())}\n"
+
+        until(what, test, seconds, SessionError, ended, lambda: f":\n{tail(self.log())}", 0.05)
 
 
 class ExaBgp(Peer):

@@ -1,7 +1,11 @@
 """Namespaces that last as long as the process: networks and mounts that nobody else sees. Standard library only."""
 
 import ctypes
+import fcntl
+import itertools
 import os
+import socket
+import struct
 import threading
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000  # unshare(2)
@@ -40,6 +44,35 @@ def own_mounts():
         points = [line.split()[4].replace(rb"\040", b" ") for line in file]
     for point in points:
         libc.mount(None, point, None, MS_PRIVATE, None)
+
+
+_ports = None  # of a world of our own
+
+
+def own_world():
+    """From here on, this process and what it starts have a network with nothing but loopback, and a mount table, names of
+    networks and a BPF file system of their own. All of it ends with them, however they end."""
+    global _ports
+    own_mounts()
+    _unshare(CLONE_NEWNET, "network")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", b"lo", 0x41))  # netdevice(7): SIOCSIFFLAGS, IFF_UP | IFF_RUNNING
+    os.makedirs("/run/netns", exist_ok=True)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"tmpfs", b"/run/netns", b"tmpfs", 0, b"mode=0755") != 0:
+        raise NoNamespace(f"kernel: no folder of its own for names of networks: {os.strerror(ctypes.get_errno())}")
+    if os.path.isdir("/sys/fs/bpf"):
+        mount_bpf("/sys/fs/bpf")
+    _ports = itertools.count(20000)  # below those that the kernel gives to whoever connects
+
+
+def free_port():
+    """A TCP port of loopback that nobody listens on. In a world of our own nobody else ever will; elsewhere it is a guess."""
+    if _ports is not None:
+        return next(_ports)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def mount_bpf(folder):

@@ -17,6 +17,7 @@ import tempfile
 import time
 
 import evidence
+from until import until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PROGRAMS = ("dataplane/dataplane", "control/controld", "control/controlctl")
@@ -242,18 +243,20 @@ class Session:
     def wait(self, what, test, seconds=START_SECONDS):
         """Until test() is true. SessionError when a program that was started ended, or the time is over."""
         begin = time.monotonic()
-        deadline = begin + seconds
-        while not test():
-            for name, process in (("dataplane", self.dataplane), ("controld", self.controld)):
-                if process and process.poll() is not None:
-                    raise SessionError(f"{name} ended with {process.returncode} while waiting for {what}:\n"
-                                       f"{tail(self.log(name))}")
-            if time.monotonic() > deadline:
-                logs = "".join(f"\n{name}:\n{tail(self.log(name))}" for name, process in
-                               (("dataplane", self.dataplane), ("controld", self.controld)) if process)
-                raise SessionError(f"waited {seconds} s in vain for {what}{logs}")
-            time.sleep(0.01)
+        until(what, test, seconds, SessionError, self.ended, self.logs, 0.01)
         evidence.add(f"waited for {what}", f" {time.monotonic() - begin:.3f} s")
+
+    def programs(self):
+        """(name, process) of those that run."""
+        return [(name, process) for name, process in (("dataplane", self.dataplane), ("controld", self.controld)) if process]
+
+    def ended(self):
+        """The program that ended though nobody asked it to, with its log; empty: none did."""
+        return "".join(f"{name} ended with {process.returncode}:\n{tail(self.log(name))}\n" for name, process in self.programs()
+                       if process.poll() is not None)
+
+    def logs(self):
+        return "".join(f"\n{name}:\n{tail(self.log(name))}" for name, _ in self.programs())
 
     def stop(self, name):
         """Asks "dataplane" or "controld" to stop; its exit code."""

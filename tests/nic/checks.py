@@ -7,6 +7,7 @@ import time
 from flows import ACTIONS, FLOWS, TURNING, expected_counters, policy_text, threats
 from machine import Failed
 from traffic import Tap, Traffic, describe
+from until import until
 
 ROUNDS = 8               # in which every flow sends a frame by each side, for the counters
 RELOADS = 4
@@ -114,11 +115,7 @@ class CardTest:
         return target["connected"] and target["acknowledged"]
 
     def wait(self, what, test):
-        deadline = time.monotonic() + READY_SECONDS
-        while not test():
-            if time.monotonic() > deadline:
-                raise Failed(f"waited {READY_SECONDS} s in vain for {what}")
-            time.sleep(0.2)
+        until(what, test, READY_SECONDS, Failed, turn=0.2)
 
     def call(self, command):
         return self.machine.ask("call", path=f"{self.folder}/controld.sock", request={"command": command})

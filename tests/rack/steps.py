@@ -9,6 +9,7 @@ import time
 
 from machine import Failed
 from pairs import INNOCENT, LISTED, Pairs
+from until import until
 
 WAIT_SECONDS = 900         # for what comes sooner or later; no step is hurried
 PING_SECONDS = 3
@@ -84,14 +85,7 @@ class Steps:
         return text
 
     def wait(self, what, condition, seconds=WAIT_SECONDS):
-        deadline = time.monotonic() + seconds
-        while True:
-            value = condition()
-            if value:
-                return value
-            if time.monotonic() > deadline:
-                raise Failed(f"{what} did not come within {seconds} s\n{self.about()}")
-            time.sleep(0.2)
+        return until(what, condition, seconds, Failed, about=lambda: f"\n{self.about()}", turn=0.2)
 
     def about(self):
         """What a reader of a failure wants to see."""

@@ -11,6 +11,8 @@ import subprocess
 import time
 
 from weir_smoke import BUILD, Session, check, controlctl, equal, skip
+from namespaces import free_port
+from until import until
 import lying_server as lies
 
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
@@ -23,12 +25,6 @@ fetch: {{timeout: 2s, max_size: 1MiB, user_agent: weir-test{more}}}
 targets: []
 lists:
 {lists}"""
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def write(path, data, mode="w"):
@@ -71,14 +67,12 @@ def nginx(folder):
           f"'$status $request_uri $sent_http_content_encoding'; access_log {folder}/more.log more; {temporary}\n{servers} }}\n")
     process = subprocess.Popen([NGINX, "-p", folder, "-c", f"{folder}/nginx.conf"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 20
-        while True:
-            try:
+        def answers():
+            with contextlib.suppress(OSError):
                 socket.create_connection(("127.0.0.1", ports["plain"]), 1).close()
-                break
-            except OSError:
-                check(process.poll() is None and time.monotonic() < deadline, "nginx does not start")
-                time.sleep(0.05)
+                return True
+
+        until("nginx to answer", answers, ended=lambda: "it ended" if process.poll() is not None else "")
         yield ports
     finally:
         process.terminate()
@@ -274,21 +268,28 @@ def from_a_liar(rig):
     call.connect(session.path("controld.sock"))
     call.sendall(b'{"command":"fetch","name":"fed"}\n')
 
-    def fetchers():
+    def fetchers(parent):
         for folder in glob.glob("/proc/[0-9]*"):
             with contextlib.suppress(OSError):
                 with open(folder + "/comm", encoding="ascii", errors="replace") as comm:
-                    if comm.read() == "weir-fetch\n" and session_of(folder) == session.controld.pid:
+                    if comm.read() == "weir-fetch\n" and session_of(folder) == parent:
                         yield folder
 
     def session_of(folder):
         with open(folder + "/stat", encoding="ascii", errors="replace") as stat:
             return int(stat.read().rpartition(")")[2].split()[3])
 
-    session.wait("a process that fetches", lambda: list(fetchers()), 20)
-    time.sleep(0.3)
-    with open(next(fetchers()) + "/status", encoding="ascii", errors="replace") as file:
-        fields = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
+    session.wait("a process that fetches", lambda: list(fetchers(session.controld.pid)))
+
+    def rights():
+        """Of one that has given up what it does not need."""
+        for folder in fetchers(session.controld.pid):
+            with contextlib.suppress(OSError), open(folder + "/status", encoding="ascii", errors="replace") as file:
+                fields = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)
+                if fields.get("Seccomp", "").strip() == "2":
+                    return fields
+
+    fields = until("one that fetches, with its filter of system calls", rights)
     equal((int(fields["CapPrm"], 16), int(fields["CapEff"], 16), fields["NoNewPrivs"]), (0, 0, "1"), "rights of who fetches")
     equal(fields["Seccomp"], "2", "filter of system calls of who fetches")
     if os.geteuid() == 0:
@@ -296,11 +297,7 @@ def from_a_liar(rig):
     pid = session.controld.pid
     session.kill("controld")
     session.controld = None
-    deadline = time.monotonic() + 20
-    while any(session_of(folder) == pid for folder in glob.glob("/proc/[0-9]*") if os.path.exists(folder + "/stat") and
-              open(folder + "/comm", encoding="ascii", errors="replace").read() == "weir-fetch\n"):
-        check(time.monotonic() < deadline, "who fetches outlives controld")
-        time.sleep(0.1)
+    until("nobody to fetch after controld is gone", lambda: not list(fetchers(pid)))
 
     # Through a proxy, which is asked for the whole url; the environment's is not.
     server.says = lies.whole(GOOD + b"203.0.113.10\n")

@@ -11,7 +11,8 @@ import time
 
 from weir_smoke import BUILD, Session, check, controlctl, equal, skip, write  # first: it knows where the next ones are
 from fleet_flowspec import Speaker, measure
-from flowspec_peers import OURS, PEERS, THEIRS, ExaBgp, free_port
+from flowspec_peers import OURS, PEERS, THEIRS, ExaBgp
+from namespaces import free_port
 from flowspec_rules import (DESTINATION, DPORT, EQUAL, FRAGMENT, INVERTED, LAST, LESS, MATCH, PORT, PROTOCOL, SOURCE, TCP, TCP_FLAGS, UDP, Rule)
 
 POLICY = """version: 1

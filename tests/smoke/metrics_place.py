@@ -8,6 +8,7 @@ import socket
 import subprocess
 
 from weir_smoke import BUILD, Session, check, equal
+from namespaces import free_port
 
 LISTS = "lists:\n  - {name: c2, action: drop, entries: [203.0.113.7]}\n"
 
@@ -16,12 +17,6 @@ def write(session, listen=None):
     """The policy, with `metrics` when listen is something."""
     with open(session.path("weir.yaml"), "w", encoding="ascii") as file:
         file.write("version: 1\ntargets: []\n" + (f"metrics: {{listen: '{listen}'}}\n" if listen else "") + LISTS)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def place(session):

@@ -17,6 +17,7 @@ from held_threads import held
 from namespaces import own_mounts, own_network
 from session import eal_lcores
 from units import SERVICES, UNITS, Manager, calls_allowed, calls_named, copy_programs, exposure, installed, settings
+from until import until
 
 SOON = 60          # seconds for what must come, on a machine that does much else
 MOST = {"weir-controld.service": 2.0, "weir-crowdsec.service": 1.5, "weir-dataplane@.service": 1.5, "weir-flowspec@.service": 1.5, "weir-hugepages.service": 1.5}
@@ -135,10 +136,7 @@ class Machine:
         return done.returncode, done.stdout
 
     def until(self, what, works):
-        deadline = time.monotonic() + SOON
-        while not works():
-            check(time.monotonic() < deadline, f"{what} within {SOON} s")
-            time.sleep(0.05)
+        until(what, works, SOON)
 
     def status(self):
         return json.loads(self.ask("root", "status", "--json")[1])

@@ -24,7 +24,7 @@ import evidence  # noqa: E402
 from capture import (Capture, CaptureError, by_flow, flow_addresses, read_capture, sort_out, split,  # noqa: E402,F401
                      write_capture)  # for the tests
 from log_lines import events, parse_event  # noqa: E402,F401
-from namespaces import NoNamespace  # noqa: E402
+from namespaces import NoNamespace, own_world  # noqa: E402
 from samples import make_samples  # noqa: E402,F401
 from session import SLOW_SECONDS, Memory, Session, SessionError, is_slow, pause  # noqa: E402,F401
 from wire import WIRE_HEADER, WIRE_MAGIC, WIRE_STATS, WIRE_VERSION, question  # noqa: E402
@@ -53,6 +53,8 @@ def take_processor():
 
 
 PROCESSOR = take_processor()
+with contextlib.suppress(NoNamespace):  # without root: on the machine's loopback
+    own_world()
 
 
 def skip(reason):
