@@ -73,6 +73,11 @@ class Switch:
         """Seconds that the program's clocks are ahead."""
         struct.pack_into("<qqq", self.memory, 16, realtime * SECOND_NS, monotonic * SECOND_NS, boottime * SECOND_NS)
 
+    def pass_time(self, seconds):
+        """Time passes, in the program alone: what it waits for comes, as it would."""
+        ahead = struct.unpack_from("<qqq", self.memory, 16)
+        struct.pack_into("<qqq", self.memory, 16, *(one + int(seconds * SECOND_NS) for one in ahead))
+
 
 def udp_frame(source):
     payload = struct.pack(">HHHH", 1024, 53, 26, 0) + bytes(18)

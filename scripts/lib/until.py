@@ -3,6 +3,7 @@
 Patience counts the turns of whoever waits. A turn counts for as long as it took, and for MOST_OF_TURN at most: a machine
 that stands still for a while moves the end.
 """
+import threading
 import time
 
 TURN_SECONDS = 0.02
@@ -29,3 +30,25 @@ def until(what, holds, seconds=60, error=WaitedInVain, ended=None, about=lambda:
             raise error(f"waited {seconds} s in vain for {what}{about()}")
         time.sleep(turn)
         spent += min(time.monotonic() - begin, MOST_OF_TURN)
+
+
+class Turns:
+    """Counts turns while something else goes on: `seconds` is how long that took, but for when the machine stood still."""
+
+    def __init__(self):
+        self.seconds, self.is_over = 0.0, threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        begin = time.monotonic()
+        while not self.is_over.wait(TURN_SECONDS):
+            begin, last = time.monotonic(), begin
+            self.seconds += min(begin - last, 5 * TURN_SECONDS)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_over.set()
+        self.thread.join()

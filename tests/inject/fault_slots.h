@@ -130,17 +130,20 @@ inline int64_t ahead_of(clockid_t clock) {
   }
 }
 
+inline int64_t ns_of(const timespec& time) {
+  return time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec;
+}
+
 inline timespec later(const timespec& time, int64_t ns) {
   constexpr int64_t kSecond = 1'000'000'000;
-  const int64_t whole = time.tv_sec * kSecond + time.tv_nsec + ns;
+  const int64_t whole = ns_of(time) + ns;
   return {whole / kSecond, whole % kSecond};
 }
 
 // A moment of a clock that is ahead, as the kernel's own has it.
 inline timespec of_kernel(const timespec& time, clockid_t clock) {
   const int64_t ahead = ahead_of(clock);
-  if (ahead == 0 || time.tv_sec * int64_t{1'000'000'000} + time.tv_nsec <= ahead)
-    return ahead == 0 ? time : timespec{0, 1};
+  if (ahead == 0 || ns_of(time) <= ahead) return ahead == 0 ? time : timespec{0, 1};
   return later(time, -ahead);
 }
 

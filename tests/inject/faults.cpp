@@ -167,6 +167,82 @@ bool has_descriptors(msghdr* message) {
 
 using namespace weir::inject;
 
+// --- waits for clocks that a test moves ---
+
+namespace {
+
+// Who waits looks so often at the clocks.
+constexpr int64_t kSlice_ns = 20'000'000, kForever_ns = INT64_MAX;
+
+// Timers of descriptors that this thread has set.
+struct Timer {
+  int fd = -1;
+  int clock = 0;
+  itimerspec when = {};
+  int64_t ahead = 0;  // of its clock, when it was set
+};
+constexpr int kMostTimers = 8;
+thread_local Timer timers[kMostTimers];
+
+void remember(int fd, int clock, const itimerspec& when) {
+  Timer* to = nullptr;
+  for (Timer& one : timers) {
+    if (one.fd == fd || (to == nullptr && one.fd < 0)) to = &one;
+    if (one.fd == fd) break;
+  }
+  if (to != nullptr) *to = {fd, clock, when, ahead_of(clock)};
+}
+
+void forget(int fd) {
+  for (Timer& one : timers) {
+    if (one.fd == fd) one.fd = -1;
+  }
+}
+
+void follow_clocks() {
+  for (Timer& one : timers) {
+    if (one.fd < 0 || ahead_of(one.clock) == one.ahead) continue;
+    one.ahead = ahead_of(one.clock);
+    itimerspec moved = one.when;
+    moved.it_value = of_kernel(one.when.it_value, one.clock);
+    real_timerfd_settime(one.fd, 1, &moved, static_cast<itimerspec*>(nullptr));  // TFD_TIMER_ABSTIME
+  }
+}
+
+int64_t kernel_ns() {
+  timespec now = {};
+  real_clock_gettime(CLOCK_MONOTONIC, &now);
+  return ns_of(now);
+}
+
+// What wait(ns) returns that is not 0, or 0 when the time is over.
+template <class Wait>
+int in_slices(int64_t length_ns, Wait wait) {
+  const int64_t begin = kernel_ns();
+  while (true) {
+    follow_clocks();
+    const int64_t left =
+        length_ns == kForever_ns ? kForever_ns : std::max<int64_t>(0, length_ns - (kernel_ns() - begin));
+    const int n = wait(std::min(left, kSlice_ns));
+    if (n != 0 || left <= kSlice_ns) return n;
+  }
+}
+
+// pthread_cond_timedwait(3) by such a clock.
+template <class Wait>
+int until_moment(const timespec& moment, clockid_t clock, Wait wait) {
+  while (true) {
+    timespec now = {};
+    real_clock_gettime(clock, &now);
+    const int64_t end = ns_of(of_kernel(moment, clock)), slice = ns_of(now) + kSlice_ns;
+    const timespec next = later({}, std::min(end, slice));
+    const int done = wait(next);
+    if (done != ETIMEDOUT || end <= slice) return done;
+  }
+}
+
+}  // namespace
+
 #define WEIR_CALL(type, name, ...)                                                                      \
   extern "C" __attribute__((used, visibility("default"))) type weir_##name(__VA_ARGS__) __asm__(#name); \
   type weir_##name(__VA_ARGS__)
@@ -391,12 +467,17 @@ WEIR_CALL(int, poll, void* fds, unsigned long n, int timeout_ms) {
 
 WEIR_CALL(int, epoll_wait, int fd, void* events, int most, int timeout_ms) {
   if (const int error = failing(kWait); error != 0) return fail_with(error);
-  return real_epoll_wait(fd, events, most, timeout_ms);
+  return in_slices(timeout_ms < 0 ? kForever_ns : timeout_ms * int64_t{1'000'000}, [&](int64_t slice_ns) {
+    return real_epoll_wait(fd, events, most, static_cast<int>((slice_ns + 999'999) / 1'000'000));
+  });
 }
 
 WEIR_CALL(int, epoll_pwait2, int fd, void* events, int most, const timespec* timeout, const void* signals) {
   if (const int error = failing(kWait); error != 0) return fail_with(error);
-  return real_epoll_pwait2(fd, events, most, timeout, signals);
+  return in_slices(timeout == nullptr ? kForever_ns : ns_of(*timeout), [&](int64_t slice_ns) {
+    const timespec slice = later({}, slice_ns);
+    return real_epoll_pwait2(fd, events, most, &slice, signals);
+  });
 }
 
 // --- memory, programs of the kernel, processes ---
@@ -483,18 +564,19 @@ WEIR_CALL(int, timerfd_settime, int fd, int flags, const itimerspec* when, itime
   itimerspec moved = *when;
   const bool is_off = when->it_value.tv_sec == 0 && when->it_value.tv_nsec == 0;
   const int clock = is_known(fd) ? clock_of_timer[fd].load(std::memory_order_relaxed) - 1 : -1;
-  if ((flags & 1) != 0 && !is_off && clock >= 0)
-    moved.it_value = of_kernel(when->it_value, clock);  // TFD_TIMER_ABSTIME
+  const bool is_moment = (flags & 1) != 0 && !is_off && clock >= 0;  // TFD_TIMER_ABSTIME
+  if (is_moment) moved.it_value = of_kernel(when->it_value, clock);
+  is_moment ? remember(fd, clock, *when) : forget(fd);
   return real_timerfd_settime(fd, flags, &moved, before);
 }
 
 WEIR_CALL(int, pthread_cond_clockwait, pthread_cond_t* condition, pthread_mutex_t* mutex, clockid_t clock,
           const timespec* until) {
-  const timespec moved = of_kernel(*until, clock);
-  return real_pthread_cond_clockwait(condition, mutex, clock, &moved);
+  return until_moment(
+      *until, clock, [&](const timespec& next) { return real_pthread_cond_clockwait(condition, mutex, clock, &next); });
 }
 
 WEIR_CALL(int, pthread_cond_timedwait, pthread_cond_t* condition, pthread_mutex_t* mutex, const timespec* until) {
-  const timespec moved = of_kernel(*until, CLOCK_REALTIME);
-  return real_pthread_cond_timedwait(condition, mutex, &moved);
+  return until_moment(*until, CLOCK_REALTIME,
+                      [&](const timespec& next) { return real_pthread_cond_timedwait(condition, mutex, &next); });
 }

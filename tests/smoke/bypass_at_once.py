@@ -10,6 +10,7 @@ import time
 from weir_smoke import (BUILD, Session, check, controlctl, equal, make_samples, order_bypass, pause, read_capture,
                         start_loop, write)
 from fault_rig import HELD, Switch  # noqa: E402 (weir_smoke puts scripts/lib on the path)
+from until import Turns  # noqa: E402
 
 AT_ONCE = 10  # seconds, on a machine that does much else: what holds an order up here does so for as long as the test wants
 
@@ -22,10 +23,9 @@ def connect(path):
 
 
 def switch(session, state, when):
-    begin = time.monotonic()
-    order_bypass(session, state, when)
-    took = time.monotonic() - begin
-    check(took < AT_ONCE, f"{when}: bypass {state} took {took:.1f} s")
+    with Turns() as took:
+        order_bypass(session, state, when)
+    check(took.seconds < AT_ONCE, f"{when}: bypass {state} took {took.seconds:.1f} s")
 
 
 with Session(BUILD) as session:
@@ -84,10 +84,10 @@ with Session(BUILD) as session:
 
     # A controld that cannot run: controlctl tells the data plane itself, says so, and what it gave up is not done later.
     pause(session.controld.pid)
-    begin = time.monotonic()
-    answer, err = order_bypass(session, "on", "with controld stopped")
+    with Turns() as took:
+        answer, err = order_bypass(session, "on", "with controld stopped")
     equal(answer["controld"], False, f"with controld stopped: whether it answered: {err}")
-    check("told directly" in err and time.monotonic() - begin < AT_ONCE, f"it is said who was told: {err}")
+    check("told directly" in err and took.seconds < AT_ONCE, f"it is said who was told: {err}")
     code, out, err = session.controlctl("status", "--json")
     equal((code, json.loads(out)["targets"][0]["bypass"]), (4, True), f"status with controld stopped: {err}")
     order_bypass(session, "off", "again", "--dataplane", session.path("dataplane.sock"))

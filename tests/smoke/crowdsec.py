@@ -13,6 +13,7 @@ import time
 from weir_smoke import BUILD, Session, check, equal, make_samples, moved, read_capture, skip, start_loop, write
 from crowdsec_rig import CrowdSec, missing
 from fleet_crowdsec import sources
+from until import until
 
 POLICY = """version: 1
 lists:
@@ -153,7 +154,7 @@ def follows_the_real_one(session, crowdsec, guest):
         follower.process.kill()
         follower.process.wait()
         session.wait("its end", lambda: guest not in entries(session), 60)
-        check(-1 < time.time() - end < 5, f"it ended {time.time() - end} s after it was to")
+        check(time.time() > end - 1, f"it ended {end - time.time()} s before it was to")
         session.wait("the last drop", lambda: dropped(session) == 0)
         follower.process = session._start("bridge", follower.process.args)
 
@@ -162,10 +163,7 @@ def follows_the_real_one(session, crowdsec, guest):
         session.kill("controld")
         crowdsec.decide("--ip", guest, "--duration", "1h")
         crowdsec.delete("--range", "100.64.9.0/25")
-        deadline = time.monotonic() + 60
-        while "cannot reach controld" not in follower.log() and time.monotonic() < deadline:
-            time.sleep(0.05)
-        check("cannot reach controld" in follower.log(), follower.log())
+        until("controld to be missed", lambda: "cannot reach controld" in follower.log(), about=follower.log)
         session.start_controld(session.path("jail.yaml"))
         session.wait("what was decided meanwhile", lambda: set(entries(session)) == {guest, "2001:db8::77", "192.0.2.250"})
         session.wait("a line about it", lambda: "follows CrowdSec's decisions again" in follower.log())
@@ -262,10 +260,9 @@ def survives_a_fake(session):
     silent = subprocess.Popen([CONTROLCTL, "crowdsec", "--url", "http://192.0.2.1:1", "--key-file", key, "--list", "jail"],
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(0.5)
-    begin = time.monotonic()
     silent.send_signal(signal.SIGINT)
-    equal(silent.wait(20), 0, "exit code after Ctrl-C")
-    check(time.monotonic() - begin < 5, "Ctrl-C while nobody answers")
+    until("the end after Ctrl-C while nobody answers", lambda: silent.poll() is not None, 5)
+    equal(silent.returncode, 0, "exit code after Ctrl-C")
 
 
 if missing():

@@ -4,7 +4,6 @@ inside the interval; who knows the secret, and sends only what the filter lets t
 
 import json
 import os
-import time
 
 from weir_smoke import BUILD, Session, check, controlctl, equal, events, moved, start_loop, write
 from capture import read_capture
@@ -105,11 +104,8 @@ def main():
         check(all(shape["keys"] == shape["let_through"] >= 500 for shape in told.values()), f"keys of the attack: {told}")
         loop(session, "attack.pcap")
         session.wait("packets of the attack", lambda: session.stats()["packets"] > 0)
-        began = time.monotonic()
-        session.wait("the alarm", lambda: outside(controlctl(session, "status")), seconds=60)
-        took = time.monotonic() - began
+        session.wait("the alarm", lambda: outside(controlctl(session, "status")), seconds=ALARM_S)
         session.wait("the alarm of every shape", lambda: len(outside(controlctl(session, "status"))) == len(SHAPES))
-        check(took <= ALARM_S, f"the alarm came after {took:.1f} s")
         check(all(verdict == "above" for _, _, verdict in outside(controlctl(session, "status"))), "verdicts")
         shown(session, address, True)
         alarms = events(session.log("controld"), "false positives are not what is predicted: `controlctl rebuild` draws another secret")
@@ -127,7 +123,6 @@ def main():
         shown(session, address, False)
         explained = controlctl(session, "explain", open(session.path("hosts.txt"), encoding="utf-8").readline().strip())
         check(explained["origins"], f"an entry after the rebuild: {explained}")
-        print(f"alarm after {took:.1f} s")
 
 
 main()

@@ -63,11 +63,8 @@ def main():
         told = make_strangers(BUILD, base, session.path("attack.pcap"), 100, "--xdp", "--anywhere", "--let-through", seed=2)
         check(all(shape["keys"] == shape["let_through"] == 100 for shape in told.values()), f"keys of the attack: {told}")
         sender = Sender(near, session.path("attack.pcap"))
-        began = time.monotonic()
-        session.wait("the alarm", lambda: outside(controlctl(session, "status")), seconds=60)
-        took = time.monotonic() - began
+        session.wait("the alarm", lambda: outside(controlctl(session, "status")), seconds=ALARM_S)
         session.wait("the alarm of every shape", lambda: len(outside(controlctl(session, "status"))) == len(SHAPES))
-        check(took <= ALARM_S, f"the alarm came after {took:.1f} s")
 
         check(controlctl(session, "rebuild")["ok"], "rebuild")
         # The gates' tables are others, too: few of these keys are asked about at all.
@@ -75,7 +72,6 @@ def main():
         session.wait("rates of the new snapshot", lambda: set(rates(session)) == SHAPES)
         equal(outside(controlctl(session, "status")), [], f"outside after the rebuild: {rates(session)}")
         sender.close()
-        print(f"alarm after {took:.1f} s")
 
 
 main()

@@ -80,7 +80,7 @@ with Etcd() as etcd, Node(BUILD, etcd, "n1", "canary", SHARE) as first, Node(BUI
         check(drops(node, "192.0.2.3"), f"{node.name} has the entry")
         entry, = node.call("entries", name="jail")["entries"]
         check(entry["comment"].startswith("fleet: ticket 7 (") and 3500 < entry["expires"] - time.time() <= 3600, entry)
-    operator.fleet("add", "192.0.2.4", "--ttl", "2s", "--enforced", "10s")
+    operator.fleet("add", "192.0.2.4", "--ttl", "5s", "--enforced", "10s")
     wait_for("the end of a lease", nodes, lambda node: not drops(node, "192.0.2.4"))
     # A clock that jumps by a day ends none of them: their time is etcd's.
     for ahead in (DAY, -DAY, 0):

@@ -233,7 +233,7 @@ def follows_without_a_section(session, near):
             time.sleep(0.1)
             return everything.lines and everything.lines[-1]["one_in"] == 1
         session.wait("every drop to be a sample", all_are_sampled)
-        time.sleep(1)
+        settled(session)
         start = len(everything.lines)
         for _ in range(5):
             for frame in FRAMES:
