@@ -16,6 +16,13 @@ inline auto ContainsSubstring(const std::string& part) {
 
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+
+// A test case, or a part of it, cannot run here. reason: begins with a kind of docs/develop/testing.md, as in "root:
+// ...". scripts/test counts it.
+inline void say_skipped(const std::string& reason) {
+  std::printf("skipped: %s\n", reason.c_str());
+}
 
 // For a thread of a test's own, where Catch2 cannot assert: the program ends, with the place, when it does not hold.
 inline void must(bool holds, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {

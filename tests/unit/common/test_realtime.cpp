@@ -40,7 +40,7 @@ int as_nobody(Work work) {
 bool may_here() {
   const Starter starter;
   if (geteuid() == 0 && starter) return true;
-  WARN("skipped: this user may have no real-time threads");  // root, too, in some containers
+  say_skipped("kernel: this user may have no real-time threads");  // root, too, in some containers
   return false;
 }
 

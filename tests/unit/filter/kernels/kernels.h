@@ -15,7 +15,7 @@ inline std::vector<const Kernels*> usable_kernels() {
     if (kernels->usable()) {
       usable.push_back(kernels);
     } else {
-      WARN("this processor cannot run the kernels " << std::string(kernels->name) << ": not compared");
+      say_skipped("processors: this one cannot run the kernels " + std::string(kernels->name));
     }
   }
   return usable;
