@@ -1,11 +1,15 @@
 // A failed unit test keeps its folder. This program runs its own hidden cases, which fail on purpose.
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <stdexcept>
 #include <thread>
 
 #include "tests/catch.h"
+#include "tests/unit/eventually.h"
 #include "tests/unit/folder.h"
 
 TEST_CASE("fails by a check", "[.]") {
@@ -36,6 +40,32 @@ TEST_CASE("a thread of a test's own that asserts ends the program, with its plac
       "'" + self.string() + "' 'asserts in a thread of its own' >'" + (folder / "output") + "' 2>&1";
   CHECK(std::system(command.c_str()) != 0);
   CHECK_THAT(folder.read("output"), Catch::Matchers::ContainsSubstring("a thread of its own asserts"));
+}
+
+namespace {
+
+std::atomic<bool> stands_there = false;
+
+__attribute__((noinline)) void stands_for_ever() {
+  stands_there = true;
+  while (stands_there) a_moment();
+}
+
+}  // namespace
+
+TEST_CASE("hangs", "[.]") {
+  std::thread(stands_for_ever).detach();
+  CHECK(eventually([] { return stands_there.load(); }));
+  raise(SIGTERM);  // as meson does when the time is over
+}
+
+TEST_CASE("a test whose time is over tells where its threads are") {
+  if (access("/usr/bin/eu-stack", X_OK) != 0)
+    return say_skipped("package: no eu-stack: scripts/setup test installs it");
+  const Folder folder;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
+  CHECK(std::system(("'" + self.string() + "' hangs >'" + (folder / "output") + "' 2>&1").c_str()) != 0);
+  CHECK_THAT(folder.read("output"), Catch::Matchers::ContainsSubstring("stands_for_ever"));
 }
 
 TEST_CASE("a failed test keeps its folder, with its place and the command that runs it again") {
