@@ -19,6 +19,7 @@
 #include "control/compile/compile.h"
 #include "control/read/policy.h"
 #include "tests/catch.h"
+#include "tests/unit/bpf/own_pins.h"
 
 namespace weir::xdp {
 
@@ -94,9 +95,10 @@ inline uint64_t matched_by(const Enforcer& enforcer, const std::string& name) {
   return UINT64_MAX;
 }
 
-// What before_tests() of a test returns. Tried in a process of its own: of what libbpf asks the kernel only once in a
-// process, tests have the first answers.
+// What before_tests() of a test returns. From then on pins of this process go with it, however it ends. Tried in a
+// process of its own: of what libbpf asks the kernel only once in a process, tests have the first answers.
 inline int can_load_programs() {
+  own_bpf_file_system();
   const pid_t child = fork();
   if (child == 0) {
     const std::string folder = own_folder();

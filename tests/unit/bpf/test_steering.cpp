@@ -13,6 +13,7 @@
 #include "bpf/enforce/steering.h"
 #include "bpf/program/weir-steer.skel.h"
 #include "tests/catch.h"
+#include "tests/unit/bpf/own_pins.h"
 
 using namespace weir;
 using namespace weir::xdp;
@@ -91,7 +92,7 @@ std::unique_ptr<Program> load() {
   auto program = std::make_unique<Program>();
   program->bpf_dir = std::string(kDefaultBpfDir) + "/weir-test-steering-" + std::to_string(getpid());
   if (const Result<void> applied = apply_steering(program->bpf_dir, {}); !applied) {
-    WARN("skipped: " << applied.error());
+    say_skipped((geteuid() == 0 ? "kernel: " : "root: ") + applied.error());
     return nullptr;
   }
   REQUIRE(clear_steering(program->bpf_dir));
@@ -206,4 +207,9 @@ TEST_CASE("the steering program takes frames by the first rule that matches") {
   steering.version++;
   REQUIRE(apply_steering(program->bpf_dir, steering));
   CHECK_FALSE(read_steering(program->bpf_dir));
+}
+
+int before_tests() {
+  own_bpf_file_system();
+  return 0;
 }
