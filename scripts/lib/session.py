@@ -240,10 +240,10 @@ class Session:
         except SessionError:  # it ends: wait() sees that
             return False
 
-    def wait(self, what, test, seconds=START_SECONDS):
+    def wait(self, what, test, seconds=START_SECONDS, turn=0.01):
         """Until test() is true. SessionError when a program that was started ended, or the time is over."""
         begin = time.monotonic()
-        until(what, test, seconds, SessionError, self.ended, self.logs, 0.01)
+        until(what, test, seconds, SessionError, self.ended, self.logs, turn)
         evidence.add(f"waited for {what}", f" {time.monotonic() - begin:.3f} s")
 
     def programs(self):

@@ -1,13 +1,13 @@
 """The one wait of the tests in Python: until(what, holds).
 
-Patience counts the turns of whoever waits. A turn counts for as long as it took, and for MOST_OF_TURN at most: a machine
-that stands still for a while moves the end.
+Patience counts the turns of whoever waits. A turn counts for as long as it took, but for no more than MOST_OVER past its
+pause: a machine that stands still for a while moves the end.
 """
 import threading
 import time
 
 TURN_SECONDS = 0.02
-MOST_OF_TURN = 0.5
+MOST_OVER = 0.5
 
 
 class WaitedInVain(Exception):
@@ -29,7 +29,7 @@ def until(what, holds, seconds=60, error=WaitedInVain, ended=None, about=lambda:
         if spent >= seconds:
             raise error(f"waited {seconds} s in vain for {what}{about()}")
         time.sleep(turn)
-        spent += min(time.monotonic() - begin, MOST_OF_TURN)
+        spent += min(time.monotonic() - begin, turn + MOST_OVER)
 
 
 class Turns:

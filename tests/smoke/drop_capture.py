@@ -8,7 +8,6 @@ import re
 import shutil
 import struct
 import subprocess
-import time
 
 from weir_smoke import (BUILD, Capture, Session, check, controlctl, equal, moved, order_bypass, skip, start_loop, write)
 from sample_files import SECOND_NS, files, tshark
@@ -128,10 +127,9 @@ def at_rest(session):
 
     def settled():
         last.append(controlctl(session, "capture"))
-        time.sleep(0.6)  # data planes are asked four times a second
         return last[-1]["waiting"] == 0 and len(last) > 2 and last[-1] == last[-2] == last[-3]
 
-    session.wait("samples to arrive", settled)
+    session.wait("samples to arrive", settled, turn=0.6)  # data planes are asked four times a second
     counts = last[-1]
     equal(counts["sampled"], sum(counts[name] for name in ("written", "filtered", "limited", "logged", "lost")),
           f"every sample is accounted for: {counts}")

@@ -4,10 +4,10 @@ contrast in both schemes; narrow windows; many lists; what is wrong is said."""
 
 import json
 import re
-import time
 import urllib.request
 
 from weir_smoke import BUILD, Session, check, equal, order_bypass, skip
+from until import until
 import browser as chromium
 import page_rig
 
@@ -112,13 +112,12 @@ def check_live(browser, session, address):
     browser.open(address)
     browser.wait("the script", "return document.getElementById('live').textContent !== ''")
     before = browser.run(look)
-    deadline = time.monotonic() + 60
-    while True:
+
+    def moved_on():
         now = browser.run(look)
-        if now["row"] != before["row"] and now["path"] != before["path"] and now["packets"] != before["packets"]:
-            break
-        check(time.monotonic() < deadline, f"numbers and drawings move: {before} {now}")
-        time.sleep(0.5)
+        return all(now[name] != before[name] for name in ("row", "path", "packets")) and now
+
+    now = until("numbers and drawings to move", moved_on, turn=0.5)
     check(now["band"] and now["band"].startswith("M"), f"drops are drawn: {now['band']}")
     check(int(now["row"]) <= session.stats()["lists"]["scanners"]["dropped"], "what is shown was counted")
     check_quiet(browser, address, "while it is live")
@@ -134,20 +133,17 @@ def check_live(browser, session, address):
 def check_hidden(browser):
     """A window that nobody sees asks nothing."""
     browser.run("Object.defineProperty(document, 'hidden', {value: true, configurable: true});")
-    deadline = time.monotonic() + 60
-    while True:  # what was under way is told of some time later
-        browser.requests()
-        time.sleep(5)
-        asked = browser.requests()
-        if not asked:
-            break
-        check(time.monotonic() < deadline, f"asked while it is hidden: {asked}")
+    # What was under way is told of some time later: then nothing for five seconds.
+    asked = [browser.requests()]
+
+    def is_silent():
+        asked.append(browser.requests())
+        return len(asked) > 2 and not asked[-1]
+
+    until("nothing to be asked while it is hidden", is_silent, 60, about=lambda: f": {asked[-1]}", turn=5)
     browser.run("Object.defineProperty(document, 'hidden', {value: false}); document.dispatchEvent(new Event('visibilitychange'));")
     browser.wait("the script to go on", "return performance.getEntriesByName(new URL('/live.json', location)).length > 0")
-    deadline = time.monotonic() + 30
-    while not browser.requests():
-        check(time.monotonic() < deadline, "it goes on when it is seen")
-        time.sleep(0.2)
+    until("it to go on when it is seen", browser.requests, turn=0.2)
 
 
 def check_keyboard(browser, address, scanner):

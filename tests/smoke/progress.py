@@ -114,10 +114,9 @@ with Session(BUILD) as session:
         answer = session.call("status")
         if "progress" in answer:
             states_seen.append((answer["reloading"], answer["progress"]["done"], answer["progress"]["of"], answer["progress"]["unit"]))
-        time.sleep(0.1)
         return not answer["starting"]
 
-    session.wait("controld to be ready", is_ready, 600)
+    session.wait("controld to be ready", is_ready, 600, turn=0.1)
     try:
         check_rises(daemon.text, "controld's start", {"read", "merge", "build", "prove"})
         check(len({one[1] for one in states_seen}) > 1, f"status tells how far it is: {states_seen}")

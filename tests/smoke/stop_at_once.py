@@ -4,12 +4,12 @@ waits for, does not run."""
 import contextlib
 import os
 import signal
-import time
 
 from weir_smoke import BUILD, Session, check, equal, make_samples, pause, read_capture, skip, start_loop, write
 import held_threads  # noqa: E402 (weir_smoke puts scripts/lib on the path)
 import panic_rig  # noqa: E402
 from fault_rig import HELD, Switch  # noqa: E402
+from until import until
 
 GIVEN_UP = "given up"
 PATIENCE_SECONDS = 60  # nothing that is held here would ever end
@@ -30,11 +30,12 @@ def end(session, name, held, what):
     process = getattr(session, name)
     said = len(session.log(name))
     process.terminate()
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while process.poll() is None:
+
+    def has_ended():
         held.reap()
-        check(time.monotonic() < deadline, f"{what}: {name} does not end")
-        time.sleep(0.01)
+        return process.poll() is not None
+
+    until(f"the end of {name}: {what}", has_ended, PATIENCE_SECONDS)
     equal(process.returncode, 0, f"{what}: exit code of {name}")
     check(GIVEN_UP in session.log(name)[said:], f"{what}: what was given up is not said: {session.log(name)[said:]}")
     setattr(session, name, None)

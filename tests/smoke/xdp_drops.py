@@ -95,10 +95,9 @@ def settled(session):
 
     def is_settled():
         last.append(session.call("capture"))
-        time.sleep(0.6)  # targets are asked four times a second
         return last[-1]["waiting"] == 0 and len(last) > 2 and last[-1] == last[-2] == last[-3]
 
-    session.wait("samples to arrive", is_settled)
+    session.wait("samples to arrive", is_settled, turn=0.6)  # targets are asked four times a second
     counts = last[-1]
     parts = ("written", "filtered", "limited", "logged", "lost")
     equal(counts["sampled"], sum(counts[part] for part in parts), f"every sample is accounted for: {counts}")
@@ -230,9 +229,8 @@ def follows_without_a_section(session, near):
             Follower(session, "--filter", "tcp port 443") as https, Follower(session, "--rate", "3") as few:
         def all_are_sampled():
             near.send(DROPPED[0])
-            time.sleep(0.1)
             return everything.lines and everything.lines[-1]["one_in"] == 1
-        session.wait("every drop to be a sample", all_are_sampled)
+        session.wait("every drop to be a sample", all_are_sampled, turn=0.1)
         settled(session)
         start = len(everything.lines)
         for _ in range(5):
@@ -263,18 +261,16 @@ def follows_without_a_section(session, near):
     with Follower(session) as follower:
         def told():
             near.send(DROPPED[0])
-            time.sleep(0.1)
             return follower.lines
-        session.wait("a line", told)
+        session.wait("a line", told, turn=0.1)
         session.kill("controld")
         session.start_controld(session.path("weir.yaml"), targets=False, extra=["--bpf-dir", session.path("bpf")])
         session.wait_enforced()
 
         def told_again():
             near.send(DROPPED[5])
-            time.sleep(0.1)
             return any(line["list"] == "six" for line in follower.lines)
-        session.wait("lines of another controld", told_again)
+        session.wait("lines of another controld", told_again, turn=0.1)
 
 
 if not shutil.which("tshark"):
