@@ -1,10 +1,10 @@
 """Runs tests again and again beside load, until one fails. A test that fails by chance shows a race, of the test or of the product.
 `scripts/test --repeat N --load` calls it.
 
-    hunter.py BUILD [--suite SUITE] [--test NAME] [--repeat N] [--load] [--seed S]
+    hunter.py BUILD [--suite SUITE] [--test NAME] [--changed COMMIT] [--repeat N] [--load] [--seed S]
 
 With --load each run has one or more of: programs of the test that stop for a moment, busy processors, one processor for all, a
-disk that others write to. The seed decides which, when and for how long. Exit code: 0 when all passed; 1; 2.
+quota of processor time, a disk that others write to. The seed decides which, when and for how long. Exit code: 0 when all passed; 1; 2.
 """
 
 import argparse
@@ -20,7 +20,10 @@ import threading
 import time
 
 import evidence
+from until import WaitedInVain, until
 
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PRODUCT, UNIT = ("common", "filter", "bpf", "control", "dataplane"), os.path.join("tests", "unit")
 SKIPPED = 77
 LONGEST_STOP_S = 0.3
 SLOWER = 4  # times as long may a test take
@@ -39,23 +42,99 @@ def tests_of(build, suite, name):
     return found
 
 
+def changed_since(commit):
+    """Paths of files that are other ones than in this commit, or new."""
+    told = [subprocess.run(["git", "-C", ROOT, *command], capture_output=True, text=True, check=True).stdout.splitlines()
+            for command in (["diff", "--name-only", commit], ["ls-files", "--others", "--exclude-standard"])]
+    return {os.path.join(ROOT, path) for path in sum(told, [])}
+
+
+def sources_of(target):
+    """Of a target of Meson's; several that it joins in one file, too."""
+    for part in target["target_sources"]:
+        yield from part.get("sources", ())
+        for joined in part.get("generated_sources", ()):
+            with contextlib.suppress(OSError), open(joined, encoding="utf-8", errors="replace") as file:
+                yield from (os.path.normpath(line.split("<")[1].rstrip(">\n")) for line in file if line.startswith("#include<"))
+
+
+def folder_of_tests(path, folders):
+    """Where the unit tests of this file are: control/loop/loop.h has them in tests/unit/control/loop. None: nowhere."""
+    folder = os.path.dirname(os.path.relpath(path, ROOT))
+    if folder.split(os.sep)[0] in PRODUCT:
+        folder = os.path.join(UNIT, folder)
+    while folder.startswith(UNIT + os.sep):
+        if folder in folders:
+            return folder
+        folder = os.path.dirname(folder)
+    return None
+
+
+def of_changed(build, tests, commit):
+    """Smoke tests that have changed, and unit tests: their sources, or files that their folder is about."""
+    changed = changed_since(commit)
+    told = subprocess.run(["meson", "introspect", "--targets", build], capture_output=True, text=True, check=True)
+    sources = {name: set(sources_of(target)) for target in json.loads(told.stdout) for name in target["filename"]}
+    commands = [(test, set(map(os.path.abspath, test["cmd"]))) for test in tests]
+    in_folders = {}  # unit tests whose sources are there
+    for test, words in commands:
+        for source in set().union(*(sources.get(word, set()) for word in words)):
+            in_folders.setdefault(os.path.dirname(os.path.relpath(source, ROOT)), set()).add(test["name"])
+    about = set()
+    for path in changed - set().union(*sources.values()) | {path for path in changed if os.path.relpath(path, ROOT).startswith(PRODUCT)}:
+        about |= in_folders.get(folder_of_tests(path, in_folders), set())
+    return [test for test, words in commands if words & changed or any(sources.get(word, set()) & changed for word in words)
+            or (test["of_suite"] == "unit" and test["name"] in about)]
+
+
+def cgroups():
+    """Where the machine's are; None: nowhere."""
+    with open("/proc/mounts", encoding="utf-8") as mounts:
+        return next((line.split()[1] for line in mounts if line.split()[2] == "cgroup2"), None)
+
+
+def write(folder, name, value):
+    with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+        file.write(str(value))
+
+
+def processor_groups():
+    """Where cgroups of the first version limit processor time; None: nowhere."""
+    with open("/proc/mounts", encoding="utf-8") as mounts:
+        return next((line.split()[1] for line in mounts if line.split()[2] == "cgroup" and "cpu" in line.split()[3].split(",")), None)
+
+
+def make_cgroup(root, name, value):
+    """A cgroup with this setting; None: it cannot be had here."""
+    if root is None:
+        return None
+    with contextlib.suppress(OSError):
+        folder = tempfile.mkdtemp(prefix="weir-hunter-", dir=root)
+        try:
+            write(folder, name, value)
+            return folder
+        except OSError:
+            os.rmdir(folder)
+    return None
+
+
+def remove_cgroup(folder):
+    def is_removed():
+        with contextlib.suppress(OSError):  # what the test started and left may not have ended yet
+            os.rmdir(folder)
+            return True
+
+    if folder:
+        with contextlib.suppress(WaitedInVain):
+            until("a cgroup to be empty", is_removed, 5)
+
+
 class Stopper:
     """Stops processes for a moment: by a frozen cgroup, so that a test may stop and continue its programs itself; else by signals."""
 
     def __init__(self):
-        self.folder = None
-        with open("/proc/mounts", encoding="utf-8") as mounts:
-            places = [line.split()[1] for line in mounts if line.split()[2] == "cgroup2"]
-        if places:
-            with contextlib.suppress(OSError):
-                self.folder = tempfile.mkdtemp(prefix="weir-hunter-", dir=places[0])
-                self.write(self.folder, "cgroup.freeze", 1)
-        self.root = places[0] if places else None
-
-    @staticmethod
-    def write(folder, name, value):
-        with open(os.path.join(folder, name), "w", encoding="ascii") as file:
-            file.write(str(value))
+        self.root = cgroups()
+        self.folder = make_cgroup(self.root, "cgroup.freeze", 1)
 
     def stop(self, pid, seconds):
         if self.folder is None:
@@ -64,20 +143,19 @@ class Stopper:
             return os.kill(pid, signal.SIGCONT)
         with open(f"/proc/{pid}/cgroup", encoding="utf-8") as file:
             home = self.root + next(line.rstrip("\n")[3:] for line in file if line.startswith("0::"))
-        self.write(self.folder, "cgroup.procs", pid)
+        write(self.folder, "cgroup.procs", pid)
         time.sleep(seconds)
-        return self.write(home, "cgroup.procs", pid)
+        return write(home, "cgroup.procs", pid)
 
     def close(self):
-        if self.folder is not None:
-            with contextlib.suppress(OSError):  # one that ended there is not gone yet
-                os.rmdir(self.folder)
+        remove_cgroup(self.folder)
 
 
 class Load:
     """What goes on beside a run. Ends with it."""
 
-    KINDS = ("stops", "busy", "one processor", "disk")
+    KINDS = ("stops", "busy", "one processor", "quota", "disk")
+    QUOTA_US, PERIOD_US = 30_000, 100_000
 
     def __init__(self, seed, stops_test):
         """stops_test: its own process, too; not of a script, whose patience is counted by the clock."""
@@ -85,7 +163,7 @@ class Load:
         self.random = random.Random(seed)
         self.kinds = [kind for kind in self.KINDS if self.random.random() < 0.5] or ["stops"]
         self.is_over = threading.Event()
-        self.helpers, self.threads, self.stops = [], [], 0
+        self.helpers, self.threads, self.stops, self.limited = [], [], 0, None
 
     def told(self):
         return ", ".join(self.kinds)
@@ -97,10 +175,24 @@ class Load:
         if "busy" in self.kinds:
             for _ in range(os.cpu_count()):
                 self.helpers.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
-        for kind, work in (("stops", self.stop_programs), ("disk", self.write)):
+        if "quota" in self.kinds:
+            self.limited = self.limit()
+            if self.limited:
+                write(self.limited, "cgroup.procs", pid)
+            else:
+                self.kinds[self.kinds.index("quota")] = "no quota here"
+        for kind, work in (("stops", self.stop_programs), ("disk", self.fill_disk)):
             if kind in self.kinds:
                 self.threads.append(threading.Thread(target=work, args=(pid,), daemon=True))
                 self.threads[-1].start()
+
+    def limit(self):
+        """A cgroup with little processor time, of either version; None: there is none here."""
+        if processor_groups():
+            return make_cgroup(processor_groups(), "cpu.cfs_quota_us", self.QUOTA_US)  # of 100 ms
+        with contextlib.suppress(OSError, TypeError):
+            write(cgroups(), "cgroup.subtree_control", "+cpu")
+        return make_cgroup(cgroups(), "cpu.max", f"{self.QUOTA_US} {self.PERIOD_US}")
 
     def stop_programs(self, pid):
         stopper = Stopper()
@@ -113,7 +205,7 @@ class Load:
                 self.stops += 1
         stopper.close()
 
-    def write(self, _pid):
+    def fill_disk(self, _pid):
         with tempfile.TemporaryFile() as file:
             while not self.is_over.is_set():
                 file.seek(0)
@@ -128,6 +220,7 @@ class Load:
         for helper in self.helpers:
             helper.kill()
             helper.wait()
+        remove_cgroup(self.limited)
 
 
 def run(test, build, load):
@@ -176,11 +269,18 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--suite")
     parser.add_argument("--test", metavar="NAME")
+    parser.add_argument("--changed", metavar="COMMIT")
+    parser.add_argument("--names", action="store_true", help="of what has changed, and no more")
     parser.add_argument("--repeat", type=int, default=20, metavar="N")
     parser.add_argument("--load", action="store_true")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
     asked = parser.parse_args()
     tests = tests_of(asked.build, asked.suite, asked.test)
+    if asked.changed:
+        tests = of_changed(asked.build, tests, asked.changed)
+        if asked.names:
+            return print(*(test["name"] for test in tests))
+        print(f"hunter: changed since {asked.changed}: {', '.join(test['name'] for test in tests) or 'no test'}", flush=True)
     print(f"hunter: {asked.repeat} rounds, seed {asked.seed}", flush=True)
     return 0 if hunt(tests, asked.build, asked.repeat, asked.load, asked.seed) else 1
 
