@@ -71,10 +71,7 @@ struct Loop::Timer {
   }
   ~Timer() { timers->erase(this); }
   Timer(const Timer&) = delete;
-  void operator()() {
-    timers->erase(this);
-    call_back();
-  }
+  void operator()() { call_back(); }
 
   std::shared_ptr<Timers> timers;
   Clock::time_point at;
@@ -167,12 +164,6 @@ bool Loop::run_until(const std::function<bool()>& done, Clock::time_point deadli
     turn(deadline - now + std::chrono::microseconds(1));
   }
   return true;
-}
-
-std::optional<Clock::time_point> Loop::next_timer() const {
-  std::optional<Clock::time_point> next;
-  for (const Timer* const timer : *timers_) next = std::min(next.value_or(timer->at), timer->at);
-  return next;
 }
 
 void Loop::follow_clocks() {

@@ -8,7 +8,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -68,8 +67,6 @@ class Loop {
 
   // Waits so long, by the system's clock, for what is ready, and calls it back; false: nothing was.
   bool turn(Clock::duration longest);
-  // When the next timer is due.
-  std::optional<Clock::time_point> next_timer() const;
 
  private:
   struct Timer;

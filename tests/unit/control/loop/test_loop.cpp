@@ -75,9 +75,7 @@ TEST_CASE("a timer calls once, when it is due") {
   const Loop::Source source = loop.timer(begin + milliseconds(30), [&] { calls++; });
   {
     const Loop::Source before = loop.timer(begin + milliseconds(20), [&] { calls_before++; });
-    CHECK(loop.next_timer() == begin + milliseconds(20));
   }
-  CHECK(loop.next_timer() == begin + milliseconds(30));
   clocks.pass(milliseconds(29));
   CHECK_FALSE(loop.turn(milliseconds(1)));
   clocks.pass(milliseconds(1));
@@ -86,7 +84,7 @@ TEST_CASE("a timer calls once, when it is due") {
   CHECK(calls_before == 0);
   clocks.pass(std::chrono::hours(1));
   CHECK_FALSE(loop.turn(milliseconds(1)));
-  CHECK_FALSE(loop.next_timer());
+  CHECK(calls == 1);
 }
 
 TEST_CASE("a timer of held clocks is due by the system's when they go on") {
