@@ -20,10 +20,9 @@ import threading
 import time
 
 import evidence
+from changed_tests import of_changed
 from until import WaitedInVain, until
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PRODUCT, UNIT = ("common", "filter", "bpf", "control", "dataplane"), os.path.join("tests", "unit")
 SKIPPED = 77
 LONGEST_STOP_S = 0.3
 SLOWER = 4  # times as long may a test take
@@ -42,66 +41,16 @@ def tests_of(build, suite, name):
     return found
 
 
-def changed_since(commit):
-    """Paths of files that are other ones than in this commit, or new."""
-    told = [subprocess.run(["git", "-C", ROOT, *command], capture_output=True, text=True, check=True).stdout.splitlines()
-            for command in (["diff", "--name-only", commit], ["ls-files", "--others", "--exclude-standard"])]
-    return {os.path.join(ROOT, path) for path in sum(told, [])}
-
-
-def sources_of(target):
-    """Of a target of Meson's; several that it joins in one file, too."""
-    for part in target["target_sources"]:
-        yield from part.get("sources", ())
-        for joined in part.get("generated_sources", ()):
-            with contextlib.suppress(OSError), open(joined, encoding="utf-8", errors="replace") as file:
-                yield from (os.path.normpath(line.split("<")[1].rstrip(">\n")) for line in file if line.startswith("#include<"))
-
-
-def folder_of_tests(path, folders):
-    """Where the unit tests of this file are: control/loop/loop.h has them in tests/unit/control/loop. None: nowhere."""
-    folder = os.path.dirname(os.path.relpath(path, ROOT))
-    if folder.split(os.sep)[0] in PRODUCT:
-        folder = os.path.join(UNIT, folder)
-    while folder.startswith(UNIT + os.sep):
-        if folder in folders:
-            return folder
-        folder = os.path.dirname(folder)
-    return None
-
-
-def of_changed(build, tests, commit):
-    """Smoke tests that have changed, and unit tests: their sources, or files that their folder is about."""
-    changed = changed_since(commit)
-    told = subprocess.run(["meson", "introspect", "--targets", build], capture_output=True, text=True, check=True)
-    sources = {name: set(sources_of(target)) for target in json.loads(told.stdout) for name in target["filename"]}
-    commands = [(test, set(map(os.path.abspath, test["cmd"]))) for test in tests]
-    in_folders = {}  # unit tests whose sources are there
-    for test, words in commands:
-        for source in set().union(*(sources.get(word, set()) for word in words)):
-            in_folders.setdefault(os.path.dirname(os.path.relpath(source, ROOT)), set()).add(test["name"])
-    about = set()
-    for path in changed - set().union(*sources.values()) | {path for path in changed if os.path.relpath(path, ROOT).startswith(PRODUCT)}:
-        about |= in_folders.get(folder_of_tests(path, in_folders), set())
-    return [test for test, words in commands if words & changed or any(sources.get(word, set()) & changed for word in words)
-            or (test["of_suite"] == "unit" and test["name"] in about)]
-
-
-def cgroups():
-    """Where the machine's are; None: nowhere."""
-    with open("/proc/mounts", encoding="utf-8") as mounts:
-        return next((line.split()[1] for line in mounts if line.split()[2] == "cgroup2"), None)
+def cgroups(kind, controller=""):
+    """Where cgroups of this version ("cgroup" or "cgroup2") with this controller are mounted; None: nowhere."""
+    with open("/proc/mounts", encoding="utf-8") as file:
+        mounts = [line.split() for line in file]
+    return next((mount[1] for mount in mounts if mount[2] == kind and (not controller or controller in mount[3].split(","))), None)
 
 
 def write(folder, name, value):
     with open(os.path.join(folder, name), "w", encoding="ascii") as file:
         file.write(str(value))
-
-
-def processor_groups():
-    """Where cgroups of the first version limit processor time; None: nowhere."""
-    with open("/proc/mounts", encoding="utf-8") as mounts:
-        return next((line.split()[1] for line in mounts if line.split()[2] == "cgroup" and "cpu" in line.split()[3].split(",")), None)
 
 
 def make_cgroup(root, name, value):
@@ -133,7 +82,7 @@ class Stopper:
     """Stops processes for a moment: by a frozen cgroup, so that a test may stop and continue its programs itself; else by signals."""
 
     def __init__(self):
-        self.root = cgroups()
+        self.root = cgroups("cgroup2")
         self.folder = make_cgroup(self.root, "cgroup.freeze", 1)
 
     def stop(self, pid, seconds):
@@ -188,11 +137,13 @@ class Load:
 
     def limit(self):
         """A cgroup with little processor time, of either version; None: there is none here."""
-        if processor_groups():
-            return make_cgroup(processor_groups(), "cpu.cfs_quota_us", self.QUOTA_US)  # of 100 ms
+        first = cgroups("cgroup", "cpu")
+        if first:
+            return make_cgroup(first, "cpu.cfs_quota_us", self.QUOTA_US)  # of 100 ms
+        second = cgroups("cgroup2")
         with contextlib.suppress(OSError, TypeError):
-            write(cgroups(), "cgroup.subtree_control", "+cpu")
-        return make_cgroup(cgroups(), "cpu.max", f"{self.QUOTA_US} {self.PERIOD_US}")
+            write(second, "cgroup.subtree_control", "+cpu")
+        return make_cgroup(second, "cpu.max", f"{self.QUOTA_US} {self.PERIOD_US}")
 
     def stop_programs(self, pid):
         stopper = Stopper()

@@ -7,6 +7,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
+import changed_tests  # noqa: E402
 import hunter  # noqa: E402
 
 ROWS = (("control/loop/loop.cpp", {"loop"}), ("control/loop/loop.h", {"loop"}), ("control/read/feeds/apart.cpp", {"policy"}),
@@ -16,8 +17,8 @@ ROWS = (("control/loop/loop.cpp", {"loop"}), ("control/loop/loop.h", {"loop"}), 
 tests = hunter.tests_of(sys.argv[1], None, None)
 wrong = 0
 for path, expected in ROWS:
-    hunter.changed_since = lambda _commit, changed=path: {os.path.join(ROOT, changed)}
-    found = {test["name"] for test in hunter.of_changed(sys.argv[1], tests, "HEAD")}
+    changed_tests.changed_since = lambda _commit, changed=path: {os.path.join(ROOT, changed)}
+    found = {test["name"] for test in changed_tests.of_changed(sys.argv[1], tests, "HEAD")}
     if not expected <= found or bool(expected) != bool(found):
         print(f"{path}: found {sorted(found)}, expected {sorted(expected)}")
         wrong += 1
