@@ -288,4 +288,9 @@ MUTATIONS = (
     ("control/daemon/daemon.cpp", "  callers_.give_up_all();\n", "", ("daemon-waits", "daemon")),
     ("control/daemon/daemon.cpp", "is_saving_ = save_due_ || saves_ != 0;", "is_saving_ = false;", ("daemon",)),
     ("control/daemon/reload.cpp", "  begin_next();  // nobody else waits for that\n", "", ("daemon-waits", "daemon")),
+    # Time.
+    ("control/loop/loop.cpp", "  has_held_clocks_ = are_held;\n", "", ("loop",)),
+    ("control/watch/feed_watch.cpp", "  if ((what & IN_CLOSE_WRITE) != 0) return tell_at(file, now + milliseconds(kQuietMs));", "  if ((what & IN_CLOSE_WRITE) != 0) return tell_at(file, now);", ("watch",)),
+    ("dataplane/serve/heartbeat.cpp", "    if (!pulse.all_moved()) {", "    if (!pulse.all_moved() && !is_ready) {", ("dataplane",)),
+    ("common/files.cpp", "errno != EBUSY || i == kTries", "errno != EBUSY || i == 2", ("compile",)),
 )
