@@ -18,22 +18,21 @@ struct Clock {
   static time_point now() noexcept;
 };
 
-// Of the day, since 1970: what people, files and other hosts are told. CLOCK_REALTIME, which may jump.
+// The time since 1970, as people, files and other hosts are told it: CLOCK_REALTIME, which may jump.
 int64_t unix_now() noexcept;     // seconds
 int64_t unix_now_ns() noexcept;  // nanoseconds
 std::chrono::system_clock::time_point wall_now() noexcept;
 
-// Since the boot; time in which the machine slept counts. CLOCK_BOOTTIME.
+// The time since the boot, with the time in which the machine slept: CLOCK_BOOTTIME.
 int64_t boot_now() noexcept;     // seconds
 int64_t boot_now_ns() noexcept;  // nanoseconds
 
-// For tests, by OwnClocks (tests/unit/own_clocks.h): the clocks of this process stand still, and go on when they are
-// moved. Any thread.
+// A test stops all clocks of this process and moves them, by OwnClocks (tests/unit/own_clocks.h). Any thread.
 void hold_clocks() noexcept;
 void move_clocks(Clock::duration by) noexcept;
 void let_clocks_go() noexcept;
 bool are_clocks_held() noexcept;
-// After so long whoever waits looks at the clocks again: a test may hold and move them.
+// A wait looks at the clocks again after so long: a test may have moved them.
 inline Clock::duration longest_wait() noexcept {
   return are_clocks_held() ? Clock::duration(std::chrono::milliseconds(5)) : Clock::duration(std::chrono::hours(1));
 }

@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 
-# What neither a package nor a right nor a download mends; what sanitizers skip runs without them (suite release).
+# No package, right or download mends these. The suite `release` runs what sanitizers skip.
 CANNOT = ("kernel", "memory", "processors", "sanitizer")
 
 parser = argparse.ArgumentParser()

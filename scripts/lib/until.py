@@ -1,7 +1,7 @@
 """The one wait of the tests in Python: until(what, holds).
 
-Patience counts the turns of whoever waits. A turn counts for as long as it took, but for no more than MOST_OVER past its
-pause: a machine that stands still for a while moves the end.
+The wait counts its own turns. A turn counts for as long as it took, but for no more than MOST_OVER past its pause: a machine
+that stands still for a while moves the end.
 """
 import threading
 import time

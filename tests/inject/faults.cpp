@@ -171,7 +171,7 @@ using namespace weir::inject;
 
 namespace {
 
-// Who waits looks so often at the clocks.
+// A wait looks at the clocks so often.
 constexpr int64_t kSlice_ns = 20'000'000, kForever_ns = INT64_MAX;
 
 // Timers of descriptors that this thread has set.
@@ -215,7 +215,7 @@ int64_t kernel_ns() {
   return ns_of(now);
 }
 
-// What wait(ns) returns that is not 0, or 0 when the time is over.
+// Returns the first result of wait(ns) that is not 0; 0: the time is over.
 template <class Wait>
 int in_slices(int64_t length_ns, Wait wait) {
   const int64_t begin = kernel_ns();

@@ -282,7 +282,7 @@ def from_a_liar(rig):
     session.wait("a process that fetches", lambda: list(fetchers(session.controld.pid)))
 
     def rights():
-        """Of one that has given up what it does not need."""
+        """The rights of a process that fetches, once it has its filter of system calls."""
         for folder in fetchers(session.controld.pid):
             with contextlib.suppress(OSError), open(folder + "/status", encoding="ascii", errors="replace") as file:
                 fields = dict(line.split(":\t", 1) for line in file.read().splitlines() if ":\t" in line)

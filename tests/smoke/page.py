@@ -133,7 +133,7 @@ def check_live(browser, session, address):
 def check_hidden(browser):
     """A window that nobody sees asks nothing."""
     browser.run("Object.defineProperty(document, 'hidden', {value: true, configurable: true});")
-    # What was under way is told of some time later: then nothing for five seconds.
+    # The browser tells of a request some time after it was made.
     asked = [browser.requests()]
 
     def is_silent():

@@ -95,7 +95,7 @@ inline uint64_t matched_by(const Enforcer& enforcer, const std::string& name) {
   return UINT64_MAX;
 }
 
-// What before_tests() of a test returns. From then on pins of this process go with it, however it ends. Tried in a
+// Each test returns this from before_tests(). From then on pins of this process go with it, however it ends. Tried in a
 // process of its own: of what libbpf asks the kernel only once in a process, tests have the first answers.
 inline int can_load_programs() {
   own_bpf_file_system();
