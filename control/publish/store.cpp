@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "common/files.h"
 #include "common/own_folder.h"
@@ -245,10 +246,44 @@ Result<void> Store::forget_off(const std::string& state_dir) {
   return {};
 }
 
-Result<void> Store::set_bypass(const std::string& state_dir, bool on, const std::function<bool()>& is_wanted) {
+namespace {
+
+// controld and controlctl may both write an order at once: each writes a file of its own.
+constexpr const char* kUnfinishedOn = "bypass.on-";
+
+// An order of off overtakes each order of on whose disk has not answered.
+void forget_unfinished_on(const std::string& state_dir) {
+  std::error_code ignored;
+  for (const auto& file : std::filesystem::directory_iterator(state_dir, ignored)) {
+    if (file.path().filename().string().starts_with(kUnfinishedOn)) unlink(file.path().c_str());
+  }
+}
+
+Result<void> sync_folder(const std::string& path) {
+  const Fd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder || fsync(folder.get()) != 0) return errno_error("cannot sync folder " + path);
+  return {};
+}
+
+Result<void> remember_on(const std::string& state_dir, const std::function<bool()>& is_wanted) {
   const std::string path = state_dir + "/bypass";
-  if (on) return write_file_durably(path, {}, 0600, is_wanted);  // which counts, also beside bypass.off
-  unlink((path + ".new").c_str());                               // of an order that the disk did not take
+  const std::string unfinished = fmt::format("{}/{}{}", state_dir, kUnfinishedOn, getpid());
+  Result<void> done;
+  {
+    const Fd fd(::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd || fsync(fd.get()) != 0) done = errno_error("cannot write " + unfinished);
+  }
+  if (done && (!is_wanted || is_wanted())) {
+    if (rename(unfinished.c_str(), path.c_str()) == 0) return sync_folder(state_dir);
+    if (errno != ENOENT) done = errno_error("cannot rename " + unfinished + " to " + path);
+  }
+  unlink(unfinished.c_str());
+  return done;
+}
+
+Result<void> remember_off(const std::string& state_dir, const std::function<bool()>& is_wanted) {
+  const std::string path = state_dir + "/bypass";
+  forget_unfinished_on(state_dir);
   if (is_wanted && !is_wanted()) return {};
   // In one step, for which a full disk has room.
   const std::string off = path + ".off";
@@ -257,9 +292,13 @@ Result<void> Store::set_bypass(const std::string& state_dir, bool on, const std:
     // It was off already. Where this cannot be made a target that is away hears of it from this controld only.
     (void)Fd(::open(off.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   }
-  Fd folder(::open(state_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder || fsync(folder.get()) != 0) return errno_error("cannot sync folder " + state_dir);
-  return {};
+  return sync_folder(state_dir);
+}
+
+}  // namespace
+
+Result<void> Store::set_bypass(const std::string& state_dir, bool on, const std::function<bool()>& is_wanted) {
+  return on ? remember_on(state_dir, is_wanted) : remember_off(state_dir, is_wanted);
 }
 
 }  // namespace weir::control

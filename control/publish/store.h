@@ -69,7 +69,7 @@ class Store {
   // The last order: off only as long as not everybody has heard of it. Empty: there is nothing to be told.
   std::optional<bool> ordered_bypass() const;
   // is_wanted: asked when all is done but the last step, for a disk that hung until then: when it says no, all stays as
-  // it was, and that is no error.
+  // it was, and that is no error. An order of off takes the place of an order of on that waits for the disk.
   Result<void> set_bypass(bool on, const std::function<bool()>& is_wanted = {}) {
     return set_bypass(state_dir_, on, is_wanted);
   }

@@ -1,5 +1,6 @@
 // The panic switch: always sent, never delayed, told again to who returns, and never told what nobody ordered.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -259,7 +260,8 @@ TEST_CASE("an order that was taken back while the disk hung is never on it") {
   Switch panic(folder, {folder / "dp"}, 100);
   no_writes = true;
   auto on = panic.begin(true);
-  CHECK(eventually([&] { return std::filesystem::exists(folder / "state/bypass.new"); }));
+  const std::string unfinished = folder / fmt::format("state/bypass.on-{}", getpid());
+  CHECK(eventually([&] { return std::filesystem::exists(unfinished); }));
   for (int i = 0; i < 4; i++) CHECK(panic.is_confirmed(0, i % 2 == 1));
   const PanicSwitch::Report report = panic.order(false);
   REQUIRE_FALSE(report.remembered);

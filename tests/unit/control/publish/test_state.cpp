@@ -7,6 +7,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include <algorithm>
+
 #include "common/files.h"
 #include "common/peer_number.h"
 #include "control/compile/seal.h"
@@ -146,9 +148,30 @@ TEST_CASE("a new epoch begins also where it cannot be written") {
 
 TEST_CASE("an order that the disk did not take leaves nothing behind when it is taken back") {
   const Folder folder;
-  folder.write("bypass.new", "");
+  folder.write("bypass.on-1", "");
+  folder.write("bypass.on-23", "");
   REQUIRE(Store::set_bypass(folder / ".", false));
-  CHECK_FALSE(std::filesystem::exists(folder / "bypass.new"));
+  CHECK_FALSE(std::filesystem::exists(folder / "bypass.on-1"));
+  CHECK_FALSE(std::filesystem::exists(folder / "bypass.on-23"));
+}
+
+TEST_CASE("controld and controlctl remember the same order at the same time") {
+  const Folder folder;
+  REQUIRE(Store::open(folder / ""));
+  const auto order_meanwhile = [&](bool on) {
+    return [&folder, on] { return bool(Store::set_bypass(folder / "", on)); };
+  };
+  REQUIRE(Store::set_bypass(folder / "", true, order_meanwhile(true)));
+  CHECK(std::filesystem::exists(folder / "bypass"));
+  REQUIRE(Store::set_bypass(folder / "", false, order_meanwhile(false)));
+  CHECK_FALSE(std::filesystem::exists(folder / "bypass"));
+}
+
+TEST_CASE("an order of on that waits for the disk is overtaken by one of off") {
+  const Folder folder;
+  REQUIRE(Store::open(folder / ""));
+  REQUIRE(Store::set_bypass(folder / "", true, [&] { return bool(Store::set_bypass(folder / "", false)); }));
+  CHECK_FALSE(std::filesystem::exists(folder / "bypass"));
 }
 
 TEST_CASE("a folder without room for a lock is locked") {
@@ -276,7 +299,10 @@ TEST_CASE("an order of bypass that is not wanted any more changes nothing") {
     REQUIRE(store->set_bypass(before));
     REQUIRE(store->set_bypass(!before, [] { return false; }));
     CHECK(store->bypass() == before);
-    CHECK_FALSE(std::filesystem::exists(folder / "bypass.new"));
+    const auto is_unfinished = [](const auto& file) {
+      return file.path().filename().string().starts_with("bypass.on-");
+    };
+    CHECK(std::ranges::none_of(std::filesystem::directory_iterator(folder / ""), is_unfinished));
     REQUIRE(store->set_bypass(!before, [] { return true; }));
     CHECK(store->bypass() != before);
   }
