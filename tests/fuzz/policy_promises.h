@@ -46,8 +46,9 @@ inline void require_flow(const weir::control::Flow& flow) {
   }
   const bool ports = flow.sport || flow.dport, icmp = flow.icmp_type || flow.icmp_code;
   const bool flags = flow.tcp_flags.has_value();
-  if (flow.sport) require(flow.sport->first >= 1);
-  if (flow.dport) require(flow.dport->first >= 1);
+  // A range of ports may begin with 0; port 0 alone is refused.
+  if (flow.sport) require(flow.sport->last >= 1);
+  if (flow.dport) require(flow.dport->last >= 1);
   if (flags) require(flow.tcp_flags->mask != 0 && (flow.tcp_flags->set & ~flow.tcp_flags->mask) == 0);
   require(!(icmp && (ports || flags)));
   if (flow.protocol) {
