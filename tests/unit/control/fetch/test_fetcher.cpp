@@ -1,5 +1,4 @@
 // Who is asked when others are gone, or more may be asked at once.
-#include <atomic>
 #include <thread>
 
 #include "control/fetch/fetcher.h"
@@ -70,19 +69,19 @@ TEST_CASE("feeds that wait are asked for when more may be fetched at once") {
 TEST_CASE("a feed that somebody waits for is fetched, though the policy that is set meanwhile does not name it") {
   Fetching fetching;
   FetchSettings settings;
-  std::atomic<bool> is_over = false;
+  bool is_over = false;
   Fetcher::Errors errors;
   std::thread waits([&] {
     errors = fetching.fetcher->fetch_first(settings,
                                            {{"new", fetching.server.url + "new", 3600, fetching.folder / "feeds/new"}});
-    is_over = true;
+    fetching.loop.post([&] { is_over = true; });
   });
   REQUIRE(fetching.next(kLong) == "new");
   fetching.set({"other"}, 4);
   REQUIRE(fetching.next(kLong) == "other");
   CHECK(!is_over);
   fetching.server.connected[0].reset();  // the server ends the connection: that is the answer
-  CHECK(fetching.loop.run_until([&] { return is_over.load(); }, Clock::now() + kLong));
+  CHECK(fetching.loop.run_until([&] { return is_over; }, Clock::now() + kLong));
   waits.join();
   CHECK(errors.size() == 1);
   CHECK(errors.begin()->second.find("no answer within") == std::string::npos);

@@ -63,7 +63,7 @@ TEST_CASE("lines of a file") {
   const std::string large = folder.write("large", all);
   FeedLines reader;
   for (int round = 0; round < 2; round++) {
-    for (uint32_t line = 1; line <= 12'001; line++) {
+    for (uint32_t line = 1; line <= 12'001; line += line < 10 ? 1 : 7) {
       const auto one = reader.read(large, digest_of_text(all), "plain", {line});
       INFO(line);
       REQUIRE(one.contains(line) == (line <= 12'000));
