@@ -7,13 +7,14 @@
 #include "tests/agreement/agreement.h"
 #include "tests/agreement/random_policy.h"
 #include "tests/catch.h"
+#include "tests/rounds.h"
 
 using namespace weir;
 using namespace weir::agreement;
 
 namespace {
 
-constexpr int kPolicies = 300;
+constexpr int kPolicies = rounds(300);
 constexpr size_t kFrames = 256;
 
 // What differs for the policy and frames of these choices.

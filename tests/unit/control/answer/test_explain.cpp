@@ -6,6 +6,7 @@
 #include "control/answer/explain.h"
 #include "control/compile/prove/split_mix.h"
 #include "filter/layouts/layout.h"
+#include "tests/rounds.h"
 #include "tests/unit/control/compile/build_unproven.h"
 #include "tests/unit/control/compile/make_policy.h"
 
@@ -337,7 +338,7 @@ TEST_CASE("lists alone say of a key and of a packet what their snapshot says") {
   SplitMix random{11};
   std::set<std::string> verdicts;
   const char* nets[] = {"192.0.2.", "203.0.113.", "12.1.1."};
-  for (int round = 0; round < 3000; round++) {
+  for (int round = 0; round < rounds(3000); round++) {
     const uint64_t now = kToday + random.next() % 3;
     const auto address = [&] {
       return nets[random.next() % 3] + std::to_string(random.next() % 12 + (random.next() % 2) * 190);

@@ -11,6 +11,7 @@
 #include "filter/layouts/layout.h"
 #include "filter/layouts/line8.h"
 #include "filter/probe/dispatch.h"
+#include "tests/rounds.h"
 #include "tests/unit/control/compile/build_unproven.h"
 #include "tests/unit/control/compile/make_policy.h"
 
@@ -214,7 +215,7 @@ TEST_CASE("false-positive rates hold in every layout") {
     for (const double rate : row.rates) {
       for (const unsigned n : {1u, 10u, 1000u, 50000u}) {
         const Policy policy = policy_of_hosts(row.layout, rate, n);
-        for (uint64_t secret = 0; secret < 3; secret++) {
+        for (uint64_t secret = 0; secret < rounds(3); secret++) {
           const BuiltSnapshot snapshot = build_unproven(policy, secret);
           REQUIRE(snapshot.header().shapes[0].layout == row.layout);
           const auto proof = prove(policy, snapshot.bytes(), secret);

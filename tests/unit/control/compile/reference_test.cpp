@@ -15,13 +15,14 @@
 #include "filter/probe/dispatch.h"
 #include "filter/read/overlay.h"
 #include "tests/reference/classifier.h"
+#include "tests/rounds.h"
 #include "tests/unit/control/compile/build_unproven.h"
 #include "tests/unit/control/compile/make_policy.h"
 
 namespace weir::control {
 namespace {
 
-constexpr int kPolicies = WEIR_RANDOM_POLICIES;  // of tests/unit/control/compile/meson.build
+constexpr int kPolicies = rounds(1000);
 constexpr int kPackets = 256;                    // of each policy
 
 // Addresses crowd into few bits, so that entries nest and overlap and packets hit them often.

@@ -3,6 +3,7 @@
 #include "filter/layouts/layout.h"
 #include "filter/probe/dispatch.h"
 #include "filter/probe/lookup.h"
+#include "tests/rounds.h"
 #include "tests/unit/filter/support.h"
 
 using namespace weir::filter;
@@ -73,7 +74,7 @@ TEST_CASE("the pipeline gives what one lookup after the other gives, in order") 
             }
           };
           INFO(std::string(kernels->name) << ", look-ahead " << look_ahead << ", members " << member_percent << " %");
-          for (int i = 0; i < 300; i++) {
+          for (int i = 0; i < rounds(300); i++) {
             REQUIRE(pushed - popped < LookupPipeline::kMaxInFlight);
             Batch& batch = batches[pushed % batches.size()];
             fill(batch, lanes[random.below(lanes.size())], input, member_percent, random);
