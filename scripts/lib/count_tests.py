@@ -11,7 +11,7 @@ import argparse
 import json
 import sys
 
-# No package, right or download mends these. The suite `release` runs what sanitizers skip.
+# No package, right or download mends these. The suite `unsanitized` runs what sanitizers skip.
 CANNOT = ("kernel", "memory", "processors", "sanitizer")
 LAST_LINES, LINE_CHARS = 40, 300
 

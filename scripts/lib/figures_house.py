@@ -1,4 +1,4 @@
-"""Figures of the project itself: how soon a newcomer has it running, how long its own tests take, whether its folders keep
+"""Figures of the project itself: how soon a newcomer has it running, whether its folders keep
 to what they may use. docs/develop/figures.md says how each is measured."""
 
 import json
@@ -6,14 +6,12 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 
 from figure import at_most, reported
-from rig import say
 from session import ROOT, SessionError, tail
 
 NEEDS_BUILD = False  # a figure here that does calls build_release(build)
-CLONE_TO_DEMO_S, CI_S = 240, 1200
+CLONE_TO_DEMO_S = 240
 
 
 def clone_to_demo(_build, _folder):
@@ -34,22 +32,6 @@ def clone_to_demo(_build, _folder):
                      f"{result['packages']} packages, {result['download_mib']} MiB")], result
 
 
-def ci(_build, folder):
-    clone = os.path.join(folder, "weir")
-    subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
-    data = os.path.realpath(os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data")))
-    say("figures: scripts/test --require in a fresh clone")
-    start = time.monotonic()
-    done = subprocess.run([os.path.join(clone, ".ci/run")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace", env=dict(os.environ, WEIR_DATA=data, CCACHE_DISABLE="1"))
-    seconds = round(time.monotonic() - start)
-    lines = done.stdout.splitlines()
-    if done.returncode != 0:
-        raise SessionError(tail(done.stdout, 40))
-    phases = "; ".join(line.removeprefix("test: phase ") for line in lines if line.startswith("test: phase "))
-    return [at_most("house.ci_s", seconds, CI_S, "s", f"{lines[-1]}; {phases}")], {"seconds": seconds, "output": lines}
-
-
 def includes(_build, _folder):
     done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/structure/includes.py"), "--json"], stdout=subprocess.PIPE,
                           text=True)
@@ -60,6 +42,5 @@ def includes(_build, _folder):
 
 MEASUREMENTS = (
     (("house.clone_to_demo_s", "house.download_s"), clone_to_demo),
-    (("house.ci_s",), ci),
     (("house.includes_against",), includes),
 )
