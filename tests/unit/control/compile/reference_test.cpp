@@ -23,7 +23,7 @@ namespace weir::control {
 namespace {
 
 constexpr int kPolicies = rounds(1000);
-constexpr int kPackets = 256;                    // of each policy
+constexpr int kPackets = 256;  // of each policy
 
 // Addresses crowd into few bits, so that entries nest and overlap and packets hit them often.
 struct World {
