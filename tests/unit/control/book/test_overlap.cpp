@@ -3,6 +3,7 @@
 
 #include "control/book/overlap.h"
 #include "control/model/flow_condition.h"
+#include "tests/rounds.h"
 #include "tests/unit/control/book/random_lists.h"
 
 namespace weir::control {
@@ -163,7 +164,7 @@ void check_same(const Overlap& found, const Overlap& expected) {
 
 TEST_CASE("the walk finds what every address says, also at both ends of the address space") {
   RandomLists lists{std::mt19937_64(31)};
-  for (int round = 0; round < 300; round++) {
+  for (int round = 0; round < rounds(300); round++) {
     INFO("round " << round);
     const Ipv4 base = std::array<Ipv4, 3>{0, 0x0a000000, 0xffffffc0}[lists.below(3)];
     Book book;

@@ -7,6 +7,7 @@
 #include "control/compile/prove/prove.h"
 #include "control/compile/prove/split_mix.h"
 #include "filter/probe/dispatch.h"
+#include "tests/rounds.h"
 #include "tests/unit/control/compile/build_unproven.h"
 #include "tests/unit/control/compile/make_policy.h"
 
@@ -386,7 +387,7 @@ TEST_CASE("canaries: flows that name them, and what passes them only for a time"
 }
 
 TEST_CASE("snapshots of random flows answer what the flows say") {
-  for (uint64_t seed = 1; seed <= 200; seed++) {
+  for (uint64_t seed = 1; seed <= rounds(200); seed++) {
     SplitMix random{seed};
     const auto below = [&](unsigned n) { return static_cast<unsigned>(random.next() % n); };
     const auto some = [&](auto value) { return below(2) == 0 ? std::optional(value) : std::nullopt; };

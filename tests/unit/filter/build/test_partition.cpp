@@ -2,6 +2,7 @@
 #include "filter/format/siphash.h"
 #include "filter/layouts/layout.h"
 #include "filter/probe/dispatch.h"
+#include "tests/rounds.h"
 #include "tests/unit/filter/support.h"
 
 using namespace weir::filter;
@@ -57,7 +58,7 @@ KeyColumns view_of(const std::vector<uint64_t>& words) {
 
 TEST_CASE("tables of every shape and layout are the same bytes, written in parts or as keys come") {
   for (weir_layout layout : {WEIR_LAYOUT_LINE8, WEIR_LAYOUT_PAGE2, WEIR_LAYOUT_PAGE7, WEIR_LAYOUT_RIBBON}) {
-    for (size_t n : {1u, 700u, 9000u}) {
+    for (size_t n : {size_t{1}, size_t{700}, static_cast<size_t>(rounds(9000))}) {
       for (SnapshotInput input : {full_input(n, 60 + n), flow_input(n, 61 + n)}) {
         for (KeyTable& table : input.tables) table.layout = layout;
         INFO("layout " << int{layout} << ", " << n << " keys");
