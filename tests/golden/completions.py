@@ -7,7 +7,8 @@ import shutil
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "scripts/lib"))
+sys.path.insert(0, os.path.join(ROOT, "tests/rig"))
+import rooms  # noqa: E402,F401
 from shells import bash_words, fish_words, zsh_words  # noqa: E402 (path first)
 
 # What is typed behind the program's name; words that are offered; words that are not.

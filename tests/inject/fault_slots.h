@@ -10,10 +10,10 @@
 #include <ctime>
 
 // Which call fails, how and when, and how far clocks are ahead: the memory that faults.so shares with
-// scripts/lib/fault_rig.py, and what follows from it for a call.
+// tests/rig/faults/fault_rig.py, and what follows from it for a call.
 namespace weir::inject {
 
-// As CALLS of scripts/lib/fault_rig.py.
+// As CALLS of tests/rig/faults/fault_rig.py.
 enum Call : unsigned {
   kOpen,    // open, openat
   kSocket,  // socket, socketpair

@@ -10,7 +10,8 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "rig"))
+import rooms  # noqa: E402,F401
 from frames import TCP, UDP, V4, V6, Data, Ethernet, Vlan, WithPorts, assemble, number_of  # noqa: E402
 
 MARK = struct.Struct(">4sI")  # the end of every frame

@@ -8,7 +8,8 @@ import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, "..", "nic"), os.path.join(HERE, "..", "..", "scripts", "lib")]
+sys.path[:0] = [os.path.join(HERE, "..", "nic"), os.path.join(HERE, "..", "rig")]
+import rooms  # noqa: E402,F401
 from frames import UDP, V4, Data, Ethernet, WithPorts, assemble, number_of  # noqa: E402
 from traffic import Tap  # noqa: E402
 

@@ -6,7 +6,8 @@ import sys
 
 from weir_smoke import BUILD, ROOT, check, equal, skip, temporary_folder
 
-sys.path.insert(0, os.path.join(ROOT, "scripts/lib"))
+sys.path.insert(0, os.path.join(ROOT, "tests/rig"))
+import rooms  # noqa: E402,F401
 from agreement import agree_on_captures  # noqa: E402
 from rig import Skip  # noqa: E402
 

@@ -7,7 +7,7 @@ import subprocess
 
 from weir_smoke import BUILD, check, equal, skip
 
-from added_cycles import CLIENT, give_snapshot, weir_config, weir_run  # noqa: E402 (weir_smoke: scripts/lib)
+from added_cycles import CLIENT, give_snapshot, weir_config, weir_run  # noqa: E402 (weir_smoke: tests/rig)
 from port_rows import Row, folder_of, make_row, make_snapshot  # noqa: E402
 from rig import PlacedSession, Skip  # noqa: E402
 

@@ -9,7 +9,7 @@ import time
 
 from weir_smoke import (BUILD, Session, check, controlctl, equal, make_samples, order_bypass, pause, read_capture,
                         start_loop, write)
-from fault_rig import HELD, Switch  # noqa: E402 (weir_smoke puts scripts/lib on the path)
+from fault_rig import HELD, Switch  # noqa: E402 (weir_smoke puts tests/rig on the path)
 from until import Turns  # noqa: E402
 
 AT_ONCE = 10  # seconds, on a machine that does much else: what holds an order up here does so for as long as the test wants

@@ -1,5 +1,5 @@
 """The panic switch where something may hold it up: clients, descriptors, disks, publications, a controld that is stopped or dead.
-The situations of the figure safe.bypass_ms_worst (scripts/lib/panic.py), with few entries: each order is in force soon, on both
+The situations of the figure safe.bypass_ms_worst (tests/rig/faults/panic.py), with few entries: each order is in force soon, on both
 planes, by their packets; controlctl says who answered; and nothing happens afterwards that was not ordered last."""
 
 import os
@@ -7,7 +7,7 @@ import time
 
 from weir_smoke import BUILD, Session, check, equal, is_slow, read, skip, skips_without_namespaces
 from namespaces import own_mounts, own_network
-import panic  # noqa: E402 (weir_smoke puts scripts/lib on the path)
+import panic  # noqa: E402 (weir_smoke puts tests/rig on the path)
 from loop_disk import NoDisk  # noqa: E402
 from panic_rig import Rig  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""scripts/lib/capture.py: every kind of capture file is read frame by frame, damaged ones are refused in words, and
+"""tests/rig/world/capture.py: every kind of capture file is read frame by frame, damaged ones are refused in words, and
 what comes out of a data plane is sorted without guessing. Starts no data plane."""
 
 import struct

@@ -4,7 +4,7 @@ restarts; `feeds --accept` takes a list all the same, but not what is none. A re
 import os
 import resource
 
-from weir_smoke import BUILD, Session, check, controlctl, equal, events  # isort: skip (it names scripts/lib)
+from weir_smoke import BUILD, Session, check, controlctl, equal, events  # isort: skip (it names tests/rig)
 import feed_cases
 
 with Session(BUILD) as session:

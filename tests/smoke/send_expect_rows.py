@@ -4,8 +4,8 @@ either; what it expects follows from them and from frames.seen()."""
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
-                                "scripts", "lib"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "rig"))
+import rooms  # noqa: E402,F401
 from frames import (ACK, AH, DCCP, ECE, ESP, FIN, HIP, HOP_BY_HOP, ICMP, ICMP6, MOBILITY, NO_NEXT,  # noqa: E402
                     OPTIONS, PSH, ROUTING, RST, SCTP, SHIM6, SYN, TCP, UDP, UDP_LITE, URG, V4, V6, Data, Ethernet,
                     Extension, Fragment, Geneve, Gre, Gtpu, Icmp, Mpls, Opaque, Pppoe, Teredo, Vlan, Vxlan, WithPorts, number_of,

@@ -3,7 +3,7 @@ what the number of packets says, every mbuf is back, and nothing has grown."""
 
 from weir_smoke import BUILD, check, equal, skip
 
-from rig import Skip  # noqa: E402 (weir_smoke puts scripts/lib on the path)
+from rig import Skip  # noqa: E402 (weir_smoke puts tests/rig on the path)
 from soak import differences, expected, measure_soak  # noqa: E402
 
 PACKETS, RELOADS = 1_000_000, 20

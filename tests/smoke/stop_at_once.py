@@ -6,7 +6,7 @@ import os
 import signal
 
 from weir_smoke import BUILD, Session, check, equal, make_samples, pause, read_capture, skip, start_loop, write
-import held_threads  # noqa: E402 (weir_smoke puts scripts/lib on the path)
+import held_threads  # noqa: E402 (weir_smoke puts tests/rig on the path)
 import panic_rig  # noqa: E402
 from fault_rig import HELD, Switch  # noqa: E402
 from until import until

@@ -6,7 +6,7 @@ sender hold packets back (`missed`); that is no fault of the data plane, so here
 
 from weir_smoke import BUILD, check, equal, skip
 
-from rig import Skip  # noqa: E402 (weir_smoke puts scripts/lib on the path)
+from rig import Skip  # noqa: E402 (weir_smoke puts tests/rig on the path)
 from swaps import measure_swaps  # noqa: E402
 
 RELOADS = 10

@@ -8,7 +8,7 @@ import os
 import threading
 
 from weir_smoke import BUILD, Session, check, equal
-from mended_rig import BASE as SHORT, READ_GROUP, Feeds, Order, Readers, can_read_as_another, write  # noqa: E402 (weir_smoke puts scripts/lib on the path)
+from mended_rig import BASE as SHORT, READ_GROUP, Feeds, Order, Readers, can_read_as_another, write  # noqa: E402 (weir_smoke puts tests/rig on the path)
 
 BASE = SHORT.replace("targets: []\n", "targets: []\nfetch: {timeout: 600s}\n")  # the server has less patience
 ENTRY = "192.0.2.1"

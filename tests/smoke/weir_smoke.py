@@ -19,7 +19,8 @@ import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
+sys.path.insert(0, os.path.join(ROOT, "tests", "rig"))
+import rooms  # noqa: E402,F401
 import evidence  # noqa: E402
 from capture import (Capture, CaptureError, by_flow, flow_addresses, read_capture, sort_out, split,  # noqa: E402,F401
                      write_capture)  # for the tests

@@ -1,5 +1,5 @@
 """Reloads, and crashes of controld, under traffic whose right verdicts are known: the XDP program never gives a wrong one,
-never stops and never mixes two generations (scripts/lib/xdp_swaps.py, in short)."""
+never stops and never mixes two generations (tests/rig/xdp/xdp_swaps.py, in short)."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from weir_smoke import BUILD, ROOT, check, equal, skip
 
 if os.geteuid() != 0:
     skip("root: loading an XDP program and making interfaces needs it")
-TOOL = os.path.join(ROOT, "scripts/lib/xdp_swaps.py")
+TOOL = os.path.join(ROOT, "tests/rig/xdp/xdp_swaps.py")
 
 
 def run(*arguments):

@@ -6,7 +6,8 @@ import os
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "scripts", "lib"))
+sys.path.insert(0, os.path.join(ROOT, "tests", "rig"))
+import rooms  # noqa: E402,F401
 import changed_tests  # noqa: E402
 import hunter  # noqa: E402
 

@@ -105,9 +105,9 @@ def check_commands(controlctl, controld):
             n += 1
             if option not in of_controld:
                 fault(page, number, f"controld has no option {option}")
-        for path in re.findall(r"(?<![\w/-])scripts/[A-Za-z0-9_./-]*[A-Za-z0-9_]", code):
+        for path in re.findall(r"(?<![\w/-])(?:scripts/[A-Za-z0-9_./-]*[A-Za-z0-9_]|tests/[A-Za-z0-9_./-]*\.(?:py|cpp|h))", code):
             if re.search(r"[A-Z]{3,}", path):
-                continue  # scripts/lib/figures_NAME.py
+                continue  # tests/bench/figures/figures_NAME.py
             n += 1
             if not (ROOT / path).exists() and not list(ROOT.glob(path + ".*")):
                 fault(page, number, f"there is no {path}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs name only what their modules have: `module.name` and `from module import name`, of the modules of scripts/lib and of
+"""Programs name only what their modules have: `module.name` and `from module import name`, of the modules of tests/rig/rooms.py and of
 tests. Programs of figures are run by hand, so nothing else would notice a name that was moved.
     names.py     exit 1: something is named that is not there
 """

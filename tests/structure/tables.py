@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """The tables that name places of the sources follow them: deliberate errors (tests/mutations) can be made, each in one place, and
-the parsers of the fuzz targets (scripts/lib/fuzzing.py) are files that are there.
+the parsers of the fuzz targets (tests/rig/run/fuzzing.py) are files that are there.
     tables.py     exit 1: something is named that is not there
 """
 import os
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(ROOT, "scripts/lib"), os.path.join(ROOT, "tests/mutations")]
+sys.path[:0] = [os.path.join(ROOT, "tests/rig"), os.path.join(ROOT, "tests/mutations")]
+import rooms  # noqa: E402,F401
 from fuzzing import TARGETS, parser_files  # noqa: E402 (path first)
 from mutations import MUTATIONS  # noqa: E402
 from session import SessionError  # noqa: E402

@@ -1,5 +1,5 @@
 /* What the traffic that judges a running XDP program is made of: shared by its programs (traffic.bpf.c) and
- * traffic.cpp, and by whoever writes policies for it (scripts/lib/xdp_swaps.py). C subset.
+ * traffic.cpp, and by whoever writes policies for it (tests/rig/xdp/xdp_swaps.py). C subset.
  *
  * A frame tells by its UDP destination port which verdict is right. Policies come in two kinds, even and odd; what they
  * hold is chosen so that either of them gives that verdict, and a mixture of them another one:
