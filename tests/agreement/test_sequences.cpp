@@ -4,14 +4,13 @@
 
 #include "tests/agreement/sequences.h"
 #include "tests/catch.h"
-#include "tests/rounds.h"
 
 using namespace weir;
 using namespace weir::agreement;
 
 namespace {
 
-constexpr uint64_t kChanges = rounds(3000), kSteps = 50;  // in all; of each policy
+constexpr uint64_t kChanges = 3000, kSteps = 50;  // in all; of each policy
 
 }  // namespace
 
