@@ -3,7 +3,7 @@
 #include <atomic>
 #include <cstdint>
 
-// What the script that started a program (tests/rig/world/disk.py) and disk.cpp inside of it share: one mapped file, of
+// tests/rig/world/disk.py, which starts a program, and disk.cpp inside of it share one mapped file, of
 // this struct and the journal behind it. Several programs may share one.
 namespace weir::inject {
 

@@ -1,7 +1,7 @@
 // A kernel that refuses: LD_PRELOAD of controld and the data plane. Which call fails, how and when, stands in a file of
-// shared memory that WEIR_FAULTS names and tests/rig/faults/fault_rig.py writes. It adds no system calls of its own, but for
-// closing descriptors that are to be lost, and sleeping in a call that is held: processes that a filter of system calls
-// holds live under it. Calls that libc makes for itself (malloc, stdio, opendir) do not come here.
+// shared memory that WEIR_FAULTS names and tests/rig/faults/fault_rig.py writes. It adds no system calls of its own,
+// but for closing descriptors that are to be lost, and sleeping in a call that is held: processes that a filter of
+// system calls holds live under it. Calls that libc makes for itself (malloc, stdio, opendir) do not come here.
 //
 // The functions have other names in C++ than for the linker, so that they need not agree with what the headers declare.
 #include <dlfcn.h>

@@ -1,6 +1,6 @@
 // What the two programs would take from a state folder when they started: their own code for it, without all the rest.
-// Lines `controld FOLDER` and `dataplane FOLDER` come in, a line of JSON each goes out. tests/rig/faults/power_cuts.py asks
-// about thousands of folders; some of them the programs themselves are started on, too.
+// Lines `controld FOLDER` and `dataplane FOLDER` come in, a line of JSON each goes out. tests/rig/faults/power_cuts.py
+// asks about thousands of folders; some of them the programs themselves are started on, too.
 #include <fmt/format.h>
 
 #include <iostream>

@@ -1,5 +1,5 @@
-// The real lists and captures that tests/bench/papers/reproduce_gate.py has laid out: lists/NAME.yaml, a policy of one list
-// each, read as controld reads it; and captures.txt, a line for each capture: its name and its files, by tabs.
+// The real lists and captures that tests/bench/papers/reproduce_gate.py has laid out: lists/NAME.yaml, a policy of one
+// list each, read as controld reads it; and captures.txt, a line for each capture: its name and its files, by tabs.
 #pragma once
 
 #include <pcap/pcap.h>

@@ -2,7 +2,7 @@
 plane, or the XDP program, frame by frame. Of each row: packets that hit, that just miss, of the other family, and the one that hits cut off
 at every byte.
 
-What is expected comes from the tables and from frames.seen(), which knows where each header of a frame ends because it
+The tables and frames.seen() say what is expected; seen() knows where each header of a frame ends because it
 put it there: no parser of weir, nor the reference's, has a say. Each kind of entry is a list of its own with addresses
 of its own, so the counts by list tell which one hit.
 

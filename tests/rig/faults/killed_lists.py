@@ -1,4 +1,4 @@
-"""What may be enforced while programs are killed and lists change: the model of tests/rig/faults/kills.py. Standard library only.
+"""The model of tests/rig/faults/kills.py tells what may be enforced while programs are killed and lists change. Standard library only.
 
 Versions: a policy and two feeds, each with its number; 24 addresses are in it or not, as bits of the number's signature say, which is random.
 So packets tell the version. Clients: each has a list of its own and waits for the answer to one request before the next; what was answered

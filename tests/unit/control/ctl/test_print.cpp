@@ -1,4 +1,4 @@
-// What controlctl prints of the parts of answers: a row for each of their shapes.
+// controlctl prints parts of answers: each shape of a part has a row.
 #include "control/ctl/explain_text.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
