@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
@@ -19,7 +18,7 @@ from until import until
 ARGUMENTS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
              "--disable-component-update", "--disable-sync", "--disable-extensions", "--hide-scrollbars", "--disable-dev-shm-usage",
              "--force-color-profile=srgb", "--no-default-browser-check", "--disable-features=OptimizationHints,MediaRouter,Translate"]
-START_SECONDS, ANSWER_SECONDS = 60, 120
+ANSWER_SECONDS = 120
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # W3C WebDriver, 12.1
 TAB, ENTER = "\ue004", "\ue007"
 
@@ -53,14 +52,9 @@ class Browser:
             raise
 
     def _port(self):
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            line = self.driver.stdout.readline()
-            found = re.search(r"successfully on port (\d+)", line)
-            if found:
+        for line in self.driver.stdout:
+            if found := re.search(r"successfully on port (\d+)", line):
                 return int(found[1])
-            if not line and self.driver.poll() is not None:
-                break
         raise SessionError("chromedriver does not start")
 
     def __enter__(self):

@@ -7,11 +7,11 @@ import argparse
 import os
 import shutil
 import sys
-import time
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rooms  # noqa: E402,F401
 from dashboard import Prometheus, panels_of, plain
+from pace import hold
 from rack_metrics import start_loaded
 from session import Session, SessionError, fail
 
@@ -57,9 +57,9 @@ def picture(build, out, seconds):
     with Session(build) as session:
         address = start_loaded(session)
         with Prometheus(session.path("prometheus"), address) as prometheus:
-            time.sleep(seconds / 2)
+            hold(seconds / 2)
             session.controlctl("reload")
-            time.sleep(seconds / 2)
+            hold(seconds / 2)
             panels = panels_of()
             rows = -(-len(panels) // COLUMNS)
             figure, all_axes = pyplot.subplots(rows, COLUMNS, figsize=(6 * COLUMNS, 2.6 * rows), constrained_layout=True)

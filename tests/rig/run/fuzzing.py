@@ -156,15 +156,15 @@ def fuzz(folder, name, runs=None, seconds=None):
     log_path = os.path.join(folder, f"fuzz-{name}.log")
     words = command(folder, name) + [f"-max_len={TARGETS[name].longest}", "-print_final_stats=1", *limits,
                                      f"-artifact_prefix={crashes}/", kept(folder, name), seeds(folder, name)]
-    began = told = time.monotonic()
+    began = time.monotonic()
     with open(log_path, "w", encoding="utf-8") as log:
         process = subprocess.Popen(words, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         try:
             while process.poll() is None:
-                time.sleep(0.1)
-                if time.monotonic() - told > PROGRESS_SECONDS:
-                    told = time.monotonic()
-                    say(f"fuzz: {name}: {progress(log_path)} after {told - began:.0f} s")
+                try:
+                    process.wait(PROGRESS_SECONDS)
+                except subprocess.TimeoutExpired:
+                    say(f"fuzz: {name}: {progress(log_path)} after {time.monotonic() - began:.0f} s")
         finally:
             if process.poll() is None:
                 process.terminate()

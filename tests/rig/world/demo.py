@@ -12,6 +12,7 @@ import time
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rooms  # noqa: E402,F401
 from capture import read_capture, write_capture
+from pace import hold
 from samples import make_samples
 from session import Memory, ROOT, Session, SessionError, ensure_built, fail
 
@@ -35,7 +36,7 @@ def shown(session, *arguments):
 def rates(session, frames, *lists):
     """A second of traffic, and at least one loop of the capture: what passes and drops, and by which of these lists."""
     before, began = session.stats(), time.monotonic()
-    time.sleep(1)
+    hold(1)
     session.wait("traffic", lambda: session.stats()["packets"] >= before["packets"] + frames)
     after, seconds = session.stats(), time.monotonic() - began
 

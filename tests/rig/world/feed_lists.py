@@ -16,13 +16,13 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rooms  # noqa: E402,F401
 from all_lists import COUNTRIES, write_countries  # noqa: E402
 from rig import Skip, test_data  # noqa: E402
 from session import ROOT, SessionError  # noqa: E402
+from until import until  # noqa: E402
 
 DIGESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "feed_digests.json")
 
@@ -105,12 +105,12 @@ class Programs:
                 daemon.terminate()
 
     def _entries(self, lists, socket, daemon):
-        end = time.monotonic() + 120
-        while '"lists"' not in self.ask("--socket", socket, "list", "--json").stdout:
-            if daemon.poll() is not None or time.monotonic() > end:
-                with open(os.path.join(self.folder, "controld.log"), encoding="utf-8", errors="replace") as log:
-                    raise SessionError(f"controld does not start: {log.read()[-300:]}")
-            time.sleep(0.1)
+        def log():
+            with open(os.path.join(self.folder, "controld.log"), encoding="utf-8", errors="replace") as file:
+                return file.read()[-300:]
+
+        until("controld to start", lambda: '"lists"' in self.ask("--socket", socket, "list", "--json").stdout, 120, SessionError,
+              ended=lambda: f"controld ended: {log()}" if daemon.poll() is not None else "", about=lambda: f": {log()}", turn=0.1)
         found = {}
         for name, _ in lists:
             done = self.ask("--socket", socket, "list", key_of(name), "--entries", "--json")

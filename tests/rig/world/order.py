@@ -10,11 +10,12 @@ import random
 import socket
 import struct
 import threading
-import time
 
 from numbered import DROPPED, FRAME_BYTES, PASSED, TAIL, Book, World, mixture
+from pace import hold
 from session import Memory, SessionError
 from turns import packet_socket
+from until import until
 
 PCAP_HEADER = struct.pack("<IHHiIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
 RECORD = struct.pack("<IIII", 0, 0, FRAME_BYTES, FRAME_BYTES)
@@ -103,18 +104,11 @@ class Veth:
         for frame in frames:
             if bunch == 0:
                 bunch = self.random.choice((1, 3, 17, 64, 150))
-                time.sleep(self.random.choice((0, 0, 0, 0.0001)))
-                self._wait(lambda: sent - sum(came) < IN_FLIGHT - 150)
+                hold(self.random.choice((0, 0, 0, 0.0001)))
+                until("room for another frame", lambda n=sent: n - sum(came) < IN_FLIGHT - 150, SILENT_SECONDS, SessionError,
+                      about=lambda: ": frames are lost", turn=0.00005)
             self.sockets[PASSED].send(frame)
             sent, bunch = sent + 1, bunch - 1
-
-    @staticmethod
-    def _wait(test):
-        deadline = time.monotonic() + SILENT_SECONDS
-        while not test():
-            if time.monotonic() > deadline:
-                raise SessionError(f"no room for another frame in {SILENT_SECONDS} s: frames are lost")
-            time.sleep(0.00005)
 
 
 WAYS = {"pipes": Pipes, "veth": Veth}
@@ -189,10 +183,6 @@ def run_order(session, way, count, seed):
 
 def wait_until_silent(book):
     """Until every frame is back, or none comes any more."""
-    last, since = -1, time.monotonic()
-    while sum(book.came) < sum(book.sent):
-        if sum(book.came) != last:
-            last, since = sum(book.came), time.monotonic()
-        if time.monotonic() - since > SILENT_SECONDS:
-            return
-        time.sleep(0.01)
+    is_one_more = True
+    while is_one_more and (came := sum(book.came)) < sum(book.sent):
+        is_one_more = until("one more frame", lambda n=came: sum(book.came) > n, SILENT_SECONDS, error=None, turn=0.01)

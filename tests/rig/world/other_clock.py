@@ -8,7 +8,10 @@ import os
 import signal
 import struct
 import subprocess
-import time
+
+from pace import hold
+from session import pause
+from until import until
 
 FUNCTION = b"__vdso_clock_gettime"
 AHEAD = 8                       # bytes of the number in front of the code
@@ -42,7 +45,7 @@ class OtherClock:
         self.number = begin + room
         code, entry = begin + room + AHEAD, begin + entry
         _write(process, self.number, struct.pack("<q", 0) + CODE)
-        os.kill(process, signal.SIGSTOP)
+        pause(process)
         try:
             _wait_until_outside(process, entry, entry + size)
             _write(process, entry, JUMP.pack(0xE9, code - entry - JUMP.size))
@@ -55,13 +58,14 @@ class OtherClock:
 
 def _place_of_vdso(process):
     """Of a process that may have just begun to be another program: it has none for a moment."""
-    for _ in range(100):
+    def found():
         with open(f"/proc/{process}/maps", encoding="utf-8") as file:
             for line in file:
                 if line.rstrip().endswith("[vdso]"):
                     return tuple(int(text, 16) for text in line.split()[0].split("-"))
-        time.sleep(0.01)
-    raise OSError(f"process {process} has no vDSO")
+        return None
+
+    return until(f"the vDSO of process {process}", found, 5, OSError)
 
 
 def _read(process, address, size):
@@ -104,7 +108,6 @@ def _wait_until_outside(process, begin, end):
         if not any(begin <= place < end for place in places):
             return
         os.kill(process, signal.SIGCONT)
-        time.sleep(0.001)
-        os.kill(process, signal.SIGSTOP)
-        time.sleep(0.001)
+        hold(0.001)  # they run for so long
+        pause(process)
     raise OSError(f"threads of process {process} do not leave clock_gettime")

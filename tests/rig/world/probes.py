@@ -12,9 +12,9 @@ import select
 import socket
 import struct
 import subprocess
-import time
 
 from namespaces import mount_bpf, own_mounts, own_network
+from until import Patience, until
 
 GUARD = 0x0AFFFFFE            # 10.255.255.254: in no list
 MOST = 200                    # probes under way: fewer than any ring on their way holds
@@ -104,10 +104,10 @@ class Probes:
         fates = [None] * len(frames)
         missing = len(frames)
         for frame in frames:
-            self._send(frame)
-        deadline = time.monotonic() + seconds
+            until("room for a frame", lambda one=frame: self._is_sent(one), turn=0.001)
+        patience = Patience(seconds)
         while missing and (self.is_seen_dropped or fates[-1] is None):
-            if time.monotonic() > deadline or is_over():
+            if patience.is_over() or is_over():
                 return self._give_up(missing)
             for sweep, place, is_dropped in self._receive(0.01):
                 if sweep != self.sweep:
@@ -129,15 +129,15 @@ class Probes:
         self.given_up.add(self.sweep)
         self.missing += missing
 
-    def _send(self, frame):
-        while True:
-            try:
-                self.out.send(frame)
-                return
-            except OSError as error:  # the queue is full
-                if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
-                    raise
-                time.sleep(0.001)
+    def _is_sent(self, frame):
+        """False: the queue is full."""
+        try:
+            self.out.send(frame)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
+                raise
+            return False
+        return True
 
     def _receive(self, seconds):
         """[(sweep, place, is_dropped)] that are there, after waiting for some."""

@@ -81,11 +81,7 @@ def tail(text, lines=20):
 def pause(pid):
     """Stops a process (SIGSTOP). Returns when none of its threads runs any more: on a busy machine one may go on for a while."""
     os.kill(pid, signal.SIGSTOP)
-    deadline = time.monotonic() + START_SECONDS
-    while not all(state in "TtZX" for state in thread_states(pid)):
-        if time.monotonic() > deadline:
-            raise SessionError(f"process {pid} does not stop")
-        time.sleep(0.001)
+    until(f"process {pid} to stop", lambda: all(state in "TtZX" for state in thread_states(pid)), START_SECONDS, SessionError, turn=0.001)
 
 
 def thread_states(pid):

@@ -6,7 +6,8 @@ import re
 import select
 import subprocess
 import tempfile
-import time
+
+from until import Patience
 
 
 def bash_words(program, file, lines):
@@ -68,14 +69,14 @@ def zsh_words(program, file, lines):
 
 def _typed(terminal, out, texts):
     """Types each text once the one before has been answered, and returns the answers."""
-    limit = time.monotonic() + 120
+    patience = Patience(120)
     for number, text in enumerate(texts, 1):
         os.write(terminal, text.encode())
         while True:
             answered = open(out, encoding="utf-8").read() if os.path.exists(out) else ""
             if ("\n" + answered).count("\n=\n") >= number:
                 break
-            if time.monotonic() > limit:
+            if patience.is_over():
                 raise ValueError(f"zsh does not answer {text!r}")
             if select.select([terminal], [], [], 0.02)[0]:
                 os.read(terminal, 65536)  # what it draws

@@ -10,6 +10,8 @@ import signal
 import struct
 import time
 
+from pace import hold
+
 TURN_SECONDS = 0.001
 LATE_SECONDS = 0.004
 PAUSE = struct.Struct("<dd")  # begin and end, of time.monotonic()
@@ -21,7 +23,7 @@ def watch(cpu, told):
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(os.sched_get_priority_max(os.SCHED_FIFO)))
     parent, before = os.getppid(), time.monotonic()
     while os.getppid() == parent:
-        time.sleep(TURN_SECONDS)
+        hold(TURN_SECONDS)
         now = time.monotonic()
         if now - before > TURN_SECONDS + LATE_SECONDS:
             os.write(told, PAUSE.pack(before + TURN_SECONDS, now))

@@ -5,14 +5,14 @@ and what was dropped. From a packet's flow and output it knows the policy that j
 """
 
 import os
-import time
 
+from pace import Pace
 from rig import GENERATOR_NICE, PlacedSession, Tool, processors, say, stolen_ms
 from session import Memory, SessionError
 
 FLOWS = 1024        # source addresses 10.0.0.0 + 0..1023; policy a drops the even ones, policy b the odd ones
 PACER_PAGES = 64    # 2 MiB each: its mbufs and DPDK's own tables
-SETTLE_SECONDS = 0.5
+MANY = 64 * FLOWS   # packets before the first reload and behind the last one
 COUNTERS = ("rx_missed", "tx_lost", "capture_lost")
 
 POLICY = """\
@@ -83,21 +83,21 @@ def measure_swaps(build, reloads, period=0.3, rate=None, trial_seconds=2, load=0
             pacer.event("ready")
             if rate is None:
                 say("swap: looking for the highest rate without loss, under reloads of one policy")
+                pace = Pace(period)
                 while pacer.silent():
+                    pace.turn()
                     reload(session)
-                    time.sleep(period)
             found = pacer.event("rate")
             say(f"swap: {reloads} reloads at {found['rate'] / 1e6:.3f} Mpps")
-            time.sleep(SETTLE_SECONDS)
+            wait_for_packets(session, MANY)
             preemptions, stolen, before = session.worker_preemptions(), stolen_ms(), session.stats()
-            answers, next_at = [], time.monotonic()
+            answers, pace = [], Pace(period)
             for turn in range(reloads):
-                time.sleep(max(0, next_at - time.monotonic()))
-                next_at = time.monotonic() + period
+                pace.turn()
                 choose(session, "odd" if turn % 2 == 0 else "even")
                 answers.append(reload(session))
                 wait_for_packets(session)
-            time.sleep(SETTLE_SECONDS)
+            wait_for_packets(session, MANY)
             preemptions, stolen = session.worker_preemptions() - preemptions, stolen_ms() - stolen
             pacer.interrupt()
             result = pacer.event("result")

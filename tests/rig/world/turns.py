@@ -6,6 +6,7 @@ pass strangers. Frames go in by one veth; what passes comes back there, what is 
 each frame is accounted for.
 """
 
+import errno
 import ipaddress
 import os
 import random
@@ -14,10 +15,11 @@ import socket
 import struct
 import subprocess
 import threading
-import time
 
 from namespaces import own_network
+from pace import hold
 from session import SLOW_SECONDS, Memory, Session, is_slow, tail
+from until import Patience, until
 
 PORT_IN, PORT_DROPPED = "in0", "drop0"           # the data plane's ends; ours are in1 and drop1
 VDEVS = (f"net_af_packet0,iface={PORT_IN}", f"net_af_packet1,iface={PORT_DROPPED}")
@@ -27,6 +29,7 @@ SIGNATURE_BITS = 32
 MEMBERS, WIDE = 2000, 150_000
 PAUSE_SECONDS = 0.003         # between two sweeps
 UNANSWERED_SECONDS = 0.02, 0.3  # how long a sweep waits that a data plane which is not up need not answer: the first, the most
+ROOM_SECONDS = 1              # until a full queue takes a frame again
 LOST_SECONDS = 10             # after which a frame that a running data plane took is lost
 KEPT_SWEEPS = 4096
 MAGIC = b"weirturn"
@@ -144,7 +147,7 @@ class Traffic(threading.Thread):
         self.is_ended = threading.Event()
         self.wrong = []
         self.packets = self.lost = 0
-        self.changed = threading.Condition()
+        self.lock = threading.Lock()  # guards wrong
 
     def stop(self):
         self.is_ended.set()
@@ -154,12 +157,12 @@ class Traffic(threading.Thread):
             one.close()
 
     def take_wrong(self):
-        with self.changed:
+        with self.lock:
             wrong, self.wrong = self.wrong, []
         return wrong
 
     def say_wrong(self, text):
-        with self.changed:
+        with self.lock:
             if len(self.wrong) < 100:
                 self.wrong.append(text)
 
@@ -167,7 +170,7 @@ class Traffic(threading.Thread):
         try:
             while not self.is_ended.is_set():
                 self.sweep()
-                time.sleep(PAUSE_SECONDS)
+                hold(PAUSE_SECONDS)
         except Exception as error:  # pylint: disable=broad-except  # a thread that ends silently judges nothing
             self.say_wrong(f"the traffic ended: {type(error).__name__} {error}")
 
@@ -179,23 +182,19 @@ class Traffic(threading.Thread):
             truth.open[number] = (truth.low, set(truth.bypass))
             truth.open.pop(number - KEPT_SWEEPS, None)
         for template in self.world.templates:
-            try:
-                self.inside.send(template[:50] + struct.pack("!I", number) + template[54:])
-            except OSError as error:  # the queue is full
-                time.sleep(0.001)
-                if error.errno not in (11, 105):
-                    raise
+            frame = template[:50] + struct.pack("!I", number) + template[54:]
+            until("room for a frame", lambda one=frame: self.is_sent(one), ROOM_SECONDS, error=None, turn=0.001)
         verdicts = [None] * len(self.world.frames)
         missing = len(verdicts)
         is_answering = self.answering == life
-        deadline = time.monotonic() + (LOST_SECONDS if is_answering else self.patience)
+        patience = Patience(LOST_SECONDS if is_answering else self.patience)
         while missing and not self.is_ended.is_set():
             for sweep, frame, is_dropped in self.receive():
                 self.judge(sweep, frame, is_dropped)
                 if sweep == number:
                     missing -= verdicts[frame] is None
                     verdicts[frame] = is_dropped
-            if missing and (truth.life != life or time.monotonic() > deadline):
+            if missing and (truth.life != life or patience.is_over()):
                 break
         with truth.lock:
             is_same_life = truth.life == life
@@ -208,6 +207,16 @@ class Traffic(threading.Thread):
             self.lost += missing
             self.say_wrong(f"{missing} frames of a sweep did not come back")
 
+    def is_sent(self, frame):
+        """False: the queue is full."""
+        try:
+            self.inside.send(frame)
+        except OSError as error:
+            if error.errno not in (errno.EAGAIN, errno.ENOBUFS):
+                raise
+            return False
+        return True
+
     def finish(self, number, verdicts, turns, bypass, life):
         self.packets += len(verdicts)
         self.answering, self.patience = life, UNANSWERED_SECONDS[0]
@@ -215,9 +224,7 @@ class Traffic(threading.Thread):
             what, turn = self.world.turn_of(verdicts, turns)
             if what == "turn":  # else a swap went through it: each frame was judged by itself
                 self.truth.raise_low(turn)
-        with self.changed:
-            self.whole = (number, verdicts)
-            self.changed.notify_all()
+        self.whole = (number, verdicts)
 
     def receive(self):
         """[(sweep, frame, is_dropped)] that are there, after waiting for some."""
@@ -251,12 +258,9 @@ class Traffic(threading.Thread):
 
     def look(self, seconds=30):
         """Verdicts on a whole sweep that begins after now; None: there was none in time."""
-        after, deadline = self.number, time.monotonic() + seconds
-        with self.changed:
-            while self.whole is None or self.whole[0] <= after:
-                if not self.changed.wait(deadline - time.monotonic()):
-                    return None
-            return self.whole[1]
+        after = self.number
+        is_there = until("a whole sweep", lambda: self.whole is not None and self.whole[0] > after, seconds, error=None, turn=0.002)
+        return self.whole[1] if is_there else None
 
 
 def packet_socket(interface):
@@ -329,10 +333,14 @@ class Rig:
 
     def bypass(self, is_on):
         self.truth.may_bypass(self.truth.bypass | {is_on})
-        deadline = time.monotonic() + SLOW_SECONDS
-        while not (answer := self.session.call("bypass", on=is_on)).get("ok"):
-            if not is_slow(answer) or time.monotonic() > deadline:
-                break
+        answers = []
+
+        def is_answered():
+            answers.append(self.session.call("bypass", on=is_on))
+            return answers[-1].get("ok") or not is_slow(answers[-1])
+
+        until("an order of the panic switch", is_answered, SLOW_SECONDS, error=None)
+        answer = answers[-1]
         if answer.get("ok"):
             self.truth.may_bypass({is_on})
         return answer

@@ -7,7 +7,8 @@ import select
 import shutil
 import socket
 import subprocess
-import time
+
+from until import until
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 UNITS = os.path.join(ROOT, "configs/systemd")
@@ -115,14 +116,14 @@ class Service:
 
     def hear(self, wanted, seconds):
         """All that it told, until a message holds this; empty: none did in that time."""
-        heard = ""
-        deadline = time.monotonic() + seconds
-        while wanted not in heard:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.socket], [], [], left)[0]:
-                return ""
-            heard += self.socket.recv(8192).decode() + "\n"
-        return heard
+        heard = []
+
+        def is_heard():
+            while wanted not in "\n".join(heard) and select.select([self.socket], [], [], 0)[0]:
+                heard.append(self.socket.recv(8192).decode())
+            return wanted in "\n".join(heard)
+
+        return "\n".join([*heard, ""]) if until(wanted, is_heard, seconds, error=None) else ""
 
     def forget(self):
         while select.select([self.socket], [], [], 0)[0]:

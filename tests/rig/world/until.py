@@ -14,22 +14,37 @@ class WaitedInVain(Exception):
     pass
 
 
+class Patience:
+    """Counts the turns of a loop that waits by itself, by select() for one. left: seconds. turn: how long one waits at most."""
+
+    def __init__(self, seconds, turn=TURN_SECONDS):
+        self.left, self.most, self.last = seconds, turn + MOST_OVER, time.monotonic()
+
+    def is_over(self):
+        """Asked once in each turn."""
+        now = time.monotonic()
+        self.left -= min(now - self.last, self.most)
+        self.last = now
+        return self.left <= 0
+
+
 def until(what, holds, seconds=60, error=WaitedInVain, ended=None, about=lambda: "", turn=TURN_SECONDS):
-    """The first true value of holds(). error: raised when patience is over, with what about() says. ended(): asked in each
-    turn why it cannot come any more; raises error when it says something."""
-    spent = 0.0
+    """The first true value of holds(). error: raised when patience is over, with what about() says; None: nothing is raised, and
+    the last value is returned. ended(): asked in each turn why it cannot come any more; raises error when it says something."""
+    patience, is_over = Patience(seconds, turn), False
     while True:
-        begin = time.monotonic()
         value = holds()
         if value:
             return value
         reason = ended() if ended else None
         if reason:
             raise error(f"{reason} while waiting for {what}")
-        if spent >= seconds:
+        if is_over:
+            if error is None:
+                return value
             raise error(f"waited {seconds} s in vain for {what}{about()}")
         time.sleep(turn)
-        spent += min(time.monotonic() - begin, turn + MOST_OVER)
+        is_over = patience.is_over()
 
 
 class Turns:
