@@ -12,6 +12,7 @@ import time
 from capture import Capture, read_capture, sort_out, write_capture
 from numbered import Book, World, mixture
 from order import LONGEST, ORDER, Pipes, numbered_frames, read, wait_until_silent, write_policy
+from pace import hold
 from session import ROOT, Memory, Session, SessionError
 
 PACE_FRAMES, PACE_SECONDS = 512, 0.002
@@ -107,13 +108,13 @@ def plain_capture(folder, pcap, most=None):
     return path
 
 
-def until(over, frames):
-    """At a pace that leaves others time."""
+def paced(over, frames):
+    """At a pace that leaves others time, until it is over."""
     sent = 0
     while not over.is_set():
         sent += 1
         if sent % PACE_FRAMES == 0:
-            time.sleep(PACE_SECONDS)
+            hold(PACE_SECONDS)
         yield next(frames)
 
 
@@ -133,7 +134,7 @@ def promote_under_traffic(build, parent, seed):
             file.write("  - {name: bans, action: drop, dynamic: true}\n")
         session.start_controld(session.path("weir.yaml"))
         session.wait_enforced()
-        sender = threading.Thread(target=lambda: lane.send(until(over, numbered_frames(book, order, 1 << 40))), daemon=True)
+        sender = threading.Thread(target=lambda: lane.send(paced(over, numbered_frames(book, order, 1 << 40))), daemon=True)
         sender.start()
         begun = ask(session, paths[1])
         session.wait("judged packets", lambda: ask(session)["packets"] > JUDGED)
@@ -168,7 +169,7 @@ def loop_rates(build, parent, running, candidate, capture, seconds, turns):
 
         def rate():
             before, begin = session.stats(), time.monotonic()
-            time.sleep(seconds)
+            hold(seconds)
             after, end = session.stats(), time.monotonic()
             return (after["packets"] - before["packets"]) / (end - begin)
 

@@ -12,7 +12,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rooms  # noqa: E402,F401
@@ -21,11 +20,13 @@ from namespaces import NoNamespace, mount_bpf, own_mounts, own_network  # noqa: 
 from rig import Skip  # noqa: E402
 from session import Session, SessionError  # noqa: E402
 from shadows import ask  # noqa: E402
+from until import until  # noqa: E402
+from xdp_swaps import received  # noqa: E402
 
 NEAR, FAR = "out0", "in0"
 TARGET = f"targets: [{{xdp: {{interfaces: [{FAR}]}}}}]\n"
 SHORTEST, LONGEST = 14, 1514  # bytes of frames that the interfaces take
-AT_ONCE, PAUSE_SECONDS = 32, 0.001  # fewer than a veth's ring holds
+AT_ONCE = 32  # fewer than a veth's ring holds
 
 
 def frames_that_fit(folder, pcap):
@@ -65,10 +66,11 @@ def make_pair():
 def send_all(frames):
     with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as near:
         near.bind((NEAR, 0))
+        before = received(FAR)
         for number, frame in enumerate(frames):
             near.send(frame)
             if number % AT_ONCE == AT_ONCE - 1:
-                time.sleep(PAUSE_SECONDS)
+                until("frames to arrive", lambda sent=number + 1: received(FAR) - before >= sent, turn=0.001)
 
 
 def xdp_difference(build, running, candidate, pcap, one_in):

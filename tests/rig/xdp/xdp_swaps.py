@@ -22,6 +22,7 @@ import time
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rooms  # noqa: E402,F401
+from pace import hold  # noqa: E402 (path first)
 from session import Session, SessionError  # noqa: E402 (path first)
 
 BPF_DIR = "/sys/fs/bpf"
@@ -57,14 +58,14 @@ def make_interfaces():
         run("ip", "link", "set", end, "up")
 
 
-def received():
-    """Frames that r0 took, by its own count."""
+def received(interface="r0"):
+    """Frames that it took, by its own count."""
     with open("/proc/net/dev", encoding="ascii") as file:
         for line in file:
             name, _, numbers = line.partition(":")
-            if name.strip() == "r0":
+            if name.strip() == interface:
                 return int(numbers.split()[1])
-    raise SessionError("there is no interface r0")
+    raise SessionError(f"there is no interface {interface}")
 
 
 class Traffic:
@@ -189,7 +190,7 @@ def kill(session, kills, seed):
                     rig.next_policy()
                     acknowledged += bool(session.call("reload")["ok"])
                 except SessionError:
-                    time.sleep(0.005)
+                    hold(0.005)
         finally:
             killer.join()
         session.controld.wait()
