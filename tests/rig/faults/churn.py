@@ -24,11 +24,13 @@ sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rooms  # noqa: E402,F401
 import xdp_swaps  # noqa: E402 (path first)
 from capture import Capture, write_capture  # noqa: E402
+from pace import hold  # noqa: E402
 from probes import Probes, frame_from, make_veths, own_bpf_folder, text_of  # noqa: E402
 from ratio import PORT, SPARE_MBUFS  # noqa: E402
 from report import report  # noqa: E402
 from rig import PlacedSession, processors, say  # noqa: E402
 from session import Memory, SessionError, tail  # noqa: E402
+from until import until  # noqa: E402
 from wire import WIRE_HEADER, WIRE_STATS, question  # noqa: E402
 
 SHARE = 0.01                  # of the entries that a change replaces
@@ -188,20 +190,21 @@ class Churn:
     def sweeps_until(self, moment):
         while time.monotonic() < moment:
             self.sweep()
-            time.sleep(PAUSE_SECONDS)
+            hold(PAUSE_SECONDS)
 
     def one_change(self):
         self.feed.change()
         self.judge.renamed()
-        begin = time.monotonic()
+        ends, begin = [], time.monotonic()
         self.feed.rename()
-        while not self.judge.is_enforced():
-            now = self.sweep()
-            if now > begin + ENFORCE_SECONDS:
-                raise SessionError(f"a change was not enforced within {ENFORCE_SECONDS} s\n" + self.enforcer.log())
-            if not self.judge.is_enforced():
-                time.sleep(PAUSE_SECONDS)
-        self.enforced_ms.append((now - begin) * 1e3)
+
+        def is_enforced():
+            ends.append(self.sweep())
+            return self.judge.is_enforced()
+
+        until("a change to be enforced", is_enforced, ENFORCE_SECONDS, SessionError, about=lambda: "\n" + self.enforcer.log(),
+              turn=PAUSE_SECONDS)
+        self.enforced_ms.append((ends[-1] - begin) * 1e3)
 
     def stretch(self, seconds, is_churn):
         """Packets a second of the busy traffic."""

@@ -22,10 +22,12 @@ import time
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rooms  # noqa: E402,F401
 from disk import DEATHS, Disk  # noqa: E402 (path first)
+from pace import hold  # noqa: E402
 from report import report  # noqa: E402
 from rig import say  # noqa: E402
 from session import Session, SessionError, is_slow  # noqa: E402
 from turns import Rig, make_interfaces  # noqa: E402
+from until import until  # noqa: E402
 
 PROGRAMS = ("controld", "dataplane")
 # What a start says when it does not take what it has saved. The book may be that of the generation before.
@@ -33,6 +35,7 @@ REFUSALS = re.compile(r"damaged|is not used|cannot be used|not known|cut off|a n
                       r"|was published and could not be remembered")
 OPERATIONS_OF_A_RELOAD = 24   # on both disks, about
 WIDE_EVERY, BYPASS_SHARE, START_SHARE, BOTH_SHARE, DISK_SHARE = 5, 0.15, 0.15, 0.25, 0.5
+LAST_SECONDS = 0.01          # operations of an order come so soon behind its answer
 RESUME_SECONDS = 60           # until everything is as it should be after a kill
 
 
@@ -103,17 +106,12 @@ class Killer:
         self.disk.kill_at(self.random.randint(1, 6 if kind in ("on", "off") else OPERATIONS_OF_A_RELOAD),
                           self.random.choice(DEATHS))
         order.start()
-        deadline = time.monotonic() + 3 * self.typical[kind] + 1
-        while order.is_alive() and not self.reap() and time.monotonic() < deadline:
-            time.sleep(0.001)
-        if not self.killed:
-            time.sleep(0.01)  # it may have been the last one
+        until("a death", lambda: self.reap() or not order.is_alive(), 3 * self.typical[kind] + 1, error=None, turn=0.001)
+        until("a death at the last operation", self.reap, LAST_SECONDS, error=None, turn=0.001)
         kind_of_operation = self.disk.spare()
         if kind_of_operation is None:
             return
-        deadline = time.monotonic() + RESUME_SECONDS
-        while not self.reap() and time.monotonic() < deadline:  # much memory takes its time to go
-            time.sleep(0.001)
+        until("the end of a process", self.reap, RESUME_SECONDS, error=None, turn=0.001)  # much memory takes its time to go
         self.moments[f"disk: {kind_of_operation}"] += 1
 
     def reap(self):
@@ -132,7 +130,7 @@ class Killer:
 
     def die_in_time(self, order, kind):
         order.start()
-        time.sleep(self.random.uniform(0, 1.05) * self.typical[kind])
+        hold(self.random.uniform(0, 1.05) * self.typical[kind])
         phase = "order of bypass" if kind in ("on", "off") else "reload: answered"
         if kind in ("reload", "wide") and order.is_alive():
             try:
@@ -168,9 +166,8 @@ class Killer:
         start = threading.Thread(target=self.start_in_vain, args=(name,))
         before = getattr(self.session, name)
         start.start()
-        time.sleep(self.random.uniform(0, 1.1) * self.typical[name])
-        while getattr(self.session, name) is before and start.is_alive():
-            time.sleep(0.001)
+        hold(self.random.uniform(0, 1.1) * self.typical[name])
+        until("a process", lambda: getattr(self.session, name) is not before or not start.is_alive(), turn=0.001)
         process = getattr(self.session, name)
         if name == "dataplane":
             self.truth.killed()
@@ -212,12 +209,11 @@ class Killer:
 
     def is_told(self, wanted):
         """Whether the data plane is said to have bypass so. One that does not answer at once is told as it was before."""
-        deadline = time.monotonic() + RESUME_SECONDS
-        while True:
+        def is_so():
             target, = self.session.call("status")["targets"]
-            if target["bypass"] == wanted or time.monotonic() > deadline:
-                return target["bypass"] == wanted
-            time.sleep(0.05)
+            return target["bypass"] == wanted
+
+        return until("bypass of the data plane", is_so, RESUME_SECONDS, error=None, turn=0.05)
 
     def check_numbers(self, status, target):
         wrong = []

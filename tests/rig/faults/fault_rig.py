@@ -10,6 +10,7 @@ import time
 
 from capture import Capture, write_capture
 from session import Memory, Session, SessionError, is_slow, tail
+from until import until
 from wire import WIRE_HEADER, WIRE_STATS, question
 
 LIBRARY = "tests/inject/faults.so"
@@ -240,11 +241,14 @@ class Rig:
 
     def switch(self, on):
         """The answer to an order of the panic switch, given again while it is in force and a slow disk does not have it yet."""
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while True:
-            answer = self.ask_well("bypass", on=on)
-            if answer["ok"] or not is_slow(answer) or time.monotonic() > deadline:
-                return answer
+        answers = []
+
+        def is_answered():
+            answers.append(self.ask_well("bypass", on=on))
+            return answers[-1]["ok"] or not is_slow(answers[-1])
+
+        until("an order of the panic switch", is_answered, SETTLE_SECONDS, error=None)
+        return answers[-1]
 
     # What packets meet.
 
@@ -265,13 +269,29 @@ class Rig:
 
     def traffic(self, packets=6000):
         """How the counters grow over some packets."""
-        before = self.counters()
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while (after := self.counters())["packets"] < before["packets"] + packets:
-            if time.monotonic() > deadline:
-                raise Wrong("no packets are judged any more")
-            time.sleep(0.002)
+        before, after = self.counters(), {}
+
+        def are_judged():
+            after.update(self.counters())
+            return after["packets"] >= before["packets"] + packets
+
+        until("packets to be judged", are_judged, SETTLE_SECONDS, Wrong, turn=0.002)
         return {name: after[name] - before.get(name, 0) for name in after}
+
+    def wait_for_clock(self):
+        """Until the enforcer has read its clock. It does so in a thread of its own, which sleeps in between."""
+        before = self.clock_turns()
+        until("the data plane to read its clock", lambda: self.clock_turns() >= before + 2, SETTLE_SECONDS, Wrong)
+
+    def clock_turns(self):
+        """How often that thread has slept."""
+        folder = f"/proc/{self.session.dataplane.pid}/task"
+        for thread in os.listdir(folder):
+            with open(f"{folder}/{thread}/status", encoding="utf-8") as file:
+                text = file.read()
+            if text.startswith("Name:\tweir-clock\n"):
+                return int(text.split("\nvoluntary_ctxt_switches:")[1].split()[0])
+        raise Wrong("the data plane has no thread that reads its clock")
 
     def passing(self):
         """Which group passes by `turn`, of left and right."""
@@ -311,17 +331,17 @@ class Rig:
     def settle(self):
         """Nothing fails any more: controld and the enforcer come to terms by themselves."""
         self.complete()
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while True:
+        errors = []
+
+        def settled():
             self.check_alive()
             status = self.ask_well("status")
             target, = status["targets"]
-            if (target["connected"] and target["acknowledged"] and target["generation"] == status["generation"]
-                    and all(interface["attached"] for interface in target.get("interfaces", ()))):
-                return status
-            if time.monotonic() > deadline:
-                raise Wrong(f"afterwards: {target['last_error'] or 'not acknowledged'}")
-            time.sleep(0.02)
+            errors.append(target["last_error"] or "not acknowledged")
+            return status if (target["connected"] and target["acknowledged"] and target["generation"] == status["generation"]
+                              and all(interface["attached"] for interface in target.get("interfaces", ()))) else None
+
+        return until("the enforcer afterwards", settled, SETTLE_SECONDS, Wrong, about=lambda: f": {errors[-1]}")
 
     def published(self):
         """Which group passes by what controld has published. It may publish between two questions: then they are asked again."""

@@ -6,10 +6,11 @@ import select
 import socket
 import subprocess
 import threading
-import time
 
 from fault_rig import FRAMES, GROUPS, SETTLE_SECONDS, Rig, Wrong
 from namespaces import mount_bpf, own_mounts, own_network
+from pace import hold
+from until import Patience
 
 ATTACH_SECONDS = 2  # for frames that are under way
 INNOCENTS, KEPT_OUT = (tuple(frame for frame in FRAMES if socket.inet_ntoa(frame[26:30]).startswith(GROUPS[name][0]))
@@ -48,12 +49,12 @@ class Wire:
                     self.near.send(frame)
                 self.sent += len(INNOCENTS)
                 self.take(0)
-            time.sleep(0.003)
+            hold(0.003)
 
     def take_all(self, seconds):
         """Until every innocent that was sent has arrived, or has had so many seconds for it: then it is lost, once and for all."""
-        deadline = time.monotonic() + seconds
-        while self.arrived["innocents"] + self.lost < self.sent and time.monotonic() < deadline:
+        patience = Patience(seconds)
+        while self.arrived["innocents"] + self.lost < self.sent and not patience.is_over():
             self.take(0.05)
         self.take(0.02)
         self.lost = self.sent - self.arrived["innocents"]
@@ -117,6 +118,11 @@ class XdpRig(Rig):
     def traffic(self, packets=0):
         passed = self.wire.send_round()
         return {"dropped by expiring": GROUPS["expiring"][1] - passed["expiring"], "bypassed": passed["blocked"]}
+
+    def wait_for_clock(self):
+        """A publication reads it."""
+        self.turn()
+        self.ask_well("reload")
 
     def passing(self):
         passed = self.wire.send_round()

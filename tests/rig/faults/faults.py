@@ -19,6 +19,7 @@ from fault_rig import ALWAYS, CALLS, DAY, LOST, SETTLE_SECONDS, SHORT, YEAR, Rig
 from fault_rig_xdp import XdpRig  # noqa: E402
 from rig import say  # noqa: E402
 from session import SessionError  # noqa: E402
+from until import until  # noqa: E402
 
 
 # What is asked of the programs while something fails. Each returns [(command, answer)].
@@ -140,12 +141,15 @@ class Case:
     @staticmethod
     def wait_for_clock(rig, is_late):
         """Until its entries have expired, or have not, as the enforcer's clock says."""
-        time.sleep(0.3)  # it is read ten times a second
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while ((grown := rig.traffic())["dropped by expiring"] == 0) != is_late:
-            if time.monotonic() > deadline:
-                raise Wrong(f"entries that expire do not do so by the clock: {grown}")
-            time.sleep(0.1)
+        rig.wait_for_clock()
+        grown = {}
+
+        def is_as_the_clock_says():
+            grown.update(rig.traffic())
+            return (grown["dropped by expiring"] == 0) == is_late
+
+        until("entries that expire", is_as_the_clock_says, SETTLE_SECONDS, Wrong, turn=0.1,
+              about=lambda: f" to do so by the clock: {grown}")
 
     @staticmethod
     def seen(rig):

@@ -9,8 +9,8 @@ import collections
 import os
 import random
 import threading
-import time
 
+from pace import hold
 from probes import text_of
 from session import SessionError
 
@@ -111,7 +111,7 @@ class Feed(Versions):
         with open(self.path + ".new", "w", encoding="ascii") as file:
             file.writelines(lines[:len(lines) // 2])
             file.flush()
-            time.sleep(pause)
+            hold(pause)
             file.writelines(lines[len(lines) // 2:])
         with self.lock:
             self.high = self.at_rest = version
@@ -125,7 +125,7 @@ class Feed(Versions):
             for part in range(4):
                 file.writelines(lines[part * len(lines) // 4:(part + 1) * len(lines) // 4])
                 file.flush()
-                time.sleep(self.random.uniform(0, 0.1))
+                hold(self.random.uniform(0, 0.1))
         with self.lock:
             self.is_written, self.at_rest = False, version
 
@@ -173,7 +173,7 @@ class Client:
     def change(self, session):
         """One request. Whether it was answered with ok."""
         if self.is_waiting:
-            time.sleep(0.02)
+            hold(0.02)
             return False
         with self.model.lock:
             verb, addresses = self.draw()
@@ -197,7 +197,7 @@ class Client:
                 self.open.pop()
                 self.pending = {one for _, some in self.open for one in some}
         if not answer.get("ok"):
-            time.sleep(0.02)
+            hold(0.02)
         return bool(answer.get("ok"))
 
     def state(self, count):
@@ -320,7 +320,7 @@ class Model:
             whole = [(feed, feed.high, feed.times_written) for feed in self.feeds if not feed.is_written]
         answer = session.call("reload")
         if not answer.get("ok"):
-            time.sleep(0.02)
+            hold(0.02)
             return False
         with self.lock:
             self.turn.low = max(self.turn.low, turn)

@@ -26,11 +26,13 @@ import rooms  # noqa: E402,F401
 from crashes import PROGRAMS as BOTH, REFUSALS  # noqa: E402 (path first)
 from disk import DEATHS, Disk  # noqa: E402
 from killed_lists import Model  # noqa: E402
+from pace import hold  # noqa: E402
 from probes import Probes, make_veths, own_bpf_folder  # noqa: E402
 from report import report  # noqa: E402
 from rig import say  # noqa: E402
 from session import Memory, Session, SessionError, tail  # noqa: E402
 from turns import CONFIG, MBUFS, VDEVS  # noqa: E402
+from until import until  # noqa: E402
 from wire import WIRE_HEADER, WIRE_STATS, question  # noqa: E402
 
 ORDERS = ("add", "add", "bulk", "small", "small", "big", "reload")   # what a kill follows: of one kind each
@@ -70,7 +72,7 @@ class Actor(threading.Thread):
                 if self.act():
                     self.crew.took(self.kind, time.monotonic() - begin)
             except SessionError:  # controld went away
-                time.sleep(0.02)
+                hold(0.02)
             except Exception as error:  # pylint: disable=broad-except  # one that ends silently changes nothing more
                 self.crew.killer.say_wrong("lost", f"{self.kind} ended: {type(error).__name__} {error}")
 
@@ -100,8 +102,7 @@ class Crew:
     def rest(self):
         """Until nobody is at anything. Whether all came to an end."""
         self.may_run.clear()
-        deadline = time.monotonic() + SETTLE_SECONDS
-        return all(actor.at_rest.wait(max(0, deadline - time.monotonic())) for actor in self.actors)
+        return until("rest", lambda: all(actor.at_rest.is_set() for actor in self.actors), SETTLE_SECONDS, error=None)
 
     def stop(self):
         self.is_over = True
@@ -129,7 +130,7 @@ class Prober(threading.Thread):
             except Exception as error:  # pylint: disable=broad-except  # a thread that ends silently judges nothing
                 self.killer.say_wrong("lost", f"the probes ended: {type(error).__name__} {error}")
                 return
-            time.sleep(PAUSE_SECONDS)
+            hold(PAUSE_SECONDS)
 
     def sweep(self):
         with self.turn:
@@ -147,13 +148,12 @@ class Prober(threading.Thread):
 
     def ask(self, sources):
         """Their fates now. The data plane runs, or begins to."""
-        deadline = time.monotonic() + SETTLE_SECONDS
         with self.turn:
-            while time.monotonic() < deadline:
-                if (fates := self.probes.fates(sources, 0.3 if self.answering != self.killer.life else LOST_SECONDS)) is not None:
-                    self.answering = self.killer.life
-                    return dict(zip(sources, fates))
-        raise SessionError("no probe comes back:\n" + tail(self.killer.session.log("controld" if self.killer.xdp else "dataplane")))
+            fates = until("probes to come back", lambda: self.probes.fates(
+                sources, 0.3 if self.answering != self.killer.life else LOST_SECONDS), SETTLE_SECONDS, SessionError,
+                about=lambda: ":\n" + tail(self.killer.session.log("controld" if self.killer.xdp else "dataplane")))
+            self.answering = self.killer.life
+        return dict(zip(sources, fates))
 
 
 class Killer:
@@ -206,15 +206,14 @@ class Killer:
         self.crew.may_run.set()
         for kind in dict.fromkeys(ORDERS):
             self.crew.begin(kind)
-            time.sleep(2 * self.crew.typical[kind])
+            hold(2 * self.crew.typical[kind])
         self.check()
 
     def feed(self, feed):
         """Takes until the change is met by packets, or nearly: for the moments of kills."""
         version = feed.change()
-        deadline = time.monotonic() + 3 * self.crew.typical[feed.kind]
-        while feed.low < version and time.monotonic() < deadline and self.crew.may_run.is_set():
-            time.sleep(0.002)
+        until("packets that meet it", lambda: feed.low >= version or not self.crew.may_run.is_set(), 3 * self.crew.typical[feed.kind],
+              error=None, turn=0.002)
         return feed.low >= version
 
     # One kill.
@@ -226,7 +225,7 @@ class Killer:
             self.die_on_disk(kind)
         if not self.dead:
             self.crew.begin(kind)
-            time.sleep(self.random.uniform(0, 1.2) * self.crew.typical[kind])
+            hold(self.random.uniform(0, 1.2) * self.crew.typical[kind])
             self.strike(f"{kind}", self.next_victim())
         self.return_()
         self.check()
@@ -244,16 +243,10 @@ class Killer:
     def die_on_disk(self, kind):
         self.disk.kill_at(self.random.randint(1, OPERATIONS[kind]), self.random.choice(DEATHS))
         self.crew.begin(kind)
-        deadline = time.monotonic() + 2 * self.crew.typical[kind] + 0.5
-        while not self.reap() and time.monotonic() < deadline:
-            time.sleep(0.001)
-        if not self.dead:
-            time.sleep(0.01)
+        until("a death", self.reap, 2 * self.crew.typical[kind] + 0.5, error=None, turn=0.001)
         if (operation := self.disk.spare()) is None:
             return
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while not self.reap() and time.monotonic() < deadline:
-            time.sleep(0.001)
+        until("the end of a process", self.reap, SETTLE_SECONDS, error=None, turn=0.001)
         self.moments[f"disk: {operation}"] += 1
 
     def reap(self):
@@ -292,7 +285,7 @@ class Killer:
             self.check_alone()
         elif "controld" in self.dead and "dataplane" not in self.dead and self.random.random() < ALONE_SHARE:
             self.strike("soon after the other one", "dataplane")
-        time.sleep(self.random.choice((0, 0.05, 0.3)))
+        hold(self.random.choice((0, 0.05, 0.3)))
         for name in ("dataplane", "controld"):
             if name not in self.dead:
                 continue
@@ -306,9 +299,8 @@ class Killer:
         before = getattr(self.session, name)
         start = threading.Thread(target=self.start_in_vain, args=(name,))
         start.start()
-        time.sleep(self.random.uniform(0, 1.1) * self.typical_start[name])
-        while getattr(self.session, name) is before and start.is_alive():
-            time.sleep(0.001)
+        hold(self.random.uniform(0, 1.1) * self.typical_start[name])
+        until("a process", lambda: getattr(self.session, name) is not before or not start.is_alive(), turn=0.001)
         self.life += name == "dataplane"
         process = getattr(self.session, name)
         process.kill()
@@ -381,14 +373,13 @@ class Killer:
 
     def check_versions(self):
         """What was written last is enforced, soon."""
-        deadline = time.monotonic() + VERSION_SECONDS
-        while late := [one for one in self.model.versions if one.low < one.due()]:
-            if time.monotonic() > deadline:
-                for one in late:
-                    self.say_wrong("lost", f"{one.kind}: version {one.due()} ({one.way}) is not enforced, {one.low} was seen")
-                self.session.call("reload")  # it is told once
-                return
-            time.sleep(0.005)
+        def late():
+            return [one for one in self.model.versions if one.low < one.due()]
+
+        if not until("the last versions", lambda: not late(), VERSION_SECONDS, error=None, turn=0.005):
+            for one in late():
+                self.say_wrong("lost", f"{one.kind}: version {one.due()} ({one.way}) is not enforced, {one.low} was seen")
+            self.session.call("reload")  # it is told once
 
     def dataplane_number(self):
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:

@@ -16,8 +16,10 @@ sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rooms  # noqa: E402,F401
 import namespaces
 from mended_rig import BASE, CLOSED_MS, READ_GROUP, Adds, Feeds, Order, Readers, can_read_as_another, helpers_of, stopped, write
+from pace import hold
 from rig import Skip
 from session import Session, SessionError
+from until import until
 
 MEMORY = "/dev/shm"    # of the state beside which `add` is measured: a disk that others use waits by itself
 LONG_MS = 1000         # an `add` that takes longer has waited for something
@@ -175,7 +177,7 @@ class Watcher:
                 number = self.session.call("status")["generation"]["number"]
                 if not self.seen or self.seen[-1][1] != number:
                     self.seen.append((time.monotonic(), number))
-            time.sleep(0.002)
+            hold(0.002)
 
     def wait(self, n):
         self.session.wait(f"generation {n} of the test", lambda: len(self.seen) >= n, 60)
@@ -219,12 +221,9 @@ def confirm_beside_shadow(build):
         session.call("reload", confirm=CONFIRM_S)
         order = Order(session.call, "shadow-begin", path=session.path("next.yaml"), policy=BASE + feeds.list_of("/held/1"))
         feeds.wait_asked()
-        begin, ms = time.monotonic(), CLOSED_MS
-        while time.monotonic() - begin < CONFIRM_S:
-            if session.call("confirm").get("ok"):
-                ms = (time.monotonic() - begin) * 1000
-                break
-            time.sleep(0.01)
+        begin = time.monotonic()
+        is_done = until("a confirmation", lambda: session.call("confirm").get("ok"), CONFIRM_S, error=None, turn=0.01)
+        ms = (time.monotonic() - begin) * 1000 if is_done else CLOSED_MS
         feeds.release()
         order.result()
         return ms

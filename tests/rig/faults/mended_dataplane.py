@@ -18,6 +18,7 @@ import rooms  # noqa: E402,F401
 import hostile
 from figure import Figure, at_most
 from namespaces import NoNamespace, own_network
+from pace import hold
 from rig import PROGRAMS, build_release, say
 from session import Memory, Session, SessionError, tail
 
@@ -53,7 +54,7 @@ def send(interface):
             for number in range(sent, due):
                 wire.send(frames[number % len(frames)])
             if due == sent:
-                time.sleep(5e-5)
+                hold(5e-5)
             sent = due
         print(json.dumps({"sent": sent, "seconds": time.monotonic() - began}))
 

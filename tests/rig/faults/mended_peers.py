@@ -20,6 +20,7 @@ import rooms  # noqa: E402,F401
 from fleet_rig import NAME, Etcd, Node, Operator
 from mended_rig import Feeds, write
 from session import Session, SessionError
+from until import until
 from wire import WIRE_HEADER, WIRE_STATUS
 
 WIRE_PUBLISH, WIRE_BYPASS = 2, 4  # common/wire.h
@@ -120,6 +121,15 @@ def follows(node, revision):
     return False
 
 
+def wait_heard(etcd, node):
+    """Until the node has heard all that etcd was given: changes come in their order, and a head that is none changes nothing."""
+    key = f"/weir/{NAME}/live/head"
+    head = etcd.ctl("get", "--print-value-only", key).stdout.rstrip("\n")
+    for text, is_troubled in (("none", True), (head, False)):
+        etcd.ctl("put", key, text=text)
+        node.wait("the head", lambda wanted=is_troubled: bool(node.call("status")["fleet"].get("etcd_error")) == wanted, 30)
+
+
 def turn_wraps(build):
     """The fleet's head has the largest turn, and somebody pushes."""
     with fleet_of_one(build) as (etcd, node, operator, folder):
@@ -140,7 +150,7 @@ def turn_wraps(build):
 
 def add_beside_rollout(build):
     """`fleet add` of a list that the revision does not have that a node is about to take."""
-    with Feeds() as feeds, fleet_of_one(build) as (_, node, operator, folder):
+    with Feeds() as feeds, fleet_of_one(build) as (etcd, node, operator, folder):
         operator.fleet("add", "198.51.100.1", "198.51.100.2", "--enforced", "10s")
         put(folder, POLICY.replace("  - {name: jail, action: drop, dynamic: true}\n", feeds.list_of("/held/1")))
         operator.fleet("push", "--stage", "weir.yaml")
@@ -149,10 +159,11 @@ def add_beside_rollout(build):
         try:
             feeds.wait_asked()
             code, _, error = operator.try_fleet("add", "198.51.100.3", "198.51.100.4")
-            time.sleep(0.5)  # the node hears of it while it waits
+            wait_heard(etcd, node)  # while it waits
             feeds.release()
             with contextlib.suppress(SessionError):  # of wait(), when controld ends
-                node.wait("an end of controld", lambda: False, 10)
+                follows(node, 2)
+                wait_heard(etcd, node)  # behind what it does with the entries
             ended = node.controld.poll()
         finally:
             rollout.terminate()
@@ -174,18 +185,16 @@ def delete_beside_reload(build):
         done = etcd.ctl("txn", text="\n" + "".join(f"put --lease={lease} {key}{entry} {value}\n" for entry in entries) + "\n\n")
         if "SUCCESS" not in done.stdout:
             raise SessionError(f"entries are not put: {done.stdout}{done.stderr}")
-        time.sleep(0.5)  # the node hears of it while it waits
+        wait_heard(etcd, node)  # while it waits
         operator.try_fleet("del", "198.51.100.2")
-        time.sleep(0.5)
+        wait_heard(etcd, node)
         feeds.release()
 
         def held():
             return {entry["entry"] for entry in node.call("entries", name="jail")["entries"]}
 
         node.wait("the others", lambda: {"198.51.100.1", "198.51.100.3"} <= held(), 60)
-        deadline = time.monotonic() + FOLLOW_S
-        while "198.51.100.2" in held() and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until("an entry to go", lambda: "198.51.100.2" not in held(), FOLLOW_S, error=None, turn=0.1)
         return "198.51.100.2" in held(), f"entries {sorted(held())}"
 
 

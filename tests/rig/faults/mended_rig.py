@@ -4,6 +4,7 @@ answers back, orders that are given at the same time, callers who may only read.
 import contextlib
 import grp
 import http.server
+import inspect
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import threading
 import time
 
+from pace import hold
 from session import SessionError
 
 CLOSED_MS = 10_000   # what an `add` counts that is closed without an answer, or refused
@@ -138,7 +140,7 @@ class Adds:
             self.worst = max(self.worst, ms)
             self.failed += bool(error)
             self.error = self.error or error
-            time.sleep(pause_s)
+            hold(pause_s)
         return self
 
     def told(self):
@@ -174,8 +176,8 @@ def stopped(pids):
 
 # Asks the same again and again on so many connections, until the time is over. Says when it asks on all of them, and how often it
 # was answered.
-READER = r"""
-import json, socket, sys, threading, time
+READER = "import time\n" + inspect.getsource(hold) + r"""
+import json, socket, sys, threading
 path, connections, seconds, question = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4].encode() + b"\n"
 end, counts = time.monotonic() + seconds, {"answered": 0, "closed": 0}
 all_ask = threading.Barrier(connections, lambda: print("asking", flush=True))
@@ -199,7 +201,7 @@ def ask():
             counts["answered" if answer else "closed"] += 1
         except OSError:
             counts["closed"] += 1
-            time.sleep(0.01)
+            hold(0.01)
 threads = [threading.Thread(target=ask, daemon=True) for _ in range(connections)]
 for one in threads:
     one.start()

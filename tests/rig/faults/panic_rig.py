@@ -13,6 +13,7 @@ from panic_packets import (BLOCKED_SOURCE, INTERFACE, PATIENCE_SECONDS, Dataplan
                            make_interfaces)
 from samples import make_samples
 from session import Memory, SessionError
+from until import until
 
 LOOK_SECONDS = 0.0005              # between two looks at the packets
 
@@ -121,19 +122,20 @@ class Rig:
 
     # Orders.
 
-    def wait_until(self, planes, on, begin=0.0, process=None):
+    def wait_until(self, planes, on, begin, process=None):
         """{plane: milliseconds since begin} when its packets are judged so."""
         took = {}
         for plane in planes.values():
             plane.begin()
-        while len(took) < len(planes):
+
+        def are_judged():
             for name, plane in planes.items():
                 if name not in took and plane.is_bypassed() == on:
                     took[name] = (time.monotonic() - begin) * 1000
-            if time.monotonic() - begin > PATIENCE_SECONDS and begin:
-                said = process.communicate(timeout=PATIENCE_SECONDS) if process else ""
-                raise SessionError(f"waited in vain for bypass {'on' if on else 'off'} on {set(planes) - set(took)}: {said}")
-            time.sleep(LOOK_SECONDS)
+            return len(took) == len(planes)
+
+        until(f"bypass {'on' if on else 'off'}", are_judged, PATIENCE_SECONDS, SessionError, turn=LOOK_SECONDS, about=lambda: (
+            f" on {set(planes) - set(took)}: {process.communicate(timeout=PATIENCE_SECONDS) if process else ''}"))
         return took
 
     def wait_until_judged(self, on):

@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 from held_threads import held
 from many_clients import CLIENTS, busy_clients, few_descriptors, silent_clients
 from panic_packets import PATIENCE_SECONDS
 from panic_rig import LOOK_SECONDS, answer_of
 from session import pause
+from until import until
 
 MOST_RELOADS = 50
 
@@ -198,9 +198,14 @@ def reload_and_detach(rig, measure):
 def passes(rig):
     plane = rig.packets["XDP"]
     plane.begin()
-    while (found := plane.is_bypassed()) is None:
-        time.sleep(LOOK_SECONDS)
-    return found
+    found = []
+
+    def is_judged():
+        found.append(plane.is_bypassed())
+        return found[-1] is not None
+
+    until("a packet by XDP", is_judged, turn=LOOK_SECONDS)
+    return found[-1]
 
 
 def start(rig, measure):

@@ -11,29 +11,33 @@ import time
 
 import port_frames
 import port_traffic
+from pace import Pace
 from ratio import PORT, SPARE_MBUFS
 from rig import PlacedSession, say
 from session import HUGE_PAGES, Memory
 from swaps import reload
+from until import until
 
 CONFIG = "forward: hairpin\nports: [{port: 0}]"
 TOTALS = ("packets", "passed", "dropped", "default_passed", "rx_missed", "tx_lost")
 # Memory may grow so much in the second half. A leak of 1 KiB a reload is 5 MiB in 5,000; huge pages come by 2 MiB.
 FLAT_KIB = 4096
 MOST_PERIOD_SECONDS = 1
+MOST_OVER = 10            # times what the packets should take by their rate
 MOST_SETTLE_SECONDS = 10  # until a connection that ended is closed
 
 
 def open_files(pid, usual):
     """File descriptors; the fewest of some looks, since a connection that just ended may still be open. It is looked at for
     longer while there are more than usual."""
-    fewest, looks, deadline = None, 0, time.monotonic() + MOST_SETTLE_SECONDS
-    while looks < 5 or (usual is not None and fewest > usual and time.monotonic() < deadline):
-        count = len(os.listdir(f"/proc/{pid}/fd"))
-        fewest = count if fewest is None else min(fewest, count)
-        looks += 1
-        time.sleep(0.02)
-    return fewest
+    counts = []
+
+    def are_usual():
+        counts.append(len(os.listdir(f"/proc/{pid}/fd")))
+        return len(counts) >= 5 and (usual is None or min(counts) <= usual)
+
+    until("connections to be closed", are_usual, MOST_SETTLE_SECONDS, error=None)
+    return min(counts)
 
 
 def count_resources(session, before=None):
@@ -99,11 +103,10 @@ def grown(samples):
 def reload_in_turns(session, reloads, period):
     """An even number of reloads, and samples of the resources under the same policy: after the first twentieth, in the
     middle, at the end."""
-    samples, due = [], time.monotonic()
+    samples, pace = [], Pace(period)
     sample_after = [turn + turn % 2 for turn in (max(2, reloads // 20), reloads // 2, reloads)]
     for turn in range(1, sample_after[-1] + 1):
-        time.sleep(max(0, due - time.monotonic()))
-        due = max(due + period, time.monotonic())
+        pace.turn()
         os.replace(write_variant(session, turn), session.path("policy.yaml"))
         reload(session)
         if turn in sample_after:
@@ -137,8 +140,7 @@ def measure_soak(build, packets, reloads):
         period = min(packets / rate / reloads, MOST_PERIOD_SECONDS)
         say(f"soak: {rate / 1e6:.1f} Mpps, {reloads} reloads, one every {period * 1e3:.0f} ms")
         samples = reload_in_turns(session, reloads, period)
-        while (now := session.stats()["packets"]) < packets:
-            time.sleep(min(10, (packets - now) / rate + 0.1))
+        session.wait("the last packets", lambda: session.stats()["packets"] >= packets, MOST_OVER * (60 + packets / rate), turn=1)
         seconds = time.monotonic() - began
         controld_code, dataplane_code = session.stop("controld"), session.stop("dataplane")
         found, missing_mbufs = final_report(session.log("dataplane"))
