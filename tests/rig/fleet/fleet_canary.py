@@ -3,7 +3,6 @@ expected by its own samples of traffic. Standard library only."""
 
 import os
 import threading
-import time
 
 import sys
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -70,8 +69,8 @@ def canary(build, folder):
         write(policy("192.0.2.1, 192.0.2.2"))
 
         def add_later():
-            """More is dropped than the revision does: what no plan could tell."""
-            time.sleep(4)
+            """More is dropped than the revision does, once a node enforces it: what no plan could tell."""
+            first.wait("the revision", lambda: first.call("explain", key="192.0.2.2")["as_source"]["action"] == "drop")
             first.controlctl("add", "192.0.2.3", "192.0.2.4", "--list", "jail")
 
         other = threading.Thread(target=add_later)

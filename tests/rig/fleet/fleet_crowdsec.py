@@ -22,9 +22,11 @@ import rooms  # noqa: E402,F401
 from capture import flow_addresses, read_capture  # noqa: E402
 from crowdsec_rig import CrowdSec, missing  # noqa: E402
 from figure import at_most  # noqa: E402
+from pace import hold  # noqa: E402
 from rig import Skip, say  # noqa: E402
 from samples import make_samples  # noqa: E402
 from session import ROOT, Memory, Session  # noqa: E402
+from until import Patience, until  # noqa: E402
 from wire import WIRE_HEADER, WIRE_STATS, question  # noqa: E402
 
 RUNS = 5
@@ -50,21 +52,16 @@ class Drops:
 
     def seconds_to_first(self, begin):
         before = self.count()
-        while self.count() == before:
-            if time.monotonic() > begin + WAIT_S:
-                raise Skip(f"no drop within {WAIT_S} s", missing_here=True)
-            time.sleep(0.01)
+        if not until("a drop", lambda: self.count() != before, WAIT_S, error=None, turn=0.01):
+            raise Skip(f"no drop within {WAIT_S} s", missing_here=True)
         return time.monotonic() - begin
 
     def seconds_to_last(self, begin):
-        before, last = self.count(), time.monotonic()
-        while time.monotonic() < last + QUIET_S:
-            if time.monotonic() > begin + WAIT_S:
+        before, last, patience = self.count(), time.monotonic(), Patience(WAIT_S, QUIET_S)
+        while until("one more drop", lambda n=before: self.count() != n, QUIET_S, error=None, turn=0.01):
+            before, last = self.count(), time.monotonic()
+            if patience.is_over():
                 raise Skip(f"drops go on for {WAIT_S} s", missing_here=True)
-            time.sleep(0.01)
-            now = self.count()
-            if now != before:
-                before, last = now, time.monotonic()
         return last - begin
 
 
@@ -97,13 +94,12 @@ def decision_to_drop(build, folder, runs=RUNS):
             session.path("controld.sock")])
         try:
             drops = Drops(session.path("dataplane.sock"))
-            time.sleep(1)
             for address in sources(capture, runs):
-                time.sleep(chance.uniform(0, EVERY_S))
+                hold(chance.uniform(0, EVERY_S))
                 begin = time.monotonic()
                 crowdsec.decide("--ip", address, "--duration", "1h")
                 appear.append(drops.seconds_to_first(begin))
-                time.sleep(chance.uniform(0, EVERY_S))
+                hold(chance.uniform(0, EVERY_S))
                 begin = time.monotonic()
                 crowdsec.delete("--ip", address)
                 vanish.append(drops.seconds_to_last(begin))

@@ -32,15 +32,17 @@ from fleet_rig import Etcd, Network, Node, Operator
 from full_disks import MNT_DETACH, mount
 from namespaces import in_network, mount_bpf, own_mounts, own_network
 from other_clock import OtherClock, why_not
+from pace import hold
 from probes import Probes
 from report import report
 from rig import say
 from session import SessionError
+from until import until
 
 MEMBERS = 3
 NODE_DISK, MEMBER_DISK = "mode=0700,size=64m", "mode=0700,size=512m"
 QUOTA_MIB, JUNK_KIB = 24, 1200     # of etcd's store; of one value, less than a request may have
-ROOM_TRIES = 30
+ROOM_SECONDS = 60
 SLOW_SECONDS = (0.2, 0.05)  # of a member that is slow: how long it stands, and how long it runs
 JUMPS = (-DAY, -3600, -5, 0, 5, 3600, DAY)
 SETTLE_SECONDS = 90
@@ -102,7 +104,7 @@ class Watch(threading.Thread):
             except Exception as error:  # pylint: disable=broad-except  # a thread that ends silently judges nothing
                 self.wrong.append(f"{self.node.name}: the probes ended: {type(error).__name__} {error}")
                 return
-            time.sleep(PAUSE_SECONDS)
+            hold(PAUSE_SECONDS)
 
     def sweep(self):
         """In the order of revisions: where one takes the place of an older one meanwhile, either both are met, or one."""
@@ -274,8 +276,7 @@ class Faults:
         """It stays so until it jumps again, or starts anew."""
         process = self.etcd.processes[member].pid
         if process not in self.clocks:
-            while os.path.basename(os.readlink(f"/proc/{process}/exe")) != "etcd":  # what enters its network is not it yet
-                time.sleep(0.01)
+            until("etcd", lambda: os.path.basename(os.readlink(f"/proc/{process}/exe")) == "etcd")  # what enters its network is not it yet
             self.clocks[process] = OtherClock(process)
         self.clocks[process].ahead(self.random.choice(JUMPS))
 
@@ -294,14 +295,11 @@ class Faults:
 
         def make_room():
             self.hurt.difference_update(range(MEMBERS))
-            for _ in range(ROOM_TRIES):
-                if (self.etcd.ctl("del", "junk/", "--prefix", check=False).returncode == 0 and self.compact() and
-                        self.etcd.ctl("defrag", check=False).returncode == 0 and
-                        self.etcd.ctl("alarm", "disarm", check=False).returncode == 0 and
-                        self.etcd.ctl("put", "room", "x", check=False).returncode == 0):
-                    return
-                time.sleep(0.5)
-            raise SessionError("etcd has no room again")
+            until("room in etcd", lambda: (
+                self.etcd.ctl("del", "junk/", "--prefix", check=False).returncode == 0 and self.compact() and
+                self.etcd.ctl("defrag", check=False).returncode == 0 and
+                self.etcd.ctl("alarm", "disarm", check=False).returncode == 0 and
+                self.etcd.ctl("put", "room", "x", check=False).returncode == 0), ROOM_SECONDS, SessionError, turn=0.5)
 
         self.at_the_end("etcd", make_room)
 
@@ -321,7 +319,7 @@ class Faults:
         for action in self.random.choices((self.push, self.add, self.delete), (2, 3, 1), k=2):
             action()
         self.run_late()
-        time.sleep(self.random.uniform(0, 0.3))
+        hold(self.random.uniform(0, 0.3))
         return who is not None
 
     # --- what must hold ---
@@ -331,9 +329,13 @@ class Faults:
         self.run_late(everything=True)
         self.etcd.wait(60)
         self.push()
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while (problems := self.problems()) and time.monotonic() < deadline:
-            time.sleep(0.5)
+        problems = []
+
+        def is_well():
+            problems[:] = self.problems()
+            return not problems
+
+        until("a fleet that is well", is_well, SETTLE_SECONDS, error=None, turn=0.5)
         return problems
 
     def problems(self):

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 
 import evidence
 from namespaces import free_port
@@ -38,8 +37,7 @@ class Network:
                                        preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
         self.path = f"/proc/{self.holder.pid}/ns/net"
         self.command = ["nsenter", f"--net={self.path}"]  # what is started in it
-        while os.readlink(self.path) == os.readlink("/proc/self/ns/net"):
-            time.sleep(0.001)
+        until("a network", lambda: os.readlink(self.path) != os.readlink("/proc/self/ns/net"), turn=0.001)
         self.run("ip", "link", "set", "lo", "up")
         subprocess.run(("ip", "link", "add", self.cable, "type", "veth", "peer", "name", "eth0", "netns", str(self.holder.pid)), check=True)
         subprocess.run(("ip", "link", "set", self.cable, "master", self.SWITCH, "up"), check=True)

@@ -21,7 +21,9 @@ sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rooms  # noqa: E402,F401
 from figure import at_least, reported
 from fleet_rig import NAME, Etcd, Operator
+from pace import hold
 from session import ROOT, SessionError
+from until import Patience, until
 
 NODES = 1000
 PROGRAM = "tests/bench/fleet_nodes"
@@ -57,8 +59,8 @@ class Nodes:
 
     def wait(self, holds, seconds=WAIT_SECONDS):
         """The first line that holds() likes."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        patience = Patience(seconds, turn=1)
+        while not patience.is_over():
             if not self.selector.select(1):
                 if self.process.poll() is not None:
                     raise SessionError(f"{PROGRAM} ended with {self.process.returncode}")
@@ -97,9 +99,9 @@ def scale(build, nodes):
         start = time.time()
         with Nodes(build, etcd, nodes) as simulated:
             runs["all_started_s"] = simulated.wait(lambda told: told["revision"] == first)["at"] - start
-            time.sleep(5)
+            until("each node to watch", lambda: counters(etcd)["watchers"] >= nodes, WAIT_SECONDS, SessionError, turn=1)
             before, begin = counters(etcd), time.monotonic()
-            time.sleep(IDLE_SECONDS)
+            hold(IDLE_SECONDS)
             after, seconds = counters(etcd), time.monotonic() - begin
             runs["idle"] = {name: (after[name] - before[name]) / seconds for name in ("sent", "received", "cpu")}
             runs["etcd"] = after
@@ -116,7 +118,6 @@ def scale(build, nodes):
                 start = time.time()
                 operator.fleet("add", f"198.18.0.{number}")
                 runs["add_s"].append(simulated.wait(lambda told, wanted=number + 1: told["entries"] == wanted)["at"] - start)
-            time.sleep(2)
             runs["add_bytes"] = (counters(etcd)["sent"] - before["sent"]) / ADDS
             runs["alive"] = sum(node["is_alive"] for node in operator.nodes().values())
     return runs
