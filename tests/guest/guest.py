@@ -2,12 +2,17 @@
 
 import glob
 import json
+import math
 import os
 import select
 import signal
 import socket
 import subprocess
-import time
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "rig", "world")]  # on the disk of tests/rack both files are in one folder
+from until import until  # noqa: E402 (path first)
 
 PORT = "weir.guest"  # its name on both sides
 SECONDS = 480      # for one program
@@ -15,12 +20,11 @@ processes = {}     # name -> Popen
 
 
 def find_port():
-    while True:
-        for folder in glob.glob("/sys/class/virtio-ports/*"):
-            with open(folder + "/name", encoding="ascii") as file:
-                if file.read().strip() == PORT:
-                    return "/dev/" + os.path.basename(folder)
-        time.sleep(0.1)
+    for folder in glob.glob("/sys/class/virtio-ports/*"):
+        with open(folder + "/name", encoding="ascii") as file:
+            if file.read().strip() == PORT:
+                return "/dev/" + os.path.basename(folder)
+    return None
 
 
 def text(path):
@@ -125,15 +129,11 @@ def main():
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
     os.environ["HOME"] = "/root"
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    with open(find_port(), "r+b", buffering=0) as port:
+    with open(until("the port", find_port, math.inf, turn=0.1), "r+b", buffering=0) as port:
         waiting = b""
         tell(port, {"value": "ready"})
         while True:
-            part = port.read(4096)
-            if not part:
-                time.sleep(0.05)  # the host's end is not open
-                continue
-            waiting += part
+            waiting += until("the host's end to open", lambda: port.read(4096), math.inf, turn=0.05)
             while b"\n" in waiting:
                 line, waiting = waiting.split(b"\n", 1)
                 request = json.loads(line)

@@ -10,12 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 
-from kernel import Missing
-
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "..", "rig", "world"))
+from kernel import Missing  # noqa: E402 (path first)
+from until import Patience, until  # noqa: E402
+
 PR_SET_PDEATHSIG = 1       # prctl(2): QEMU ends when this process does
 PORT = "weir.guest"          # as in guest.py
 NEEDED = ("qemu-system-x86_64", "busybox", "cpio", "depmod", "modprobe", "zstd", "ip")
@@ -24,6 +25,7 @@ HUGE_PAGES = 448           # of 2 MiB
 TAP_MTU = 1600             # of the host alone: it asks no card, and lets two tags through
 BOOT_SECONDS = 600         # 6 on an idle machine
 ANSWER_SECONDS = 600       # to a request
+TURN_SECONDS = 0.5         # of a wait for one
 # Ticks that come by themselves: with a busy host under TCG, timers that are set one by one got lost, and a CPU slept
 # for ever. Nor is it checked at the start whether timers tick in time.
 PLAIN_TIMERS = "nohz=off highres=off no_timer_check rcupdate.rcu_cpu_stall_suppress=1"
@@ -94,13 +96,15 @@ class Line:
 
     def receive(self, seconds):
         """The next object, or None."""
-        deadline = time.monotonic() + seconds
+        patience = Patience(seconds, TURN_SECONDS)
         while b"\n" not in self.waiting:
-            self.socket.settimeout(max(0.0001, deadline - time.monotonic()))
+            self.socket.settimeout(min(max(0.0001, patience.left), TURN_SECONDS))
             try:
                 part = self.socket.recv(1 << 16)
             except TimeoutError:
-                return None
+                if patience.is_over():
+                    return None
+                continue
             if not part:
                 raise Failed("the guest ended")
             self.waiting += part
@@ -188,16 +192,14 @@ class Machine:
         return command
 
     def _wait_until_up(self):
-        deadline = time.monotonic() + BOOT_SECONDS
         lines = [(self.line, self._path("line")), (self.monitor, self._path("qmp"))]  # that are not connected yet
-        while True:
-            if self.qemu.poll() is not None or time.monotonic() > deadline:
-                raise Failed(f"no answer, QEMU's exit code is {self.qemu.poll()}")
-            lines = [(line, path) for line, path in lines if not line.connect(path)]
-            if lines:
-                time.sleep(0.1)
-            elif self.line.receive(1) == {"value": "ready"}:
-                break
+
+        def is_up():
+            lines[:] = [(line, path) for line, path in lines if not line.connect(path)]
+            return not lines and self.line.receive(1) == {"value": "ready"}
+
+        until("an answer", is_up, BOOT_SECONDS, Failed, turn=0.1,
+              ended=lambda: f"QEMU ended with {self.qemu.poll()}" if self.qemu.poll() is not None else "")
         self._command_monitor("qmp_capabilities")
 
     def last_words(self):

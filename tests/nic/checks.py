@@ -140,11 +140,11 @@ class CardTest:
 
     def settled_stats(self, packets):
         """Counters once so many packets were counted, or no more come."""
-        deadline = time.monotonic() + READY_SECONDS
-        while (answer := self.call("stats"))["packets"] < packets or not answer["targets"][0]["fresh"]:
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.1)
+        def are_counted():
+            answer = self.call("stats")
+            return answer["packets"] >= packets and answer["targets"][0]["fresh"]
+
+        until("packets to be counted", are_counted, READY_SECONDS, error=None, turn=0.1)
         return self.stats()
 
     def counters(self):

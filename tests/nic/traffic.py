@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from flows import FLOWS, HELLO, MAGIC, MARK, SIZES
 from machine import Failed
+from until import Patience
 
 RATE = 2000               # frames a second and side, at most
 WINDOW = 48               # frames of a side under way that are sure to come out; a ring holds 256 and more
@@ -92,7 +93,7 @@ class Traffic:
         self.next_flow = [0, 0]
         self.due = [0.0, 0.0]      # frames that may be sent now
         self.clock = time.monotonic()
-        self.last_arrival = self.clock
+        self.patience = Patience(STALL_SECONDS)  # since the last arrival
 
     def _send(self, side, flow, era):
         number = len(self.sent)
@@ -105,7 +106,7 @@ class Traffic:
     def _take(self):
         for side, tap in enumerate(self.taps):
             for queue, frame in tap.take():
-                self.last_arrival = time.monotonic()
+                self.patience = Patience(STALL_SECONDS)
                 magic, number = MARK.unpack(frame[-MARK.size:])
                 if magic != MAGIC or number >= len(self.sent):
                     self.problems.append(f"side {side} gave a frame that nobody sent, of {len(frame)} bytes: "
@@ -130,7 +131,7 @@ class Traffic:
         select.select(sockets, [], [], seconds)
 
     def _check_stall(self):
-        if time.monotonic() - self.last_arrival > STALL_SECONDS:
+        if self.patience.is_over():
             raise Failed(f"nothing came out for {STALL_SECONDS} s; under way {self.under_way}, "
                          f"{len(self.sent)} frames sent; {self.lost()}")
 
@@ -155,7 +156,7 @@ class Traffic:
             for flow in FLOWS:
                 if flow.always_passes():
                     self._send(side, flow, era)
-        self.last_arrival = time.monotonic()
+        self.patience = Patience(STALL_SECONDS)
         while any(self.under_way):
             self._take()
             self._check_stall()
@@ -164,22 +165,22 @@ class Traffic:
     def find_link(self):
         """Sends one frame after the other into each side until one comes out; how many that took."""
         tries = 0
-        deadline = time.monotonic() + LINK_SECONDS
+        patience = Patience(LINK_SECONDS)
         for side in range(2):
             arrived = False
             while not arrived:
-                if time.monotonic() > deadline:
+                if patience.is_over():
                     raise Failed(f"no link in {LINK_SECONDS} s: {tries} frames sent, none came out of side {1 - side}")
                 tries += 1
                 number = len(self.sent)
                 self._send(side, HELLO, (0, 0))
-                until = time.monotonic() + HELLO_SECONDS
-                while not arrived and time.monotonic() < until:
+                this = Patience(HELLO_SECONDS)
+                while not arrived and not this.is_over():
                     self._wait(0.02)
                     self._take()
                     arrived = self.sent[number].copies > 0
         self.under_way = [0, 0]  # what was sent before there was a link is lost, or came before the last one
-        self.last_arrival = time.monotonic()
+        self.patience = Patience(STALL_SECONDS)
         return tries
 
     def lost(self, first=0):

@@ -11,12 +11,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "nic"), os.path.join(HERE, "..", "rig")]
 import rooms  # noqa: E402,F401
 from frames import UDP, V4, Data, Ethernet, WithPorts, assemble, number_of  # noqa: E402
+from pace import hold  # noqa: E402
 from traffic import Tap  # noqa: E402
 
 LISTED, INNOCENT, SERVER = "203.0.113.7", "198.51.100.7", "192.0.2.80"
 MARK = struct.Struct(">4sI")
 MAGIC = b"rack"
-EVERY_SECONDS = 0.05
+EVERY_SECONDS, LOOKS = 0.05, 10  # between two pairs, and so many looks
 
 
 def frame(source, number):
@@ -43,10 +44,9 @@ class Pairs(threading.Thread):
                     self.taps[0].send(frame(source, number))
                 except OSError:  # the guest is being started again
                     pass
-            until = time.monotonic() + EVERY_SECONDS
-            while time.monotonic() < until:
+            for _ in range(LOOKS):
                 self._take()
-                time.sleep(0.005)
+                hold(EVERY_SECONDS / LOOKS)
 
     def _take(self):
         for _, seen in self.taps[1].take():

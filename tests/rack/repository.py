@@ -10,7 +10,7 @@ from image import make_disk
 from kernel import Missing
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-AGENT = os.path.join(HERE, "..", "guest", "guest.py")
+AGENT = [os.path.join(HERE, "..", *path) for path in (("guest", "guest.py"), ("rig", "world", "until.py"))]
 FETCH_SECONDS = 900
 SPARE_MIB = 64
 
@@ -31,7 +31,8 @@ def make_packages_disk(path, image, debs, following_debs, folder):
         with open(os.path.join(folder, name), "wb") as out:
             subprocess.run(command, cwd=needed, stdout=out, check=True)
         shutil.move(os.path.join(folder, name), needed)
-    shutil.copy(AGENT, os.path.join(folder, "guest.py"))
+    for agent in AGENT:
+        shutil.copy(agent, folder)
     used = sum(os.path.getsize(name) for name in glob.glob(folder + "/**", recursive=True) if os.path.isfile(name))
     make_disk(path, folder, "weir-packages", (used >> 20) * 11 // 10 + SPARE_MIB)
 

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from machine import BOOT_SECONDS, PLAIN_TIMERS, PORT, PR_SET_PDEATHSIG, TAP_MTU, Failed, Guest, Line, Machine
+from until import Patience
 
 CPUS, MEMORY_MIB = 2, 2560
 FIRST_SLOT = 8
@@ -80,9 +81,9 @@ class Server(Machine):
         """The same for what may take long: the guest answers meanwhile."""
         name = f"work{time.monotonic_ns()}"
         self.ask("start", name=name, command=["sh", "-c", command], folder="/run/steps", environment={})
-        deadline = time.monotonic() + WORK_SECONDS
+        patience = Patience(WORK_SECONDS, LOOK_SECONDS)
         while (code := self.ask("ended", name=name, seconds=LOOK_SECONDS)) is None:
-            if time.monotonic() > deadline:
+            if patience.is_over():
                 raise Failed(f"`{command}` takes more than {WORK_SECONDS} s:\n{self.ask('text', path=f'/run/steps/{name}.log')}")
         text = self.ask("text", path=f"/run/steps/{name}.log")
         if code not in good:

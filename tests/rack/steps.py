@@ -1,5 +1,7 @@
 """What is done on the server, in this order, and what has to be so after each step."""
 
+import contextlib
+import itertools
 import json
 import os
 import re
@@ -46,10 +48,20 @@ def drop_in(lead):
     return "".join(line.removeprefix("    ") + "\n" for line in lines)
 
 
+def has_answer(raw, number):
+    """Whether this ping's answer is among what came."""
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            answer = raw.recv(2048)
+            if answer[20] == 0 and answer[24:28] == struct.pack(">HH", 0x7765, number):
+                return True
+    return False
+
+
 class Steps:
     def __init__(self, server):
         self.server = server
-        self.pairs = None
+        self.pairs, self.pings = None, itertools.count(1)
         self.failures, self.checks, self.seconds, self.parts, self.security = [], 0, {}, {}, {}
 
     def check(self, good, text):
@@ -110,24 +122,20 @@ class Steps:
         self.check(not self.pairs.leaked(since), f"{when}: listed frames came out of the data plane")
 
     def answers(self, source):
-        """Whether a ping from this address is answered."""
-        with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as raw:
-            raw.bind((source, 0))
-            number = int(time.monotonic() * 1000) & 0xffff
-            words = struct.pack(">BBHHH", 8, 0, 0, 0x7765, number)
-            total = sum(struct.unpack(">4H", words))
-            total = (total & 0xffff) + (total >> 16)
-            raw.sendto(struct.pack(">BBHHH", 8, 0, ~total & 0xffff, 0x7765, number), (SERVER, 0))
-            deadline = time.monotonic() + PING_SECONDS
-            while (left := deadline - time.monotonic()) > 0:
-                raw.settimeout(left)
-                try:
-                    answer = raw.recv(2048)
-                except TimeoutError:
-                    return False
-                if answer[20] == 0 and answer[24:28] == struct.pack(">HH", 0x7765, number):
-                    return True
-        return False
+        """Whether a ping from this address is answered, before another one that an innocent address sends after it. Both take the
+        same way, which keeps the order."""
+        with contextlib.ExitStack() as stack:
+            raws = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)) for _ in range(2)]
+            numbers = [next(self.pings) & 0xffff for _ in raws]
+            for raw, address, number in zip(raws, (source, HOST), numbers):
+                raw.bind((address, 0))
+                raw.setblocking(False)
+                words = struct.pack(">BBHHH", 8, 0, 0, 0x7765, number)
+                total = sum(struct.unpack(">4H", words))
+                total = (total & 0xffff) + (total >> 16)
+                raw.sendto(struct.pack(">BBHHH", 8, 0, ~total & 0xffff, 0x7765, number), (SERVER, 0))
+            until("an answer to the innocent ping", lambda: has_answer(raws[1], numbers[1]), PING_SECONDS, error=None)
+            return has_answer(raws[0], numbers[0])
 
     def check_guarded(self, when):
         # `ready` does not wait for XDP: systemd goes on some moments before the program is attached.
