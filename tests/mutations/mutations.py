@@ -6,10 +6,10 @@ side, a byte order or an order of steps mixed up. Tests are asked in their order
 
 PARSE = ("filter-frame", "agreement")
 STAGES = ("dataplane", "agreement")
-SENT = ("smoke replay_once", "smoke send_expect")
+SENT = ("smoke replay::samples_meet_every_kind_of_list", "smoke send_expect::verdicts_and_counts[dpdk]")
 FILTER = ("filter-kernels", "filter-lookup", "filter-builder", "compile", "compile-reference")
 XDP_GATES = ("xdp-gate-tables", "xdp-gates")
-XDP = ("xdp-on-host-kernel", "smoke send_expect_xdp", "xdp-enforcer")
+XDP = ("xdp-on-host-kernel", "smoke send_expect::verdicts_and_counts[xdp]", "xdp-enforcer")
 
 MUTATIONS = (
     # What a frame means, on the data plane.
@@ -50,7 +50,7 @@ MUTATIONS = (
     ("filter/format/residual.h", "(high < last[0] || (high == last[0] && low <= last[1]));", "(high < last[0] || (high == last[0] && low < last[1]));", STAGES),
     # Swaps.
     ("dataplane/snapshot/ledger.cpp", "if (!is_new) add(place->second, list);", "if (!is_new) place->second = list;", ("dataplane", "dataplane-swap")),
-    ("dataplane/snapshot/snapshot_slot.cpp", "return rte_rcu_qsbr_check(rcu_.get(), token_, false) == 1;", "return rte_rcu_qsbr_check(rcu_.get(), token_, false) >= 0;", ("dataplane-swap", "smoke swap")),
+    ("dataplane/snapshot/snapshot_slot.cpp", "return rte_rcu_qsbr_check(rcu_.get(), token_, false) == 1;", "return rte_rcu_qsbr_check(rcu_.get(), token_, false) >= 0;", ("dataplane-swap", "smoke reload_under_traffic::every_numbered_packet_comes_back_once_and_no_burst_mixes_two_policies")),
     ("filter/read/receive.cpp", "if (digest_of(bytes) == digest) return {};", "if (digest_of(bytes)[0] == digest[0]) return {};", ("dataplane", "xdp-enforcer")),
     ("filter/read/receive.cpp", "    if (is_same(*current, what)) return {};", "    return {};", ("dataplane", "xdp-enforcer")),
     # Overlays.
@@ -110,13 +110,13 @@ MUTATIONS = (
     ("control/publish/targets/target.cpp", "  wanted_is_news_ = wanted_ != nullptr;  // tried again on the next connection", "  wanted_is_news_ = false;", ("publish", "daemon")),
     ("control/book/claims.cpp", "(entry.port == 0 || entry.port == port_of(packet, side));", "true;", ("answer", "book")),
     # The panic switch, and what is asked to stop.
-    ("control/daemon/daemon.cpp", "  if (options_.opened) {\n    if", "  begin_reload();\n  loop_.run_until([this] { return !is_reloading_; }, Clock::time_point::max());\n  if (options_.opened) {\n    if", ("smoke bypass_at_once",)),
-    ("control/daemon/api.cpp", "  if (unix_socket::has_gone(client.fd.get())) return", "  if (client.text.empty() && unix_socket::has_gone(client.fd.get())) return", ("smoke bypass_at_once",)),
-    ("dataplane/serve/server.cpp", "  if (unix_socket::has_gone(client.fd.get())) return", "  if (clients_.empty() && unix_socket::has_gone(client.fd.get())) return", ("smoke bypass_at_once",)),
-    ("control/ctl/client.cpp", "if (Clock::now() >= soon && !std::exchange(is_late, true) && patience.not_soon) {", "if (Clock::now() >= end && !std::exchange(is_late, true) && patience.not_soon) {", ("smoke bypass_at_once",)),
-    ("dataplane/serve/bypass.cpp", "    const Result<void> saved = state_.save_bypass(on, is_newest);\n", "    lock.lock();\n    const Result<void> saved = state_.save_bypass(on, {});\n    lock.unlock();\n", ("dataplane", "smoke bypass_situations")),
-    ("control/main.cpp", "  if (daemon->is_busy()) give_up();\n", "", ("smoke stop_at_once",)),
-    ("dataplane/main.cpp", "    if (waited >= kMostLastWrite) return false;\n", "    if (waited >= kMostLastWrite && done()) return false;\n", ("smoke stop_at_once",)),
+    ("control/daemon/daemon.cpp", "  if (options_.opened) {\n    if", "  begin_reload();\n  loop_.run_until([this] { return !is_reloading_; }, Clock::time_point::max());\n  if (options_.opened) {\n    if", ("smoke bypass",)),
+    ("control/daemon/api.cpp", "  if (unix_socket::has_gone(client.fd.get())) return", "  if (client.text.empty() && unix_socket::has_gone(client.fd.get())) return", ("smoke bypass",)),
+    ("dataplane/serve/server.cpp", "  if (unix_socket::has_gone(client.fd.get())) return", "  if (clients_.empty() && unix_socket::has_gone(client.fd.get())) return", ("smoke bypass",)),
+    ("control/ctl/client.cpp", "if (Clock::now() >= soon && !std::exchange(is_late, true) && patience.not_soon) {", "if (Clock::now() >= end && !std::exchange(is_late, true) && patience.not_soon) {", ("smoke bypass",)),
+    ("dataplane/serve/bypass.cpp", "    const Result<void> saved = state_.save_bypass(on, is_newest);\n", "    lock.lock();\n    const Result<void> saved = state_.save_bypass(on, {});\n    lock.unlock();\n", ("dataplane", "smoke bypass::every_situation_obeys_the_last_order")),
+    ("control/main.cpp", "  if (daemon->is_busy()) give_up();\n", "", ("smoke stop",)),
+    ("dataplane/main.cpp", "    if (waited >= kMostLastWrite) return false;\n", "    if (waited >= kMostLastWrite && done()) return false;\n", ("smoke stop",)),
     # What lists hold of each other.
     ("control/book/overlap.cpp", "(from <= last || from - 1 == last)", "from <= last", ("book",)),
     ("control/book/overlap.cpp", "open_.top().last <= end", "open_.top().last < end", ("book",)),
@@ -148,8 +148,8 @@ MUTATIONS = (
     ("bpf/enforce/attach.cpp", "if (!link_ && errno != ENOENT) return errno_error(\"cannot open \" + pin_);", "", ("xdp-faults",)),
     ("bpf/enforce/attach.cpp", "  if (!info) return Error{info.error()};\n", "", ("xdp-faults",)),
     ("bpf/enforce/publish.cpp", "  if (Result<void> freed = free_idle(); !freed) return Refusal{Step::grace, freed.error()};\n", "", ("xdp-faults",)),
-    ("common/confine/helpers.cpp", "  if (came != descriptors.size()) descriptors = {};\n  return true;", "  return came == descriptors.size();", ("helpers", "smoke faults")),
-    ("control/publish/targets/target.cpp", "return step == wire::Step::receive || step == wire::Step::map ||", "return step == wire::Step::map ||", ("publish", "smoke faults")),
+    ("common/confine/helpers.cpp", "  if (came != descriptors.size()) descriptors = {};\n  return true;", "  return came == descriptors.size();", ("helpers", "smoke faults::a_call_that_fails_or_a_clock_that_jumps_unblocks_nothing[dataplane]")),
+    ("control/publish/targets/target.cpp", "return step == wire::Step::receive || step == wire::Step::map ||", "return step == wire::Step::map ||", ("publish", "smoke faults::a_call_that_fails_or_a_clock_that_jumps_unblocks_nothing[dataplane]")),
     # What is said, and when an order is sent.
     ("control/answer/make.cpp", "running.epoch != 0 && ", "", ("answer-json",)),
     ("control/daemon/panic.cpp", "if (newest_order_ == 0) continue;", "continue;", ("daemon",)),
@@ -221,8 +221,8 @@ MUTATIONS = (
     ("dataplane/snapshot/probe_counters.h", "    if (batch.bypass) return;  // it was not asked of the filter\n", "", ("dataplane",)),
     ("dataplane/snapshot/probe_counters.cpp", "(outcome >> 2 * kKeys >> k & 1) != 0 && (outcome >> kKeys >> k & 1) == 0;", "(outcome >> 2 * kKeys >> k & 1) != 0;", ("dataplane",)),
     ("dataplane/snapshot/snapshot.cpp", "before != nullptr && before->base_ == snapshot->base_;", "false;", ("dataplane",)),
-    ("control/daemon/reload.cpp", "make_publication(*next, cause.anew ? nullptr : old, make", "make_publication(*next, old, make", ("smoke false_positives",)),
-    ("bpf/program/table.bpf.h", "    probe->let_through++;\n", "", ("smoke false_positives_xdp",)),
+    ("control/daemon/reload.cpp", "make_publication(*next, cause.anew ? nullptr : old, make", "make_publication(*next, old, make", ("smoke false_positives::an_attack_raises_an_alarm_that_a_rebuild_ends[dataplane]",)),
+    ("bpf/program/table.bpf.h", "    probe->let_through++;\n", "", ("smoke false_positives::an_attack_raises_an_alarm_that_a_rebuild_ends[xdp]",)),
     # What was enforced before, and where entries come from.
     ("control/book/stored.cpp", "if (first[middle] <= address) {", "if (first[middle] < address) {", ("book",)),
     ("control/book/stored.cpp", "      if (rows.last[row] >= address) visit(row);", "      visit(row);", ("book",)),

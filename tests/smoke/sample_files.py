@@ -3,8 +3,6 @@
 import os
 import subprocess
 
-from weir_smoke import equal
-
 SECOND_NS = 10**9
 
 
@@ -14,7 +12,7 @@ def tshark(path):
     done = subprocess.run(["tshark", "-r", path, "-T", "fields", "-E", "separator=|"] +
                           [part for field in fields for part in ("-e", field)],
                           capture_output=True, text=True, timeout=120)
-    equal(done.returncode, 0, f"tshark on {path}: {done.stderr}")
+    assert done.returncode == 0, f"tshark on {path}: {done.stderr}"
     rows = []
     for line in done.stdout.splitlines():
         time, comment, interface, length, captured = line.split("|")

@@ -1,92 +1,52 @@
-"""What the smoke tests share: a folder of their own, the programs, the reference, checks that say what they compare.
+"""What smoke tests share: the programs, the reference, test data, reasons to skip.
 
 WEIR_BUILD names the build folder (default build/). Test data is looked for in WEIR_DATA, then in ../shared/data beside
-the project. A test that cannot run here exits with 77 and the reason.
+the project. conftest.py has the fixtures.
 """
 
 import contextlib
-import faulthandler
-import fcntl
 import json
 import lzma
 import os
-import signal
+import shutil
 import socket
 import struct
-import subprocess
-import sys
-import tempfile
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(ROOT, "tests", "rig"))
-import rooms  # noqa: E402,F401
-import evidence  # noqa: E402
-from capture import (Capture, CaptureError, by_flow, flow_addresses, read_capture, sort_out, split,  # noqa: E402,F401
+import pytest
+
+from capture import (Capture, CaptureError, by_flow, flow_addresses, read_capture, sort_out, split,  # noqa: F401
                      write_capture)  # for the tests
-from log_lines import events, parse_event  # noqa: E402,F401
-from namespaces import NoNamespace, own_world  # noqa: E402
-from samples import make_samples  # noqa: E402,F401
-from session import SLOW_SECONDS, Memory, Session, SessionError, is_slow, pause  # noqa: E402,F401
-from wire import WIRE_HEADER, WIRE_MAGIC, WIRE_STATS, WIRE_VERSION, question  # noqa: E402
+from fault_rig import HELD
+from log_lines import events, parse_event  # noqa: F401
+from namespaces import NoNamespace
+from programs import (BUILD, agrees_with_reference, as_options, load, outputs, read, reference, replay, run,  # noqa: F401
+                      temporary_folder, write)
+from rig import Skip
+from samples import make_samples  # noqa: F401
+from session import ROOT, SLOW_SECONDS, Memory, Session, SessionError, is_slow, pause  # noqa: F401
+from until import until
+from wire import WIRE_HEADER, WIRE_MAGIC, WIRE_STATS, WIRE_VERSION, question
 
 Session.seccomp = "kill"
-BUILD = os.environ.get("WEIR_BUILD", os.path.join(ROOT, "build"))
-SKIPPED = 77
-NAME = os.path.splitext(os.path.basename(sys.argv[0]))[0]
-evidence.begin(NAME, os.environ.get("WEIR_EVIDENCE", os.path.join(BUILD, "evidence")), f"scripts/test --test {NAME}",
-               float(os.environ["WEIR_TEST_SECONDS"]) if "WEIR_TEST_SECONDS" in os.environ else None)
-faulthandler.register(signal.SIGTERM, chain=True)  # a test whose time is over says where it is
 
 
-def take_processor():
-    """Workers of this test begin with a processor that no test beside it has begun with. The lock lasts as long as this
-    process."""
-    for number in range(os.cpu_count()):
-        try:
-            lock = open(os.path.join(BUILD, f".smoke-processor-{number}"), "w", encoding="ascii")
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            continue
-        os.environ["WEIR_FIRST_PROCESSOR"] = str(number)
-        return lock
-    return None
+def needs_root(what):
+    """A mark. what: "interfaces need it", say."""
+    return pytest.mark.skipif(os.geteuid() != 0, reason=f"root: {what}")
 
 
-PROCESSOR = take_processor()
-with contextlib.suppress(NoNamespace):  # without root: on the machine's loopback
-    own_world()
-
-
-def skip(reason):
-    """reason: its first word is a kind of docs/develop/testing.md, as in "root: interfaces need it"."""
-    print(f"skipped: {reason}")
-    sys.exit(SKIPPED)
-
-
-@contextlib.contextmanager
-def skips_without_namespaces():
-    try:
-        yield
-    except NoNamespace as reason:
-        skip(reason)
-
-
-def check(condition, what):
-    if not condition:
-        evidence.add(f"FAILED: {what}")
-        sys.exit(f"FAILED: {what}")
-
-
-def equal(found, expected, what):
-    check(found == expected, f"{what}: found {found!r}, expected {expected!r}")
+def needs_programs(*names):
+    """A mark: programs of packages that `scripts/setup test` installs."""
+    missing = [name for name in names if shutil.which(name) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"package: no {', '.join(missing)}: scripts/setup test installs it")
 
 
 def data_folder(name):
     """A folder of the test data; skips the test when it is not there."""
     path = os.path.join(os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data")), name)
     if not os.path.isdir(path):
-        skip(f"data: no {path}: WEIR_DATA names its folder")
+        pytest.skip(f"data: no {path}: WEIR_DATA names its folder")
     return path
 
 
@@ -94,76 +54,11 @@ def data_file(folder, name):
     """Path of a file of the test data, unpacked into folder; skips the test when it is not there."""
     source = os.path.join(data_folder(os.path.dirname(name)), os.path.basename(name))
     if not os.path.exists(source):
-        skip(f"data: no {source}")
+        pytest.skip(f"data: no {source}")
     target = os.path.join(folder, os.path.basename(name).removesuffix(".xz"))
     with lzma.open(source) as packed, open(target, "wb") as file:
         file.write(packed.read())
     return target
-
-
-def write(folder, name, text):
-    path = os.path.join(folder, name)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    return path
-
-
-def read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def run(*command, expect=0):
-    """Runs a program of the project; the test fails on another exit code than expected. Returns what it printed."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
-    check(done.returncode == expect,
-          f"{' '.join(command)} ended with {done.returncode}, expected {expect}:\n{done.stdout}")
-    return done.stdout
-
-
-def replay(*arguments, expect=0):
-    return run(os.path.join(ROOT, "scripts/replay"), "--build", BUILD, *arguments, expect=expect)
-
-
-def outputs(folder, name):
-    """(--passed, --dropped, --json) below folder."""
-    return tuple(os.path.join(folder, f"{name}-{part}") for part in ("passed.pcap", "dropped.pcap", "totals.json"))
-
-
-def as_options(paths):
-    return ["--passed", paths[0], "--dropped", paths[1], "--json", paths[2]]
-
-
-def reference(config, pcap, paths):
-    """What the reference classifier says about a capture."""
-    run(os.path.join(BUILD, "tests/reference/reference-capture"), "--config", config, "--pcap", pcap,
-        *as_options(paths))
-    return load(paths[2])
-
-
-def load(path):
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
-
-
-def agrees_with_reference(folder, config, pcap):
-    """replay --once and the reference: the same totals, the same frames, byte by byte. Returns the totals."""
-    ours, theirs = outputs(folder, "replay"), outputs(folder, "reference")
-    expected = reference(config, pcap, theirs)
-    replay("--once", "--config", config, "--pcap", pcap, *as_options(ours))
-    found = load(ours[2])
-    for key, value in expected.items():
-        equal(found[key], value, f"{os.path.basename(config)}: {key}")
-    for mine, its in zip(ours[:2], theirs[:2]):
-        check(read(mine) == read(its), f"{os.path.basename(config)}: {mine} is not {its}, byte by byte")
-    return found
-
-
-@contextlib.contextmanager
-def temporary_folder():
-    with tempfile.TemporaryDirectory(prefix="weir-smoke-") as folder:
-        yield folder
 
 
 LOOP = "forward: hairpin\nports: [{{port: 0, queues: {queues}}}]"
@@ -174,30 +69,63 @@ def start_loop(session, capture, workers=1, config="", **options):
     lines of dataplane.yaml."""
     parts = split(capture, workers)
     for number, part in enumerate(parts):
-        check(part.frames, f"queue {number} would be empty")
+        assert part.frames, f"queue {number} would be empty"
         write_capture(session.path(f"in{number}.pcap"), part)
     files = ",".join(f"rx_pcap=in{number}.pcap" for number in range(workers))
     session.start_dataplane(LOOP.format(queues=workers) + "\n" + config, [f"net_pcap0,{files},infinite_rx=1"], workers,
                             Memory(len(capture.frames) + 2048 * workers, capture.longest()), **options)
 
 
+def launch_controld(session, policy):
+    """Does not wait until it has compiled the policy."""
+    session.controld = session._start("controld", [  # pylint: disable=protected-access
+        os.path.join(BUILD, "control/controld"), "--config", policy, "--socket", session.path("controld.sock"), "--state-dir",
+        session.state_path("controld"), "--seccomp", session.seccomp, "--metrics", "off", "--target", session.path("dataplane.sock")])
+
+
+@contextlib.contextmanager
+def held_at(session, switch, call, kind, begin):
+    """controld stays in its first such call of the work that begin() begins, until this is over. Gives the result of begin()."""
+    switch.arm(call, HELD, kinds=(kind,))
+    begun = begin()
+    session.wait(f"controld to be held: {call} of a {kind}", lambda: switch.counts(call)[1] > 0)
+    try:
+        yield begun
+    finally:
+        switch.disarm()
+
+
+def start_xdp(session, **options):
+    """controld with weir.yaml, whose target is XDP on an interface of the fixture `veth`."""
+    session.start_controld(session.path("weir.yaml"), targets=False, extra=["--bpf-dir", session.path("bpf")], **options)
+    session.wait_enforced()
+
+
 def controlctl(session, *arguments, expect=0):
     """Runs controlctl --json on the session; its answer. The test fails on another exit code than expected."""
     code, out, err = session.controlctl(*arguments, "--json")
-    equal(code, expect, f"controlctl {' '.join(arguments)} exit code\n{out}{err}")
+    assert code == expect, f"controlctl {' '.join(arguments)} exit code\n{out}{err}"
     return json.loads(out)
 
 
 def order_bypass(session, state, when, *options):
     """(what controlctl --json answers to a bypass, standard error). The order is given again while a disk or a program takes
     longer to confirm it than controlctl waits: on a machine that does much else."""
-    deadline = time.monotonic() + SLOW_SECONDS
-    while True:
+    def final():
         code, out, err = session.controlctl("bypass", state, "--json", *options)
         answer = json.loads(out)
-        if code == 0 or not is_slow(answer) or time.monotonic() > deadline:
-            equal((code, answer["ok"], answer["bypass"]), (0, True, state == "on"), f"{when}: bypass {state}: {out}{err}")
-            return answer, err
+        return (code, answer, err) if code == 0 or not is_slow(answer) else None
+
+    code, answer, err = until(f"bypass {state} to be confirmed", final, SLOW_SECONDS)
+    assert (code, answer["ok"], answer["bypass"]) == (0, True, state == "on"), f"{when}: bypass {state}: {answer}{err}"
+    return answer, err
+
+
+def counts_as_reference(stats, expected):
+    """stats: of a session. expected: of reference()."""
+    assert {key: stats[key] for key in expected if key != "lists"} == {key: expected[key] for key in expected if key != "lists"}, "totals"
+    for name, numbers in expected["lists"].items():
+        assert {key: stats["lists"][name][key] for key in numbers} == numbers, f"counters of list {name}"
 
 
 def moved(session, packets=20000):
@@ -219,8 +147,8 @@ def ask_dataplane(session):
         connection.send(question(WIRE_STATS))
         answer = connection.recv(1 << 17)
     magic, version, kind, length, _ = WIRE_HEADER.unpack_from(answer)
-    equal((magic, version, kind, length), (WIRE_MAGIC, WIRE_VERSION, WIRE_STATS, len(answer) - WIRE_HEADER.size),
-          "header of the data plane's answer")
+    assert (magic, version, kind, length) == (WIRE_MAGIC, WIRE_VERSION, WIRE_STATS, len(answer) - WIRE_HEADER.size), (
+        "header of the data plane's answer")
     _, number, _, packets, _, passed, dropped = struct.unpack_from("<QQQQQQQ", answer, WIRE_HEADER.size)
     return number, packets, passed, dropped
 

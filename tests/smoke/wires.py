@@ -1,22 +1,20 @@
-"""Network interfaces for tests of ports: a network namespace of the test's own, raw sockets, a policy and its frames.
-
-The namespace goes with the process, and with it everything made in it.
-"""
+"""Network interfaces for tests of ports: raw sockets, a policy and its frames. The interfaces end with the test's process."""
 
 import contextlib
+import itertools
 import os
 import select
 import socket
 import struct
 import subprocess
-import time
 
-from weir_smoke import check, flow_addresses, skips_without_namespaces, write  # first: it knows where the others are
-import namespaces  # noqa: E402
+import namespaces
+from until import until
+from weir_smoke import flow_addresses, write
 
 SO_RCVBUFFORCE = 33        # socket(7)
 RECEIVE_BUFFER = 64 << 20
-OUTGOING = 4               # packet(7): what the interface itself sent
+SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23  # packet(7): without frames that the interface itself sent
 ALL_PROTOCOLS = 3          # ETH_P_ALL
 PATIENCE_SECONDS = 60
 AT_ONCE = 32               # frames sent before they are waited for: less than any ring holds
@@ -33,18 +31,14 @@ lists:
 
 
 def own_network():
-    """The test sees only the interfaces made here, or skips."""
-    with skips_without_namespaces():
-        namespaces.own_network()
+    """From here on, the test has only the interfaces that it makes, and the kernel sends nothing of its own on them."""
+    namespaces.own_network()
 
 
 @contextlib.contextmanager
 def own_bpf_file_system(folder):
-    """In a mount namespace of the test's own: what is pinned goes with it."""
     os.makedirs(folder)
-    with skips_without_namespaces():
-        namespaces.own_mounts()
-        namespaces.mount_bpf(folder)
+    namespaces.mount_bpf(folder)
     try:
         yield
     finally:
@@ -53,7 +47,7 @@ def own_bpf_file_system(folder):
 
 def ip(*arguments):
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True)
-    check(done.returncode == 0, f"ip {' '.join(arguments)}: {done.stderr}")
+    assert done.returncode == 0, f"ip {' '.join(arguments)}: {done.stderr}"
 
 
 def make_veth(near, far, mtu=1500):
@@ -67,26 +61,28 @@ def make_veth(near, far, mtu=1500):
 
 
 class Wire:
-    """What is on an interface, seen from the kernel's side."""
+    """Frames on an interface, from the kernel's side."""
 
     def __init__(self, name):
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
         self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, RECEIVE_BUFFER)
+        self.socket.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         self.socket.bind((name, ALL_PROTOCOLS))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
     def send(self, frame):
         self.socket.send(frame)
 
-    def receive(self, seconds):
-        """The next frame that came in; None when there is none for so long."""
-        deadline = time.monotonic() + seconds
-        while True:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.socket], [], [], left)[0]:
-                return None
-            frame, address = self.socket.recvfrom(1 << 16)
-            if address[2] != OUTGOING:
-                return frame
+    def receive(self, seconds=PATIENCE_SECONDS):
+        """The next frame that came in; None after so many seconds without one."""
+        if not select.select([self.socket], [], [], seconds)[0]:
+            return None
+        return self.socket.recv(1 << 16)
 
     def close(self):
         self.socket.close()
@@ -115,42 +111,42 @@ def make_frames(n, longest=1514):
 
 
 def wait_until_joined(near, far, flipped=False):
-    """Until frames get from one wire to the other. What is still on its way is taken off. flipped: those that make_frames()
-    calls blocked pass."""
-    probe = udp_frame(1 << 40, flipped, 0)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while time.monotonic() < deadline:
-        try:
+    """Until frames get from one wire to the other, and none that was sent before is under way. flipped: frames pass that
+    make_frames() calls blocked."""
+    numbers = itertools.count(1 << 40)
+
+    def comes():
+        probe = udp_frame(next(numbers), flipped, 0)
+        with contextlib.suppress(OSError):  # the interface is down
             near.send(probe)
-        except OSError:  # the interface is down
-            pass
-        if far.receive(0.5) is not None:
-            while far.receive(0.5) is not None:
-                pass
-            return
-    check(False, f"nothing got through in {PATIENCE_SECONDS} s")
+        found = far.receive(0.1)
+        while found not in (None, probe):
+            found = far.receive(0.1)
+        return found
+
+    until("a frame to get through", comes, PATIENCE_SECONDS)
 
 
 def exchange(near, far, frames, what):
-    """Sends the frames into one wire; exactly those that are not blocked must come out of the other, those of a flow in
-    their order."""
-    for start in range(0, len(frames), AT_ONCE):
-        some = frames[start:start + AT_ONCE]
-        for frame, _ in some:
+    """Sends the frames into one wire. Exactly those that are not blocked come out of the other, those of a flow in their order.
+    The last one that is not blocked is sent when the others have come: a marker, behind which nothing is under way."""
+    last = max(place for place, (_, blocked) in enumerate(frames) if not blocked)
+    others = frames[:last] + frames[last + 1:]
+    batches = [others[start:start + AT_ONCE] for start in range(0, len(others), AT_ONCE)]
+    for batch in (*batches, [frames[last]]):
+        for frame, _ in batch:
             near.send(frame)
-        expected = [frame for frame, blocked in some if not blocked]
+        expected = [frame for frame, blocked in batch if not blocked]
         while expected:
-            found = far.receive(PATIENCE_SECONDS)
+            found = far.receive()
             first = expected[0]
-            check(found is not None, f"{what}: a frame of {len(first)} bytes is lost: {first[:80].hex()}")
-            check(found in expected, f"{what}: {len(found)} bytes came that were not sent: {found[:80].hex()}")
+            assert found is not None, f"{what}: a frame of {len(first)} bytes is lost: {first[:80].hex()}"
+            assert found in expected, f"{what}: a frame of {len(found)} bytes came that should not: {found[:80].hex()}"
             place = expected.index(found)
             flow = flow_addresses(found)
-            check(all(flow_addresses(frame) != flow for frame in expected[:place]),
-                  f"{what}: a frame of {len(found)} bytes overtook another of its flow: {found[:80].hex()}")
+            assert all(flow_addresses(frame) != flow for frame in expected[:place]), (
+                f"{what}: a frame of {len(found)} bytes overtook another of its flow: {found[:80].hex()}")
             del expected[place]
-    surplus = far.receive(0.2)
-    check(surplus is None, f"{what}: a frame too many: {surplus and surplus.hex()[:160]}")
 
 
 def write_policy(session):

@@ -13,7 +13,7 @@ import hunter  # noqa: E402
 
 ROWS = (("control/loop/loop.cpp", {"loop"}), ("control/loop/loop.h", {"loop"}), ("control/read/feeds/apart.cpp", {"policy"}),
         ("tests/unit/control/web/test_server.cpp", {"web"}), ("tests/unit/bpf/plane.h", {"xdp", "xdp-faults"}),
-        ("tests/smoke/fleet.py", {"fleet"}), ("README.md", set()))
+        ("tests/smoke/test_fleet.py", {"fleet"}), ("README.md", set()))
 
 tests = hunter.tests_of(sys.argv[1], None, None)
 wrong = 0

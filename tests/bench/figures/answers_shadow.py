@@ -6,9 +6,9 @@ import random
 
 from capture import Capture, read_capture
 from figure import at_most, reported
+from namespaces import NoNamespace
 from rig import Skip, say, spread, test_data
-from shadows import loop_rates, median_loss, plain_capture, replayed_difference, shadowed_difference
-from shadows_xdp import frames_that_fit, xdp_shadowed_difference
+from shadows import frames_that_fit, loop_rates, median_loss, plain_capture, replayed_difference, shadowed_difference
 
 COUNTS = ("packets", "newly_dropped", "newly_dropped_bytes", "newly_passed", "newly_passed_bytes")
 PAIRS = 5            # of policies; and of rates with a shadow and without
@@ -46,25 +46,23 @@ def captures(folder):
     return plain_capture(folder, test_data("pcaps/mix_shared.pcap.xz", folder), MOST_FRAMES)
 
 
-def on_dataplane(build, folder, running, candidate, pcap):
-    return shadowed_difference(build, folder, running, candidate, pcap)[0]
-
-
-def on_xdp(build, _, running, candidate, pcap):
-    return xdp_shadowed_difference(build, running, candidate, pcap)
+def shadowed(plane, build, running, candidate, pcap):
+    try:
+        return shadowed_difference(plane, build, running, candidate, pcap)
+    except NoNamespace as reason:
+        raise Skip(str(reason)) from None
 
 
 def shadow_disagreements(build, folder):
     pcap = frames_that_fit(folder, captures(folder))
     addresses = addresses_of(read_capture(pcap).frames)
     rng, raw, wrong, differ, frames = random.Random(18), [], 0, 0, 0
-    planes = {"data plane": on_dataplane, "XDP": on_xdp}
     for turn in range(PAIRS):
         running = write_policy(os.path.join(folder, f"running{turn}.yaml"), rng, addresses, ("alpha", "beta", "gamma"))
         candidate = write_policy(os.path.join(folder, f"candidate{turn}.yaml"), rng, addresses, ("beta", "delta", "alpha"))
         expected = replayed_difference(build, folder, running, candidate, pcap)
-        for plane, shadowed in planes.items():
-            told = shadowed(build, folder, running, candidate, pcap)
+        for plane in ("dataplane", "xdp"):
+            told = shadowed(plane, build, running, candidate, pcap)
             found = {key: told[key] for key in COUNTS}
             by_list = {key: sum(row[key] for row in told["lists"]) for key in COUNTS[1:]}
             wrong += sum(abs(found[key] - expected[key]) + abs(by_list.get(key, found[key]) - found[key]) for key in COUNTS)
@@ -88,7 +86,7 @@ def shadow_cost(build, folder):
     running = write_policy(os.path.join(folder, "running.yaml"), rng, addresses, ("alpha", "beta"))
     candidate = write_policy(os.path.join(folder, "candidate.yaml"), rng, addresses, ("alpha", "gamma"))
     on, off, cycles = loop_rates(build, folder, running, candidate, capture, SECONDS, PAIRS)
-    xdp = [xdp_shadowed_difference(build, running, candidate, frames_that_fit(folder, pcap))["targets"][0]["nanoseconds"]
+    xdp = [shadowed("xdp", build, running, candidate, frames_that_fit(folder, pcap))["targets"][0]["nanoseconds"]
            for _ in range(XDP_TURNS)]
     note = (f"TSC cycles a judged packet, {spread(cycles)}; a worker that replays mix_shared loses {median_loss(on, off):.0%} of its rate "
             f"with a shadow of all packets ({spread([rate / 1e6 for rate in off])} -> {spread([rate / 1e6 for rate in on])} Mpps, {PAIRS} pairs); "

@@ -80,7 +80,7 @@ def cases(build_folder, folder):
     build_release(build_folder, PROGRAMS)
     path = os.path.join(folder, "send-expect.json")
     say("frames: sending every row of send_expect")
-    done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/smoke/send_expect.py"), "--json", path],
+    done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/rig/world/send_expect.py"), "--json", path],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900,
                           env=dict(os.environ, WEIR_BUILD=build_folder))
     if not os.path.exists(path):

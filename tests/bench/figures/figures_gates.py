@@ -1,20 +1,19 @@
 """Figures of the gates: what an innocent packet costs, and what all else costs beside it. docs/develop/figures.md says how
 each is measured. Those of the kernel, of builds and of tables are other groups' measurements, with these targets."""
 
-import os
 import statistics
-import subprocess
-import sys
 
 import figures_filter
 import idle_port
 from added_cycles import measure_row, medians
 from bench_xdp import BASE, LANES, WEIR, measure_lanes, measure_lookup, measure_lookup6
 from figure import at_least, at_most
+from figures_safe import in_a_process
 from figures_xdp import ENTRIES, NFT, VETH_ROUNDS, VETH_SECONDS, of_lanes, of_lookup
+from order import SHARE_OF_VETH, measure_order
 from port_rows import ROWS
-from rig import say, spread
-from session import ROOT, SessionError, tail
+from rig import Skip, say, spread
+from session import SessionError
 
 ROUNDS = 5
 ADDED = {"empty": 12, "src_1m": 33, "srcdst_1m": 45, "flow_1m": 60, "vlan_1m": 50, "v6_1m": 50, "allhit": 80}
@@ -22,7 +21,6 @@ RATIO_MIX, IDLE_PORT = 0.9, 1.05
 MISS_VS_HASH, MISS_VS_BLOOM, MISS_V6_VS_HASH = 0.06, 0.45, 0.1
 VETH_VS_HASH, VETH_VS_NFT, VETH_VS_IPSET = 0.35, 0.16, 0.14
 BUILD_MKEYS_S, SNAPSHOT_MKEYS_S, ALLHIT_VS_RTE_HASH = 120, 45, 2.0
-ORDER_TEST = "tests/smoke/frame_order.py"
 ORDER_FRAMES = 5_000_000
 
 
@@ -91,14 +89,17 @@ def allhit_vs_rte_hash(build, folder):
 
 def order(build, _folder):
     say(f"gates: order of {ORDER_FRAMES} frames")
-    done = subprocess.run([sys.executable, os.path.join(ROOT, ORDER_TEST), "--frames", str(ORDER_FRAMES), "--count"],
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3600,
-                          env=dict(os.environ, WEIR_BUILD=build))
-    last = done.stdout.splitlines()[-1] if done.stdout else ""
-    if done.returncode != 0:
-        raise SessionError(f"{ORDER_TEST} ended with {done.returncode}:\n{tail(done.stdout, 5)}")
-    violations, note = last.split(" ", 1)
-    return [at_most("gates.order_violations", int(violations), 0, "frames", note)], {"output": done.stdout}
+    found = [in_a_process(measure_order, build, "pipes", ORDER_FRAMES)]
+    notes = []
+    try:
+        found.append(in_a_process(measure_order, build, "veth", round(ORDER_FRAMES * SHARE_OF_VETH)))
+    except Skip as reason:
+        notes.append(f"not on veth: {reason}")
+    for one in found:
+        if one["reloads"] == 0:
+            raise SessionError(f"{one['way']}: no reload fell into the traffic")
+        notes.append(f"{one['way']}: {one['frames']} frames of {one['flows']} flows, {one['reloads']} reloads, {one['faults'] or 'no fault'}")
+    return [at_most("gates.order_violations", sum(one["violations"] for one in found), 0, "frames", "; ".join(notes))], found
 
 
 # (names it gives, function): each returns figures and its raw runs.

@@ -9,17 +9,20 @@ import subprocess
 import sys
 import time
 
-from figure import Figure, at_most, reported
+import hunter
+import smoke_tests
+from figure import Figure, at_least, at_most, reported
 from rig import say
 from session import ROOT, SessionError, tail
 
 NEEDS_BUILD = False  # the hunter hunts scripts
 SLEEP = re.compile(r"\btime\.sleep\(|\bsleep_(?:for|until)\(|\bu?sleep\(|\bnanosleep\(")
 SILENT = re.compile(r"\bWARN\(|if \(\w*:*kIsSanitized\) return;")
-HELPERS = ("tests/rig/world/until.py", "tests/unit/eventually.h")
+HELPERS = ("tests/rig/world/until.py", "tests/rig/world/pace.py", "tests/unit/eventually.h")
+COLD_MIN, WARM_MIN, CHANGED_S, GREEN = 20, 12, 15, 20
+RUNS = int(os.environ.get("WEIR_GREEN_RUNS", GREEN))  # each of a quarter of an hour
 # They measure, or make the pace of traffic and load.
-COLD_MIN, WARM_MIN, CHANGED_S = 20, 12, 15
-PACE = ("tests/bench/", "tests/reproduce/", "tests/xdp/traffic.cpp", "tests/inject/", "tests/rig/run/hunter.py", "tests/smoke/races_found.py")
+PACE = ("tests/bench/", "tests/reproduce/", "tests/xdp/traffic.cpp", "tests/inject/", "tests/rig/run/hunter.py", "tests/smoke/test_races_found.py")
 
 
 def sources(*tops):
@@ -55,25 +58,32 @@ def lines(_build, _folder):
     return [reported("tests.lines", sum(counts.values()), "lines", ", ".join(f"{top} {n}" for top, n in of.items()))], counts
 
 
-def hunter_caught(_build, _folder):
-    done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/smoke/races_found.py")], capture_output=True, text=True)
-    told = re.search(r"(\d+) of (\d+) kinds of race are found", done.stdout)
-    if done.returncode != 0 or not told:
+def hunter_caught(build, _folder):
+    done = subprocess.run([smoke_tests.PYTEST, smoke_tests.node_of("races_found"), "-k", "finds_a_race"], capture_output=True, text=True,
+                          env={**os.environ, "WEIR_BUILD": build})
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed)", done.stdout)}
+    if not counts:
         raise SessionError(tail(done.stdout + done.stderr))
-    caught, of = map(int, told.groups())
-    return [Figure("tests.hunter_caught", caught, f">={of}", "kinds", "ok" if caught == of else "short", told[0])], {"told": done.stdout}
+    caught, of = counts.get("passed", 0), sum(counts.values())
+    note = f"{caught} of {of} kinds of race are found"
+    return [Figure("tests.hunter_caught", caught, f">={of}", "kinds", "ok" if caught == of else "short", note)], {"told": done.stdout}
 
 
-def timed(command, folder, cache):
-    """(seconds, lines) of a command of this clone that has to succeed."""
+def timed(command, folder, cache, load=None):
+    """(seconds, lines) of a command of this clone that has to succeed. load: goes on beside it."""
     data = os.path.realpath(os.environ.get("WEIR_DATA", os.path.join(ROOT, "..", "shared", "data")))
     say(f"figures: {' '.join(command)} in a fresh clone")
     start = time.monotonic()
-    done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          env=dict(os.environ, WEIR_DATA=data, CCACHE_DIR=cache))
-    if done.returncode != 0:
-        raise SessionError(tail(done.stdout, 60))
-    return time.monotonic() - start, done.stdout.splitlines()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                               env=dict(os.environ, WEIR_DATA=data, CCACHE_DIR=cache))
+    if load:
+        load.begin(process.pid)
+    told, _ = process.communicate()
+    if load:
+        load.end()
+    if process.returncode != 0:
+        raise SessionError(tail(told, 60))
+    return time.monotonic() - start, told.splitlines()
 
 
 def fresh_clone(folder):
@@ -111,6 +121,22 @@ def changed(_build, folder):
     return [at_most("tests.changed_s", round(statistics.median(took[1:]), 1), CHANGED_S, "s", f"the first build {took[0]:.0f} s")], {"seconds": took}
 
 
-MEASUREMENTS = [(("tests.commit_min_cold", "tests.commit_min_warm"), commit), (("tests.release_min",), release), (("tests.changed_s",), changed),
+def green_in_a_row(_build, folder):
+    """Every second run is beside busy processors and programs that stop for a moment. The first that fails ends it."""
+    clone, told, green = fresh_clone(folder), [], 0
+    try:
+        for green in range(RUNS):
+            load = hunter.Load(f"green {green}", False, ("stops", "busy")) if green % 2 else None
+            seconds, lines = timed([".ci/run"], clone, os.path.join(folder, "cache"), load)
+            told.append(f"{lines[-1]}, {seconds:.0f} s")
+            say(f"figures: run {green + 1}: {told[-1]}")
+        green = RUNS
+    except SessionError as error:
+        told.append(str(error))
+    return [at_least("tests.green_in_a_row", green, GREEN, "runs", f"every second beside load; {told[-1].splitlines()[-1]}")], {"runs": told}
+
+
+MEASUREMENTS = [(("tests.green_in_a_row",), green_in_a_row),
+                (("tests.commit_min_cold", "tests.commit_min_warm"), commit), (("tests.release_min",), release), (("tests.changed_s",), changed),
                 (("tests.sleeps",), sleeps), (("tests.silent_skips",), silent_skips), (("tests.lines",), lines),
                 (("tests.hunter_caught",), hunter_caught)]

@@ -82,7 +82,7 @@ SWAP_FRAMES, KILLS = 1e8, 200
 def send_expect(build, folder):
     """Every row through the XDP program."""
     path = os.path.join(folder, "send-expect-xdp.json")
-    done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/smoke/send_expect.py"), "--plane", "xdp", "--json",
+    done = subprocess.run([sys.executable, os.path.join(ROOT, "tests/rig/world/send_expect.py"), "--plane", "xdp", "--json",
                            path], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900,
                           env=dict(os.environ, WEIR_BUILD=build))
     if not os.path.exists(path):

@@ -1,4 +1,4 @@
-"""Shared by mended_control.py, mended_peers.py and tests/smoke/waits.py: a server of feeds that holds its
+"""Shared by mended_control.py, mended_peers.py and tests/smoke/test_waits.py: a server of feeds that holds its
 answers back, orders that are given at the same time, callers who may only read. Standard library only."""
 
 import contextlib

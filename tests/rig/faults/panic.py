@@ -6,7 +6,7 @@ verdict, after `controlctl bypass` or `detach` was started?
 Prints JSON: {"rows": [{"situation", "what", "n", "worst_ms", "still_ms", "own_ms", "median_ms", "said_ms", "answered"}], "stops": [...],
 ...}: said_ms is when controlctl had said how it went, at the latest; still_ms is for how long a processor stood still during the worst order
 (standstill.py); own_ms is the longest that an order took without the time in which one did. In a network, a mount table and a BPF file
-system of its own. tests/bench/figures/figures_panic.py makes a figure of it; tests/smoke/bypass_situations.py tries the same situations with few
+system of its own. tests/bench/figures/figures_panic.py makes a figure of it; tests/smoke/test_bypass.py tries the same situations with few
 entries. Standard library only.
 """
 

@@ -53,7 +53,7 @@ class Speaker:
         with open(self.out, "wb") as out, open(self.err, "wb") as err:
             self.process = subprocess.Popen(
                 [os.path.join(session.build, "control/controlctl"), "flowspec", "--json", "--socket", session.path("controld.sock"),
-                 *peer.options(), *options], stdout=out, stderr=err, start_new_session=True)
+                 *peer.options(), *options], env=dict(os.environ, **session.environment), stdout=out, stderr=err, start_new_session=True)
         session.at_exit(self.stop)
 
     def lines(self):

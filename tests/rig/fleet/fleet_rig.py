@@ -75,12 +75,16 @@ class Etcd:
         self.wait()
         return self
 
-    def __exit__(self, kind, value, _):
+    def __exit__(self, kind, *_):
         for member in range(len(self.processes)):
             self.kill(member)
-        if evidence.is_failure(kind, value):
-            evidence.keep_folder(self.folder)
+        if evidence.is_failure(kind):
+            self.keep()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def keep(self):
+        """As evidence of a failure."""
+        evidence.keep_folder(self.folder)
 
     def url(self, member):
         return f"{self.scheme}://{self.host(member)}:{self.ports[2 * member]}"

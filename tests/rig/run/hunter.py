@@ -22,22 +22,29 @@ import time
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rooms  # noqa: E402,F401
 import evidence
+import smoke_tests
 from changed_tests import of_changed
 from until import WaitedInVain, until
 
 SKIPPED = 77
 LONGEST_STOP_S = 0.3
 SLOWER = 4  # times as long may a test take
+FILE_S = 600  # all tests of a file; each has a limit of its own besides
 
 
 def tests_of(build, suite, name):
-    """Meson's tests of this suite and name; either may be none."""
+    """Those of Meson and of pytest, of this suite and name; either may be none."""
     told = subprocess.run(["meson", "introspect", "--tests", build], capture_output=True, text=True, check=True)
     found = []
     for test in json.loads(told.stdout):
         of_suite = test["suite"][0].split(":")[-1]
         if suite in (None, of_suite) and name in (None, test["name"]):
             found.append({**test, "of_suite": of_suite})
+    if suite in (None, *smoke_tests.MARKS):
+        marks = ["-m", smoke_tests.MARKS[suite]] if suite else []
+        wanted = smoke_tests.names_of(suite) if name is None else [name] if smoke_tests.node_of(name) else []
+        found += [{"name": one, "of_suite": "smoke", "timeout": FILE_S, "workdir": smoke_tests.ROOT, "env": {"WEIR_BUILD": os.path.abspath(build)},
+                   "cmd": [smoke_tests.PYTEST, smoke_tests.node_of(one), "--slower", str(SLOWER), *marks]} for one in wanted]
     if not found:
         raise SystemExit(f"hunter: no test is called {name or suite}: scripts/test --list names them")
     return found
@@ -67,6 +74,13 @@ def make_cgroup(root, name, value):
         except OSError:
             os.rmdir(folder)
     return None
+
+
+def command_of(pid):
+    """pytest and the process that it forks for a test have the same. Empty: it has ended."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read()
+    return b""
 
 
 def remove_cgroup(folder):
@@ -108,11 +122,11 @@ class Load:
     KINDS = ("stops", "busy", "one processor", "quota", "disk")
     QUOTA_US, PERIOD_US = 30_000, 100_000
 
-    def __init__(self, seed, stops_test):
-        """stops_test: its own process, too; not of a script, whose patience is counted by the clock."""
+    def __init__(self, seed, stops_test, kinds=None):
+        """kinds: without, the seed draws them. stops_test: its own process, too; not of pytest, whose patience is counted by the clock."""
         self.stops_test = stops_test
         self.random = random.Random(seed)
-        self.kinds = [kind for kind in self.KINDS if self.random.random() < 0.5] or ["stops"]
+        self.kinds = list(kinds or [kind for kind in self.KINDS if self.random.random() < 0.5] or ["stops"])
         self.is_over = threading.Event()
         self.helpers, self.threads, self.stops, self.limited = [], [], 0, None
 
@@ -150,7 +164,8 @@ class Load:
     def stop_programs(self, pid):
         stopper = Stopper()
         while not self.is_over.wait(self.random.uniform(0.01, 0.5)):
-            programs = sorted(evidence.programs_of([pid])[0 if self.stops_test else 1:])
+            own = command_of(pid)
+            programs = sorted(each for each in evidence.programs_of([pid]) if self.stops_test or command_of(each) != own)
             if not programs:
                 continue
             with contextlib.suppress(OSError):  # it ends

@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 
 from namespaces import free_port
 from session import SessionError, tail

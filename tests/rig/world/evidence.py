@@ -1,25 +1,21 @@
 """Evidence of a failed test: its folders with their logs, a timeline of its steps, the stacks of its programs.
 
 A test calls begin() once. Then add() appends to the timeline, and a session that a failure ends is kept. A test that passes writes
-nothing. Standard library only; the stacks need eu-stack (elfutils).
+nothing. tests/smoke/conftest.py calls it. Standard library only; the stacks need eu-stack (elfutils).
 """
 
-import atexit
 import contextlib
-import faulthandler
 import os
 import shutil
 import stat
 import subprocess
-import sys
-import threading
 import time
+import unittest
 
 MOST_LINES, MOST_LINE = 5000, 400  # of the timeline
 MOST_FILE = 16 << 20               # bytes of a file that is kept
 STACK_S = 20                       # of one program
 SHOWN = 15                         # lines of the timeline that are printed
-LAST_S = 20                        # a test keeps it so long before its time is over
 
 place = None  # of this test; none: nothing is kept
 
@@ -31,25 +27,18 @@ class _Test:
         self.begin = time.monotonic()
         self.lines, self.left_out = [], 0
         self.last, self.times = "", 0  # what was added last, and how often
-        self.sessions = []             # that run
-        self.is_kept = False
 
 
 test = _Test()
 
 
-def begin(name, folder, again, seconds=None):
-    """name: of the test. folder: where its folder will be. again: the command that runs it. seconds: that it may take; before they
-    are over it keeps all, and ends with 1."""
-    global place
+def begin(name, folder):
+    """name: of the test. folder: where its folder will be."""
+    global place, test
+    test = _Test()
     place = os.path.join(folder, name)
     shutil.rmtree(place, ignore_errors=True)
-    add("the test begins: " + again)
-    atexit.register(_tell, again)
-    if seconds is not None:
-        timer = threading.Timer(max(seconds - LAST_S, seconds / 2), _give_up, (seconds, again))
-        timer.daemon = True
-        timer.start()
+    add("the test begins")
 
 
 def add(what, took=""):
@@ -69,11 +58,9 @@ def add(what, took=""):
     test.lines.append(f"{at} {time.monotonic() - test.begin:9.3f} {what[:MOST_LINE]}{took}")
 
 
-def is_failure(kind, value):
-    """Whether this exception, which leaves a `with`, is a failure."""
-    if kind is None:
-        return False
-    return not (issubclass(kind, SystemExit) and value.code in (None, 0, 77))
+def is_failure(kind):
+    """Whether an exception of this kind, which leaves a `with`, is a failure. Those that skip a test are none: pytest's Skipped, SkipTest."""
+    return kind is not None and kind.__name__ != "Skipped" and not issubclass(kind, (unittest.SkipTest, GeneratorExit))
 
 
 def programs_of(pids):
@@ -119,7 +106,6 @@ def keep_folder(folder):
                 about = os.lstat(path)
                 if stat.S_ISREG(about.st_mode) and about.st_size <= MOST_FILE:
                     shutil.copy2(path, os.path.join(there, name))
-    test.is_kept = True
 
 
 def keep(folder, pids):
@@ -134,7 +120,7 @@ def keep(folder, pids):
     keep_folder(folder)
 
 
-def _write_timeline():
+def write_timeline():
     os.makedirs(place, exist_ok=True)
     with open(os.path.join(place, "timeline.txt"), "w", encoding="utf-8") as file:
         if test.left_out:
@@ -142,20 +128,6 @@ def _write_timeline():
         file.writelines(line + "\n" for line in test.lines)
 
 
-def _tell(again):
-    if not test.is_kept:
-        return
-    _write_timeline()
-    print("\n".join(["the last that it did:", *test.lines[-SHOWN:], f"evidence: {place}", f"again: {again}"]), file=sys.stderr, flush=True)
-
-
-def _give_up(seconds, again):
-    add(f"its time is nearly over: {seconds} s")
-    print(f"FAILED: its time is nearly over: {seconds} s", file=sys.stderr, flush=True)
-    faulthandler.dump_traceback(all_threads=True)
-    for session in list(test.sessions):
-        with contextlib.suppress(OSError):
-            session.keep()
-    test.is_kept = True
-    _tell(again)
-    os._exit(1)
+def told():
+    """The end of the timeline, as text."""
+    return "\n".join(["the last that it did:", *test.lines[-SHOWN:]])

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import os
 import subprocess
+import unittest
 
 from namespaces import bind
 
@@ -12,7 +13,7 @@ STATE_FOLDERS, LOGS = ("dataplane-state", "controld-state"), ("dataplane.log", "
 FIFREEZE, FITHAW = 0xC0045877, 0xC0045878                                     # ioctl_fifreeze(2)
 
 
-class NoDisk(Exception):
+class NoDisk(unittest.SkipTest):
     """This machine cannot make one; the text says why."""
 
 
@@ -29,9 +30,9 @@ class Disk:
             try:
                 done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             except FileNotFoundError as missing:
-                raise NoDisk(f"no {missing.filename}: it makes a disk that can be full") from None
+                raise NoDisk(f"package: no {missing.filename}: it makes a disk that can be full") from None
             if done.returncode != 0:
-                raise NoDisk(f"no disk of its own: {' '.join(done.stdout.split())}")
+                raise NoDisk(f"kernel: no disk of its own: {' '.join(done.stdout.split())}")
         self.mounted = [self.folder]
         for name in STATE_FOLDERS:
             for path in (session.path(name), os.path.join(self.folder, name)):

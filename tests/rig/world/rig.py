@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import threading
+import unittest
 
 from session import PR_SET_PDEATHSIG, PROGRAMS, ROOT, Session, SessionError, tail
 
@@ -24,7 +25,7 @@ TOOLS = ("tests/bench/pacer", "tests/bench/core_clock", "tests/bench/feed_figure
          "tests/agreement/agreement", "tests/xdp/xdp_traffic")
 
 
-class Skip(Exception):
+class Skip(unittest.SkipTest):
     """What is asked cannot be measured here; the text says why. missing_here: this machine could, once it has it."""
 
     def __init__(self, reason, missing_here=False):

@@ -143,7 +143,6 @@ class Session:
         self.when_over = []
         self.environment = {}  # more variables for the programs that are started
         self.states = self.folder  # where their state folders are
-        evidence.test.sessions.append(self)
 
     def at_exit(self, function):
         """Called when the session is over and its programs have ended."""
@@ -156,11 +155,9 @@ class Session:
         """As evidence of a failure."""
         evidence.keep(self.folder, [process.pid for process in (self.controld, self.dataplane) if process and process.poll() is None])
 
-    def __exit__(self, kind, value, _):
-        if evidence.is_failure(kind, value):
+    def __exit__(self, kind, *_):
+        if evidence.is_failure(kind):
             self.keep()
-        if self in evidence.test.sessions:
-            evidence.test.sessions.remove(self)
         for process in (self.controld, self.dataplane):
             if process and process.poll() is None:
                 process.terminate()

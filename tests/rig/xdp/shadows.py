@@ -1,31 +1,52 @@
-"""A shadow beside the policy that runs: what it counts against a replay of both, what judging costs, and a promotion under
-numbered traffic. Standard library only.
+"""A shadow judges a capture beside the policy that runs: its counts on both planes, those of a replay of both policies, and the cost of
+judging. Standard library only.
 """
 
 import json
+import multiprocessing
 import os
+import socket
 import statistics
 import subprocess
 import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 
-from capture import Capture, read_capture, sort_out, write_capture
-from numbered import Book, World, mixture
-from order import LONGEST, ORDER, Pipes, numbered_frames, read, wait_until_silent, write_policy
+from capture import read_capture, sort_out, write_capture
+from namespaces import mount_bpf, own_mounts, own_network
 from pace import hold
 from session import ROOT, Memory, Session, SessionError
+from until import until
+from xdp_swaps import received
 
-PACE_FRAMES, PACE_SECONDS = 512, 0.002
-JUDGED = 20_000  # packets that are waited for, before and after a promotion
 LOOP = "forward: sink\nports: [{port: 0}]"
+HEADER_BYTES = 24  # of a pcap file
+NEAR, FAR = "out0", "in0"
+TARGET = f"targets: [{{xdp: {{interfaces: [{FAR}]}}}}]\n"
+SHORTEST, LONGEST = 14, 1514  # bytes of frames that the interfaces take
+AT_ONCE = 32  # fewer frames than a veth's ring holds
 
 
 def ask(session, *arguments, codes=(0,)):
-    """What `controlctl shadow ... --json` answers."""
+    """The answer of `controlctl shadow ... --json`."""
     code, out, err = session.controlctl("shadow", *arguments, "--json")
     if code not in codes:
         raise SessionError(f"controlctl shadow {' '.join(arguments)} ended with {code}: {out}{err}")
     return json.loads(out)
+
+
+def plain_capture(folder, pcap, most=None):
+    """The first frames as one pcap file, whatever the capture's format."""
+    capture, path = read_capture(pcap), os.path.join(folder, "frames.pcap")
+    write_capture(path, capture, range(len(capture.frames[:most])))
+    return path
+
+
+def frames_that_fit(folder, pcap):
+    """The capture without frames that a veth does not take."""
+    capture, path = read_capture(pcap), os.path.join(folder, "fits.pcap")
+    write_capture(path, capture, [number for number, frame in enumerate(capture.frames) if SHORTEST <= len(frame) <= LONGEST])
+    return path
 
 
 def verdicts(build, folder, config, pcap, capture):
@@ -43,7 +64,7 @@ def verdicts(build, folder, config, pcap, capture):
 
 
 def replayed_difference(build, folder, running, candidate, pcap):
-    """Frame by frame: what a shadow should count."""
+    """The counts that a shadow should have, frame by frame."""
     capture = read_capture(pcap)
     before = verdicts(build, folder, running, pcap, capture)
     after = verdicts(build, folder, candidate, pcap, capture)
@@ -56,105 +77,84 @@ def replayed_difference(build, folder, running, candidate, pcap):
     return sums
 
 
-def shadowed_difference(build, parent, running, candidate, pcap, one_in=1):
-    """The capture's frames, each once, through a data plane that judges by both: (what the shadow counted, its whole answer,
-    what the data plane dropped). The frames come through a pipe, which opens when the shadow has begun."""
-    capture = read_capture(pcap)
-    with Session(build, parent) as session:
+def shadowed_difference(plane, build, running, candidate, pcap, one_in=1):
+    """The answer of a shadow on a plane ("dataplane", "xdp") after each frame of the capture. NoNamespace: this machine has no XDP."""
+    if plane == "dataplane":
+        return shadowed_on_dataplane(build, running, candidate, pcap, one_in)
+    # In a process of its own: the network and the mounts are its own, too.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        return pool.submit(shadowed_on_xdp, build, running, candidate, pcap, one_in).result()
+
+
+def shadowed_on_dataplane(build, running, candidate, pcap, one_in):
+    """The frames come through a pipe. They are written after the shadow has begun."""
+    capture, begun = read_capture(pcap), threading.Event()
+    with Session(build) as session:
         os.mkfifo(session.path("in.pcap"))
-        opened = []
 
         def feed():
-            with open(session.path("in.pcap"), "wb", buffering=0) as sink:
-                opened.append(sink)
-                sink.write(read_header(pcap))
+            with open(session.path("in.pcap"), "wb") as sink, open(pcap, "rb") as source:
+                sink.write(source.read(HEADER_BYTES))
+                sink.flush()
                 begun.wait()
-                whole = memoryview(open(pcap, "rb").read())[HEADER_BYTES:]
-                while whole:
-                    whole = whole[sink.write(whole[:1 << 16]):]
+                sink.write(source.read())
 
-        begun = threading.Event()
-        feeder = threading.Thread(target=feed, daemon=True)
-        feeder.start()
+        threading.Thread(target=feed, daemon=True).start()
         session.start_dataplane(LOOP, ["net_pcap0,rx_pcap=in.pcap"], 1, Memory(8192, capture.longest()))
         session.start_controld(running)
         session.wait_enforced()
         ask(session, candidate, "--one-in", str(one_in))
         begun.set()
         session.wait("every frame to be judged", lambda: session.stats()["packets"] >= len(capture.frames))
-        # Frames wait for company in the data plane until none comes any more.
-        told = ask(session)
-        dropped = session.stats()["dropped"]
-        return told, dropped
+        return ask(session)
 
 
-HEADER_BYTES = 24  # of a pcap file
+def with_target(path):
+    """The same policy for XDP, in the same folder as its feeds."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    changed = os.path.join(os.path.dirname(path), "xdp-" + os.path.basename(path))
+    with open(changed, "w", encoding="utf-8") as file:
+        file.write(text.replace("version: 1\n", "version: 1\n" + TARGET, 1))
+    return changed
 
 
-def read_header(pcap):
-    with open(pcap, "rb") as file:
-        return file.read(HEADER_BYTES)
+def make_pair():
+    one = ["numrxqueues", "1", "numtxqueues", "1"]
+    for command in (["add", NEAR, *one, "type", "veth", "peer", "name", FAR, *one], ["set", NEAR, "up"], ["set", FAR, "up"]):
+        subprocess.run(["ip", "link", *command], check=True, capture_output=True)
 
 
-def plain_capture(folder, pcap, most=None):
-    """The frames as one pcap file, whatever the capture's format."""
-    capture = read_capture(pcap)
-    if most is not None:
-        chosen = Capture(capture.nanoseconds)
-        chosen.frames, chosen.headers = capture.frames[:most], capture.headers[:most]
-        capture = chosen
-    path = os.path.join(folder, "frames.pcap")
-    write_capture(path, capture)
-    return path
+def send_all(frames):
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as near:
+        near.bind((NEAR, 0))
+        before = received(FAR)
+        for number, frame in enumerate(frames):
+            near.send(frame)
+            if number % AT_ONCE == AT_ONCE - 1:
+                until("frames to arrive", lambda sent=number + 1: received(FAR) - before >= sent, turn=0.001)
 
 
-def paced(over, frames):
-    """At a pace that leaves others time, until it is over."""
-    sent = 0
-    while not over.is_set():
-        sent += 1
-        if sent % PACE_FRAMES == 0:
-            hold(PACE_SECONDS)
-        yield next(frames)
-
-
-def promote_under_traffic(build, parent, seed):
-    """Numbered frames cross a data plane while the candidate begins, judges, is joined by an added entry, and is promoted: what became
-    of the frames, and what was answered on the way."""
-    world = World(seed, Pipes.without)
-    book = Book(world)
-    with Session(build, parent) as session:
-        paths = world.write(session.folder)
-        order = mixture(world, ORDER, seed)
-        lane, over = Pipes(session, book), threading.Event()
-        session.start_dataplane(lane.config, lane.vdevs, 1, Memory(8192, LONGEST))
-        text = read(paths[0]) + "  - {name: bans, action: drop, dynamic: true}\n"
-        write_policy(session, text)
-        with open(paths[1], "a", encoding="ascii") as file:
-            file.write("  - {name: bans, action: drop, dynamic: true}\n")
-        session.start_controld(session.path("weir.yaml"))
-        session.wait_enforced()
-        sender = threading.Thread(target=lambda: lane.send(paced(over, numbered_frames(book, order, 1 << 40))), daemon=True)
-        sender.start()
-        begun = ask(session, paths[1])
-        session.wait("judged packets", lambda: ask(session)["packets"] > JUDGED)
-        code, out, err = session.controlctl("add", "203.0.113.77", "--list", "bans")  # no frame has it
-        if code != 0:
-            raise SessionError(f"add ended with {code}: {out}{err}")
-        told = ask(session)
-        promoted = ask(session, "--promote")
-        session.wait_enforced()
-        status, seen = session.call("status"), session.stats()["packets"]
-        session.wait("packets after the promotion", lambda: session.stats()["packets"] > seen + JUDGED)
-        over.set()
-        sender.join()
-        wait_until_silent(book)
-        book.close()
-        explained = session.call("explain", key="203.0.113.77")
-        last = ask(session)
-        history = session.call("history")["generations"]
-        return {"faults": book.faults, "told_faults": book.told, "begun": begun, "told": told, "promoted": promoted,
-                "status": status, "explained": explained, "last": last, "history": history, "frames": sum(book.sent)}
+def shadowed_on_xdp(build, running, candidate, pcap, one_in):
+    """The frames come through a veth pair, in namespaces of this process."""
+    own_network()
+    own_mounts()
+    make_pair()
+    frames = read_capture(pcap).frames
+    with Session(build) as session:
+        os.makedirs(session.path("bpf"))
+        mount_bpf(session.path("bpf"))
+        try:
+            session.start_controld(with_target(running), targets=False, extra=["--bpf-dir", session.path("bpf")])
+            session.wait_enforced()
+            before = session.stats()["packets"]
+            ask(session, with_target(candidate), "--one-in", str(one_in))
+            send_all(frames)
+            session.wait("every frame to be judged", lambda: session.stats()["packets"] - before >= len(frames))
+            return ask(session)
+        finally:
+            session.stop("controld")
+            subprocess.run(["umount", "--lazy", session.path("bpf")], check=False)
 
 
 def loop_rates(build, parent, running, candidate, capture, seconds, turns):

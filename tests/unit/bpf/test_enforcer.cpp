@@ -1,6 +1,6 @@
 // The XDP plane with the kernel's own BPF: what it refuses, what it keeps, where it counts. Exit code 77, with the
 // reason, where programs cannot be loaded (plane.h). Verdicts: tests/agreement. Interfaces, crashes:
-// tests/smoke/xdp_target.py.
+// tests/smoke/test_xdp_target.py.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // What the server of the XDP plane does with whatever it is sent, without an enforcer: it never comes to that here.
-// With one, and the kernel: tests/smoke/xdp_target.py.
+// With one, and the kernel: tests/smoke/test_xdp_target.py.
 #include <poll.h>
 #include <sys/socket.h>
 

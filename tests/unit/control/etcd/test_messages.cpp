@@ -1,5 +1,5 @@
 // What etcd's JSON gateway is asked, and what its answers mean, as etcd 3.4 writes them. It itself is asked in
-// tests/smoke/fleet.py.
+// tests/smoke/test_fleet.py.
 #include "control/etcd/messages.h"
 #include "control/etcd/text64.h"
 #include "tests/catch.h"
