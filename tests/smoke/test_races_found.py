@@ -81,7 +81,7 @@ def finds(folder, name, end, rounds):
 @pytest.mark.parametrize("name", RACES)
 def test_finds_a_race(name, folder):
     is_found, told = finds(folder, name, RACES[name], ROUNDS)
-    assert is_found and f"again: scripts/test --suite none --test {name} --repeat {ROUNDS} --load --seed {SEED}" in told, told
+    assert is_found and f"again: scripts/test --test {name} --repeat {ROUNDS} --load --seed {SEED}" in told, told
 
 
 def test_leaves_alone_what_waits(folder):
