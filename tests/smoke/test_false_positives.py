@@ -8,6 +8,7 @@ import pytest
 from weir_smoke import controlctl, events, moved, needs_root, read_capture, start_loop, start_xdp, write
 from rack_metrics import fetch, samples_of
 from strangers import POLICY, SHAPES, make_strangers, outside, rates_of, write_lists
+from until import until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -105,6 +106,11 @@ def wait_for_newer(session, before):
         now[shape]["asked"] > before[shape]["asked"] for shape in SHAPES))
 
 
+def rates_of_all(session):
+    """Those of every shape. While a target is reached again, none has a rate for a moment."""
+    return until("rates of every shape", lambda: now if set(now := rates(session)) == SHAPES else None)
+
+
 def is_shown(session, expected):
     """Whether status, shapes, metrics and the page show false positives that are not predicted."""
     code, out, _ = session.controlctl("status")
@@ -120,9 +126,9 @@ def is_shown(session, expected):
 def strangers_are_inside(session, plane):
     plane.send(strangers(session, plane.frames, "strangers.pcap", *plane.options)[0])
     session.wait("keys of every shape", lambda: set(now := rates(session)) == SHAPES and all(rate["keys"] >= 100 for rate in now.values()))
-    before = rates(session)
+    before = rates_of_all(session)
     wait_for_newer(session, before)
-    for shape, rate in rates(session).items():
+    for shape, rate in rates_of_all(session).items():
         assert rate["asked"] > rate["let_through"] >= rate["found"] == 0, f"{shape}: {rate}"
         assert rate["low"] <= rate["predicted"] * 3, f"{shape}: {rate}"
         assert before[shape]["keys_let_through"] <= rate["let_through"], f"{shape}: {before[shape]}, then {rate}"
@@ -185,10 +191,10 @@ def test_rates_are_those_of_the_looped_capture(session, plane):
     path, told = strangers(session, plane.frames, "strangers.pcap")
     plane.send(path)
     session.wait("rates of every shape", lambda: set(rates(session)) == SHAPES)
-    before = rates(session)
+    before = rates_of_all(session)
     moved(session, 400_000)
     wait_for_newer(session, before)
-    after = rates(session)
+    after = rates_of_all(session)
     for shape, rate in after.items():
         asked = rate["asked"] - before[shape]["asked"]
         let_through = rate["let_through"] - before[shape]["let_through"]
@@ -204,6 +210,9 @@ def test_rates_are_those_of_the_looped_capture(session, plane):
         now = rates(session)  # of no shape while the target is reached again
         return all(shape in now and now[shape]["keys"] >= 0.9 * told[shape]["keys"] for shape in SHAPES)
     session.wait("most keys to be in the sample", all_sampled)
-    for shape, rate in rates(session).items():
+    for shape, rate in rates_of_all(session).items():
         assert rate["keys"] <= told[shape]["keys"], f"{shape}: a key counts more than once: {rate}, {told[shape]}"
         assert rate["keys_let_through"] <= told[shape]["let_through"], f"{shape}: {rate}, {told[shape]}"
+    assert outside(status(session)) == [], f"outside with strangers: {rates(session)}"
+    is_shown(session, False)
+    assert events(session.log("controld"), ALARM) == [], "alarms of strangers"
