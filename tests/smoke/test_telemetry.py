@@ -28,6 +28,11 @@ def ask(session, *commands):
     return answers
 
 
+def workers_of(session):
+    """As controld has them; none before their first counters."""
+    return session.call("telemetry")["targets"][0]["workers"]
+
+
 @pytest.fixture
 def loop(session):
     """A session with two workers under traffic."""
@@ -35,7 +40,7 @@ def loop(session):
     start_loop(session, read_capture(session.path("capture.pcap")), workers=2, config="telemetry: {sample_one_in: 1}\n", telemetry=True)
     session.start_controld(session.path("weir.yaml"))
     session.wait_enforced()
-    session.wait("traffic", lambda: session.stats()["packets"] > 50000)
+    session.wait("traffic of each worker", lambda: sum(worker["packets"] > 25000 for worker in workers_of(session)) == 2)
     return session
 
 
