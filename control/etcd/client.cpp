@@ -19,8 +19,10 @@ bool is_answer(int64_t code) {
          code == kResourceExhausted || code == kPermissionDenied;
 }
 
+// A JSON web token is also refused once any user or role has changed after it was given, by a code that says less.
 bool is_about_token(const Failure& failure) {
-  return failure.code == kUnauthenticated || failure.message.find("invalid auth token") != std::string::npos;
+  return failure.code == kUnauthenticated || failure.message.find("invalid auth token") != std::string::npos ||
+         failure.message.find("revision of auth store is old") != std::string::npos;
 }
 
 // What an answer that is no 200 says: etcd's own JSON, or the text of what stands before it.

@@ -389,6 +389,19 @@ TEST_CASE("a user logs in once, and again when the token is not taken any more")
   CHECK_THAT(wrong.error(), ContainsSubstring("does not let user u in: etcdserver: authentication failed"));
 }
 
+TEST_CASE("a user logs in again when the token is older than the users of etcd") {
+  FakeEtcd etcd;
+  etcd.set_users({{"u", {"p", "/weir/"}}});
+  Access access = etcd.access();
+  access.user = "u";
+  access.password = "p";
+  Client client(access);
+  REQUIRE(client.put("/weir/a", "1"));
+  etcd.change_users();
+  CHECK(client.get("/weir/a"));
+  CHECK(etcd.times("auth/authenticate") == 2);
+}
+
 TEST_CASE("a user logs in for a watch, and again after one whose token was not taken") {
   FakeEtcd etcd;
   etcd.set_users({{"u", {"p", "w/"}}});
