@@ -179,9 +179,13 @@ void members(Fields& f, WatchResult& result) {
 }
 struct WatchFault {
   std::string message;
+  int64_t code = 0;
 };
 void members(Fields& f, WatchFault& fault) {
   f.unless_empty({"message", "", ""}, fault.message);
+  std::optional<int64_t> code = fault.code;
+  f.maybe({"grpc_code", "", ""}, code);
+  if (f.reading() && code) fault.code = *code;
 }
 struct WatchLine {
   std::optional<WatchResult> result;
@@ -429,8 +433,10 @@ Result<StatusAnswer> read_status(std::string_view text) {
 }
 
 Failure read_failure(std::string_view text) {
-  const Result<Fault> read = parse<Fault>(text);
-  return read ? Failure{read->error, read->code} : Failure{};
+  if (const Result<Fault> read = parse<Fault>(text); read) return {read->error, read->code};
+  // Of a watch that did not begin.
+  const Result<WatchLine> line = parse<WatchLine>(text);
+  return line && line->error ? Failure{line->error->message, line->error->code} : Failure{};
 }
 
 }  // namespace weir::control::etcd

@@ -285,6 +285,9 @@ TEST_CASE("a watch at a member without a leader ends, and says why") {
   etcd.set({{"has_leader", false}});
   REQUIRE(eventually([&] { return before.is_over(); }));
   CHECK(before.end().error() == etcd.urls()[0] + ": etcdserver: no leader");
+  Watching after(etcd.access(), 1);
+  REQUIRE(eventually([&] { return after.is_over(); }));
+  CHECK(after.end().error() == etcd.urls()[0] + ": etcdserver: no leader");
 }
 
 TEST_CASE("where an endpoint ends connections the next one is asked, and stays the first choice") {

@@ -133,6 +133,10 @@ TEST_CASE("failures") {
   const Failure failure = read_failure(R"({"error":"etcdserver: request is too large","message":"...","code":3})");
   CHECK(failure.message == "etcdserver: request is too large");
   CHECK(failure.code == 3);
+  const Failure of_watch =
+      read_failure(R"({"error":{"grpc_code":14,"http_code":503,"message":"etcdserver: no leader"}})");
+  CHECK(of_watch.message == "etcdserver: no leader");
+  CHECK(of_watch.code == 14);
   CHECK(read_failure("<html>").message.empty());
 }
 
