@@ -56,6 +56,12 @@ std::string first_line(const std::string& error) {
   return error.substr(0, error.find('\n'));
 }
 
+// For poll(): until then, or until the clocks are to be looked at again.
+int wait_ms(Clock::time_point until) {
+  const auto left = std::min(until - Clock::now(), longest_wait());
+  return static_cast<int>(std::max<int64_t>(0, std::chrono::ceil<std::chrono::milliseconds>(left).count()));
+}
+
 // The end of the socket, which both threads speak through.
 class Voice {
  public:
@@ -80,9 +86,12 @@ class Voice {
   }
   bool is_gone() const { return is_gone_; }
   // Returns early when nobody listens any more.
-  void pause(int ms) const {
-    pollfd gone = {gone_.get(), POLLIN, 0};
-    (void)poll(&gone, 1, ms);
+  void pause(Clock::duration time) const {
+    const auto end = Clock::now() + time;
+    while (!is_gone_ && Clock::now() < end) {
+      pollfd gone = {gone_.get(), POLLIN, 0};
+      (void)poll(&gone, 1, wait_ms(end));
+    }
   }
   Client::Stop stop() const {
     return {[this] { return is_gone(); }, gone_.get()};
@@ -114,7 +123,7 @@ class Watcher {
       lost.error = first_line(error);
       voice_.tell(lost);
       // By chance half of it less, so that nodes do not all come at once.
-      voice_.pause(static_cast<int>(std::uniform_int_distribution<int>(pause_ms / 2, pause_ms)(random_)));
+      voice_.pause(std::chrono::milliseconds(std::uniform_int_distribution<int>(pause_ms / 2, pause_ms)(random_)));
       pause_ms = std::min(2 * pause_ms, kMostPauseMs);
     }
   }
@@ -260,9 +269,8 @@ class Doer {
     std::string buffer(kMostMessage, '\0');
     auto next = Clock::now();
     while (!voice_.is_gone()) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now()).count();
       pollfd ready = {socket, POLLIN, 0};
-      const int polled = poll(&ready, 1, static_cast<int>(std::max<int64_t>(0, left)));
+      const int polled = poll(&ready, 1, wait_ms(next));
       if (polled > 0) {
         const size_t n = confine::hear(socket, std::as_writable_bytes(std::span(buffer)));
         if (n == 0) return voice_.leave();
