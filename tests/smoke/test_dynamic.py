@@ -12,6 +12,7 @@ import pytest
 
 from weir_smoke import BUILD, ask_dataplane, controlctl, flow_addresses, make_samples, moved, read_capture, start_loop, write
 from fault_rig import Switch
+from until import until
 
 KILLS, ADDERS = 6, 3
 CONTROLCTL = os.path.join(BUILD, "control/controlctl")
@@ -32,8 +33,13 @@ def busiest_sources(capture):
     return [str(ipaddress.ip_address(source)) for source in sorted(seen, key=seen.get, reverse=True)]
 
 
-def dropped(session, name="bans"):
-    return moved(session)[1].get(name, {}).get("dropped", 0)
+def counted(session, name, counter):
+    """Of some traffic."""
+    return moved(session)[1].get(name, {}).get(counter, 0)
+
+
+def dropped(session):
+    return counted(session, "bans", "dropped")
 
 
 def verdict(session, key):
@@ -102,15 +108,35 @@ def test_a_change_is_enforced_when_it_answers(loop, capture):
     assert dropped(loop) == 0, "drops of the deleted entry"
 
 
+def drops_in_its_last_second(session, clock, end, earlier):
+    """Whether the list bans drops anything in the second before `end`. An entry of friends that ends earlier shows that the data
+    plane has read its clock."""
+    def look():
+        clock.set_time_of_day(earlier - 2)
+        session.wait("the earlier entry", lambda: counted(session, "friends", "matched") > 0)
+        clock.set_time_of_day(end - 1)
+        session.wait("its end", lambda: counted(session, "friends", "matched") == 0)
+        found = dropped(session) > 0
+        return (found,) if clock.time_of_day() < end else None  # too late: the second is over
+
+    return until("a look within the second", look)[0]
+
+
 def test_an_entry_ends_with_its_ttl_without_a_publication(clock, loop, capture):
-    guest = busiest_sources(capture)[0]
+    guest, other = busiest_sources(capture)[:2]
+    controlctl(loop, "add", other, "--list", "friends", "--ttl", "595s")
     controlctl(loop, "add", guest, "--list", "bans", "--ttl", "10m")
+    end, earlier = (loop.call("entries", name=name)["entries"][0]["expires"] for name in ("bans", "friends"))
     number = ask_dataplane(loop)[0]
     assert " expires " in loop.call("explain", key=guest)["origins"][0]["entry"], "explain has its end"
-    clock.pass_time(600 - 20)
-    assert dropped(loop) > 0, "drops before its end"
-    clock.pass_time(20)
-    loop.wait("its end", lambda: dropped(loop) == 0)  # the data plane reads its clock ten times a second
+    clock.pass_time(earlier - clock.time_of_day() - 2)
+    assert drops_in_its_last_second(loop, clock, end, earlier), "drops in its last second"
+
+    def has_ended():
+        clock.set_time_of_day(end)  # again in each turn: no later end is seen
+        return dropped(loop) == 0
+
+    loop.wait("its end", has_ended)
     assert ask_dataplane(loop)[0] == number, "generation after the end"
     assert loop.call("entries", name="bans")["entries"] == [], "entries after the end"
 

@@ -79,6 +79,14 @@ class Switch:
         ahead = struct.unpack_from("<qqq", self.memory, 16)
         struct.pack_into("<qqq", self.memory, 16, *(one + int(seconds * SECOND_NS) for one in ahead))
 
+    def time_of_day(self):
+        """The program's."""
+        return time.time() + struct.unpack_from("<q", self.memory, 16)[0] / SECOND_NS
+
+    def set_time_of_day(self, seconds):
+        """Of the program; its other clocks stay."""
+        struct.pack_into("<q", self.memory, 16, seconds * SECOND_NS - time.time_ns())
+
 
 def udp_frame(source):
     payload = struct.pack(">HHHH", 1024, 53, 26, 0) + bytes(18)
