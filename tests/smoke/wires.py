@@ -18,6 +18,7 @@ SOL_PACKET, PACKET_IGNORE_OUTGOING = 263, 23  # packet(7): without frames that t
 ALL_PROTOCOLS = 3          # ETH_P_ALL
 PATIENCE_SECONDS = 60
 AT_ONCE = 32               # frames sent before they are waited for: less than any ring holds
+marks = itertools.count(1 << 40)  # numbers of markers; those of other frames are smaller
 
 BLOCKED = ("192.0.2.0/25", "2001:db8:bad::/48")
 POLICY = f"""\
@@ -110,30 +111,39 @@ def make_frames(n, longest=1514):
     return [(udp_frame(number, number % 3 == 0, number * 97 % (room + 1)), number % 3 == 0) for number in range(n)]
 
 
-def wait_until_joined(near, far, flipped=False):
-    """Until frames get from one wire to the other, and none that was sent before is under way. flipped: frames pass that
-    make_frames() calls blocked."""
-    numbers = itertools.count(1 << 40)
+def marked(frame):
+    """The frame with a number in its payload that no other frame has. Its flow stays the same."""
+    at = 14 + (40 if frame[12:14] == b"\x86\xdd" else 20) + 8  # as udp_frame() puts it
+    return frame[:at] + struct.pack(">Q", next(marks)) + frame[at + 8:]
+
+
+def wait_until_joined(near, far, left=()):
+    """Until frames get from one wire to the other, and none that was sent before is under way. left: frames that were sent before
+    and may still come. Any other frame is a failure: an exchange() before has sent it twice, say."""
+    sent = []
 
     def comes():
-        probe = udp_frame(next(numbers), flipped, 0)
+        sent.append(marked(udp_frame(0, False, 0)))
         with contextlib.suppress(OSError):  # the interface is down
-            near.send(probe)
-        found = far.receive(0.1)
-        while found not in (None, probe):
-            found = far.receive(0.1)
-        return found
+            near.send(sent[-1])
+        while (found := far.receive(0.1)) is not None:
+            assert found in sent or found in left, f"a frame of {len(found)} bytes came that should not: {found[:80].hex()}"
+            if found in sent:
+                is_last = found == sent[-1]
+                sent.remove(found)
+                if is_last:
+                    return True
+        return False
 
     until("a frame to get through", comes, PATIENCE_SECONDS)
 
 
 def exchange(near, far, frames, what):
-    """Sends the frames into one wire. Exactly those that are not blocked come out of the other, those of a flow in their order.
-    The last one that is not blocked is sent when the others have come: a marker, behind which nothing is under way."""
-    last = max(place for place, (_, blocked) in enumerate(frames) if not blocked)
-    others = frames[:last] + frames[last + 1:]
-    batches = [others[start:start + AT_ONCE] for start in range(0, len(others), AT_ONCE)]
-    for batch in (*batches, [frames[last]]):
+    """Sends the frames into one wire, and a marker. Exactly those that are not blocked come out of the other, those of a flow in
+    their order, and nothing else before the marker. Returns how many frames it sent, with the marker, which is not blocked."""
+    marker = marked(next(frame for frame, blocked in reversed(frames) if not blocked))
+    batches = [frames[start:start + AT_ONCE] for start in range(0, len(frames), AT_ONCE)]
+    for batch in (*batches, [(marker, False)]):
         for frame, _ in batch:
             near.send(frame)
         expected = [frame for frame, blocked in batch if not blocked]
@@ -147,6 +157,7 @@ def exchange(near, far, frames, what):
             assert all(flow_addresses(frame) != flow for frame in expected[:place]), (
                 f"{what}: a frame of {len(found)} bytes overtook another of its flow: {found[:80].hex()}")
             del expected[place]
+    return len(frames) + 1
 
 
 def write_policy(session):
