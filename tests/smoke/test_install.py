@@ -47,7 +47,7 @@ def check_units(folder, programs):
             continue
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        for place in re.findall(r"(/[^\s=]*/bin)/(?:controlctl|controld|dataplane)\b", text):
+        for place in re.findall(r"(/(?:[^\s=]*/)?bin)/(?:controlctl|controld|dataplane)\b", text):
             assert place == programs, f"{name} names programs of another place"
         assert "/var/lib/weir" in text or not name.startswith(("weir-controld", "weir-dataplane")), f"state of {name} is below /var/lib"
 
