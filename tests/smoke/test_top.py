@@ -186,7 +186,12 @@ def test_a_new_data_plane_has_no_interval_at_first(loop, capture):
     assert "new" in states(), f"states: {states()}"
 
 
-def test_without_controld_it_ends_with_4(session):
+@pytest.mark.parametrize("is_killed", (False, True), ids=("never-started", "killed"))
+def test_without_controld_it_ends_with_4(session, is_killed):
+    if is_killed:
+        session.start_controld(write(session.folder, "weir.yaml", "version: 1\ntargets: []\n"), targets=False)
+        session.kill("controld")
+    assert os.path.exists(session.path("controld.sock")) == is_killed, "a killed controld leaves its socket"
     code, _, err = session.controlctl("top", "--once")
     assert code == 4, "exit code"
     assert "cannot reach controld" in err, err
