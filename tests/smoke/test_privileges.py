@@ -14,6 +14,7 @@ import socket
 import stat
 import subprocess
 import sys
+import traceback
 
 import pytest
 
@@ -49,6 +50,8 @@ def card():
     run("ip", "-n", NAMESPACE, "link", "add", "card0", "type", "veth", "peer", "name", "peer0")
     for interface in ("card0", "peer0"):
         run("ip", "-n", NAMESPACE, "link", "set", interface, "up")
+    yield
+    run("ip", "netns", "del", NAMESPACE)
 
 
 @pytest.fixture
@@ -181,14 +184,20 @@ def check_works(session, user, what):
 
 
 def as_user(user, function):
-    """The small number that function() returns in a process of that user."""
+    """The small number that function() returns in a process of that user; 255: it failed."""
     child = os.fork()
     if child == 0:
-        account = pwd.getpwnam(user)
-        os.setgroups([])
-        os.setgid(account.pw_gid)
-        os.setuid(account.pw_uid)
-        os._exit(function())
+        result = 255
+        try:
+            account = pwd.getpwnam(user)
+            os.setgroups([])
+            os.setgid(account.pw_gid)
+            os.setuid(account.pw_uid)
+            result = function()
+        except BaseException:  # pylint: disable=broad-exception-caught
+            traceback.print_exc()
+        finally:
+            os._exit(result)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
