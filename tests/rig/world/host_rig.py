@@ -32,7 +32,6 @@ FRAME_BYTES = 2048                                   # of an af_packet ring: it 
 RUNNING = " info running "
 CHUNK = 1 << 16
 STALL_SECONDS = 1.0       # what figures count
-MOST_GAP_MS = 10_000      # what tests allow, on a machine that does much else: TCP waits for whoever does not run, and then longer
 BIG_LIST = 100000
 CONFIG = "forward: pair\nports: [{port: 0}, {port: 1}]"
 SHUT = ("add table netdev weir; "
