@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from until import until
+from until import Turns, until
 from weir_smoke import Memory, controlctl, events, needs_programs, write
 
 pytestmark = [pytest.mark.alone, pytest.mark.slow, pytest.mark.timeout(180)]
@@ -41,7 +41,7 @@ def test_a_worker_sleeps_where_a_port_has_no_interrupts(session):
     start(session, "interrupt", "net_ring0")
     assert worker(session)["idle_mode"] == "sleep", "mode of the worker"
     assert "no receive interrupts" in session.log("dataplane"), "the log does not say that the port has no interrupts"
-    wait_asleep(session)
+    check_sleeps(session)
     reload_while_idle(session)
     assert session.stop("dataplane") == 0, "the data plane's exit code"
 
@@ -70,7 +70,7 @@ def start(session, mode, vdev):
 
 def check_use(session, mode):
     if mode == "interrupt":
-        wait_asleep(session)
+        check_sleeps(session)
     else:
         assert Use(session).wanted > LITTLE, "use of a core, as far as other programs leave it to a worker that polls"
 
@@ -134,26 +134,28 @@ def sleeps_of(session):
 
 
 class Use:
-    """The worker's use of a core."""
+    """The worker's use of a core, when nothing has come for longer than any mode waits before it rests."""
 
     def __init__(self, session):
+        pass_time(session, 0.5)
         ran, waited = schedule(session)
-        first, last = pass_time(session, 1)
+        with Turns() as turns:
+            first, last = pass_time(session, 2)
         seconds = seconds_between(first, last)
         ran_then, waited_then = schedule(session)
-        self.mode, self.rests_s = last["idle_mode"], (last["rests"] - first["rests"]) / seconds
+        self.mode, self.rests = last["idle_mode"], last["rests"] - first["rests"]
+        self.rests_s, self.turns_s = self.rests / seconds, turns.seconds
         self.ran = (ran_then - ran) / seconds
         self.wanted = self.ran + (waited_then - waited) / seconds  # with what others had of the core meanwhile
         print(f"{self.mode}: {self.ran:.1%} of a core (wanted {self.wanted:.1%}), {self.rests_s:.0f} rests a second")
 
 
-def wait_asleep(session):
+def check_sleeps(session):
     """Also when others leave it little of the core: a worker that sleeps rests some times a second, not all the time."""
-    def is_asleep():
-        use = Use(session)
-        return use.ran < LITTLE and 1 < use.rests_s < MOST_RESTS[use.mode]
-
-    session.wait("the worker to sleep", is_asleep)
+    use = Use(session)
+    assert use.ran < LITTLE, "use of a core"
+    assert use.rests_s < MOST_RESTS[use.mode], "rests a second"
+    assert use.rests > use.turns_s, "rests, at least one a second while the machine goes on"
 
 
 class Guest:
