@@ -176,12 +176,22 @@ def an_entry_ends_with_its_decision_when_nobody_follows(session, crowdsec, follo
     session.wait("the decision", lambda: guest in entries(session))
     follower.kill()
     crowdsec.delete("--ip", guest)
-    session.call("add", name="jail", entries=["192.0.2.251"], ttl=HOUR // 2)
-    clock.pass_time(HOUR * 0.6)
-    session.wait("the end of a shorter entry", lambda: "192.0.2.251" not in entries(session))
-    assert guest in entries(session), "an entry ends before its decision"
-    clock.pass_time(HOUR * 0.5)
-    session.wait("the end", lambda: guest not in entries(session))
+    end = entries(session)[guest][1]
+    clock.pass_time(end - clock.time_of_day() - 2)
+
+    def is_there_in_its_last_second():
+        """(yes or no,); None: the look ended too late."""
+        clock.set_time_of_day(end - 1)
+        found = guest in entries(session)
+        return (found,) if clock.time_of_day() < end else None
+
+    assert until("a look within the second", is_there_in_its_last_second)[0], "an entry ends before its decision"
+
+    def has_ended():
+        clock.set_time_of_day(end)  # again in each turn: no later end is seen
+        return guest not in entries(session)
+
+    session.wait("the end", has_ended)
     session.wait("the last drop", lambda: dropped(session) == 0)
     follower.start()
     wait_for_entries(session, "the list as it was", RANGE, V6, BY_HAND)
