@@ -3,7 +3,7 @@
 
     fake_etcd.py [--members N]     prints the port of each member, on loopback; ends when its standard input ends
 
-All members have one store. tests/smoke/fake_etcd.py compares their answers with those of a real etcd. Time stands still: a lease
+All members have one store. tests/smoke/test_fake_etcd.py compares their answers with those of a real etcd. Time stands still: a lease
 ends when a test moves it. A test asks any member:
 
     /fake/set {...}                changes how this member behaves: SETTINGS below
