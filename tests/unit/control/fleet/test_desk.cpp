@@ -277,11 +277,11 @@ TEST_CASE("nodes say how they stand, and are alive as long as their lease") {
   put_node(client, "n2", 1, 1, false);
   REQUIRE(client.put(kOfFleet.node("n3"), "no JSON"));
   const auto alive = [&] {
-    std::vector<std::pair<std::string, bool>> alive;
+    std::vector<std::pair<std::string, bool>> found;
     const Result<std::vector<Node>> nodes = desk.nodes();
     REQUIRE(nodes);
-    for (const Node& node : *nodes) alive.emplace_back(node.report.node, node.is_alive);
-    return alive;
+    for (const Node& node : *nodes) found.emplace_back(node.report.node, node.is_alive);
+    return found;
   };
   CHECK(alive() == std::vector<std::pair<std::string, bool>>{{"n1", true}, {"n2", false}});
   etcd.pass(15);

@@ -358,14 +358,14 @@ TEST_CASE("many entries come in messages of at most 100, of which the last says 
   put("198.51.100.", 120);
   Following node(etcd);
   const auto sizes = [&](bool is_whole) {
-    std::vector<size_t> sizes;
+    std::vector<size_t> found;
     News news;
     do {
       news = node.next("entries");
       CHECK(news.is_whole == is_whole);
-      sizes.push_back(news.entries.size());
+      found.push_back(news.entries.size());
     } while (!news.is_last && !news.kind.empty());
-    return sizes;
+    return found;
   };
   CHECK(sizes(true) == std::vector<size_t>{100, 100, 40});
   REQUIRE(eventually([&] { return etcd.watches() == 1; }));
