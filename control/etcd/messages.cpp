@@ -434,7 +434,7 @@ Result<StatusAnswer> read_status(std::string_view text) {
 
 Failure read_failure(std::string_view text) {
   if (const Result<Fault> read = parse<Fault>(text); read) return {read->error, read->code};
-  // Of a watch that did not begin.
+  // A watch that did not begin answers so.
   const Result<WatchLine> line = parse<WatchLine>(text);
   return line && line->error ? Failure{line->error->message, line->error->code} : Failure{};
 }

@@ -34,7 +34,7 @@ def busiest_sources(capture):
 
 
 def counted(session, name, counter):
-    """Of some traffic."""
+    """By how much a list's counter grows over some traffic."""
     return moved(session)[1].get(name, {}).get(counter, 0)
 
 

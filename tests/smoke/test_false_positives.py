@@ -107,7 +107,7 @@ def wait_for_newer(session, before):
 
 
 def rates_of_all(session):
-    """Those of every shape. While a target is reached again, none has a rate for a moment."""
+    """The rates of every shape. While a target is reached again, none has a rate for a moment."""
     return until("rates of every shape", lambda: now if set(now := rates(session)) == SHAPES else None)
 
 

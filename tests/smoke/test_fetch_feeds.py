@@ -1,5 +1,5 @@
 """Feeds with a url: from a real nginx (304, gzip, TLS with an authority of its own, wrong certificates), and from a server that lies.
-What was enforced stays enforced, and `controlctl feeds` says why; the process that fetches has no privileges."""
+The last good feed stays enforced, and `controlctl feeds` says why; the process that fetches has no privileges."""
 
 import contextlib
 import glob

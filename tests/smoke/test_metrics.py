@@ -63,7 +63,7 @@ def compare(before, samples, after):
 
 
 def check_names(text):
-    """Those of the page. A counter ends with _total."""
+    """The page's metrics. A counter ends with _total."""
     families, known = families_of(text), documented()
     # Feeds with an url, and ports of unknown speed, are not part of this test; a fleet has one of its own.
     here = {name for name in known if not name.startswith(("weir_feed_fetch", "weir_port_speed", "weir_fleet_"))}

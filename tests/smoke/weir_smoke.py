@@ -1,4 +1,4 @@
-"""What smoke tests share: the programs, the reference, test data, reasons to skip.
+"""Smoke tests share this: the programs, the reference, test data, reasons to skip.
 
 WEIR_BUILD names the build folder (default build/). Test data is looked for in WEIR_DATA, then in ../shared/data beside
 the project. conftest.py has the fixtures.

@@ -92,7 +92,7 @@ def assigned(function, is_it):
 
 
 class Lengths:
-    """Which expressions of a function are the time that something took."""
+    """The expressions of a function that are the time that something took."""
 
     def __init__(self, function):
         self.moments = assigned(function, is_clock)

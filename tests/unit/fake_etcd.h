@@ -57,7 +57,7 @@ class FakeEtcd {
     access.timeout_ms = 20'000;
     return access;
   }
-  // Of the test itself.
+  // The test asks by it what etcd holds.
   weir::control::etcd::Client client() const { return weir::control::etcd::Client(access()); }
 
   // A member behaves so from now on: SETTINGS of fake_etcd.py.

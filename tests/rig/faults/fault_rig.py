@@ -84,7 +84,7 @@ class Switch:
         return time.time() + struct.unpack_from("<q", self.memory, 16)[0] / SECOND_NS
 
     def set_time_of_day(self, seconds):
-        """Of the program; its other clocks stay."""
+        """Sets the program's time of day; its other clocks stay."""
         struct.pack_into("<q", self.memory, 16, seconds * SECOND_NS - time.time_ns())
 
 

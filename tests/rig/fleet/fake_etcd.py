@@ -81,7 +81,7 @@ def is_inside(key, begin, end):
 
 
 class Store:
-    """Keys with all their versions, and leases. Whoever calls it has the lock."""
+    """Keys with all their versions, and leases. Its callers hold the lock."""
 
     def __init__(self):
         self.revision, self.compacted = 1, 0

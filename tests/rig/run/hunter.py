@@ -33,7 +33,7 @@ FILE_S = 600  # all tests of a file; each has a limit of its own besides
 
 
 def tests_of(build, suite, name):
-    """Those of Meson and of pytest, of this suite and name; either may be none."""
+    """The tests of Meson and of pytest with this suite and name; either may be none."""
     told = subprocess.run(["meson", "introspect", "--tests", build], capture_output=True, text=True, check=True)
     found = []
     for test in json.loads(told.stdout):

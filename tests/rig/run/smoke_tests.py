@@ -18,7 +18,7 @@ PROGRAMS = {"smoke": "smoke-programs", "slow": "slow-programs"}  # ninja's targe
 
 
 def node_of(name, root=ROOT):
-    """Of pytest. None: there is no such file."""
+    """The name as pytest takes it. None: there is no such file."""
     file, _, test = name.partition("::")
     path = os.path.join(root, "tests", "smoke", f"test_{file}.py")
     if not os.path.exists(path):
@@ -33,7 +33,7 @@ def is_slow(name):
 
 
 def names_of(suite=None):
-    """Of files, of all or of one suite."""
+    """Names of files: all, or those with tests of one suite."""
     if suite is None:
         nodes = glob.glob(os.path.join(FOLDER, "test_*.py"))
     else:

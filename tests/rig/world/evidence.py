@@ -59,7 +59,7 @@ def add(what, took=""):
 
 
 def is_failure(kind):
-    """Whether an exception of this kind, which leaves a `with`, is a failure. Those that skip a test are none: pytest's Skipped, SkipTest."""
+    """Whether an exception of this kind, which leaves a `with`, is a failure. Skipped (pytest's) and SkipTest are none."""
     return kind is not None and kind.__name__ != "Skipped" and not issubclass(kind, (unittest.SkipTest, GeneratorExit))
 
 

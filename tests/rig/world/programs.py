@@ -45,7 +45,7 @@ def as_options(paths):
 
 
 def reference(config, pcap, paths):
-    """What the reference classifier says about a capture."""
+    """The reference classifier's totals of a capture."""
     run(os.path.join(BUILD, "tests/reference/reference-capture"), "--config", config, "--pcap", pcap,
         *as_options(paths))
     return load(paths[2])

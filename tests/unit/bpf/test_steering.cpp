@@ -1,5 +1,6 @@
 // Which way the steering program sends frames, as the kernel runs it (BPF_PROG_TEST_RUN). No socket listens there, so
-// that all of them stay in the kernel; what they were meant for is what is counted. With sockets: tests/smoke/test_steer.py.
+// that all of them stay in the kernel; what they were meant for is what is counted. With sockets:
+// tests/smoke/test_steer.py.
 #include <bpf/bpf.h>
 #include <linux/bpf.h>
 #include <unistd.h>

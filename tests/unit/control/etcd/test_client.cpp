@@ -30,7 +30,7 @@ std::vector<std::string> keys_of(const std::vector<KeyValue>& pairs) {
   return keys;
 }
 
-// Which members were asked, in their order. libcurl asks again where a connection that it kept ends, so that the same
+// The members that were asked, in their order. libcurl asks again where a connection that it kept ends, so that the same
 // one counts once.
 std::vector<size_t> members_asked(FakeEtcd& etcd, const std::string& path) {
   std::vector<size_t> members;

@@ -1,4 +1,4 @@
-// What people do to a fleet, with a fake etcd that also errs.
+// People change a fleet by the desk, with a fake etcd that also errs.
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -446,7 +446,7 @@ TEST_CASE("a plan ends when every node that is alive has answered, or its time i
       (void)client.put(kOfFleet.told(ask->id) + "n1", text_of(one));
     } else {
       clocks.pass(std::chrono::seconds(29));
-      // Whoever asks looks again, and goes on waiting.
+      // The desk looks again, and goes on waiting.
       const size_t looked = etcd.times("kv/range");
       (void)eventually([&] { return etcd.times("kv/range") >= looked + 9; });
       is_early = is_over;

@@ -100,7 +100,7 @@ class Following {
   }
   std::string shared(size_t bytes) const { return {reinterpret_cast<const char*>(shared_.data()), bytes}; }
 
-  // What it tells about the fleet as it is: of all entries the last message.
+  // The news of the fleet as it is, up to the last message of its entries.
   News next_whole() {
     REQUIRE(next().kind == "connected");
     const News head = next();
