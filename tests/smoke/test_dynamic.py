@@ -11,7 +11,6 @@ import subprocess
 import pytest
 
 from weir_smoke import BUILD, ask_dataplane, controlctl, flow_addresses, make_samples, moved, read_capture, start_loop, write
-from fault_rig import Switch
 from until import until
 
 KILLS, ADDERS = 6, 3
@@ -63,14 +62,6 @@ def running(session, policy):
     session.start_controld(policy)
     session.wait_enforced()
     return session
-
-
-@pytest.fixture
-def clock(session):
-    """The clock of both programs. A test names it before `loop`: they start with it."""
-    switch = Switch(session.path("clock"))
-    session.environment = switch.environment(BUILD)
-    return switch
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ import threading
 import pytest
 
 from weir_smoke import BUILD, ROOT, controlctl, needs_programs, write
-from fault_rig import Switch
 from namespaces import free_port
 from rack_metrics import fetch, missing_of, samples_of, start_loaded
 
@@ -191,14 +190,6 @@ def status_of(address, path="/", host=None):
         return None
     finally:
         connection.close()
-
-
-@pytest.fixture
-def clock(session):
-    """The clock of controld."""
-    switch = Switch(session.path("clock"))
-    session.environment = switch.environment(BUILD)
-    return switch
 
 
 @pytest.fixture

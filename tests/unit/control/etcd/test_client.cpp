@@ -30,8 +30,8 @@ std::vector<std::string> keys_of(const std::vector<KeyValue>& pairs) {
   return keys;
 }
 
-// The members that were asked, in their order. libcurl asks again where a connection that it kept ends, so that the same
-// one counts once.
+// The members that were asked, in their order. libcurl asks again where a connection that it kept ends, so that the
+// same one counts once.
 std::vector<size_t> members_asked(FakeEtcd& etcd, const std::string& path) {
   std::vector<size_t> members;
   for (const FakeEtcd::Asked& one : etcd.asked()) {
