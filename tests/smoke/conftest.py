@@ -11,7 +11,7 @@ import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(1, os.path.join(ROOT, "tests", "rig"))
-pytest.register_assert_rewrite("weir_smoke", "wires", "steer_rig", "send_expect_rows")
+pytest.register_assert_rewrite("weir_smoke", "wires", "steer_rig")
 import rooms  # noqa: E402,F401
 import evidence  # noqa: E402
 import wires  # noqa: E402
