@@ -1,6 +1,7 @@
 """A start that fails leaves nothing behind that another user would meet, and names the folder that it cannot use."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -15,7 +16,9 @@ NOBODY = 65534
 
 
 def run(folder, program, *arguments, **how):
-    return subprocess.run([os.path.join(BUILD, program), *arguments], capture_output=True, text=True, timeout=120, cwd=folder, **how)
+    """By a copy: another user may not reach the build."""
+    copy = shutil.copy(os.path.join(BUILD, program), folder)
+    return subprocess.run([copy, *arguments], capture_output=True, text=True, timeout=120, cwd=folder, **how)
 
 
 def start(folder, policy, *arguments, socket="s.sock", **how):
