@@ -12,7 +12,7 @@
 #include "common/result.h"
 #include "common/wire.h"
 #include "control/compile/plan/plan.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 #include "filter/format/snapshot.h"
 
 // A checked policy becomes a proven, sealed snapshot: merge -> index -> plan -> build -> prove -> seal (DESIGN section

@@ -9,13 +9,13 @@
 #include <tuple>
 
 #include "common/clock.h"
-#include "control/book/difference.h"
-#include "control/book/search.h"
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/flow_index.h"
 #include "control/compile/prove/bits_rate.h"
 #include "control/compile/prove/prove_overlay.h"
 #include "control/compile/seal.h"
+#include "control/lists/book/difference.h"
+#include "control/lists/book/search.h"
 #include "filter/format/rules.h"
 #include "filter/probe/exact.h"
 #include "filter/read/overlay.h"

@@ -8,8 +8,8 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/journal/change.h"
-#include "control/read/entry_line.h"
+#include "control/lists/journal/change.h"
+#include "control/policy/read/entry_line.h"
 
 namespace weir::control::ctl {
 

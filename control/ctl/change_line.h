@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "control/answer/change.h"
 #include "control/ctl/line/command.h"
+#include "control/tell/answer/change.h"
 
 // What `add`, `del` and `flush` share.
 namespace weir::control::ctl {

@@ -18,9 +18,9 @@
 #include "common/log/progress_line.h"
 #include "common/paths.h"
 #include "common/unix_socket.h"
-#include "control/answer/status.h"
 #include "control/ctl/command.h"
 #include "control/ctl/line/out.h"
+#include "control/tell/answer/status.h"
 
 namespace weir::control::ctl {
 

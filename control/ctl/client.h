@@ -4,8 +4,8 @@
 #include <string>
 
 #include "common/result.h"
-#include "control/answer/request.h"
 #include "control/ctl/line/command.h"
+#include "control/tell/answer/request.h"
 
 namespace weir::control::ctl {
 

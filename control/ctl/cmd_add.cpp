@@ -1,12 +1,12 @@
 #include <cstdio>
 #include <memory>
 
-#include "control/answer/change.h"
 #include "control/ctl/change_line.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
-#include "control/model/time_text.h"
+#include "control/policy/model/time_text.h"
+#include "control/tell/answer/change.h"
 
 namespace weir::control::ctl {
 

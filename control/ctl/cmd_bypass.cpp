@@ -5,13 +5,13 @@
 #include <optional>
 
 #include "common/paths.h"
-#include "control/answer/reload.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/direct.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
+#include "control/tell/answer/reload.h"
 
 // The panic switch: everything passes, on every plane, until turned off.
 namespace weir::control::ctl {

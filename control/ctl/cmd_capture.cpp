@@ -2,12 +2,12 @@
 
 #include <cstdio>
 
-#include "control/answer/capture.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
+#include "control/tell/answer/capture.h"
 
 namespace weir::control::ctl {
 

@@ -1,9 +1,9 @@
 
-#include "control/answer/history.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
+#include "control/tell/answer/history.h"
 
 namespace weir::control::ctl {
 

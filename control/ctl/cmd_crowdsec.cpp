@@ -14,16 +14,16 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
-#include "control/answer/change.h"
-#include "control/crowdsec/ledger.h"
-#include "control/crowdsec/local_api.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/crowdsec_list.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
-#include "control/model/time_text.h"
+#include "control/policy/model/time_text.h"
+#include "control/sources/crowdsec/ledger.h"
+#include "control/sources/crowdsec/local_api.h"
+#include "control/tell/answer/change.h"
 
 // CrowdSec's decisions as entries of a dynamic list.
 namespace weir::control::ctl {

@@ -5,13 +5,13 @@
 #include <optional>
 
 #include "bpf/enforce/enforcer.h"
-#include "control/answer/reload.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/direct.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
+#include "control/tell/answer/reload.h"
 
 // Takes XDP off interfaces: by controld, which would attach it again, or from the pins when no controld answers.
 namespace weir::control::ctl {

@@ -10,13 +10,13 @@
 #include <thread>
 
 #include "common/clock.h"
-#include "control/answer/drops.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
-#include "control/read/frame_filter.h"
+#include "control/policy/read/frame_filter.h"
+#include "control/tell/answer/drops.h"
 
 namespace weir::control::ctl {
 

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "common/clock.h"
-#include "control/answer/explain_answer.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/explain_frame.h"
@@ -11,7 +10,8 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/model/time_text.h"
+#include "control/policy/model/time_text.h"
+#include "control/tell/answer/explain_answer.h"
 
 // Walks a key through the running generation: key -> shapes -> page, line, bits -> rule -> lists -> file and line.
 namespace weir::control::ctl {

@@ -6,14 +6,14 @@
 
 #include "common/log/progress_line.h"
 #include "common/progress.h"
-#include "control/answer/entries.h"
-#include "control/answer/list.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/merged.h"
-#include "control/read/feeds/entry_text.h"
+#include "control/policy/feeds/entry_text.h"
+#include "control/tell/answer/entries.h"
+#include "control/tell/answer/list.h"
 
 namespace weir::control::ctl {
 

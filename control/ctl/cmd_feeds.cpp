@@ -6,13 +6,13 @@
 #include <memory>
 
 #include "common/clock.h"
-#include "control/answer/feeds.h"
-#include "control/answer/reload.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
+#include "control/tell/answer/feeds.h"
+#include "control/tell/answer/reload.h"
 
 namespace weir::control::ctl {
 

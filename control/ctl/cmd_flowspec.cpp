@@ -10,7 +10,7 @@
 #include "control/ctl/flowspec_list.h"
 #include "control/ctl/flowspec_peer.h"
 #include "control/ctl/line/out.h"
-#include "control/model/time_text.h"
+#include "control/policy/model/time_text.h"
 
 namespace weir::control::ctl {
 

@@ -1,9 +1,9 @@
 #include <memory>
 
-#include "control/answer/change.h"
 #include "control/ctl/change_line.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/tell/answer/change.h"
 
 namespace weir::control::ctl {
 

@@ -7,7 +7,7 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/read/feeds/format.h"
+#include "control/policy/feeds/format.h"
 
 // Needs no controld: the table of feed formats.
 namespace weir::control::ctl {

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include "common/own_folder.h"
-#include "control/answer/history.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
+#include "control/tell/answer/history.h"
 
 namespace weir::control::ctl {
 

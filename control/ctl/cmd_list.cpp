@@ -6,14 +6,14 @@
 
 #include "common/clock.h"
 #include "common/own_folder.h"
-#include "control/answer/entries.h"
-#include "control/answer/list.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/model/time_text.h"
+#include "control/policy/model/time_text.h"
+#include "control/tell/answer/entries.h"
+#include "control/tell/answer/list.h"
 
 namespace weir::control::ctl {
 

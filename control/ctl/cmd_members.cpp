@@ -1,10 +1,10 @@
 #include <cstdio>
 #include <memory>
 
-#include "control/answer/request.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/line/pages.h"
+#include "control/tell/answer/request.h"
 
 namespace weir::control::ctl {
 

@@ -6,13 +6,13 @@
 #include <memory>
 
 #include "common/files.h"
-#include "control/answer/plan.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
+#include "control/tell/answer/plan.h"
 
 // What a change would do, before it is made.
 namespace weir::control::ctl {

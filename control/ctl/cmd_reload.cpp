@@ -1,13 +1,13 @@
 #include <cstdio>
 #include <memory>
 
-#include "control/answer/reload.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/model/time_text.h"
+#include "control/policy/model/time_text.h"
+#include "control/tell/answer/reload.h"
 
 namespace weir::control::ctl {
 

@@ -11,14 +11,14 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "common/files.h"
-#include "control/answer/change.h"
-#include "control/answer/list.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/restore_plan.h"
 #include "control/ctl/text.h"
-#include "control/read/feeds/reading.h"
+#include "control/policy/feeds/reading.h"
+#include "control/tell/answer/change.h"
+#include "control/tell/answer/list.h"
 
 namespace weir::control::ctl {
 

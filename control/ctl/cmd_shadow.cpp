@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "common/files.h"
-#include "control/answer/shadow.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
+#include "control/tell/answer/shadow.h"
 
 namespace weir::control::ctl {
 

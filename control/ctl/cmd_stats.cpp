@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "control/answer/stats.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
+#include "control/tell/answer/stats.h"
 
 namespace weir::control::ctl {
 

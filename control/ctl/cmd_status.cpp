@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <span>
 
-#include "control/answer/make.h"
-#include "control/answer/status.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
@@ -13,6 +11,8 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
+#include "control/tell/answer/make.h"
+#include "control/tell/answer/status.h"
 
 namespace weir::control::ctl {
 

@@ -4,12 +4,12 @@
 
 #include "bpf/enforce/steering.h"
 #include "common/clock.h"
-#include "control/answer/parts.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
-#include "control/read/steer_file.h"
+#include "control/policy/read/steer_file.h"
+#include "control/tell/answer/parts.h"
 
 // Needs no controld: writes the maps that the steering programs share. docs/operate/steering.md.
 namespace weir::control::ctl {

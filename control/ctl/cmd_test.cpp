@@ -1,11 +1,11 @@
 #include <cstdio>
 #include <memory>
 
-#include "control/answer/explain_answer.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
+#include "control/tell/answer/explain_answer.h"
 
 namespace weir::control::ctl {
 

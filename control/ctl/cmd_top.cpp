@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "common/clock.h"
-#include "control/answer/make.h"
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
@@ -18,6 +17,7 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/top_interval.h"
 #include "control/ctl/top_text.h"
+#include "control/tell/answer/make.h"
 
 // Rates and times of the data planes, interval by interval.
 namespace weir::control::ctl {

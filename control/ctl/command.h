@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "control/answer/request.h"
 #include "control/ctl/line/command.h"
+#include "control/tell/answer/request.h"
 
 // What the commands share: a request to controld, its answer shown.
 namespace weir::control::ctl {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "control/answer/change.h"
-#include "control/answer/entries.h"
-#include "control/answer/list.h"
 #include "control/ctl/client.h"
 #include "control/ctl/text.h"
-#include "control/model/time_text.h"
+#include "control/policy/model/time_text.h"
+#include "control/tell/answer/change.h"
+#include "control/tell/answer/entries.h"
+#include "control/tell/answer/list.h"
 
 namespace weir::control::ctl {
 namespace {

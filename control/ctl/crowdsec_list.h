@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "common/result.h"
-#include "control/answer/request.h"
-#include "control/crowdsec/ledger.h"
+#include "control/sources/crowdsec/ledger.h"
+#include "control/tell/answer/request.h"
 
 // A dynamic list of controld, kept like what CrowdSec decides.
 namespace weir::control::ctl {

@@ -19,7 +19,7 @@
 #include "common/paths.h"
 #include "common/wire.h"
 #include "control/ctl/line/out.h"
-#include "control/publish/store.h"
+#include "control/enforce/publish/store.h"
 
 namespace weir::control::ctl {
 

@@ -7,9 +7,9 @@
 
 #include "common/fd.h"
 #include "common/result.h"
-#include "control/answer/parts.h"
-#include "control/publish/place.h"
-#include "control/publish/targets/target.h"
+#include "control/enforce/publish/place.h"
+#include "control/enforce/targets/target.h"
+#include "control/tell/answer/parts.h"
 
 // What controlctl does itself where controld does not answer: it speaks to the targets that this controld last had.
 namespace weir::control::ctl {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "common/result.h"
-#include "control/answer/frame_text.h"
 #include "control/ctl/explain_text.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/read/captured_frame.h"
+#include "control/policy/read/captured_frame.h"
+#include "control/tell/answer/frame_text.h"
 
 namespace weir::control::ctl {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "control/answer/request.h"
-#include "control/answer/walk.h"
 #include "control/ctl/line/command.h"
+#include "control/tell/answer/request.h"
+#include "control/tell/answer/walk.h"
 
 // `explain` of a whole frame: where it comes from, and the walk, shown.
 namespace weir::control::ctl {

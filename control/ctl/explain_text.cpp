@@ -10,7 +10,7 @@
 #include "common/printable.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
-#include "control/model/time_text.h"
+#include "control/policy/model/time_text.h"
 
 namespace weir::control::ctl {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "control/answer/probing.h"
 #include "control/ctl/text.h"
+#include "control/tell/answer/probing.h"
 
 // What explain shows of a key, of a packet and of a frame alike.
 namespace weir::control::ctl {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "control/answer/json/fields.h"
-#include "control/fleet/ask.h"
-#include "control/fleet/head.h"
-#include "control/fleet/report.h"
-#include "control/fleet/revision.h"
+#include "control/base/json/fields.h"
+#include "control/sources/fleet/ask.h"
+#include "control/sources/fleet/head.h"
+#include "control/sources/fleet/report.h"
+#include "control/sources/fleet/revision.h"
 
 // What `controlctl fleet --json` answers.
 namespace weir::control::ctl {

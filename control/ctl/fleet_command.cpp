@@ -10,14 +10,14 @@
 
 #include "common/files.h"
 #include "common/paths.h"
-#include "control/answer/json/json.h"
-#include "control/answer/request.h"
+#include "control/base/json/json.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/fleet/names.h"
-#include "control/read/parsers.h"
-#include "control/read/policy.h"
+#include "control/policy/read/parsers.h"
+#include "control/policy/read/policy.h"
+#include "control/sources/fleet/names.h"
+#include "control/tell/answer/request.h"
 
 namespace weir::control::ctl::fleet_command {
 namespace {

@@ -8,8 +8,8 @@
 #include "common/result.h"
 #include "control/ctl/command.h"
 #include "control/ctl/fleet_answer.h"
-#include "control/fleet/desk.h"
-#include "control/model/fleet.h"
+#include "control/policy/model/fleet.h"
+#include "control/sources/fleet/desk.h"
 
 // What the actions of `controlctl fleet` share, and the actions; each returns an exit code.
 namespace weir::control::ctl::fleet_command {

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "common/files.h"
-#include "control/fleet/revision.h"
-#include "control/read/feed_names.h"
+#include "control/policy/read/feed_names.h"
+#include "control/sources/fleet/revision.h"
 
 namespace weir::control::ctl {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "common/diagnostic.h"
 #include "common/result.h"
-#include "control/fleet/desk.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
+#include "control/sources/fleet/desk.h"
 
 // What a fleet's policy consists of, on the machine that pushes it.
 namespace weir::control::ctl {

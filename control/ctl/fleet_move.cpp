@@ -12,9 +12,9 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/model/time_text.h"
-#include "control/read/parsers.h"
-#include "control/read/policy.h"
+#include "control/policy/model/time_text.h"
+#include "control/policy/read/parsers.h"
+#include "control/policy/read/policy.h"
 
 namespace weir::control::ctl::fleet_command {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "control/fleet/desk.h"
+#include "control/sources/fleet/desk.h"
 
 // A staged revision, brought to one group of nodes after the other.
 namespace weir::control::ctl {

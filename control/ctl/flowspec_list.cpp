@@ -8,15 +8,15 @@
 
 #include "common/log/log.h"
 #include "common/wait_for.h"
-#include "control/answer/change.h"
-#include "control/answer/entries.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
-#include "control/flowspec/entries.h"
-#include "control/journal/change.h"
-#include "control/model/range_text.h"
-#include "control/model/time_text.h"
-#include "control/read/entry_line.h"
+#include "control/lists/journal/change.h"
+#include "control/policy/model/range_text.h"
+#include "control/policy/model/time_text.h"
+#include "control/policy/read/entry_line.h"
+#include "control/sources/flowspec/entries.h"
+#include "control/tell/answer/change.h"
+#include "control/tell/answer/entries.h"
 
 namespace weir::control::ctl {
 

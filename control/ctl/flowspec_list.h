@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "control/answer/list.h"
 #include "control/ctl/client.h"
-#include "control/flowspec/rules.h"
+#include "control/sources/flowspec/rules.h"
+#include "control/tell/answer/list.h"
 
 namespace weir::control::ctl {
 

@@ -8,8 +8,8 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "control/ctl/flowspec_list.h"
-#include "control/flowspec/session.h"
-#include "control/model/listen.h"
+#include "control/policy/model/listen.h"
+#include "control/sources/flowspec/session.h"
 
 namespace weir::control::ctl {
 

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "control/answer/capture.h"
-#include "control/answer/explain.h"
-#include "control/answer/parts.h"
-#include "control/answer/reload.h"
-#include "control/answer/shapes.h"
+#include "control/tell/answer/capture.h"
+#include "control/tell/answer/explain.h"
+#include "control/tell/answer/parts.h"
+#include "control/tell/answer/reload.h"
+#include "control/tell/answer/shapes.h"
 
 // Pieces of answers that several commands print.
 namespace weir::control::ctl {

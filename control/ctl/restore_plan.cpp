@@ -6,7 +6,7 @@
 #include <map>
 
 #include "control/ctl/text.h"
-#include "control/journal/change.h"
+#include "control/lists/journal/change.h"
 
 namespace weir::control::ctl {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "control/read/feeds/named_sets.h"
+#include "control/policy/feeds/named_sets.h"
 
 // From the sets of ipset or nftables to what is asked of controld: one change a list.
 namespace weir::control::ctl {

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "control/answer/text.h"
+#include "control/tell/answer/text.h"
 
 // Output for people.
 namespace weir::control::ctl {

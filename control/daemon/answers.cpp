@@ -6,17 +6,17 @@
 #include <type_traits>
 
 #include "common/log/log.h"
-#include "control/answer/change.h"
-#include "control/answer/drops.h"
-#include "control/answer/history.h"
-#include "control/answer/make.h"
-#include "control/answer/request.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/economics.h"
 #include "control/daemon/entries.h"
 #include "control/daemon/explain.h"
 #include "control/daemon/panic.h"
 #include "control/daemon/tell.h"
+#include "control/tell/answer/change.h"
+#include "control/tell/answer/drops.h"
+#include "control/tell/answer/history.h"
+#include "control/tell/answer/make.h"
+#include "control/tell/answer/request.h"
 
 namespace weir::control {
 

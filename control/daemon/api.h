@@ -12,7 +12,7 @@
 #include <string>
 
 #include "common/unix_socket.h"
-#include "control/loop/loop.h"
+#include "control/base/loop/loop.h"
 
 namespace weir::control {
 

@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 #include "control/daemon/daemon.h"
-#include "control/read/feed_names.h"
+#include "control/policy/read/feed_names.h"
 
 // Why a reload begins: who asked, and which feeds changed. Each reload takes its callers along: who asks while one runs
 // is told of the next one.

@@ -7,10 +7,10 @@
 #include "bpf/enforce/program.h"
 #include "common/log/log.h"
 #include "common/realtime.h"
-#include "control/answer/request.h"
 #include "control/daemon/answers.h"
 #include "control/daemon/rights.h"
-#include "control/read/policy.h"
+#include "control/policy/read/policy.h"
+#include "control/tell/answer/request.h"
 
 // How it starts and stops, and what is published.
 namespace weir::control {

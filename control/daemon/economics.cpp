@@ -5,11 +5,11 @@
 
 #include "common/clock.h"
 #include "common/memory.h"
-#include "control/answer/advice.h"
-#include "control/answer/economics.h"
-#include "control/answer/request.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/tell.h"
+#include "control/tell/answer/advice.h"
+#include "control/tell/answer/economics.h"
+#include "control/tell/answer/request.h"
 
 namespace weir::control {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "control/answer/request.h"
 #include "control/daemon/api.h"
+#include "control/tell/answer/request.h"
 
 // What lists are worth, and what follows from that: answers that need the counters of the targets, the history, and a
 // comparison of all lists.

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "common/clock.h"
-#include "control/answer/entries.h"
 #include "control/daemon/daemon.h"
+#include "control/tell/answer/entries.h"
 
 namespace weir::control {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "control/answer/request.h"
 #include "control/daemon/api.h"
+#include "control/tell/answer/request.h"
 
 // Requests for the entries of a list, page by page.
 namespace weir::control {

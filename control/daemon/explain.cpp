@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "control/answer/frame_text.h"
-#include "control/answer/walk.h"
+#include "control/tell/answer/frame_text.h"
+#include "control/tell/answer/walk.h"
 
 namespace weir::control {
 namespace {

@@ -3,10 +3,10 @@
 #include <string>
 
 #include "common/result.h"
-#include "control/answer/explain_answer.h"
-#include "control/answer/request.h"
 #include "control/daemon/api.h"
 #include "control/daemon/daemon.h"
+#include "control/tell/answer/explain_answer.h"
+#include "control/tell/answer/request.h"
 
 // Why something drops or passes: an address, a packet or a frame, now or then. Of a daemon that runs a policy.
 namespace weir::control {

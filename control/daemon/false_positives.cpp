@@ -1,4 +1,4 @@
-#include "control/answer/false_positives.h"
+#include "control/tell/answer/false_positives.h"
 
 #include <algorithm>
 #include <ctime>

@@ -9,18 +9,18 @@
 #include <vector>
 
 #include "common/confine/helpers.h"
+#include "control/base/loop/loop.h"
+#include "control/base/loop/worker.h"
 #include "control/daemon/fleet_entries.h"
-#include "control/fleet/ask.h"
-#include "control/fleet/channel.h"
-#include "control/fleet/head.h"
-#include "control/fleet/pieces.h"
-#include "control/fleet/report.h"
-#include "control/fleet/revision.h"
-#include "control/fleet/store.h"
-#include "control/journal/change.h"
-#include "control/loop/loop.h"
-#include "control/loop/worker.h"
-#include "control/model/fleet.h"
+#include "control/lists/journal/change.h"
+#include "control/policy/model/fleet.h"
+#include "control/sources/fleet/ask.h"
+#include "control/sources/fleet/channel.h"
+#include "control/sources/fleet/head.h"
+#include "control/sources/fleet/pieces.h"
+#include "control/sources/fleet/report.h"
+#include "control/sources/fleet/revision.h"
+#include "control/sources/fleet/store.h"
 
 namespace weir::control {
 
@@ -43,9 +43,9 @@ struct RevisionTaken {
   std::optional<fleet::Ask> ask;          // it is looked at, and not enforced
 };
 
-// One node of a fleet: follows the fleet's head by a process that speaks to etcd (control/fleet/follower.h), takes the
-// revision of its group as a reload of its files, keeps the fleet's entries in dynamic lists, and reports how it
-// stands. Whatever etcd says or does not say, what is enforced stays enforced, and no earlier turn of the head is
+// One node of a fleet: follows the fleet's head by a process that speaks to etcd (control/sources/fleet/follower.h),
+// takes the revision of its group as a reload of its files, keeps the fleet's entries in dynamic lists, and reports how
+// it stands. Whatever etcd says or does not say, what is enforced stays enforced, and no earlier turn of the head is
 // followed. Belongs to the loop.
 class FleetNode {
  public:

@@ -8,7 +8,7 @@
 #include "common/clock.h"
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
-#include "control/read/entry_line.h"
+#include "control/policy/read/entry_line.h"
 
 namespace weir::control {
 namespace {

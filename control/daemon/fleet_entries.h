@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "common/result.h"
-#include "control/fleet/channel.h"
-#include "control/journal/journal.h"
-#include "control/loop/loop.h"
+#include "control/base/loop/loop.h"
+#include "control/lists/journal/journal.h"
+#include "control/sources/fleet/channel.h"
 
 namespace weir::control {
 

@@ -8,9 +8,9 @@
 #include "common/clock.h"
 #include "common/files.h"
 #include "common/log/log.h"
+#include "control/compile/preview/radius.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/fleet.h"
-#include "control/preview/radius.h"
 
 namespace weir::control {
 namespace {

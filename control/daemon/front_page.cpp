@@ -6,12 +6,12 @@
 #include <utility>
 
 #include "common/clock.h"
-#include "control/answer/json/json.h"
+#include "control/base/json/json.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/explain.h"
 #include "control/daemon/tell.h"
-#include "control/page/live.h"
-#include "control/page/page.h"
+#include "control/tell/page/live.h"
+#include "control/tell/page/page.h"
 
 namespace weir::control {
 

@@ -5,17 +5,17 @@
 #include <string>
 #include <vector>
 
-#include "control/answer/history.h"
-#include "control/loop/loop.h"
-#include "control/page/looks.h"
-#include "control/web/server.h"
+#include "control/base/loop/loop.h"
+#include "control/tell/answer/history.h"
+#include "control/tell/page/looks.h"
+#include "control/tell/web/server.h"
 
 namespace weir::control {
 
 class Daemon;
 
-// The page for people (control/page/), of the daemon that runs. It looks at the counters of all targets every kEvery,
-// so that there are rates and drawings for whoever comes, and more often while somebody watches.
+// The page for people (control/tell/page/), of the daemon that runs. It looks at the counters of all targets every
+// kEvery, so that there are rates and drawings for whoever comes, and more often while somebody watches.
 class FrontPage {
  public:
   static constexpr std::chrono::seconds kEvery{5};

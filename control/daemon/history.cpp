@@ -7,10 +7,10 @@
 #include "common/clock.h"
 #include "common/log/log.h"
 #include "common/memory.h"
-#include "control/book/disk.h"
 #include "control/daemon/daemon.h"
-#include "control/read/parsers.h"
-#include "control/read/policy.h"
+#include "control/lists/book/disk.h"
+#include "control/policy/read/parsers.h"
+#include "control/policy/read/policy.h"
 
 // What was published before: recorded, kept, and published again.
 namespace weir::control {

@@ -5,10 +5,10 @@
 #include "common/clock.h"
 #include "common/log/log.h"
 #include "common/memory.h"
-#include "control/book/disk.h"
 #include "control/compile/plan/plan.h"
 #include "control/compile/prove/bits_rate.h"
 #include "control/daemon/daemon.h"
+#include "control/lists/book/disk.h"
 #include "filter/format/rules.h"
 
 // The last good, which outlives a restart: kept after each publication, and loaded at the start.

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "common/clock.h"
-#include "control/answer/make.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/tell.h"
+#include "control/tell/answer/make.h"
 
 namespace weir::control {
 

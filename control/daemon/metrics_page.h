@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "control/loop/loop.h"
-#include "control/metrics/facts.h"
-#include "control/web/server.h"
+#include "control/base/loop/loop.h"
+#include "control/tell/metrics/facts.h"
+#include "control/tell/web/server.h"
 
 namespace weir::control {
 

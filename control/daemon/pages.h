@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/wire.h"
-#include "control/loop/loop.h"
-#include "control/model/list.h"
+#include "control/base/loop/loop.h"
+#include "control/policy/model/list.h"
 
 namespace weir::control {
 

@@ -14,14 +14,14 @@
 #include "common/log/log.h"
 #include "common/realtime.h"
 #include "common/unix_socket.h"
+#include "control/base/loop/loop.h"
+#include "control/base/loop/waits.h"
+#include "control/base/loop/worker.h"
 #include "control/daemon/api.h"
-#include "control/loop/loop.h"
-#include "control/loop/waits.h"
-#include "control/loop/worker.h"
-#include "control/publish/place.h"
-#include "control/publish/store.h"
-#include "control/publish/targets/kinds.h"
-#include "control/publish/targets/target.h"
+#include "control/enforce/publish/place.h"
+#include "control/enforce/publish/store.h"
+#include "control/enforce/targets/kinds.h"
+#include "control/enforce/targets/target.h"
 
 namespace weir::control {
 

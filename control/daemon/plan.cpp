@@ -7,9 +7,9 @@
 #include "common/clock.h"
 #include "common/log/log.h"
 #include "common/memory.h"
-#include "control/book/edit.h"
 #include "control/daemon/daemon.h"
-#include "control/read/policy.h"
+#include "control/lists/book/edit.h"
+#include "control/policy/read/policy.h"
 
 // What a candidate would change: asked for by `plan`, and before a reload is published, of what it would publish.
 namespace weir::control {

@@ -9,8 +9,8 @@
 #include "common/log/log.h"
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
-#include "control/read/host_supplies.h"
-#include "control/read/policy.h"
+#include "control/policy/read/host_supplies.h"
+#include "control/policy/read/policy.h"
 
 // One reload, from the policy file to the last target's acknowledgement: on the worker, on the loop, and again. Why it
 // begins is in cause.cpp.

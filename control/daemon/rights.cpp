@@ -11,7 +11,7 @@
 
 #include "common/confine/capabilities.h"
 #include "common/files.h"
-#include "control/publish/targets/kinds.h"
+#include "control/enforce/targets/kinds.h"
 
 namespace weir::control {
 

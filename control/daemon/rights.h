@@ -8,7 +8,7 @@
 
 #include "common/confine/system_calls.h"
 #include "common/result.h"
-#include "control/model/target.h"
+#include "control/policy/model/target.h"
 
 // What controld may do, and who may ask it. docs/operate/security.md
 namespace weir::control {

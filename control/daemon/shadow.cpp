@@ -11,9 +11,9 @@
 #include "common/files.h"
 #include "common/log/log.h"
 #include "common/memory.h"
-#include "control/answer/packet_text.h"
 #include "control/daemon/daemon.h"
-#include "control/read/policy.h"
+#include "control/policy/read/policy.h"
+#include "control/tell/answer/packet_text.h"
 
 // A shadow: a candidate is read and compiled beside what runs, targets judge live packets by it, and it is promoted or
 // ends. Nothing here changes what is enforced, but a promotion, which is a reload.

@@ -8,7 +8,7 @@
 
 #include "common/diagnostic.h"
 #include "common/shadow.h"
-#include "control/answer/shadow.h"
+#include "control/tell/answer/shadow.h"
 
 namespace weir::control {
 

@@ -10,7 +10,7 @@
 #include <ctime>
 
 #include "common/files.h"
-#include "control/answer/make.h"
+#include "control/tell/answer/make.h"
 
 namespace weir::control {
 

@@ -3,19 +3,19 @@
 #include <string>
 #include <vector>
 
-#include "control/answer/change.h"
-#include "control/answer/drops.h"
-#include "control/answer/feeds.h"
-#include "control/answer/history.h"
-#include "control/answer/list.h"
-#include "control/answer/plan.h"
-#include "control/answer/reload.h"
-#include "control/answer/shadow.h"
-#include "control/answer/shapes.h"
-#include "control/answer/stats.h"
-#include "control/answer/status.h"
-#include "control/answer/telemetry.h"
 #include "control/daemon/daemon.h"
+#include "control/tell/answer/change.h"
+#include "control/tell/answer/drops.h"
+#include "control/tell/answer/feeds.h"
+#include "control/tell/answer/history.h"
+#include "control/tell/answer/list.h"
+#include "control/tell/answer/plan.h"
+#include "control/tell/answer/reload.h"
+#include "control/tell/answer/shadow.h"
+#include "control/tell/answer/shapes.h"
+#include "control/tell/answer/stats.h"
+#include "control/tell/answer/status.h"
+#include "control/tell/answer/telemetry.h"
 
 // What controld knows now, as answers tell it: for the API, and for whoever shows it otherwise.
 namespace weir::control {

@@ -2,7 +2,7 @@
 
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
-#include "control/page/page.h"
+#include "control/tell/page/page.h"
 
 namespace weir::control {
 

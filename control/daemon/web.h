@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 
+#include "control/base/loop/loop.h"
 #include "control/daemon/front_page.h"
 #include "control/daemon/metrics_page.h"
-#include "control/loop/loop.h"
-#include "control/model/listen.h"
-#include "control/web/server.h"
+#include "control/policy/model/listen.h"
+#include "control/tell/web/server.h"
 
 namespace weir::control {
 

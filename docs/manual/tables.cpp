@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "control/read/policy_keys.h"
-#include "control/read/steer_keys.h"
-#include "control/start/arguments.h"
+#include "control/daemon/arguments.h"
+#include "control/policy/read/policy_keys.h"
+#include "control/policy/read/steer_keys.h"
 #include "dataplane/start/config_keys.h"
 #include "dataplane/start/options.h"
 

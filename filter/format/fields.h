@@ -1,7 +1,7 @@
 /* The fields of a packet, beside its addresses, that an entry may ask for: one row each, in the order in which texts
  * show them. A row makes the field's bit of `asks`, its member of struct weir_residual and of control's Flow, and how
  * it is compared (filter/format/residual.h); parsers fill the packet's member. How a field is written in a policy file
- * and in texts: control/model/fields.cpp.
+ * and in texts: control/policy/model/fields.cpp.
  *
  * C subset, shared by inclusion (C++, BPF, tests).
  */

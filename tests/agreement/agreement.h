@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 #include "dataplane/burst/counters.h"
 #include "dataplane/burst/passage.h"
 #include "tests/agreement/choices.h"

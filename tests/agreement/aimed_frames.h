@@ -1,6 +1,6 @@
 #pragma once
 
-#include "control/model/list.h"
+#include "control/policy/model/list.h"
 #include "tests/agreement/choices.h"
 #include "tests/agreement/random_frames.h"
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "control/book/columns.h"
-#include "control/read/policy.h"
+#include "control/policy/model/columns.h"
+#include "control/policy/read/policy.h"
 #include "tests/agreement/random_policy.h"
 
 namespace weir::agreement {

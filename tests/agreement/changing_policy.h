@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "common/result.h"
-#include "control/book/edit.h"
-#include "control/model/policy.h"
+#include "control/lists/book/edit.h"
+#include "control/policy/model/policy.h"
 #include "tests/agreement/choices.h"
 
 // A random policy whose lists change as controld changes them, and beside it the same lists as plain rows, which the

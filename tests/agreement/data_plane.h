@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "control/publish/store.h"
+#include "control/enforce/publish/store.h"
 #include "dataplane/snapshot/publish.h"
 
 // What of a data plane takes publications: receives, checks, copies, joins gates, exchanges, keeps, and counts. One

@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "control/compile/compile.h"
-#include "control/read/policy.h"
+#include "control/policy/read/policy.h"
 #include "filter/layouts/layout.h"
 #include "tests/agreement/agreement.h"
 #include "tests/agreement/random_policy.h"

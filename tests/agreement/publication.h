@@ -5,8 +5,8 @@
 
 #include "common/result.h"
 #include "common/wire.h"
-#include "control/model/policy.h"
-#include "control/publish/store.h"
+#include "control/enforce/publish/store.h"
+#include "control/policy/model/policy.h"
 
 // What controld would send, and how.
 namespace weir::agreement {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "common/result.h"
-#include "control/model/policy.h"
-#include "control/publish/open_snapshot.h"
+#include "control/enforce/publish/open_snapshot.h"
+#include "control/policy/model/policy.h"
 
 // What becomes of a policy that changes, as controld decides it (control/daemon/publication.cpp): an overlay on the
 // base where one can say it, else a new base.

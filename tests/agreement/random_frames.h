@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 #include "tests/agreement/choices.h"
 
 namespace weir::agreement {

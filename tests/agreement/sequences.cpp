@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "control/model/range_text.h"
+#include "control/policy/model/range_text.h"
 #include "tests/agreement/aimed_frames.h"
 #include "tests/agreement/publisher.h"
 

@@ -3,7 +3,7 @@
 
 #include <rapidcheck.h>
 
-#include "control/read/policy.h"
+#include "control/policy/read/policy.h"
 #include "tests/agreement/agreement.h"
 #include "tests/agreement/random_policy.h"
 #include "tests/catch.h"

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <iterator>
 
-#include "control/book/columns.h"
-#include "control/book/difference.h"
-#include "control/read/feeds/reading.h"
+#include "control/lists/book/difference.h"
+#include "control/policy/feeds/reading.h"
+#include "control/policy/model/columns.h"
 #include "tests/agreement/aimed_frames.h"
 #include "tests/agreement/publisher.h"
 

@@ -16,10 +16,10 @@
 #include <set>
 
 #include "common/clock.h"
-#include "control/read/feeds/reading.h"
-#include "control/read/feeds/structures.h"
-#include "control/read/parsers.h"
-#include "control/read/policy.h"
+#include "control/policy/feeds/reading.h"
+#include "control/policy/feeds/structures.h"
+#include "control/policy/read/parsers.h"
+#include "control/policy/read/policy.h"
 #include "tests/bench/plain_before.h"
 
 namespace weir::control {

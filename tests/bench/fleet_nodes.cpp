@@ -1,8 +1,8 @@
 // Many nodes of a fleet in one process: each has the process by which a real node speaks to etcd
-// (control/fleet/follower.h) as two threads, and takes revisions as one does, but for compiling them: files are fetched
-// and their digests looked at, entries are counted, and reports told. Prints a line of JSON whenever all nodes have
-// come to the same revision or number of entries. fleet_nodes --nodes N --fleet NAME --etcd URL,... ; ends with its
-// standard input.
+// (control/sources/fleet/follower.h) as two threads, and takes revisions as one does, but for compiling them: files are
+// fetched and their digests looked at, entries are counted, and reports told. Prints a line of JSON whenever all nodes
+// have come to the same revision or number of entries. fleet_nodes --nodes N --fleet NAME --etcd URL,... ; ends with
+// its standard input.
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -20,13 +20,13 @@
 #include <thread>
 #include <vector>
 
-#include "control/fleet/blob.h"
-#include "control/fleet/channel.h"
-#include "control/fleet/follower.h"
-#include "control/fleet/head.h"
-#include "control/fleet/pieces.h"
-#include "control/fleet/report.h"
-#include "control/fleet/revision.h"
+#include "control/sources/fleet/blob.h"
+#include "control/sources/fleet/channel.h"
+#include "control/sources/fleet/follower.h"
+#include "control/sources/fleet/head.h"
+#include "control/sources/fleet/pieces.h"
+#include "control/sources/fleet/report.h"
+#include "control/sources/fleet/revision.h"
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/files.h"
-#include "control/book/columns.h"
 #include "control/compile/compile.h"
-#include "control/read/policy.h"
+#include "control/policy/model/columns.h"
+#include "control/policy/read/policy.h"
 
 namespace weir::bench {
 namespace {

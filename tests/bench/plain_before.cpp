@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "control/read/feeds/take.h"
+#include "control/policy/feeds/take.h"
 
 namespace weir::bench {
 namespace {

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "control/read/feeds/format.h"
+#include "control/policy/feeds/format.h"
 
 namespace weir::bench {
 
-// Reads good feeds as control/read/feeds/plain.cpp does; not one of feeds::formats().
+// Reads good feeds as control/policy/feeds/plain.cpp does; not one of feeds::formats().
 const control::feeds::Format& plain_before();
 
 }  // namespace weir::bench

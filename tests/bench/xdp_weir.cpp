@@ -11,7 +11,7 @@
 
 #include "common/digest.h"
 #include "common/files.h"
-#include "control/book/columns.h"
+#include "control/policy/model/columns.h"
 #include "filter/build/builder.h"
 #include "tests/bench/xdp_hosts.h"
 #include "tests/bench/xdp_traffic.h"

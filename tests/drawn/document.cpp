@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "control/read/feeds/reading.h"
+#include "control/policy/feeds/reading.h"
 
 namespace weir::drawn {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/ip.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 
 // Random feeds with a known truth: a document knows which entries a careful operator wants of each of its items.
 namespace weir::drawn {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "control/read/feeds/format.h"
+#include "control/policy/feeds/format.h"
 
 namespace weir::drawn {
 

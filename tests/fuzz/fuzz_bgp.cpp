@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "control/flowspec/rules.h"
-#include "control/flowspec/session.h"
-#include "control/model/range_text.h"
+#include "control/policy/model/range_text.h"
+#include "control/sources/flowspec/rules.h"
+#include "control/sources/flowspec/session.h"
 
 using namespace weir;
 using namespace weir::control;

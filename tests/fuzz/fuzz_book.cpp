@@ -3,10 +3,10 @@
 #include <cstdlib>
 #include <span>
 
-#include "control/book/claims.h"
-#include "control/book/columns.h"
-#include "control/book/disk.h"
-#include "control/book/stored.h"
+#include "control/lists/book/claims.h"
+#include "control/lists/book/disk.h"
+#include "control/lists/book/stored.h"
+#include "control/policy/model/columns.h"
 
 namespace {
 

@@ -2,9 +2,9 @@
 // once it is added nothing is left to do.
 #include <cstdlib>
 
-#include "control/crowdsec/ledger.h"
-#include "control/journal/change.h"
-#include "control/read/entry_line.h"
+#include "control/lists/journal/change.h"
+#include "control/policy/read/entry_line.h"
+#include "control/sources/crowdsec/ledger.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "control/read/entry_line.h"
+#include "control/policy/read/entry_line.h"
 
 namespace {
 

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "control/etcd/messages.h"
-#include "control/etcd/text64.h"
+#include "control/sources/etcd/messages.h"
+#include "control/sources/etcd/text64.h"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // What a process that parses YAML tells controld. First byte even: it is honest, and the rest is a YAML text: what is
 // made of it is the same as without that process. Odd: the rest is what it says of some text: no crash, and a policy
-// that is accepted keeps the promises of control/model/policy.h.
+// that is accepted keeps the promises of control/policy/model/policy.h.
 #include <span>
 
 #include "common/yaml/yaml.h"

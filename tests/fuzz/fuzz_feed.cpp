@@ -5,10 +5,10 @@
 #include <numeric>
 #include <string_view>
 
-#include "control/book/columns.h"
-#include "control/read/feed_guard.h"
-#include "control/read/feeds/content.h"
-#include "control/read/feeds/format.h"
+#include "control/policy/feeds/content.h"
+#include "control/policy/feeds/format.h"
+#include "control/policy/model/columns.h"
+#include "control/policy/read/feed_guard.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // when it is asked again.
 #include <cstdlib>
 
-#include "control/past/feed_line.h"
+#include "control/enforce/past/feed_line.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/read/frame_filter.h"
+#include "control/policy/read/frame_filter.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using weir::control::FrameFilter;

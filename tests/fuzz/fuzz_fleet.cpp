@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "control/fleet/blob.h"
-#include "control/fleet/channel.h"
-#include "control/fleet/entry.h"
-#include "control/fleet/head.h"
-#include "control/fleet/names.h"
-#include "control/fleet/pieces.h"
-#include "control/fleet/report.h"
-#include "control/fleet/revision.h"
+#include "control/sources/fleet/blob.h"
+#include "control/sources/fleet/channel.h"
+#include "control/sources/fleet/entry.h"
+#include "control/sources/fleet/head.h"
+#include "control/sources/fleet/names.h"
+#include "control/sources/fleet/pieces.h"
+#include "control/sources/fleet/report.h"
+#include "control/sources/fleet/revision.h"
 
 namespace {
 

@@ -2,9 +2,9 @@
 // say the same as a rule again. The first byte chooses the family.
 #include <cstdlib>
 
-#include "control/flowspec/entries.h"
-#include "control/model/range_text.h"
-#include "control/read/entry_line.h"
+#include "control/policy/model/range_text.h"
+#include "control/policy/read/entry_line.h"
+#include "control/sources/flowspec/entries.h"
 
 using namespace weir;
 using namespace weir::control;

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "control/read/feeds/named_sets.h"
-#include "control/read/feeds/reading.h"
+#include "control/policy/feeds/named_sets.h"
+#include "control/policy/feeds/reading.h"
 
 namespace {
 

@@ -6,12 +6,12 @@
 #include <string_view>
 #include <vector>
 
-#include "control/answer/frame_text.h"
-#include "control/answer/walk.h"
-#include "control/book/columns.h"
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/flow_index.h"
 #include "control/compile/plan/plan.h"
+#include "control/policy/model/columns.h"
+#include "control/tell/answer/frame_text.h"
+#include "control/tell/answer/walk.h"
 #include "tests/reference/judge.h"
 
 using namespace weir;

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "control/model/listen.h"
-#include "control/web/host.h"
+#include "control/policy/model/listen.h"
+#include "control/tell/web/host.h"
 
 namespace {
 

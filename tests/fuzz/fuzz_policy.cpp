@@ -1,4 +1,4 @@
-// Any bytes as a policy file: no crash, and what is accepted keeps the promises of control/model/policy.h.
+// Any bytes as a policy file: no crash, and what is accepted keeps the promises of control/policy/model/policy.h.
 #include "tests/fuzz/policy_promises.h"
 
 namespace {

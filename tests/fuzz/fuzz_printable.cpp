@@ -8,10 +8,10 @@
 #include "common/diagnostic.h"
 #include "common/log/log.h"
 #include "common/printable.h"
-#include "control/answer/json/json.h"
-#include "control/answer/parts.h"
-#include "control/metrics/builder.h"
-#include "control/page/html.h"
+#include "control/base/json/json.h"
+#include "control/tell/answer/parts.h"
+#include "control/tell/metrics/builder.h"
+#include "control/tell/page/html.h"
 
 using namespace weir;
 

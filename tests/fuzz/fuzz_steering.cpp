@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "control/read/steer_file.h"
+#include "control/policy/read/steer_file.h"
 
 namespace {
 

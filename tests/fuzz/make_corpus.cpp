@@ -15,8 +15,8 @@
 #include "common/telemetry.h"
 #include "common/wire.h"
 #include "common/yaml/events.h"
-#include "control/book/disk.h"
-#include "control/read/policy.h"
+#include "control/lists/book/disk.h"
+#include "control/policy/read/policy.h"
 #include "tests/fuzz/snapshot_edits.h"
 
 namespace {

@@ -4,10 +4,10 @@
 #include <set>
 #include <string>
 
-#include "control/model/range_text.h"
-#include "control/read/policy.h"
+#include "control/policy/model/range_text.h"
+#include "control/policy/read/policy.h"
 
-// What control/model/policy.h promises of a policy that was accepted.
+// What control/policy/model/policy.h promises of a policy that was accepted.
 namespace fuzz {
 
 inline void require(bool holds) {

@@ -10,8 +10,8 @@
 
 #include "common/clock.h"
 #include "common/files.h"
-#include "control/read/parsers.h"
-#include "control/read/policy.h"
+#include "control/policy/read/parsers.h"
+#include "control/policy/read/policy.h"
 
 namespace {
 

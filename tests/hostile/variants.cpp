@@ -13,7 +13,7 @@
 #include "common/files.h"
 #include "common/telemetry.h"
 #include "control/compile/compile.h"
-#include "control/read/policy.h"
+#include "control/policy/read/policy.h"
 #include "filter/format/snapshot.h"
 #include "tests/agreement/random_policy.h"
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "control/publish/generation.h"
-#include "control/publish/in_force.h"
-#include "control/publish/open_snapshot.h"
-#include "control/publish/store.h"
+#include "control/enforce/publish/generation.h"
+#include "control/enforce/publish/in_force.h"
+#include "control/enforce/publish/open_snapshot.h"
+#include "control/enforce/publish/store.h"
 #include "dataplane/start/state_dir.h"
 #include "filter/read/overlay.h"
 #include "filter/read/receive.h"

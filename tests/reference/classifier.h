@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/ip.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 
 // The reference classifier (DESIGN section 4, steps 2 to 5): slow and obviously right, straight from the policy's
 // entries. Shares no code with filter/ nor with what control does behind read_policy.

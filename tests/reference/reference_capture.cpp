@@ -20,7 +20,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "control/read/policy.h"
+#include "control/policy/read/policy.h"
 #include "tests/reference/judge.h"
 
 namespace weir::reference {

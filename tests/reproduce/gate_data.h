@@ -15,7 +15,7 @@
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/flow_index.h"
 #include "control/compile/plan/plan.h"
-#include "control/read/policy.h"
+#include "control/policy/read/policy.h"
 #include "tests/reference/frames.h"
 #include "tests/reproduce/measure.h"
 

@@ -1,5 +1,5 @@
 """The fake etcd of the unit tests (tests/rig/fleet/fake_etcd.py) answers as a real one: both get the same requests, of the kinds that
-control/etcd/client.cpp makes, and their answers are compared, without the ids of cluster, members and terms.
+control/sources/etcd/client.cpp makes, and their answers are compared, without the ids of cluster, members and terms.
 """
 import base64
 import http.client

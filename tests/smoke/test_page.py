@@ -17,7 +17,7 @@ import page_rig
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), needs_programs("chromium", "chromedriver")]
 
-EVERY_MS = 2000  # control/page/page.js: kEvery_ms
+EVERY_MS = 2000  # control/tell/page/page.js: kEvery_ms
 
 # The least contrast of a visible text with the nearest ground that is not transparent (WCAG 2.1, 1.4.3).
 CONTRAST = """

@@ -61,7 +61,7 @@ def test_a_unit_exposes_little(unit):
 @needs_systemd
 @pytest.mark.parametrize("unit, lists", (
     (DATAPLANE, ("dataplane/start/syscall_filter.cpp",)),
-    (CONTROLD, ("control/daemon/rights.cpp", "control/fetch/transfer.cpp"))), ids=("dataplane", "controld"))
+    (CONTROLD, ("control/daemon/rights.cpp", "control/sources/fetch/transfer.cpp"))), ids=("dataplane", "controld"))
 def test_a_unit_allows_every_system_call_that_its_program_allows(unit, lists):
     named = calls_named("common/confine/system_calls.cpp", *lists)
     assert len(named) > 100, f"system calls in {lists}: {sorted(named)}"

@@ -11,8 +11,8 @@ import rooms  # noqa: E402,F401
 import changed_tests  # noqa: E402
 import hunter  # noqa: E402
 
-ROWS = (("control/loop/loop.cpp", {"loop"}), ("control/loop/loop.h", {"loop"}), ("control/read/feeds/apart.cpp", {"policy"}),
-        ("tests/unit/control/web/test_server.cpp", {"web"}), ("tests/unit/bpf/plane.h", {"xdp", "xdp-faults"}),
+ROWS = (("control/base/loop/loop.cpp", {"loop"}), ("control/base/loop/loop.h", {"loop"}), ("control/policy/feeds/apart.cpp", {"policy"}),
+        ("tests/unit/control/tell/web/test_server.cpp", {"web"}), ("tests/unit/bpf/plane.h", {"xdp", "xdp-faults"}),
         ("tests/smoke/test_fleet.py", {"fleet"}), ("README.md", set()))
 
 tests = hunter.tests_of(sys.argv[1], None, None)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A match field has one row, and few other places.
 
-The fields are the rows of filter/format/fields.h; how they are written is said in control/model/fields.cpp. Beside these
+The fields are the rows of filter/format/fields.h; how they are written is said in control/policy/model/fields.cpp. Beside these
 two and the frame parsers at most four files of the product may name a field. Protocol and ports are more than that: keys
 are made of them, so they are left out. What translates between weir's fields and those of another protocol is left out,
 too: a field that the other side does not know is named there nowhere.
@@ -14,9 +14,9 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PRODUCT = ["common", "filter", "bpf", "control", "dataplane"]
-TABLE = {"filter/format/fields.h", "control/model/fields.cpp"}
+TABLE = {"filter/format/fields.h", "control/policy/model/fields.cpp"}
 PARSERS = {"filter/frame/frame.cpp", "bpf/program/frame.bpf.h"}
-TRANSLATORS = ("control/flowspec/",)
+TRANSLATORS = ("control/sources/flowspec/",)
 DECLARED_IN = "filter/format/packet.h"
 IN_KEYS = {"protocol", "sport", "dport"}
 ALLOWED = 4

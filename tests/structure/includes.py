@@ -4,7 +4,8 @@
 A folder of the product is a static library. Its meson.build names what it may use, as FOLDER_uses = [..._dep, ...], where
 every ..._dep is another folder. This test reads these lists, and every #include of every file:
   - a file may include its own folder and the folders that are named, nothing else of the project;
-  - the folders use each other in one direction.
+  - the folders use each other in one direction;
+  - a room of control/ uses its own folders and those of the rooms below it (ROOMS).
     includes.py [--json]    exit 1: some include runs against it
 """
 import json
@@ -14,6 +15,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PRODUCT = ["common", "filter", "bpf", "control", "dataplane"]
+ROOMS = ["base", "policy", "lists", "compile", "enforce", "sources", "tell"]  # bottom up; beside them the two programs
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
 
@@ -79,12 +81,26 @@ def cycle(graph):
     return None
 
 
+def room_of(folder):
+    """How high the folder's room of control/ stands; None: it is in no room."""
+    parts = folder.split("/")
+    return ROOMS.index(parts[1]) if parts[0] == "control" and len(parts) > 1 and parts[1] in ROOMS else None
+
+
+def upward(graph):
+    """Folders that use a room above their own, one line each."""
+    for folder, used in graph.items():
+        for other in sorted(used):
+            if room_of(folder) is not None and room_of(other) is not None and room_of(other) > room_of(folder):
+                yield f"{folder} uses {other}, whose room stands above its own"
+
+
 def check():
     """What is wrong, one line each."""
     known = folders()
     by_name = {path.replace("/", "_"): path for path in known}
     graph = {path: uses(path, text, by_name) for path, text in known.items()}
-    wrong = []
+    wrong = list(upward(graph))
     for path in known:
         for file in files_of(path, known):
             text = open(os.path.join(ROOT, file), encoding="utf8").read()

@@ -15,7 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/fd.h"
-#include "control/etcd/client.h"
+#include "control/sources/etcd/client.h"
 
 // A fake etcd as a process (tests/rig/fleet/fake_etcd.py, which says what it can be asked): members on loopback with
 // one store. tests/smoke/fake_etcd.py compares its answers with those of a real one. Its time moves by pass() alone.

@@ -9,7 +9,7 @@
 #include "common/ip.h"
 #include "common/progress.h"
 #include "control/compile/merge/rule_book.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 #include "filter/build/builder.h"
 
 // merge: the entries of all lists become prefixes, each with the rule of all lists that hold it; entries that expire

@@ -7,7 +7,7 @@
 #include "common/result.h"
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/levels.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 
 // fit: which levels, in which layouts, so that a snapshot stays within policy.memory_bytes.
 namespace weir::control {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "control/compile/plan/flow_kinds.h"
-#include "control/model/flow_condition.h"
+#include "control/policy/model/flow_condition.h"
 
 namespace weir::control {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "common/result.h"
 #include "control/compile/merge/merge.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 
 // index: under which key each flow is looked up. What an entry demands beyond its key becomes a residual.
 //

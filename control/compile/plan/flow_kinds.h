@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 #include "filter/format/key_shape.h"
 
 // Which flow shapes a family's flows get: those that name the same fields with the same prefix lengths are of one kind,

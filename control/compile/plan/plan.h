@@ -9,7 +9,7 @@
 #include "control/compile/plan/fit.h"
 #include "control/compile/plan/gates.h"
 #include "control/compile/plan/rate_band.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 #include "filter/build/builder.h"
 #include "filter/format/snapshot.h"
 

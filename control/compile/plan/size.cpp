@@ -8,7 +8,7 @@
 
 #include "control/compile/plan/fit.h"
 #include "control/compile/plan/gates.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 #include "filter/build/builder.h"
 #include "filter/build/sizing.h"
 #include "filter/format/buckets.h"

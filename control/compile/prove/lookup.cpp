@@ -9,7 +9,7 @@
 
 #include "common/bits.h"
 #include "control/compile/prove/visit_packet.h"
-#include "control/model/packet.h"
+#include "control/policy/model/packet.h"
 #include "filter/format/hash.h"
 #include "filter/probe/exact.h"
 #include "filter/read/overlay.h"

@@ -9,14 +9,14 @@
 #include <tuple>
 #include <vector>
 
-#include "control/book/search.h"
 #include "control/compile/merge/merge.h"
 #include "control/compile/prove/lookup.h"
 #include "control/compile/prove/split_mix.h"
 #include "control/compile/prove/verdict.h"
-#include "control/model/packet.h"
-#include "control/model/range_text.h"
-#include "control/model/time_text.h"
+#include "control/lists/book/search.h"
+#include "control/policy/model/packet.h"
+#include "control/policy/model/range_text.h"
+#include "control/policy/model/time_text.h"
 #include "filter/format/frame_rules.h"
 #include "filter/format/residual.h"
 

@@ -12,7 +12,7 @@
 #include "common/result.h"
 #include "control/compile/plan/rate_band.h"
 #include "control/compile/prove/lookup.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 #include "filter/format/packet.h"
 #include "filter/probe/dispatch.h"
 #include "filter/read/view.h"

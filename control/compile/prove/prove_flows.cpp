@@ -10,9 +10,9 @@
 #include "control/compile/prove/prove.h"
 #include "control/compile/prove/split_mix.h"
 #include "control/compile/prove/verdict.h"
-#include "control/model/fields.h"
-#include "control/model/packet.h"
-#include "control/model/range_text.h"
+#include "control/policy/model/fields.h"
+#include "control/policy/model/packet.h"
+#include "control/policy/model/range_text.h"
 #include "filter/format/frame_rules.h"
 
 namespace weir::control {

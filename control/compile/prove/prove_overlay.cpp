@@ -6,11 +6,11 @@
 #include <algorithm>
 
 #include "common/files.h"
-#include "control/book/search.h"
 #include "control/compile/prove/prove.h"
 #include "control/compile/prove/split_mix.h"
-#include "control/model/packet.h"
-#include "control/model/range_text.h"
+#include "control/lists/book/search.h"
+#include "control/policy/model/packet.h"
+#include "control/policy/model/range_text.h"
 #include "filter/format/frame_rules.h"
 
 namespace weir::control {

@@ -4,7 +4,7 @@
 
 #include "common/result.h"
 #include "control/compile/prove/lookup.h"
-#include "control/model/policy.h"
+#include "control/policy/model/policy.h"
 
 namespace weir::control {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "control/compile/prove/lookup.h"
-#include "control/model/packet.h"
+#include "control/policy/model/packet.h"
 #include "filter/probe/exact.h"
 #include "filter/read/overlay.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "common/options/option.h"
-#include "control/answer/json/table.h"
+#include "control/base/json/table.h"
 
 namespace weir::control::ctl {
 

@@ -9,9 +9,9 @@
 
 #include "common/paths.h"
 #include "common/realtime.h"
-#include "control/answer/request.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/line/pages.h"
+#include "control/tell/answer/request.h"
 
 namespace weir::control::ctl {
 

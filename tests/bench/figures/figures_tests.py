@@ -115,7 +115,7 @@ def release(_build, folder):
 def changed(_build, folder):
     clone, took = fresh_clone(folder), []
     for number in range(4):
-        with open(os.path.join(clone, "control/loop/loop.cpp"), "a", encoding="utf-8") as file:
+        with open(os.path.join(clone, "control/base/loop/loop.cpp"), "a", encoding="utf-8") as file:
             file.write(f"// change {number}\n")
         took.append(timed(["scripts/test", "--changed", "HEAD"], clone, os.path.join(folder, "cache"))[0])
     return [at_most("tests.changed_s", round(statistics.median(took[1:]), 1), CHANGED_S, "s", f"the first build {took[0]:.0f} s")], {"seconds": took}

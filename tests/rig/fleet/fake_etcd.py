@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A fake etcd for unit tests: the part of its JSON gateway (v3) that control/etcd/client.cpp uses, and errors on request.
+"""A fake etcd for unit tests: the part of its JSON gateway (v3) that control/sources/etcd/client.cpp uses, and errors on request.
 
     fake_etcd.py [--members N]     prints the port of each member, on loopback; ends when its standard input ends
 

@@ -34,7 +34,7 @@ NOTHING = "no packet can match it"
 
 def rfc_examples():
     """RFC 8955, section 4.3. The third one asks for a bit that weir does not look at: it is refused. Those of RFC 8956 have prefixes that begin
-    behind bit 0, which neither speaker writes as it says: tests/unit/control/flowspec has their bytes."""
+    behind bit 0, which neither speaker writes as it says: tests/unit/control/sources/flowspec has their bytes."""
     network = ipaddress.ip_network("192.0.2.0/24")
     return [
         Rule(4, {DESTINATION: network, PROTOCOL: [(False, EQUAL, TCP)], PORT: [(False, EQUAL, 25)]}),

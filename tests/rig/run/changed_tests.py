@@ -30,7 +30,7 @@ def folder_of(file):
 
 
 def folder_of_tests(file, folders):
-    """The folder of the file's unit tests: control/loop/loop.h has them in tests/unit/control/loop. None: there is none."""
+    """The folder of the file's unit tests: control/base/loop/loop.h has them in tests/unit/control/base/loop. None: there is none."""
     folder = folder_of(file)
     if folder.split(os.sep)[0] in PRODUCT:
         folder = os.path.join(UNIT, folder)

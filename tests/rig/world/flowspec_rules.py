@@ -1,5 +1,5 @@
 """Rules of BGP FlowSpec and what they mean, straight from RFC 8955 and RFC 8956: random ones, their texts for ExaBGP and GoBGP, frames near them,
-and which frames they match. Shares nothing with control/flowspec, and reads frames by itself. Standard library only."""
+and which frames they match. Shares nothing with control/sources/flowspec, and reads frames by itself. Standard library only."""
 
 import ipaddress
 import struct

@@ -17,7 +17,7 @@
 #include "bpf/enforce/program.h"
 #include "bpf/program/plane.h"
 #include "control/compile/compile.h"
-#include "control/read/policy.h"
+#include "control/policy/read/policy.h"
 #include "tests/catch.h"
 #include "tests/unit/bpf/own_pins.h"
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <string>
 
-#include "control/answer/packet_text.h"
-#include "control/model/packet.h"
+#include "control/policy/model/packet.h"
+#include "control/tell/answer/packet_text.h"
 #include "filter/format/packet.h"
 #include "filter/format/residual.h"
 #include "filter/frame/tunnel.h"

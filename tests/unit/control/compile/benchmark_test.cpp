@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "control/compile/compile.h"
-#include "control/read/policy.h"
+#include "control/policy/read/policy.h"
 #include "tests/catch.h"
 
 namespace weir::control {

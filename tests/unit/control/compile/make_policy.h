@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "control/book/columns.h"
-#include "control/model/policy.h"
-#include "control/read/feeds/entry_text.h"
+#include "control/policy/feeds/entry_text.h"
+#include "control/policy/model/columns.h"
+#include "control/policy/model/policy.h"
 #include "tests/catch.h"
 
 // Policies for tests, without a file: list("feed", WEIR_DROP, WEIR_AS_SOURCE, {"192.0.2.0/24", "[2001:db8::7]:443"}).

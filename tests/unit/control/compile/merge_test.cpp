@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "control/compile/prove/split_mix.h"
-#include "control/model/range_text.h"
+#include "control/policy/model/range_text.h"
 #include "tests/unit/control/compile/make_policy.h"
 
 namespace weir::control {

@@ -10,7 +10,7 @@
 #include "control/compile/prove/lookup.h"
 #include "control/compile/prove/split_mix.h"
 #include "control/compile/prove/verdict.h"
-#include "control/model/packet.h"
+#include "control/policy/model/packet.h"
 #include "filter/format/frame_rules.h"
 #include "filter/probe/dispatch.h"
 #include "filter/read/overlay.h"

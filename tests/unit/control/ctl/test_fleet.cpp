@@ -1,7 +1,7 @@
 // What `controlctl fleet` makes of a policy's files, and when a rollout stops.
 #include "control/ctl/fleet_files.h"
 #include "control/ctl/fleet_rollout.h"
-#include "control/read/policy.h"
+#include "control/policy/read/policy.h"
 #include "tests/catch.h"
 #include "tests/unit/folder.h"
 

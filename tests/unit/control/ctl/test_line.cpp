@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <memory>
 
-#include "control/answer/json/json.h"
+#include "control/base/json/json.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/line/pages.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "control/ctl/restore_plan.h"
-#include "control/read/feeds/format.h"
+#include "control/policy/feeds/format.h"
 #include "tests/catch.h"
 
 namespace weir::control::ctl {

@@ -1,7 +1,7 @@
-#include "control/answer/json/json.h"
-#include "control/answer/text.h"
+#include "control/base/json/json.h"
 #include "control/ctl/top_interval.h"
 #include "control/ctl/top_text.h"
+#include "control/tell/answer/text.h"
 #include "tests/catch.h"
 
 using namespace weir;

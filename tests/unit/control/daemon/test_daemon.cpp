@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-#include "control/read/parsers.h"
+#include "control/policy/read/parsers.h"
 #include "tests/unit/control/daemon/started.h"
 #include "tests/unit/control/support/enforcer.h"
 

@@ -3,8 +3,8 @@
 #include <thread>
 
 #include "control/daemon/fleet.h"
-#include "control/fleet/desk.h"
-#include "control/fleet/follower.h"
+#include "control/sources/fleet/desk.h"
+#include "control/sources/fleet/follower.h"
 #include "tests/unit/control/daemon/started.h"
 #include "tests/unit/fake_etcd.h"
 #include "tests/unit/own_clocks.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "control/daemon/fleet_entries.h"
-#include "control/journal/change.h"
+#include "control/lists/journal/change.h"
 #include "tests/unit/control/daemon/started.h"
 
 using namespace weir;

@@ -19,8 +19,8 @@
 
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
-#include "control/fetch/transfer.h"
-#include "control/read/parsers.h"
+#include "control/policy/read/parsers.h"
+#include "control/sources/fetch/transfer.h"
 #include "tests/unit/control/support/enforcer.h"
 #include "tests/unit/folder.h"
 

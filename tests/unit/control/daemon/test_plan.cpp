@@ -1,7 +1,7 @@
 // What a change would do to the traffic that targets tell of: asked for, and as a limit of reloads and feeds.
 
 #include "common/clock.h"
-#include "control/model/packet.h"
+#include "control/policy/model/packet.h"
 #include "tests/unit/control/daemon/started.h"
 #include "tests/unit/control/support/enforcer.h"
 

@@ -20,7 +20,7 @@
 #include "common/paths.h"
 #include "common/unix_socket.h"
 #include "control/daemon/rights.h"
-#include "control/publish/targets/xdp_plane.h"
+#include "control/enforce/targets/xdp_plane.h"
 #include "tests/unit/control/support/support.h"
 
 using namespace weir;

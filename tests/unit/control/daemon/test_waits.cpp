@@ -1,5 +1,5 @@
 // Changes, confirmations and rollbacks do not wait for servers, helpers or other callers.
-#include "control/read/parsers.h"
+#include "control/policy/read/parsers.h"
 #include "tests/unit/control/daemon/started.h"
 #include "tests/unit/silent_server.h"
 

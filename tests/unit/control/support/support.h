@@ -4,11 +4,11 @@
 #include <memory>
 #include <string>
 
-#include "control/book/disk.h"
+#include "control/base/loop/loop.h"
 #include "control/compile/compile.h"
-#include "control/loop/loop.h"
-#include "control/publish/store.h"
-#include "control/read/policy.h"
+#include "control/enforce/publish/store.h"
+#include "control/lists/book/disk.h"
+#include "control/policy/read/policy.h"
 #include "tests/catch.h"
 #include "tests/unit/eventually.h"
 #include "tests/unit/folder.h"

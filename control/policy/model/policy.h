@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/ip.h"
+#include "control/policy/model/capture.h"
+#include "control/policy/model/fetch.h"
+#include "control/policy/model/fleet.h"
+#include "control/policy/model/list.h"
+#include "control/policy/model/listen.h"
+#include "control/policy/model/plan.h"
+#include "control/policy/model/target.h"
+#include "filter/format/snapshot.h"
+
+namespace weir::control {
+
+struct Canary {  // a key that must not drop, as source or destination
+  bool is_v6 = false;
+  Ipv4 v4 = 0;
+  Ipv6 v6 = 0;
+  std::string text;
+};
+
+// False-positive rates: below, a filter costs more than the exact stage it spares; above, it spares nothing.
+constexpr double kLeastRate = 1e-9, kMostRate = 0.5;
+// What a ribbon's eight bits a row let pass, however much memory it has.
+constexpr double kLeastRibbonRate = 0x1p-8;
+
+// How much of former generations is kept.
+struct HistorySettings {
+  uint32_t keep_s = 7 * 86400;
+  uint64_t size_bytes = uint64_t{1} << 30;
+};
+
+struct Policy {
+  std::string path;                         // of the file, as given
+  std::shared_ptr<const std::string> text;  // of the file, whole
+  std::string state_dir;
+  weir_action default_action = WEIR_PASS;
+  weir_action unparsed_action = WEIR_PASS;
+  uint8_t tunnels = 0;  // mask of weir_tunnel: their inner layers are judged too
+  double false_positive_rate = 0.005;
+  uint64_t memory_bytes = uint64_t{512} << 20;
+  std::optional<weir_layout> layout;  // of every filter; empty: the planner chooses
+  std::vector<Canary> canaries;
+  std::vector<TargetSpec> targets;
+  FetchSettings fetch;
+  std::optional<CaptureSettings> capture;  // of what is dropped; empty: off
+  HistorySettings history;
+  PlanSettings plan;
+  MetricsSettings metrics;
+  std::optional<FleetSettings> fleet;  // empty: this machine is no node of one
+  Book lists;  // in file order; `own`, when there is one, is lists[0]: a pass list, both directions
+};
+
+}  // namespace weir::control

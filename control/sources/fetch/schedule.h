@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+
+#include "control/policy/model/fetch.h"
+
+// When a feed is asked for again. random: from 0 to 1.
+namespace weir::control {
+
+constexpr int64_t kFirstRetry_s = 30, kMostRetry_s = 3600, kMostRetryAfter_s = 86'400;
+
+// After an answer as it should be: in `every`, 10 % more or less, so that not all ask at once.
+int64_t next_after_success(int64_t now, uint64_t every_s, double random);
+
+// After so many failures in a row: 30 s, then twice as long each time, at most `every` or an hour, whichever is longer;
+// of that half at least, and by chance up to all of it. Not before the server wants to be asked again, which it may put
+// off for a day.
+int64_t next_after_failure(int64_t now, uint64_t every_s, uint32_t failures, uint64_t retry_after_s, double random);
+
+// What a state from disk says, by the clock of now: a time that is further away than any of the above is of a clock
+// that went wrong.
+int64_t next_of(const FetchState& state, int64_t now, uint64_t every_s);
+
+}  // namespace weir::control

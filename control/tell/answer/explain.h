@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/result.h"
+#include "control/compile/prove/lookup.h"
+#include "control/lists/book/claims.h"
+#include "control/lists/book/stored.h"
+#include "control/policy/model/list.h"
+#include "control/tell/answer/probing.h"
+
+namespace weir::control {
+
+struct ShapeCondition {
+  std::string side;  // of the key: source | destination
+  std::string text;  // as flow_text: "tcp dport 8000-8010"
+  std::vector<std::string> lists;
+};
+
+struct ShapeProbe : AskedKey {
+  std::vector<std::string> source_lists, destination_lists;  // of every packet with the key, at this time
+  std::vector<ShapeCondition> conditions;                    // what a packet must have besides, for more lists
+};
+
+struct Explanation {
+  std::string key;
+  std::vector<ShapeProbe> probes;
+  std::vector<std::string> flow_shapes;  // that need more of a packet than the key
+  std::vector<Origin> origins;           // the first kMaxOrigins
+  size_t n_origins = 0;                  // all
+  std::vector<Origin> of_ports;          // asked about without a port: the first kMaxOrigins entries of one port
+  size_t n_of_ports = 0;                 // all
+  Verdict as_source, as_destination;     // with nothing else in the packet matching
+};
+
+// key: an address, or address:port / [v6]:port. enforcing and book: of the running generation. now: Unix seconds.
+Result<Explanation> explain(const Enforcing& enforcing, const Book& book, const std::string& key, uint64_t now);
+
+// The same by lists alone, which hold every entry that holds the address: no filter is asked, and there are no probes.
+Result<Explanation> explain(const ListsAlone& lists, const std::string& key, uint64_t now);
+
+struct PacketExplanation {
+  std::string packet;  // in canonical text
+  Verdict verdict;
+  std::vector<Origin> origins;  // every entry that matches: the first kMaxOrigins
+  size_t n_origins = 0;         // all
+};
+
+// Is the key a whole packet, as in `src 10.0.0.1 dst 203.0.113.9 proto tcp dport 443`
+// (control/tell/answer/packet_text.h)?
+bool is_packet_text(const std::string& key);
+Result<PacketExplanation> explain_packet(const Enforcing& enforcing, const Book& book, const std::string& key,
+                                         uint64_t now);
+Result<PacketExplanation> explain_packet(const ListsAlone& lists, const std::string& key, uint64_t now);
+
+// What has to be known of lists for either. Error: it is no key and no packet, and why.
+Result<Addresses> addresses_of(const std::string& key);
+Addresses addresses_of(std::span<const weir_packet> packets);
+
+}  // namespace weir::control
