@@ -58,41 +58,10 @@ Result<void> forget_old(Generations& generations, wire::Generation newest, uint3
 
 }  // namespace
 
-void Daemon::change(Change change, Changed done) {
-  waiting_changes_.push_back({std::move(change), std::move(done), Clock::now(), {}});
-  begin_next();
-}
-
-void Daemon::begin_change() {
-  changing_ = std::make_shared<ChangeBatch>();
-  if (is_parted_) {
-    changing_->jobs.push_back(std::move(waiting_changes_.front()));
-    waiting_changes_.erase(waiting_changes_.begin());
-    is_parted_ = !waiting_changes_.empty();
-  } else {
-    changing_->jobs = std::exchange(waiting_changes_, {});
-  }
-  const std::shared_ptr<const Base> compacted = std::exchange(compacted_, nullptr);
-  if (compacted != nullptr && running_->stands_on != nullptr &&
-      running_->stands_on->publication->generation.number < compacted->publication->generation.number) {
-    changing_->base = compacted;
-  } else if (compacted != nullptr) {
-    is_compacting_ = false;  // a reload has built another one meanwhile
-  }
-  if (running_ == nullptr || running_->policy == nullptr) {
-    const std::shared_ptr<ChangeBatch> batch = std::exchange(changing_, nullptr);
-    for (ChangeJob& job : batch->jobs) {
-      job.report.error =
-          "what runs is the last good, because the policy is bad: nothing can be added to its lists\nhint: mend the "
-          "policy (`controlctl status` says what is wrong), and reload";
-      job.done(job.report);
-    }
-    return begin_next();
-  }
-  is_making_ = true;
-  worker_.submit([this, batch = changing_, old = running_] {
+void Daemon::begin_changes(const std::shared_ptr<ChangeBatch>& batch) {
+  worker_.submit([this, batch, old = running_] {
     make_changes(*batch, *old);
-    mailbox_.post([this, batch] { take_changes(batch); });
+    mailbox_.post([this, batch] { publish_changes(batch); });
   });
 }
 
@@ -109,7 +78,7 @@ void Daemon::make_changes(ChangeBatch& batch, const Running& old) {
   }
   if (made) return;
   batch.next = nullptr;
-  for (ChangeJob& job : batch.jobs) {
+  for (ChangeBatch::Job& job : batch.jobs) {
     if (job.report.error.empty()) job.report.error = made.error();
   }
 }
@@ -129,7 +98,7 @@ Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journa
   if (Result<void> swept = sweep(policy->lists, now, journal, edits); !swept) return swept;
   size_t n_good = 0;
   std::vector<Change::Verb> verbs;  // of those that are good
-  for (ChangeJob& job : batch.jobs) {
+  for (ChangeBatch::Job& job : batch.jobs) {
     const Result<const List*> list = list_of(job.change, policy->lists);
     EntriesEdit edit;
     Result<void> done = list ? journal.all_or_nothing([&]() -> Result<void> {
@@ -161,7 +130,7 @@ Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journa
   if (!changes.empty() || batch.base != nullptr) {
     const std::shared_ptr<Running> next = running_of(policy);
     if (Result<void> published = make_publication(*next, &on_base, Make::overlay, nullptr); !published) {
-      batch.is_to_part = n_good > 1;
+      batch.has_to_be_retried = n_good > 1;
       return published;
     }
     next->base = old.base;
@@ -178,7 +147,7 @@ Result<void> Daemon::make_changes(ChangeBatch& batch, const Running& old, Journa
     if (!recorded) return recorded;
     batch.next = next;
   }
-  for (ChangeJob& job : batch.jobs) {
+  for (ChangeBatch::Job& job : batch.jobs) {
     if (!job.report.error.empty()) continue;
     const Result<uint64_t> entries = journal.count(job.report.list);
     if (!entries) return Error{entries.error()};
@@ -206,7 +175,7 @@ log::Fields Daemon::told_of(const ChangeBatch& batch) {
   if (!names.empty()) fields.emplace_back("changed", names);
   ChangeCounts sum;
   size_t requests = 0;
-  for (const ChangeJob& job : batch.jobs) {
+  for (const ChangeBatch::Job& job : batch.jobs) {
     if (!job.report.error.empty()) continue;
     if (requests++ == 0) {
       fields.emplace_back("user", job.change.uid);
@@ -226,24 +195,8 @@ log::Fields Daemon::told_of(const ChangeBatch& batch) {
 }
 
 // On the loop.
-void Daemon::take_changes(const std::shared_ptr<ChangeBatch>& batch) {
-  if (stopping_) return;
-  changing_ = nullptr;
-  is_making_ = false;
-  if (batch->is_to_part) {
-    compacted_ = batch->base;
-    // One of them stands in the way of all: each for itself, those that are wrong are told so already.
-    std::vector<ChangeJob> again;
-    for (ChangeJob& job : batch->jobs) {
-      job.report = {};
-      again.push_back(std::move(job));
-    }
-    waiting_changes_.insert(waiting_changes_.begin(), std::make_move_iterator(again.begin()),
-                            std::make_move_iterator(again.end()));
-    is_parted_ = true;
-    return begin_next();
-  }
-  if (batch->base != nullptr) is_compacting_ = false;
+void Daemon::publish_changes(const std::shared_ptr<ChangeBatch>& batch) {
+  if (is_stopping() || !intents_.end_changes(batch)) return;
   batch->published = Clock::now();
   if (batch->next != nullptr) {
     batch->next->published_at = unix_now();
@@ -271,13 +224,13 @@ void Daemon::take_changes(const std::shared_ptr<ChangeBatch>& batch) {
     }
   }
   const bool any_made = std::any_of(batch->jobs.begin(), batch->jobs.end(),
-                                    [](const ChangeJob& job) { return job.report.error.empty(); });
+                                    [](const ChangeBatch::Job& job) { return job.report.error.empty(); });
   if (any_made) {
     answer_when_acknowledged(batch, running_->publication->generation);
   } else {
     answer_changes(*batch, {});
   }
-  begin_next();
+  intents_.begin_next();
 }
 
 // What was added is in the journal; the book is written anew with a new base, and now and then. saved: of what is kept
@@ -299,7 +252,7 @@ void Daemon::keep_change(bool is_new_base, const Result<void>& saved) {
     mailbox_.post([this, kept, generation, saved] {
       saves_--;
       const Result<void>& result = saved ? kept : saved;
-      if (stopping_ || running_->publication->generation != generation) return;  // the newer one says how it is
+      if (is_stopping() || running_->publication->generation != generation) return;  // the newer one says how it is
       disk_error_ = result ? "" : result.error();
       if (!result) keep_again();
     });
@@ -323,7 +276,7 @@ void Daemon::answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch,
     });
   };
   waits_.add(is_settled, batch->published + kAwayWait, [this, batch, is_settled_or_away, finish] {
-    if (stopping_ || is_settled_or_away()) return finish();
+    if (is_stopping() || is_settled_or_away()) return finish();
     waits_.add(is_settled_or_away, batch->published + std::chrono::milliseconds(options_.acknowledge_ms), finish);
   });
 }
@@ -334,8 +287,9 @@ void Daemon::answer_changes(ChangeBatch& batch, wire::Generation generation) {
   const std::vector<TargetOutcome> targets = outcomes(generation, last);
   const auto missing =
       std::count_if(targets.begin(), targets.end(), [](const TargetOutcome& target) { return !target.acknowledged; });
-  for (ChangeJob& job : batch.jobs) {
-    ChangeReport& report = job.report;
+  for (size_t j = 0; j < batch.jobs.size(); j++) {
+    const ChangeBatch::Job& job = batch.jobs[j];
+    ChangeReport report = job.report;
     report.total_ms = std::chrono::duration<double, std::milli>(Clock::now() - job.begin).count();
     if (report.error.empty()) {
       report.generation = generation;
@@ -350,7 +304,7 @@ void Daemon::answer_changes(ChangeBatch& batch, wire::Generation generation) {
     if (report.error.empty() && job.change.verb == Change::Verb::add && options_.added) {
       options_.added(job.change, report.list);
     }
-    job.done(report);
+    batch.changed[j](report);
   }
 }
 

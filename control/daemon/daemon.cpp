@@ -40,6 +40,17 @@ Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers)
                                   auto done) { functions_of(target.kind).connect(planes_, target, std::move(done)); },
                 .logged = [this] { check_waits(); }}),
       planes_(loop, options_.bpf_dir),
+      intents_({.running = [this] { return running_; },
+                .targets = [this] { return specs(); },
+                .is_kept = [this](uint64_t base) { return history_.has(base); },
+                .read = [this](const auto& job) { begin_reading(job); },
+                .make = [this](const auto& job) { begin_making(job); },
+                .change = [this](const auto& batch) { begin_changes(batch); },
+                .given_up =
+                    [this](const ReloadJob& job) {
+                      fetcher_.give_up_first(job.is_given_up);
+                      progress_.begin("");
+                    }}),
       epoch_(numbers.last().epoch),
       history_(store_.state_dir()),
       numbers_(std::move(numbers)),
@@ -88,7 +99,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
   }
   Result<void> begun = daemon->begin(urgent, in_force ? *in_force : std::nullopt, places.targets);
   if (begun) return daemon;
-  if (daemon->is_first_) (void)daemon.release();  // what a thread is at cannot be ended; it goes with the process
+  if (daemon->intents_.is_first())
+    (void)daemon.release();  // what a thread is at cannot be ended; it goes with the process
   return Error{begun.error()};
 }
 
@@ -100,7 +112,7 @@ Result<void> Daemon::join(const FleetSettings& fleet) {
   if (!followed) return Error{followed.error()};
   Result<std::string> policy = followed->revision != 0 ? followed->policy : files.empty_policy();
   if (!policy) return Error{policy.error()};
-  fleet_policy_ = std::move(*policy);
+  intents_.set_policy_file(std::move(*policy));
   log::info("a node of a fleet", {{"fleet", fleet.name},
                                   {"node", fleet.node},
                                   {"group", fleet.group},
@@ -181,24 +193,23 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
   if (options_.watch_feeds) {
     Result<std::unique_ptr<FeedWatch>> watch = FeedWatch::start(
         [this](std::vector<std::string> paths) {
-          mailbox_.post([this, paths = std::move(paths)] { take_changed_feeds(paths); });
+          mailbox_.post([this, paths = std::move(paths)] { intents_.reread_feeds(paths); });
         },
         {});
     if (!watch) return Error{watch.error()};
     watch_ = std::move(*watch);
   }
   begin_with_notes();
-  begin_reload();
   bool is_told = false;
   const auto is_compiled = [&] {
     if (!is_told && options_.enforcing && is_settled()) {
       is_told = true;
       options_.enforcing();
     }
-    return !is_first_;
+    return !intents_.is_first();
   };
   loop_.run_until(is_compiled, Clock::time_point::max());
-  if (is_first_) return Error{"stopped before the first policy was compiled"};
+  if (intents_.is_first()) return Error{"stopped before the first policy was compiled"};
   book_before_.reset();
   if (running_ == nullptr || running_->from_last_good) {
     const std::string reason = last_reload_->error.empty() ? "the policy is bad" : last_reload_->error;
@@ -221,7 +232,7 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
 }
 
 void Daemon::stop() {
-  stopping_ = true;
+  intents_.stop();
   for (Worker* worker : {&reader_, &builder_, &planner_, &historian_}) worker->stop();
   // Where every target has a copy of its own, ours waits: it is not to be older at the next start.
   is_saving_ = save_due_ || saves_ != 0;
@@ -232,27 +243,9 @@ void Daemon::stop() {
     }
     mailbox_.post([this] { is_saving_ = false; });
   });
-  if (reloading_ != nullptr) *reloading_->is_given_up = true;
   fetcher_.stop();
   waits_.end_all();
   callers_.give_up_all();
-  std::vector<Reloaded> asking = std::exchange(asking_, {});
-  for (Cause* cause : {reloading_ != nullptr ? &reloading_->cause : nullptr, going_back_ ? &*going_back_ : nullptr,
-                       promoting_ ? &*promoting_ : nullptr}) {
-    if (cause == nullptr) continue;
-    for (Reloaded& one : std::exchange(cause->asking, {})) asking.push_back(std::move(one));
-  }
-  if (changing_ != nullptr) {
-    for (ChangeJob& job : changing_->jobs) waiting_changes_.push_back(std::move(job));
-  }
-  for (ChangeJob& job : std::exchange(waiting_changes_, {})) {
-    job.report.error = "controld stops: ask again when it is there again";
-    job.done(job.report);
-  }
-  ReloadReport stopped;
-  stopped.error = "controld stops";
-  const auto report = std::make_shared<const ReloadReport>(std::move(stopped));
-  for (const Reloaded& done : asking) done(report);
   for (const Comparing& done : std::exchange(comparing_, {})) done(Error{"controld stops"});
   if (shadow_asked_ != nullptr) fail_shadow(std::exchange(shadow_asked_, nullptr), "controld stops");
   for (const auto& target : targets_) target->stop();

@@ -20,12 +20,10 @@
 #include "control/base/loop/waits.h"
 #include "control/base/loop/worker.h"
 #include "control/compile/compile.h"
-#include "control/compile/overlay.h"
 #include "control/compile/preview/lists.h"
-#include "control/compile/preview/over_limit.h"
 #include "control/compile/preview/radius.h"
 #include "control/compile/preview/reservoir.h"
-#include "control/compile/reuse.h"
+#include "control/daemon/intents.h"
 #include "control/daemon/pages.h"
 #include "control/daemon/panic.h"
 #include "control/daemon/shadow.h"
@@ -34,77 +32,20 @@
 #include "control/enforce/publish/generation.h"
 #include "control/enforce/publish/history_files.h"
 #include "control/enforce/publish/in_force.h"
-#include "control/enforce/publish/open_snapshot.h"
 #include "control/enforce/publish/store.h"
 #include "control/enforce/rates/rate_watch.h"
 #include "control/enforce/targets/kinds.h"
 #include "control/enforce/targets/target.h"
-#include "control/lists/book/difference.h"
-#include "control/lists/journal/change.h"
 #include "control/policy/read/feed_file.h"
 #include "control/sources/fetch/fetcher.h"
 #include "control/sources/fleet/store.h"
 #include "control/sources/watch/feed_watch.h"
 #include "control/tell/answer/economics.h"
 #include "control/tell/answer/explain.h"
-#include "control/tell/answer/parts.h"
 #include "control/tell/answer/status.h"
-#include "control/tell/answer/summary.h"
 #include "control/tell/metrics/tally.h"
 
 namespace weir::control {
-
-// What overlays stand on: a whole snapshot, and the policy that it was built from.
-struct Base {
-  std::shared_ptr<const Publication> publication;
-  std::shared_ptr<const OpenSnapshot> snapshot;
-  std::shared_ptr<const Policy> policy;  // null: of a last good
-  CompileReport report;
-};
-
-// The generation that is published now.
-struct Running {
-  std::shared_ptr<const Publication> publication;
-  std::shared_ptr<const OpenSnapshot> snapshot;  // to look into the publication
-  std::shared_ptr<const Base> stands_on;         // the publication's base, or itself; null: not known
-  OverlayReport overlay;                         // of an overlay
-  std::shared_ptr<const Policy> policy;          // null: from_last_good
-  std::shared_ptr<const Book> book;              // from_last_good: empty when it is not on disk
-  std::optional<InputsDigest> inputs;            // of the snapshot; empty: not known, or it depends on the time
-  std::vector<ListSummary> lists;
-  uint64_t base = 0;  // the generation whose book holds its policy content, before what the journal adds; 0: not known
-  CompileReport report;  // from_last_good: phases and reasons are empty
-  // Of the policy file, as it was taken: reloads that feeds cause read this. Empty: not known (last good).
-  std::shared_ptr<const std::string> policy_text;
-  std::string policy_path;           // of a policy that was promoted, or is a fleet's; empty: the configured one
-  std::vector<FetchedFeed> fetched;  // of the policy
-  uint64_t memory_limit = 0;         // filter.memory in bytes; 0: not known (last good)
-  int64_t published_at = 0;          // unix seconds
-  bool from_last_good = false;
-};
-
-// compiled is moved from.
-std::shared_ptr<const Base> whole_of(Compiled& compiled, std::shared_ptr<const Policy> policy);
-
-// Of a policy whose lists are whole, but for the publication, its snapshot and report.
-std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy);
-
-struct ReloadReport {
-  bool ok = false;    // published, stored, and acknowledged by every target
-  std::string error;  // why not; empty when diagnostics say it
-  std::string cause;  // "start", "asked for", "SIGHUP", which feeds changed, why it went back
-  Diagnostics diagnostics;
-  std::vector<PhaseTime> phases;  // in order
-  double total_ms = 0;
-  int64_t at = 0;  // unix seconds, when it began
-  uint64_t entries = 0, snapshot_bytes = 0;
-  std::vector<RefusedFeed> refused;    // their lists keep what they had
-  std::vector<ListChange> changes;     // since the generation before
-  wire::Generation generation;         // the one that is published afterwards: after a failure, the old one
-  std::vector<TargetOutcome> targets;  // empty when nothing was published
-  std::vector<OverLimit> over_limits;  // why it was refused, or was not although
-  std::string notice;                  // of a promotion: what the next reload would change
-};
 
 // What a candidate would do (control/compile/preview/).
 struct PlanReport {
@@ -122,17 +63,6 @@ struct PlanReport {
 
 // The snapshots of what runs. They live as long as it.
 Result<Enforcing> enforcing_of(const Running& running);
-
-struct ChangeReport {
-  bool ok = false;    // in the journal, and enforced and on disk at every target
-  std::string error;  // why not
-  std::string list;
-  ChangeCounts counts;
-  uint64_t entries = 0;         // that the journal holds of the list now
-  wire::Generation generation;  // in which it is; none: nothing was changed
-  std::vector<TargetOutcome> targets;
-  double total_ms = 0;
-};
 
 // All that controld is, without its API: the running generation, the state directory, one link per target, the panic
 // switch. It lives on a loop, whose thread alone may call it. The worker compiles, publishes and owns the disk; it
@@ -187,7 +117,7 @@ class Daemon {
   // Ends every wait, so that each caller is answered. When is_idle(), captures have their last samples, and the last
   // good is on disk.
   void stop();
-  bool is_stopping() const { return stopping_; }
+  bool is_stopping() const { return intents_.is_stopped(); }
   bool is_idle() const { return capture_.is_ended() && !is_saving_; }
   // A thread is at something that nobody can end: a policy that is compiled, a disk that does not answer.
   bool is_busy() {
@@ -198,20 +128,7 @@ class Daemon {
   // Reads the policy file, compiles it and publishes it. Reloads run one after the other; calls that come while one
   // runs share the next one. Entries are changed while a policy is read. Feeds that change cause reloads by themselves,
   // which keep to the policy that was taken last, and publish nothing when it would be the same.
-  using Reloaded = std::function<void(std::shared_ptr<const ReloadReport>)>;
-  struct Wish {
-    uint32_t uid = kNobody;  // who asks
-    int32_t pid = 0;
-    uint32_t confirm_s = 0;  // goes back by itself unless confirm() comes in time; 0: it stays
-    std::string why = {};    // the cause; empty: that it is asked for
-    bool is_forced = false;  // whatever the limits of `plan` say
-    // Of a node of a fleet: the policy file that is read from now on, when it is taken.
-    std::string policy_file = {};
-    // On the worker: it will be enforced, once this was done. Error: then it is not.
-    std::function<Result<void>()> compiled = {};
-  };
-  void reload(Reloaded done, Wish wish);
-  void reload(Reloaded done) { reload(std::move(done), {}); }
+  void reload(Reloaded done, Wish wish = {}) { intents_.reload(std::move(wish), std::move(done)); }
   // Compiles a candidate beside what runs, and tells what it would change. Nothing is published.
   struct Candidate {
     std::optional<std::string> text;                  // of a policy; empty: that of the policy that runs
@@ -227,10 +144,10 @@ class Daemon {
   void confirm(std::function<void(const Result<wire::Generation>& stays)> done);
   // Publishes the lists of this generation again, as they were then: those of its policy, and what was added to them.
   // Entries that change from now on stay changed. Feeds are not read until the next reload.
-  void rollback(uint64_t number, const Wish& wish, Reloaded done);
+  void rollback(uint64_t number, const Wish& wish, Reloaded done) { intents_.rollback(number, wish, std::move(done)); }
   // The same lists once more, from the beginning: a whole snapshot with another secret. No file is read that has not
   // changed.
-  void rebuild(const Wish& wish, Reloaded done);
+  void rebuild(const Wish& wish, Reloaded done) { intents_.rebuild(wish, std::move(done)); }
   // The newest publications; kept: which of them rollback() can publish.
   struct Past {
     GenerationRecord record;
@@ -262,15 +179,16 @@ class Daemon {
   using Comparing = std::function<void(const Result<Comparison>& comparison)>;
   void compare_lists(Comparing done);
   // What is waited for; empty: nothing is.
-  std::string notice() const;
+  std::string notice() const { return intents_.notice(); }
   // The same, and the feed of this list is taken as it is then, whatever its guard says. Error: no list with a feed is
   // called so.
-  Result<void> accept_feed(const std::string& list, Wish wish, Reloaded done);
+  Result<void> accept_feed(const std::string& list, Wish wish, Reloaded done) {
+    return intents_.accept_feed(list, std::move(wish), std::move(done));
+  }
 
   // In the journal, then published, then acknowledged by every target that is there. Changes that come while one is
   // made, or a policy is compiled, share the next publication; each is done as a whole, or not at all.
-  using Changed = std::function<void(const ChangeReport& report)>;
-  void change(Change change, Changed done);
+  void change(Change change, Changed done) { intents_.change(std::move(change), std::move(done)); }
 
   // A shadow: a candidate, compiled from this text, judges live packets beside what runs, and changes nothing. One that
   // judged before ends. Changes and reloads go on beside it. In shadow.cpp.
@@ -360,70 +278,6 @@ class Daemon {
   void note(MetricsPlace place) { metrics_place_ = std::move(place); }
 
  private:
-  // What a reload begins with.
-  struct Cause {
-    std::shared_ptr<const std::string> policy_text;  // null: the policy file is read
-    std::string text;
-    // Nothing is read: the lists of this generation come back.
-    struct Back {
-      uint64_t number = 0;
-      // The added entries come back, too, but for those that changed after this generation. 0: they stay as they are.
-      uint64_t added_up_to = 0;
-      bool stays_there = false;         // targets, capture and metrics stay as they are
-      std::vector<TargetSpec> targets;  // these are the targets; empty: those of the policy
-    };
-    std::optional<Back> back;
-    Wish wish;
-    std::set<std::string> accepted_feeds;             // lists whose feed is taken as it is
-    std::shared_ptr<const SeenTraffic> traffic = {};  // that the limits are held to; null: none
-    std::string policy_path = {};                     // of policy_text, or that is read; empty: the configured one
-    std::shared_ptr<const Shadowing> promoted = {};   // its candidate is published, and its text is read
-    bool anew = false;                                // a whole snapshot is built, also when nothing has changed
-    std::set<std::string> changed_feeds = {};         // that it is about
-    std::vector<Reloaded> asking = {};                // who is told of it; the loop's
-  };
-  // One reload: the reader reads the policy, then the worker makes a publication of it.
-  struct Prepared {
-    enum class Stage : uint8_t { reading, read, making };
-    Stage stage = Stage::reading;  // the loop's
-    uint64_t serial = 0;           // rises from reload to reload
-    std::shared_ptr<ReloadReport> report;
-    std::optional<Policy> policy;   // that was read; empty: it failed
-    uint64_t back_base = 0;         // of cause.back: the generation whose book comes back
-    Journal::WayBack way_back;      // of cause.back with added_up_to
-    std::shared_ptr<Running> next;  // null: it failed
-    Cause cause;
-    // Nobody wants it any more: it ends its waits for the network.
-    std::shared_ptr<std::atomic<bool>> is_given_up = std::make_shared<std::atomic<bool>>(false);
-    uint64_t before_base = 0;            // Running::base of what ran
-    bool is_same = false;                // what next enforces is what runs: nothing is published
-    std::shared_ptr<const Book> before;  // the book of what ran; null: nothing did
-    std::vector<TargetSpec> targets;
-    std::optional<CaptureSettings> capture;
-    MetricsSettings metrics;
-    PlanSettings plan;
-    Result<void> saved;  // the number and the last good
-    Clock::time_point begin, published;
-  };
-
-  // Changes that share a publication.
-  struct ChangeJob {
-    Change change;
-    Changed done;
-    Clock::time_point begin;
-    ChangeReport report;
-  };
-  struct ChangeBatch {
-    std::vector<ChangeJob> jobs;
-    std::shared_ptr<Running> next;     // null: nothing was to be published
-    bool is_to_part = false;           // together they cannot be published: each for itself
-    std::shared_ptr<const Base> base;  // a new one, for them to stand on; null: what runs has the right one
-    std::string cause;                 // of what is published
-    std::vector<ListChange> changes;
-    Result<void> saved;  // the number and the last good
-    Clock::time_point published;
-  };
-
   Daemon(Loop& loop, Options options, Store store, GenerationFile numbers);
   Result<void> join(const FleetSettings& fleet);
   // What a policy is read with, on the worker or the planner.
@@ -432,31 +286,25 @@ class Daemon {
                                      const std::optional<InForce>& in_force);
   Result<void> begin(realtime::Starter& urgent, const std::optional<InForce>& in_force,
                      std::optional<std::vector<TargetSpec>> named);
-  Cause next_cause();
-  void begin_reload();
-  void take_read(const std::shared_ptr<Prepared>& read);
-  void make_reload();
-  void end_making();
-  void give_up_reading(const std::string& why);
-  std::shared_ptr<const ReloadReport> refuse(std::string why) const;
-  void refuse_asking();
-  void go_back(Cause::Back back, std::string why, Wish wish, std::vector<Reloaded> asking);
-  void read_former(Prepared& prepared);                               // reader
-  uint64_t base_of(const Cause::Back& back, Journal& journal) const;  // reader
-  void record(const Prepared& prepared);                              // worker
-  Result<void> note(const Prepared& prepared, const Running* old);    // worker
-  void take_cause(const Cause& cause, uint64_t before_base);
+  void read_former(ReloadJob& job);                               // reader
+  uint64_t base_of(const WayBack& back, Journal& journal) const;  // reader
+  void record(const ReloadJob& job);                              // worker
+  Result<void> note(const ReloadJob& job, const Running* old);    // worker
   void begin_with_notes();
-  void take_changed_feeds(const std::vector<std::string>& paths);
+  void await_confirmation(const ReloadJob& job);
+  void end_confirmation_in(std::chrono::seconds seconds);
   void watch_feeds();
-  void read(Prepared& prepared, const FeedHistory& history);                 // reader
-  void prepare(Prepared& prepared, const Running* old, const Book* before);  // worker
-  Result<void> fetch(const Running& running, Candidate& candidate);          // planner
+  void begin_reading(const std::shared_ptr<ReloadJob>& job);
+  void end_reading(const std::shared_ptr<ReloadJob>& job);
+  void begin_making(const std::shared_ptr<ReloadJob>& job);
+  void read(ReloadJob& job, const FeedHistory& history);                 // reader
+  void prepare(ReloadJob& job, const Running* old, const Book* before);  // worker
+  Result<void> fetch(const Running& running, Candidate& candidate);      // planner
   Result<void> plan(Candidate candidate, const Running& running, const SeenTraffic& traffic,
                     PlanReport& report);  // planner
   // Holds it to its limits. Error: it must not be published.
-  Result<void> keep_to_limits(Prepared& prepared, std::shared_ptr<Running>& next, const Running& old,
-                              const Cause& cause);  // worker
+  Result<void> keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& next, const Running& old,
+                              const ReloadCause& cause);  // worker
   // Whether an overlay will do: for what changes by itself, and often.
   enum class Make { whole, overlay };
   Result<void> make_publication(Running& next, const Running* old, Make make, Progress* progress);  // worker
@@ -470,24 +318,22 @@ class Daemon {
     return generation.epoch == kept.epoch && generation.number < kept.number;
   }
   Result<void> keep_in_force(const std::vector<TargetSpec>& targets);  // worker
-  void take_prepared(const std::shared_ptr<Prepared>& prepared);
-  void take_same(const std::shared_ptr<Prepared>& prepared);
-  void take_kept(const std::shared_ptr<Prepared>& prepared);
+  void publish_reload(const std::shared_ptr<ReloadJob>& job);
+  void end_same(const std::shared_ptr<ReloadJob>& job);
+  void await_targets(const std::shared_ptr<ReloadJob>& job);
   void keep_again();
   void take_ahead(const std::string& target, wire::Generation seen);
-  void acknowledge(Prepared& prepared);
+  void acknowledge(ReloadJob& job);
   std::vector<TargetOutcome> outcomes(wire::Generation generation, Clock::time_point& last) const;
-  void count(const Prepared& prepared);
-  void finish_reload(Prepared& prepared);
+  void count(const ReloadJob& job);
+  void finish_reload(ReloadJob& job);
   void follow_feeds();
-  void begin_next();
-  void begin_change();
+  void begin_changes(const std::shared_ptr<ChangeBatch>& batch);
   void make_changes(ChangeBatch& batch, const Running& old);                            // worker
   Result<void> make_changes(ChangeBatch& batch, const Running& old, Journal& journal);  // worker
-  void take_changes(const std::shared_ptr<ChangeBatch>& batch);
+  void publish_changes(const std::shared_ptr<ChangeBatch>& batch);
   static log::Fields told_of(const ChangeBatch& batch);
   void compact_when_due();
-  void take_compacted(std::shared_ptr<const Base> base, const std::string& error);
   void keep_change(bool is_new_base, const Result<void>& saved);
   void answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch, wire::Generation generation);
   void answer_changes(ChangeBatch& batch, wire::Generation generation);
@@ -500,6 +346,7 @@ class Daemon {
   // Of what was published just now: the one line that names its cause.
   void tell_published(const std::string& cause, log::Fields more = {}, const char* event = "published") const;
   void set_targets(const std::vector<TargetSpec>& specs);
+  std::vector<TargetSpec> specs() const;  // of the targets
   std::shared_ptr<TargetLink> make_link(const TargetSpec& spec);
   void take_confirmation(const std::string& target, bool on);
   void take_probes(const std::string& target, const wire::Probes& probes);
@@ -521,8 +368,7 @@ class Daemon {
   const std::string config_;  // absolute
   std::optional<FleetSettings> fleet_;
   std::optional<FleetStanding> fleet_standing_;
-  std::string fleet_policy_;  // the file that is read instead of config_; empty: no node of a fleet
-  Store store_;               // its files: the worker writes, bypass has its own
+  Store store_;  // its files: the worker writes, bypass has its own
   Mailbox mailbox_;
   Waits waits_;
   bool is_check_posted_ = false;
@@ -532,36 +378,12 @@ class Daemon {
   Planes planes_;
   std::unique_ptr<PanicSwitch> panic_;
 
-  bool stopping_ = false;
-  bool is_first_ = true;                    // the reload that start() waits for does not wait for targets
-  std::shared_ptr<Prepared> reloading_;     // until it failed, or is published and on disk; null: no reload runs
-  uint64_t reloads_ = 0, told_reload_ = 0;  // serials: of the last one that began, and of last_reload_
-  bool is_making_ = false;                  // the worker makes what is to run next, of a policy or of changes
-  Progress progress_;                       // of the reload that runs: the reader's, the worker's, then the loop's
-  Callers callers_;                         // of other threads
-  std::vector<Reloaded> asking_;            // for the next reload of the policy
-  bool is_policy_wanted_ = true;            // by the next reload: not only feeds
-  bool is_rebuild_wanted_ = false;          // by the next reload
-  std::set<std::string> changed_feeds_;     // for the next reload
-  std::vector<ChangeJob> waiting_changes_;
-  std::shared_ptr<ChangeBatch> changing_;  // that is made now
-  bool is_compacting_ = false;             // a new base is built, or waits to be taken
-  std::shared_ptr<const Base> compacted_;  // it waits
-  bool is_parted_ = false;                 // the changes that wait are made one by one
+  Intents intents_;
+  uint64_t told_reload_ = 0;  // serial of last_reload_
+  Progress progress_;         // of the reload that runs: the reader's, the worker's, then the loop's
+  Callers callers_;           // of other threads
+  Loop::Source confirm_timer_;
   PagedBooks pages_{loop_};
-  std::set<std::string> accepted_feeds_;  // by the next reload
-  Wish wish_;                             // of the next reload
-  std::optional<Cause> going_back_;       // by the next reload
-  std::optional<Cause> promoting_;        // likewise
-  uint64_t held_ = 0;                     // the base that a rollback published: feeds are not read; 0: none
-  struct Unconfirmed {
-    uint64_t base;  // to go back to
-    int64_t until;  // Unix seconds
-    uint32_t seconds;
-    Loop::Source timer;
-    bool is_over = false;  // nobody confirmed in time
-  };
-  std::optional<Unconfirmed> unconfirmed_;
   std::shared_ptr<ShadowPolicy> shadow_asked_;        // that is read or compiled
   std::shared_ptr<const Shadowing> shadow_;           // the last one
   std::shared_ptr<const ShadowCandidate> candidate_;  // that targets judge by; null: none

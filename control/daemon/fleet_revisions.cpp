@@ -235,7 +235,7 @@ void FleetNode::lay_out() {
 }
 
 void FleetNode::reload(const std::string& policy) {
-  Daemon::Wish wish;
+  Wish wish;
   const uint64_t number = taking_->number;
   wish.uid = kFleetUser;
   wish.why = fmt::format("revision {} of fleet {}", number, settings_.name);

@@ -41,30 +41,30 @@ std::vector<HistoryFiles::Feed> feeds_to_keep(const Book& book) {
 
 // The generation whose book is to come back; 0: it is not known. After many changes only the book is left of a base
 // that is still in use.
-uint64_t Daemon::base_of(const Cause::Back& back, Journal& journal) const {
+uint64_t Daemon::base_of(const WayBack& back, Journal& journal) const {
   const auto record = journal.generations().find({epoch_, back.number});
   if (record && *record) return (*record)->base;
   return back.added_up_to == 0 && history_.has(back.number) ? back.number : 0;
 }
 
 // On the reader. The reason why it cannot be is in the report.
-void Daemon::read_former(Prepared& prepared) {
-  const Cause::Back& back = *prepared.cause.back;
-  ReloadReport& report = *prepared.report;
+void Daemon::read_former(ReloadJob& job) {
+  const WayBack& back = *job.cause.back;
+  ReloadReport& report = *job.report;
   const Result<Journal*> journal = journal_to_ask();
   if (!journal) return void(report.error = journal.error());
-  prepared.back_base = base_of(back, **journal);
-  if (prepared.back_base == 0) {
+  job.back_base = base_of(back, **journal);
+  if (job.back_base == 0) {
     return void(report.error = fmt::format(
                     "generation {} is not known\nhint: `controlctl history` names those that are kept", back.number));
   }
   if (back.added_up_to != 0) {
     Result<Journal::WayBack> way = (*journal)->find_way_back(
-        {epoch_, back.number}, [&] { return prepared.is_given_up->load(); }, &progress_);
+        {epoch_, back.number}, [&] { return job.is_given_up->load(); }, &progress_);
     if (!way) return void(report.error = way.error());
-    prepared.way_back = std::move(*way);
+    job.way_back = std::move(*way);
   }
-  const Result<HistoryFiles::Kept> kept = history_.open({epoch_, prepared.back_base});
+  const Result<HistoryFiles::Kept> kept = history_.open({epoch_, job.back_base});
   if (!kept) return void(report.error = kept.error());
   Result<Book> book = read_book(kept->book.bytes());
   if (!book) return void(report.error = book.error());
@@ -80,12 +80,12 @@ void Daemon::read_former(Prepared& prepared) {
     if (node.metrics) policy->metrics = *node.metrics;
   }
   if (!back.targets.empty()) policy->targets = back.targets;
-  prepared.policy = std::move(policy);
+  job.policy = std::move(policy);
 }
 
 // On the worker, before anybody is given it: what a start has to know, in the transaction of a rollback.
-Result<void> Daemon::note(const Prepared& prepared, const Running* old) {
-  const Cause& cause = prepared.cause;
+Result<void> Daemon::note(const ReloadJob& job, const Running* old) {
+  const ReloadCause& cause = job.cause;
   const Result<Journal*> journal = this->journal();
   const bool must_be_known = cause.back || cause.wish.confirm_s != 0;
   if (!journal) return must_be_known ? Result<void>(Error{journal.error()}) : Result<void>();
@@ -94,7 +94,7 @@ Result<void> Daemon::note(const Prepared& prepared, const Running* old) {
   Result<void> done = has_begun ? Result<void>() : (*journal)->begin(numbers_.last());
   const bool keeps_held = cause.policy_text != nullptr;  // feeds: the policy is the same
   if (done && !keeps_held) {
-    done = generations.set_note(kHeld, prepared.back_base == 0 ? "" : std::to_string(prepared.back_base));
+    done = generations.set_note(kHeld, job.back_base == 0 ? "" : std::to_string(job.back_base));
   }
   if (done) {
     const bool waits = cause.wish.confirm_s != 0 && old != nullptr;
@@ -107,10 +107,10 @@ Result<void> Daemon::note(const Prepared& prepared, const Running* old) {
 
 // On the worker, when it is published: what it was, and its content. What cannot be kept is said; it is enforced all
 // the same.
-void Daemon::record(const Prepared& prepared) {
-  const Running& next = *prepared.next;
+void Daemon::record(const ReloadJob& job) {
+  const Running& next = *job.next;
   const wire::Generation generation = next.publication->generation;
-  Result<void> kept = prepared.saved;
+  Result<void> kept = job.saved;
   if (kept && next.policy_text != nullptr) kept = history_.keep(generation, *next.policy_text);
   const Result<Journal*> journal = this->journal();
   if (kept && !journal) kept = Error{journal.error()};
@@ -119,10 +119,10 @@ void Daemon::record(const Prepared& prepared) {
     const HistorySettings& settings = next.policy->history;
     Result<void> done = (*journal)->begin(generation);
     if (done) {
-      done = generations.add(generation.epoch, {generation.number, unix_now(), prepared.cause.text,
-                                                prepared.cause.wish.uid, next.base, prepared.report->changes});
+      done = generations.add(generation.epoch, {generation.number, unix_now(), job.cause.text, job.cause.wish.uid,
+                                                next.base, job.report->changes});
     }
-    if (done && kept && prepared.cause.back) done = generations.set_note(kHeld, std::to_string(generation.number));
+    if (done && kept && job.cause.back) done = generations.set_note(kHeld, std::to_string(generation.number));
     if (done) {
       const Result<std::vector<GenerationRecord>> past = generations.newest(generation.epoch, Generations::kMost);
       uint64_t oldest = generation.number;
@@ -130,7 +130,7 @@ void Daemon::record(const Prepared& prepared) {
         if (record.at + int64_t{settings.keep_s} < unix_now()) break;
         oldest = record.number;
       }
-      if (prepared.before_base != 0) oldest = std::min(oldest, prepared.before_base);  // to go back to
+      if (job.before_base != 0) oldest = std::min(oldest, job.before_base);  // to go back to
       const Result<std::vector<uint64_t>> bases = generations.bases(generation.epoch);
       std::vector<uint64_t> wanted = bases ? *bases : std::vector<uint64_t>();
       std::erase_if(wanted, [&](uint64_t base) { return base < oldest; });
@@ -147,50 +147,42 @@ void Daemon::record(const Prepared& prepared) {
 }
 
 // On the loop, when it is published.
-void Daemon::take_cause(const Cause& cause, uint64_t before_base) {
-  if (cause.back) {
-    held_ = running_->base;
-  } else if (cause.policy_text == nullptr) {
-    held_ = 0;
-  }
-  unconfirmed_.reset();
-  if (cause.wish.confirm_s == 0 || before_base == 0) return;
-  const uint32_t seconds = cause.wish.confirm_s;
-  unconfirmed_ = Unconfirmed{before_base, unix_now() + int64_t{seconds}, seconds, {}};
-  unconfirmed_->timer = loop_.timer(Clock::now() + std::chrono::seconds(seconds), [this, seconds] {
-    log::change("nobody confirmed", {{"generation", running_->publication->generation.number}, {"seconds", seconds}});
-    unconfirmed_->is_over = true;  // a rollback that runs comes first, and takes its place
-    begin_next();
-  });
+void Daemon::await_confirmation(const ReloadJob& job) {
+  confirm_timer_.reset();
+  if (intents_.was_published(job)) end_confirmation_in(std::chrono::seconds(job.cause.wish.confirm_s));
 }
 
-void Daemon::go_back(Cause::Back back, std::string why, Wish wish, std::vector<Reloaded> asking) {
-  log::notice("going back", {{"cause", why}});
-  going_back_ = Cause{nullptr, std::move(why), std::move(back), std::move(wish), {}};
-  going_back_->asking = std::move(asking);
+void Daemon::end_confirmation_in(std::chrono::seconds seconds) {
+  confirm_timer_ = loop_.timer(Clock::now() + seconds, [this] {
+    log::change("nobody confirmed", {{"generation", running_->publication->generation.number},
+                                     {"seconds", intents_.unconfirmed()->seconds}});
+    intents_.end_confirmation();
+  });
 }
 
 // Before the first policy is compiled: what was rolled back stays so, and what nobody confirmed goes back.
 void Daemon::begin_with_notes() {
   const Result<Journal*> journal = this->journal();
-  if (!journal) return;
-  const uint64_t held = number_of((*journal)->generations().note(kHeld));
-  const uint64_t unconfirmed = number_of((*journal)->generations().note(kUnconfirmed));
+  Generations* const generations = journal ? &(*journal)->generations() : nullptr;
+  const uint64_t held = generations == nullptr ? 0 : number_of(generations->note(kHeld));
+  const uint64_t unconfirmed = generations == nullptr ? 0 : number_of(generations->note(kUnconfirmed));
   const uint64_t base = unconfirmed != 0 ? unconfirmed : held;
-  if (base == 0) return;
-  if (!history_.has(base)) {
+  if (base != 0 && !history_.has(base)) {
     log::error("the content of what is to be enforced is not kept: the policy is read", {{"generation", base}});
-    return;
   }
-  go_back({base, 0, unconfirmed == 0, {}},
-          unconfirmed != 0 ? fmt::format("stopped before it was confirmed: back to generation {}", base)
-                           : fmt::format("rolled back to generation {} before this start", base),
-          {}, {});
+  if (base == 0 || !history_.has(base)) return intents_.start(std::nullopt, "");
+  intents_.start(WayBack{base, 0, unconfirmed == 0, {}},
+                 unconfirmed != 0 ? fmt::format("stopped before it was confirmed: back to generation {}", base)
+                                  : fmt::format("rolled back to generation {} before this start", base));
 }
 
 void Daemon::confirm(std::function<void(const Result<wire::Generation>& stays)> done) {
-  if (!unconfirmed_) return done(Error{"nothing waits for a confirmation"});
-  unconfirmed_.reset();
+  const auto& unconfirmed = intents_.unconfirmed();
+  if (!unconfirmed) return done(Error{"nothing waits for a confirmation"});
+  if (unconfirmed->is_over) {
+    return done(Error{fmt::format("its time is over: generation {} is published again", unconfirmed->base)});
+  }
+  confirm_timer_.reset();
   const wire::Generation stays = running_->publication->generation;
   const Callers::Id caller =
       callers_.add([done] { done(Error{"it stays, and the next start may go back: controld stops"}); });
@@ -206,18 +198,7 @@ void Daemon::confirm(std::function<void(const Result<wire::Generation>& stays)> 
                  : Result<wire::Generation>(Error{"it stays, and the next start goes back: " + noted.error()}));
     });
   });
-  begin_next();
-}
-
-void Daemon::rollback(uint64_t number, const Wish& wish, Reloaded done) {
-  const bool is_made = reloading_ != nullptr && (is_first_ || reloading_->stage == Prepared::Stage::making);
-  if (is_made || going_back_ || promoting_) {
-    return done(refuse("a policy is compiled now: ask again when it is done"));
-  }
-  give_up_reading(fmt::format("a rollback to generation {} came before the policy was read: ask again", number));
-  const uint64_t newest = running_->publication->generation.number;
-  go_back({number, newest, true, {}}, fmt::format("rollback to generation {}", number), wish, {std::move(done)});
-  begin_next();
+  intents_.confirm();
 }
 
 void Daemon::history(size_t most, std::function<void(const Result<std::vector<Past>>& past)> done) {
@@ -264,16 +245,6 @@ void Daemon::with_archive(AboutPast work, std::shared_ptr<const std::atomic<bool
   callers_.keep_until_answered(caller, loop_.timer(deadline, [finish] {
     finish(Error{"it takes too long, or others ask as much: ask again"});
   }));
-}
-
-std::string Daemon::notice() const {
-  if (unconfirmed_) {
-    return fmt::format("generation {} waits until {} for `controlctl confirm`: else {} is published again",
-                       running_->publication->generation.number, time_text(static_cast<uint32_t>(unconfirmed_->until)),
-                       unconfirmed_->base);
-  }
-  if (held_ == 0) return "";
-  return "rolled back: neither the policy nor its feeds are read until `controlctl reload`";
 }
 
 }  // namespace weir::control

@@ -56,15 +56,13 @@ Result<void> Daemon::keep_book(const Running& running) {
 // The disk failed: until it does not, what runs would not outlive a restart.
 void Daemon::keep_again() {
   again_ = loop_.timer(Clock::now() + kKeepAgain, [this] {
-    std::vector<TargetSpec> targets;
-    for (const auto& link : targets_) targets.push_back(link->spec());
-    worker_.submit([this, targets, running = running_] {
+    worker_.submit([this, targets = specs(), running = running_] {
       Result<void> saved = numbers_.save();
       // A reload that came first may have kept something newer.
       if (saved && running->publication->generation.number > kept_.number) saved = keep(*running, targets);
       if (saved) saved = keep_book(*running);
       mailbox_.post([this, saved, generation = running->publication->generation] {
-        if (stopping_ || running_->publication->generation != generation) return;  // the newer one says how it is
+        if (is_stopping() || running_->publication->generation != generation) return;  // the newer one says how it is
         if (!saved) return keep_again();
         log::info("a generation is on disk now", {{"generation", generation.number}});
         disk_error_.clear();

@@ -153,8 +153,8 @@ Result<void> Daemon::plan(Candidate candidate, const Running& running, const See
 
 // A person who reloads is told, and may insist. What feeds change by themselves is held back, list by list, and what is
 // left is published.
-Result<void> Daemon::keep_to_limits(Prepared& prepared, std::shared_ptr<Running>& next, const Running& old,
-                                    const Cause& cause) {
+Result<void> Daemon::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& next, const Running& old,
+                                    const ReloadCause& cause) {
   const PlanSettings& limits = next->policy->plan;
   if (!limits.max_newly_dropped && !limits.max_newly_passed) return {};
   if (cause.traffic == nullptr || cause.traffic->frames.empty() || cause.back) return {};
@@ -162,7 +162,7 @@ Result<void> Daemon::keep_to_limits(Prepared& prepared, std::shared_ptr<Running>
   if (!before) return Error{before.error()};
   const Result<Radius> radius = radius_between(*before, *next, *cause.traffic);
   if (!radius) return Error{radius.error()};
-  ReloadReport& report = *prepared.report;
+  ReloadReport& report = *job.report;
   report.over_limits = over_limits(limits, *radius);
   if (report.over_limits.empty()) return {};
   const std::string why = report.over_limits.front().text();

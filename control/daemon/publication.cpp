@@ -108,15 +108,15 @@ Result<bool> Daemon::make_promotion(Running& next, const Running* old, const Sha
 // After a publication: is its overlay large enough for a new base? It is built from what runs now.
 void Daemon::compact_when_due() {
   const OverlayReport& overlay = running_->overlay;
-  if (is_compacting_ || stopping_ || running_->publication->base == nullptr) return;
+  if (running_->publication->base == nullptr) return;
   if (overlay.keys < std::max(kCompactAboveKeys, overlay.of_base / kCompactAboveShare)) return;
-  is_compacting_ = true;
+  if (!intents_.begin_base()) return;
   worker_.submit([this, policy = running_->policy] {
     const wire::Generation number = numbers_.next();
     const Result<void> given = numbers_.commit();
     if (!given) log::warning("the number of a new base is not on disk", {{"error", given.error()}});
     mailbox_.post([this, policy, number] {
-      if (stopping_) return;
+      if (is_stopping()) return;
       builder_.submit([this, policy, number] {
         std::shared_ptr<const Base> base;
         Result<void> made;
@@ -131,22 +131,13 @@ void Daemon::compact_when_due() {
         });
         malloc_trim(0);
         const std::string error = !had_memory ? had_memory.error() : made ? "" : made.error();
-        mailbox_.post([this, base, error] { take_compacted(base, error); });
+        mailbox_.post([this, base, error] {
+          if (base == nullptr) log::error("no new base for the overlay", {{"error", error}});
+          intents_.take_base(base);
+        });
       });
     });
   });
-}
-
-// The next change stands on it; one without changes is made for it.
-void Daemon::take_compacted(std::shared_ptr<const Base> base, const std::string& error) {
-  if (stopping_) return;
-  if (base == nullptr) {
-    is_compacting_ = false;
-    log::error("no new base for the overlay", {{"error", error}});
-    return;
-  }
-  compacted_ = std::move(base);
-  begin_next();
 }
 
 }  // namespace weir::control

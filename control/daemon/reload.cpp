@@ -9,16 +9,18 @@
 #include "common/log/log.h"
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
+#include "control/policy/read/feed_names.h"
 #include "control/policy/read/host_supplies.h"
 #include "control/policy/read/policy.h"
 
-// One reload, from the policy file to the last target's acknowledgement: on the worker, on the loop, and again. Why it
-// begins is in cause.cpp.
+// One reload, from the policy file to the last target's acknowledgement: on the reader, on the worker, and on the loop.
+// Why and when it begins is in intents.cpp.
 namespace weir::control {
 
 namespace {
 
 constexpr int kMostWritingMs = 5000;
+constexpr std::chrono::seconds kGoBackAgain{1};  // to what nobody confirmed, when it failed
 
 double ms_between(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
@@ -68,24 +70,16 @@ FeedHistory Daemon::history_of(const Book* before, bool is_ours) const {
   return history;
 }
 
-void Daemon::begin_reload() {
-  const auto reload = reloading_ = std::make_shared<Prepared>();
-  reload->cause = next_cause();
-  reload->serial = ++reloads_;
-  reload->begin = Clock::now();
-  reload->report = std::make_shared<ReloadReport>();
-  reload->report->at = unix_now();
-  reload->report->cause = reload->cause.text;
-  const bool is_by_feeds = reload->cause.policy_text != nullptr;
+void Daemon::begin_reading(const std::shared_ptr<ReloadJob>& job) {
+  const bool is_by_feeds = job->cause.policy_text != nullptr;
   const auto has_limits = [](const PlanSettings& plan) { return plan.max_newly_dropped || plan.max_newly_passed; };
   const bool may_have_limits = !is_by_feeds || (running_->policy && has_limits(running_->policy->plan));
-  if (may_have_limits) reload->cause.traffic = recent_traffic();
-  log::info("reload begins", {{"cause", reload->cause.text}});
-  reader_.submit([this, reload, is_by_feeds, is_ours = running_ != nullptr && !running_->from_last_good,
+  if (may_have_limits) job->cause.traffic = recent_traffic();
+  reader_.submit([this, job, is_by_feeds, is_ours = running_ != nullptr && !running_->from_last_good,
                   before = running_ != nullptr ? running_->book : book_before_] {
     // What another version of this program may have read is not taken over, but for feeds that are refused.
     FeedHistory history = history_of(before.get(), is_ours);
-    history.accept = reload->cause.accepted_feeds;
+    history.accept = job->cause.accepted_feeds;
     history.progress = &progress_;
     if (watch_ != nullptr) {
       // Whoever asks for a reload means a file that nobody has written to for a while, though it is still open.
@@ -96,85 +90,71 @@ void Daemon::begin_reload() {
       };
     }
     if (options_.fetches) {
-      history.fetch_first = [this, &reload](const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
+      history.fetch_first = [this, &job](const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
         log::info("feeds that there is nothing of yet are fetched first", {{"feeds", feeds.size()}});
-        return fetcher_.fetch_first(settings, feeds, reload->is_given_up);
+        return fetcher_.fetch_first(settings, feeds, job->is_given_up);
       };
     }
-    if (const Result<void> had_memory = with_memory([&] { read(*reload, history); }); !had_memory) {
-      reload->policy.reset();
-      reload->report->error = had_memory.error();
+    if (const Result<void> had_memory = with_memory([&] { read(*job, history); }); !had_memory) {
+      job->policy.reset();
+      job->report->error = had_memory.error();
     }
-    if (!reload->policy) malloc_trim(0);
-    mailbox_.post([this, reload] { take_read(reload); });
+    if (!job->policy) malloc_trim(0);
+    mailbox_.post([this, job] { end_reading(job); });
   });
 }
 
 // On the reader: the policy and its feeds, or what was enforced before.
-void Daemon::read(Prepared& prepared, const FeedHistory& history) {
-  const Cause& cause = prepared.cause;
+void Daemon::read(ReloadJob& job, const FeedHistory& history) {
+  const ReloadCause& cause = job.cause;
   progress_.begin("read", "bytes");
   if (cause.back) {
-    read_former(prepared);
+    read_former(job);
   } else {
     const std::string path = cause.policy_path.empty() ? options_.config : cause.policy_path;
     const std::shared_ptr<const std::string> text = cause.promoted ? cause.promoted->text : cause.policy_text;
-    Diagnostics& diagnostics = prepared.report->diagnostics;
-    prepared.policy = text == nullptr ? read_policy(path, diagnostics, unix_now(), history)
-                                      : read_policy_text(path, *text, diagnostics, unix_now(), history);
+    Diagnostics& diagnostics = job.report->diagnostics;
+    job.policy = text == nullptr ? read_policy(path, diagnostics, unix_now(), history)
+                                 : read_policy_text(path, *text, diagnostics, unix_now(), history);
   }
-  prepared.report->phases.push_back({"read", ms_between(prepared.begin, Clock::now())});
+  job.report->phases.push_back({"read", ms_between(job.begin, Clock::now())});
 }
 
 // On the loop.
-void Daemon::take_read(const std::shared_ptr<Prepared>& read) {
-  if (stopping_ || reloading_ != read) return;
-  if (read->policy) {
-    read->stage = Prepared::Stage::read;
-    return begin_next();
-  }
-  read->report->phases.clear();
-  reloading_ = nullptr;
+void Daemon::end_reading(const std::shared_ptr<ReloadJob>& job) {
+  if (intents_.is_given_up(*job)) return;
+  if (job->policy) return intents_.was_read(job);
+  job->report->phases.clear();
+  intents_.end_reload(job);
   follow_feeds();
-  finish_reload(*read);
+  finish_reload(*job);
 }
 
 // running_ may have changed since reading began: entries were added meanwhile.
-void Daemon::make_reload() {
-  is_making_ = true;
-  reloading_->stage = Prepared::Stage::making;
-  worker_.submit(
-      [this, prepared = reloading_, old = running_, before = running_ != nullptr ? running_->book : book_before_] {
-        // A policy that takes more memory than there is fails alone: what runs keeps running.
-        if (const Result<void> had_memory = with_memory([&] { prepare(*prepared, old.get(), before.get()); });
-            !had_memory) {
-          prepared->next = nullptr;
-          prepared->report->error = had_memory.error();
-        }
-        prepared->policy.reset();
-        if (prepared->next == nullptr && journal_) journal_->roll_back();
-        if (prepared->next == nullptr) malloc_trim(0);
-        mailbox_.post([this, prepared] { take_prepared(prepared); });
-      });
-}
-
-// On the loop: the worker is done with a reload, whatever became of it.
-void Daemon::end_making() {
-  is_making_ = false;
-  reloading_ = nullptr;
-  follow_feeds();
+void Daemon::begin_making(const std::shared_ptr<ReloadJob>& job) {
+  worker_.submit([this, job, old = running_, before = running_ != nullptr ? running_->book : book_before_] {
+    // A policy that takes more memory than there is fails alone: what runs keeps running.
+    if (const Result<void> had_memory = with_memory([&] { prepare(*job, old.get(), before.get()); }); !had_memory) {
+      job->next = nullptr;
+      job->report->error = had_memory.error();
+    }
+    job->policy.reset();
+    if (job->next == nullptr && journal_) journal_->roll_back();
+    if (job->next == nullptr) malloc_trim(0);
+    mailbox_.post([this, job] { publish_reload(job); });
+  });
 }
 
 // On the worker: compile -> number and last good on disk. Returns early, with the reason, as soon as a step fails; only
 // the disk may fail. old: what runs; null: nothing does. before: its lists, or those of the last good.
-void Daemon::prepare(Prepared& prepared, const Running* old, const Book* before) {
-  const Cause& cause = prepared.cause;
-  ReloadReport& report = *prepared.report;
-  std::optional<Policy>& policy = prepared.policy;
+void Daemon::prepare(ReloadJob& job, const Running* old, const Book* before) {
+  const ReloadCause& cause = job.cause;
+  ReloadReport& report = *job.report;
+  std::optional<Policy>& policy = job.policy;
   if (cause.back && cause.back->added_up_to != 0) {
     const Result<Journal*> journal = this->journal();
     Result<void> done = journal ? (*journal)->begin(numbers_.next()) : Result<void>(Error{journal.error()});
-    if (done) done = (*journal)->go_back(prepared.way_back, cause.back->added_up_to);
+    if (done) done = (*journal)->go_back(job.way_back, cause.back->added_up_to);
     if (!done) return void(report.error = done.error());
   }
   add_journal(policy->lists, before);
@@ -183,19 +163,20 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const Book* before)
   std::shared_ptr<Running> next = running_of(whole);
   next->policy_path = cause.policy_path;
   report.refused = refused_feeds(next->lists);
-  if (old != nullptr) prepared.before = old->book;
-  if (old != nullptr) prepared.before_base = old->base;
-  if (cause.policy_text != nullptr && !cause.anew && old != nullptr && next->inputs && next->inputs == old->inputs) {
+  if (old != nullptr) job.before = old->book;
+  if (old != nullptr) job.before_base = old->base;
+  if (cause.policy_text != nullptr && !cause.builds_all && old != nullptr && next->inputs &&
+      next->inputs == old->inputs) {
     keep_published(*old, *next);
-    prepared.saved = keep_book(*next);
-    prepared.is_same = true;
-    prepared.next = next;
+    job.saved = keep_book(*next);
+    job.is_same = true;
+    job.next = next;
     return;
   }
   // A person who reloads gets a new base; what feeds change by themselves needs none, nor does a revision that differs
   // little from the one before. Anew: nor is what runs copied.
   const bool is_by_itself = cause.policy_text != nullptr || !cause.wish.policy_file.empty();
-  const Make make = is_by_itself && !cause.anew ? Make::overlay : Make::whole;
+  const Make make = is_by_itself && !cause.builds_all ? Make::overlay : Make::whole;
   if (cause.promoted) {
     const Result<bool> made = make_promotion(*next, old, *cause.promoted);
     if (!made || !*made) {
@@ -205,24 +186,24 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const Book* before)
       return;
     }
     report.notice = notice_of_promotion(*cause.promoted);
-  } else if (auto made = make_publication(*next, cause.anew ? nullptr : old, make, &progress_); !made) {
+  } else if (auto made = make_publication(*next, cause.builds_all ? nullptr : old, make, &progress_); !made) {
     report.error = made.error();
     return;
   }
   if (old != nullptr && !cause.promoted) {  // what a promotion does has been seen
-    if (const Result<void> kept = keep_to_limits(prepared, next, *old, cause); !kept) {
+    if (const Result<void> kept = keep_to_limits(job, next, *old, cause); !kept) {
       report.error = kept.error();
       return;
     }
   }
-  prepared.targets = options_.targets.empty() ? whole->targets : options_.targets;
+  job.targets = options_.targets.empty() ? whole->targets : options_.targets;
   if (!options_.state_dir && whole->state_dir != store_.state_dir()) {
     log::warning("state_dir changed: the old one stays in use until controld starts anew",
                  {{"state_dir", whole->state_dir}, {"in_use", store_.state_dir()}});
   }
-  prepared.capture = whole->capture;
-  prepared.metrics = whole->metrics;
-  prepared.plan = whole->plan;
+  job.capture = whole->capture;
+  job.metrics = whole->metrics;
+  job.plan = whole->plan;
   if (cause.wish.compiled) {
     if (const Result<void> noted = cause.wish.compiled(); !noted) {
       report.error = noted.error();
@@ -237,28 +218,29 @@ void Daemon::prepare(Prepared& prepared, const Running* old, const Book* before)
   const Clock::time_point storing = Clock::now();
   progress_.begin("store");
   const bool has_number = next->publication->generation == numbers_.last();  // a candidate that is promoted
-  prepared.saved = has_number ? numbers_.save() : numbers_.commit();
+  job.saved = has_number ? numbers_.save() : numbers_.commit();
   next->base = next->publication->generation.number;
-  if (Result<void> noted = note(prepared, old); !noted) {
+  if (Result<void> noted = note(job, old); !noted) {
     report.error = noted.error();
     return;
   }
-  const Result<void> kept = keep(*next, prepared.targets);
-  if (prepared.saved) prepared.saved = kept;
+  const Result<void> kept = keep(*next, job.targets);
+  if (job.saved) job.saved = kept;
   report.phases.push_back({"store", ms_between(storing, Clock::now())});
-  prepared.next = std::move(next);
+  job.next = std::move(next);
 }
 
 // On the loop: the feeds changed, and what is enforced did not.
-void Daemon::take_same(const std::shared_ptr<Prepared>& prepared) {
-  running_ = prepared->next;
-  end_making();
-  ReloadReport& report = *prepared->report;
+void Daemon::end_same(const std::shared_ptr<ReloadJob>& job) {
+  running_ = job->next;
+  intents_.end_reload(job);
+  follow_feeds();
+  ReloadReport& report = *job->report;
   report.generation = running_->publication->generation;
   report.entries = running_->report.entries;
   report.snapshot_bytes = running_->report.snapshot_bytes;
-  if (!prepared->saved) report.error = "the states of feeds are not durable: " + prepared->saved.error();
-  finish_reload(*prepared);
+  if (!job->saved) report.error = "the states of feeds are not durable: " + job->saved.error();
+  finish_reload(*job);
 }
 
 // A copy of what runs, under the next number, when nothing has changed that a snapshot depends on.
@@ -275,124 +257,122 @@ Result<Compiled> Daemon::compile_or_copy(const Running& next, const Running* old
 }
 
 // On the loop: to the targets, whose links take it from here, and back to the worker.
-void Daemon::take_prepared(const std::shared_ptr<Prepared>& prepared) {
-  if (stopping_) return;
-  ReloadReport& report = *prepared->report;
-  if (prepared->next == nullptr) {
-    end_making();
-    return finish_reload(*prepared);
+void Daemon::publish_reload(const std::shared_ptr<ReloadJob>& job) {
+  if (is_stopping()) return;
+  ReloadReport& report = *job->report;
+  if (job->next == nullptr) {
+    intents_.end_reload(job);
+    follow_feeds();
+    return finish_reload(*job);
   }
-  if (prepared->is_same) return take_same(prepared);
+  if (job->is_same) return end_same(job);
   progress_.begin("publish");
   const Clock::time_point publishing = Clock::now();
-  prepared->next->published_at = unix_now();
-  if (!prepared->cause.wish.policy_file.empty()) fleet_policy_ = prepared->cause.wish.policy_file;
-  set_targets(prepared->targets);
-  publish(prepared->next);
-  tell_published(report.cause, by_whom(prepared->cause.wish.uid, prepared->cause.wish.pid,
-                                       ms_between(prepared->begin, Clock::now())));
-  if (prepared->cause.promoted && prepared->cause.promoted == shadow_) {
+  job->next->published_at = unix_now();
+  set_targets(job->targets);
+  publish(job->next);
+  tell_published(report.cause, by_whom(job->cause.wish.uid, job->cause.wish.pid, ms_between(job->begin, Clock::now())));
+  if (job->cause.promoted && job->cause.promoted == shadow_) {
     end_shadow(fmt::format("promoted, in generation {}", running_->publication->generation.number), {});
   }
   compact_when_due();
-  const bool places_stay = prepared->cause.back && prepared->cause.back->stays_there && !is_first_;
+  const bool places_stay = job->cause.back && job->cause.back->keeps_targets && !intents_.is_first();
   if (!places_stay) {
-    capture_.configure(prepared->capture, prepared->targets);
-    metrics_ = prepared->metrics;
-    reservoir_.set(prepared->plan);
-    traffic_wanted_ = prepared->plan.samples != 0;
+    capture_.configure(job->capture, job->targets);
+    metrics_ = job->metrics;
+    reservoir_.set(job->plan);
+    traffic_wanted_ = job->plan.samples != 0;
     if (options_.policy_taken) options_.policy_taken();
   }
   report.generation = running_->publication->generation;
   capture_.published(report.generation);
-  take_cause(prepared->cause, prepared->before_base);
-  const bool are_added_back = prepared->cause.back && prepared->cause.back->added_up_to != 0;
+  await_confirmation(*job);
+  const bool are_added_back = job->cause.back && job->cause.back->added_up_to != 0;
   if (are_added_back && options_.went_back) options_.went_back();
-  prepared->published = Clock::now();
-  report.phases.push_back({"publish", ms_between(publishing, prepared->published)});
-  worker_.submit([this, prepared] {
-    Result<void> kept = with_memory([&] {
-      prepared->report->changes = list_changes(prepared->before ? *prepared->before : Book(), *prepared->next->book);
-    });
-    if (kept) kept = keep_book(*prepared->next);
-    if (prepared->saved) prepared->saved = kept;
-    record(*prepared);
+  job->published = Clock::now();
+  report.phases.push_back({"publish", ms_between(publishing, job->published)});
+  worker_.submit([this, job] {
+    Result<void> kept = with_memory(
+        [&] { job->report->changes = list_changes(job->before ? *job->before : Book(), *job->next->book); });
+    if (kept) kept = keep_book(*job->next);
+    if (job->saved) job->saved = kept;
+    record(*job);
     // Here, so that no `explain` holds the loop for it.
-    const Result<const filter::SnapshotView*> opened = prepared->next->snapshot->view();
+    const Result<const filter::SnapshotView*> opened = job->next->snapshot->view();
     if (!opened) log::error("the new snapshot cannot be looked into", {{"error", opened.error()}});
     // What reading and compiling took goes back to the system: entries of the next policy need as much again.
     malloc_trim(0);
-    mailbox_.post([this, prepared] { take_kept(prepared); });
+    mailbox_.post([this, job] { await_targets(job); });
   });
 }
 
-void Daemon::take_kept(const std::shared_ptr<Prepared>& prepared) {
-  if (stopping_) return;
-  end_making();
-  disk_error_ = prepared->saved ? "" : prepared->saved.error();
-  if (!prepared->saved) {
-    prepared->report->error = "enforced, not durable: " + disk_error_;
+void Daemon::await_targets(const std::shared_ptr<ReloadJob>& job) {
+  if (is_stopping()) return;
+  intents_.end_reload(job);
+  follow_feeds();
+  disk_error_ = job->saved ? "" : job->saved.error();
+  if (!job->saved) {
+    job->report->error = "enforced, not durable: " + disk_error_;
     keep_again();
   }
-  const auto finish = [this, prepared] {
-    if (!is_first_) acknowledge(*prepared);
-    finish_reload(*prepared);
+  const auto finish = [this, job] {
+    if (!intents_.is_first()) acknowledge(*job);
+    finish_reload(*job);
   };
-  if (is_first_) return finish();
+  if (intents_.is_first()) return finish();
   // Who is away gets the newest when it returns: only somebody who asked waits for it, and no feed that changes next.
-  const auto is_settled = [this, generation = prepared->report->generation,
-                           is_asked = !prepared->cause.asking.empty()] {
+  const auto is_settled = [this, generation = job->report->generation, is_asked = !job->cause.asking.empty()] {
     return std::all_of(targets_.begin(), targets_.end(), [&](const auto& target) {
       return target->is_settled(generation) || (!is_asked && !target->state().connected);
     });
   };
   progress_.begin("acknowledge");
-  begin_next();  // nobody else waits for that
-  waits_.add(is_settled, prepared->published + std::chrono::milliseconds(options_.acknowledge_ms), finish);
+  intents_.begin_next();  // nobody else waits for that
+  waits_.add(is_settled, job->published + std::chrono::milliseconds(options_.acknowledge_ms), finish);
 }
 
-void Daemon::acknowledge(Prepared& prepared) {
-  ReloadReport& report = *prepared.report;
-  Clock::time_point last = prepared.published;
+void Daemon::acknowledge(ReloadJob& job) {
+  ReloadReport& report = *job.report;
+  Clock::time_point last = job.published;
   report.targets = outcomes(report.generation, last);
   const auto missing = std::count_if(report.targets.begin(), report.targets.end(),
                                      [](const TargetOutcome& target) { return !target.acknowledged; });
-  report.phases.push_back({"acknowledge", ms_between(prepared.published, last)});
+  report.phases.push_back({"acknowledge", ms_between(job.published, last)});
   if (missing != 0 && report.error.empty()) {
     report.error = fmt::format("{} of {} targets did not acknowledge", missing, targets_.size());
   }
 }
 
-void Daemon::count(const Prepared& prepared) {
+void Daemon::count(const ReloadJob& job) {
   using metrics::Outcome;
-  const ReloadReport& report = *prepared.report;
-  const bool is_by_feeds = prepared.cause.policy_text != nullptr;
-  const metrics::Cause cause = is_first_             ? metrics::Cause::start
-                               : prepared.cause.back ? metrics::Cause::rollback
-                               : is_by_feeds         ? metrics::Cause::feeds
-                                                     : metrics::Cause::asked;
-  const Outcome outcome = prepared.next == nullptr ? Outcome::failed
-                          : !report.ok             ? Outcome::incomplete
-                          : prepared.is_same       ? Outcome::unchanged
-                                                   : Outcome::published;
+  const ReloadReport& report = *job.report;
+  const bool is_by_feeds = job.cause.policy_text != nullptr;
+  const metrics::Cause cause = intents_.is_first() ? metrics::Cause::start
+                               : job.cause.back    ? metrics::Cause::rollback
+                               : is_by_feeds       ? metrics::Cause::feeds
+                                                   : metrics::Cause::asked;
+  const Outcome outcome = job.next == nullptr ? Outcome::failed
+                          : !report.ok        ? Outcome::incomplete
+                          : job.is_same       ? Outcome::unchanged
+                                              : Outcome::published;
   constexpr double kMilli = 1e-3;
   tally_.add_reload(cause, outcome, report.total_ms * kMilli);
   for (const PhaseTime& phase : report.phases) tally_.add_phase(phase.name, phase.milliseconds * kMilli);
   if (running_ != nullptr) tally_.take_refused(refused_feeds(running_->lists));
 }
 
-void Daemon::finish_reload(Prepared& prepared) {
-  const std::shared_ptr<ReloadReport>& report = prepared.report;
-  report->total_ms = ms_between(prepared.begin, Clock::now());
+void Daemon::finish_reload(ReloadJob& job) {
+  const std::shared_ptr<ReloadReport>& report = job.report;
+  report->total_ms = ms_between(job.begin, Clock::now());
   report->ok = report->diagnostics.ok() && report->error.empty();
   // What feeds cause may come every second, and find the same each time.
-  const bool is_by_feeds = prepared.cause.policy_text != nullptr;
+  const bool is_by_feeds = job.cause.policy_text != nullptr;
   const std::string told = format(report->diagnostics);
   if (!is_by_feeds || told != last_told_) log::tell(report->diagnostics, is_by_feeds);
   last_told_ = told;
-  if (prepared.is_same) {
+  if (job.is_same) {
     log::info("the feeds hold what they held", {{"generation", report->generation.number}, {"cause", report->cause}});
-  } else if (prepared.next != nullptr) {
+  } else if (job.next != nullptr) {
     const auto acknowledged = std::count_if(report->targets.begin(), report->targets.end(),
                                             [](const TargetOutcome& target) { return target.acknowledged; });
     log::info("reload ends", {{"generation", report->generation.number},
@@ -404,20 +384,45 @@ void Daemon::finish_reload(Prepared& prepared) {
   }
   if (!report->ok) {
     const std::string policy_errors = fmt::format("errors in the policy: {}", report->diagnostics.errors());
-    log::error(prepared.next == nullptr ? "reload fails: what runs stays" : "reload ends with an error",
+    log::error(job.next == nullptr ? "reload fails: what runs stays" : "reload ends with an error",
                {{"generation", report->generation.number},
                 {"error", report->error.empty() ? policy_errors : report->error},
                 {"cause", report->cause}});
   }
-  count(prepared);
-  if (prepared.serial > told_reload_) {  // a later one may have ended first
-    told_reload_ = prepared.serial;
+  count(job);
+  if (job.serial > told_reload_) {  // a later one may have ended first
+    told_reload_ = job.serial;
     last_reload_ = report;
   }
-  is_first_ = false;
-  if (reloading_ == nullptr) progress_.begin("");
-  begin_next();
-  for (const Reloaded& done : std::exchange(prepared.cause.asking, {})) done(report);
+  if (intents_.unconfirmed() && job.cause.back && job.next == nullptr) end_confirmation_in(kGoBackAgain);
+  if (!intents_.is_reloading()) progress_.begin("");
+  intents_.answer(job);
+}
+
+Result<void> Daemon::fetch_feed(const std::string& list, Fetcher::Done done) {
+  const auto found = std::find_if(running_->fetched.begin(), running_->fetched.end(),
+                                  [&](const FetchedFeed& one) { return one.list == list; });
+  if (found == running_->fetched.end()) return Error{fmt::format("no list with an url is called '{}'", list)};
+  return fetcher_.ask_now(found->path, std::move(done));
+}
+
+// Those of the policy that runs.
+void Daemon::watch_feeds() {
+  if (watch_ == nullptr || running_ == nullptr || running_->policy_text == nullptr) return;
+  std::vector<WatchedFile> files;
+  for (const ListSummary& list : running_->lists) {
+    std::vector<std::string> names;
+    for (const FeedFile& feed : list.feeds) {
+      names.push_back(feed.feed.path);
+      if (feed.refusal) {
+        files.push_back({feed.refusal->path, std::nullopt});
+      } else {
+        files.push_back({feed.feed.path, feed.state.file});
+      }
+    }
+    if (stands_for_several(list.feed.path)) files.push_back({list.feed.path, identity_of(names), true});
+  }
+  watch_->watch(std::move(files));
 }
 
 // Watches the files, and asks the servers, of the policy that runs.

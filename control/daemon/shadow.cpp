@@ -99,7 +99,7 @@ void Daemon::read_shadow(const std::shared_ptr<ShadowPolicy>& asked) {
     });
     if (!had_memory) asked->report->error = had_memory.error();
     mailbox_.post([this, asked, is_read = had_memory && asked->read] {
-      if (stopping_) return;
+      if (is_stopping()) return;
       if (is_read) return number_shadow(asked);
       shadow_asked_ = nullptr;
       asked->done(asked->report);
@@ -133,7 +133,7 @@ void Daemon::number_shadow(const std::shared_ptr<ShadowPolicy>& read) {
 }
 
 void Daemon::build_shadow(const std::shared_ptr<ShadowPolicy>& read) {
-  if (stopping_) return;
+  if (is_stopping()) return;
   if (read->policy == nullptr) {
     shadow_asked_ = nullptr;
     return read->done(read->report);
@@ -156,7 +156,7 @@ void Daemon::build_shadow(const std::shared_ptr<ShadowPolicy>& read) {
 
 // On the loop: to the targets. Answered when each has said what it makes of it.
 void Daemon::take_shadow(const std::shared_ptr<ShadowPolicy>& made) {
-  if (stopping_) return;
+  if (is_stopping()) return;
   shadow_asked_ = nullptr;
   if (made->base == nullptr) return made->done(made->report);
   auto shadowing = std::make_shared<Shadowing>();
@@ -224,20 +224,9 @@ void Daemon::refresh_shadow(Clock::time_point deadline, std::function<void()> do
 
 void Daemon::promote_shadow(const Wish& wish, Reloaded done) {
   if (candidate_ == nullptr) {
-    return done(refuse("there is no shadow to promote\nhint: `controlctl shadow FILE` begins one"));
+    return done(intents_.refused("there is no shadow to promote\nhint: `controlctl shadow FILE` begins one"));
   }
-  if (unconfirmed_) return done(refuse(notice()));
-  if (reloading_ != nullptr || going_back_ || promoting_ || !asking_.empty()) {
-    return done(refuse("a policy is compiled now: ask again when it is done"));
-  }
-  Cause cause;
-  cause.text = fmt::format("the shadow of {} promoted", shadow_->path);
-  cause.promoted = shadow_;
-  cause.policy_path = shadow_->path;
-  cause.wish = wish;
-  cause.asking.push_back(std::move(done));
-  promoting_ = std::move(cause);
-  begin_next();
+  intents_.promote(shadow_, wish, std::move(done));
 }
 
 // On the worker. The next reload, and every start, reads the policy file that controld was given.

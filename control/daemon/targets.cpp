@@ -54,6 +54,12 @@ void Daemon::set_targets(const std::vector<TargetSpec>& specs) {
   for (const auto& link : targets_) link->shadow(candidate_);
 }
 
+std::vector<TargetSpec> Daemon::specs() const {
+  std::vector<TargetSpec> specs;
+  for (const auto& link : targets_) specs.push_back(link->spec());
+  return specs;
+}
+
 std::shared_ptr<TargetLink> Daemon::make_link(const TargetSpec& spec) {
   const TargetFunctions& functions = functions_of(spec.kind);
   TargetLink::Surroundings surroundings;

@@ -380,7 +380,7 @@ class Life {
     const auto call =
         begin(fmt::format("reload of version {}{}{}", asked, written_.back().is_good ? "" : ", which is bad",
                           confirm_s == 0 ? "" : fmt::format(", to be confirmed in {} s", confirm_s)));
-    Daemon::Wish wish;
+    Wish wish;
     wish.confirm_s = confirm_s;
     wish.why = fmt::format("order {}", calls_.size());
     const std::string cause = wish.why;

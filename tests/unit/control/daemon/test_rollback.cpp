@@ -1,5 +1,7 @@
 // What goes back, and what is asked for beside it.
 
+#include <filesystem>
+
 #include "tests/unit/control/daemon/started.h"
 #include "tests/unit/control/support/enforcer.h"
 
@@ -155,4 +157,42 @@ TEST_CASE("a reload that comes while one is made that waits for a confirmation i
   CHECK(Json::parse(*waits).at("ok"));
   CHECK(Json::parse(*other).at("error").get<std::string>().find("controlctl confirm") != std::string::npos);
   CHECK(daemon.ask({{"command", "confirm"}}).at("ok"));
+}
+
+TEST_CASE("the way back from what nobody confirmed is tried until it succeeds") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_of("203.0.113.7"));
+  Started daemon(options_for(folder, {}));
+  REQUIRE(daemon.daemon);
+  folder.write("weir.yaml", policy_of("203.0.113.8"));
+  REQUIRE(daemon.ask({{"command", "reload"}, {"confirm", 1}}).at("ok"));
+  const std::string history = folder / "state/history";
+  std::filesystem::rename(history, history + ".away");
+  const uint64_t& failed =
+      daemon->tally()
+          .reloads[static_cast<size_t>(metrics::Cause::rollback)][static_cast<size_t>(metrics::Outcome::failed)];
+  REQUIRE(daemon.until([&] { return failed >= 2; }));
+  CHECK(is_dropped(daemon, "203.0.113.8"));
+  CHECK(daemon.ask({{"command", "confirm"}}).at("error").get<std::string>().find("its time is over") == 0);
+  CHECK(daemon.reload()->error.find("controlctl confirm") != std::string::npos);
+  std::filesystem::rename(history + ".away", history);
+  REQUIRE(daemon.until([&] { return is_dropped(daemon, "203.0.113.7"); }));
+}
+
+TEST_CASE("a rebuild after a start keeps what was rolled back before it") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_of("203.0.113.7"));
+  {
+    Started daemon(options_for(folder, {}));
+    REQUIRE(daemon.daemon);
+    const uint64_t first = number_of(daemon);
+    folder.write("weir.yaml", policy_of("203.0.113.8"));
+    REQUIRE(daemon.reload()->ok);
+    REQUIRE(daemon.ask({{"command", "rollback"}, {"number", first}}).at("ok"));
+  }
+  Started daemon(options_for(folder, {}));
+  REQUIRE(daemon.daemon);
+  REQUIRE(daemon.ask({{"command", "rebuild"}}).at("ok"));
+  CHECK(is_dropped(daemon, "203.0.113.7"));
+  CHECK(notice(daemon).find("rolled back") == 0);
 }

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/diagnostic.h"
+#include "control/compile/compile.h"
+#include "control/compile/overlay.h"
+#include "control/compile/preview/over_limit.h"
+#include "control/compile/reuse.h"
+#include "control/enforce/publish/open_snapshot.h"
+#include "control/lists/book/difference.h"
+#include "control/lists/journal/change.h"
+#include "control/tell/answer/parts.h"
+#include "control/tell/answer/summary.h"
+
+// The generation that runs, and the reports of how it came to be.
+namespace weir::control {
+
+// What overlays stand on: a whole snapshot, and the policy that it was built from.
+struct Base {
+  std::shared_ptr<const Publication> publication;
+  std::shared_ptr<const OpenSnapshot> snapshot;
+  std::shared_ptr<const Policy> policy;  // null: of a last good
+  CompileReport report;
+};
+
+// The generation that is published now.
+struct Running {
+  std::shared_ptr<const Publication> publication;
+  std::shared_ptr<const OpenSnapshot> snapshot;  // to look into the publication
+  std::shared_ptr<const Base> stands_on;         // the publication's base, or itself; null: not known
+  OverlayReport overlay;                         // of an overlay
+  std::shared_ptr<const Policy> policy;          // null: from_last_good
+  std::shared_ptr<const Book> book;              // from_last_good: empty when it is not on disk
+  std::optional<InputsDigest> inputs;            // of the snapshot; empty: not known, or it depends on the time
+  std::vector<ListSummary> lists;
+  uint64_t base = 0;  // the generation whose book holds its policy content, before what the journal adds; 0: not known
+  CompileReport report;  // from_last_good: phases and reasons are empty
+  // Of the policy file, as it was taken: reloads that feeds cause read this. Empty: not known (last good).
+  std::shared_ptr<const std::string> policy_text;
+  std::string policy_path;           // of a policy that was promoted, or is a fleet's; empty: the configured one
+  std::vector<FetchedFeed> fetched;  // of the policy
+  uint64_t memory_limit = 0;         // filter.memory in bytes; 0: not known (last good)
+  int64_t published_at = 0;          // unix seconds
+  bool from_last_good = false;
+};
+
+// compiled is moved from.
+std::shared_ptr<const Base> whole_of(Compiled& compiled, std::shared_ptr<const Policy> policy);
+
+// Of a policy whose lists are whole, but for the publication, its snapshot and report.
+std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy);
+
+struct ReloadReport {
+  bool ok = false;    // published, stored, and acknowledged by every target
+  std::string error;  // why not; empty when diagnostics say it
+  std::string cause;  // "start", "asked for", "SIGHUP", which feeds changed, why it went back
+  Diagnostics diagnostics;
+  std::vector<PhaseTime> phases;  // in order
+  double total_ms = 0;
+  int64_t at = 0;  // unix seconds, when it began
+  uint64_t entries = 0, snapshot_bytes = 0;
+  std::vector<RefusedFeed> refused;    // their lists keep what they had
+  std::vector<ListChange> changes;     // since the generation before
+  wire::Generation generation;         // the one that is published afterwards: after a failure, the old one
+  std::vector<TargetOutcome> targets;  // empty when nothing was published
+  std::vector<OverLimit> over_limits;  // why it was refused, or was not although
+  std::string notice;                  // of a promotion: what the next reload would change
+};
+
+struct ChangeReport {
+  bool ok = false;    // in the journal, and enforced and on disk at every target
+  std::string error;  // why not
+  std::string list;
+  ChangeCounts counts;
+  uint64_t entries = 0;         // that the journal holds of the list now
+  wire::Generation generation;  // in which it is; none: nothing was changed
+  std::vector<TargetOutcome> targets;
+  double total_ms = 0;
+};
+
+}  // namespace weir::control
