@@ -128,6 +128,11 @@ void Fetcher::stop() {
     for (const Done& done : feed->asking) done("controld stops");
   }
   for (const auto& first : std::exchange(firsts_, {})) end_first(*first);
+  {
+    const std::lock_guard lock(unseen_mutex_);
+    is_closed_ = true;
+    for (const auto& first : std::exchange(unseen_, {})) end_first(*first);
+  }
   disk_.stop();
 }
 
@@ -378,7 +383,16 @@ Fetcher::Errors Fetcher::fetch_first(const FetchSettings& settings, const std::v
                                      GivenUp is_given_up) {
   const auto first = std::make_shared<First>();
   first->is_given_up = std::move(is_given_up);
+  {
+    const std::lock_guard lock(unseen_mutex_);
+    if (is_closed_) return {};
+    unseen_.insert(first);
+  }
   mailbox_.post([this, settings, feeds, first] {
+    {
+      const std::lock_guard seen(unseen_mutex_);
+      unseen_.erase(first);
+    }
     if (first->is_given_up && *first->is_given_up) return end_first(*first);
     for (const FetchedFeed& spec : feeds) {
       add(settings, spec);

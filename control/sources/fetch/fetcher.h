@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,6 +86,9 @@ class Fetcher {
   uint32_t running_ = 0, most_running_ = FetchSettings().concurrent;
   std::deque<std::string> waiting_;
   std::vector<std::shared_ptr<First>> firsts_;
+  std::mutex unseen_mutex_;                  // guards what follows
+  std::set<std::shared_ptr<First>> unseen_;  // that the loop has not begun yet
+  bool is_closed_ = false;                   // stop() came
   bool is_stopped_ = false;
   std::minstd_rand random_{std::random_device{}()};
   Mailbox mailbox_;

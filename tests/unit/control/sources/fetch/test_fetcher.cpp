@@ -1,9 +1,11 @@
 // Who is asked when others are gone, or more may be asked at once.
+#include <atomic>
 #include <thread>
 
 #include "control/sources/fetch/fetcher.h"
 #include "tests/catch.h"
 #include "tests/unit/folder.h"
+#include "tests/unit/own_clocks.h"
 #include "tests/unit/silent_server.h"
 
 namespace weir::control {
@@ -64,6 +66,20 @@ TEST_CASE("feeds that wait are asked for when more may be fetched at once") {
   fetching.set({"a", "b", "c"}, 2);
   CHECK(!fetching.next(kLong).empty());
   CHECK(fetching.next(kShort).empty());
+}
+
+TEST_CASE("whoever waits for a feed is let go by a stop, though the loop turns no more") {
+  Fetching fetching;
+  const OwnClocks clocks;  // its time limit does not pass
+  std::atomic<bool> is_over = false;
+  std::thread waits([&] {
+    fetching.fetcher->fetch_first({}, {{"new", fetching.server.url + "new", 3600, fetching.folder / "feeds/new"}});
+    is_over = true;
+  });
+  fetching.fetcher->stop();
+  CHECK(eventually([&] { return is_over.load(); }));
+  clocks.pass(std::chrono::hours(1));
+  waits.join();
 }
 
 TEST_CASE("a feed that somebody waits for is fetched, though the policy that is set meanwhile does not name it") {
