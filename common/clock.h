@@ -17,6 +17,12 @@ struct Clock {
   static constexpr bool is_steady = true;
   static time_point now() noexcept;
 };
+inline double ms_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+inline double ms_since(Clock::time_point from) {
+  return ms_between(from, Clock::now());
+}
 
 // The time since 1970, as people, files and other hosts are told it: CLOCK_REALTIME, which may jump.
 int64_t unix_now() noexcept;     // seconds

@@ -36,7 +36,7 @@ class PhaseClock {
   }
   void finish() {
     const Clock::time_point now = Clock::now();
-    phases_.push_back({name_, std::chrono::duration<double, std::milli>(now - begin_).count()});
+    phases_.push_back({name_, ms_between(begin_, now)});
     begin_ = now;
   }
 

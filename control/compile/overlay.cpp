@@ -399,10 +399,6 @@ class OverlayMaker {
   filter::SnapshotInput input_;
 };
 
-double ms_since(Clock::time_point from) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - from).count();
-}
-
 }  // namespace
 
 Result<Overlaid> compile_overlay(const Policy& policy, const OverlayBase& base, wire::Generation generation) {

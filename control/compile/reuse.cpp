@@ -85,9 +85,6 @@ InputsDigest settings_digest(const Policy& policy) {
 
 Result<Compiled> renumber(std::span<const std::byte> snapshot, std::array<uint64_t, 2> digest,
                           const CompileReport& report, wire::Generation generation) {
-  const auto ms_since = [](Clock::time_point from) {
-    return std::chrono::duration<double, std::milli>(Clock::now() - from).count();
-  };
   const Clock::time_point begin = Clock::now();
   Result<Draft> draft = make_draft(snapshot.size());
   if (!draft) return Error{draft.error()};

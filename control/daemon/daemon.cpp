@@ -27,7 +27,8 @@ std::string absolute(const std::string& path) {
 
 }  // namespace
 
-Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers)
+Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers, std::optional<Journal> journal,
+               std::optional<InForce> in_force)
     : loop_(loop),
       options_(std::move(options)),
       config_(absolute(options_.config)),
@@ -42,7 +43,7 @@ Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers)
       planes_(loop, options_.bpf_dir),
       intents_({.running = [this] { return running_; },
                 .targets = [this] { return specs(); },
-                .is_kept = [this](uint64_t base) { return history_.has(base); },
+                .is_kept = [this](uint64_t base) { return maker_.history().has(base); },
                 .read = [this](const auto& job) { begin_reading(job); },
                 .make = [this](const auto& job) { begin_making(job); },
                 .change = [this](const auto& batch) { begin_changes(batch); },
@@ -51,9 +52,9 @@ Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers)
                       fetcher_.give_up_first(job.is_given_up);
                       progress_.begin("");
                     }}),
-      epoch_(numbers.last().epoch),
-      history_(store_.state_dir()),
-      numbers_(std::move(numbers)),
+      maker_(store_, std::move(numbers), std::move(journal), std::move(in_force),
+             {config_, options_.state_dir, options_.default_state_dir, options_.targets, options_.build_threads},
+             progress_),
       archive_(store_.state_dir(), options_.config, options_.parsers),
       fetcher_(loop, options_.fetches ? options_.parsers : nullptr, store_.state_dir() + "/feeds") {}
 
@@ -76,7 +77,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
   std::optional<Journal> journal;
   if (Result<wire::Generation> stored = store->stored_generation(); stored) {
     if (stored->epoch == numbers->last().epoch && stored->number > numbers->last().number) {
-      Result<Journal> opened = open_journal(state_dir, *numbers);
+      Result<Journal> opened = Maker::open_journal(state_dir, *numbers);
       if (opened) journal = std::move(*opened);
     }
     if (Result<void> checked = numbers->not_behind(*stored); !checked) return Error{checked.error()};
@@ -90,9 +91,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(Loop& loop, Options options) {
     if (!done) return Error{done.error()};
   }
 
-  std::unique_ptr<Daemon> daemon(new Daemon(loop, std::move(options), std::move(*store), std::move(*numbers)));
-  daemon->journal_ = std::move(journal);
-  if (daemon->journal_) daemon->open_journal_ = &*daemon->journal_;
+  std::unique_ptr<Daemon> daemon(new Daemon(loop, std::move(options), std::move(*store), std::move(*numbers),
+                                            std::move(journal), in_force ? *in_force : std::nullopt));
   if (places.metrics) daemon->metrics_ = *places.metrics;
   if (places.fleet) {
     if (Result<void> joined = daemon->join(*places.fleet); !joined) return Error{joined.error()};
@@ -142,7 +142,7 @@ Result<void> Daemon::give_up_rights(const Options& options, const std::optional<
 
 Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForce>& in_force,
                            std::optional<std::vector<TargetSpec>> named) {
-  for (Worker* worker : {&worker_, &reader_, &builder_, &planner_, &historian_}) {
+  for (Worker* worker : {&maker_thread_, &reader_, &builder_, &planner_, &historian_}) {
     if (Result<void> started = worker->start(); !started) return started;
   }
   if (Result<void> started = planes_.xdp.start(); !started) return started;
@@ -161,7 +161,6 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
     log::change("bypass is ON: everything passes, until `controlctl bypass off`",
                 {{"cause", "ordered before this start"}});
   }
-  in_force_ = last_in_force_ = in_force;
   // Until the policy is compiled, and longer when it is bad: those that have the last good. When the policy names
   // others, only the panic switch speaks to anybody before it is known which of them are right.
   bool is_sure = true;
@@ -181,7 +180,7 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
     if (Result<void> opened = options_.opened(*this); !opened) return opened;
   }
   // What was enforced is enforced again at once, by those that had it, and by nobody else.
-  Result<std::shared_ptr<const Running>> last_good = load_last_good();
+  Result<std::shared_ptr<const Running>> last_good = maker_.load_last_good();
   if (last_good) {
     book_before_ = (*last_good)->book;
     if (is_sure && in_force && in_force->config == config_ && named == in_force->targets) {
@@ -236,11 +235,9 @@ void Daemon::stop() {
   for (Worker* worker : {&reader_, &builder_, &planner_, &historian_}) worker->stop();
   // Where every target has a copy of its own, ours waits: it is not to be older at the next start.
   is_saving_ = save_due_ || saves_ != 0;
-  worker_.stop(!is_saving_ ? std::function<void()>() : [this, last = running_] {
-    if (!is_behind(last->publication->generation, kept_) && kept_ != last->publication->generation) {
-      const Result<void> saved = store_.save(*last->publication);
-      if (!saved) log::error("the last good is not on disk", {{"error", saved.error()}});
-    }
+  maker_thread_.stop(!is_saving_ ? std::function<void()>() : [this, last = running_] {
+    const Result<void> saved = maker_.keep_change(*last, false);
+    if (!saved) log::error("the last good is not on disk", {{"error", saved.error()}});
     mailbox_.post([this] { is_saving_ = false; });
   });
   fetcher_.stop();

@@ -24,6 +24,7 @@
 #include "control/compile/preview/radius.h"
 #include "control/compile/preview/reservoir.h"
 #include "control/daemon/intents.h"
+#include "control/daemon/maker.h"
 #include "control/daemon/pages.h"
 #include "control/daemon/panic.h"
 #include "control/daemon/shadow.h"
@@ -61,13 +62,9 @@ struct PlanReport {
   double total_ms = 0;
 };
 
-// The snapshots of what runs. They live as long as it.
-Result<Enforcing> enforcing_of(const Running& running);
-
-// All that controld is, without its API: the running generation, the state directory, one link per target, the panic
-// switch. It lives on a loop, whose thread alone may call it. The worker compiles, publishes and owns the disk; it
-// never waits for a network, a helper or a reader. Other threads read policies and candidates, build candidates and new
-// bases, and answer questions about the past. Slow calls call back: once, also when controld stops.
+// Holds controld together: the generation that runs, the queue of what publishes, one link to each target, and the
+// panic switch. The loop's thread alone calls it. A slow call calls back once, also when controld stops.
+// docs/architecture.md tells the threads.
 class Daemon {
   static constexpr int kBuilderNice = 10;             // changes come first
   static constexpr uint32_t kTrafficPerSecond = 500;  // samples of a target
@@ -121,8 +118,8 @@ class Daemon {
   bool is_idle() const { return capture_.is_ended() && !is_saving_; }
   // A thread is at something that nobody can end: a policy that is compiled, a disk that does not answer.
   bool is_busy() {
-    return worker_.is_busy() || reader_.is_busy() || builder_.is_busy() || planner_.is_busy() || historian_.is_busy() ||
-           panic_->is_busy();
+    return maker_thread_.is_busy() || reader_.is_busy() || builder_.is_busy() || planner_.is_busy() ||
+           historian_.is_busy() || panic_->is_busy();
   }
 
   // Reads the policy file, compiles it and publishes it. Reloads run one after the other; calls that come while one
@@ -278,9 +275,10 @@ class Daemon {
   void note(MetricsPlace place) { metrics_place_ = std::move(place); }
 
  private:
-  Daemon(Loop& loop, Options options, Store store, GenerationFile numbers);
+  Daemon(Loop& loop, Options options, Store store, GenerationFile numbers, std::optional<Journal> journal,
+         std::optional<InForce> in_force);
   Result<void> join(const FleetSettings& fleet);
-  // What a policy is read with, on the worker or the planner.
+  // How a policy is read, on the reader or the planner.
   FeedHistory history_of(const Book* before, bool is_ours) const;
   static Result<void> give_up_rights(const Options& options, const std::optional<std::vector<TargetSpec>>& named,
                                      const std::optional<InForce>& in_force);
@@ -288,8 +286,6 @@ class Daemon {
                      std::optional<std::vector<TargetSpec>> named);
   void read_former(ReloadJob& job);                               // reader
   uint64_t base_of(const WayBack& back, Journal& journal) const;  // reader
-  void record(const ReloadJob& job);                              // worker
-  Result<void> note(const ReloadJob& job, const Running* old);    // worker
   void begin_with_notes();
   void await_confirmation(const ReloadJob& job);
   void end_confirmation_in(std::chrono::seconds seconds);
@@ -297,27 +293,10 @@ class Daemon {
   void begin_reading(const std::shared_ptr<ReloadJob>& job);
   void end_reading(const std::shared_ptr<ReloadJob>& job);
   void begin_making(const std::shared_ptr<ReloadJob>& job);
-  void read(ReloadJob& job, const FeedHistory& history);                 // reader
-  void prepare(ReloadJob& job, const Running* old, const Book* before);  // worker
-  Result<void> fetch(const Running& running, Candidate& candidate);      // planner
+  void read(ReloadJob& job, const FeedHistory& history);             // reader
+  Result<void> fetch(const Running& running, Candidate& candidate);  // planner
   Result<void> plan(Candidate candidate, const Running& running, const SeenTraffic& traffic,
                     PlanReport& report);  // planner
-  // Holds it to its limits. Error: it must not be published.
-  Result<void> keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& next, const Running& old,
-                              const ReloadCause& cause);  // worker
-  // Whether an overlay will do: for what changes by itself, and often.
-  enum class Make { whole, overlay };
-  Result<void> make_publication(Running& next, const Running* old, Make make, Progress* progress);  // worker
-  Result<bool> make_overlay(Running& next, const std::shared_ptr<const Base>& base);                // worker
-  Result<bool> make_promotion(Running& next, const Running* old, const Shadowing& promoted);        // worker
-  Result<Compiled> compile_or_copy(const Running& next, const Running* old, Progress* progress);    // worker
-  Result<void> keep(const Running& next, const std::vector<TargetSpec>& targets);                   // worker
-  Result<void> keep_book(const Running& running);                                                   // worker
-  // What is kept already is newer: jobs of the worker that were wanted before may come after it.
-  static bool is_behind(wire::Generation generation, wire::Generation kept) {
-    return generation.epoch == kept.epoch && generation.number < kept.number;
-  }
-  Result<void> keep_in_force(const std::vector<TargetSpec>& targets);  // worker
   void publish_reload(const std::shared_ptr<ReloadJob>& job);
   void end_same(const std::shared_ptr<ReloadJob>& job);
   void await_targets(const std::shared_ptr<ReloadJob>& job);
@@ -329,19 +308,12 @@ class Daemon {
   void finish_reload(ReloadJob& job);
   void follow_feeds();
   void begin_changes(const std::shared_ptr<ChangeBatch>& batch);
-  void make_changes(ChangeBatch& batch, const Running& old);                            // worker
-  Result<void> make_changes(ChangeBatch& batch, const Running& old, Journal& journal);  // worker
   void publish_changes(const std::shared_ptr<ChangeBatch>& batch);
   static log::Fields told_of(const ChangeBatch& batch);
   void compact_when_due();
   void keep_change(bool is_new_base, const Result<void>& saved);
   void answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch, wire::Generation generation);
   void answer_changes(ChangeBatch& batch, wire::Generation generation);
-  // Numbers of changes are in the journal alone: `numbers` goes past them.
-  static Result<Journal> open_journal(const std::string& state_dir, GenerationFile& numbers);
-  Result<Journal*> journal();                        // worker
-  Result<Journal*> journal_to_ask() const;           // any thread
-  void add_journal(Book& book, const Book* before);  // worker
   void publish(std::shared_ptr<const Running> running);
   // Of what was published just now: the one line that names its cause.
   void tell_published(const std::string& cause, log::Fields more = {}, const char* event = "published") const;
@@ -351,8 +323,6 @@ class Daemon {
   void take_confirmation(const std::string& target, bool on);
   void take_probes(const std::string& target, const wire::Probes& probes);
   void warn_of_left_over() const;
-  Result<std::shared_ptr<const Running>> load_last_good();
-  std::shared_ptr<const Book> last_good_book(wire::Generation generation);  // before the worker has work
   std::shared_ptr<const Book> book_of(wire::Generation generation) const;
   void check_waits();
   struct ShadowPolicy;
@@ -361,14 +331,13 @@ class Daemon {
   void build_shadow(const std::shared_ptr<ShadowPolicy>& read);
   void take_shadow(const std::shared_ptr<ShadowPolicy>& made);
   void fail_shadow(const std::shared_ptr<ShadowPolicy>& made, std::string error);
-  std::string notice_of_promotion(const Shadowing& promoted) const;  // worker
 
   Loop& loop_;
   const Options options_;
   const std::string config_;  // absolute
   std::optional<FleetSettings> fleet_;
   std::optional<FleetStanding> fleet_standing_;
-  Store store_;  // its files: the worker writes, bypass has its own
+  Store store_;  // its files: the maker writes, bypass has its own
   Mailbox mailbox_;
   Waits waits_;
   bool is_check_posted_ = false;
@@ -380,7 +349,8 @@ class Daemon {
 
   Intents intents_;
   uint64_t told_reload_ = 0;  // serial of last_reload_
-  Progress progress_;         // of the reload that runs: the reader's, the worker's, then the loop's
+  Progress progress_;         // of the reload that runs: the reader's, the maker's, then the loop's
+  Maker maker_;               // its thread's
   Callers callers_;           // of other threads
   Loop::Source confirm_timer_;
   PagedBooks pages_{loop_};
@@ -396,7 +366,6 @@ class Daemon {
   std::vector<std::shared_ptr<TargetLink>> targets_;
   std::shared_ptr<const Compared> compared_;  // the last time
   std::vector<Comparing> comparing_;          // who waits for the next one
-  std::optional<InForce> last_in_force_;      // as on disk at the start
   std::string disk_error_;
   metrics::Tally tally_;
   RateWatch rates_;
@@ -404,28 +373,17 @@ class Daemon {
   MetricsPlace metrics_place_;
   Loop::Source book_due_;             // keep_book() of what changes of the journal made
   Loop::Source save_due_;             // keep_change() of the same
-  unsigned saves_ = 0;                // keep_change() on the worker
+  unsigned saves_ = 0;                // keep_change() under way
   bool is_saving_ = false;            // the last time
   Loop::Source again_;                // keep_again()
   Clock::time_point next_jump_ = {};  // take_ahead() is heard again
 
-  const uint64_t epoch_;
-  const HistoryFiles history_;
-
-  // The worker's.
-  GenerationFile numbers_;
-  std::optional<Journal> journal_;           // empty: not opened yet, or it cannot be
-  std::atomic<Journal*> open_journal_ = {};  // the same, for questions of other threads
-  std::optional<InForce> in_force_;          // as on disk
-  wire::Generation kept_;                    // the last good on disk, of this process
-  wire::Generation kept_book_;               // its book
-
   Archive archive_;                   // the historian's
   std::unique_ptr<FeedWatch> watch_;  // null: feeds are not watched
   Fetcher fetcher_;
-  Worker worker_;                 // the last ones: they end before what they use
+  Worker maker_thread_;           // the last ones: they end before what they use
   Worker reader_;                 // of policies and their feeds: it may wait for helpers and for servers
-  Worker builder_{kBuilderNice};  // of new bases, while the worker goes on
+  Worker builder_{kBuilderNice};  // of new bases, while the maker goes on
   Worker planner_{kBuilderNice};  // of candidates: reads them, as the reader does
   Worker historian_;              // of questions about the past; not nice: changes wait for a page of one
 };

@@ -26,7 +26,7 @@ Result<std::shared_ptr<const Daemon::Compared>> compare(const Running& running, 
   compared->at = unix_now();
   compared->until = first_end_after(*running.book, compared->at);
   compared->overlap = overlap_of(*running.book, compared->at);
-  compared->took_ms = std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+  compared->took_ms = ms_since(begin);
   compared->costs = costs_of(base);
   return std::shared_ptr<const Daemon::Compared>(std::move(compared));
 }

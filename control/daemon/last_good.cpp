@@ -7,7 +7,7 @@
 #include "common/memory.h"
 #include "control/compile/plan/plan.h"
 #include "control/compile/prove/bits_rate.h"
-#include "control/daemon/daemon.h"
+#include "control/daemon/maker.h"
 #include "control/lists/book/disk.h"
 #include "filter/format/rules.h"
 
@@ -15,8 +15,6 @@
 namespace weir::control {
 
 namespace {
-
-constexpr std::chrono::seconds kKeepAgain{1};
 
 // The generation whose book is the policy content of this one; 0: not known.
 uint64_t recorded_base(wire::Generation generation, Journal& journal) {
@@ -30,8 +28,8 @@ bool is_of_base(wire::Generation generation, uint64_t base, Journal& journal) {
 
 }  // namespace
 
-// On the worker: the last good, and who is to have it.
-Result<void> Daemon::keep(const Running& next, const std::vector<TargetSpec>& targets) {
+// The last good, and who is to have it.
+Result<void> Maker::keep(const Running& next, const std::vector<TargetSpec>& targets) {
   if (const Result<void> kept = keep_in_force(targets); !kept) {
     log::error("who enforces is not kept beside the last good", {{"error", kept.error()}});
   }
@@ -40,8 +38,12 @@ Result<void> Daemon::keep(const Running& next, const std::vector<TargetSpec>& ta
   return saved;
 }
 
-// On the worker: unless that of a newer one is there.
-Result<void> Daemon::keep_book(const Running& running) {
+// Of publications whose bytes are kept already, the newest one counts: jobs may come after those of a newer one.
+static bool is_behind(wire::Generation generation, wire::Generation kept) {
+  return generation.epoch == kept.epoch && generation.number < kept.number;
+}
+
+Result<void> Maker::keep_book(const Running& running) {
   const wire::Generation generation = running.publication->generation;
   if (is_behind(generation, kept_book_)) return {};
   Result<void> saved;
@@ -53,43 +55,25 @@ Result<void> Daemon::keep_book(const Running& running) {
   return had_memory ? saved : had_memory;
 }
 
-// The disk failed: until it does not, what runs would not outlive a restart.
-void Daemon::keep_again() {
-  again_ = loop_.timer(Clock::now() + kKeepAgain, [this] {
-    worker_.submit([this, targets = specs(), running = running_] {
-      Result<void> saved = numbers_.save();
-      // A reload that came first may have kept something newer.
-      if (saved && running->publication->generation.number > kept_.number) saved = keep(*running, targets);
-      if (saved) saved = keep_book(*running);
-      mailbox_.post([this, saved, generation = running->publication->generation] {
-        if (is_stopping() || running_->publication->generation != generation) return;  // the newer one says how it is
-        if (!saved) return keep_again();
-        log::info("a generation is on disk now", {{"generation", generation.number}});
-        disk_error_.clear();
-      });
-    });
-  });
-}
-
 // Kept with the last good, for a start on a policy that cannot be read.
-Result<void> Daemon::keep_in_force(const std::vector<TargetSpec>& targets) {
-  InForce now{config_, targets};
+Result<void> Maker::keep_in_force(const std::vector<TargetSpec>& targets) {
+  InForce now{settings_.config, targets};
   if (in_force_ != now) {
     if (Result<void> written = write_in_force(store_.state_dir(), now); !written) return written;
     in_force_ = std::move(now);
   }
-  if (options_.state_dir) return {};
-  return remember_state_dir(options_.default_state_dir, config_, store_.state_dir());
+  if (settings_.state_dir) return {};
+  return remember_state_dir(settings_.default_state_dir, settings_.config, store_.state_dir());
 }
 
 // Error: why it cannot be used.
-Result<std::shared_ptr<const Running>> Daemon::load_last_good() {
+Result<std::shared_ptr<const Running>> Maker::load_last_good() {
   Result<std::optional<Publication>> loaded = store_.load();
   if (!loaded) return Error{"the last good cannot be used: " + loaded.error()};
   if (!*loaded) return Error{"there is no last good in " + store_.state_dir()};
-  if (last_in_force_ && last_in_force_->config != config_) {
+  if (last_in_force_ && last_in_force_->config != settings_.config) {
     return Error{fmt::format("the last good in {} is that of {}: give {} its own state_dir, or --state-dir",
-                             store_.state_dir(), last_in_force_->config, options_.config)};
+                             store_.state_dir(), last_in_force_->config, settings_.config)};
   }
   auto running = std::make_shared<Running>();
   auto publication = std::make_shared<Publication>(std::move(**loaded));
@@ -124,7 +108,7 @@ Result<std::shared_ptr<const Running>> Daemon::load_last_good() {
 
 // Without it, `explain` still knows all but file and line. Not every change of the journal writes it anew: then it is
 // of a generation before, and the journal tells the rest.
-std::shared_ptr<const Book> Daemon::last_good_book(wire::Generation generation) {
+std::shared_ptr<const Book> Maker::last_good_book(wire::Generation generation) {
   wire::Generation found;
   const Result<Store::Bytes> bytes = Store::book_in(store_.state_dir(), &found);
   Result<Book> book = bytes ? read_book(bytes->bytes()) : Result<Book>(Error{bytes.error()});
@@ -142,6 +126,27 @@ std::shared_ptr<const Book> Daemon::last_good_book(wire::Generation generation) 
   if (book) return std::make_shared<const Book>(std::move(*book));
   log::warning("`explain` will name no files and lines", {{"error", book.error()}});
   return std::make_shared<const Book>();
+}
+
+Result<void> Maker::keep_change(const Running& running, bool is_new_base) {
+  const wire::Generation generation = running.publication->generation;
+  if (is_behind(generation, kept_)) return {};
+  Result<void> kept;
+  if (is_new_base) {
+    kept = keep_book(running);
+  } else if (kept_ != generation) {
+    kept = store_.save(*running.publication);
+  }
+  if (kept) kept_ = generation;
+  return kept;
+}
+
+Result<void> Maker::keep_again(const Running& running, const std::vector<TargetSpec>& targets) {
+  Result<void> saved = numbers_.save();
+  // A reload that came first may have kept something newer.
+  if (saved && running.publication->generation.number > kept_.number) saved = keep(running, targets);
+  if (saved) saved = keep_book(running);
+  return saved;
 }
 
 }  // namespace weir::control

@@ -2,7 +2,6 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <ctime>
 
 #include "common/clock.h"
 #include "common/log/log.h"
@@ -11,14 +10,10 @@
 #include "control/lists/book/edit.h"
 #include "control/policy/read/policy.h"
 
-// What a candidate would change: asked for by `plan`, and before a reload is published, of what it would publish.
+// `plan` compiles a candidate beside what runs, and tells what it would change.
 namespace weir::control {
 
 namespace {
-
-double ms_since(Clock::time_point from) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - from).count();
-}
 
 // What was added to dynamic lists stays in them.
 void keep_added(const Book& before, Book& book) {
@@ -29,34 +24,7 @@ void keep_added(const Book& before, Book& book) {
   }
 }
 
-Result<Radius> radius_between(const Enforcing& before, const Running& next, const SeenTraffic& traffic) {
-  const Result<Enforcing> after = enforcing_of(next);
-  if (!after) return Error{after.error()};
-  return radius_of(before, *after, traffic.frames, unix_now());
-}
-
-// A list whose feed does not come through keeps what it had, and says why.
-void hold_back(const List& was, const std::string& why, int64_t now, List& list) {
-  FeedRefusal refusal;
-  refusal.path = list.feed.path;
-  refusal.reason = why;
-  refusal.hint = "`controlctl plan` tells more; `controlctl feeds --accept " + list.name + "` takes it as it is";
-  refusal.since = was.refusal && was.refusal->reason == why ? was.refusal->since : now;
-  list = was;
-  list.refusal = refusal;
-  for (FeedFile& file : list.files) file.refusal = refusal;
-}
-
 }  // namespace
-
-Result<Enforcing> enforcing_of(const Running& running) {
-  const Result<const filter::SnapshotView*> base = running.stands_on->snapshot->view();
-  if (!base) return Error{base.error()};
-  const bool has_overlay = running.publication->base != nullptr;
-  const Result<const filter::SnapshotView*> overlay = has_overlay ? running.snapshot->view() : nullptr;
-  if (!overlay) return Error{overlay.error()};
-  return Enforcing(**base, *overlay);
-}
 
 void Daemon::plan(Candidate candidate, std::function<void(const PlanReport&)> done) {
   if (candidate.path.empty()) candidate.path = running_->policy_path.empty() ? options_.config : running_->policy_path;
@@ -149,50 +117,6 @@ Result<void> Daemon::plan(Candidate candidate, const Running& running, const See
   report.radius = radius_of(*before, Enforcing(**view), traffic.frames, unix_now());
   report.over_limits = over_limits(whole->plan, *report.radius);
   return {};
-}
-
-// A person who reloads is told, and may insist. What feeds change by themselves is held back, list by list, and what is
-// left is published.
-Result<void> Daemon::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& next, const Running& old,
-                                    const ReloadCause& cause) {
-  const PlanSettings& limits = next->policy->plan;
-  if (!limits.max_newly_dropped && !limits.max_newly_passed) return {};
-  if (cause.traffic == nullptr || cause.traffic->frames.empty() || cause.back) return {};
-  const Result<Enforcing> before = enforcing_of(old);
-  if (!before) return Error{before.error()};
-  const Result<Radius> radius = radius_between(*before, *next, *cause.traffic);
-  if (!radius) return Error{radius.error()};
-  ReloadReport& report = *job.report;
-  report.over_limits = over_limits(limits, *radius);
-  if (report.over_limits.empty()) return {};
-  const std::string why = report.over_limits.front().text();
-  if (cause.wish.is_forced || !cause.accepted_feeds.empty()) {
-    log::warning("the limits of `plan` are exceeded, as was asked for", {{"why", why}, {"cause", cause.text}});
-    return {};
-  }
-  if (cause.policy_text == nullptr) return Error{why};
-
-  Policy policy = *next->policy;
-  size_t held = 0;
-  const auto now = unix_now();
-  for (const ListChange& change : list_changes(*old.book, policy.lists)) {
-    const auto named = [&](const List& list) { return list.name == change.name; };
-    const auto list = std::find_if(policy.lists.begin(), policy.lists.end(), named);
-    const auto was = std::find_if(old.book->begin(), old.book->end(), named);
-    if (list == policy.lists.end() || was == old.book->end() || list->feed.path.empty()) continue;
-    const auto credit = std::find_if(radius->credits.begin(), radius->credits.end(),
-                                     [&](const Radius::Credit& one) { return one.name == change.name; });
-    const bool passes_more = list->action == WEIR_PASS && radius->newly_passed.value > 0;
-    if (credit == radius->credits.end() && !passes_more) continue;
-    log::warning("feed refused: its list keeps what it had", {{"list", list->name}, {"why", why}});
-    hold_back(*was, why, now, *list);
-    held++;
-  }
-  if (held == 0) return Error{why};
-  const auto whole = std::make_shared<const Policy>(std::move(policy));
-  next = running_of(whole);
-  report.refused = refused_feeds(next->lists);
-  return make_publication(*next, &old, Make::overlay, &progress_);
 }
 
 }  // namespace weir::control

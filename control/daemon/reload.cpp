@@ -2,10 +2,8 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <ctime>
 
 #include "common/clock.h"
-#include "common/files.h"
 #include "common/log/log.h"
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
@@ -13,18 +11,15 @@
 #include "control/policy/read/host_supplies.h"
 #include "control/policy/read/policy.h"
 
-// One reload, from the policy file to the last target's acknowledgement: on the reader, on the worker, and on the loop.
-// Why and when it begins is in intents.cpp.
+// A reload on the reader and on the loop, from the policy file to the last target's acknowledgement. intents.cpp
+// decides when it begins, and maker_reload.cpp makes its publication.
 namespace weir::control {
 
 namespace {
 
 constexpr int kMostWritingMs = 5000;
+constexpr std::chrono::seconds kKeepAgain{1};    // what the disk did not take
 constexpr std::chrono::seconds kGoBackAgain{1};  // to what nobody confirmed, when it failed
-
-double ms_between(Clock::time_point from, Clock::time_point to) {
-  return std::chrono::duration<double, std::milli>(to - from).count();
-}
 
 // Who asked, and how long it took from then.
 log::Fields by_whom(uint32_t uid, int32_t pid, double ms) {
@@ -34,30 +29,7 @@ log::Fields by_whom(uint32_t uid, int32_t pid, double ms) {
   return fields;
 }
 
-// Of what is not compiled again.
-void keep_published(const Running& old, Running& next) {
-  next.publication = old.publication;
-  next.snapshot = old.snapshot;
-  next.stands_on = old.stands_on;
-  next.overlay = old.overlay;
-  next.report = old.report;
-  next.memory_limit = old.memory_limit;
-  next.published_at = old.published_at;
-  next.base = old.base;
-}
-
 }  // namespace
-
-std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy) {
-  auto next = std::make_shared<Running>();
-  next->policy_text = policy->text;
-  next->fetched = fetched_feeds(*policy);
-  next->inputs = inputs_digest(*policy);
-  next->book = std::shared_ptr<const Book>(policy, &policy->lists);
-  next->lists = summarise(*next->book);
-  next->policy = std::move(policy);
-  return next;
-}
 
 FeedHistory Daemon::history_of(const Book* before, bool is_ours) const {
   FeedHistory history(before);
@@ -132,102 +104,10 @@ void Daemon::end_reading(const std::shared_ptr<ReloadJob>& job) {
 
 // running_ may have changed since reading began: entries were added meanwhile.
 void Daemon::begin_making(const std::shared_ptr<ReloadJob>& job) {
-  worker_.submit([this, job, old = running_, before = running_ != nullptr ? running_->book : book_before_] {
-    // A policy that takes more memory than there is fails alone: what runs keeps running.
-    if (const Result<void> had_memory = with_memory([&] { prepare(*job, old.get(), before.get()); }); !had_memory) {
-      job->next = nullptr;
-      job->report->error = had_memory.error();
-    }
-    job->policy.reset();
-    if (job->next == nullptr && journal_) journal_->roll_back();
-    if (job->next == nullptr) malloc_trim(0);
+  maker_thread_.submit([this, job, old = running_, before = running_ != nullptr ? running_->book : book_before_] {
+    maker_.make(*job, old.get(), before.get());
     mailbox_.post([this, job] { publish_reload(job); });
   });
-}
-
-// On the worker: compile -> number and last good on disk. Returns early, with the reason, as soon as a step fails; only
-// the disk may fail. old: what runs; null: nothing does. before: its lists, or those of the last good.
-void Daemon::prepare(ReloadJob& job, const Running* old, const Book* before) {
-  const ReloadCause& cause = job.cause;
-  ReloadReport& report = *job.report;
-  std::optional<Policy>& policy = job.policy;
-  if (cause.back && cause.back->added_up_to != 0) {
-    const Result<Journal*> journal = this->journal();
-    Result<void> done = journal ? (*journal)->begin(numbers_.next()) : Result<void>(Error{journal.error()});
-    if (done) done = (*journal)->go_back(job.way_back, cause.back->added_up_to);
-    if (!done) return void(report.error = done.error());
-  }
-  add_journal(policy->lists, before);
-  const auto whole = std::make_shared<const Policy>(std::move(*policy));
-  policy.reset();
-  std::shared_ptr<Running> next = running_of(whole);
-  next->policy_path = cause.policy_path;
-  report.refused = refused_feeds(next->lists);
-  if (old != nullptr) job.before = old->book;
-  if (old != nullptr) job.before_base = old->base;
-  if (cause.policy_text != nullptr && !cause.builds_all && old != nullptr && next->inputs &&
-      next->inputs == old->inputs) {
-    keep_published(*old, *next);
-    job.saved = keep_book(*next);
-    job.is_same = true;
-    job.next = next;
-    return;
-  }
-  // A person who reloads gets a new base; what feeds change by themselves needs none, nor does a revision that differs
-  // little from the one before. Anew: nor is what runs copied.
-  const bool is_by_itself = cause.policy_text != nullptr || !cause.wish.policy_file.empty();
-  const Make make = is_by_itself && !cause.builds_all ? Make::overlay : Make::whole;
-  if (cause.promoted) {
-    const Result<bool> made = make_promotion(*next, old, *cause.promoted);
-    if (!made || !*made) {
-      report.error = made ? "what changed since the shadow began takes another snapshot than the one that was judged\n"
-                            "hint: begin the shadow anew, or reload the policy"
-                          : made.error();
-      return;
-    }
-    report.notice = notice_of_promotion(*cause.promoted);
-  } else if (auto made = make_publication(*next, cause.builds_all ? nullptr : old, make, &progress_); !made) {
-    report.error = made.error();
-    return;
-  }
-  if (old != nullptr && !cause.promoted) {  // what a promotion does has been seen
-    if (const Result<void> kept = keep_to_limits(job, next, *old, cause); !kept) {
-      report.error = kept.error();
-      return;
-    }
-  }
-  job.targets = options_.targets.empty() ? whole->targets : options_.targets;
-  if (!options_.state_dir && whole->state_dir != store_.state_dir()) {
-    log::warning("state_dir changed: the old one stays in use until controld starts anew",
-                 {{"state_dir", whole->state_dir}, {"in_use", store_.state_dir()}});
-  }
-  job.capture = whole->capture;
-  job.metrics = whole->metrics;
-  job.plan = whole->plan;
-  if (cause.wish.compiled) {
-    if (const Result<void> noted = cause.wish.compiled(); !noted) {
-      report.error = noted.error();
-      return;
-    }
-  }
-  report.entries = next->report.entries;
-  report.snapshot_bytes = next->report.snapshot_bytes;
-  report.phases.insert(report.phases.end(), next->report.phases.begin(), next->report.phases.end());
-
-  // Before anybody is given it: a restart never goes behind what was enforced.
-  const Clock::time_point storing = Clock::now();
-  progress_.begin("store");
-  const bool has_number = next->publication->generation == numbers_.last();  // a candidate that is promoted
-  job.saved = has_number ? numbers_.save() : numbers_.commit();
-  next->base = next->publication->generation.number;
-  if (Result<void> noted = note(job, old); !noted) {
-    report.error = noted.error();
-    return;
-  }
-  const Result<void> kept = keep(*next, job.targets);
-  if (job.saved) job.saved = kept;
-  report.phases.push_back({"store", ms_between(storing, Clock::now())});
-  job.next = std::move(next);
 }
 
 // On the loop: the feeds changed, and what is enforced did not.
@@ -243,20 +123,7 @@ void Daemon::end_same(const std::shared_ptr<ReloadJob>& job) {
   finish_reload(*job);
 }
 
-// A copy of what runs, under the next number, when nothing has changed that a snapshot depends on.
-Result<Compiled> Daemon::compile_or_copy(const Running& next, const Running* old, Progress* progress) {
-  if (old != nullptr && next.inputs && next.inputs == old->inputs && old->publication->base == nullptr) {
-    const Publication& running = *old->publication;
-    const Result<Mapping> bytes = map_read_only(running.snapshot.get(), running.size_bytes);
-    Result<Compiled> copy = bytes ? renumber(bytes->bytes(), running.digest, old->report, numbers_.next())
-                                  : Result<Compiled>(Error{bytes.error()});
-    if (copy) return copy;
-    log::error("the running snapshot is not copied but built anew", {{"error", copy.error()}});
-  }
-  return compile(*next.policy, numbers_.next(), options_.build_threads, progress);
-}
-
-// On the loop: to the targets, whose links take it from here, and back to the worker.
+// On the loop: to the targets, whose links take it from here, and back to the maker.
 void Daemon::publish_reload(const std::shared_ptr<ReloadJob>& job) {
   if (is_stopping()) return;
   ReloadReport& report = *job->report;
@@ -291,17 +158,8 @@ void Daemon::publish_reload(const std::shared_ptr<ReloadJob>& job) {
   if (are_added_back && options_.went_back) options_.went_back();
   job->published = Clock::now();
   report.phases.push_back({"publish", ms_between(publishing, job->published)});
-  worker_.submit([this, job] {
-    Result<void> kept = with_memory(
-        [&] { job->report->changes = list_changes(job->before ? *job->before : Book(), *job->next->book); });
-    if (kept) kept = keep_book(*job->next);
-    if (job->saved) job->saved = kept;
-    record(*job);
-    // Here, so that no `explain` holds the loop for it.
-    const Result<const filter::SnapshotView*> opened = job->next->snapshot->view();
-    if (!opened) log::error("the new snapshot cannot be looked into", {{"error", opened.error()}});
-    // What reading and compiling took goes back to the system: entries of the next policy need as much again.
-    malloc_trim(0);
+  maker_thread_.submit([this, job] {
+    maker_.record(*job);
     mailbox_.post([this, job] { await_targets(job); });
   });
 }
@@ -329,6 +187,21 @@ void Daemon::await_targets(const std::shared_ptr<ReloadJob>& job) {
   progress_.begin("acknowledge");
   intents_.begin_next();  // nobody else waits for that
   waits_.add(is_settled, job->published + std::chrono::milliseconds(options_.acknowledge_ms), finish);
+}
+
+// The disk failed: until it does not, what runs would not outlive a restart.
+void Daemon::keep_again() {
+  again_ = loop_.timer(Clock::now() + kKeepAgain, [this] {
+    maker_thread_.submit([this, targets = specs(), running = running_] {
+      const Result<void> saved = maker_.keep_again(*running, targets);
+      mailbox_.post([this, saved, generation = running->publication->generation] {
+        if (is_stopping() || running_->publication->generation != generation) return;  // the newer one says how it is
+        if (!saved) return keep_again();
+        log::info("a generation is on disk now", {{"generation", generation.number}});
+        disk_error_.clear();
+      });
+    });
+  });
 }
 
 void Daemon::acknowledge(ReloadJob& job) {

@@ -10,6 +10,8 @@
 #include "control/compile/compile.h"
 #include "control/compile/overlay.h"
 #include "control/compile/preview/over_limit.h"
+#include "control/compile/preview/radius.h"
+#include "control/compile/preview/reservoir.h"
 #include "control/compile/reuse.h"
 #include "control/enforce/publish/open_snapshot.h"
 #include "control/lists/book/difference.h"
@@ -52,8 +54,15 @@ struct Running {
 // compiled is moved from.
 std::shared_ptr<const Base> whole_of(Compiled& compiled, std::shared_ptr<const Policy> policy);
 
+std::shared_ptr<Publication> publication_of(Compiled& compiled);
+
 // Of a policy whose lists are whole, but for the publication, its snapshot and report.
 std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy);
+
+// The snapshots of what runs. They live as long as it.
+Result<Enforcing> enforcing_of(const Running& running);
+
+Result<Radius> radius_between(const Enforcing& before, const Running& next, const SeenTraffic& traffic);
 
 struct ReloadReport {
   bool ok = false;    // published, stored, and acknowledged by every target

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ctime>
+#include <tuple>
 
 #include "common/clock.h"
-#include "common/files.h"
 #include "common/log/log.h"
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
@@ -21,13 +20,11 @@ namespace weir::control {
 
 namespace {
 
-// More than this is no policy.
-constexpr size_t kMaxPolicyBytes = size_t{64} << 20;
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 }  // namespace
 
-// The planner reads it, the worker gives it a number, and the builder compiles it.
+// The planner reads it, the maker gives it a number, and the builder compiles it.
 struct Daemon::ShadowPolicy {
   ShadowWish wish;
   ShadowBegun done;
@@ -109,20 +106,9 @@ void Daemon::read_shadow(const std::shared_ptr<ShadowPolicy>& asked) {
 
 // With the lists as the journal has them now, in the turn of what publishes.
 void Daemon::number_shadow(const std::shared_ptr<ShadowPolicy>& read) {
-  worker_.submit([this, read, old = running_] {
-    const Result<void> had_memory = with_memory([&] {
-      const Result<Journal*> journal = this->journal();
-      if (journal && (*journal)->is_in_lists()) {
-        add_journal(read->read->lists, old->book.get());
-      } else {
-        log::warning("the candidate is without what was added to lists: the journal could not be read");
-      }
-      read->policy = std::make_shared<const Policy>(std::move(*read->read));
-      read->number = numbers_.next();
-      if (const Result<void> given = numbers_.commit(); !given) {
-        log::warning("the number of a candidate is not on disk", {{"error", given.error()}});
-      }
-    });
+  maker_thread_.submit([this, read, old = running_] {
+    const Result<void> had_memory = with_memory(
+        [&] { std::tie(read->policy, read->number) = maker_.number_candidate(std::move(*read->read), *old->book); });
     read->read.reset();
     if (!had_memory) {
       read->policy = nullptr;
@@ -227,14 +213,6 @@ void Daemon::promote_shadow(const Wish& wish, Reloaded done) {
     return done(intents_.refused("there is no shadow to promote\nhint: `controlctl shadow FILE` begins one"));
   }
   intents_.promote(shadow_, wish, std::move(done));
-}
-
-// On the worker. The next reload, and every start, reads the policy file that controld was given.
-std::string Daemon::notice_of_promotion(const Shadowing& promoted) const {
-  const Result<std::string> configured = read_file(config_, kMaxPolicyBytes);
-  if (configured && *configured == *promoted.text) return "";
-  return fmt::format("the next reload, or start, reads {}, which {}: put {} there to keep what is enforced now",
-                     config_, configured ? "says something else" : "cannot be read", promoted.path);
 }
 
 }  // namespace weir::control

@@ -135,7 +135,7 @@ void Daemon::take_ahead(const std::string& target, wire::Generation seen) {
   next_jump_ = Clock::now() + kAtMostOnce;
   log::warning("target enforces what was published and could not be remembered: going past it",
                {{"target", target}, {"generation", seen.number}});
-  worker_.submit([this, seen] { numbers_.pass(seen); });
+  maker_thread_.submit([this, seen] { maker_.pass(seen); });
   reload([](const std::shared_ptr<const ReloadReport>&) {},
          {.why = fmt::format("target {} enforces generation {}, which was not remembered", target, seen.number)});
 }

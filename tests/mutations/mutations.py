@@ -187,8 +187,8 @@ MUTATIONS = (
     ("control/compile/preview/reservoir.cpp", "frame.weight = std::max(frame.weight, slice.forgotten);\n", "", ("preview",)),
     ("control/compile/preview/radius.cpp", "if (header.tunnels == 0) return {false, outer_credit};\n", "", ("preview",)),
     ("control/compile/preview/lists.cpp", "(entry.directions & ~other.directions) == 0 && ", "", ("preview",)),
-    ("control/daemon/plan.cpp", "  if (cause.wish.is_forced || !cause.accepted_feeds.empty()) {", "  if (!cause.accepted_feeds.empty()) {", ("daemon",)),
-    ("control/daemon/plan.cpp", "    hold_back(*was, why, now, *list);\n", "", ("daemon",)),
+    ("control/daemon/maker_reload.cpp", "  if (cause.wish.is_forced || !cause.accepted_feeds.empty()) {", "  if (!cause.accepted_feeds.empty()) {", ("daemon",)),
+    ("control/daemon/maker_reload.cpp", "    hold_back(*was, why, now, *list);\n", "", ("daemon",)),
     # A shadow beside what runs.
     ("dataplane/burst/shadow.cpp", "const auto place = static_cast<uint32_t>(std::countr_zero(places));", "const uint32_t place = their_slot;", ("dataplane",)),
     ("dataplane/burst/shadow.cpp", "if (!run.is_beside(worker_, running)) return;", "", ("dataplane",)),
@@ -221,7 +221,7 @@ MUTATIONS = (
     ("dataplane/snapshot/probe_counters.h", "    if (batch.bypass) return;  // it was not asked of the filter\n", "", ("dataplane",)),
     ("dataplane/snapshot/probe_counters.cpp", "(outcome >> 2 * kKeys >> k & 1) != 0 && (outcome >> kKeys >> k & 1) == 0;", "(outcome >> 2 * kKeys >> k & 1) != 0;", ("dataplane",)),
     ("dataplane/snapshot/snapshot.cpp", "before != nullptr && before->base_ == snapshot->base_;", "false;", ("dataplane",)),
-    ("control/daemon/reload.cpp", "make_publication(*next, cause.builds_all ? nullptr : old, make", "make_publication(*next, old, make", ("smoke false_positives::an_attack_raises_an_alarm_that_a_rebuild_ends[dataplane]",)),
+    ("control/daemon/maker_reload.cpp", "make_publication(*next, cause.builds_all ? nullptr : old, make", "make_publication(*next, old, make", ("smoke false_positives::an_attack_raises_an_alarm_that_a_rebuild_ends[dataplane]",)),
     ("bpf/program/table.bpf.h", "    probe->let_through++;\n", "", ("smoke false_positives::an_attack_raises_an_alarm_that_a_rebuild_ends[xdp]",)),
     # What was enforced before, and where entries come from.
     ("control/lists/book/stored.cpp", "if (first[middle] <= address) {", "if (first[middle] < address) {", ("book",)),
