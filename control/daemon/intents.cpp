@@ -190,7 +190,7 @@ void Intents::begin_next() {
   // The reload that is read may bring lists to which nothing can be added yet.
   const auto running = owner_.running();
   const bool has_policy = running != nullptr && running->policy != nullptr;
-  if (is_first_ || (!has_policy && reloading_ != nullptr)) return;
+  if (!has_policy && reloading_ != nullptr) return;
   if (!changes_.empty() || built_base_ != nullptr) begin_changes();
 }
 

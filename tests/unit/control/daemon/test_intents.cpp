@@ -183,6 +183,9 @@ class Schedule {
       made->answers++;
       made->is_refused = !report.error.empty();
       told("answer to " + made->what, report.error);
+      if (report.error.find("the policy is bad") != std::string::npos && intents_.is_reloading()) {
+        fail(made->what + " is refused while a policy is read");
+      }
       if (made->is_refused) return;
       if (report.generation.number == 0) fail("a change without a generation is acknowledged");
       if (!content().added.contains(made->number) && !is_taken_back(made->number)) fail(made->what + " is lost");
