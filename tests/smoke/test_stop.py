@@ -55,7 +55,8 @@ def reads_for_ever(session, switch, begin):
     with contextlib.ExitStack() as stack:
         with held_at(session, switch, "open", "feed", begin) as begun:
             for pid in programs_of([session.controld.pid])[1:]:
-                pause(pid)
+                with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # one that has parsed already ends meanwhile
+                    pause(pid)
                 stack.callback(kill, pid)
         assert phase(session) == "read", "the phase when the feed is to be parsed"
         yield begun
