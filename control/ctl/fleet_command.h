@@ -8,7 +8,7 @@
 #include "common/result.h"
 #include "control/ctl/command.h"
 #include "control/ctl/fleet_answer.h"
-#include "control/policy/model/fleet.h"
+#include "control/policy/model/policy.h"
 #include "control/sources/fleet/desk.h"
 
 // What the actions of `controlctl fleet` share, and the actions; each returns an exit code.

@@ -13,7 +13,7 @@
 #include "control/base/loop/worker.h"
 #include "control/daemon/fleet_entries.h"
 #include "control/lists/journal/change.h"
-#include "control/policy/model/fleet.h"
+#include "control/policy/model/policy.h"
 #include "control/sources/fleet/ask.h"
 #include "control/sources/fleet/channel.h"
 #include "control/sources/fleet/head.h"

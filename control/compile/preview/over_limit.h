@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "control/compile/preview/radius.h"
-#include "control/policy/model/plan.h"
+#include "control/policy/model/policy.h"
 
 namespace weir::control {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/wire.h"
-#include "control/policy/model/plan.h"
+#include "control/policy/model/policy.h"
 #include "filter/format/frame_rules.h"
 #include "filter/format/packet.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "control/policy/model/rows.h"
+#include "control/policy/model/entry.h"
 
 namespace weir::control {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "control/policy/model/entry.h"
 #include "control/policy/model/field_names.h"
-#include "control/policy/model/flow.h"
 #include "filter/format/packet.h"
 #include "filter/format/snapshot.h"
 

@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "common/ip.h"
+#include "control/policy/model/entry.h"
 #include "control/policy/model/feed.h"
-#include "control/policy/model/flow.h"
-#include "control/policy/model/rows.h"
 #include "filter/format/snapshot.h"
 
 namespace weir::control {

@@ -9,14 +9,35 @@
 #include "common/ip.h"
 #include "control/policy/model/capture.h"
 #include "control/policy/model/fetch.h"
-#include "control/policy/model/fleet.h"
 #include "control/policy/model/list.h"
 #include "control/policy/model/listen.h"
-#include "control/policy/model/plan.h"
 #include "control/policy/model/target.h"
 #include "filter/format/snapshot.h"
 
+// A policy is plain data: its settings, its targets and its lists.
 namespace weir::control {
+
+// Whose inputs a node takes, and as whom: `fleet` of a node's file.
+struct FleetSettings {
+  std::string name;                          // of the fleet
+  std::string node;                          // of this machine
+  std::string group = "rest";                // of nodes that take a revision together
+  std::vector<std::string> endpoints;        // of etcd: http(s)://HOST:PORT
+  std::string ca_file, cert_file, key_file;  // PEM, absolute or relative to the process; empty: none
+  std::string user, password_file;           // of etcd; empty: none
+  std::vector<std::string> shared_lists;     // what is added to them on this node is added everywhere
+  uint64_t shared_per_minute = 60;           // at most; the rest stays on this node
+  uint64_t shared_ttl_s = 3600;              // the longest that a shared entry stays elsewhere
+  bool operator==(const FleetSettings&) const = default;
+};
+
+// What a change of the policy may do to the traffic of late (docs/operate/plan.md).
+struct PlanSettings {
+  std::optional<double> max_newly_dropped, max_newly_passed;  // shares of the packets, 0 to 1; empty: no limit
+  uint32_t samples = 65536;                                   // of recent traffic that controld keeps; 0: none
+  uint32_t recent_s = 900;                                    // how long it keeps them
+  bool operator==(const PlanSettings&) const = default;
+};
 
 struct Canary {  // a key that must not drop, as source or destination
   bool is_v6 = false;

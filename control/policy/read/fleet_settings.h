@@ -3,7 +3,7 @@
 #include <string>
 
 #include "common/yaml/yaml.h"
-#include "control/policy/model/fleet.h"
+#include "control/policy/model/policy.h"
 
 namespace weir::control {
 

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "control/policy/model/flow.h"
+#include "control/policy/model/entry.h"
 #include "control/sources/flowspec/message.h"
 
 namespace weir::control::flowspec {
