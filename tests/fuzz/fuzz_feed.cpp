@@ -5,7 +5,6 @@
 #include <numeric>
 #include <string_view>
 
-#include "control/policy/feeds/content.h"
 #include "control/policy/feeds/format.h"
 #include "control/policy/model/columns.h"
 #include "control/policy/read/feed_guard.h"

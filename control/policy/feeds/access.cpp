@@ -1,5 +1,5 @@
 #include "control/policy/feeds/csv_layout.h"
-#include "control/policy/feeds/plain.h"
+#include "control/policy/feeds/format.h"
 #include "control/policy/feeds/statements.h"
 #include "control/policy/feeds/verdict.h"
 

@@ -1,6 +1,6 @@
 #include <span>
 
-#include "control/policy/feeds/json_walk.h"
+#include "control/policy/feeds/json_text.h"
 #include "control/policy/feeds/statements.h"
 
 // Networks of clouds, as these publish them. A cloud is a row: which paths of its document hold networks.

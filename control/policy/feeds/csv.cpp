@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "control/policy/feeds/csv_layout.h"
-#include "control/policy/feeds/csv_survey.h"
 #include "control/policy/feeds/csv_text.h"
-#include "control/policy/feeds/length_doubt.h"
-#include "control/policy/feeds/plain.h"
+#include "control/policy/feeds/field_names.h"
+#include "control/policy/feeds/format.h"
 #include "control/policy/feeds/take.h"
 #include "control/policy/feeds/verdict.h"
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "control/policy/feeds/csv_survey.h"
 #include "control/policy/feeds/csv_text.h"
 #include "control/policy/feeds/take.h"
 

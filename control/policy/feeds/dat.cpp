@@ -1,4 +1,4 @@
-#include "control/policy/feeds/plain.h"
+#include "control/policy/feeds/format.h"
 #include "control/policy/feeds/take.h"
 
 // eMule's ipfilter.dat: `001.002.003.000 - 001.002.003.255 , 000 , name` a line. The number is an access level: ranges

@@ -7,9 +7,10 @@
 #include <string>
 #include <string_view>
 
+#include "control/policy/model/feed.h"
 #include "control/policy/model/policy.h"
 
-// Feed formats. A new one is a file beside this one and a row in format.cpp.
+// This file knows all feed formats, and recognises which one a text is of.
 namespace weir::control::feeds {
 
 class NamedSets;
@@ -41,6 +42,7 @@ struct Setting {
   const char* what;  // one line for people
 };
 
+// A new one is a file beside this one and a row in format.cpp.
 struct Format {
   const char* name;
   const char* what;  // one line for people
@@ -73,5 +75,22 @@ std::string_view find_setting(std::string_view settings, std::string_view name);
 
 // A whole text at once, without a byte order mark at its start.
 void read_text(const Format& format, std::string_view text, const Options& options, ListDraft& list);
+
+// What a file holds that is no list of lines.
+struct Content {
+  const char* what;  // as in "FILE is ...": "a zip archive", "an HTML page"
+  const char* hint;  // the way out
+  bool is_json = false;
+};
+
+// By how it begins (some kilobytes are enough). Null: nothing speaks against text.
+const Content* content_of(std::string_view beginning);
+
+// A short text with at most three entries may be an error answer, in words of HTTP or in prose. Its
+// entries are addresses of whoever asked. Empty: it says nothing of the kind. JSON says so itself: json_records.h.
+std::optional<FeedFault> error_answer(std::string_view text);
+
+// Whether a plain feed may have this line (trimmed, and more than a comment): what is in doubt is plain.
+bool is_plain_entry(std::string_view line);
 
 }  // namespace weir::control::feeds

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "control/policy/feeds/json_walk.h"
+#include "control/policy/feeds/json_text.h"
 #include "control/policy/feeds/words.h"
 
 namespace weir::control::feeds {

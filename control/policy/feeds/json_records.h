@@ -9,7 +9,6 @@
 
 #include "control/policy/feeds/field_names.h"
 #include "control/policy/feeds/json_text.h"
-#include "control/policy/feeds/length_doubt.h"
 #include "control/policy/feeds/take.h"
 #include "control/policy/feeds/verdict.h"
 

@@ -1,7 +1,7 @@
 #include <array>
 
 #include "control/policy/feeds/json_records.h"
-#include "control/policy/feeds/json_walk.h"
+#include "control/policy/feeds/json_text.h"
 #include "control/policy/feeds/statements.h"
 #include "control/policy/feeds/verdict.h"
 

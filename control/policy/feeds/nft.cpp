@@ -4,8 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "control/policy/feeds/format.h"
 #include "control/policy/feeds/named_sets.h"
-#include "control/policy/feeds/plain.h"
 #include "control/policy/feeds/take.h"
 #include "control/policy/feeds/verdict.h"
 

@@ -1,11 +1,10 @@
-#include "control/policy/feeds/plain.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 
-#include "control/policy/feeds/length_doubt.h"
+#include "control/policy/feeds/field_names.h"
+#include "control/policy/feeds/format.h"
 #include "control/policy/feeds/take.h"
 #include "control/policy/feeds/verdict.h"
 #include "control/policy/feeds/words.h"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "control/policy/feeds/content.h"
+#include "control/policy/feeds/format.h"
 
 namespace weir::control::feeds {
 bool Reading::read(std::string_view bytes, bool is_end, ListDraft& list) {

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "control/policy/feeds/json_records.h"
-#include "control/policy/feeds/json_walk.h"
+#include "control/policy/feeds/json_text.h"
 #include "control/policy/feeds/statements.h"
 #include "control/policy/feeds/verdict.h"
 #include "control/policy/model/time_text.h"

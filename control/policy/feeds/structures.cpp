@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "control/policy/feeds/plain.h"
+#include "control/policy/feeds/format.h"
 #include "control/policy/feeds/take.h"
 #include "control/policy/feeds/verdict.h"
 #include "control/policy/feeds/words.h"

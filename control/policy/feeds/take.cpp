@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "control/policy/feeds/plain.h"
+#include "control/policy/feeds/format.h"
 #include "control/policy/model/range_text.h"
 
 namespace weir::control::feeds {

@@ -1,7 +1,7 @@
 // The file of a feed, which is read in parts, and whether it is text of that kind at all.
 #include <random>
 
-#include "control/policy/feeds/content.h"
+#include "control/policy/feeds/format.h"
 #include "control/policy/feeds/reading.h"
 #include "control/policy/read/feed_parts.h"
 #include "tests/catch.h"

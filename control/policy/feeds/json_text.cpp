@@ -1,4 +1,4 @@
-#include "control/policy/feeds/json_walk.h"
+#include "control/policy/feeds/json_text.h"
 
 namespace weir::control::feeds {
 
