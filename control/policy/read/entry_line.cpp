@@ -6,8 +6,7 @@
 #include "common/yaml/yaml.h"
 #include "control/policy/model/fields.h"
 #include "control/policy/model/range_text.h"
-#include "control/policy/read/entry_map.h"
-#include "control/policy/read/entry_node.h"
+#include "control/policy/read/policy_entries.h"
 
 namespace weir::control {
 namespace {

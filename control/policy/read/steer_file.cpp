@@ -7,7 +7,7 @@
 #include "common/yaml/yaml.h"
 #include "control/policy/model/fields.h"
 #include "control/policy/model/range_text.h"
-#include "control/policy/read/entry_node.h"
+#include "control/policy/read/policy_entries.h"
 #include "control/policy/read/steer_keys.h"
 #include "filter/format/packet.h"
 

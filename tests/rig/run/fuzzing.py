@@ -68,7 +68,7 @@ TARGETS = {
                       without=("answer_one", "begin_reading", "receive", "wait_for_last", "finish")),
     "listen": Target(64, ("control/policy/model/listen.cpp", "control/tell/web/host.cpp")),
     "printable": Target(256, ("common/printable.cpp", "common/diagnostic.cpp", "control/tell/page/html.cpp")),
-    "policy": Target(1024, ("control/policy/read/policy*.cpp", "control/policy/read/entry_map.cpp", "control/policy/read/entry_node.cpp",
+    "policy": Target(1024, ("control/policy/read/policy*.cpp",
                             "control/policy/read/target_spec.cpp", "control/policy/model/field_names.cpp",
                             "control/policy/model/time_text.cpp", "common/yaml/yaml*.cpp"), "policy.dict",
                      without=("read_document", "read_policy", "read_places", "read_feed", "read_feeds",
