@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "control/daemon/arguments.h"
-#include "control/policy/read/policy_keys.h"
+#include "control/policy/read/policy_file.h"
 #include "control/policy/read/steer_keys.h"
 #include "dataplane/start/config_keys.h"
 #include "dataplane/start/options.h"

@@ -13,7 +13,7 @@
 #include "control/policy/read/ipv6_passage.h"
 #include "control/policy/read/parsers.h"
 #include "control/policy/read/policy_entries.h"
-#include "control/policy/read/policy_keys.h"
+#include "control/policy/read/policy_file.h"
 #include "control/policy/read/policy_settings.h"
 #include "control/policy/read/target_spec.h"
 

@@ -4,7 +4,7 @@
 
 #include "control/policy/model/fields.h"
 #include "control/policy/model/range_text.h"
-#include "control/policy/read/policy_keys.h"
+#include "control/policy/read/policy_file.h"
 #include "filter/format/frame_rules.h"
 
 namespace weir::control {

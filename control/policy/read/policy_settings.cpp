@@ -11,7 +11,6 @@
 #include "control/policy/model/time_text.h"
 #include "control/policy/read/frame_filter.h"
 #include "control/policy/read/policy_file.h"
-#include "control/policy/read/policy_keys.h"
 
 namespace weir::control {
 

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "common/wire.h"
-#include "control/policy/read/policy_keys.h"
+#include "control/policy/read/policy_file.h"
 
 namespace weir::control {
 

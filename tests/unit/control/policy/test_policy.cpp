@@ -5,7 +5,7 @@
 #include "control/lists/book/claims.h"
 #include "control/policy/model/range_text.h"
 #include "control/policy/read/policy.h"
-#include "control/policy/read/policy_keys.h"
+#include "control/policy/read/policy_file.h"
 #include "control/policy/read/policy_settings.h"
 #include "tests/catch.h"
 #include "tests/unit/defaults.h"
