@@ -4,7 +4,7 @@
 
 #include "control/daemon/arguments.h"
 #include "control/policy/read/policy_file.h"
-#include "control/policy/read/steer_keys.h"
+#include "control/policy/read/steer_file.h"
 #include "dataplane/start/config_keys.h"
 #include "dataplane/start/options.h"
 

@@ -5,10 +5,18 @@
 
 #include "bpf/program/steer.h"
 #include "common/diagnostic.h"
+#include "common/yaml/keys.h"
+
+// These functions read steer.yaml, whose keys stand here, too.
+namespace weir::control {
+
+// The keys of steer.yaml, a row each.
+
+extern const yaml::Section kSteerSection;
+extern const yaml::Section kSteerRuleSection;  // one of its rules
 
 // steer.yaml: which frames go to the data plane, and which stay in the kernel (configs/steer.yaml is its manual by
 // example, docs/operate/steering.md its reference).
-namespace weir::control {
 
 // The rules as the steering programs read them, in file order; counts and `since` are 0. Empty when there were errors.
 std::optional<weir_steering> read_steer_file(const std::string& path, Diagnostics& diagnostics);
