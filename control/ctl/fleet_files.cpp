@@ -8,7 +8,7 @@
 #include <set>
 
 #include "common/files.h"
-#include "control/policy/read/feed_names.h"
+#include "control/policy/read/feed_group.h"
 #include "control/sources/fleet/revision.h"
 
 namespace weir::control::ctl {

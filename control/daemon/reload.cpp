@@ -7,7 +7,7 @@
 #include "common/log/log.h"
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
-#include "control/policy/read/feed_names.h"
+#include "control/policy/read/feed_group.h"
 #include "control/policy/read/host_supplies.h"
 #include "control/policy/read/policy.h"
 

@@ -9,7 +9,6 @@
 #include "control/policy/model/columns.h"
 #include "control/policy/read/feed_file.h"
 #include "control/policy/read/feed_group.h"
-#include "control/policy/read/feed_names.h"
 #include "control/policy/read/ipv6_passage.h"
 #include "control/policy/read/parsers.h"
 #include "control/policy/read/policy_entries.h"

@@ -18,7 +18,7 @@
 #include "common/log/log.h"
 #include "common/thread.h"
 #include "common/wait_for.h"
-#include "control/policy/read/feed_names.h"
+#include "control/policy/read/feed_group.h"
 #include "control/policy/read/feed_parts.h"
 
 namespace weir::control {

@@ -19,7 +19,7 @@
 namespace weir::control {
 
 // A file to be watched. read: as it was when its content was taken; empty: as it is now. several: path stands for
-// several (control/policy/read/feed_names.h), and what is watched is which.
+// several (control/policy/read/feed_group.h), and what is watched is which.
 struct WatchedFile {
   std::string path;
   std::optional<FileIdentity> read;

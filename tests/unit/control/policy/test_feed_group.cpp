@@ -6,7 +6,7 @@
 #include <ctime>
 #include <filesystem>
 
-#include "control/policy/read/feed_names.h"
+#include "control/policy/read/feed_group.h"
 #include "tests/unit/control/policy/fed_list.h"
 
 namespace weir::control {

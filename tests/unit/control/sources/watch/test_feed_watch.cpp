@@ -9,7 +9,7 @@
 #include <fstream>
 #include <mutex>
 
-#include "control/policy/read/feed_names.h"
+#include "control/policy/read/feed_group.h"
 #include "control/policy/read/feed_parts.h"
 #include "control/sources/watch/feed_watch.h"
 #include "tests/catch.h"
