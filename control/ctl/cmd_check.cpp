@@ -22,9 +22,9 @@
 #include "control/enforce/publish/in_force.h"
 #include "control/enforce/publish/store.h"
 #include "control/lists/book/disk.h"
-#include "control/policy/read/host_supplies.h"
 #include "control/policy/read/parsers.h"
 #include "control/policy/read/policy.h"
+#include "control/policy/read/supplies.h"
 #include "control/tell/answer/make.h"
 
 // Needs no controld and changes nothing: reads the policy and its feeds, compiles and proves, as a reload would, with

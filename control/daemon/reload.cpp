@@ -8,8 +8,8 @@
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
 #include "control/policy/read/feed_group.h"
-#include "control/policy/read/host_supplies.h"
 #include "control/policy/read/policy.h"
+#include "control/policy/read/supplies.h"
 
 // A reload on the reader and on the loop, from the policy file to the last target's acknowledgement. intents.cpp
 // decides when it begins, and maker_reload.cpp makes its publication.

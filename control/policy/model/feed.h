@@ -70,7 +70,7 @@ struct FileIdentity {
 enum class Reserved : uint8_t { keep, warn, cut, refuse };
 constexpr const char* kReservedNames[] = {"keep", "warn", "cut", "refuse"};  // in the order of Reserved
 
-// Says what a drop list does with addresses that this host needs (control/policy/model/supplies.h): these
+// Says what a drop list does with addresses that this host needs (control/policy/read/supplies.h): these
 // addresses are taken out, or they are kept; with a warning either way.
 enum class OfSupplies : uint8_t { cut, keep };
 constexpr const char* kOfSuppliesNames[] = {"cut", "keep"};  // in the order of OfSupplies

@@ -27,7 +27,7 @@ struct FeedHistory {
   std::string state_dir = {};    // instead of the policy's: where feeds are that were fetched
   std::string node_file = {};    // of a node of a fleet: what it says holds on top of the policy; empty: there is none
   Progress* progress = nullptr;  // of bytes of feeds that are read
-  // Tells the addresses that this host needs (control/policy/read/host_supplies.h); asked once a reading. Empty:
+  // Tells the addresses that this host needs (control/policy/read/supplies.h); asked once a reading. Empty:
   // nothing is known of the host.
   std::function<Supplies()> host_supplies = {};
   bool has_targets = false;                         // also when the policy names none

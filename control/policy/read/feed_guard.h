@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "control/policy/model/list.h"
-#include "control/policy/model/supplies.h"
 #include "control/policy/read/feed_parts.h"
+#include "control/policy/read/supplies.h"
 
 // What keeps a feed that has gone wrong from unblocking what its list blocks, and from blocking what it never did.
 namespace weir::control {

@@ -9,11 +9,11 @@
 #include "control/policy/model/columns.h"
 #include "control/policy/read/feed_file.h"
 #include "control/policy/read/feed_group.h"
-#include "control/policy/read/ipv6_passage.h"
 #include "control/policy/read/parsers.h"
 #include "control/policy/read/policy_entries.h"
 #include "control/policy/read/policy_file.h"
 #include "control/policy/read/policy_settings.h"
+#include "control/policy/read/supplies.h"
 #include "control/policy/read/target_spec.h"
 
 namespace weir::control {

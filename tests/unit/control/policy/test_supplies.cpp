@@ -1,7 +1,6 @@
 // What the host needs, and drop lists that would block it.
 #include "control/lists/book/claims.h"
-#include "control/policy/model/supplies.h"
-#include "control/policy/read/host_supplies.h"
+#include "control/policy/read/supplies.h"
 #include "tests/unit/control/policy/fed_list.h"
 
 namespace weir::control {

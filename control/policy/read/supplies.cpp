@@ -1,17 +1,73 @@
-#include "control/policy/read/host_supplies.h"
+#include "control/policy/read/supplies.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "common/digest.h"
+#include "control/policy/model/fields.h"
+
 namespace weir::control {
+
+namespace {
+
+template <class Addr>
+void order(std::vector<Supply<Addr>>& supplies) {
+  std::stable_sort(supplies.begin(), supplies.end(),
+                   [](const auto& a, const auto& b) { return a.address < b.address; });
+  size_t n = 0;
+  for (size_t i = 0; i < supplies.size(); i++) {
+    if (n != 0 && supplies[n - 1].address == supplies[i].address) {
+      supplies[n - 1].is_cut |= supplies[i].is_cut;
+    } else if (n++ != i) {
+      supplies[n - 1] = std::move(supplies[i]);
+    }
+  }
+  supplies.resize(n);
+}
+
+std::string host_of(const std::string& url) {
+  const size_t scheme = url.find("://");
+  const size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
+  std::string host = url.substr(begin, url.find_first_of("/?#", begin) - begin);
+  if (const size_t at = host.rfind('@'); at != std::string::npos) host.erase(0, at + 1);
+  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
+  return host.substr(0, host.find(':'));
+}
+
+}  // namespace
+
+void order(Supplies& supplies) {
+  order(supplies.v4);
+  order(supplies.v6);
+}
+
+std::array<uint64_t, 2> digest_of(const Supplies& supplies) {
+  if (supplies.empty()) return {};
+  std::string bytes;
+  const auto add = [&](const auto& some) {
+    for (const auto& supply : some) bytes += to_string(supply.address) + (supply.is_cut ? "-" : "+");
+  };
+  add(supplies.v4);
+  add(supplies.v6);
+  return weir::digest_of(std::as_bytes(std::span(bytes)));
+}
+
+void add_server(const std::string& url, const std::string& what, Supplies& supplies) {
+  const std::string host = host_of(url);
+  if (const auto v4 = parse_ipv4(host)) supplies.v4.push_back({*v4, what});
+  if (const auto v6 = parse_ipv6(host)) supplies.v6.push_back({*v6, what});
+}
+
 namespace {
 
 void add(Ipv4 address, const std::string& what, Supplies& supplies) {
@@ -113,6 +169,57 @@ Supplies host_supplies() {
   add_resolvers(text_of("/etc/resolv.conf"), supplies);
   order(supplies);
   return supplies;
+}
+
+namespace {
+
+struct Ipv6Block {
+  Ipv6 first, last;
+};
+
+constexpr Ipv6Block block(uint16_t leading, unsigned prefix_bits) {
+  const Ipv6 first = Ipv6{leading} << 112;
+  return {first, first | ~prefix_mask<Ipv6>(prefix_bits)};
+}
+constexpr Ipv6Block kLinkLocal = block(0xfe80, 10), kLinkMulticast = block(0xff02, 16);
+
+bool covers_all_of(std::vector<Ipv6Block> blocks, const Ipv6Block& wanted) {
+  std::sort(blocks.begin(), blocks.end(), [](const Ipv6Block& a, const Ipv6Block& b) { return a.first < b.first; });
+  Ipv6 next = wanted.first;
+  for (const Ipv6Block& one : blocks) {
+    if (one.first > next) return false;
+    if (one.last < next) continue;
+    if (one.last >= wanted.last) return true;
+    next = one.last + 1;
+  }
+  return false;
+}
+
+}  // namespace
+
+Ipv6Passage ipv6_passage(const Book& lists) {
+  Ipv6Passage passage;
+  std::vector<Ipv6Block> any_side, as_destination;
+  for (const List& list : lists) {
+    if (list.action != WEIR_PASS) continue;
+    const Rows<Ipv6>& rows = list.v6();
+    bool has_v6 = !rows.empty();
+    for (const Flow& flow : list.flows()) {
+      has_v6 |= flow.family != 4;
+      passage.has_neighbour_discovery |= flow.family != 4 && flow.protocol == kProtocolIcmpv6;
+    }
+    if (has_v6 && passage.list.empty()) passage.list = list.name;
+    for (size_t row = 0; row < rows.size(); row++) {
+      const Ipv6Block one = {rows.first[row], rows.last_of(row)};
+      const bool is_far = one.last < kLinkLocal.first || one.first > kLinkMulticast.last;
+      if (is_far || rows.port[row] != 0) continue;
+      any_side.push_back(one);
+      if ((rows.directions[row] & WEIR_AS_DESTINATION) != 0) as_destination.push_back(one);
+    }
+  }
+  passage.has_neighbour_discovery |=
+      covers_all_of(any_side, kLinkLocal) && covers_all_of(as_destination, kLinkMulticast);
+  return passage;
 }
 
 }  // namespace weir::control
