@@ -279,7 +279,7 @@ MUTATIONS = (
     ("control/sources/crowdsec/ledger.cpp", "if (!is_wanted && expires > now + 1) changes.del.push_back(entry);", "", ("crowdsec",)),
     # Waits and answers of controld.
     ("control/sources/fetch/fetcher.cpp", "for (const auto& first : firsts_) wanted.insert(first->left.begin(), first->left.end());", "", ("fetch",)),
-    ("control/lists/journal/turn.h", "depth_ == 0 && (is_change || changes_ == 0); });", "true; });", ("journal",)),
+    ("control/lists/journal/database.h", "depth_ == 0 && (is_change || changes_ == 0); });", "true; });", ("journal",)),
     ("control/lists/journal/generations.cpp", "last >= ids->first; last -= kRowsOfPage", "last > ids->first + kRowsOfPage; last -= kRowsOfPage", ("journal",)),
     ("control/daemon/api.cpp", "    if (client.doing == Doing::sending && may_be(client.caller)) sending", "    if (client.doing != Doing::waiting && may_be(client.caller)) sending", ("daemon",)),
     ("control/daemon/api.cpp", "  if (has_share && !has_place(kMaxOfUser, is_of_user)) return false;\n", "", ("daemon",)),

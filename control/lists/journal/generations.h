@@ -10,8 +10,7 @@
 #include "common/result.h"
 #include "common/wire.h"
 #include "control/lists/book/difference.h"
-#include "control/lists/journal/statement.h"
-#include "control/lists/journal/turn.h"
+#include "control/lists/journal/database.h"
 
 namespace weir::control {
 

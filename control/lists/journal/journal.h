@@ -13,8 +13,8 @@
 #include "common/progress.h"
 #include "common/result.h"
 #include "common/wire.h"
+#include "control/lists/journal/database.h"
 #include "control/lists/journal/generations.h"
-#include "control/lists/journal/turn.h"
 #include "control/policy/model/time_text.h"
 
 namespace weir::control {

@@ -1,4 +1,4 @@
-#include "control/lists/journal/statement.h"
+#include "control/lists/journal/database.h"
 
 #include <sqlite3.h>
 
