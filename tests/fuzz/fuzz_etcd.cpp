@@ -3,7 +3,6 @@
 #include <string>
 
 #include "control/sources/etcd/messages.h"
-#include "control/sources/etcd/text64.h"
 
 namespace {
 

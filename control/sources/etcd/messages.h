@@ -7,9 +7,20 @@
 
 #include "common/result.h"
 
+// This file writes requests of etcd's JSON gateway as text, and reads its answers.
+namespace weir::control::etcd {
+
+// What etcd's JSON holds as text: bytes in base64, whole numbers of 64 bits in digits.
+
+std::string to_base64(std::string_view bytes);
+// Error: it is not base64 with its padding.
+Result<std::string> from_base64(std::string_view text);
+
+// Empty text is 0: etcd leaves out what is 0. Error: it is no number.
+Result<int64_t> whole_of(std::string_view text);
+
 // Requests of etcd's JSON gateway (v3) as text, and its answers as plain data. Whatever an answer holds, reading it
 // ends in data or in an error.
-namespace weir::control::etcd {
 
 struct KeyValue {
   std::string key, value;

@@ -52,7 +52,7 @@ TARGETS = {
     "events": Target(1024, ("common/yaml/events.cpp", "common/yaml/yaml.cpp"), "policy.dict", without=("read_document",),
                      options=NOT_ENTROPIC),
     "feed_line": Target(512, ("control/enforce/past/feed_line.cpp",), "plain.dict", without=("read", "make_index", "names_in")),
-    "etcd": Target(1024, ("control/sources/etcd/messages.cpp", "control/sources/etcd/text64.cpp"), without=("text_of", "grant_text", "lease_text",
+    "etcd": Target(1024, ("control/sources/etcd/messages.cpp",), without=("text_of", "grant_text", "lease_text",
                                                                                             "authenticate_text", "watch_text")),
     "fetch": Target(1024, ("control/sources/fetch/state_file.cpp",)),
     "fleet": Target(1024, ("control/sources/fleet/head.cpp", "control/sources/fleet/revision.cpp", "control/sources/fleet/report.cpp", "control/sources/fleet/entry.cpp",

@@ -1,7 +1,6 @@
 // What etcd's JSON gateway is asked, and what its answers mean, as etcd 3.4 writes them. It itself is asked in
 // tests/smoke/test_fleet.py.
 #include "control/sources/etcd/messages.h"
-#include "control/sources/etcd/text64.h"
 #include "tests/catch.h"
 
 namespace weir::control::etcd {
