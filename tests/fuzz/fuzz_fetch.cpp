@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "control/sources/fetch/state_file.h"
+#include "control/sources/fetch/state.h"
 
 namespace {
 

@@ -17,8 +17,7 @@
 #include "common/log/log.h"
 #include "common/own_folder.h"
 #include "common/wait_for.h"
-#include "control/sources/fetch/schedule.h"
-#include "control/sources/fetch/state_file.h"
+#include "control/sources/fetch/state.h"
 
 namespace weir::control {
 namespace {

@@ -54,7 +54,7 @@ TARGETS = {
     "feed_line": Target(512, ("control/enforce/past/feed_line.cpp",), "plain.dict", without=("read", "make_index", "names_in")),
     "etcd": Target(1024, ("control/sources/etcd/messages.cpp",), without=("text_of", "grant_text", "lease_text",
                                                                                             "authenticate_text", "watch_text")),
-    "fetch": Target(1024, ("control/sources/fetch/state_file.cpp",)),
+    "fetch": Target(1024, ("control/sources/fetch/state.cpp",), without=("next_after_success", "next_after_failure", "next_of")),
     "fleet": Target(1024, ("control/sources/fleet/head.cpp", "control/sources/fleet/revision.cpp", "control/sources/fleet/report.cpp", "control/sources/fleet/entry.cpp",
                            "control/sources/fleet/channel.cpp", "control/sources/fleet/names.cpp")),
     "filter": Target(512, ("control/policy/read/frame_filter.cpp",), without=("compile",)),

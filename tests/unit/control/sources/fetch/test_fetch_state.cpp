@@ -1,6 +1,5 @@
 // When a feed is asked for again, and its state on disk: whole, damaged, of another version. What people see of an url.
-#include "control/sources/fetch/schedule.h"
-#include "control/sources/fetch/state_file.h"
+#include "control/sources/fetch/state.h"
 #include "tests/catch.h"
 
 using namespace weir::control;

@@ -1,11 +1,27 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
+#include "common/result.h"
 #include "control/policy/model/fetch.h"
 
-// When a feed is asked for again. random: from 0 to 1.
+// This file keeps how a fetched feed stands, and says when it is asked for again.
 namespace weir::control {
+
+// The state of a fetched feed as the text of a file: a line `KEY VALUE` for each member, and a last one with the digest
+// of all before it.
+
+std::string write_fetch_state(const FetchState& state);
+
+// The text, and the line of its digest behind it.
+std::string with_digest(std::string text);
+
+// Error: what is wrong with it; a state is taken whole or not at all.
+Result<FetchState> read_fetch_state(std::string_view text);
+
+// When a feed is asked for again. random: from 0 to 1.
 
 constexpr int64_t kFirstRetry_s = 30, kMostRetry_s = 3600, kMostRetryAfter_s = 86'400;
 
