@@ -14,9 +14,19 @@
 #include "common/result.h"
 #include "control/base/loop/loop.h"
 #include "control/policy/model/feed.h"
-#include "control/sources/watch/waypoints.h"
 
+// This file tells which feeds change.
 namespace weir::control {
+
+// A name in a folder, on the way that a path takes.
+struct Waypoint {
+  std::string folder, name;
+  bool operator==(const Waypoint&) const = default;
+};
+
+// What decides which file a path names, in the order of the way: each symbolic link, then the file itself. Where the
+// way ends before, the name that is not there is the last one. Folders that are no links are not in it.
+std::vector<Waypoint> waypoints_of(const std::string& path);
 
 // A file to be watched. read: as it was when its content was taken; empty: as it is now. several: path stands for
 // several (control/policy/read/feed_group.h), and what is watched is which.
