@@ -274,7 +274,7 @@ MUTATIONS = (
     ("control/sources/fleet/pieces.cpp", "size_t at = std::min(end, least);", "size_t at = end;", ("fleet",)),
     ("control/sources/fleet/store.cpp", "bytes.size() != file.bytes || sha256_of(bytes) != file.digest", "bytes.size() != file.bytes", ("fleet",)),
     ("control/sources/fleet/revision.cpp", 'part.empty() || part == "." || part == ".."', 'part.empty() || part == "."', ("fleet",)),
-    ("control/sources/flowspec/values.cpp", "one.value < most) ranges.push_back({one.value + 1, most});", "one.value <= most) ranges.push_back({one.value, most});", ("flowspec",)),
+    ("control/sources/flowspec/entries.cpp", "one.value < most) ranges.push_back({one.value + 1, most});", "one.value <= most) ranges.push_back({one.value, most});", ("flowspec",)),
     ("control/sources/crowdsec/decisions.cpp", "return is_negative ? -whole : whole;", "return whole;", ("crowdsec",)),
     ("control/sources/crowdsec/ledger.cpp", "if (!is_wanted && expires > now + 1) changes.del.push_back(entry);", "", ("crowdsec",)),
     # Waits and answers of controld.

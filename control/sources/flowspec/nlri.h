@@ -2,15 +2,62 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "common/ip.h"
 #include "common/result.h"
-#include "control/sources/flowspec/bytes.h"
+
+// This file has the rules of BGP FlowSpec, and the bytes that BGP writes them in.
+namespace weir::control::flowspec {
+
+// What BGP is written in: numbers in network order, and parts with their lengths in front.
+
+using Bytes = std::vector<uint8_t>;
+using BytesView = std::span<const uint8_t>;
+
+// Takes from the front of bytes that somebody else has; reads nothing past their end. Where there are too few of them,
+// nothing is left: of numbers read in a row the last one tells whether all are there.
+class Reader {
+ public:
+  explicit Reader(BytesView bytes) : left_(bytes) {}
+
+  size_t left() const { return left_.size(); }
+  bool is_at_end() const { return left_.empty(); }
+  // Empty: fewer are left.
+  std::optional<BytesView> take(size_t n) {
+    if (left_.size() < n) {
+      left_ = {};
+      return std::nullopt;
+    }
+    const BytesView taken = left_.first(n);
+    left_ = left_.subspan(n);
+    return taken;
+  }
+  // n <= 8 bytes as a number.
+  std::optional<uint64_t> number(size_t n) {
+    const std::optional<BytesView> bytes = take(n);
+    if (!bytes) return std::nullopt;
+    uint64_t value = 0;
+    for (const uint8_t byte : *bytes) value = value << 8 | byte;
+    return value;
+  }
+  BytesView rest() { return *take(left()); }
+
+ private:
+  BytesView left_;
+};
+
+// The low n bytes of value.
+inline void put_number(Bytes& bytes, size_t n, uint64_t value) {
+  while (n-- > 0) bytes.push_back(static_cast<uint8_t>(value >> (8 * n)));
+}
+inline void put_bytes(Bytes& bytes, BytesView more) {
+  bytes.insert(bytes.end(), more.begin(), more.end());
+}
 
 // A rule of BGP FlowSpec, from its bytes and to them: RFC 8955 section 4 for IPv4, RFC 8956 section 3 for IPv6.
-namespace weir::control::flowspec {
 
 enum class Family : uint8_t { v4 = 1, v6 = 2 };  // as BGP's AFI
 inline unsigned address_bits(Family family) {

@@ -63,7 +63,7 @@ TARGETS = {
     "feed": Target(256, ("control/policy/feeds/entry_text.cpp", "control/policy/feeds/format.cpp",
                          "control/policy/feeds/plain.cpp", "control/policy/read/feed_guard.cpp"),
                    "plain.dict"),
-    "flowspec": Target(128, ("control/sources/flowspec/nlri.cpp", "control/sources/flowspec/entries.cpp", "control/sources/flowspec/values.cpp")),
+    "flowspec": Target(128, ("control/sources/flowspec/nlri.cpp", "control/sources/flowspec/entries.cpp")),
     "formats": Target(512, ("control/policy/feeds/*.cpp", "control/policy/feeds/json_text.h"), "formats.dict",
                       without=("answer_one", "begin_reading", "receive", "wait_for_last", "finish")),
     "listen": Target(64, ("control/policy/model/listen.cpp", "control/tell/web/host.cpp")),

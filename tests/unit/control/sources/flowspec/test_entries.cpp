@@ -4,7 +4,6 @@
 #include "control/policy/model/range_text.h"
 #include "control/policy/read/entry_line.h"
 #include "control/sources/flowspec/entries.h"
-#include "control/sources/flowspec/values.h"
 #include "filter/format/packet.h"
 #include "tests/catch.h"
 #include "tests/unit/control/sources/flowspec/made.h"
