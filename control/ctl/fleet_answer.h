@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "control/base/json/fields.h"
-#include "control/sources/fleet/ask.h"
 #include "control/sources/fleet/head.h"
 #include "control/sources/fleet/report.h"
 #include "control/sources/fleet/revision.h"

@@ -13,8 +13,8 @@
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/tell.h"
-#include "control/sources/fleet/entry.h"
 #include "control/sources/fleet/follower.h"
+#include "control/sources/fleet/names.h"
 
 namespace weir::control {
 namespace {

@@ -14,7 +14,6 @@
 #include "control/daemon/fleet_entries.h"
 #include "control/lists/journal/change.h"
 #include "control/policy/model/policy.h"
-#include "control/sources/fleet/ask.h"
 #include "control/sources/fleet/channel.h"
 #include "control/sources/fleet/head.h"
 #include "control/sources/fleet/pieces.h"

@@ -20,7 +20,6 @@
 #include <thread>
 #include <vector>
 
-#include "control/sources/fleet/blob.h"
 #include "control/sources/fleet/channel.h"
 #include "control/sources/fleet/follower.h"
 #include "control/sources/fleet/head.h"

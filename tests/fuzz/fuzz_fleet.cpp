@@ -5,9 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "control/sources/fleet/blob.h"
 #include "control/sources/fleet/channel.h"
-#include "control/sources/fleet/entry.h"
 #include "control/sources/fleet/head.h"
 #include "control/sources/fleet/names.h"
 #include "control/sources/fleet/pieces.h"

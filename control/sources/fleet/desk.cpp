@@ -11,7 +11,7 @@
 
 #include "common/clock.h"
 #include "common/peer_number.h"
-#include "control/sources/fleet/blob.h"
+#include "control/sources/fleet/pieces.h"
 #include "control/sources/fleet/transfer.h"
 
 namespace weir::control::fleet {

@@ -10,8 +10,6 @@
 
 #include "common/result.h"
 #include "control/sources/etcd/client.h"
-#include "control/sources/fleet/ask.h"
-#include "control/sources/fleet/entry.h"
 #include "control/sources/fleet/head.h"
 #include "control/sources/fleet/names.h"
 #include "control/sources/fleet/report.h"

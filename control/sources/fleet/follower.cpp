@@ -18,11 +18,10 @@
 #include "common/clock.h"
 #include "common/fd.h"
 #include "control/base/http/reach.h"
-#include "control/sources/fleet/blob.h"
 #include "control/sources/fleet/channel.h"
-#include "control/sources/fleet/entry.h"
 #include "control/sources/fleet/head.h"
 #include "control/sources/fleet/names.h"
+#include "control/sources/fleet/pieces.h"
 #include "control/sources/fleet/revision.h"
 #include "control/sources/fleet/transfer.h"
 

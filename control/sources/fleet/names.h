@@ -5,20 +5,41 @@
 #include <string>
 #include <string_view>
 
+#include "common/result.h"
+#include "control/base/json/fields.h"
+
+// This file knows where a fleet keeps what in etcd, and what an entry has there.
+namespace weir::control::fleet {
+
+// What stands behind the key of an entry of the whole fleet.
+struct Added {
+  std::string by;    // who added it
+  std::string node;  // shared by this node; empty: by somebody
+  std::string comment;
+  uint64_t ttl_s = 0;  // of its lease, when it was added; 0: it has none
+  int64_t at = 0;      // Unix seconds, by the clock of whoever added it
+};
+void members(Fields& f, Added& added);
+
+constexpr size_t kMostEntry = 512;    // bytes of its text
+constexpr size_t kMostComment = 200;  // bytes
+
+std::string text_of(const Added& added);
+Result<Added> read_added(std::string_view text);
+
 // Where a fleet keeps what in etcd. All of it begins with /weir/FLEET/.
 //
 //   live/head                 which revision each group of nodes enforces (head.h); what every node watches,
-//   live/ask                  what is asked of every node (ask.h); leased
-//   live/entries/LIST/ENTRY   and what was added everywhere: leased when it ends by itself (entry.h)
+//   live/ask                  what is asked of every node (report.h); leased
+//   live/entries/LIST/ENTRY   and what was added everywhere: leased when it ends by itself (Added)
 //   revisions/NUMBER          what a revision consists of (revision.h)
 //   blobs/DIGEST              which pieces each of its files consists of (pieces.h)
-//   pieces/DIGEST             the bytes of a piece (blob.h)
+//   pieces/DIGEST             the bytes of a piece (pieces.h)
 //   swept                     changes when something of these is removed
 //   nodes/NODE                how each node stands (report.h); stays when the node is gone
 //   told/ID/NODE              what each says to that; leased
 //   alive/NODE                leased: there while the node is
 //   log/TURN                  what was changed, by whom
-namespace weir::control::fleet {
 
 // Of fleets, nodes and groups: 1 to 63 of A-Z a-z 0-9 . _ -
 bool is_name(std::string_view text);

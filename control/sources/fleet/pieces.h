@@ -12,9 +12,21 @@
 #include "control/base/json/fields.h"
 #include "control/sources/fleet/revision.h"
 
+// This file cuts, packs and names the bytes of files, as a fleet keeps them.
+namespace weir::control::fleet {
+
+// Bytes as they are kept: known by their digest, and compressed by zstd.
+
+// SHA-256 in 64 hexadecimal digits.
+std::string sha256_of(std::span<const std::byte> bytes);
+bool is_digest(std::string_view text);
+
+std::string pack(std::string_view bytes);
+// Into `to`, which is as long as the bytes were. Error: it is not that.
+Result<void> unpack(std::string_view packed, std::span<std::byte> to);
+
 // A file in pieces whose ends its own bytes choose: where a feed changes in one place, all other pieces stay as they
 // were, wherever they lie now. So what etcd and a node have of the file before does not travel again.
-namespace weir::control::fleet {
 
 struct Piece {
   std::string digest;  // SHA-256 in hexadecimal digits

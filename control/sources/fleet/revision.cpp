@@ -7,7 +7,7 @@
 
 #include "common/peer_number.h"
 #include "control/base/json/json.h"
-#include "control/sources/fleet/blob.h"
+#include "control/sources/fleet/pieces.h"
 
 namespace weir::control::fleet {
 

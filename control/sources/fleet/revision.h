@@ -15,7 +15,7 @@ struct BlobFile {
   std::string path;    // relative to the revision's folder; never leads out of it
   std::string digest;  // SHA-256 in hexadecimal digits
   uint64_t bytes = 0;
-  std::string url = {};       // of a server that has them, packed (blob.h); empty: they are in etcd (pieces.h)
+  std::string url = {};       // of a server that has them, packed; empty: they are in etcd (pieces.h)
   uint64_t packed_bytes = 0;  // at the url
 };
 

@@ -12,7 +12,7 @@
 #include "common/own_folder.h"
 #include "common/peer_number.h"
 #include "control/base/json/json.h"
-#include "control/sources/fleet/blob.h"
+#include "control/sources/fleet/pieces.h"
 
 namespace weir::control::fleet {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "control/sources/fleet/blob.h"
+#include "control/sources/fleet/pieces.h"
 
 namespace weir::control::fleet {
 namespace {

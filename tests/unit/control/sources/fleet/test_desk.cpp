@@ -3,8 +3,8 @@
 #include <atomic>
 #include <thread>
 
-#include "control/sources/fleet/blob.h"
 #include "control/sources/fleet/desk.h"
+#include "control/sources/fleet/pieces.h"
 #include "tests/catch.h"
 #include "tests/unit/fake_etcd.h"
 #include "tests/unit/own_clocks.h"

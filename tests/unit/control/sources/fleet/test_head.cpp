@@ -1,7 +1,6 @@
 // The pointer of a fleet: what each group enforces, and what a rollback goes back to.
 #include "common/peer_number.h"
 #include "control/sources/fleet/channel.h"
-#include "control/sources/fleet/entry.h"
 #include "control/sources/fleet/head.h"
 #include "control/sources/fleet/names.h"
 #include "control/sources/fleet/report.h"

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <random>
 
-#include "control/sources/fleet/blob.h"
 #include "control/sources/fleet/pieces.h"
 #include "tests/catch.h"
 

@@ -1,5 +1,5 @@
 // What a revision may consist of, and the bytes of its files.
-#include "control/sources/fleet/blob.h"
+#include "control/sources/fleet/pieces.h"
 #include "control/sources/fleet/revision.h"
 #include "tests/catch.h"
 

@@ -3,7 +3,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "control/sources/fleet/blob.h"
+#include "control/sources/fleet/pieces.h"
 #include "control/sources/fleet/store.h"
 #include "tests/catch.h"
 #include "tests/unit/folder.h"
