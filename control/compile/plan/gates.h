@@ -4,16 +4,41 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "filter/build/builder.h"
 #include "filter/format/snapshot.h"
+
+// This step chooses the tables of a snapshot's gates, by what stands at them.
+namespace weir::control {
+
+// What stands at a gate, in numbers: enough to say how much a table of any width would let through.
+
+constexpr unsigned kGateBits = 64;  // leading bits of an address that a gate may look at
+
+// One shape at one side.
+struct GateLoad {
+  unsigned bits = 0;                             // leading bits of the address that its keys tell, at most 64
+  std::array<double, kGateBits + 1> prefixes{};  // [b]: different leading b bits of its keys; up to `bits`
+  double keys = 0;
+  double shape_keys = 0;  // of the whole shape, on whichever side they stand
+  double lookup_ns = 0;   // what a packet pays that it is asked about
+
+  bool stands() const { return keys > 0; }
+  // Different leading b bits of the addresses that its keys cover.
+  double covered(unsigned b) const;
+};
+
+// A key table at a side, by the rules that have lists there; a flow table: all of its keys.
+GateLoad load_of(const filter::KeyTable& table, unsigned side, const std::vector<weir_rule>& rules);
+// The networks at a side.
+GateLoad load_of(const std::vector<filter::NetworkRun>& networks, unsigned side, const std::vector<weir_rule>& rules);
 
 // gates: which tables the gates of a snapshot get, and at which side each flow shape stands. A table costs every packet
 // one access, the dearer the larger it is, and saves those that it keeps out all lookups of its side. Chosen is what is
 // cheapest for a packet from anywhere; where that hardly beats the lookups alone, the gate is left open.
 //
 // All costs are constants that were measured once: the same policy gets the same gates, on every machine.
-namespace weir::control {
 
 struct GateReport {
   std::string name;                      // "v4 src", "v6 dst"

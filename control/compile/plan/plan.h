@@ -8,14 +8,20 @@
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/fit.h"
 #include "control/compile/plan/gates.h"
-#include "control/compile/plan/rate_band.h"
 #include "control/policy/model/policy.h"
 #include "filter/build/builder.h"
 #include "filter/format/snapshot.h"
 
-// plan: which shapes, what is in them, how large the snapshot gets. Everything but the secret and the generation is
-// decided here.
+// plan decides all of a snapshot but its secret and its generation: shapes, content and size.
 namespace weir::control {
+
+// The false-positive rate that a sound filter has. Of a layout whose bits tell it is theirs exactly, low = rate = high:
+// over keys that nobody chose with knowledge of the secret. Else what the formula expects, and how far a secret may be
+// from it.
+struct RateBand {
+  double low = 0, rate = 0, high = 0;
+  bool of_bits = false;
+};
 
 struct ShapeReport {
   std::string name;         // "v4 addr/32", "v4 addr/24 bitmap", "v6 addr/48", "v4 dst/32 + proto + dport"

@@ -10,7 +10,7 @@
 
 #include "common/progress.h"
 #include "common/result.h"
-#include "control/compile/plan/rate_band.h"
+#include "control/compile/plan/plan.h"
 #include "control/compile/prove/lookup.h"
 #include "control/policy/model/policy.h"
 #include "filter/format/packet.h"
