@@ -12,7 +12,7 @@
 #include "control/compile/merge/merge.h"
 #include "control/compile/plan/flow_index.h"
 #include "control/compile/prove/bits_rate.h"
-#include "control/compile/prove/prove_overlay.h"
+#include "control/compile/prove/prove.h"
 #include "control/compile/seal.h"
 #include "control/lists/book/difference.h"
 #include "control/lists/book/search.h"

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "control/compile/merge/merge.h"
+#include "control/compile/prove/chance.h"
 #include "control/compile/prove/lookup.h"
-#include "control/compile/prove/split_mix.h"
 #include "control/compile/prove/verdict.h"
 #include "control/lists/book/search.h"
 #include "control/policy/model/packet.h"

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "control/compile/prove/chance.h"
 #include "control/compile/prove/lookup.h"
 #include "control/compile/prove/prove.h"
-#include "control/compile/prove/split_mix.h"
 #include "control/compile/prove/verdict.h"
 #include "control/policy/model/fields.h"
 #include "control/policy/model/packet.h"

@@ -1,13 +1,11 @@
-#include "control/compile/prove/prove_overlay.h"
-
 #include <fmt/format.h>
 #include <sys/random.h>
 
 #include <algorithm>
 
 #include "common/files.h"
+#include "control/compile/prove/chance.h"
 #include "control/compile/prove/prove.h"
-#include "control/compile/prove/split_mix.h"
 #include "control/lists/book/search.h"
 #include "control/policy/model/packet.h"
 #include "control/policy/model/range_text.h"

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "control/compile/plan/flow_index.h"
+#include "control/compile/prove/chance.h"
 #include "control/compile/prove/lookup.h"
 #include "control/compile/prove/prove.h"
-#include "control/compile/prove/split_mix.h"
 #include "filter/probe/dispatch.h"
 #include "tests/rounds.h"
 #include "tests/unit/control/compile/build_unproven.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "control/compile/prove/split_mix.h"
+#include "control/compile/prove/chance.h"
 #include "control/policy/model/range_text.h"
 #include "tests/unit/control/compile/make_policy.h"
 

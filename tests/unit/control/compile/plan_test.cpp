@@ -12,7 +12,7 @@
 #include <unordered_map>
 
 #include "control/compile/plan/expand.h"
-#include "control/compile/prove/split_mix.h"
+#include "control/compile/prove/chance.h"
 #include "tests/unit/control/compile/make_policy.h"
 
 namespace weir::control {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "control/compile/prove/split_mix.h"
+#include "control/compile/prove/chance.h"
 #include "control/tell/answer/explain.h"
 #include "filter/layouts/layout.h"
 #include "tests/rounds.h"
