@@ -11,7 +11,7 @@
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/policy/model/time_text.h"
-#include "control/tell/answer/explain_answer.h"
+#include "control/tell/answer/explain.h"
 
 // Walks a key through the running generation: key -> shapes -> page, line, bits -> rule -> lists -> file and line.
 namespace weir::control::ctl {

@@ -5,7 +5,7 @@
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
-#include "control/tell/answer/explain_answer.h"
+#include "control/tell/answer/explain.h"
 
 namespace weir::control::ctl {
 

@@ -13,7 +13,7 @@
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/policy/read/captured_frame.h"
-#include "control/tell/answer/frame_text.h"
+#include "control/tell/answer/walk.h"
 
 namespace weir::control::ctl {
 namespace {

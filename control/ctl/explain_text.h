@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "control/ctl/text.h"
-#include "control/tell/answer/probing.h"
+#include "control/tell/answer/walk.h"
 
 // What explain shows of a key, of a packet and of a frame alike.
 namespace weir::control::ctl {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "control/tell/answer/frame_text.h"
 #include "control/tell/answer/walk.h"
 
 namespace weir::control {

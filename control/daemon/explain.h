@@ -5,7 +5,7 @@
 #include "common/result.h"
 #include "control/daemon/api.h"
 #include "control/daemon/daemon.h"
-#include "control/tell/answer/explain_answer.h"
+#include "control/tell/answer/explain.h"
 #include "control/tell/answer/request.h"
 
 // Why something drops or passes: an address, a packet or a frame, now or then. Of a daemon that runs a policy.

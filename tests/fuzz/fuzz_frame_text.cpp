@@ -10,7 +10,6 @@
 #include "control/compile/plan/flow_index.h"
 #include "control/compile/plan/plan.h"
 #include "control/policy/model/columns.h"
-#include "control/tell/answer/frame_text.h"
 #include "control/tell/answer/walk.h"
 #include "tests/reference/judge.h"
 

@@ -11,9 +11,13 @@
 #include "control/lists/book/claims.h"
 #include "control/lists/book/stored.h"
 #include "control/policy/model/list.h"
-#include "control/tell/answer/probing.h"
+#include "control/tell/answer/parts.h"
+#include "control/tell/answer/walk.h"
 
+// An answer explains the verdict on an address, a packet or a frame.
 namespace weir::control {
+
+// ----------------------------------------------------------------------------------------------------- explanations
 
 struct ShapeCondition {
   std::string side;  // of the key: source | destination
@@ -60,5 +64,36 @@ Result<PacketExplanation> explain_packet(const ListsAlone& lists, const std::str
 // What has to be known of lists for either. Error: it is no key and no packet, and why.
 Result<Addresses> addresses_of(const std::string& key);
 Addresses addresses_of(std::span<const weir_packet> packets);
+
+// ----------------------------------------------------------------------------------------------------------- answer
+
+void members(Fields& f, LineBits& line);
+void members(Fields& f, ShapeCondition& condition);
+void members(Fields& f, ShapeProbe& probe);
+void members(Fields& f, Moment& moment);
+void members(Fields& f, FeedContent& feed);
+void members(Fields& f, FeedColumn& column);
+void members(Fields& f, Provenance& from);
+void members(Fields& f, Origin& origin);
+void members(Fields& f, Verdict& verdict);
+
+void members(Fields& f, GateWalk& gate);
+void members(Fields& f, ConditionWalk& condition);
+void members(Fields& f, KeyWalk& key);
+void members(Fields& f, LayerWalk& layer);
+
+void members(Fields& f, Explanation& explanation);
+void members(Fields& f, PacketExplanation& explanation);
+void members(Fields& f, FrameWalk& walk);
+
+struct ExplainAnswer {
+  std::optional<Explanation> of_key;  // one of these
+  std::optional<PacketExplanation> of_packet;
+  std::optional<FrameWalk> of_frame;
+  wire::Generation generation;
+  std::optional<Moment> then = {};  // that generation, when it was asked for
+  std::string notice = {};
+};
+void members(Fields& f, ExplainAnswer& answer);
 
 }  // namespace weir::control

@@ -3,16 +3,245 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
+#include "control/compile/plan/plan.h"
 #include "control/compile/prove/verdict.h"
 #include "control/compile/prove/visit_packet.h"
 #include "control/policy/model/field_names.h"
+#include "control/policy/model/flow_condition.h"
 #include "control/policy/model/packet.h"
+#include "control/policy/model/range_text.h"
 #include "control/tell/answer/packet_text.h"
+#include "filter/format/rules.h"
+#include "filter/format/siphash.h"
 #include "filter/frame/tunnel.h"
+#include "filter/layouts/bitmap.h"
+#include "filter/layouts/layout.h"
+#include "filter/layouts/line8.h"
+#include "filter/layouts/page2.h"
+#include "filter/layouts/page7.h"
+#include "filter/layouts/ribbon.h"
 
 namespace weir::control {
+
+// ---------------------------------------------------------------------------------------------------- frame as text
+
+namespace {
+
+constexpr const char* kFrameHint =
+    "hint: give a frame from its Ethernet header on, two hexadecimal digits a byte, as in 02:00:00:00:00:01 "
+    "02:00:00:00:00:02 0800 45 00; without offsets and without the text beside them";
+
+int digit_of(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+bool is_between(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ':';
+}
+
+std::string shown(char c) {
+  return c > ' ' && c < 0x7f ? fmt::format("`{}`", c) : fmt::format("the byte {:#04x}", static_cast<unsigned char>(c));
+}
+
+Error wrong_frame(const std::string& what) {
+  return Error{fmt::format("frame: {}\n{}", what, kFrameHint)};
+}
+
+}  // namespace
+
+Result<std::vector<uint8_t>> parse_frame_text(std::string_view text) {
+  std::vector<uint8_t> frame;
+  for (size_t i = 0; i < text.size(); i++) {
+    if (is_between(text[i])) continue;
+    const int high = digit_of(text[i]);
+    if (high < 0) return wrong_frame(fmt::format("character {}, {}, is no hexadecimal digit", i + 1, shown(text[i])));
+    if (i + 1 == text.size()) {
+      return wrong_frame(fmt::format("it ends with `{}`, half a byte (byte {})", text[i], frame.size() + 1));
+    }
+    const int low = digit_of(text[i + 1]);
+    if (low < 0) {
+      return wrong_frame(fmt::format("character {} is {}: the second digit of byte {}, `{}`, is missing", i + 2,
+                                     shown(text[i + 1]), frame.size() + 1, text[i]));
+    }
+    if (frame.size() == kMostFrameBytes) {
+      return wrong_frame(
+          fmt::format("there are more than {} bytes: character {} begins one more", kMostFrameBytes, i + 1));
+    }
+    frame.push_back(static_cast<uint8_t>(high << 4 | low));
+    i++;
+  }
+  if (frame.empty()) return wrong_frame("there is no byte");
+  return frame;
+}
+
+std::string frame_text(std::span<const uint8_t> frame) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string text;
+  text.reserve(frame.size() * 2);
+  for (const uint8_t byte : frame) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+// --------------------------------------------------------------------------------------------------- place of a key
+
+namespace {
+
+constexpr uint32_t kLineBits = WEIR_LINE_BYTES * 8;
+
+// Bits of a page by line, each once.
+class Collector {
+ public:
+  void add(uint32_t line, uint32_t bit) { lines_[line % WEIR_LINES_PER_PAGE].push_back(bit); }
+  std::vector<LineBits> take() {
+    std::vector<LineBits> all;
+    for (auto& [line, bits] : lines_) {
+      std::sort(bits.begin(), bits.end());
+      bits.erase(std::unique(bits.begin(), bits.end()), bits.end());
+      all.push_back({line, std::move(bits)});
+    }
+    return all;
+  }
+
+ private:
+  std::map<uint32_t, std::vector<uint32_t>> lines_;
+};
+
+uint32_t bit_of(uint32_t word, uint32_t bit_in_word) {
+  return word * 64 + bit_in_word;
+}
+
+}  // namespace
+
+KeyPlace key_place(const filter::ShapeView& shape, uint64_t hash) {
+  const uint32_t pages = shape.filter.lines / WEIR_LINES_PER_PAGE;
+  KeyPlace place;
+  Collector bits;
+  switch (shape.layout) {
+    case WEIR_LAYOUT_LINE8: {
+      const uint32_t line = weir_hash_range(hash, shape.filter.lines);
+      place.page = line / WEIR_LINES_PER_PAGE;
+      for (uint32_t w = 0; w < 8; w++) bits.add(line, bit_of(w, weir_line8_bit(hash, w)));
+      break;
+    }
+    case WEIR_LAYOUT_BITMAP: {
+      const auto index = static_cast<uint32_t>(hash);
+      place.page = index / kLineBits / WEIR_LINES_PER_PAGE;
+      bits.add(index / kLineBits, index % kLineBits);
+      break;
+    }
+    case WEIR_LAYOUT_PAGE2: {
+      const weir_page2_place lines = weir_page2_locate(hash, shape.filter.lines, shape.filter.k);
+      place.page = lines.line[0] / WEIR_LINES_PER_PAGE;
+      for (uint32_t which = 0; which < 2; which++) {
+        for (uint32_t w = 0; w < 8; w++) {
+          if ((lines.words[which] >> w & 1) != 0)
+            bits.add(lines.line[which], bit_of(w, weir_page2_bit(hash, which, w)));
+        }
+      }
+      break;
+    }
+    case WEIR_LAYOUT_PAGE7:
+      place.page = weir_hash_range(hash, pages);
+      for (uint32_t i = 0; i < WEIR_PAGE7_K; i++) {
+        const uint32_t bit = weir_page7_bit(hash, i);
+        bits.add(bit / kLineBits, bit % kLineBits);
+      }
+      break;
+    case WEIR_LAYOUT_RIBBON: {
+      place.page = weir_hash_range(hash, pages);
+      const uint32_t start = weir_ribbon_start(hash, pages);
+      const uint64_t coefficients = weir_ribbon_coefficients(hash);
+      for (uint32_t i = 0; i < WEIR_RIBBON_WIDTH; i++) {
+        if ((coefficients >> i & 1) != 0) bits.add((start + i) / 64, (start + i) % 64);
+      }
+      break;
+    }
+  }
+  place.lines = bits.take();
+  return place;
+}
+
+// ----------------------------------------------------------------------------------------------------- asking a key
+
+std::vector<std::string> lists_of(const filter::SnapshotView& snapshot) {
+  std::vector<std::string> names;
+  for (uint32_t l = 0; l < snapshot.header().n_lists; l++) names.emplace_back(snapshot.lists()[l].name);
+  return names;
+}
+
+void ask_filter(const filter::ShapeView& shape, const filter::Key& key, bool is_of_overlay, AskedKey& asked) {
+  const filter::Layout& layout = filter::layout_of(shape.layout);
+  const bool bitmap = shape.layout == WEIR_LAYOUT_BITMAP;
+  if (!bitmap) asked.hash = weir_siphash13(shape.secret, key.word.data(), filter::key_words(shape.shape));
+  const uint64_t place = bitmap ? weir_bitmap_index(key.word[0]) : asked.hash;
+  asked.shape = shape_name(shape.shape, bitmap) + (is_of_overlay ? ", overlay" : "");
+  asked.layout = layout.name;
+  asked.place = key_place(shape, place);
+  asked.filter_hit = layout.check(shape.filter, place);
+}
+
+std::vector<std::string> names_of(const std::vector<std::string>& lists, const weir_set& set) {
+  std::vector<std::string> names;
+  for (uint32_t l = 0; l < lists.size(); l++) {
+    if (has_list(set, l)) names.push_back(lists[l]);
+  }
+  return names;
+}
+
+std::vector<std::string> names_of(const filter::SnapshotView& snapshot, const weir_set& set) {
+  return names_of(lists_of(snapshot), set);
+}
+
+Verdict verdict_of(const weir_snapshot_header& header, const std::vector<std::string>& lists, const weir_set& matched,
+                   const std::function<std::optional<Origin>(const std::string&)>& first_entry) {
+  const Judgement judgement = judge(header, matched);
+  Verdict verdict;
+  verdict.action = judgement.action == WEIR_DROP ? "drop" : "pass";
+  verdict.reason = judgement.list == kNoList ? "default" : lists[static_cast<size_t>(judgement.list)];
+  if (judgement.list != kNoList) verdict.because = first_entry(verdict.reason);
+  verdict.matched = names_of(lists, matched);
+  verdict.monitored = names_of(lists, lists_in(matched, header.monitor_lists));
+  return verdict;
+}
+
+Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched,
+                   const std::function<std::optional<Origin>(const std::string&)>& first_entry) {
+  return verdict_of(snapshot.header(), lists_of(snapshot), matched, first_entry);
+}
+
+ListsAlone::ListsAlone(const Book& lists, weir_action default_action, weir_action unparsed_action, uint8_t tunnels)
+    : book(lists) {
+  header.default_action = static_cast<uint8_t>(default_action);
+  header.unparsed_action = static_cast<uint8_t>(unparsed_action);
+  header.tunnels = tunnels;
+  for (unsigned l = 0; l < lists.size(); l++) {
+    names.push_back(lists[l].name);
+    filter::list_mask(header, lists[l].action, lists[l].mode)[l / 64] |= uint64_t{1} << l % 64;
+  }
+}
+
+size_t shorten(std::vector<Origin>& origins) {
+  const size_t all = origins.size();
+  if (all > kMaxOrigins) origins.erase(origins.begin() + kMaxOrigins, origins.end());
+  return all;
+}
+
+std::string condition_text(const weir_residual& residual, uint8_t family, uint64_t now) {
+  const bool expired = (residual.asks & WEIR_ASKS_EXPIRES) != 0 && now >= residual.expires_unix_s;
+  return flow_text(flow_of(residual, family)) + (expired ? " (expired)" : "");
+}
+
+// ------------------------------------------------------------------------------------------------------------ frame
+
 namespace {
 
 const char* name_of(weir_side side) {

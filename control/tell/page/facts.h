@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "control/tell/answer/explain_answer.h"
+#include "control/tell/answer/explain.h"
 #include "control/tell/answer/feeds.h"
 #include "control/tell/answer/history.h"
 #include "control/tell/answer/list.h"

@@ -60,7 +60,7 @@ TARGETS = {
                     without=("read_ask", "read_told")),
     "filter": Target(512, ("control/policy/read/frame_filter.cpp",), without=("compile",)),
     "frame": Target(1024, ("filter/frame/*.cpp",)),
-    "frame_text": Target(2048, ("control/tell/answer/frame_text.cpp", "control/tell/answer/walk.cpp"), options=NOT_ENTROPIC),
+    "frame_text": Target(2048, ("control/tell/answer/walk.cpp",), options=NOT_ENTROPIC),
     "feed": Target(256, ("control/policy/feeds/entry_text.cpp", "control/policy/feeds/format.cpp",
                          "control/policy/feeds/plain.cpp", "control/policy/read/feed_guard.cpp"),
                    "plain.dict"),

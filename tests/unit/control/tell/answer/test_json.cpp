@@ -4,7 +4,7 @@
 
 #include "control/base/json/json.h"
 #include "control/base/json/table.h"
-#include "control/tell/answer/explain_answer.h"
+#include "control/tell/answer/explain.h"
 #include "control/tell/answer/list.h"
 #include "control/tell/answer/make.h"
 #include "control/tell/answer/request.h"

@@ -8,7 +8,6 @@
 #include "common/digest.h"
 #include "common/files.h"
 #include "control/compile/overlay.h"
-#include "control/tell/answer/frame_text.h"
 #include "control/tell/answer/walk.h"
 #include "tests/reference/judge.h"
 #include "tests/unit/control/compile/build_unproven.h"
