@@ -11,7 +11,7 @@
 #include "control/ctl/direct.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
-#include "control/tell/answer/reload.h"
+#include "control/tell/answer/change.h"
 
 // The panic switch: everything passes, on every plane, until turned off.
 namespace weir::control::ctl {

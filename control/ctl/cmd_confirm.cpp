@@ -3,7 +3,7 @@
 #include "control/ctl/commands.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
-#include "control/tell/answer/history.h"
+#include "control/tell/answer/change.h"
 
 namespace weir::control::ctl {
 

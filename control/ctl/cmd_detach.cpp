@@ -11,7 +11,7 @@
 #include "control/ctl/direct.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
-#include "control/tell/answer/reload.h"
+#include "control/tell/answer/change.h"
 
 // Takes XDP off interfaces: by controld, which would attach it again, or from the pins when no controld answers.
 namespace weir::control::ctl {

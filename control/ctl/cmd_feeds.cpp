@@ -11,8 +11,8 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
+#include "control/tell/answer/change.h"
 #include "control/tell/answer/feeds.h"
-#include "control/tell/answer/reload.h"
 
 namespace weir::control::ctl {
 

@@ -12,7 +12,7 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/tell/answer/plan.h"
+#include "control/tell/answer/change.h"
 
 // What a change would do, before it is made.
 namespace weir::control::ctl {

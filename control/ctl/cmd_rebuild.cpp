@@ -1,7 +1,7 @@
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
 #include "control/ctl/print.h"
-#include "control/tell/answer/reload.h"
+#include "control/tell/answer/change.h"
 
 namespace weir::control::ctl {
 

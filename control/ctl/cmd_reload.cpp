@@ -7,7 +7,7 @@
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/policy/model/time_text.h"
-#include "control/tell/answer/reload.h"
+#include "control/tell/answer/change.h"
 
 namespace weir::control::ctl {
 

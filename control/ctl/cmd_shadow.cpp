@@ -11,7 +11,7 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/tell/answer/shadow.h"
+#include "control/tell/answer/change.h"
 
 namespace weir::control::ctl {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "control/tell/answer/capture.h"
+#include "control/tell/answer/change.h"
 #include "control/tell/answer/explain.h"
 #include "control/tell/answer/parts.h"
-#include "control/tell/answer/reload.h"
 #include "control/tell/answer/shapes.h"
 
 // Pieces of answers that several commands print.

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "control/base/loop/loop.h"
-#include "control/tell/answer/history.h"
+#include "control/tell/answer/change.h"
 #include "control/tell/page/looks.h"
 #include "control/tell/web/server.h"
 

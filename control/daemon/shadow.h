@@ -8,7 +8,7 @@
 
 #include "common/diagnostic.h"
 #include "common/shadow.h"
-#include "control/tell/answer/shadow.h"
+#include "control/tell/answer/change.h"
 
 namespace weir::control {
 

@@ -7,7 +7,7 @@
 
 #include "control/compile/prove/lookup.h"
 #include "control/lists/book/overlap.h"
-#include "control/tell/answer/history.h"
+#include "control/tell/answer/change.h"
 #include "control/tell/answer/lists.h"
 #include "control/tell/answer/stats.h"
 #include "filter/format/packet.h"

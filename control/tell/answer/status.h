@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "control/tell/answer/capture.h"
+#include "control/tell/answer/change.h"
 #include "control/tell/answer/false_positives.h"
-#include "control/tell/answer/reload.h"
 #include "control/tell/answer/shapes.h"
 
 namespace weir::control {
