@@ -12,7 +12,6 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/merged.h"
 #include "control/policy/feeds/entry_text.h"
-#include "control/tell/answer/entries.h"
 #include "control/tell/answer/list.h"
 
 namespace weir::control::ctl {

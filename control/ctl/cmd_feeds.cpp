@@ -12,7 +12,7 @@
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/tell/answer/change.h"
-#include "control/tell/answer/feeds.h"
+#include "control/tell/answer/list.h"
 
 namespace weir::control::ctl {
 

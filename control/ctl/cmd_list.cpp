@@ -12,7 +12,6 @@
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/policy/model/time_text.h"
-#include "control/tell/answer/entries.h"
 #include "control/tell/answer/list.h"
 
 namespace weir::control::ctl {

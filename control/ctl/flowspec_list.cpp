@@ -16,7 +16,7 @@
 #include "control/policy/read/entry_line.h"
 #include "control/sources/flowspec/entries.h"
 #include "control/tell/answer/change.h"
-#include "control/tell/answer/entries.h"
+#include "control/tell/answer/list.h"
 
 namespace weir::control::ctl {
 

@@ -6,7 +6,7 @@
 
 #include "common/clock.h"
 #include "control/daemon/daemon.h"
-#include "control/tell/answer/entries.h"
+#include "control/tell/answer/list.h"
 
 namespace weir::control {
 

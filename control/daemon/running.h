@@ -16,8 +16,8 @@
 #include "control/enforce/publish/open_snapshot.h"
 #include "control/lists/book/difference.h"
 #include "control/lists/journal/change.h"
+#include "control/tell/answer/list.h"
 #include "control/tell/answer/parts.h"
-#include "control/tell/answer/summary.h"
 
 // The generation that runs, and the reports of how it came to be.
 namespace weir::control {

@@ -6,7 +6,6 @@
 #include "control/daemon/daemon.h"
 #include "control/tell/answer/change.h"
 #include "control/tell/answer/drops.h"
-#include "control/tell/answer/feeds.h"
 #include "control/tell/answer/list.h"
 #include "control/tell/answer/shapes.h"
 #include "control/tell/answer/stats.h"

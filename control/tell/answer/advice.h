@@ -4,7 +4,7 @@
 
 #include "control/compile/compile.h"
 #include "control/compile/overlay.h"
-#include "control/tell/answer/feeds.h"
+#include "control/tell/answer/list.h"
 #include "control/tell/answer/recommend.h"
 
 namespace weir::control {

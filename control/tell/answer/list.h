@@ -6,9 +6,39 @@
 #include <vector>
 
 #include "control/policy/model/list.h"
+#include "control/policy/model/policy.h"
 #include "control/tell/answer/parts.h"
+#include "filter/read/view.h"
 
+// An answer tells of lists, their feeds and their entries.
 namespace weir::control {
+
+// ---------------------------------------------------------------------------------------------------------- summary
+
+// What people are told of a list.
+struct ListSummary {
+  std::string name, comment;
+  weir_action action = WEIR_DROP;
+  weir_mode mode = WEIR_ENFORCE;
+  uint8_t match = 0;  // mask of weir_direction; 0: not known (last good)
+  std::string file;
+  uint64_t v4 = 0, v6 = 0, flows = 0;  // entries of each kind; 0 when only the sum is known (last good)
+  uint64_t entries = 0;
+  uint8_t ipv6_aggregate = 128;
+  uint64_t ipv6_widened = 0;    // addresses that `ipv6_aggregate` made networks
+  FeedReport feed;              // of a pattern or a folder: the sums of all of its files
+  std::vector<FeedFile> feeds;  // each
+  std::optional<Dynamic> dynamic = {};
+};
+
+std::vector<ListSummary> summarise(const Book& book);
+// All that a last good snapshot itself tells.
+std::vector<ListSummary> summarise(const filter::SnapshotView& snapshot);
+
+std::vector<RefusedFeed> refused_feeds(const std::vector<ListSummary>& lists);
+std::vector<WarnedFeed> warned_feeds(const std::vector<ListSummary>& lists);
+
+// ------------------------------------------------------------------------------------------------------------ lists
 
 void members(Fields& f, LineSample& line);
 void members(Fields& f, FeedReport& feed);
@@ -40,5 +70,97 @@ struct ListAnswer {
   std::vector<ListDetails> lists;
 };
 void members(Fields& f, ListAnswer& answer);
+
+// ------------------------------------------------------------------------------------------------------------ feeds
+
+// Of a feed with an url.
+struct FetchDetails {
+  std::string url;
+  uint64_t every_s = 0;
+  int64_t tried_at = 0, fetched_at = 0, changed_at = 0, next_at = 0;
+  uint64_t bytes = 0;
+  uint32_t failures = 0;
+  std::string error;
+};
+void members(Fields& f, FetchDetails& fetch);
+
+struct FeedDetails {
+  std::string list, file, state, format, why;
+  uint64_t entries = 0, lines = 0, bad = 0, skipped = 0;
+  int64_t taken_at = 0, since = 0;
+  std::string reason, hint;
+  std::vector<FeedNote> warnings = {};
+  std::optional<FetchDetails> fetch = {};
+};
+void members(Fields& f, FeedNote& warning);
+void members(Fields& f, FeedDetails& feed);
+
+struct FeedsAnswer {
+  wire::Generation generation;
+  std::vector<FeedDetails> feeds;
+};
+void members(Fields& f, FeedsAnswer& answer);
+
+// Of every list with a file; of a pattern or a folder, of each of its files.
+std::vector<FeedDetails> feeds_of(const std::vector<ListSummary>& lists);
+
+// ---------------------------------------------------------------------------------------------------------- entries
+
+// The entries of one list, page by page: however many there are, no answer holds all of them.
+
+constexpr size_t kEntriesOfPage = 2000, kTextsOfPage = 10'000;
+
+// Where a page begins: the generation, whose content all pages are of, and a place in it.
+struct EntriesPlace {
+  enum class Part : uint8_t { v4, v6, flows, added, end };
+  uint64_t generation = 0;  // 0: the one that runs
+  Part part = Part::v4;
+  uint64_t row = 0;
+  std::string text = {};  // of the added entry before it
+
+  // As text that nobody needs to understand. Empty: it is none.
+  static std::optional<EntriesPlace> parse(const std::string& text);
+  std::string print() const;
+};
+
+struct EntryDetails {
+  struct Added {
+    int64_t at = 0;
+    uint32_t by = 0;
+    std::string comment;
+  };
+  std::string entry;
+  uint8_t match = 0;  // mask of weir_direction; flows name their sides themselves
+  std::string file;   // where it is written
+  uint32_t line = 0;
+  std::optional<uint32_t> expires;
+  std::optional<Added> added;
+  std::string enforced_as = {};  // of an added entry that ipv6_aggregate widens; empty: as it is written
+};
+void members(Fields& f, EntryDetails::Added& added);
+void members(Fields& f, EntryDetails& entry);
+
+struct EntriesAnswer {
+  wire::Generation generation;
+  std::string list;
+  std::vector<EntryDetails> entries;
+  std::string next;  // empty: that was the last page
+};
+void members(Fields& f, EntriesAnswer& answer);
+
+struct ExportAnswer {
+  wire::Generation generation;
+  std::string list;
+  std::vector<std::string> entries;
+  std::string next;
+};
+void members(Fields& f, ExportAnswer& answer);
+
+// What the files of the list hold, from `place` on, kEntriesOfPage at most; moves place on: to `added` when these are
+// all.
+std::vector<EntryDetails> written_entries(const List& list, EntriesPlace& place);
+// All that is enforced of it at this time (Unix seconds), in the order of addresses, IPv4 before IPv6 before flows:
+// kTextsOfPage at most; moves place on, to the end at last.
+std::vector<std::string> live_entries(const List& list, uint64_t now, EntriesPlace& place);
 
 }  // namespace weir::control

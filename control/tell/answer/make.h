@@ -8,7 +8,6 @@
 #include "control/tell/answer/list.h"
 #include "control/tell/answer/shapes.h"
 #include "control/tell/answer/status.h"
-#include "control/tell/answer/summary.h"
 #include "control/tell/answer/telemetry.h"
 
 // Answers are made from what the steps of controld report.

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "control/tell/answer/feeds.h"
 #include "control/tell/answer/list.h"
 #include "control/tell/answer/shapes.h"
 #include "control/tell/answer/status.h"

@@ -6,7 +6,6 @@
 
 #include "control/tell/answer/change.h"
 #include "control/tell/answer/explain.h"
-#include "control/tell/answer/feeds.h"
 #include "control/tell/answer/list.h"
 #include "control/tell/answer/stats.h"
 #include "control/tell/answer/status.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "control/tell/answer/entries.h"
+#include "control/tell/answer/list.h"
 #include "tests/catch.h"
 #include "tests/unit/control/compile/make_policy.h"
 
