@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "control/tell/answer/capture.h"
 #include "control/tell/answer/change.h"
 #include "control/tell/answer/explain.h"
 #include "control/tell/answer/parts.h"
 #include "control/tell/answer/shapes.h"
+#include "control/tell/answer/stats.h"
 
 // Pieces of answers that several commands print.
 namespace weir::control::ctl {

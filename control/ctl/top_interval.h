@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "control/tell/answer/telemetry.h"
+#include "control/tell/answer/stats.h"
 
 // What happened between two answers of controld to `telemetry`: rates by the targets' own time stamps, shares and
 // percentiles of what was added in between. What did not happen has no cost: such a value is empty.

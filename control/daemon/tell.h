@@ -10,7 +10,6 @@
 #include "control/tell/answer/shapes.h"
 #include "control/tell/answer/stats.h"
 #include "control/tell/answer/status.h"
-#include "control/tell/answer/telemetry.h"
 
 // What controld knows now, as answers tell it: for the API, and for whoever shows it otherwise.
 namespace weir::control {

@@ -3,12 +3,11 @@
 #include "control/compile/compile.h"
 #include "control/enforce/capture/capture.h"
 #include "control/enforce/targets/target.h"
-#include "control/tell/answer/capture.h"
 #include "control/tell/answer/change.h"
 #include "control/tell/answer/list.h"
 #include "control/tell/answer/shapes.h"
+#include "control/tell/answer/stats.h"
 #include "control/tell/answer/status.h"
-#include "control/tell/answer/telemetry.h"
 
 // Answers are made from what the steps of controld report.
 namespace weir::control {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "control/tell/answer/capture.h"
 #include "control/tell/answer/change.h"
 #include "control/tell/answer/false_positives.h"
 #include "control/tell/answer/shapes.h"
+#include "control/tell/answer/stats.h"
 
 namespace weir::control {
 

@@ -6,8 +6,8 @@
 
 #include "control/tell/answer/list.h"
 #include "control/tell/answer/shapes.h"
+#include "control/tell/answer/stats.h"
 #include "control/tell/answer/status.h"
-#include "control/tell/answer/telemetry.h"
 #include "control/tell/metrics/tally.h"
 
 namespace weir::control::metrics {

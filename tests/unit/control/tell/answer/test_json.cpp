@@ -8,8 +8,8 @@
 #include "control/tell/answer/list.h"
 #include "control/tell/answer/make.h"
 #include "control/tell/answer/request.h"
+#include "control/tell/answer/stats.h"
 #include "control/tell/answer/status.h"
-#include "control/tell/answer/telemetry.h"
 #include "tests/catch.h"
 
 using namespace weir;
