@@ -7,7 +7,7 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/tell/answer/shapes.h"
+#include "control/tell/answer/status.h"
 
 namespace weir::control::ctl {
 

@@ -6,8 +6,8 @@
 #include "control/tell/answer/change.h"
 #include "control/tell/answer/explain.h"
 #include "control/tell/answer/parts.h"
-#include "control/tell/answer/shapes.h"
 #include "control/tell/answer/stats.h"
+#include "control/tell/answer/status.h"
 
 // Pieces of answers that several commands print.
 namespace weir::control::ctl {

@@ -1,11 +1,10 @@
-#include "control/tell/answer/false_positives.h"
-
 #include <algorithm>
 #include <ctime>
 
 #include "common/clock.h"
 #include "common/log/log.h"
 #include "control/daemon/daemon.h"
+#include "control/tell/answer/status.h"
 
 // What targets tell of their filters once a second, and the alarm when that is not what is predicted.
 namespace weir::control {

@@ -7,7 +7,6 @@
 #include "control/tell/answer/change.h"
 #include "control/tell/answer/drops.h"
 #include "control/tell/answer/list.h"
-#include "control/tell/answer/shapes.h"
 #include "control/tell/answer/stats.h"
 #include "control/tell/answer/status.h"
 

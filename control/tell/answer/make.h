@@ -5,7 +5,6 @@
 #include "control/enforce/targets/target.h"
 #include "control/tell/answer/change.h"
 #include "control/tell/answer/list.h"
-#include "control/tell/answer/shapes.h"
 #include "control/tell/answer/stats.h"
 #include "control/tell/answer/status.h"
 

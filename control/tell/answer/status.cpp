@@ -1,6 +1,159 @@
 #include "control/tell/answer/status.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/enforce/rates/binomial.h"
+#include "control/tell/answer/text.h"
+
 namespace weir::control {
+
+// -------------------------------------------------------------------------------------------------- false positives
+
+void members(Fields& f, FilterRate& rate) {
+  f({"target", "", "its socket"}, rate.target);
+  f({"shape", "", "name of the shape"}, rate.shape);
+  f({"overlay", "", "of the overlay; false: of the base"}, rate.overlay);
+  f({"verdict", "", "inside, above or below what is predicted"}, rate.verdict);
+  f({"since", "Unix seconds", "the verdict holds"}, rate.since);
+  f({"predicted", "share", "keys of nobody that the filter lets through, as its bits say, 0 to 1"}, rate.predicted);
+  f({"keys", "", "different keys of nobody, sampled of late from the traffic"}, rate.keys);
+  f({"keys_let_through", "", "of these, that the filter lets through"}, rate.keys_let_through);
+  f.maybe({"rate", "share", "keys_let_through of keys; missing: no key was sampled"}, rate.rate);
+  f.maybe({"low", "share", "where its 95 % confidence interval begins (Clopper and Pearson)"}, rate.low);
+  f.maybe({"high", "share", "where it ends"}, rate.high);
+  f({"asked", "", "keys of all packets that the filter was asked for since it is enforced"}, rate.asked);
+  f({"let_through", "", "of these, that it let through"}, rate.let_through);
+  f({"found", "", "of these, that are on a list; the others were refused by the exact stage"}, rate.found);
+  f.maybe({"of_lookups", "share", "refused of the keys of nobody, each as often as it came; missing: none came"},
+          rate.of_lookups);
+}
+
+FilterRate filter_rate_of(const std::string& target, const WatchedRate& watched) {
+  const wire::ShapeProbes& counts = watched.counts;
+  FilterRate rate;
+  rate.target = target;
+  rate.shape = watched.shape;
+  rate.overlay = counts.of_overlay != 0;
+  rate.verdict = verdict_name(watched.verdict);
+  rate.since = watched.since;
+  rate.predicted = watched.predicted.rate;
+  rate.keys = counts.absent;
+  rate.keys_let_through = counts.absent_let_through;
+  rate.asked = counts.asked;
+  rate.let_through = counts.let_through;
+  rate.found = counts.found;
+  if (rate.keys > 0) {
+    const Interval interval = clopper_pearson(rate.keys_let_through, rate.keys);
+    rate.rate = static_cast<double>(rate.keys_let_through) / static_cast<double>(rate.keys);
+    rate.low = interval.low;
+    rate.high = interval.high;
+  }
+  if (rate.asked > rate.found && rate.let_through >= rate.found) {
+    rate.of_lookups = static_cast<double>(rate.let_through - rate.found) / static_cast<double>(rate.asked - rate.found);
+  }
+  return rate;
+}
+
+std::vector<FilterRate> filter_rates_of(const RateWatch& watch, const Digest& base, const Digest& overlay) {
+  std::vector<FilterRate> rates;
+  for (const auto& [target, of] : watch.targets()) {
+    if (!std::equal(base.begin(), base.end(), of.base_digest)) continue;
+    const bool has_overlay = std::equal(overlay.begin(), overlay.end(), of.overlay_digest);
+    for (const WatchedRate& watched : of.rates) {
+      if (watched.counts.of_overlay == 0 || has_overlay) rates.push_back(filter_rate_of(target, watched));
+    }
+  }
+  return rates;
+}
+
+bool is_outside(const FilterRate& rate) {
+  return rate.verdict != verdict_name(RateVerdict::inside);
+}
+
+std::string shape_text(const FilterRate& rate) {
+  return rate.overlay ? rate.shape + " of the overlay" : rate.shape;
+}
+
+std::string rate_text(const FilterRate& rate) {
+  if (!rate.rate || !rate.low || !rate.high) return "-";
+  return fmt::format("{} ({} to {})", percent(*rate.rate), percent(*rate.low), percent(*rate.high));
+}
+
+std::string predicted_text(const FilterRate& rate) {
+  return percent(rate.predicted);
+}
+
+std::string outside_text(const FilterRate& rate) {
+  return fmt::format("The filter of {} lets {} of the keys of nobody through at {}, where {} is predicted",
+                     shape_text(rate), rate_text(rate), rate.target, percent(rate.predicted));
+}
+
+std::string outside_hint(const FilterRate& rate) {
+  return rate.verdict == verdict_name(RateVerdict::above)
+             ? "Nothing is dropped wrongly, but packets cost more. Somebody may know the filter's secret: "
+               "`controlctl rebuild` draws another one."
+             : "Bits of the filter may be lost, and entries with them: `controlctl rebuild` builds it anew.";
+}
+
+// ----------------------------------------------------------------------------------------------------------- shapes
+
+void members(Fields& f, ShapeDetails& shape) {
+  f({"name", "", "as v4 addr/32, v4 dst/32 + proto + dport"}, shape.name);
+  f({"family", "", "4 or 6"}, shape.family);
+  f({"addr_bits", "bits", "leading bits of the address in a key; of a flow shape, of the source"}, shape.addr_bits);
+  f({"with_port", "", "a key has a port, too"}, shape.with_port);
+  f({"flow", "", "a key has fields of both sides"}, shape.flow);
+  f({"destination_bits", "bits", "of a flow shape: leading bits of the destination in a key"}, shape.destination_bits);
+  f.texts({"flow_fields", "", "of a flow shape: proto, sport, dport"}, shape.flow_fields);
+  f({"layout", "", "of the filter: line8, page2, page7, ribbon, bitmap"}, shape.layout);
+  f({"layout_why", "", "why this layout; may be empty"}, shape.layout_why);
+  f({"k", "bits", "of a key in the filter"}, shape.k);
+  f({"bits_per_key", "bits", "of the filter, for each key; 0 for a bitmap"}, shape.bits_per_key);
+  directions(f, {"directions", "", "src, dst: sides of a packet that are looked up"}, shape.directions);
+  f({"keys", "", "that are in it"}, shape.keys);
+  f({"filter_bytes", "bytes", "of the filter"}, shape.filter_bytes);
+  f({"exact_bytes", "bytes", "of the exact stage"}, shape.exact_bytes);
+  f({"expected_fpr", "share", "keys of nobody that the filter will say yes to, 0 to 1"}, shape.expected_fpr);
+  f.maybe({"measured_fpr", "share", "of random keys of nobody, before publication"}, shape.measured_fpr);
+  f({"why", "", "which prefix lengths it serves, how many keys came from expansion"}, shape.why);
+}
+
+void members(Fields& f, GateTableDetails& table) {
+  f({"prefix_bits", "bits", "leading bits of an address that it looks at"}, table.prefix_bits);
+  f({"index_bits", "bits", "it has 2 to the power of this; fewer than prefix_bits: hashed"}, table.index_bits);
+  f({"bytes", "bytes", "of it"}, table.bytes);
+}
+
+void members(Fields& f, GateDetails& gate) {
+  f({"name", "", "as v4 src"}, gate.name);
+  f({"family", "", "4 or 6"}, gate.family);
+  directions(f, {"side", "", "src or dst: whose addresses it lets through or not"}, gate.side);
+  f({"kind", "", "open: lets all through; closed: none, nothing is looked up there; tables"}, gate.kind);
+  f.array({"tables", "", "of its bits; an address that one of them knows passes"}, gate.tables, "gate table");
+  f({"expected_share", "share", "of random addresses that pass, as its bits say, 0 to 1"}, gate.expected_share);
+  f.maybe({"measured_share", "share", "of random addresses that passed before publication"}, gate.measured_share);
+  f({"why", "", "why it is as it is"}, gate.why);
+}
+
+void members(Fields& f, ShapesAnswer& answer) {
+  f.object({"generation", "", "that runs"}, answer.generation, "generation");
+  f.array({"shapes", "", "of the snapshot"}, answer.shapes, "shape");
+  f.array({"false_positives", "", "of each filter at each target, beside what is predicted"}, answer.false_positives,
+          "filter rate");
+  f.array({"gates", "", "what a packet's addresses must pass before anything is looked up"}, answer.gates, "gate");
+  f({"probes_v4", "", "filter probes of an IPv4 packet, both sides counted"}, answer.probes_v4);
+  f({"probes_v6", "", "filter probes of an IPv6 packet, both sides counted"}, answer.probes_v6);
+  f({"entries", "", "of all lists"}, answer.entries);
+  f({"sets", "", "different sets of lists"}, answer.sets);
+  f({"rules", "", "different rules of keys"}, answer.rules);
+  f({"snapshot_bytes", "bytes", "room for more included"}, answer.snapshot_bytes);
+  f({"proved_entries", "", "entries that were looked up and found before publication"}, answer.proved_entries);
+  f({"proved_strangers", "", "addresses of no list that were looked up and not found"}, answer.proved_strangers);
+}
+
+// ----------------------------------------------------------------------------------------------------------- status
 
 void members(Fields& f, InterfaceStatus& interface) {
   f({"name", "", "of the interface"}, interface.name);

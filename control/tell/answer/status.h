@@ -6,12 +6,93 @@
 #include <utility>
 #include <vector>
 
+#include "common/digest.h"
+#include "control/base/json/fields.h"
+#include "control/enforce/rates/rate_watch.h"
 #include "control/tell/answer/change.h"
-#include "control/tell/answer/false_positives.h"
-#include "control/tell/answer/shapes.h"
+#include "control/tell/answer/parts.h"
 #include "control/tell/answer/stats.h"
 
+// An answer tells how controld, its targets and its filters are now.
 namespace weir::control {
+
+// -------------------------------------------------------------------------------------------------- false positives
+
+// What the filter of one shape lets through at a target although nobody lists it.
+struct FilterRate {
+  std::string target, shape;
+  bool overlay = false;
+  std::string verdict;
+  int64_t since = 0;
+  double predicted = 0;
+  std::optional<double> rate, low, high, of_lookups;
+  uint64_t keys = 0, keys_let_through = 0;
+  uint64_t asked = 0, let_through = 0, found = 0;
+};
+void members(Fields& f, FilterRate& rate);
+
+FilterRate filter_rate_of(const std::string& target, const WatchedRate& watched);
+// Those of the base and overlay with these digests: what runs, and not what ran before.
+std::vector<FilterRate> filter_rates_of(const RateWatch& watch, const Digest& base, const Digest& overlay);
+bool is_outside(const FilterRate& rate);
+
+// v4 addr/32; v4 addr/32 of the overlay
+std::string shape_text(const FilterRate& rate);
+// 0.41 % (0.33 to 0.50 %); - where no key was sampled
+std::string rate_text(const FilterRate& rate);
+std::string predicted_text(const FilterRate& rate);
+// What it means, and what to do: one sentence each.
+std::string outside_text(const FilterRate& rate);
+std::string outside_hint(const FilterRate& rate);
+
+// ----------------------------------------------------------------------------------------------------------- shapes
+
+struct ShapeDetails {
+  std::string name;
+  uint8_t family = 0, addr_bits = 0;
+  bool with_port = false, flow = false;
+  uint8_t destination_bits = 0;
+  std::vector<std::string> flow_fields;
+  std::string layout, layout_why;
+  uint32_t k = 0;
+  double bits_per_key = 0;
+  uint8_t directions = 0;  // mask of weir_direction
+  uint64_t keys = 0, filter_bytes = 0, exact_bytes = 0;
+  double expected_fpr = 0;
+  std::optional<double> measured_fpr;
+  std::string why;
+};
+void members(Fields& f, ShapeDetails& shape);
+
+struct GateTableDetails {
+  uint32_t prefix_bits = 0, index_bits = 0;
+  uint64_t bytes = 0;
+};
+void members(Fields& f, GateTableDetails& table);
+
+struct GateDetails {
+  std::string name;
+  uint8_t family = 0, side = 0;  // side: mask of weir_direction, one of them
+  std::string kind;
+  std::vector<GateTableDetails> tables;
+  double expected_share = 0;
+  std::optional<double> measured_share;
+  std::string why;
+};
+void members(Fields& f, GateDetails& gate);
+
+struct ShapesAnswer {
+  wire::Generation generation;
+  std::vector<ShapeDetails> shapes;
+  std::vector<FilterRate> false_positives;
+  std::vector<GateDetails> gates;
+  unsigned probes_v4 = 0, probes_v6 = 0;
+  uint64_t entries = 0, sets = 0, rules = 0, snapshot_bytes = 0;
+  uint64_t proved_entries = 0, proved_strangers = 0;
+};
+void members(Fields& f, ShapesAnswer& answer);
+
+// ----------------------------------------------------------------------------------------------------------- status
 
 struct InterfaceStatus {
   std::string name;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "control/tell/answer/list.h"
-#include "control/tell/answer/shapes.h"
 #include "control/tell/answer/stats.h"
 #include "control/tell/answer/status.h"
 #include "control/tell/metrics/tally.h"
