@@ -9,7 +9,7 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/tell/answer/lists.h"
+#include "control/tell/answer/economics.h"
 
 namespace weir::control::ctl {
 

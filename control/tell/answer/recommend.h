@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "control/tell/answer/lists.h"
+#include "control/tell/answer/economics.h"
 
 // What the lists and the traffic say about the policy. docs/operate/lists.md has the rules.
 namespace weir::control {
