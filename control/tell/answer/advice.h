@@ -1,13 +1,48 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "control/compile/compile.h"
 #include "control/compile/overlay.h"
+#include "control/tell/answer/economics.h"
 #include "control/tell/answer/list.h"
-#include "control/tell/answer/recommend.h"
 
+// An answer advises changes of the policy by rules about lists and traffic.
 namespace weir::control {
+
+// ----------------------------------------------------------------------------------------------------------- answer
+
+// What the lists and the traffic say about the policy. docs/operate/lists.md has the rules.
+
+struct Advice {
+  std::string rule;                 // a row of advice_rules()
+  std::string subject;              // the list; empty: the whole policy
+  std::string text;                 // what to do
+  std::string reason;               // the numbers that say so
+  std::vector<std::string> policy;  // lines that the policy then has; empty: it stays as it is
+  std::string command;              // that does it, or tells more
+};
+void members(Fields& f, Advice& advice);
+
+// A rule that cannot be asked yet.
+struct NotJudged {
+  std::string rule, reason;
+};
+void members(Fields& f, NotJudged& rule);
+
+struct RecommendAnswer {
+  wire::Generation generation;
+  int64_t counted_since = 0;
+  uint64_t packets = 0;
+  std::vector<Advice> advice;
+  std::vector<NotJudged> not_judged;
+};
+void members(Fields& f, RecommendAnswer& answer);
+
+// ------------------------------------------------------------------------------------------------------------ rules
 
 // What the rules look at.
 struct AdviceFacts {
