@@ -12,7 +12,7 @@
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
 #include "control/policy/read/policy.h"
-#include "control/tell/answer/packet_text.h"
+#include "control/tell/answer/text.h"
 
 // A shadow: a candidate is read and compiled beside what runs, targets judge live packets by it, and it is promoted or
 // ends. Nothing here changes what is enforced, but a promotion, which is a reload.

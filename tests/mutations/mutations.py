@@ -175,10 +175,10 @@ MUTATIONS = (
     # Packets as text.
     ("control/policy/model/packet.h", "return (residual.asks & asks_in_vain(packet)) == 0 && weir", "return weir", ("answer",)),
     ("control/policy/model/packet.h", "&& lacks(packet) != (side == WEIR_SIDE_SOURCE ? kLacksSport : kLacksDport)", "", ("answer",)),
-    ("control/tell/answer/packet_text.cpp", "if (!flow.protocol) return kLacksProtocol;", "if (!flow.protocol) return 0;", ("answer",)),
-    ("control/tell/answer/packet_text.cpp", "return flow.sport ? kLacksDport : kLacksSport;", "return flow.sport ? kLacksSport : kLacksDport;", ("answer",)),
-    ("control/tell/answer/packet_text.cpp", "  if (const auto contradiction = contradiction_in(flow)) return contradiction->reason;\n", "", ("answer",)),
-    ("control/tell/answer/packet_text.cpp", "if (is_port && value == \"0\") {", "if (false) {", ("answer",)),
+    ("control/tell/answer/text.cpp", "if (!flow.protocol) return kLacksProtocol;", "if (!flow.protocol) return 0;", ("answer",)),
+    ("control/tell/answer/text.cpp", "return flow.sport ? kLacksDport : kLacksSport;", "return flow.sport ? kLacksSport : kLacksDport;", ("answer",)),
+    ("control/tell/answer/text.cpp", "  if (const auto contradiction = contradiction_in(flow)) return contradiction->reason;\n", "", ("answer",)),
+    ("control/tell/answer/text.cpp", "if (is_port && value == \"0\") {", "if (false) {", ("answer",)),
     ("control/compile/prove/lookup.cpp", "  if (asks(WEIR_FLOW_PROTOCOL) && lacks(packet) == kLacksProtocol) return std::nullopt;\n", "", ("answer",)),
     ("control/tell/page/looks.cpp", "is_same && after.fresh && before", "is_same && before", ("page",)),
     # Samples of the traffic, and what a change would do to it.

@@ -10,8 +10,8 @@
 #include "control/policy/model/fields.h"
 #include "control/policy/model/packet.h"
 #include "control/policy/model/time_text.h"
-#include "control/tell/answer/packet_text.h"
 #include "control/tell/answer/parts.h"
+#include "control/tell/answer/text.h"
 
 namespace weir::control {
 

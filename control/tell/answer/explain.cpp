@@ -9,7 +9,7 @@
 #include "control/compile/prove/lookup.h"
 #include "control/policy/feeds/entry_text.h"
 #include "control/policy/model/packet.h"
-#include "control/tell/answer/packet_text.h"
+#include "control/tell/answer/text.h"
 #include "filter/probe/exact.h"
 #include "filter/read/overlay.h"
 

@@ -55,7 +55,7 @@ struct PacketExplanation {
 };
 
 // Is the key a whole packet, as in `src 10.0.0.1 dst 203.0.113.9 proto tcp dport 443`
-// (control/tell/answer/packet_text.h)?
+// (control/tell/answer/text.h)?
 bool is_packet_text(const std::string& key);
 Result<PacketExplanation> explain_packet(const Enforcing& enforcing, const Book& book, const std::string& key,
                                          uint64_t now);

@@ -13,7 +13,7 @@
 #include "control/policy/model/flow_condition.h"
 #include "control/policy/model/packet.h"
 #include "control/policy/model/range_text.h"
-#include "control/tell/answer/packet_text.h"
+#include "control/tell/answer/text.h"
 #include "filter/format/rules.h"
 #include "filter/format/siphash.h"
 #include "filter/frame/tunnel.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "control/policy/model/packet.h"
-#include "control/tell/answer/packet_text.h"
+#include "control/tell/answer/text.h"
 #include "filter/format/packet.h"
 #include "filter/format/residual.h"
 #include "filter/frame/tunnel.h"

@@ -6,7 +6,7 @@
 
 #include "control/base/json/json.h"
 #include "control/tell/answer/drops.h"
-#include "control/tell/answer/packet_text.h"
+#include "control/tell/answer/text.h"
 #include "tests/catch.h"
 
 using namespace weir;

@@ -4,7 +4,7 @@
 #include "control/policy/model/packet.h"
 #include "control/policy/read/policy.h"
 #include "control/tell/answer/explain.h"
-#include "control/tell/answer/packet_text.h"
+#include "control/tell/answer/text.h"
 #include "filter/format/residual.h"
 #include "filter/frame/tunnel.h"
 #include "tests/catch.h"
