@@ -25,7 +25,8 @@
 #include "control/policy/read/parsers.h"
 #include "control/policy/read/policy.h"
 #include "control/policy/read/supplies.h"
-#include "control/tell/answer/make.h"
+#include "control/tell/answer/list.h"
+#include "control/tell/answer/status.h"
 
 // Needs no controld and changes nothing: reads the policy and its feeds, compiles and proves, as a reload would, with
 // processes of its own that parse.

@@ -11,7 +11,6 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/tell/answer/make.h"
 #include "control/tell/answer/status.h"
 
 namespace weir::control::ctl {

@@ -17,7 +17,7 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/top_interval.h"
 #include "control/ctl/top_text.h"
-#include "control/tell/answer/make.h"
+#include "control/tell/answer/stats.h"
 
 // Rates and times of the data planes, interval by interval.
 namespace weir::control::ctl {

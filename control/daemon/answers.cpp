@@ -14,7 +14,6 @@
 #include "control/daemon/tell.h"
 #include "control/tell/answer/change.h"
 #include "control/tell/answer/drops.h"
-#include "control/tell/answer/make.h"
 #include "control/tell/answer/request.h"
 
 namespace weir::control {

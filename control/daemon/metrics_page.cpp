@@ -5,7 +5,7 @@
 #include "common/clock.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/tell.h"
-#include "control/tell/answer/make.h"
+#include "control/tell/answer/stats.h"
 
 namespace weir::control {
 

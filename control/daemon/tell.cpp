@@ -10,7 +10,6 @@
 #include <ctime>
 
 #include "common/files.h"
-#include "control/tell/answer/make.h"
 
 namespace weir::control {
 

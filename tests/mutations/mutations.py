@@ -151,7 +151,7 @@ MUTATIONS = (
     ("common/confine/helpers.cpp", "  if (came != descriptors.size()) descriptors = {};\n  return true;", "  return came == descriptors.size();", ("helpers", "smoke faults::a_call_that_fails_or_a_clock_that_jumps_unblocks_nothing[dataplane]")),
     ("control/enforce/targets/target.cpp", "return step == wire::Step::receive || step == wire::Step::map ||", "return step == wire::Step::map ||", ("publish", "smoke faults::a_call_that_fails_or_a_clock_that_jumps_unblocks_nothing[dataplane]")),
     # What is said, and when an order is sent.
-    ("control/tell/answer/make.cpp", "running.epoch != 0 && ", "", ("answer-json",)),
+    ("control/tell/answer/status.cpp", "running.epoch != 0 && ", "", ("answer-json",)),
     ("control/daemon/panic.cpp", "if (newest_order_ == 0) continue;", "continue;", ("daemon",)),
     ("common/unix_socket.cpp", "  const std::lock_guard lock(taking);\n  connection.reset();", "  connection.reset();", ("common-wire",)),
     # The page.

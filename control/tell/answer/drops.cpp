@@ -136,6 +136,26 @@ void members(Fields& f, DropGap& gap) {
   f({"past_rate", "samples", "past `--rate`"}, gap.past_rate);
 }
 
+CaptureAnswer answer_of(const CaptureState& state) {
+  const CaptureCounts& counts = state.counts;
+  CaptureAnswer answer;
+  answer.on = state.on;
+  answer.last_error = state.error;
+  answer.sampled = counts.sampled;
+  answer.written = counts.written;
+  answer.filtered = counts.filtered;
+  answer.limited = counts.limited;
+  answer.logged = counts.logged;
+  answer.lost = counts.lost;
+  answer.waiting = counts.waiting;
+  if (!state.on) return answer;
+  answer.settings = {state.settings, state.current, {}};
+  for (const CaptureState::Target& target : state.targets) {
+    answer.settings->targets.push_back({target.socket, target.error});
+  }
+  return answer;
+}
+
 DropLine line_of(const Drop& drop) {
   const wire::Sample& sample = drop.frame.sample;
   DropLine line;

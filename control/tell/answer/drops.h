@@ -8,6 +8,7 @@
 #include "common/wire.h"
 #include "control/base/json/fields.h"
 #include "control/enforce/capture/capture.h"
+#include "control/tell/answer/stats.h"
 
 namespace weir::control {
 
@@ -61,6 +62,7 @@ struct DropGap {
 };
 void members(Fields& f, DropGap& gap);
 
+CaptureAnswer answer_of(const CaptureState& state);
 DropLine line_of(const Drop& drop);
 
 }  // namespace weir::control

@@ -116,6 +116,28 @@ void members(Fields& f, ListAnswer& answer) {
   f.array({"lists", "", "in the order of the policy"}, answer.lists, "one list");
 }
 
+ListDetails details_of(const ListSummary& list) {
+  ListDetails details;
+  details.name = list.name;
+  details.comment = list.comment;
+  details.action = list.action == WEIR_DROP ? "drop" : "pass";
+  details.mode = list.mode == WEIR_MONITOR ? "monitor" : "enforce";
+  details.match = list.match;
+  details.entries = list.entries;
+  details.v4 = list.v4;
+  details.v6 = list.v6;
+  details.flows = list.flows;
+  if (list.ipv6_aggregate != 128) details.widened = {list.ipv6_aggregate, list.ipv6_widened};
+  if (list.dynamic) details.dynamic = {list.dynamic->max_entries, list.dynamic->max_ttl_s};
+  if (!list.file.empty()) details.feed = list.feed;
+  if (list.feeds.size() == 1 && list.feeds[0].feed.path == list.feed.path) return details;
+  for (const FeedFile& file : list.feeds) {
+    if (!details.files) details.files.emplace();
+    details.files->push_back(file.feed);
+  }
+  return details;
+}
+
 // ------------------------------------------------------------------------------------------------------------ feeds
 
 void members(Fields& f, FetchDetails& fetch) {

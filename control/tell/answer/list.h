@@ -71,6 +71,8 @@ struct ListAnswer {
 };
 void members(Fields& f, ListAnswer& answer);
 
+ListDetails details_of(const ListSummary& list);
+
 // ------------------------------------------------------------------------------------------------------------ feeds
 
 // Of a feed with an url.

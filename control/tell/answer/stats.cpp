@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "control/enforce/targets/target.h"
+
 namespace weir::control {
 
 // ---------------------------------------------------------------------------------------------------------- capture
@@ -137,6 +139,20 @@ void add(StatsAnswer& answer, TargetStats target) {
   answer.targets.push_back(std::move(target));
 }
 
+TargetStats stats_of(const TargetState& state, bool fresh) {
+  const wire::Stats known = state.stats.value_or(wire::Stats{});
+  TargetStats stats;
+  stats.socket = state.socket;
+  stats.connected = state.connected;
+  stats.fresh = fresh;
+  stats.start_time = known.body.start_time_unix;
+  stats.taken_us = known.body.taken_us;
+  stats.generation = known.body.generation;
+  stats.totals = known.body.totals;
+  for (const wire::ListStats& list : known.lists) add(list_of(stats.lists, wire::get_text(list.name)), list);
+  return stats;
+}
+
 // -------------------------------------------------------------------------------------------------------- telemetry
 
 void members(Fields& f, wire::StageCost& cost) {
@@ -216,6 +232,71 @@ void members(Fields& f, TelemetryAnswer& answer) {
   f.object({"generation", "", "that controld runs"}, answer.generation, "generation");
   f.texts({"former", "", "names of lists that targets count still, and the policy has no more"}, answer.former);
   f.array({"targets", "", "what each measures"}, answer.targets, "target measures");
+}
+
+namespace {
+
+WorkerTelemetry measures_of(const wire::Telemetry& telemetry) {
+  const wire::TelemetryBody& body = telemetry.body;
+  WorkerTelemetry worker;
+  worker.worker = body.worker;
+  worker.lcore = body.lcore;
+  worker.queues = body.queues;
+  worker.idle_mode = wire::rest_name(body.rest);
+  worker.sample_one_in = body.sample_one_in;
+  worker.tsc_hz = body.tsc_hz;
+  worker.taken_cycles = body.taken_cycles;
+  worker.total_cycles = body.total_cycles;
+  worker.busy_cycles = body.busy_cycles;
+  worker.rests = body.rests;
+  worker.packets = body.packets;
+  worker.bytes = body.bytes;
+  worker.passed = body.passed;
+  worker.dropped = body.dropped;
+  for (uint32_t i = 0; i < wire::kStages; i++) {
+    worker.stages.emplace_back(wire::stage_name(static_cast<wire::Stage>(i)), body.stages[i]);
+  }
+  worker.burst_sizes.assign(std::begin(body.burst_sizes), std::end(body.burst_sizes));
+  for (const wire::QueueCount& queue : telemetry.queues) {
+    worker.queue_packets.push_back({queue.port, queue.queue, queue.packets});
+  }
+  const auto frames = [](uint64_t weight) { return static_cast<double>(weight) / wire::kFrameWeight; };
+  worker.sampled = frames(body.sampled);
+  for (const wire::SourceCount& source : telemetry.sources) {
+    worker.sources.push_back({wire::source_text(source), frames(source.weight)});
+  }
+  worker.histograms = {telemetry.pass_cycles, telemetry.latency_cycles};
+  return worker;
+}
+
+PortTelemetry measures_of(const wire::PortStats& port, uint64_t taken_us) {
+  return {port.port,
+          wire::get_text(port.name),
+          wire::get_text(port.driver),
+          port.link_up != 0,
+          port.speed_mbps,
+          taken_us,
+          port.rx_packets,
+          port.rx_bytes,
+          port.tx_packets,
+          port.tx_bytes,
+          port.rx_missed,
+          port.rx_errors,
+          port.tx_errors,
+          port.rx_nombuf};
+}
+
+}  // namespace
+
+TargetMeasures measures_of(const TargetState& state, bool fresh) {
+  TargetMeasures measures;
+  measures.stats = stats_of(state, fresh);
+  measures.last_error = state.last_error;
+  if (!state.telemetry) return measures;
+  for (const wire::Telemetry& worker : state.telemetry->workers) measures.workers.push_back(measures_of(worker));
+  const wire::Ports& ports = state.telemetry->ports;
+  for (const wire::PortStats& port : ports.ports) measures.ports.push_back(measures_of(port, ports.taken_us));
+  return measures;
 }
 
 }  // namespace weir::control

@@ -15,6 +15,8 @@
 // An answer tells what the targets and the capture count and measure.
 namespace weir::control {
 
+struct TargetState;
+
 // ---------------------------------------------------------------------------------------------------------- capture
 
 // docs/operate/capture.md, "Counters".
@@ -65,6 +67,9 @@ struct StatsAnswer {
   CaptureAnswer capture;
 };
 void members(Fields& f, StatsAnswer& answer);
+
+// fresh: it was told just now.
+TargetStats stats_of(const TargetState& state, bool fresh);
 
 void add(wire::ListStats& sums, const wire::ListStats& counters);
 // Adds what a target counted.
@@ -144,5 +149,7 @@ struct TelemetryAnswer {
   std::vector<TargetMeasures> targets;
 };
 void members(Fields& f, TelemetryAnswer& answer);
+
+TargetMeasures measures_of(const TargetState& state, bool fresh);
 
 }  // namespace weir::control

@@ -3,9 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
+#include "control/compile/plan/gates.h"
+#include "control/compile/plan/plan.h"
 #include "control/enforce/rates/binomial.h"
+#include "control/enforce/targets/target.h"
 #include "control/tell/answer/text.h"
+#include "filter/format/packet.h"
+#include "filter/layouts/layout.h"
 
 namespace weir::control {
 
@@ -153,6 +159,58 @@ void members(Fields& f, ShapesAnswer& answer) {
   f({"proved_strangers", "", "addresses of no list that were looked up and not found"}, answer.proved_strangers);
 }
 
+namespace {
+
+std::vector<std::string> flow_fields(uint8_t fields) {
+  std::vector<std::string> names;
+  if ((fields & WEIR_FLOW_PROTOCOL) != 0) names.emplace_back("proto");
+  if ((fields & WEIR_FLOW_SPORT) != 0) names.emplace_back("sport");
+  if ((fields & WEIR_FLOW_DPORT) != 0) names.emplace_back("dport");
+  return names;
+}
+
+}  // namespace
+
+ShapeDetails details_of(const ShapeReport& report) {
+  const weir_shape& shape = report.shape;
+  ShapeDetails details;
+  details.name = report.name;
+  details.family = shape.family;
+  details.addr_bits = shape.addr_bits;
+  details.with_port = shape.with_port != 0;
+  details.flow = shape.flow != 0;
+  details.destination_bits = shape.destination_bits;
+  details.flow_fields = flow_fields(shape.flow_fields);
+  details.layout = filter::layout_of(static_cast<weir_layout>(shape.layout)).name;
+  details.layout_why = report.layout_why;
+  details.k = shape.k;
+  details.bits_per_key = report.bits_per_key;
+  details.directions = shape.directions;
+  details.keys = shape.n_keys;
+  details.filter_bytes = shape.filter.size_bytes;
+  details.exact_bytes = shape.exact.size_bytes + shape.chunks.size_bytes;
+  details.expected_fpr = report.expected_fpr;
+  details.measured_fpr = report.measured_fpr;
+  details.why = report.why;
+  return details;
+}
+
+GateDetails details_of(const GateReport& report) {
+  constexpr const char* kKinds[] = {"open", "closed", "tables"};
+  GateDetails details;
+  details.name = report.name;
+  details.family = report.family;
+  details.side = report.side == WEIR_SIDE_SOURCE ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
+  details.kind = kKinds[report.gate.kind];
+  for (const weir_gate_table& table : std::span(report.gate.table, report.gate.n_tables)) {
+    details.tables.push_back({table.prefix_bits, table.index_bits, table.bits.size_bytes});
+  }
+  details.expected_share = report.expected_share;
+  details.measured_share = report.measured_share;
+  details.why = report.why;
+  return details;
+}
+
 // ----------------------------------------------------------------------------------------------------------- status
 
 void members(Fields& f, InterfaceStatus& interface) {
@@ -257,6 +315,46 @@ void members(Fields& f, DirectStatus& answer) {
   f({"controld", "", "false: it does not answer, and the targets were asked directly"}, answer.controld);
   f({"error", "", "why it is thought not to answer"}, answer.error);
   f.array({"targets", "", "that it last had, as far as it is known"}, answer.targets, "target");
+}
+
+namespace {
+
+InterfaceStatus status_of(const wire::InterfaceBody& interface) {
+  const bool attached = interface.attached != 0;
+  return {wire::get_text(interface.name), interface.index, attached,
+          !attached               ? ""
+          : interface.native != 0 ? "native"
+                                  : "generic",
+          wire::get_text(interface.error)};
+}
+
+}  // namespace
+
+TargetStatus status_of(const TargetState& state, wire::Generation running) {
+  const wire::StatusBody told = state.status.value_or(wire::StatusBody{});
+  TargetStatus status;
+  status.socket = state.socket;
+  status.connected = state.connected;
+  // Before the first generation there is none to enforce.
+  status.acknowledged = running.epoch != 0 && state.acknowledged == running;
+  status.last_error = state.last_error;
+  status.version = wire::get_text(told.version);
+  status.generation = told.generation;
+  status.bypass = told.bypass != 0;
+  status.workers = told.workers;
+  status.ports = told.ports;
+  status.isa = wire::get_text(told.isa);
+  status.snapshot_bytes = told.snapshot_bytes;
+  status.snapshot_limit_bytes = told.snapshot_limit_bytes;
+  status.huge_pages = told.huge_pages != 0;
+  status.start_time = told.start_time_unix;
+  status.durable = state.is_durable();
+  status.disk_error = wire::get_text(told.disk_error);
+  if (!state.has_interfaces) return status;
+  status.interfaces.emplace();
+  if (!state.interfaces) return status;
+  for (const wire::InterfaceBody& interface : *state.interfaces) status.interfaces->push_back(status_of(interface));
+  return status;
 }
 
 }  // namespace weir::control

@@ -16,6 +16,10 @@
 // An answer tells how controld, its targets and its filters are now.
 namespace weir::control {
 
+struct GateReport;
+struct ShapeReport;
+struct TargetState;
+
 // -------------------------------------------------------------------------------------------------- false positives
 
 // What the filter of one shape lets through at a target although nobody lists it.
@@ -92,6 +96,9 @@ struct ShapesAnswer {
 };
 void members(Fields& f, ShapesAnswer& answer);
 
+ShapeDetails details_of(const ShapeReport& report);
+GateDetails details_of(const GateReport& report);
+
 // ----------------------------------------------------------------------------------------------------------- status
 
 struct InterfaceStatus {
@@ -118,6 +125,8 @@ struct TargetStatus {
   std::optional<std::vector<InterfaceStatus>> interfaces;  // of XDP
 };
 void members(Fields& f, TargetStatus& target);
+
+TargetStatus status_of(const TargetState& state, wire::Generation running);
 
 struct Limit {
   uint64_t used = 0, max = 0;

@@ -4,9 +4,10 @@
 
 #include "control/base/json/json.h"
 #include "control/base/json/table.h"
+#include "control/enforce/targets/target.h"
+#include "control/tell/answer/drops.h"
 #include "control/tell/answer/explain.h"
 #include "control/tell/answer/list.h"
-#include "control/tell/answer/make.h"
 #include "control/tell/answer/request.h"
 #include "control/tell/answer/stats.h"
 #include "control/tell/answer/status.h"
