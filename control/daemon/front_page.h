@@ -7,7 +7,7 @@
 
 #include "control/base/loop/loop.h"
 #include "control/tell/answer/change.h"
-#include "control/tell/page/looks.h"
+#include "control/tell/page/facts.h"
 #include "control/tell/web/server.h"
 
 namespace weir::control {

@@ -180,7 +180,7 @@ MUTATIONS = (
     ("control/tell/answer/text.cpp", "  if (const auto contradiction = contradiction_in(flow)) return contradiction->reason;\n", "", ("answer",)),
     ("control/tell/answer/text.cpp", "if (is_port && value == \"0\") {", "if (false) {", ("answer",)),
     ("control/compile/prove/lookup.cpp", "  if (asks(WEIR_FLOW_PROTOCOL) && lacks(packet) == kLacksProtocol) return std::nullopt;\n", "", ("answer",)),
-    ("control/tell/page/looks.cpp", "is_same && after.fresh && before", "is_same && before", ("page",)),
+    ("control/tell/page/facts.cpp", "is_same && after.fresh && before", "is_same && before", ("page",)),
     # Samples of the traffic, and what a change would do to it.
     ("dataplane/burst/one_in.h", "skip_ = uint64_t{rest} + place_;", "skip_ = place_;", ("dataplane",)),
     ("dataplane/burst/traffic.cpp", "used < kHalf ? 0 : (used - kHalf) / kStep + 1", "0", ("dataplane",)),

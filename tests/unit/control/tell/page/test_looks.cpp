@@ -1,4 +1,4 @@
-#include "control/tell/page/looks.h"
+#include "control/tell/page/facts.h"
 #include "tests/catch.h"
 #include "tests/unit/control/tell/page/page_facts.h"
 

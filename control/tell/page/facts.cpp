@@ -1,8 +1,10 @@
-#include "control/tell/page/looks.h"
+#include "control/tell/page/facts.h"
 
 #include <algorithm>
 
 namespace weir::control::page {
+
+// ------------------------------------------------------------------------------------------------------------ looks
 
 namespace {
 
