@@ -5,7 +5,6 @@
 #include "control/tell/page/explained.h"
 #include "control/tell/page/health.h"
 #include "control/tell/page/html.h"
-#include "control/tell/page/pieces.h"
 #include "control/tell/page/plot.h"
 #include "control/tell/page/sections.h"
 
