@@ -44,7 +44,7 @@
 #include "control/tell/answer/economics.h"
 #include "control/tell/answer/explain.h"
 #include "control/tell/answer/status.h"
-#include "control/tell/metrics/tally.h"
+#include "control/tell/metrics/facts.h"
 
 namespace weir::control {
 

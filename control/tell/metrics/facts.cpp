@@ -1,9 +1,11 @@
-#include "control/tell/metrics/tally.h"
+#include "control/tell/metrics/facts.h"
 
 #include <algorithm>
 #include <numeric>
 
 namespace weir::control::metrics {
+
+// ------------------------------------------------------------------------------------------------------------ tally
 
 void Durations::add(double seconds) {
   const auto bound = std::lower_bound(kBounds_s.begin(), kBounds_s.end(), seconds);
