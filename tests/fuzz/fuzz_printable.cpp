@@ -10,7 +10,7 @@
 #include "common/printable.h"
 #include "control/base/json/json.h"
 #include "control/tell/answer/parts.h"
-#include "control/tell/metrics/builder.h"
+#include "control/tell/metrics/families.h"
 #include "control/tell/page/html.h"
 
 using namespace weir;

@@ -167,7 +167,7 @@ MUTATIONS = (
     ("common/diagnostic.cpp", "text += printable(d.message)", "text += d.message", ("common-wire",)),
     ("common/log/log.cpp", "    append_printable(line, value);", "    line += value.front(), value.remove_prefix(1);", ("log",)),
     ("control/base/json/json.cpp", "return printable_json(", "return (", ("answer-json",)),
-    ("control/tell/metrics/builder.cpp", "label.value = printable(label.value);", "(void)label;", ("metrics",)),
+    ("control/tell/metrics/families.cpp", "label.value = printable(label.value);", "(void)label;", ("metrics",)),
     # Scalars of YAML are text.
     ("common/yaml/yaml.cpp", "if (!word.empty() && !is_its_key) {", "if (false) {", ("policy",)),
     ("common/yaml/yaml.cpp", "return is_key || !is_next_key ? word", "return true ? word", ("policy",)),

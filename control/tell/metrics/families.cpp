@@ -3,16 +3,105 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <sstream>
+#include <string>
+#include <vector>
 
-#include "control/tell/metrics/builder.h"
-#include "control/tell/metrics/numbers.h"
+#include "common/printable.h"
+#include "control/base/json/fields.h"
 #include "filter/format/snapshot.h"
 
 namespace weir::control::metrics {
 
+// ---------------------------------------------------------------------------------------------------------- builder
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+ClientMetric& Builder::metric(std::string_view name, const char* help, MetricType type, Labels&& labels) {
+  const std::string whole = "weir_" + std::string(name);
+  // The newest ones first: most values belong to the family of the one before, or to one near it.
+  auto found =
+      std::find_if(families_.rbegin(), families_.rend(), [&](const MetricFamily& one) { return one.name == whole; });
+  MetricFamily& family =
+      found != families_.rend() ? *found : families_.emplace_back(MetricFamily{whole, help, type, {}});
+  ClientMetric& made = family.metric.emplace_back();
+  made.label = std::move(labels);
+  for (Label& label : made.label) label.value = printable(label.value);
+  return made;
+}
+
+void Builder::counter(std::string_view name, const char* help, Labels labels, double value) {
+  metric(name, help, MetricType::Counter, std::move(labels)).counter.value = value;
+}
+
+void Builder::gauge(std::string_view name, const char* help, Labels labels, double value) {
+  metric(name, help, MetricType::Gauge, std::move(labels)).gauge.value = value;
+}
+
+void Builder::histogram(std::string_view name, const char* help, Labels labels, const Steps& steps) {
+  ClientMetric::Histogram& histogram = metric(name, help, MetricType::Histogram, std::move(labels)).histogram;
+  histogram.sample_count = steps.count;
+  histogram.sample_sum = steps.sum;
+  for (const auto& [bound, count] : steps.up_to) histogram.bucket.push_back({count, bound});
+  histogram.bucket.push_back({steps.count, std::numeric_limits<double>::infinity()});
+}
+
+// --------------------------------------------------------------------------------------------------------- families
+
 namespace {
+
+struct Number {
+  Member member;
+  double value;
+};
+
+// The numbers of a description (control/base/json/fields.h) themselves, nothing of what is inside its members: a
+// counter that is added there is a metric, too.
+template <class Answer>
+std::vector<Number> numbers_of(const Answer& answer);
+
+// Visits for numbers_of().
+class Numbers : public Fields {
+ public:
+  using Fields::numbers;
+  std::vector<Number> found;
+
+  bool reading() const override { return false; }
+  void or_null(const Member&, std::optional<double>&) override {}
+  void hex(const Member&, uint64_t&) override {}
+  void texts(const Member&, std::vector<std::string>&) override {}
+  void numbers(const Member&, std::vector<uint64_t>&) override {}
+  void buckets(const Member&, std::vector<Bucket>&) override {}
+
+ protected:
+  void flag(const Member&, bool&) override {}
+  void text(const Member&, std::string&) override {}
+  void real(const Member& member, double& value) override { found.push_back({member, value}); }
+  void whole(const Member& member, uint64_t& value, uint64_t) override {
+    found.push_back({member, static_cast<double>(value)});
+  }
+  void whole(const Member& member, int64_t& value) override { found.push_back({member, static_cast<double>(value)}); }
+  size_t begin(const Member&, Container, size_t, const char*) override { return 0; }
+  void begin_element(size_t) override {}
+  void begin_named(size_t, std::string&) override {}
+  void named_real(size_t, std::string&, double&) override {}
+  void end() override {}
+  bool begin_optional(const char*, bool) override { return false; }
+  void end_optional() override {}
+};
+
+template <class Answer>
+std::vector<Number> numbers_of(const Answer& answer) {
+  Answer copy = answer;
+  Numbers visitor;
+  members(visitor, copy);
+  return std::move(visitor.found);
+}
 
 double of(bool value) {
   return value ? 1 : 0;

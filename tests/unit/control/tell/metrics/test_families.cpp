@@ -2,7 +2,6 @@
 #include <limits>
 #include <set>
 
-#include "control/tell/metrics/builder.h"
 #include "control/tell/metrics/families.h"
 #include "tests/catch.h"
 
