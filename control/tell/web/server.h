@@ -13,7 +13,18 @@
 #include "control/base/loop/loop.h"
 #include "control/policy/model/listen.h"
 
+// A server answers HTTP for what may be looked at.
 namespace weir::control::web {
+
+// ----------------------------------------------------------------------------------------------------------- socket
+
+// A socket of TCP that listens there. Error: why it cannot, and what may be done.
+Result<Fd> listen_at(const ListenAddress& address);
+
+// Where a socket listens: the port that it got.
+ListenAddress place_of(int socket);
+
+// ----------------------------------------------------------------------------------------------------------- server
 
 struct Request {
   std::string path;

@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "control/tell/web/server.h"
-#include "control/tell/web/socket.h"
 #include "tests/catch.h"
 #include "tests/unit/own_clocks.h"
 
