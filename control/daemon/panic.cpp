@@ -11,13 +11,12 @@
 
 namespace weir::control {
 
-using std::chrono::milliseconds;
-
 namespace {
+
 constexpr std::chrono::seconds kRememberAgain{1};
 // An attempt may fail for want of a descriptor, say, and the next one succeed.
-constexpr milliseconds kReach{20};
-constexpr milliseconds kDiskAnswers{300};
+constexpr std::chrono::milliseconds kReach{20};
+constexpr std::chrono::milliseconds kDiskAnswers{300};
 constexpr int kLeastPauseMs = 10;  // then twice as long each time: what refuses an order may be over at once
 
 Fd spare_descriptor() {
@@ -131,7 +130,8 @@ void PanicSwitch::take_order(bool on, const std::function<void(const Report&)>& 
     const auto is_settled = [is_late](const Line& line) { return line.is_confirmed() || (is_late && line.is_away()); };
     return remembered_order_ >= number && std::all_of(lines_.begin(), lines_.end(), is_settled);
   };
-  waits_.add(is_done, now + milliseconds(times_.switched), [this, on, number, done] { done(report(on, number)); });
+  waits_.add(is_done, now + std::chrono::milliseconds(times_.switched),
+             [this, on, number, done] { done(report(on, number)); });
   wait_no_longer_ = loop_.timer(now + kReach, [this] { waits_.check(); });
 }
 
@@ -260,7 +260,7 @@ void PanicSwitch::greet(const std::string& target, bool known, std::function<voi
         const Line* now = find(target);
         return now == nullptr || now->confirmed >= number;
       };
-      waits_.add(is_done, Clock::now() + milliseconds(times_.answer), done);
+      waits_.add(is_done, Clock::now() + std::chrono::milliseconds(times_.answer), done);
     });
   });
 }
@@ -303,7 +303,7 @@ void PanicSwitch::tell_later(Line& line, const std::string& error) {
   line.close();
   line.error = error;
   line.pause_ms = std::min(std::max(2 * line.pause_ms, kLeastPauseMs), times_.retry);
-  line.again = loop_.timer(Clock::now() + milliseconds(line.pause_ms), [this, &line] { tell(line); });
+  line.again = loop_.timer(Clock::now() + std::chrono::milliseconds(line.pause_ms), [this, &line] { tell(line); });
 }
 
 void PanicSwitch::receive(Line& line) {
