@@ -62,9 +62,9 @@ struct PlanReport {
   double total_ms = 0;
 };
 
-// Holds controld together: the generation that runs, the queue of what publishes, one link to each target, and the
-// panic switch. The loop's thread alone calls it. A slow call calls back once, also when controld stops.
-// docs/architecture.md tells the threads.
+// Daemon owns the generation that runs, the queue of intents, one link to each target, and the panic switch. Only the
+// loop's thread calls it. Each slow call calls back once, also when controld stops. docs/architecture.md lists the
+// threads.
 class Daemon {
   static constexpr int kBuilderNice = 10;             // changes come first
   static constexpr uint32_t kTrafficPerSecond = 500;  // samples of a target

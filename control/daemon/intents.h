@@ -106,10 +106,11 @@ struct ChangeBatch {
   Clock::time_point published;
 };
 
-// Decides what is read and what is made next; one reload is read at a time, and one publication is made at a time, by
-// the maker. Reloads are merged while they wait, and so are changes; both keep the order of asking. Changes are made
-// while a policy is read. Each caller is answered once, also when the queue stops. Has no thread, clock or disk: it
-// belongs to the loop, and a test draws random orders for it.
+// The queue chooses the next policy to read and the next publication to make. One policy is read at a time, and the
+// maker makes one publication at a time. Reloads that wait are merged, and so are changes; both keep the order of
+// asking. Changes are made while a policy is read. The queue answers each caller whose order does not begin; the owner
+// answers the others by answer() and ChangeBatch::changed. The loop's thread alone calls it. It starts no thread and no
+// timer, so that a test can draw random orders for it.
 class Intents {
  public:
   // What the queue asks, and what it begins: the owner returns at once, and reports the end by the call that is named.

@@ -16,8 +16,8 @@
 
 namespace weir::control {
 
-// Makes publications, and owns what is on disk: numbers of generations, journal, last good and history. Its thread
-// alone calls it, and it waits for nothing but the disk; functions that other threads may call say so.
+// The maker makes publications, and owns the disk: numbers of generations, journal, last good and history. Only its
+// thread calls it, but for functions that say otherwise. It blocks on nothing but the disk.
 class Maker {
  public:
   struct Settings {
@@ -59,7 +59,8 @@ class Maker {
 
   // Before its thread has work: what was enforced last. Error: why it cannot be used.
   Result<std::shared_ptr<const Running>> load_last_good();
-  // Of former runs: the base that a rollback published, and the one to go back to unless somebody confirms; 0: none.
+  // Before its thread has work, of former runs: the base that a rollback published, and the one to go back to unless
+  // somebody confirms; 0: none.
   struct Notes {
     uint64_t rolled_back_to = 0, unconfirmed = 0;
   };
