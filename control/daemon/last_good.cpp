@@ -38,7 +38,7 @@ Result<void> Maker::keep(const Running& next, const std::vector<TargetSpec>& tar
   return saved;
 }
 
-// Of publications whose bytes are kept already, the newest one counts: jobs may come after those of a newer one.
+// A newer generation is kept already: its job came first.
 static bool is_behind(wire::Generation generation, wire::Generation kept) {
   return generation.epoch == kept.epoch && generation.number < kept.number;
 }
@@ -131,14 +131,11 @@ std::shared_ptr<const Book> Maker::last_good_book(wire::Generation generation) {
 Result<void> Maker::keep_change(const Running& running, bool is_new_base) {
   const wire::Generation generation = running.publication->generation;
   if (is_behind(generation, kept_)) return {};
-  Result<void> kept;
-  if (is_new_base) {
-    kept = keep_book(running);
-  } else if (kept_ != generation) {
-    kept = store_.save(*running.publication);
-  }
-  if (kept) kept_ = generation;
-  return kept;
+  if (is_new_base) return keep_book(running);  // make() has saved its snapshot, or failed
+  if (kept_ == generation) return {};
+  const Result<void> saved = store_.save(*running.publication);
+  if (saved) kept_ = generation;
+  return saved;
 }
 
 Result<void> Maker::keep_again(const Running& running, const std::vector<TargetSpec>& targets) {
