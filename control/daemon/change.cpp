@@ -8,7 +8,7 @@
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
 
-// What `add`, `del` and `flush` change, from the journal to the last target's acknowledgement.
+// The loop publishes changes by `add`, `del` and `flush`, and answers when the targets acknowledge.
 namespace weir::control {
 
 namespace {
@@ -17,8 +17,8 @@ namespace {
 constexpr std::chrono::milliseconds kAwayWait{1000};
 // A book is as large as the policy: it is not written for each change. The journal has what it does not have yet.
 constexpr std::chrono::seconds kBookWait{60};
-// Where every target has its own copy on disk, ours waits, so that it does not delay theirs, and changes that come
-// close together are written once.
+// If every target has its own copy on disk, controld writes its copy later: targets are not delayed, and changes that
+// come close together are written once.
 constexpr std::chrono::milliseconds kSaveWait{100};
 // Every publication compiles and proves all keys of its overlay again, about 2 us each; a new base costs about 0.5 us a
 // key of its own, beside all else. With k changed keys a publication the sum is least with a new base after sqrt(B /
@@ -36,7 +36,7 @@ void Daemon::begin_changes(const std::shared_ptr<ChangeBatch>& batch) {
   });
 }
 
-// What was changed, and by whom: by the first of those who share the publication.
+// The lists and counts that changed, and the first user of those who share the publication.
 log::Fields Daemon::told_of(const ChangeBatch& batch) {
   constexpr size_t kMostNamed = 3;
   log::Fields fields;
@@ -104,8 +104,8 @@ void Daemon::publish_changes(const std::shared_ptr<ChangeBatch>& batch) {
   intents_.begin_next();
 }
 
-// What was added is in the journal; the book is written anew with a new base, and now and then. saved: of what is kept
-// already.
+// The journal has the added entries. The book is written again with a new base, and each minute. saved: the result of
+// an earlier write.
 void Daemon::keep_change(bool is_new_base, const Result<void>& saved) {
   saves_++;
   maker_thread_.submit([this, is_new_base, saved, next = running_] {
@@ -121,8 +121,8 @@ void Daemon::keep_change(bool is_new_base, const Result<void>& saved) {
   });
 }
 
-// Those who are there are waited for; one that is away gets it when it returns, and is waited for only if it may be
-// starting anew.
+// The answer waits for connected targets, and a second for one that left just now: it may be restarting. Other targets
+// get the change when they return.
 void Daemon::answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch, wire::Generation generation) {
   const auto finish = [this, batch, generation] { answer_changes(*batch, generation); };
   const auto is_settled = [this, generation] {

@@ -179,7 +179,7 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
   if (options_.opened) {
     if (Result<void> opened = options_.opened(*this); !opened) return opened;
   }
-  // What was enforced is enforced again at once, by those that had it, and by nobody else.
+  // The targets that had the last good enforce it again at once, and no others.
   Result<std::shared_ptr<const Running>> last_good = maker_.load_last_good();
   if (last_good) {
     book_before_ = (*last_good)->book;
@@ -233,7 +233,7 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
 void Daemon::stop() {
   intents_.stop();
   for (Worker* worker : {&reader_, &builder_, &planner_, &historian_}) worker->stop();
-  // Where every target has a copy of its own, ours waits: it is not to be older at the next start.
+  // controld's copy may be late, if every target has its own: it must not be older at the next start.
   is_saving_ = save_due_ || saves_ != 0;
   maker_thread_.stop(!is_saving_ ? std::function<void()>() : [this, last = running_] {
     const Result<void> saved = maker_.keep_change(*last, false);

@@ -48,7 +48,7 @@
 
 namespace weir::control {
 
-// What a candidate would do (control/compile/preview/).
+// The changes that a candidate would make (control/compile/preview/).
 struct PlanReport {
   std::string error;  // why there is no answer; empty when diagnostics say it
   Diagnostics diagnostics;
@@ -81,7 +81,7 @@ class Daemon {
     std::optional<gid_t> admin_group = std::nullopt;  // whose members may give orders to the panic switch
     int acknowledge_ms = 10'000;                      // how long reload and bypass wait for targets
     unsigned build_threads = 1;                       // of large filters
-    // What meets a system call that controld never makes. Empty: this process keeps all its rights (tests).
+    // The reaction to a system call that controld never makes. Empty: this process keeps all its rights (tests).
     std::optional<confine::Seccomp> seccomp;
     const confine::Helpers* parsers = nullptr;  // of the policy file and of feeds; null: this process parses them
     bool watch_feeds = false;                   // a feed that changes is read by itself
@@ -137,7 +137,7 @@ class Daemon {
   // Frames of the recent traffic that are kept.
   const Reservoir& reservoir() const { return reservoir_; }
   std::shared_ptr<const SeenTraffic> recent_traffic() const { return reservoir_.recent(unix_now_ns()); }
-  // What waits for a confirmation stays. Error: nothing waits.
+  // The generation that waits for a confirmation stays. Error: none waits, or its time is over.
   void confirm(std::function<void(const Result<wire::Generation>& stays)> done);
   // Publishes the lists of this generation again, as they were then: those of its policy, and what was added to them.
   // Entries that change from now on stay changed. Feeds are not read until the next reload.
@@ -156,7 +156,7 @@ class Daemon {
   using AboutPast = std::function<void(Archive&, const Result<Journal*>&, const GivenUp& is_given_up)>;
   void with_archive(AboutPast work, std::shared_ptr<const std::atomic<bool>> has_gone, Clock::time_point deadline,
                     std::function<void(const Result<void>& is_done)> done);
-  // What the lists of a generation hold of each other, and what they take of its base.
+  // The overlaps of a generation's lists, and the part of its base that each takes.
   struct Compared {
     wire::Generation generation;
     uint64_t at = 0;          // Unix seconds
@@ -171,11 +171,11 @@ class Daemon {
     std::vector<ListHits> hits;  // by list, of the recent traffic
     uint64_t samples = 0;
   };
-  // Of the generation that runs, in the background: lists are compared once a generation, and again when an entry has
-  // ended since. Who asks meanwhile shares the answer. Error: the entries are not known.
+  // Compares the lists of the generation that runs, in the background: once a generation, and again when an entry has
+  // ended since. Callers meanwhile share the answer. Error: the entries are not known.
   using Comparing = std::function<void(const Result<Comparison>& comparison)>;
   void compare_lists(Comparing done);
-  // What is waited for; empty: nothing is.
+  // A sentence for people: the confirmation or reload that controld waits for; empty: none.
   std::string notice() const { return intents_.notice(); }
   // The same, and the feed of this list is taken as it is then, whatever its guard says. Error: no list with a feed is
   // called so.
@@ -236,7 +236,7 @@ class Daemon {
   void refresh(Counters counters, Clock::time_point deadline, std::function<void(const Refreshed&)> done);
 
   std::shared_ptr<const Running> running() const { return running_; }
-  // Of the reload that runs; empty: none does.
+  // The phase of the reload that runs; empty: none runs.
   const char* reload_phase() const { return progress_.phase; }
   const Progress& progress() const { return progress_; }
   std::shared_ptr<const ReloadReport> last_reload() const { return last_reload_; }
@@ -259,14 +259,14 @@ class Daemon {
   // Why what runs, or bypass, would not outlive a restart of controld; empty: both would.
   std::string disk_error() const { return disk_error_.empty() ? panic_->disk_error() : disk_error_; }
 
-  // What filters let through at each target, beside what is predicted.
+  // The rates of false positives at each target, beside the predicted ones.
   const RateWatch& rates() const { return rates_; }
 
   // Since it started.
   const metrics::Tally& tally() const { return tally_; }
-  // Where the policy wants metrics to be served; before the first one was taken, as far as it could be read.
+  // The policy's place for metrics; before the first policy is published, as far as its file could be read.
   const MetricsSettings& metrics() const { return metrics_; }
-  // Where they are.
+  // The place in use.
   struct MetricsPlace {
     std::string address;  // empty: nowhere
     std::string error;    // why not where they should be; empty: well
@@ -284,8 +284,8 @@ class Daemon {
                                      const std::optional<InForce>& in_force);
   Result<void> begin(realtime::Starter& urgent, const std::optional<InForce>& in_force,
                      std::optional<std::vector<TargetSpec>> named);
-  void read_former(ReloadJob& job);                               // reader
-  uint64_t base_of(const WayBack& back, Journal& journal) const;  // reader
+  void read_former(ReloadJob& job);                                // reader
+  uint64_t base_of(const Rollback& back, Journal& journal) const;  // reader
   void begin_with_notes();
   void await_confirmation(const ReloadJob& job);
   void end_confirmation_in(std::chrono::seconds seconds);
@@ -315,7 +315,7 @@ class Daemon {
   void answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch, wire::Generation generation);
   void answer_changes(ChangeBatch& batch, wire::Generation generation);
   void publish(std::shared_ptr<const Running> running);
-  // Of what was published just now: the one line that names its cause.
+  // Logs the one line about the latest publication, with its cause.
   void tell_published(const std::string& cause, log::Fields more = {}, const char* event = "published") const;
   void set_targets(const std::vector<TargetSpec>& specs);
   std::vector<TargetSpec> specs() const;  // of the targets

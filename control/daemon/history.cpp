@@ -10,12 +10,12 @@
 #include "control/policy/read/parsers.h"
 #include "control/policy/read/policy.h"
 
-// What was published before: recorded, kept, and published again.
+// Former generations are read for a rollback, listed, and published again.
 namespace weir::control {
 
 // The generation whose book is to come back; 0: it is not known. After many changes only the book is left of a base
 // that is still in use.
-uint64_t Daemon::base_of(const WayBack& back, Journal& journal) const {
+uint64_t Daemon::base_of(const Rollback& back, Journal& journal) const {
   const auto record = journal.generations().find({maker_.epoch(), back.number});
   if (record && *record) return (*record)->base;
   return back.added_up_to == 0 && maker_.history().has(back.number) ? back.number : 0;
@@ -23,7 +23,7 @@ uint64_t Daemon::base_of(const WayBack& back, Journal& journal) const {
 
 // On the reader. The reason why it cannot be is in the report.
 void Daemon::read_former(ReloadJob& job) {
-  const WayBack& back = *job.cause.back;
+  const Rollback& back = *job.cause.back;
   ReloadReport& report = *job.report;
   const Result<Journal*> journal = maker_.journal_to_ask();
   if (!journal) return void(report.error = journal.error());
@@ -80,7 +80,7 @@ void Daemon::begin_with_notes() {
     log::error("the content of what is to be enforced is not kept: the policy is read", {{"generation", base}});
   }
   if (base == 0 || !maker_.history().has(base)) return intents_.start(std::nullopt, "");
-  intents_.start(WayBack{base, 0, unconfirmed == 0, {}},
+  intents_.start(Rollback{base, 0, unconfirmed == 0, {}},
                  unconfirmed != 0 ? fmt::format("stopped before it was confirmed: back to generation {}", base)
                                   : fmt::format("rolled back to generation {} before this start", base));
 }

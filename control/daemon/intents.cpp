@@ -17,7 +17,7 @@ constexpr const char* kBusy = "a policy is compiled now: ask again when it is do
 constexpr const char* kStops = "controld stops";
 constexpr const char* kStopsBeforeChange = "controld stops: ask again when it is there again";
 
-// Of a reload: the feeds that changed, the first of them by name.
+// Names the first feeds that changed, and counts the others.
 std::string text_of(const std::set<std::string>& changed) {
   constexpr size_t kMostNamed = 3;
   std::string text;
@@ -43,7 +43,7 @@ std::shared_ptr<const ReloadReport> Intents::refused(std::string why) const {
   return report;
 }
 
-void Intents::start(std::optional<WayBack> back, std::string why) {
+void Intents::start(std::optional<Rollback> back, std::string why) {
   waiting_.reads_policy = !back;
   begin_reload(back ? cause_of(std::move(*back), std::move(why)) : next_cause());
 }
@@ -237,7 +237,7 @@ void Intents::begin_changes() {
   owner_.change(batch);
 }
 
-// Of the reloads that wait.
+// Makes one cause of all reloads that wait.
 ReloadCause Intents::next_cause() {
   const auto running = owner_.running();
   ReloadCause cause;
@@ -249,7 +249,7 @@ ReloadCause Intents::next_cause() {
   if (cause.builds_all && !waiting.reads_policy && rolled_back_to_ != 0) {  // feeds stay as they were rolled back
     const uint64_t newest = running->publication->generation.number;
     cause.text = kRebuild;
-    cause.back = WayBack{newest, newest, true, owner_.targets()};
+    cause.back = Rollback{newest, newest, true, owner_.targets()};
     return cause;
   }
   cause.changed_feeds = std::exchange(changed_feeds_, {});
@@ -265,7 +265,7 @@ ReloadCause Intents::next_cause() {
   return cause;
 }
 
-ReloadCause Intents::cause_of(WayBack back, std::string why) {
+ReloadCause Intents::cause_of(Rollback back, std::string why) {
   log::notice("going back", {{"cause", why}});
   ReloadCause cause;
   cause.text = std::move(why);

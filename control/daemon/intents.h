@@ -28,14 +28,14 @@ struct Wish {
   uint32_t confirm_s = 0;  // goes back by itself unless confirm() comes in time; 0: it stays
   std::string why = {};    // the cause; empty: that it is asked for
   bool is_forced = false;  // whatever the limits of `plan` say
-  // Of a node of a fleet: the policy file that is read from now on, when it is taken.
+  // The policy file that a fleet's node reads from now on, once this reload is published. Empty: it stays the same.
   std::string policy_file = {};
   // On the maker: it will be enforced, once this was done. Error: then it is not.
   std::function<Result<void>()> compiled = {};
 };
 
 // Lists of an older generation are published again; nothing is read but the history.
-struct WayBack {
+struct Rollback {
   uint64_t number = 0;  // of the generation
   // The added entries come back, too, but for those that changed after this generation. 0: they stay as they are.
   uint64_t added_up_to = 0;
@@ -43,7 +43,7 @@ struct WayBack {
   std::vector<TargetSpec> targets;  // these are the targets; empty: those of the policy
 };
 
-// What a reload begins with.
+// The reasons and the inputs of a reload.
 struct ReloadCause {
   std::string text;
   Wish wish;
@@ -52,7 +52,7 @@ struct ReloadCause {
   std::set<std::string> changed_feeds = {};         // that it is about
   std::set<std::string> accepted_feeds = {};        // lists whose feed is taken as it is
   bool builds_all = false;                          // a whole snapshot is built, also when nothing has changed
-  std::optional<WayBack> back = {};                 // this, and no policy
+  std::optional<Rollback> back = {};                // this, and no policy
   std::shared_ptr<const Shadowing> promoted = {};   // its candidate is published, and its text is read
   std::shared_ptr<const SeenTraffic> traffic = {};  // that the limits are held to; null: none
   std::vector<Reloaded> asking = {};                // who is told of it; the loop's
@@ -69,12 +69,12 @@ struct ReloadJob {
   std::shared_ptr<std::atomic<bool>> is_given_up = std::make_shared<std::atomic<bool>>(false);
   Clock::time_point begin, published;
 
-  // Of the reader.
+  // The reader fills these.
   std::optional<Policy> policy;  // empty: it failed
   uint64_t back_base = 0;        // of cause.back: the generation whose book comes back
   Journal::WayBack way_back;     // of cause.back with added_up_to
 
-  // Of the maker.
+  // The maker fills these.
   std::shared_ptr<Running> next;       // null: it failed
   bool is_same = false;                // what next enforces is what runs: nothing is published
   uint64_t before_base = 0;            // Running::base of what ran
@@ -97,7 +97,7 @@ struct ChangeBatch {
   std::vector<Changed> changed;      // who is told of each job; the loop's
   std::shared_ptr<const Base> base;  // a new one, for them to stand on; null: what runs has the right one
 
-  // Of the maker.
+  // The maker fills these.
   std::shared_ptr<Running> next;    // null: nothing was to be published
   bool has_to_be_retried = false;   // together they cannot be published: one by one
   std::string cause;                // of what is published
@@ -113,7 +113,8 @@ struct ChangeBatch {
 // timer, so that a test can draw random orders for it.
 class Intents {
  public:
-  // What the queue asks, and what it begins: the owner returns at once, and reports the end by the call that is named.
+  // The queue asks the first three, and begins the others. The owner returns at once, and reports the end of a job by
+  // the call that is named.
   struct Owner {
     std::function<std::shared_ptr<const Running>()> running;  // null: nothing runs
     std::function<std::vector<TargetSpec>()> targets;
@@ -127,7 +128,7 @@ class Intents {
   Intents(const Intents&) = delete;
 
   // The reload of the start, before which no change is made. back: it publishes this generation again.
-  void start(std::optional<WayBack> back, std::string why);
+  void start(std::optional<Rollback> back, std::string why);
   // Reads the policy file again. Calls that come while a reload runs share the next one.
   void reload(Wish wish, Reloaded done);
   // The same lists in a whole new snapshot with another secret.
@@ -176,7 +177,7 @@ class Intents {
   void confirm();
   // Its time is over, or the way back failed some time ago: it begins.
   void end_confirmation();
-  // What is waited for, as people are told; empty: nothing is.
+  // A sentence for people: the confirmation or reload that the queue waits for; empty: none.
   std::string notice() const;
 
   // The first reload is not answered yet.
@@ -189,13 +190,13 @@ class Intents {
   void stop();
   bool is_stopped() const { return is_stopped_; }
 
-  // What is told of a reload that did not begin.
+  // The report of a reload that does not begin.
   std::shared_ptr<const ReloadReport> refused(std::string why) const;
 
  private:
   void begin_reload(ReloadCause cause);
   void begin_changes();
-  static ReloadCause cause_of(WayBack back, std::string why);
+  static ReloadCause cause_of(Rollback back, std::string why);
   void refuse_waiting(const std::string& why);
   ReloadCause next_cause();
 
@@ -226,7 +227,7 @@ class Intents {
   bool is_making_ = false;  // the maker has a reload, or changes
   std::string policy_file_;
 
-  // What runs forbids: feeds are not read after a rollback, nor before a confirmation.
+  // Feeds are not read after a rollback, nor before a confirmation.
   uint64_t rolled_back_to_ = 0;  // its base; 0: none
   std::optional<Unconfirmed> unconfirmed_;
 };

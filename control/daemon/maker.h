@@ -45,7 +45,7 @@ class Maker {
   void make(ChangeBatch& batch, const Running& old);
   // The bytes of an overlay, or the book of a new base. Nothing is written when something newer is kept.
   Result<void> keep_change(const Running& running, bool is_new_base);
-  // What the disk did not take before.
+  // Saves again: the number, the last good and its book.
   Result<void> keep_again(const Running& running, const std::vector<TargetSpec>& targets);
   // Unless that of a newer generation is there.
   Result<void> keep_book(const Running& running);

@@ -12,7 +12,7 @@ namespace weir::control {
 
 namespace {
 
-// Of so many publications one takes the oldest ones out of the history.
+// One publication in so many removes the oldest ones from the history.
 constexpr uint64_t kForgetEach = 500;
 
 void append(ListDraft& to, const ListDraft& more) {
@@ -32,7 +32,7 @@ std::string cause_of(const std::vector<Change::Verb>& verbs) {
   return text;
 }
 
-// Of the history, what is too old or too much.
+// Removes publications that are too old or too many.
 Result<void> forget_old(Generations& generations, wire::Generation newest, uint32_t keep_s) {
   if (newest.number % kForgetEach == 0) {
     const Result<uint64_t> oldest = generations.oldest_since(newest.epoch, unix_now() - int64_t{keep_s});
@@ -50,7 +50,7 @@ Result<void> forget_old(Generations& generations, wire::Generation newest, uint3
 
 }  // namespace
 
-// What cannot be done leaves journal and lists as they were.
+// A batch that fails leaves journal and lists as they were.
 void Maker::make(ChangeBatch& batch, const Running& old) {
   const Result<Journal*> journal = this->journal();
   Result<void> made;

@@ -22,7 +22,7 @@ constexpr size_t kMaxPolicyBytes = size_t{64} << 20;
 constexpr const char* kHeld = "held";
 constexpr const char* kUnconfirmed = "unconfirmed";
 
-// Of what is not compiled again.
+// Nothing is compiled again: takes the publication over.
 void keep_published(const Running& old, Running& next) {
   next.publication = old.publication;
   next.snapshot = old.snapshot;
@@ -256,7 +256,7 @@ void Maker::record(ReloadJob& job) {
   // Here, so that no `explain` holds the loop for it.
   const Result<const filter::SnapshotView*> opened = job.next->snapshot->view();
   if (!opened) log::error("the new snapshot cannot be looked into", {{"error", opened.error()}});
-  // What reading and compiling took goes back to the system: entries of the next policy need as much again.
+  // Memory of reading and compiling goes back to the system: the next policy needs as much again.
   malloc_trim(0);
 }
 

@@ -15,7 +15,7 @@ namespace weir::control {
 
 namespace {
 
-// What was added to dynamic lists stays in them.
+// Entries that were added to dynamic lists stay in them.
 void keep_added(const Book& before, Book& book) {
   for (List& list : book) {
     const auto was = std::find_if(before.begin(), before.end(), [&](const List& one) { return one.name == list.name; });

@@ -21,7 +21,7 @@ constexpr int kMostWritingMs = 5000;
 constexpr std::chrono::seconds kKeepAgain{1};    // what the disk did not take
 constexpr std::chrono::seconds kGoBackAgain{1};  // to what nobody confirmed, when it failed
 
-// Who asked, and how long it took from then.
+// The user and process that asked, and the time since then.
 log::Fields by_whom(uint32_t uid, int32_t pid, double ms) {
   log::Fields fields;
   if (uid != kNobody) fields = {{"user", uid}, {"process", pid}};
@@ -49,12 +49,12 @@ void Daemon::begin_reading(const std::shared_ptr<ReloadJob>& job) {
   if (may_have_limits) job->cause.traffic = recent_traffic();
   reader_.submit([this, job, is_by_feeds, is_ours = running_ != nullptr && !running_->from_last_good,
                   before = running_ != nullptr ? running_->book : book_before_] {
-    // What another version of this program may have read is not taken over, but for feeds that are refused.
+    // Another version of this program may have read them otherwise: only refused feeds are taken over.
     FeedHistory history = history_of(before.get(), is_ours);
     history.accept = job->cause.accepted_feeds;
     history.progress = &progress_;
     if (watch_ != nullptr) {
-      // Whoever asks for a reload means a file that nobody has written to for a while, though it is still open.
+      // A user who asks for a reload means a file that nobody writes to any more, though it is still open.
       std::optional<int> most_ms;
       if (!is_by_feeds) most_ms = kMostWritingMs;
       history.is_being_written = [this, most_ms](const std::string& path) {
@@ -178,7 +178,7 @@ void Daemon::await_targets(const std::shared_ptr<ReloadJob>& job) {
     finish_reload(*job);
   };
   if (intents_.is_first()) return finish();
-  // Who is away gets the newest when it returns: only somebody who asked waits for it, and no feed that changes next.
+  // A target that is away gets the newest when it returns. Only a caller waits for it; the next feed does not.
   const auto is_settled = [this, generation = job->report->generation, is_asked = !job->cause.asking.empty()] {
     return std::all_of(targets_.begin(), targets_.end(), [&](const auto& target) {
       return target->is_settled(generation) || (!is_asked && !target->state().connected);
@@ -238,7 +238,7 @@ void Daemon::finish_reload(ReloadJob& job) {
   const std::shared_ptr<ReloadReport>& report = job.report;
   report->total_ms = ms_between(job.begin, Clock::now());
   report->ok = report->diagnostics.ok() && report->error.empty();
-  // What feeds cause may come every second, and find the same each time.
+  // Feeds may cause a reload each second, with the same warnings each time.
   const bool is_by_feeds = job.cause.policy_text != nullptr;
   const std::string told = format(report->diagnostics);
   if (!is_by_feeds || told != last_told_) log::tell(report->diagnostics, is_by_feeds);
@@ -279,7 +279,7 @@ Result<void> Daemon::fetch_feed(const std::string& list, Fetcher::Done done) {
   return fetcher_.ask_now(found->path, std::move(done));
 }
 
-// Those of the policy that runs.
+// Watches the files of the policy that runs.
 void Daemon::watch_feeds() {
   if (watch_ == nullptr || running_ == nullptr || running_->policy_text == nullptr) return;
   std::vector<WatchedFile> files;

@@ -22,7 +22,7 @@
 // The generation that runs, and the reports of how it came to be.
 namespace weir::control {
 
-// What overlays stand on: a whole snapshot, and the policy that it was built from.
+// A whole snapshot that overlays stand on, and its policy.
 struct Base {
   std::shared_ptr<const Publication> publication;
   std::shared_ptr<const OpenSnapshot> snapshot;
@@ -42,7 +42,7 @@ struct Running {
   std::vector<ListSummary> lists;
   uint64_t base = 0;  // the generation whose book holds its policy content, before what the journal adds; 0: not known
   CompileReport report;  // from_last_good: phases and reasons are empty
-  // Of the policy file, as it was taken: reloads that feeds cause read this. Empty: not known (last good).
+  // The policy file's text at its reload; reloads that feeds cause read it again. Null: not known (last good).
   std::shared_ptr<const std::string> policy_text;
   std::string policy_path;           // of a policy that was promoted, or is a fleet's; empty: the configured one
   std::vector<FetchedFeed> fetched;  // of the policy
@@ -56,7 +56,7 @@ std::shared_ptr<const Base> whole_of(Compiled& compiled, std::shared_ptr<const P
 
 std::shared_ptr<Publication> publication_of(Compiled& compiled);
 
-// Of a policy whose lists are whole, but for the publication, its snapshot and report.
+// Fills all but publication, snapshot and report. The policy's lists are complete.
 std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy);
 
 // The snapshots of what runs. They live as long as it.

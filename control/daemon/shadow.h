@@ -21,7 +21,7 @@ class ShadowFlows {
 
   void clear() { rows_.clear(); }
   void add(const wire::Shadow& told);
-  // Those of which most frames were sampled come first.
+  // Flows with the most sampled frames come first.
   std::vector<ShadowFlowRow> rows() const;
 
  private:

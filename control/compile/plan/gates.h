@@ -12,8 +12,6 @@
 // This step chooses the tables of a snapshot's gates, by what stands at them.
 namespace weir::control {
 
-// What stands at a gate, in numbers: enough to say how much a table of any width would let through.
-
 constexpr unsigned kGateBits = 64;  // leading bits of an address that a gate may look at
 
 // One shape at one side.

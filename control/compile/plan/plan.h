@@ -15,9 +15,8 @@
 // plan decides all of a snapshot but its secret and its generation: shapes, content and size.
 namespace weir::control {
 
-// The false-positive rate that a sound filter has. Of a layout whose bits tell it is theirs exactly, low = rate = high:
-// over keys that nobody chose with knowledge of the secret. Else what the formula expects, and how far a secret may be
-// from it.
+// The false-positive rate that a sound filter has. A layout whose bits determine the rate has low = rate = high, for
+// keys chosen without the secret. Otherwise rate is the formula's expectation, and low and high bound it over secrets.
 struct RateBand {
   double low = 0, rate = 0, high = 0;
   bool of_bits = false;

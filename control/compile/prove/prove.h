@@ -74,20 +74,20 @@ Result<void> prove_gates(const filter::SnapshotView& snapshot, uint64_t seed, st
 Result<std::vector<std::optional<ProvedRate>>> prove_rates(const filter::SnapshotView& snapshot,
                                                            const filter::Kernels& kernels, uint64_t seed);
 
-// What an overlay is there for: entries that some list has now and had not, or had and has no more, since its base.
+// The entries that an overlay changes: lists got them or lost them since its base.
 struct Changes {
   const std::vector<Entry<Ipv4>>& v4;
   const std::vector<Entry<Ipv6>>& v6;
   bool has_new_flows;
 };
 
-// prove, of an overlay together with its base. Of a base everything was proven, so this asks about what changed:
+// prove for an overlay on its base. The base is proven already, so this looks up only the changes:
 //  - the first and last address of every change, one inside, and those right beside it match exactly the lists that
 //    hold them, on each side; no list too few and, unlike in a base, none too many;
 //  - entries that expire match until then;
 //  - so do addresses from anywhere;
 //  - flows, when some were added, and canaries, as in a base.
-// Of many changes the addresses inside and beside are asked about for some only.
+// If there are many changes, it looks up the addresses inside and beside for some of them only.
 Result<void> prove_overlay(const Policy& policy, const Enforcing& enforcing, const Changes& changes);
 
 }  // namespace weir::control

@@ -46,8 +46,8 @@ class Schedule {
     if (chance(6)) {
       publish_last_good();
     }
-    std::optional<WayBack> back;
-    if (running_ != nullptr && chance(3)) back = WayBack{1, 0, chance(2), {}};
+    std::optional<Rollback> back;
+    if (running_ != nullptr && chance(3)) back = Rollback{1, 0, chance(2), {}};
     told("start", back ? "back to 1" : "policy");
     intents_.start(back, "rolled back before this start");
     const uint64_t steps = 5 + below(60);
