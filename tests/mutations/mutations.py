@@ -299,6 +299,7 @@ MUTATIONS = (
     ("control/daemon/intents.cpp", "  cause.accepted_feeds = std::move(waiting.accepted_feeds);\n", "", ("intents",)),
     ("control/daemon/intents.cpp", "  const bool is_by_feeds = !waiting.reads_policy && running != nullptr;", "  const bool is_by_feeds = running != nullptr;", ("intents",)),
     ("control/daemon/intents.cpp", "  const auto job = reloading_ = std::make_shared<ReloadJob>();", "  if (cause.back) cause.asking = std::exchange(waiting_, {}).asking;\n  const auto job = reloading_ = std::make_shared<ReloadJob>();", ("intents",)),
+    ("control/daemon/intents.cpp", "    if (is_newer) batch->base = base;", "    batch->base = base;", ("intents",)),
     ("control/daemon/intents.cpp", "  if (!has_policy && reloading_ != nullptr) return;\n", "", ("intents",)),
     ("control/daemon/daemon.cpp", "  callers_.give_up_all();\n", "", ("daemon-waits", "daemon")),
     ("control/daemon/daemon.cpp", "is_saving_ = save_due_ || saves_ != 0;", "is_saving_ = false;", ("daemon",)),

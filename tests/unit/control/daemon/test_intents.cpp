@@ -19,21 +19,14 @@
 
 #include "common/log/log.h"
 #include "control/daemon/intents.h"
+#include "tests/unit/control/daemon/world.h"
 
 using namespace weir;
 using namespace weir::control;
 
 namespace {
 
-constexpr const char* kFeeds[] = {"feeds/a.txt", "feeds/b.txt"};
-constexpr const char* kList = "scanners";
-
-// The content of a generation.
-struct Content {
-  uint64_t policy = 0;                    // version of the file
-  std::map<std::string, uint64_t> feeds;  // versions
-  std::set<uint64_t> added;               // changes of entries, by their number
-};
+using Content = World::Content;
 
 // One life of controld. The targets, the reader, the maker, the disk and the clock are this schedule's.
 class Schedule {
@@ -41,13 +34,9 @@ class Schedule {
   explicit Schedule(uint64_t seed) : random_(seed) {}
 
   void run() {
-    for (const char* feed : kFeeds) disk_.feeds[feed] = 1;
-    disk_.policy = 1;
-    if (chance(6)) {
-      publish_last_good();
-    }
+    if (chance(6)) world_.publish_last_good();
     std::optional<Rollback> back;
-    if (running_ != nullptr && chance(3)) back = Rollback{1, 0, chance(2), {}};
+    if (world_.running != nullptr && chance(3)) back = Rollback{1, 0, chance(2), {}};
     told("start", back ? "back to 1" : "policy");
     intents_.start(back, "rolled back before this start");
     const uint64_t steps = 5 + below(60);
@@ -114,8 +103,8 @@ class Schedule {
     const auto made = std::make_shared<Ask>();
     asks_.push_back(made);
     made->what = fmt::format("ask {}", asks_.size());
-    if (chance(3)) disk_.policy++;
-    made->seen = disk_;
+    if (chance(3)) world_.disk.policy++;
+    made->seen = world_.disk;
     const auto done = [this, made](const std::shared_ptr<const ReloadReport>& report) { answered(*made, *report); };
     switch (const uint64_t dice = below(12); dice) {
       case 0:
@@ -123,7 +112,7 @@ class Schedule {
       case 2: {
         Wish wish;
         if (chance(3)) made->confirm_s = wish.confirm_s = 30;
-        made->what += fmt::format(", reload of policy {} confirm {}", disk_.policy, wish.confirm_s);
+        made->what += fmt::format(", reload of policy {} confirm {}", world_.disk.policy, wish.confirm_s);
         told(made->what, "");
         return intents_.reload(std::move(wish), done);
       }
@@ -133,11 +122,11 @@ class Schedule {
         told(made->what, "");
         return intents_.rebuild({}, done);
       case 4: {
-        if (running_ == nullptr) break;
+        if (world_.running == nullptr) break;
         made->kind = Ask::Kind::accept;
         made->what += ", accept";
         told(made->what, "");
-        if (const Result<void> accepted = intents_.accept_feed(kList, {}, done); !accepted) {
+        if (const Result<void> accepted = intents_.accept_feed(World::kList, {}, done); !accepted) {
           made->answers++;
           made->is_refused = true;
         }
@@ -145,20 +134,21 @@ class Schedule {
       }
       case 5:
       case 6: {
-        if (running_ == nullptr || contents_.empty()) break;
+        if (world_.running == nullptr || world_.generations.empty()) break;
         made->kind = Ask::Kind::rollback;
-        made->number = std::next(contents_.begin(), static_cast<ptrdiff_t>(below(contents_.size())))->first;
+        made->number =
+            std::next(world_.generations.begin(), static_cast<ptrdiff_t>(below(world_.generations.size())))->first;
         made->what += fmt::format(", rollback to {}", made->number);
         told(made->what, "");
         return intents_.rollback(made->number, {}, done);
       }
       case 7: {
-        if (running_ == nullptr || running_->policy == nullptr) break;
+        if (!world_.has_policy()) break;
         made->kind = Ask::Kind::promote;
         auto shadow = std::make_shared<Shadowing>();
         shadow->path = "candidate.yaml";
-        shadow->text = text_of(disk_.policy);
-        made->what += fmt::format(", promote of policy {}", disk_.policy);
+        shadow->text = World::text_of(world_.disk.policy);
+        made->what += fmt::format(", promote of policy {}", world_.disk.policy);
         told(made->what, "");
         return intents_.promote(shadow, {}, done);
       }
@@ -188,7 +178,8 @@ class Schedule {
       }
       if (made->is_refused) return;
       if (report.generation.number == 0) fail("a change without a generation is acknowledged");
-      if (!content().added.contains(made->number) && !is_taken_back(made->number)) fail(made->what + " is lost");
+      if (!world_.content().added.contains(made->number) && !world_.taken_back.contains(made->number))
+        fail(made->what + " is lost");
     });
   }
 
@@ -210,7 +201,8 @@ class Schedule {
         if (!reads_policy) return fail(ask.what + " is answered by a job that reads no policy: " + cause.text);
         if (read.policy < ask.seen.policy) return fail(ask.what + " is answered by an older policy");
         if (cause.wish.confirm_s < ask.confirm_s) return fail(ask.what + " needs no confirmation");
-        if (ask.kind == Ask::Kind::accept && !cause.accepted_feeds.contains(kList)) fail(ask.what + " accepts nothing");
+        if (ask.kind == Ask::Kind::accept && !cause.accepted_feeds.contains(World::kList))
+          fail(ask.what + " accepts nothing");
         return;
       case Ask::Kind::rebuild:
         if (!cause.builds_all) fail(ask.what + " builds nothing");
@@ -229,9 +221,7 @@ class Schedule {
   }
 
   void change_feeds() {
-    for (const char* feed : kFeeds) {
-      if (chance(2)) disk_.feeds[feed]++;
-    }
+    for (auto& [path, version] : world_.disk.feeds) version += chance(2) ? 1 : 0;
     told("feeds change", "");
     watch();
   }
@@ -288,23 +278,24 @@ class Schedule {
     }
     const bool is_by_feeds = job->cause.policy_text != nullptr && !job->cause.promoted;
     Content next = read_.at(job.get());
-    next.added = journal_;
+    next.added = world_.journal;
     if (job->cause.back) {
-      if (const uint64_t up_to = job->cause.back->added_up_to; up_to != 0) take_back(job->cause.back->number, up_to);
-      next.added = journal_;
+      if (const uint64_t up_to = job->cause.back->added_up_to; up_to != 0)
+        world_.take_back(job->cause.back->number, up_to);
+      next.added = world_.journal;
     }
     if (is_by_feeds && !job->cause.builds_all && chance(4)) {
       job->is_same = true;
-      auto same = std::make_shared<Running>(*running_);
-      contents_[same->publication->generation.number].feeds = next.feeds;
-      running_ = same;
+      auto same = std::make_shared<Running>(*world_.running);
+      world_.generations[same->publication->generation.number].feeds = next.feeds;
+      world_.running = same;
       intents_.end_reload(job);
       watch();
       return intents_.answer(*job);
     }
     if (next.policy < newest_policy_ && !job->cause.back) fail("an older policy is published after a newer one");
     if (!job->cause.back) newest_policy_ = next.policy;
-    publish(next, job->cause.promoted ? "candidate.yaml" : job->cause.policy_path, 0);
+    publish(next, job->cause.promoted ? "candidate.yaml" : job->cause.policy_path, 0, nullptr);
     if (!is_by_feeds) is_rolled_back_ = job->cause.back.has_value();
     is_over_ = false;  // it is what nobody confirmed, or comes in its place
     has_timer_ = intents_.was_published(*job);
@@ -315,7 +306,7 @@ class Schedule {
     const std::shared_ptr<ReloadJob> job = std::exchange(recording_, nullptr);
     told("it is on disk", job->cause.text);
     if (intents_.is_stopped()) return;
-    job->report->generation = running_->publication->generation;
+    job->report->generation = world_.running->publication->generation;
     intents_.end_reload(job);
     watch();
     if (intents_.is_first()) return intents_.answer(*job);
@@ -337,21 +328,20 @@ class Schedule {
         const uint64_t number = std::stoull(job.change.entries.front());
         if (number <= newest_change_) fail(fmt::format("change {} is made after {}", number, newest_change_));
         newest_change_ = number;
-        journal_.insert(number);
+        world_.journal.insert(number);
       }
-      Content next = content();
-      next.added = journal_;
+      Content next = world_.content();
+      next.added = world_.journal;
       batch->next = std::make_shared<Running>();
       publish_after_ = next;
     }
     if (!intents_.end_changes(batch)) return;
     if (batch->next != nullptr) {
-      const auto old = running_;
-      publish(publish_after_, old->policy_path, old->base);
-      if (batch->base != nullptr) running_with_base(batch->base);
+      const auto old = world_.running;
+      publish(publish_after_, old->policy_path, old->base, batch->base != nullptr ? batch->base : old->stands_on);
       if (chance(4) && intents_.begin_base()) is_building_ = true;
     }
-    const wire::Generation generation = running_->publication->generation;
+    const wire::Generation generation = world_.running->publication->generation;
     acknowledging_.push_back([batch, generation] {
       for (size_t j = 0; j < batch->jobs.size(); j++) {
         ChangeReport report = batch->jobs[j].report;
@@ -375,11 +365,7 @@ class Schedule {
     told("a base is built", "");
     if (intents_.is_stopped()) return;
     if (chance(4)) return intents_.take_base(nullptr);
-    auto base = std::make_shared<Base>();
-    auto publication = std::make_shared<Publication>();
-    publication->generation = {1, ++numbers_};
-    base->publication = publication;
-    intents_.take_base(base);
+    intents_.take_base(world_.make_base());
   }
 
   void end_timer() {
@@ -395,24 +381,22 @@ class Schedule {
     }
     if (intents_.unconfirmed()) fail("what nobody confirmed stays");
     if (is_over_) fail("what nobody confirmed runs");
-    if (running_ == nullptr || failed_) return;
-    if (is_rolled_back_ || running_->policy_text == nullptr) return;
-    for (const auto& [path, version] : content().feeds) {
-      if (version < disk_.feeds.at(path)) fail(path + " changed, and was not read again");
-    }
+    if (failed_ || is_rolled_back_) return;
+    for (const std::string& path : world_.changed_feeds()) fail(path + " changed, and was not read again");
   }
 
-  // As the daemon's watch: tells which files differ from those that were read, when a policy runs.
-  void watch() {
-    if (running_ == nullptr || running_->policy_text == nullptr) return;
-    for (const auto& [path, version] : content().feeds) {
-      if (version < disk_.feeds.at(path)) changed_.insert(path);
-    }
-  }
+  // The daemon's watch finds feeds that differ from those that were read.
+  void watch() { changed_.merge(world_.changed_feeds()); }
   void tell_changed() {
     const std::set<std::string> changed = std::exchange(changed_, {});
     told("the watch tells of", fmt::format("{}", changed.size()));
     intents_.reread_feeds({changed.begin(), changed.end()});
+  }
+
+  void publish(const Content& next, const std::string& path, uint64_t base, std::shared_ptr<const Base> on) {
+    published++;
+    world_.publish(next, path, base, std::move(on));
+    told("published", fmt::format("{} of policy {}", world_.running->publication->generation.number, next.policy));
   }
 
   // Hooks of the queue.
@@ -420,7 +404,7 @@ class Schedule {
     told("reading begins:", job->cause.text);
     if (intents_.is_stopped()) fail("a reload begins after the stop");
     if (intents_.unconfirmed() && !job->cause.back) fail("a policy is read that nobody could confirm");
-    Content read = disk_;
+    Content read = world_.disk;
     const bool is_by_feeds = job->cause.policy_text != nullptr;
     if (is_by_feeds || job->cause.promoted) {
       const auto& text = job->cause.promoted ? job->cause.promoted->text : job->cause.policy_text;
@@ -429,8 +413,9 @@ class Schedule {
     if (is_by_feeds && (is_rolled_back_ || intents_.unconfirmed()))
       fail("feeds are read that are to stay as they were");
     if (job->cause.back) {
-      const auto found = contents_.find(job->cause.back->number);
-      if (found == contents_.end()) return fail(fmt::format("back to {}, which never was", job->cause.back->number));
+      const auto found = world_.generations.find(job->cause.back->number);
+      if (found == world_.generations.end())
+        return fail(fmt::format("back to {}, which never was", job->cause.back->number));
       read = found->second;
     }
     read_[job.get()] = read;
@@ -444,78 +429,24 @@ class Schedule {
       fail("two publications are made at a time");
     if (!job->policy) fail("a reload is made of nothing");
     making_ = job;
-    made_from_ = running_;
+    made_from_ = world_.running;
   }
 
   void begin_changing(const std::shared_ptr<ChangeBatch>& batch) {
     told("changes begin:", fmt::format("{}", batch->jobs.size()));
     if (making_ != nullptr || changing_ != nullptr || recording_ != nullptr)
       fail("two publications are made at a time");
-    if (running_ == nullptr || running_->policy == nullptr) fail("changes of no policy");
+    if (!world_.has_policy()) return fail("changes of no policy");
+    const auto number = [](const Base& base) { return base.publication->generation.number; };
+    if (batch->base != nullptr && number(*batch->base) <= number(*world_.running->stands_on))
+      fail("an older base comes");
     changing_ = batch;
   }
 
-  // The world.
-  static std::shared_ptr<const std::string> text_of(uint64_t policy) {
-    return std::make_shared<const std::string>(std::to_string(policy));
-  }
-  const Content& content() const { return contents_.at(running_->publication->generation.number); }
-
-  // base: of a change; 0: the generation is one itself.
-  void publish(const Content& next, const std::string& path, uint64_t base) {
-    published++;
-    const uint64_t number = ++numbers_;
-    if (running_ != nullptr && number <= running_->publication->generation.number) fail("an older number is published");
-    contents_[number] = next;
-    auto running = std::make_shared<Running>();
-    auto publication = std::make_shared<Publication>();
-    publication->generation = {1, number};
-    running->publication = publication;
-    auto whole = std::make_shared<Base>();
-    whole->publication = publication;
-    running->stands_on = whole;
-    running->base = base == 0 ? number : base;
-    static const auto policy = std::make_shared<const Policy>();
-    running->policy = policy;
-    running->policy_text = text_of(next.policy);
-    running->policy_path = path;
-    ListSummary list;
-    list.name = kList;
-    list.file = kFeeds[0];
-    running->lists.push_back(list);
-    running_ = running;
-    told("published", fmt::format("{} of policy {}", number, next.policy));
-  }
-  void running_with_base(const std::shared_ptr<const Base>& base) {
-    auto running = std::make_shared<Running>(*running_);
-    running->stands_on = base;
-    running_ = running;
-  }
-  void publish_last_good() {
-    publish(disk_, "", 0);
-    auto running = std::make_shared<Running>(*running_);
-    running->from_last_good = true;
-    running->policy = nullptr;
-    running->policy_text = nullptr;
-    running_ = running;
-  }
-  // Of changes up to a generation, those that came after another one are taken back.
-  void take_back(uint64_t number, uint64_t up_to) {
-    const auto was = contents_.find(number), newest = contents_.find(up_to);
-    if (was == contents_.end() || newest == contents_.end()) return;
-    for (const uint64_t change : newest->second.added) {
-      if (!was->second.added.contains(change)) {
-        journal_.erase(change);
-        taken_back_.insert(change);
-      }
-    }
-  }
-  bool is_taken_back(uint64_t change) const { return taken_back_.contains(change); }
-
   std::mt19937_64 random_;
-  Intents intents_{{.running = [this] { return running_; },
+  Intents intents_{{.running = [this] { return world_.running; },
                     .targets = [] { return std::vector<TargetSpec>(); },
-                    .is_kept = [this](uint64_t base) { return contents_.contains(base); },
+                    .is_kept = [this](uint64_t base) { return world_.generations.contains(base); },
                     .read = [this](const auto& job) { begin_reading(job); },
                     .make = [this](const auto& job) { begin_making(job); },
                     .change = [this](const auto& batch) { begin_changing(batch); },
@@ -531,12 +462,10 @@ class Schedule {
   std::vector<std::function<void()>> acknowledging_;
   bool is_building_ = false, has_timer_ = false;
 
-  Content disk_, publish_after_;
+  World world_;
+  Content publish_after_;
   std::set<std::string> changed_;  // that the watch is to tell of
-  std::set<uint64_t> journal_, taken_back_;
-  std::map<uint64_t, Content> contents_;  // by generation
-  std::shared_ptr<const Running> running_;
-  uint64_t numbers_ = 0, changes_ = 0, newest_change_ = 0, newest_policy_ = 0;
+  uint64_t changes_ = 0, newest_change_ = 0, newest_policy_ = 0;
   bool is_over_ = false, is_rolled_back_ = false, failed_ = false;
 };
 
