@@ -65,8 +65,11 @@ void Daemon::await_confirmation(const ReloadJob& job) {
 
 void Daemon::end_confirmation_in(std::chrono::seconds seconds) {
   confirm_timer_ = loop_.timer(Clock::now() + seconds, [this] {
-    log::change("nobody confirmed", {{"generation", running_->publication->generation.number},
-                                     {"seconds", intents_.unconfirmed()->seconds}});
+    const Intents::Unconfirmed& unconfirmed = *intents_.unconfirmed();
+    if (!unconfirmed.is_over) {
+      log::change("nobody confirmed",
+                  {{"generation", running_->publication->generation.number}, {"seconds", unconfirmed.seconds}});
+    }
     intents_.end_confirmation();
   });
 }
@@ -88,9 +91,7 @@ void Daemon::begin_with_notes() {
 void Daemon::confirm(std::function<void(const Result<wire::Generation>& stays)> done) {
   const auto& unconfirmed = intents_.unconfirmed();
   if (!unconfirmed) return done(Error{"nothing waits for a confirmation"});
-  if (unconfirmed->is_over) {
-    return done(Error{fmt::format("its time is over: generation {} is published again", unconfirmed->base)});
-  }
+  if (unconfirmed->is_over) return done(Error{notice()});
   confirm_timer_.reset();
   const wire::Generation stays = running_->publication->generation;
   const Callers::Id caller =

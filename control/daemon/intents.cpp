@@ -339,6 +339,11 @@ void Intents::end_confirmation() {
 }
 
 std::string Intents::notice() const {
+  if (unconfirmed_ && unconfirmed_->is_over) {
+    return fmt::format(
+        "nobody confirmed generation {} in time: controld goes back to generation {}, and tries until it succeeds",
+        owner_.running()->publication->generation.number, unconfirmed_->base);
+  }
   if (unconfirmed_) {
     return fmt::format("generation {} waits until {} for `controlctl confirm`: else {} is published again",
                        owner_.running()->publication->generation.number,
