@@ -14,7 +14,7 @@ char separator_of(std::string_view row);
 // Trimmed fields, 256 at most. False: a quote is open at the end of the row.
 bool split(std::string_view row, char separator, std::vector<std::string>& fields);
 
-// What the rows of a table hold, column by column, before anybody says which of them is meant.
+// A survey counts the kinds of values in each column, before any column is chosen.
 
 constexpr size_t kMostRecordBytes = size_t{64} << 10, kMostRecordLines = 64;  // of one that a quote keeps open
 

@@ -10,7 +10,7 @@
 // This file writes requests of etcd's JSON gateway as text, and reads its answers.
 namespace weir::control::etcd {
 
-// What etcd's JSON holds as text: bytes in base64, whole numbers of 64 bits in digits.
+// etcd's JSON has bytes as base64, and whole numbers of 64 bits as digits in a text.
 
 std::string to_base64(std::string_view bytes);
 // Error: it is not base64 with its padding.

@@ -21,7 +21,7 @@ std::string with_digest(std::string text);
 // Error: what is wrong with it; a state is taken whole or not at all.
 Result<FetchState> read_fetch_state(std::string_view text);
 
-// When a feed is asked for again. random: from 0 to 1.
+// The time of the next request for a feed. random: from 0 to 1.
 
 constexpr int64_t kFirstRetry_s = 30, kMostRetry_s = 3600, kMostRetryAfter_s = 86'400;
 

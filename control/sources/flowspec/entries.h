@@ -11,7 +11,7 @@
 // These functions turn rules of FlowSpec into weir's entries, and weir's entries into rules.
 namespace weir::control::flowspec {
 
-// Which values a component's operators take: ranges of numbers, patterns of bits.
+// The values that a component's operators take: ranges of numbers, patterns of bits.
 
 struct ValueRange {
   uint64_t first, last;  // both included

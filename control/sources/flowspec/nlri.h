@@ -12,7 +12,7 @@
 // This file has the rules of BGP FlowSpec, and the bytes that BGP writes them in.
 namespace weir::control::flowspec {
 
-// What BGP is written in: numbers in network order, and parts with their lengths in front.
+// BGP writes numbers in network order, and parts with their lengths in front.
 
 using Bytes = std::vector<uint8_t>;
 using BytesView = std::span<const uint8_t>;

@@ -15,7 +15,7 @@ namespace weir::control {
 
 // ----------------------------------------------------------------------------------------------------------- answer
 
-// What the lists and the traffic say about the policy. docs/operate/lists.md has the rules.
+// Advice about the policy, from its lists and the traffic. docs/operate/lists.md has the rules.
 
 struct Advice {
   std::string rule;                 // a row of advice_rules()

@@ -86,7 +86,7 @@ void members(Fields& f, ChangeAnswer& answer);
 
 // ------------------------------------------------------------------------------------------------------------- plan
 
-// What a candidate would do.
+// The changes that a candidate would make.
 
 struct PlanCost {
   uint64_t entries = 0, snapshot_bytes = 0;
@@ -141,7 +141,7 @@ void members(Fields& f, ConfirmAnswer& answer);
 
 // ----------------------------------------------------------------------------------------------------------- shadow
 
-// What is told of a shadow: a candidate that judges live packets beside the policy that runs.
+// The answer about a shadow: a candidate that judges live packets beside the policy that runs.
 
 // Frames that only one of both drops.
 struct ShadowDifference {

@@ -20,7 +20,7 @@ namespace weir::control {
 
 // ----------------------------------------------------------------------------------------------------------- answer
 
-// What each list is worth and what it costs. docs/operate/lists.md says what the numbers mean and how they are counted.
+// The worth and the cost of each list. docs/operate/lists.md explains the numbers and how they are counted.
 
 // What another list holds of a list.
 struct HeldBy {

@@ -37,7 +37,7 @@ std::string frame_text(std::span<const uint8_t> frame);
 
 // --------------------------------------------------------------------------------------------------- place of a key
 
-// Where the bits of a key are in its filter, for people. Every layout has them in one page.
+// The places of a key's bits in its filter, for people. Every layout has them in one page.
 
 struct LineBits {
   uint32_t line;               // in the page, 0..63
@@ -54,7 +54,7 @@ KeyPlace key_place(const filter::ShapeView& shape, uint64_t hash);
 
 // ----------------------------------------------------------------------------------------------------- asking a key
 
-// What the walks of `explain` share: asking one key, following what its rule asks besides, the verdict.
+// The walks of `explain` share these: asking one key, following its rule's conditions, the verdict.
 
 // One key of one shape.
 struct AskedKey {

@@ -18,7 +18,7 @@ namespace weir::control::metrics {
 
 // ------------------------------------------------------------------------------------------------------------ tally
 
-// What controld counts of its own doings, since it started.
+// Counters of controld's own work since it started.
 
 // How often something took how long.
 struct Durations {
