@@ -16,7 +16,6 @@ namespace {
 
 constexpr size_t kMostLine = 400, kMostValue = 100, kMostColumns = 32;  // characters that are shown, and values
 constexpr size_t kMostBytes = 4096;                                     // of a line that are looked at
-constexpr size_t kCounted = 4096;                                       // bytes
 constexpr size_t kMostHead = 64;  // lines, among which the one with names of columns is
 
 constexpr std::string_view kBlanks = " \t\r\v\f";
