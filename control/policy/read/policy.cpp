@@ -49,50 +49,25 @@ class PolicyReader {
     policy_.path = document.path;
   }
 
-  void read_file_sections() {
+  void read_file() {
     if (document_.root.kind == Kind::null) {
       diagnostics_.add({Severity::error, document_.where(document_.root), "the policy is empty", "",
                         "begin with a line `version: 1`"});
       return;
     }
-    MapReader root(document_, &document_.root, policy_section(), diagnostics_);
+    MapReader& root = root_.emplace(document_, &document_.root, policy_section(), diagnostics_);
     if (!read_version(root)) return;
-    read_state_dir(root);
-    read_policy_section(root.section("policy"));
-    read_filter_section(root.section("filter"));
-    read_targets(root);
-    policy_.fetch = read_fetch_settings(document_.path, root.section("fetch"));
-    if (root.map("capture") != nullptr) read_capture(root.section("capture"));
-    policy_.history = read_history(root.section("history"));
-    policy_.plan = read_plan(root.section("plan"));
-    policy_.metrics = read_metrics(root.section("metrics"));
-    if (root.map("fleet") != nullptr) policy_.fleet = read_fleet_settings(document_.path, root.section("fleet"));
+    read_settings(root);
     read_lists(root);
     root.finish();
   }
 
-  // Of the file of a node: all but the lists, which the fleet's policy has. What is left out is the fleet's.
-  void read_node_sections() {
+  // The file of a node has all but the lists, which the fleet's policy has.
+  void read_node_file() {
     if (document_.root.kind == Kind::null) return;
-    MapReader root(document_, &document_.root, policy_section(), diagnostics_);
+    MapReader& root = root_.emplace(document_, &document_.root, policy_section(), diagnostics_);
     if (!read_version(root)) return;
-    read_state_dir(root);
-    read_policy_section(root.section("policy"));
-    if (const Node* memory = root.section("filter").find("memory")) in_file_.memory = memory;
-    read_filter_section(root.section("filter"));
-    in_file_.targets = root.find("targets");
-    read_targets(root);
-    in_file_.fetch = root.find("fetch");
-    policy_.fetch = read_fetch_settings(document_.path, root.section("fetch"));
-    in_file_.capture = root.map("capture");
-    if (in_file_.capture != nullptr) read_capture(root.section("capture"));
-    in_file_.history = root.find("history");
-    policy_.history = read_history(root.section("history"));
-    in_file_.plan = root.find("plan");
-    policy_.plan = read_plan(root.section("plan"));
-    in_file_.metrics = root.find("metrics");
-    policy_.metrics = read_metrics(root.section("metrics"));
-    if (root.map("fleet") != nullptr) policy_.fleet = read_fleet_settings(document_.path, root.section("fleet"));
+    read_settings(root);
     if (const Node* lists = root.find("lists")) {
       root.error(*lists, "a node of a fleet has no lists of its own", "put them into the fleet's policy, and push it");
     }
@@ -100,20 +75,23 @@ class PolicyReader {
     root.finish();
   }
 
-  // What the file of this node says holds on top of what was read here.
+  // The node's file wins where it has a section; the fleet's policy keeps the others.
   void put_on_top(PolicyReader& node) {
+    const auto replace = [&](const char* section, auto member) {
+      if (node.has(section)) policy_.*member = std::move(node.policy_.*member);
+    };
     policy_.state_dir = node.policy_.state_dir;
-    if (node.in_file_.memory != nullptr) policy_.memory_bytes = node.policy_.memory_bytes;
-    if (node.in_file_.targets != nullptr) policy_.targets = std::move(node.policy_.targets);
-    if (node.in_file_.fetch != nullptr) policy_.fetch = std::move(node.policy_.fetch);
-    if (node.in_file_.capture != nullptr) {
-      policy_.capture = std::move(node.policy_.capture);
+    if (node.has_memory_) policy_.memory_bytes = node.policy_.memory_bytes;
+    replace("targets", &Policy::targets);
+    replace("fetch", &Policy::fetch);
+    replace("capture", &Policy::capture);
+    if (node.has("capture")) {
       capture_filter_ = node.capture_filter_;
       capture_file_ = &node.file_;
     }
-    if (node.in_file_.history != nullptr) policy_.history = node.policy_.history;
-    if (node.in_file_.plan != nullptr) policy_.plan = node.policy_.plan;
-    if (node.in_file_.metrics != nullptr) policy_.metrics = node.policy_.metrics;
+    replace("history", &Policy::history);
+    replace("plan", &Policy::plan);
+    replace("metrics", &Policy::metrics);
     policy_.fleet = node.policy_.fleet;
     if (node.policy_.lists.empty()) return;
     // Its own addresses, beside those of the fleet.
@@ -129,18 +107,15 @@ class PolicyReader {
     Places places;
     if (document_.root.kind == Kind::null) return places;
     MapReader root(document_, &document_.root, policy_section(), diagnostics_);
-    size_t errors = diagnostics_.errors();
-    read_state_dir(root);
-    if (diagnostics_.errors() == errors) places.state_dir = policy_.state_dir;
-    errors = diagnostics_.errors();
-    read_targets(root);
-    if (diagnostics_.errors() == errors) places.targets = std::move(policy_.targets);
-    errors = diagnostics_.errors();
-    policy_.metrics = read_metrics(root.section("metrics"));
-    if (diagnostics_.errors() == errors) places.metrics = policy_.metrics;
-    errors = diagnostics_.errors();
-    if (root.map("fleet") != nullptr) policy_.fleet = read_fleet_settings(document_.path, root.section("fleet"));
-    if (diagnostics_.errors() == errors) places.fleet = policy_.fleet;
+    const auto keep_if_right = [&](auto& place, auto read) {
+      const size_t errors = diagnostics_.errors();
+      auto value = read();
+      if (diagnostics_.errors() == errors) place = std::move(value);
+    };
+    keep_if_right(places.state_dir, [&] { return read_state_dir(root); });
+    keep_if_right(places.targets, [&] { return read_targets(root); });
+    keep_if_right(places.metrics, [&] { return read_metrics(root.section("metrics")); });
+    keep_if_right(places.fleet, [&] { return read_fleet(root); });
     return places;
   }
 
@@ -191,9 +166,31 @@ class PolicyReader {
     return false;
   }
 
-  void read_state_dir(MapReader& root) {
-    policy_.state_dir = root.text("state_dir").value_or(default_state_dir());
-    if (policy_.state_dir.empty()) root.error(*root.find("state_dir"), "`state_dir` is empty", "name a folder");
+  bool has(const char* section) { return root_ && root_->find(section) != nullptr; }
+
+  // All sections but `lists`, in the order of the file.
+  void read_settings(MapReader& root) {
+    policy_.state_dir = read_state_dir(root);
+    read_policy_section(root.section("policy"));
+    read_filter_section(root.section("filter"));
+    policy_.targets = read_targets(root);
+    policy_.fetch = read_fetch_settings(document_.path, root.section("fetch"));
+    if (root.map("capture") != nullptr) read_capture(root.section("capture"));
+    policy_.history = read_history(root.section("history"));
+    policy_.plan = read_plan(root.section("plan"));
+    policy_.metrics = read_metrics(root.section("metrics"));
+    policy_.fleet = read_fleet(root);
+  }
+
+  std::string read_state_dir(MapReader& root) const {
+    std::string folder = root.text("state_dir").value_or(default_state_dir());
+    if (folder.empty()) root.error(*root.find("state_dir"), "`state_dir` is empty", "name a folder");
+    return folder;
+  }
+
+  std::optional<FleetSettings> read_fleet(MapReader& root) const {
+    if (root.map("fleet") == nullptr) return std::nullopt;
+    return read_fleet_settings(document_.path, root.section("fleet"));
   }
 
   void read_policy_section(MapReader section) {
@@ -227,6 +224,7 @@ class PolicyReader {
   void read_filter_section(MapReader section) {
     section.take("false_positive_rate", policy_.false_positive_rate);
     section.take("memory", policy_.memory_bytes);
+    has_memory_ = section.find("memory") != nullptr;
     read_layout(section);
     if (const Node* canaries = section.sequence("canaries")) read_canaries(file_, *canaries, policy_.canaries);
     section.finish();
@@ -245,16 +243,13 @@ class PolicyReader {
     }
   }
 
-  void read_targets(MapReader& root) {
+  std::vector<TargetSpec> read_targets(MapReader& root) const {
     const Node* targets = root.sequence("targets");
-    if (targets == nullptr) {
-      policy_.targets.push_back(dataplane_target(default_dataplane_socket()));
-    } else if (targets->items.empty()) {
-      root.warning(*targets, "no targets: nothing enforces this policy",
-                   "take the key out to mean the data plane of this machine");
-    } else {
-      policy_.targets = control::read_targets(file_, *targets);
-    }
+    if (targets == nullptr) return {dataplane_target(default_dataplane_socket())};
+    if (!targets->items.empty()) return control::read_targets(file_, *targets);
+    root.warning(*targets, "no targets: nothing enforces this policy",
+                 "take the key out to mean the data plane of this machine");
+    return {};
   }
 
   void read_capture(MapReader section) {
@@ -508,11 +503,8 @@ class PolicyReader {
   const Node* capture_filter_ = nullptr;
   const PolicyFile* capture_file_ = &file_;  // that it is written in
   std::map<std::string, uint32_t> line_of_name_;
-  // Of the file of a node: null: it leaves it out.
-  struct {
-    const Node *memory = nullptr, *targets = nullptr, *fetch = nullptr, *capture = nullptr, *history = nullptr,
-               *plan = nullptr, *metrics = nullptr;
-  } in_file_;
+  std::optional<MapReader> root_;  // empty: the file is empty
+  bool has_memory_ = false;        // the file names `filter.memory`
 };
 
 enum class Feeds { read, skip };
@@ -521,14 +513,14 @@ std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds
                             Diagnostics& diagnostics, uint64_t now, const FeedHistory& history) {
   if (!document) return std::nullopt;
   PolicyReader reader(*document, diagnostics, now, history);
-  reader.read_file_sections();
+  reader.read_file();
   std::optional<yaml::Document> node_document;
   std::optional<PolicyReader> node;
   if (!history.node_file.empty()) {
     node_document = yaml::read_document(history.node_file, diagnostics, yaml_parser(history.parsers));
     if (!node_document) return std::nullopt;
     node.emplace(*node_document, diagnostics, now, history);
-    node->read_node_sections();
+    node->read_node_file();
     reader.put_on_top(*node);
   }
   if (feeds == Feeds::read) reader.read_feeds();
