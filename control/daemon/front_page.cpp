@@ -6,11 +6,9 @@
 #include <utility>
 
 #include "common/clock.h"
-#include "control/base/json/json.h"
 #include "control/daemon/daemon.h"
 #include "control/daemon/explain.h"
 #include "control/daemon/tell.h"
-#include "control/tell/page/live.h"
 #include "control/tell/page/page.h"
 
 namespace weir::control {
@@ -120,12 +118,6 @@ void FrontPage::answer(const web::Request& request, web::Reply reply) {
     reply({200, "", page_html(facts)});
   };
   look([this, tell] { daemon_.running() == nullptr ? tell() : read_history(tell); });
-}
-
-void FrontPage::answer_live(const web::Request&, web::Reply reply) {
-  look([this, reply = std::move(reply)] {
-    reply({200, "", write_json(page::live_of(facts_now(daemon_, looks_))).line()});
-  });
 }
 
 }  // namespace weir::control

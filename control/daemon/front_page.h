@@ -24,8 +24,7 @@ class FrontPage {
   FrontPage(Loop& loop, Daemon& daemon);
   FrontPage(const FrontPage&) = delete;
 
-  void answer(const web::Request& request, web::Reply reply);       // HTML
-  void answer_live(const web::Request& request, web::Reply reply);  // JSON
+  void answer(const web::Request& request, web::Reply reply);  // HTML
 
  private:
   using Done = std::function<void()>;

@@ -27,10 +27,6 @@ constexpr WebPage kWebPages[] = {
      [](Web::Pages& pages, const web::Request& request, web::Reply reply) {
        pages.front.answer(request, std::move(reply));
      }},
-    {page::kLivePath, "application/json",
-     [](Web::Pages& pages, const web::Request& request, web::Reply reply) {
-       pages.front.answer_live(request, std::move(reply));
-     }},
     {"/metrics", metrics::kTextType,
      [](Web::Pages& pages, const web::Request& request, web::Reply reply) {
        pages.metrics.answer(request, std::move(reply));

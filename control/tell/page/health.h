@@ -9,7 +9,6 @@
 namespace weir::control::page {
 
 enum class Level : uint8_t { good, warning, problem };
-constexpr const char* kLevelNames[] = {"good", "warning", "problem"};  // in the order of Level
 
 struct Finding {
   Level level = Level::good;

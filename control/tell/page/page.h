@@ -9,7 +9,6 @@
 namespace weir::control::page {
 
 constexpr const char* kPagePath = "/";
-constexpr const char* kLivePath = "/live.json";
 constexpr const char* kStylePath = "/page.css";
 constexpr const char* kScriptPath = "/page.js";
 constexpr const char* kIconPath = "/icon.svg";

@@ -6,7 +6,7 @@
 #include "control/tell/page/facts.h"
 #include "control/tell/page/html.h"
 
-// Drawings of the last minutes. page.js draws the same ones from /live.json.
+// Drawings of the last minutes.
 namespace weir::control::page {
 
 // Values at the times of Looks::rates().

@@ -35,13 +35,11 @@ void tag(Html& html, Markup kind, std::string_view text);
 
 using Rows = std::vector<const ListDetails*>;
 
-// Numbers that move: page.js keeps them up to date from /live.json.
 void traffic(Html& html, const Facts& facts, const History& history, const std::vector<const Series*>& dropping);
 void targets(Html& html, const Facts& facts);
 // shown: those that are seen at once.
 void lists(Html& html, const Facts& facts, const Rows& shown, const History& history);
 
-// What stays as it is until something happens: then page.js takes the section anew.
 void feeds(Html& html, const Facts& facts);
 void changes(Html& html, const Facts& facts);
 void limits(Html& html, const Facts& facts);

@@ -116,7 +116,7 @@ def asks(reader, session):
 
 def pages(reader, session):
     name, _, port = session.call("status")["metrics"]["address"].rpartition(":")
-    for path in ("/", "/metrics", "/live.json", "/explain?key=198.51.100.2", "/explain?key=%1b%c2%9b%e2%80%ae", "/%1b%c2%9b"):
+    for path in ("/", "/metrics", "/explain?key=198.51.100.2", "/explain?key=%1b%c2%9b%e2%80%ae", "/%1b%c2%9b"):
         connection = http.client.HTTPConnection(name.strip("[]"), int(port), timeout=START_SECONDS)
         connection.request("GET", path)
         reader.take(f"page {path}", connection.getresponse().read())
