@@ -11,6 +11,13 @@ void Diagnostics::add(Diagnostic diagnostic) {
   if (count++ < kKept) kept_.push_back(std::move(diagnostic));
 }
 
+const Diagnostic* Diagnostics::first_error() const {
+  for (const Diagnostic& diagnostic : kept_) {
+    if (diagnostic.severity == Severity::error) return &diagnostic;
+  }
+  return nullptr;
+}
+
 void Diagnostics::append(const Diagnostics& other) {
   size_t errors = 0, warnings = 0;
   for (const Diagnostic& d : other.kept_) {

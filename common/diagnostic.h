@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace weir {
@@ -29,6 +30,11 @@ class Diagnostics {
  public:
   static constexpr size_t kKept = 100;
 
+  Diagnostics() = default;
+  // What another program told: those that it kept, and its counts.
+  Diagnostics(std::vector<Diagnostic> kept, size_t errors, size_t warnings)
+      : kept_(std::move(kept)), errors_(errors), warnings_(warnings) {}
+
   void add(Diagnostic diagnostic);
   void append(const Diagnostics& other);
 
@@ -36,6 +42,7 @@ class Diagnostics {
   size_t errors() const { return errors_; }
   size_t warnings() const { return warnings_; }
   bool ok() const { return errors_ == 0; }
+  const Diagnostic* first_error() const;  // null: there is none
 
  private:
   std::vector<Diagnostic> kept_;

@@ -152,7 +152,7 @@ int run(int argc, char** argv) {
       return;
     }
     notify_reloading();
-    daemon->reload([](const std::shared_ptr<const ReloadReport>&) {}, {.why = "SIGHUP"});
+    daemon->reload([](const std::shared_ptr<const ReloadAnswer>&) {}, {.why = "SIGHUP"});
     sd_notify(0, "READY=1");  // the old generation enforces until the new one does: ready all along
   };
   const Loop::Source sources[] = {loop.signal(SIGTERM, [&] { stop("SIGTERM"); }),

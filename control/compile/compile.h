@@ -20,8 +20,8 @@
 namespace weir::control {
 
 struct PhaseTime {
-  const char* name;  // read, merge, index, plan, build, prove, seal; the daemon adds publish, acknowledge
-  double milliseconds;
+  std::string name;  // read, merge, index, plan, build, prove, seal; the daemon adds store, publish, acknowledge
+  double milliseconds = 0;
 };
 
 // Numbers a person asks for; the daemon keeps it beside the running generation.

@@ -72,21 +72,21 @@ void print_change(const ChangeAnswer& answer) {
   const auto tell = [&](uint64_t n, const char* became) {
     if (n != 0) what += fmt::format("{}{} {}", what.empty() ? "" : ", ", plural(n, "entry", "entries"), became);
   };
-  tell(answer.added, "added");
-  tell(answer.renewed, "renewed");
-  tell(answer.deleted, "deleted");
-  tell(answer.missing, "not there");
+  tell(answer.counts.added, "added");
+  tell(answer.counts.renewed, "renewed");
+  tell(answer.counts.deleted, "deleted");
+  tell(answer.counts.missing, "not there");
   print("list {}: {}; {} added to it now\n", answer.list, what.empty() ? "nothing to do" : what,
         plural(answer.entries, "entry", "entries"));
-  for (const std::string& text : answer.widened_texts) print("{}\n", text);
-  if (answer.widened > answer.widened_texts.size()) {
+  for (const std::string& text : answer.counts.widened_texts) print("{}\n", text);
+  if (answer.counts.widened > answer.counts.widened_texts.size()) {
     print("... and {} more by ipv6_aggregate\n",
-          plural(answer.widened - answer.widened_texts.size(), "network", "networks"));
+          plural(answer.counts.widened - answer.counts.widened_texts.size(), "network", "networks"));
   }
   std::fflush(stdout);
-  if (!answer.still_held.empty()) {
+  if (!answer.counts.still_held.empty()) {
     print(stderr, "controlctl: it holds still: {}\nhint: take it out there, or add it to a list with `action: pass`\n",
-          answer.still_held);
+          answer.counts.still_held);
   }
   if (answer.ok) return;
   print_targets(answer.targets);

@@ -87,8 +87,7 @@ struct CheckAnswer {
     std::vector<ShapeDetails> shapes;
   };
   bool ok = false;
-  uint64_t errors = 0, warnings = 0;
-  std::vector<Diagnostic> diagnostics;
+  Diagnostics diagnostics;
   std::vector<ListDetails> lists;
   std::vector<RefusedFeed> refused;
   std::optional<Planned> planned;
@@ -102,9 +101,7 @@ void members(Fields& f, CheckAnswer::Planned& planned) {
 
 void members(Fields& f, CheckAnswer& answer) {
   f({"ok", "", "there is no error"}, answer.ok);
-  f({"errors", "", "in the policy and its feeds"}, answer.errors);
-  f({"warnings", "", "in the policy and its feeds"}, answer.warnings);
-  f.array({"diagnostics", "", "the first 100 errors and the first 100 warnings"}, answer.diagnostics, "diagnostic");
+  members(f, answer.diagnostics);
   f.array({"lists", "", "in the order of the policy"}, answer.lists, "list");
   f.array({"refused", "", "feeds that would not be taken: their lists would keep what they have"}, answer.refused,
           "refused feed");
@@ -115,9 +112,7 @@ CheckAnswer answer_of(const Diagnostics& diagnostics, const std::vector<ListSumm
                       const std::optional<CompileReport>& plan) {
   CheckAnswer answer;
   answer.ok = plan.has_value();
-  answer.errors = diagnostics.errors();
-  answer.warnings = diagnostics.warnings();
-  answer.diagnostics = diagnostics.kept();
+  answer.diagnostics = diagnostics;
   answer.lists = all_details<ListDetails>(lists);
   answer.refused = refused_feeds(lists);
   if (plan) answer.planned = {plan->entries, plan->snapshot_bytes, all_details<ShapeDetails>(plan->shapes)};

@@ -34,8 +34,8 @@ std::string share_text(const Share& share) {
 }
 
 std::string verdict_line(const PlanAnswer& answer) {
-  if (answer.errors != 0) return fmt::format("no: {} in the policy", plural(answer.errors, "error"));
-  if (!answer.error.empty()) return "no: " + answer.error;
+  const std::string reason = reason_text(answer.diagnostics, answer.error);
+  if (!reason.empty()) return "no: " + reason;
   if (!answer.over_limits.empty()) return "no: " + answer.over_limits.front().text();
   if (!answer.radius)
     return "a reload would take it; what it would do to traffic is not known: " + answer.why_no_radius;
@@ -68,8 +68,8 @@ void show_radius(const Radius& radius) {
   if (!talkers.empty()) print("\n{}", talkers.text());
 }
 
-void show_lists(const PlanAnswer& answer) {
-  if (answer.lists.empty()) {
+void show_lists(const std::vector<ListPreview>& lists) {
+  if (lists.empty()) {
     print("\nno list changes\n");
     return;
   }
@@ -79,16 +79,16 @@ void show_lists(const PlanAnswer& answer) {
                {"removed", Table::Align::right},
                {"entries", Table::Align::right},
                {"what else"}});
-  for (size_t i = 0; i < answer.lists.size() && i < kMostLists; i++) {
-    const ListPreview& list = answer.lists[i];
+  for (size_t i = 0; i < lists.size() && i < kMostLists; i++) {
+    const ListPreview& list = lists[i];
     table.row({list.change.name, list.change.state, count(list.change.added), count(list.change.removed),
                count(list.change.entries), list.how});
   }
   print("\n{}", table.text());
-  if (answer.lists.size() > kMostLists) print("... and {} more lists\n", answer.lists.size() - kMostLists);
+  if (lists.size() > kMostLists) print("... and {} more lists\n", lists.size() - kMostLists);
   Table entries({{"list"}, {""}, {"entry"}});
-  for (size_t i = 0; i < answer.lists.size() && i < kMostLists; i++) {
-    const ListPreview& list = answer.lists[i];
+  for (size_t i = 0; i < lists.size() && i < kMostLists; i++) {
+    const ListPreview& list = lists[i];
     const auto add = [&](const char* what, const std::vector<PlacedEntry>& placed, uint64_t all) {
       for (size_t e = 0; e < placed.size() && e < kMostEntries; e++) {
         entries.row({list.change.name, what, placed_text(placed[e])});
@@ -112,15 +112,15 @@ std::string concern_text(const Concern& concern) {
   return fmt::format("{} of a network that many people use ({})", entries, concern.what);
 }
 
-void show_concerns(const PlanAnswer& answer) {
+void show_concerns(const ListsPreview& preview) {
   Table concerns({{"list"}, {"look at"}, {"the first"}});
-  for (const Concern& concern : answer.concerns) {
+  for (const Concern& concern : preview.concerns) {
     concerns.row({concern.list, concern_text(concern), placed_text(concern.first)});
   }
   if (!concerns.empty()) print("\n{}", concerns.text());
   Table widest({{"list"}, {"widest new entries"}, {"addresses", Table::Align::right}});
-  for (size_t i = 0; i < answer.widest.size() && i < kMostShown; i++) {
-    const WideEntry& wide = answer.widest[i];
+  for (size_t i = 0; i < preview.widest.size() && i < kMostShown; i++) {
+    const WideEntry& wide = preview.widest[i];
     widest.row({wide.list, placed_text(wide.entry), scaled(wide.addresses)});
   }
   if (!widest.empty()) print("\n{}", widest.text());
@@ -128,16 +128,16 @@ void show_concerns(const PlanAnswer& answer) {
 
 void show(const PlanAnswer& answer) {
   std::fflush(stdout);
-  print_diagnostics(answer.diagnostics);
+  print_diagnostics(answer.diagnostics.kept());
   print("{}\n", verdict_line(answer));
   for (const RefusedFeed& refused : answer.refused) {
     print("list {} would keep what it has: {}\n", refused.list, refused.reason);
   }
   for (size_t i = 1; i < answer.over_limits.size(); i++) print("{}\n", answer.over_limits[i].text());
-  if (answer.errors != 0) return;
+  if (!answer.diagnostics.ok()) return;
   if (answer.radius) show_radius(*answer.radius);
-  show_lists(answer);
-  show_concerns(answer);
+  show_lists(answer.preview.lists);
+  show_concerns(answer.preview);
   if (!answer.error.empty() || answer.after.snapshot_bytes == 0) return;
   Table cost({{"cost"}, {"now", Table::Align::right}, {"then", Table::Align::right}});
   cost.row({"entries", count(answer.before.entries), count(answer.after.entries)});
@@ -145,7 +145,7 @@ void show(const PlanAnswer& answer) {
   cost.row({"probes, IPv4", count(answer.before.probes_v4), count(answer.after.probes_v4)});
   cost.row({"probes, IPv6", count(answer.before.probes_v6), count(answer.after.probes_v6)});
   double ms = 0;
-  for (const auto& [name, phase_ms] : answer.phases) ms += phase_ms;
+  for (const PhaseTime& phase : answer.phases) ms += phase.milliseconds;
   print("\n{}compiling it took {}; compared with generation {}\n", cost.text(), milliseconds(ms),
         generation_text(answer.generation));
 }

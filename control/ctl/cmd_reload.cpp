@@ -34,19 +34,19 @@ void show_changes(const std::vector<ListChange>& changes) {
 
 void print_reload(const ReloadAnswer& answer) {
   std::fflush(stdout);
-  print_diagnostics(answer.diagnostics);
+  print_diagnostics(answer.diagnostics.kept());
   const std::string running = generation_text(answer.generation);
   const bool published = !answer.targets.empty() || answer.ok;
   if (!published) {
-    const std::string reason = answer.errors != 0 ? plural(answer.errors, "error") + " in the policy" : answer.error;
-    print(stderr, "reload failed: {}\nstill enforced: generation {}\n", reason, running);
+    print(stderr, "reload failed: {}\nstill enforced: generation {}\n", reason_text(answer.diagnostics, answer.error),
+          running);
     if (!answer.over_limits.empty()) {
       print(stderr, "hint: `controlctl plan FILE` tells whom it concerns; `controlctl reload --force` goes on\n");
     }
     return;
   }
   Table phases({{"phase"}, {"time", Table::Align::right}});
-  for (const auto& [name, ms] : answer.phases) phases.row({name, milliseconds(ms)});
+  for (const PhaseTime& phase : answer.phases) phases.row({phase.name, milliseconds(phase.milliseconds)});
   phases.row({"total", milliseconds(answer.total_ms)});
   print("{}\n", phases.text());
   print("generation {}: {}, {} snapshot\n", running, plural(answer.entries, "entry", "entries"),

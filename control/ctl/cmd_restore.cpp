@@ -182,8 +182,8 @@ ListResult change_list(const Context& context, const RestoredList& list, int& co
     return result;
   }
   if (const Result<ChangeAnswer> answer = read_json<ChangeAnswer>(*document)) {
-    result.added = answer->added;
-    result.renewed = answer->renewed;
+    result.added = answer->counts.added;
+    result.renewed = answer->counts.renewed;
     result.entries = answer->entries;
     result.error = answer->error;
     if (!answer->ok && code == kOk) code = kNotAcknowledged;

@@ -75,11 +75,10 @@ void show_flows(const ShadowAnswer& answer) {
 }
 
 void show(const ShadowAnswer& answer) {
-  print_diagnostics(answer.diagnostics);
+  print_diagnostics(answer.diagnostics.kept());
   if (answer.file.empty()) {
     if (answer.ok) return print("no shadow: `controlctl shadow FILE` begins one\n");
-    const std::string reason = answer.errors != 0 ? plural(answer.errors, "error") + " in the policy" : answer.error;
-    return print(stderr, "no shadow: {}\n", reason);
+    return print(stderr, "no shadow: {}\n", reason_text(answer.diagnostics, answer.error));
   }
   print("{}: {} of {}, begun {} beside generation {}; generation {} runs\n", answer.file,
         answer.on ? "the shadow" : "the last shadow, " + answer.ended,
@@ -109,7 +108,7 @@ void show_promoted(const PromoteAnswer& answer) {
   print("judged as a shadow: {}\nenforced now:       {}{}\n", answer.judged_digest, answer.enforced_digest,
         answer.overlay_digest.empty() ? "" : ", and on it what changed since: " + answer.overlay_digest);
   std::fflush(stdout);
-  if (!answer.notice.empty()) print(stderr, "note: {}\n", answer.notice);
+  if (!answer.reload.notice.empty()) print(stderr, "note: {}\n", answer.reload.notice);
 }
 
 int begin(const Context& context, const Wanted& wanted) {

@@ -101,14 +101,11 @@ void show_reload(const ReloadAnswer& reload) {
     print("last reload {}, {}\n", when, milliseconds(reload.total_ms));
     return;
   }
-  print("last reload {}, FAILED: {}\n", when,
-        reload.errors != 0 ? plural(reload.errors, "error") + " in the policy" : reload.error);
-  for (const Diagnostic& diagnostic : reload.diagnostics) {
-    if (diagnostic.severity != Severity::error) continue;
-    print("  {}:{}: {}\n", diagnostic.where.file, diagnostic.where.line, diagnostic.message);
-    if (reload.errors > 1) print("  `controlctl check` shows all of them\n");
-    break;
-  }
+  print("last reload {}, FAILED: {}\n", when, reason_text(reload.diagnostics, reload.error));
+  const Diagnostic* first = reload.diagnostics.first_error();
+  if (first == nullptr) return;
+  print("  {}:{}: {}\n", first->where.file, first->where.line, first->message);
+  if (reload.diagnostics.errors() > 1) print("  `controlctl check` shows all of them\n");
 }
 
 std::string metrics_text(const MetricsDetails& metrics) {

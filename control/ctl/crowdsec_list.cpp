@@ -97,9 +97,9 @@ Result<void> CrowdsecList::change(const Request& request, ListRound& round) cons
   if (!document) return Error{document.error()};
   const Result<ChangeAnswer> answer = read_json<ChangeAnswer>(*document);
   if (!answer) return Error{"the answer of controld is not understood: " + answer.error()};
-  round.added += answer->added;
-  round.renewed += answer->renewed;
-  round.deleted += answer->deleted;
+  round.added += answer->counts.added;
+  round.renewed += answer->counts.renewed;
+  round.deleted += answer->counts.deleted;
   if (!answer->ok) round.has_all_acknowledged = false;
   return {};
 }

@@ -62,6 +62,10 @@ std::string capture_text(const CaptureAnswer& capture) {
                      count(capture.sampled), count(capture.limited), count(capture.lost));
 }
 
+std::string reason_text(const Diagnostics& diagnostics, const std::string& error) {
+  return diagnostics.ok() ? error : plural(diagnostics.errors(), "error") + " in the policy";
+}
+
 void print_diagnostics(const std::vector<Diagnostic>& diagnostics) {
   for (const Diagnostic& diagnostic : diagnostics) print(stderr, "{}", format(diagnostic));
 }

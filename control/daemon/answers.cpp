@@ -32,9 +32,9 @@ void reload(Daemon& daemon, const Request& request, const Caller& caller, Reply 
     return reply(
         failure_line(fmt::format("confirm is {}: it must be 1 to {} seconds", *request.confirm, kMostConfirm_s)));
   }
-  daemon.reload([reply = std::move(reply)](
-                    const std::shared_ptr<const ReloadReport>& report) { reply(answer_line(answer_of(*report))); },
-                {caller.uid, caller.pid, request.confirm.value_or(0), {}, request.force.value_or(false)});
+  daemon.reload(
+      [reply = std::move(reply)](const std::shared_ptr<const ReloadAnswer>& answer) { reply(answer_line(*answer)); },
+      {caller.uid, caller.pid, request.confirm.value_or(0), {}, request.force.value_or(false)});
 }
 
 void plan(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
@@ -46,7 +46,7 @@ void plan(Daemon& daemon, const Request& request, const Caller&, Reply reply) {
   if (request.file) candidate.instead[*request.name] = *request.file;
   if (request.url) candidate.fetched[*request.name] = *request.url;
   daemon.plan(std::move(candidate),
-              [reply = std::move(reply)](const PlanReport& report) { reply(answer_line(answer_of(report))); });
+              [reply = std::move(reply)](const PlanAnswer& answer) { reply(answer_line(answer)); });
 }
 
 void confirm(Daemon& daemon, const Request&, const Caller&, Reply reply) {
@@ -57,18 +57,16 @@ void confirm(Daemon& daemon, const Request&, const Caller&, Reply reply) {
 
 void rollback(Daemon& daemon, const Request& request, const Caller& caller, Reply reply) {
   if (!request.number) return reply(failure_line("rollback needs the number of a generation: history names them"));
-  daemon.rollback(*request.number, {caller.uid, caller.pid, 0, {}},
-                  [reply = std::move(reply)](const std::shared_ptr<const ReloadReport>& report) {
-                    reply(answer_line(answer_of(*report)));
-                  });
+  daemon.rollback(
+      *request.number, {caller.uid, caller.pid, 0, {}},
+      [reply = std::move(reply)](const std::shared_ptr<const ReloadAnswer>& answer) { reply(answer_line(*answer)); });
 }
 
 // A reload, too.
 void rebuild(Daemon& daemon, const Request&, const Caller& caller, Reply reply) {
-  daemon.rebuild({caller.uid, caller.pid, 0, {}},
-                 [reply = std::move(reply)](const std::shared_ptr<const ReloadReport>& report) {
-                   reply(answer_line(answer_of(*report)));
-                 });
+  daemon.rebuild(
+      {caller.uid, caller.pid, 0, {}},
+      [reply = std::move(reply)](const std::shared_ptr<const ReloadAnswer>& answer) { reply(answer_line(*answer)); });
 }
 
 void history(Daemon& daemon, const Request&, const Caller&, Reply reply) {
@@ -80,9 +78,9 @@ void history(Daemon& daemon, const Request&, const Caller&, Reply reply) {
 
 // A reload, too.
 void accept(Daemon& daemon, const Request& request, const Caller& caller, Reply reply) {
-  const Result<void> asked = daemon.accept_feed(
-      request.name.value_or(""), {caller.uid, caller.pid, 0, {}},
-      [reply](const std::shared_ptr<const ReloadReport>& report) { reply(answer_line(answer_of(*report))); });
+  const Result<void> asked =
+      daemon.accept_feed(request.name.value_or(""), {caller.uid, caller.pid, 0, {}},
+                         [reply](const std::shared_ptr<const ReloadAnswer>& answer) { reply(answer_line(*answer)); });
   if (!asked) reply(failure_line(asked.error()));
 }
 
@@ -100,9 +98,9 @@ void change(Daemon& daemon, const Request& request, const Caller& caller, Reply 
   change.comments = request.comments;
   change.uid = caller.uid;
   change.pid = caller.pid;
-  daemon.change(std::move(change), [reply = std::move(reply)](const ChangeReport& report) {
-    const bool is_made = report.generation.number != 0;
-    reply(is_made ? answer_line(answer_of(report)) : failure_line(report.error));
+  daemon.change(std::move(change), [reply = std::move(reply)](const ChangeAnswer& answer) {
+    const bool is_made = answer.generation.number != 0;
+    reply(is_made ? answer_line(answer) : failure_line(answer.error));
   });
 }
 
@@ -236,9 +234,7 @@ void shadow_begin(Daemon& daemon, const Request& request, const Caller& caller, 
                         if (report->has_begun) return reply(answer_line(shadow_answer(daemon)));
                         ShadowAnswer answer;
                         answer.ok = false;
-                        answer.errors = report->diagnostics.errors();
-                        answer.warnings = report->diagnostics.warnings();
-                        answer.diagnostics = report->diagnostics.kept();
+                        answer.diagnostics = report->diagnostics;
                         answer.error = report->error;
                         reply(answer_line(answer));
                       });
@@ -255,8 +251,8 @@ void shadow_promote(Daemon& daemon, const Request&, const Caller& caller, Reply 
   const std::shared_ptr<const Shadowing> shadow = daemon.shadow();
   const std::string judged = shadow != nullptr ? digest_text(shadow->base->publication->digest) : "";
   daemon.promote_shadow({caller.uid, caller.pid, 0, {}},
-                        [&daemon, judged, reply = std::move(reply)](const std::shared_ptr<const ReloadReport>& report) {
-                          reply(answer_line(promote_answer(daemon, *report, judged)));
+                        [&daemon, judged, reply = std::move(reply)](const std::shared_ptr<const ReloadAnswer>& answer) {
+                          reply(answer_line(promote_answer(daemon, *answer, judged)));
                         });
 }
 

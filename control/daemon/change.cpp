@@ -48,15 +48,15 @@ log::Fields Daemon::told_of(const ChangeBatch& batch) {
   ChangeCounts sum;
   size_t requests = 0;
   for (const ChangeBatch::Job& job : batch.jobs) {
-    if (!job.report.error.empty()) continue;
+    if (!job.answer.error.empty()) continue;
     if (requests++ == 0) {
       fields.emplace_back("user", job.change.uid);
       fields.emplace_back("process", job.change.pid);
       fields.emplace_back("took", log::milliseconds(ms_between(job.begin, batch.published)));
     }
-    sum.added += job.report.counts.added;
-    sum.renewed += job.report.counts.renewed;
-    sum.deleted += job.report.counts.deleted;
+    sum.added += job.answer.counts.added;
+    sum.renewed += job.answer.counts.renewed;
+    sum.deleted += job.answer.counts.deleted;
   }
   if (requests > 1) fields.emplace_back("requests", requests);
   for (const auto& [name, n] : {std::pair("added", sum.added), {"renewed", sum.renewed}, {"deleted", sum.deleted}}) {
@@ -95,7 +95,7 @@ void Daemon::publish_changes(const std::shared_ptr<ChangeBatch>& batch) {
     }
   }
   const bool any_made = std::any_of(batch->jobs.begin(), batch->jobs.end(),
-                                    [](const ChangeBatch::Job& job) { return job.report.error.empty(); });
+                                    [](const ChangeBatch::Job& job) { return job.answer.error.empty(); });
   if (any_made) {
     answer_when_acknowledged(batch, running_->publication->generation);
   } else {
@@ -151,22 +151,22 @@ void Daemon::answer_changes(ChangeBatch& batch, wire::Generation generation) {
       std::count_if(targets.begin(), targets.end(), [](const TargetOutcome& target) { return !target.acknowledged; });
   for (size_t j = 0; j < batch.jobs.size(); j++) {
     const ChangeBatch::Job& job = batch.jobs[j];
-    ChangeReport report = job.report;
-    report.total_ms = ms_since(job.begin);
-    if (report.error.empty()) {
-      report.generation = generation;
-      report.targets = targets;
-      if (!batch.saved) report.error = "enforced, not durable: " + batch.saved.error();
-      if (missing != 0 && report.error.empty()) {
-        report.error = fmt::format("{} of {} targets did not acknowledge", missing, targets.size());
+    ChangeAnswer answer = job.answer;
+    answer.total_ms = ms_since(job.begin);
+    if (answer.error.empty()) {
+      answer.generation = generation;
+      answer.targets = targets;
+      if (!batch.saved) answer.error = "enforced, not durable: " + batch.saved.error();
+      if (missing != 0 && answer.error.empty()) {
+        answer.error = fmt::format("{} of {} targets did not acknowledge", missing, targets.size());
       }
-      report.ok = report.error.empty();
+      answer.ok = answer.error.empty();
     }
-    tally_.add_change(report.ok);
-    if (report.error.empty() && job.change.verb == Change::Verb::add && options_.added) {
-      options_.added(job.change, report.list);
+    tally_.add_change(answer.ok);
+    if (answer.error.empty() && job.change.verb == Change::Verb::add && options_.added) {
+      options_.added(job.change, answer.list);
     }
-    batch.changed[j](report);
+    batch.changed[j](answer);
   }
 }
 

@@ -48,20 +48,6 @@
 
 namespace weir::control {
 
-// The changes that a candidate would make (control/compile/preview/).
-struct PlanReport {
-  std::string error;  // why there is no answer; empty when diagnostics say it
-  Diagnostics diagnostics;
-  wire::Generation against;  // that runs
-  ListsPreview lists;
-  std::optional<Radius> radius;
-  std::string why_no_radius;  // empty: it is there
-  CompileReport before, after;
-  std::vector<RefusedFeed> refused;
-  std::vector<OverLimit> over_limits;
-  double total_ms = 0;
-};
-
 // Daemon owns the generation that runs, the queue of intents, one link to each target, and the panic switch. Only the
 // loop's thread calls it. Each slow call calls back once, also when controld stops. docs/architecture.md lists the
 // threads.
@@ -133,7 +119,7 @@ class Daemon {
     std::map<std::string, std::string> instead = {};  // by list: a file that is read instead of its feed
     std::map<std::string, std::string> fetched = {};  // by list: an url that is fetched, and read instead of its feed
   };
-  void plan(Candidate candidate, std::function<void(const PlanReport&)> done);
+  void plan(Candidate candidate, std::function<void(const PlanAnswer&)> done);
   // Frames of the recent traffic that are kept.
   const Reservoir& reservoir() const { return reservoir_; }
   std::shared_ptr<const SeenTraffic> recent_traffic() const { return reservoir_.recent(unix_now_ns()); }
@@ -239,7 +225,7 @@ class Daemon {
   // The phase of the reload that runs; empty: none runs.
   const char* reload_phase() const { return progress_.phase; }
   const Progress& progress() const { return progress_; }
-  std::shared_ptr<const ReloadReport> last_reload() const { return last_reload_; }
+  std::shared_ptr<const ReloadAnswer> last_reload() const { return last_reload_; }
   const std::vector<std::shared_ptr<TargetLink>>& targets() const { return targets_; }
   CaptureState capture() const { return capture_.state(); }
   // Samples of what is dropped. follow: they are taken for some seconds from now on, also when the policy wants none,
@@ -296,7 +282,7 @@ class Daemon {
   void read(ReloadJob& job, const FeedHistory& history);             // reader
   Result<void> fetch(const Running& running, Candidate& candidate);  // planner
   Result<void> plan(Candidate candidate, const Running& running, const SeenTraffic& traffic,
-                    PlanReport& report);  // planner
+                    PlanAnswer& answer);  // planner
   void publish_reload(const std::shared_ptr<ReloadJob>& job);
   void end_same(const std::shared_ptr<ReloadJob>& job);
   void await_targets(const std::shared_ptr<ReloadJob>& job);
@@ -362,7 +348,7 @@ class Daemon {
   std::string last_told_;                    // warnings of the last reload
   std::shared_ptr<const Book> book_before_;  // of the last good, until a policy is compiled; null: there is none
   std::shared_ptr<const Running> running_;
-  std::shared_ptr<const ReloadReport> last_reload_;
+  std::shared_ptr<const ReloadAnswer> last_reload_;
   std::vector<std::shared_ptr<TargetLink>> targets_;
   std::shared_ptr<const Compared> compared_;  // the last time
   std::vector<Comparing> comparing_;          // who waits for the next one

@@ -236,14 +236,14 @@ void FleetEntries::change(const Batch& batch) {
     change.comments.push_back(wanted.comment);
   }
   is_changing_ = true;
-  daemon_.change(std::move(change), [this, batch, alive = mailbox_.token()](const ChangeReport& report) {
+  daemon_.change(std::move(change), [this, batch, alive = mailbox_.token()](const ChangeAnswer& report) {
     // Later: a daemon that cannot change anything answers at once, and each answer would ask for the next change.
     if (*alive) mailbox_.post([this, batch, report] { take_report(batch, report); });
   });
 }
 
 // Meanwhile the fleet may want something else, and the lists may be others: only the batch tells what was asked for.
-void FleetEntries::take_report(const Batch& batch, const ChangeReport& report) {
+void FleetEntries::take_report(const Batch& batch, const ChangeAnswer& report) {
   is_changing_ = false;
   std::set<std::string>& due = due_[batch.list];
   for (const auto& [text, wanted] : batch.entries) due.insert(text);  // is_done() tells which of them are done

@@ -18,7 +18,7 @@
 namespace weir::control {
 
 class Daemon;
-struct ChangeReport;
+struct ChangeAnswer;
 
 // The entries of a fleet in the dynamic lists of one node: brings the journal to what the fleet has, a change at a
 // time. Those of a list that the node does not have wait for a revision that brings it. Belongs to the loop.
@@ -70,7 +70,7 @@ class FleetEntries {
   void go_on();
   std::optional<Batch> next_batch();
   void change(const Batch& batch);
-  void take_report(const Batch& batch, const ChangeReport& report);
+  void take_report(const Batch& batch, const ChangeAnswer& report);
   void count();
 
   Loop& loop_;

@@ -251,11 +251,10 @@ void FleetNode::reload(const std::string& policy) {
   const auto traffic = daemon_.recent_traffic();
   daemon_.reload(
       [this, number, attempt = taking_->attempt, policy, before, traffic, disk_failed,
-       alive = mailbox_.token()](const std::shared_ptr<const ReloadReport>& report) {
+       alive = mailbox_.token()](const std::shared_ptr<const ReloadAnswer>& report) {
         if (!*alive || !is_at(attempt)) return;
-        const bool is_published = std::any_of(report->phases.begin(), report->phases.end(), [](const PhaseTime& phase) {
-          return std::string_view(phase.name) == "publish";
-        });
+        const bool is_published = std::any_of(report->phases.begin(), report->phases.end(),
+                                              [](const PhaseTime& phase) { return phase.name == "publish"; });
         if (!is_published) {
           std::string error = report->error;
           for (const Diagnostic& one : report->diagnostics.kept()) {
@@ -340,7 +339,7 @@ void FleetNode::plan(const std::string& policy) {
   if (!text) return finish_taking(text.error(), true);
   Daemon::Candidate candidate = {std::move(*text), policy};
   daemon_.plan(std::move(candidate), [this, ask = *taking_->ask, attempt = taking_->attempt,
-                                      alive = mailbox_.token()](const PlanReport& report) {
+                                      alive = mailbox_.token()](const PlanAnswer& report) {
     if (!*alive || !is_at(attempt)) return;
     fleet::Told told;
     told.error = report.error;

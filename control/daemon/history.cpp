@@ -21,31 +21,31 @@ uint64_t Daemon::base_of(const Rollback& back, Journal& journal) const {
   return back.added_up_to == 0 && maker_.history().has(back.number) ? back.number : 0;
 }
 
-// On the reader. The reason why it cannot be is in the report.
+// On the reader. The reason why it cannot be is in the answer.
 void Daemon::read_former(ReloadJob& job) {
   const Rollback& back = *job.cause.back;
-  ReloadReport& report = *job.report;
+  ReloadAnswer& answer = *job.answer;
   const Result<Journal*> journal = maker_.journal_to_ask();
-  if (!journal) return void(report.error = journal.error());
+  if (!journal) return void(answer.error = journal.error());
   job.back_base = base_of(back, **journal);
   if (job.back_base == 0) {
-    return void(report.error = fmt::format(
+    return void(answer.error = fmt::format(
                     "generation {} is not known\nhint: `controlctl history` names those that are kept", back.number));
   }
   if (back.added_up_to != 0) {
     Result<Journal::WayBack> way = (*journal)->find_way_back(
         {maker_.epoch(), back.number}, [&] { return job.is_given_up->load(); }, &progress_);
-    if (!way) return void(report.error = way.error());
+    if (!way) return void(answer.error = way.error());
     job.way_back = std::move(*way);
   }
   const Result<HistoryFiles::Kept> kept = maker_.history().open({maker_.epoch(), job.back_base});
-  if (!kept) return void(report.error = kept.error());
+  if (!kept) return void(answer.error = kept.error());
   Result<Book> book = read_book(kept->book.bytes());
-  if (!book) return void(report.error = book.error());
+  if (!book) return void(answer.error = book.error());
   Diagnostics diagnostics;
   std::optional<Policy> policy =
       parse_policy(options_.config, kept->policy_text, diagnostics, unix_now(), yaml_parser(options_.parsers));
-  if (!policy) return report.diagnostics.append(diagnostics);
+  if (!policy) return answer.diagnostics.append(diagnostics);
   policy->text = std::make_shared<const std::string>(kept->policy_text);
   policy->lists = std::move(*book);
   if (fleet_) {

@@ -35,12 +35,12 @@ void append(std::vector<Reloaded>& to, std::vector<Reloaded> more) {
 
 }  // namespace
 
-std::shared_ptr<const ReloadReport> Intents::refused(std::string why) const {
-  auto report = std::make_shared<ReloadReport>();
-  report->error = std::move(why);
-  report->at = unix_now();
-  if (const auto running = owner_.running(); running != nullptr) report->generation = running->publication->generation;
-  return report;
+std::shared_ptr<const ReloadAnswer> Intents::refused(std::string why) const {
+  auto answer = std::make_shared<ReloadAnswer>();
+  answer->error = std::move(why);
+  answer->at = unix_now();
+  if (const auto running = owner_.running(); running != nullptr) answer->generation = running->publication->generation;
+  return answer;
 }
 
 void Intents::start(std::optional<Rollback> back, std::string why) {
@@ -147,9 +147,9 @@ void Intents::promote(const std::shared_ptr<const Shadowing>& shadow, const Wish
 
 void Intents::change(Change change, Changed done) {
   if (is_stopped_) {
-    ChangeReport report;
-    report.error = kStopsBeforeChange;
-    return done(report);
+    ChangeAnswer answer;
+    answer.error = kStopsBeforeChange;
+    return done(answer);
   }
   changes_.push_back({std::move(change), Clock::now(), {}});
   changed_.push_back(std::move(done));
@@ -199,8 +199,8 @@ void Intents::begin_reload(ReloadCause cause) {
   job->cause = std::move(cause);
   job->serial = ++reloads_;
   job->begin = Clock::now();
-  job->report->at = unix_now();
-  job->report->cause = job->cause.text;
+  job->answer->at = unix_now();
+  job->answer->cause = job->cause.text;
   log::info("reload begins", {{"cause", job->cause.text}});
   owner_.read(job);
 }
@@ -223,11 +223,11 @@ void Intents::begin_changes() {
   if (running == nullptr || running->policy == nullptr) {
     if (batch->base != nullptr) is_base_wanted_ = false;
     for (size_t j = 0; j < batch->jobs.size(); j++) {
-      ChangeReport& report = batch->jobs[j].report;
-      report.error =
+      ChangeAnswer& answer = batch->jobs[j].answer;
+      answer.error =
           "what runs is the last good, because the policy is bad: nothing can be added to its lists\nhint: mend the "
           "policy (`controlctl status` says what is wrong), and reload";
-      batch->changed[j](report);
+      batch->changed[j](answer);
     }
     return begin_next();
   }
@@ -305,7 +305,7 @@ void Intents::end_reload(const std::shared_ptr<ReloadJob>& job) {
 void Intents::answer(ReloadJob& job) {
   is_first_ = false;
   begin_next();
-  for (const Reloaded& done : std::exchange(job.cause.asking, {})) done(job.report);
+  for (const Reloaded& done : std::exchange(job.cause.asking, {})) done(job.answer);
 }
 
 bool Intents::end_changes(const std::shared_ptr<ChangeBatch>& batch) {
@@ -317,7 +317,7 @@ bool Intents::end_changes(const std::shared_ptr<ChangeBatch>& batch) {
   }
   // One of them makes the publication fail: each is made alone.
   built_base_ = batch->base;
-  for (ChangeBatch::Job& job : batch->jobs) job.report = {};
+  for (ChangeBatch::Job& job : batch->jobs) job.answer = {};
   changes_.insert(changes_.begin(), std::make_move_iterator(batch->jobs.begin()),
                   std::make_move_iterator(batch->jobs.end()));
   changed_.insert(changed_.begin(), std::make_move_iterator(batch->changed.begin()),
@@ -364,9 +364,9 @@ void Intents::stop() {
   if (changing_ != nullptr) changed = std::exchange(changing_->changed, {});
   for (Changed& one : std::exchange(changed_, {})) changed.push_back(std::move(one));
   changes_.clear();
-  const auto report = refused(kStops);
-  for (const Reloaded& done : asking) done(report);
-  ChangeReport unchanged;
+  const auto answer = refused(kStops);
+  for (const Reloaded& done : asking) done(answer);
+  ChangeAnswer unchanged;
   unchanged.error = kStopsBeforeChange;
   for (const Changed& done : changed) done(unchanged);
 }

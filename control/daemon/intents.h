@@ -14,12 +14,13 @@
 #include "control/daemon/running.h"
 #include "control/daemon/shadow.h"
 #include "control/lists/journal/journal.h"
+#include "control/tell/answer/change.h"
 
 // The queue of all that publishes: reloads, changes of entries, rollbacks, promotions, new bases.
 namespace weir::control {
 
-using Reloaded = std::function<void(std::shared_ptr<const ReloadReport>)>;
-using Changed = std::function<void(const ChangeReport& report)>;
+using Reloaded = std::function<void(std::shared_ptr<const ReloadAnswer>)>;
+using Changed = std::function<void(const ChangeAnswer& answer)>;
 
 // How a reload is asked for.
 struct Wish {
@@ -64,7 +65,7 @@ struct ReloadJob {
   Stage stage = Stage::reading;  // the queue's
   uint64_t serial = 0;           // rises from reload to reload
   ReloadCause cause;
-  std::shared_ptr<ReloadReport> report = std::make_shared<ReloadReport>();
+  std::shared_ptr<ReloadAnswer> answer = std::make_shared<ReloadAnswer>();
   // Nobody wants it any more: it ends its waits for the network.
   std::shared_ptr<std::atomic<bool>> is_given_up = std::make_shared<std::atomic<bool>>(false);
   Clock::time_point begin, published;
@@ -91,7 +92,7 @@ struct ChangeBatch {
   struct Job {
     Change change;
     Clock::time_point begin;
-    ChangeReport report;
+    ChangeAnswer answer;
   };
   std::vector<Job> jobs;
   std::vector<Changed> changed;      // who is told of each job; the loop's
@@ -191,7 +192,7 @@ class Intents {
   bool is_stopped() const { return is_stopped_; }
 
   // The report of a reload that does not begin.
-  std::shared_ptr<const ReloadReport> refused(std::string why) const;
+  std::shared_ptr<const ReloadAnswer> refused(std::string why) const;
 
  private:
   void begin_reload(ReloadCause cause);

@@ -64,7 +64,7 @@ void Maker::make(ChangeBatch& batch, const Running& old) {
   if (made) return;
   batch.next = nullptr;
   for (ChangeBatch::Job& job : batch.jobs) {
-    if (job.report.error.empty()) job.report.error = made.error();
+    if (job.answer.error.empty()) job.answer.error = made.error();
   }
 }
 
@@ -89,17 +89,17 @@ Result<void> Maker::make_changes(ChangeBatch& batch, const Running& old, Journal
     Result<void> done = list ? journal.all_or_nothing([&]() -> Result<void> {
       const Result<ChangeCounts> counts = apply(job.change, **list, now, journal, edit);
       if (!counts) return Error{counts.error()};
-      job.report.counts = *counts;
+      job.answer.counts = *counts;
       return {};
     })
                              : Result<void>(Error{list.error()});
     if (!done) {
-      job.report.error = done.error();
+      job.answer.error = done.error();
       continue;
     }
     n_good++;
     verbs.push_back(job.change.verb);
-    job.report.list = (*list)->name;
+    job.answer.list = (*list)->name;
     EntriesEdit& whole = edits[static_cast<size_t>(*list - policy->lists.data())];
     append(whole.added, edit.added);
     append(whole.removed, edit.removed);
@@ -133,10 +133,10 @@ Result<void> Maker::make_changes(ChangeBatch& batch, const Running& old, Journal
     batch.next = next;
   }
   for (ChangeBatch::Job& job : batch.jobs) {
-    if (!job.report.error.empty()) continue;
-    const Result<uint64_t> entries = journal.count(job.report.list);
+    if (!job.answer.error.empty()) continue;
+    const Result<uint64_t> entries = journal.count(job.answer.list);
     if (!entries) return Error{entries.error()};
-    job.report.entries = *entries;
+    job.answer.entries = *entries;
   }
   if (Result<void> committed = journal.commit(); !committed) return committed;
   if (batch.next == nullptr) return {};

@@ -68,7 +68,7 @@ void Maker::make(ReloadJob& job, const Running* old, const Book* before) {
   // A policy that takes more memory than there is fails alone: what runs keeps running.
   if (const Result<void> had_memory = with_memory([&] { make_reload(job, old, before); }); !had_memory) {
     job.next = nullptr;
-    job.report->error = had_memory.error();
+    job.answer->error = had_memory.error();
   }
   job.policy.reset();
   if (job.next != nullptr) return;
@@ -79,20 +79,20 @@ void Maker::make(ReloadJob& job, const Running* old, const Book* before) {
 // Returns early, with the reason, as soon as a step fails.
 void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) {
   const ReloadCause& cause = job.cause;
-  ReloadReport& report = *job.report;
+  ReloadAnswer& answer = *job.answer;
   std::optional<Policy>& policy = job.policy;
   if (cause.back && cause.back->added_up_to != 0) {
     const Result<Journal*> journal = this->journal();
     Result<void> done = journal ? (*journal)->begin(numbers_.next()) : Result<void>(Error{journal.error()});
     if (done) done = (*journal)->go_back(job.way_back, cause.back->added_up_to);
-    if (!done) return void(report.error = done.error());
+    if (!done) return void(answer.error = done.error());
   }
   add_journal(policy->lists, before);
   const auto whole = std::make_shared<const Policy>(std::move(*policy));
   policy.reset();
   std::shared_ptr<Running> next = running_of(whole);
   next->policy_path = cause.policy_path;
-  report.refused = refused_feeds(next->lists);
+  answer.refused = refused_feeds(next->lists);
   if (old != nullptr) job.before = old->book;
   if (old != nullptr) job.before_base = old->base;
   if (cause.policy_text != nullptr && !cause.builds_all && old != nullptr && next->inputs &&
@@ -110,19 +110,19 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
   if (cause.promoted) {
     const Result<bool> made = make_promotion(*next, old, *cause.promoted);
     if (!made || !*made) {
-      report.error = made ? "what changed since the shadow began takes another snapshot than the one that was judged\n"
+      answer.error = made ? "what changed since the shadow began takes another snapshot than the one that was judged\n"
                             "hint: begin the shadow anew, or reload the policy"
                           : made.error();
       return;
     }
-    report.notice = notice_of_promotion(*cause.promoted);
+    answer.notice = notice_of_promotion(*cause.promoted);
   } else if (auto made = make_publication(*next, cause.builds_all ? nullptr : old, make); !made) {
-    report.error = made.error();
+    answer.error = made.error();
     return;
   }
   if (old != nullptr && !cause.promoted) {  // what a promotion does has been seen
     if (const Result<void> kept = keep_to_limits(job, next, *old); !kept) {
-      report.error = kept.error();
+      answer.error = kept.error();
       return;
     }
   }
@@ -136,13 +136,13 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
   job.plan = whole->plan;
   if (cause.wish.compiled) {
     if (const Result<void> noted = cause.wish.compiled(); !noted) {
-      report.error = noted.error();
+      answer.error = noted.error();
       return;
     }
   }
-  report.entries = next->report.entries;
-  report.snapshot_bytes = next->report.snapshot_bytes;
-  report.phases.insert(report.phases.end(), next->report.phases.begin(), next->report.phases.end());
+  answer.entries = next->report.entries;
+  answer.snapshot_bytes = next->report.snapshot_bytes;
+  answer.phases.insert(answer.phases.end(), next->report.phases.begin(), next->report.phases.end());
 
   // Before anybody is given it: a restart never goes behind what was enforced.
   const Clock::time_point storing = Clock::now();
@@ -151,12 +151,12 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
   job.saved = has_number ? numbers_.save() : numbers_.commit();
   next->base = next->publication->generation.number;
   if (Result<void> noted = note(job, old); !noted) {
-    report.error = noted.error();
+    answer.error = noted.error();
     return;
   }
   const Result<void> kept = keep(*next, job.targets);
   if (job.saved) job.saved = kept;
-  report.phases.push_back({"store", ms_between(storing, Clock::now())});
+  answer.phases.push_back({"store", ms_between(storing, Clock::now())});
   job.next = std::move(next);
 }
 
@@ -184,10 +184,10 @@ Result<void> Maker::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& nex
   if (!before) return Error{before.error()};
   const Result<Radius> radius = radius_between(*before, *next, *cause.traffic);
   if (!radius) return Error{radius.error()};
-  ReloadReport& report = *job.report;
-  report.over_limits = over_limits(limits, *radius);
-  if (report.over_limits.empty()) return {};
-  const std::string why = report.over_limits.front().text();
+  ReloadAnswer& answer = *job.answer;
+  answer.over_limits = over_limits(limits, *radius);
+  if (answer.over_limits.empty()) return {};
+  const std::string why = answer.over_limits.front().text();
   if (cause.wish.is_forced || !cause.accepted_feeds.empty()) {
     log::warning("the limits of `plan` are exceeded, as was asked for", {{"why", why}, {"cause", cause.text}});
     return {};
@@ -213,7 +213,7 @@ Result<void> Maker::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& nex
   if (held == 0) return Error{why};
   const auto whole = std::make_shared<const Policy>(std::move(policy));
   next = running_of(whole);
-  report.refused = refused_feeds(next->lists);
+  answer.refused = refused_feeds(next->lists);
   return make_publication(*next, &old, Make::overlay);
 }
 
@@ -249,7 +249,7 @@ Result<void> Maker::note(const ReloadJob& job, const Running* old) {
 
 void Maker::record(ReloadJob& job) {
   Result<void> kept =
-      with_memory([&] { job.report->changes = list_changes(job.before ? *job.before : Book(), *job.next->book); });
+      with_memory([&] { job.answer->changes = list_changes(job.before ? *job.before : Book(), *job.next->book); });
   if (kept) kept = keep_book(*job.next);
   if (job.saved) job.saved = kept;
   record_generation(job);
@@ -275,7 +275,7 @@ void Maker::record_generation(const ReloadJob& job) {
     Result<void> done = (*journal)->begin(generation);
     if (done) {
       done = generations.add(generation.epoch, {generation.number, unix_now(), job.cause.text, job.cause.wish.uid,
-                                                next.base, job.report->changes});
+                                                next.base, job.answer->changes});
     }
     if (done && kept && job.cause.back) done = generations.set_note(kHeld, std::to_string(generation.number));
     if (done) {

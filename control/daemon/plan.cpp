@@ -26,26 +26,27 @@ void keep_added(const Book& before, Book& book) {
 
 }  // namespace
 
-void Daemon::plan(Candidate candidate, std::function<void(const PlanReport&)> done) {
+void Daemon::plan(Candidate candidate, std::function<void(const PlanAnswer&)> done) {
   if (candidate.path.empty()) candidate.path = running_->policy_path.empty() ? options_.config : running_->policy_path;
   if (!candidate.text && running_->policy_text != nullptr) candidate.text = *running_->policy_text;
   const Callers::Id caller = callers_.add([done] {
-    PlanReport stopped;
+    PlanAnswer stopped;
     stopped.error = "controld stops";
     done(stopped);
   });
   planner_.submit([this, candidate = std::move(candidate), caller, done = std::move(done), running = running_,
                    traffic = recent_traffic()] {
     const Clock::time_point begin = Clock::now();
-    auto report = std::make_shared<PlanReport>();
+    auto answer = std::make_shared<PlanAnswer>();
     Result<void> made;
-    const Result<void> had_memory = with_memory([&] { made = plan(candidate, *running, *traffic, *report); });
+    const Result<void> had_memory = with_memory([&] { made = plan(candidate, *running, *traffic, *answer); });
     if (!had_memory) made = Error{had_memory.error()};
-    if (!made) report->error = made.error();
-    report->total_ms = ms_since(begin);
+    if (!made) answer->error = made.error();
+    answer->ok = made && answer->diagnostics.ok() && answer->over_limits.empty();
+    answer->total_ms = ms_since(begin);
     malloc_trim(0);
-    mailbox_.post([this, report, caller, done] {
-      if (callers_.take(caller)) done(*report);
+    mailbox_.post([this, answer, caller, done] {
+      if (callers_.take(caller)) done(*answer);
     });
   });
 }
@@ -74,15 +75,15 @@ Result<void> Daemon::fetch(const Running& running, Candidate& candidate) {
   return {};
 }
 
-Result<void> Daemon::plan(Candidate candidate, const Running& running, const SeenTraffic& traffic, PlanReport& report) {
-  report.against = running.publication->generation;
-  report.before = running.report;
+Result<void> Daemon::plan(Candidate candidate, const Running& running, const SeenTraffic& traffic, PlanAnswer& answer) {
+  answer.generation = running.publication->generation;
+  answer.before = cost_of(running.report);
   if (!candidate.text) return Error{"what runs is the last good of a policy that is bad: name a policy file to plan"};
   if (const Result<void> fetched = fetch(running, candidate); !fetched) return fetched;
   FeedHistory history = history_of(running.book.get(), !running.from_last_good);
   history.instead = candidate.instead;
   std::optional<Policy> policy =
-      read_policy_text(candidate.path, *candidate.text, report.diagnostics, unix_now(), history);
+      read_policy_text(candidate.path, *candidate.text, answer.diagnostics, unix_now(), history);
   if (!policy) return {};
   for (const auto& [name, file] : candidate.instead) {
     const auto found = std::find_if(policy->lists.begin(), policy->lists.end(),
@@ -94,8 +95,8 @@ Result<void> Daemon::plan(Candidate candidate, const Running& running, const See
   const auto whole = std::make_shared<const Policy>(std::move(*policy));
   policy.reset();
   const std::shared_ptr<Running> next = running_of(whole);
-  report.refused = refused_feeds(next->lists);
-  report.lists = preview_lists(*running.book, *next->book);
+  answer.refused = refused_feeds(next->lists);
+  answer.preview = preview_lists(*running.book, *next->book);
   Result<Compiled> compiled = compile(*whole, {}, options_.build_threads);
   if (!compiled) return Error{compiled.error()};
   auto publication = std::make_shared<Publication>();
@@ -103,19 +104,20 @@ Result<void> Daemon::plan(Candidate candidate, const Running& running, const See
   publication->size_bytes = compiled->size_bytes;
   publication->digest = compiled->digest;
   const OpenSnapshot snapshot(publication);
-  report.after = std::move(compiled->report);
+  answer.after = cost_of(compiled->report);
+  answer.phases = std::move(compiled->report.phases);
   const Result<const filter::SnapshotView*> view = snapshot.view();
   if (!view) return Error{view.error()};
   const Result<Enforcing> before = enforcing_of(running);
   if (!before) return Error{before.error()};
   if (traffic.frames.empty()) {
-    report.why_no_radius = running.policy != nullptr && running.policy->plan.samples == 0
+    answer.why_no_radius = running.policy != nullptr && running.policy->plan.samples == 0
                                ? "`plan.samples` of the policy is 0: no traffic is kept"
                                : "no traffic was seen of late";
     return {};
   }
-  report.radius = radius_of(*before, Enforcing(**view), traffic.frames, unix_now());
-  report.over_limits = over_limits(whole->plan, *report.radius);
+  answer.radius = radius_of(*before, Enforcing(**view), traffic.frames, unix_now());
+  answer.over_limits = over_limits(whole->plan, *answer.radius);
   return {};
 }
 

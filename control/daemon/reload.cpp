@@ -69,7 +69,7 @@ void Daemon::begin_reading(const std::shared_ptr<ReloadJob>& job) {
     }
     if (const Result<void> had_memory = with_memory([&] { read(*job, history); }); !had_memory) {
       job->policy.reset();
-      job->report->error = had_memory.error();
+      job->answer->error = had_memory.error();
     }
     if (!job->policy) malloc_trim(0);
     mailbox_.post([this, job] { end_reading(job); });
@@ -85,18 +85,18 @@ void Daemon::read(ReloadJob& job, const FeedHistory& history) {
   } else {
     const std::string path = cause.policy_path.empty() ? options_.config : cause.policy_path;
     const std::shared_ptr<const std::string> text = cause.promoted ? cause.promoted->text : cause.policy_text;
-    Diagnostics& diagnostics = job.report->diagnostics;
+    Diagnostics& diagnostics = job.answer->diagnostics;
     job.policy = text == nullptr ? read_policy(path, diagnostics, unix_now(), history)
                                  : read_policy_text(path, *text, diagnostics, unix_now(), history);
   }
-  job.report->phases.push_back({"read", ms_between(job.begin, Clock::now())});
+  job.answer->phases.push_back({"read", ms_between(job.begin, Clock::now())});
 }
 
 // On the loop.
 void Daemon::end_reading(const std::shared_ptr<ReloadJob>& job) {
   if (intents_.is_given_up(*job)) return;
   if (job->policy) return intents_.was_read(job);
-  job->report->phases.clear();
+  job->answer->phases.clear();
   intents_.end_reload(job);
   follow_feeds();
   finish_reload(*job);
@@ -115,18 +115,18 @@ void Daemon::end_same(const std::shared_ptr<ReloadJob>& job) {
   running_ = job->next;
   intents_.end_reload(job);
   follow_feeds();
-  ReloadReport& report = *job->report;
-  report.generation = running_->publication->generation;
-  report.entries = running_->report.entries;
-  report.snapshot_bytes = running_->report.snapshot_bytes;
-  if (!job->saved) report.error = "the states of feeds are not durable: " + job->saved.error();
+  ReloadAnswer& answer = *job->answer;
+  answer.generation = running_->publication->generation;
+  answer.entries = running_->report.entries;
+  answer.snapshot_bytes = running_->report.snapshot_bytes;
+  if (!job->saved) answer.error = "the states of feeds are not durable: " + job->saved.error();
   finish_reload(*job);
 }
 
 // On the loop: to the targets, whose links take it from here, and back to the maker.
 void Daemon::publish_reload(const std::shared_ptr<ReloadJob>& job) {
   if (is_stopping()) return;
-  ReloadReport& report = *job->report;
+  ReloadAnswer& answer = *job->answer;
   if (job->next == nullptr) {
     intents_.end_reload(job);
     follow_feeds();
@@ -138,7 +138,7 @@ void Daemon::publish_reload(const std::shared_ptr<ReloadJob>& job) {
   job->next->published_at = unix_now();
   set_targets(job->targets);
   publish(job->next);
-  tell_published(report.cause, by_whom(job->cause.wish.uid, job->cause.wish.pid, ms_between(job->begin, Clock::now())));
+  tell_published(answer.cause, by_whom(job->cause.wish.uid, job->cause.wish.pid, ms_between(job->begin, Clock::now())));
   if (job->cause.promoted && job->cause.promoted == shadow_) {
     end_shadow(fmt::format("promoted, in generation {}", running_->publication->generation.number), {});
   }
@@ -151,13 +151,13 @@ void Daemon::publish_reload(const std::shared_ptr<ReloadJob>& job) {
     traffic_wanted_ = job->plan.samples != 0;
     if (options_.policy_taken) options_.policy_taken();
   }
-  report.generation = running_->publication->generation;
-  capture_.published(report.generation);
+  answer.generation = running_->publication->generation;
+  capture_.published(answer.generation);
   await_confirmation(*job);
   const bool are_added_back = job->cause.back && job->cause.back->added_up_to != 0;
   if (are_added_back && options_.went_back) options_.went_back();
   job->published = Clock::now();
-  report.phases.push_back({"publish", ms_between(publishing, job->published)});
+  answer.phases.push_back({"publish", ms_between(publishing, job->published)});
   maker_thread_.submit([this, job] {
     maker_.record(*job);
     mailbox_.post([this, job] { await_targets(job); });
@@ -170,7 +170,7 @@ void Daemon::await_targets(const std::shared_ptr<ReloadJob>& job) {
   follow_feeds();
   disk_error_ = job->saved ? "" : job->saved.error();
   if (!job->saved) {
-    job->report->error = "enforced, not durable: " + disk_error_;
+    job->answer->error = "enforced, not durable: " + disk_error_;
     keep_again();
   }
   const auto finish = [this, job] {
@@ -179,7 +179,7 @@ void Daemon::await_targets(const std::shared_ptr<ReloadJob>& job) {
   };
   if (intents_.is_first()) return finish();
   // A target that is away gets the newest when it returns. Only a caller waits for it; the next feed does not.
-  const auto is_settled = [this, generation = job->report->generation, is_asked = !job->cause.asking.empty()] {
+  const auto is_settled = [this, generation = job->answer->generation, is_asked = !job->cause.asking.empty()] {
     return std::all_of(targets_.begin(), targets_.end(), [&](const auto& target) {
       return target->is_settled(generation) || (!is_asked && !target->state().connected);
     });
@@ -205,67 +205,67 @@ void Daemon::keep_again() {
 }
 
 void Daemon::acknowledge(ReloadJob& job) {
-  ReloadReport& report = *job.report;
+  ReloadAnswer& answer = *job.answer;
   Clock::time_point last = job.published;
-  report.targets = outcomes(report.generation, last);
-  const auto missing = std::count_if(report.targets.begin(), report.targets.end(),
+  answer.targets = outcomes(answer.generation, last);
+  const auto missing = std::count_if(answer.targets.begin(), answer.targets.end(),
                                      [](const TargetOutcome& target) { return !target.acknowledged; });
-  report.phases.push_back({"acknowledge", ms_between(job.published, last)});
-  if (missing != 0 && report.error.empty()) {
-    report.error = fmt::format("{} of {} targets did not acknowledge", missing, targets_.size());
+  answer.phases.push_back({"acknowledge", ms_between(job.published, last)});
+  if (missing != 0 && answer.error.empty()) {
+    answer.error = fmt::format("{} of {} targets did not acknowledge", missing, targets_.size());
   }
 }
 
 void Daemon::count(const ReloadJob& job) {
   using metrics::Outcome;
-  const ReloadReport& report = *job.report;
+  const ReloadAnswer& answer = *job.answer;
   const bool is_by_feeds = job.cause.policy_text != nullptr;
   const metrics::Cause cause = intents_.is_first() ? metrics::Cause::start
                                : job.cause.back    ? metrics::Cause::rollback
                                : is_by_feeds       ? metrics::Cause::feeds
                                                    : metrics::Cause::asked;
   const Outcome outcome = job.next == nullptr ? Outcome::failed
-                          : !report.ok        ? Outcome::incomplete
+                          : !answer.ok        ? Outcome::incomplete
                           : job.is_same       ? Outcome::unchanged
                                               : Outcome::published;
   constexpr double kMilli = 1e-3;
-  tally_.add_reload(cause, outcome, report.total_ms * kMilli);
-  for (const PhaseTime& phase : report.phases) tally_.add_phase(phase.name, phase.milliseconds * kMilli);
+  tally_.add_reload(cause, outcome, answer.total_ms * kMilli);
+  for (const PhaseTime& phase : answer.phases) tally_.add_phase(phase.name, phase.milliseconds * kMilli);
   if (running_ != nullptr) tally_.take_refused(refused_feeds(running_->lists));
 }
 
 void Daemon::finish_reload(ReloadJob& job) {
-  const std::shared_ptr<ReloadReport>& report = job.report;
-  report->total_ms = ms_between(job.begin, Clock::now());
-  report->ok = report->diagnostics.ok() && report->error.empty();
+  const std::shared_ptr<ReloadAnswer>& answer = job.answer;
+  answer->total_ms = ms_between(job.begin, Clock::now());
+  answer->ok = answer->diagnostics.ok() && answer->error.empty();
   // Feeds may cause a reload each second, with the same warnings each time.
   const bool is_by_feeds = job.cause.policy_text != nullptr;
-  const std::string told = format(report->diagnostics);
-  if (!is_by_feeds || told != last_told_) log::tell(report->diagnostics, is_by_feeds);
+  const std::string told = format(answer->diagnostics);
+  if (!is_by_feeds || told != last_told_) log::tell(answer->diagnostics, is_by_feeds);
   last_told_ = told;
   if (job.is_same) {
-    log::info("the feeds hold what they held", {{"generation", report->generation.number}, {"cause", report->cause}});
+    log::info("the feeds hold what they held", {{"generation", answer->generation.number}, {"cause", answer->cause}});
   } else if (job.next != nullptr) {
-    const auto acknowledged = std::count_if(report->targets.begin(), report->targets.end(),
+    const auto acknowledged = std::count_if(answer->targets.begin(), answer->targets.end(),
                                             [](const TargetOutcome& target) { return target.acknowledged; });
-    log::info("reload ends", {{"generation", report->generation.number},
-                              {"changed_lists", report->changes.size()},
-                              {"acknowledged", fmt::format("{}/{}", acknowledged, report->targets.size())},
-                              {"took", log::milliseconds(report->total_ms)}});
+    log::info("reload ends", {{"generation", answer->generation.number},
+                              {"changed_lists", answer->changes.size()},
+                              {"acknowledged", fmt::format("{}/{}", acknowledged, answer->targets.size())},
+                              {"took", log::milliseconds(answer->total_ms)}});
   } else if (running_ != nullptr) {
-    report->generation = running_->publication->generation;
+    answer->generation = running_->publication->generation;
   }
-  if (!report->ok) {
-    const std::string policy_errors = fmt::format("errors in the policy: {}", report->diagnostics.errors());
+  if (!answer->ok) {
+    const std::string policy_errors = fmt::format("errors in the policy: {}", answer->diagnostics.errors());
     log::error(job.next == nullptr ? "reload fails: what runs stays" : "reload ends with an error",
-               {{"generation", report->generation.number},
-                {"error", report->error.empty() ? policy_errors : report->error},
-                {"cause", report->cause}});
+               {{"generation", answer->generation.number},
+                {"error", answer->error.empty() ? policy_errors : answer->error},
+                {"cause", answer->cause}});
   }
   count(job);
   if (job.serial > told_reload_) {  // a later one may have ended first
     told_reload_ = job.serial;
-    last_reload_ = report;
+    last_reload_ = answer;
   }
   if (intents_.unconfirmed() && job.cause.back && job.next == nullptr) end_confirmation_in(kGoBackAgain);
   if (!intents_.is_reloading()) progress_.begin("");

@@ -6,20 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "common/diagnostic.h"
 #include "control/compile/compile.h"
 #include "control/compile/overlay.h"
-#include "control/compile/preview/over_limit.h"
 #include "control/compile/preview/radius.h"
 #include "control/compile/preview/reservoir.h"
 #include "control/compile/reuse.h"
 #include "control/enforce/publish/open_snapshot.h"
-#include "control/lists/book/difference.h"
-#include "control/lists/journal/change.h"
 #include "control/tell/answer/list.h"
-#include "control/tell/answer/parts.h"
 
-// The generation that runs, and the reports of how it came to be.
+// The generation that runs.
 namespace weir::control {
 
 // A whole snapshot that overlays stand on, and its policy.
@@ -63,33 +58,5 @@ std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy);
 Result<Enforcing> enforcing_of(const Running& running);
 
 Result<Radius> radius_between(const Enforcing& before, const Running& next, const SeenTraffic& traffic);
-
-struct ReloadReport {
-  bool ok = false;    // published, stored, and acknowledged by every target
-  std::string error;  // why not; empty when diagnostics say it
-  std::string cause;  // "start", "asked for", "SIGHUP", which feeds changed, why it went back
-  Diagnostics diagnostics;
-  std::vector<PhaseTime> phases;  // in order
-  double total_ms = 0;
-  int64_t at = 0;  // unix seconds, when it began
-  uint64_t entries = 0, snapshot_bytes = 0;
-  std::vector<RefusedFeed> refused;    // their lists keep what they had
-  std::vector<ListChange> changes;     // since the generation before
-  wire::Generation generation;         // the one that is published afterwards: after a failure, the old one
-  std::vector<TargetOutcome> targets;  // empty when nothing was published
-  std::vector<OverLimit> over_limits;  // why it was refused, or was not although
-  std::string notice;                  // of a promotion: what the next reload would change
-};
-
-struct ChangeReport {
-  bool ok = false;    // in the journal, and enforced and on disk at every target
-  std::string error;  // why not
-  std::string list;
-  ChangeCounts counts;
-  uint64_t entries = 0;         // that the journal holds of the list now
-  wire::Generation generation;  // in which it is; none: nothing was changed
-  std::vector<TargetOutcome> targets;
-  double total_ms = 0;
-};
 
 }  // namespace weir::control

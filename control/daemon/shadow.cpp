@@ -152,9 +152,7 @@ void Daemon::take_shadow(const std::shared_ptr<ShadowPolicy>& made) {
   shadowing->at = unix_now();
   shadowing->base = made->base;
   shadowing->beside = running_->publication->generation;
-  shadowing->errors = made->report->diagnostics.errors();
-  shadowing->warnings = made->report->diagnostics.warnings();
-  shadowing->diagnostics = made->report->diagnostics.kept();
+  shadowing->diagnostics = made->report->diagnostics;
   shadow_ = shadowing;
   shadow_flows_.clear();
   shadow_ended_.clear();

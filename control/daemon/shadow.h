@@ -36,8 +36,7 @@ struct Shadowing {
   int64_t at = 0;  // Unix seconds
   std::shared_ptr<const Base> base;
   wire::Generation beside;  // what ran when it began
-  uint64_t errors = 0, warnings = 0;
-  std::vector<Diagnostic> diagnostics;
+  Diagnostics diagnostics;
 };
 
 }  // namespace weir::control

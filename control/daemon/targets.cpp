@@ -136,7 +136,7 @@ void Daemon::take_ahead(const std::string& target, wire::Generation seen) {
   log::warning("target enforces what was published and could not be remembered: going past it",
                {{"target", target}, {"generation", seen.number}});
   maker_thread_.submit([this, seen] { maker_.pass(seen); });
-  reload([](const std::shared_ptr<const ReloadReport>&) {},
+  reload([](const std::shared_ptr<const ReloadAnswer>&) {},
          {.why = fmt::format("target {} enforces generation {}, which was not remembered", target, seen.number)});
 }
 

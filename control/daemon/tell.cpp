@@ -54,69 +54,6 @@ void add_former(const Running& running, const ListCounters& counted, std::vector
 
 }  // namespace
 
-ReloadAnswer answer_of(const ReloadReport& report) {
-  ReloadAnswer answer;
-  answer.ok = report.ok;
-  answer.generation = report.generation;
-  answer.at = report.at;
-  answer.cause = report.cause;
-  for (const PhaseTime& phase : report.phases) answer.phases.emplace_back(phase.name, phase.milliseconds);
-  answer.total_ms = report.total_ms;
-  answer.entries = report.entries;
-  answer.snapshot_bytes = report.snapshot_bytes;
-  answer.changes = report.changes;
-  answer.targets = report.targets;
-  answer.refused = report.refused;
-  answer.over_limits = report.over_limits;
-  answer.errors = report.diagnostics.errors();
-  answer.warnings = report.diagnostics.warnings();
-  answer.diagnostics = report.diagnostics.kept();
-  answer.error = report.error;
-  return answer;
-}
-
-PlanAnswer answer_of(const PlanReport& report) {
-  const auto cost = [](const CompileReport& of) {
-    return PlanCost{of.entries, of.snapshot_bytes, of.probes_v4, of.probes_v6};
-  };
-  PlanAnswer answer;
-  answer.ok = report.error.empty() && report.diagnostics.ok() && report.over_limits.empty();
-  answer.generation = report.against;
-  answer.lists = report.lists.lists;
-  answer.widest = report.lists.widest;
-  answer.concerns = report.lists.concerns;
-  answer.before = cost(report.before);
-  answer.after = cost(report.after);
-  for (const PhaseTime& phase : report.after.phases) answer.phases.emplace_back(phase.name, phase.milliseconds);
-  answer.total_ms = report.total_ms;
-  answer.radius = report.radius;
-  answer.why_no_radius = report.why_no_radius;
-  answer.refused = report.refused;
-  answer.over_limits = report.over_limits;
-  answer.errors = report.diagnostics.errors();
-  answer.warnings = report.diagnostics.warnings();
-  answer.diagnostics = report.diagnostics.kept();
-  answer.error = report.error;
-  return answer;
-}
-
-ChangeAnswer answer_of(const ChangeReport& report) {
-  return {report.ok,
-          report.list,
-          report.generation,
-          report.counts.added,
-          report.counts.renewed,
-          report.counts.deleted,
-          report.counts.missing,
-          report.counts.still_held,
-          report.counts.widened,
-          report.counts.widened_texts,
-          report.entries,
-          report.total_ms,
-          report.targets,
-          report.error};
-}
-
 StatusAnswer status_answer(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
   StatusAnswer answer;
@@ -144,7 +81,7 @@ StatusAnswer status_answer(Daemon& daemon) {
     answer.progress = {std::min<uint64_t>(progress.done, progress.of), progress.of, progress.unit.load()};
   }
   answer.notice = daemon.notice();
-  if (daemon.last_reload() != nullptr) answer.last_reload = answer_of(*daemon.last_reload());
+  if (daemon.last_reload() != nullptr) answer.last_reload = *daemon.last_reload();
   answer.capture = answer_of(daemon.capture());
   answer.memory = memory();
   answer.metrics = {daemon.metrics_place().address, daemon.metrics_place().error};
@@ -234,8 +171,6 @@ ShadowAnswer shadow_answer(Daemon& daemon) {
   answer.entries = shadow->base->report.entries;
   answer.snapshot_bytes = candidate.size_bytes;
   answer.flows = daemon.shadow_flows().rows();
-  answer.errors = shadow->errors;
-  answer.warnings = shadow->warnings;
   answer.diagnostics = shadow->diagnostics;
   size_t missing = 0;
   for (const auto& link : daemon.targets()) {
@@ -251,11 +186,10 @@ ShadowAnswer shadow_answer(Daemon& daemon) {
   return answer;
 }
 
-PromoteAnswer promote_answer(Daemon& daemon, const ReloadReport& report, const std::string& judged_digest) {
+PromoteAnswer promote_answer(Daemon& daemon, const ReloadAnswer& reload, const std::string& judged_digest) {
   PromoteAnswer answer;
-  answer.reload = answer_of(report);
+  answer.reload = reload;
   answer.judged_digest = judged_digest;
-  answer.notice = report.notice;
   const Publication& enforced = *daemon.running()->publication;
   answer.enforced_digest = digest_text((enforced.base != nullptr ? *enforced.base : enforced).digest);
   if (enforced.base != nullptr) answer.overlay_digest = digest_text(enforced.digest);

@@ -13,7 +13,6 @@
 // What controld knows now, as answers tell it: for the API, and for whoever shows it otherwise.
 namespace weir::control {
 
-PlanAnswer answer_of(const PlanReport& report);
 StatusAnswer status_answer(Daemon& daemon);
 
 // All the others: of a daemon that runs a policy.
@@ -23,12 +22,8 @@ ListAnswer list_answer(Daemon& daemon, const std::string& name);  // empty: of e
 FeedsAnswer feeds_answer(Daemon& daemon);
 ShapesAnswer shapes_answer(Daemon& daemon);
 ShadowAnswer shadow_answer(Daemon& daemon);
-PromoteAnswer promote_answer(Daemon& daemon, const ReloadReport& report, const std::string& judged_digest);
+PromoteAnswer promote_answer(Daemon& daemon, const ReloadAnswer& reload, const std::string& judged_digest);
 HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& past);
 DropsAnswer drops_answer(Daemon& daemon, const DropLog::Page& page);  // also of a daemon that runs none
-
-// What became of a reload or a change.
-ReloadAnswer answer_of(const ReloadReport& report);
-ChangeAnswer answer_of(const ChangeReport& report);
 
 }  // namespace weir::control

@@ -53,7 +53,9 @@ class Fields {
   // An object with a member for each name.
   template <class T>
   void by_name(const Member& member, std::vector<std::pair<std::string, T>>& values, const char* type);
-  void by_name(const Member& member, std::vector<std::pair<std::string, double>>& values);
+  // An object of numbers: each row is the name and the value of one.
+  template <class Row>
+  void by_name(const Member& member, std::vector<Row>& rows, std::string Row::*name, double Row::*value);
   // [[upper end, count], ...]
   virtual void buckets(const Member& member, std::vector<Bucket>& values) = 0;
 
@@ -130,6 +132,14 @@ void Fields::by_name(const Member& member, std::vector<std::pair<std::string, T>
     members(*this, values[i].second);
     end();
   }
+  if (n != 0) end();
+}
+
+template <class Row>
+void Fields::by_name(const Member& member, std::vector<Row>& rows, std::string Row::*name, double Row::*value) {
+  const size_t n = begin(member, Container::names, rows.size(), "number");
+  if (rows.size() != n) rows.resize(n);  // not while it writes
+  for (size_t i = 0; i < n; i++) named_real(i, rows[i].*name, rows[i].*value);
   if (n != 0) end();
 }
 

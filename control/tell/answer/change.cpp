@@ -34,7 +34,8 @@ void members(Fields& f, ReloadAnswer& answer) {
            "generation");
   f({"at", "Unix seconds", "when it began"}, answer.at);
   f({"cause", "", "start, asked for, SIGHUP, which feeds changed, or why it went back"}, answer.cause);
-  f.by_name({"phases", "ms", "how long each phase took, in their order"}, answer.phases);
+  f.by_name({"phases", "ms", "how long each phase took, in their order"}, answer.phases, &PhaseTime::name,
+            &PhaseTime::milliseconds);
   f({"total_ms", "ms", "from the first to the last"}, answer.total_ms);
   f({"entries", "", "of all lists"}, answer.entries);
   f({"snapshot_bytes", "bytes", "of the snapshot, room for more included"}, answer.snapshot_bytes);
@@ -43,9 +44,7 @@ void members(Fields& f, ReloadAnswer& answer) {
   f.array({"refused", "", "feeds that were not taken: their lists keep what they had"}, answer.refused, "refused feed");
   f.array({"over_limits", "", "limits of `plan` that are exceeded: why nothing was published, or feeds were refused"},
           answer.over_limits, "exceeded limit");
-  f({"errors", "", "in the policy and its feeds"}, answer.errors);
-  f({"warnings", "", "in the policy and its feeds"}, answer.warnings);
-  f.array({"diagnostics", "", "the first 100 errors and the first 100 warnings"}, answer.diagnostics, "diagnostic");
+  members(f, answer.diagnostics);
   f.unless_empty({"error", "", "when something else than the policy is wrong"}, answer.error);
 }
 
@@ -74,20 +73,24 @@ void members(Fields& f, DetachFailure& failure) {
 
 // -------------------------------------------------------------------------------------------------- add, del, flush
 
+void members(Fields& f, ChangeCounts& counts) {
+  f({"added", "", "entries that were not there"}, counts.added);
+  f({"renewed", "", "that were: they have the new time to live and comment"}, counts.renewed);
+  f({"deleted", "", "that are gone"}, counts.deleted);
+  f({"missing", "", "that were to go, and were not there"}, counts.missing);
+  f.unless_empty(
+      {"still_held", "", "one of those that are gone, and the entry of a file that holds it, too: it matches on"},
+      counts.still_held);
+  f({"widened", "", "of those added or renewed, IPv6 addresses that `ipv6_aggregate` made networks"}, counts.widened);
+  f.unless_empty({"widened_texts", "", "the first 5: what each is enforced as"}, counts.widened_texts);
+}
+
 void members(Fields& f, ChangeAnswer& answer) {
   f({"ok", "", "on disk, and enforced by every target"}, answer.ok);
   f({"list", "", "that was to change"}, answer.list);
   f.object({"generation", "", "in which it is enforced; where nothing was to be done: that runs"}, answer.generation,
            "generation");
-  f({"added", "", "entries that were not there"}, answer.added);
-  f({"renewed", "", "that were: they have the new time to live and comment"}, answer.renewed);
-  f({"deleted", "", "that are gone"}, answer.deleted);
-  f({"missing", "", "that were to go, and were not there"}, answer.missing);
-  f.unless_empty(
-      {"still_held", "", "one of those that are gone, and the entry of a file that holds it, too: it matches on"},
-      answer.still_held);
-  f({"widened", "", "of those added or renewed, IPv6 addresses that `ipv6_aggregate` made networks"}, answer.widened);
-  f.unless_empty({"widened_texts", "", "the first 5: what each is enforced as"}, answer.widened_texts);
+  members(f, answer.counts);
   f({"entries", "", "that the list has of add now"}, answer.entries);
   f({"total_ms", "ms", "from request to answer"}, answer.total_ms);
   f.array({"targets", "", "what became of it there"}, answer.targets, "outcome");
@@ -123,11 +126,21 @@ void members(Fields& f, Concern& concern) {
   f.object({"first", "", "of them"}, concern.first, "placed entry");
 }
 
+void members(Fields& f, ListsPreview& preview) {
+  f.array({"lists", "", "that would not be as they are"}, preview.lists, "list preview");
+  f.array({"widest", "", "new entries of lists that drop, the widest first"}, preview.widest, "wide entry");
+  f.array({"concerns", "", "what new entries block, and one should know of"}, preview.concerns, "concern");
+}
+
 void members(Fields& f, PlanCost& cost) {
   f({"entries", "", "of all lists"}, cost.entries);
   f({"snapshot_bytes", "bytes", "of the snapshot, room for more included"}, cost.snapshot_bytes);
   f({"probes_v4", "", "of filters, for an IPv4 packet that no gate lets go"}, cost.probes_v4);
   f({"probes_v6", "", "of filters, for an IPv6 packet that no gate lets go"}, cost.probes_v6);
+}
+
+PlanCost cost_of(const CompileReport& report) {
+  return {report.entries, report.snapshot_bytes, report.probes_v4, report.probes_v6};
 }
 
 void members(Fields& f, Radius::Credit& credit) {
@@ -164,21 +177,18 @@ void members(Fields& f, Radius& radius) {
 void members(Fields& f, PlanAnswer& answer) {
   f({"ok", "", "a reload would be taken, and no limit of `plan` is exceeded"}, answer.ok);
   f.object({"generation", "", "that runs, and is compared with"}, answer.generation, "generation");
-  f.array({"lists", "", "that would not be as they are"}, answer.lists, "list preview");
-  f.array({"widest", "", "new entries of lists that drop, the widest first"}, answer.widest, "wide entry");
-  f.array({"concerns", "", "what new entries block, and one should know of"}, answer.concerns, "concern");
+  members(f, answer.preview);
   f.object({"before", "", "what runs costs"}, answer.before, "cost");
   f.object({"after", "", "what the candidate costs"}, answer.after, "cost");
-  f.by_name({"phases", "ms", "how long each phase of compiling took"}, answer.phases);
+  f.by_name({"phases", "ms", "how long each phase of compiling took"}, answer.phases, &PhaseTime::name,
+            &PhaseTime::milliseconds);
   f({"total_ms", "ms", "for all of it"}, answer.total_ms);
   f.maybe_object({"radius", "", "what would become of the recent traffic"}, answer.radius, "radius");
   f.unless_empty({"why_no_radius", "", "why that is not known"}, answer.why_no_radius);
   f.array({"refused", "", "feeds that would not be taken: their lists would keep what they have"}, answer.refused,
           "refused feed");
   f.array({"over_limits", "", "limits of `plan` that it exceeds"}, answer.over_limits, "exceeded limit");
-  f({"errors", "", "in the policy and its feeds"}, answer.errors);
-  f({"warnings", "", "in the policy and its feeds"}, answer.warnings);
-  f.array({"diagnostics", "", "the first 100 errors and the first 100 warnings"}, answer.diagnostics, "diagnostic");
+  members(f, answer.diagnostics);
   f.unless_empty({"error", "", "when something else than the policy is wrong"}, answer.error);
 }
 
@@ -296,9 +306,7 @@ void members(Fields& f, ShadowAnswer& answer) {
   f({"lost", "frames", "that both judge differently and that were not sampled"}, answer.lost);
   f.array({"targets", "", "what each does, and counted"}, answer.targets, "shadow target");
   f.unless_empty({"ended", "", "why there is no shadow any more"}, answer.ended);
-  f({"errors", "", "in the candidate's policy and its feeds, when it began"}, answer.errors);
-  f({"warnings", "", "likewise"}, answer.warnings);
-  f.array({"diagnostics", "", "the first 100 errors and the first 100 warnings"}, answer.diagnostics, "diagnostic");
+  members(f, answer.diagnostics);
   f.unless_empty({"error", "", "why the candidate does not judge everywhere"}, answer.error);
 }
 
@@ -309,7 +317,8 @@ void members(Fields& f, PromoteAnswer& answer) {
     answer.enforced_digest);
   f.unless_empty({"overlay_digest", "", "of the overlay on it, with what changed since; missing: there is none"},
                  answer.overlay_digest);
-  f.unless_empty({"notice", "", "what the next reload would change, because it reads the policy file"}, answer.notice);
+  f.unless_empty({"notice", "", "what the next reload would change, because it reads the policy file"},
+                 answer.reload.notice);
 }
 
 void add(ShadowAnswer& answer, const std::string& socket, bool acknowledged, const std::optional<wire::Shadow>& told,

@@ -4,14 +4,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/shadow.h"
+#include "control/compile/compile.h"
 #include "control/compile/preview/lists.h"
 #include "control/compile/preview/over_limit.h"
 #include "control/compile/preview/radius.h"
 #include "control/lists/book/difference.h"
+#include "control/lists/journal/change.h"
 #include "control/tell/answer/parts.h"
 
 // An answer tells what a change of the policy did, would do, or did before.
@@ -24,20 +25,20 @@ void members(Fields& f, Share& share);
 void members(Fields& f, OverLimit& over);
 
 struct ReloadAnswer {
-  bool ok = false;
-  wire::Generation generation;
-  int64_t at = 0;
-  std::string cause;
-  std::vector<std::pair<std::string, double>> phases;
+  bool ok = false;              // published, stored, and acknowledged by every target
+  wire::Generation generation;  // the one that is published afterwards: after a failure, the old one
+  int64_t at = 0;               // Unix seconds, when it began
+  std::string cause;            // "start", "asked for", "SIGHUP", which feeds changed, why it went back
+  std::vector<PhaseTime> phases;
   double total_ms = 0;
   uint64_t entries = 0, snapshot_bytes = 0;
-  std::vector<ListChange> changes;
-  std::vector<TargetOutcome> targets;
-  std::vector<RefusedFeed> refused;
-  std::vector<OverLimit> over_limits;
-  uint64_t errors = 0, warnings = 0;
-  std::vector<Diagnostic> diagnostics;
-  std::string error;
+  std::vector<ListChange> changes;     // since the generation before
+  std::vector<TargetOutcome> targets;  // empty when nothing was published
+  std::vector<RefusedFeed> refused;    // their lists keep what they had
+  std::vector<OverLimit> over_limits;  // why it was refused, or was not although
+  Diagnostics diagnostics;
+  std::string error;   // why not; empty when diagnostics say it
+  std::string notice;  // PromoteAnswer tells it: what the next reload would change
 };
 void members(Fields& f, ReloadAnswer& answer);
 
@@ -69,18 +70,17 @@ void members(Fields& f, DetachFailure& failure);
 
 // -------------------------------------------------------------------------------------------------- add, del, flush
 
+void members(Fields& f, ChangeCounts& counts);
+
 struct ChangeAnswer {
-  bool ok = false;
+  bool ok = false;  // in the journal, and enforced and on disk at every target
   std::string list;
-  wire::Generation generation;
-  uint64_t added = 0, renewed = 0, deleted = 0, missing = 0;
-  std::string still_held;
-  uint64_t widened = 0;
-  std::vector<std::string> widened_texts;
-  uint64_t entries = 0;
+  wire::Generation generation;  // in which it is; none: nothing was changed
+  ChangeCounts counts;
+  uint64_t entries = 0;  // that the journal holds of the list now
   double total_ms = 0;
   std::vector<TargetOutcome> targets;
-  std::string error;
+  std::string error;  // why not
 };
 void members(Fields& f, ChangeAnswer& answer);
 
@@ -92,23 +92,21 @@ struct PlanCost {
   uint64_t entries = 0, snapshot_bytes = 0;
   unsigned probes_v4 = 0, probes_v6 = 0;
 };
+PlanCost cost_of(const CompileReport& report);
 
 struct PlanAnswer {
   bool ok = false;
-  wire::Generation generation;
-  std::vector<ListPreview> lists;
-  std::vector<WideEntry> widest;
-  std::vector<Concern> concerns;
+  wire::Generation generation;  // that runs
+  ListsPreview preview;
   PlanCost before, after;
-  std::vector<std::pair<std::string, double>> phases;
+  std::vector<PhaseTime> phases;  // of compiling the candidate
   double total_ms = 0;
   std::optional<Radius> radius;
-  std::string why_no_radius;
+  std::string why_no_radius;  // empty: it is there
   std::vector<RefusedFeed> refused;
   std::vector<OverLimit> over_limits;
-  uint64_t errors = 0, warnings = 0;
-  std::vector<Diagnostic> diagnostics;
-  std::string error;
+  Diagnostics diagnostics;
+  std::string error;  // why there is no answer; empty when diagnostics say it
 };
 void members(Fields& f, PlanAnswer& answer);
 
@@ -190,8 +188,7 @@ struct ShadowAnswer {
   uint64_t lost = 0;
   std::vector<ShadowTargetRow> targets;
   std::string ended;
-  uint64_t errors = 0, warnings = 0;
-  std::vector<Diagnostic> diagnostics;
+  Diagnostics diagnostics;
   std::string error;
 };
 void members(Fields& f, ShadowAnswer& answer);
@@ -199,7 +196,6 @@ void members(Fields& f, ShadowAnswer& answer);
 struct PromoteAnswer {
   ReloadAnswer reload;
   std::string judged_digest, enforced_digest, overlay_digest;
-  std::string notice;
 };
 void members(Fields& f, PromoteAnswer& answer);
 

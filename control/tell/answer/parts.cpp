@@ -21,6 +21,15 @@ void members(Fields& f, Diagnostic& diagnostic) {
   f({"source", "", "the line as it is in the file; may be empty"}, diagnostic.source_line);
 }
 
+void members(Fields& f, Diagnostics& diagnostics) {
+  uint64_t errors = diagnostics.errors(), warnings = diagnostics.warnings();
+  std::vector<Diagnostic> kept = diagnostics.kept();
+  f({"errors", "", "in the policy and its feeds"}, errors);
+  f({"warnings", "", "in the policy and its feeds"}, warnings);
+  f.array({"diagnostics", "", "the first 100 errors and the first 100 warnings"}, kept, "diagnostic");
+  if (f.reading()) diagnostics = Diagnostics(std::move(kept), errors, warnings);
+}
+
 void members(Fields& f, TargetOutcome& outcome) {
   f({"socket", "", "names the target: the path of a data plane's socket, or xdp:eth0,eth1"}, outcome.socket);
   f({"acknowledged", "", "it enforces what it was told, and has it on disk"}, outcome.acknowledged);

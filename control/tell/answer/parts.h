@@ -14,6 +14,7 @@ namespace weir::control {
 
 void members(Fields& f, wire::Generation& generation);
 void members(Fields& f, Diagnostic& diagnostic);
+void members(Fields& f, Diagnostics& diagnostics);
 
 struct TargetOutcome {
   std::string socket;  // or what else names it

@@ -243,9 +243,9 @@ void add_reloads(Builder& to, const Facts& facts) {
   to.gauge("last_reload_timestamp_seconds", "when the last reload began, in Unix seconds", {},
            static_cast<double>(status.last_reload.at));
   to.gauge("last_reload_errors", "errors that the last reload found in the policy", {},
-           static_cast<double>(status.last_reload.errors));
+           static_cast<double>(status.last_reload.diagnostics.errors()));
   to.gauge("last_reload_warnings", "warnings about the policy in the last reload", {},
-           static_cast<double>(status.last_reload.warnings));
+           static_cast<double>(status.last_reload.diagnostics.warnings()));
 }
 
 void add_generation(Builder& to, const Facts& facts) {

@@ -63,14 +63,14 @@ void judge_target(const TargetStatus& target, std::vector<Finding>& findings) {
 
 void judge_reload(const StatusAnswer& status, std::vector<Finding>& findings) {
   const ReloadAnswer& last = status.last_reload;
-  if (last.errors > 0 || !last.error.empty()) {
-    const auto is_error = [](const Diagnostic& one) { return one.severity == Severity::error; };
-    const auto first = std::find_if(last.diagnostics.begin(), last.diagnostics.end(), is_error);
+  if (!last.diagnostics.ok() || !last.error.empty()) {
+    const Diagnostic* first = last.diagnostics.first_error();
+    const size_t errors = last.diagnostics.errors();
     std::string why = last.error;
-    if (why.empty() && first != last.diagnostics.end()) {
+    if (why.empty() && first != nullptr) {
       why = fmt::format("{}:{}: {}", first->where.file, first->where.line, first->message);
     }
-    const std::string more = last.errors > 1 ? fmt::format(" ({} in all)", plural(last.errors, "error")) : "";
+    const std::string more = errors > 1 ? fmt::format(" ({} in all)", plural(errors, "error")) : "";
     const char* what = status.from_last_good ? "The policy is bad, and what ran before is enforced"
                                              : "The last reload failed, and what was enforced stays";
     findings.push_back(

@@ -42,12 +42,12 @@ struct Started {
     return eventually(loop, test);
   }
   // What is there once the reload is done.
-  std::shared_ptr<std::shared_ptr<const ReloadReport>> begin_reload() {
-    auto report = std::make_shared<std::shared_ptr<const ReloadReport>>();
-    daemon->reload([report](std::shared_ptr<const ReloadReport> done) { *report = std::move(done); });
+  std::shared_ptr<std::shared_ptr<const ReloadAnswer>> begin_reload() {
+    auto report = std::make_shared<std::shared_ptr<const ReloadAnswer>>();
+    daemon->reload([report](std::shared_ptr<const ReloadAnswer> done) { *report = std::move(done); });
     return report;
   }
-  std::shared_ptr<const ReloadReport> reload() {
+  std::shared_ptr<const ReloadAnswer> reload() {
     const auto report = begin_reload();
     REQUIRE(until([&] { return *report != nullptr; }));
     return *report;

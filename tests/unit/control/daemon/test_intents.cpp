@@ -105,7 +105,7 @@ class Schedule {
     made->what = fmt::format("ask {}", asks_.size());
     if (chance(3)) world_.disk.policy++;
     made->seen = world_.disk;
-    const auto done = [this, made](const std::shared_ptr<const ReloadReport>& report) { answered(*made, *report); };
+    const auto done = [this, made](const std::shared_ptr<const ReloadAnswer>& report) { answered(*made, *report); };
     switch (const uint64_t dice = below(12); dice) {
       case 0:
       case 1:
@@ -169,7 +169,7 @@ class Schedule {
     told(made->what, "");
     Change change;
     change.entries = {std::to_string(made->number)};
-    intents_.change(std::move(change), [this, made](const ChangeReport& report) {
+    intents_.change(std::move(change), [this, made](const ChangeAnswer& report) {
       made->answers++;
       made->is_refused = !report.error.empty();
       told("answer to " + made->what, report.error);
@@ -183,7 +183,7 @@ class Schedule {
     });
   }
 
-  void answered(Ask& ask, const ReloadReport& report) {
+  void answered(Ask& ask, const ReloadAnswer& report) {
     told("answer to " + ask.what, report.error);
     ask.answers++;
     ask.is_refused = !report.error.empty();
@@ -254,8 +254,8 @@ class Schedule {
       return intents_.was_read(job);
     }
     failed_ = true;
-    job->report->error = "the policy is bad";
-    told("", job->report->error);
+    job->answer->error = "the policy is bad";
+    told("", job->answer->error);
     if (job->cause.back && intents_.unconfirmed()) has_timer_ = true;
     intents_.end_reload(job);
     watch();
@@ -269,8 +269,8 @@ class Schedule {
     job->before_base = made_from_ != nullptr ? made_from_->base : 0;
     if (chance(6)) {
       failed_ = true;
-      job->report->error = "the disk is full";
-      told("", job->report->error);
+      job->answer->error = "the disk is full";
+      told("", job->answer->error);
       if (job->cause.back && intents_.unconfirmed()) has_timer_ = true;
       intents_.end_reload(job);
       watch();
@@ -306,7 +306,7 @@ class Schedule {
     const std::shared_ptr<ReloadJob> job = std::exchange(recording_, nullptr);
     told("it is on disk", job->cause.text);
     if (intents_.is_stopped()) return;
-    job->report->generation = world_.running->publication->generation;
+    job->answer->generation = world_.running->publication->generation;
     intents_.end_reload(job);
     watch();
     if (intents_.is_first()) return intents_.answer(*job);
@@ -322,7 +322,7 @@ class Schedule {
       batch->has_to_be_retried = true;
     } else if (!batch->jobs.empty() && chance(5)) {
       failed_ = true;
-      for (ChangeBatch::Job& job : batch->jobs) job.report.error = "the journal is full";
+      for (ChangeBatch::Job& job : batch->jobs) job.answer.error = "the journal is full";
     } else {
       for (const ChangeBatch::Job& job : batch->jobs) {
         const uint64_t number = std::stoull(job.change.entries.front());
@@ -344,7 +344,7 @@ class Schedule {
     const wire::Generation generation = world_.running->publication->generation;
     acknowledging_.push_back([batch, generation] {
       for (size_t j = 0; j < batch->jobs.size(); j++) {
-        ChangeReport report = batch->jobs[j].report;
+        ChangeAnswer report = batch->jobs[j].answer;
         if (report.error.empty()) report.generation = generation;
         batch->changed[j](report);
       }
@@ -419,7 +419,7 @@ class Schedule {
       read = found->second;
     }
     read_[job.get()] = read;
-    jobs_[job->report.get()] = job;
+    jobs_[job->answer.get()] = job;
     reading_.push_back(job);
   }
 
@@ -452,7 +452,7 @@ class Schedule {
                     .change = [this](const auto& batch) { begin_changing(batch); },
                     .given_up = [](const ReloadJob&) {}}};
   std::vector<std::shared_ptr<Ask>> asks_;
-  std::map<const ReloadReport*, std::shared_ptr<ReloadJob>> jobs_;
+  std::map<const ReloadAnswer*, std::shared_ptr<ReloadJob>> jobs_;
   std::map<const ReloadJob*, Content> read_;
 
   std::vector<std::shared_ptr<ReloadJob>> reading_;

@@ -336,13 +336,13 @@ class Life {
     return call;
   }
 
-  static std::string told(const ReloadReport& report) {
+  static std::string told(const ReloadAnswer& report) {
     return fmt::format("ok {}, cause '{}', error '{}', diagnostics '{}'", report.ok, report.cause, report.error,
                        format(report.diagnostics));
   }
 
   // A report of what did not begin: it has no cause, and says what came in between.
-  static bool is_refusal(const ReloadReport& report) {
+  static bool is_refusal(const ReloadAnswer& report) {
     if (report.ok || !report.cause.empty() || !report.diagnostics.ok()) return false;
     for (const char* reason :
          {"confirm", "stops", "roll", "back", "compiled now", "promot", "ask again", "last good"}) {
@@ -350,12 +350,12 @@ class Life {
     }
     return false;
   }
-  bool is_published(const ReloadReport& report) const {
+  bool is_published(const ReloadAnswer& report) const {
     return report.ok || holds(report.error, "did not acknowledge") || holds(report.error, "not durable");
   }
 
   // asked: the newest version of the policy file at the call.
-  std::string check_reload(const ReloadReport& report, const std::string& cause, uint64_t asked) {
+  std::string check_reload(const ReloadAnswer& report, const std::string& cause, uint64_t asked) {
     look();
     if (is_refusal(report)) return "";
     if (!names(report.cause, cause)) return "has the report of another order: " + told(report);
@@ -385,7 +385,7 @@ class Life {
     wish.why = fmt::format("order {}", calls_.size());
     const std::string cause = wish.why;
     daemon_->reload(
-        [this, call, asked, cause](const std::shared_ptr<const ReloadReport>& report) {
+        [this, call, asked, cause](const std::shared_ptr<const ReloadAnswer>& report) {
           call->answers++;
           call->wrong = check_reload(*report, cause, asked);
         },
@@ -396,7 +396,7 @@ class Life {
 
   void rebuild() {
     const auto call = begin("rebuild");
-    daemon_->rebuild({}, [this, call](const std::shared_ptr<const ReloadReport>& report) {
+    daemon_->rebuild({}, [this, call](const std::shared_ptr<const ReloadAnswer>& report) {
       look();
       call->answers++;
       // Reloads that were asked for at the same time are the same one.
@@ -409,7 +409,7 @@ class Life {
   void accept_feed() {
     const auto call = begin("accept the feed of fed");
     const Result<void> begun =
-        daemon_->accept_feed("fed", {}, [call](const std::shared_ptr<const ReloadReport>& report) {
+        daemon_->accept_feed("fed", {}, [call](const std::shared_ptr<const ReloadAnswer>& report) {
           call->answers++;
           const bool is_own = holds(report->cause, "the feed of list fed is accepted") || is_refusal(*report);
           if (!is_own) call->wrong = "has the report of another order: " + told(*report);
@@ -423,7 +423,7 @@ class Life {
       number = std::next(versions_.rbegin(), below(static_cast<int>(std::min<size_t>(versions_.size(), 6))))->first;
     }
     const auto call = begin(fmt::format("rollback to generation {}", number));
-    daemon_->rollback(number, {}, [this, call, number](const std::shared_ptr<const ReloadReport>& report) {
+    daemon_->rollback(number, {}, [this, call, number](const std::shared_ptr<const ReloadAnswer>& report) {
       look();
       call->answers++;
       if (is_refusal(*report)) return;
@@ -442,7 +442,7 @@ class Life {
     const std::shared_ptr<const Shadowing> shadow = daemon_->shadow();
     const std::string path = shadow == nullptr ? "" : shadow->path;
     const auto call = begin("promote " + path);
-    daemon_->promote_shadow({}, [this, call, path](const std::shared_ptr<const ReloadReport>& report) {
+    daemon_->promote_shadow({}, [this, call, path](const std::shared_ptr<const ReloadAnswer>& report) {
       look();
       call->answers++;
       if (is_refusal(*report) || holds(report->error, "no shadow to promote")) return;
@@ -493,11 +493,11 @@ class Life {
     candidate.text = version.text;
     candidate.path = *folder_ / "plan.yaml";
     candidate.fetched = std::move(fetched);
-    daemon_->plan(std::move(candidate), [this, call, version](const PlanReport& report) {
+    daemon_->plan(std::move(candidate), [this, call, version](const PlanAnswer& report) {
       call->answers++;
       call->wrong = check_candidate(version, report.error, report.diagnostics);
       const std::string name = fmt::format("v{}", version.number);
-      const bool is_own = std::any_of(report.lists.lists.begin(), report.lists.lists.end(),
+      const bool is_own = std::any_of(report.preview.lists.begin(), report.preview.lists.end(),
                                       [&](const ListPreview& list) { return list.change.name == name; });
       if (report.error.empty() && report.diagnostics.ok() && !is_own) call->wrong = "has the plan of another candidate";
     });
@@ -524,7 +524,7 @@ class Life {
     const bool is_add = change.verb == Change::Verb::add;
     const std::string entry = change.entries[0];
     const auto call = begin(fmt::format("{} {}", is_add ? "add" : "del", entry));
-    daemon_->change(std::move(change), [this, call, is_add, is_bad, entry](const ChangeReport& report) {
+    daemon_->change(std::move(change), [this, call, is_add, is_bad, entry](const ChangeAnswer& report) {
       look();
       call->answers++;
       if (!report.ok && report.error.empty()) call->wrong = "fails without a reason";

@@ -53,7 +53,7 @@ StatusAnswer status() {
   answer.shapes.resize(2);
   answer.shapes[1].directions = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
   answer.last_reload.phases = {{"read", 1.5}, {"merge", 0}};
-  answer.last_reload.diagnostics = {{Severity::warning, {"weir.yaml", 3, 4}, "message", "source", "hint"}};
+  answer.last_reload.diagnostics.add({Severity::warning, {"weir.yaml", 3, 4}, "message", "source", "hint"});
   answer.capture.settings.emplace();
   answer.capture.settings->targets = {{"/a", "away"}};
   answer.limits = {{"lists", {3, 256}}, {"snapshot_bytes", {1, 0}}};
@@ -74,8 +74,10 @@ TEST_CASE("what is written is read") {
   CHECK_FALSE(read.targets.at(0).interfaces);
   CHECK(read.targets.at(1).interfaces->at(1).error == "there is none");
   CHECK(read.shapes.at(1).directions == (WEIR_AS_SOURCE | WEIR_AS_DESTINATION));
-  CHECK(read.last_reload.phases.at(0) == std::pair<std::string, double>("read", 1.5));
-  CHECK(read.last_reload.diagnostics.at(0).severity == Severity::warning);
+  CHECK(read.last_reload.phases.at(0).name == "read");
+  CHECK(read.last_reload.phases.at(0).milliseconds == 1.5);
+  CHECK(read.last_reload.diagnostics.warnings() == 1);
+  CHECK(read.last_reload.diagnostics.kept().at(0).severity == Severity::warning);
   CHECK(read.capture.settings->targets.at(0).last_error == "away");
   CHECK(read.limits.at(0).second.max == 256);
   CHECK(read.fleet->state == "refused");

@@ -44,8 +44,7 @@ TEST_CASE("whatever is wrong is said, the gravest first") {
       {page::Level::problem,
        "The last reload failed, and what was enforced stays: weir.yaml:3: no such list (2 errors in all).",
        [](Facts& f) {
-         f.status.last_reload.errors = 2;
-         f.status.last_reload.diagnostics = {{Severity::error, {"weir.yaml", 3, 1}, "no such list", "", ""}};
+         f.status.last_reload.diagnostics = {{{Severity::error, {"weir.yaml", 3, 1}, "no such list", "", ""}}, 2, 0};
        }},
       {page::Level::problem, "The policy is bad, and what ran before is enforced: gone.",
        [](Facts& f) { f.status.from_last_good = true, f.status.last_reload.error = "gone"; }},

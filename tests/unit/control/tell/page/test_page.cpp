@@ -65,8 +65,7 @@ void make_hostile(Facts& facts) {
   facts.host = kHostile;
   facts.status.config = facts.status.version = facts.status.notice = facts.status.reloading = facts.status.disk_error =
       kHostile;
-  facts.status.last_reload.errors = 1;
-  facts.status.last_reload.diagnostics = {{Severity::error, {kHostile, 3, 1}, kHostile, kHostile, kHostile}};
+  facts.status.last_reload.diagnostics.add({Severity::error, {kHostile, 3, 1}, kHostile, kHostile, kHostile});
   for (TargetStatus& target : facts.status.targets) {
     target.socket = target.isa = target.version = target.last_error = target.disk_error = kHostile;
     target.durable = false;
