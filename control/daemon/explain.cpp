@@ -36,18 +36,16 @@ Result<Addresses> addresses_of(const Question& question, uint8_t tunnels) {
   return control::addresses_of(packets_of(question.frame, tunnels));
 }
 
-// Enforcing and its book, or ListsAlone.
-template <class... Judging>
-Result<ExplainAnswer> explain_by(const Question& question, uint64_t now, const Judging&... judging) {
+Result<ExplainAnswer> explain_by(const Judge& judge, const Question& question, uint64_t now) {
   ExplainAnswer answer;
   if (!question.key) {
-    answer.of_frame = walk(judging..., question.frame, now);
+    answer.of_frame = walk(judge, question.frame, now);
   } else if (is_packet_text(*question.key)) {
-    Result<PacketExplanation> of_packet = explain_packet(judging..., *question.key, now);
+    Result<PacketExplanation> of_packet = explain_packet(judge, *question.key, now);
     if (!of_packet) return Error{of_packet.error()};
     answer.of_packet = std::move(*of_packet);
   } else {
-    Result<Explanation> of_key = explain(judging..., *question.key, now);
+    Result<Explanation> of_key = explain(judge, *question.key, now);
     if (!of_key) return Error{of_key.error()};
     answer.of_key = std::move(*of_key);
   }
@@ -55,13 +53,10 @@ Result<ExplainAnswer> explain_by(const Question& question, uint64_t now, const J
 }
 
 Result<ExplainAnswer> explain_by_running(const Running& running, const Question& question) {
-  const Result<const filter::SnapshotView*> base = running.stands_on->snapshot->view();
-  if (!base) return Error{base.error()};
-  const bool has_overlay = running.publication->base != nullptr;
-  const Result<const filter::SnapshotView*> overlay = has_overlay ? running.snapshot->view() : nullptr;
-  if (!overlay) return Error{overlay.error()};
+  const Result<Enforcing> enforcing = enforcing_of(running);
+  if (!enforcing) return Error{enforcing.error()};
   Result<ExplainAnswer> answer =
-      explain_by(question, static_cast<uint64_t>(unix_now()), Enforcing(**base, *overlay), *running.book);
+      explain_by(Judge(*enforcing, *running.book), question, static_cast<uint64_t>(unix_now()));
   if (answer) answer->generation = running.publication->generation;
   return answer;
 }
@@ -69,14 +64,13 @@ Result<ExplainAnswer> explain_by_running(const Running& running, const Question&
 // By the snapshot where it is wanted and kept, else by the lists.
 Result<ExplainAnswer> explain_by_then(const Then& then, const Question& question, bool is_verbose, Archive& archive,
                                       wire::Generation generation) {
-  const auto at = static_cast<uint64_t>(then.at);
-  const ListsAlone lists(then.book, then.default_action, then.unparsed_action, then.tunnels);
   const Result<Store::Bytes> bytes =
       is_verbose ? archive.snapshot(generation) : Result<Store::Bytes>(Error{"it is not wanted"});
   const Result<filter::SnapshotView> snapshot =
       bytes ? filter::SnapshotView::open(bytes->bytes()) : Result<filter::SnapshotView>(Error{bytes.error()});
-  Result<ExplainAnswer> answer =
-      snapshot ? explain_by(question, at, Enforcing(*snapshot), then.book) : explain_by(question, at, lists);
+  const Judge judge = snapshot ? Judge(*snapshot, then.book)
+                               : Judge(then.book, then.default_action, then.unparsed_action, then.tunnels);
+  Result<ExplainAnswer> answer = explain_by(judge, question, static_cast<uint64_t>(then.at));
   if (!answer) return answer;
   answer->generation = generation;
   const bool is_known = then.record.uid != kNobody;

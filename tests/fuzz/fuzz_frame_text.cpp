@@ -112,7 +112,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require(again && *again == *frame);
 
   const Policy& policy = built().policy;
-  const FrameWalk walked = walk(built().view, policy.lists, *frame, kNow);
+  const FrameWalk walked = walk({built().view, policy.lists}, *frame, kNow);
   reference::Judge judge(policy, reference::Ask::every_entry);
   const reference::Judged judged = judge.judge(*frame, kNow);
   require((walked.outcome == "ip") == (judged.kind == reference::FrameKind::ip));

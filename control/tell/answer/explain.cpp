@@ -26,14 +26,6 @@ std::string key_text(filter::KeyShape shape, Addr address, uint16_t port) {
   return shape.with_port ? fmt::format("{} port {}", prefix, port) : prefix;
 }
 
-// Adds the lists of a chain that every packet with the key has now, and collects what the others depend on.
-weir_set follow(const filter::SnapshotView& snapshot, uint32_t chain, const char* side, uint8_t family, uint64_t now,
-                std::vector<ShapeCondition>& conditions) {
-  return follow_chain(snapshot, chain, family, now, [&](const weir_residual& residual, std::string text) {
-    conditions.push_back({side, std::move(text), names_of(snapshot, snapshot.set(residual.set))});
-  });
-}
-
 // visit(snapshot, shape) for every shape of the family, of the overlay only where it says something else about the key:
 // key(shape) tells which it is there.
 template <class Key, class Visit>
@@ -61,30 +53,12 @@ bool is_for(const Origin& origin, weir_direction direction) {
   return origin.alone && (origin.directions & direction) != 0;
 }
 
-// What the lists say: verdict(direction, first_entry) makes each of the two verdicts.
-template <class MakeVerdict>
-void take_claims(AddressClaims claims, Explanation& explanation, MakeVerdict verdict) {
-  const auto first_as = [&](weir_direction direction) {
-    return [&claims, direction](const std::string& list) -> std::optional<Origin> {
-      const auto first = std::find_if(claims.origins.begin(), claims.origins.end(), [&](const Origin& origin) {
-        return origin.list == list && is_for(origin, direction);
-      });
-      return first == claims.origins.end() ? std::nullopt : std::optional(*first);
-    };
-  };
-  explanation.as_source = verdict(WEIR_AS_SOURCE, first_as(WEIR_AS_SOURCE));
-  explanation.as_destination = verdict(WEIR_AS_DESTINATION, first_as(WEIR_AS_DESTINATION));
-  explanation.n_origins = shorten(claims.origins);
-  explanation.n_of_ports = shorten(claims.of_ports);
-  explanation.origins = std::move(claims.origins);
-  explanation.of_ports = std::move(claims.of_ports);
-}
-
+// Asks every shape about the key, and adds the probes. Returns the lists that match it.
 template <class Addr>
-Explanation explain_address(const Enforcing& enforcing, const Book& book, Addr address, uint16_t port, uint64_t now) {
+Matched ask_shapes(const Judge& judge, Addr address, uint16_t port, uint64_t now, Explanation& explanation) {
   constexpr uint8_t kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
-  Explanation explanation;
-  weir_set source = {}, destination = {};
+  const Enforcing& enforcing = *judge.snapshots;
+  Matched matched;
   const auto key_of = [&](filter::KeyShape shape) { return filter::make_key(shape, address, port); };
   visit_shapes(enforcing, kFamily, key_of, [&](const filter::SnapshotView& snapshot, const filter::ShapeView& shape) {
     if (shape.shape.with_port && port == 0) return;
@@ -97,35 +71,47 @@ Explanation explain_address(const Enforcing& enforcing, const Book& book, Addr a
     probe.key = key_text(shape.shape, address, port);
     ask_filter(shape, key, &snapshot == enforcing.overlay, probe);
     probe.rule = filter::find_rule(shape, key);
+    // The lists of a chain that every packet with the key has now; the others are conditions of the probe.
+    const auto follow = [&](uint32_t chain, const char* side) {
+      return follow_chain(snapshot, chain, kFamily, now, [&](const weir_residual& residual, std::string text) {
+        probe.conditions.push_back({side, std::move(text), names_of(judge.lists, snapshot.set(residual.set))});
+      });
+    };
     const weir_rule& rule = snapshot.rule(probe.rule);  // rule 0 has no lists
-    const weir_set as_source =
-        snapshot.set(rule.source_set) | follow(snapshot, rule.source_chain, "source", kFamily, now, probe.conditions);
-    const weir_set as_destination =
-        snapshot.set(rule.destination_set) |
-        follow(snapshot, rule.destination_chain, "destination", kFamily, now, probe.conditions);
-    probe.source_lists = names_of(snapshot, as_source);
-    probe.destination_lists = names_of(snapshot, as_destination);
-    source = source | as_source;
-    destination = destination | as_destination;
+    const weir_set source = snapshot.set(rule.source_set) | follow(rule.source_chain, "source");
+    const weir_set destination = snapshot.set(rule.destination_set) | follow(rule.destination_chain, "destination");
+    probe.source_lists = names_of(judge.lists, source);
+    probe.destination_lists = names_of(judge.lists, destination);
+    matched.source = matched.source | source;
+    matched.destination = matched.destination | destination;
     explanation.probes.push_back(std::move(probe));
   });
-  take_claims(claims_of(book, address, port, now), explanation, [&](weir_direction direction, auto first_entry) {
-    return verdict_of(enforcing.base, direction == WEIR_AS_SOURCE ? source : destination, first_entry);
-  });
-  return explanation;
+  return matched;
 }
 
 template <class Addr>
-Explanation explain_address(const ListsAlone& lists, Addr address, uint16_t port, uint64_t now) {
+Explanation explain_address(const Judge& judge, Addr address, uint16_t port, uint64_t now) {
   Explanation explanation;
-  AddressClaims claims = claims_of(lists.book, address, port, now);
-  const auto lists_for = [&](weir_direction direction) {
-    return lists.lists_of(claims.origins, [&](const Origin& origin) { return is_for(origin, direction); });
+  AddressClaims claims = claims_of(judge.book, address, port, now);
+  const auto claimed = [&](weir_direction direction) {
+    return judge.lists_of(claims.origins, [&](const Origin& origin) { return is_for(origin, direction); });
   };
-  const weir_set source = lists_for(WEIR_AS_SOURCE), destination = lists_for(WEIR_AS_DESTINATION);
-  take_claims(std::move(claims), explanation, [&](weir_direction direction, auto first_entry) {
-    return verdict_of(lists.header, lists.names, direction == WEIR_AS_SOURCE ? source : destination, first_entry);
-  });
+  const Matched matched = judge.snapshots ? ask_shapes(judge, address, port, now, explanation)
+                                          : Matched{claimed(WEIR_AS_SOURCE), claimed(WEIR_AS_DESTINATION)};
+  const auto verdict = [&](weir_direction direction, const weir_set& lists) {
+    return judge.verdict(lists, [&](const std::string& list) -> std::optional<Origin> {
+      const auto first = std::find_if(claims.origins.begin(), claims.origins.end(), [&](const Origin& origin) {
+        return origin.list == list && is_for(origin, direction);
+      });
+      return first == claims.origins.end() ? std::nullopt : std::optional(*first);
+    });
+  };
+  explanation.as_source = verdict(WEIR_AS_SOURCE, matched.source);
+  explanation.as_destination = verdict(WEIR_AS_DESTINATION, matched.destination);
+  explanation.n_origins = shorten(claims.origins);
+  explanation.n_of_ports = shorten(claims.of_ports);
+  explanation.origins = std::move(claims.origins);
+  explanation.of_ports = std::move(claims.of_ports);
   return explanation;
 }
 
@@ -150,13 +136,8 @@ Result<Explanation> explain_key(const std::string& key, ExplainIt explain_it) {
 
 }  // namespace
 
-Result<Explanation> explain(const Enforcing& enforcing, const Book& book, const std::string& key, uint64_t now) {
-  return explain_key(key,
-                     [&](auto address, uint16_t port) { return explain_address(enforcing, book, address, port, now); });
-}
-
-Result<Explanation> explain(const ListsAlone& lists, const std::string& key, uint64_t now) {
-  return explain_key(key, [&](auto address, uint16_t port) { return explain_address(lists, address, port, now); });
+Result<Explanation> explain(const Judge& judge, const std::string& key, uint64_t now) {
+  return explain_key(key, [&](auto address, uint16_t port) { return explain_address(judge, address, port, now); });
 }
 
 Result<Addresses> addresses_of(const std::string& key) {
@@ -193,29 +174,16 @@ bool is_packet_text(const std::string& key) {
   return key.find_first_of(" \t") != std::string::npos;
 }
 
-Result<PacketExplanation> explain_packet(const Enforcing& enforcing, const Book& book, const std::string& key,
-                                         uint64_t now) {
+Result<PacketExplanation> explain_packet(const Judge& judge, const std::string& key, uint64_t now) {
   const Result<weir_packet> packet = parse_packet(key);
   if (!packet) return Error{packet.error()};
   PacketExplanation explanation;
   explanation.packet = packet_text(*packet);
-  explanation.verdict = verdict_of(enforcing.base, match(enforcing, *packet, now),
-                                   [&](const std::string& list) { return first_claim(book, list, *packet, now); });
-  explanation.origins = claims_of(book, *packet, now);
-  explanation.n_origins = shorten(explanation.origins);
-  return explanation;
-}
-
-Result<PacketExplanation> explain_packet(const ListsAlone& lists, const std::string& key, uint64_t now) {
-  const Result<weir_packet> packet = parse_packet(key);
-  if (!packet) return Error{packet.error()};
-  PacketExplanation explanation;
-  explanation.packet = packet_text(*packet);
-  explanation.origins = claims_of(lists.book, *packet, now);
-  const weir_set matched = lists.lists_of(explanation.origins, [](const Origin&) { return true; });
-  explanation.verdict = verdict_of(lists.header, lists.names, matched, [&](const std::string& list) {
-    return first_claim(lists.book, list, *packet, now);
-  });
+  explanation.origins = claims_of(judge.book, *packet, now);
+  const weir_set matched = judge.snapshots ? match(*judge.snapshots, *packet, now)
+                                           : judge.lists_of(explanation.origins, [](const Origin&) { return true; });
+  explanation.verdict =
+      judge.verdict(matched, [&](const std::string& list) { return first_claim(judge.book, list, *packet, now); });
   explanation.n_origins = shorten(explanation.origins);
   return explanation;
 }

@@ -41,11 +41,9 @@ struct Explanation {
   Verdict as_source, as_destination;     // with nothing else in the packet matching
 };
 
-// key: an address, or address:port / [v6]:port. enforcing and book: of the running generation. now: Unix seconds.
-Result<Explanation> explain(const Enforcing& enforcing, const Book& book, const std::string& key, uint64_t now);
-
-// The same by lists alone, which hold every entry that holds the address: no filter is asked, and there are no probes.
-Result<Explanation> explain(const ListsAlone& lists, const std::string& key, uint64_t now);
+// key: an address, or address:port / [v6]:port. now: Unix seconds. By the lists alone, no filter is asked: there are no
+// probes.
+Result<Explanation> explain(const Judge& judge, const std::string& key, uint64_t now);
 
 struct PacketExplanation {
   std::string packet;  // in canonical text
@@ -57,9 +55,7 @@ struct PacketExplanation {
 // Is the key a whole packet, as in `src 10.0.0.1 dst 203.0.113.9 proto tcp dport 443`
 // (control/tell/answer/text.h)?
 bool is_packet_text(const std::string& key);
-Result<PacketExplanation> explain_packet(const Enforcing& enforcing, const Book& book, const std::string& key,
-                                         uint64_t now);
-Result<PacketExplanation> explain_packet(const ListsAlone& lists, const std::string& key, uint64_t now);
+Result<PacketExplanation> explain_packet(const Judge& judge, const std::string& key, uint64_t now);
 
 // What has to be known of lists for either. Error: it is no key and no packet, and why.
 Result<Addresses> addresses_of(const std::string& key);

@@ -172,12 +172,6 @@ KeyPlace key_place(const filter::ShapeView& shape, uint64_t hash) {
 
 // ----------------------------------------------------------------------------------------------------- asking a key
 
-std::vector<std::string> lists_of(const filter::SnapshotView& snapshot) {
-  std::vector<std::string> names;
-  for (uint32_t l = 0; l < snapshot.header().n_lists; l++) names.emplace_back(snapshot.lists()[l].name);
-  return names;
-}
-
 void ask_filter(const filter::ShapeView& shape, const filter::Key& key, bool is_of_overlay, AskedKey& asked) {
   const filter::Layout& layout = filter::layout_of(shape.layout);
   const bool bitmap = shape.layout == WEIR_LAYOUT_BITMAP;
@@ -197,12 +191,24 @@ std::vector<std::string> names_of(const std::vector<std::string>& lists, const w
   return names;
 }
 
-std::vector<std::string> names_of(const filter::SnapshotView& snapshot, const weir_set& set) {
-  return names_of(lists_of(snapshot), set);
+Judge::Judge(const Enforcing& enforcing, const Book& book_of_it)
+    : book(book_of_it), snapshots(enforcing), header(enforcing.header()) {
+  for (const weir_list& list : enforcing.base.lists()) lists.emplace_back(list.name);
 }
 
-Verdict verdict_of(const weir_snapshot_header& header, const std::vector<std::string>& lists, const weir_set& matched,
-                   const std::function<std::optional<Origin>(const std::string&)>& first_entry) {
+Judge::Judge(const Book& lists_alone, weir_action default_action, weir_action unparsed_action, uint8_t tunnels)
+    : book(lists_alone) {
+  header.default_action = static_cast<uint8_t>(default_action);
+  header.unparsed_action = static_cast<uint8_t>(unparsed_action);
+  header.tunnels = tunnels;
+  for (unsigned l = 0; l < book.size(); l++) {
+    lists.push_back(book[l].name);
+    filter::list_mask(header, book[l].action, book[l].mode)[l / 64] |= uint64_t{1} << l % 64;
+  }
+}
+
+Verdict Judge::verdict(const weir_set& matched,
+                       const std::function<std::optional<Origin>(const std::string&)>& first_entry) const {
   const Judgement judgement = judge(header, matched);
   Verdict verdict;
   verdict.action = judgement.action == WEIR_DROP ? "drop" : "pass";
@@ -211,22 +217,6 @@ Verdict verdict_of(const weir_snapshot_header& header, const std::vector<std::st
   verdict.matched = names_of(lists, matched);
   verdict.monitored = names_of(lists, lists_in(matched, header.monitor_lists));
   return verdict;
-}
-
-Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched,
-                   const std::function<std::optional<Origin>(const std::string&)>& first_entry) {
-  return verdict_of(snapshot.header(), lists_of(snapshot), matched, first_entry);
-}
-
-ListsAlone::ListsAlone(const Book& lists, weir_action default_action, weir_action unparsed_action, uint8_t tunnels)
-    : book(lists) {
-  header.default_action = static_cast<uint8_t>(default_action);
-  header.unparsed_action = static_cast<uint8_t>(unparsed_action);
-  header.tunnels = tunnels;
-  for (unsigned l = 0; l < lists.size(); l++) {
-    names.push_back(lists[l].name);
-    filter::list_mask(header, lists[l].action, lists[l].mode)[l / 64] |= uint64_t{1} << l % 64;
-  }
 }
 
 size_t shorten(std::vector<Origin>& origins) {
@@ -277,9 +267,13 @@ std::string key_text(filter::KeyShape shape, const weir_packet& packet, weir_sid
   return text.empty() ? "any packet" : text;
 }
 
-// Fills layer.keys. Returns the lists that match.
-weir_set walk_keys(const Enforcing& enforcing, const weir_packet& packet, uint8_t through, uint64_t now,
-                   LayerWalk& layer) {
+// Fills the gates and keys of the layer. Returns the lists that match.
+weir_set walk_keys(const Judge& judge, const weir_packet& packet, uint64_t now, LayerWalk& layer) {
+  const Enforcing& enforcing = *judge.snapshots;
+  const uint8_t through = sides_through(enforcing, packet, Gates::asked);
+  for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+    layer.gates.push_back({name_of(side), enforcing.overlay == nullptr, (through & direction_of(side)) != 0});
+  }
   weir_set matched = {};
   const auto visit = [&](const filter::SnapshotView& snapshot, const filter::ShapeView& shape, weir_side side,
                          const filter::Key& key, uint32_t id) {
@@ -297,10 +291,10 @@ weir_set walk_keys(const Enforcing& enforcing, const weir_packet& packet, uint8_
                                    const bool holds = residual_holds(residual, packet, now);
                                    const weir_set more = snapshot.set(residual.set);
                                    if (holds) by_conditions = by_conditions | more;
-                                   asked.conditions.push_back({std::move(text), holds, names_of(snapshot, more)});
+                                   asked.conditions.push_back({std::move(text), holds, names_of(judge.lists, more)});
                                  });
-    asked.always = names_of(snapshot, lists);
-    asked.matched = names_of(snapshot, lists | by_conditions);
+    asked.always = names_of(judge.lists, lists);
+    asked.matched = names_of(judge.lists, lists | by_conditions);
     matched = matched | lists | by_conditions;
   };
   visit_keys(enforcing, packet, WEIR_AS_SOURCE | WEIR_AS_DESTINATION, through, visit);
@@ -312,16 +306,13 @@ struct JudgedLayer {
   weir_set matched;
 };
 
-JudgedLayer walk_layer(const Enforcing& enforcing, const Book& book, const weir_packet& packet, uint64_t now) {
+JudgedLayer judge_layer(const Judge& judge, const weir_packet& packet, uint64_t now) {
   JudgedLayer layer = {};
-  const uint8_t through = sides_through(enforcing, packet, Gates::asked);
-  for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-    layer.walk.gates.push_back({name_of(side), enforcing.overlay == nullptr, (through & direction_of(side)) != 0});
-  }
-  layer.matched = walk_keys(enforcing, packet, through, now, layer.walk);
-  layer.walk.verdict = verdict_of(enforcing.base, layer.matched,
-                                  [&](const std::string& list) { return first_claim(book, list, packet, now); });
-  layer.walk.origins = claims_of(book, packet, now);
+  layer.walk.origins = claims_of(judge.book, packet, now);
+  layer.matched = judge.snapshots ? walk_keys(judge, packet, now, layer.walk)
+                                  : judge.lists_of(layer.walk.origins, [](const Origin&) { return true; });
+  layer.walk.verdict =
+      judge.verdict(layer.matched, [&](const std::string& list) { return first_claim(judge.book, list, packet, now); });
   layer.walk.n_origins = shorten(layer.walk.origins);
   return layer;
 }
@@ -337,20 +328,10 @@ size_t deciding_layer(const std::vector<LayerWalk>& layers) {
   return number_of([](const LayerWalk& layer) { return layer.verdict.reason != "default"; });
 }
 
-JudgedLayer judge_layer(const ListsAlone& lists, const weir_packet& packet, uint64_t now) {
-  JudgedLayer layer = {};
-  layer.walk.origins = claims_of(lists.book, packet, now);
-  layer.matched = lists.lists_of(layer.walk.origins, [](const Origin&) { return true; });
-  layer.walk.verdict = verdict_of(lists.header, lists.names, layer.matched,
-                                  [&](const std::string& list) { return first_claim(lists.book, list, packet, now); });
-  layer.walk.n_origins = shorten(layer.walk.origins);
-  return layer;
-}
+}  // namespace
 
-// header: the actions, tunnels and masks that count. lists: their names. judge_it(packet) judges one layer.
-template <class JudgeIt>
-FrameWalk walk_frame(const weir_snapshot_header& header, const std::vector<std::string>& lists,
-                     std::span<const uint8_t> frame, JudgeIt judge_it) {
+FrameWalk walk(const Judge& judge, std::span<const uint8_t> frame, uint64_t now) {
+  const weir_snapshot_header& header = judge.header;
   FrameWalk walked;
   walked.bytes = frame.size();
   weir_packet packets[WEIR_MAX_LAYERS] = {};
@@ -373,7 +354,7 @@ FrameWalk walk_frame(const weir_snapshot_header& header, const std::vector<std::
   std::copy_n(inner.layer, inner.n, packets + 1);
   weir_set matched = {};
   for (uint32_t i = 0; i <= inner.n; i++) {
-    JudgedLayer layer = judge_it(packets[i]);
+    JudgedLayer layer = judge_layer(judge, packets[i], now);
     layer.walk.packet = packet_text(packets[i]);
     layer.walk.is_incomplete = (packets[i].has & WEIR_INCOMPLETE) != 0;
     if (i != 0) layer.walk.tunnel = bit_names(filter::tunnel_in(packets[i - 1], header.tunnels), tunnel_names());
@@ -383,21 +364,9 @@ FrameWalk walk_frame(const weir_snapshot_header& header, const std::vector<std::
   }
   walked.layer = deciding_layer(walked.layers);
   walked.verdict = walked.layers[walked.layer == 0 ? 0 : walked.layer - 1].verdict;
-  walked.verdict.matched = names_of(lists, matched);
-  walked.verdict.monitored = names_of(lists, lists_in(matched, header.monitor_lists));
+  walked.verdict.matched = names_of(judge.lists, matched);
+  walked.verdict.monitored = names_of(judge.lists, lists_in(matched, header.monitor_lists));
   return walked;
-}
-
-}  // namespace
-
-FrameWalk walk(const Enforcing& enforcing, const Book& book, std::span<const uint8_t> frame, uint64_t now) {
-  return walk_frame(enforcing.header(), lists_of(enforcing.base), frame,
-                    [&](const weir_packet& packet) { return walk_layer(enforcing, book, packet, now); });
-}
-
-FrameWalk walk(const ListsAlone& lists, std::span<const uint8_t> frame, uint64_t now) {
-  return walk_frame(lists.header, lists.names, frame,
-                    [&](const weir_packet& packet) { return judge_layer(lists, packet, now); });
 }
 
 std::vector<weir_packet> packets_of(std::span<const uint8_t> frame, uint8_t tunnels) {

@@ -70,9 +70,7 @@ struct AskedKey {
 // All but the key's text, and its rule. is_of_overlay: the name of the shape says so.
 void ask_filter(const filter::ShapeView& shape, const filter::Key& key, bool is_of_overlay, AskedKey& asked);
 
-std::vector<std::string> lists_of(const filter::SnapshotView& snapshot);  // their names
 std::vector<std::string> names_of(const std::vector<std::string>& lists, const weir_set& set);
-std::vector<std::string> names_of(const filter::SnapshotView& snapshot, const weir_set& set);
 
 // What a residual asks, as `tcp dport 8000-8010`; one that has ended says so.
 std::string condition_text(const weir_residual& residual, uint8_t family, uint64_t now);
@@ -99,30 +97,31 @@ struct Verdict {
   std::vector<std::string> monitored;  // of those, lists that only monitor
 };
 
-// lists: their names, in their order. first_entry(list): the first of its entries that matches.
-Verdict verdict_of(const weir_snapshot_header& header, const std::vector<std::string>& lists, const weir_set& matched,
-                   const std::function<std::optional<Origin>(const std::string& list)>& first_entry);
-Verdict verdict_of(const filter::SnapshotView& snapshot, const weir_set& matched,
-                   const std::function<std::optional<Origin>(const std::string& list)>& first_entry);
-
-// Lists without a snapshot that they were compiled to: they say what matches, but not how filters were asked.
-struct ListsAlone {
+// A judge says what matches, and gives the verdict: by snapshots and their book, or by the lists alone. These hold
+// every entry that holds an address, but do not say how filters were asked.
+struct Judge {
   const Book& book;
-  weir_snapshot_header header = {};  // its default_action, unparsed_action, tunnels, and masks of lists
-  std::vector<std::string> names;    // of the lists
+  std::optional<Enforcing> snapshots;  // empty: the lists alone
+  weir_snapshot_header header = {};    // its default_action, unparsed_action, tunnels, and masks of lists
+  std::vector<std::string> lists;      // their names, in their order
 
-  ListsAlone(const Book& lists, weir_action default_action, weir_action unparsed_action, uint8_t tunnels);
-  // Those of these entries.
+  Judge(const Enforcing& enforcing, const Book& book_of_it);
+  Judge(const Book& lists_alone, weir_action default_action, weir_action unparsed_action, uint8_t tunnels);
+
+  // The lists of those of these entries that are wanted.
   template <class Wanted>
   weir_set lists_of(const std::vector<Origin>& origins, Wanted is_wanted) const {
-    weir_set lists = {};
+    weir_set found = {};
     for (const Origin& origin : origins) {
-      for (unsigned l = 0; l < names.size(); l++) {
-        if (names[l] == origin.list && is_wanted(origin)) add_list(lists, l);
+      for (unsigned l = 0; l < lists.size(); l++) {
+        if (lists[l] == origin.list && is_wanted(origin)) add_list(found, l);
       }
     }
-    return lists;
+    return found;
   }
+  // first_entry(list): the first of its entries that matches.
+  Verdict verdict(const weir_set& matched,
+                  const std::function<std::optional<Origin>(const std::string& list)>& first_entry) const;
 };
 
 constexpr size_t kMaxOrigins = 100;
@@ -172,11 +171,8 @@ struct FrameWalk {
   size_t layer = 0;  // whose verdict that is, from 1; 0: of none
 };
 
-// frame: Ethernet, without FCS. The snapshots say which tunnels are looked into, and what becomes of malformed frames.
-// book: of the running generation. now: Unix seconds.
-FrameWalk walk(const Enforcing& enforcing, const Book& book, std::span<const uint8_t> frame, uint64_t now);
-// The same by lists alone, which hold every entry that holds an address of the frame: layers have no gates and keys.
-FrameWalk walk(const ListsAlone& lists, std::span<const uint8_t> frame, uint64_t now);
+// frame: Ethernet, without FCS. now: Unix seconds. By the lists alone, layers have no gates and no keys.
+FrameWalk walk(const Judge& judge, std::span<const uint8_t> frame, uint64_t now);
 
 // The packets of a frame whose tunnels (mask of weir_tunnel) are looked into; none unless it is ip.
 std::vector<weir_packet> packets_of(std::span<const uint8_t> frame, uint8_t tunnels);

@@ -87,7 +87,7 @@ TEST_CASE("explain rows") {
   const BuiltSnapshot snapshot = build_unproven(policy, 1);
   for (const Row& row : rows) {
     INFO(row.key);
-    const auto explanation = explain(snapshot.view(), policy.lists, row.key, kToday);
+    const auto explanation = explain({snapshot.view(), policy.lists}, row.key, kToday);
     if (!explanation) FAIL(explanation.error());
     Texts found;
     for (const ShapeProbe& probe : explanation->probes) {
@@ -112,7 +112,7 @@ TEST_CASE("explain rows") {
     CHECK(explanation->key == row.key);
   }
   // Where a bitmap keeps 192.0.2.0/24: bit 0xc00002 of the universe.
-  const auto explanation = explain(snapshot.view(), policy.lists, "192.0.2.1", kToday);
+  const auto explanation = explain({snapshot.view(), policy.lists}, "192.0.2.1", kToday);
   const auto bitmap = std::find_if(explanation->probes.begin(), explanation->probes.end(),
                                    [](const ShapeProbe& probe) { return probe.layout == "bitmap"; });
   REQUIRE(bitmap != explanation->probes.end());
@@ -139,7 +139,7 @@ TEST_CASE("explain shows what a key's lists depend on, and where it is written")
   edit(policy.lists[3])->flows.push_back(dns);
   const BuiltSnapshot snapshot = build_unproven(policy, 3);
 
-  const auto host = explain(snapshot.view(), policy.lists, "203.0.113.7", kToday);
+  const auto host = explain({snapshot.view(), policy.lists}, "203.0.113.7", kToday);
   REQUIRE(host);
   CHECK(host->flow_shapes == Texts{"v4 proto + sport"});
   Texts conditions;
@@ -154,7 +154,7 @@ TEST_CASE("explain shows what a key's lists depend on, and where it is written")
                                       "watch weir.yaml:34 udp sport 53 0"});
 
   for (const bool live : {true, false}) {
-    const auto network = explain(snapshot.view(), policy.lists, "192.0.2.1", live ? kToday : kToday + 1);
+    const auto network = explain({snapshot.view(), policy.lists}, "192.0.2.1", live ? kToday : kToday + 1);
     REQUIRE(network);
     CHECK(network->as_source.action == (live ? "drop" : "pass"));
     CHECK(network->probes.back().conditions.size() == (live ? 0 : 1));
@@ -173,14 +173,14 @@ TEST_CASE("an address that only entries with more to ask name is not left unexpl
   ping.line = 12;
   edit(policy.lists[0])->flows.push_back(ping);
   const BuiltSnapshot snapshot = build_unproven(policy, 4);
-  const auto host = explain(snapshot.view(), policy.lists, "203.0.113.8", kToday);
+  const auto host = explain({snapshot.view(), policy.lists}, "203.0.113.8", kToday);
   REQUIRE(host);
   CHECK(texts(host->origins) == Texts{"c2 weir.yaml:12 dst 203.0.113.8 icmp icmp-type 8 2"});
   CHECK(texts(host->of_ports) == Texts{"c2 weir.yaml:10 203.0.113.8:443 2", "c2 weir.yaml:11 203.0.113.8:80 2"});
   CHECK(host->n_of_ports == 2);
   CHECK_FALSE((host->origins[0].alone || host->of_ports[0].alone));
   CHECK(host->as_destination.action == "pass");
-  const auto with_port = explain(snapshot.view(), policy.lists, "203.0.113.8:443", kToday);
+  const auto with_port = explain({snapshot.view(), policy.lists}, "203.0.113.8:443", kToday);
   REQUIRE(with_port);
   CHECK(with_port->of_ports.empty());
   CHECK(with_port->as_destination.action == "drop");
@@ -191,7 +191,7 @@ TEST_CASE("explain names the entry that decides") {
   edit(policy.lists[1])->v4[1].expires = kToday + 1;  // 192.0.2.0/24, of the feed
   const BuiltSnapshot snapshot = build_unproven(policy, 1);
   const auto because = [&](const char* key, uint64_t now, bool as_source) -> std::string {
-    const auto explanation = explain(snapshot.view(), policy.lists, key, now);
+    const auto explanation = explain({snapshot.view(), policy.lists}, key, now);
     if (!explanation) FAIL(explanation.error());
     const Verdict& verdict = as_source ? explanation->as_source : explanation->as_destination;
     return verdict.because ? texts({*verdict.because})[0] : "";
@@ -202,7 +202,7 @@ TEST_CASE("explain names the entry that decides") {
   CHECK(because("192.0.2.129", kToday, false) == "own weir.yaml:10 192.0.2.128/25 3");
   CHECK(because("203.0.113.7:443", kToday, false) == "c2 weir.yaml:10 203.0.113.7:443 2");
 
-  const auto packet = explain_packet(snapshot.view(), policy.lists, "src 8.8.8.8 dst 203.0.113.7 proto udp", kToday);
+  const auto packet = explain_packet({snapshot.view(), policy.lists}, "src 8.8.8.8 dst 203.0.113.7 proto udp", kToday);
   REQUIRE(packet);
   REQUIRE(packet->verdict.because);
   CHECK(texts({*packet->verdict.because}) == Texts{"c2 weir.yaml:11 203.0.113.7 2"});
@@ -244,7 +244,7 @@ TEST_CASE("explain takes a whole packet") {
   };
   for (const Row& row : rows) {
     INFO(row.packet);
-    const auto explanation = explain_packet(snapshot.view(), policy.lists, row.packet, kToday);
+    const auto explanation = explain_packet({snapshot.view(), policy.lists}, row.packet, kToday);
     if (!explanation) FAIL(explanation.error());
     std::string verdict = explanation->verdict.action + " " + explanation->verdict.reason + ":";
     for (const std::string& name : explanation->verdict.matched) verdict += " " + name;
@@ -274,7 +274,7 @@ TEST_CASE("explain names the bits that a lookup reads, in every layout") {
     const filter::Layout& layout = filter::layout_of(row.layout);
     for (unsigned i = 0; i < 200; i++) {
       const std::string text = to_string(Ipv6{i} << 9);
-      const auto explanation = explain(snapshot.view(), policy.lists, text, kToday);
+      const auto explanation = explain({snapshot.view(), policy.lists}, text, kToday);
       INFO(std::string(layout.name) << " " << text);
       REQUIRE(explanation);
       REQUIRE(explanation->probes.size() == 1);
@@ -306,7 +306,7 @@ TEST_CASE("keys that explain refuses") {
   const BuiltSnapshot snapshot = build_unproven(policy, 1);
   for (const char* key : {"", "example.org", "192.0.2.0/24", "192.0.2.1-192.0.2.2", "192.0.2.1:0", "192.0.2.1 "}) {
     INFO(key);
-    const auto explanation = explain(snapshot.view(), policy.lists, key, kToday);
+    const auto explanation = explain({snapshot.view(), policy.lists}, key, kToday);
     REQUIRE_FALSE(explanation);
     CHECK(explanation.error().find("hint: give ") != std::string::npos);
   }
@@ -326,7 +326,7 @@ TEST_CASE("lists alone say of a key and of a packet what their snapshot says") {
     return made;
   }();
   const BuiltSnapshot snapshot = build_unproven(policy, 1);
-  const ListsAlone lists(policy.lists, policy.default_action, policy.unparsed_action, policy.tunnels);
+  const Judge lists(policy.lists, policy.default_action, policy.unparsed_action, policy.tunnels);
   const auto verdict_text = [](const Verdict& verdict) {
     std::string text = verdict.action + " " + verdict.reason;
     if (verdict.because) text += " " + verdict.because->entry + ":" + std::to_string(verdict.because->line);
@@ -344,7 +344,7 @@ TEST_CASE("lists alone say of a key and of a packet what their snapshot says") {
       return nets[random.next() % 3] + std::to_string(random.next() % 12 + (random.next() % 2) * 190);
     };
     const std::string key = address() + (random.next() % 3 == 0 ? ":443" : "");
-    const auto by_snapshot = explain(snapshot.view(), policy.lists, key, now), by_lists = explain(lists, key, now);
+    const auto by_snapshot = explain({snapshot.view(), policy.lists}, key, now), by_lists = explain(lists, key, now);
     REQUIRE((by_snapshot && by_lists));
     INFO(key << " at " << now - kToday);
     for (const auto side : {&Explanation::as_source, &Explanation::as_destination}) {
@@ -354,7 +354,7 @@ TEST_CASE("lists alone say of a key and of a packet what their snapshot says") {
     CHECK(texts(by_lists->origins) == texts(by_snapshot->origins));
     CHECK(by_lists->probes.empty());
     const std::string packet = "src " + address() + " dst " + address() + " proto tcp dport 443";
-    const auto packet_by_snapshot = explain_packet(snapshot.view(), policy.lists, packet, now),
+    const auto packet_by_snapshot = explain_packet({snapshot.view(), policy.lists}, packet, now),
                packet_by_lists = explain_packet(lists, packet, now);
     REQUIRE((packet_by_snapshot && packet_by_lists));
     INFO(packet);

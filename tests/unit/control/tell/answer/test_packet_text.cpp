@@ -144,12 +144,12 @@ TEST_CASE("a field that is left out is none that an entry could ask for") {
     INFO(format(diagnostics));
     REQUIRE(policy);
     const std::string key = std::string("src 10.0.0.8 dst 9.9.9.9 ") + row.packet;
-    const Result<PacketExplanation> alone = explain_packet(ListsAlone(policy->lists, WEIR_PASS, WEIR_PASS, 0), key, 0);
+    const Result<PacketExplanation> alone = explain_packet({policy->lists, WEIR_PASS, WEIR_PASS, 0}, key, 0);
     if (!alone) FAIL(alone.error());
     CHECK(alone->origins.size() == (row.matches ? 1 : 0));
     CHECK(alone->verdict.action == (row.matches ? "drop" : "pass"));
     const BuiltSnapshot snapshot = build_unproven(*policy, 1);
-    const Result<PacketExplanation> enforced = explain_packet(snapshot.view(), policy->lists, key, 0);
+    const Result<PacketExplanation> enforced = explain_packet({snapshot.view(), policy->lists}, key, 0);
     REQUIRE(enforced);
     CHECK(enforced->verdict.action == (row.matches ? "drop" : "pass"));
   }

@@ -142,11 +142,11 @@ struct Seen {
 };
 void compare(const Enforcing& enforcing, const Policy& policy, test::Random& random, int n_frames, Seen& seen) {
   reference::Judge judge(policy, reference::Ask::every_entry);
-  const ListsAlone lists(policy.lists, policy.default_action, policy.unparsed_action, policy.tunnels);
+  const Judge lists(policy.lists, policy.default_action, policy.unparsed_action, policy.tunnels);
   for (int i = 0; i < n_frames; i++) {
     const Bytes frame = test::random_frame(random);
     const uint64_t now = kThen + random.below(3);
-    const FrameWalk walked = walk(enforcing, policy.lists, frame, now);
+    const FrameWalk walked = walk({enforcing, policy.lists}, frame, now);
     const reference::Judged judged = judge.judge(frame, now);
     const std::string what = differs(policy, walked, judged), inside = unsound(walked);
     if (!what.empty() || !inside.empty()) FAIL(what << inside << ": " << frame_text(frame));
@@ -200,7 +200,7 @@ TEST_CASE("walks of frames") {
   };
   for (const Row& row : rows) {
     INFO(row.what);
-    const FrameWalk walked = walk(snapshot.view(), policy.lists, row.frame, kThen);
+    const FrameWalk walked = walk({snapshot.view(), policy.lists}, row.frame, kThen);
     CHECK(walked.outcome == row.outcome);
     CHECK(text_of(walked.verdict) == row.verdict);
     CHECK(walked.layer == row.layer);
@@ -214,8 +214,8 @@ TEST_CASE("walks of frames") {
   policy.tunnels = 0;
   policy.unparsed_action = WEIR_PASS;
   const BuiltSnapshot other = build_unproven(policy, 1);
-  CHECK(text_of(walk(other.view(), policy.lists, vxlan, kThen).verdict) == "pass default: ");
-  CHECK(text_of(walk(other.view(), policy.lists, Bytes{2}, kThen).verdict) == "pass unparsed: ");
+  CHECK(text_of(walk({other.view(), policy.lists}, vxlan, kThen).verdict) == "pass default: ");
+  CHECK(text_of(walk({other.view(), policy.lists}, Bytes{2}, kThen).verdict) == "pass unparsed: ");
 }
 
 TEST_CASE("a walk says what was asked, found and demanded") {
@@ -223,7 +223,7 @@ TEST_CASE("a walk says what was asked, found and demanded") {
   const BuiltSnapshot snapshot = build_unproven(policy, 3);
   const auto conditions = [&](const Bytes& frame, uint64_t now) {
     Texts texts;
-    for (const LayerWalk& layer : walk(snapshot.view(), policy.lists, frame, now).layers) {
+    for (const LayerWalk& layer : walk({snapshot.view(), policy.lists}, frame, now).layers) {
       for (const KeyWalk& key : layer.keys) {
         for (const ConditionWalk& condition : key.conditions) {
           texts.push_back(key.side + ": " + key.key + ": " + condition.text + (condition.holds ? ": holds" : ": no"));
@@ -238,7 +238,7 @@ TEST_CASE("a walk says what was asked, found and demanded") {
   CHECK(conditions(answer, kThen) == Texts{"destination: 10.0.0.6/32: tcp tcp-flags syn/syn,ack: no"});
 
   const Bytes dns = v4_frame(0x08080808, 0x0a0000ff, test::kUdp, test::udp(53, 4444, {}));
-  const FrameWalk walked = walk(snapshot.view(), policy.lists, dns, kThen);
+  const FrameWalk walked = walk({snapshot.view(), policy.lists}, dns, kThen);
   REQUIRE(walked.layers.size() == 1);
   const LayerWalk& layer = walked.layers[0];
   CHECK(layer.packet == "src 8.8.8.8 dst 10.0.0.255 proto udp sport 53 dport 4444 length 28");
@@ -252,7 +252,7 @@ TEST_CASE("a walk says what was asked, found and demanded") {
   CHECK(flow->always == Texts{"c2"});  // while it is not expired
   REQUIRE(layer.gates.size() == 2);
   CHECK((layer.gates[0].side == "source" && layer.gates[1].side == "destination" && layer.gates[0].is_asked));
-  CHECK(text_of(walk(snapshot.view(), policy.lists, dns, kThen + 1).verdict) == "pass default: ");
+  CHECK(text_of(walk({snapshot.view(), policy.lists}, dns, kThen + 1).verdict) == "pass default: ");
 }
 
 TEST_CASE("walks of random frames agree with the reference") {
@@ -293,7 +293,7 @@ TEST_CASE("walks honour an overlay") {
   REQUIRE(overlay);
   const Enforcing enforcing(view, &*overlay);
   const auto of = [&](uint32_t source) {
-    return walk(enforcing, policy.lists, v4_frame(source, 0x08080808, test::kUdp, test::udp_payload()), kThen);
+    return walk({enforcing, policy.lists}, v4_frame(source, 0x08080808, test::kUdp, test::udp_payload()), kThen);
   };
   CHECK(text_of(of(0x0a000001).verdict) == "pass default: watch");
   const FrameWalk added = of(0x0a000007);
