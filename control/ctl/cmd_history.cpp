@@ -31,7 +31,7 @@ void show(const HistoryAnswer& answer) {
   Table table({{"generation", Table::Align::right}, {"published"}, {"cause"}, {"by"}, {"changes"}, {"rollback"}});
   for (const HistoryRow& row : answer.generations) {
     const bool runs = row.number == answer.generation.number;
-    table.row({std::to_string(row.number), age(row.at), row.cause, row.by ? user_text(*row.by) : "",
+    table.row({std::to_string(row.number), age(row.at), row.cause, row.uid == kNobody ? "" : user_text(row.uid),
                changes_text(row.changes),
                runs       ? "runs"
                : row.kept ? "possible"

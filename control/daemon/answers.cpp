@@ -185,11 +185,8 @@ std::string list(Daemon& daemon, const Request& request) {
 std::string bypass_line(const PanicSwitch::Report& report) {
   BypassAnswer answer;
   answer.bypass = report.on;
-  BypassAnswer::Told told{true, {}};
-  for (const PanicSwitch::Outcome& one : report.targets) {
-    told.ok = told.ok && one.confirmed;
-    told.targets.push_back({one.target, one.confirmed, one.error});
-  }
+  BypassAnswer::Told told{true, report.targets};
+  for (const TargetOutcome& one : report.targets) told.ok = told.ok && one.acknowledged;
   if (!told.ok) answer.error = "not every target confirmed";
   if (!report.remembered) {
     told.ok = false;

@@ -131,12 +131,8 @@ class Daemon {
   // The same lists once more, from the beginning: a whole snapshot with another secret. No file is read that has not
   // changed.
   void rebuild(const Wish& wish, Reloaded done) { intents_.rebuild(wish, std::move(done)); }
-  // The newest publications; kept: which of them rollback() can publish.
-  struct Past {
-    GenerationRecord record;
-    bool is_kept = false;
-  };
-  void history(size_t most, std::function<void(const Result<std::vector<Past>>& past)> done);
+  // The newest publications.
+  void history(size_t most, std::function<void(const Result<std::vector<HistoryRow>>& past)> done);
   // A question about what is kept of former generations, and about the journal: the thread of such questions answers it
   // when its turn comes; then done(). Error: it was not done by the deadline. has_gone: whoever asks.
   using AboutPast = std::function<void(Archive&, const Result<Journal*>&, const GivenUp& is_given_up)>;
@@ -253,12 +249,8 @@ class Daemon {
   // The policy's place for metrics; before the first policy is published, as far as its file could be read.
   const MetricsSettings& metrics() const { return metrics_; }
   // The place in use.
-  struct MetricsPlace {
-    std::string address;  // empty: nowhere
-    std::string error;    // why not where they should be; empty: well
-  };
-  const MetricsPlace& metrics_place() const { return metrics_place_; }
-  void note(MetricsPlace place) { metrics_place_ = std::move(place); }
+  const MetricsDetails& metrics_place() const { return metrics_place_; }
+  void note(MetricsDetails place) { metrics_place_ = std::move(place); }
 
  private:
   Daemon(Loop& loop, Options options, Store store, GenerationFile numbers, std::optional<Journal> journal,
@@ -356,7 +348,7 @@ class Daemon {
   metrics::Tally tally_;
   RateWatch rates_;
   MetricsSettings metrics_;
-  MetricsPlace metrics_place_;
+  MetricsDetails metrics_place_;
   Loop::Source book_due_;             // keep_book() of what changes of the journal made
   Loop::Source save_due_;             // keep_change() of the same
   unsigned saves_ = 0;                // keep_change() under way

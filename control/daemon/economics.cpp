@@ -65,14 +65,6 @@ Result<Daemon::Comparison> compare(std::shared_ptr<const Running> running,
   return comparison;
 }
 
-std::vector<HistoryRow> rows_of(const std::vector<Daemon::Past>& past) {
-  std::vector<HistoryRow> rows;
-  for (const Daemon::Past& one : past) {
-    rows.push_back({one.record.number, one.record.at, {}, {}, one.is_kept, one.record.changes});
-  }
-  return rows;
-}
-
 }  // namespace
 
 void Daemon::compare_lists(Comparing done) {
@@ -96,7 +88,7 @@ void Daemon::compare_lists(Comparing done) {
 namespace {
 
 // refreshed: what targets told just now, or told last.
-ListsAnswer lists_answer(Daemon& daemon, const Daemon::Comparison& comparison, const std::vector<Daemon::Past>& past,
+ListsAnswer lists_answer(Daemon& daemon, const Daemon::Comparison& comparison, const std::vector<HistoryRow>& past,
                          const Daemon::Refreshed& refreshed) {
   const StatsAnswer stats = stats_answer(daemon, refreshed);
   const Daemon::Compared& compared = *comparison.lists;
@@ -108,10 +100,9 @@ ListsAnswer lists_answer(Daemon& daemon, const Daemon::Comparison& comparison, c
   for (const TargetStats& target : stats.targets) {
     answer.counted_since = std::max(answer.counted_since, static_cast<int64_t>(target.start_time));
   }
-  const std::vector<HistoryRow> rows = rows_of(past);
-  answer.history_since = rows.empty() ? 0 : rows.back().at;
+  answer.history_since = past.empty() ? 0 : past.back().at;
   const auto now = unix_now();
-  for (ListEconomics& list : answer.lists) list.churn = churn_of(list.name, rows, answer.history_since, now);
+  for (ListEconomics& list : answer.lists) list.churn = churn_of(list.name, past, answer.history_since, now);
   answer.samples = comparison.samples;
   for (size_t l = 0; l < answer.lists.size() && comparison.samples != 0; l++) {
     ListHits hits = comparison.hits[l];

@@ -93,7 +93,7 @@ void FrontPage::read_history(Done done) {
   readers_.push_back(std::move(done));
   if (!patience_) patience_ = loop_.timer(Clock::now() + kTellWait, [this] { end_reading(); });
   if (std::exchange(is_reading_, true)) return;
-  daemon_.history(kPageChanges, [this, alive = mailbox_.token()](const Result<std::vector<Daemon::Past>>& past) {
+  daemon_.history(kPageChanges, [this, alive = mailbox_.token()](const Result<std::vector<HistoryRow>>& past) {
     if (!*alive) return;
     is_reading_ = false;
     history_error_ = past ? "" : past.error();

@@ -107,18 +107,18 @@ void Daemon::confirm(std::function<void(const Result<wire::Generation>& stays)> 
   intents_.confirm();
 }
 
-void Daemon::history(size_t most, std::function<void(const Result<std::vector<Past>>& past)> done) {
+void Daemon::history(size_t most, std::function<void(const Result<std::vector<HistoryRow>>& past)> done) {
   const Callers::Id caller = callers_.add([done] { done(Error{"controld stops"}); });
   historian_.submit([this, most, caller, done = std::move(done)] {
     const Result<Journal*> journal = maker_.journal_to_ask();
     Result<std::vector<GenerationRecord>> records = journal
                                                         ? (*journal)->generations().newest(maker_.epoch(), most)
                                                         : Result<std::vector<GenerationRecord>>(Error{journal.error()});
-    auto past = std::make_shared<Result<std::vector<Past>>>(std::vector<Past>());
+    auto past = std::make_shared<Result<std::vector<HistoryRow>>>(std::vector<HistoryRow>());
     if (records) {
       for (GenerationRecord& record : *records) {
         const bool is_kept = maker_.history().has(record.base);
-        (*past)->push_back({std::move(record), is_kept});
+        (*past)->push_back({{std::move(record)}, is_kept});
       }
     } else {
       *past = Error{records.error()};

@@ -231,13 +231,14 @@ PanicSwitch::Report PanicSwitch::report(bool on, uint64_t number) const {
   Report report;
   report.on = on;
   for (const Line& line : lines_) {
-    Outcome& outcome = report.targets.emplace_back(Outcome{line.spec.name, line.confirmed >= number, line.error});
-    if (!outcome.confirmed) {
+    TargetOutcome& outcome =
+        report.targets.emplace_back(TargetOutcome{line.spec.name, line.confirmed >= number, line.error});
+    if (!outcome.acknowledged) {
       const std::string& why = line.error.empty() ? line.lost : line.error;
       outcome.error = why.empty() ? "no answer yet: it is told until it confirms"
                                   : "not reached, and told when it comes back: " + why;
     }
-    if (outcome.confirmed && !line.not_durable.empty()) {
+    if (outcome.acknowledged && !line.not_durable.empty()) {
       outcome = {line.spec.name, false, "in force, not durable: " + line.not_durable};
     }
     if (on != wanted_) outcome = {line.spec.name, false, "a later order says otherwise"};

@@ -22,6 +22,7 @@
 #include "control/enforce/publish/store.h"
 #include "control/enforce/targets/kinds.h"
 #include "control/enforce/targets/target.h"
+#include "control/tell/answer/parts.h"
 
 namespace weir::control {
 
@@ -32,16 +33,11 @@ namespace weir::control {
 // as before, the disk is asked, but not waited for for long. Every method: any thread.
 class PanicSwitch {
  public:
-  struct Outcome {
-    std::string target;
-    bool confirmed = false;  // in force, and on the target's disk
-    std::string error;       // why not
-  };
   // What is wanted of who is not reached is kept: it is told when it comes back.
   struct Report {
     bool on = false;
-    std::vector<Outcome> targets;
-    Result<void> remembered;  // on disk
+    std::vector<TargetOutcome> targets;  // acknowledged: in force, and on the target's disk
+    Result<void> remembered;             // on disk
   };
   struct Hooks {
     // A target confirmed. Called by the switch's thread, as are all callbacks.

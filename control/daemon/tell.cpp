@@ -84,7 +84,7 @@ StatusAnswer status_answer(Daemon& daemon) {
   if (daemon.last_reload() != nullptr) answer.last_reload = *daemon.last_reload();
   answer.capture = answer_of(daemon.capture());
   answer.memory = memory();
-  answer.metrics = {daemon.metrics_place().address, daemon.metrics_place().error};
+  answer.metrics = daemon.metrics_place();
   return answer;
 }
 
@@ -128,9 +128,8 @@ FeedsAnswer feeds_answer(Daemon& daemon) {
     const auto feed = std::find_if(answer.feeds.begin(), answer.feeds.end(), of_list);
     if (feed == answer.feeds.end()) continue;
     const FetchState* known = daemon.fetcher().state_of(fetched.path);
-    const FetchState state = known == nullptr ? FetchState() : *known;
-    feed->fetch = {shown_url(fetched.url), fetched.every_s, state.tried_at, state.fetched_at, state.changed_at,
-                   state.next_at,          state.bytes,     state.failures, state.error};
+    feed->fetch = {known == nullptr ? FetchState() : *known, fetched.every_s};
+    feed->fetch->url = shown_url(fetched.url);
   }
   return answer;
 }
@@ -196,16 +195,8 @@ PromoteAnswer promote_answer(Daemon& daemon, const ReloadAnswer& reload, const s
   return answer;
 }
 
-HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& past) {
-  HistoryAnswer answer;
-  answer.generation = daemon.running()->publication->generation;
-  answer.notice = daemon.notice();
-  for (const Daemon::Past& one : past) {
-    const GenerationRecord& record = one.record;
-    const std::optional<uint32_t> by = record.uid == kNobody ? std::nullopt : std::optional<uint32_t>(record.uid);
-    answer.generations.push_back({record.number, record.at, record.cause, by, one.is_kept, record.changes});
-  }
-  return answer;
+HistoryAnswer history_answer(Daemon& daemon, std::vector<HistoryRow> past) {
+  return {daemon.running()->publication->generation, daemon.notice(), std::move(past)};
 }
 
 DropsAnswer drops_answer(Daemon& daemon, const DropLog::Page& page) {

@@ -23,7 +23,7 @@ FeedsAnswer feeds_answer(Daemon& daemon);
 ShapesAnswer shapes_answer(Daemon& daemon);
 ShadowAnswer shadow_answer(Daemon& daemon);
 PromoteAnswer promote_answer(Daemon& daemon, const ReloadAnswer& reload, const std::string& judged_digest);
-HistoryAnswer history_answer(Daemon& daemon, const std::vector<Daemon::Past>& past);
+HistoryAnswer history_answer(Daemon& daemon, std::vector<HistoryRow> past);
 DropsAnswer drops_answer(Daemon& daemon, const DropLog::Page& page);  // also of a daemon that runs none
 
 }  // namespace weir::control

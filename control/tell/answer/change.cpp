@@ -198,7 +198,9 @@ void members(Fields& f, HistoryRow& row) {
   f({"number", "", "of the generation"}, row.number);
   f({"at", "Unix seconds", "when it was published"}, row.at);
   f({"cause", "", "what it was published for"}, row.cause);
-  f.maybe({"by", "", "who asked for it: the number of the user"}, row.by);
+  std::optional<uint32_t> by = row.uid == kNobody ? std::nullopt : std::optional<uint32_t>(row.uid);
+  f.maybe({"by", "", "who asked for it: the number of the user"}, by);
+  if (f.reading()) row.uid = by.value_or(kNobody);
   f({"kept", "", "its content is kept: rollback can publish it again"}, row.kept);
   f.array({"changes", "", "lists that are not as in the generation before"}, row.changes, "list change");
 }

@@ -13,6 +13,7 @@
 #include "control/compile/preview/radius.h"
 #include "control/lists/book/difference.h"
 #include "control/lists/journal/change.h"
+#include "control/lists/journal/generations.h"
 #include "control/tell/answer/parts.h"
 
 // An answer tells what a change of the policy did, would do, or did before.
@@ -112,13 +113,8 @@ void members(Fields& f, PlanAnswer& answer);
 
 // ------------------------------------------------------------------------------------------------- history, confirm
 
-struct HistoryRow {
-  uint64_t number = 0;
-  int64_t at = 0;
-  std::string cause;
-  std::optional<uint32_t> by;
-  bool kept = false;
-  std::vector<ListChange> changes;
+struct HistoryRow : GenerationRecord {
+  bool kept = false;  // rollback can publish it again
 };
 void members(Fields& f, HistoryRow& row);
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "control/policy/model/fetch.h"
 #include "control/policy/model/list.h"
 #include "control/policy/model/policy.h"
 #include "control/tell/answer/parts.h"
@@ -76,13 +77,8 @@ ListDetails details_of(const ListSummary& list);
 // ------------------------------------------------------------------------------------------------------------ feeds
 
 // Of a feed with an url.
-struct FetchDetails {
-  std::string url;
+struct FetchDetails : FetchState {  // its url is shown_url()
   uint64_t every_s = 0;
-  int64_t tried_at = 0, fetched_at = 0, changed_at = 0, next_at = 0;
-  uint64_t bytes = 0;
-  uint32_t failures = 0;
-  std::string error;
 };
 void members(Fields& f, FetchDetails& fetch);
 

@@ -412,12 +412,12 @@ void changes(Html& html, const Facts& facts) {
          << Text(clock_time(row.at, facts.now)) << "</span> <span class=\"comment\">";
     moment(html, row.at, facts.now);
     html << "</span></td><td class=\"prose\">" << Text(row.cause) << "</td><td>";
-    if (!row.by) {
+    if (row.uid == kNobody) {
       html << "controld";
-    } else if (*row.by == 0) {
+    } else if (row.uid == 0) {
       html << "root";
     } else {
-      html << "user " << *row.by;
+      html << "user " << row.uid;
     }
     html << "</td><td class=\"prose\">";
     if (row.changes.empty()) {

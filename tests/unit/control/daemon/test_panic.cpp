@@ -54,7 +54,7 @@ struct Switch {
   }
   static std::string fmt_of(const PanicSwitch::Report& report) {
     std::string text = report.on ? "on" : "off";
-    for (const auto& outcome : report.targets) text += outcome.confirmed ? " confirmed" : " " + outcome.error;
+    for (const auto& outcome : report.targets) text += outcome.acknowledged ? " confirmed" : " " + outcome.error;
     return text + "\n";
   }
   std::future<PanicSwitch::Report> begin(bool on) {
@@ -66,7 +66,7 @@ struct Switch {
   PanicSwitch::Report order(bool on) { return begin(on).get(); }
   // Given again while that took longer than is waited for it: a busy machine may stop a processor for so long.
   bool is_confirmed(size_t target, bool on) {
-    return eventually([&] { return order(on).targets[target].confirmed; });
+    return eventually([&] { return order(on).targets[target].acknowledged; });
   }
   // What a link does when its target returned.
   void greet(const std::string& target) {
@@ -106,7 +106,7 @@ TEST_CASE("an order is sent whatever the target was thought to do") {
   for (int round = 1; round <= 10; round++) {
     const PanicSwitch::Report report = panic.order(true);
     REQUIRE(report.targets.size() == 2);
-    CHECK((report.targets[0].confirmed && report.targets[1].confirmed));
+    CHECK((report.targets[0].acknowledged && report.targets[1].acknowledged));
     CHECK(report.remembered);
     CHECK((one.bypass() && two.bypass()));
     CHECK(one.orders() == round);
@@ -125,9 +125,9 @@ TEST_CASE("a target that is away holds nobody else, and hears of it when it is t
   Switch panic(folder, {folder / "away", folder / "here"}, kAnHour_ms);  // nobody waits for it
   const PanicSwitch::Report report = panic.order(true);
   REQUIRE(report.targets.size() == 2);
-  CHECK_FALSE(report.targets[0].confirmed);
+  CHECK_FALSE(report.targets[0].acknowledged);
   CHECK(report.targets[0].error.find("not reached, and told when it comes back: cannot connect") == 0);
-  CHECK(report.targets[1].confirmed);
+  CHECK(report.targets[1].acknowledged);
   const Enforcer late(folder / "away");
   CHECK(eventually([&] { return late.bypass(); }));
 }
@@ -139,7 +139,7 @@ TEST_CASE("a target that hangs holds nobody else; what it hears last is the last
   auto first = panic.begin(true);
   CHECK(eventually([&] { return here.bypass(); }));
   const PanicSwitch::Report report = first.get();
-  CHECK_FALSE(report.targets[0].confirmed);
+  CHECK_FALSE(report.targets[0].acknowledged);
   CHECK(report.targets[0].error == "no answer yet: it is told until it confirms");
   for (int i = 0; i < 5; i++) CHECK(panic.is_confirmed(1, i % 2 == 1));
   CHECK_FALSE(here.bypass());
@@ -158,7 +158,7 @@ TEST_CASE("a target that answers nobody is told, and not waited for until it is 
   deaf.release();
   CHECK(eventually([&] { return deaf.bypass(); }));
   panic.greet(folder / "deaf");
-  CHECK(panic.order(false).targets[0].confirmed);
+  CHECK(panic.order(false).targets[0].acknowledged);
   CHECK_FALSE(deaf.bypass());
 }
 
@@ -168,9 +168,9 @@ TEST_CASE("an order that a later one overtakes is not reported as done") {
   Switch panic(folder, {folder / "deaf"});
   auto on = panic.begin(true), off = panic.begin(false);
   deaf.release();
-  CHECK(off.get().targets[0].confirmed);
+  CHECK(off.get().targets[0].acknowledged);
   const PanicSwitch::Report overtaken = on.get();
-  CHECK_FALSE(overtaken.targets[0].confirmed);
+  CHECK_FALSE(overtaken.targets[0].acknowledged);
   CHECK(overtaken.targets[0].error == "a later order says otherwise");
   CHECK_FALSE(deaf.bypass());
 }
@@ -217,7 +217,7 @@ TEST_CASE("an answer that tells another state confirms nothing, and the order is
   Switch panic(folder, {folder / "dp"}, 200);
   CHECK(eventually([&] {  // a report may come while it is asked once more
     const PanicSwitch::Report report = panic.order(true);
-    CHECK_FALSE(report.targets[0].confirmed);
+    CHECK_FALSE(report.targets[0].acknowledged);
     return report.targets[0].error.find("it did not confirm") != std::string::npos;
   }));
   CHECK(panic.confirmations == 0);
@@ -248,7 +248,7 @@ TEST_CASE("what cannot be remembered is told, and done all the same") {
   Switch panic(folder, {folder / "dp"});
   std::filesystem::create_directories(folder / "state/bypass/in the way");
   const PanicSwitch::Report report = panic.order(true);
-  CHECK(report.targets[0].confirmed);
+  CHECK(report.targets[0].acknowledged);
   CHECK(enforcer.bypass());
   REQUIRE_FALSE(report.remembered);
   CHECK(report.remembered.error().find("bypass") != std::string::npos);
@@ -292,7 +292,7 @@ TEST_CASE("who is away when it is switched off hears it from the next controld, 
   const Folder folder;
   {
     Switch panic(folder, {folder / "dp"}, 100);
-    CHECK_FALSE(panic.order(false).targets[0].confirmed);
+    CHECK_FALSE(panic.order(false).targets[0].acknowledged);
     CHECK(eventually([&] { return panic.store.ordered_bypass() == false; }));
   }
   auto enforcer = std::make_unique<Enforcer>(folder / "dp", Enforcer::Behaviour{.bypass = true});  // from its own disk

@@ -78,8 +78,8 @@ inline Facts well() {
   facts.stats.totals.packets = 12'345'678;
   facts.stats.lists[1].second.matched = facts.stats.lists[1].second.dropped = 2'000'000;
   facts.history.generations = {
-      {12, kNow - 3600, "asked for", 1000, true, {{"scanners", "changed", 100, 5, 3}}},
-      {11, kNow - 9000, "feed of scanners changed", std::nullopt, true, {{"scanners", "new", 98, 98, 0}}}};
+      {{12, kNow - 3600, "asked for", 1000, 12, {{"scanners", "changed", 100, 5, 3}}}, true},
+      {{11, kNow - 9000, "feed of scanners changed", kNobody, 11, {{"scanners", "new", 98, 98, 0}}}, true}};
   return facts;
 }
 
