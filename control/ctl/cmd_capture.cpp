@@ -20,30 +20,31 @@ std::string seconds_text(uint64_t seconds) {
   return fmt::format("{}s", seconds);
 }
 
-void show(const CaptureAnswer& answer) {
-  print("capture     {}\n", capture_text(answer));
-  if (!answer.settings) return;
-  const CaptureSettings& asked = answer.settings->asked;
-  const std::string& current = answer.settings->current;
+void show(const CaptureState& state) {
+  print("capture     {}\n", capture_text(state));
+  if (!state.files) return;
+  const CaptureSettings& asked = state.files->settings;
+  const std::string& current = state.files->current;
   print("samples     1 in {} dropped frames, at most {} of a list a second, {} of each\nfilter      {}\n",
         count(asked.one_in), count(asked.per_list_per_second), bytes(asked.snap_bytes),
         asked.filter.empty() ? "none" : asked.filter);
   print("folder      {}\nfiles       at most {} of {} or {}\nwriting     {}\n", asked.folder, count(asked.files),
         bytes(asked.file_bytes), seconds_text(asked.file_age_s), current.empty() ? "nothing yet" : current);
   std::vector<std::string> targets;
-  for (const CaptureAnswer::Target& target : answer.settings->targets) targets.push_back(target.socket);
+  for (const CaptureState::Target& target : state.files->targets) targets.push_back(target.socket);
   print("targets     {}\n", joined(targets));
+  const CaptureCounts& counts = state.counts;
   Table counters({{"counter"}, {"samples", Table::Align::right}});
-  counters.row({"sampled", count(answer.sampled)});
-  counters.row({"written", count(answer.written)});
-  counters.row({"filtered", count(answer.filtered)});
-  counters.row({"limited", count(answer.limited)});
-  if (answer.logged != 0) counters.row({"logged", count(answer.logged)});
-  counters.row({"lost", count(answer.lost)});
-  counters.row({"waiting", count(answer.waiting)});
+  counters.row({"sampled", count(counts.sampled)});
+  counters.row({"written", count(counts.written)});
+  counters.row({"filtered", count(counts.filtered)});
+  counters.row({"limited", count(counts.limited)});
+  if (counts.logged != 0) counters.row({"logged", count(counts.logged)});
+  counters.row({"lost", count(counts.lost)});
+  counters.row({"waiting", count(counts.waiting)});
   print("\n{}", counters.text());
-  for (const CaptureAnswer::Target& target : answer.settings->targets) {
-    if (!target.last_error.empty()) print("{}: {}\n", target.socket, target.last_error);
+  for (const CaptureState::Target& target : state.files->targets) {
+    if (!target.error.empty()) print("{}: {}\n", target.socket, target.error);
   }
 }
 
@@ -58,6 +59,6 @@ const Command kCapture = {"capture",
                           "what becomes of the samples of dropped frames",
                           "The policy says what is sampled, in its section capture.",
                           cmd_capture::configure,
-                          [](MemberTable& table) { table.add<CaptureAnswer>("capture"); }};
+                          [](MemberTable& table) { table.add<CaptureState>("capture"); }};
 
 }  // namespace weir::control::ctl

@@ -53,12 +53,12 @@ class Printer {
 
   void take(const DropsAnswer& page) {
     if (is_begun_) {
-      gap_.limited += page.limited - std::min(page.limited, limited_);
-      gap_.lost += page.lost - std::min(page.lost, lost_);
+      gap_.limited += page.counts.limited - std::min(page.counts.limited, limited_);
+      gap_.lost += page.counts.lost - std::min(page.counts.lost, lost_);
     }
     gap_.missed += page.missed;
-    limited_ = page.limited;
-    lost_ = page.lost;
+    limited_ = page.counts.limited;
+    lost_ = page.counts.lost;
     is_begun_ = true;
     for (const DropLine& line : page.drops) show(line);
     tell_gap();

@@ -54,12 +54,13 @@ std::string verdict_text(const Verdict& verdict) {
   return text;
 }
 
-std::string capture_text(const CaptureAnswer& capture) {
-  const std::string& error = capture.last_error;
+std::string capture_text(const CaptureState& capture) {
+  const std::string& error = capture.error;
   const std::string state = !error.empty() ? "FAILS: " + error : capture.on ? "on" : "off";
-  if (capture.sampled == 0) return state;
-  return fmt::format("{}; {} of {} samples written, {} past a list's limit, {} lost", state, count(capture.written),
-                     count(capture.sampled), count(capture.limited), count(capture.lost));
+  const CaptureCounts& counts = capture.counts;
+  if (counts.sampled == 0) return state;
+  return fmt::format("{}; {} of {} samples written, {} past a list's limit, {} lost", state, count(counts.written),
+                     count(counts.sampled), count(counts.limited), count(counts.lost));
 }
 
 std::string reason_text(const Diagnostics& diagnostics, const std::string& error) {

@@ -22,7 +22,7 @@ std::string place_text(const Origin& origin);  // feeds/c2.txt:17; controlctl ad
 // drop by list c2: 203.0.113.7 (feeds/c2.txt:17); only monitored by watch
 std::string verdict_text(const Verdict& verdict);
 
-std::string capture_text(const CaptureAnswer& capture);  // on; 12 of 20 samples written, 8 past a list's limit, 0 lost
+std::string capture_text(const CaptureState& capture);  // on; 12 of 20 samples written, 8 past a list's limit, 0 lost
 
 // Of what failed: "2 errors in the policy", or its error.
 std::string reason_text(const Diagnostics& diagnostics, const std::string& error);

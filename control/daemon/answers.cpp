@@ -143,7 +143,7 @@ std::string shapes(Daemon& daemon) {
 }
 
 std::string capture(Daemon& daemon) {
-  return answer_line(answer_of(daemon.capture()));
+  return answer_line(daemon.capture());
 }
 
 // A place in the log of drops is the text ID-NUMBER: of a controld, and of the drop. Error: it is no such text.

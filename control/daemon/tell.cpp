@@ -82,7 +82,7 @@ StatusAnswer status_answer(Daemon& daemon) {
   }
   answer.notice = daemon.notice();
   if (daemon.last_reload() != nullptr) answer.last_reload = *daemon.last_reload();
-  answer.capture = answer_of(daemon.capture());
+  answer.capture = daemon.capture();
   answer.memory = memory();
   answer.metrics = daemon.metrics_place();
   return answer;
@@ -95,7 +95,7 @@ StatsAnswer stats_answer(Daemon& daemon, const Daemon::Refreshed& all) {
   for (const ListSummary& list : running->lists) list_of(answer.lists, list.name);  // also those nobody counted yet
   for (const auto& [target, is_fresh] : all) add(answer, stats_of(target->state(), is_fresh));
   add_former(*running, answer.lists, answer.former);
-  answer.capture = answer_of(daemon.capture());
+  answer.capture = daemon.capture();
   return answer;
 }
 
@@ -206,11 +206,7 @@ DropsAnswer drops_answer(Daemon& daemon, const DropLog::Page& page) {
   answer.next = fmt::format("{}-{}", samples.log().id(), page.last);
   answer.more = page.last < samples.log().added();
   answer.missed = page.missed;
-  const DropCounts counts = samples.log_counts();
-  answer.sampled = counts.sampled;
-  answer.limited = counts.limited;
-  answer.lost = counts.lost;
-  answer.waiting = counts.waiting;
+  answer.counts = samples.log_counts();
   for (const Drop* drop : page.drops) answer.drops.push_back(line_of(*drop));
   return answer;
 }

@@ -341,24 +341,21 @@ void Capture::add_counts(const FromSource& from, CaptureCounts& counts, DropCoun
 CaptureState Capture::state() const {
   CaptureState state;
   state.on = files_ != nullptr;
+  state.error = files_ ? files_->error() : refused_;
   state.counts = ended_;
   state.counts.logged = logged_;
-  state.error = refused_;
   DropCounts of_log;
-  for (const FromSource& from : sources_) {
-    add_counts(from, state.counts, of_log);
-    if (files_) state.targets.push_back({from.source->target(), from.source->error()});
-  }
+  for (const FromSource& from : sources_) add_counts(from, state.counts, of_log);
   const auto is_counted = [&](const Waiting& waiting) { return waiting.to_files || !files_; };  // not as filtered
   state.counts.waiting += static_cast<uint64_t>(std::count_if(waiting_.begin(), waiting_.end(), is_counted));
-  if (files_) {
-    state.settings = sampling_->settings;
-    state.settings.folder = files_->folder();
-    state.current = files_->current();
-    state.error = files_->error();
-    state.counts.written += files_->written();
-    state.counts.lost += files_->lost();
-    state.counts.waiting += files_->waiting();
+  if (!files_) return state;
+  state.counts.written += files_->written();
+  state.counts.lost += files_->lost();
+  state.counts.waiting += files_->waiting();
+  state.files = {sampling_->settings, files_->current(), {}};
+  state.files->settings.folder = files_->folder();
+  for (const FromSource& from : sources_) {
+    state.files->targets.push_back({from.source->target(), from.source->error()});
   }
   return state;
 }

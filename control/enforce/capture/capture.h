@@ -10,6 +10,7 @@
 
 #include "control/base/loop/loop.h"
 #include "control/enforce/capture/capture_files.h"
+#include "control/enforce/capture/capture_state.h"
 #include "control/enforce/capture/drop_log.h"
 #include "control/enforce/capture/pace.h"
 #include "control/enforce/capture/sample_source.h"
@@ -19,38 +20,6 @@
 #include "control/policy/read/frame_filter.h"
 
 namespace weir::control {
-
-// Since controld started: sampled = limited + filtered + written + logged + lost + waiting.
-struct CaptureCounts {
-  uint64_t sampled = 0;   // dropped frames that the targets chose
-  uint64_t limited = 0;   // past per_list_per_second
-  uint64_t filtered = 0;  // that the filter does not want
-  uint64_t written = 0;
-  uint64_t logged = 0;   // while no files are written: kept in memory, for who follows
-  uint64_t lost = 0;     // in a target, on the way, or because they could not be written
-  uint64_t waiting = 0;  // in a target, or for their entry, or for the next write
-};
-
-struct CaptureState {
-  bool on = false;
-  CaptureSettings settings;  // when on; folder filled
-  CaptureCounts counts;
-  std::string current;  // path of the file that is written; empty: none
-  std::string error;    // why nothing is written; empty: well
-  struct Target {
-    std::string socket;
-    std::string error;  // why it gives no samples; empty: it does
-  };
-  std::vector<Target> targets;
-};
-
-// What became of samples on their way to the log, since controld started.
-struct DropCounts {
-  uint64_t sampled = 0;  // that the targets chose
-  uint64_t limited = 0;  // past a limit of their list
-  uint64_t lost = 0;     // in a target, or on the way
-  uint64_t waiting = 0;  // in a target, or for their entry
-};
 
 // Samples of what is dropped: fetches them from the targets, names the entry that dropped each, keeps the newest in a
 // log, and writes them to files where the policy wants that. Where it does not, they are fetched while somebody

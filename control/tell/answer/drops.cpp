@@ -116,15 +116,19 @@ void members(Fields& f, DropLine& line) {
   f.group("src", line.packet);
 }
 
+void members(Fields& f, DropCounts& counts) {
+  f({"sampled", "samples", "chosen by the targets since controld started"}, counts.sampled);
+  f({"limited", "samples", "of those, past a limit of their list"}, counts.limited);
+  f({"lost", "samples", "of those, in a target or on the way"}, counts.lost);
+  f({"waiting", "samples", "of those, still to come"}, counts.waiting);
+}
+
 void members(Fields& f, DropsAnswer& answer) {
   f({"sampling", "", "dropped frames are sampled now"}, answer.sampling);
   f({"next", "", "`after` of the request for the page behind this one"}, answer.next);
   f({"more", "", "there is more already"}, answer.more);
   f({"missed", "samples", "behind `after`, but no longer in memory"}, answer.missed);
-  f({"sampled", "samples", "chosen by the targets since controld started"}, answer.sampled);
-  f({"limited", "samples", "of those, past a limit of their list"}, answer.limited);
-  f({"lost", "samples", "of those, in a target or on the way"}, answer.lost);
-  f({"waiting", "samples", "of those, still to come"}, answer.waiting);
+  members(f, answer.counts);
   f.array({"drops", "", "oldest first"}, answer.drops, "drop");
 }
 
@@ -134,26 +138,6 @@ void members(Fields& f, DropGap& gap) {
   f({"lost", "samples", "in a target or on the way"}, gap.lost);
   f({"missed", "samples", "no longer in controld's memory when they were asked for"}, gap.missed);
   f({"past_rate", "samples", "past `--rate`"}, gap.past_rate);
-}
-
-CaptureAnswer answer_of(const CaptureState& state) {
-  const CaptureCounts& counts = state.counts;
-  CaptureAnswer answer;
-  answer.on = state.on;
-  answer.last_error = state.error;
-  answer.sampled = counts.sampled;
-  answer.written = counts.written;
-  answer.filtered = counts.filtered;
-  answer.limited = counts.limited;
-  answer.logged = counts.logged;
-  answer.lost = counts.lost;
-  answer.waiting = counts.waiting;
-  if (!state.on) return answer;
-  answer.settings = {state.settings, state.current, {}};
-  for (const CaptureState::Target& target : state.targets) {
-    answer.settings->targets.push_back({target.socket, target.error});
-  }
-  return answer;
 }
 
 DropLine line_of(const Drop& drop) {

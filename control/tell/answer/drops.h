@@ -49,9 +49,10 @@ struct DropsAnswer {
   std::string next;
   bool more = false;
   uint64_t missed = 0;
-  uint64_t sampled = 0, limited = 0, lost = 0, waiting = 0;
+  DropCounts counts;
   std::vector<DropLine> drops;
 };
+void members(Fields& f, DropCounts& counts);
 void members(Fields& f, DropsAnswer& answer);
 
 // What did not come to the reader of `controlctl drops --follow`, since the line before of this kind.
@@ -62,7 +63,6 @@ struct DropGap {
 };
 void members(Fields& f, DropGap& gap);
 
-CaptureAnswer answer_of(const CaptureState& state);
 DropLine line_of(const Drop& drop);
 
 }  // namespace weir::control

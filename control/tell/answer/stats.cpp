@@ -8,36 +8,40 @@ namespace weir::control {
 
 // ---------------------------------------------------------------------------------------------------------- capture
 
-void members(Fields& f, CaptureAnswer::Target& target) {
+void members(Fields& f, CaptureCounts& counts) {
+  f({"sampled", "frames", "chosen by the targets: the sum of the next six"}, counts.sampled);
+  f({"written", "frames", "in files"}, counts.written);
+  f({"filtered", "frames", "that the filter does not want"}, counts.filtered);
+  f({"limited", "frames", "past per_list_per_second"}, counts.limited);
+  f({"logged", "frames", "while no files are written: in memory, for who follows"}, counts.logged);
+  f({"lost", "frames", "no place in a ring, lost on the way, or not to be written"}, counts.lost);
+  f({"waiting", "frames", "in a ring, for their entry, or for the next write"}, counts.waiting);
+}
+
+void members(Fields& f, CaptureState::Target& target) {
   f({"socket", "", "names the target"}, target.socket);
-  f({"last_error", "", "why it gives no samples; empty: it does"}, target.last_error);
+  f({"last_error", "", "why it gives no samples; empty: it does"}, target.error);
 }
 
-void members(Fields& f, CaptureAnswer::Settings& settings) {
-  CaptureSettings& asked = settings.asked;
-  f({"folder", "", "of the files"}, asked.folder);
-  f({"one_in", "", "dropped frames of which one is a sample"}, asked.one_in);
-  f({"per_list_per_second", "1/s", "samples of one list, at most"}, asked.per_list_per_second);
-  f({"snap_bytes", "bytes", "of a frame that are kept"}, asked.snap_bytes);
-  f({"filter", "", "as pcap-filter(7); empty: every frame"}, asked.filter);
-  f({"file_bytes", "bytes", "after which the next file begins"}, asked.file_bytes);
-  f({"file_age_s", "s", "after which the next file begins"}, asked.file_age_s);
-  f({"files", "", "that are kept"}, asked.files);
-  f({"current", "", "path of the file that is written; empty: none"}, settings.current);
-  f.array({"targets", "", "that give samples"}, settings.targets, "capture target");
+void members(Fields& f, CaptureState::Files& files) {
+  CaptureSettings& settings = files.settings;
+  f({"folder", "", "of the files"}, settings.folder);
+  f({"one_in", "", "dropped frames of which one is a sample"}, settings.one_in);
+  f({"per_list_per_second", "1/s", "samples of one list, at most"}, settings.per_list_per_second);
+  f({"snap_bytes", "bytes", "of a frame that are kept"}, settings.snap_bytes);
+  f({"filter", "", "as pcap-filter(7); empty: every frame"}, settings.filter);
+  f({"file_bytes", "bytes", "after which the next file begins"}, settings.file_bytes);
+  f({"file_age_s", "s", "after which the next file begins"}, settings.file_age_s);
+  f({"files", "", "that are kept"}, settings.files);
+  f({"current", "", "path of the file that is written; empty: none"}, files.current);
+  f.array({"targets", "", "that give samples"}, files.targets, "capture target");
 }
 
-void members(Fields& f, CaptureAnswer& answer) {
-  f({"on", "", "samples are fetched and written"}, answer.on);
-  f({"last_error", "", "why nothing is written; empty: well"}, answer.last_error);
-  f({"sampled", "frames", "chosen by the targets: the sum of the next six"}, answer.sampled);
-  f({"written", "frames", "in files"}, answer.written);
-  f({"filtered", "frames", "that the filter does not want"}, answer.filtered);
-  f({"limited", "frames", "past per_list_per_second"}, answer.limited);
-  f({"logged", "frames", "while no files are written: in memory, for who follows"}, answer.logged);
-  f({"lost", "frames", "no place in a ring, lost on the way, or not to be written"}, answer.lost);
-  f({"waiting", "frames", "in a ring, for their entry, or for the next write"}, answer.waiting);
-  f.group("folder", answer.settings);
+void members(Fields& f, CaptureState& state) {
+  f({"on", "", "samples are fetched and written"}, state.on);
+  f({"last_error", "", "why nothing is written; empty: well"}, state.error);
+  members(f, state.counts);
+  f.group("folder", state.files);
 }
 
 // --------------------------------------------------------------------------------------------------------- counters

@@ -9,7 +9,7 @@
 
 #include "common/telemetry.h"
 #include "control/base/json/fields.h"
-#include "control/policy/model/capture.h"
+#include "control/enforce/capture/capture_state.h"
 #include "control/tell/answer/parts.h"
 
 // An answer tells what the targets and the capture count and measure.
@@ -19,24 +19,10 @@ struct TargetState;
 
 // ---------------------------------------------------------------------------------------------------------- capture
 
-// docs/operate/capture.md, "Counters".
-struct CaptureAnswer {
-  struct Target {
-    std::string socket, last_error;
-  };
-  struct Settings {
-    CaptureSettings asked;
-    std::string current;
-    std::vector<Target> targets;
-  };
-  bool on = false;
-  std::string last_error;
-  uint64_t sampled = 0, written = 0, filtered = 0, limited = 0, logged = 0, lost = 0, waiting = 0;
-  std::optional<Settings> settings;
-};
-void members(Fields& f, CaptureAnswer::Target& target);
-void members(Fields& f, CaptureAnswer::Settings& settings);
-void members(Fields& f, CaptureAnswer& answer);
+void members(Fields& f, CaptureCounts& counts);
+void members(Fields& f, CaptureState::Target& target);
+void members(Fields& f, CaptureState::Files& files);
+void members(Fields& f, CaptureState& state);
 
 // --------------------------------------------------------------------------------------------------------- counters
 
@@ -64,7 +50,7 @@ struct StatsAnswer {
   ListCounters lists;
   std::vector<std::string> former;  // of these, lists that the policy has no more
   std::vector<TargetStats> targets;
-  CaptureAnswer capture;
+  CaptureState capture;
 };
 void members(Fields& f, StatsAnswer& answer);
 

@@ -183,7 +183,7 @@ struct StatusAnswer {
   std::string reloading;
   std::optional<PhaseProgress> progress;
   ReloadAnswer last_reload;
-  CaptureAnswer capture;
+  CaptureState capture;
   std::vector<std::pair<std::string, Limit>> limits;
   Memory memory;
   MetricsDetails metrics;

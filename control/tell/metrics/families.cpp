@@ -183,8 +183,8 @@ void add_controld(Builder& to, const Facts& facts) {
     if (limit.max == 0) continue;  // not known
     to.gauge("limit_max", "how much of it there may be", {{"limit", name}}, static_cast<double>(limit.max));
   }
-  const CaptureAnswer& capture = status.capture;
-  to.gauge("capture_on", "1 while samples of what is dropped are written", {}, of(capture.on));
+  const CaptureCounts& capture = status.capture.counts;
+  to.gauge("capture_on", "1 while samples of what is dropped are written", {}, of(status.capture.on));
   const std::pair<const char*, uint64_t> results[] = {{"written", capture.written},
                                                       {"filtered", capture.filtered},
                                                       {"limited", capture.limited},

@@ -16,13 +16,13 @@ const Origin kOrigin = {"c2", "feeds/c2.txt", 17, "203.0.113.7", WEIR_AS_SOURCE}
 
 TEST_CASE("parts of answers as people read them") {
   const Origin added = {"bans", "controlctl add", 0, "192.0.2.1", WEIR_AS_SOURCE | WEIR_AS_DESTINATION};
-  const CaptureAnswer off;
-  CaptureAnswer failing, writing;
+  const CaptureState off;
+  CaptureState failing, writing;
   failing.on = writing.on = true;
-  failing.last_error = "no room";
-  writing.sampled = 20'000;
-  writing.written = 12;
-  writing.limited = 8;
+  failing.error = "no room";
+  writing.counts.sampled = 20'000;
+  writing.counts.written = 12;
+  writing.counts.limited = 8;
   ShapeDetails plain, explained;
   plain.layout = explained.layout = "line8";
   explained.layout_why = "0.5 % wanted";

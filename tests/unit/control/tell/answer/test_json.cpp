@@ -54,8 +54,8 @@ StatusAnswer status() {
   answer.shapes[1].directions = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
   answer.last_reload.phases = {{"read", 1.5}, {"merge", 0}};
   answer.last_reload.diagnostics.add({Severity::warning, {"weir.yaml", 3, 4}, "message", "source", "hint"});
-  answer.capture.settings.emplace();
-  answer.capture.settings->targets = {{"/a", "away"}};
+  answer.capture.files.emplace();
+  answer.capture.files->targets = {{"/a", "away"}};
   answer.limits = {{"lists", {3, 256}}, {"snapshot_bytes", {1, 0}}};
   return answer;
 }
@@ -78,7 +78,7 @@ TEST_CASE("what is written is read") {
   CHECK(read.last_reload.phases.at(0).milliseconds == 1.5);
   CHECK(read.last_reload.diagnostics.warnings() == 1);
   CHECK(read.last_reload.diagnostics.kept().at(0).severity == Severity::warning);
-  CHECK(read.capture.settings->targets.at(0).last_error == "away");
+  CHECK(read.capture.files->targets.at(0).error == "away");
   CHECK(read.limits.at(0).second.max == 256);
   CHECK(read.fleet->state == "refused");
   CHECK_FALSE(there_and_back(StatusAnswer{}).fleet);
