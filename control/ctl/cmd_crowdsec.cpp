@@ -17,13 +17,14 @@
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
-#include "control/ctl/crowdsec_list.h"
+#include "control/ctl/dynamic_list.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/text.h"
 #include "control/policy/model/time_text.h"
 #include "control/sources/crowdsec/ledger.h"
 #include "control/sources/crowdsec/local_api.h"
 #include "control/tell/answer/change.h"
+#include "control/tell/answer/list.h"
 
 // CrowdSec's decisions as entries of a dynamic list.
 namespace weir::control::ctl {
@@ -32,6 +33,7 @@ namespace cmd_crowdsec {
 
 constexpr std::chrono::seconds kMostPause{60};  // after failures
 constexpr std::chrono::hours kAnew{1};          // all is asked for again, of both: what nobody told of is found then
+constexpr int kPatience_ms = 120'000;           // for one answer of controld
 
 struct Arguments {
   std::string url = "http://127.0.0.1:8080", key_file, list, every = "10s", ca_file, cert_file, cert_key_file;
@@ -43,20 +45,21 @@ struct Arguments {
 struct Round {
   std::string list;
   uint64_t entries = 0, elsewhere = 0, skipped = 0;
-  ListRound done;
+  uint64_t added = 0, renewed = 0, deleted = 0, no_room = 0;
+  bool has_all_acknowledged = true;  // every target has the changes
   std::string api_error, controld_error;
 };
 
 void members(Fields& f, Round& round) {
   f.unless_empty({"list", "", "that follows the decisions"}, round.list);
   f({"entries", "", "addresses and prefixes that decisions are about"}, round.entries);
-  f({"added", "", "to the list, in this round"}, round.done.added);
-  f({"renewed", "", "of its entries: they end otherwise than before"}, round.done.renewed);
-  f({"deleted", "", "of them"}, round.done.deleted);
-  f({"no_room", "", "that max_entries of the list leaves out"}, round.done.no_room);
+  f({"added", "", "to the list, in this round"}, round.added);
+  f({"renewed", "", "of its entries: they end otherwise than before"}, round.renewed);
+  f({"deleted", "", "of them"}, round.deleted);
+  f({"no_room", "", "that max_entries of the list leaves out"}, round.no_room);
   f({"elsewhere", "", "that somebody else added to the list, which are left as they are"}, round.elsewhere);
   f({"skipped", "", "decisions that were not taken: of another type, scope or form"}, round.skipped);
-  f({"acknowledged", "", "whether every target has the changes"}, round.done.has_all_acknowledged);
+  f({"acknowledged", "", "whether every target has the changes"}, round.has_all_acknowledged);
   f.unless_empty({"api_error", "", "why CrowdSec could not be asked"}, round.api_error);
   f.unless_empty({"controld_error", "", "why the list could not be changed"}, round.controld_error);
 }
@@ -120,7 +123,8 @@ class Bridge {
         arguments_(arguments),
         api_(std::move(access)),
         ledger_(arguments.types),
-        list_(context.socket, arguments.list) {}
+        controld_(context.socket, kPatience_ms),
+        list_(arguments.list) {}
 
   // Empty: it was told to end.
   std::optional<Round> round(const End& end);
@@ -129,12 +133,16 @@ class Bridge {
  private:
   // Empty error: the ledger is as CrowdSec says. False: told to end.
   bool ask(const End& end, std::string& error);
+  Result<FollowedList::Limits> find_list();
+  Result<void> follow(Round& round);
 
   const Context& context_;
   const Arguments& arguments_;
   crowdsec::LocalApi api_;
   crowdsec::Ledger ledger_;
-  CrowdsecList list_;
+  DynamicLists controld_;
+  std::string list_;          // empty: nobody knows yet
+  bool is_read_ = false;      // what the list has
   bool is_filled_ = false;    // the ledger, once
   bool wants_all_ = true;     // of CrowdSec
   Clock::time_point anew_{};  // when all is asked for again
@@ -146,7 +154,7 @@ class Bridge {
 bool Bridge::ask(const End& end, std::string& error) {
   if (Clock::now() >= anew_) {
     wants_all_ = true;
-    list_.forget();
+    is_read_ = false;
   }
   const bool for_all = std::exchange(wants_all_, true);
   const Result<std::optional<crowdsec::Decisions>> decisions = api_.ask(for_all, end.fd());
@@ -166,52 +174,108 @@ bool Bridge::ask(const End& end, std::string& error) {
   return true;
 }
 
+// The list as controld has it now. Error: it will not do.
+Result<FollowedList::Limits> Bridge::find_list() {
+  Request wanted{"list"};
+  if (!list_.empty()) wanted.name = list_;
+  const Result<ListAnswer> answer = controld_.ask<ListAnswer>(wanted);
+  if (!answer) return Error{answer.error()};
+  const ListDetails* found = nullptr;
+  std::string names;
+  size_t n = 0;
+  for (const ListDetails& list : answer->lists) {
+    if (!list.dynamic) continue;
+    found = &list;
+    n++;
+    names += (names.empty() ? "" : ", ") + list.name;
+  }
+  if (n == 0 && list_.empty()) return Error{"no list of the policy has `dynamic: true`: write one, and reload"};
+  if (n == 0) return Error{fmt::format("list {} is not dynamic: write `dynamic: true` in it, and reload", list_)};
+  if (n > 1) return Error{"there are several dynamic lists: name one with --list: " + names};
+  list_ = found->name;
+  return FollowedList::Limits{found->dynamic->max_entries, found->dynamic->max_ttl};
+}
+
+// Makes the list like the ledger. It is read the first time, and after a failure. Error: what was done until then is in
+// `round`.
+Result<void> Bridge::follow(Round& round) {
+  const Result<FollowedList::Limits> limits = find_list();
+  if (!limits) return Error{limits.error()};
+  FollowedList& list = ledger_.list();
+  if (!std::exchange(is_read_, false)) {
+    list.begin_list();
+    const Result<void> read = controld_.each_added(list_, [&](const EntryDetails& entry) {
+      list.has(entry.entry, entry.expires.value_or(kNever), entry.added->comment.starts_with(crowdsec::kCommentBegin));
+    });
+    if (!read) return read;
+  }
+  list.retry();
+  list.look(unix_now(), *limits);
+  round.no_room = list.counts().no_room;
+  while (const std::optional<FollowedList::Batch> batch = list.next(unix_now())) {
+    const DynamicLists::Outcome outcome = controld_.change(list_, *batch);
+    if (outcome.how != DynamicLists::Outcome::How::done) {
+      const bool is_refused = outcome.how == DynamicLists::Outcome::How::refused;
+      if (is_refused && list.refused(*batch, outcome.why)) continue;
+      return Error{outcome.why};
+    }
+    list.done(*batch);
+    round.added += outcome.answer.counts.added;
+    round.renewed += outcome.answer.counts.renewed;
+    round.deleted += outcome.answer.counts.deleted;
+    if (!outcome.answer.ok) round.has_all_acknowledged = false;
+  }
+  if (const auto refusals = list.take_refusals(); !refusals.empty()) return Error{refusals.front().reason};
+  is_read_ = true;
+  return {};
+}
+
 std::optional<Round> Bridge::round(const End& end) {
   Round round;
   if (!ask(end, round.api_error)) return std::nullopt;
   // What is known goes on to be true: entries are renewed, and what controld did not take is tried again.
   if (is_filled_) {
-    if (const Result<void> done = list_.follow(ledger_, round.done); !done) round.controld_error = done.error();
+    if (const Result<void> done = follow(round); !done) round.controld_error = one_line(done.error());
   }
-  round.list = list_.name();
-  round.entries = ledger_.entries();
-  round.elsewhere = ledger_.elsewhere();
+  const FollowedList::Counts counts = ledger_.list().counts();
+  round.list = list_;
+  round.entries = counts.claimed;
+  round.elsewhere = counts.elsewhere;
   for (const auto& [what, n] : ledger_.skipped()) round.skipped += n;
   return round;
 }
 
 void Bridge::show(const Round& round) {
-  const ListRound& done = round.done;
   api_trouble_.tell(round.api_error);
   controld_trouble_.tell(round.controld_error);
-  const bool has_changed = done.added + done.renewed + done.deleted != 0;
+  const bool has_changed = round.added + round.renewed + round.deleted != 0;
   const bool has_failed = !round.api_error.empty() || !round.controld_error.empty();
   const std::string skipped = skipped_text(ledger_.skipped());
-  const bool has_news = has_changed || arguments_.once || skipped != told_skipped_ || done.no_room != told_no_room_;
+  const bool has_news = has_changed || arguments_.once || skipped != told_skipped_ || round.no_room != told_no_room_;
   if (context_.json && (has_news || has_failed)) {
     print("{}", write_json(round).line());
   } else if (!context_.json && !context_.quiet) {
     if (has_changed || (arguments_.once && !has_failed)) {
       print("list {}: {} added, {} renewed, {} deleted; CrowdSec's decisions are about {}{}\n", round.list,
-            count(done.added), count(done.renewed), count(done.deleted),
+            count(round.added), count(round.renewed), count(round.deleted),
             plural(round.entries, "address or prefix", "addresses and prefixes"),
-            done.has_all_acknowledged ? "" : "; not every target has the changes yet");
+            round.has_all_acknowledged ? "" : "; not every target has the changes yet");
     }
     if (skipped != told_skipped_ && !skipped.empty()) print("decisions that are not taken: {}\n", skipped);
   }
-  if (done.no_room != told_no_room_ && done.no_room != 0) {
+  if (round.no_room != told_no_room_ && round.no_room != 0) {
     print(stderr, "controlctl: list {} is full: {} not added; raise `max_entries` in the policy\n", round.list,
-          plural(done.no_room, "entry is", "entries are"));
+          plural(round.no_room, "entry is", "entries are"));
   }
   told_skipped_ = skipped;
-  told_no_room_ = done.no_room;
+  told_no_room_ = round.no_room;
   std::fflush(stdout);
 }
 
 int exit_code_of(const Round& round) {
   if (!round.api_error.empty()) return kUnreachable;
   if (!round.controld_error.empty()) return kFailed;
-  return round.done.has_all_acknowledged ? kOk : kNotAcknowledged;
+  return round.has_all_acknowledged ? kOk : kNotAcknowledged;
 }
 
 int wrong(const std::string& error) {

@@ -16,21 +16,24 @@ void require(bool holds) {
   if (!holds) abort();
 }
 
-void follow(crowdsec::Ledger& ledger, const crowdsec::Limits& limits) {
-  const crowdsec::Changes changes = ledger.changes(kNow, limits);
-  for (const std::string& entry : changes.del) ledger.deleted(entry);
-  for (const crowdsec::Addition& addition : changes.add) {
-    ListDraft draft;
-    draft.match = WEIR_AS_SOURCE;
-    const weir::Result<std::string> canonical = read_entry_line(addition.entry, false, draft);
-    require(canonical && *canonical == addition.entry);
-    require(draft.flows.empty() && draft.v4.size() + draft.v6.size() == 1);
-    require(addition.expires > kNow && addition.expires - kNow <= Change::kMostTtl_s);
-    require(addition.comment.size() <= Change::kMostComment && addition.comment.starts_with(crowdsec::kCommentBegin));
-    ledger.added(addition);
+void follow(FollowedList& list, const FollowedList::Limits& limits) {
+  list.look(kNow, limits);
+  const uint64_t no_room = list.counts().no_room;
+  while (const std::optional<FollowedList::Batch> batch = list.next(kNow)) {
+    for (const FollowedList::Row& row : batch->rows) {
+      if (!batch->is_add) continue;
+      ListDraft draft;
+      draft.match = WEIR_AS_SOURCE;
+      const weir::Result<std::string> canonical = read_entry_line(row.entry, false, draft);
+      require(canonical && *canonical == row.entry);
+      require(draft.flows.empty() && draft.v4.size() + draft.v6.size() == 1);
+      require(row.expires > kNow && row.expires - kNow <= Change::kMostTtl_s);
+      require(row.comment.size() <= Change::kMostComment && row.comment.starts_with(crowdsec::kCommentBegin));
+    }
+    list.done(*batch);
   }
-  const crowdsec::Changes again = ledger.changes(kNow, limits);
-  require(again.add.empty() && again.del.empty() && again.no_room == changes.no_room);
+  list.look(kNow, limits);
+  require(!list.next(kNow) && list.counts().no_room == no_room);
 }
 
 }  // namespace
@@ -44,14 +47,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(!decisions.error().empty());
     return 0;
   }
-  for (const crowdsec::Limits& limits : {crowdsec::Limits{}, crowdsec::Limits{2, 60}}) {
+  for (const FollowedList::Limits& limits : {FollowedList::Limits{}, FollowedList::Limits{2, 60}}) {
     crowdsec::Ledger ledger({"ban", "captcha"});
-    ledger.has("192.0.2.1", kNow + 100, "by hand");
-    ledger.has("192.0.2.2", kNow + 100, "crowdsec: over");
+    ledger.list().has("192.0.2.1", kNow + 100, false);
+    ledger.list().has("192.0.2.2", kNow + 100, true);
     ledger.take_all(*decisions, int64_t{kNow} * 1000);
-    follow(ledger, limits);
+    follow(ledger.list(), limits);
     ledger.take_news(*decisions, int64_t{kNow} * 1000);
-    follow(ledger, limits);
+    follow(ledger.list(), limits);
   }
   return 0;
 }

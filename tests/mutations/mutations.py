@@ -276,7 +276,7 @@ MUTATIONS = (
     ("control/sources/fleet/revision.cpp", 'part.empty() || part == "." || part == ".."', 'part.empty() || part == "."', ("fleet",)),
     ("control/sources/flowspec/entries.cpp", "one.value < most) ranges.push_back({one.value + 1, most});", "one.value <= most) ranges.push_back({one.value, most});", ("flowspec",)),
     ("control/sources/crowdsec/decisions.cpp", "return is_negative ? -whole : whole;", "return whole;", ("crowdsec",)),
-    ("control/sources/crowdsec/ledger.cpp", "if (!is_wanted && expires > now + 1) changes.del.push_back(entry);", "", ("crowdsec",)),
+    ("control/sources/followed/followed_list.cpp", "return is_over && entry.ends > now_ + 1 ? Action::del : Action::none;", "return Action::none;", ("followed", "crowdsec")),
     # Waits and answers of controld.
     ("control/sources/fetch/fetcher.cpp", "for (const auto& first : firsts_) wanted.insert(first->left.begin(), first->left.end());", "", ("fetch",)),
     ("control/lists/journal/database.h", "depth_ == 0 && (is_change || changes_ == 0); });", "true; });", ("journal",)),

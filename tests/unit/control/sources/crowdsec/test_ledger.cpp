@@ -13,16 +13,27 @@ Decision ban(uint64_t id, const std::string& value, const std::string& duration,
   return {id, "Ip", value, "ban", duration, origin, "of the test"};
 }
 
-// What the list would have after the changes.
-void make(Ledger& ledger, const Changes& changes) {
-  for (const std::string& entry : changes.del) ledger.deleted(entry);
-  for (const Addition& addition : changes.add) ledger.added(addition);
+using Limits = FollowedList::Limits;
+
+// The changes that are due, in order. Where `is_made`, they are made.
+std::vector<FollowedList::Batch> changes_of(Ledger& ledger, uint64_t now, const Limits& limits, bool is_made) {
+  ledger.list().look(now, limits);
+  std::vector<FollowedList::Batch> changes;
+  while (const std::optional<FollowedList::Batch> batch = ledger.list().next(now)) {
+    changes.push_back(*batch);
+    if (!is_made) break;
+    ledger.list().done(*batch);
+  }
+  return changes;
 }
 
-std::string text_of(const Changes& changes) {
+std::string text_of(const std::vector<FollowedList::Batch>& changes) {
   std::vector<std::string> lines;
-  for (const std::string& entry : changes.del) lines.push_back("-" + entry);
-  for (const Addition& one : changes.add) lines.push_back("+" + one.entry + " " + std::to_string(one.expires - kNow));
+  for (const FollowedList::Batch& batch : changes) {
+    for (const FollowedList::Row& row : batch.rows) {
+      lines.push_back(batch.is_add ? "+" + row.entry + " " + std::to_string(row.expires - kNow) : "-" + row.entry);
+    }
+  }
   std::sort(lines.begin(), lines.end());
   std::string text;
   for (const std::string& line : lines) text += (text.empty() ? "" : ", ") + line;
@@ -30,9 +41,12 @@ std::string text_of(const Changes& changes) {
 }
 
 std::string follow(Ledger& ledger, uint64_t now = kNow, const Limits& limits = {}) {
-  const Changes changes = ledger.changes(now, limits);
-  make(ledger, changes);
-  return text_of(changes);
+  return text_of(changes_of(ledger, now, limits, true));
+}
+
+// As the list tells it: entries of CrowdSec are known by their comments.
+void has(Ledger& ledger, const std::string& entry, uint64_t expires, const std::string& comment) {
+  ledger.list().has(entry, expires, comment.starts_with(kCommentBegin));
 }
 
 }  // namespace
@@ -40,12 +54,12 @@ std::string follow(Ledger& ledger, uint64_t now = kNow, const Limits& limits = {
 TEST_CASE("decisions appear in the list, and are deleted from it") {
   Ledger ledger({"ban"});
   ledger.take_all({{ban(1, "192.0.2.1", "1h"), ban(2, "192.0.2.2/24", "59m59.001s")}, {}}, kNowMs);
-  CHECK(ledger.changes(kNow, {}).add[0].comment == "crowdsec: of the test (CAPI)");
+  CHECK(changes_of(ledger, kNow, {}, false)[0].rows[0].comment == "crowdsec: of the test (CAPI)");
   CHECK(follow(ledger) == "+192.0.2.0/24 3600, +192.0.2.1 3600");
   CHECK(follow(ledger).empty());
   ledger.take_news({{ban(3, "2001:db8::1", "30s")}, {ban(1, "192.0.2.1", "-1ms")}}, kNowMs);
   CHECK(follow(ledger) == "+2001:db8::1 30, -192.0.2.1");
-  CHECK(ledger.entries() == 2);
+  CHECK(ledger.list().counts().claimed == 2);
   // Told once more, as CrowdSec does.
   ledger.take_news({{}, {ban(1, "192.0.2.1", "-10s")}}, kNowMs);
   CHECK(follow(ledger).empty());
@@ -57,7 +71,7 @@ TEST_CASE("an entry whose decision ends ends by itself") {
   CHECK(follow(ledger) == "+192.0.2.1 30");
   CHECK(follow(ledger, kNow + 29).empty());
   CHECK(follow(ledger, kNow + 30).empty());
-  CHECK(ledger.entries() == 0);
+  CHECK(ledger.list().counts().claimed == 0);
   ledger.take_news({{}, {ban(1, "192.0.2.1", "-1s")}}, kNowMs + 31'000);
   CHECK(follow(ledger, kNow + 31).empty());
 }
@@ -79,7 +93,7 @@ TEST_CASE("an address of two decisions stays until the last one ends") {
   SECTION("one that nobody knew is deleted") {
     ledger.take_news({{}, {ban(3, "192.0.2.1", "-1s")}}, kNowMs);
     CHECK(follow(ledger).empty());
-    CHECK(ledger.entries() == 1);
+    CHECK(ledger.list().counts().claimed == 1);
   }
   SECTION("another one comes while an older one goes") {
     ledger.take_news({{ban(4, "192.0.2.1", "8h")}, {ban(1, "192.0.2.1", "-1s"), ban(2, "192.0.2.1", "-1s")}}, kNowMs);
@@ -90,14 +104,14 @@ TEST_CASE("an address of two decisions stays until the last one ends") {
 TEST_CASE("what the list has of decisions that are over is deleted, and what it has of others is kept") {
   Ledger ledger({"ban"});
   ledger.take_all({{ban(1, "192.0.2.1", "1h"), ban(2, "192.0.2.2", "1h"), ban(3, "192.0.2.3", "1h")}, {}}, kNowMs);
-  ledger.begin_list();
-  ledger.has("192.0.2.1", kNow + 3603, "crowdsec: as it is");
-  ledger.has("192.0.2.2", kNow + 100, "crowdsec: too short");
-  ledger.has("192.0.2.3", kNow + 50, "by hand");
-  ledger.has("192.0.2.8", kNow + 100, "crowdsec: over");
-  ledger.has("192.0.2.9", kNow + 100, "by hand");
+  ledger.list().begin_list();
+  has(ledger, "192.0.2.1", kNow + 3603, "crowdsec: as it is");
+  has(ledger, "192.0.2.2", kNow + 100, "crowdsec: too short");
+  has(ledger, "192.0.2.3", kNow + 50, "by hand");
+  has(ledger, "192.0.2.8", kNow + 100, "crowdsec: over");
+  has(ledger, "192.0.2.9", kNow + 100, "by hand");
   CHECK(follow(ledger) == "+192.0.2.2 3600, -192.0.2.8");
-  CHECK(ledger.elsewhere() == 1);
+  CHECK(ledger.list().counts().elsewhere == 1);
   // As soon as it ended there.
   CHECK(follow(ledger, kNow + 50) == "+192.0.2.3 3600");
 }
@@ -114,7 +128,7 @@ TEST_CASE("all that is decided takes the place of what was before") {
 TEST_CASE("changes that were not made are asked for again") {
   Ledger ledger({"ban"});
   ledger.take_all({{ban(1, "192.0.2.1", "1h")}, {}}, kNowMs);
-  CHECK(text_of(ledger.changes(kNow, {})) == "+192.0.2.1 3600");
+  CHECK(text_of(changes_of(ledger, kNow, {}, false)) == "+192.0.2.1 3600");
   CHECK(follow(ledger, kNow + 10) == "+192.0.2.1 3600");
 }
 
@@ -134,24 +148,27 @@ TEST_CASE("entries last as long as the list lets them, and are renewed in time")
 
 TEST_CASE("where the list has no room for all, what was decided here comes first, and deleted ones make room") {
   Ledger ledger({"ban"});
-  ledger.begin_list();
-  ledger.has("192.0.2.100", kNow + 100, "by hand");
-  ledger.has("192.0.2.101", kNow + 100, "crowdsec: over");
+  ledger.list().begin_list();
+  has(ledger, "192.0.2.100", kNow + 100, "by hand");
+  has(ledger, "192.0.2.101", kNow + 100, "crowdsec: over");
   Decisions decisions;
   for (uint64_t i = 1; i <= 50; i++) decisions.added.push_back(ban(i, "198.51.100." + std::to_string(i), "1h"));
   decisions.added.push_back(ban(51, "192.0.2.1", "10m", "cscli"));
   decisions.added.push_back(ban(52, "192.0.2.2", "10m", "crowdsec"));
   ledger.take_all(decisions, kNowMs);
-  const Changes changes = ledger.changes(kNow, {4, 0});
-  CHECK(changes.del == std::vector<std::string>{"192.0.2.101"});
-  REQUIRE(changes.add.size() == 3);
-  CHECK(changes.add[0].entry.starts_with("192.0.2."));
-  CHECK(changes.add[1].entry.starts_with("192.0.2."));
-  CHECK(changes.no_room == 49);
-  make(ledger, changes);
-  CHECK(ledger.changes(kNow, {4, 0}).add.empty());
-  CHECK(ledger.changes(kNow, {3, 0}).no_room == 49);
-  CHECK(ledger.changes(kNow, {100, 0}).add.size() == 49);
+  const std::vector<FollowedList::Batch> changes = changes_of(ledger, kNow, {4, 0}, true);
+  REQUIRE(changes.size() == 2);
+  CHECK(text_of({changes[0]}) == "-192.0.2.101");
+  REQUIRE(changes[1].rows.size() == 3);
+  CHECK(changes[1].rows[0].entry.starts_with("192.0.2."));
+  CHECK(changes[1].rows[1].entry.starts_with("192.0.2."));
+  const auto no_room = [&] { return ledger.list().counts().no_room; };
+  CHECK(no_room() == 49);
+  CHECK(follow(ledger, kNow, {4, 0}).empty());
+  CHECK(no_room() == 49);
+  CHECK(follow(ledger, kNow, {3, 0}).empty());
+  CHECK(no_room() == 49);
+  CHECK(changes_of(ledger, kNow, {100, 0}, false)[0].rows.size() == 49);
 }
 
 TEST_CASE("decisions of other types, scopes and forms are skipped, and counted") {
@@ -182,7 +199,7 @@ TEST_CASE("decisions of other types, scopes and forms are skipped, and counted")
   Decision captcha = ban(2, "192.0.2.1", "-1s");
   captcha.type = "captcha";
   ledger.take_news({{}, {captcha}}, kNowMs);
-  CHECK(ledger.entries() == 1);
+  CHECK(ledger.list().counts().claimed == 1);
 }
 
 }  // namespace weir::control::crowdsec
