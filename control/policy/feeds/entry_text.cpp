@@ -1,5 +1,7 @@
 #include "control/policy/feeds/entry_text.h"
 
+#include <algorithm>
+
 namespace weir::control {
 namespace {
 
@@ -75,10 +77,25 @@ EntryText single(Addr address) {
   return ParsedEntry<Addr>{.first = address, .last = address};
 }
 
+// Octets of one to three digits; zeros may stand before others: 001.002.003.004.
+std::optional<Ipv4> parse_padded_ipv4(std::string_view text) {
+  Ipv4 address = 0;
+  for (int octet = 0; octet < 4; octet++) {
+    const size_t digits = octet < 3 ? text.find('.') : text.size();
+    const auto value = digits <= 3 ? decimal(text.substr(0, digits), 255) : std::nullopt;
+    if (!value || *value > 255) return std::nullopt;
+    address = address << 8 | *value;
+    text.remove_prefix(std::min(digits + 1, text.size()));
+  }
+  return address;
+}
+
 // One address of either family.
-EntryText parse_address(std::string_view text) {
+EntryText parse_address(std::string_view text, LeadingZeros octets = LeadingZeros::refused) {
   if (text.find(':') == std::string_view::npos) {
-    if (auto address = parse_ipv4(text)) return single(*address);
+    if (auto address = octets == LeadingZeros::decimal ? parse_padded_ipv4(text) : parse_ipv4(text)) {
+      return single(*address);
+    }
     return why_no_address(text);
   }
   if (auto address = parse_ipv6(text)) {
@@ -111,39 +128,10 @@ EntryText parse_prefix4(Ipv4 address, std::string_view length_text) {
   return prefix(address, *length);
 }
 
-EntryText parse_prefix(std::string_view address_text, std::string_view length_text, LeadingZeros zeros) {
-  if (!address_text.empty() && address_text[0] == '[') return kBrackets;
-  const EntryText address = parse_address(address_text);
-  if (const auto* error = std::get_if<EntryError>(&address)) return *error;
-  if (length_text.empty()) return kNoLength;
-  if (length_text.find(':') != std::string_view::npos) return kPortNeedsAddress;
-  if (zeros == LeadingZeros::refused && length_text.size() > 1 && length_text[0] == '0' && decimal(length_text, 128)) {
-    return kLengthZero;
-  }
-  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&address)) return parse_prefix4(v4->first, length_text);
-  const auto length = decimal(length_text, 128);
-  if (!length) return kLengthNumber;
-  if (*length > 128) return kLength6;
-  return prefix(std::get<ParsedEntry<Ipv6>>(address).first, *length);
-}
-
 template <class Addr>
 EntryText range(Addr first, Addr last) {
   if (last < first) return kReversed;
   return ParsedEntry<Addr>{.first = first, .last = last, .is_any = first == 0 && last == static_cast<Addr>(~Addr{0})};
-}
-
-EntryText parse_range(std::string_view first_text, std::string_view last_text) {
-  const EntryText first = parse_address(first_text);
-  if (const auto* error = std::get_if<EntryError>(&first)) return *error;
-  const EntryText last = parse_address(last_text);
-  if (const auto* error = std::get_if<EntryError>(&last))
-    return error->reason == kNotAnAddress.reason ? kRangeEnd : *error;
-  if (first.index() != last.index()) return kRangeFamilies;
-  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&first)) {
-    return range(v4->first, std::get<ParsedEntry<Ipv4>>(last).first);
-  }
-  return range(std::get<ParsedEntry<Ipv6>>(first).first, std::get<ParsedEntry<Ipv6>>(last).first);
 }
 
 EntryText with_port(EntryText address, std::string_view port_text, LeadingZeros zeros) {
@@ -170,6 +158,41 @@ EntryText parse_bracketed(std::string_view text, LeadingZeros zeros) {
 
 }  // namespace
 
+EntryText parse_port(std::string_view address_text, std::string_view port_text, LeadingZeros zeros) {
+  const EntryText address = parse_address(address_text);
+  if (std::holds_alternative<EntryError>(address)) return address;
+  return with_port(address, port_text, zeros);
+}
+
+EntryText parse_prefix(std::string_view address_text, std::string_view length_text, LeadingZeros zeros) {
+  if (!address_text.empty() && address_text[0] == '[') return kBrackets;
+  const EntryText address = parse_address(address_text);
+  if (const auto* error = std::get_if<EntryError>(&address)) return *error;
+  if (length_text.empty()) return kNoLength;
+  if (length_text.find(':') != std::string_view::npos) return kPortNeedsAddress;
+  if (zeros == LeadingZeros::refused && length_text.size() > 1 && length_text[0] == '0' && decimal(length_text, 128)) {
+    return kLengthZero;
+  }
+  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&address)) return parse_prefix4(v4->first, length_text);
+  const auto length = decimal(length_text, 128);
+  if (!length) return kLengthNumber;
+  if (*length > 128) return kLength6;
+  return prefix(std::get<ParsedEntry<Ipv6>>(address).first, *length);
+}
+
+EntryText parse_range(std::string_view first_text, std::string_view last_text, LeadingZeros octets) {
+  const EntryText first = parse_address(first_text, octets);
+  if (const auto* error = std::get_if<EntryError>(&first)) return *error;
+  const EntryText last = parse_address(last_text, octets);
+  if (const auto* error = std::get_if<EntryError>(&last))
+    return error->reason == kNotAnAddress.reason ? kRangeEnd : *error;
+  if (first.index() != last.index()) return kRangeFamilies;
+  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&first)) {
+    return range(v4->first, std::get<ParsedEntry<Ipv4>>(last).first);
+  }
+  return range(std::get<ParsedEntry<Ipv6>>(first).first, std::get<ParsedEntry<Ipv6>>(last).first);
+}
+
 EntryText parse_entry(std::string_view text, LeadingZeros zeros) {
   if (text.empty()) return kNotAnAddress;
   if (text[0] == '[') return parse_bracketed(text, zeros);
@@ -181,10 +204,7 @@ EntryText parse_entry(std::string_view text, LeadingZeros zeros) {
   }
   const size_t colon = text.find(':');
   const bool one_colon = colon != std::string_view::npos && text.find(':', colon + 1) == std::string_view::npos;
-  if (!one_colon) return parse_address(text);
-  const EntryText address = parse_address(text.substr(0, colon));
-  if (std::holds_alternative<EntryError>(address)) return address;
-  return with_port(address, text.substr(colon + 1), zeros);
+  return one_colon ? parse_port(text.substr(0, colon), text.substr(colon + 1), zeros) : parse_address(text);
 }
 
 }  // namespace weir::control

@@ -27,13 +27,21 @@ struct EntryError {
 
 using EntryText = std::variant<ParsedEntry<Ipv4>, ParsedEntry<Ipv6>, EntryError>;
 
-// Of a port or a prefix length: a policy is told to write them otherwise, feeds have them. In an octet they are always
-// refused, because some programs read those as octal.
+// Of a port or a prefix length: a policy is told to write them otherwise, feeds have them. In an octet they are
+// refused, because some programs read those as octal; formats that write every octet with three digits have them in
+// ranges.
 enum class LeadingZeros : uint8_t { refused, decimal };
 
 // One entry exactly (no blanks around it, no comment): v4, v6, prefix, v4 netmask, range of either family (blanks
 // around the hyphen allowed), a.b.c.d:port, [v6]:port. The grammar of DESIGN section 3, for policies and feeds alike.
 // Errors: leading zeros in an octet, port 0 or above 65535, reversed range, IPv4-mapped IPv6, zone id, host mask, ...
 EntryText parse_entry(std::string_view text, LeadingZeros zeros = LeadingZeros::refused);
+
+// The same of a text in parts: an address and its port; an address and its prefix length or netmask; both ends of a
+// range, without blanks around them. Where parts make an entry, the text that they stand for makes the same one:
+// address:port or [v6]:port, address/length, first-last. Why parts make none, that text alone says.
+EntryText parse_port(std::string_view address, std::string_view port, LeadingZeros zeros);
+EntryText parse_prefix(std::string_view address, std::string_view length, LeadingZeros zeros);
+EntryText parse_range(std::string_view first, std::string_view last, LeadingZeros octets = LeadingZeros::refused);
 
 }  // namespace weir::control

@@ -21,19 +21,37 @@ bool has_room(const FeedReport& report, LineSample::Kind kind) {
   return static_cast<size_t>(kept) < kSamplesOfAKind;
 }
 
-template <class Addr>
-const char* append(const ParsedEntry<Addr>& parsed, std::string_view text, At at, const Options& options,
-                   FeedReport& report, std::vector<Entry<Addr>>& entries) {
+// whole(): the text.
+template <class Addr, class Whole>
+const char* append(const ParsedEntry<Addr>& parsed, Whole whole, At at, const Options& options, FeedReport& report,
+                   std::vector<Entry<Addr>>& entries) {
   if (parsed.is_any && !options.allow_any) return kAnyRefused;
   if (parsed.host_bits_cleared) {
     report.host_bits++;
     if (has_room(report, LineSample::host_bits)) {
       const std::string meant = range_text(parsed.first, parsed.last, 0);
-      keep_sample(report, {at.line, shortened(text, kShown), "has host bits, read as " + meant, LineSample::host_bits});
+      keep_sample(report,
+                  {at.line, shortened(whole(), kShown), "has host bits, read as " + meant, LineSample::host_bits});
     }
   }
   entries.push_back({parsed.first, parsed.last, at.line, parsed.port, options.directions, options.source, at.expires});
   return nullptr;
+}
+
+template <class Whole>
+const char* append(const EntryText& parsed, Whole whole, At at, const Options& options, ListDraft& list) {
+  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed))
+    return append(*v4, whole, at, options, list.feed, list.v4);
+  if (const auto* v6 = std::get_if<ParsedEntry<Ipv6>>(&parsed))
+    return append(*v6, whole, at, options, list.feed, list.v6);
+  return std::get<EntryError>(parsed).reason;
+}
+
+// Of parts. whole(): the text that they stand for; it says why they make no entry.
+template <class Whole>
+const char* append_parts(const EntryText& parsed, Whole whole, At at, const Options& options, ListDraft& list) {
+  if (std::holds_alternative<EntryError>(parsed)) return take(whole(), at, options, list);
+  return append(parsed, whole, at, options, list);
 }
 
 // 001.002.003.004 -> 1.2.3.4; whatever has no dots stays as it is.
@@ -74,20 +92,19 @@ void add_outcome(const Outcome& outcome, FeedReport& report, uint32_t line, std:
 }
 
 const char* take(std::string_view text, At at, const Options& options, ListDraft& list) {
-  const EntryText parsed = parse_entry(text, LeadingZeros::decimal);
-  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed))
-    return append(*v4, text, at, options, list.feed, list.v4);
-  if (const auto* v6 = std::get_if<ParsedEntry<Ipv6>>(&parsed))
-    return append(*v6, text, at, options, list.feed, list.v6);
-  return std::get<EntryError>(parsed).reason;
+  const auto whole = [&] { return text; };
+  return append(parse_entry(text, LeadingZeros::decimal), whole, at, options, list);
 }
 
 const char* take_port(std::string_view address, std::string_view port, At at, const Options& options, ListDraft& list) {
   if (!is_number(port)) return "the port is not a number from 1 to 65535";
   if (address.find_first_of("/-") != std::string_view::npos) return "a port needs a single address";
   if (address.size() + port.size() > kMostPieces) return "too long for an address with a port";
-  const bool is_v6 = address.find(':') != std::string_view::npos;
-  return take(fmt::format("{}{}{}:{}", is_v6 ? "[" : "", address, is_v6 ? "]" : "", port), at, options, list);
+  const auto whole = [&] {
+    const bool is_v6 = address.find(':') != std::string_view::npos;
+    return fmt::format("{}{}{}:{}", is_v6 ? "[" : "", address, is_v6 ? "]" : "", port);
+  };
+  return append_parts(parse_port(address, port, LeadingZeros::decimal), whole, at, options, list);
 }
 
 const char* take_prefix(std::string_view address, std::string_view length, At at, const Options& options,
@@ -95,22 +112,27 @@ const char* take_prefix(std::string_view address, std::string_view length, At at
   if (address.find_first_of("/-") != std::string_view::npos)
     return "a prefix length beside what has one, or is a range";
   if (address.size() + length.size() > kMostPieces) return "too long for a prefix";
-  return take(fmt::format("{}/{}", address, length), at, options, list);
+  const auto whole = [&] { return fmt::format("{}/{}", address, length); };
+  return append_parts(parse_prefix(address, length, LeadingZeros::decimal), whole, at, options, list);
 }
 
 const char* take_range(std::string_view first, std::string_view last, At at, const Options& options, ListDraft& list) {
   if (first.size() + last.size() > kMostPieces) return "too long for a range";
-  return take(without_padding(first) + "-" + without_padding(last), at, options, list);
+  const auto whole = [&] { return without_padding(first) + "-" + without_padding(last); };
+  return append_parts(parse_range(first, last, LeadingZeros::decimal), whole, at, options, list);
 }
 
 const char* take_parts(const PartTexts& parts, At at, const Options& options, ListDraft& list) {
   const auto& [address, last, port, length] = parts;
   if (!last.empty()) {
     if (address.size() + last.size() > kMostPieces) return "too long for a range";
-    return take(fmt::format("{}-{}", address, last), at, options, list);
+    const auto whole = [&] { return fmt::format("{}-{}", parts.address, parts.last); };
+    return append_parts(parse_range(address, last), whole, at, options, list);
   }
-  const bool is_host = (length == "32" && parse_ipv4(address)) || (length == "128" && parse_ipv6(address));
-  if (!length.empty() && (port.empty() || !is_host)) {
+  const auto is_host = [&] {
+    return (parts.length == "32" && parse_ipv4(parts.address)) || (parts.length == "128" && parse_ipv6(parts.address));
+  };
+  if (!length.empty() && (port.empty() || !is_host())) {
     return take_prefix(address, length.substr(length.starts_with('/') ? 1 : 0), at, options, list);
   }
   return port.empty() ? take(address, at, options, list) : take_port(address, port, at, options, list);
