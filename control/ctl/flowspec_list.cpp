@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <unordered_set>
 
 #include "common/log/log.h"
 #include "common/wait_for.h"
@@ -15,8 +14,6 @@
 #include "control/policy/model/time_text.h"
 #include "control/policy/read/entry_line.h"
 #include "control/sources/flowspec/entries.h"
-#include "control/tell/answer/change.h"
-#include "control/tell/answer/list.h"
 
 namespace weir::control::ctl {
 
@@ -29,48 +26,16 @@ using flowspec::RuleKey;
 constexpr std::chrono::milliseconds kGather{100};  // what comes in a row is one publication
 constexpr std::chrono::seconds kLookEvery{60};     // whether the list still has what it should
 constexpr unsigned kRetryEvery = 10;               // looks, for rules that the list did not take
+constexpr uint64_t kFewRefused = 20;               // rules, which are tried again at every look
 constexpr std::chrono::seconds kAfterFailure{5};
 constexpr size_t kEntriesOfRequest = 20'000;
-constexpr unsigned kGivesUp = 20;  // rules that are refused in a row, all for the same reason: it is not for them
 
 // A controld that is busy for longer is asked again: who does not wait on has withdrawn his request.
 constexpr int kPatience_ms = 30'000;
 
-Result<Document> call(const std::string& socket, const Request& request) {
-  Patience patience;
-  patience.is_quiet = true;
-  patience.most_ms = kPatience_ms;
-  return call_controld(socket, request, patience);
-}
-
-// An answer without `error`. Error: that, or that nobody answers.
-template <class Answer>
-Result<Answer> ask_for(const std::string& socket, const Request& request) {
-  const Result<Document> document = call(socket, request);
-  if (!document) return Error{document.error()};
-  if (const std::optional<std::string> error = document->text("error"); error && !document->contains("ok")) {
-    return Error{*error};
-  }
-  return read_json<Answer>(*document);
-}
-
 const ListDetails* find_list(const std::vector<ListDetails>& lists, const std::string& name) {
   const auto found = std::find_if(lists.begin(), lists.end(), [&](const auto& each) { return each.name == name; });
   return found == lists.end() ? nullptr : &*found;
-}
-
-// Parts of at most kEntriesOfRequest entries, each of whole rules.
-template <class F>
-bool each_part(std::span<const flowspec::RuleTable::Wanted> rules, F f) {
-  while (!rules.empty()) {
-    size_t n = 0, entries = 0;
-    while (n < rules.size() && (n == 0 || entries + rules[n].entries.size() <= kEntriesOfRequest)) {
-      entries += rules[n++].entries.size();
-    }
-    if (!f(rules.first(n))) return false;
-    rules = rules.subspan(n);
-  }
-  return true;
 }
 
 }  // namespace
@@ -95,6 +60,7 @@ FlowspecList::FlowspecList(FlowspecSettings settings, std::function<void()> anno
     : settings_(std::move(settings)),
       on_announced_(std::move(announced)),
       prefix_("flowspec " + settings_.peer + ":"),
+      controld_(settings_.socket, kPatience_ms),
       table_(settings_.limits, [this](const Flow& flow) -> Result<std::string> {
         ListDraft list;
         list.match = match_;
@@ -108,11 +74,7 @@ FlowspecList::~FlowspecList() {
 }
 
 Result<void> FlowspecList::find() {
-  const Result<Document> document = call(settings_.socket, {"list"});
-  if (!document) return Error{document.error()};
-  is_reached_ = true;
-  if (const std::optional<std::string> error = document->text("error")) return Error{*error};
-  const Result<ListAnswer> answer = read_json<ListAnswer>(*document);
+  const Result<ListAnswer> answer = controld_.ask<ListAnswer>({"list"});
   if (!answer) return Error{answer.error()};
   if (settings_.list.empty()) {
     for (const ListDetails& list : answer->lists) {
@@ -139,7 +101,8 @@ Result<void> FlowspecList::find() {
                     list->name)};
   }
   match_ = list->match;
-  max_ttl_s_ = list->dynamic->max_ttl;
+  limits_.max_ttl_s = list->dynamic->max_ttl;
+  limits_.most_of_batch = kEntriesOfRequest;
   if (settings_.announce.empty()) return {};
   const ListDetails* announced = find_list(answer->lists, settings_.announce);
   if (announced == nullptr) return Error{"there is no list " + settings_.announce};
@@ -160,21 +123,25 @@ Result<void> FlowspecList::find() {
 }
 
 void FlowspecList::start() {
+  set_phase(Phase::ending);
   thread_ = std::thread([this] { run(); });
 }
 
 void FlowspecList::stop() {
+  if (phase_ != Phase::ending) set_phase(Phase::ending);
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    phase_ = Phase::down;
     wake_.notify_one();
   }
   thread_.join();
 }
 
 void FlowspecList::set_phase(Phase phase) {
-  change([&](flowspec::RuleTable&) { phase_ = phase; });
+  phase_ = phase;
+  change([&](flowspec::RuleTable& table) {
+    table.list().set_phase(phase, static_cast<uint64_t>(unix_now()) + settings_.stale_s);
+  });
 }
 
 std::set<RuleKey> FlowspecList::announced() {
@@ -230,164 +197,95 @@ void FlowspecList::step() {
       next_look_ = Clock::now() + kAfterFailure;
       return;
     }
-    const std::chrono::seconds max_ttl(max_ttl_s_ == 0 ? UINT32_MAX : max_ttl_s_);
+    const std::chrono::seconds max_ttl(limits_.max_ttl_s == 0 ? UINT32_MAX : limits_.max_ttl_s);
     next_look_ = Clock::now() + std::min(kLookEvery, std::max(max_ttl / 4, std::chrono::seconds(1)));
   }
-  if (!push()) next_look_ = Clock::now() + kAfterFailure;
-  Phase phase = Phase::down;
-  {
-    const std::lock_guard lock(mutex_);
-    phase = phase_;
-  }
-  const Stay stay = phase == Phase::up ? Stay::forever : Stay::stale;
-  if (phase == Phase::filling) stay_.reset();
-  if (phase != Phase::filling && stay_ != stay) {
-    if (keep(stay)) {
-      stay_ = stay;
-    } else {
-      next_look_ = Clock::now() + kAfterFailure;
-    }
-  }
+  if (!follow()) next_look_ = Clock::now() + kAfterFailure;
   if (!settings_.announce.empty() && Clock::now() >= next_announced_) {
     read_announced();
     next_announced_ = Clock::now() + std::chrono::seconds(settings_.every_s);
   }
 }
 
-// What the list has of this peer, page by page; unless nothing can have changed. False: it is not known.
+// Compares the list with the rules. It is read, unless nothing can have changed. False: it is not known.
 bool FlowspecList::look() {
-  const Result<ListAnswer> lists = ask_for<ListAnswer>(settings_.socket, {"list"});
-  if (!lists) return say_error(last_error_, "flowspec list not read", lists.error()), false;
-  if (lists->generation != looked_at_ || first_end_ != kNever) {
-    std::vector<std::string> found;
-    uint32_t first_end = kNever;
-    Request wanted = {"entries"};
-    wanted.name = settings_.list;
-    while (true) {
-      const Result<EntriesAnswer> page = ask_for<EntriesAnswer>(settings_.socket, wanted);
-      if (!page) return say_error(last_error_, "flowspec list not read", page.error()), false;
-      for (const EntryDetails& entry : page->entries) {
-        if (!entry.added || !entry.added->comment.starts_with(prefix_)) continue;
-        found.push_back(entry.entry);
-        first_end = std::min(first_end, entry.expires.value_or(kNever));
-      }
-      if (page->next.empty()) break;
-      wanted.after = page->next;
-    }
+  const auto fail = [this](const std::string& error) {
+    say_error(last_error_, "flowspec list not read", error);
+    return false;
+  };
+  const Result<ListAnswer> lists = controld_.ask<ListAnswer>({"list"});
+  if (!lists) return fail(lists.error());
+  const bool is_read = lists->generation != looked_at_;
+  std::vector<EntryDetails> found;
+  if (is_read) {
+    const Result<void> read = controld_.each_added(settings_.list, [&](const EntryDetails& entry) {
+      if (entry.added->comment.starts_with(prefix_)) found.push_back(entry);
+    });
+    if (!read) return fail(read.error());
     looked_at_ = lists->generation;
-    first_end_ = first_end;
-    const std::lock_guard lock(mutex_);
-    table_.is_found(std::move(found));
   }
   say_error(last_error_, "", "");
   const std::lock_guard lock(mutex_);
+  FollowedList& list = table_.list();
+  if (is_read) list.begin_list();
+  for (const EntryDetails& entry : found) list.has(entry.entry, entry.expires.value_or(kNever), true);
+  list.look(static_cast<uint64_t>(unix_now()), limits_);
   // Many that are not taken ask for many publications.
-  if (looks_++ % kRetryEvery == 0 || table_.counts().refused <= kGivesUp) table_.retry();
-  // Some end by themselves, as a list with max_ttl has it: they stay as long as they are announced.
-  if (first_end_ != kNever && phase_ == Phase::up) stay_.reset();
+  if (looks_++ % kRetryEvery == 0 || table_.counts().refused <= kFewRefused) table_.retry();
   return true;
 }
 
 std::string FlowspecList::comment_of(const std::string& rule) const {
-  std::string comment = prefix_ + " " + rule;
+  std::string comment = prefix_ + " " + (rule.empty() ? "of a session before" : rule);
   if (comment.size() > Change::kMostComment) comment.resize(Change::kMostComment);
   return comment;
 }
 
-// All of them, or none.
-FlowspecList::Added FlowspecList::add(std::span<const Wanted> rules, Stay stay) {
-  Request wanted = {"add"};
-  wanted.name = settings_.list;
-  if (stay == Stay::stale) {
-    wanted.ttl =
-        max_ttl_s_ == 0 ? settings_.stale_s : static_cast<uint32_t>(std::min<uint64_t>(max_ttl_s_, settings_.stale_s));
-  }
-  std::unordered_set<std::string_view> known;
-  for (const Wanted& rule : rules) {
-    for (const std::string& entry : rule.entries) {
-      if (!known.insert(entry).second) continue;
-      wanted.entries.push_back(entry);
-      wanted.comments.push_back(comment_of(rule.text));
+// False: it is to be tried again.
+bool FlowspecList::change_list(FollowedList::Batch batch) {
+  using How = DynamicLists::Outcome::How;
+  for (FollowedList::Row& row : batch.rows) row.comment = comment_of(row.comment);
+  const DynamicLists::Outcome outcome = controld_.change(settings_.list, batch);
+  const std::lock_guard lock(mutex_);
+  FollowedList& list = table_.list();
+  if (outcome.how == How::done) {
+    if (batch.is_add && !outcome.answer.ok) {
+      say_error(last_error_, "flowspec entries not enforced everywhere", outcome.answer.error);
     }
+    list.done(batch);
+    if (!batch.is_add) table_.retry();  // a rule that was too much may fit now
+    return true;
   }
-  const Result<Document> document = call(settings_.socket, wanted);
-  if (!document) return {Added::How::away, document.error()};
-  const Result<ChangeAnswer> answer = read_json<ChangeAnswer>(*document);
-  if (!answer) return {Added::How::refused, document->text("error").value_or(answer.error())};
-  if (!answer->ok) say_error(last_error_, "flowspec entries not enforced everywhere", answer->error);
-  return {Added::How::done, ""};
+  const bool is_refused = outcome.how == How::refused;
+  if (is_refused && list.refused(batch, outcome.why)) {
+    tell_refusals();
+    return true;
+  }
+  if (is_refused) table_.retry();  // no rule is the reason
+  const char* what = !batch.is_add          ? "flowspec entries not deleted"
+                     : batch.claims.empty() ? "flowspec entries not renewed"
+                     : is_refused           ? "flowspec rules not taken"
+                                            : "controld does not answer";
+  say_error(last_error_, what, outcome.why);
+  return false;
 }
 
-// Halves of what is not taken, until each rule is taken or refused. False: controld takes nothing at all.
-bool FlowspecList::add_or_refuse(std::span<const Wanted> rules) {
-  unsigned in_a_row = 0;
-  std::string reason;
-  std::vector<std::span<const Wanted>> parts = {rules};
-  while (!parts.empty()) {
-    const std::span<const Wanted> part = parts.back();
-    parts.pop_back();
-    const Added added = add(part, Stay::forever);
-    if (added.how == Added::How::away) return say_error(last_error_, "controld does not answer", added.why), false;
-    const std::lock_guard lock(mutex_);
-    if (added.how == Added::How::done) {
-      in_a_row = 0;
-      for (const Wanted& rule : part) table_.is_added(rule);
-    } else if (part.size() > 1) {
-      parts.push_back(part.subspan(part.size() / 2));
-      parts.push_back(part.first(part.size() / 2));
-    } else {
-      in_a_row = reason == added.why ? in_a_row + 1 : 1;
-      reason = added.why;
-      if (in_a_row == kGivesUp || stopping_) {
-        say_error(last_error_, "flowspec rules not taken", reason);
-        table_.retry();  // it is not for them
-        return false;
-      }
-      table_.refuse(part[0], reason);
-      tell_refusals();
-    }
-  }
-  return true;
-}
-
-// Takes out what is too much, then adds what is missing. False: it is to be tried again.
-bool FlowspecList::push() {
-  std::vector<std::string> surplus;
-  std::vector<Wanted> missing;
-  {
-    const std::lock_guard lock(mutex_);
-    if (phase_ == Phase::down) return true;
-    surplus = table_.surplus();
-    if (phase_ == Phase::up) {
-      const std::vector<std::string> unclaimed = table_.unclaimed();
-      surplus.insert(surplus.end(), unclaimed.begin(), unclaimed.end());
-    }
-    missing = table_.missing();
-  }
+// Makes the list like the rules. False: it is to be tried again.
+bool FlowspecList::follow() {
   size_t deleted = 0;
-  for (std::span<const std::string> left = surplus; !left.empty();) {
-    const std::span<const std::string> part = left.first(std::min(left.size(), kEntriesOfRequest));
-    left = left.subspan(part.size());
-    Request wanted = {"del"};
-    wanted.name = settings_.list;
-    wanted.entries.assign(part.begin(), part.end());
-    const Result<ChangeAnswer> answer = ask_for<ChangeAnswer>(settings_.socket, wanted);
-    if (!answer) {
-      say_error(last_error_, "flowspec entries not deleted", answer.error());
-      return false;
+  bool has_changed = false, is_done = true;
+  while (is_done) {
+    std::optional<FollowedList::Batch> batch;
+    {
+      const std::lock_guard lock(mutex_);
+      batch = table_.list().next(static_cast<uint64_t>(unix_now()));
     }
-    deleted += part.size();
-    const std::lock_guard lock(mutex_);
-    table_.is_deleted(wanted.entries);
+    if (!batch) break;
+    is_done = change_list(*batch);
+    has_changed = has_changed || !batch->is_add || !batch->claims.empty();
+    if (is_done && !batch->is_add) deleted += batch->rows.size();
   }
-  if (deleted != 0) {
-    // A rule that was too much may fit now.
-    const std::lock_guard lock(mutex_);
-    table_.retry();
-    missing = table_.missing();
-  }
-  const bool is_done = each_part(missing, [&](std::span<const Wanted> part) { return add_or_refuse(part); });
-  if (deleted != 0 || !missing.empty()) {
+  if (has_changed) {
     const flowspec::RuleTable::Counts counts = this->counts();
     log::notice("flowspec entries changed", {{"list", settings_.list},
                                              {"peer", settings_.peer},
@@ -399,30 +297,13 @@ bool FlowspecList::push() {
   return is_done;
 }
 
-// Gives all that the list holds of this peer another end.
-bool FlowspecList::keep(Stay stay) {
-  std::vector<Wanted> held;
-  {
-    const std::lock_guard lock(mutex_);
-    held = table_.held();
-    for (const std::vector<std::string>& others : {table_.surplus(), table_.unclaimed()}) {
-      if (stay == Stay::stale && !others.empty()) held.push_back({{}, "of a session before", others});
-    }
-  }
-  return each_part(held, [&](std::span<const Wanted> part) {
-    const Added kept = add(part, stay);
-    if (kept.how != Added::How::done) say_error(last_error_, "flowspec entries not renewed", kept.why);
-    return kept.how == Added::How::done;
-  });
-}
-
 void FlowspecList::read_announced() {
   std::vector<std::string> entries;
   Request wanted = {"export"};
   wanted.name = settings_.announce;
   bool is_cut = false;
   while (!is_cut) {
-    const Result<ExportAnswer> page = ask_for<ExportAnswer>(settings_.socket, wanted);
+    const Result<ExportAnswer> page = controld_.ask<ExportAnswer>(wanted);
     if (!page) return say_error(last_announce_error_, "flowspec list not read", page.error());
     entries.insert(entries.end(), page->entries.begin(), page->entries.end());
     is_cut = entries.size() > settings_.limits.rules;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "control/ctl/client.h"
+#include "control/ctl/dynamic_list.h"
 #include "control/sources/flowspec/rules.h"
 #include "control/tell/answer/list.h"
 
@@ -54,7 +54,7 @@ class FlowspecList {
 
   // Looks for the lists. Error: why they will not do, or that controld cannot be reached.
   Result<void> find();
-  bool is_reached() const { return is_reached_; }
+  bool is_reached() const { return controld_.has_answered(); }
   const FlowspecSettings& settings() const { return settings_; }
   void start();
   // The entries go by themselves from now on, unless the peer comes back in time.
@@ -69,32 +69,20 @@ class FlowspecList {
     is_changed_ = true;
     wake_.notify_one();
   }
-  enum class Phase : uint8_t {
-    down,     // there is no session: what the list holds goes by itself after a while
-    filling,  // the peer says what it has; what it does not say is not gone yet
-    up,
-  };
+  // ending: there is no session. filling: the peer says what it has. whole: it has said all.
+  using Phase = FollowedList::Phase;
   void set_phase(Phase phase);
 
   std::set<flowspec::RuleKey> announced();
   flowspec::RuleTable::Counts counts();
 
  private:
-  using Wanted = flowspec::RuleTable::Wanted;
-  enum class Stay : uint8_t { forever, stale };
-
   void run();
   void step();
   void tell_refusals();
   bool look();
-  bool push();
-  struct Added {
-    enum class How : uint8_t { done, refused, away } how;
-    std::string why;
-  };
-  Added add(std::span<const Wanted> rules, Stay stay);
-  bool add_or_refuse(std::span<const Wanted> rules);
-  bool keep(Stay stay);
+  bool follow();
+  bool change_list(FollowedList::Batch batch);
   void read_announced();
   void say_error(std::string& last, const char* what, const std::string& error) const;
   std::string comment_of(const std::string& rule) const;
@@ -102,26 +90,24 @@ class FlowspecList {
   FlowspecSettings settings_;
   const std::function<void()> on_announced_;
   const std::string prefix_;  // of the comments of this peer's entries
-  bool is_reached_ = false;
-  uint8_t match_ = 0;  // of the list
-  uint64_t max_ttl_s_ = 0;
+  const DynamicLists controld_;
+  uint8_t match_ = 0;            // of the list
+  FollowedList::Limits limits_;  // of the list
+  Phase phase_ = Phase::ending;  // of whoever has the session
   std::thread thread_;
 
   // Of the thread alone.
   uint8_t announced_match_ = 0;  // of the list that is announced
   unsigned looks_ = 0;
   wire::Generation looked_at_;
-  uint32_t first_end_ = kNever;  // of what the list holds of this peer, as it was found
   std::vector<std::string> exported_;
   Clock::time_point next_look_, next_announced_;
-  std::optional<Stay> stay_;  // of what the list holds; empty: not known
   std::string last_error_, last_announce_error_;
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   flowspec::RuleTable table_;
   bool is_changed_ = false, stopping_ = false;
-  Phase phase_ = Phase::down;
   std::set<flowspec::RuleKey> announced_;
 };
 

@@ -294,7 +294,7 @@ void FlowspecPeer::is_filled() {
   list_->change([](flowspec::RuleTable& table) {
     for (const Family family : {Family::v4, Family::v6}) table.end_of_rib(family);
   });
-  list_->set_phase(Phase::up);
+  list_->set_phase(Phase::whole);
 }
 
 void FlowspecPeer::ended(const std::string& why) {
@@ -304,7 +304,7 @@ void FlowspecPeer::ended(const std::string& why) {
   filled_by_.reset();
   if (!was_established) return;
   stale_at_ = Clock::now() + std::chrono::seconds(settings_.stale_s);
-  list_->set_phase(Phase::down);
+  list_->set_phase(Phase::ending);
 }
 
 // With --json: a line whenever something changed.

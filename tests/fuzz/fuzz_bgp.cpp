@@ -17,6 +17,8 @@ void require(bool holds) {
   if (!holds) abort();
 }
 
+constexpr uint64_t kNow = 1'800'000'000;
+
 struct Peer : SessionEvents {
   RuleTable table{{64, 256}, [](const Flow& flow) -> Result<std::string> { return flow_line(flow); }};
   std::string why;
@@ -25,8 +27,8 @@ struct Peer : SessionEvents {
     for (const RuleKey& key : update.withdrawn) table.withdraw(key);
     for (const RuleKey& key : update.announced) table.announce(key, update.action);
     for (const Family family : update.ends) table.end_of_rib(family);
-    for (const RuleTable::Wanted& rule : table.missing()) table.is_added(rule);
-    table.is_deleted(table.surplus());
+    table.list().look(kNow, {});
+    while (const std::optional<FollowedList::Batch> batch = table.list().next(kNow)) table.list().done(*batch);
     const RuleTable::Counts counts = table.counts();
     require(counts.rules <= 64 && counts.refused <= counts.rules && counts.entries <= 256 && counts.pending == 0);
   }

@@ -7,6 +7,17 @@
 #include "control/sources/flowspec/entries.h"
 
 namespace weir::control::flowspec {
+namespace {
+
+std::string claim_id(const RuleKey& key) {
+  return static_cast<char>(key.family) + key.bytes;
+}
+
+RuleKey key_of(const std::string& claim_id) {
+  return {static_cast<Family>(claim_id[0]), claim_id.substr(1)};
+}
+
+}  // namespace
 
 void RuleTable::begin_anew() {
   for (auto& [key, state] : rules_) state.is_old = true;
@@ -52,35 +63,10 @@ void RuleTable::say(State& state) {
   refusals_.push_back({state.text, state.refusal});
 }
 
-bool RuleTable::is_whole(const State& state) const {
-  return std::all_of(state.entries.begin(), state.entries.end(),
-                     [&](const std::string& entry) { return held_.count(entry) != 0; });
-}
-
-void RuleTable::want(const RuleKey& key, const State& state) {
-  entries_ += state.entries.size();
-  for (const std::string& entry : state.entries) {
-    if (wanted_[entry]++ != 0) continue;
-    surplus_.erase(entry);
-    unclaimed_.erase(entry);
-  }
-  if (!is_whole(state)) missing_.insert(key);
-}
-
-void RuleTable::want_no_more(const RuleKey& key, const State& state) {
-  missing_.erase(key);
-  entries_ -= state.entries.size();
-  for (const std::string& entry : state.entries) {
-    const auto found = wanted_.find(entry);
-    if (--found->second != 0) continue;
-    wanted_.erase(found);
-    if (held_.count(entry) != 0) surplus_.insert(entry);
-  }
-}
-
 RuleTable::Rules::iterator RuleTable::erase(Rules::iterator rule) {
+  list_.release(claim_id(rule->first));
   if (rule->second.refusal.empty()) {
-    want_no_more(rule->first, rule->second);
+    entries_ -= rule->second.entries.size();
   } else {
     refused_--;
   }
@@ -106,7 +92,8 @@ void RuleTable::announce(const RuleKey& key, const Action& action) {
     state.entries.clear();
   }
   if (state.refusal.empty()) {
-    want(key, state);
+    entries_ += state.entries.size();
+    list_.claim(claim_id(key), {state.entries, kNever, state.text});
   } else {
     refused_++;
     say(state);
@@ -129,56 +116,17 @@ void RuleTable::clear() {
 }
 
 std::vector<RuleTable::Refusal> RuleTable::take_refusals() {
+  for (const FollowedList::Refusal& one : list_.take_refusals()) {
+    const auto known = rules_.find(key_of(one.id));
+    if (known == rules_.end() || !known->second.refusal.empty()) continue;  // it was withdrawn meanwhile
+    State& state = known->second;
+    entries_ -= state.entries.size();
+    state.refusal = one.reason;
+    state.is_by_list = true;
+    refused_++;
+    say(state);
+  }
   return std::exchange(refusals_, {});
-}
-
-std::vector<RuleTable::Wanted> RuleTable::missing() const {
-  std::vector<Wanted> all;
-  for (const RuleKey& key : missing_) {
-    const State& state = rules_.at(key);
-    all.push_back({key, state.text, state.entries});
-  }
-  return all;
-}
-
-std::vector<std::string> RuleTable::surplus() const {
-  return {surplus_.begin(), surplus_.end()};
-}
-
-std::vector<std::string> RuleTable::unclaimed() const {
-  return {unclaimed_.begin(), unclaimed_.end()};
-}
-
-void RuleTable::is_added(const Wanted& rule) {
-  for (const std::string& entry : rule.entries) {
-    held_.insert(entry);
-    if (wanted_.count(entry) == 0) surplus_.insert(entry);  // the rule went meanwhile
-  }
-  const auto known = rules_.find(rule.key);
-  if (known != rules_.end() && is_whole(known->second)) missing_.erase(rule.key);
-}
-
-void RuleTable::is_deleted(const std::vector<std::string>& entries) {
-  for (const std::string& entry : entries) {
-    held_.erase(entry);
-    surplus_.erase(entry);
-    unclaimed_.erase(entry);
-  }
-  // A rule that came meanwhile may want one of them.
-  for (const auto& [key, state] : rules_) {
-    if (state.refusal.empty() && !is_whole(state)) missing_.insert(key);
-  }
-}
-
-void RuleTable::refuse(const Wanted& rule, const std::string& reason) {
-  const auto known = rules_.find(rule.key);
-  if (known == rules_.end() || !known->second.refusal.empty() || known->second.entries != rule.entries) return;
-  State& state = known->second;
-  want_no_more(rule.key, state);
-  state.refusal = reason;
-  state.is_by_list = true;
-  refused_++;
-  say(state);
 }
 
 void RuleTable::retry() {
@@ -187,40 +135,14 @@ void RuleTable::retry() {
     state.is_by_list = false;
     state.refusal.clear();
     refused_--;
-    want(key, state);
+    entries_ += state.entries.size();
   }
-}
-
-void RuleTable::is_found(std::vector<std::string> entries) {
-  const std::unordered_set<std::string> known = std::move(surplus_);
-  held_.clear();
-  surplus_.clear();
-  unclaimed_.clear();
-  missing_.clear();
-  for (std::string& entry : entries) {
-    if (wanted_.count(entry) == 0) (known.count(entry) != 0 ? surplus_ : unclaimed_).insert(entry);
-    held_.insert(std::move(entry));
-  }
-  for (const auto& [key, state] : rules_) {
-    if (state.refusal.empty() && !is_whole(state)) missing_.insert(key);
-  }
-}
-
-std::vector<RuleTable::Wanted> RuleTable::held() const {
-  std::vector<Wanted> all;
-  for (const auto& [key, state] : rules_) {
-    if (!state.refusal.empty()) continue;
-    Wanted rule = {key, state.text, {}};
-    for (const std::string& entry : state.entries) {
-      if (held_.count(entry) != 0) rule.entries.push_back(entry);
-    }
-    if (!rule.entries.empty()) all.push_back(std::move(rule));
-  }
-  return all;
+  list_.retry();
 }
 
 RuleTable::Counts RuleTable::counts() const {
-  return {rules_.size(), refused_, held_.size(), missing_.size() + surplus_.size()};
+  const FollowedList::Counts of_list = list_.counts();
+  return {rules_.size(), refused_, of_list.ours, of_list.pending};
 }
 
 }  // namespace weir::control::flowspec

@@ -3,19 +3,16 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "control/policy/model/entry.h"
 #include "control/sources/flowspec/message.h"
+#include "control/sources/followed/followed_list.h"
 
 namespace weir::control::flowspec {
 
-// What one peer announces, what a list is to hold for it, and what it holds. Knows no socket and no controld. An entry
-// of several rules stays until the last of them is withdrawn.
+// The rules that one peer announces, each of which claims entries of a list. Knows no socket and no controld.
 class RuleTable {
  public:
   // An entry as the list writes it. Error: the list cannot hold it.
@@ -25,8 +22,6 @@ class RuleTable {
     size_t entries = 100'000;  // of all rules
   };
   RuleTable(Limits limits, Writer write) : limits_(limits), write_(std::move(write)) {}
-
-  // --- between the peer and the table ---
 
   // A new session: what was announced before stays until end_of_rib().
   void begin_anew();
@@ -42,28 +37,10 @@ class RuleTable {
   };
   std::vector<Refusal> take_refusals();
 
-  // --- between the table and the list ---
-
-  struct Wanted {
-    RuleKey key;
-    std::string text;                  // of the rule
-    std::vector<std::string> entries;  // all that it needs
-  };
-  // Rules whose entries the list lacks.
-  std::vector<Wanted> missing() const;
-  // Entries of the list that are no rule's any more.
-  std::vector<std::string> surplus() const;
-  // Entries that were found there, and are no rule's yet: of a program that ran before, say.
-  std::vector<std::string> unclaimed() const;
-  void is_added(const Wanted& rule);
-  void is_deleted(const std::vector<std::string>& entries);
-  // controld does not take the entries of this rule: they are not missing until retry().
-  void refuse(const Wanted& rule, const std::string& reason);
+  // The list that follows the rules. Comments of its batches are the rules' texts.
+  FollowedList& list() { return list_; }
+  // Rules that the list refused claim their entries again.
   void retry();
-  // What the list holds of this peer, as it was found there.
-  void is_found(std::vector<std::string> entries);
-  // What the list holds, rule by rule, without what it lacks; entries of no rule are left out.
-  std::vector<Wanted> held() const;
 
   struct Counts {
     uint64_t rules = 0, refused = 0;
@@ -85,20 +62,14 @@ class RuleTable {
   using Rules = std::map<RuleKey, State>;
   State read(const RuleKey& key, const Action& action) const;
   void say(State& state);
-  void want(const RuleKey& key, const State& state);
-  void want_no_more(const RuleKey& key, const State& state);
   Rules::iterator erase(Rules::iterator rule);
-  bool is_whole(const State& state) const;
 
   const Limits limits_;
   const Writer write_;
   Rules rules_;
   uint64_t refused_ = 0;
-  size_t entries_ = 0;                                // that rules want, each as often as it is wanted
-  std::unordered_map<std::string, uint64_t> wanted_;  // by how many rules
-  std::unordered_set<std::string> held_;              // by the list
-  std::set<RuleKey> missing_;
-  std::unordered_set<std::string> surplus_, unclaimed_;
+  size_t entries_ = 0;  // that rules want, each as often as it is wanted
+  FollowedList list_;
   std::vector<Refusal> refusals_;
 };
 

@@ -43,8 +43,7 @@ class Target:
 TARGETS = {
     "bgp": Target(512, ("control/sources/flowspec/message.cpp", "control/sources/flowspec/session.cpp", "control/sources/flowspec/rules.cpp"),
                   without=("announce", "encode_announcements", "encode_withdrawals", "encode_end_of_rib", "encode_updates", "reach_head", "unreach_head",
-                           "put_attribute", "encode_update", "tick", "next_tick", "shut_down", "lose", "refuse", "retry", "held", "unclaimed", "is_found",
-                           "clear", "take_refusals")),
+                           "put_attribute", "encode_update", "tick", "next_tick", "shut_down", "lose", "retry", "clear", "take_refusals")),
     "book": Target(2048, ("control/lists/book/disk.cpp", "control/lists/book/stored.cpp"), without=("write_book", "part_holding")),
     "entry": Target(256, ("control/policy/read/entry_line.cpp",), "plain.dict", without=("entry_line_of_map",)),
     "crowdsec": Target(1024, ("control/sources/crowdsec/decisions.cpp", "control/sources/crowdsec/ledger.cpp",

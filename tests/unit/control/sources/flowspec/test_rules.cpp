@@ -15,30 +15,53 @@ const RuleKey kBoth = key_of(Family::v4, "01 20 c0 00 02 01 03 01 06 81 11");   
 const RuleKey kOther = key_of(Family::v6, "01 40 00 20 01 0d b8 00 00 00 00");  // dst 2001:db8::/64
 const std::string kTcpEntry = "dst 192.0.2.1 tcp", kUdpEntry = "dst 192.0.2.1 udp", kOtherEntry = "dst 2001:db8::/64";
 
-RuleTable table_of(RuleTable::Limits limits = {}) {
-  return RuleTable(limits, [](const Flow& flow) -> Result<std::string> { return flow_line(flow); });
-}
+constexpr uint64_t kNow = 1'800'000'000;
 
-// All that is missing is added, all that is too much goes.
-void settle(RuleTable& table) {
-  for (const RuleTable::Wanted& rule : table.missing()) table.is_added(rule);
-  table.is_deleted(table.surplus());
-  CHECK((table.missing().empty() && table.surplus().empty()));
-}
+// The peer says its rules; entries that it may still say stay.
+struct Table : RuleTable {
+  explicit Table(Limits limits = {})
+      : RuleTable(limits, [](const Flow& flow) -> Result<std::string> { return flow_line(flow); }) {
+    list().set_phase(FollowedList::Phase::filling);
+  }
+  std::optional<FollowedList::Batch> next() {
+    list().look(kNow, {});
+    return list().next(kNow);
+  }
+  // The entries of the next change, where it is such a one.
+  std::vector<std::string> texts_of(bool is_add) {
+    std::vector<std::string> texts;
+    const std::optional<FollowedList::Batch> batch = next();
+    if (!batch || batch->is_add != is_add) return texts;
+    for (const FollowedList::Row& row : batch->rows) texts.push_back(row.entry);
+    return texts;
+  }
+  std::vector<std::string> missing() { return texts_of(true); }
+  std::vector<std::string> surplus() { return texts_of(false); }
+  // All that is missing is added, all that is too much goes.
+  void settle() {
+    while (const std::optional<FollowedList::Batch> batch = next()) list().done(*batch);
+    CHECK(counts().pending == 0);
+  }
+  void is_found(const std::vector<std::string>& entries) {
+    list().begin_list();
+    for (const std::string& entry : entries) list().has(entry, kNever, true);
+    list().look(kNow, {});
+  }
+};
 
 }  // namespace
 
 TEST_CASE("an entry of two rules stays until both are withdrawn") {
-  RuleTable table = table_of();
+  Table table;
   table.announce(kTcp, kDrop);
   table.announce(kBoth, kDrop);
   REQUIRE(table.missing().size() == 2);
   CHECK(table.counts() == RuleTable::Counts{2, 0, 0, 2});
-  settle(table);
+  table.settle();
   CHECK(table.counts() == RuleTable::Counts{2, 0, 2, 0});
   table.withdraw(kBoth);
   CHECK(table.surplus() == std::vector{kUdpEntry});
-  settle(table);
+  table.settle();
   table.withdraw(kTcp);
   CHECK(table.surplus() == std::vector{kTcpEntry});
   table.announce(kTcp, kDrop);  // comes back before it went
@@ -46,26 +69,28 @@ TEST_CASE("an entry of two rules stays until both are withdrawn") {
   CHECK(table.missing().empty());
   table.withdraw(kTcp);
   table.withdraw(kTcp);
-  settle(table);
+  table.settle();
   CHECK(table.counts() == RuleTable::Counts{});
 }
 
 TEST_CASE("a rule that goes while its entries are added leaves none behind") {
-  RuleTable table = table_of();
+  Table table;
   table.announce(kBoth, kDrop);
-  const std::vector<RuleTable::Wanted> missing = table.missing();
+  const std::optional<FollowedList::Batch> missing = table.next();
+  CHECK(missing->rows[0].comment == "dst 192.0.2.1/32 proto 6,17");
   table.withdraw(kBoth);
-  for (const RuleTable::Wanted& rule : missing) table.is_added(rule);
+  table.list().done(*missing);
   CHECK(table.surplus().size() == 2);
+  const std::optional<FollowedList::Batch> surplus = table.next();  // asked for before it comes
   table.announce(kTcp, kDrop);
-  table.is_deleted({kTcpEntry, kUdpEntry});  // asked for before it came
+  table.list().done(*surplus);
   CHECK(table.missing().size() == 1);
 }
 
 TEST_CASE("a session that begins anew takes out what it does not announce again") {
-  RuleTable table = table_of();
+  Table table;
   for (const RuleKey& key : {kTcp, kBoth, kOther}) table.announce(key, kDrop);
-  settle(table);
+  table.settle();
   table.begin_anew();
   table.announce(kTcp, kDrop);
   CHECK(table.missing().empty());
@@ -79,22 +104,23 @@ TEST_CASE("a session that begins anew takes out what it does not announce again"
 }
 
 TEST_CASE("what another program left in the list is claimed, or is nobody's") {
-  RuleTable table = table_of();
+  Table table;
   table.is_found({kTcpEntry, kUdpEntry});
-  CHECK(table.unclaimed().size() == 2);
+  CHECK(table.counts().entries == 2);
   CHECK(table.surplus().empty());
   table.announce(kTcp, kDrop);
   CHECK(table.missing().empty());
-  CHECK(table.unclaimed() == std::vector{kUdpEntry});
+  CHECK(table.surplus().empty());
+  table.list().set_phase(FollowedList::Phase::whole);
+  CHECK(table.surplus() == std::vector{kUdpEntry});
   table.announce(kOther, kDrop);
-  settle(table);
+  table.settle();
   table.is_found({kOtherEntry});  // somebody took one out
-  REQUIRE(table.missing().size() == 1);
-  CHECK(table.missing()[0].entries == std::vector{kTcpEntry});
+  CHECK(table.missing() == std::vector{kTcpEntry});
 }
 
 TEST_CASE("rules without entries are refused, each once for each reason") {
-  RuleTable table = table_of();
+  Table table;
   table.announce(kTcp, kRate);
   table.announce(kTcp, kRate);
   std::vector<RuleTable::Refusal> refusals = table.take_refusals();
@@ -104,7 +130,7 @@ TEST_CASE("rules without entries are refused, each once for each reason") {
   CHECK(table.counts() == RuleTable::Counts{1, 1, 0, 0});
   table.announce(kTcp, kDrop);
   CHECK(table.take_refusals().empty());
-  settle(table);
+  table.settle();
   table.announce(kTcp, kRate);  // no longer
   CHECK(table.surplus() == std::vector{kTcpEntry});
   CHECK(table.take_refusals().size() == 1);
@@ -115,25 +141,25 @@ TEST_CASE("rules without entries are refused, each once for each reason") {
 }
 
 TEST_CASE("a rule that controld refuses is tried again when it is asked for, and told once") {
-  RuleTable table = table_of();
+  Table table;
   table.announce(kBoth, kDrop);
-  table.refuse(table.missing()[0], "too many conditions");
+  CHECK(table.list().refused(*table.next(), "too many conditions"));
   CHECK(table.missing().empty());
-  CHECK(table.counts() == RuleTable::Counts{1, 1, 0, 0});
   CHECK(table.take_refusals().size() == 1);
+  CHECK(table.counts() == RuleTable::Counts{1, 1, 0, 0});
   table.announce(kBoth, kDrop);  // says nothing new
   CHECK(table.missing().empty());
   table.retry();
-  REQUIRE(table.missing().size() == 1);
-  table.refuse(table.missing()[0], "too many conditions");
+  REQUIRE(table.missing().size() == 2);
+  CHECK(table.list().refused(*table.next(), "too many conditions"));
   CHECK(table.take_refusals().empty());
   table.retry();
-  settle(table);
+  table.settle();
   CHECK(table.counts() == RuleTable::Counts{1, 0, 2, 0});
 }
 
 TEST_CASE("limits of rules and of entries hold") {
-  RuleTable table = table_of({2, 2});
+  Table table({2, 2});
   table.announce(kBoth, kDrop);
   table.announce(kOther, kDrop);
   REQUIRE(table.take_refusals()[0].reason == "the rules are 2 entries already: 2 are the most");
@@ -145,13 +171,19 @@ TEST_CASE("limits of rules and of entries hold") {
 
 TEST_CASE("whatever comes and goes, the list ends with what is announced") {
   CHECK(rc::check([] {
-    RuleTable table = table_of();
+    Table table;
     std::set<std::string> list;
     std::map<RuleKey, std::set<std::string>> announced;
     const std::map<RuleKey, std::set<std::string>> rules = {
         {kTcp, {kTcpEntry}}, {kBoth, {kTcpEntry, kUdpEntry}}, {kOther, {kOtherEntry}}};
-    std::vector<RuleTable::Wanted> on_its_way;
-    std::vector<std::string> going;
+    std::optional<FollowedList::Batch> on_its_way;
+    const auto arrive = [&] {
+      if (!on_its_way) return;
+      for (const FollowedList::Row& row : on_its_way->rows) {
+        on_its_way->is_add ? (void)list.insert(row.entry) : (void)list.erase(row.entry);
+      }
+      table.list().done(*std::exchange(on_its_way, std::nullopt));
+    };
     for (int i = 0; i < 40; i++) {
       const auto rule = std::next(rules.begin(), *rc::gen::inRange(0, 3));
       switch (*rc::gen::inRange(0, 6)) {
@@ -165,29 +197,18 @@ TEST_CASE("whatever comes and goes, the list ends with what is announced") {
           announced.erase(rule->first);
           break;
         case 3:  // a request, whose answer comes later
-          if (on_its_way.empty() && going.empty()) on_its_way = table.missing(), going = table.surplus();
+          if (!on_its_way) on_its_way = table.next();
           break;
         case 4:
-          for (const std::string& entry : going) list.erase(entry);
-          table.is_deleted(std::exchange(going, {}));
-          for (const RuleTable::Wanted& each : std::exchange(on_its_way, {})) {
-            list.insert(each.entries.begin(), each.entries.end());
-            table.is_added(each);
-          }
+          arrive();
           break;
         default:
-          if (on_its_way.empty() && going.empty()) table.is_found({list.begin(), list.end()});
+          if (!on_its_way) table.is_found({list.begin(), list.end()});
       }
     }
-    for (const std::string& entry : going) list.erase(entry);
-    table.is_deleted(going);
-    for (const RuleTable::Wanted& each : on_its_way) {
-      list.insert(each.entries.begin(), each.entries.end());
-      table.is_added(each);
-    }
-    for (const std::string& entry : table.surplus()) list.erase(entry);
-    for (const std::string& entry : table.unclaimed()) list.erase(entry);
-    for (const RuleTable::Wanted& each : table.missing()) list.insert(each.entries.begin(), each.entries.end());
+    arrive();
+    table.list().set_phase(FollowedList::Phase::whole);
+    while ((on_its_way = table.next())) arrive();
     std::set<std::string> expected;
     for (const auto& [key, entries] : announced) expected.insert(entries.begin(), entries.end());
     RC_ASSERT(list == expected);
