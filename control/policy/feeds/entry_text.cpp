@@ -73,8 +73,8 @@ EntryError why_no_address(std::string_view text) {
 }
 
 template <class Addr>
-EntryText single(Addr address) {
-  return ParsedEntry<Addr>{.first = address, .last = address};
+ParsedEntry<Addr> entry_of(Addr first, Addr last) {
+  return {{first, last, 0, 0, 0, 0}, {.is_any = first == 0 && last == static_cast<Addr>(~Addr{0})}};
 }
 
 // Octets of one to three digits; zeros may stand before others: 001.002.003.004.
@@ -94,13 +94,13 @@ std::optional<Ipv4> parse_padded_ipv4(std::string_view text) {
 EntryText parse_address(std::string_view text, LeadingZeros octets = LeadingZeros::refused) {
   if (text.find(':') == std::string_view::npos) {
     if (auto address = octets == LeadingZeros::decimal ? parse_padded_ipv4(text) : parse_ipv4(text)) {
-      return single(*address);
+      return entry_of(*address, *address);
     }
     return why_no_address(text);
   }
   if (auto address = parse_ipv6(text)) {
     if (is_ipv4_mapped(*address)) return kMapped;
-    return single(*address);
+    return entry_of(*address, *address);
   }
   return why_no_address(text);
 }
@@ -108,9 +108,8 @@ EntryText parse_address(std::string_view text, LeadingZeros octets = LeadingZero
 template <class Addr>
 EntryText prefix(Addr address, uint32_t length) {
   const Addr mask = prefix_mask<Addr>(length);
-  ParsedEntry<Addr> entry{.first = address & mask, .last = address | static_cast<Addr>(~mask)};
+  ParsedEntry<Addr> entry = entry_of<Addr>(address & mask, address | static_cast<Addr>(~mask));
   entry.host_bits_cleared = entry.first != address;
-  entry.is_any = length == 0;
   return entry;
 }
 
@@ -131,7 +130,7 @@ EntryText parse_prefix4(Ipv4 address, std::string_view length_text) {
 template <class Addr>
 EntryText range(Addr first, Addr last) {
   if (last < first) return kReversed;
-  return ParsedEntry<Addr>{.first = first, .last = last, .is_any = first == 0 && last == static_cast<Addr>(~Addr{0})};
+  return entry_of(first, last);
 }
 
 EntryText with_port(EntryText address, std::string_view port_text, LeadingZeros zeros) {

@@ -6,19 +6,19 @@
 #include <string_view>
 #include <variant>
 
-#include "common/ip.h"
+#include "control/policy/model/entry.h"
 
 namespace weir::control {
 
-// What one entry's text says, before it gets directions and a place.
-template <class Addr>
-struct ParsedEntry {
-  Addr first;
-  Addr last;
-  uint16_t port = 0;               // 0 = any
+// Two facts about a text that its entry does not hold.
+struct EntryNotes {
   bool host_bits_cleared = false;  // the prefix had host bits: a warning in a policy, fine in a feed
   bool is_any = false;             // /0: needs allow_any
 };
+
+// The parser gives an entry without a place, directions and an end: its caller knows them.
+template <class Addr>
+struct ParsedEntry : Entry<Addr>, EntryNotes {};
 
 struct EntryError {
   const char* reason;  // e.g. "prefix length 33 is larger than 32" is built by the caller from reason + text

@@ -34,7 +34,11 @@ const char* append(const ParsedEntry<Addr>& parsed, Whole whole, At at, const Op
                   {at.line, shortened(whole(), kShown), "has host bits, read as " + meant, LineSample::host_bits});
     }
   }
-  entries.push_back({parsed.first, parsed.last, at.line, parsed.port, options.directions, options.source, at.expires});
+  Entry<Addr>& entry = entries.emplace_back(parsed);
+  entry.line = at.line;
+  entry.directions = options.directions;
+  entry.source = options.source;
+  entry.expires = at.expires;
   return nullptr;
 }
 

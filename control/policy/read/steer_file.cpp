@@ -83,7 +83,7 @@ void set_words(weir_u64 (&words)[2], Ipv6 value) {
 
 // How long the prefix is that the range is; empty: it is none.
 template <class Addr>
-std::optional<unsigned> prefix_bits(const ParsedEntry<Addr>& range) {
+std::optional<unsigned> prefix_bits(const Entry<Addr>& range) {
   const Addr differ = range.first ^ range.last;
   for (unsigned bits = 0; bits <= kAddrBits<Addr>; bits++) {
     const Addr host = static_cast<Addr>(~prefix_mask<Addr>(bits));
@@ -148,7 +148,7 @@ class RuleReader {
   }
 
   template <class Addr>
-  void keep_prefix(int side, const Node& node, const ParsedEntry<Addr>& range) {
+  void keep_prefix(int side, const Node& node, const Entry<Addr>& range) {
     const std::optional<unsigned> bits = prefix_bits(range);
     if (!bits) {
       file_.error(node, quoted(node.text) + " is no single prefix", "write one rule for each prefix of the range");

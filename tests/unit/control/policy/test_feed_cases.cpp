@@ -28,12 +28,8 @@ std::string text_of(const Entry<Addr>& entry) {
 // Of `203.0.113.0/24` as an entry of a list says it.
 std::string text_of(const std::string& entry) {
   const EntryText parsed = parse_entry(entry);
-  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed)) {
-    return text_of(Entry<Ipv4>{v4->first, v4->last, 0, v4->port, 0, 0});
-  }
-  if (const auto* v6 = std::get_if<ParsedEntry<Ipv6>>(&parsed)) {
-    return text_of(Entry<Ipv6>{v6->first, v6->last, 0, v6->port, 0, 0});
-  }
+  if (const auto* v4 = std::get_if<ParsedEntry<Ipv4>>(&parsed)) return text_of(*v4);
+  if (const auto* v6 = std::get_if<ParsedEntry<Ipv6>>(&parsed)) return text_of(*v6);
   FAIL("no entry: " << entry);
   return "";
 }
