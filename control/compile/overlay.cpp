@@ -273,8 +273,7 @@ class OverlayMaker {
     for (TouchedShape<Addr>& shape : touched) {
       std::sort(shape.keys.begin(), shape.keys.end());
       shape.keys.erase(std::unique(shape.keys.begin(), shape.keys.end()), shape.keys.end());
-      std::sort(shape.added_flows.begin(), shape.added_flows.end(),
-                [](const auto& a, const auto& b) { return a.before(b); });
+      std::sort(shape.added_flows.begin(), shape.added_flows.end());
       filter::KeyTable& table = new_table(shape.shape, shape.of_base);
       size_t flow = 0;
       for (const AddressKey<Addr>& key : shape.keys) {

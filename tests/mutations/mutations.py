@@ -92,8 +92,8 @@ MUTATIONS = (
     ("bpf/enforce/group.cpp", "      lookup.replaces = uint32_t{1} << base_index;\n", "", ("xdp-overlay",)),
     ("bpf/enforce/gates.cpp", "is_overlay ? WEIR_AS_SOURCE | WEIR_AS_DESTINATION : filter", "filter", ("xdp-overlay", "xdp-gate-tables")),
     # Merge, rules, proofs.
-    ("control/compile/merge/merge.cpp", "claims[end].port == first.port; end++)", "true; end++)", ("compile", "compile-reference", "agreement")),
-    ("control/compile/merge/merge.cpp", "    return !(other.claim < claim) && expires > other.expires;", "    return !(other.claim < claim) && expires < other.expires;", ("compile", "compile-reference", "agreement")),
+    ("control/compile/merge/merge.cpp", "prefixes[end].same_key(first); end++)", "prefixes[end].address == first.address; end++)", ("compile", "compile-reference", "agreement")),
+    ("control/compile/merge/merge.cpp", ": expires > other.expires;", ": expires < other.expires;", ("compile", "compile-reference", "agreement")),
     ("control/compile/merge/rule_book.cpp", "united.back().set = unite_sets(united.back().set, link.set);", "united.back().set = link.set;", ("compile", "compile-reference", "agreement")),
     ("control/compile/merge/rule_book.cpp", "  input.residuals.back().last = 1;", "  input.residuals.back().last = 0;", ("compile", "compile-reference", "agreement")),
     ("control/compile/overlay.cpp", "if (rows.last_of(row) < last || ", "if (", ("compile-reference",)),

@@ -3,63 +3,55 @@
 namespace weir::control {
 namespace {
 
-// One list's claim on one prefix: 8 bytes for IPv4, so that sorting half a million of them stays in cache.
-template <class Addr>
-struct Claim {
-  Addr address;
-  uint16_t port;
-  uint8_t list;
-  uint8_t directions;
+// Until all lists are united, RuledPrefix::rule says which list has the prefix, and on which sides.
+constexpr unsigned kBothDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
+constexpr uint32_t one_list(unsigned list, unsigned directions) {
+  return list * (kBothDirections + 1) | directions;
+}
+constexpr unsigned list_of(uint32_t rule) {
+  return rule / (kBothDirections + 1);
+}
+constexpr uint8_t directions_of(uint32_t rule) {
+  return rule & kBothDirections;
+}
 
-  uint32_t tail() const { return uint32_t{port} << 16 | uint32_t{list} << 8 | directions; }
-  bool operator<(const Claim& other) const {
-    return address != other.address ? address < other.address : tail() < other.tail();
-  }
-};
-
-// The same with an end: of one list's claims on the same prefix the last to expire counts.
+// Of one list's entries on the same prefix the last to expire counts.
 template <class Addr>
-struct ExpiringClaim {
-  Claim<Addr> claim;
+struct ExpiringPrefix {
+  RuledPrefix<Addr> prefix;
   uint32_t expires;
 
-  bool operator<(const ExpiringClaim& other) const {
-    if (claim < other.claim) return true;
-    return !(other.claim < claim) && expires > other.expires;
+  bool is_same(const ExpiringPrefix& other) const {
+    return prefix.same_key(other.prefix) && prefix.rule == other.prefix.rule;
   }
-  bool same_claim(const ExpiringClaim& other) const { return !(claim < other.claim) && !(other.claim < claim); }
+  bool operator<(const ExpiringPrefix& other) const {
+    if (!prefix.same_key(other.prefix)) return prefix < other.prefix;
+    return prefix.rule != other.prefix.rule ? prefix.rule < other.prefix.rule : expires > other.expires;
+  }
 };
 
 template <class Addr>
-struct ClaimsOfLength {
-  std::vector<Claim<Addr>> lasting;
-  std::vector<ExpiringClaim<Addr>> expiring;
-};
+struct PrefixesOfLists {
+  MergedFamily<Addr> lasting;
+  std::array<std::vector<ExpiringPrefix<Addr>>, kAddrBits<Addr> + 1> expiring_any_port, expiring_one_port;
 
-template <class Addr>
-using ClaimsByLength = std::array<ClaimsOfLength<Addr>, kAddrBits<Addr> + 1>;
-
-template <class Addr>
-struct Claims {
-  ClaimsByLength<Addr> any_port;
-  ClaimsByLength<Addr> one_port;
-
-  uint64_t lasting() const {
+  uint64_t n_lasting() const {
     uint64_t n = 0;
-    for (const auto* by_length : {&any_port, &one_port}) {
-      for (const ClaimsOfLength<Addr>& claims : *by_length) n += claims.lasting.size();
+    for (const auto* by_length : {&lasting.any_port, &lasting.one_port}) {
+      for (const auto& prefixes : *by_length) n += prefixes.size();
     }
     return n;
   }
   void add(unsigned list, const Rows<Addr>& rows) {
     for (const Entry<Addr> entry : rows) {
-      auto& by_length = entry.port == 0 ? any_port : one_port;
+      auto& by_length = entry.port == 0 ? lasting.any_port : lasting.one_port;
+      auto& expiring = entry.port == 0 ? expiring_any_port : expiring_one_port;
       split_range(entry.first, entry.last, [&](Addr address, unsigned bits) {
-        const Claim<Addr> claim = {address, entry.port, static_cast<uint8_t>(list), entry.directions};
+        const RuledPrefix<Addr> prefix = {address, one_list(list, entry.directions), entry.port};
         if (entry.expires == kNever) {
-          by_length[bits].lasting.push_back(claim);
+          by_length[bits].push_back(prefix);
         } else {
-          by_length[bits].expiring.push_back({claim, entry.expires});
+          expiring[bits].push_back({prefix, entry.expires});
         }
       });
     }
@@ -72,7 +64,7 @@ class SingleListRules {
   explicit SingleListRules(RuleBook& book) : book_(book) {}
 
   uint32_t rule(unsigned list, unsigned directions) {
-    uint32_t& known = rules_[list][directions & kBothDirections];
+    uint32_t& known = rules_[list][directions];
     if (known == 0) {
       weir_set source = {}, destination = {};
       if ((directions & WEIR_AS_SOURCE) != 0) add_list(source, list);
@@ -83,75 +75,73 @@ class SingleListRules {
   }
 
  private:
-  static constexpr unsigned kBothDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
   RuleBook& book_;
   uint32_t rules_[WEIR_MAX_LISTS][kBothDirections + 1] = {};
 };
 
-// Sorts the claims and unites those of the same prefix and port. Empties claims.
+// Sorts the prefixes of all lists, and unites those of the same key.
 template <class Addr>
-std::vector<RuledPrefix<Addr>> unite(std::vector<Claim<Addr>>& claims, RuleBook& book, SingleListRules& single,
-                                     Progress* progress) {
-  sort_runs(claims);
+void unite(std::vector<RuledPrefix<Addr>>& prefixes, RuleBook& book, SingleListRules& single, Progress* progress) {
+  sort_runs(prefixes);
   ProgressCount count(progress);
-  std::vector<RuledPrefix<Addr>> prefixes;
-  prefixes.reserve(claims.size());
-  for (size_t begin = 0, end = 0; begin < claims.size(); begin = end) {
-    const Claim<Addr>& first = claims[begin];
+  size_t united = 0;
+  for (size_t begin = 0, end = 0; begin < prefixes.size(); begin = end) {
+    const RuledPrefix<Addr> first = prefixes[begin];
     weir_set source = {}, destination = {};
-    for (; end < claims.size() && claims[end].address == first.address && claims[end].port == first.port; end++) {
+    for (; end < prefixes.size() && prefixes[end].same_key(first); end++) {
       count.one();
-      if ((claims[end].directions & WEIR_AS_SOURCE) != 0) add_list(source, claims[end].list);
-      if ((claims[end].directions & WEIR_AS_DESTINATION) != 0) add_list(destination, claims[end].list);
+      const uint32_t rule = prefixes[end].rule;
+      if ((directions_of(rule) & WEIR_AS_SOURCE) != 0) add_list(source, list_of(rule));
+      if ((directions_of(rule) & WEIR_AS_DESTINATION) != 0) add_list(destination, list_of(rule));
     }
-    const uint32_t rule = end - begin == 1 ? single.rule(first.list, first.directions) : book.rule(source, destination);
-    prefixes.push_back({first.address, rule, first.port});
+    const uint32_t rule =
+        end - begin == 1 ? single.rule(list_of(first.rule), directions_of(first.rule)) : book.rule(source, destination);
+    prefixes[united++] = {first.address, rule, first.port};
   }
-  claims = {};
-  return prefixes;
+  prefixes.resize(united);
 }
 
 template <class Addr>
-std::vector<RuledPrefix<Addr>> conditional(std::vector<ExpiringClaim<Addr>>& claims, RuleBook& book) {
-  std::sort(claims.begin(), claims.end());
+std::vector<RuledPrefix<Addr>> conditional(std::vector<ExpiringPrefix<Addr>>& expiring, RuleBook& book) {
+  std::sort(expiring.begin(), expiring.end());
   std::vector<RuledPrefix<Addr>> prefixes;
-  const ExpiringClaim<Addr>* before = nullptr;
-  for (const ExpiringClaim<Addr>& expiring : claims) {
-    if (before != nullptr && before->same_claim(expiring)) continue;
-    before = &expiring;
+  const ExpiringPrefix<Addr>* before = nullptr;
+  for (const ExpiringPrefix<Addr>& one : expiring) {
+    if (before != nullptr && before->is_same(one)) continue;
+    before = &one;
     weir_residual condition = {};
     condition.asks = WEIR_ASKS_EXPIRES;
-    condition.expires_unix_s = expiring.expires;
-    const Claim<Addr>& claim = expiring.claim;
-    prefixes.push_back({claim.address, book.rule_if(condition, claim.directions, claim.list), claim.port});
+    condition.expires_unix_s = one.expires;
+    const uint32_t rule = book.rule_if(condition, directions_of(one.prefix.rule), list_of(one.prefix.rule));
+    prefixes.push_back({one.prefix.address, rule, one.prefix.port});
   }
   return prefixes;
 }
 
 template <class Addr>
-MergedFamily<Addr> merge_family(Claims<Addr> claims, RuleBook& book, SingleListRules& single, Progress* progress) {
-  MergedFamily<Addr> merged;
-  const auto merge_length = [&](ClaimsOfLength<Addr>& claimed, std::vector<RuledPrefix<Addr>>& prefixes) {
-    prefixes = unite(claimed.lasting, book, single, progress);
-    add_prefixes(prefixes, conditional(claimed.expiring, book), book);
+MergedFamily<Addr> merge_family(PrefixesOfLists<Addr> lists, RuleBook& book, SingleListRules& single,
+                                Progress* progress) {
+  const auto merge_length = [&](std::vector<RuledPrefix<Addr>>& prefixes, std::vector<ExpiringPrefix<Addr>>& expiring) {
+    unite(prefixes, book, single, progress);
+    add_prefixes(prefixes, conditional(expiring, book), book);
   };
   for (unsigned bits = 0; bits <= kAddrBits<Addr>; bits++) {
-    merge_length(claims.any_port[bits], merged.any_port[bits]);
-    merge_length(claims.one_port[bits], merged.one_port[bits]);
+    merge_length(lists.lasting.any_port[bits], lists.expiring_any_port[bits]);
+    merge_length(lists.lasting.one_port[bits], lists.expiring_one_port[bits]);
   }
-  return merged;
+  return std::move(lists.lasting);
 }
 
 }  // namespace
 
 Merged merge(const Policy& policy, Progress* progress) {
-  Claims<Ipv4> v4;
-  Claims<Ipv6> v6;
+  PrefixesOfLists<Ipv4> v4;
+  PrefixesOfLists<Ipv6> v6;
   for (unsigned list = 0; list < policy.lists.size(); list++) {
     v4.add(list, policy.lists[list].v4());
     v6.add(list, policy.lists[list].v6());
   }
-  if (progress != nullptr) progress->expect(v4.lasting() + v6.lasting());
+  if (progress != nullptr) progress->expect(v4.n_lasting() + v6.n_lasting());
   Merged merged;
   SingleListRules single(merged.book);
   merged.v4 = merge_family(std::move(v4), merged.book, single, progress);

@@ -48,8 +48,8 @@ struct RuledPrefix {
   uint16_t port;  // 0 = any
 
   bool same_key(const RuledPrefix& other) const { return address == other.address && port == other.port; }
-  bool before(const RuledPrefix& other) const {
-    return address != other.address ? address < other.address : port < other.port;
+  bool operator<(const RuledPrefix& other) const {
+    return address < other.address || (address == other.address && port < other.port);
   }
 };
 
@@ -86,7 +86,7 @@ std::vector<RuledPrefix<Addr>> unite(const std::vector<RuledPrefix<Addr>>& a, co
   std::vector<RuledPrefix<Addr>> both;
   both.reserve(a.size() + b.size());
   for (size_t i = 0, j = 0; i < a.size() || j < b.size();) {
-    const bool from_a = j == b.size() || (i < a.size() && a[i].before(b[j]));
+    const bool from_a = j == b.size() || (i < a.size() && a[i] < b[j]);
     const RuledPrefix<Addr>& next = from_a ? a[i++] : b[j++];
     if (!both.empty() && both.back().same_key(next)) {
       both.back().rule = book.unite(both.back().rule, next.rule);
@@ -101,8 +101,7 @@ std::vector<RuledPrefix<Addr>> unite(const std::vector<RuledPrefix<Addr>>& a, co
 template <class Addr>
 void add_prefixes(std::vector<RuledPrefix<Addr>>& table, std::vector<RuledPrefix<Addr>> more, RuleBook& book) {
   if (more.empty()) return;
-  std::sort(more.begin(), more.end(),
-            [](const RuledPrefix<Addr>& a, const RuledPrefix<Addr>& b) { return a.before(b); });
+  std::sort(more.begin(), more.end());
   table = unite(table, more, book);
 }
 

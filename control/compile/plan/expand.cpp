@@ -84,8 +84,7 @@ std::vector<RuledPrefix<Addr>> keys_of(const Merged& merged, const Level& level,
       }
     }
   }
-  std::sort(expanded.begin(), expanded.end(),
-            [](const RuledPrefix<Addr>& a, const RuledPrefix<Addr>& b) { return a.before(b); });
+  std::sort(expanded.begin(), expanded.end());
   return unite(prefixes[bits], expanded, book);
 }
 
