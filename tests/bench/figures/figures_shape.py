@@ -18,6 +18,7 @@ BEFORE = os.environ.get("WEIR_BEFORE", "9b3e467")  # the last commit before the 
 SCHEDULES = int(os.environ.get("WEIR_SCHEDULES", 100_000))
 ROUNDS = 7
 PRODUCT_BUILD_S = 240
+ENTRY_FORMS = 7
 
 
 def run(command, **options):
@@ -57,6 +58,21 @@ def includes_against(_build, _folder):
     result = json.loads(subprocess.run([sys.executable, os.path.join(ROOT, "tests/structure/includes.py"), "--json"], stdout=subprocess.PIPE,
                                        text=True).stdout)
     return [at_most("shape.includes_against", result["against"], 0, "includes", f"{result['files']} files in {result['folders']} folders")], result
+
+
+def forms_of_an_entry(text):
+    """Names of the forms in the table of docs/develop/walks.md."""
+    return re.findall(r"^\| ([^|]+) \| `[^|`]+` \| `[^|`]+` \| `[^|`]+` \| `[^|`]+` \|$", text, re.M)
+
+
+def entry_forms(build, _folder):
+    build_release(build)
+    program = "tests/unit/control/compile/compile-tests"
+    run(["ninja", "-C", build, program])
+    run([os.path.join(build, program), "an entry has the forms that docs/develop/walks.md names*"], cwd=ROOT)
+    with open(os.path.join(ROOT, "docs/develop/walks.md"), encoding="utf-8") as file:
+        names = forms_of_an_entry(file.read())
+    return [at_most("shape.entry_forms", len(names), ENTRY_FORMS, "forms", ", ".join(names))], {"names": names}
 
 
 def schedules(build, _folder):
@@ -103,6 +119,7 @@ MEASUREMENTS = (
     (("shape.control_lines", "shape.control_files"), size),
     (("shape.daemon_members",), daemon_members),
     (("shape.includes_against",), includes_against),
+    (("shape.entry_forms",), entry_forms),
     (("shape.schedules", "shape.schedule_failures"), schedules),
     (("shape.product_build_s",), product_build),
     (("shape.reload_ratio", "shape.add_ratio", "shape.start_10m_ratio", "shape.memory_ratio"), ratios),
