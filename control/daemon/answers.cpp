@@ -215,8 +215,8 @@ void detach(Daemon& daemon, const Request& request, const Caller&, Reply reply) 
 
 // Asked of every target now.
 void shadow(Daemon& daemon, const Request&, const Caller&, Reply reply) {
-  daemon.refresh_shadow(Clock::now() + kFreshWait,
-                        [&daemon, reply = std::move(reply)] { reply(answer_line(shadow_answer(daemon))); });
+  daemon.shadow().refresh(Clock::now() + kFreshWait,
+                          [&daemon, reply = std::move(reply)] { reply(answer_line(shadow_answer(daemon))); });
 }
 
 // A candidate that does not compile has its diagnostics to tell; what judged before goes on.
@@ -226,26 +226,26 @@ void shadow_begin(Daemon& daemon, const Request& request, const Caller& caller, 
   if (one_in == 0 || one_in > wire::kMostShadowOneIn) {
     return reply(failure_line(fmt::format("one_in is {}: it must be 1 to {}", one_in, wire::kMostShadowOneIn)));
   }
-  daemon.begin_shadow({*request.path, *request.policy, one_in, caller.uid, caller.pid},
-                      [&daemon, reply = std::move(reply)](const std::shared_ptr<const Daemon::ShadowReport>& report) {
-                        if (report->has_begun) return reply(answer_line(shadow_answer(daemon)));
-                        ShadowAnswer answer;
-                        answer.ok = false;
-                        answer.diagnostics = report->diagnostics;
-                        answer.error = report->error;
-                        reply(answer_line(answer));
-                      });
+  daemon.shadow().begin({*request.path, *request.policy, one_in, caller.uid, caller.pid},
+                        [&daemon, reply = std::move(reply)](const std::shared_ptr<const Shadow::Report>& report) {
+                          if (report->has_begun) return reply(answer_line(shadow_answer(daemon)));
+                          ShadowAnswer answer;
+                          answer.ok = false;
+                          answer.diagnostics = report->diagnostics;
+                          answer.error = report->error;
+                          reply(answer_line(answer));
+                        });
 }
 
 void shadow_end(Daemon& daemon, const Request&, const Caller&, Reply reply) {
-  if (!daemon.is_shadow_on()) return reply(failure_line("there is no shadow to discard"));
-  daemon.refresh_shadow(Clock::now() + kFreshWait, [&daemon, reply = std::move(reply)] {  // its last counts
-    daemon.end_shadow("discarded", [&daemon, reply] { reply(answer_line(shadow_answer(daemon))); });
+  if (!daemon.shadow().is_on()) return reply(failure_line("there is no shadow to discard"));
+  daemon.shadow().refresh(Clock::now() + kFreshWait, [&daemon, reply = std::move(reply)] {  // its last counts
+    daemon.shadow().end("discarded", [&daemon, reply] { reply(answer_line(shadow_answer(daemon))); });
   });
 }
 
 void shadow_promote(Daemon& daemon, const Request&, const Caller& caller, Reply reply) {
-  const std::shared_ptr<const Shadowing> shadow = daemon.shadow();
+  const std::shared_ptr<const Shadowing> shadow = daemon.shadow().latest();
   const std::string judged = shadow != nullptr ? digest_text(shadow->base->publication->digest) : "";
   daemon.promote_shadow({caller.uid, caller.pid, 0, {}},
                         [&daemon, judged, reply = std::move(reply)](const std::shared_ptr<const ReloadAnswer>& answer) {

@@ -55,6 +55,17 @@ Daemon::Daemon(Loop& loop, Options options, Store store, GenerationFile numbers,
       maker_(store_, std::move(numbers), std::move(journal), std::move(in_force),
              {config_, options_.state_dir, options_.default_state_dir, options_.targets, options_.build_threads},
              progress_),
+      shadow_({mailbox_, waits_, planner_, maker_thread_, maker_, builder_, running_, targets_,
+               [this](const Running& running) {
+                 FeedHistory history = history_of(running.book.get(), !running.from_last_good);
+                 if (options_.fetches) {
+                   history.fetch_first = [this](const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
+                     return fetcher_.fetch_first(settings, feeds);
+                   };
+                 }
+                 return history;
+               },
+               options_.build_threads, std::chrono::milliseconds(options_.acknowledge_ms)}),
       archive_(store_.state_dir(), options_.config, options_.parsers),
       fetcher_(loop, options_.fetches ? options_.parsers : nullptr, store_.state_dir() + "/feeds") {}
 
@@ -244,7 +255,7 @@ void Daemon::stop() {
   waits_.end_all();
   callers_.give_up_all();
   for (const Comparing& done : std::exchange(comparing_, {})) done(Error{"controld stops"});
-  if (shadow_asked_ != nullptr) fail_shadow(std::exchange(shadow_asked_, nullptr), "controld stops");
+  shadow_.stop();
   for (const auto& target : targets_) target->stop();
   capture_.stop();
 }

@@ -169,31 +169,9 @@ class Daemon {
   // made, or a policy is compiled, share the next publication; each is done as a whole, or not at all.
   void change(Change change, Changed done) { intents_.change(std::move(change), std::move(done)); }
 
-  // A shadow: a candidate, compiled from this text, judges live packets beside what runs, and changes nothing. One that
-  // judged before ends. Changes and reloads go on beside it. In shadow.cpp.
-  struct ShadowWish {
-    std::string path, text;  // of the policy, which is read as this file
-    uint32_t one_in = 1;
-    uint32_t uid = kNobody;
-    int32_t pid = 0;
-  };
-  struct ShadowReport {
-    Diagnostics diagnostics;
-    std::string error;  // why it does not judge; empty: it does, or diagnostics say it
-    bool has_begun = false;
-  };
-  using ShadowBegun = std::function<void(std::shared_ptr<const ShadowReport>)>;
-  void begin_shadow(ShadowWish wish, ShadowBegun done);
-  void end_shadow(const std::string& why, std::function<void()> done);
-  // Calls back when every target that is there has told what it counted, or at the deadline.
-  void refresh_shadow(Clock::time_point deadline, std::function<void()> done);
+  Shadow& shadow() { return shadow_; }
   // Publishes the candidate's bytes, and on them what has changed since. As a reload of its file would.
   void promote_shadow(const Wish& wish, Reloaded done);
-  // The one that judges, or the last one; null: there was none.
-  std::shared_ptr<const Shadowing> shadow() const { return shadow_; }
-  bool is_shadow_on() const { return candidate_ != nullptr; }
-  const std::string& shadow_ended() const { return shadow_ended_; }
-  const ShadowFlows& shadow_flows() const { return shadow_flows_; }
 
   // The lists of the generation with this number, for somebody who reads them page by page; 0: of the one that runs.
   // Null: it is not kept any more.
@@ -303,12 +281,6 @@ class Daemon {
   void warn_of_left_over() const;
   std::shared_ptr<const Book> book_of(wire::Generation generation) const;
   void check_waits();
-  struct ShadowPolicy;
-  void read_shadow(const std::shared_ptr<ShadowPolicy>& asked);
-  void number_shadow(const std::shared_ptr<ShadowPolicy>& read);
-  void build_shadow(const std::shared_ptr<ShadowPolicy>& read);
-  void take_shadow(const std::shared_ptr<ShadowPolicy>& made);
-  void fail_shadow(const std::shared_ptr<ShadowPolicy>& made, std::string error);
 
   Loop& loop_;
   const Options options_;
@@ -332,11 +304,7 @@ class Daemon {
   Callers callers_;           // of other threads
   Loop::Source confirm_timer_;
   PagedBooks pages_{loop_};
-  std::shared_ptr<ShadowPolicy> shadow_asked_;        // that is read or compiled
-  std::shared_ptr<const Shadowing> shadow_;           // the last one
-  std::shared_ptr<const ShadowCandidate> candidate_;  // that targets judge by; null: none
-  std::string shadow_ended_;                          // why
-  ShadowFlows shadow_flows_;
+  Shadow shadow_;
   std::string last_told_;                    // warnings of the last reload
   std::shared_ptr<const Book> book_before_;  // of the last good, until a policy is compiled; null: there is none
   std::shared_ptr<const Running> running_;

@@ -139,8 +139,8 @@ void Daemon::publish_reload(const std::shared_ptr<ReloadJob>& job) {
   set_targets(job->targets);
   publish(job->next);
   tell_published(answer.cause, by_whom(job->cause.wish.uid, job->cause.wish.pid, ms_between(job->begin, Clock::now())));
-  if (job->cause.promoted && job->cause.promoted == shadow_) {
-    end_shadow(fmt::format("promoted, in generation {}", running_->publication->generation.number), {});
+  if (job->cause.promoted && job->cause.promoted == shadow_.latest()) {
+    shadow_.end(fmt::format("promoted, in generation {}", running_->publication->generation.number), {});
   }
   compact_when_due();
   const bool places_stay = job->cause.back && job->cause.back->keeps_targets && !intents_.is_first();
@@ -302,6 +302,13 @@ void Daemon::watch_feeds() {
 void Daemon::follow_feeds() {
   watch_feeds();
   if (running_ != nullptr && running_->policy != nullptr) fetcher_.set(running_->policy->fetch, running_->fetched);
+}
+
+void Daemon::promote_shadow(const Wish& wish, Reloaded done) {
+  if (!shadow_.is_on()) {
+    return done(intents_.refused("there is no shadow to promote\nhint: `controlctl shadow FILE` begins one"));
+  }
+  intents_.promote(shadow_.latest(), wish, std::move(done));
 }
 
 }  // namespace weir::control

@@ -10,12 +10,15 @@
 #include "common/clock.h"
 #include "common/log/log.h"
 #include "common/memory.h"
-#include "control/daemon/daemon.h"
+#include "control/base/loop/loop.h"
+#include "control/base/loop/waits.h"
+#include "control/base/loop/worker.h"
+#include "control/daemon/maker.h"
+#include "control/daemon/running.h"
+#include "control/enforce/targets/target.h"
 #include "control/policy/read/policy.h"
 #include "control/tell/answer/text.h"
 
-// A shadow: a candidate is read and compiled beside what runs, targets judge live packets by it, and it is promoted or
-// ends. Nothing here changes what is enforced, but a promotion, which is a reload.
 namespace weir::control {
 
 namespace {
@@ -25,10 +28,10 @@ constexpr uint64_t kNsPerSecond = 1'000'000'000;
 }  // namespace
 
 // The planner reads it, the maker gives it a number, and the builder compiles it.
-struct Daemon::ShadowPolicy {
-  ShadowWish wish;
-  ShadowBegun done;
-  std::shared_ptr<ShadowReport> report = std::make_shared<ShadowReport>();
+struct Shadow::Asked {
+  Wish wish;
+  Begun done;
+  std::shared_ptr<Report> report = std::make_shared<Report>();
   std::optional<Policy> read;
   std::shared_ptr<const Policy> policy;  // with the journal's entries
   wire::Generation number;
@@ -64,153 +67,151 @@ std::vector<ShadowFlowRow> ShadowFlows::rows() const {
   return rows;
 }
 
-void Daemon::begin_shadow(ShadowWish wish, ShadowBegun done) {
-  auto asked = std::make_shared<ShadowPolicy>();
+void Shadow::begin(Wish wish, Begun done) {
+  auto asked = std::make_shared<Asked>();
   asked->wish = std::move(wish);
   asked->done = std::move(done);
-  if (shadow_asked_ != nullptr) {
-    return fail_shadow(asked, "another candidate is being compiled: ask again when it is done");
+  if (asked_ != nullptr) {
+    asked->report->error = "another candidate is being compiled: ask again when it is done";
+    return asked->done(asked->report);
   }
-  shadow_asked_ = asked;
-  read_shadow(asked);
-}
-
-void Daemon::fail_shadow(const std::shared_ptr<ShadowPolicy>& made, std::string error) {
-  made->report->error = std::move(error);
-  made->done(made->report);
+  asked_ = asked;
+  read(asked);
 }
 
 // Feeds that have not changed are taken from what runs.
-void Daemon::read_shadow(const std::shared_ptr<ShadowPolicy>& asked) {
+void Shadow::read(const std::shared_ptr<Asked>& asked) {
   log::info("a candidate is read", {{"file", asked->wish.path}, {"user", asked->wish.uid}});
-  planner_.submit([this, asked, old = running_] {
+  uses_.planner.submit([this, asked, old = uses_.running] {
     const Result<void> had_memory = with_memory([&] {
-      FeedHistory history = history_of(old->book.get(), !old->from_last_good);
-      if (options_.fetches) {
-        history.fetch_first = [this](const FetchSettings& settings, const std::vector<FetchedFeed>& feeds) {
-          return fetcher_.fetch_first(settings, feeds);
-        };
-      }
-      asked->read =
-          read_policy_text(asked->wish.path, asked->wish.text, asked->report->diagnostics, unix_now(), history);
+      asked->read = read_policy_text(asked->wish.path, asked->wish.text, asked->report->diagnostics, unix_now(),
+                                     uses_.history(*old));
     });
     if (!had_memory) asked->report->error = had_memory.error();
-    mailbox_.post([this, asked, is_read = had_memory && asked->read] {
-      if (is_stopping()) return;
-      if (is_read) return number_shadow(asked);
-      shadow_asked_ = nullptr;
-      asked->done(asked->report);
+    uses_.mailbox.post([this, asked, is_read = had_memory && asked->read] {
+      if (is_stopped_) return;
+      is_read ? number(asked) : answer(asked);
     });
   });
 }
 
 // With the lists as the journal has them now, in the turn of what publishes.
-void Daemon::number_shadow(const std::shared_ptr<ShadowPolicy>& read) {
-  maker_thread_.submit([this, read, old = running_] {
-    const Result<void> had_memory = with_memory(
-        [&] { std::tie(read->policy, read->number) = maker_.number_candidate(std::move(*read->read), *old->book); });
-    read->read.reset();
+void Shadow::number(const std::shared_ptr<Asked>& asked) {
+  uses_.maker_thread.submit([this, asked, old = uses_.running] {
+    const Result<void> had_memory = with_memory([&] {
+      std::tie(asked->policy, asked->number) = uses_.maker.number_candidate(std::move(*asked->read), *old->book);
+    });
+    asked->read.reset();
     if (!had_memory) {
-      read->policy = nullptr;
-      read->report->error = had_memory.error();
+      asked->policy = nullptr;
+      asked->report->error = had_memory.error();
     }
-    mailbox_.post([this, read] { build_shadow(read); });
+    uses_.mailbox.post([this, asked] {
+      if (is_stopped_) return;
+      asked->policy != nullptr ? build(asked) : answer(asked);
+    });
   });
 }
 
-void Daemon::build_shadow(const std::shared_ptr<ShadowPolicy>& read) {
-  if (is_stopping()) return;
-  if (read->policy == nullptr) {
-    shadow_asked_ = nullptr;
-    return read->done(read->report);
-  }
-  builder_.submit([this, read] {
+void Shadow::build(const std::shared_ptr<Asked>& asked) {
+  uses_.builder.submit([this, asked] {
     const Result<void> had_memory = with_memory([&] {
-      Result<Compiled> compiled = compile(*read->policy, read->number, options_.build_threads);
+      Result<Compiled> compiled = compile(*asked->policy, asked->number, uses_.build_threads);
       if (compiled) {
-        read->base = whole_of(*compiled, read->policy);
-        (void)read->base->snapshot->view();  // which walks all of it: here, so that nobody waits for it later
+        asked->base = whole_of(*compiled, asked->policy);
+        (void)asked->base->snapshot->view();  // which walks all of it: here, so that nobody waits for it later
       } else {
-        read->report->error = compiled.error();
+        asked->report->error = compiled.error();
       }
     });
     malloc_trim(0);
-    if (!had_memory) read->report->error = had_memory.error();
-    mailbox_.post([this, read] { take_shadow(read); });
+    if (!had_memory) asked->report->error = had_memory.error();
+    uses_.mailbox.post([this, asked] {
+      if (is_stopped_) return;
+      asked->base != nullptr ? judge(asked) : answer(asked);
+    });
   });
 }
 
-// On the loop: to the targets. Answered when each has said what it makes of it.
-void Daemon::take_shadow(const std::shared_ptr<ShadowPolicy>& made) {
-  if (is_stopping()) return;
-  shadow_asked_ = nullptr;
-  if (made->base == nullptr) return made->done(made->report);
+// To the targets. Answered when each has said what it makes of it.
+void Shadow::judge(const std::shared_ptr<Asked>& asked) {
   auto shadowing = std::make_shared<Shadowing>();
-  shadowing->path = made->wish.path;
-  shadowing->text = made->policy->text;
-  shadowing->one_in = made->wish.one_in;
+  shadowing->path = asked->wish.path;
+  shadowing->text = asked->policy->text;
+  shadowing->one_in = asked->wish.one_in;
   shadowing->at = unix_now();
-  shadowing->base = made->base;
-  shadowing->beside = running_->publication->generation;
-  shadowing->diagnostics = made->report->diagnostics;
-  shadow_ = shadowing;
-  shadow_flows_.clear();
-  shadow_ended_.clear();
-  candidate_ = std::make_shared<const ShadowCandidate>(ShadowCandidate{made->base->publication, made->wish.one_in});
-  for (const auto& link : targets_) link->shadow(candidate_);
-  made->report->has_begun = true;
+  shadowing->base = asked->base;
+  shadowing->beside = uses_.running->publication->generation;
+  shadowing->diagnostics = asked->report->diagnostics;
+  latest_ = shadowing;
+  flows_.clear();
+  why_ended_.clear();
+  candidate_ = std::make_shared<const ShadowCandidate>(ShadowCandidate{asked->base->publication, asked->wish.one_in});
+  tell_targets();
+  asked->report->has_begun = true;
   log::change("a shadow begins", {{"file", shadowing->path},
-                                  {"candidate", made->base->publication->generation.number},
+                                  {"candidate", asked->base->publication->generation.number},
                                   {"beside", shadowing->beside.number},
                                   {"one_in", shadowing->one_in},
-                                  {"user", made->wish.uid}});
+                                  {"user", asked->wish.uid}});
+  asked_ = nullptr;
   const auto is_settled = [this] {
-    return std::all_of(targets_.begin(), targets_.end(), [](const auto& link) {
+    return std::all_of(uses_.targets.begin(), uses_.targets.end(), [](const auto& link) {
       return link->is_shadow_settled() || (!link->state().connected && link->state().is_tried);
     });
   };
-  waits_.add(is_settled, Clock::now() + std::chrono::milliseconds(options_.acknowledge_ms),
-             [made] { made->done(made->report); });
+  uses_.waits.add(is_settled, Clock::now() + uses_.patience, [asked] { asked->done(asked->report); });
 }
 
-void Daemon::end_shadow(const std::string& why, std::function<void()> done) {
+void Shadow::answer(const std::shared_ptr<Asked>& asked) {
+  asked_ = nullptr;
+  asked->done(asked->report);
+}
+
+void Shadow::stop() {
+  is_stopped_ = true;
+  if (asked_ == nullptr) return;
+  // Its job may still write into the report.
+  auto report = std::make_shared<Report>();
+  report->error = "controld stops";
+  std::exchange(asked_, nullptr)->done(report);
+}
+
+void Shadow::tell_targets() const {
+  for (const auto& link : uses_.targets) link->shadow(candidate_);
+}
+
+void Shadow::end(const std::string& why, std::function<void()> done) {
   if (candidate_ != nullptr) {
     log::change("the shadow ends", {{"candidate", candidate_->publication->generation.number}, {"cause", why}});
-    shadow_ended_ = why;
+    why_ended_ = why;
   }
   candidate_ = nullptr;
-  for (const auto& link : targets_) link->shadow(nullptr);
+  tell_targets();
   if (!done) return;
   const auto is_settled = [this] {
-    return std::all_of(targets_.begin(), targets_.end(),
+    return std::all_of(uses_.targets.begin(), uses_.targets.end(),
                        [](const auto& link) { return link->is_shadow_settled() || !link->state().connected; });
   };
-  waits_.add(is_settled, Clock::now() + std::chrono::milliseconds(options_.acknowledge_ms), std::move(done));
+  uses_.waits.add(is_settled, Clock::now() + uses_.patience, std::move(done));
 }
 
-void Daemon::refresh_shadow(Clock::time_point deadline, std::function<void()> done) {
-  struct Asked {
+void Shadow::refresh(Clock::time_point deadline, std::function<void()> done) {
+  struct Ticket {
     std::shared_ptr<TargetLink> link;
-    uint64_t ticket;
+    uint64_t number;
   };
-  auto asked = std::make_shared<std::vector<Asked>>();
+  auto tickets = std::make_shared<std::vector<Ticket>>();
   if (candidate_ != nullptr) {
-    for (const auto& link : targets_) {
-      if (link->state().connected && link->judges_by_shadow()) asked->push_back({link, link->ask_shadow()});
+    for (const auto& link : uses_.targets) {
+      if (link->state().connected && link->judges_by_shadow()) tickets->push_back({link, link->ask_shadow()});
     }
   }
-  const auto is_over = [](const Asked& one) {
-    return one.link->has_shadow(one.ticket) || !one.link->state().connected;
+  const auto is_over = [](const Ticket& one) {
+    return one.link->has_shadow(one.number) || !one.link->state().connected;
   };
-  waits_.add([asked, is_over] { return std::all_of(asked->begin(), asked->end(), is_over); }, deadline,
-             std::move(done));
-}
-
-void Daemon::promote_shadow(const Wish& wish, Reloaded done) {
-  if (candidate_ == nullptr) {
-    return done(intents_.refused("there is no shadow to promote\nhint: `controlctl shadow FILE` begins one"));
-  }
-  intents_.promote(shadow_, wish, std::move(done));
+  uses_.waits.add([tickets, is_over] { return std::all_of(tickets->begin(), tickets->end(), is_over); }, deadline,
+                  std::move(done));
 }
 
 }  // namespace weir::control

@@ -51,7 +51,7 @@ void Daemon::set_targets(const std::vector<TargetSpec>& specs) {
     rates_.forget(link->name());
   }
   targets_ = std::move(links);
-  for (const auto& link : targets_) link->shadow(candidate_);
+  shadow_.tell_targets();
 }
 
 std::vector<TargetSpec> Daemon::specs() const {
@@ -75,7 +75,7 @@ std::shared_ptr<TargetLink> Daemon::make_link(const TargetSpec& spec) {
   };
   surroundings.changed = [this] { check_waits(); };
   surroundings.bypass_changed = [this] { panic_->look_again(); };
-  surroundings.shadow_told = [this](const wire::Shadow& told) { shadow_flows_.add(told); };
+  surroundings.shadow_told = [this](const wire::Shadow& told) { shadow_.take(told); };
   surroundings.probed = [this, name = spec.name](const wire::Probes& probes) { take_probes(name, probes); };
   surroundings.is_ahead = [this, name = spec.name](wire::Generation seen) { take_ahead(name, seen); };
   surroundings.traffic_per_second = [this] { return running_ != nullptr && traffic_wanted_ ? kTrafficPerSecond : 0; };

@@ -156,9 +156,9 @@ ShapesAnswer shapes_answer(Daemon& daemon) {
 ShadowAnswer shadow_answer(Daemon& daemon) {
   ShadowAnswer answer;
   if (daemon.running() != nullptr) answer.generation = daemon.running()->publication->generation;
-  answer.on = daemon.is_shadow_on();
-  answer.ended = daemon.shadow_ended();
-  const std::shared_ptr<const Shadowing> shadow = daemon.shadow();
+  answer.on = daemon.shadow().is_on();
+  answer.ended = daemon.shadow().why_ended();
+  const std::shared_ptr<const Shadowing> shadow = daemon.shadow().latest();
   if (shadow == nullptr) return answer;
   const Publication& candidate = *shadow->base->publication;
   answer.file = shadow->path;
@@ -169,7 +169,7 @@ ShadowAnswer shadow_answer(Daemon& daemon) {
   answer.digest = digest_text(candidate.digest);
   answer.entries = shadow->base->report.entries;
   answer.snapshot_bytes = candidate.size_bytes;
-  answer.flows = daemon.shadow_flows().rows();
+  answer.flows = daemon.shadow().flows().rows();
   answer.diagnostics = shadow->diagnostics;
   size_t missing = 0;
   for (const auto& link : daemon.targets()) {

@@ -439,7 +439,7 @@ class Life {
   }
 
   void promote() {
-    const std::shared_ptr<const Shadowing> shadow = daemon_->shadow();
+    const std::shared_ptr<const Shadowing> shadow = daemon_->shadow().latest();
     const std::string path = shadow == nullptr ? "" : shadow->path;
     const auto call = begin("promote " + path);
     daemon_->promote_shadow({}, [this, call, path](const std::shared_ptr<const ReloadAnswer>& report) {
@@ -474,14 +474,14 @@ class Life {
     const auto call =
         begin(fmt::format("shadow of version {}{}", version.number, version.is_good ? "" : ", which is bad"));
     const std::string path = shadow_path(version.number);
-    daemon_->begin_shadow({path, version.text},
-                          [this, call, version](const std::shared_ptr<const Daemon::ShadowReport>& told) {
-                            call->answers++;
-                            call->wrong = check_candidate(version, told->error, told->diagnostics);
-                            if (told->has_begun && !version.is_good) call->wrong = "a bad candidate judges";
-                            if (!told->has_begun && told->error.empty() && told->diagnostics.ok())
-                              call->wrong = "does not judge, and nothing says why";
-                          });
+    daemon_->shadow().begin({path, version.text},
+                            [this, call, version](const std::shared_ptr<const Shadow::Report>& told) {
+                              call->answers++;
+                              call->wrong = check_candidate(version, told->error, told->diagnostics);
+                              if (told->has_begun && !version.is_good) call->wrong = "a bad candidate judges";
+                              if (!told->has_begun && told->error.empty() && told->diagnostics.ok())
+                                call->wrong = "does not judge, and nothing says why";
+                            });
   }
 
   void plan(std::map<std::string, std::string> fetched) {
