@@ -9,7 +9,6 @@
 #include "control/enforce/past/feed_line.h"
 #include "control/lists/book/edit.h"
 #include "control/policy/feeds/take.h"
-#include "control/policy/model/range_text.h"
 #include "control/policy/read/parsers.h"
 #include "control/policy/read/policy.h"
 
@@ -27,17 +26,25 @@ bool is_of_file(const Origin& origin) {
   return origin.source != kJournalSource;
 }
 
-// The same entry in another generation, wherever it is written there.
+// The same entry, wherever it is written.
 template <class Entry>
-bool is_it(const Origin& origin, const Entry& entry) {
-  return entry.source != kJournalSource && shown_text(entry) == origin.entry;
+bool is_it(const Origin& origin, Entry entry) {
+  const auto* value = std::get_if<Entry>(&origin.value);
+  if (value == nullptr) return false;
+  entry.line = value->line;
+  entry.source = value->source;
+  return entry == *value;
 }
 
+// entries: of a list, or what was added to one.
+template <class Entries>
 bool has_entry(const Origin& origin, const Entries& entries) {
-  const auto is_same = [&](const auto& entry) { return entry.directions == origin.directions && is_it(origin, entry); };
+  const auto is_same = [&](const auto& entry) {
+    return is_of_file(origin) == (entry.source != kJournalSource) && is_it(origin, entry);
+  };
   return std::any_of(entries.v4.begin(), entries.v4.end(), is_same) ||
          std::any_of(entries.v6.begin(), entries.v6.end(), is_same) ||
-         std::any_of(entries.flows.begin(), entries.flows.end(), [&](const Flow& flow) { return is_it(origin, flow); });
+         std::any_of(entries.flows.begin(), entries.flows.end(), is_same);
 }
 
 // Line number `wanted`, from 1.
@@ -153,14 +160,9 @@ void Archive::trace(const std::vector<Origin*>& origins, const Book& book, const
       of_files.push_back(origin);
       continue;
     }
-    const auto is_it = [&](const Added& one) {
-      const auto shows = [&](const auto& entry) { return shown_text(entry) == origin->entry; };
-      const ListDraft& content = one.content;
-      return one.list == origin->list && (std::any_of(content.v4.begin(), content.v4.end(), shows) ||
-                                          std::any_of(content.v6.begin(), content.v6.end(), shows) ||
-                                          std::any_of(content.flows.begin(), content.flows.end(), shows));
-    };
-    const auto one = std::find_if(added.begin(), added.end(), is_it);
+    const auto one = std::find_if(added.begin(), added.end(), [&](const Added& added_one) {
+      return added_one.list == origin->list && has_entry(*origin, added_one.content);
+    });
     if (one == added.end()) {  // the journal calls it otherwise
       from.or_before = true;
       continue;

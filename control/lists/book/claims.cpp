@@ -27,6 +27,7 @@ Origin origin_of(const List& list, const Entry& entry) {
   Origin origin{list.name, list.file_of(entry.source), entry.line, shown_text(entry), directions_of(entry), true};
   if (entry.source == 0) origin.comment = comment_of(list, entry.line, origin.entry);
   origin.source = entry.source;
+  origin.value = entry;
   return origin;
 }
 

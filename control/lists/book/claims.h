@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "common/ip.h"
@@ -26,6 +27,7 @@ struct Origin {
   std::string comment = {};  // of the policy file; with a provenance: whoever wrote the entry
   uint8_t source = 0;        // as Entry::source
   std::optional<Provenance> provenance = {};
+  std::variant<Entry<Ipv4>, Entry<Ipv6>, Flow> value = {};  // the entry itself; not in an answer
 };
 
 // What the policy file says about an entry of the list; empty: nothing. shown: as shown_text() tells it.

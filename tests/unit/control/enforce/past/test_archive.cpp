@@ -240,6 +240,29 @@ TEST_CASE("an entry that ended and was swept away was there before") {
   history.journal.roll_back();
 }
 
+TEST_CASE("entries of one address on two sides have each their own origin") {
+  History history;
+  history.reload([] {
+    List list;
+    list.name = "files";
+    return list;
+  }());
+  history.change(Change::Verb::add, "src 192.0.2.1", kNow, "of the source");
+  history.change(Change::Verb::add, "dst 192.0.2.1", kNow, "of the destination");
+  Archive archive(history.folder.path(), "weir.yaml", nullptr);
+  const Addresses addresses = {{*parse_ipv4("192.0.2.1")}, {}};
+  const Result<Then> then = archive.find({3, {}}, addresses, history.runs, kEpoch, history.journal);
+  REQUIRE(then);
+  std::vector<Origin> origins = claims_of(then->book, addresses.v4[0], 0).origins;
+  REQUIRE(origins.size() == 2);
+  archive.trace({&origins[0], &origins[1]}, then->book, then->added, {kEpoch, 3}, 1, addresses, history.journal);
+  for (const Origin& origin : origins) {
+    const bool is_source = origin.directions == WEIR_AS_SOURCE;
+    CHECK(origin.comment == (is_source ? "of the source" : "of the destination"));
+    CHECK(origin.provenance->since.generation == (is_source ? 2 : 3));
+  }
+}
+
 TEST_CASE("what is not kept is said, with what is") {
   History history;
   List list;
