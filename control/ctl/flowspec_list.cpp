@@ -225,6 +225,8 @@ bool FlowspecList::look() {
     looked_at_ = lists->generation;
   }
   say_error(last_error_, "", "");
+  const ListDetails* now = find_list(lists->lists, settings_.list);
+  if (now != nullptr && now->dynamic) limits_.max_ttl_s = now->dynamic->max_ttl;
   const std::lock_guard lock(mutex_);
   FollowedList& list = table_.list();
   if (is_read) list.begin_list();
@@ -257,17 +259,19 @@ bool FlowspecList::change_list(FollowedList::Batch batch) {
     return true;
   }
   const bool is_refused = outcome.how == How::refused;
-  if (is_refused && list.refused(batch, outcome.why)) {
+  const bool goes_on = is_refused && list.refused(batch, outcome.why);
+  if (goes_on) {
     tell_refusals();
-    return true;
+    if (batch.units > 1 || !batch.claims.empty()) return true;
+  } else if (is_refused) {
+    table_.retry();  // no rule is the reason
   }
-  if (is_refused) table_.retry();  // no rule is the reason
   const char* what = !batch.is_add          ? "flowspec entries not deleted"
                      : batch.claims.empty() ? "flowspec entries not renewed"
                      : is_refused           ? "flowspec rules not taken"
                                             : "controld does not answer";
   say_error(last_error_, what, outcome.why);
-  return false;
+  return goes_on;
 }
 
 // Makes the list like the rules. False: it is to be tried again.

@@ -117,7 +117,7 @@ void RuleTable::clear() {
 
 std::vector<RuleTable::Refusal> RuleTable::take_refusals() {
   for (const FollowedList::Refusal& one : list_.take_refusals()) {
-    const auto known = rules_.find(key_of(one.id));
+    const auto known = one.id.empty() ? rules_.end() : rules_.find(key_of(one.id));
     if (known == rules_.end() || !known->second.refusal.empty()) continue;  // it was withdrawn meanwhile
     State& state = known->second;
     entries_ -= state.entries.size();

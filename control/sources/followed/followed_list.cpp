@@ -9,12 +9,23 @@ namespace {
 // A source tells how long is left, and that is read a moment later: the same end may look so much later or earlier.
 constexpr uint64_t kSlack_s = 5;
 constexpr size_t kMostBytes = 8 << 20;  // of a batch's texts; a request may have twice as many
-constexpr unsigned kGivesUp = 20;       // claims that are refused in a row, all for the same reason
 
 }  // namespace
 
 void FollowedList::claim(const std::string& id, Claim claim) {
-  release(id);
+  if (const auto found = claims_.find(id); found != claims_.end()) {
+    Known& known = found->second;
+    const auto is_same = [](const Node* node, const std::string& text) { return node->first == text; };
+    if (std::equal(known.entries.begin(), known.entries.end(), claim.entries.begin(), claim.entries.end(), is_same)) {
+      if (std::exchange(known.is_refused, false)) refused_--;
+      known.expires = claim.expires;
+      known.comment = std::move(claim.comment);
+      known.is_first = claim.is_first;
+      for (Node* node : known.entries) settle(*node);
+      return;
+    }
+    release(id);
+  }
   const auto made = claims_.try_emplace(id).first;
   Known& known = made->second;
   known = {&made->first, {}, claim.expires, std::move(claim.comment), claim.is_first};
@@ -35,11 +46,21 @@ void FollowedList::release(const std::string& id) {
     node->second.is_released = true;
     settle(*node);
   }
+  refused_ -= found->second.is_refused ? 1 : 0;
   claims_.erase(found);
 }
 
 void FollowedList::release_all() {
   while (!claims_.empty()) release(std::string(claims_.begin()->first));
+}
+
+std::vector<std::pair<std::string, FollowedList::Claim>> FollowedList::claims() const {
+  std::vector<std::pair<std::string, Claim>> all;
+  for (const auto& [id, known] : claims_) {
+    Claim& claim = all.emplace_back(id, Claim{{}, known.expires, known.comment, known.is_first}).second;
+    for (const Node* node : known.entries) claim.entries.push_back(node->first);
+  }
+  return all;
 }
 
 void FollowedList::set_phase(Phase phase, uint64_t end) {
@@ -50,6 +71,13 @@ void FollowedList::set_phase(Phase phase, uint64_t end) {
 
 void FollowedList::retry() {
   refusals_.clear();
+  for (const std::string& text : std::exchange(stuck_, {})) {
+    const auto found = entries_.find(text);
+    if (found == entries_.end()) continue;
+    found->second.is_stuck = false;
+    settle(*found);
+  }
+  if (std::exchange(refused_, 0) == 0) return;
   for (auto& [id, known] : claims_) {
     if (!std::exchange(known.is_refused, false)) continue;
     for (Node* node : known.entries) settle(*node);
@@ -105,7 +133,7 @@ FollowedList::Action FollowedList::action_of(const Entry& entry) const {
     const auto is_first = [](const Known* known) { return known->is_first; };
     return std::any_of(entry.claims.begin(), entry.claims.end(), is_first) ? Action::add_first : Action::add;
   }
-  if (!entry.is_ours) return Action::none;
+  if (!entry.is_ours || entry.is_stuck) return Action::none;
   if (phase_ == Phase::ending) return entry.ends > end_ + kSlack_s ? Action::renew : Action::none;
   if (best == nullptr) {
     // An entry that is about to end does so by itself.
@@ -124,6 +152,8 @@ void FollowedList::settle(Node& node) {
     if (action != Action::none) due_.insert({action, &node});
     entry.due = action;
   }
+  const bool is_held = is_there(entry) && entry.is_ours;
+  if (is_held != std::exchange(entry.is_counted, is_held)) is_held ? ours_++ : ours_--;
   if (entry.claims.empty() && !is_there(entry)) entries_.erase(entries_.find(node.first));
 }
 
@@ -194,22 +224,31 @@ void FollowedList::done(const Batch& batch) {
 }
 
 bool FollowedList::refused(const Batch& batch, const std::string& reason) {
-  if (!batch.is_add) return false;
   if (batch.units > 1) {
     most_units_ = batch.units / 2;
     return true;
   }
-  if (batch.claims.empty()) return false;  // a renewal: the entry stays as long as it may
   in_a_row_ = reason == last_reason_ ? in_a_row_ + 1 : 1;
   last_reason_ = reason;
-  if (in_a_row_ == kGivesUp) {
+  if (in_a_row_ == limits_.gives_up) {
     most_units_ = SIZE_MAX;
     retry();
     return false;
   }
+  if (batch.claims.empty()) {  // a deletion or a renewal
+    const std::string& text = batch.rows.front().entry;
+    refusals_.push_back({"", reason});
+    if (const auto stays = entries_.find(text); stays != entries_.end()) {
+      stuck_.push_back(text);
+      stays->second.is_stuck = true;
+      settle(*stays);
+    }
+    return true;
+  }
   const auto found = claims_.find(batch.claims.front());
   if (found == claims_.end()) return true;  // it was released meanwhile
   found->second.is_refused = true;
+  refused_++;
   refusals_.push_back({found->first, reason});
   for (Node* node : found->second.entries) {
     node->second.is_released = true;
@@ -228,8 +267,7 @@ FollowedList::Counts FollowedList::counts() const {
     const bool is_wanted = best_of(entry) != nullptr;
     if (is_claimed) counts.claimed++;
     if (is_there(entry)) {
-      if (entry.is_ours) counts.ours++;
-      if (entry.is_ours && !is_wanted && entry.is_released) counts.pending++;
+      if (entry.is_ours && !is_wanted && entry.is_released && !entry.is_stuck) counts.pending++;
       if (!entry.is_ours && is_claimed) counts.elsewhere++;
       continue;
     }
@@ -239,7 +277,8 @@ FollowedList::Counts FollowedList::counts() const {
     }
   }
   counts.pending += lacking.size();
-  for (const auto& [id, known] : claims_) counts.refused += known.is_refused ? 1 : 0;
+  counts.ours = ours_;
+  counts.refused = refused();
   counts.no_room = added > room_ ? added - room_ : 0;
   return counts;
 }

@@ -10,7 +10,8 @@
 
 #include "control/policy/model/time_text.h"
 
-// A dynamic list of controld follows a source: CrowdSec's decisions, a peer's rules of FlowSpec.
+// A dynamic list of controld follows a source: CrowdSec's decisions, a peer's rules of FlowSpec, the entries of a
+// fleet.
 namespace weir::control {
 
 // It knows the entries that the source claims and those that the list has, and tells the next change of the list. It
@@ -25,6 +26,7 @@ class FollowedList {
     uint64_t max_entries = UINT64_MAX;
     uint64_t max_ttl_s = 0;         // 0: for ever
     size_t most_of_batch = 50'000;  // entries of one change
+    unsigned gives_up = 20;         // after so many refused parts in a row, all for one reason
   };
 
   // --- between the source and the list
@@ -40,6 +42,10 @@ class FollowedList {
   void claim(const std::string& id, Claim claim);
   void release(const std::string& id);
   void release_all();
+  bool contains(const std::string& id) const { return claims_.count(id) != 0; }
+  size_t size() const { return claims_.size(); }  // claims
+  // A copy of all, by id.
+  std::vector<std::pair<std::string, Claim>> claims() const;
 
   enum class Phase : uint8_t {
     whole,    // the source has told all its claims: an entry of none is deleted
@@ -49,10 +55,11 @@ class FollowedList {
   void set_phase(Phase phase, uint64_t end = 0);
 
   struct Refusal {
-    std::string id, reason;
+    std::string id;  // of the claim; empty: an entry could not be deleted or renewed
+    std::string reason;
   };
-  // Claims that the list did not take, each told once. They have no entries until retry(), which forgets what was not
-  // told.
+  // Each is told once. Until retry(), which forgets what was not told, a refused claim has no entries, and an entry
+  // that could not be deleted or renewed stays as it is.
   std::vector<Refusal> take_refusals() { return std::exchange(refusals_, {}); }
   void retry();
 
@@ -74,13 +81,13 @@ class FollowedList {
     bool is_add = false;  // or a deletion
     std::vector<Row> rows;
     std::vector<std::string> claims;  // of the rows that the list does not have yet
-    size_t units = 0;                 // parts that can be tried on their own: claims, and entries that are renewed
+    size_t units = 0;                 // parts that can be tried alone: claims, and entries that are deleted or renewed
   };
   // Deletions come first, since they make room. Empty: nothing is left to do, or there is no room.
   std::optional<Batch> next(uint64_t now);
   void done(const Batch& batch);
-  // The list did not take it. Smaller batches follow, until each claim is taken or refused. False: no single claim is
-  // the reason, so none is refused; try again later.
+  // The list did not take it. Smaller batches follow, until each part is taken or refused. False: the list takes
+  // nothing, so nothing is refused; try again later.
   bool refused(const Batch& batch, const std::string& reason);
 
   struct Counts {
@@ -88,10 +95,12 @@ class FollowedList {
     uint64_t elsewhere = 0;  // of these, that somebody else added
     uint64_t ours = 0;       // entries that the list has of the source
     uint64_t pending = 0;    // claims that the list lacks, and released entries that it has
-    uint64_t refused = 0;    // claims
+    uint64_t refused = 0;    // claims, and entries that could not be deleted or renewed
     uint64_t no_room = 0;    // entries that max_entries leaves out
   };
-  Counts counts() const;
+  Counts counts() const;  // looks at all
+  uint64_t ours() const { return ours_; }
+  uint64_t refused() const { return refused_ + stuck_.size(); }
 
  private:
   enum class Action : uint8_t { none, del, renew, add_first, add };  // in the order of the batches
@@ -101,6 +110,8 @@ class FollowedList {
     uint64_t ends = 0;  // in the list; 0: it is not there
     bool is_ours = false;
     bool is_released = false;  // a claim had it
+    bool is_counted = false;   // in ours_
+    bool is_stuck = false;     // it could not be deleted or renewed
     Action due = Action::none;
   };
   using Node = std::pair<const std::string, Entry>;
@@ -132,14 +143,16 @@ class FollowedList {
   std::unordered_map<std::string, Entry> entries_;
   std::set<Due> due_;
   std::vector<Refusal> refusals_;
+  std::vector<std::string> stuck_;  // entries
   Limits limits_;
   Phase phase_ = Phase::whole;
   uint64_t end_ = 0;  // of Phase::ending
   uint64_t now_ = 0;
-  uint64_t room_ = 0;             // entries that may still be added
+  uint64_t room_ = UINT64_MAX;  // entries that may still be added
+  uint64_t ours_ = 0, refused_ = 0;
   size_t most_units_ = SIZE_MAX;  // of a batch: fewer after one that was refused
   std::string last_reason_;
-  unsigned in_a_row_ = 0;  // claims that were refused for the same reason
+  unsigned in_a_row_ = 0;  // parts that were refused for the same reason
 };
 
 }  // namespace weir::control
