@@ -1,6 +1,7 @@
 #include "control/daemon/fleet_entries.h"
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <ctime>
 #include <utility>
@@ -13,10 +14,11 @@
 namespace weir::control {
 namespace {
 
-constexpr size_t kMostAtOnce = 5000;  // entries of a change
+// A change has 5,000 entries at most, and change() cuts times to the list's max_ttl. It never gives up.
+constexpr FollowedList::Limits kLimits = {UINT64_MAX, 0, 5000, UINT_MAX};
 constexpr size_t kJournalPage = 10'000;
 constexpr size_t kMostOfList = 1'000'000;
-constexpr int64_t kSameTime_s = 3;                // what is left of a lease is told in whole seconds
+constexpr int64_t kJump_s = 3;                    // of the clock; less counts as none
 constexpr std::chrono::seconds kRefusedRest{30};  // what was refused
 constexpr size_t kMostTold = 20;                  // of what was refused, between two rests; status counts all
 constexpr std::chrono::seconds kReadRest{1};      // a journal that could not be read
@@ -31,12 +33,7 @@ const List* find_list(const Running& running, const std::string& name) {
 }  // namespace
 
 FleetEntries::FleetEntries(Loop& loop, Daemon& daemon, std::function<void()> changed)
-    : loop_(loop),
-      daemon_(daemon),
-      changed_(std::move(changed)),
-      mailbox_(loop),
-      most_at_once_(kMostAtOnce),
-      clock_(unix_now() - boot_now()) {
+    : loop_(loop), daemon_(daemon), changed_(std::move(changed)), mailbox_(loop), clock_(unix_now() - boot_now()) {
   find_unread();
   go_on();
 }
@@ -52,7 +49,7 @@ void FleetEntries::find_unread() {
 // Pages of an earlier reading are dropped. A change that runs ends before the first page is read.
 void FleetEntries::went_back() {
   readings_++;
-  has_.clear();
+  for (auto& [name, list] : lists_) list.begin_list();
   known_.clear();
   unread_.clear();
   read_to_.clear();
@@ -79,7 +76,7 @@ void FleetEntries::take_page(const std::string& list, const Result<std::vector<J
   }
   for (const JournalEntry& one : *page) {
     if (one.uid != kFleetUser) continue;
-    has_[list][one.text] = {one.expires == kNever ? 0 : int64_t{one.expires}, one.comment};
+    list_of(list).has(one.text, one.expires, true);
   }
   is_reading_ = false;
   if (page->size() == kJournalPage) {
@@ -100,22 +97,36 @@ std::string FleetEntries::text_in(const std::string& list, const std::string& te
   return read ? *read : text;
 }
 
+FollowedList& FleetEntries::list_of(const std::string& name) {
+  const auto [found, is_new] = lists_.try_emplace(name);
+  if (is_new) found->second.look(static_cast<uint64_t>(unix_now()), kLimits);
+  return found->second;
+}
+
+void FleetEntries::claim(const std::string& list, const std::string& text, const Wanted& wanted) {
+  list_of(list).claim(text, {{text_in(list, text)}, wanted.expires, wanted.comment});
+}
+
 void FleetEntries::take(const fleet::News& news) {
   look_at_clock();  // what comes now is reckoned from the clock as it is, and may not be moved by a jump before it
   if (news.is_whole && !std::exchange(is_whole_, true)) whole_.clear();
-  std::map<std::string, Entries>& into = news.is_whole ? whole_ : wanted_;
   for (const fleet::EntryNews& one : news.entries) {
-    const std::string text = text_in(one.list, one.entry);
-    if (!news.is_whole) {
-      due_[one.list].insert(text);
-      refused_[one.list].erase(text);
+    const uint64_t ttl_s = std::min<uint64_t>(one.ttl_s, UINT32_MAX);
+    const Wanted wanted = {ttl_s == 0 ? kNever : static_cast<uint64_t>(unix_now()) + ttl_s, one.comment};
+    if (news.is_whole) {
+      Entries& entries = whole_[one.list];
+      if (one.is_gone) {
+        entries.erase(one.entry);
+      } else if (entries.size() < kMostOfList || entries.contains(one.entry)) {
+        entries[one.entry] = wanted;
+      }
+      continue;
     }
-    Entries& entries = into[one.list];
+    FollowedList& list = list_of(one.list);
     if (one.is_gone) {
-      entries.erase(text);
-    } else if (entries.size() < kMostOfList || entries.contains(text)) {
-      const uint64_t ttl_s = std::min<uint64_t>(one.ttl_s, UINT32_MAX);
-      entries[text] = {ttl_s == 0 ? 0 : unix_now() + static_cast<int64_t>(ttl_s), one.comment};
+      list.release(one.entry);
+    } else if (list.size() < kMostOfList || list.contains(one.entry)) {
+      claim(one.list, one.entry, wanted);
     }
   }
   if (!news.is_last) return;
@@ -124,20 +135,27 @@ void FleetEntries::take(const fleet::News& news) {
   // The store may have been restored from a backup: its revisions may be earlier ones.
   heard_at_ = news.at;
   counts_.at = std::min(counts_.at, heard_at_);
-  wanted_ = std::exchange(whole_, {});
+  for (auto& [name, list] : lists_) {
+    const Entries& there = whole_[name];
+    for (const auto& [text, one] : list.claims()) {
+      if (!there.contains(text)) list.release(text);
+    }
+    list.retry();
+  }
+  for (const auto& [list, entries] : whole_) {
+    for (const auto& [text, wanted] : entries) claim(list, text, wanted);
+  }
+  whole_.clear();
   is_whole_ = false;
-  refused_.clear();
   look_at_all();
 }
 
 void FleetEntries::lists_changed() {
-  refused_.clear();
   // Their entries may be called otherwise.
-  std::map<std::string, Entries> wanted;
-  for (auto& [list, entries] : wanted_) {
-    for (auto& [text, entry] : entries) wanted[list][text_in(list, text)] = std::move(entry);
+  for (auto& [name, list] : lists_) {
+    list.retry();
+    for (const auto& [text, one] : list.claims()) claim(name, text, {one.expires, one.comment});
   }
-  wanted_ = std::move(wanted);
   find_unread();
   look_at_all();
 }
@@ -146,43 +164,23 @@ void FleetEntries::lists_changed() {
 // moves along with the clock, so that none ends because the clock jumped.
 void FleetEntries::look_at_clock() {
   const int64_t clock = unix_now() - boot_now(), jump = clock - clock_;
-  if (std::abs(jump) <= kSameTime_s) return;
+  if (std::abs(jump) <= kJump_s) return;
   clock_ = clock;
   log::warning("fleet: the clock of this node has jumped", {{"seconds", jump}});
-  for (std::map<std::string, Entries>* all : {&wanted_, &whole_}) {
-    for (auto& [list, entries] : *all) {
-      for (auto& [text, entry] : entries) {
-        if (entry.expires != 0) entry.expires += jump;
-      }
-    }
+  const auto moved = [jump](uint64_t expires) {
+    return expires == kNever ? expires : static_cast<uint64_t>(static_cast<int64_t>(expires) + jump);
+  };
+  for (auto& [name, list] : lists_) {
+    for (const auto& [text, one] : list.claims()) claim(name, text, {moved(one.expires), one.comment});
+  }
+  for (auto& [list, entries] : whole_) {
+    for (auto& [text, wanted] : entries) wanted.expires = moved(wanted.expires);
   }
   look_at_all();
 }
 
-const FleetEntries::Wanted* FleetEntries::find_in(const std::map<std::string, Entries>& all, const std::string& list,
-                                                  const std::string& text) {
-  const auto entries = all.find(list);
-  if (entries == all.end()) return nullptr;
-  const auto entry = entries->second.find(text);
-  return entry == entries->second.end() ? nullptr : &entry->second;
-}
-
-bool FleetEntries::is_done(const std::string& list, const std::string& text) const {
-  const Wanted *wanted = find_in(wanted_, list, text), *has = find_in(has_, list, text);
-  if (wanted == nullptr) return has == nullptr;
-  if (wanted->expires != 0 && wanted->expires <= unix_now()) return true;  // its end comes as an event
-  return has != nullptr && (wanted->expires == 0) == (has->expires == 0) &&
-         std::abs(wanted->expires - has->expires) <= kSameTime_s;
-}
-
 void FleetEntries::look_at_all() {
-  for (const std::map<std::string, Entries>* all : {&wanted_, &has_}) {
-    for (const auto& [list, entries] : *all) {
-      for (const auto& [text, entry] : entries) {
-        if (!is_done(list, text)) due_[list].insert(text);
-      }
-    }
-  }
+  for (auto& [name, list] : lists_) list.look(static_cast<uint64_t>(unix_now()), kLimits);
   go_on();
 }
 
@@ -190,92 +188,56 @@ void FleetEntries::go_on() {
   if (is_reading_ || is_changing_) return;
   if (!unread_.empty()) return read_page();
   if (heard_at_ == 0) return;
-  if (const std::optional<Batch> batch = next_batch()) return change(*batch);
+  const auto running = daemon_.running();
+  for (auto& [name, list] : lists_) {
+    // Entries of a list that the node does not have wait for a revision that brings it.
+    if (find_list(*running, name) == nullptr) continue;
+    if (const auto batch = list.next(static_cast<uint64_t>(unix_now()))) return change(name, *batch);
+  }
   count();
 }
 
-// By what is wanted and by the lists as they are now. Empty: nothing is left to do.
-std::optional<FleetEntries::Batch> FleetEntries::next_batch() {
-  const auto running = daemon_.running();
-  for (auto& [list, texts] : due_) {
-    if (find_list(*running, list) == nullptr) {  // they wait for a revision that has it
-      texts.clear();
-      continue;
-    }
-    const auto refused = refused_.find(list);
-    Batch batch = {list, false, {}};
-    for (auto text = texts.begin(); text != texts.end() && batch.entries.size() < most_at_once_;) {
-      if (is_done(list, *text) || (refused != refused_.end() && refused->second.contains(*text))) {
-        text = texts.erase(text);
-        continue;
-      }
-      const Wanted* wanted = find_in(wanted_, list, *text);
-      if (batch.entries.empty()) batch.is_add = wanted != nullptr;
-      if ((wanted != nullptr) == batch.is_add) batch.entries.emplace_back(*text, wanted ? *wanted : Wanted());
-      ++text;
-    }
-    if (!batch.entries.empty()) return batch;
-  }
-  return std::nullopt;
-}
-
-void FleetEntries::change(const Batch& batch) {
+void FleetEntries::change(const std::string& list, const FollowedList::Batch& batch) {
   Change change;
-  change.list = batch.list;
+  change.list = list;
   change.uid = kFleetUser;
   change.verb = batch.is_add ? Change::Verb::add : Change::Verb::del;
-  const List* list = find_list(*daemon_.running(), batch.list);
-  const uint64_t most_ttl_s = list == nullptr ? 0 : list->dynamic->max_ttl_s;
-  const int64_t now = unix_now();
-  for (const auto& [text, wanted] : batch.entries) {
-    change.entries.push_back(text);
+  const List* there = find_list(*daemon_.running(), list);
+  const uint64_t most_ttl_s = there == nullptr ? 0 : there->dynamic->max_ttl_s;
+  const auto now = static_cast<uint64_t>(unix_now());
+  for (const FollowedList::Row& row : batch.rows) {
+    change.entries.push_back(row.entry);
     if (!batch.is_add) continue;
-    uint64_t left_s = wanted.expires == 0 ? 0 : static_cast<uint64_t>(std::max<int64_t>(1, wanted.expires - now));
+    uint64_t left_s = row.expires == kNever ? 0 : row.expires > now ? row.expires - now : 1;
     if (most_ttl_s != 0 && left_s > most_ttl_s) left_s = most_ttl_s;
     change.ttls.push_back(left_s);
-    change.comments.push_back(wanted.comment);
+    change.comments.push_back(row.comment);
   }
   is_changing_ = true;
-  daemon_.change(std::move(change), [this, batch, alive = mailbox_.token()](const ChangeAnswer& report) {
+  daemon_.change(std::move(change), [this, list, batch, alive = mailbox_.token()](const ChangeAnswer& report) {
     // Later: a daemon that cannot change anything answers at once, and each answer would ask for the next change.
-    if (*alive) mailbox_.post([this, batch, report] { take_report(batch, report); });
+    if (*alive) mailbox_.post([this, list, batch, report] { take_report(list, batch, report); });
   });
 }
 
-// Meanwhile the fleet may want something else, and the lists may be others: only the batch tells what was asked for.
-void FleetEntries::take_report(const Batch& batch, const ChangeAnswer& report) {
+void FleetEntries::take_report(const std::string& list, const FollowedList::Batch& batch, const ChangeAnswer& report) {
   is_changing_ = false;
-  std::set<std::string>& due = due_[batch.list];
-  for (const auto& [text, wanted] : batch.entries) due.insert(text);  // is_done() tells which of them are done
+  FollowedList& followed = list_of(list);
   if (report.generation.number != 0) {
-    Entries& has = has_[batch.list];
-    for (const auto& [text, wanted] : batch.entries) {
-      if (batch.is_add) {
-        has[text] = wanted;
-      } else {
-        has.erase(text);
-      }
-    }
-    most_at_once_ = std::min(2 * most_at_once_, kMostAtOnce);
+    followed.done(batch);
     return go_on();
   }
-  if (batch.entries.size() > 1) {  // one of them is wrong: half as many, until it stands alone
-    most_at_once_ = batch.entries.size() / 2;
-    return go_on();
-  }
-  const auto& [text, asked] = batch.entries.front();
-  const Wanted* wanted = find_in(wanted_, batch.list, text);
-  const bool is_wanted_still = (wanted != nullptr) == batch.is_add && (wanted == nullptr || *wanted == asked);
-  if (!is_wanted_still) return go_on();
+  (void)followed.refused(batch, report.error);
+  if (followed.take_refusals().empty()) return go_on();  // smaller batches follow, or nobody wants it any more
   if (n_told_++ < kMostTold) {
-    log::warning("fleet: an entry is not taken", {{"list", batch.list}, {"entry", text}, {"error", report.error}});
+    log::warning("fleet: an entry is not taken",
+                 {{"list", list}, {"entry", batch.rows.front().entry}, {"error", report.error}});
   }
-  refused_[batch.list].insert(text);
   if (!again_) {
     again_ = loop_.timer(Clock::now() + kRefusedRest, [this] {
       again_.reset();
       n_told_ = 0;
-      refused_.clear();
+      for (auto& [name, one] : lists_) one.retry();
       look_at_all();
     });
   }
@@ -286,10 +248,9 @@ void FleetEntries::count() {
   Counts now;
   now.at = heard_at_;
   const auto running = daemon_.running();
-  for (const auto& [list, entries] : has_) now.held += entries.size();
-  for (const auto& [list, texts] : refused_) now.refused += texts.size();
-  for (const auto& [list, entries] : wanted_) {
-    if (find_list(*running, list) == nullptr) now.refused += entries.size();
+  for (const auto& [name, list] : lists_) {
+    now.held += list.ours();
+    now.refused += find_list(*running, name) == nullptr ? list.size() : list.refused();
   }
   const bool is_news = now.held != counts_.held || now.refused != counts_.refused || now.at != counts_.at;
   counts_ = now;

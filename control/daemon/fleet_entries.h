@@ -4,16 +4,15 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "common/result.h"
 #include "control/base/loop/loop.h"
 #include "control/lists/journal/journal.h"
 #include "control/sources/fleet/channel.h"
+#include "control/sources/followed/followed_list.h"
 
 namespace weir::control {
 
@@ -45,42 +44,30 @@ class FleetEntries {
 
  private:
   struct Wanted {
-    int64_t expires = 0;  // Unix seconds, by this node's clock; 0: never
+    uint64_t expires = kNever;  // Unix seconds, by this node's clock
     std::string comment;
-    bool operator==(const Wanted&) const = default;
   };
-  using Entries = std::map<std::string, Wanted>;  // by text, as the journal has it
-
-  // A change of these: all are added, or all are deleted.
-  struct Batch {
-    std::string list;
-    bool is_add = false;
-    std::vector<std::pair<std::string, Wanted>> entries;  // by text; deleted ones: of Wanted nothing counts
-  };
+  using Entries = std::map<std::string, Wanted>;  // by text, as the fleet has it
 
   void find_unread();
   void read_page();
   void take_page(const std::string& list, const Result<std::vector<JournalEntry>>& page);
   // The one text of all that mean the same in this list. What is none stays as it is, and is refused later.
   std::string text_in(const std::string& list, const std::string& text) const;
-  static const Wanted* find_in(const std::map<std::string, Entries>& all, const std::string& list,
-                               const std::string& text);  // null: it is not there
-  bool is_done(const std::string& list, const std::string& text) const;
+  FollowedList& list_of(const std::string& name);
+  void claim(const std::string& list, const std::string& text, const Wanted& wanted);
   void look_at_all();
   void go_on();
-  std::optional<Batch> next_batch();
-  void change(const Batch& batch);
-  void take_report(const Batch& batch, const ChangeAnswer& report);
+  void change(const std::string& list, const FollowedList::Batch& batch);
+  void take_report(const std::string& list, const FollowedList::Batch& batch, const ChangeAnswer& report);
   void count();
 
   Loop& loop_;
   Daemon& daemon_;
   const std::function<void()> changed_;
   Mailbox mailbox_;
-  std::map<std::string, Entries> wanted_, has_;           // by list
-  std::map<std::string, std::set<std::string>> due_;      // that may differ in the two; by list
-  std::map<std::string, std::set<std::string>> refused_;  // that are not tried again for a while; by list
-  std::map<std::string, Entries> whole_;                  // while all of them come
+  std::map<std::string, FollowedList> lists_;  // by name; an entry of the fleet is a claim, by its text there
+  std::map<std::string, Entries> whole_;       // while all of them come; by list
   // The journal is read while no change is made, and no change is made while it is read: a page may be read by another
   // thread, which sees only changes that were answered before it was asked for.
   bool is_whole_ = false, is_reading_ = false, is_changing_ = false;
@@ -88,9 +75,8 @@ class FleetEntries {
   std::set<std::string> known_;     // lists that were ever in unread_
   std::string read_to_;             // of the first of unread_: the last text that was read
   uint64_t readings_ = 0;           // of the whole journal
-  size_t n_told_ = 0;               // of refused_: in the log
-  size_t most_at_once_;             // entries of the next change: fewer after one that failed
-  int64_t heard_at_ = 0;            // revision of etcd's store that wanted_ is of; 0: nothing was heard
+  size_t n_told_ = 0;               // refused entries in the log
+  int64_t heard_at_ = 0;            // revision of etcd's store that lists_ is of; 0: nothing was heard
   int64_t clock_;                   // seconds that the clock of the day is ahead of the one since the boot
   Loop::Source again_, read_again_;
   Counts counts_;
