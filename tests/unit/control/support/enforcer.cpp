@@ -179,6 +179,7 @@ bool Enforcer::answer(int client, wire::Message& request) {
     std::vector<std::byte> body(sizeof head);
     memcpy(body.data(), &head, sizeof head);
     for (const wire::SampledTraffic& sampled : now_.traffic) wire::append_traffic(body, sampled);
+    now_.traffic.clear();
     return static_cast<bool>(wire::send(client, type, sequence, body));
   }
   if (type == wire::Type::shadow) {

@@ -27,7 +27,7 @@ class Enforcer {
     bool switch_is_on_disk = true;  // the panic switch, as it is now
     uint64_t packets = 0;           // told by stats, in the totals and in list "l1"; told by telemetry of every worker
     uint32_t workers = 1;           // told by telemetry
-    std::vector<weir::wire::SampledTraffic> traffic = {};  // told whenever it is asked for
+    std::vector<weir::wire::SampledTraffic> traffic = {};  // told once, as real targets do
     bool refuses_shadows = false;
     std::vector<weir::wire::InterfaceBody> interfaces = {};  // as the XDP plane tells them; telemetry is refused
   };
