@@ -70,7 +70,7 @@ struct PublishBody {
   uint32_t reserved = 0;
 };
 
-// Steps of DESIGN section 8, in order; a publication that fails names the one it failed in.
+// Steps of a publication, in order (docs/operate/dataplane.md); a publication that fails names the one it failed in.
 enum class Step : uint32_t { none, receive, check, map, validate, copy, persist, exchange, grace, free };
 const char* step_name(Step step);
 

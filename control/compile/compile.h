@@ -15,8 +15,8 @@
 #include "control/policy/model/policy.h"
 #include "filter/format/snapshot.h"
 
-// A checked policy becomes a proven, sealed snapshot: merge -> index -> plan -> build -> prove -> seal (DESIGN section
-// 5), one file a step. Nothing here publishes.
+// A checked policy becomes a proven, sealed snapshot: merge -> index -> plan -> build -> prove -> seal
+// (docs/develop/compile.md), one file a step. Nothing here publishes.
 namespace weir::control {
 
 struct PhaseTime {

@@ -78,7 +78,7 @@ Result<SizeQuestion> question_of(const Asked& asked) {
   return question;
 }
 
-// What a lookup costs here: line8 is measured, the others are line8 times what FILTERS 3.1 says.
+// What a lookup costs here: line8 is measured, the others are line8 times probe_ns() (control/compile/plan/levels.h).
 struct Timing {
   std::string isa;
   filter::Calibration calibration;

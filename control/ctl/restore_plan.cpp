@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kLongestName = 63;
 
-// DESIGN section 3: [A-Za-z0-9._-]{1,63}
+// [A-Za-z0-9._-]{1,63}, as docs/use/policy.md says
 bool is_list_name(const std::string& name) {
   return !name.empty() && name.size() <= kLongestName && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' ||

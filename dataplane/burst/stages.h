@@ -68,7 +68,7 @@ inline const weir_set& lists_of(const Burst& burst, uint32_t slot) noexcept {
   return id != 0 ? burst.snapshot->set(id) : burst.matched[slot];
 }
 
-// verdict: DESIGN section 4, steps 1 to 5, and the counters that go with them, of a group that waited.
+// verdict: for each frame of a group that waited, the verdict (docs/use/policy.md) and its counters.
 void verdict(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept;
 // The same verdict for every frame, unread: bypass, or no snapshot. reason: its counter.
 void verdict_for_all(bool pass, Burst& burst, Counter& reason, WorkerCounters& counters) noexcept;

@@ -28,7 +28,7 @@ class Copies {
 
   // Uninitialised copies, one per distinct node of the workers.
   static Result<std::vector<Copy>> allocate(size_t size_bytes, std::span<const WorkerPlace> workers);
-  // Validates every copy (DESIGN 8 step 3). digest: of the bytes, which is not compared with them.
+  // Validates every copy (Step::validate of common/wire.h). digest: of the bytes, which is not compared with them.
   static Result<Copies> open(std::vector<Copy> copies, size_t size_bytes, const Digest& digest);
 
   const Copy& on_node(int numa_node) const;

@@ -21,10 +21,10 @@
 
 namespace weir::dataplane {
 
-// The receiving end of DESIGN section 8: from a message with a descriptor, or from the state folder, to an enforced
-// snapshot. Whatever fails, the snapshot before it keeps enforcing; only the disk may fail: then what is valid is
-// enforced all the same, and written again until it is durable. Copying, checking and writing take a thread of their
-// own, which runs run(); nobody who asks something else waits for it.
+// The receiving end of a publication (docs/operate/dataplane.md): from a message with a descriptor, or from the state
+// folder, to an enforced snapshot. Whatever fails, the snapshot before it keeps enforcing; only the disk may fail: then
+// what is valid is enforced all the same, and written again until it is durable. Copying, checking and writing take a
+// thread of their own, which runs run(); nobody who asks something else waits for it.
 class Publisher {
  public:
   static constexpr size_t kMaxWaiting = 4;  // publications, beside the one that is worked on

@@ -181,7 +181,8 @@ double page2_fpr(uint64_t n_keys, uint32_t lines, unsigned k) {
   return rate * rate;
 }
 
-// k bits anywhere in a page of W: E^k, and the second-order term for the variance V of the fill (FILTERS section 7).
+// k bits anywhere in a page of W: E^k, and the second-order term for the variance V of the fill
+// (docs/develop/filter.md).
 double page7_fpr(uint64_t n_keys, uint32_t lines) {
   constexpr double kBits = WEIR_PAGE_BYTES * 8.0, k = WEIR_PAGE7_K;
   const double mean = keys_per_line(n_keys, lines) * WEIR_LINES_PER_PAGE;

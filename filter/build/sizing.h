@@ -10,7 +10,7 @@
 namespace weir::filter {
 
 // The expected false-positive rate of n_keys in a filter of `lines` lines whose keys have k bits: a Poisson mixture
-// over the keys that share a line or page (FILTERS section 7; docs/develop/filter.md has the formulas). Within 2 % of
+// over the keys that share a line or page (docs/develop/filter.md has the formulas). Within 2 % of
 // measurement.
 double line8_fpr(uint64_t n_keys, uint32_t lines);
 double page2_fpr(uint64_t n_keys, uint32_t lines, unsigned k);

@@ -90,7 +90,7 @@ struct Start {
 constexpr unsigned kGroup = 8;  // keys hashed side by side
 
 // 4 keys for each State in S = 0, 1, ..., side by side: two States of four vectors fit the 16 registers, and one
-// computes while the other waits (FILTERS section 4: 4 lanes x 2). Whole groups only: masked stores are slow on AMD
+// computes while the other waits (4 lanes x 2 measured best). Whole groups only: masked stores are slow on AMD
 // (Zen 3: a third of the hash). between(r), r = 0..3, runs after each of the last four rounds: other work, for the core
 // to do in the meantime.
 template <unsigned kWords, unsigned... S, class Between>

@@ -84,7 +84,7 @@ struct Start {
 }
 
 // 8 keys for each State in S = 0, 1, ..., side by side. A round is one dependent chain of about ten operations; four
-// States keep the vector units busy in the meantime (FILTERS section 4: 8 lanes x 4). The pack spells the States out:
+// States keep the vector units busy in the meantime (8 lanes x 4 measured best). The pack spells the States out:
 // g++ keeps an array that a loop walks in memory, and these in registers. between(r), r = 0..3, runs after each of the
 // last four rounds: other work, for the core to do in the meantime.
 template <unsigned... S, class Between>
@@ -121,7 +121,7 @@ void siphash13(const uint64_t secret[2], const uint64_t* const* words, unsigned 
 }
 
 // One byte a key: which of its words lack a bit that it needs. Bytes are stored, and one test at the end turns 64 of
-// them into the hit mask: a quarter faster than shifting each into place (FILTERS section 3.1).
+// them into the hit mask: a quarter faster than shifting each into place.
 uint64_t hits_of(const uint8_t lacking[kMaxBatch], unsigned n) {
   const __mmask64 keys = n >= kMaxBatch ? ~__mmask64{0} : (__mmask64{1} << n) - 1;
   const __m512i bytes = _mm512_maskz_loadu_epi8(keys, lacking);

@@ -21,8 +21,8 @@ struct LayoutKernels {
 };
 
 // One step of a pipeline over line8 filters: three batches at three ages, woven into each other so that one waits for
-// memory while another computes (FILTERS 4.1). Any of them may be missing (n 0). Every column has room for kMaxBatch
-// keys: what lies behind a batch's keys may be read and hashed too, and does not matter.
+// memory while another computes (docs/develop/filter.md, Lookups). Any of them may be missing (n 0). Every column has
+// room for kMaxBatch keys: what lies behind a batch's keys may be read and hashed too, and does not matter.
 struct Line8Step {
   const uint64_t* secret = nullptr;        // [2]
   const uint64_t* const* words = nullptr;  // of the batch to hash

@@ -28,7 +28,7 @@ const Layout& layout_of(weir_layout id);            // id: one of the enumerator
 const Layout* layout_named(std::string_view name);  // null: no such layout
 
 // The layout that a filter of this rate should have: line8 down to 0.1 %, where one line's bits begin to run out, page2
-// below (FILTERS 3.2: at 0.01 % it needs 20 bits a key, one line 24).
+// below (docs/develop/filter.md: at 0.01 % it needs 20 bits a key, one line 24).
 weir_layout layout_for_rate(double false_positive_rate);
 
 }  // namespace weir::filter

@@ -27,7 +27,7 @@ struct Calibration {
   bool huge_pages = false;               // false: the kernel may still have given transparent ones
 
   // Pipelined and synchronous ns a key for a filter of this size, interpolated over the logarithm of the size; past
-  // either end the value there. Filters far larger than 64 MiB cost more: half as much again at 600 MiB (FILTERS 3.1).
+  // either end the value there. Filters far larger than 64 MiB cost more: half as much again at 600 MiB.
   double ns_for(size_t filter_bytes) const;
   double sync_ns_for(size_t filter_bytes) const;
 };

@@ -7,8 +7,8 @@
 #include "filter/read/view.h"
 
 // Lookups of many batches at once. One batch is too short for the memory: the lines of 64 keys arrive long after they
-// were asked for, and one core can wait for more than a hundred (FILTERS section 1). So batches overlap: while batch i
-// is hashed, the lines of batch i - 1 are asked for and batch i - 1 - look_ahead is tested.
+// were asked for, and one core can wait for more than a hundred at once. So batches overlap: while
+// batch i is hashed, the lines of batch i - 1 are asked for and batch i - 1 - look_ahead is tested.
 namespace weir::filter {
 
 // Keys of one shape, probed from one side: what they are looked up in and how the recent ones fared. One for each place

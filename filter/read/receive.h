@@ -13,8 +13,8 @@
 #include "common/wire.h"
 #include "filter/format/snapshot.h"
 
-// The first steps of a publication (DESIGN section 8), alike for everything that enforces: from the message with its
-// descriptor to bytes that nobody can change, and the checks of these bytes that their reader does not make.
+// The first steps of a publication (docs/operate/dataplane.md), alike for everything that enforces: from the message
+// with its descriptor to bytes that nobody can change, and the checks of these bytes that their reader does not make.
 namespace weir::filter {
 
 // The step that failed, and why.

@@ -11,7 +11,7 @@ constexpr size_t kUsualL2Bytes = 1 << 20;  // where the system does not tell
 
 }  // namespace
 
-// A filter in L2 is faster without prefetches, 0.53 against 0.75 ns a key (FILTERS 3.1). A quarter of L2 is left to
+// A filter in L2 is faster without prefetches, 0.53 against 0.75 ns a key. A quarter of L2 is left to
 // packets and tables.
 bool outgrows_l2(size_t filter_bytes) {
   static const long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);

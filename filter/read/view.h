@@ -18,7 +18,7 @@ struct ShapeView {
   weir_layout layout = WEIR_LAYOUT_LINE8;
   uint8_t directions = 0;            // mask of weir_direction
   uint8_t gate_side = 0;             // flow: at which side's gate it stands
-  bool prefetch = false;             // false when the filter fits L2 (FILTERS: prefetching then costs)
+  bool prefetch = false;             // false when the filter fits L2 (prefetching then costs)
   const uint64_t* secret = nullptr;  // [2]
   FilterBits filter;
   FilterBits exact_lines;  // the exact stage as lines to prefetch; hashed only

@@ -10,8 +10,8 @@ namespace weir::agreement {
 
 using Frame = std::vector<uint8_t>;
 
-// Frames for a policy: every encapsulation of DESIGN section 4, with addresses and ports that its entries name or
-// nearly name; some of them cut, with changed bytes, or lying about their lengths.
+// Frames for a policy: every encapsulation of docs/operate/dataplane.md, with addresses and ports that its entries name
+// or nearly name; some of them cut, with changed bytes, or lying about their lengths.
 class FrameMaker {
  public:
   explicit FrameMaker(const control::Policy& policy);

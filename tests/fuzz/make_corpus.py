@@ -100,7 +100,7 @@ example.org
 1.2.3.4 \t 5
 """
 
-# What DESIGN section 3 shows, and each value that has a wrong twin.
+# Every key of docs/use/policy.md, and each value that has a wrong twin.
 POLICY = """\
 version: 1
 state_dir: /var/lib/weir

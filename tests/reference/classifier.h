@@ -8,8 +8,8 @@
 #include "common/ip.h"
 #include "control/policy/model/policy.h"
 
-// The reference classifier (DESIGN section 4, steps 2 to 5): slow and obviously right, straight from the policy's
-// entries. Shares no code with filter/ nor with what control does behind read_policy.
+// The reference classifier (docs/use/policy.md says what it decides): slow and obviously right, straight from the
+// policy's entries. Shares no code with filter/ nor with what control does behind read_policy.
 namespace weir::reference {
 
 struct PacketKeys {

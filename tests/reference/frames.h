@@ -6,8 +6,8 @@
 
 #include "tests/reference/classifier.h"
 
-// What a frame means (DESIGN section 4), slow and plainly: the frame is read front to back through a cursor that
-// refuses to read past its end. Shares no code with dataplane/ or filter/.
+// The meaning of a frame (docs/operate/dataplane.md), slow and plainly: the frame is read front to back through a
+// cursor that refuses to read past its end. Shares no code with dataplane/ or filter/.
 namespace weir::reference {
 
 enum class FrameKind : uint8_t { not_ip, malformed, ip };

@@ -8,7 +8,7 @@
 #include "tests/reference/classifier.h"
 #include "tests/reference/frames.h"
 
-// What an enforcer must do with frames, and how it must count (DESIGN section 4), by the reference classifier.
+// What an enforcer must do with frames, and how it must count (docs/operate/dataplane.md), by the reference classifier.
 namespace weir::reference {
 
 // Packets and their bytes (frame length without FCS).

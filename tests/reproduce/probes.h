@@ -97,7 +97,7 @@ void insert_plain(Layout layout, uint64_t* words, uint64_t first, uint64_t n) {
 }
 
 constexpr unsigned kBurst = 64;    // keys whose lines are prefetched together
-constexpr unsigned kPhased = 128;  // FILTERS 3.1: early exit in phases wants large bursts
+constexpr unsigned kPhased = 128;  // early exit in phases wants large bursts
 
 template <class Layout>
 void insert_prefetched(Layout layout, uint64_t* words, uint64_t first, uint64_t n) {
@@ -180,7 +180,8 @@ inline double standard_rate(double n, double m, double k) {
   return std::pow(1 - std::exp(-k * n / m), k);
 }
 
-// The same, blocked: the load of a block is Poisson, the rate a mixture with the second-order term (FILTERS 7).
+// The same, blocked: the load of a block is Poisson, the rate a mixture with the second-order term
+// (docs/develop/filter.md).
 inline double blocked_rate(double n, double blocks, double block_bits, double k) {
   const double mean = n / blocks, spread = 12 * std::sqrt(mean) + 12;
   double rate = 0;

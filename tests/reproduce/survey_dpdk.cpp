@@ -56,7 +56,8 @@ Candidate member(const char* name, rte_member_setsum_type type, uint64_t n) {
   parameters.key_len = sizeof(Key);
   parameters.prim_hash_seed = 1;
   parameters.sec_hash_seed = 2;
-  parameters.num_keys = static_cast<uint32_t>(type == RTE_MEMBER_TYPE_HT ? n * 115 / 100 : n);  // FILTERS 2
+  parameters.num_keys =
+      static_cast<uint32_t>(type == RTE_MEMBER_TYPE_HT ? n * 115 / 100 : n);  // it refuses keys when it is fuller
   parameters.num_set = type == RTE_MEMBER_TYPE_HT ? 0 : 1;
   parameters.false_positive_rate = 0.0042f;
   rte_member_setsum* set = rte_member_create(&parameters);

@@ -12,11 +12,11 @@
 // costs memory. The dynamic programme below finds the cheapest mixture.
 namespace weir::control {
 
-// What a packet pays, in ns (FILTERS.md, measured on one Zen 5 core). A probe is thus worth 4 MiB of expanded keys.
+// A packet pays so many ns, measured on one Zen 5 core. A probe is thus worth 4 MiB of expanded keys.
 constexpr double kProbeNs = 2.0;        // SipHash 0.7 to 4.7 (vector, scalar) and one filter line 0.5 to 3
 constexpr double kBitmapProbeNs = 1.0;  // no hash; one line of 2 MiB
-// Against line8's probe, hash included. FILTERS 3.1, for the filter alone: page2 and ribbon 1.5 to 1.7 in L2, 1.2
-// to 1.3 beyond L3; page7 7 to 12.
+// Against line8's probe, hash included. The filter alone, measured there: page2 and ribbon 1.5 to 1.7 in L2, 1.2 to
+// 1.3 beyond L3; page7 7 to 12.
 constexpr double kPage2Probes = 1.3, kRibbonProbes = 1.5, kPage7Probes = 5;
 double probe_ns(weir_layout layout);
 // 0.1 is measured: from 14 to 43 MiB of filter a probe rises from 0.96 to 2.4 .. 5.4. The rest is for what a packet

@@ -17,7 +17,7 @@
 namespace weir::control {
 namespace {
 
-constexpr double kHealthSigmas = 8;  // FILTERS section 7
+constexpr double kHealthSigmas = 8;  // chance alone exceeds them in fewer than one page in 10^14
 
 uint64_t round_up(uint64_t bytes, uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;

@@ -28,7 +28,8 @@ inline weir_set lists_in(const weir_set& set, const weir_u64 (&mask)[WEIR_LIST_W
   return both;
 }
 
-// DESIGN section 4, steps 3 to 5, for a packet that the lists of `matched` match.
+// The verdict for a packet that the lists of `matched` match: pass lists, then drop lists, then the default
+// (docs/use/policy.md).
 inline Judgement judge(const weir_snapshot_header& header, const weir_set& matched) {
   const int pass = first_list(lists_in(matched, header.pass_lists));
   if (pass != kNoList) return {WEIR_PASS, pass};

@@ -33,7 +33,7 @@ using EntryText = std::variant<ParsedEntry<Ipv4>, ParsedEntry<Ipv6>, EntryError>
 enum class LeadingZeros : uint8_t { refused, decimal };
 
 // One entry exactly (no blanks around it, no comment): v4, v6, prefix, v4 netmask, range of either family (blanks
-// around the hyphen allowed), a.b.c.d:port, [v6]:port. The grammar of DESIGN section 3, for policies and feeds alike.
+// around the hyphen allowed), a.b.c.d:port, [v6]:port. Policies and feeds share this grammar (docs/use/policy.md).
 // Errors: leading zeros in an octet, port 0 or above 65535, reversed range, IPv4-mapped IPv6, zone id, host mask, ...
 EntryText parse_entry(std::string_view text, LeadingZeros zeros = LeadingZeros::refused);
 

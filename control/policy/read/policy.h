@@ -13,7 +13,7 @@
 
 namespace weir::control {
 
-// Reads and checks the policy file, then every feed (DESIGN section 3): all diagnostics of the file go to
+// Reads and checks the policy file, then every feed (docs/use/policy.md): all diagnostics of the file go to
 // `diagnostics`, bad feed lines into each list's FeedReport. Empty when there was an error. now: Unix seconds; entries
 // that have expired by then are warnings, and stay. history: what was there before, and who parses files. Entries of
 // feeds that have not changed are taken from it, and those of feeds that are refused: each of these is a warning, and

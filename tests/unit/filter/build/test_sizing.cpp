@@ -28,7 +28,7 @@ TEST_CASE("line8_fpr gives the measured table") {
 }
 
 TEST_CASE("page2, page7, ribbon and standard give the measured table") {
-  // Measured as above (FILTERS section 3.2), or with 2M keys and 64M strangers where the bits are this project's own.
+  // Measured as above, or with 2M keys and 64M strangers where the bits are this project's own.
   struct Row {
     weir_layout layout;
     double bits;
