@@ -31,7 +31,7 @@ class Diagnostics {
   static constexpr size_t kKept = 100;
 
   Diagnostics() = default;
-  // What another program told: those that it kept, and its counts.
+  // Another program told these: the diagnostics that it kept, and its counts of all.
   Diagnostics(std::vector<Diagnostic> kept, size_t errors, size_t warnings)
       : kept_(std::move(kept)), errors_(errors), warnings_(warnings) {}
 

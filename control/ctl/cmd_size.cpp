@@ -78,7 +78,8 @@ Result<SizeQuestion> question_of(const Asked& asked) {
   return question;
 }
 
-// What a lookup costs here: line8 is measured, the others are line8 times probe_ns() (control/compile/plan/levels.h).
+// The cost of a lookup on this machine. line8 is measured; probe_ns() (control/compile/plan/levels.h) gives the ratio
+// of the others to it.
 struct Timing {
   std::string isa;
   filter::Calibration calibration;

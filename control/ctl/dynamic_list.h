@@ -30,7 +30,7 @@ class DynamicLists {
   }
   bool has_answered() const { return has_answered_; }
 
-  // Of the entries that were added to the list, page by page.
+  // Reads the list page by page, and calls f with each entry that was added to it.
   Result<void> each_added(const std::string& list, const std::function<void(const EntryDetails&)>& f) const;
 
   struct Outcome {

@@ -24,7 +24,7 @@ std::string verdict_text(const Verdict& verdict);
 
 std::string capture_text(const CaptureState& capture);  // on; 12 of 20 samples written, 8 past a list's limit, 0 lost
 
-// Of what failed: "2 errors in the policy", or its error.
+// The reason of a failure: "2 errors in the policy", or its error; empty: it did not fail.
 std::string reason_text(const Diagnostics& diagnostics, const std::string& error);
 void print_diagnostics(const std::vector<Diagnostic>& diagnostics);  // to stderr
 void print_targets(const std::vector<TargetOutcome>& outcomes);      // those that failed to stderr

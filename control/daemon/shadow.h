@@ -92,7 +92,7 @@ class Shadow {
   // The targets are others now.
   void tell_targets() const;
   void take(const wire::Shadow& told) { flows_.add(told); }
-  // Answers who waits. No candidate begins any more.
+  // Answers the caller that waits. No candidate begins any more.
   void stop();
 
   // The one that judges, or the last one; null: there was none.

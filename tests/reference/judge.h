@@ -8,7 +8,8 @@
 #include "tests/reference/classifier.h"
 #include "tests/reference/frames.h"
 
-// What an enforcer must do with frames, and how it must count (docs/operate/dataplane.md), by the reference classifier.
+// The verdicts and counters that an enforcer must have for frames (docs/operate/dataplane.md), by the reference
+// classifier.
 namespace weir::reference {
 
 // Packets and their bytes (frame length without FCS).

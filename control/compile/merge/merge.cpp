@@ -15,7 +15,7 @@ constexpr uint8_t directions_of(uint32_t rule) {
   return rule & kBothDirections;
 }
 
-// Of one list's entries on the same prefix the last to expire counts.
+// If a list has several entries on one prefix, the last to expire counts.
 template <class Addr>
 struct ExpiringPrefix {
   RuledPrefix<Addr> prefix;

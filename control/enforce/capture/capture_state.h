@@ -7,7 +7,7 @@
 
 #include "control/policy/model/capture.h"
 
-// What becomes of samples (docs/operate/capture.md, "Counters").
+// The state of the capture, and counts of its samples (docs/operate/capture.md, "Counters").
 namespace weir::control {
 
 // Since controld started: sampled = limited + filtered + written + logged + lost + waiting.
@@ -37,7 +37,7 @@ struct CaptureState {
   std::optional<Files> files;  // when on
 };
 
-// What became of samples on their way to the log, since controld started.
+// Samples on their way to the log, counted since controld started.
 struct DropCounts {
   uint64_t sampled = 0;  // that the targets chose
   uint64_t limited = 0;  // past a limit of their list

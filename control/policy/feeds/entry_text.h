@@ -27,8 +27,8 @@ struct EntryError {
 
 using EntryText = std::variant<ParsedEntry<Ipv4>, ParsedEntry<Ipv6>, EntryError>;
 
-// Of a port or a prefix length: a policy is told to write them otherwise, feeds have them. In an octet they are
-// refused, because some programs read those as octal; formats that write every octet with three digits have them in
+// Leading zeros of a port or a prefix length. A policy may not have them; feeds do. In an octet they are refused,
+// because some programs read those as octal; formats that write every octet with three digits have them in
 // ranges.
 enum class LeadingZeros : uint8_t { refused, decimal };
 
@@ -39,7 +39,7 @@ EntryText parse_entry(std::string_view text, LeadingZeros zeros = LeadingZeros::
 
 // The same of a text in parts: an address and its port; an address and its prefix length or netmask; both ends of a
 // range, without blanks around them. Where parts make an entry, the text that they stand for makes the same one:
-// address:port or [v6]:port, address/length, first-last. Why parts make none, that text alone says.
+// address:port or [v6]:port, address/length, first-last. If parts make none, parse that text for the reason.
 EntryText parse_port(std::string_view address, std::string_view port, LeadingZeros zeros);
 EntryText parse_prefix(std::string_view address, std::string_view length, LeadingZeros zeros);
 EntryText parse_range(std::string_view first, std::string_view last, LeadingZeros octets = LeadingZeros::refused);

@@ -51,7 +51,8 @@ const char* append(const EntryText& parsed, Whole whole, At at, const Options& o
   return std::get<EntryError>(parsed).reason;
 }
 
-// Of parts. whole(): the text that they stand for; it says why they make no entry.
+// Appends an entry that was given in parts. whole() makes the text that they stand for: its parser gives the reason if
+// they make no entry.
 template <class Whole>
 const char* append_parts(const EntryText& parsed, Whole whole, At at, const Options& options, ListDraft& list) {
   if (std::holds_alternative<EntryError>(parsed)) return take(whole(), at, options, list);

@@ -52,8 +52,8 @@ void Ledger::take_added(const Decision& decision, int64_t now_ms) {
   const std::optional<int64_t> left_ms = duration_ms(decision.duration);
   if (!left_ms) return skip("bad duration");
   if (*left_ms <= 0) return;
-  // An answer tells how long is left. Of its milliseconds none is cut off, but the list keeps nothing longer than
-  // kMostMs.
+  // An answer tells how long is left, in milliseconds. They are rounded up to seconds; the list keeps an entry for
+  // kMostMs at most.
   const int64_t until = std::min((now_ms + *left_ms + 999) / 1000, (now_ms + kMostMs) / 1000);
   list_.claim(claim_id(decision, *entry),
               {{*entry}, static_cast<uint64_t>(until), comment_of(decision), is_local(decision.origin)});

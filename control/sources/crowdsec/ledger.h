@@ -21,7 +21,7 @@ class Ledger {
   void take_all(const Decisions& decisions, int64_t now_ms);
   void take_news(const Decisions& decisions, int64_t now_ms);
 
-  // The list that follows the decisions. What was decided here, not by a list of others, comes first.
+  // The list that follows the decisions. Decisions of this CrowdSec come before those of others' lists.
   FollowedList& list() { return list_; }
   const FollowedList& list() const { return list_; }
   // Decisions that were not taken: "type captcha" -> 3.

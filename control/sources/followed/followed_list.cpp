@@ -119,7 +119,7 @@ uint64_t FollowedList::latest() const {
   return limits_.max_ttl_s == 0 ? kNever : now_ + limits_.max_ttl_s;
 }
 
-// An entry that ends then may stay as it is.
+// An entry with this end needs no renewal: it ends about when its claim does, or as late as the list allows.
 bool FollowedList::ends_well(uint64_t ends, uint64_t claimed) const {
   const uint64_t wanted = std::min(claimed, latest());
   if (ends > wanted + kSlack_s) return false;
@@ -143,7 +143,7 @@ FollowedList::Action FollowedList::action_of(const Entry& entry) const {
   return phase_ == Phase::filling || ends_well(entry.ends, best->expires) ? Action::none : Action::renew;
 }
 
-// Something of the entry has changed.
+// Finds out what is due for an entry that has changed.
 void FollowedList::settle(Node& node) {
   Entry& entry = node.second;
   const Action action = action_of(entry);

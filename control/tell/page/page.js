@@ -6,14 +6,14 @@
   const kEvery_ms = 2000, kPatience_ms = 10000;
   let timer = 0;
 
-  // The visitor's question and its answer, and the sentence about this script.
-  const isOurs = (node) => node.id === "explain" || node.id === "live";
+  // The visitor's question and its answer, and the sentence about this script, do not come from the new answer.
+  const isKept = (node) => node.id === "explain" || node.id === "live";
 
   // Makes `old` like `fresh`. Nodes that are alike stay where they are: with the focus, the selection, and what was
   // opened or scrolled; screen readers hear only texts that differ.
   function update(old, fresh) {
     if (old.nodeName !== fresh.nodeName || old.id !== fresh.id) return old.replaceWith(fresh);
-    if (isOurs(old)) return;
+    if (isKept(old)) return;
     if (old.nodeType === Node.TEXT_NODE) {
       if (old.data !== fresh.data) old.data = fresh.data;
       return;

@@ -27,7 +27,7 @@ struct Table : RuleTable {
     list().look(kNow, {});
     return list().next(kNow);
   }
-  // The entries of the next change, where it is such a one.
+  // The entries of the next change; none: it is of the other kind.
   std::vector<std::string> texts_of(bool is_add) {
     std::vector<std::string> texts;
     const std::optional<FollowedList::Batch> batch = next();

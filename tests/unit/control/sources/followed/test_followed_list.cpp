@@ -49,7 +49,7 @@ struct FakeList {
     bool is_ours;
   };
 
-  // Why it is refused; empty: it is not.
+  // Makes a change, or returns the reason why the list refuses it.
   std::string make(const Batch& batch, uint64_t now) {
     std::erase_if(entries, [now](const auto& one) { return one.second.ends <= now; });
     std::map<std::string, Entry> after = entries;
