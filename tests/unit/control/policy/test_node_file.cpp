@@ -9,7 +9,8 @@ namespace {
 constexpr const char* kFleet = "fleet: {etcd: [\"https://192.0.2.1:2379/\"], name: edge, node: n1, group: canary}\n";
 constexpr const char* kPolicy =
     "version: 1\npolicy: {default: drop, own: [192.0.2.0/28]}\nfilter: {memory: 64MiB, false_positive_rate: 0.01}\n"
-    "history: {keep: 1d}\nlists:\n  - {name: a, action: drop, entries: [203.0.113.7]}\n";
+    "history: {keep: 1d}\ncapture: {one_in: 7}\nplan: {samples: 160}\nmetrics: {listen: 127.0.0.1:9000}\n"
+    "fetch: {proxy: \"http://192.0.2.3:8080\"}\nlists:\n  - {name: a, action: drop, entries: [203.0.113.7]}\n";
 
 std::optional<Policy> read_both(const Folder& folder, const std::string& node, Diagnostics& diagnostics) {
   FeedHistory history;
@@ -28,6 +29,12 @@ TEST_CASE("what the file of a node leaves out is the fleet's") {
   CHECK(policy->memory_bytes == uint64_t{64} << 20);
   CHECK(policy->false_positive_rate == 0.01);
   CHECK(policy->history.keep_s == 86400);
+  REQUIRE(policy->capture);
+  CHECK(policy->capture->one_in == 7);
+  CHECK(policy->plan.samples == 160);
+  REQUIRE(policy->metrics.listen);
+  CHECK(policy->metrics.listen->port == 9000);
+  CHECK(policy->fetch.proxy == "http://192.0.2.3:8080");
   CHECK(policy->targets.empty());
   REQUIRE(policy->fleet);
   CHECK(policy->fleet->endpoints == std::vector<std::string>{"https://192.0.2.1:2379"});
@@ -43,7 +50,8 @@ TEST_CASE("what it says holds on this node") {
   const auto policy =
       read_both(folder,
                 std::string("version: 1\nstate_dir: /s\npolicy: {own: [198.51.100.1]}\nfilter: {memory: 8MiB}\n"
-                            "targets: [{dataplane: /d}]\nhistory: {keep: 2d}\nmetrics: {listen: off}\n") +
+                            "targets: [{dataplane: /d}]\nhistory: {keep: 2d}\nmetrics: {listen: off}\n"
+                            "capture: {one_in: 9}\nplan: {samples: 320}\nfetch: {proxy: \"http://192.0.2.4:8080\"}\n") +
                     kFleet,
                 diagnostics);
   REQUIRE(policy);
@@ -52,7 +60,13 @@ TEST_CASE("what it says holds on this node") {
   CHECK(policy->false_positive_rate == 0.01);
   CHECK(policy->default_action == WEIR_DROP);
   REQUIRE(policy->targets.size() == 1);
+  CHECK(policy->targets[0].name == "/d");
   CHECK(policy->history.keep_s == 2 * 86400);
+  REQUIRE(policy->capture);
+  CHECK(policy->capture->one_in == 9);
+  CHECK(policy->plan.samples == 320);
+  CHECK_FALSE(policy->metrics.listen);
+  CHECK(policy->fetch.proxy == "http://192.0.2.4:8080");
   REQUIRE(policy->lists.size() == 3);  // the fleet's own addresses, and this node's
   CHECK(policy->lists[0].name == "own");
   CHECK(policy->lists[1].name == "own@node");
