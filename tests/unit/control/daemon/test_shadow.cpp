@@ -221,3 +221,21 @@ TEST_CASE("a target that judges by a candidate of before is told to end it") {
   CHECK(again.until([&] { return enforcer.shadow() == wire::Generation(); }));
   CHECK_FALSE(ask_shadow(again).at("on"));
 }
+
+TEST_CASE("a stop answers the caller of a candidate that is being read") {
+  const Folder folder;
+  folder.write("weir.yaml", shadow_policy("203.0.113.7") + "targets: []\n");
+  Started daemon(options_for(folder, {}));
+  REQUIRE(daemon.daemon);
+  std::string error;
+  int answers = 0;
+  daemon->shadow().begin({folder / "next.yaml", shadow_policy("203.0.113.8")},
+                         [&](const std::shared_ptr<const Shadow::Report>& report) {
+                           error = report->error;
+                           answers++;
+                         });
+  daemon->stop();
+  CHECK(error == "controld stops");
+  CHECK(daemon.until([&] { return daemon->is_idle() && !daemon->is_busy(); }));
+  CHECK(answers == 1);
+}
