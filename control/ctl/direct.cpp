@@ -66,7 +66,7 @@ void send_order(Told& told, const std::string& socket, bool on) {
   }
 }
 
-void wait_for(Told& told, bool on, int controld, Clock::time_point deadline) {
+void wait_for_reply(Told& told, bool on, int controld, Clock::time_point deadline) {
   pollfd ready[] = {{told.connection.get(), POLLIN, 0}, {controld, POLLIN, 0}};
   const int n = not_interrupted([&] {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
@@ -173,7 +173,7 @@ std::vector<TargetOutcome> bypass_directly(const Place& place, bool on, int cont
   }
   const Clock::time_point deadline = Clock::now() + kAnswer;
   for (Told& one : told) {
-    if (one.connection) wait_for(one, on, controld, deadline);
+    if (one.connection) wait_for_reply(one, on, controld, deadline);
   }
   return outcomes;
 }

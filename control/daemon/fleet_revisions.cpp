@@ -29,6 +29,14 @@ std::optional<Share> expected_share(const std::shared_ptr<const Running>& before
   return radius.dropped_after;
 }
 
+// The error of a reload or a plan; if that is empty, the first one of the policy, with its place. Empty: there is none.
+template <class Answer>
+std::string error_of(const Answer& answer) {
+  const Diagnostic* first = answer.error.empty() ? answer.diagnostics.first_error() : nullptr;
+  if (first == nullptr) return answer.error;
+  return fmt::format("{}:{}:{}: {}", first->where.file, first->where.line, first->where.column, first->message);
+}
+
 }  // namespace
 
 void FleetNode::take_head(const std::string& text) {
@@ -256,12 +264,7 @@ void FleetNode::reload(const std::string& policy) {
         const bool is_published = std::any_of(report->phases.begin(), report->phases.end(),
                                               [](const PhaseTime& phase) { return phase.name == "publish"; });
         if (!is_published) {
-          std::string error = report->error;
-          for (const Diagnostic& one : report->diagnostics.kept()) {
-            if (!error.empty() || one.severity != Severity::error) continue;
-            error = fmt::format("{}:{}:{}: {}", one.where.file, one.where.line, one.where.column, one.message);
-          }
-          return finish_taking(error, !*disk_failed);
+          return finish_taking(error_of(*report), !*disk_failed);
         }
         const uint64_t previous = std::exchange(followed_.revision, number);
         followed_.policy = policy;
@@ -342,13 +345,7 @@ void FleetNode::plan(const std::string& policy) {
                                       alive = mailbox_.token()](const PlanAnswer& report) {
     if (!*alive || !is_at(attempt)) return;
     fleet::Told told;
-    told.error = report.error;
-    if (!report.diagnostics.ok() && told.error.empty()) {
-      for (const Diagnostic& one : report.diagnostics.kept()) {
-        if (!told.error.empty() || one.severity != Severity::error) continue;
-        told.error = fmt::format("{}:{}: {}", one.where.file, one.where.line, one.message);
-      }
-    }
+    told.error = error_of(report);
     for (const OverLimit& over : report.over_limits) {
       told.over_limits += (told.over_limits.empty() ? "" : "; ") + over.text();
     }

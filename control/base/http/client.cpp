@@ -17,15 +17,8 @@ constexpr int kIdleMs = 1000;    // how long libcurl is waited for where nobody 
 constexpr int kDeadMs = 20'000;  // a peer that is gone without a word is noticed within so long, in a stream too
 constexpr long kKeepaliveIdle_s = 5, kKeepaliveInterval_s = 5;
 
-// CURL and CURLM are both void.
 struct FreeHeaders {
   void operator()(curl_slist* list) const { curl_slist_free_all(list); }
-};
-struct FreeMulti {
-  void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
-};
-struct FreeEasy {
-  void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
 };
 using Headers = std::unique_ptr<curl_slist, FreeHeaders>;
 
@@ -179,7 +172,14 @@ CURLcode run(CURLM* multi, Transfer& transfer) {
 
 }  // namespace
 
+// CURL and CURLM are both void.
 struct HttpClient::Handles {
+  struct FreeMulti {
+    void operator()(CURLM* handle) const { curl_multi_cleanup(handle); }
+  };
+  struct FreeEasy {
+    void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+  };
   std::unique_ptr<CURLM, FreeMulti> multi;  // holds the connections
   std::unique_ptr<CURL, FreeEasy> curl;
 };

@@ -46,6 +46,9 @@ struct RangeAnswer {
 };
 Result<RangeAnswer> read_range(std::string_view text);
 
+// Steps in one transaction, at most: etcd takes 128, unless it is told otherwise.
+constexpr size_t kMostSteps = 100;
+
 // One step of a transaction.
 struct Step {
   enum class Kind : uint8_t { put, erase, range } kind = Kind::put;

@@ -21,7 +21,6 @@ using etcd::Step;
 
 constexpr size_t kKeptRevisions = 20;  // the newest, besides those of the head
 constexpr uint64_t kKeptTurns = 200;   // of the log
-constexpr size_t kMostSteps = 100;     // of a transaction; etcd takes 128
 
 constexpr const char* kSomebodyElse =
     "somebody else changed the fleet meanwhile: look at it (fleet status), and do it again";
@@ -281,11 +280,11 @@ void Desk::sweep(const Head& head, int64_t changed_at) {
   if (head.turn > kKeptTurns) {
     steps.push_back({Step::Kind::erase, names_.log(0), "", names_.log(head.turn - kKeptTurns)});
   }
-  for (size_t begin = 0; begin < steps.size(); begin += kMostSteps) {
+  for (size_t begin = 0; begin < steps.size(); begin += etcd::kMostSteps) {
     etcd::Transaction transaction;
     transaction.conditions = {{names_.head(), changed_at}};
     transaction.steps = {{Step::Kind::put, names_.swept(), head.id}};
-    const size_t end = std::min(begin + kMostSteps, steps.size());
+    const size_t end = std::min(begin + etcd::kMostSteps, steps.size());
     for (size_t i = begin; i < end; i++) transaction.steps.push_back(steps[i]);
     const Result<etcd::TransactionAnswer> done = client_.commit(transaction);
     if (!done || !done->held) return;
@@ -330,9 +329,9 @@ Result<int64_t> Desk::add(const std::vector<NewEntry>& entries, uint64_t ttl_s, 
   }
   const std::string text = text_of(added);
   int64_t at = 0;
-  for (size_t begin = 0; begin < entries.size(); begin += kMostSteps) {
+  for (size_t begin = 0; begin < entries.size(); begin += etcd::kMostSteps) {
     etcd::Transaction transaction;
-    for (size_t i = begin; i < std::min(begin + kMostSteps, entries.size()); i++) {
+    for (size_t i = begin; i < std::min(begin + etcd::kMostSteps, entries.size()); i++) {
       const std::string key = names_.entry(entries[i].list, entries[i].text);
       transaction.steps.push_back({Step::Kind::put, key, text, "", lease});
     }

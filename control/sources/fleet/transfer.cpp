@@ -10,7 +10,6 @@ namespace {
 
 using etcd::Step;
 
-constexpr size_t kMostSteps = 100;          // of a transaction; etcd takes 128
 constexpr size_t kMostPut = 256 << 10;      // bytes of one, besides the last piece (1 MiB); etcd takes 1.5 MiB
 constexpr uint64_t kMostFetched = 4 << 20;  // of one answer, unpacked
 
@@ -47,7 +46,7 @@ Result<bool> Sender::send(const std::string& digest, std::string_view bytes) {
     waiting += packed.size();
     bytes_sent_ += packed.size();
     some.steps.push_back({Step::Kind::put, names_.piece(pieces.all[n].digest), std::move(packed)});
-    if (waiting < kMostPut && some.steps.size() < kMostSteps) continue;
+    if (waiting < kMostPut && some.steps.size() < etcd::kMostSteps) continue;
     if (Result<void> done = put(some); !done) return Error{done.error()};
     waiting = 0;
   }
@@ -94,7 +93,7 @@ Result<void> fetch_bytes(etcd::Client& client, const Names& names, const Pieces&
     if (!is_wanted[n]) continue;
     places[names.piece(piece.digest)].push_back(place);
     waiting += piece.bytes;
-    if (waiting < kMostFetched && places.size() < kMostSteps) continue;
+    if (waiting < kMostFetched && places.size() < etcd::kMostSteps) continue;
     if (Result<void> fetched = fetch(); !fetched) return fetched;
   }
   return places.empty() ? Result<void>() : fetch();
