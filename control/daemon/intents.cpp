@@ -316,7 +316,7 @@ bool Intents::end_changes(const std::shared_ptr<ChangeBatch>& batch) {
     return true;
   }
   // One of them makes the publication fail: each is made alone.
-  built_base_ = batch->base;
+  if (batch->base != nullptr) built_base_ = batch->base;
   for (ChangeBatch::Job& job : batch->jobs) job.answer = {};
   changes_.insert(changes_.begin(), std::make_move_iterator(batch->jobs.begin()),
                   std::make_move_iterator(batch->jobs.end()));
