@@ -59,7 +59,10 @@ void hold_back(const List& was, const std::string& why, int64_t now, List& list)
   refusal.since = was.refusal && was.refusal->reason == why ? was.refusal->since : now;
   list = was;
   list.refusal = refusal;
-  for (FeedFile& file : list.files) file.refusal = refusal;
+  for (FeedFile& file : list.files) {
+    refusal.path = file.feed.path;  // each is watched by itself
+    file.refusal = refusal;
+  }
 }
 
 }  // namespace
@@ -103,10 +106,6 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
     job.next = next;
     return;
   }
-  // A person who reloads gets a new base; what feeds change by themselves needs none, nor does a revision that differs
-  // little from the one before. Anew: nor is what runs copied.
-  const bool is_by_itself = cause.policy_text != nullptr || !cause.wish.policy_file.empty();
-  const Make make = is_by_itself && !cause.builds_all ? Make::overlay : Make::whole;
   if (cause.promoted) {
     const Result<bool> made = make_promotion(*next, old, *cause.promoted);
     if (!made || !*made) {
@@ -116,7 +115,7 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
       return;
     }
     answer.notice = notice_of_promotion(*cause.promoted);
-  } else if (auto made = make_publication(*next, cause.builds_all ? nullptr : old, make); !made) {
+  } else if (const Result<void> made = publish_for(cause, *next, old); !made) {
     answer.error = made.error();
     return;
   }
@@ -158,6 +157,14 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
   if (job.saved) job.saved = kept;
   answer.phases.push_back({"store", ms_between(storing, Clock::now())});
   job.next = std::move(next);
+}
+
+// A person who reloads gets a new base; feeds that change by themselves need none, nor does a revision that differs
+// little from the one before. A rebuild copies nothing of what runs.
+Result<void> Maker::publish_for(const ReloadCause& cause, Running& next, const Running* old) {
+  if (cause.builds_all) return make_publication(next, nullptr, Make::whole);
+  const bool is_by_itself = cause.policy_text != nullptr || !cause.wish.policy_file.empty();
+  return make_publication(next, old, is_by_itself ? Make::overlay : Make::whole);
 }
 
 // A copy of what runs, under the next number, when nothing has changed that a snapshot depends on.
@@ -214,7 +221,7 @@ Result<void> Maker::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& nex
   const auto whole = std::make_shared<const Policy>(std::move(policy));
   next = running_of(whole);
   answer.refused = refused_feeds(next->lists);
-  return make_publication(*next, &old, Make::overlay);
+  return publish_for(cause, *next, &old);
 }
 
 // The next reload, and every start, reads the policy file that controld was given.

@@ -1,5 +1,7 @@
 // What a change would do to the traffic that targets tell of: asked for, and as a limit of reloads and feeds.
 
+#include <filesystem>
+
 #include "common/clock.h"
 #include "control/policy/model/packet.h"
 #include "tests/unit/control/daemon/started.h"
@@ -147,6 +149,51 @@ TEST_CASE("a feed past a limit is held back, and the others come through") {
   CHECK(accepted.at("ok"));
   CHECK((*daemon->running()->book)[0].entries() == 2);
   CHECK_FALSE((*daemon->running()->book)[0].refusal);
+}
+
+TEST_CASE("a rebuild makes a new base, also when a feed is held back") {
+  const Folder folder;
+  folder.write("a", "203.0.113.7\n");
+  folder.write("b", "192.0.2.1\n");
+  folder.write("weir.yaml",
+               "version: 1\nplan: {max_newly_dropped: 5%}\nlists:\n  - {name: a, action: drop, file: a}\n"
+               "  - {name: b, action: drop, file: b}\n");
+  Enforcer enforcer(folder / "one", traffic_of_two());
+  Started daemon(options_for(folder, {folder / "one"}));
+  REQUIRE(daemon.daemon);
+  REQUIRE(daemon.until([&] { return daemon->reservoir().size() >= 200; }));
+  folder.write("a", "203.0.113.7\n203.0.113.9\n");
+  folder.write("b", "192.0.2.1\n192.0.2.2\n");
+  CHECK(daemon.ask({{"command", "rebuild"}}).at("ok"));
+  CHECK((*daemon->running()->book)[0].refusal);
+  CHECK((*daemon->running()->book)[1].entries() == 2);
+  CHECK(daemon->running()->publication->base == nullptr);
+}
+
+TEST_CASE("each file of a list past a limit is held back, and watched by itself") {
+  const Folder folder;
+  std::filesystem::create_directory(folder / "feeds");
+  folder.write("feeds/one.txt", "203.0.113.7\n");
+  folder.write("feeds/two.txt", "192.0.2.1\n");
+  folder.write("weir.yaml",
+               "version: 1\nplan: {max_newly_dropped: 5%}\nlists:\n  - {name: a, action: drop, file: feeds/*.txt}\n");
+  Enforcer enforcer(folder / "one", traffic_of_two());
+  Daemon::Options options = options_for(folder, {folder / "one"});
+  options.watch_feeds = true;
+  Started daemon(options);
+  REQUIRE(daemon.daemon);
+  REQUIRE(daemon.until([&] { return daemon->reservoir().size() >= 200; }));
+  folder.write("feeds/one.txt", "203.0.113.7\n203.0.113.9\n");
+  REQUIRE(daemon.until([&] { return (*daemon->running()->book)[0].refusal.has_value(); }));
+  const List& list = (*daemon->running()->book)[0];
+  CHECK(list.refusal->path == list.feed.path);
+  REQUIRE(list.files.size() == 2);
+  for (const FeedFile& file : list.files) {
+    REQUIRE(file.refusal);
+    CHECK(file.refusal->path == file.feed.path);
+  }
+  folder.write("feeds/one.txt", "203.0.113.7\n");
+  CHECK(daemon.until([&] { return !(*daemon->running()->book)[0].refusal; }));
 }
 
 TEST_CASE("what is known of traffic is forgotten when the policy wants no samples") {
