@@ -233,24 +233,42 @@ __noinline int weir_read_ethernet(struct xdp_md* ctx, weir_u32 at, weir_u32 end,
   }
 }
 
-/* The frame that most are, read where it lies: IPv4 or IPv6 right behind the Ethernet header, no options, no extension
- * headers, no fragment, and all that is read of its transport header there, in the first buffer. 1: frame->packet is
- * complete. */
+/* VLAN tags of a frame that is read where it lies. */
+#define WEIR_PLAIN_TAGS 2
+
+/* The bytes behind the Ethernet header and the tags, when the first buffer has as many as an IPv4 header; null: it has
+ * fewer. *type: what they are, as on the wire. */
+static __always_inline const weir_u8* behind_tags(const weir_u8* data, const weir_u8* data_end, weir_u32* type) {
+  const weir_u8* ip = data + WEIR_ETHERNET_BYTES;
+  if (ip + WEIR_IPV4_BYTES > data_end) return 0;
+  *type = *(const weir_u16*)(ip - 2);
+  for (weir_u32 tags = 0; tags < WEIR_PLAIN_TAGS; tags++) {
+    if (*type == __builtin_bswap16(WEIR_TYPE_IPV4) || !weir_is_vlan(__builtin_bswap16((weir_u16)*type))) break;
+    ip += WEIR_TAG_BYTES;
+    if (ip + WEIR_IPV4_BYTES > data_end) return 0;
+    *type = *(const weir_u16*)(ip - 2);
+  }
+  return ip;
+}
+
+/* The frame that most are, read where it lies: IPv4 or IPv6 behind the Ethernet header and at most WEIR_PLAIN_TAGS
+ * tags, no options, no extension headers, no fragment, and all that is read of its transport header there, in the first
+ * buffer. 1: frame->packet is complete. */
 static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* frame) {
   const weir_u8* data = (const weir_u8*)(long)ctx->data;
   const weir_u8* data_end = (const weir_u8*)(long)ctx->data_end;
-  const weir_u32 length = (weir_u32)(data_end - data);
   struct weir_packet* packet = &frame->packet;
+  weir_u32 type;
+  const weir_u8* ip = behind_tags(data, data_end, &type);
+  if (!ip || ip + WEIR_IPV4_BYTES + WEIR_PORT_BYTES > data_end) return 0;
+  const weir_u32 at = (weir_u32)(ip - data), length = (weir_u32)(data_end - ip);
   const weir_u8* transport;
   weir_u32 carried; /* bytes of the transport header and what is behind it */
-  if (data + WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES + WEIR_PORT_BYTES > data_end) return 0;
-  const weir_u32 type = *(const weir_u16*)(data + 12); /* as on the wire */
   if (type == __builtin_bswap16(WEIR_TYPE_IPV4)) {
-    const weir_u8* ip = data + WEIR_ETHERNET_BYTES;
     const weir_u32 total = __builtin_bswap16(*(const weir_u16*)(ip + 2));
     const weir_u32 fragment = *(const weir_u16*)(ip + 6) & __builtin_bswap16(0x3fff);
     if (ip[0] != 0x45 || fragment != 0) return 0;
-    if (total < WEIR_IPV4_BYTES + WEIR_PORT_BYTES || total > length - WEIR_ETHERNET_BYTES) return 0;
+    if (total < WEIR_IPV4_BYTES + WEIR_PORT_BYTES || total > length) return 0;
     carried = total - WEIR_IPV4_BYTES;
     packet->family = 4;
     packet->protocol = ip[9];
@@ -259,14 +277,13 @@ static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* fra
     packet->address[WEIR_SIDE_SOURCE][0] = *(const weir_u32*)(ip + 12);
     packet->address[WEIR_SIDE_DESTINATION][0] = *(const weir_u32*)(ip + 16);
     transport = ip + WEIR_IPV4_BYTES;
-    frame->at = WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES;
-    frame->end = WEIR_ETHERNET_BYTES + total;
+    frame->at = at + WEIR_IPV4_BYTES;
+    frame->end = at + total;
   } else if (type == __builtin_bswap16(WEIR_TYPE_IPV6)) {
-    const weir_u8* ip = data + WEIR_ETHERNET_BYTES;
-    if (data + WEIR_ETHERNET_BYTES + WEIR_IPV6_BYTES + WEIR_PORT_BYTES > data_end) return 0;
+    if (ip + WEIR_IPV6_BYTES + WEIR_PORT_BYTES > data_end) return 0;
     const weir_u32 told = __builtin_bswap16(*(const weir_u16*)(ip + 4));
     if (ip[0] >> 4 != 6 || weir_extension_bytes(ip[6], 0) != 0) return 0;
-    if (told < WEIR_PORT_BYTES || told > length - WEIR_ETHERNET_BYTES - WEIR_IPV6_BYTES) return 0;
+    if (told < WEIR_PORT_BYTES || told > length - WEIR_IPV6_BYTES) return 0;
     carried = told;
     packet->family = 6;
     packet->protocol = ip[6];
@@ -275,8 +292,8 @@ static __always_inline int read_plain(struct xdp_md* ctx, struct weir_frame* fra
     for (weir_u32 half = 0; half < 4; half++)
       packet->address[half / 2][half % 2] = *(const weir_u64*)(ip + 8 + half * 8);
     transport = ip + WEIR_IPV6_BYTES;
-    frame->at = WEIR_ETHERNET_BYTES + WEIR_IPV6_BYTES;
-    frame->end = WEIR_ETHERNET_BYTES + WEIR_IPV6_BYTES + told;
+    frame->at = at + WEIR_IPV6_BYTES;
+    frame->end = at + WEIR_IPV6_BYTES + told;
   } else {
     return 0;
   }

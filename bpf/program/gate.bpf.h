@@ -80,16 +80,16 @@ static __always_inline weir_u32 sides_of_packet(weir_u32 group_id, const struct 
 }
 
 /* The same of a frame that nobody has read yet, from as few of its bytes as it can be told from: a trusted IPv4 or IPv6
- * header right behind the Ethernet header, and nothing behind it that would be judged or counted for itself.
+ * header behind the Ethernet header and few tags, and nothing behind it that would be judged or counted for itself.
  * WEIR_SIDES_UNKNOWN: it is no such frame. */
 static __always_inline weir_u32 sides_of_frame(struct xdp_md* ctx, weir_u32 group_id, const struct weir_group* group,
                                                weir_u32 most_v4) {
   const weir_u8* data = (const weir_u8*)(long)ctx->data;
   const weir_u8* data_end = (const weir_u8*)(long)ctx->data_end;
   IN_REGISTER(data_end); /* else it is a number of 32 bits for the compiler, and a copy of that is no pointer */
-  const weir_u8* ip = data + WEIR_ETHERNET_BYTES;
-  if (ip + WEIR_IPV4_BYTES > data_end) return WEIR_SIDES_UNKNOWN;
-  const weir_u32 type = *(const weir_u16*)(data + 12); /* as on the wire */
+  weir_u32 type;
+  const weir_u8* ip = behind_tags(data, data_end, &type);
+  if (!ip) return WEIR_SIDES_UNKNOWN;
   if (type == __builtin_bswap16(WEIR_TYPE_IPV4)) {
     const weir_u32 total = __builtin_bswap16(*(const weir_u16*)(ip + 2));
     if (ip[0] != 0x45 || (total != 0 && total < WEIR_IPV4_BYTES)) return WEIR_SIDES_UNKNOWN;
