@@ -54,7 +54,7 @@ struct Options {
   std::string peer = "none";
   std::string format = "plain";
   uint32_t rounds = 5;
-  unsigned family = 4;
+  unsigned family = 4, tags = 0;
   double false_positive_rate = 0.005;
   uint32_t overlay = 0;
 };
@@ -158,7 +158,7 @@ Result<json> measure_lookup(const Options& options) {
   if (has_bloom) loaded.push_back("bloom_alone");
   Result<Contenders> all = open_contenders(loaded, options, false, "", found);
   if (!all) return Error{all.error()};
-  Result<XdpTraffic> traffic = XdpTraffic::open("", options.family);
+  Result<XdpTraffic> traffic = XdpTraffic::open("", options.family, options.tags);
   if (!traffic) return Error{traffic.error()};
 
   // As many frames as there are sources, so that the share of hits is what it should be to the frame.
@@ -391,6 +391,8 @@ int run(int argc, char** argv) {
   lookup->add_option("--false-positive-rate", options.false_positive_rate, "of weir");
   lookup->add_option("--overlay", options.overlay, "IPv4 hosts beside those, in an overlay of weir's");
   lookup->add_option("--family", options.family, "4 or 6")->check(CLI::IsMember({4u, 6u}));
+  lookup->add_option("--tags", options.tags, "VLAN tags of each frame of IPv4; only weir reads such")
+      ->check(CLI::Range(0u, 7u));
   lane->add_option("--peer", options.peer, "as above, or none");
   hosts->add_option("--format", options.format)->check(CLI::IsMember({"plain", "nft", "ipset"}));
   CLI11_PARSE(app, argc, argv);

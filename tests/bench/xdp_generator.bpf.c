@@ -15,6 +15,7 @@ __u32 next_source;
 __u64 not_called;
 const volatile __u32 out_interface = 0;
 const volatile __u32 family = 4;
+const volatile __u32 tags = 0; /* VLAN tags of frames of IPv4 */
 
 struct {
   __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
@@ -22,6 +23,11 @@ struct {
   __type(key, __u32);
   __type(value, __u32);
 } callee SEC(".maps");
+
+static __always_inline struct iphdr* ipv4_behind_tags(struct xdp_md* ctx) {
+  struct iphdr* ip = (void*)(long)ctx->data + sizeof(struct ethhdr) + (tags & 7) * 4;
+  return (void*)(ip + 1) > (void*)(long)ctx->data_end ? 0 : ip;
+}
 
 static __always_inline int change_source6(struct xdp_md* ctx, const __u64* source) {
   struct ipv6hdr* ip = ipv6_of(ctx);
@@ -38,7 +44,7 @@ static __always_inline int change_source(struct xdp_md* ctx) {
   const __u64* source = bpf_map_lookup_elem(&sources, &turn);
   if (!source) return 0;
   if (family == 6) return change_source6(ctx, source);
-  struct iphdr* ip = ipv4_of(ctx);
+  struct iphdr* ip = ipv4_behind_tags(ctx);
   if (!ip) return 0;
   const __u32 now = (__u32)*source;
   const __u32 before = ~ip->saddr;

@@ -27,7 +27,7 @@ constexpr uint32_t kFramesPerCall = 1u << 18;  // some 100 ms
 constexpr size_t kSourceStride = 8;
 
 // To a station, so that no receiver takes it for a broadcast; UDP 4000 -> 53 from 0.0.0.0 to 192.0.2.1.
-std::vector<uint8_t> make_frame4() {
+std::vector<uint8_t> make_frame4(unsigned tags) {
   std::vector<uint8_t> frame = {0x52, 0x54, 0,  0, 0, 1, 0x52, 0x54, 0, 0,   0, 2, 0x08, 0x00, 0x45, 0, 0,  46, 0, 0, 0,
                                 0,    64,   17, 0, 0, 0, 0,    0,    0, 192, 0, 2, 1,    0x0f, 0xa0, 0, 53, 0,  26};
   frame.resize(kFrameBytes4);
@@ -37,6 +37,8 @@ std::vector<uint8_t> make_frame4() {
   sum = ~((sum & 0xffff) + (sum >> 16));
   frame[kChecksum] = static_cast<uint8_t>(sum >> 8);
   frame[kChecksum + 1] = static_cast<uint8_t>(sum);
+  constexpr uint8_t kTag[] = {0x81, 0x00, 0, 100};
+  for (unsigned i = 0; i < tags; i++) frame.insert(frame.begin() + kIp - 2, std::begin(kTag), std::end(kTag));
   return frame;
 }
 
@@ -105,10 +107,11 @@ void XdpTraffic::Destroy::operator()(xdp_generator* skeleton) const {
   xdp_generator::destroy(skeleton);
 }
 
-Result<XdpTraffic> XdpTraffic::open(const std::string& out, unsigned family) {
+Result<XdpTraffic> XdpTraffic::open(const std::string& out, unsigned family, unsigned tags) {
   Skeleton skeleton(xdp_generator::open());
   if (!skeleton) return bpf_error("opening the generator", -errno);
   skeleton->rodata->family = family;
+  skeleton->rodata->tags = tags;
   if (!out.empty()) {
     skeleton->rodata->out_interface = if_nametoindex(out.c_str());
     if (skeleton->rodata->out_interface == 0) return Error{"no interface " + out};
@@ -119,7 +122,7 @@ Result<XdpTraffic> XdpTraffic::open(const std::string& out, unsigned family) {
   const size_t size = XDP_SOURCES * kSourceStride;
   void* address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(skeleton->maps.sources), 0);
   if (address == MAP_FAILED) return bpf_error("mapping the sources", -errno);
-  return XdpTraffic(std::move(skeleton), Mapping(address, size), family == 6 ? make_frame6() : make_frame4());
+  return XdpTraffic(std::move(skeleton), Mapping(address, size), family == 6 ? make_frame6() : make_frame4(tags));
 }
 
 void XdpTraffic::set_sources(std::span<const uint64_t> sources) {

@@ -19,8 +19,9 @@ namespace weir::bench {
 
 class XdpTraffic {
  public:
-  // out: where send() sends, an interface of the network namespace of the caller; empty: nowhere.
-  static Result<XdpTraffic> open(const std::string& out, unsigned family = 4);
+  // out: where send() sends, an interface of the network namespace of the caller; empty: nowhere. tags: of VLAN, at
+  // most 7, in frames of IPv4.
+  static Result<XdpTraffic> open(const std::string& out, unsigned family = 4, unsigned tags = 0);
   XdpTraffic(XdpTraffic&&) = default;
 
   // At most XDP_SOURCES of them, as xdp_hosts.h gives them; they begin anew.

@@ -50,12 +50,12 @@ def need_memory(entries):
         raise Skip(f"memory: lists of {entries} hosts need {needs} MiB of memory, {available_mib()} are available")
 
 
-def measure_lookup(build, entries, shares, rounds, peers=LOOKUP_PEERS):
+def measure_lookup(build, entries, shares, rounds, peers=LOOKUP_PEERS, tags=0):
     """{"entries", "rows": [{"hits", "ns": [{peer: ns a packet}, one a round]}], ...}"""
     need_memory(entries)
     say(f"xdp: lookups in {entries} hosts")
     found = on_worker(build, "lookup", "--entries", entries, "--rounds", rounds, "--peers", ",".join(peers), "--hits",
-                      ",".join(map(str, shares)))
+                      ",".join(map(str, shares)), "--tags", tags)
     return with_machine(build, found)
 
 
