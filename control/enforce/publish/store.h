@@ -39,7 +39,8 @@ class Store {
   static Result<Store> open(const std::string& state_dir);
 
   // Durable when they return. Of an overlay the base is written only when it is not there yet; a crash leaves the one
-  // pair or the other. The book only helps `explain`, and says itself which generation it belongs to.
+  // pair or the other. The book has the entries of the last good: a refused feed keeps these,
+  // and `explain` asks them. It says itself which generation it belongs to.
   Result<void> save(const Publication& publication);
   Result<void> save_book(wire::Generation generation, std::span<const std::byte> book);
   // The last good, digest and content checked, in new sealed memfds. Empty: none was saved yet. Error: damaged.
