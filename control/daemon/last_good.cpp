@@ -106,8 +106,8 @@ Result<std::shared_ptr<const Running>> Maker::load_last_good() {
   return std::shared_ptr<const Running>(std::move(running));
 }
 
-// Without it, `explain` still knows all but file and line. Not every change of the journal writes it anew: then it is
-// of a generation before, and the journal tells the rest.
+// Without it, a feed that is refused has no former content, and `explain` names no file and line. Not every change of
+// the journal writes it anew: then it is of a generation before, and the journal tells the rest.
 std::shared_ptr<const Book> Maker::last_good_book(wire::Generation generation) {
   wire::Generation found;
   const Result<Store::Bytes> bytes = Store::book_in(store_.state_dir(), &found);
@@ -124,7 +124,8 @@ std::shared_ptr<const Book> Maker::last_good_book(wire::Generation generation) {
     }
   }
   if (book) return std::make_shared<const Book>(std::move(*book));
-  log::warning("`explain` will name no files and lines", {{"error", book.error()}});
+  log::warning("no entries of the last good: refused feeds have none, and `explain` names no files and lines",
+               {{"error", book.error()}});
   return std::make_shared<const Book>();
 }
 
