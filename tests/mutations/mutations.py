@@ -221,7 +221,9 @@ MUTATIONS = (
     ("dataplane/snapshot/probe_counters.h", "    if (batch.bypass) return;  // it was not asked of the filter\n", "", ("dataplane",)),
     ("dataplane/snapshot/probe_counters.cpp", "(outcome >> 2 * kKeys >> k & 1) != 0 && (outcome >> kKeys >> k & 1) == 0;", "(outcome >> 2 * kKeys >> k & 1) != 0;", ("dataplane",)),
     ("dataplane/snapshot/snapshot.cpp", "before != nullptr && before->base_ == snapshot->base_;", "false;", ("dataplane",)),
-    ("control/daemon/maker_reload.cpp", "make_publication(*next, cause.builds_all ? nullptr : old, make", "make_publication(*next, old, make", ("smoke false_positives::an_attack_raises_an_alarm_that_a_rebuild_ends[dataplane]",)),
+    ("control/daemon/maker_reload.cpp", "  if (cause.builds_all) return make_publication(next, nullptr, Make::whole);\n", "", ("daemon",)),
+    ("control/daemon/maker_reload.cpp", "    refusal.path = file.feed.path;  // each is watched by itself\n", "", ("daemon",)),
+    ("control/daemon/intents.cpp", "  if (batch->base != nullptr) built_base_ = batch->base;\n", "  built_base_ = batch->base;\n", ("intents",)),
     ("bpf/program/table.bpf.h", "    probe->let_through++;\n", "", ("smoke false_positives::an_attack_raises_an_alarm_that_a_rebuild_ends[xdp]",)),
     # What was enforced before, and where entries come from.
     ("control/lists/book/stored.cpp", "if (first[middle] <= address) {", "if (first[middle] < address) {", ("book",)),
