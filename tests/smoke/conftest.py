@@ -4,6 +4,7 @@ import contextlib
 import faulthandler
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 
@@ -18,6 +19,10 @@ import wires  # noqa: E402
 from fault_rig import Switch  # noqa: E402
 from namespaces import own_network, own_world  # noqa: E402
 from weir_smoke import BUILD, Session, temporary_folder  # noqa: E402
+
+# A shell lets its background ignore these signals, and programs would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 FAILED = pytest.StashKey[bool]()
 HANG_TIMES = 3  # a test and its fixtures may take, of the test's limit
