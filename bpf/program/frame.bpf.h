@@ -233,9 +233,6 @@ __noinline int weir_read_ethernet(struct xdp_md* ctx, weir_u32 at, weir_u32 end,
   }
 }
 
-/* VLAN tags of a frame that is read where it lies. */
-#define WEIR_PLAIN_TAGS 2
-
 /* The bytes behind the Ethernet header and the tags, when the first buffer has as many as an IPv4 header; null: it has
  * fewer. *type: what they are, as on the wire. */
 static __always_inline const weir_u8* behind_tags(const weir_u8* data, const weir_u8* data_end, weir_u32* type) {

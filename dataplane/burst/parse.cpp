@@ -15,7 +15,6 @@ using filter::has_plain_transport;
 using filter::is_plain_ipv6;
 using filter::kMaxHeaderBytes;
 using filter::kMaxLayersBytes;
-using filter::kMaxPlainTags;
 using filter::parse_frame;
 using filter::parse_layers;
 
@@ -123,7 +122,7 @@ struct Others {
 // A frame that is not plain IPv4 right behind the Ethernet header.
 [[gnu::noinline]] void list_other(const uint8_t* frame, uint32_t length, uint32_t slot, Burst& burst,
                                   Others& others) noexcept {
-  for (uint32_t tags = 0; tags <= kMaxPlainTags && length >= WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES; tags++) {
+  for (uint32_t tags = 0; tags <= WEIR_PLAIN_TAGS && length >= WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES; tags++) {
     uint64_t head;
     memcpy(&head, frame + WEIR_ETHERNET_BYTES - 2, sizeof head);
     const uint8_t* ip = frame + WEIR_ETHERNET_BYTES;
@@ -220,7 +219,7 @@ bool read_plain_fields(Burst& burst, uint32_t slot) noexcept {
   const rte_mbuf* packet = burst.pkt[slot];
   const auto* ip = rte_pktmbuf_mtod_offset(packet, const uint8_t*, WEIR_ETHERNET_BYTES);
   uint32_t room = packet->data_len - WEIR_ETHERNET_BYTES;
-  for (uint32_t tags = 0; tags <= kMaxPlainTags; tags++, ip += WEIR_TAG_BYTES, room -= WEIR_TAG_BYTES) {
+  for (uint32_t tags = 0; tags <= WEIR_PLAIN_TAGS; tags++, ip += WEIR_TAG_BYTES, room -= WEIR_TAG_BYTES) {
     uint64_t head;
     memcpy(&head, ip - 2, sizeof head);
     if (!begins_plain_ipv4(head)) continue;  // a tag

@@ -27,6 +27,7 @@ WEIR_RULE int weir_is_vlan(weir_u32 type) {
 #define WEIR_ETHERNET_BYTES 14u
 #define WEIR_TAG_BYTES 4u
 #define WEIR_MAX_TAGS 8u    /* VLAN tags and MPLS labels together */
+#define WEIR_PLAIN_TAGS 2u  /* VLAN tags of a frame that either plane reads by its short way */
 #define WEIR_PPPOE_BYTES 8u /* PPPoE header (RFC 2516) and the two-byte PPP protocol */
 #define WEIR_PPP_IPV4 0x0021u
 #define WEIR_PPP_IPV6 0x0057u
