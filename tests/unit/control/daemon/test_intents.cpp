@@ -381,8 +381,8 @@ class Schedule {
     }
     if (intents_.unconfirmed()) fail("what nobody confirmed stays");
     if (is_over_) fail("what nobody confirmed runs");
-    intents_.begin_base() ? intents_.take_base(nullptr)
-                          : fail("a base that was built is lost, and no other one begins");
+    if (!intents_.begin_base()) fail("a base that was built is lost, and no other one begins");
+    intents_.take_base(nullptr);
     if (failed_ || is_rolled_back_) return;
     for (const std::string& path : world_.changed_feeds()) fail(path + " changed, and was not read again");
   }

@@ -34,6 +34,25 @@ Enforcer::Behaviour traffic_of_two() {
   return behaviour;
 }
 
+bool knows_traffic(Started& daemon) {
+  return daemon.until([&] { return daemon->reservoir().size() >= 200; });
+}
+
+// Lists a and b, each with a feed of its own.
+void write_two_feeds(const Folder& folder) {
+  folder.write("a", "203.0.113.7\n");
+  folder.write("b", "192.0.2.1\n");
+  folder.write("weir.yaml",
+               "version: 1\nplan: {max_newly_dropped: 5%}\nlists:\n  - {name: a, action: drop, file: a}\n"
+               "  - {name: b, action: drop, file: b}\n");
+}
+
+// The new entry of a exceeds the limit, that of b does not.
+void grow_two_feeds(const Folder& folder) {
+  folder.write("a", "203.0.113.7\n203.0.113.9\n");
+  folder.write("b", "192.0.2.1\n192.0.2.2\n");
+}
+
 std::string limited_policy(const std::string& entry, const std::string& more = "") {
   return "version: 1\n" + more + "lists:\n  - {name: l1, action: drop, entries: [" + entry + "]}\n";
 }
@@ -49,7 +68,7 @@ TEST_CASE("a plan tells what would be dropped, and changes nothing") {
   const wire::Generation before = daemon->running()->publication->generation;
   Json plan =
       daemon.ask({{"command", "plan"}, {"policy", limited_policy("203.0.113.8")}, {"path", folder / "other.yaml"}});
-  REQUIRE(daemon.until([&] { return daemon->reservoir().size() >= 200; }));
+  REQUIRE(knows_traffic(daemon));
   plan = daemon.ask({{"command", "plan"}, {"policy", limited_policy("203.0.113.8")}, {"path", folder / "other.yaml"}});
   CHECK(plan.at("ok"));
   const Json& radius = plan.at("radius");
@@ -84,7 +103,7 @@ TEST_CASE("a plan reads another file instead of a feed") {
   Enforcer enforcer(folder / "one", traffic_of_two());
   Started daemon(options_for(folder, {folder / "one"}));
   REQUIRE(daemon.daemon);
-  REQUIRE(daemon.until([&] { return daemon->reservoir().size() >= 200; }));
+  REQUIRE(knows_traffic(daemon));
   const auto plan = [&](const char* list) {
     return daemon.ask({{"command", "plan"}, {"name", list}, {"file", folder / "other"}});
   };
@@ -103,7 +122,7 @@ TEST_CASE("a reload past a limit is refused, and taken by force") {
   Enforcer enforcer(folder / "one", traffic_of_two());
   Started daemon(options_for(folder, {folder / "one"}));
   REQUIRE(daemon.daemon);
-  REQUIRE(daemon.until([&] { return daemon->reservoir().size() >= 200; }));
+  REQUIRE(knows_traffic(daemon));
   folder.write("weir.yaml", limited_policy("203.0.113.8", limit));
   const Json plan = daemon.ask({{"command", "plan"}, {"policy", limited_policy("203.0.113.8", limit)}, {"path", "/x"}});
   CHECK_FALSE(plan.at("ok"));
@@ -126,19 +145,14 @@ TEST_CASE("a reload past a limit is refused, and taken by force") {
 
 TEST_CASE("a feed past a limit is held back, and the others come through") {
   const Folder folder;
-  folder.write("a", "203.0.113.7\n");
-  folder.write("b", "192.0.2.1\n");
-  folder.write("weir.yaml",
-               "version: 1\nplan: {max_newly_dropped: 5%}\nlists:\n  - {name: a, action: drop, file: a}\n"
-               "  - {name: b, action: drop, file: b}\n");
+  write_two_feeds(folder);
   Enforcer enforcer(folder / "one", traffic_of_two());
   Daemon::Options options = options_for(folder, {folder / "one"});
   options.watch_feeds = true;
   Started daemon(options);
   REQUIRE(daemon.daemon);
-  REQUIRE(daemon.until([&] { return daemon->reservoir().size() >= 200; }));
-  folder.write("a", "203.0.113.7\n203.0.113.9\n");
-  folder.write("b", "192.0.2.1\n192.0.2.2\n");
+  REQUIRE(knows_traffic(daemon));
+  grow_two_feeds(folder);
   REQUIRE(daemon.until([&] { return (*daemon->running()->book)[1].entries() == 2; }));
   REQUIRE(daemon.until([&] { return (*daemon->running()->book)[0].refusal.has_value(); }));
   CHECK((*daemon->running()->book)[0].entries() == 1);
@@ -153,17 +167,12 @@ TEST_CASE("a feed past a limit is held back, and the others come through") {
 
 TEST_CASE("a rebuild makes a new base, also when a feed is held back") {
   const Folder folder;
-  folder.write("a", "203.0.113.7\n");
-  folder.write("b", "192.0.2.1\n");
-  folder.write("weir.yaml",
-               "version: 1\nplan: {max_newly_dropped: 5%}\nlists:\n  - {name: a, action: drop, file: a}\n"
-               "  - {name: b, action: drop, file: b}\n");
+  write_two_feeds(folder);
   Enforcer enforcer(folder / "one", traffic_of_two());
   Started daemon(options_for(folder, {folder / "one"}));
   REQUIRE(daemon.daemon);
-  REQUIRE(daemon.until([&] { return daemon->reservoir().size() >= 200; }));
-  folder.write("a", "203.0.113.7\n203.0.113.9\n");
-  folder.write("b", "192.0.2.1\n192.0.2.2\n");
+  REQUIRE(knows_traffic(daemon));
+  grow_two_feeds(folder);
   CHECK(daemon.ask({{"command", "rebuild"}}).at("ok"));
   CHECK((*daemon->running()->book)[0].refusal);
   CHECK((*daemon->running()->book)[1].entries() == 2);
@@ -182,10 +191,11 @@ TEST_CASE("each file of a list past a limit is held back, and watched by itself"
   options.watch_feeds = true;
   Started daemon(options);
   REQUIRE(daemon.daemon);
-  REQUIRE(daemon.until([&] { return daemon->reservoir().size() >= 200; }));
+  REQUIRE(knows_traffic(daemon));
   folder.write("feeds/one.txt", "203.0.113.7\n203.0.113.9\n");
   REQUIRE(daemon.until([&] { return (*daemon->running()->book)[0].refusal.has_value(); }));
-  const List& list = (*daemon->running()->book)[0];
+  const auto running = daemon->running();
+  const List& list = (*running->book)[0];
   CHECK(list.refusal->path == list.feed.path);
   REQUIRE(list.files.size() == 2);
   for (const FeedFile& file : list.files) {
@@ -202,7 +212,7 @@ TEST_CASE("what is known of traffic is forgotten when the policy wants no sample
   Enforcer enforcer(folder / "one", traffic_of_two());
   Started daemon(options_for(folder, {folder / "one"}));
   REQUIRE(daemon.daemon);
-  REQUIRE(daemon.until([&] { return daemon->reservoir().size() >= 200; }));
+  REQUIRE(knows_traffic(daemon));
   folder.write("weir.yaml", limited_policy("203.0.113.7", "plan: {samples: 0}\n"));
   REQUIRE(daemon.reload()->ok);
   CHECK(daemon->reservoir().size() == 0);
