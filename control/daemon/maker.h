@@ -77,7 +77,7 @@ class Maker {
   // Whether an overlay will do: for what changes by itself, and often.
   enum class Make { whole, overlay };
   Result<void> make_publication(Running& next, const Running* old, Make make);
-  Result<void> publish_for(const ReloadCause& cause, Running& next, const Running* old);
+  Result<void> make_publication_for(const ReloadCause& cause, Running& next, const Running* old);
   Result<bool> make_overlay(Running& next, const std::shared_ptr<const Base>& base);
   Result<bool> make_promotion(Running& next, const Running* old, const Shadowing& promoted);
   Result<Compiled> compile_or_copy(const Running& next, const Running* old);

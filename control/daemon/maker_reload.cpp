@@ -115,7 +115,7 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
       return;
     }
     answer.notice = notice_of_promotion(*cause.promoted);
-  } else if (const Result<void> made = publish_for(cause, *next, old); !made) {
+  } else if (const Result<void> made = make_publication_for(cause, *next, old); !made) {
     answer.error = made.error();
     return;
   }
@@ -161,7 +161,7 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
 
 // A person who reloads gets a new base; feeds that change by themselves need none, nor does a revision that differs
 // little from the one before. A rebuild copies nothing of what runs.
-Result<void> Maker::publish_for(const ReloadCause& cause, Running& next, const Running* old) {
+Result<void> Maker::make_publication_for(const ReloadCause& cause, Running& next, const Running* old) {
   if (cause.builds_all) return make_publication(next, nullptr, Make::whole);
   const bool is_by_itself = cause.policy_text != nullptr || !cause.wish.policy_file.empty();
   return make_publication(next, old, is_by_itself ? Make::overlay : Make::whole);
@@ -221,7 +221,7 @@ Result<void> Maker::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& nex
   const auto whole = std::make_shared<const Policy>(std::move(policy));
   next = running_of(whole);
   answer.refused = refused_feeds(next->lists);
-  return publish_for(cause, *next, &old);
+  return make_publication_for(cause, *next, &old);
 }
 
 // The next reload, and every start, reads the policy file that controld was given.
