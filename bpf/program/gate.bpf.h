@@ -81,8 +81,7 @@ static __always_inline weir_u32 sides_of_packet(weir_u32 group_id, const struct 
 
 /* The same of a frame that nobody has read yet, from as few of its bytes as it can be told from: a trusted IPv4 or IPv6
  * header behind the Ethernet header and at most WEIR_PLAIN_TAGS tags, and nothing behind it that would be judged or
- * counted for itself.
- * WEIR_SIDES_UNKNOWN: it is no such frame. */
+ * counted for itself. WEIR_SIDES_UNKNOWN: it is no such frame. */
 static __always_inline weir_u32 sides_of_frame(struct xdp_md* ctx, weir_u32 group_id, const struct weir_group* group,
                                                weir_u32 most_v4) {
   const weir_u8* data = (const weir_u8*)(long)ctx->data;

@@ -43,8 +43,8 @@ inline bool decided(Outcome outcome, const Headers& headers) noexcept {
 }
 
 // The frame that most are: IPv4 without options, or IPv6 without extension headers, behind the Ethernet header and at
-// most WEIR_PLAIN_TAGS VLAN tags. These say so, and no more, in a few instructions; where one says no, parse_frame tells.
-// Such a frame's outcome is ip, and it is not incomplete. The packet ends within the frame.
+// most WEIR_PLAIN_TAGS VLAN tags. These say so, and no more, in a few instructions; where one says no, parse_frame
+// tells. Such a frame's outcome is ip, and it is not incomplete. The packet ends within the frame.
 //
 // head: the eight bytes from the EtherType on, as a little-endian load has them. ip: the packet, whose first six bytes
 // are in head; room: bytes from there to the end of what was captured, at least WEIR_IPV4_BYTES.
