@@ -87,7 +87,7 @@ MUTATIONS = (
     ("control/policy/feeds/entry_text.cpp", "if (*mask != prefix_mask<Ipv4>(length)) return kNetmask;", "", ("policy",)),
     ("bpf/enforce/gates.cpp", "these &= ~uint64_t{0} >> (63 - values.last % 64);", "these &= ~uint64_t{0} >> (64 - values.last % 64);", XDP_GATES),
     ("bpf/enforce/gates.cpp", "if (same_sides_[family == 6]) sides = WEIR_AS_SOURCE;", "sides = WEIR_AS_SOURCE;", XDP_GATES),
-    ("bpf/program/frame.bpf.h", "    ip += WEIR_TAG_BYTES;\n", "", XDP),
+    ("bpf/program/gate.bpf.h", "group, *(const weir_u32*)(ip + 12), ", "group, *(const weir_u32*)(data + WEIR_ETHERNET_BYTES + 12), ", XDP),
     ("bpf/program/gate.bpf.h", "if (t >= gate->n_tables) break;", "if (t + 1 >= gate->n_tables) break;", XDP_GATES),
     ("bpf/enforce/group.cpp", "if (rule.source_chain == 0) group", "group", XDP),
     ("bpf/enforce/group.cpp", "      lookup.replaces = uint32_t{1} << base_index;\n", "", ("xdp-overlay",)),
