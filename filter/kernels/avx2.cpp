@@ -388,6 +388,38 @@ uint64_t bitmap_check(const FilterBits& filter, const uint64_t* index, unsigned 
   return hits;
 }
 
+// lane k of a row: the half of the four words that comes to half k, by which of them are wanted.
+struct PackOrder {
+  alignas(32) int32_t half[16][8];
+};
+constexpr PackOrder kPackOrder = [] {
+  PackOrder order = {};
+  for (unsigned wanted = 0; wanted < 16; wanted++) {
+    unsigned to = 0;
+    for (int word = 0; word < 4; word++) {
+      if ((wanted >> word & 1) == 0) continue;
+      order.half[wanted][to++] = 2 * word;
+      order.half[wanted][to++] = 2 * word + 1;
+    }
+  }
+  return order;
+}();
+
+void pack(const uint64_t* from, uint64_t wanted, unsigned n, uint64_t* to) {
+  unsigned i = 0;
+  for (; i + 4 <= n; i += 4) {
+    const auto four = static_cast<unsigned>(wanted >> i & 15);
+    const __m256i order = _mm256_load_si256(reinterpret_cast<const __m256i*>(kPackOrder.half[four]));
+    const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permutevar8x32_epi32(words, order));
+    to += __builtin_popcount(four);
+  }
+  for (; i < n; i++) {
+    *to = from[i];
+    to += wanted >> i & 1;
+  }
+}
+
 bool usable() {
   return __builtin_cpu_supports("avx2");
 }
@@ -405,6 +437,7 @@ constinit const Kernels kAvx2Kernels = {
                {page7_prefetch, page7_check, page7_mark},
                {ribbon_prefetch, ribbon_check, nullptr}},
     .gate_v4 = gate_v4,
+    .pack = pack,
     .line8_step = line8_step,
     .buckets = {kBucketKernels<CompareV4>,  // in the order of BucketType
                 kBucketKernels<CompareV4Port>, kBucketKernels<CompareV6>, kBucketKernels<CompareV6Port>,

@@ -43,6 +43,11 @@ struct Line8Step {
 using GateV4 = uint64_t (*)(const uint64_t* bits, unsigned prefix_bits, const uint64_t* addresses, unsigned side,
                             unsigned n);
 
+// Copies those of n words whose bit is set, in their order. n <= kMaxBatch; up to kPackRoom words behind those that are
+// copied are written, too.
+constexpr unsigned kPackRoom = 8;
+using Pack = void (*)(const uint64_t* from, uint64_t wanted, unsigned n, uint64_t* to);
+
 // Looking up the keys whose bits are set in a mask, in buckets of one type. Keys and hashes as in Kernels::siphash13,
 // up to the last wanted one; rule has room for kMaxBatch. n_buckets: whole pages of them. Bit i of a result is 1 when
 // key i has a rule, which then is in rule[i]; where it has none, rule[i] may be anything.
@@ -67,6 +72,7 @@ struct Kernels {
                     uint64_t* hash);
   LayoutKernels layout[WEIR_LAYOUTS];  // by weir_layout; [0] is none
   GateV4 gate_v4;
+  Pack pack;
   // The answers of the batch to test, as its layout's check().
   uint64_t (*line8_step)(const Line8Step& step);
   BucketKernels buckets[kBucketTypes];  // the exact stage, by BucketType (filter/format/buckets.h)

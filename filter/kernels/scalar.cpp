@@ -159,6 +159,10 @@ uint64_t gate_v4(const uint64_t* bits, unsigned prefix_bits, const uint64_t* add
   return known;
 }
 
+void pack(const uint64_t* from, uint64_t wanted, unsigned, uint64_t* to) {
+  for (; wanted != 0; wanted &= wanted - 1) memcpy(to++, from + __builtin_ctzll(wanted), sizeof *to);
+}
+
 bool usable() {
   return true;
 }
@@ -181,6 +185,7 @@ constinit const Kernels kScalarKernels = {
                kKernelsOf<Page7>,
                kReadOnly<Ribbon>},
     .gate_v4 = gate_v4,
+    .pack = pack,
     .line8_step = line8_step,
     .buckets = {kBucketKernels<Compare<weir_bucket_v4>>,  // in the order of BucketType
                 kBucketKernels<Compare<weir_bucket_v4_port>>, kBucketKernels<Compare<weir_bucket_v6>>,

@@ -155,3 +155,24 @@ TEST_CASE("every kernel set asks a gate of IPv4 as the definition") {
     }
   }
 }
+
+TEST_CASE("every kernel set packs words as the definition, and reads no word behind the last") {
+  Random random(11);
+  for (const uint64_t wanted : wanted_masks(random)) {
+    for (unsigned n = 0; n <= kMaxBatch; n++) {
+      const Buffer column = random_values<uint64_t>(n, random);
+      const uint64_t* from = values<uint64_t>(column);
+      std::vector<uint64_t> expected;
+      for (unsigned i = 0; i < n; i++) {
+        if ((wanted >> i & 1) != 0) expected.push_back(from[i]);
+      }
+      for (const Kernels* kernels : usable_kernels()) {
+        std::vector<uint64_t> to(expected.size() + kPackRoom);
+        kernels->pack(from, n == kMaxBatch ? wanted : wanted & ((uint64_t{1} << n) - 1), n, to.data());
+        to.resize(expected.size());
+        INFO(std::string(kernels->name) << ", " << n << " words, mask " << wanted);
+        REQUIRE(to == expected);
+      }
+    }
+  }
+}

@@ -269,6 +269,8 @@ TEST_CASE("no kernel leaves upper halves of vectors in use: SSE, which all other
       CHECK_FALSE(in_use);
     };
     for (const unsigned n : {1u, 3u, 33u, 64u}) {
+      uint64_t packed[kMaxBatch + kPackRoom];
+      look("pack", [&] { kernels->pack(words[0], weir::low_bits(n) & 0x5555'5555'5555'5555, n, packed); });
       uint64_t hash[kMaxBatch], behind = 0;
       uint32_t rule[kMaxBatch];
       look("gate", [&] { kernels->gate_v4(bits, 21, words[0], WEIR_SIDE_SOURCE, n); });
