@@ -25,30 +25,21 @@ struct WorkerSnapshot;
 constexpr uint32_t kMaxBurst = 64;
 static_assert(kMaxBurst <= 64 && kMaxBurst <= filter::kMaxBatch);
 
-// Frames that are received at a time. Half of the slots, so that frames that wait and those just received fit in.
-constexpr uint32_t kMaxReceived = 32;
+// Frames that are received at a time.
+constexpr uint32_t kMaxReceived = 64;
 
-// Receptions whose frames one group may hold.
-constexpr uint32_t kMaxTurns = 8;
-
-// The frames of one reception that wait in a group: from where the turn before ends to `end`.
-struct Turn {
-  const Route* route;  // where they go
-  uint64_t rx_cycles;  // the TSC before they were asked for; 0: their pass is not timed
-  uint32_t end;
-};
-
-// A group of frames that are looked up together, in columns; the tag is the stage that fills the field. Masks: bit i
-// belongs to slot i.
+// Packets in columns: of one reception, or of a group of suspects (suspects.h). The tag is the stage that fills the
+// field. Masks: bit i belongs to slot i.
 //
 // Packets are in slots. Slot i is frame i, its outer layer; the inner layers of frames with tunnels take the slots from
-// the top, 63, 62, ... Receptions are written behind the frames that wait already; of each, those that no gate lets
-// through leave at once, and the others close up (take_out).
+// the top, 63, 62, ...
 struct Burst {
-  uint32_t n;                             // rx      0..kMaxBurst
-  rte_mbuf* pkt[kMaxBurst];               // rx      owned here until tx sends or frees each exactly once
-  alignas(16) uint32_t bytes[kMaxBurst];  // gate    length of the frame, without FCS, of those that wait
-  uint64_t now_unix_s;                    // rx      what `expires` is compared with
+  uint32_t n;                                    // rx      0..kMaxBurst
+  rte_mbuf* pkt[kMaxBurst + filter::kPackRoom];  // rx      each is sent or freed exactly once
+  alignas(16) uint32_t bytes[kMaxBurst];         // append  length of the frame, without FCS, of suspects
+  uint64_t total_bytes;                          // parse   sum of the frames' lengths
+  uint64_t now_unix_s;                           // rx      what `expires` is compared with
+  const WorkerSnapshot* snapshot;                // rx      what it is judged by; null: nothing does
 
   uint64_t not_ip;             // parse   frames
   uint64_t malformed;          // parse   frames
@@ -65,21 +56,17 @@ struct Burst {
   // always are.
   Headers hdr[kMaxBurst];  // parse
   // What keys of IPv4 are made of: of the packet in the slot, as on the wire.
-  alignas(64) uint64_t v4_addresses[kMaxBurst];  // parse  source in the low half, destination in the high half
-  uint64_t v4_fields[kMaxBurst];  // parse  port[0], port[1], protocol, from the lowest byte; Wants::fields
-  uint64_t v4_ports;              // parse  IPv4 slots that have ports; Wants::fields
+  // Source in the low half, destination in the high half.
+  alignas(64) uint64_t v4_addresses[kMaxBurst + filter::kPackRoom];  // parse
+  // port[0], port[1], protocol, from the lowest byte; Wants::fields.
+  uint64_t v4_fields[kMaxBurst + filter::kPackRoom];  // parse
+  uint64_t v4_ports;                                  // parse  IPv4 slots that have ports; Wants::fields
+  uint64_t v6_high[2][kMaxBurst];                     // parse  by side and slot: the first half of IPv6 addresses
 
   uint64_t asked[2];  // gate    by side: slots whose lookups of this side may find something
 
-  Turn turn[kMaxTurns];  // take_out  ascending
-  uint32_t turns;        // take_out
-
-  const WorkerSnapshot* snapshot;  // lookups  what it is judged by
-  uint32_t begun;                  // lookups  batches of keys
-
-  uint64_t hit;              // match    slots with a match; clear before the first
-  uint64_t replaced;         // match    slots in which a replacing lookup has found a key; valid for the next one
-  uint32_t matched_batches;  // match    of those begun
+  uint64_t hit;       // match    slots with a match; clear before the first
+  uint64_t replaced;  // match    slots in which a replacing lookup has found a key; valid for the next one
   // The lists that match: most packets match by one key only, and what it matches is a set of the snapshot. lists_of.
   // By slot: that set (WorkerSnapshot::set), 0: `matched` has it; valid where `hit`.
   alignas(16) uint32_t set_id[kMaxBurst];  // match
@@ -88,12 +75,12 @@ struct Burst {
   uint64_t drop;  // verdict
 };
 
-// One lookup of a group: the keys of one shape, taken from one side of its packets.
+// One lookup of a burst: the keys of one shape, taken from one side of its packets.
 struct KeyBatch : filter::Batch {
   Burst* burst = nullptr;          // keys
   Side side = kSource;             // keys
   Part part = Part::base;          // keys
-  ProbeCounter* probes = nullptr;  // lookups; null: its filter is never wrong
+  ProbeCounter* probes = nullptr;  // look_up; null: its filter is never wrong
   uint8_t key_of[kMaxBurst] = {};  // keys    slot of key k
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -29,11 +30,14 @@ class WorkerLoad {
 
   // queue: its place among the worker's routes. n: frames that it gave at once.
   void received(size_t queue, uint32_t n) noexcept { queues_[queue / kInLine].packets[queue % kInLine].add(n); }
-  // Frames of a timed pass, before they leave. It only takes down the sources of some, so that the pass is hardly
-  // longer; settle() counts them, when the pass has been timed.
-  void note(rte_mbuf* const* frames, uint32_t n) noexcept {
-    for (; next_ < n; next_ += 1 + gap()) note(*frames[next_]);
-    next_ -= n;
+  // These frames of a timed pass, by slot, before they leave. It only takes down the sources of some, so that the pass
+  // is hardly longer; settle() counts them, when the pass has been timed.
+  void note(rte_mbuf* const* packets, uint64_t frames) noexcept {
+    for (; frames != 0; frames &= frames - 1) {
+      if (next_-- != 0) continue;
+      note(*packets[std::countr_zero(frames)]);
+      next_ = gap();
+    }
   }
   // now: the TSC.
   void settle(uint64_t now) noexcept;

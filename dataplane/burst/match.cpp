@@ -94,7 +94,6 @@ uint64_t not_replaced(const KeyBatch& batch) noexcept {
 void match(const KeyBatch& batch) noexcept {
   Burst& burst = *batch.burst;
   const WorkerSnapshot& snapshot = *burst.snapshot;
-  burst.matched_batches++;
   if (batch.probes != nullptr) batch.probes->count(batch);
   uint64_t found = batch.found;
   Rules rules = {snapshot.view, 0};

@@ -64,6 +64,7 @@ void list_slot(Burst& burst, uint32_t slot) noexcept {
   const Headers& headers = burst.hdr[slot];
   if (headers.family == 6) {
     burst.v6 |= bit(slot);
+    for (const Side side : {kSource, kDestination}) burst.v6_high[side][slot] = headers.address[side][0];
     return;
   }
   burst.v4 |= bit(slot);
@@ -114,12 +115,22 @@ Outcome parse_whole(const rte_mbuf* packet, Headers& headers) noexcept {
   return true;
 }
 
+// The columns of a plain packet of IPv6. False: it is none.
+[[gnu::always_inline]] inline bool list_plain_v6(uint64_t head, const uint8_t* ip, uint32_t room, size_t slot,
+                                                 Burst& burst) noexcept {
+  if (!begins_ipv6(head) || !is_plain_ipv6(ip, room)) return false;
+  static_assert(sizeof burst.hdr[slot].address == 32);
+  memcpy(burst.hdr[slot].address, ip + 8, sizeof burst.hdr[slot].address);
+  for (const Side side : {kSource, kDestination}) memcpy(&burst.v6_high[side][slot], ip + 8 + 16 * side, 8);
+  return true;
+}
+
 // Slots of frames that are not plain IPv4.
 struct Others {
   uint64_t v6 = 0, not_plain = 0;
 };
 
-// A frame that is not plain IPv4 right behind the Ethernet header.
+// A frame that is not plain right behind the Ethernet header, but may be behind tags.
 [[gnu::noinline]] void list_other(const uint8_t* frame, uint32_t length, uint32_t slot, Burst& burst,
                                   Others& others) noexcept {
   for (uint32_t tags = 0; tags <= WEIR_PLAIN_TAGS && length >= WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES; tags++) {
@@ -128,10 +139,7 @@ struct Others {
     const uint8_t* ip = frame + WEIR_ETHERNET_BYTES;
     const uint32_t room = length - WEIR_ETHERNET_BYTES;
     if (list_plain_v4(head, ip, room, slot, burst)) return;
-    if (begins_ipv6(head)) {
-      if (!is_plain_ipv6(ip, room)) break;
-      static_assert(sizeof burst.hdr[slot].address == 32);
-      memcpy(burst.hdr[slot].address, ip + 8, sizeof burst.hdr[slot].address);
+    if (list_plain_v6(head, ip, room, slot, burst)) {
       others.v6 |= bit(slot);
       return;
     }
@@ -145,8 +153,32 @@ struct Others {
 // A frame's bytes are asked for while those of so many frames before it are read.
 constexpr uint32_t kPrefetchAhead = 4;
 
-// Returns the sum of the frames' lengths.
-uint64_t parse_frames(Burst& burst, uint32_t first) noexcept {
+// Asks for the lines of a packet's addresses in the gates.
+template <bool kOfSource, bool kOfDestination>
+[[gnu::always_inline]] inline void ask_for_lines(const GateTables& gates, uint64_t addresses) noexcept {
+  const auto ask = [&](Side side) {
+    const uint32_t address = __builtin_bswap32(static_cast<uint32_t>(addresses >> (side * 32)));
+    rte_prefetch0(gates.v4[side] + (address >> gates.v4_shift[side]));
+  };
+  if constexpr (kOfSource) ask(kSource);
+  if constexpr (kOfDestination) ask(kDestination);
+}
+
+void ask_for_lines_v6(const GateTables& gates, const Burst& burst, size_t slot) noexcept {
+  for (const Side side : {kSource, kDestination}) {
+    if (gates.v6[side] == nullptr) continue;
+    const filter::GateView& gate = *gates.v6[side];
+    const uint64_t address = weir_gate_address_v6(burst.v6_high[side][slot]);
+    for (uint32_t t = 0; t < gate.n_tables; t++) {
+      const filter::GateView::Table& table = gate.table[t];
+      const uint32_t index = weir_gate_index(table.prefix_bits, table.index_bits, gate.multiplier, address);
+      rte_prefetch0(table.bits + index / 64);
+    }
+  }
+}
+
+template <bool kOfSource, bool kOfDestination>
+void parse_frames(const GateTables& gates, Burst& burst) noexcept {
   Others others;
   uint64_t bytes = 0;
   const size_t n = burst.n;
@@ -159,34 +191,49 @@ uint64_t parse_frames(Burst& burst, uint32_t first) noexcept {
     if (length >= WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES) [[likely]] {
       uint64_t head;
       memcpy(&head, frame + WEIR_ETHERNET_BYTES - 2, sizeof head);
-      if (list_plain_v4(head, frame + WEIR_ETHERNET_BYTES, length - WEIR_ETHERNET_BYTES, i, burst)) [[likely]]
+      if (list_plain_v4(head, frame + WEIR_ETHERNET_BYTES, length - WEIR_ETHERNET_BYTES, i, burst)) [[likely]] {
+        ask_for_lines<kOfSource, kOfDestination>(gates, burst.v4_addresses[i]);
         return;
+      }
     }
     list_other(frame, length, static_cast<uint32_t>(i), burst, others);
+    if ((others.v6 & bit(static_cast<uint32_t>(i))) != 0) {
+      ask_for_lines_v6(gates, burst, i);
+    } else {
+      ask_for_lines<kOfSource, kOfDestination>(gates, burst.v4_addresses[i]);
+    }
   };
-  for (size_t i = first; i < n && i < first + kPrefetchAhead; i++) prefetch(i);
-  size_t i = first;
+  for (size_t i = 0; i < n && i < kPrefetchAhead; i++) prefetch(i);
+  size_t i = 0;
   for (; i + kPrefetchAhead < n; i++) {
     prefetch(i + kPrefetchAhead);
     list(i);
   }
   for (; i < n; i++) list(i);
 
-  const uint64_t received = low_bits(burst.n) & ~low_bits(first);
-  burst.v4 |= received & ~others.v6 & ~others.not_plain;
-  burst.v6 |= others.v6;
-  burst.unread |= received & ~others.not_plain;
+  burst.unread = low_bits(burst.n) & ~others.not_plain;
+  burst.v4 = burst.unread & ~others.v6;
+  burst.v6 = others.v6;
+  burst.total_bytes = bytes;
   for (uint64_t left = others.not_plain; left != 0; left &= left - 1) {
     parse_other(burst, static_cast<uint32_t>(__builtin_ctzll(left)));
   }
-  return bytes;
 }
 
-uint64_t parse_tunnels(uint8_t tunnels, Burst& burst, uint32_t first) noexcept {
-  uint64_t bytes = 0;
-  for (uint32_t i = first; i < burst.n; i++) {
+void parse_frames(const GateTables& gates, Burst& burst) noexcept {
+  if (gates.v4[kSource] != nullptr) {
+    gates.v4[kDestination] != nullptr ? parse_frames<true, true>(gates, burst)
+                                      : parse_frames<true, false>(gates, burst);
+  } else {
+    gates.v4[kDestination] != nullptr ? parse_frames<false, true>(gates, burst)
+                                      : parse_frames<false, false>(gates, burst);
+  }
+}
+
+void parse_tunnels(uint8_t tunnels, Burst& burst) noexcept {
+  for (uint32_t i = 0; i < burst.n; i++) {
     const rte_mbuf* packet = burst.pkt[i];
-    bytes += packet->pkt_len;
+    burst.total_bytes += packet->pkt_len;
     Headers& headers = burst.hdr[i];
     InnerLayers inner;
     Outcome outcome = parse_layers(rte_pktmbuf_mtod(packet, const uint8_t*), packet->data_len, tunnels, headers, inner);
@@ -199,7 +246,6 @@ uint64_t parse_tunnels(uint8_t tunnels, Burst& burst, uint32_t first) noexcept {
     const bool may_be_tunnel = outcome == Outcome::ip && weir_tunnels_over(headers.protocol, tunnels) != 0;
     burst.in_line |= uint64_t{may_be_tunnel} << i;
   }
-  return bytes;
 }
 
 // Protocols that have ports, a bit each.
@@ -238,26 +284,24 @@ uint64_t frames_in(uint64_t mask) noexcept {
 
 }  // namespace
 
-uint32_t room_for(const Wants& wants, const Burst& burst) noexcept {
-  const uint32_t frames = wants.tunnels != 0 ? (burst.first_inner - burst.n) / WEIR_MAX_LAYERS : kMaxBurst - burst.n;
-  return std::min(frames, kMaxReceived);
+uint32_t most_received(const Wants& wants) noexcept {
+  return wants.tunnels != 0 ? kMaxBurst / WEIR_MAX_LAYERS : kMaxReceived;
 }
 
 void clear(Burst& burst) noexcept {
-  burst.n = burst.turns = 0;
+  burst.n = 0;
+  burst.total_bytes = 0;
   burst.first_inner = kMaxBurst;
   burst.not_ip = burst.malformed = burst.incomplete = burst.layered = burst.in_line = 0;
   burst.v4 = burst.v6 = burst.unread = burst.v4_ports = 0;
   burst.asked[kSource] = burst.asked[kDestination] = burst.hit = 0;
 }
 
-uint64_t parse(const Wants& wants, uint32_t first, Burst& burst, WorkerCounters& counters) noexcept {
-  const uint64_t bytes = wants.tunnels != 0 ? parse_tunnels(wants.tunnels, burst, first) : parse_frames(burst, first);
-  const uint64_t fresh = ~low_bits(first);
-  counters.not_ip.add(frames_in(burst.not_ip & fresh));
-  counters.malformed.add(frames_in(burst.malformed & fresh));
-  counters.incomplete.add(frames_in(burst.incomplete & fresh));
-  return bytes;
+void parse(const Wants& wants, const GateTables& gates, Burst& burst, WorkerCounters& counters) noexcept {
+  wants.tunnels != 0 ? parse_tunnels(wants.tunnels, burst) : parse_frames(gates, burst);
+  counters.not_ip.add(frames_in(burst.not_ip));
+  counters.malformed.add(frames_in(burst.malformed));
+  counters.incomplete.add(frames_in(burst.incomplete));
 }
 
 void read_fields(uint64_t slots, Burst& burst) noexcept {

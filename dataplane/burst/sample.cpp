@@ -27,11 +27,10 @@ void Sampler::set(const wire::SamplingBody& wanted, uint64_t ticks_per_second) n
   one_in_.store(wanted.one_in, std::memory_order_relaxed);
 }
 
-void Sampler::choose(uint32_t one_in, Burst& burst, uint64_t dropped, const WorkerSnapshot* snapshot,
-                     PortQueue in) noexcept {
+void Sampler::choose(uint32_t one_in, Burst& burst, uint64_t dropped, PortQueue in) noexcept {
   if (dropped_.run() != one_in) dropped_.begin(one_in, ticks_());
   dropped_.choose(dropped, [&](uint32_t slot) {
-    take(burst, slot, snapshot, in);
+    take(burst, slot, in);
     return one_in;
   });
 }
@@ -47,7 +46,8 @@ bool Sampler::within_limit(const DropCredit& credit, uint64_t ticks) noexcept {
   return true;
 }
 
-[[gnu::noinline]] void Sampler::take(Burst& burst, uint32_t i, const WorkerSnapshot* snapshot, PortQueue in) noexcept {
+[[gnu::noinline]] void Sampler::take(Burst& burst, uint32_t i, PortQueue in) noexcept {
+  const WorkerSnapshot* snapshot = burst.snapshot;  // null: `no_snapshot` dropped it
   sampled_.add(1);
   const uint64_t ticks = ticks_();
   const DropCredit credit =

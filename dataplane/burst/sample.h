@@ -35,19 +35,18 @@ class Sampler {
   uint64_t limited() const noexcept { return limited_.get(); }
   uint64_t lost() const noexcept { return lost_.get(); }
 
-  // After the verdict, before frames leave. dropped: those of the burst's that came from `in`. snapshot: null when it
-  // was `no_snapshot` that dropped.
-  void sample(Burst& burst, uint64_t dropped, const WorkerSnapshot* snapshot, PortQueue in) noexcept {
+  // After the verdict, before frames leave. dropped: those of the burst's that came from `in`.
+  void sample(Burst& burst, uint64_t dropped, PortQueue in) noexcept {
     const uint32_t one_in = one_in_.load(std::memory_order_relaxed);
-    if (one_in != 0 && dropped != 0) choose(one_in, burst, dropped, snapshot, in);
+    if (one_in != 0 && dropped != 0) choose(one_in, burst, dropped, in);
   }
 
  private:
   // Lists, and the reasons that are no list.
   static constexpr uint32_t kCredits = WEIR_MAX_LISTS + 3;
 
-  void choose(uint32_t one_in, Burst& burst, uint64_t dropped, const WorkerSnapshot* snapshot, PortQueue in) noexcept;
-  void take(Burst& burst, uint32_t i, const WorkerSnapshot* snapshot, PortQueue in) noexcept;
+  void choose(uint32_t one_in, Burst& burst, uint64_t dropped, PortQueue in) noexcept;
+  void take(Burst& burst, uint32_t i, PortQueue in) noexcept;
   bool within_limit(const DropCredit& credit, uint64_t ticks) noexcept;
 
   uint64_t (*ticks_)();

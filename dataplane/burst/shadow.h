@@ -1,52 +1,42 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
-#include "dataplane/burst/passage.h"
+#include "dataplane/burst/stages.h"
 #include "dataplane/snapshot/shadow_run.h"
+#include "filter/probe/lookup.h"
 
 namespace weir::dataplane {
 
 // Judges frames once more, by a candidate, and compares: what differs is counted and sampled (docs/operate/shadow.md).
-// The frames are only read. A passage of its own, so nothing of the running verdict, its counters or its groups is
-// touched; and all that goes in comes out again before judge() returns, so no reference into the candidate outlives it.
+// The frames are only read. They have a burst of their own, so nothing of the running verdict or its counters is
+// touched; and they are looked up at once, so no reference into the candidate outlives judge().
 class ShadowJudge {
  public:
   ShadowJudge(const filter::Kernels& kernels, uint32_t worker);
 
   // frames: of the burst, judged by what runs, still owned by the worker.
-  void judge(ShadowRun& run, Burst& burst, uint64_t frames, const WorkerSnapshot& running,
-             const Route& route) noexcept {
+  void judge(ShadowRun& run, Burst& burst, uint64_t frames, const Route& route) noexcept {
     ShadowOfWorker& counts = run.of_worker(worker_);
-    if (is_chosen(run.one_in(), counts)) judge_chosen(run, counts, burst, frames, running, route);
+    if (is_chosen(run.one_in(), counts)) judge_chosen(run, counts, burst, frames, route);
   }
 
  private:
   // Of every one_in batches in a row, one at a random place: traffic with a period cannot fall into step with it.
   static bool is_chosen(uint32_t one_in, ShadowOfWorker& counts) noexcept;
-  void judge_chosen(ShadowRun& run, ShadowOfWorker& counts, Burst& burst, uint64_t frames,
-                    const WorkerSnapshot& running, const Route& route) noexcept;
+  void judge_chosen(ShadowRun& run, ShadowOfWorker& counts, Burst& burst, uint64_t frames, const Route& route) noexcept;
+  void judge_theirs(const WorkerSnapshot& candidate) noexcept;
+  // Of a frame whose verdicts differ. ticks: when it was judged.
+  void note(ShadowOfWorker& counts, Burst& burst, uint32_t slot, uint32_t their_slot, const Route& route,
+            uint64_t ticks) noexcept;
 
-  // Where the candidate's verdicts come out.
-  struct Out {
-    ShadowOfWorker* counts;
-    Burst* burst;  // of what runs, and which of its slots are being judged: these, from the lowest on
-    const WorkerSnapshot* running;
-    const Route* route;
-    uint8_t slots[kMaxReceived];
-    uint64_t left;  // of `slots`: places that no verdict came out for yet
-    uint64_t ticks;
-
-    void judged(Burst& theirs, uint64_t frames, const WorkerSnapshot& candidate, const Route&) noexcept;
-    template <class Watch>
-    void leave(const Route&, uint64_t, rte_mbuf**, uint32_t, uint64_t, Watch&) noexcept {}
-    void note(uint32_t slot, Burst& theirs, uint32_t their_slot, const WorkerSnapshot& candidate) noexcept;
-  };
-
+  const filter::Kernels& kernels_;
   uint32_t worker_;
-  WorkerCounters counters_;  // of the passage; nobody asks for them
-  Out out_ = {};
-  Passage<Out> passage_;
+  WorkerCounters counters_;          // of the candidate's verdicts; nobody asks for them
+  filter::LookupPipeline pipeline_;  // looks nothing up later
+  const std::unique_ptr<KeyBatch> keys_;
+  const std::unique_ptr<Burst> theirs_;  // as the candidate judges them
 };
 
 }  // namespace weir::dataplane

@@ -31,51 +31,34 @@ void free_all(rte_mbuf** frames, uint32_t n) noexcept {
 }
 
 // Returns how many frames the port took; the others are freed.
-uint32_t send(PortQueue out, rte_mbuf** packets, uint32_t n) noexcept {
-  const uint32_t taken = rte_eth_tx_burst(out.port, out.queue, packets, static_cast<uint16_t>(n));
-  if (taken < n) rte_pktmbuf_free_bulk(packets + taken, n - taken);
+uint32_t send_by(PortQueue out, rte_mbuf** frames, uint32_t n) noexcept {
+  const uint32_t taken = rte_eth_tx_burst(out.port, out.queue, frames, static_cast<uint16_t>(n));
+  if (taken < n) rte_pktmbuf_free_bulk(frames + taken, n - taken);
   return taken;
-}
-
-void send_passed(const Route& route, rte_mbuf** packets, uint32_t n, WorkerCounters& counters) noexcept {
-  if (route.sink) {
-    free_all(packets, n);
-    counters.sunk.add(n);
-    return;
-  }
-  const uint32_t taken = send(route.out, packets, n);
-  counters.tx_packets.add(taken);
-  counters.tx_lost.add(n - taken);
-}
-
-void discard(const Route& route, rte_mbuf** packets, uint32_t n, WorkerCounters& counters) noexcept {
-  if (!route.has_capture) {
-    free_all(packets, n);
-    counters.freed.add(n);
-    return;
-  }
-  const uint32_t taken = send(route.capture, packets, n);
-  counters.captured.add(taken);
-  counters.capture_lost.add(n - taken);
 }
 
 }  // namespace
 
-void tx(const Route& route, rte_mbuf** frames, uint32_t n, uint64_t drop, WorkerCounters& counters) noexcept {
-  if (drop == 0) return send_passed(route, frames, n, counters);
-  if (drop == low_bits(n)) return discard(route, frames, n, counters);
-  rte_mbuf* dropped[kMaxBurst];
-  uint32_t n_passed = 0, n_dropped = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    rte_mbuf* frame = frames[i];
-    dropped[n_dropped] = frame;
-    frames[n_passed] = frame;
-    const uint32_t drops = drop >> i & 1;
-    n_dropped += drops;
-    n_passed += 1 - drops;
+void send(const Route& route, rte_mbuf** frames, uint32_t n, WorkerCounters& counters) noexcept {
+  if (route.sink) {
+    free_all(frames, n);
+    counters.sunk.add(n);
+    return;
   }
-  send_passed(route, frames, n_passed, counters);
-  discard(route, dropped, n_dropped, counters);
+  const uint32_t taken = send_by(route.out, frames, n);
+  counters.tx_packets.add(taken);
+  counters.tx_lost.add(n - taken);
+}
+
+void discard(const Route& route, rte_mbuf** frames, uint32_t n, WorkerCounters& counters) noexcept {
+  if (!route.has_capture) {
+    free_all(frames, n);
+    counters.freed.add(n);
+    return;
+  }
+  const uint32_t taken = send_by(route.capture, frames, n);
+  counters.captured.add(taken);
+  counters.capture_lost.add(n - taken);
 }
 
 }  // namespace weir::dataplane

@@ -149,12 +149,6 @@ Alike first_alike(const Burst& burst, uint64_t left) noexcept {
   return set_id == 0 ? Alike{bit(first), {1, burst.bytes[first]}} : with_set(burst, set_id, left);
 }
 
-uint64_t bytes_of(const Burst& burst) noexcept {
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < burst.n; i++) bytes += burst.bytes[i];
-  return bytes;
-}
-
 // drop: those of the frames that are dropped.
 void count_verdicts(Frames frames, uint64_t drop, WorkerCounters& counters) noexcept {
   const uint64_t dropped = count(drop);
@@ -173,31 +167,25 @@ uint64_t by_default(const WorkerSnapshot& snapshot, uint64_t frames, WorkerCount
 
 }  // namespace
 
-void verdict_at_once(const WorkerSnapshot& snapshot, uint64_t frames, uint64_t bytes, Burst& burst,
-                     WorkerCounters& counters) noexcept {
+void verdict(Burst& burst, uint64_t frames, uint64_t bytes, WorkerCounters& counters) noexcept {
+  const WorkerSnapshot& snapshot = *burst.snapshot;
   const uint64_t malformed = burst.malformed & frames;
-  burst.drop = snapshot.view->header().unparsed_action == WEIR_DROP ? malformed : 0;
-  burst.drop |= by_default(snapshot, frames & ~malformed & ~burst.not_ip, counters);
-  count_verdicts({count(frames), bytes}, burst.drop, counters);
-}
-
-void verdict(const WorkerSnapshot& snapshot, Burst& burst, WorkerCounters& counters) noexcept {
-  uint64_t decided = burst.layered;
-  burst.drop = 0;
-  for (uint64_t left = burst.layered; left != 0; left &= left - 1) {
+  uint64_t drop = snapshot.view->header().unparsed_action == WEIR_DROP ? malformed : 0;
+  uint64_t decided = malformed | burst.not_ip | burst.layered;
+  for (uint64_t left = burst.layered & frames; left != 0; left &= left - 1) {
     const uint32_t i = static_cast<uint32_t>(__builtin_ctzll(left));
-    burst.drop |= uint64_t{judge_layers(snapshot, burst, i, counters)} << i;
+    drop |= uint64_t{judge_layers(snapshot, burst, i, counters)} << i;
   }
-  for (uint64_t left = burst.hit & low_bits(burst.n) & ~burst.layered; left != 0;) {
+  for (uint64_t left = burst.hit & frames & ~burst.layered; left != 0;) {
     const Alike alike = first_alike(burst, left);
     const auto first = static_cast<uint32_t>(__builtin_ctzll(left));
     const Match match = judge(snapshot, lists_of(burst, first), alike.frames);
     if (match != Match::undecided) decided |= alike.mask;
-    if (match == Match::dropped) burst.drop |= alike.mask;
+    if (match == Match::dropped) drop |= alike.mask;
     left &= ~alike.mask;
   }
-  burst.drop |= by_default(snapshot, low_bits(burst.n) & ~decided, counters);
-  count_verdicts({burst.n, bytes_of(burst)}, burst.drop, counters);
+  burst.drop = drop | by_default(snapshot, frames & ~decided, counters);
+  count_verdicts({count(frames), bytes}, burst.drop, counters);
 }
 
 void verdict_for_all(bool pass, Burst& burst, Counter& reason, WorkerCounters& counters) noexcept {

@@ -59,6 +59,7 @@ class Packet {
 // Frames that are judged together.
 constexpr size_t kUnderWay = 64;
 thread_local Packet under_way[kUnderWay];
+const dataplane::Route kRoute = {};
 
 weir_set set_of(const std::vector<unsigned>& lists) {
   weir_set set = {};
@@ -104,7 +105,7 @@ Compared& Compared::operator+=(const Compared& more) {
 }
 
 Agreement::Agreement(std::unique_ptr<DataPlane> data_plane, const filter::Kernels& kernels, XdpPlane* xdp)
-    : data_plane_(std::move(data_plane)), passage_(*this, kernels, counters_), xdp_(xdp) {
+    : data_plane_(std::move(data_plane)), loop_(*this, std::span(&kRoute, 1), kernels, counters_), xdp_(xdp) {
   if (xdp_ != nullptr) xdp_before_ = xdp_->stats();
 }
 
@@ -151,28 +152,18 @@ Result<void> Agreement::restart() {
 }
 
 std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint64_t now, Choices& cuts) {
-  static const dataplane::Route kRoute = {};
   dataplane::NoWatch no_watch;
   if (xdp_ != nullptr) xdp_->set_now(now);
   const dataplane::WorkerSnapshot& mine = data_plane_->enter().of_worker(0);
-  passage_.judge_by(mine, no_watch);
   judging_ = {};
   judging_.now = now;
+  judging_.cuts = &cuts;
   for (size_t begin = 0; begin < frames.size(); begin += kUnderWay) {
     judging_.frames = frames.subspan(begin, std::min<size_t>(kUnderWay, frames.size() - begin));
-    judging_.left = 0;
-    for (size_t i = 0; i < judging_.frames.size();) {
-      dataplane::Burst& burst = passage_.open();
-      const uint32_t first = burst.n;
-      const size_t end = std::min<size_t>(judging_.frames.size(), i + room_for(mine.wants, burst));
-      for (; i < end; i++) {
-        under_way[i].set(judging_.frames[i], cuts);
-        burst.pkt[burst.n++] = under_way[i].mbuf();
-      }
-      burst.now_unix_s = now;
-      passage_.take(kRoute, 0, first, no_watch);
+    judging_.received = judging_.left = 0;
+    while (loop_.poll(kRoute, mine, now, no_watch)) {
     }
-    passage_.finish(no_watch);
+    loop_.finish(no_watch);
     if (judging_.left != low_bits(static_cast<uint32_t>(judging_.frames.size()))) {
       judging_.problem =
           fmt::format("of {} frames these did not come out: mask {:#x}", judging_.frames.size(), ~judging_.left);
@@ -184,8 +175,19 @@ std::optional<std::string> Agreement::judge(std::span<const Frame> frames, uint6
   return std::move(judging_.problem);
 }
 
-void Agreement::judged(dataplane::Burst& burst, uint64_t frames, const dataplane::WorkerSnapshot&,
-                       const dataplane::Route&) {
+// Receptions of many sizes: some wait for the next one, some do not.
+uint32_t Agreement::receive(const dataplane::Route&, uint32_t most, rte_mbuf** frames) {
+  const size_t left = judging_.frames.size() - judging_.received;
+  const auto n = static_cast<uint32_t>(std::min<size_t>({left, most, 1 + judging_.cuts->below(2 * kUnderWay)}));
+  for (uint32_t i = 0; i < n; i++) {
+    Packet& packet = under_way[judging_.received];
+    packet.set(judging_.frames[judging_.received++], *judging_.cuts);
+    frames[i] = packet.mbuf();
+  }
+  return n;
+}
+
+void Agreement::judged(dataplane::Burst& burst, uint64_t frames, const dataplane::Route&) {
   for (uint64_t left = frames; left != 0; left &= left - 1) {
     const auto slot = static_cast<uint32_t>(std::countr_zero(left));
     for (uint32_t i = 0; i < judging_.frames.size(); i++) {

@@ -10,7 +10,7 @@
 #include "common/result.h"
 #include "control/policy/model/policy.h"
 #include "dataplane/burst/counters.h"
-#include "dataplane/burst/passage.h"
+#include "dataplane/burst/loop.h"
 #include "tests/agreement/choices.h"
 #include "tests/agreement/data_plane.h"
 #include "tests/agreement/publication.h"
@@ -65,10 +65,13 @@ class Agreement {
   std::vector<wire::ListStats> lists_of_data_plane() const { return data_plane_->lists(); }
   std::vector<wire::ListStats> lists_of_xdp() const { return xdp_->stats().lists; }
 
-  // Of Passage.
-  void judged(dataplane::Burst& burst, uint64_t frames, const dataplane::WorkerSnapshot&, const dataplane::Route&);
-  template <class Watch>
-  void leave(const dataplane::Route&, uint64_t, rte_mbuf**, uint32_t, uint64_t, Watch&) {}
+  // Ports of the loop (dataplane/burst/loop.h).
+  uint32_t receive(const dataplane::Route&, uint32_t most, rte_mbuf** frames);
+  void judged(dataplane::Burst& burst, uint64_t frames, const dataplane::Route&);
+  void send(const dataplane::Route&, rte_mbuf**, uint32_t) {}
+  void discard(const dataplane::Route&, rte_mbuf**, uint32_t) {}
+  void timed(const dataplane::Burst&, uint64_t) {}
+  void timed_left(uint64_t, uint32_t) {}
 
  private:
   Agreement(std::unique_ptr<DataPlane> data_plane, const filter::Kernels& kernels, XdpPlane* xdp);
@@ -80,7 +83,9 @@ class Agreement {
   // What judge() is about.
   struct Judging {
     std::span<const Frame> frames;  // those that are under way
+    Choices* cuts = nullptr;
     uint64_t now = 0;
+    size_t received = 0;
     uint64_t left = 0;                   // bit i: frame i has left
     std::optional<std::string> problem;  // of the first frame that differs
   };
@@ -89,7 +94,7 @@ class Agreement {
   std::optional<reference::Judge> judge_;  // by that policy
   std::unique_ptr<DataPlane> data_plane_;
   dataplane::WorkerCounters counters_;
-  dataplane::Passage<Agreement> passage_;
+  dataplane::Loop<Agreement> loop_;
   Judging judging_;
   Compared compared_;
   uint64_t number_ = 0;  // of the last publication, without XDP

@@ -182,7 +182,7 @@ class HashedBits {
 };
 
 // Receptions of 32 packets, of which those that go on wait until there are 32, for 8 receptions at most, and are looked
-// up together while the next ones come: dataplane/burst/{passage,flight}.h with one lookup and without the frames.
+// up together while the next ones come: dataplane/burst/suspects.h with one lookup and without the frames.
 class LookupLoop {
  public:
   static constexpr unsigned kReceived = 32, kTurns = 8;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <malloc.h>
 #include <rte_mbuf.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "dataplane/burst/passage.h"
+#include "dataplane/burst/loop.h"
 #include "filter/probe/dispatch.h"
 #include "tests/catch.h"
 #include "tests/unit/dataplane/snapshots.h"
@@ -22,7 +23,7 @@ using dataplane::Burst;
 using dataplane::Snapshot;
 using dataplane::WorkerCounters;
 
-// What a burst holds before a stage fills it, in every byte: no stage may rely on what was there before.
+// What memory holds before a stage fills it, in every byte: no stage may rely on what was there before.
 constexpr int kStale = 0xa5;
 constexpr uint16_t kStalePort = 0xa5a5;
 
@@ -101,68 +102,83 @@ struct Judged {
   uint64_t drop = 0;  // bit i: frame i
   WorkerCounters counters;
   std::vector<wire::ListStats> lists;
-  unsigned turns = 0;  // receptions
+  unsigned receptions = 0;
 };
 
-// Where frames leave to: remembers what became of each.
-struct Left {
-  std::vector<std::pair<const rte_mbuf*, bool>> frames;  // in the order in which they leave; true: dropped
+inline const dataplane::Route kRoute = {.in = {3, 1}, .out = {}, .capture = {}};
 
-  void judged(Burst&, uint64_t, const dataplane::WorkerSnapshot&, const dataplane::Route&) {}
-  template <class Watch>
-  void leave(const dataplane::Route&, uint64_t, rte_mbuf** left, uint32_t n, uint64_t drop, Watch&) {
-    REQUIRE((drop & ~low_bits(n)) == 0);
-    for (uint32_t i = 0; i < n; i++) frames.emplace_back(left[i], (drop >> i & 1) != 0);
+// The ports of a loop (dataplane/burst/loop.h): frames come from packets, and what became of each is remembered.
+struct Ports {
+  std::span<const std::unique_ptr<Packet>> coming;
+  unsigned receptions = 0;
+  std::vector<std::pair<const rte_mbuf*, bool>> left;  // in the order in which they leave; true: dropped
+
+  uint32_t receive(const dataplane::Route&, uint32_t most, rte_mbuf** frames) {
+    const auto n = static_cast<uint32_t>(std::min<size_t>(coming.size(), most));
+    for (uint32_t i = 0; i < n; i++) frames[i] = coming[i]->mbuf();
+    coming = coming.subspan(n);
+    receptions += n != 0;
+    return n;
+  }
+  void judged(Burst&, uint64_t, const dataplane::Route&) {}
+  void send(const dataplane::Route&, rte_mbuf** frames, uint32_t n) { note(frames, n, false); }
+  void discard(const dataplane::Route&, rte_mbuf** frames, uint32_t n) { note(frames, n, true); }
+  void timed(const Burst&, uint64_t) {}
+  void timed_left(uint64_t, uint32_t) {}
+
+ private:
+  void note(rte_mbuf** frames, uint32_t n, bool dropped) {
+    for (uint32_t i = 0; i < n; i++) left.emplace_back(frames[i], dropped);
   }
 };
-using Leaves = dataplane::Passage<Left>;
 
-// A passage whose groups hold stale bytes, whichever is open.
-template <class Out>
-void make_stale(dataplane::Passage<Out>& passage) {
-  Burst& burst = passage.open();
-  REQUIRE(burst.n == 0);
-  memset(static_cast<void*>(&burst), kStale, sizeof burst);
-  dataplane::clear(burst);
-}
+// While it lives, memory that is allocated holds stale bytes. Sanitizers bring an allocator with bytes of its own.
+struct StaleMemory {
+  StaleMemory() { mallopt(M_PERTURB, kStale ^ 0xff); }
+  ~StaleMemory() { mallopt(M_PERTURB, 0); }
+};
 
-// Receives the packets in as many turns as it takes, as a worker does it. now: Unix seconds.
-template <class Out>
-void receive(const dataplane::WorkerSnapshot& snapshot, std::span<const std::unique_ptr<Packet>> packets,
-             dataplane::Passage<Out>& passage, uint64_t now, unsigned& turns) {
-  static const dataplane::Route kRoute = {.in = {3, 1}, .out = {}, .capture = {}};
-  dataplane::NoWatch no_watch;
-  passage.judge_by(snapshot, no_watch);
-  while (!packets.empty()) {
-    Burst& burst = passage.open();
-    const uint32_t first = burst.n;
-    const auto n = std::min<size_t>(packets.size(), dataplane::room_for(snapshot.wants, burst));
-    REQUIRE(n != 0);
-    for (const std::unique_ptr<Packet>& packet : packets.first(n)) burst.pkt[burst.n++] = packet->mbuf();
-    burst.now_unix_s = now;
-    passage.take(kRoute, 0, first, no_watch);
-    packets = packets.subspan(n);
-    turns++;
+// A worker's loop on such ports. Io: Ports, or made of it.
+template <class Io = Ports>
+class TestLoop {
+ public:
+  TestLoop(Io& io, const filter::Kernels& kernels, WorkerCounters& counters)
+      : io_(io), loop_((StaleMemory(), io), std::span(&kRoute, 1), kernels, counters) {}
+
+  // Receives all packets, at a time that is told as Unix seconds.
+  void receive(const dataplane::WorkerSnapshot& snapshot, std::span<const std::unique_ptr<Packet>> packets,
+               uint64_t now = 0) {
+    io_.coming = packets;
+    while (loop_.poll(kRoute, snapshot, now, no_watch_)) {
+    }
+    REQUIRE(io_.coming.empty());
   }
-}
+  void finish() {
+    loop_.finish(no_watch_);
+    REQUIRE(loop_.empty());
+  }
+  bool empty() const { return loop_.empty(); }
+
+ private:
+  Io& io_;
+  dataplane::Loop<Io> loop_;
+  dataplane::NoWatch no_watch_;
+};
 
 // kernels: null: the best.
 inline void judge(const Snapshot& snapshot, std::span<const std::unique_ptr<Packet>> packets, Judged& judged,
                   uint64_t now = 0, const filter::Kernels* kernels = nullptr) {
-  Left leaving;
-  Leaves passage(leaving, kernels != nullptr ? *kernels : **filter::choose_kernels(), judged.counters);
-  make_stale(passage);
-  judged.turns = 0;
-  receive(snapshot.of_worker(0), packets, passage, now, judged.turns);
-  dataplane::NoWatch no_watch;
-  passage.finish(no_watch);
-  REQUIRE(passage.empty());
-  REQUIRE(leaving.frames.size() == packets.size());
+  Ports ports;
+  TestLoop<> loop(ports, kernels != nullptr ? *kernels : **filter::choose_kernels(), judged.counters);
+  loop.receive(snapshot.of_worker(0), packets, now);
+  loop.finish();
+  REQUIRE(ports.left.size() == packets.size());
+  judged.receptions = ports.receptions;
   judged.drop = 0;
   for (size_t i = 0; i < packets.size(); i++) {
-    const auto left = std::find_if(leaving.frames.begin(), leaving.frames.end(),
+    const auto left = std::find_if(ports.left.begin(), ports.left.end(),
                                    [&](const auto& frame) { return frame.first == packets[i]->mbuf(); });
-    REQUIRE(left != leaving.frames.end());
+    REQUIRE(left != ports.left.end());
     if (i < 64) judged.drop |= uint64_t{left->second} << i;
   }
   judged.lists = snapshot.list_stats();

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "common/bits.h"
 #include "dataplane/burst/load.h"
 #include "tests/catch.h"
 
@@ -48,7 +49,7 @@ void note(WorkerLoad& load, std::vector<std::vector<uint8_t>> frames) {
     mbufs[i].pkt_len = mbufs[i].data_len;
     pointers.push_back(&mbufs[i]);
   }
-  load.note(pointers.data(), static_cast<uint32_t>(pointers.size()));
+  load.note(pointers.data(), weir::low_bits(static_cast<uint32_t>(pointers.size())));
 }
 
 wire::Telemetry told(const WorkerLoad& load, const std::vector<Route>& routes = {}) {

@@ -72,7 +72,7 @@ TEST_CASE("keys are counted as they come, and different ones once") {
   std::vector<uint32_t> all = innocent;
   all.insert(all.end(), unlucky.begin(), unlucky.end());
   for (uint32_t i = 0; i < 10; i++) all.push_back(kFirst + 256 + i);  // listed
-  constexpr uint64_t kTimes = 40;
+  constexpr uint64_t kTimes = 200;
   for (uint64_t i = 0; i < kTimes; i++) {
     judge_all(*snapshot, all);
     snapshot->probes(1000);  // the sample is taken out, or there were no room for more
@@ -103,14 +103,12 @@ TEST_CASE("where most keys are listed the filter is not asked, and nothing is co
   std::vector<uint32_t> listed;
   for (uint32_t i = 0; i < 64 * 100; i++) listed.push_back(kFirst + 256 + i % kHosts);
   Judged judged;
-  Left leaving;
-  Leaves passage(leaving, **filter::choose_kernels(), judged.counters);
-  make_stale(passage);
+  Ports ports;
+  TestLoop<> loop(ports, **filter::choose_kernels(), judged.counters);
   std::vector<std::unique_ptr<Packet>> packets;
   for (const uint32_t address : listed) packets.push_back(std::make_unique<Packet>(v4_frame(address)));
-  receive(snapshot->of_worker(0), packets, passage, 0, judged.turns);
-  NoWatch no_watch;
-  passage.finish(no_watch);
+  loop.receive(snapshot->of_worker(0), packets);
+  loop.finish();
   const wire::ShapeProbes told = of_base(*snapshot);
   CHECK(told.asked < listed.size() / 4);
   CHECK(told.found == told.asked);

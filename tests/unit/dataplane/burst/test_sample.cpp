@@ -52,11 +52,9 @@ struct Unjudged {
   std::unique_ptr<Burst> burst = std::make_unique<Burst>();
 };
 
-struct Sampling : Left {
+struct Sampling : Ports {
   explicit Sampling(Sampler& to) : sampler(to) {}
-  void judged(Burst& burst, uint64_t slots, const WorkerSnapshot& snapshot, const Route& route) {
-    sampler.sample(burst, burst.drop & slots, &snapshot, route.in);
-  }
+  void judged(Burst& burst, uint64_t slots, const Route& route) { sampler.sample(burst, burst.drop & slots, route.in); }
   Sampler& sampler;
 };
 
@@ -66,13 +64,11 @@ uint64_t judge_and_sample(const Snapshot& snapshot, std::span<const Bytes> frame
   for (const Bytes& frame : frames) packets.push_back(std::make_unique<Packet>(frame));
   Sampling sampling(sampler);
   WorkerCounters counters;
-  dataplane::Passage<Sampling> passage(sampling, **filter::choose_kernels(), counters);
-  unsigned turns = 0;
-  receive(snapshot.of_worker(0), packets, passage, now, turns);
-  NoWatch no_watch;
-  passage.finish(no_watch);
+  TestLoop loop(sampling, **filter::choose_kernels(), counters);
+  loop.receive(snapshot.of_worker(0), packets, now);
+  loop.finish();
   uint64_t drop = 0;
-  for (const auto& [mbuf, dropped] : sampling.frames) {
+  for (const auto& [mbuf, dropped] : sampling.left) {
     for (size_t i = 0; i < packets.size(); i++) {
       if (packets[i]->mbuf() == mbuf) drop |= uint64_t{dropped} << i;
     }
@@ -94,7 +90,7 @@ TEST_CASE("of every N dropped frames in a row exactly one is sampled, each place
       unjudged.burst->drop = round % 3 == 0 ? random() : random() & random() & random();
       for (uint64_t left = unjudged.burst->drop; left != 0; left &= left - 1) dropped_of_bit[__builtin_ctzll(left)]++;
       dropped += static_cast<uint64_t>(__builtin_popcountll(unjudged.burst->drop));
-      sampler.sample(*unjudged.burst, unjudged.burst->drop, nullptr, {});
+      sampler.sample(*unjudged.burst, unjudged.burst->drop, {});
       const Drained drained = drain(sampler);
       for (size_t s = 0; s < drained.samples.size(); s++) {
         const uint32_t i = drained.samples[s].frame_bytes - 1;
@@ -121,7 +117,7 @@ TEST_CASE("traffic with a period does not fall into step with the samples") {
   unjudged.burst->drop = ~uint64_t{0};
   uint64_t of_place[8] = {};
   for (int round = 0; round < 1000; round++) {
-    sampler.sample(*unjudged.burst, unjudged.burst->drop, nullptr, {});
+    sampler.sample(*unjudged.burst, unjudged.burst->drop, {});
     for (const wire::Sample& sample : drain(sampler).samples) of_place[(sample.frame_bytes - 1) % 8]++;
   }
   for (const uint64_t samples : of_place) CHECK(std::abs(static_cast<double>(samples) - 1000) < 200);
@@ -131,18 +127,18 @@ TEST_CASE("a full ring loses samples and counts them; off samples nothing") {
   Unjudged unjudged;
   Sampler sampler(test_ticks);
   unjudged.burst->drop = ~uint64_t{0};
-  sampler.sample(*unjudged.burst, unjudged.burst->drop, nullptr, {});
+  sampler.sample(*unjudged.burst, unjudged.burst->drop, {});
   CHECK(sampler.sampled() == 0);
   sampler.set({1, UINT32_MAX, 64, 0}, kTicksPerSecond);
   for (uint64_t round = 0; round < SampleRing::kSlots / kMaxBurst + 2; round++) {
-    sampler.sample(*unjudged.burst, unjudged.burst->drop, nullptr, {});
+    sampler.sample(*unjudged.burst, unjudged.burst->drop, {});
   }
   CHECK(sampler.lost() == 2 * kMaxBurst);
   CHECK(sampler.ring().size() == SampleRing::kSlots);
   CHECK(sampler.sampled() == SampleRing::kSlots + 2 * kMaxBurst);
   CHECK(drain(sampler).samples.size() == SampleRing::kSlots);
   sampler.set({0, UINT32_MAX, 64, 0}, kTicksPerSecond);
-  sampler.sample(*unjudged.burst, unjudged.burst->drop, nullptr, {});
+  sampler.sample(*unjudged.burst, unjudged.burst->drop, {});
   CHECK(sampler.ring().size() == 0);
 }
 
@@ -224,7 +220,7 @@ TEST_CASE("a message holds as many samples as fit, and their time is the wall cl
   now_ticks = 5000;
   sampler.set({1, UINT32_MAX, 512, 0}, kTicksPerSecond);
   unjudged.burst->drop = 0b111;
-  sampler.sample(*unjudged.burst, unjudged.burst->drop, nullptr, {});
+  sampler.sample(*unjudged.burst, unjudged.burst->drop, {});
   const auto now_s = static_cast<uint64_t>(time(nullptr));
   const SampleClock clock(now_ticks + 90 * kTicksPerSecond, kTicksPerSecond);
   std::vector<std::byte> body(sizeof(wire::SamplesBody));

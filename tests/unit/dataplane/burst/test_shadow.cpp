@@ -16,11 +16,9 @@ namespace {
 constexpr uint64_t kNow = 7;
 
 // Judges as a worker does, with a shadow beside.
-struct Shadowed : Left {
+struct Shadowed : Ports {
   Shadowed(ShadowRun& of, const filter::Kernels& kernels) : run(of), shadow(kernels, 0) {}
-  void judged(Burst& burst, uint64_t slots, const WorkerSnapshot& snapshot, const Route& route) {
-    shadow.judge(run, burst, slots, snapshot, route);
-  }
+  void judged(Burst& burst, uint64_t slots, const Route& route) { shadow.judge(run, burst, slots, route); }
   ShadowRun& run;
   ShadowJudge shadow;
 };
@@ -92,18 +90,15 @@ std::vector<Bytes> some_frames(Random& random, size_t n) {
 // The frames in receptions of every size.
 uint64_t judge_in_parts(const Snapshot& running, std::span<const std::unique_ptr<Packet>> packets, Random& random,
                         Shadowed& out, WorkerCounters& counters, const filter::Kernels& kernels) {
-  dataplane::Passage<Shadowed> passage(out, kernels, counters);
-  make_stale(passage);
-  unsigned turns = 0;
+  TestLoop loop(out, kernels, counters);
   for (size_t at = 0; at < packets.size();) {
     const size_t n = std::min<size_t>(1 + random.below(40), packets.size() - at);
-    receive(running.of_worker(0), packets.subspan(at, n), passage, kNow, turns);
+    loop.receive(running.of_worker(0), packets.subspan(at, n), kNow);
     at += n;
   }
-  NoWatch no_watch;
-  passage.finish(no_watch);
+  loop.finish();
   uint64_t dropped = 0;
-  for (const auto& [mbuf, drop] : out.frames) dropped += drop;
+  for (const auto& [mbuf, drop] : out.left) dropped += drop;
   return dropped;
 }
 
@@ -135,7 +130,7 @@ TEST_CASE("a shadow counts what its candidate decides otherwise, by list, and ch
       Sums newly_dropped, newly_passed;
       uint64_t bytes = 0, would_drop = 0, differ = 0;
       const std::unique_ptr<Snapshot> of_now = attach(build(now)), of_next = attach(build(next));
-      std::map<const rte_mbuf*, bool> verdicts(out.frames.begin(), out.frames.end());
+      std::map<const rte_mbuf*, bool> verdicts(out.left.begin(), out.left.end());
       for (size_t i = 0; i < frames.size(); i++) {
         const Alone before = alone(*of_now, frames[i]), after = alone(*of_next, frames[i]);
         CHECK(verdicts.at(packets[i]->mbuf()) == before.drops);
@@ -243,15 +238,17 @@ TEST_CASE("of every N batches in a row a shadow judges exactly one, and none bes
     burst->n = 1;
     burst->pkt[0] = packet.mbuf();
     burst->drop = 0;
+    burst->snapshot = &running->of_worker(0);
     for (uint64_t batch = 1; batch <= 1000; batch++) {
-      shadow.judge(run, *burst, 1, running->of_worker(0), route);
+      shadow.judge(run, *burst, 1, route);
       const uint64_t judged = run.of_worker(0).batches.get();
       REQUIRE(judged >= batch / one_in);
       REQUIRE(judged <= (batch + one_in - 1) / one_in);
     }
     wire::Shadow told;
     run.add_to(told);
-    shadow.judge(run, *burst, 1, other->of_worker(0), route);
+    burst->snapshot = &other->of_worker(0);
+    shadow.judge(run, *burst, 1, route);
     wire::Shadow after;
     run.add_to(after);
     CHECK(after.body.packets == told.body.packets);

@@ -4,7 +4,6 @@
 #include <array>
 #include <random>
 
-#include "dataplane/burst/flight.h"
 #include "dataplane/burst/spread.h"
 #include "dataplane/ports/mbuf_pools.h"
 #include "dataplane/ports/rss.h"
@@ -194,7 +193,7 @@ TEST_CASE("each RSS key is another one, without a pattern") {
   CHECK(rss_names(wanted_rss()).find("ipv4-tcp") != std::string::npos);
 }
 
-TEST_CASE("a pool holds what rings, caches and every worker's flight hold") {
+TEST_CASE("a pool holds what rings, caches and the frames that wait in every worker hold") {
   constexpr uint32_t kCaches = 384;  // rte_mempool flushes a cache of 256 there
   for (const unsigned workers : {1u, 2u, 16u}) {
     CHECK(MbufPools::size_for(4096, workers) >= 4096 + workers * (kMostFramesHeld + kCaches));

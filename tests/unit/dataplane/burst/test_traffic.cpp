@@ -32,9 +32,9 @@ uint32_t source_of(const wire::SampledTraffic& sampled, uint32_t layer) {
   return __builtin_bswap32(static_cast<uint32_t>(packet_of(sampled, layer).address[0][0]));
 }
 
-struct Sampling : Left {
+struct Sampling : Ports {
   explicit Sampling(TrafficSampler& to) : sampler(to) {}
-  void judged(Burst& burst, uint64_t slots, const WorkerSnapshot&, const Route&) { sampler.sample(burst, slots); }
+  void judged(Burst& burst, uint64_t slots, const Route&) { sampler.sample(burst, slots); }
   TrafficSampler& sampler;
 };
 
@@ -43,12 +43,9 @@ void judge_and_sample(const Snapshot& snapshot, std::span<const Bytes> frames, T
   for (const Bytes& frame : frames) packets.push_back(std::make_unique<Packet>(frame));
   Sampling sampling(sampler);
   WorkerCounters counters;
-  dataplane::Passage<Sampling> passage(sampling, **filter::choose_kernels(), counters);
-  make_stale(passage);
-  unsigned turns = 0;
-  receive(snapshot.of_worker(0), packets, passage, 7, turns);
-  NoWatch no_watch;
-  passage.finish(no_watch);
+  TestLoop loop(sampling, **filter::choose_kernels(), counters);
+  loop.receive(snapshot.of_worker(0), packets, 7);
+  loop.finish();
 }
 
 // A judged burst whose frame i has the length 1 + i.

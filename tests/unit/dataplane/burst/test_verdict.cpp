@@ -189,13 +189,12 @@ TEST_CASE("frames that wait do not mix with others") {
     std::mt19937_64 engine(7);
     const auto below = [&](uint64_t n) { return engine() % n; };
     WorkerCounters counters;
-    Left leaving;
-    Leaves passage(leaving, *kernels, counters);
-    make_stale(passage);
+    Ports ports;
+    TestLoop<> loop(ports, *kernels, counters);
     std::map<const rte_mbuf*, std::pair<size_t, int>> sent;  // row, snapshot
     std::vector<std::unique_ptr<Packet>> kept;
     int snapshot = 0;
-    unsigned turns = 0, waited = 0;
+    unsigned waited = 0;
     for (int reception = 0; reception < 2000; reception++) {
       if (below(50) == 0) snapshot = 1 - snapshot;
       std::vector<std::unique_ptr<Packet>> packets;
@@ -205,21 +204,19 @@ TEST_CASE("frames that wait do not mix with others") {
         packets.push_back(std::make_unique<Packet>(all[row].frame));
         sent[packets.back()->mbuf()] = {row, snapshot};
       }
-      const size_t left_before = leaving.frames.size();
-      receive(snapshots[snapshot]->of_worker(0), packets, passage, 0, turns);
-      waited += leaving.frames.size() - left_before < n;
+      const size_t left_before = ports.left.size();
+      loop.receive(snapshots[snapshot]->of_worker(0), packets);
+      waited += ports.left.size() - left_before < n;
       std::move(packets.begin(), packets.end(), std::back_inserter(kept));
       if (below(30) == 0) {
-        NoWatch no_watch;
-        passage.finish(no_watch);
-        REQUIRE(leaving.frames.size() == kept.size());
+        loop.finish();
+        REQUIRE(ports.left.size() == kept.size());
       }
     }
-    NoWatch no_watch;
-    passage.finish(no_watch);
-    REQUIRE(leaving.frames.size() == kept.size());
+    loop.finish();
+    REQUIRE(ports.left.size() == kept.size());
     REQUIRE(waited > 100);
-    for (const auto& [mbuf, dropped] : leaving.frames) {
+    for (const auto& [mbuf, dropped] : ports.left) {
       const auto node = sent.extract(mbuf);
       REQUIRE(!node.empty());
       const auto [row, by] = node.mapped();
