@@ -191,8 +191,15 @@ void parse_frames(const GateTables& gates, Burst& burst) noexcept {
     if (length >= WEIR_ETHERNET_BYTES + WEIR_IPV4_BYTES) [[likely]] {
       uint64_t head;
       memcpy(&head, frame + WEIR_ETHERNET_BYTES - 2, sizeof head);
-      if (list_plain_v4(head, frame + WEIR_ETHERNET_BYTES, length - WEIR_ETHERNET_BYTES, i, burst)) [[likely]] {
+      const uint8_t* ip = frame + WEIR_ETHERNET_BYTES;
+      const uint32_t room = length - WEIR_ETHERNET_BYTES;
+      if (list_plain_v4(head, ip, room, i, burst)) [[likely]] {
         ask_for_lines<kOfSource, kOfDestination>(gates, burst.v4_addresses[i]);
+        return;
+      }
+      if (list_plain_v6(head, ip, room, i, burst)) {
+        others.v6 |= bit(static_cast<uint32_t>(i));
+        ask_for_lines_v6(gates, burst, i);
         return;
       }
     }

@@ -51,6 +51,29 @@ def with_tests(build):
     return any(option["name"] == "tests" and option["value"] == "enabled" for option in options)
 
 
+def run(command, **options):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", **options)
+    if done.returncode != 0:
+        raise SessionError(f"{' '.join(command)} failed:\n{tail(done.stdout)}")
+    return done.stdout.strip()
+
+
+def build_commit(commit, build, targets=PROGRAMS):
+    """(its short name, the build folder) of another commit, below the build folder of this one."""
+    name = run(["git", "-C", ROOT, "rev-parse", "--short", commit + "^{commit}"])
+    folder = os.path.join(build, "compare", name)
+    source, other = os.path.join(folder, "source"), os.path.join(folder, "build")
+    if not os.path.isdir(source):
+        os.makedirs(source)
+        archive = subprocess.run(["git", "-C", ROOT, "archive", commit], stdout=subprocess.PIPE, check=True)
+        subprocess.run(["tar", "-x", "-C", source], input=archive.stdout, check=True)
+    if not os.path.exists(os.path.join(other, "build.ninja")):
+        run(["meson", "setup", other, source])
+    say(f"building {name} (a few minutes the first time)")
+    run(["ninja", "-C", other, *targets])
+    return name, other
+
+
 def build_release(build, targets=PROGRAMS + TOOLS):
     """The release build, made when it is not there; ninja decides what is out of date."""
     steps = [["ninja", "-C", build, *targets]]
@@ -61,9 +84,7 @@ def build_release(build, targets=PROGRAMS + TOOLS):
         steps.insert(0, ["meson", "setup", "--reconfigure", build, ROOT, "-Dtests=enabled"])
     say(f"building what is out of date in {build} (a few minutes the first time)")
     for step in steps:
-        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        if done.returncode != 0:
-            raise SessionError(f"{' '.join(step)} failed:\n{tail(done.stdout)}")
+        run(step)
 
 
 def test_data(name, folder):
