@@ -61,7 +61,7 @@ uint64_t ask_gates(const WorkerSnapshot& snapshot, const filter::Kernels& kernel
   return suspects_of(burst);
 }
 
-uint64_t ask_nothing(Burst& burst) noexcept {
+uint64_t suspect_all(Burst& burst) noexcept {
   burst.asked[kSource] = burst.asked[kDestination] = burst.v4 | burst.v6;
   return suspects_of(burst);
 }

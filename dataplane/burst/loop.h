@@ -76,7 +76,8 @@ class Loop {
   void look_up_suspects(Watch& watch) noexcept;
   template <class Watch>
   void leave_finished(Watch& watch) noexcept;
-  void leave(Burst& burst, uint64_t frames, const Route& route, uint64_t rx_cycles) noexcept;
+  template <class Watch>
+  void leave(Burst& burst, uint64_t frames, const Route& route, uint64_t rx_cycles, Watch& watch) noexcept;
   void flush(const Route& route, Leaving& leaving) noexcept;
   template <class Watch>
   void flush(Watch& watch) noexcept;
@@ -113,8 +114,8 @@ bool Loop<Io>::poll(const Route& route, const WorkerSnapshot& snapshot, uint64_t
 
   if (undecided_.burst != nullptr) decide(watch);
   undecided_ = {&burst, &route, rx_cycles};
-  if (n < std::min(most, kBacklog) || gates.empty())
-    decide(watch);  // no other is about to come, or nothing to wait for
+  const bool is_next_near = n >= std::min(most, kBacklog);
+  if (!is_next_near || gates.empty()) decide(watch);
   flush(watch);
   return true;
 }
@@ -132,7 +133,7 @@ template <class Io>
 template <class Watch>
 void Loop<Io>::decide(Watch& watch) noexcept {
   const auto [burst, route, rx_cycles] = std::exchange(undecided_, {});
-  const uint64_t suspects = gate_watch_.asks() ? ask_gates(*snapshot_, kernels_, *burst) : ask_nothing(*burst);
+  const uint64_t suspects = gate_watch_.asks() ? ask_gates(*snapshot_, kernels_, *burst) : suspect_all(*burst);
   const auto n_suspects = static_cast<uint32_t>(std::popcount(suspects));
   const uint32_t n = burst->n;
   gate_watch_.saw(n, n_suspects);
@@ -146,8 +147,7 @@ void Loop<Io>::decide(Watch& watch) noexcept {
   }
   if (const uint64_t decided = low_bits(n) & ~suspects; decided != 0) {
     verdict(*burst, decided, bytes, counters_);
-    leave(*burst, decided, *route, rx_cycles);
-    watch.lap(wire::Stage::verdict, n - n_suspects);
+    leave(*burst, decided, *route, rx_cycles, watch);
   }
   if (suspects_.are_due()) {
     look_up_suspects(watch);
@@ -177,17 +177,22 @@ void Loop<Io>::leave_finished(Watch& watch) noexcept {
     verdict(*group, frames, group->total_bytes, counters_);
     gate_watch_.judged(group->n, static_cast<uint32_t>(std::popcount(group->hit & frames)));
     uint32_t begin = 0;
-    for (const WaitingFrames& waiting : std::span(group->waiting, group->receptions)) {
-      leave(*group, low_bits(waiting.end) & ~low_bits(begin), *waiting.route, waiting.rx_cycles);
+    for (uint32_t r = 0; r < group->receptions; r++) {
+      const WaitingFrames &waiting = group->waiting[r], &next = group->waiting[std::min(r + 1, group->receptions - 1)];
+      const bool leaves_with_next =
+          r + 1 < group->receptions && next.route == waiting.route && (waiting.rx_cycles | next.rx_cycles) == 0;
+      if (leaves_with_next) continue;
+      leave(*group, low_bits(waiting.end) & ~low_bits(begin), *waiting.route, waiting.rx_cycles, watch);
       begin = waiting.end;
     }
-    watch.lap(wire::Stage::verdict, group->n);
     suspects_.release(*group);
   }
 }
 
+// Frames with a verdict, to where they go. Those of a timed pass leave at once, since the time to that is told.
 template <class Io>
-void Loop<Io>::leave(Burst& burst, uint64_t frames, const Route& route, uint64_t rx_cycles) noexcept {
+template <class Watch>
+void Loop<Io>::leave(Burst& burst, uint64_t frames, const Route& route, uint64_t rx_cycles, Watch& watch) noexcept {
   io_.judged(burst, frames, route);
   Leaving& leaving = leaving_[static_cast<size_t>(&route - routes_.data())];
   const uint64_t dropped = burst.drop & frames, passed = frames & ~dropped;
@@ -205,9 +210,12 @@ void Loop<Io>::leave(Burst& burst, uint64_t frames, const Route& route, uint64_t
     pack(kernels_, burst.pkt, dropped, burst.n, leaving.dropped + leaving.n_dropped);
     leaving.n_dropped += n_dropped;
   }
+  watch.lap(wire::Stage::verdict, n_passed + n_dropped);
   if (rx_cycles != 0) [[unlikely]] {
     io_.timed(burst, frames);
+    watch.leave_out();
     flush(route, leaving);
+    watch.lap(wire::Stage::tx, n_passed + n_dropped);
     io_.timed_left(rx_cycles, n_passed + n_dropped);
   }
 }
@@ -243,8 +251,7 @@ bool Loop<Io>::poll_unjudged(const Route& route, bool pass, Counter& reason, Wat
   burst.n = n;
   burst.snapshot = nullptr;
   verdict_for_all(pass, burst, reason, counters_);
-  leave(burst, low_bits(n), route, rx_cycles);
-  watch.lap(wire::Stage::verdict, n);
+  leave(burst, low_bits(n), route, rx_cycles, watch);
   flush(watch);
   return true;
 }

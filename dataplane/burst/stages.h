@@ -37,8 +37,8 @@ void read_fields(uint64_t slots, Burst& burst) noexcept;
 // gate: sets asked: the packets of which each side's lookups may find something. Returns the frames that have to wait
 // for them, the suspects: all others are decided.
 uint64_t ask_gates(const WorkerSnapshot& snapshot, const filter::Kernels& kernels, Burst& burst) noexcept;
-// The same without a look at the gates: all packets come to all lookups.
-uint64_t ask_nothing(Burst& burst) noexcept;
+// The same without a look at the gates: every packet is a suspect.
+uint64_t suspect_all(Burst& burst) noexcept;
 
 // For each lookup of the snapshot, with the probe of filter and exact-match table in between (suspects.h):
 // keys: gathers the lookup's keys from the packets that are asked and have its fields; of a bitmap, which is asked
