@@ -45,7 +45,7 @@ def stage_of(chain):
     own = [os.path.relpath(path, ROOT) for path in chain if path.startswith(ROOT + "/")]
     if PORT_FILE in own:
         return PORT
-    stages = [path for path in own if path.startswith(BURST_FOLDER) and path.endswith(".cpp")]
+    stages = [path for path in own if path.startswith(BURST_FOLDER) and (path.endswith(".cpp") or path == BURST_FOLDER + "loop.h")]
     sources = [path for path in own if path.endswith(".cpp")]
     return (stages[:1] or sources[-1:] or own[-1:] or ["?"])[0].removeprefix(BURST_FOLDER)
 
