@@ -27,7 +27,7 @@ class ShadowJudge {
   static bool is_chosen(uint32_t one_in, ShadowOfWorker& counts) noexcept;
   void judge_chosen(ShadowRun& run, ShadowOfWorker& counts, Burst& burst, uint64_t frames, const Route& route) noexcept;
   void judge_theirs(const WorkerSnapshot& candidate) noexcept;
-  // Of a frame whose verdicts differ. ticks: when it was judged.
+  // Counts and samples a frame whose verdicts differ. ticks: when it was judged.
   void note(ShadowOfWorker& counts, Burst& burst, uint32_t slot, uint32_t their_slot, const Route& route,
             uint64_t ticks) noexcept;
 

@@ -76,8 +76,8 @@ inline void pack(const filter::Kernels& kernels, rte_mbuf* const* pkt, uint64_t 
                  rte_mbuf** to) noexcept {
   kernels.pack(reinterpret_cast<const uint64_t*>(pkt), frames, n, reinterpret_cast<uint64_t*>(to));
 }
-// tx: sends frames that passed, or frees them where the route ends; each exactly once. What is in `frames` afterwards
-// means nothing.
+// tx: sends frames that passed, or frees them where the route ends; each exactly once. The array
+// means nothing afterwards.
 void send(const Route& route, rte_mbuf** frames, uint32_t n, WorkerCounters& counters) noexcept;
 // The same of frames that drop: to the drop_port, where there is one.
 void discard(const Route& route, rte_mbuf** frames, uint32_t n, WorkerCounters& counters) noexcept;

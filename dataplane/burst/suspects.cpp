@@ -77,7 +77,7 @@ uint64_t Suspects::copy_all(const Burst& reception) noexcept {
   return bytes;
 }
 
-// Of frames that parse has read as a whole, and the addresses of IPv6.
+// Copies headers that parse has read as a whole, and the addresses of IPv6.
 void Suspects::copy_headers(const Burst& reception, uint64_t frames) noexcept {
   SuspectGroup& group = *gathering_;
   group.v6 |= packed_bits(reception.v6, frames) << group.n;

@@ -80,7 +80,7 @@ class Suspects {
   filter::LookupPipeline pipeline_;
   std::unique_ptr<SuspectGroup[]> groups_;
   std::unique_ptr<KeyBatch[]> batches_;
-  // What is free, the one used last on top: it is in the cache still.
+  // Free groups and batches. The one used last is on top, since the cache still has it.
   SuspectGroup* free_groups_[kGroups];
   KeyBatch* free_batches_[kBatches];
   uint32_t n_free_groups_ = 0, n_free_batches_ = 0;

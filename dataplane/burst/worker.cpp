@@ -64,7 +64,7 @@ class Io {
 // Frames that wait keep the worker from a quiescent state, so now and then all come out.
 constexpr uint32_t kMaxPassesWaiting = 64;
 
-// What a worker's thread does: it passes over its queues, rests between passes that find none, and reports quiescence.
+// A worker's thread passes over its queues, rests between passes that find none, and reports quiescence.
 class Thread {
  public:
   Thread(Worker& worker, const WorkerSetup& setup)

@@ -40,7 +40,7 @@ def added(run, base):
 
 
 def ratio_of_row(name):
-    """What a packet of the row costs beside testpmd, now and before, in turns."""
+    """Measures a packet of the row beside testpmd, now and before, in turns."""
     def measure(build, _folder):
         before, other = build_commit(BEFORE, build, ("dataplane/dataplane", CLIENT))
         row = ROWS[name]

@@ -73,7 +73,7 @@ TEST_CASE("a worker goes around the gates under attack, and no frame of a flow o
       worker.receive_many(kInnocent);
       CHECK(worker.asks_gates());
     }
-    // What passes and what drops are two flows.
+    // Frames that pass and frames that drop are two flows.
     std::vector<const rte_mbuf*> left[2], sent[2];
     std::map<const rte_mbuf*, bool> drops;
     for (const auto& [mbuf, dropped] : worker.ports.left) {

@@ -1,4 +1,4 @@
-// What is known of suspects goes with them into their group.
+// Suspects take all that is known of them into their group.
 #include <bit>
 #include <memory>
 #include <random>
