@@ -34,12 +34,12 @@ constexpr uint32_t kMaxReceived = 64;
 // Packets are in slots. Slot i is frame i, its outer layer; the inner layers of frames with tunnels take the slots from
 // the top, 63, 62, ...
 struct Burst {
-  uint32_t n;                                    // rx      0..kMaxBurst
-  rte_mbuf* pkt[kMaxBurst + filter::kPackRoom];  // rx      each is sent or freed exactly once
-  alignas(16) uint32_t bytes[kMaxBurst];         // append  length of the frame, without FCS, of suspects
-  uint64_t total_bytes;                          // parse   sum of the frames' lengths
-  uint64_t now_unix_s;                           // rx      what `expires` is compared with
-  const WorkerSnapshot* snapshot;                // rx      what it is judged by; null: nothing does
+  uint32_t n;                             // rx      0..kMaxBurst
+  rte_mbuf* pkt[kMaxBurst];               // rx      each is sent or freed exactly once
+  alignas(16) uint32_t bytes[kMaxBurst];  // append  length of the frame, without FCS, of suspects
+  uint64_t total_bytes;                   // parse   sum of the frames' lengths
+  uint64_t now_unix_s;                    // rx      what `expires` is compared with
+  const WorkerSnapshot* snapshot;         // rx      what it is judged by; null: nothing does
 
   uint64_t not_ip;             // parse   frames
   uint64_t malformed;          // parse   frames
@@ -57,11 +57,11 @@ struct Burst {
   Headers hdr[kMaxBurst];  // parse
   // What keys of IPv4 are made of: of the packet in the slot, as on the wire.
   // Source in the low half, destination in the high half.
-  alignas(64) uint64_t v4_addresses[kMaxBurst + filter::kPackRoom];  // parse
+  alignas(64) uint64_t v4_addresses[kMaxBurst];  // parse
   // port[0], port[1], protocol, from the lowest byte; Wants::fields.
-  uint64_t v4_fields[kMaxBurst + filter::kPackRoom];  // parse
-  uint64_t v4_ports;                                  // parse  IPv4 slots that have ports; Wants::fields
-  uint64_t v6_high[2][kMaxBurst];                     // parse  by side and slot: the first half of IPv6 addresses
+  uint64_t v4_fields[kMaxBurst];   // parse
+  uint64_t v4_ports;               // parse  IPv4 slots that have ports; Wants::fields
+  uint64_t v6_high[2][kMaxBurst];  // parse  by side and slot: the first half of IPv6 addresses
 
   uint64_t asked[2];  // gate    by side: slots whose lookups of this side may find something
 

@@ -69,6 +69,8 @@ class Loop {
   };
 
   template <class Watch>
+  uint32_t receive(const Route& route, uint32_t most, Burst& burst, Watch& watch) noexcept;
+  template <class Watch>
   void judge_by(const WorkerSnapshot& snapshot, Watch& watch) noexcept;
   template <class Watch>
   void decide(Watch& watch) noexcept;
@@ -101,11 +103,8 @@ bool Loop<Io>::poll(const Route& route, const WorkerSnapshot& snapshot, uint64_t
   Burst& burst = receptions_[undecided_.burst == &receptions_[0] ? 1 : 0];
   const uint32_t most = most_received(snapshot.wants);
   const uint64_t rx_cycles = watch.last();
-  const uint32_t n = io_.receive(route, most, burst.pkt);
-  watch.lap(wire::Stage::rx, n);
+  const uint32_t n = receive(route, most, burst, watch);
   if (n == 0) return false;
-  clear(burst);
-  burst.n = n;
   burst.now_unix_s = now_unix_s;
   burst.snapshot = &snapshot;
   const GateTables gates = gate_watch_.asks() ? gate_tables(snapshot) : GateTables();
@@ -118,6 +117,17 @@ bool Loop<Io>::poll(const Route& route, const WorkerSnapshot& snapshot, uint64_t
   if (!is_next_near || gates.empty()) decide(watch);
   flush(watch);
   return true;
+}
+
+// Fills the burst anew. Returns how many frames came.
+template <class Io>
+template <class Watch>
+uint32_t Loop<Io>::receive(const Route& route, uint32_t most, Burst& burst, Watch& watch) noexcept {
+  const uint32_t n = io_.receive(route, most, burst.pkt);
+  watch.lap(wire::Stage::rx, n);
+  if (n == 0) return 0;
+  clear(burst);
+  return burst.n = n;
 }
 
 template <class Io>
@@ -244,11 +254,8 @@ bool Loop<Io>::poll_unjudged(const Route& route, bool pass, Counter& reason, Wat
   finish(watch);
   Burst& burst = receptions_[0];
   const uint64_t rx_cycles = watch.last();
-  const uint32_t n = io_.receive(route, kMaxReceived, burst.pkt);
-  watch.lap(wire::Stage::rx, n);
+  const uint32_t n = receive(route, kMaxReceived, burst, watch);
   if (n == 0) return false;
-  clear(burst);
-  burst.n = n;
   burst.snapshot = nullptr;
   verdict_for_all(pass, burst, reason, counters_);
   leave(burst, low_bits(n), route, rx_cycles, watch);

@@ -41,8 +41,8 @@ class Suspects {
   bool has_room_for(const Burst& reception, uint32_t frames) const noexcept;
   // Copies these frames of a reception, at least one, behind those that wait. Returns the sum of their lengths.
   uint64_t append(Burst& reception, uint64_t frames, const Route& route, uint64_t rx_cycles) noexcept;
-  // Asked after every reception: whether the suspects are enough for a lookup, or have waited for company long enough.
-  bool are_due() noexcept { return gathering_->n != 0 && (gathering_->n >= kMaxReceived || ++age_ >= kMaxReceptions); }
+  // Asked after every reception: whether the group is full, or its suspects have waited for company long enough.
+  bool are_due() noexcept { return gathering_->n != 0 && (gathering_->n == kMaxBurst || ++age_ >= kMaxReceptions); }
 
   // No group is free: one must leave before the next is looked up.
   bool full() const noexcept { return n_free_groups_ == 0; }
