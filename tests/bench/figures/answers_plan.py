@@ -201,7 +201,7 @@ def reservoir_cycles(build, _folder):
     added, plain = [], []
     with PlacedSession(build) as session:
         give_snapshot(session, made)
-        session.start_dataplane(weir_config(ROW), devices(ROW, made), 1, memory_for(made, 1))
+        session.start_dataplane(weir_config(ROW), devices(ROW, made), 1, memory_for(made))
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.connect(session.path("dataplane.sock"))
             window(build, session, connection, PER_SECOND)

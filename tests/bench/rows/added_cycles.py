@@ -3,6 +3,7 @@
 Both get the same capture looped by net_pcap, the same processor and the same mbufs, one after the other, again and
 again. Time is the processor time of the process, so that what others run on its processor does not count, and is told
 in cycles of the core clock measured in the same round. net_pcap copies every frame on its way in: both pay for it.
+Rows of frames_port.cpp have a port that copies none, and that tells the cycles spent inside it.
 """
 
 import ctypes
@@ -12,16 +13,20 @@ import os
 import re
 import shutil
 import statistics
+import struct
 import subprocess
 import time
 
 from port_rows import Row, give_snapshot, make_row
 from ratio import SPARE_MBUFS
-from rig import PlacedSession, Skip, Tool, WORKER_NICE, core_clock, placed, processors, say
+from rig import PlacedSession, Skip, Tool, WORKER_NICE, build_release, core_clock, placed, processors, say
 from session import Memory, SessionError, tail
 
 CLIENT = "tests/bench/plane_client"
 PEERS_PROGRAM = "tests/bench/port_peers"
+FRAMES_PORT = "tests/bench/libframes_port.so"
+COUNTERS = struct.Struct("=8Q")  # FramesPortCounters of frames_port.h
+PORT_MBUFS = 8192  # of a port that copies none: the frames lie elsewhere
 PEERS = ("hash", "fib", "acl")
 # rte_acl needs minutes and gigabytes for a million hosts, DIR-24-8 a group of 1 KiB for the /24 of nearly every host.
 MOST_ENTRIES = {"acl": 1_000, "fib": 100_000, "hash": 1_000_000}
@@ -45,13 +50,49 @@ def port(made, workers):
     return "net_pcap0," + ",".join([f"rx_pcap={made.pcap}"] * workers) + ",infinite_rx=1"
 
 
+def make_ready(build, row):
+    """make_row(), and the library of the row's port."""
+    if row.port == "frames":
+        build_release(build, (FRAMES_PORT,))
+    return make_row(build, row)
+
+
 def devices(row, made):
     """EAL device arguments. A port that gives no frame swallows what it is sent, as the other one does."""
+    if row.port == "frames":
+        return ["net_null0,no-rx=1"]  # whose place FRAMES_PORT takes
     return [port(made, row.workers)] + (["net_null1,no-rx=1"] if row.idle_port else [])
 
 
-def memory_for(made, workers):
-    return Memory((made.frames + SPARE_MBUFS) * workers, made.longest)
+def memory_for(made, row=Row()):
+    if row.port == "frames":
+        return Memory(PORT_MBUFS, made.longest)
+    return Memory((made.frames + SPARE_MBUFS) * row.workers, made.longest)
+
+
+def environment_of(build, row, made, session):
+    """Variables for the program on the port."""
+    if row.port != "frames":
+        return {}
+    return {"LD_PRELOAD": os.path.join(build, FRAMES_PORT), "WEIR_FRAMES": os.path.abspath(made.pcap),
+            "WEIR_FRAMES_COUNTERS": session.path("frames-counters")}
+
+
+def port_counters(row, session):
+    """(frames, ticks) of the timed calls of either direction, and the GHz of the TSC. None: the port has no clock."""
+    if row.port != "frames":
+        return None
+    with open(session.path("frames-counters"), "rb") as file:
+        _, _, _, received, receive_ticks, sent, send_ticks, tsc_hz = COUNTERS.unpack(file.read(COUNTERS.size))
+    return received, receive_ticks, sent, send_ticks, tsc_hz / 1e9
+
+
+def port_ns(before, after):
+    """Nanoseconds a packet inside the port, between two readings of its counters."""
+    if before is None:
+        return {}
+    received, receive_ticks, sent, send_ticks = (last - first for first, last in zip(before[:4], after[:4]))
+    return {"port_ns": {"receive": receive_ticks / received / after[4], "send": send_ticks / max(sent, 1) / after[4]}}
 
 
 def worker_cpus(workers):
@@ -61,16 +102,18 @@ def worker_cpus(workers):
     return [first, *others][:workers]
 
 
-def testpmd_run(made, mode, row, seconds):
-    """{"packets", "mpps", "ns"}: received per second, processor time per packet."""
+def testpmd_run(build, made, mode, row, seconds):
+    """{"packets", "mpps", "ns"}: received per second, processor time per packet. "port_ns": inside the port, where it
+    has a clock."""
     if not shutil.which("dpdk-testpmd"):
         raise Skip("package: dpdk-testpmd is not installed", missing_here=True)
     workers = row.workers
-    cpus, memory, readings = worker_cpus(workers), memory_for(made, workers), []
+    cpus, memory, readings = worker_cpus(workers), memory_for(made, row), []
     # testpmd wants a main lcore beside the forwarding ones; it sleeps while another polls the same processor.
     lcores = ",".join([f"0@{cpus[0]}", *(f"{number}@{cpu}" for number, cpu in enumerate(cpus, 1))])
     with PlacedSession("") as session:  # for its folder
-        command = ["dpdk-testpmd", "--lcores", lcores, "--no-pci", "--no-telemetry",
+        variables = [f"{name}={value}" for name, value in environment_of(build, row, made, session).items()]
+        command = ["env", *variables, "dpdk-testpmd", "--lcores", lcores, "--no-pci", "--no-telemetry",
                    *memory.eal_options("testpmd-" + os.path.basename(session.folder)), *vdev_options(row, made),
                    "--", f"--forward-mode={mode}", "--stats-period=1", f"--total-num-mbufs={memory.mbufs}",
                    f"--mbuf-size={memory.data_room}", f"--rxq={workers}", f"--txq={workers}", f"--nb-cores={workers}"]
@@ -82,8 +125,10 @@ def testpmd_run(made, mode, row, seconds):
                     of_port_0 = "port 0 " in line
                 found = re.search(r"RX-packets:\s+(\d+)", line) if of_port_0 else None
                 if found:
-                    readings.append((int(found[1]), time.monotonic(), process_seconds(testpmd.process.pid)))
-    return rates(readings[WARM_UP_LINES], readings[-1])
+                    readings.append((int(found[1]), time.monotonic(), process_seconds(testpmd.process.pid),
+                                     port_counters(row, session)))
+    first, last = readings[WARM_UP_LINES], readings[-1]
+    return {**rates(first, last), **port_ns(first[3], last[3])}
 
 
 def vdev_options(row, made):
@@ -131,18 +176,20 @@ def weir_run(build, made, row, seconds):
     worker_cpus(row.workers)
     with PlacedSession(build) as session:
         give_snapshot(session, made)
-        session.start_dataplane(weir_config(row), devices(row, made), row.workers, memory_for(made, row.workers))
+        session.environment = environment_of(build, row, made, session)
+        session.start_dataplane(weir_config(row), devices(row, made), row.workers, memory_for(made, row))
         time.sleep(WARM_UP_SECONDS)
         readings, stages = [], []
         for wait in (seconds, 0):
             stages.append(stages_of(build, session))
             stats = ask_client(build, session, "stats")
             readings.append((stats["packets"], stats["monotonic_ns"] / 1e9, process_seconds(session.dataplane.pid),
-                             stats))
+                             stats, port_counters(row, session)))
             time.sleep(wait)
         if stats["generation"] == 0:
             raise SessionError("the data plane did not take the snapshot:\n" + session.log("dataplane"))
     run = rates(*readings)
+    run.update(port_ns(readings[0][4], readings[1][4]))
     run["stage_ns"] = stage_ns(*stages)
     run["dropped"] = (readings[1][3]["dropped"] - readings[0][3]["dropped"]) / run["packets"]
     return run
@@ -150,7 +197,7 @@ def weir_run(build, made, row, seconds):
 
 def peer_run(build, made, peer, seconds):
     """As weir_run, of a minimal loop with a table of DPDK."""
-    memory, cpu = memory_for(made, 1), processors()[0]
+    memory, cpu = memory_for(made), processors()[0]
     with PlacedSession("") as session:  # for its folder
         command = [os.path.join(build, PEERS_PROGRAM), "--lcores", f"0@{cpu}", "--no-pci", "--no-telemetry",
                    *memory.eal_options("peer-" + os.path.basename(session.folder)), "--log-level", "lib.eal:error",
@@ -170,7 +217,7 @@ def peer_run(build, made, peer, seconds):
 
 
 def peers_for(row, made):
-    if not made.feeds or row.workers > 1 or row.sink or row.idle_port or row.traffic not in ("64", "mix"):
+    if not made.feeds or row.workers > 1 or row.sink or row.idle_port or row.traffic not in ("64", "mix") or row.port != "pcap":
         return []
     return [peer for peer in PEERS if row.entries <= MOST_ENTRIES[peer]]
 
@@ -179,13 +226,13 @@ def run_one(build, row, made, who, seconds):
     if who == "weir":
         return weir_run(build, made, row, seconds)
     if who.startswith("testpmd-"):
-        return testpmd_run(made, who.removeprefix("testpmd-"), row, seconds)
+        return testpmd_run(build, made, who.removeprefix("testpmd-"), row, seconds)
     return peer_run(build, made, who, seconds)
 
 
 def measure_row(build, row, rounds, seconds=2, beside=()):
     """Rounds of {testpmd, weir, beside...}, in turning order. Who cannot run is left out, with the reason."""
-    made = make_row(build, row)
+    made = make_ready(build, row)
     base = "testpmd-rxonly" if row.sink else "testpmd-io"
     names, runs, missing = [base, "weir", *beside, *(peers_for(row, made) if beside else ())], [], {}
     for number in range(rounds):
@@ -205,7 +252,7 @@ def measure_row(build, row, rounds, seconds=2, beside=()):
         tell(row, number, run)
         runs.append(run)
     return {"row": row.name, **dataclasses.asdict(row), "base": base, "frames": made.frames, "missing": missing,
-            "memory": str(memory_for(made, row.workers)), "contents": made.contents, "runs": runs}
+            "memory": str(memory_for(made, row)), "contents": made.contents, "runs": runs}
 
 
 def tell(row, number, run):

@@ -69,7 +69,7 @@ def measure_jitter(build, per_second, rounds, count):
     with PlacedSession(build) as session:
         give_snapshot(session, made)
         session.start_dataplane(weir_config() + "\ntelemetry: {sample_one_in: 1}", [port(made, 1)], 1,
-                                memory_for(made, 1))
+                                memory_for(made))
         tsc_ghz = ask_client(build, session, "telemetry")["tsc_hz"] / 1e9
         for number in range(rounds):
             run = {}

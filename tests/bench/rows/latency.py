@@ -39,7 +39,7 @@ def watch(build, session):
 def full_rate(build, made):
     with PlacedSession(build) as session:
         give_snapshot(session, made)
-        session.start_dataplane(weir_config(ROW) + TIMED, [port(made, 1)], 1, memory_for(made, 1))
+        session.start_dataplane(weir_config(ROW) + TIMED, [port(made, 1)], 1, memory_for(made))
         return watch(build, session)
 
 

@@ -30,6 +30,7 @@ class Row:
     workers: int = 1
     sink: bool = False     # frames are not sent; testpmd: rxonly
     idle_port: bool = False  # a pair of ports, of which one gives no frame; else one port that sends back
+    port: str = "pcap"     # net_pcap, which copies each frame; "frames": frames_port.cpp, which copies none
 
     @property
     def policy(self):
@@ -43,7 +44,7 @@ class Row:
     @property
     def name(self):
         return (self.capture + ("-sink" if self.sink else "") + ("-idle-port" if self.idle_port else "") +
-                (f"-{self.workers}w" if self.workers > 1 else ""))
+                (f"-{self.workers}w" if self.workers > 1 else "") + ("-frames-port" if self.port == "frames" else ""))
 
 
 COMBINED = 669_714  # entries of the real list
@@ -57,6 +58,8 @@ ROWS = {"empty": Row(entries=0, hits=0), "src_1m": Row(), "srcdst_1m": Row("src+
         "flow_halfhit": Row("src+dst+flow", hits=0.5), "flow_allhit": Row("src+dst+flow", hits=1, sink=True),
         "v6_halfhit": Row("v6", hits=0.5, traffic="v6"), "v6_allhit": Row("v6", hits=1, traffic="v6", sink=True),
         "mix_src_1m": Row(traffic="mix", hits=None), "mix_combined": Row("combined", COMBINED, None, "mix"),
+        "mix_frames_port": Row("combined", COMBINED, None, "mix", port="frames"),
+        "mix_frames_port_empty": Row(entries=0, hits=None, traffic="mix", port="frames"),
         "idle_port": Row(idle_port=True), "src_10m": Row(entries=10_000_000), "src_100m": Row(entries=100_000_000)}
 
 
@@ -155,7 +158,7 @@ def make_row(build, row):
         make_lists(folder, row, pcap)
     snapshot, contents = make_snapshot(build, folder, row)
     capture = read_capture(pcap)
-    feeds = [path for path in (os.path.join(folder, f"{row.policy}-{kind}.txt") for kind in ("hosts", "networks"))
+    feeds = [path for path in (os.path.join(folder, f"{row.policy}-{kind}.txt") for kind in ("hosts", "networks", "hosts6", "networks6"))
              if os.path.exists(path)]
     return Made(pcap, snapshot, len(capture.frames), capture.longest(), contents, feeds)
 
