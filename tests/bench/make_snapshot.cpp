@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <string>
@@ -87,9 +88,11 @@ Result<nlohmann::json> make(const Options& options) {
     }
     list.content = control::make_entries(std::move(draft));
   }
+  const auto began = std::chrono::steady_clock::now();
   const Result<control::Compiled> compiled =
       control::compile(*policy, {options.epoch, options.number}, static_cast<unsigned>(get_nprocs()));
   if (!compiled) return Error{compiled.error()};
+  const std::chrono::duration<double> compile = std::chrono::steady_clock::now() - began;
   const Result<Mapping> bytes = map_read_only(compiled->snapshot.get(), compiled->size_bytes);
   if (!bytes) return Error{bytes.error()};
   const Result<void> written =
@@ -99,6 +102,7 @@ Result<nlohmann::json> make(const Options& options) {
   for (const control::ShapeReport& shape : compiled->report.shapes) shapes.push_back(shape.name);
   return nlohmann::json{{"entries", compiled->report.entries},
                         {"bytes", compiled->size_bytes},
+                        {"compile_s", compile.count()},
                         {"probes_v4", compiled->report.probes_v4},
                         {"probes_v6", compiled->report.probes_v6},
                         {"shapes", shapes}};

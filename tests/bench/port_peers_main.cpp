@@ -46,19 +46,20 @@ Result<void> open_port(uint16_t port, const Options& options) {
   return {};
 }
 
-bool is_plain_ipv4(const uint8_t* frame) {
-  return frame[12] == 0x08 && frame[13] == 0x00;
+bool is_plain(const uint8_t* frame, bool is_v6) {
+  return is_v6 ? frame[12] == 0x86 && frame[13] == 0xdd : frame[12] == 0x08 && frame[13] == 0x00;
 }
 
 void forward_burst(uint16_t port, PortPeer& peer, Counts& counts) {
   rte_mbuf *mbufs[kPeerBurst], *sent[kPeerBurst], *dropped[kPeerBurst];
   const uint8_t* headers[kPeerBurst];
   const uint16_t n = rte_eth_rx_burst(port, 0, mbufs, kPeerBurst);
+  const bool is_v6 = peer.is_v6();
   uint64_t ip = 0;
   unsigned n_ip = 0;
   for (uint16_t i = 0; i < n; i++) {
     const auto* frame = rte_pktmbuf_mtod(mbufs[i], const uint8_t*);
-    if (!is_plain_ipv4(frame)) continue;
+    if (!is_plain(frame, is_v6)) continue;
     headers[n_ip++] = frame + kEthernetBytes;
     ip |= uint64_t{1} << i;
   }
@@ -138,7 +139,7 @@ int run(int argc, char** argv) {
   argv[used] = argv[0];
   Options options;
   CLI::App app("A minimal loop with a table of DPDK, beside the data plane; prints JSON.");
-  app.add_option("--peer", options.peer, "io, acl, fib, hash")->required();
+  app.add_option("--peer", options.peer, "io, acl, fib, fib6, hash, member_vbf, member_ht")->required();
   app.add_option("--list", options.lists, "file of addresses and prefixes; may be given again");
   app.add_option("--warm-up", options.warm_up_s);
   app.add_option("--seconds", options.seconds);

@@ -160,6 +160,9 @@ Result<json> measure_lookup(const Options& options) {
   if (!all) return Error{all.error()};
   Result<XdpTraffic> traffic = XdpTraffic::open("", options.family, options.tags);
   if (!traffic) return Error{traffic.error()};
+  for (const std::string& name : options.peers) {
+    if (name != kWeir) found["list_mib"][name] = all->peers->list_mib(name);
+  }
 
   // As many frames as there are sources, so that the share of hits is what it should be to the frame.
   const auto sample = [&](const std::string& name, uint32_t expected_hits) -> Result<double> {
@@ -279,8 +282,10 @@ Result<void> serve(const Options& options) {
 // load
 
 Result<json> load_weir(const std::vector<uint32_t>& listed) {
-  const Result<control::Compiled> first = compile_hosts({.members = listed}, 1),
-                                  second = compile_hosts({.members = listed}, 2);
+  const double compile_start = wall_ns();
+  const Result<control::Compiled> first = compile_hosts({.members = listed}, 1);
+  const double compile_s = (wall_ns() - compile_start) / 1e9;
+  const Result<control::Compiled> second = compile_hosts({.members = listed}, 2);
   if (!first || !second) return Error{!first ? first.error() : second.error()};
   xdp::Options plane;
   plane.bpf_dir = kBpfDir;
@@ -298,7 +303,7 @@ Result<json> load_weir(const std::vector<uint32_t>& listed) {
     return {};
   };
   if (Result<void> passed = verdict(XDP_PASS); !passed) return Error{passed.error()};
-  json found;
+  json found = {{"weir_compile", compile_s}};
   for (const auto& [name, compiled] : {std::pair("weir", &*first), std::pair("weir_swap", &*second)}) {
     const double start = wall_ns();
     if (Result<double> published = publish(**enforcer, *compiled); !published) return Error{published.error()};

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <utility>
 #include <vector>
 
 #include "common/fd.h"
@@ -125,6 +127,14 @@ Result<void> fill_maps(const xdp_peers& skeleton, std::span<const uint32_t> memb
   return {};
 }
 
+double map_mib(int map) {
+  std::ifstream info("/proc/self/fdinfo/" + std::to_string(map));
+  for (std::string line; std::getline(info, line);) {
+    if (line.starts_with("memlock:")) return std::stod(line.substr(strlen("memlock:"))) / (1 << 20);
+  }
+  return 0;
+}
+
 }  // namespace
 
 void XdpPeers::Destroy::operator()(xdp_peers* skeleton) const {
@@ -165,6 +175,19 @@ int XdpPeers::program_fd(const std::string& name) const {
     if (name == part.name) return bpf_program__fd(part.program);
   }
   return -1;
+}
+
+double XdpPeers::list_mib(const std::string& name) const {
+  double mib = 0;
+  for (const Part& part : parts_of(*skeleton_)) {
+    if (name != part.name) continue;
+    for (const auto& [used, map] :
+         {std::pair(part.members, skeleton_->maps.members), std::pair(part.trie, skeleton_->maps.trie),
+          std::pair(part.filter, skeleton_->maps.filter), std::pair(part.members6, skeleton_->maps.members6)}) {
+      if (used) mib += map_mib(bpf_map__fd(map));
+    }
+  }
+  return mib;
 }
 
 XdpCounts XdpPeers::counts() const {

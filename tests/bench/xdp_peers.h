@@ -25,6 +25,8 @@ class XdpPeers {
 
   int program_fd(const std::string& name) const;
   XdpCounts counts() const;  // of all programs so far
+  // Of the maps that hold the list of a program, as the kernel counts it (fdinfo).
+  double list_mib(const std::string& name) const;
 
  private:
   struct Destroy {

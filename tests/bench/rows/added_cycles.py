@@ -230,11 +230,13 @@ def run_one(build, row, made, who, seconds):
     return peer_run(build, made, who, seconds)
 
 
-def measure_row(build, row, rounds, seconds=2, beside=()):
-    """Rounds of {testpmd, weir, beside...}, in turning order. Who cannot run is left out, with the reason."""
+def measure_row(build, row, rounds, seconds=2, beside=(), tables=None):
+    """Rounds of {testpmd, weir, beside...}, in turning order. Who cannot run is left out, with the reason. tables: of
+    DPDK, which go with others beside; None: those of PEERS that take so many entries."""
     made = make_ready(build, row)
     base = "testpmd-rxonly" if row.sink else "testpmd-io"
-    names, runs, missing = [base, "weir", *beside, *(peers_for(row, made) if beside else ())], [], {}
+    tables = (peers_for(row, made) if beside else ()) if tables is None else tables
+    names, runs, missing = [base, "weir", *beside, *tables], [], {}
     for number in range(rounds):
         run = {"ghz": core_clock(build)["ghz"], "load": os.getloadavg()[0]}
         turn = number % len(names)

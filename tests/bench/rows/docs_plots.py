@@ -200,7 +200,7 @@ def of_xdp(result):
         runs = result["load"]["runs"]
         seconds = {peer: statistics.median(run[peer] for run in runs if peer in run) for peer in runs[0]}
         drawing = Drawing("xdp-load", f"Until a list of {thousands(result['load']['entries'])} hosts decides",
-                          "From the finished list in memory, or in a file, to the first verdict.", "seconds", size=(7.2, 3))
+                          "From the finished list in memory, or in a file, to the first verdict; weir_compile comes before weir.", "seconds", size=(7.2, 3))
         drawing.bars(list(seconds), list(seconds.values()), [f"{value:.2f}" for value in seconds.values()])
         yield drawing
 
