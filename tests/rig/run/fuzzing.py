@@ -106,7 +106,7 @@ def _build(folder, options, names):
     say(f"fuzz: building what is out of date in {folder} (a few minutes the first time)")
     for step in steps:
         done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                              env=dict(os.environ, CC="clang", CXX="clang++"))
+                              env=dict(os.environ, CC="clang", CXX="clang++", CXX_LD="lld"))
         if done.returncode != 0:
             raise SessionError(f"{' '.join(step)} failed:\n{tail(done.stdout)}")
 
