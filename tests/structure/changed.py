@@ -11,7 +11,7 @@ import rooms  # noqa: E402,F401
 import changed_tests  # noqa: E402
 import hunter  # noqa: E402
 
-ROWS = (("control/base/loop/loop.cpp", {"loop"}), ("control/base/loop/loop.h", {"loop"}), ("control/policy/feeds/apart.cpp", {"policy"}),
+ROWS = (("control/base/loop/loop.cpp", {"loop"}), ("control/base/loop/loop.h", {"loop"}), ("control/policy/feeds/apart.cpp", {"policy", "policy-apart"}),
         ("tests/unit/control/tell/web/test_server.cpp", {"web"}), ("tests/unit/bpf/plane.h", {"xdp", "xdp-faults"}),
         ("tests/smoke/test_fleet.py", {"fleet"}), ("README.md", set()))
 
