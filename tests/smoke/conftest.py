@@ -25,7 +25,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 FAILED = pytest.StashKey[bool]()
-HANG_TIMES = 3  # a test and its fixtures may take, of the test's limit
+FIXTURES_SECONDS = 90  # that fixtures may take beyond a test's limit, all together
 
 
 def pytest_addoption(parser):
@@ -78,7 +78,8 @@ def world(request):
     """Namespaces of its own, as far as this machine has them, and a timeline. Both end with the test's process."""
     name = name_of(request.node)
     evidence.begin(name.replace("::", ".").replace("/", "-"), os.environ.get("WEIR_EVIDENCE", os.path.join(BUILD, "evidence")))
-    faulthandler.dump_traceback_later(HANG_TIMES * request.node.get_closest_marker("timeout").args[0], exit=True)  # fixtures, too
+    limit = request.node.get_closest_marker("timeout").args[0] + FIXTURES_SECONDS * request.config.getoption("slower")
+    faulthandler.dump_traceback_later(limit, exit=True)
     processor = take_processor()
     if os.geteuid() == 0:  # else on the machine's loopback
         own_world()
