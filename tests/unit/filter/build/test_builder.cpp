@@ -9,12 +9,15 @@
 #include "filter/layouts/layout.h"
 #include "filter/layouts/line8.h"
 #include "filter/probe/dispatch.h"
+#include "tests/rounds.h"
 #include "tests/unit/filter/support.h"
 
 using namespace weir::filter;
 using namespace weir::filter::test;
 
 namespace {
+
+constexpr auto kMany = static_cast<size_t>(rounds(20'000));  // keys
 
 // filter_check and exact_find over a whole table, in batches, as a worker does it.
 std::vector<uint32_t> find_all(const ShapeView& shape, const KeyTable& table) {
@@ -38,7 +41,7 @@ std::vector<uint32_t> find_all(const ShapeView& shape, const KeyTable& table) {
 TEST_CASE("every key of every shape is found with its rule, strangers are not") {
   Random random(5);
   for (KeyShape shape : kShapes) {
-    for (size_t n : {1u, 63u, 64u, 65u, 300u, 20'000u}) {
+    for (size_t n : {size_t{1}, size_t{63}, size_t{64}, size_t{65}, size_t{300}, kMany}) {
       SnapshotInput input = empty_input();
       input.tables.push_back(random_table(shape, n, 4, random));
       const Buffer bytes = build(input);
@@ -69,7 +72,7 @@ TEST_CASE("every layout that snapshots hold finds every key") {
   for (const Layout& layout : all_layouts()) {
     if (layout.id == WEIR_LAYOUT_BITMAP) continue;
     for (KeyShape shape : kShapes) {
-      for (size_t n : {1u, 300u, 20'000u}) {
+      for (size_t n : {size_t{1}, size_t{300}, kMany}) {
         SnapshotInput input = empty_input();
         input.tables.push_back(random_table(shape, n, 4, random));
         input.tables[0].layout = layout.id;
