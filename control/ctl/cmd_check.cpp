@@ -57,7 +57,7 @@ void show_feed(const std::string& list, const FeedReport& feed) {
   tell_rest(feed.host_bits, "prefixes with host bits");
 }
 
-void show(const std::string& config, const Diagnostics& diagnostics, const std::vector<ListSummary>& lists,
+void show(const std::string& config, const Diagnostics& diagnostics, const Book& lists,
           const std::optional<CompileReport>& plan) {
   print(stderr, "{}", format(diagnostics));
   if (!plan) {
@@ -65,14 +65,14 @@ void show(const std::string& config, const Diagnostics& diagnostics, const std::
     return;
   }
   uint64_t bad_lines = 0, skipped_lines = 0;
-  for (const ListSummary& list : lists) {
+  for (const List& list : lists) {
     if (list.ipv6_aggregate != 128) {
       print("{}: list {}: {} widened to /{}\n", config, list.name,
             plural(list.ipv6_widened, "IPv6 address", "IPv6 addresses"), list.ipv6_aggregate);
     }
     bad_lines += list.feed.bad;
     skipped_lines += list.feed.skipped;
-    for (const FeedFile& file : list.feeds) show_feed(list.name, file.feed);
+    for (const FeedFile& file : list.feeds()) show_feed(list.name, file.feed);
   }
   print("{}: ok: {}, {}, {}, {} snapshot; {}", config, plural(lists.size(), "list"),
         plural(plan->entries, "entry", "entries"), plural(plan->shapes.size(), "shape"), bytes(plan->snapshot_bytes),
@@ -108,12 +108,11 @@ void members(Fields& f, CheckAnswer& answer) {
   f.group("entries", answer.planned);
 }
 
-CheckAnswer answer_of(const Diagnostics& diagnostics, const std::vector<ListSummary>& lists,
-                      const std::optional<CompileReport>& plan) {
+CheckAnswer answer_of(const Diagnostics& diagnostics, const Book& lists, const std::optional<CompileReport>& plan) {
   CheckAnswer answer;
   answer.ok = plan.has_value();
   answer.diagnostics = diagnostics;
-  answer.lists = all_details<ListDetails>(lists);
+  answer.lists = details_of(lists);
   answer.refused = refused_feeds(lists);
   if (plan) answer.planned = {plan->entries, plan->snapshot_bytes, all_details<ShapeDetails>(plan->shapes)};
   return answer;
@@ -154,7 +153,7 @@ Result<Book> last_good(const Asked& asked, const confine::Helpers& parsers) {
 
 struct Checked {
   Diagnostics diagnostics;
-  std::vector<ListSummary> lists;
+  Book lists;
   std::optional<CompileReport> plan;
 };
 
@@ -167,7 +166,7 @@ void check(const Asked& asked, const confine::Helpers& parsers, Checked& checked
   progress.begin("read", "bytes");
   history.state_dir = asked.state_dir;
   history.host_supplies = host_supplies;
-  const std::optional<Policy> policy = read_policy(asked.config, checked.diagnostics, unix_now(), history);
+  std::optional<Policy> policy = read_policy(asked.config, checked.diagnostics, unix_now(), history);
   const bool has_feeds = !policy || std::any_of(policy->lists.begin(), policy->lists.end(),
                                                 [](const List& list) { return !list.feed.path.empty(); });
   if (!before && has_feeds) {
@@ -178,13 +177,13 @@ void check(const Asked& asked, const confine::Helpers& parsers, Checked& checked
                              "ask as the user of controld; --state-dir names the folder that controld was given"});
   }
   if (!policy) return;
-  checked.lists = summarise(policy->lists);
   Result<Compiled> compiled = compile(*policy, {}, std::max(1u, std::thread::hardware_concurrency() / 2), &progress);
   if (compiled) {
     checked.plan = std::move(compiled->report);
   } else {
     checked.diagnostics.add(refusal(asked.config, compiled.error()));
   }
+  checked.lists = std::move(policy->lists);
 }
 
 int check(const Context& context, const Asked& asked) {

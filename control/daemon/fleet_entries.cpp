@@ -41,7 +41,7 @@ FleetEntries::FleetEntries(Loop& loop, Daemon& daemon, std::function<void()> cha
 // An earlier life of this node may have taken entries from the fleet, also into lists that a later revision brings
 // back.
 void FleetEntries::find_unread() {
-  for (const ListSummary& list : daemon_.running()->lists) {
+  for (const ListDetails& list : daemon_.running()->lists) {
     if (list.dynamic && known_.insert(list.name).second) unread_.push_back(list.name);
   }
 }

@@ -90,9 +90,9 @@ void Intents::rebuild(const Wish& wish, Reloaded done) {
 
 Result<void> Intents::accept_feed(const std::string& list, Wish wish, Reloaded done) {
   const auto& lists = owner_.running()->lists;
-  const auto found = std::find_if(lists.begin(), lists.end(), [&](const ListSummary& one) { return one.name == list; });
+  const auto found = std::find_if(lists.begin(), lists.end(), [&](const ListDetails& one) { return one.name == list; });
   if (found == lists.end()) return Error{fmt::format("no list is called '{}'", list)};
-  if (found->file.empty()) return Error{fmt::format("list '{}' has no feed", list)};
+  if (!found->feed) return Error{fmt::format("list '{}' has no feed", list)};
   if (unconfirmed_) return Error{notice()};  // else the content of a later moment would be accepted
   if (is_stopped_) return Error{kStops};
   waiting_.accepted_feeds.insert(list);

@@ -86,11 +86,11 @@ Result<std::shared_ptr<const Running>> Maker::load_last_good() {
   running->stands_on = std::move(base);
   const filter::SnapshotView* view = *opened;
   running->book = last_good_book(publication->generation);
-  running->lists = running->book->empty() ? summarise(*view) : summarise(*running->book);
+  running->lists = running->book->empty() ? details_of(*view) : details_of(*running->book);
   running->report.snapshot_bytes = publication->size_bytes;
   if (publication->base != nullptr) running->report.snapshot_bytes += publication->base->size_bytes;
   running->report.longest_chain = filter::longest_chain(view->residuals());
-  for (const ListSummary& list : running->lists) running->report.entries += list.entries;
+  for (const ListDetails& list : running->lists) running->report.entries += list.entries;
   running->report.shapes = describe_filters(*view);
   for (ShapeReport& shape : running->report.shapes) shape.why = "as in the last good snapshot";
   if (publication->base != nullptr) {

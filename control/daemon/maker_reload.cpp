@@ -95,7 +95,7 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
   policy.reset();
   std::shared_ptr<Running> next = running_of(whole);
   next->policy_path = cause.policy_path;
-  answer.refused = refused_feeds(next->lists);
+  answer.refused = refused_feeds(*next->book);
   if (old != nullptr) job.before = old->book;
   if (old != nullptr) job.before_base = old->base;
   if (cause.policy_text != nullptr && !cause.builds_all && old != nullptr && next->inputs &&
@@ -220,7 +220,7 @@ Result<void> Maker::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& nex
   if (held == 0) return Error{why};
   const auto whole = std::make_shared<const Policy>(std::move(policy));
   next = running_of(whole);
-  answer.refused = refused_feeds(next->lists);
+  answer.refused = refused_feeds(*next->book);
   return make_publication_for(cause, *next, &old);
 }
 

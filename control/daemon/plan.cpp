@@ -95,7 +95,7 @@ Result<void> Daemon::plan(Candidate candidate, const Running& running, const See
   const auto whole = std::make_shared<const Policy>(std::move(*policy));
   policy.reset();
   const std::shared_ptr<Running> next = running_of(whole);
-  answer.refused = refused_feeds(next->lists);
+  answer.refused = refused_feeds(*next->book);
   answer.preview = preview_lists(*running.book, *next->book);
   Result<Compiled> compiled = compile(*whole, {}, options_.build_threads);
   if (!compiled) return Error{compiled.error()};

@@ -231,7 +231,7 @@ void Daemon::count(const ReloadJob& job) {
   constexpr double kMilli = 1e-3;
   tally_.add_reload(cause, outcome, answer.total_ms * kMilli);
   for (const PhaseTime& phase : answer.phases) tally_.add_phase(phase.name, phase.milliseconds * kMilli);
-  if (running_ != nullptr) tally_.take_refused(refused_feeds(running_->lists));
+  if (running_ != nullptr) tally_.take_refused(refused_feeds(*running_->book));
 }
 
 void Daemon::finish_reload(ReloadJob& job) {
@@ -283,9 +283,9 @@ Result<void> Daemon::fetch_feed(const std::string& list, Fetcher::Done done) {
 void Daemon::watch_feeds() {
   if (watch_ == nullptr || running_ == nullptr || running_->policy_text == nullptr) return;
   std::vector<WatchedFile> files;
-  for (const ListSummary& list : running_->lists) {
+  for (const List& list : *running_->book) {
     std::vector<std::string> names;
-    for (const FeedFile& feed : list.feeds) {
+    for (const FeedFile& feed : list.feeds()) {
       names.push_back(feed.feed.path);
       if (feed.refusal) {
         files.push_back({feed.refusal->path, std::nullopt});

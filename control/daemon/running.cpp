@@ -28,7 +28,7 @@ std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy) {
   next->fetched = fetched_feeds(*policy);
   next->inputs = inputs_digest(*policy);
   next->book = std::shared_ptr<const Book>(policy, &policy->lists);
-  next->lists = summarise(*next->book);
+  next->lists = details_of(*next->book);
   next->policy = std::move(policy);
   return next;
 }

@@ -34,7 +34,7 @@ struct Running {
   std::shared_ptr<const Policy> policy;          // null: from_last_good
   std::shared_ptr<const Book> book;              // from_last_good: empty when it is not on disk
   std::optional<InputsDigest> inputs;            // of the snapshot; empty: not known, or it depends on the time
-  std::vector<ListSummary> lists;
+  std::vector<ListDetails> lists;
   uint64_t base = 0;  // the generation whose book holds its policy content, before what the journal adds; 0: not known
   CompileReport report;  // from_last_good: phases and reasons are empty
   // The policy file's text at its reload; reloads that feeds cause read it again. Null: not known (last good).

@@ -46,7 +46,7 @@ Memory memory() {
 // Adds the names of those that the policy has no more.
 void add_former(const Running& running, const ListCounters& counted, std::vector<std::string>& former) {
   for (const auto& [name, counters] : counted) {
-    const auto is_it = [&wanted = name](const ListSummary& list) { return list.name == wanted; };
+    const auto is_it = [&wanted = name](const ListDetails& list) { return list.name == wanted; };
     if (std::any_of(running.lists.begin(), running.lists.end(), is_it)) continue;
     if (std::find(former.begin(), former.end(), name) == former.end()) former.push_back(name);
   }
@@ -72,8 +72,8 @@ StatusAnswer status_answer(Daemon& daemon) {
     answer.shapes = all_details<ShapeDetails>(running->report.shapes);
     answer.false_positives = rates_of(daemon, *running);
     answer.limits = limits_of(*running);
-    answer.refused = refused_feeds(running->lists);
-    answer.warned = warned_feeds(running->lists);
+    answer.refused = refused_feeds(*running->book);
+    answer.warned = warned_feeds(*running->book);
   }
   for (const auto& target : daemon.targets()) answer.targets.push_back(status_of(target->state(), answer.generation));
   answer.reloading = daemon.reload_phase();
@@ -92,7 +92,7 @@ StatsAnswer stats_answer(Daemon& daemon, const Daemon::Refreshed& all) {
   const std::shared_ptr<const Running> running = daemon.running();
   StatsAnswer answer;
   answer.generation = running->publication->generation;
-  for (const ListSummary& list : running->lists) list_of(answer.lists, list.name);  // also those nobody counted yet
+  for (const ListDetails& list : running->lists) list_of(answer.lists, list.name);  // also those nobody counted yet
   for (const auto& [target, is_fresh] : all) add(answer, stats_of(target->state(), is_fresh));
   add_former(*running, answer.lists, answer.former);
   answer.capture = daemon.capture();
@@ -114,15 +114,15 @@ ListAnswer list_answer(Daemon& daemon, const std::string& name) {
   const std::shared_ptr<const Running> running = daemon.running();
   ListAnswer answer;
   answer.generation = running->publication->generation;
-  for (const ListSummary& summary : running->lists) {
-    if (name.empty() || summary.name == name) answer.lists.push_back(details_of(summary));
+  for (const ListDetails& list : running->lists) {
+    if (name.empty() || list.name == name) answer.lists.push_back(list);
   }
   return answer;
 }
 
 FeedsAnswer feeds_answer(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
-  FeedsAnswer answer{running->publication->generation, feeds_of(running->lists)};
+  FeedsAnswer answer{running->publication->generation, feeds_of(*running->book)};
   for (const FetchedFeed& fetched : running->fetched) {
     const auto of_list = [&](const FeedDetails& feed) { return feed.list == fetched.list; };
     const auto feed = std::find_if(answer.feeds.begin(), answer.feeds.end(), of_list);

@@ -9,53 +9,6 @@
 
 namespace weir::control {
 
-// ---------------------------------------------------------------------------------------------------------- summary
-
-std::vector<ListSummary> summarise(const Book& book) {
-  std::vector<ListSummary> lists;
-  for (const List& list : book) {
-    lists.push_back({list.name, list.comment, list.action, list.mode, list.match, list.file, list.v4().size(),
-                     list.v6().size(), list.flows().size(), list.entries(), list.ipv6_aggregate, list.ipv6_widened,
-                     list.feed, list.feeds(), list.dynamic});
-  }
-  return lists;
-}
-
-std::vector<ListSummary> summarise(const filter::SnapshotView& snapshot) {
-  std::vector<ListSummary> lists;
-  for (const weir_list& list : snapshot.lists()) {
-    ListSummary& summary = lists.emplace_back();
-    summary.name.assign(list.name, strnlen(list.name, sizeof list.name));
-    summary.action = static_cast<weir_action>(list.action);
-    summary.mode = static_cast<weir_mode>(list.mode);
-    summary.entries = list.n_entries;
-  }
-  return lists;
-}
-
-std::vector<RefusedFeed> refused_feeds(const std::vector<ListSummary>& lists) {
-  std::vector<RefusedFeed> refused;
-  for (const ListSummary& list : lists) {
-    for (const FeedFile& feed : list.feeds) {
-      if (!feed.refusal) continue;
-      const FeedRefusal& why = *feed.refusal;
-      refused.push_back({list.name, why.path, why.reason, why.hint, why.since});
-    }
-  }
-  return refused;
-}
-
-std::vector<WarnedFeed> warned_feeds(const std::vector<ListSummary>& lists) {
-  std::vector<WarnedFeed> warned;
-  for (const ListSummary& list : lists) {
-    for (const FeedFile& feed : list.feeds) {
-      for (const FeedNote& note : feed.feed.notes)
-        warned.push_back({list.name, feed.feed.path, note.reason, note.hint});
-    }
-  }
-  return warned;
-}
-
 // ------------------------------------------------------------------------------------------------------------ lists
 
 void members(Fields& f, LineSample& line) {
@@ -116,26 +69,52 @@ void members(Fields& f, ListAnswer& answer) {
   f.array({"lists", "", "in the order of the policy"}, answer.lists, "one list");
 }
 
-ListDetails details_of(const ListSummary& list) {
-  ListDetails details;
-  details.name = list.name;
-  details.comment = list.comment;
-  details.action = list.action == WEIR_DROP ? "drop" : "pass";
-  details.mode = list.mode == WEIR_MONITOR ? "monitor" : "enforce";
-  details.match = list.match;
-  details.entries = list.entries;
-  details.v4 = list.v4;
-  details.v6 = list.v6;
-  details.flows = list.flows;
-  if (list.ipv6_aggregate != 128) details.widened = {list.ipv6_aggregate, list.ipv6_widened};
-  if (list.dynamic) details.dynamic = {list.dynamic->max_entries, list.dynamic->max_ttl_s};
-  if (!list.file.empty()) details.feed = list.feed;
-  if (list.feeds.size() == 1 && list.feeds[0].feed.path == list.feed.path) return details;
-  for (const FeedFile& file : list.feeds) {
-    if (!details.files) details.files.emplace();
-    details.files->push_back(file.feed);
+namespace {
+
+const char* name_of(weir_action action) {
+  return action == WEIR_DROP ? "drop" : "pass";
+}
+
+const char* name_of(weir_mode mode) {
+  return mode == WEIR_MONITOR ? "monitor" : "enforce";
+}
+
+}  // namespace
+
+std::vector<ListDetails> details_of(const Book& book) {
+  std::vector<ListDetails> lists;
+  for (const List& list : book) {
+    ListDetails& details = lists.emplace_back();
+    details.name = list.name;
+    details.comment = list.comment;
+    details.action = name_of(list.action);
+    details.mode = name_of(list.mode);
+    details.match = list.match;
+    details.entries = list.entries();
+    details.v4 = list.v4().size();
+    details.v6 = list.v6().size();
+    details.flows = list.flows().size();
+    if (list.ipv6_aggregate != 128) details.widened = {list.ipv6_aggregate, list.ipv6_widened};
+    if (list.dynamic) details.dynamic = {list.dynamic->max_entries, list.dynamic->max_ttl_s};
+    if (!list.file.empty()) details.feed = list.feed;
+    for (const FeedFile& file : list.files) {
+      if (!details.files) details.files.emplace();
+      details.files->push_back(file.feed);
+    }
   }
-  return details;
+  return lists;
+}
+
+std::vector<ListDetails> details_of(const filter::SnapshotView& snapshot) {
+  std::vector<ListDetails> lists;
+  for (const weir_list& list : snapshot.lists()) {
+    ListDetails& details = lists.emplace_back();
+    details.name.assign(list.name, strnlen(list.name, sizeof list.name));
+    details.action = name_of(static_cast<weir_action>(list.action));
+    details.mode = name_of(static_cast<weir_mode>(list.mode));
+    details.entries = list.n_entries;
+  }
+  return lists;
 }
 
 // ------------------------------------------------------------------------------------------------------------ feeds
@@ -216,13 +195,37 @@ FeedDetails details_of(const std::string& list, const FeedFile& file) {
 
 }  // namespace
 
-std::vector<FeedDetails> feeds_of(const std::vector<ListSummary>& lists) {
-  std::vector<FeedDetails> feeds;
-  for (const ListSummary& list : lists) {
-    for (const FeedFile& file : list.feeds) feeds.push_back(details_of(list.name, file));
-    if (!list.file.empty() && list.feeds.empty()) feeds.push_back(details_of(list.name, {}));
+std::vector<FeedDetails> feeds_of(const Book& book) {
+  std::vector<FeedDetails> all;
+  for (const List& list : book) {
+    const std::vector<FeedFile> feeds = list.feeds();
+    for (const FeedFile& file : feeds) all.push_back(details_of(list.name, file));
+    if (!list.file.empty() && feeds.empty()) all.push_back(details_of(list.name, {}));
   }
-  return feeds;
+  return all;
+}
+
+std::vector<RefusedFeed> refused_feeds(const Book& book) {
+  std::vector<RefusedFeed> refused;
+  for (const List& list : book) {
+    for (const FeedFile& feed : list.feeds()) {
+      if (!feed.refusal) continue;
+      const FeedRefusal& why = *feed.refusal;
+      refused.push_back({list.name, why.path, why.reason, why.hint, why.since});
+    }
+  }
+  return refused;
+}
+
+std::vector<WarnedFeed> warned_feeds(const Book& book) {
+  std::vector<WarnedFeed> warned;
+  for (const List& list : book) {
+    for (const FeedFile& feed : list.feeds()) {
+      for (const FeedNote& note : feed.feed.notes)
+        warned.push_back({list.name, feed.feed.path, note.reason, note.hint});
+    }
+  }
+  return warned;
 }
 
 // ---------------------------------------------------------------------------------------------------------- entries

@@ -14,31 +14,6 @@
 // An answer tells of lists, their feeds and their entries.
 namespace weir::control {
 
-// ---------------------------------------------------------------------------------------------------------- summary
-
-// What people are told of a list.
-struct ListSummary {
-  std::string name, comment;
-  weir_action action = WEIR_DROP;
-  weir_mode mode = WEIR_ENFORCE;
-  uint8_t match = 0;  // mask of weir_direction; 0: not known (last good)
-  std::string file;
-  uint64_t v4 = 0, v6 = 0, flows = 0;  // entries of each kind; 0 when only the sum is known (last good)
-  uint64_t entries = 0;
-  uint8_t ipv6_aggregate = 128;
-  uint64_t ipv6_widened = 0;    // addresses that `ipv6_aggregate` made networks
-  FeedReport feed;              // of a pattern or a folder: the sums of all of its files
-  std::vector<FeedFile> feeds;  // each
-  std::optional<Dynamic> dynamic = {};
-};
-
-std::vector<ListSummary> summarise(const Book& book);
-// All that a last good snapshot itself tells.
-std::vector<ListSummary> summarise(const filter::SnapshotView& snapshot);
-
-std::vector<RefusedFeed> refused_feeds(const std::vector<ListSummary>& lists);
-std::vector<WarnedFeed> warned_feeds(const std::vector<ListSummary>& lists);
-
 // ------------------------------------------------------------------------------------------------------------ lists
 
 void members(Fields& f, LineSample& line);
@@ -55,11 +30,11 @@ struct ListDetails {
     uint64_t ipv6_widened = 0;
   };
   std::string name, comment, action, mode;
-  uint8_t match = 0;  // mask of weir_direction
-  uint64_t entries = 0, v4 = 0, v6 = 0, flows = 0;
+  uint8_t match = 0;                                // mask of weir_direction; 0: not known
+  uint64_t entries = 0, v4 = 0, v6 = 0, flows = 0;  // v4, v6 and flows: 0 when only the sum is known
   std::optional<Widened> widened;
   std::optional<DynamicDetails> dynamic;
-  std::optional<FeedReport> feed;
+  std::optional<FeedReport> feed;  // of a pattern or a folder: the sums of all of its files
   std::optional<std::vector<FeedReport>> files;
 };
 void members(Fields& f, ListDetails::Widened& widened);
@@ -72,7 +47,9 @@ struct ListAnswer {
 };
 void members(Fields& f, ListAnswer& answer);
 
-ListDetails details_of(const ListSummary& list);
+std::vector<ListDetails> details_of(const Book& book);
+// A snapshot knows names, actions, modes and sums of entries.
+std::vector<ListDetails> details_of(const filter::SnapshotView& snapshot);
 
 // ------------------------------------------------------------------------------------------------------------ feeds
 
@@ -100,7 +77,9 @@ struct FeedsAnswer {
 void members(Fields& f, FeedsAnswer& answer);
 
 // Of every list with a file; of a pattern or a folder, of each of its files.
-std::vector<FeedDetails> feeds_of(const std::vector<ListSummary>& lists);
+std::vector<FeedDetails> feeds_of(const Book& book);
+std::vector<RefusedFeed> refused_feeds(const Book& book);
+std::vector<WarnedFeed> warned_feeds(const Book& book);
 
 // ---------------------------------------------------------------------------------------------------------- entries
 

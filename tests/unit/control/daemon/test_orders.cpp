@@ -271,7 +271,7 @@ class Life {
     const std::shared_ptr<const Running> running = daemon_->running();
     if (running == nullptr || running == seen_) return;
     seen_ = running;
-    for (const ListSummary& list : running->lists) {
+    for (const ListDetails& list : running->lists) {
       if (list.name[0] == 'v') versions_[running->publication->generation.number] = std::stoull(list.name.substr(1));
     }
   }

@@ -85,7 +85,7 @@ TEST_CASE("a feed that holds the same entries publishes nothing, and where they 
 TEST_CASE("a feed that goes wrong is refused by itself, and taken again when it is mended") {
   Rig rig;
   put(rig.folder, "fed.txt", "");
-  const auto is_refused = [&] { return rig.daemon->daemon->running()->lists.at(2).feeds.at(0).refusal.has_value(); };
+  const auto is_refused = [&] { return rig.daemon->daemon->running()->book->at(2).refusal.has_value(); };
   REQUIRE(rig.daemon->until(is_refused));
   CHECK(rig.entries() == 4);
   CHECK(rig.stays(1));

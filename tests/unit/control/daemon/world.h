@@ -62,9 +62,9 @@ class World {
     published->policy = policy;
     published->policy_text = text_of(next.policy);
     published->policy_path = path;
-    ListSummary list;
+    ListDetails list;
     list.name = kList;
-    list.file = kFeeds[0];
+    list.feed.emplace();
     published->lists.push_back(list);
     running = published;
   }
