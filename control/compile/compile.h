@@ -24,16 +24,19 @@ struct PhaseTime {
   double milliseconds = 0;
 };
 
+struct SnapshotCost {
+  uint64_t entries = 0;  // of all lists
+  uint64_t snapshot_bytes = 0;
+  unsigned probes_v4 = 0, probes_v6 = 0;  // filter probes per packet, both directions counted
+};
+
 // Numbers a person asks for; the daemon keeps it beside the running generation.
-struct CompileReport {
+struct CompileReport : SnapshotCost {
   std::vector<PhaseTime> phases;
   std::vector<ShapeReport> shapes;
   std::vector<GateReport> gates;  // as in the snapshot's header; empty before the first compilation
-  uint64_t entries = 0;           // of all lists
-  uint64_t snapshot_bytes = 0;
   uint64_t sets = 0, rules = 0;
-  uint64_t longest_chain = 0;             // residuals that one key has, at most
-  unsigned probes_v4 = 0, probes_v6 = 0;  // filter probes per packet, both directions counted
+  uint64_t longest_chain = 0;  // residuals that one key has, at most
   uint64_t proved_entries = 0, proved_strangers = 0;
 };
 

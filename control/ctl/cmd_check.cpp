@@ -83,8 +83,7 @@ void show(const std::string& config, const Diagnostics& diagnostics, const Book&
 
 struct CheckAnswer {
   struct Planned {
-    uint64_t entries = 0, snapshot_bytes = 0;
-    std::vector<ShapeDetails> shapes;
+    CompileReport report;
   };
   bool ok = false;
   Diagnostics diagnostics;
@@ -94,9 +93,9 @@ struct CheckAnswer {
 };
 
 void members(Fields& f, CheckAnswer::Planned& planned) {
-  f({"entries", "", "of all lists"}, planned.entries);
-  f({"snapshot_bytes", "bytes", "of the snapshot, room for more included"}, planned.snapshot_bytes);
-  f.array({"shapes", "", "that the planner would choose"}, planned.shapes, "shape");
+  f({"entries", "", "of all lists"}, planned.report.entries);
+  f({"snapshot_bytes", "bytes", "of the snapshot, room for more included"}, planned.report.snapshot_bytes);
+  f.array({"shapes", "", "that the planner would choose"}, planned.report.shapes, "shape");
 }
 
 void members(Fields& f, CheckAnswer& answer) {
@@ -114,7 +113,7 @@ CheckAnswer answer_of(const Diagnostics& diagnostics, const Book& lists, const s
   answer.diagnostics = diagnostics;
   answer.lists = details_of(lists);
   answer.refused = refused_feeds(lists);
-  if (plan) answer.planned = {plan->entries, plan->snapshot_bytes, all_details<ShapeDetails>(plan->shapes)};
+  if (plan) answer.planned = {*plan};
   return answer;
 }
 

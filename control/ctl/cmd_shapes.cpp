@@ -14,9 +14,9 @@ namespace weir::control::ctl {
 namespace cmd_shapes {
 
 // /24; /48 in 2^20: hashed
-std::string tables_text(const GateDetails& gate) {
+std::string tables_text(const GateReport& gate) {
   std::string text;
-  for (const GateTableDetails& table : gate.tables) {
+  for (const weir_gate_table& table : tables_of(gate)) {
     text += text.empty() ? "" : ", ";
     text += table.index_bits == table.prefix_bits ? fmt::format("/{}", table.prefix_bits)
                                                   : fmt::format("/{} in 2^{}", table.prefix_bits, table.index_bits);
@@ -24,13 +24,13 @@ std::string tables_text(const GateDetails& gate) {
   return text.empty() ? "-" : text;
 }
 
-uint64_t bytes_of(const GateDetails& gate) {
+uint64_t bytes_of(const GateReport& gate) {
   uint64_t sum = 0;
-  for (const GateTableDetails& table : gate.tables) sum += table.bytes;
+  for (const weir_gate_table& table : tables_of(gate)) sum += table.bits.size_bytes;
   return sum;
 }
 
-std::string gates_text(const std::vector<GateDetails>& gates) {
+std::string gates_text(const std::vector<GateReport>& gates) {
   Table table({{"gate"},
                {"kind"},
                {"bits"},
@@ -38,8 +38,8 @@ std::string gates_text(const std::vector<GateDetails>& gates) {
                {"passes", Table::Align::right},
                {"measured", Table::Align::right},
                {"why"}});
-  for (const GateDetails& gate : gates) {
-    table.row({gate.name, gate.kind, tables_text(gate), bytes(bytes_of(gate)), percent(gate.expected_share),
+  for (const GateReport& gate : gates) {
+    table.row({gate.name, name_of_kind(gate), tables_text(gate), bytes(bytes_of(gate)), percent(gate.expected_share),
                gate.measured_share ? percent(*gate.measured_share) : "-", gate.why});
   }
   return table.text();
@@ -77,10 +77,11 @@ void show(const ShapesAnswer& answer) {
                {"bits/key", Table::Align::right},
                {"layout"},
                {"why"}});
-  for (const ShapeDetails& shape : answer.shapes) {
-    table.row({shape.name, directions_text(shape.directions), count(shape.keys), bytes(shape.filter_bytes),
-               bytes(shape.exact_bytes), percent(shape.expected_fpr), std::to_string(shape.k), bits_per_key_text(shape),
-               layout_text(shape), shape.why});
+  for (const ShapeReport& report : answer.shapes) {
+    const weir_shape& shape = report.shape;
+    table.row({report.name, directions_text(shape.directions), count(shape.n_keys), bytes(shape.filter.size_bytes),
+               bytes(exact_bytes_of(report)), percent(report.expected_fpr), std::to_string(shape.k),
+               bits_per_key_text(report), layout_text(report), report.why});
   }
   print("{}\n{}", table.text(), gates_text(answer.gates));
   const std::string rates = rates_text(answer.false_positives);

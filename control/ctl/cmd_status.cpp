@@ -70,16 +70,17 @@ void show_targets(const std::vector<TargetStatus>& targets) {
   show_interfaces(targets);
 }
 
-void show_shapes(const std::vector<ShapeDetails>& shapes) {
+void show_shapes(const std::vector<ShapeReport>& shapes) {
   Table table({{"key type"},
                {"keys", Table::Align::right},
                {"filter", Table::Align::right},
                {"k", Table::Align::right},
                {"bits/key", Table::Align::right},
                {"layout"}});
-  for (const ShapeDetails& shape : shapes) {
-    table.row({shape.name, count(shape.keys), bytes(shape.filter_bytes), std::to_string(shape.k),
-               bits_per_key_text(shape), layout_text(shape)});
+  for (const ShapeReport& report : shapes) {
+    const weir_shape& shape = report.shape;
+    table.row({report.name, count(shape.n_keys), bytes(shape.filter.size_bytes), std::to_string(shape.k),
+               bits_per_key_text(report), layout_text(report)});
   }
   if (!table.empty()) print("\n{}", table.text());
 }

@@ -28,11 +28,11 @@ std::string directions_text(uint8_t mask) {
   return joined(names);
 }
 
-std::string layout_text(const ShapeDetails& shape) {
-  return shape.layout_why.empty() ? shape.layout : shape.layout + ": " + shape.layout_why;
+std::string layout_text(const ShapeReport& shape) {
+  return layout_name(shape) + (shape.layout_why.empty() ? "" : ": " + shape.layout_why);
 }
 
-std::string bits_per_key_text(const ShapeDetails& shape) {
+std::string bits_per_key_text(const ShapeReport& shape) {
   return shape.bits_per_key == 0 ? "-" : fmt::format("{:.1f}", shape.bits_per_key);
 }
 

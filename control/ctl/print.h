@@ -15,8 +15,8 @@ namespace weir::control::ctl {
 std::string generation_text(const wire::Generation& generation);  // 7 (epoch 0123456789abcdef); none
 std::string joined(const std::vector<std::string>& texts);        // a, b, c; -
 std::string directions_text(uint8_t mask);                        // src, dst; -
-std::string layout_text(const ShapeDetails& shape);               // line8: 0.5 % wanted
-std::string bits_per_key_text(const ShapeDetails& shape);         // 11.6; -
+std::string layout_text(const ShapeReport& shape);                // line8: 0.5 % wanted
+std::string bits_per_key_text(const ShapeReport& shape);          // 11.6; -
 
 std::string place_text(const Origin& origin);  // feeds/c2.txt:17; controlctl add
 // drop by list c2: 203.0.113.7 (feeds/c2.txt:17); only monitored by watch

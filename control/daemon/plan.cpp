@@ -77,7 +77,7 @@ Result<void> Daemon::fetch(const Running& running, Candidate& candidate) {
 
 Result<void> Daemon::plan(Candidate candidate, const Running& running, const SeenTraffic& traffic, PlanAnswer& answer) {
   answer.generation = running.publication->generation;
-  answer.before = cost_of(running.report);
+  answer.before = running.report;
   if (!candidate.text) return Error{"what runs is the last good of a policy that is bad: name a policy file to plan"};
   if (const Result<void> fetched = fetch(running, candidate); !fetched) return fetched;
   FeedHistory history = history_of(running.book.get(), !running.from_last_good);
@@ -104,7 +104,7 @@ Result<void> Daemon::plan(Candidate candidate, const Running& running, const See
   publication->size_bytes = compiled->size_bytes;
   publication->digest = compiled->digest;
   const OpenSnapshot snapshot(publication);
-  answer.after = cost_of(compiled->report);
+  answer.after = compiled->report;
   answer.phases = std::move(compiled->report.phases);
   const Result<const filter::SnapshotView*> view = snapshot.view();
   if (!view) return Error{view.error()};

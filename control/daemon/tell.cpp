@@ -69,7 +69,7 @@ StatusAnswer status_answer(Daemon& daemon) {
     answer.published_at = running->published_at;
     answer.from_last_good = running->from_last_good;
     answer.entries = running->report.entries;
-    answer.shapes = all_details<ShapeDetails>(running->report.shapes);
+    answer.shapes = running->report.shapes;
     answer.false_positives = rates_of(daemon, *running);
     answer.limits = limits_of(*running);
     answer.refused = refused_feeds(*running->book);
@@ -136,21 +136,7 @@ FeedsAnswer feeds_answer(Daemon& daemon) {
 
 ShapesAnswer shapes_answer(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
-  const CompileReport& report = running->report;
-  ShapesAnswer answer;
-  answer.generation = running->publication->generation;
-  answer.shapes = all_details<ShapeDetails>(report.shapes);
-  answer.false_positives = rates_of(daemon, *running);
-  answer.gates = all_details<GateDetails>(report.gates);
-  answer.probes_v4 = report.probes_v4;
-  answer.probes_v6 = report.probes_v6;
-  answer.entries = report.entries;
-  answer.sets = report.sets;
-  answer.rules = report.rules;
-  answer.snapshot_bytes = report.snapshot_bytes;
-  answer.proved_entries = report.proved_entries;
-  answer.proved_strangers = report.proved_strangers;
-  return answer;
+  return {running->report, running->publication->generation, rates_of(daemon, *running)};
 }
 
 ShadowAnswer shadow_answer(Daemon& daemon) {

@@ -132,15 +132,11 @@ void members(Fields& f, ListsPreview& preview) {
   f.array({"concerns", "", "what new entries block, and one should know of"}, preview.concerns, "concern");
 }
 
-void members(Fields& f, PlanCost& cost) {
+void members(Fields& f, SnapshotCost& cost) {
   f({"entries", "", "of all lists"}, cost.entries);
   f({"snapshot_bytes", "bytes", "of the snapshot, room for more included"}, cost.snapshot_bytes);
   f({"probes_v4", "", "of filters, for an IPv4 packet that no gate lets go"}, cost.probes_v4);
   f({"probes_v6", "", "of filters, for an IPv6 packet that no gate lets go"}, cost.probes_v6);
-}
-
-PlanCost cost_of(const CompileReport& report) {
-  return {report.entries, report.snapshot_bytes, report.probes_v4, report.probes_v6};
 }
 
 void members(Fields& f, Radius::Credit& credit) {

@@ -89,17 +89,11 @@ void members(Fields& f, ChangeAnswer& answer);
 
 // The changes that a candidate would make.
 
-struct PlanCost {
-  uint64_t entries = 0, snapshot_bytes = 0;
-  unsigned probes_v4 = 0, probes_v6 = 0;
-};
-PlanCost cost_of(const CompileReport& report);
-
 struct PlanAnswer {
   bool ok = false;
   wire::Generation generation;  // that runs
   ListsPreview preview;
-  PlanCost before, after;
+  SnapshotCost before, after;
   std::vector<PhaseTime> phases;  // of compiling the candidate
   double total_ms = 0;
   std::optional<Radius> radius;

@@ -39,12 +39,4 @@ void members(Fields& f, WarnedFeed& warned);
 // src, dst: a mask of weir_direction.
 void directions(Fields& f, const Member& member, uint8_t& mask);
 
-// details_of() each report.
-template <class Details, class Reports>
-std::vector<Details> all_details(const Reports& reports) {
-  std::vector<Details> all;
-  for (const auto& report : reports) all.push_back(details_of(report));
-  return all;
-}
-
 }  // namespace weir::control

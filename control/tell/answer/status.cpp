@@ -105,42 +105,87 @@ std::string outside_hint(const FilterRate& rate) {
 
 // ----------------------------------------------------------------------------------------------------------- shapes
 
-void members(Fields& f, ShapeDetails& shape) {
-  f({"name", "", "as v4 addr/32, v4 dst/32 + proto + dport"}, shape.name);
+namespace {
+
+constexpr const char* kGateKinds[] = {"open", "closed", "tables"};  // in the order of weir_gate_kind
+constexpr std::pair<weir_flow_field, const char*> kFlowFields[] = {
+    {WEIR_FLOW_PROTOCOL, "proto"}, {WEIR_FLOW_SPORT, "sport"}, {WEIR_FLOW_DPORT, "dport"}};
+
+void flag(Fields& f, const Member& member, uint8_t& value) {
+  bool is_set = value != 0;
+  f(member, is_set);
+  if (f.reading()) value = is_set;
+}
+
+void flow_fields(Fields& f, uint8_t& mask) {
+  std::vector<std::string> names;
+  for (const auto& [field, name] : kFlowFields) {
+    if ((mask & field) != 0) names.emplace_back(name);
+  }
+  f.texts({"flow_fields", "", "of a flow shape: proto, sport, dport"}, names);
+  if (!f.reading()) return;
+  mask = 0;
+  for (const auto& [field, name] : kFlowFields) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) mask = static_cast<uint8_t>(mask | field);
+  }
+}
+
+}  // namespace
+
+void members(Fields& f, ShapeReport& report) {
+  weir_shape& shape = report.shape;
+  f({"name", "", "as v4 addr/32, v4 dst/32 + proto + dport"}, report.name);
   f({"family", "", "4 or 6"}, shape.family);
   f({"addr_bits", "bits", "leading bits of the address in a key; of a flow shape, of the source"}, shape.addr_bits);
-  f({"with_port", "", "a key has a port, too"}, shape.with_port);
-  f({"flow", "", "a key has fields of both sides"}, shape.flow);
+  flag(f, {"with_port", "", "a key has a port, too"}, shape.with_port);
+  flag(f, {"flow", "", "a key has fields of both sides"}, shape.flow);
   f({"destination_bits", "bits", "of a flow shape: leading bits of the destination in a key"}, shape.destination_bits);
-  f.texts({"flow_fields", "", "of a flow shape: proto, sport, dport"}, shape.flow_fields);
-  f({"layout", "", "of the filter: line8, page2, page7, ribbon, bitmap"}, shape.layout);
-  f({"layout_why", "", "why this layout; may be empty"}, shape.layout_why);
+  flow_fields(f, shape.flow_fields);
+  std::string layout = layout_name(report);
+  f({"layout", "", "of the filter: line8, page2, page7, ribbon, bitmap"}, layout);
+  f({"layout_why", "", "why this layout; may be empty"}, report.layout_why);
   f({"k", "bits", "of a key in the filter"}, shape.k);
-  f({"bits_per_key", "bits", "of the filter, for each key; 0 for a bitmap"}, shape.bits_per_key);
+  f({"bits_per_key", "bits", "of the filter, for each key; 0 for a bitmap"}, report.bits_per_key);
   directions(f, {"directions", "", "src, dst: sides of a packet that are looked up"}, shape.directions);
-  f({"keys", "", "that are in it"}, shape.keys);
-  f({"filter_bytes", "bytes", "of the filter"}, shape.filter_bytes);
-  f({"exact_bytes", "bytes", "of the exact stage"}, shape.exact_bytes);
-  f({"expected_fpr", "share", "keys of nobody that the filter will say yes to, 0 to 1"}, shape.expected_fpr);
-  f.maybe({"measured_fpr", "share", "of random keys of nobody, before publication"}, shape.measured_fpr);
-  f({"why", "", "which prefix lengths it serves, how many keys came from expansion"}, shape.why);
+  f({"keys", "", "that are in it"}, shape.n_keys);
+  f({"filter_bytes", "bytes", "of the filter"}, shape.filter.size_bytes);
+  uint64_t exact_bytes = exact_bytes_of(report);
+  f({"exact_bytes", "bytes", "of the exact stage"}, exact_bytes);
+  f({"expected_fpr", "share", "keys of nobody that the filter will say yes to, 0 to 1"}, report.expected_fpr);
+  f.maybe({"measured_fpr", "share", "of random keys of nobody, before publication"}, report.measured_fpr);
+  f({"why", "", "which prefix lengths it serves, how many keys came from expansion"}, report.why);
+  if (!f.reading()) return;
+  if (const filter::Layout* known = filter::layout_named(layout)) shape.layout = known->id;
+  shape.exact.size_bytes = exact_bytes;
 }
 
-void members(Fields& f, GateTableDetails& table) {
+void members(Fields& f, weir_gate_table& table) {
   f({"prefix_bits", "bits", "leading bits of an address that it looks at"}, table.prefix_bits);
   f({"index_bits", "bits", "it has 2 to the power of this; fewer than prefix_bits: hashed"}, table.index_bits);
-  f({"bytes", "bytes", "of it"}, table.bytes);
+  f({"bytes", "bytes", "of it"}, table.bits.size_bytes);
 }
 
-void members(Fields& f, GateDetails& gate) {
-  f({"name", "", "as v4 src"}, gate.name);
-  f({"family", "", "4 or 6"}, gate.family);
-  directions(f, {"side", "", "src or dst: whose addresses it lets through or not"}, gate.side);
-  f({"kind", "", "open: lets all through; closed: none, nothing is looked up there; tables"}, gate.kind);
-  f.array({"tables", "", "of its bits; an address that one of them knows passes"}, gate.tables, "gate table");
-  f({"expected_share", "share", "of random addresses that pass, as its bits say, 0 to 1"}, gate.expected_share);
-  f.maybe({"measured_share", "share", "of random addresses that passed before publication"}, gate.measured_share);
-  f({"why", "", "why it is as it is"}, gate.why);
+void members(Fields& f, GateReport& report) {
+  weir_gate& gate = report.gate;
+  uint8_t side = report.side == WEIR_SIDE_SOURCE ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
+  std::string kind = name_of_kind(report);
+  const std::span<const weir_gate_table> known = tables_of(report);
+  std::vector<weir_gate_table> tables(known.begin(), known.end());
+  f({"name", "", "as v4 src"}, report.name);
+  f({"family", "", "4 or 6"}, report.family);
+  directions(f, {"side", "", "src or dst: whose addresses it lets through or not"}, side);
+  f({"kind", "", "open: lets all through; closed: none, nothing is looked up there; tables"}, kind);
+  f.array({"tables", "", "of its bits; an address that one of them knows passes"}, tables, "gate table");
+  f({"expected_share", "share", "of random addresses that pass, as its bits say, 0 to 1"}, report.expected_share);
+  f.maybe({"measured_share", "share", "of random addresses that passed before publication"}, report.measured_share);
+  f({"why", "", "why it is as it is"}, report.why);
+  if (!f.reading()) return;
+  report.side = side == WEIR_AS_SOURCE ? WEIR_SIDE_SOURCE : WEIR_SIDE_DESTINATION;
+  for (uint8_t i = 0; i < std::size(kGateKinds); i++) {
+    if (kind == kGateKinds[i]) gate.kind = i;
+  }
+  gate.n_tables = static_cast<uint8_t>(std::min<size_t>(tables.size(), WEIR_MAX_GATE_TABLES));
+  std::copy_n(tables.begin(), gate.n_tables, gate.table);
 }
 
 void members(Fields& f, ShapesAnswer& answer) {
@@ -159,56 +204,21 @@ void members(Fields& f, ShapesAnswer& answer) {
   f({"proved_strangers", "", "addresses of no list that were looked up and not found"}, answer.proved_strangers);
 }
 
-namespace {
-
-std::vector<std::string> flow_fields(uint8_t fields) {
-  std::vector<std::string> names;
-  if ((fields & WEIR_FLOW_PROTOCOL) != 0) names.emplace_back("proto");
-  if ((fields & WEIR_FLOW_SPORT) != 0) names.emplace_back("sport");
-  if ((fields & WEIR_FLOW_DPORT) != 0) names.emplace_back("dport");
-  return names;
+std::string layout_name(const ShapeReport& report) {
+  const auto layout = static_cast<weir_layout>(report.shape.layout);
+  return layout == 0 ? "" : std::string(filter::layout_of(layout).name);
 }
 
-}  // namespace
-
-ShapeDetails details_of(const ShapeReport& report) {
-  const weir_shape& shape = report.shape;
-  ShapeDetails details;
-  details.name = report.name;
-  details.family = shape.family;
-  details.addr_bits = shape.addr_bits;
-  details.with_port = shape.with_port != 0;
-  details.flow = shape.flow != 0;
-  details.destination_bits = shape.destination_bits;
-  details.flow_fields = flow_fields(shape.flow_fields);
-  details.layout = filter::layout_of(static_cast<weir_layout>(shape.layout)).name;
-  details.layout_why = report.layout_why;
-  details.k = shape.k;
-  details.bits_per_key = report.bits_per_key;
-  details.directions = shape.directions;
-  details.keys = shape.n_keys;
-  details.filter_bytes = shape.filter.size_bytes;
-  details.exact_bytes = shape.exact.size_bytes + shape.chunks.size_bytes;
-  details.expected_fpr = report.expected_fpr;
-  details.measured_fpr = report.measured_fpr;
-  details.why = report.why;
-  return details;
+uint64_t exact_bytes_of(const ShapeReport& report) {
+  return report.shape.exact.size_bytes + report.shape.chunks.size_bytes;
 }
 
-GateDetails details_of(const GateReport& report) {
-  constexpr const char* kKinds[] = {"open", "closed", "tables"};
-  GateDetails details;
-  details.name = report.name;
-  details.family = report.family;
-  details.side = report.side == WEIR_SIDE_SOURCE ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
-  details.kind = kKinds[report.gate.kind];
-  for (const weir_gate_table& table : std::span(report.gate.table, report.gate.n_tables)) {
-    details.tables.push_back({table.prefix_bits, table.index_bits, table.bits.size_bytes});
-  }
-  details.expected_share = report.expected_share;
-  details.measured_share = report.measured_share;
-  details.why = report.why;
-  return details;
+const char* name_of_kind(const GateReport& report) {
+  return kGateKinds[report.gate.kind];
+}
+
+std::span<const weir_gate_table> tables_of(const GateReport& report) {
+  return {report.gate.table, report.gate.n_tables};
 }
 
 // ----------------------------------------------------------------------------------------------------------- status

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/digest.h"
 #include "control/base/json/fields.h"
+#include "control/compile/compile.h"
 #include "control/enforce/rates/rate_watch.h"
 #include "control/tell/answer/change.h"
 #include "control/tell/answer/parts.h"
@@ -16,8 +18,6 @@
 // An answer tells how controld, its targets and its filters are now.
 namespace weir::control {
 
-struct GateReport;
-struct ShapeReport;
 struct TargetState;
 
 // -------------------------------------------------------------------------------------------------- false positives
@@ -51,53 +51,20 @@ std::string outside_hint(const FilterRate& rate);
 
 // ----------------------------------------------------------------------------------------------------------- shapes
 
-struct ShapeDetails {
-  std::string name;
-  uint8_t family = 0, addr_bits = 0;
-  bool with_port = false, flow = false;
-  uint8_t destination_bits = 0;
-  std::vector<std::string> flow_fields;
-  std::string layout, layout_why;
-  uint32_t k = 0;
-  double bits_per_key = 0;
-  uint8_t directions = 0;  // mask of weir_direction
-  uint64_t keys = 0, filter_bytes = 0, exact_bytes = 0;
-  double expected_fpr = 0;
-  std::optional<double> measured_fpr;
-  std::string why;
-};
-void members(Fields& f, ShapeDetails& shape);
+void members(Fields& f, ShapeReport& shape);
+void members(Fields& f, GateReport& gate);
 
-struct GateTableDetails {
-  uint32_t prefix_bits = 0, index_bits = 0;
-  uint64_t bytes = 0;
-};
-void members(Fields& f, GateTableDetails& table);
+std::string layout_name(const ShapeReport& shape);  // line8; empty: not known
+uint64_t exact_bytes_of(const ShapeReport& shape);
+const char* name_of_kind(const GateReport& gate);  // open, closed, tables
+std::span<const weir_gate_table> tables_of(const GateReport& gate);
 
-struct GateDetails {
-  std::string name;
-  uint8_t family = 0, side = 0;  // side: mask of weir_direction, one of them
-  std::string kind;
-  std::vector<GateTableDetails> tables;
-  double expected_share = 0;
-  std::optional<double> measured_share;
-  std::string why;
-};
-void members(Fields& f, GateDetails& gate);
-
-struct ShapesAnswer {
+// The report of the compilation, as it is told.
+struct ShapesAnswer : CompileReport {
   wire::Generation generation;
-  std::vector<ShapeDetails> shapes;
   std::vector<FilterRate> false_positives;
-  std::vector<GateDetails> gates;
-  unsigned probes_v4 = 0, probes_v6 = 0;
-  uint64_t entries = 0, sets = 0, rules = 0, snapshot_bytes = 0;
-  uint64_t proved_entries = 0, proved_strangers = 0;
 };
 void members(Fields& f, ShapesAnswer& answer);
-
-ShapeDetails details_of(const ShapeReport& report);
-GateDetails details_of(const GateReport& report);
 
 // ----------------------------------------------------------------------------------------------------------- status
 
@@ -177,7 +144,7 @@ struct StatusAnswer {
   std::vector<RefusedFeed> refused;
   std::vector<WarnedFeed> warned;
   std::optional<FleetStanding> fleet;
-  std::vector<ShapeDetails> shapes;
+  std::vector<ShapeReport> shapes;
   std::vector<FilterRate> false_positives;
   std::string notice;
   std::string reloading;

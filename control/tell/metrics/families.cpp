@@ -268,11 +268,11 @@ void add_generation(Builder& to, const Facts& facts) {
 }
 
 void add_shapes(Builder& to, const ShapesAnswer& shapes) {
-  for (const ShapeDetails& shape : shapes.shapes) {
+  for (const ShapeReport& shape : shapes.shapes) {
     const Labels labels = {{"shape", shape.name}};
-    to.gauge("shape_keys", "keys of this shape in the snapshot", labels, static_cast<double>(shape.keys));
-    to.gauge("shape_filter_bytes", "size of its filter", labels, static_cast<double>(shape.filter_bytes));
-    to.gauge("shape_exact_bytes", "size of its exact stage", labels, static_cast<double>(shape.exact_bytes));
+    to.gauge("shape_keys", "keys of this shape in the snapshot", labels, static_cast<double>(shape.shape.n_keys));
+    to.gauge("shape_filter_bytes", "size of its filter", labels, static_cast<double>(shape.shape.filter.size_bytes));
+    to.gauge("shape_exact_bytes", "size of its exact stage", labels, static_cast<double>(exact_bytes_of(shape)));
     to.gauge("shape_expected_false_positive_ratio", "share of keys of nobody that its filter should let through",
              labels, shape.expected_fpr);
     if (!shape.measured_fpr) continue;
@@ -296,9 +296,9 @@ void add_shapes(Builder& to, const ShapesAnswer& shapes) {
     gauge("filter_predicted_false_positive_ratio", "what it should be, as the filter's bits say", rate.predicted);
     gauge("filter_false_positives_outside", "1: it is not what is predicted", is_outside(rate) ? 1.0 : 0.0);
   }
-  for (const GateDetails& gate : shapes.gates) {
+  for (const GateReport& gate : shapes.gates) {
     const Labels labels = {{"family", std::to_string(gate.family)},
-                           {"side", gate.side == WEIR_AS_SOURCE ? "src" : "dst"}};
+                           {"side", gate.side == WEIR_SIDE_SOURCE ? "src" : "dst"}};
     to.gauge("gate_expected_survivor_ratio", "share of random addresses that a gate should let through to the filter",
              labels, gate.expected_share);
     if (!gate.measured_share) continue;

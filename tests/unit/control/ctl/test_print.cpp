@@ -23,8 +23,8 @@ TEST_CASE("parts of answers as people read them") {
   writing.counts.sampled = 20'000;
   writing.counts.written = 12;
   writing.counts.limited = 8;
-  ShapeDetails plain, explained;
-  plain.layout = explained.layout = "line8";
+  ShapeReport plain = {}, explained = {};
+  plain.shape.layout = explained.shape.layout = WEIR_LAYOUT_LINE8;
   explained.layout_why = "0.5 % wanted";
   explained.bits_per_key = 11.64;
   const std::pair<std::string, std::string> rows[] = {
