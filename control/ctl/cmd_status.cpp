@@ -103,9 +103,9 @@ void show_reload(const ReloadAnswer& reload) {
     return;
   }
   print("last reload {}, FAILED: {}\n", when, reason_text(reload.diagnostics, reload.error));
-  const Diagnostic* first = reload.diagnostics.first_error();
-  if (first == nullptr) return;
-  print("  {}:{}: {}\n", first->where.file, first->where.line, first->message);
+  const std::string first = first_error_text(reload.diagnostics);
+  if (first.empty()) return;
+  print("  {}\n", first);
   if (reload.diagnostics.errors() > 1) print("  `controlctl check` shows all of them\n");
 }
 

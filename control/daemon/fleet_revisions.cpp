@@ -29,12 +29,10 @@ std::optional<Share> expected_share(const std::shared_ptr<const Running>& before
   return radius.dropped_after;
 }
 
-// The error of a reload or a plan; if that is empty, the first one of the policy, with its place. Empty: there is none.
+// The error of a reload or a plan; if that is empty, the first one of the policy. Empty: there is none.
 template <class Answer>
 std::string error_of(const Answer& answer) {
-  const Diagnostic* first = answer.error.empty() ? answer.diagnostics.first_error() : nullptr;
-  if (first == nullptr) return answer.error;
-  return fmt::format("{}:{}:{}: {}", first->where.file, first->where.line, first->where.column, first->message);
+  return answer.error.empty() ? first_error_text(answer.diagnostics) : answer.error;
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "control/tell/answer/parts.h"
 
+#include <fmt/format.h>
+
 #include "filter/format/snapshot.h"
 
 namespace weir::control {
@@ -28,6 +30,13 @@ void members(Fields& f, Diagnostics& diagnostics) {
   f({"warnings", "", "in the policy and its feeds"}, warnings);
   f.array({"diagnostics", "", "the first 100 errors and the first 100 warnings"}, kept, "diagnostic");
   if (f.reading()) diagnostics = Diagnostics(std::move(kept), errors, warnings);
+}
+
+std::string first_error_text(const Diagnostics& diagnostics) {
+  const Diagnostic* first = diagnostics.first_error();
+  if (first == nullptr) return "";
+  const Location& where = first->where;
+  return (where.line == 0 ? where.file : fmt::format("{}:{}", where.file, where.line)) + ": " + first->message;
 }
 
 void members(Fields& f, TargetOutcome& outcome) {

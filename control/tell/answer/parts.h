@@ -15,6 +15,8 @@ namespace weir::control {
 void members(Fields& f, wire::Generation& generation);
 void members(Fields& f, Diagnostic& diagnostic);
 void members(Fields& f, Diagnostics& diagnostics);
+// FILE:LINE: MESSAGE of the first error; empty: there is none.
+std::string first_error_text(const Diagnostics& diagnostics);
 
 struct TargetOutcome {
   std::string socket;  // or what else names it

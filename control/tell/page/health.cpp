@@ -64,12 +64,8 @@ void judge_target(const TargetStatus& target, std::vector<Finding>& findings) {
 void judge_reload(const StatusAnswer& status, std::vector<Finding>& findings) {
   const ReloadAnswer& last = status.last_reload;
   if (!last.diagnostics.ok() || !last.error.empty()) {
-    const Diagnostic* first = last.diagnostics.first_error();
     const size_t errors = last.diagnostics.errors();
-    std::string why = last.error;
-    if (why.empty() && first != nullptr) {
-      why = fmt::format("{}:{}: {}", first->where.file, first->where.line, first->message);
-    }
+    const std::string why = last.error.empty() ? first_error_text(last.diagnostics) : last.error;
     const std::string more = errors > 1 ? fmt::format(" ({} in all)", plural(errors, "error")) : "";
     const char* what = status.from_last_good ? "The policy is bad, and what ran before is enforced"
                                              : "The last reload failed, and what was enforced stays";

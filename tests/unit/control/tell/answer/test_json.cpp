@@ -143,6 +143,17 @@ TEST_CASE("what is written is read") {
   CHECK_FALSE(of_frame.of_frame->layers[1].gates[1].lets_through);
 }
 
+TEST_CASE("the first error is told with its place") {
+  Diagnostics diagnostics;
+  CHECK(first_error_text(diagnostics).empty());
+  diagnostics.add({Severity::warning, {"weir.yaml", 1, 1}, "a warning", "", ""});
+  CHECK(first_error_text(diagnostics).empty());
+  diagnostics.add({Severity::error, {"weir.yaml", 3, 4}, "no such list", "", ""});
+  CHECK(first_error_text(diagnostics) == "weir.yaml:3: no such list");
+  CHECK(first_error_text(Diagnostics({{Severity::error, {"weir.yaml", 0, 0}, "too much", "", ""}}, 1, 0)) ==
+        "weir.yaml: too much");
+}
+
 TEST_CASE("counters of every size are read as they were") {
   StatsAnswer stats;
   for (const TotalRow& row : totals_rows()) stats.totals.*row.member = ~uint64_t{0};
