@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "common/clock.h"
-#include "control/policy/model/time_text.h"
 
 namespace weir::control::ctl {
 
@@ -38,13 +37,7 @@ Result<void> DynamicLists::each_added(const std::string& list,
 DynamicLists::Outcome DynamicLists::change(const std::string& list, const FollowedList::Batch& batch) const {
   Request request{batch.is_add ? "add" : "del"};
   request.name = list;
-  const auto now = static_cast<uint64_t>(unix_now());
-  for (const FollowedList::Row& row : batch.rows) {
-    request.entries.push_back(row.entry);
-    if (!batch.is_add) continue;
-    request.ttls.push_back(row.expires == kNever ? 0 : row.expires > now ? row.expires - now : 1);
-    request.comments.push_back(row.comment);
-  }
+  add_rows(batch, static_cast<uint64_t>(unix_now()), 0, request);
   const Result<Document> document = call(request);
   if (!document) return {Outcome::How::away, document.error()};
   if (const std::optional<std::string> error = error_of(*document)) return {Outcome::How::refused, *error};

@@ -203,16 +203,8 @@ void FleetEntries::change(const std::string& list, const FollowedList::Batch& ba
   change.uid = kFleetUser;
   change.verb = batch.is_add ? Change::Verb::add : Change::Verb::del;
   const List* there = find_list(*daemon_.running(), list);
-  const uint64_t most_ttl_s = there == nullptr ? 0 : there->dynamic->max_ttl_s;
-  const auto now = static_cast<uint64_t>(unix_now());
-  for (const FollowedList::Row& row : batch.rows) {
-    change.entries.push_back(row.entry);
-    if (!batch.is_add) continue;
-    uint64_t left_s = row.expires == kNever ? 0 : row.expires > now ? row.expires - now : 1;
-    if (most_ttl_s != 0 && left_s > most_ttl_s) left_s = most_ttl_s;
-    change.ttls.push_back(left_s);
-    change.comments.push_back(row.comment);
-  }
+  const uint64_t max_ttl_s = there == nullptr ? 0 : there->dynamic->max_ttl_s;
+  add_rows(batch, static_cast<uint64_t>(unix_now()), max_ttl_s, change);
   is_changing_ = true;
   daemon_.change(std::move(change), [this, list, batch, alive = mailbox_.token()](const ChangeAnswer& report) {
     // Later: a daemon that cannot change anything answers at once, and each answer would ask for the next change.

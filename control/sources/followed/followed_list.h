@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -154,5 +155,18 @@ class FollowedList {
   std::string last_reason_;
   unsigned in_a_row_ = 0;  // parts that were refused for the same reason
 };
+
+// Writes the rows of a batch into what `add` or `del` is told: entries, ttls and comments. max_ttl_s: of the list; 0:
+// for ever.
+template <class Order>
+void add_rows(const FollowedList::Batch& batch, uint64_t now, uint64_t max_ttl_s, Order& order) {
+  for (const FollowedList::Row& row : batch.rows) {
+    order.entries.push_back(row.entry);
+    if (!batch.is_add) continue;
+    const uint64_t left_s = row.expires == kNever ? 0 : row.expires > now ? row.expires - now : 1;
+    order.ttls.push_back(max_ttl_s == 0 ? left_s : std::min(left_s, max_ttl_s));
+    order.comments.push_back(row.comment);
+  }
+}
 
 }  // namespace weir::control

@@ -401,4 +401,23 @@ TEST_CASE("whatever a list answers, it ends with the claimed entries that it tak
   }));
 }
 
+TEST_CASE("the rows of a batch as `add` and `del` are told them") {
+  struct Order {
+    std::vector<std::string> entries;
+    std::vector<uint64_t> ttls;
+    std::vector<std::string> comments;
+  };
+  const Batch batch = {true, {{"a", kNever, ""}, {"b", kNow + 30, "of b"}, {"c", kNow, ""}}, {}, 3};
+  Order add, short_lived, del;
+  add_rows(batch, kNow, 0, add);
+  CHECK(add.entries == std::vector<std::string>{"a", "b", "c"});
+  CHECK(add.ttls == std::vector<uint64_t>{0, 30, 1});  // what has ended stays for a second: 0 would be for ever
+  CHECK(add.comments == std::vector<std::string>{"", "of b", ""});
+  add_rows(batch, kNow, 20, short_lived);
+  CHECK(short_lived.ttls == std::vector<uint64_t>{0, 20, 1});
+  add_rows({false, batch.rows, {}, 3}, kNow, 0, del);
+  CHECK(del.entries.size() == 3);
+  CHECK((del.ttls.empty() && del.comments.empty()));
+}
+
 }  // namespace weir::control
