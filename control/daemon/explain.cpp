@@ -129,7 +129,7 @@ void answer_now(Daemon& daemon, Question question, const Caller& caller, ApiServ
     const auto added = added_then(generation, running->base, book, book, addresses, **journal, is_given_up);
     if (is_given_up()) return;
     archive.trace(origins_in(*traced), book, added ? *added : std::vector<Added>(), generation, running->base,
-                  addresses, **journal);
+                  addresses, **journal, is_given_up);
   };
   const auto tell = [answer, traced, reply = std::move(reply)](const Result<void>& is_done) {
     if (!is_done) answer->notice = "where entries come from is not told: controld is busy with lists. Ask again";
@@ -154,7 +154,8 @@ void answer_then(Daemon& daemon, Question question, const Request& request, cons
     const wire::Generation generation = {epoch, then->record.number};
     *answer = explain_by_then(*then, question, is_verbose, archive, generation);
     if (!*answer || is_given_up()) return;
-    archive.trace(origins_in(**answer), then->book, then->added, generation, then->record.base, addresses, **journal);
+    archive.trace(origins_in(**answer), then->book, then->added, generation, then->record.base, addresses, **journal,
+                  is_given_up);
   };
   const auto tell = [answer, reply = std::move(reply)](const Result<void>& is_done) {
     if (!is_done) return reply(failure_line("what was enforced then is not told: " + is_done.error()));

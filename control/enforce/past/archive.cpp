@@ -152,9 +152,12 @@ Result<Then> Archive::find(const When& when, const Addresses& addresses, const B
 }
 
 void Archive::trace(const std::vector<Origin*>& origins, const Book& book, const std::vector<Added>& added,
-                    wire::Generation generation, uint64_t base, const Addresses& addresses, Journal& journal) {
+                    wire::Generation generation, uint64_t base, const Addresses& addresses, Journal& journal,
+                    const GivenUp& is_given_up) {
+  if (!is_given_up) return trace(origins, book, added, generation, base, addresses, journal, [] { return false; });
   std::vector<Origin*> of_files;
   for (Origin* origin : origins) {
+    if (is_given_up()) return;
     Provenance& from = origin->provenance.emplace();
     if (is_of_file(*origin)) {
       of_files.push_back(origin);
@@ -179,16 +182,19 @@ void Archive::trace(const std::vector<Origin*>& origins, const Book& book, const
     }
   }
   if (base == 0 || of_files.empty()) return;
-  trace_files(of_files, generation, base, addresses, journal);
-  read_lines(of_files, book, {generation.epoch, base});
+  trace_files(of_files, generation, base, addresses, journal, is_given_up);
+  read_lines(of_files, book, {generation.epoch, base}, is_given_up);
 }
 
 // From the base backwards, and onwards, as long as the entries are in every generation that is kept.
 void Archive::trace_files(const std::vector<Origin*>& origins, wire::Generation generation, uint64_t base,
-                          const Addresses& addresses, Journal& journal) {
+                          const Addresses& addresses, Journal& journal, const GivenUp& is_given_up) {
   std::vector<uint64_t> bases = kept_bases(generation.epoch, journal);
   // One that cannot be read says nothing.
-  std::erase_if(bases, [&](uint64_t number) { return !open({generation.epoch, number}, Check::ends); });
+  std::erase_if(bases, [&](uint64_t number) {
+    return is_given_up() || !open({generation.epoch, number}, Check::ends);
+  });
+  if (is_given_up()) return;
   std::erase_if(kept_, [&](const auto& one) { return !std::binary_search(bases.begin(), bases.end(), one.first); });
   // Whether the generation has each of these.
   const auto have = [&](uint64_t number, const std::vector<Origin*>& wanted) {
@@ -214,6 +220,7 @@ void Archive::trace_files(const std::vector<Origin*>& origins, wire::Generation 
       for (Origin* origin : open_ones) origin->provenance->or_before = true;
       break;
     }
+    if (is_given_up()) return;
     const uint64_t number = *std::prev(one);
     const std::vector<bool> found = have(number, open_ones);
     std::vector<Origin*> still;
@@ -227,6 +234,7 @@ void Archive::trace_files(const std::vector<Origin*>& origins, wire::Generation 
   open_ones = origins;
   for (auto one = here; one != bases.end() && !open_ones.empty(); ++one) {
     if (*one == base) continue;
+    if (is_given_up()) return;
     const std::vector<bool> found = have(*one, open_ones);
     std::vector<Origin*> still;
     for (size_t i = 0; i < open_ones.size(); i++) {
@@ -241,7 +249,9 @@ void Archive::trace_files(const std::vector<Origin*>& origins, wire::Generation 
 }
 
 // The lines as they are written, and the feeds that they are in.
-void Archive::read_lines(const std::vector<Origin*>& origins, const Book& book, wire::Generation base) {
+void Archive::read_lines(const std::vector<Origin*>& origins, const Book& book, wire::Generation base,
+                         const GivenUp& is_given_up) {
+  if (is_given_up()) return;
   const Result<Kept*> kept = open(base, Check::all);
   std::map<std::pair<std::string, uint8_t>, std::vector<Origin*>> by_feed;
   for (Origin* origin : origins) {
@@ -252,6 +262,7 @@ void Archive::read_lines(const std::vector<Origin*>& origins, const Book& book, 
     }
   }
   for (auto& [place, of_feed] : by_feed) {
+    if (is_given_up()) return;
     const List* list = list_named(book, place.first);
     if (list == nullptr) continue;
     const std::vector<FeedFile> feeds = list->feeds();

@@ -45,9 +45,10 @@ class Archive {
                     const GivenUp& is_given_up = {});
 
   // Fills the provenance of these entries, which a generation with this base had. added: those of its entries that were
-  // added, as added_then() tells them.
+  // added, as added_then() tells them. A question that is given up gets part of it.
   void trace(const std::vector<Origin*>& origins, const Book& book, const std::vector<Added>& added,
-             wire::Generation generation, uint64_t base, const Addresses& addresses, Journal& journal);
+             wire::Generation generation, uint64_t base, const Addresses& addresses, Journal& journal,
+             const GivenUp& is_given_up = {});
 
   // The snapshot of a generation, mapped; only such a one as is a base has one.
   Result<Store::Bytes> snapshot(wire::Generation generation) const { return files_.open_snapshot(generation); }
@@ -75,8 +76,9 @@ class Archive {
   Error nothing_kept(const When& when, uint64_t epoch, Journal& journal);
   Moment moment_of(uint64_t number, uint64_t epoch, Journal& journal);
   void trace_files(const std::vector<Origin*>& origins, wire::Generation generation, uint64_t base,
-                   const Addresses& addresses, Journal& journal);
-  void read_lines(const std::vector<Origin*>& origins, const Book& book, wire::Generation base);
+                   const Addresses& addresses, Journal& journal, const GivenUp& is_given_up);
+  void read_lines(const std::vector<Origin*>& origins, const Book& book, wire::Generation base,
+                  const GivenUp& is_given_up);
 
   const HistoryFiles files_;
   const std::string config_;

@@ -263,6 +263,33 @@ TEST_CASE("entries of one address on two sides have each their own origin") {
   }
 }
 
+TEST_CASE("a question that is given up reads no more generations") {
+  History history;
+  List list;
+  list.name = "files";
+  list.policy_path = "weir.yaml";
+  ListDraft draft;
+  draft.v4.push_back({1, 1, 1, 0, WEIR_AS_SOURCE, 0});
+  list.content = make_entries(draft);
+  for (int i = 0; i < 9; i++) history.reload(list);
+  Archive archive(history.folder.path(), "weir.yaml", nullptr);
+  const Addresses addresses = {{1}, {}};
+  const Result<Then> then = archive.find({9, {}}, addresses, history.runs, kEpoch, history.journal);
+  REQUIRE(then);
+  std::vector<Origin> origins = claims_of(then->book, Ipv4{1}, 0).origins;
+  REQUIRE(origins.size() == 1);
+  const auto begins = [&](int patience) {
+    int asked = 0;
+    archive.trace({&origins[0]}, then->book, then->added, {kEpoch, 9}, 9, addresses, history.journal,
+                  [&] { return asked++ >= patience; });
+    CHECK(asked <= patience + 12);  // one for each generation that is opened, and the end of each loop
+    return origins[0].provenance ? origins[0].provenance->since.generation : 0;
+  };
+  CHECK(begins(0) == 0);
+  CHECK(begins(13) > 1);
+  CHECK(begins(1000) == 1);
+}
+
 TEST_CASE("what is not kept is said, with what is") {
   History history;
   List list;
