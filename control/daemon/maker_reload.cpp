@@ -65,6 +65,12 @@ void hold_back(const List& was, const std::string& why, int64_t now, List& list)
   }
 }
 
+// Feeds of the same policy differ in their content alone.
+bool has_same_settings(const List& was, const List& list) {
+  return was.action == list.action && was.mode == list.mode && was.match == list.match && was.file == list.file &&
+         was.url == list.url && was.ipv6_aggregate == list.ipv6_aggregate && was.dynamic == list.dynamic;
+}
+
 }  // namespace
 
 void Maker::make(ReloadJob& job, const Running* old, const Book* before) {
@@ -180,8 +186,8 @@ Result<Compiled> Maker::compile_or_copy(const Running& next, const Running* old)
   return compile(*next.policy, numbers_.next(), settings_.build_threads, &progress_);
 }
 
-// A person who reloads is told, and may insist. What feeds change by themselves is held back, list by list, and what is
-// left is published.
+// A person who reloads is told, and may insist. Feeds that change by themselves, or beside one that a person accepts,
+// are held back, list by list, and the rest is published.
 Result<void> Maker::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& next, const Running& old) {
   const ReloadCause& cause = job.cause;
   const PlanSettings& limits = next->policy->plan;
@@ -189,17 +195,18 @@ Result<void> Maker::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& nex
   if (cause.traffic == nullptr || cause.traffic->frames.empty() || cause.back) return {};
   const Result<Enforcing> before = enforcing_of(old);
   if (!before) return Error{before.error()};
-  const Result<Radius> radius = radius_between(*before, *next, *cause.traffic);
+  Result<Radius> radius = radius_between(*before, *next, *cause.traffic, cause.accepted_feeds);
   if (!radius) return Error{radius.error()};
   ReloadAnswer& answer = *job.answer;
   answer.over_limits = over_limits(limits, *radius);
   if (answer.over_limits.empty()) return {};
   const std::string why = answer.over_limits.front().text();
-  if (cause.wish.is_forced || !cause.accepted_feeds.empty()) {
+  if (cause.wish.is_forced) {
     log::warning("the limits of `plan` are exceeded, as was asked for", {{"why", why}, {"cause", cause.text}});
     return {};
   }
-  if (cause.policy_text == nullptr) return Error{why};
+  const bool is_by_feeds = cause.policy_text != nullptr;
+  if (!is_by_feeds && cause.accepted_feeds.empty()) return Error{why};
 
   Policy policy = *next->policy;
   size_t held = 0;
@@ -209,6 +216,7 @@ Result<void> Maker::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& nex
     const auto list = std::find_if(policy.lists.begin(), policy.lists.end(), named);
     const auto was = std::find_if(old.book->begin(), old.book->end(), named);
     if (list == policy.lists.end() || was == old.book->end() || list->feed.path.empty()) continue;
+    if (cause.accepted_feeds.contains(list->name) || !has_same_settings(*was, *list)) continue;
     const auto credit = std::find_if(radius->credits.begin(), radius->credits.end(),
                                      [&](const Radius::Credit& one) { return one.name == change.name; });
     const bool passes_more = list->action == WEIR_PASS && radius->newly_passed.value > 0;
@@ -221,7 +229,13 @@ Result<void> Maker::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& nex
   const auto whole = std::make_shared<const Policy>(std::move(policy));
   next = running_of(whole);
   answer.refused = refused_feeds(*next->book);
-  return make_publication_for(cause, *next, &old);
+  const Result<void> made = make_publication_for(cause, *next, &old);
+  if (!made || is_by_feeds) return made;
+  // The rest has a policy file, which may have been edited.
+  radius = radius_between(*before, *next, *cause.traffic, cause.accepted_feeds);
+  if (!radius) return Error{radius.error()};
+  const std::vector<OverLimit> rest = over_limits(limits, *radius);
+  return rest.empty() ? Result<void>() : Error{rest.front().text()};
 }
 
 // The next reload, and every start, reads the policy file that controld was given.

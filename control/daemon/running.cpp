@@ -42,10 +42,11 @@ Result<Enforcing> enforcing_of(const Running& running) {
   return Enforcing(**base, *overlay);
 }
 
-Result<Radius> radius_between(const Enforcing& before, const Running& next, const SeenTraffic& traffic) {
+Result<Radius> radius_between(const Enforcing& before, const Running& next, const SeenTraffic& traffic,
+                              const std::set<std::string>& accepted) {
   const Result<Enforcing> after = enforcing_of(next);
   if (!after) return Error{after.error()};
-  return radius_of(before, *after, traffic.frames, unix_now());
+  return radius_of(before, *after, traffic.frames, unix_now(), accepted);
 }
 
 }  // namespace weir::control

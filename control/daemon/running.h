@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy);
 // The snapshots of what runs. They live as long as it.
 Result<Enforcing> enforcing_of(const Running& running);
 
-Result<Radius> radius_between(const Enforcing& before, const Running& next, const SeenTraffic& traffic);
+Result<Radius> radius_between(const Enforcing& before, const Running& next, const SeenTraffic& traffic,
+                              const std::set<std::string>& accepted = {});
 
 }  // namespace weir::control

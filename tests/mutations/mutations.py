@@ -191,7 +191,8 @@ MUTATIONS = (
     ("control/compile/preview/reservoir.cpp", "frame.weight = std::max(frame.weight, slice.forgotten);\n", "", ("preview",)),
     ("control/compile/preview/radius.cpp", "if (header.tunnels == 0) return {false, outer_credit};\n", "", ("preview",)),
     ("control/compile/preview/lists.cpp", "(entry.directions & ~other.directions) == 0 && ", "", ("preview",)),
-    ("control/daemon/maker_reload.cpp", "  if (cause.wish.is_forced || !cause.accepted_feeds.empty()) {", "  if (!cause.accepted_feeds.empty()) {", ("daemon",)),
+    ("control/daemon/maker_reload.cpp", "  if (cause.wish.is_forced) {", "  if (false) {", ("daemon",)),
+    ("control/daemon/maker_reload.cpp", "  return rest.empty() ? Result<void>() : Error{rest.front().text()};", "  return {};", ("daemon",)),
     ("control/daemon/maker_reload.cpp", "    hold_back(*was, why, now, *list);\n", "", ("daemon",)),
     # A shadow beside what runs.
     ("dataplane/burst/shadow.cpp", "note(counts, burst, slots[i], i, route, begin);", "note(counts, burst, i, i, route, begin);", ("dataplane",)),

@@ -85,7 +85,8 @@ SeenVerdict judge_seen(const Enforcing& enforcing, const SeenFrame& frame, uint6
   return {outcome.is_dropped, credit_name(enforcing, outcome.credit)};
 }
 
-Radius radius_of(const Enforcing& before, const Enforcing& after, std::span<const SeenFrame> frames, uint64_t now) {
+Radius radius_of(const Enforcing& before, const Enforcing& after, std::span<const SeenFrame> frames, uint64_t now,
+                 const std::set<std::string>& accepted) {
   Radius radius;
   radius.samples = frames.size();
   radius.are_tunnels_different = before.header().tunnels != after.header().tunnels;
@@ -104,6 +105,9 @@ Radius radius_of(const Enforcing& before, const Enforcing& after, std::span<cons
     if (was.is_dropped) dropped_before += frame.weight;
     if (will.is_dropped) dropped_after += frame.weight;
     if (was.is_dropped == will.is_dropped) continue;
+    if (accepted.contains(credit_name(before, was.credit)) || accepted.contains(credit_name(after, will.credit))) {
+      continue;
+    }
     const std::string credit = will.is_dropped ? credit_name(after, will.credit) : credit_name(before, was.credit);
     const auto sum_of = [&](Changed& of) -> Sum& { return will.is_dropped ? of.dropped : of.passed; };
     sum_of(changed).add(frame.weight);

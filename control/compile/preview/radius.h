@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,8 +51,10 @@ struct Radius {
   bool are_tunnels_different = false;
 };
 
-// now: Unix seconds, for entries that expire.
-Radius radius_of(const Enforcing& before, const Enforcing& after, std::span<const SeenFrame> frames, uint64_t now);
+// now: Unix seconds, for entries that expire. accepted: lists whose change somebody wants: frames that such a list
+// decides, before or after, count as unchanged.
+Radius radius_of(const Enforcing& before, const Enforcing& after, std::span<const SeenFrame> frames, uint64_t now,
+                 const std::set<std::string>& accepted = {});
 
 // What becomes of one frame.
 struct SeenVerdict {

@@ -165,6 +165,36 @@ TEST_CASE("a feed past a limit is held back, and the others come through") {
   CHECK_FALSE((*daemon->running()->book)[0].refusal);
 }
 
+TEST_CASE("to accept a feed waives the limits for that feed alone") {
+  const Folder folder;
+  write_two_feeds(folder);
+  Enforcer enforcer(folder / "one", traffic_of_two());
+  Started daemon(options_for(folder, {folder / "one"}));
+  REQUIRE(daemon.daemon);
+  REQUIRE(knows_traffic(daemon));
+  const auto lists = [&] { return daemon->running()->book; };
+  folder.write("a", "203.0.113.7\n203.0.113.9\n");
+  folder.write("b", "192.0.2.1\n203.0.113.8\n");  // one packet in ten, and the limit is one in twenty
+  const Json accepted = daemon.ask({{"command", "accept"}, {"name", "a"}});
+  CHECK(accepted.at("ok"));
+  CHECK((*lists())[0].entries() == 2);
+  CHECK((*lists())[1].entries() == 1);
+  REQUIRE((*lists())[1].refusal);
+  CHECK((*lists())[1].refusal->hint.find("--accept b") != std::string::npos);
+
+  folder.write("weir.yaml",
+               "version: 1\nplan: {max_newly_dropped: 5%}\nlists:\n  - {name: a, action: drop, file: a}\n"
+               "  - {name: b, action: drop, file: b}\n  - {name: c, action: drop, entries: [203.0.113.8]}\n");
+  folder.write("b", "192.0.2.1\n");
+  folder.write("a", "203.0.113.9\n203.0.113.10\n");
+  const Json refused = daemon.ask({{"command", "accept"}, {"name", "a"}});
+  CHECK_FALSE(refused.at("ok"));
+  CHECK(refused.at("over_limits").at(0).at("limit") == "max_newly_dropped");
+  CHECK(lists()->size() == 2);
+  CHECK(daemon.ask({{"command", "reload"}, {"force", true}}).at("ok"));
+  CHECK(lists()->size() == 3);
+}
+
 TEST_CASE("a rebuild makes a new base, also when a feed is held back") {
   const Folder folder;
   write_two_feeds(folder);
