@@ -74,15 +74,19 @@ void Daemon::end_confirmation_in(std::chrono::seconds seconds) {
   });
 }
 
-// Before the first policy is compiled: what was rolled back stays so, and what nobody confirmed goes back.
+// Before the first policy is compiled: what was rolled back stays so, and what nobody confirmed goes back. If the
+// content to go back to is lost, controld goes back further: what nobody confirmed must not stay.
 void Daemon::begin_with_notes() {
   const Maker::Notes notes = maker_.notes();
-  const uint64_t unconfirmed = notes.unconfirmed;
-  const uint64_t base = unconfirmed != 0 ? unconfirmed : notes.rolled_back_to;
-  if (base != 0 && !maker_.history().has(base)) {
-    log::error("the content of what is to be enforced is not kept: the policy is read", {{"generation", base}});
+  const uint64_t unconfirmed = notes.unconfirmed, wanted = unconfirmed != 0 ? unconfirmed : notes.rolled_back_to;
+  uint64_t base = wanted;
+  if (wanted != 0 && !maker_.history().has(wanted)) {
+    base = unconfirmed != 0 ? maker_.newest_kept(unconfirmed) : 0;
+    log::error(base != 0 ? "the content of what is to be enforced is not kept: an earlier one is enforced"
+                         : "the content of what is to be enforced is not kept: the policy is read",
+               {{"generation", wanted}});
   }
-  if (base == 0 || !maker_.history().has(base)) return intents_.start(std::nullopt, "");
+  if (base == 0) return intents_.start(std::nullopt, "");
   intents_.start(Rollback{base, 0, unconfirmed == 0, {}},
                  unconfirmed != 0 ? fmt::format("stopped before it was confirmed: back to generation {}", base)
                                   : fmt::format("rolled back to generation {} before this start", base));

@@ -65,6 +65,8 @@ class Maker {
     uint64_t rolled_back_to = 0, unconfirmed = 0;
   };
   Notes notes();
+  // Before its thread has work: the newest base, up to this one, whose content is in the history; 0: none is.
+  uint64_t newest_kept(uint64_t up_to);
   // It stays.
   Result<void> confirm(wire::Generation stays);
 

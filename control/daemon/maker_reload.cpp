@@ -329,6 +329,17 @@ Maker::Notes Maker::notes() {
   return {number_of(generations.note(kHeld)), number_of(generations.note(kUnconfirmed))};
 }
 
+uint64_t Maker::newest_kept(uint64_t up_to) {
+  const Result<Journal*> journal = this->journal();
+  const Result<std::vector<uint64_t>> bases =
+      journal ? (*journal)->generations().bases(epoch_) : Result<std::vector<uint64_t>>(Error{journal.error()});
+  uint64_t newest = 0;
+  for (const uint64_t base : bases ? *bases : std::vector<uint64_t>()) {
+    if (base <= up_to && history_.has(base)) newest = std::max(newest, base);
+  }
+  return newest;
+}
+
 Result<void> Maker::confirm(wire::Generation stays) {
   const Result<Journal*> journal = this->journal();
   Result<void> noted = journal ? (*journal)->begin(stays) : Result<void>(Error{journal.error()});

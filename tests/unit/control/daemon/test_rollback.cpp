@@ -1,5 +1,7 @@
 // What goes back, and what is asked for beside it.
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "tests/unit/control/daemon/started.h"
@@ -177,6 +179,26 @@ TEST_CASE("the way back from what nobody confirmed is tried until it succeeds") 
   CHECK(daemon.reload()->error.find("nobody confirmed generation") == 0);
   std::filesystem::rename(history + ".away", history);
   REQUIRE(daemon.until([&] { return is_dropped(daemon, "203.0.113.7"); }));
+}
+
+TEST_CASE("a start goes back further when the content that it is to go back to is lost") {
+  const Folder folder;
+  folder.write("weir.yaml", policy_of("203.0.113.7"));
+  {
+    Started daemon(options_for(folder, {}));
+    REQUIRE(daemon.daemon);
+    folder.write("weir.yaml", policy_of("203.0.113.8"));
+    REQUIRE(daemon.reload()->ok);
+    const std::string lost = fmt::format("state/history/{}.book", number_of(daemon));
+    folder.write("weir.yaml", policy_of("203.0.113.9"));
+    REQUIRE(daemon.ask({{"command", "reload"}, {"confirm", 60}}).at("ok"));
+    REQUIRE(std::filesystem::remove(folder / lost));
+  }
+  Started daemon(options_for(folder, {}));
+  REQUIRE(daemon.daemon);
+  CHECK(is_dropped(daemon, "203.0.113.7"));
+  CHECK_FALSE(is_dropped(daemon, "203.0.113.9"));
+  CHECK(notice(daemon).find("rolled back") == 0);
 }
 
 TEST_CASE("a rebuild after a start keeps what was rolled back before it") {
