@@ -193,7 +193,7 @@ Result<void> Daemon::begin(realtime::Starter& urgent, const std::optional<InForc
   // The targets that had the last good enforce it again at once, and no others.
   Result<std::shared_ptr<const Running>> last_good = maker_.load_last_good();
   if (last_good) {
-    book_before_ = (*last_good)->book;
+    book_before_ = feeds_before(**last_good);
     if (is_sure && in_force && in_force->config == config_ && named == in_force->targets) {
       publish(*last_good);
       tell_published("last good, while the policy is compiled", {}, kAgain);

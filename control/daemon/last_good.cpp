@@ -85,7 +85,7 @@ Result<std::shared_ptr<const Running>> Maker::load_last_good() {
   if (!opened) return Error{"the last good cannot be used: " + opened.error()};
   running->stands_on = std::move(base);
   const filter::SnapshotView* view = *opened;
-  running->book = last_good_book(publication->generation);
+  load_book(publication->generation, *running);
   running->lists = running->book->empty() ? details_of(*view) : details_of(*running->book);
   running->report.snapshot_bytes = publication->size_bytes;
   if (publication->base != nullptr) running->report.snapshot_bytes += publication->base->size_bytes;
@@ -107,26 +107,37 @@ Result<std::shared_ptr<const Running>> Maker::load_last_good() {
 }
 
 // Without it, a feed that is refused has no former content, and `explain` names no file and line. Not every change of
-// the journal writes it anew: then it is of a generation before, and the journal tells the rest.
-std::shared_ptr<const Book> Maker::last_good_book(wire::Generation generation) {
+// the journal writes it anew: then it is of a generation before, and the journal tells the rest. After a crash between
+// snapshot and book it is of another reload: feeds are compared with it all the same.
+void Maker::load_book(wire::Generation generation, Running& running) {
+  running.book = std::make_shared<const Book>();
   wire::Generation found;
   const Result<Store::Bytes> bytes = Store::book_in(store_.state_dir(), &found);
   Result<Book> book = bytes ? read_book(bytes->bytes()) : Result<Book>(Error{bytes.error()});
-  if (book && found != generation) {
-    const Result<Journal*> journal = this->journal();
-    if (found.epoch == generation.epoch && found.number < generation.number && journal && (*journal)->is_reset()) {
-      log::warning("the book on disk is an older one: what was added to lists since then is not known",
-                   {{"generation", found.number}});
-    } else if (journal && is_of_base(found, recorded_base(generation, **journal), **journal)) {
-      add_journal(*book, nullptr);
-    } else {
-      book = Error{"the book on disk belongs to another generation"};
-    }
+  if (!book) {
+    log::warning("no entries of the last good: refused feeds have none, and `explain` names no files and lines",
+                 {{"error", book.error()}});
+    return;
   }
-  if (book) return std::make_shared<const Book>(std::move(*book));
-  log::warning("no entries of the last good: refused feeds have none, and `explain` names no files and lines",
-               {{"error", book.error()}});
-  return std::make_shared<const Book>();
+  bool is_its_own = found == generation;
+  const bool is_older = found.epoch == generation.epoch && found.number < generation.number;
+  const Result<Journal*> journal = is_its_own ? Result<Journal*>(nullptr) : this->journal();
+  if (!is_its_own && is_older && journal && (*journal)->is_reset()) {
+    log::warning("the book on disk is an older one: what was added to lists since then is not known",
+                 {{"generation", found.number}});
+    is_its_own = true;
+  } else if (!is_its_own && journal && is_of_base(found, recorded_base(generation, **journal), **journal)) {
+    add_journal(*book, nullptr);
+    is_its_own = true;
+  }
+  auto loaded = std::make_shared<const Book>(std::move(*book));
+  if (is_its_own) {
+    running.book = std::move(loaded);
+    return;
+  }
+  log::warning("the book on disk belongs to another generation: `explain` names no files and lines",
+               {{"generation", found.number}, {"refused_feeds_keep_it", is_older}});
+  if (is_older) running.feeds_before = std::move(loaded);
 }
 
 Result<void> Maker::keep_change(const Running& running, bool is_new_base) {

@@ -94,7 +94,7 @@ class Maker {
   void add_journal(Book& book, const Book* before);
   Result<void> keep(const Running& next, const std::vector<TargetSpec>& targets);
   Result<void> keep_in_force(const std::vector<TargetSpec>& targets);
-  std::shared_ptr<const Book> last_good_book(wire::Generation generation);
+  void load_book(wire::Generation generation, Running& running);
 
   Store& store_;
   const Settings settings_;

@@ -48,7 +48,7 @@ void Daemon::begin_reading(const std::shared_ptr<ReloadJob>& job) {
   const bool may_have_limits = !is_by_feeds || (running_->policy && has_limits(running_->policy->plan));
   if (may_have_limits) job->cause.traffic = recent_traffic();
   reader_.submit([this, job, is_by_feeds, is_ours = running_ != nullptr && !running_->from_last_good,
-                  before = running_ != nullptr ? running_->book : book_before_] {
+                  before = running_ != nullptr ? feeds_before(*running_) : book_before_] {
     // Another version of this program may have read them otherwise: only refused feeds are taken over.
     FeedHistory history = history_of(before.get(), is_ours);
     history.accept = job->cause.accepted_feeds;
@@ -104,10 +104,11 @@ void Daemon::end_reading(const std::shared_ptr<ReloadJob>& job) {
 
 // running_ may have changed since reading began: entries were added meanwhile.
 void Daemon::begin_making(const std::shared_ptr<ReloadJob>& job) {
-  maker_thread_.submit([this, job, old = running_, before = running_ != nullptr ? running_->book : book_before_] {
-    maker_.make(*job, old.get(), before.get());
-    mailbox_.post([this, job] { publish_reload(job); });
-  });
+  maker_thread_.submit(
+      [this, job, old = running_, before = running_ != nullptr ? feeds_before(*running_) : book_before_] {
+        maker_.make(*job, old.get(), before.get());
+        mailbox_.post([this, job] { publish_reload(job); });
+      });
 }
 
 // On the loop: the feeds changed, and what is enforced did not.

@@ -34,7 +34,9 @@ struct Running {
   OverlayReport overlay;                         // of an overlay
   std::shared_ptr<const Policy> policy;          // null: from_last_good
   std::shared_ptr<const Book> book;              // from_last_good: empty when it is not on disk
-  std::optional<InputsDigest> inputs;            // of the snapshot; empty: not known, or it depends on the time
+  // Null: book. from_last_good: that of an earlier generation, when a crash came before this one's was on disk.
+  std::shared_ptr<const Book> feeds_before;
+  std::optional<InputsDigest> inputs;  // of the snapshot; empty: not known, or it depends on the time
   std::vector<ListDetails> lists;
   uint64_t base = 0;  // the generation whose book holds its policy content, before what the journal adds; 0: not known
   CompileReport report;  // from_last_good: phases and reasons are empty
@@ -54,6 +56,11 @@ std::shared_ptr<Publication> publication_of(Compiled& compiled);
 
 // Fills all but publication, snapshot and report. The policy's lists are complete.
 std::shared_ptr<Running> running_of(std::shared_ptr<const Policy> policy);
+
+// A refused feed keeps its content of this book.
+inline const std::shared_ptr<const Book>& feeds_before(const Running& running) {
+  return running.feeds_before != nullptr ? running.feeds_before : running.book;
+}
 
 // The snapshots of what runs. They live as long as it.
 Result<Enforcing> enforcing_of(const Running& running);

@@ -249,6 +249,37 @@ TEST_CASE("a feed that is refused leaves its list as it was, over restarts, unti
   CHECK(is_dropped(daemon, "198.18.0.2"));
 }
 
+TEST_CASE("a refused feed keeps its content when a crash came between the last good and its book") {
+  const Folder folder;
+  Enforcer enforcer(folder / "dp");
+  const std::string policy = policy_text("203.0.113.7") + "  - {name: fed, action: drop, file: fed.txt}\n";
+  const std::string book = folder / "state/book.weir";
+  folder.write("weir.yaml", policy);
+  folder.write("fed.txt", "198.18.0.1\n198.18.0.2\n");
+  const auto is_dropped = [](Started& daemon, const char* key) {
+    return daemon.ask({{"command", "explain"}, {"key", key}}).at("as_source").at("action") == "drop";
+  };
+  {
+    Started daemon(options_for(folder, {folder / "dp"}));
+    REQUIRE(daemon.daemon);
+    std::filesystem::copy_file(book, folder / "older");
+    folder.write("fed.txt", "198.18.0.1\n198.18.0.2\n198.18.0.3\n");
+    REQUIRE(daemon.reload()->ok);
+  }
+  folder.write("fed.txt", "<html>");
+  const bool is_policy_bad = GENERATE(false, true);
+  std::filesystem::copy_file(folder / "older", book, std::filesystem::copy_options::overwrite_existing);
+  if (is_policy_bad) folder.write("weir.yaml", "lists: [nonsense\n");
+  Started daemon(options_for(folder, {folder / "dp"}));
+  REQUIRE(daemon.daemon);
+  CHECK(daemon->running()->from_last_good == is_policy_bad);
+  folder.write("weir.yaml", policy);
+  CHECK(daemon.reload()->diagnostics.ok());
+  CHECK_FALSE(daemon->running()->from_last_good);
+  CHECK(daemon.ask({{"command", "status"}}).at("refused").size() == 1);
+  CHECK(is_dropped(daemon, "198.18.0.2"));
+}
+
 TEST_CASE("a warning about a feed's content stands, also when the feed is not read again, and over restarts") {
   const Folder folder;
   Enforcer enforcer(folder / "dp");
