@@ -116,6 +116,7 @@ class FleetNode {
   uint64_t attempts_ = 0;
   fleet::GroupAt refused_;  // that this node does not take, until its group is given something anew
   Loop::Source retry_;
+  unsigned failures_ = 0;            // of attempts in a row
   std::optional<fleet::Ask> asked_;  // waits until nothing else is taken
   std::string told_;                 // id of the last question that was answered
 

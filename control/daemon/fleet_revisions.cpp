@@ -16,6 +16,7 @@ namespace weir::control {
 namespace {
 
 constexpr std::chrono::seconds kRetry{5};  // a revision whose bytes could not be had
+constexpr unsigned kMostDoubled = 6;       // a revision that fails again and again waits for 320 s at most
 
 // The share of packets that `after` drops, of the traffic that `before` was asked about.
 std::optional<Share> expected_share(const std::shared_ptr<const Running>& before,
@@ -262,7 +263,7 @@ void FleetNode::reload(const std::string& policy) {
         const bool is_published = std::any_of(report->phases.begin(), report->phases.end(),
                                               [](const PhaseTime& phase) { return phase.name == "publish"; });
         if (!is_published) {
-          return finish_taking(error_of(*report), !*disk_failed);
+          return finish_taking(error_of(*report), !*disk_failed && !report->may_pass);
         }
         const uint64_t previous = std::exchange(followed_.revision, number);
         followed_.policy = policy;
@@ -301,6 +302,7 @@ void FleetNode::finish_taking(const std::string& error, bool is_final) {
   taking_.reset();
   report_.error = error;
   const bool is_taken = followed_.revision == number;
+  if (is_taken || is_final) failures_ = 0;
   if (is_taken) {
     report_.state = "enforcing";
     log::change("fleet: a revision is enforced",
@@ -315,7 +317,8 @@ void FleetNode::finish_taking(const std::string& error, bool is_final) {
     report_.state = "taking";
     log::warning("fleet: a revision could not be had yet: what runs stays",
                  {{"fleet", settings_.name}, {"revision", number}, {"error", error}});
-    retry_ = loop_.timer(Clock::now() + kRetry, [this] { begin_taking(); });
+    retry_ = loop_.timer(Clock::now() + kRetry * (1u << failures_), [this] { begin_taking(); });
+    failures_ = std::min(failures_ + 1, kMostDoubled);
   }
   report_soon();
   if (is_taken) entries_.lists_changed();

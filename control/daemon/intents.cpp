@@ -38,6 +38,7 @@ void append(std::vector<Reloaded>& to, std::vector<Reloaded> more) {
 std::shared_ptr<const ReloadAnswer> Intents::refused(std::string why) const {
   auto answer = std::make_shared<ReloadAnswer>();
   answer->error = std::move(why);
+  answer->may_pass = true;
   answer->at = unix_now();
   if (const auto running = owner_.running(); running != nullptr) answer->generation = running->publication->generation;
   return answer;

@@ -34,6 +34,12 @@ void keep_published(const Running& old, Running& next) {
   next.base = old.base;
 }
 
+// The disk, say: the same reload may succeed later.
+void fail_for_now(ReloadAnswer& answer, std::string error) {
+  answer.error = std::move(error);
+  answer.may_pass = true;
+}
+
 uint64_t number_of(const Result<std::string>& text) {
   uint64_t number = 0;
   if (text) std::from_chars(text->data(), text->data() + text->size(), number);
@@ -77,7 +83,7 @@ void Maker::make(ReloadJob& job, const Running* old, const Book* before) {
   // A policy that takes more memory than there is fails alone: what runs keeps running.
   if (const Result<void> had_memory = with_memory([&] { make_reload(job, old, before); }); !had_memory) {
     job.next = nullptr;
-    job.answer->error = had_memory.error();
+    fail_for_now(*job.answer, had_memory.error());
   }
   job.policy.reset();
   if (job.next != nullptr) return;
@@ -94,7 +100,7 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
     const Result<Journal*> journal = this->journal();
     Result<void> done = journal ? (*journal)->begin(numbers_.next()) : Result<void>(Error{journal.error()});
     if (done) done = (*journal)->go_back(job.way_back, cause.back->added_up_to);
-    if (!done) return void(answer.error = done.error());
+    if (!done) return fail_for_now(answer, done.error());
   }
   add_journal(policy->lists, before);
   const auto whole = std::make_shared<const Policy>(std::move(*policy));
@@ -155,10 +161,7 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
   const bool has_number = next->publication->generation == numbers_.last();  // a candidate that is promoted
   job.saved = has_number ? numbers_.save() : numbers_.commit();
   next->base = next->publication->generation.number;
-  if (Result<void> noted = note(job, old); !noted) {
-    answer.error = noted.error();
-    return;
-  }
+  if (const Result<void> noted = note(job, old); !noted) return fail_for_now(answer, noted.error());
   const Result<void> kept = keep(*next, job.targets);
   if (job.saved) job.saved = kept;
   answer.phases.push_back({"store", ms_between(storing, Clock::now())});

@@ -70,6 +70,7 @@ void Daemon::begin_reading(const std::shared_ptr<ReloadJob>& job) {
     if (const Result<void> had_memory = with_memory([&] { read(*job, history); }); !had_memory) {
       job->policy.reset();
       job->answer->error = had_memory.error();
+      job->answer->may_pass = true;
     }
     if (!job->policy) malloc_trim(0);
     mailbox_.post([this, job] { end_reading(job); });

@@ -37,6 +37,7 @@ struct ReloadAnswer {
   std::vector<TargetOutcome> targets;  // empty when nothing was published
   std::vector<RefusedFeed> refused;    // their lists keep what they had
   std::vector<OverLimit> over_limits;  // why it was refused, or was not although
+  bool may_pass = false;               // not told: why it failed may pass by itself
   Diagnostics diagnostics;
   std::string error;   // why not; empty when diagnostics say it
   std::string notice;  // PromoteAnswer tells it: what the next reload would change

@@ -224,6 +224,25 @@ TEST_CASE("a node tries again to have a revision whose bytes are not there yet")
   CHECK(fleeted.is_dropped("203.0.113.9"));
 }
 
+TEST_CASE("a node tries again to enforce a revision that it could not enforce for a while") {
+  Fleeted fleeted;
+  const uint64_t first = fleeted.push(fleet_policy("203.0.113.7"));
+  REQUIRE(fleeted.until_enforced(first));
+  REQUIRE(fleeted.daemon->ask({{"command", "reload"}, {"confirm", 600}}).at("ok"));
+  const uint64_t second = fleeted.push(fleet_policy("203.0.113.9"));
+  REQUIRE(fleeted.until([&] { return !fleeted.standing().error.empty(); }));
+  CHECK(fleeted.standing().state == "taking");
+  CHECK_THAT(fleeted.standing().error, ContainsSubstring("controlctl confirm"));
+  REQUIRE(fleeted.daemon->ask({{"command", "confirm"}}).at("ok"));
+  const OwnClocks clocks;
+  clocks.pass(std::chrono::seconds(5));
+  REQUIRE(fleeted.until([&] {
+    clocks.pass(std::chrono::milliseconds(1));  // for what is told soon
+    return fleeted.standing().revision == second;
+  }));
+  CHECK(fleeted.is_dropped("203.0.113.9"));
+}
+
 TEST_CASE("a node says what a staged revision would do, and does not enforce it") {
   Fleeted fleeted;
   const uint64_t first = fleeted.push(fleet_policy("203.0.113.7"));
