@@ -61,8 +61,9 @@ std::string effects_text(const ListsAnswer& answer) {
                {"changed"},
                {"changes a day", kRight}});
   for (const ListEconomics& list : answer.lists) {
-    table.row({list.name, count(list.matched), count(list.dropped), count(list.dropped_alone), count(list.would_drop),
-               count(list.would_drop_alone), list.hits ? count(list.hits->never) : "-", bytes(list.cost.bytes),
+    table.row({list.name, count(list.counted.matched), count(list.counted.dropped), count(list.counted.dropped_alone),
+               count(list.counted.would_drop), count(list.counted.would_drop_alone),
+               list.hits ? count(list.hits->never) : "-", bytes(list.cost.bytes),
                share_of(list.cost.bytes, answer.snapshot_bytes), bytes(list.cost.bytes_alone), count(list.cost.probes),
                list.churn.changed_at == 0 ? "-" : age(list.churn.changed_at),
                list.churn.per_day ? fmt::format("{:.1f}", *list.churn.per_day) : "-"});

@@ -128,7 +128,7 @@ MUTATIONS = (
     ("control/lists/book/overlap.cpp", "      holders = holders & here;", "      holders = here;", ("book",)),
     ("control/tell/answer/economics.cpp", " || !does_the_same(by, list) ||", " ||", ("answer",)),
     ("control/tell/answer/economics.cpp", "      weir_set alone = {};\n      if (sharers.size() == 1) {", "      weir_set alone = {};\n      if (!sharers.empty()) {", ("answer",)),
-    ("control/tell/answer/advice.cpp", "list.dropped_alone != 0 || !was_there(facts, list)) continue;", "list.dropped_alone != 0) continue;", ("answer",)),
+    ("control/tell/answer/advice.cpp", "list.counted.dropped_alone != 0 || !was_there(facts, list))", "list.counted.dropped_alone != 0)", ("answer",)),
     # In the kernel.
     ("bpf/program/verdict.bpf.h", "weir_keep_credit(frame, passed_by);\n    }\n    return 0;", "weir_keep_credit(frame, passed_by);\n    }", XDP),
     ("bpf/program/verdict.bpf.h", "  if (would_drop) {\n", "  if (!would_drop) {\n", XDP),

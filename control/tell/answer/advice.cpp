@@ -117,7 +117,8 @@ std::string drops_nothing_alone(const AdviceFacts& facts, std::vector<Advice>& a
   std::string lacks = lacks_frames(facts, kCostlyAfter_s);
   if (!lacks.empty()) return lacks;
   for (const ListEconomics& list : facts.lists.lists) {
-    if (list.action != "drop" || list.mode != "enforce" || list.dropped_alone != 0 || !was_there(facts, list)) continue;
+    if (list.action != "drop" || list.mode != "enforce" || list.counted.dropped_alone != 0 || !was_there(facts, list))
+      continue;
     if (share(list.cost.bytes_alone, facts.lists.snapshot_bytes) < kCostlyShare) continue;
     advice.push_back(
         {"", list.name, fmt::format("only monitor {}, and see whether anybody misses it", list.name),
@@ -135,16 +136,16 @@ std::string enforce_monitored(const AdviceFacts& facts, std::vector<Advice>& adv
   if (!lacks.empty()) return lacks;
   for (const ListEconomics& list : facts.lists.lists) {
     if (!is_monitored(list) || !was_there(facts, list)) continue;
-    const double would_drop = share(list.would_drop, facts.lists.packets);
+    const double would_drop = share(list.counted.would_drop, facts.lists.packets);
     if (would_drop > kFewDrops) continue;
-    const std::string known = list.would_drop == 0 ? "none"
-                              : list.would_drop_alone == 0
+    const std::string known = list.counted.would_drop == 0 ? "none"
+                              : list.counted.would_drop_alone == 0
                                   ? "all of it dropped by enforced lists already"
                                   : fmt::format("{} of it dropped by no enforced list",
-                                                percent(share(list.would_drop_alone, list.would_drop)));
+                                                percent(share(list.counted.would_drop_alone, list.counted.would_drop)));
     advice.push_back(
         {"", list.name, fmt::format("enforce {}", list.name),
-         fmt::format("it would have dropped {} of {} ({}) in {}: {}", count(list.would_drop),
+         fmt::format("it would have dropped {} of {} ({}) in {}: {}", count(list.counted.would_drop),
                      plural(facts.lists.packets, "frame"), percent(would_drop), counted_time(facts), known),
          lines_of(list.name, "mode: enforce"), kReload});
   }
@@ -217,7 +218,8 @@ std::string memory_bound(const AdviceFacts& facts, std::vector<Advice>& advice) 
 // Frames that some list let pass or drop, as a share; a frame of several monitored lists may count more than once.
 double true_hits(const AdviceFacts& facts) {
   uint64_t hits = 0;
-  for (const ListEconomics& list : facts.lists.lists) hits += list.dropped + list.passed + list.would_drop_alone;
+  for (const ListEconomics& list : facts.lists.lists)
+    hits += list.counted.dropped + list.counted.passed + list.counted.would_drop_alone;
   return share(hits, facts.lists.packets);
 }
 

@@ -58,12 +58,7 @@ void members(Fields& f, ListEconomics& list) {
   f({"unique_addresses", "", "likewise"}, list.unique_addresses);
   f.array({"held_by", "", "other lists that hold something of it, the one that holds most entries first"}, list.held_by,
           "share of a list");
-  f({"matched", "frames", "that an entry of the list matches"}, list.matched);
-  f({"dropped", "frames", "that the list dropped"}, list.dropped);
-  f({"dropped_alone", "frames", "that it dropped and no other enforced drop list would have"}, list.dropped_alone);
-  f({"would_drop", "frames", "that the list would drop if it were enforced"}, list.would_drop);
-  f({"would_drop_alone", "frames", "of would_drop that no enforced drop list drops"}, list.would_drop_alone);
-  f({"passed", "frames", "that the list let pass"}, list.passed);
+  members(f, list.counted);
   f.object({"cost", "", "its part of the snapshot"}, list.cost, "cost of a list");
   f.maybe_object({"hits", "", "when traffic is sampled"}, list.hits, "hits of a list");
   f.object({"churn", "", "how it changes"}, list.churn, "churn of a list");
@@ -278,15 +273,7 @@ ListsAnswer lists_of(const Book& book, const Overlap& overlap, const SnapshotCos
     std::stable_sort(list.held_by.begin(), list.held_by.end(), [](const HeldBy& a, const HeldBy& b) {
       return a.entries != b.entries ? a.entries > b.entries : a.addresses > b.addresses;
     });
-    if (const auto found = named(counted, list.name); found != counted.end()) {
-      const wire::ListStats& stats = found->second;
-      list.matched = stats.matched;
-      list.dropped = stats.dropped;
-      list.dropped_alone = stats.dropped_alone;
-      list.would_drop = stats.would_drop;
-      list.would_drop_alone = stats.would_drop_alone;
-      list.passed = stats.passed;
-    }
+    if (const auto found = named(counted, list.name); found != counted.end()) list.counted = found->second;
     if (const auto found = named(costs.lists, list.name); found != costs.lists.end()) list.cost = found->second;
   }
   return answer;
@@ -373,7 +360,7 @@ void find_costly(const ListsAnswer& answer, std::vector<ListVerdict>& verdicts) 
   if (answer.packets == 0) return;
   const ListEconomics* costly = nullptr;
   const auto price = [](const ListEconomics& list) {
-    return static_cast<double>(list.cost.bytes_alone) / static_cast<double>(list.dropped_alone + 1);
+    return static_cast<double>(list.cost.bytes_alone) / static_cast<double>(list.counted.dropped_alone + 1);
   };
   for (const ListEconomics& list : answer.lists) {
     if (list.action != "drop" || list.mode != "enforce" || list.cost.bytes_alone == 0) continue;
@@ -385,7 +372,8 @@ void find_costly(const ListsAnswer& answer, std::vector<ListVerdict>& verdicts) 
        fmt::format(
            "{} costs most for the fewest drops: {} of the snapshot are there for it alone, and it alone dropped "
            "{} of {} frames",
-           costly->name, bytes(costly->cost.bytes_alone), count(costly->dropped_alone), count(answer.packets))});
+           costly->name, bytes(costly->cost.bytes_alone), count(costly->counted.dropped_alone),
+           count(answer.packets))});
 }
 
 }  // namespace

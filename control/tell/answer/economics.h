@@ -61,7 +61,7 @@ struct ListEconomics {
   uint64_t entries = 0, addresses = 0;                // that have not ended
   uint64_t unique_entries = 0, unique_addresses = 0;  // that no list holds that would do the same in its place
   std::vector<HeldBy> held_by;                        // what holds most of it first
-  uint64_t matched = 0, dropped = 0, dropped_alone = 0, would_drop = 0, would_drop_alone = 0, passed = 0;  // frames
+  wire::ListStats counted = {};                       // of all targets; its name is empty
   ListCost cost;
   std::optional<ListHits> hits;
   ListChurn churn;

@@ -32,8 +32,8 @@ struct World {
     lists.history_since = kNow - 9 * kDay_s;
     lists.packets = 1'000'000;
     lists.snapshot_bytes = 100 << 20;
-    of("watch").would_drop = 200'000;  // more than a few
-    of("drop").dropped_alone = of("drop").dropped = 1000;
+    of("watch").counted.would_drop = 200'000;  // more than a few
+    of("drop").counted.dropped_alone = of("drop").counted.dropped = 1000;
     for (ListEconomics& list : lists.lists) list.churn.known_since = lists.history_since;
   }
   void compare() {
@@ -102,16 +102,16 @@ TEST_CASE("list_can_go, lists_are_one") {
 TEST_CASE("drops_nothing_alone") {
   World world;
   ListEconomics& list = world.of("drop");
-  list.dropped_alone = 0;
+  list.counted.dropped_alone = 0;
   list.cost.bytes_alone = 6 << 20;
   REQUIRE(world.says("drops_nothing_alone").size() == 1);
   CHECK(world.says("drops_nothing_alone")[0].policy == std::vector<std::string>{"- name: drop", "  mode: monitor"});
   list.cost.bytes_alone = 4 << 20;
   CHECK(world.says("drops_nothing_alone").empty());
   list.cost.bytes_alone = 6 << 20;
-  list.dropped_alone = 1;
+  list.counted.dropped_alone = 1;
   CHECK(world.says("drops_nothing_alone").empty());
-  list.dropped_alone = 0;
+  list.counted.dropped_alone = 0;
   list.churn.known_since = kNow - kDay_s;  // it was not there all the time
   CHECK(world.says("drops_nothing_alone").empty());
   list.churn.known_since = 0;
@@ -123,19 +123,19 @@ TEST_CASE("drops_nothing_alone") {
 TEST_CASE("enforce_monitored") {
   World world;
   ListEconomics& list = world.of("watch");
-  list.would_drop = 100;
-  list.would_drop_alone = 25;
+  list.counted.would_drop = 100;
+  list.counted.would_drop_alone = 25;
   REQUIRE(world.says("enforce_monitored").size() == 1);
   const Advice advice = world.says("enforce_monitored")[0];
   CHECK(advice.reason ==
         "it would have dropped 100 of 1,000,000 frames (0.01 %) in 8 days: 25 % of it dropped by no enforced list");
   CHECK(advice.policy == std::vector<std::string>{"- name: watch", "  mode: enforce"});
-  list.would_drop_alone = 0;
+  list.counted.would_drop_alone = 0;
   CHECK(world.says("enforce_monitored")[0].reason.find("all of it dropped by enforced lists already") !=
         std::string::npos);
-  list.would_drop = 10'001;
+  list.counted.would_drop = 10'001;
   CHECK(world.says("enforce_monitored").empty());
-  list.would_drop = 0;
+  list.counted.would_drop = 0;
   CHECK(world.says("enforce_monitored").size() == 1);
   list.churn.known_since = kNow - 60;
   CHECK(world.says("enforce_monitored").empty());
@@ -187,15 +187,15 @@ TEST_CASE("memory_bound") {
 
 TEST_CASE("false_positive_rate") {
   World world;
-  world.of("watch").would_drop = 0;
-  world.of("drop").dropped = 1000;  // 0.1 % of frames
+  world.of("watch").counted.would_drop = 0;
+  world.of("drop").counted.dropped = 1000;  // 0.1 % of frames
   add_shape(world, 0.02, 1 << 20, 10);
   world.policy.false_positive_rate = 0.02;
   REQUIRE(world.says("false_positive_rate").size() == 1);
   CHECK(world.says("false_positive_rate")[0].policy[1] == "  false_positive_rate: 0.005");
-  world.of("drop").dropped = 30'000;  // more than what is looked up in vain
+  world.of("drop").counted.dropped = 30'000;  // more than what is looked up in vain
   CHECK(world.says("false_positive_rate").empty());
-  world.of("drop").dropped = 1000;
+  world.of("drop").counted.dropped = 1000;
   world.report.shapes[0].expected_fpr = 0.009;
   CHECK(world.says("false_positive_rate").empty());
   // No memory, and false hits that do not matter.
@@ -203,7 +203,7 @@ TEST_CASE("false_positive_rate") {
   world.report.shapes[0].expected_fpr = 0.001;
   world.policy.false_positive_rate = 0.001;
   CHECK(world.says("false_positive_rate").empty());
-  world.of("drop").dropped = 30'000;
+  world.of("drop").counted.dropped = 30'000;
   REQUIRE(world.says("false_positive_rate").size() == 1);
   CHECK(world.says("false_positive_rate")[0].policy[1] == "  false_positive_rate: 0.004");
   world.lists.packets = 1000;

@@ -149,7 +149,7 @@ TEST_CASE("the list that takes most for the fewest drops is named when packets w
   CHECK(verdicts_in(answer_of(policy, counted, 10'000)) == Texts{"costly small"});
   list_of(counted, "large").dropped_alone = 0;
   CHECK(verdicts_in(answer_of(policy, counted, 10'000)) == Texts{"costly large"});
-  CHECK(answer_of(policy, counted).lists[1].dropped_alone == 3);
+  CHECK(answer_of(policy, counted).lists[1].counted.dropped_alone == 3);
 }
 
 TEST_CASE("churn is what publications changed of a list that stays") {
