@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Without tests (-Dtests=disabled, as scripts/demo builds), `ninja` builds the three programs and everything that
+"""Without tests (-Dtests=disabled, as scripts/demo builds), `ninja` builds the programs and everything that
 `meson install` puts somewhere, and nothing else.
     default_targets.py BUILD
 """
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAMS = {"dataplane", "controld", "controlctl"}
+PROGRAMS = {"dataplane", "controld", "controlctl", "weir-connect"}
 
 targets = json.loads(subprocess.check_output(["meson", "introspect", "--targets", sys.argv[1]]))
 default = [target for target in targets if target["build_by_default"]

@@ -35,6 +35,7 @@ lib/sysusers.d/weir-control.conf
 lib/sysusers.d/weir-dataplane.conf
 lib/tmpfiles.d/weir-control.conf
 lib/weir/reserve-huge-pages
+lib/weir/weir-connect
 share/bash-completion/completions/controlctl.bash
 share/bash-completion/completions/controld.bash
 share/bash-completion/completions/dataplane.bash
@@ -73,7 +74,7 @@ share/weir/weir.bpf.o
 {zsh}/_dataplane
 """.split()
 FOLDERS = ("monitoring", "packaged", "systemd", "sysusers.d", "tmpfiles.d", "udev")  # of configs/
-PACKAGES = ("weir-control", "weir-dataplane", "weir-doc")
+PACKAGES = ("weir-connect", "weir-control", "weir-dataplane", "weir-doc")
 
 
 def option(options, name):

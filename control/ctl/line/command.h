@@ -11,9 +11,10 @@ namespace weir::control::ctl {
 
 // What every command may use.
 struct Context {
-  std::string socket;  // of controld
-  bool json = false;   // print JSON instead of text for people
-  bool quiet = false;  // nothing that is neither a result nor an error
+  std::string socket;                 // of controld
+  bool json = false;                  // print JSON instead of text for people
+  bool quiet = false;                 // nothing that is neither a result nor an error
+  const char* const* line = nullptr;  // all words of the command line, as of main()
 };
 
 // Exit codes, as docs/use/control.md has them.

@@ -40,6 +40,7 @@ int run_line(Commands commands, int argc, const char* const* argv) {
     if (json) print("{}", failure_line(error));
   };
   Common common(find_controld_socket());
+  common.context.line = argv;
   Options options;
   Run run;
   const Command* command = nullptr;

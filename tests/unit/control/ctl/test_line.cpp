@@ -133,3 +133,15 @@ TEST_CASE("every command has a name of its own, a line of help, and options that
     for (const Option& option : options.all()) CHECK_FALSE(option.help.empty());
   }
 }
+
+TEST_CASE("a command of weir-connect is refused where it is not installed, and its options are known all the same") {
+  for (const std::vector<const char*>& line :
+       {std::vector<const char*>{"controlctl", "crowdsec", "--quiet", "--key-file", "none", nullptr},
+        std::vector<const char*>{"controlctl", "flowspec", "--quiet", "--peer", "192.0.2.1", "--as", "65000",
+                                 nullptr}}) {
+    CHECK(run_line(all_commands(), static_cast<int>(line.size()) - 1, line.data()) == kFailed);
+  }
+  CHECK(help_of(*find_command(all_commands(), "crowdsec")).find("--key-file") != std::string::npos);
+  const std::vector<const char*> wrong = {"controlctl", "crowdsec"};  // --key-file or --cert is missing
+  CHECK(run_line(all_commands(), static_cast<int>(wrong.size()), wrong.data()) == kUsage);
+}

@@ -1,4 +1,4 @@
-#include "control/ctl/dynamic_list.h"
+#include "control/connect/dynamic_list.h"
 
 #include <algorithm>
 

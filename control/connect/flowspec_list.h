@@ -12,7 +12,8 @@
 #include <vector>
 
 #include "common/clock.h"
-#include "control/ctl/dynamic_list.h"
+#include "control/connect/dynamic_list.h"
+#include "control/ctl/adapters.h"
 #include "control/sources/flowspec/rules.h"
 #include "control/tell/answer/list.h"
 
@@ -28,20 +29,6 @@ struct FlowspecSettings {
   flowspec::RuleTable::Limits limits;
   bool tells_json = false;  // a line on stdout for each rule that is refused
 };
-
-struct FlowspecStatus {
-  std::string peer, state, list;
-  flowspec::RuleTable::Counts counts;
-  uint64_t announced = 0;
-  bool operator==(const FlowspecStatus&) const = default;
-};
-void members(Fields& f, FlowspecStatus& status);
-
-// A rule of the peer that has no entries.
-struct FlowspecRefusal {
-  std::string refused, reason;
-};
-void members(Fields& f, FlowspecRefusal& refusal);
 
 // Brings what a peer announces into a list of controld, and what another list holds to whom it is announced. Its thread
 // asks controld, which may take its time; whoever has the session talks to the table.

@@ -1,4 +1,4 @@
-#include "control/ctl/flowspec_list.h"
+#include "control/connect/flowspec_list.h"
 
 #include <fmt/format.h>
 
@@ -39,22 +39,6 @@ const ListDetails* find_list(const std::vector<ListDetails>& lists, const std::s
 }
 
 }  // namespace
-
-void members(Fields& f, FlowspecStatus& status) {
-  f({"peer", "", "its address"}, status.peer);
-  f({"state", "", "connecting, waiting (for the peer to connect), or established"}, status.state);
-  f({"list", "", "that takes its rules"}, status.list);
-  f({"rules", "", "that the peer announces, the refused ones included"}, status.counts.rules);
-  f({"refused", "", "of these, that have no entries"}, status.counts.refused);
-  f({"entries", "", "that the list holds for them"}, status.counts.entries);
-  f({"pending", "", "rules that the list lacks still, and entries that are to go from it"}, status.counts.pending);
-  f({"announced", "", "rules that are announced to the peer"}, status.announced);
-}
-
-void members(Fields& f, FlowspecRefusal& refusal) {
-  f({"refused", "", "the rule"}, refusal.refused);
-  f({"reason", "", "why it has no entries"}, refusal.reason);
-}
 
 FlowspecList::FlowspecList(FlowspecSettings settings, std::function<void()> announced)
     : settings_(std::move(settings)),

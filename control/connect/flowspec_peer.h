@@ -7,7 +7,7 @@
 
 #include "common/clock.h"
 #include "common/fd.h"
-#include "control/ctl/flowspec_list.h"
+#include "control/connect/flowspec_list.h"
 #include "control/policy/model/listen.h"
 #include "control/sources/flowspec/session.h"
 

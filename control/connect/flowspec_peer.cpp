@@ -1,4 +1,4 @@
-#include "control/ctl/flowspec_peer.h"
+#include "control/connect/flowspec_peer.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
