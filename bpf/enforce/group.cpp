@@ -40,6 +40,18 @@ weir_lookup lookup_of(const weir_shape& from, uint8_t side, uint32_t shape_numbe
   return lookup;
 }
 
+weir_asked_gate asked_gate(const weir_gate& from) {
+  weir_asked_gate gate = {};
+  gate.n_tables = from.n_tables;
+  gate.is_open = from.kind == WEIR_GATE_OPEN ? 1 : 0;
+  gate.multiplier = from.multiplier;
+  for (uint32_t t = 0; t < from.n_tables; t++) {
+    const weir_gate_table& table = from.table[t];
+    gate.table[t] = {page_of(table.bits), table.n_words, table.prefix_bits, {}};
+  }
+  return gate;
+}
+
 std::span<const weir_shape> shapes_of(const weir_snapshot_header& header) {
   return std::span(header.shapes).first(header.n_shapes);
 }
@@ -63,7 +75,7 @@ uint64_t short_set(const weir_set& set) {
 
 }  // namespace
 
-weir_group make_group(const filter::SnapshotView& view, const Gates& gates, const uint64_t digest[2]) {
+weir_group make_group(const filter::SnapshotView& view, const uint64_t digest[2]) {
   const weir_snapshot_header& header = view.header();
   weir_group group = {};
   group.epoch = header.epoch;
@@ -95,8 +107,7 @@ weir_group make_group(const filter::SnapshotView& view, const Gates& gates, cons
     (shape.family == 4 ? group.v4 : group.v6)[index] = lookup_of(shape, side, number, first * WEIR_MAX_LOOKUPS + index);
     (shape.family == 4 ? group.n_v4 : group.n_v6) = index + 1;
   });
-  const uint32_t end = gates.place(static_cast<uint32_t>(header.total_bytes / WEIR_PAGE_BYTES), group);
-  group.arena_bytes = uint64_t{end} * WEIR_PAGE_BYTES;
+  for (uint32_t g = 0; g < WEIR_GATES; g++) group.gate[g] = asked_gate(header.xdp_gates[g]);
   return group;
 }
 

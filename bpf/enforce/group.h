@@ -2,7 +2,6 @@
 
 #include <optional>
 
-#include "bpf/enforce/gates.h"
 #include "bpf/program/plane.h"
 #include "common/wire.h"
 #include "filter/read/receive.h"
@@ -12,7 +11,7 @@ namespace weir::xdp {
 
 // What the program needs of a snapshot before its first lookup. slot_of is left at 0: the enforcer deals the slots.
 // digest: of the bytes.
-weir_group make_group(const filter::SnapshotView& view, const Gates& gates, const uint64_t digest[2]);
+weir_group make_group(const filter::SnapshotView& view, const uint64_t digest[2]);
 
 // Says of an overlay's lookups which of its base's they replace.
 void stand_on(weir_group& overlay, const weir_snapshot_header& overlay_header, const weir_snapshot_header& base);

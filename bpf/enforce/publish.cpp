@@ -46,12 +46,12 @@ void set_clock(weir_state& state) {
 
 Publisher::Next::Next(const filter::SnapshotView& checked, std::span<const std::byte> own_bytes, const Digest& digest,
                       uint32_t to)
-    : view(checked), bytes(own_bytes), gates(view), group(make_group(view, gates, digest.data())), id(to) {}
+    : view(checked), bytes(own_bytes), group(make_group(view, digest.data())), id(to) {}
 
 Publisher::Publisher(const Program& program, std::mutex& names_mutex, Shadow& shadow)
     : program_(program), names_mutex_(names_mutex), shadow_(shadow) {
   for (uint32_t id = 0; id < WEIR_GROUPS; id++) {
-    held_bytes_[id] = is_active(program.state().active, id) ? program.group(id).arena_bytes : 0;
+    held_bytes_[id] = is_active(program.state().active, id) ? program.group(id).snapshot_bytes : 0;
   }
 }
 
@@ -102,9 +102,9 @@ std::optional<Refusal> Publisher::try_publish(const wire::Message& message, wire
                     weir_active_overlay(active) == WEIR_BASES ? WEIR_BASES + 1 : WEIR_BASES);
     stand_on(overlay->group, view->header(), header);
   }
-  const uint64_t needed = (base ? base->group.arena_bytes : 0) + (overlay ? overlay->group.arena_bytes : 0);
+  const uint64_t needed = (base ? base->group.snapshot_bytes : 0) + (overlay ? overlay->group.snapshot_bytes : 0);
   if (needed > limit) {
-    return Refusal{Step::check, "the snapshot and its gates for the kernel take " + mib(needed) + ", and " + room};
+    return Refusal{Step::check, "the snapshot takes " + mib(needed) + ", and " + room};
   }
   if (needed > left) {
     shadow_.end("the kernel has no room for it, what was enforced and what is published now (" + mib(needed) + ")");
@@ -162,18 +162,16 @@ std::optional<Refusal> Publisher::exchange(std::optional<Next>& base, std::optio
   return std::nullopt;
 }
 
-// Bytes and gates, in pages of its own; an overlay's in those of the last one of its group, where these suffice.
+// Its bytes, in pages of its own; an overlay's in those of the last one of its group, where these suffice.
 Result<void> Publisher::fill(Next& next) {
   Arena& kept = arenas_[next.id];
-  if (kept.pages.size() < next.group.arena_bytes) {
-    Result<Arena> arena = make_arena(next.group.arena_bytes);
+  if (kept.pages.size() < next.group.snapshot_bytes) {
+    Result<Arena> arena = make_arena(next.group.snapshot_bytes);
     if (!arena) return Error{arena.error()};
     next.arena = std::move(*arena);
   }
   const std::span<std::byte> pages = (next.arena.pages ? next.arena : kept).pages.bytes();
   memcpy(pages.data(), next.bytes.data(), next.bytes.size());
-  if (!next.arena.pages) memset(&pages[next.bytes.size()], 0, next.group.arena_bytes - next.bytes.size());
-  next.gates.fill(next.group, pages);
   if (next.id < WEIR_BASES) next.arena.pages.reset();
   return {};
 }
@@ -182,7 +180,7 @@ Result<void> Publisher::fill(Next& next) {
 Result<void> Publisher::take(Next& next) {
   if (next.arena.chunks.empty()) return {};
   arenas_[next.id] = {};
-  held_bytes_[next.id] = std::max(held_bytes_[next.id], next.group.arena_bytes);
+  held_bytes_[next.id] = std::max(held_bytes_[next.id], next.group.snapshot_bytes);
   Result<void> set = program_.set_arena(next.id, next.arena);
   if (set && next.id >= WEIR_BASES) arenas_[next.id] = std::move(next.arena);
   return set;

@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "bpf/enforce/gates.h"
 #include "bpf/enforce/group.h"
 #include "bpf/enforce/program.h"
 #include "bpf/enforce/shadow.h"
@@ -45,7 +44,6 @@ class Publisher {
     Next(const Next&) = delete;
     const filter::SnapshotView view;
     const std::span<const std::byte> bytes;
-    const Gates gates;
     weir_group group;
     const uint32_t id;  // of the group, which nobody reads
     Arena arena;        // for its pages; empty: the group's own are written again

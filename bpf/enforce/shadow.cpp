@@ -52,7 +52,7 @@ std::optional<Refusal> Shadow::begin(const wire::Message& message, const wire::S
     return Refusal{Step::check, "nothing is enforced yet that a candidate could be compared with"};
   }
   const uint64_t left = snapshot_limit_bytes();
-  const uint64_t swap = now.base->arena_bytes + (now.overlay != nullptr ? now.overlay->arena_bytes : 0);
+  const uint64_t swap = now.base->snapshot_bytes + (now.overlay != nullptr ? now.overlay->snapshot_bytes : 0);
   const uint64_t room = left - std::min(left, swap);
   const std::string limit = "the kernel has room for " + mib(room) + ": " + mib(left) +
                             " are left for maps beside what enforces now, and its next swap takes " + mib(swap);
@@ -63,14 +63,11 @@ std::optional<Refusal> Shadow::begin(const wire::Message& message, const wire::S
   const Result<filter::SnapshotView> view = open_checked(bytes.bytes(), what.base, what.base_digest);
   if (!view) return Refusal{Step::validate, view.error()};
   if (filter::is_overlay(view->header())) return Refusal{Step::validate, "a candidate is a whole snapshot, no overlay"};
-  const Gates gates(*view);
-  const weir_group group = make_group(*view, gates, what.base_digest.data());
-  if (group.arena_bytes > room) {
-    return Refusal{Step::check,
-                   "the candidate and its gates for the kernel take " + mib(group.arena_bytes) + ", and " + limit};
+  const weir_group group = make_group(*view, what.base_digest.data());
+  if (group.snapshot_bytes > room) {
+    return Refusal{Step::check, "the candidate takes " + mib(group.snapshot_bytes) + ", and " + limit};
   }
-  Result<std::unique_ptr<ShadowRun>> run =
-      ShadowRun::open(program_, *view, bytes.bytes(), gates, group, request.one_in);
+  Result<std::unique_ptr<ShadowRun>> run = ShadowRun::open(program_, *view, bytes.bytes(), group, request.one_in);
   if (!run) return Refusal{Step::copy, run.error()};
 
   wire::Shadow told;

@@ -72,16 +72,15 @@ ShadowRun::ShadowRun() : parts_(std::make_unique<Parts>()) {}
 ShadowRun::~ShadowRun() = default;
 
 Result<std::unique_ptr<ShadowRun>> ShadowRun::open(const Program& running, const filter::SnapshotView& candidate,
-                                                   std::span<const std::byte> bytes, const Gates& gates,
-                                                   const weir_group& group, uint32_t one_in) {
+                                                   std::span<const std::byte> bytes, const weir_group& group,
+                                                   uint32_t one_in) {
   std::unique_ptr<ShadowRun> run(new ShadowRun());
   Parts& parts = *run->parts_;
   run->lists_.assign(candidate.lists().begin(), candidate.lists().end());
-  Result<Arena> arena = make_arena(group.arena_bytes);
+  Result<Arena> arena = make_arena(group.snapshot_bytes);
   if (!arena) return Error{arena.error()};
   run->bytes_ = arena->pages.size();
   memcpy(arena->pages.bytes().data(), bytes.data(), bytes.size());
-  gates.fill(group, arena->pages.bytes());
   arena->pages.reset();
 
   listen_to_libbpf();

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "bpf/enforce/gates.h"
 #include "bpf/enforce/program.h"
 #include "common/result.h"
 #include "common/shadow.h"
@@ -20,8 +19,8 @@ class ShadowRun {
   // candidate: its bytes, checked, which are copied. one_in: of so many frames both judge one. Error: the kernel has no
   // room for it, or refuses a program.
   static Result<std::unique_ptr<ShadowRun>> open(const Program& running, const filter::SnapshotView& candidate,
-                                                 std::span<const std::byte> bytes, const Gates& gates,
-                                                 const weir_group& group, uint32_t one_in);
+                                                 std::span<const std::byte> bytes, const weir_group& group,
+                                                 uint32_t one_in);
   ~ShadowRun();
   ShadowRun(const ShadowRun&) = delete;
 

@@ -73,8 +73,7 @@ static __always_inline int filter_frame(struct xdp_md* ctx, int takes_samples, s
   } else if (frame->group < WEIR_BASES) {
     struct weir_group* group = &state->group[frame->group];
     IN_REGISTER(group);
-    frame->sides =
-        totals->around_gates ? WEIR_BOTH_SIDES : (weir_u8)sides_of_frame(ctx, frame->group, group, WEIR_MAX_ASKED_V4);
+    frame->sides = totals->around_gates ? WEIR_BOTH_SIDES : (weir_u8)sides_of_frame(ctx, frame->group, group);
     frame->overlay_sides = WEIR_NO_SIDE;
     if (frame->overlay != WEIR_NO_OVERLAY) frame->overlay_sides = (weir_u8)weir_overlay_sides(ctx, frame->overlay);
     const int is_undecided = (frame->sides | frame->overlay_sides) != WEIR_NO_SIDE;

@@ -3,7 +3,6 @@
 #define WEIR_BPF_GATE_H
 
 #include "bpf/program/frame.bpf.h"
-#include "bpf/program/gate_table.h"
 #include "bpf/program/maps.bpf.h"
 #include "filter/format/gate.h"
 
@@ -32,23 +31,15 @@ static __always_inline void watch_gates(struct weir_totals* totals) {
 /* 1: the table has the address's bits, or cannot be read, as lookups are asked then. */
 static __always_inline weir_u32 table_holds(weir_u32 group, const struct weir_asked_table* table, weir_u64 multiplier,
                                             weir_u64 address) {
-  const weir_u64 leading = weir_leading(address, table->prefix_bits);
-  weir_u64 bits = 1ull << (leading & 63);
-  weir_u32 word = (weir_u32)(leading >> 6);
-  if (table->n_words != 0) {
-    const weir_u64 spread = weir_spread(leading, multiplier);
-    bits = weir_spread_bits(spread);
-    word = weir_spread_word(spread, table->n_words);
-  }
-  const struct weir_page* page = page_of(group, table->page + word / WEIR_PAGE_WORDS);
-  return !page || (page->word[word % WEIR_PAGE_WORDS] & bits) == bits;
+  const struct weir_gate_place place = weir_gate_place_of(table->prefix_bits, table->n_words, multiplier, address);
+  const struct weir_page* page = page_of(group, table->page + place.word / WEIR_PAGE_WORDS);
+  return !page || (page->word[place.word % WEIR_PAGE_WORDS] & place.bits) == place.bits;
 }
 
-/* 1: the gate lets the address through: its leading 64 bits in host order (filter/format/gate.h). */
-static __always_inline weir_u32 gate_passes(weir_u32 group, const struct weir_asked_gate* gate, weir_u64 address,
-                                            weir_u32 most_tables) {
+/* 1: the gate lets the address through (filter/format/gate.h). */
+static __always_inline weir_u32 gate_passes(weir_u32 group, const struct weir_asked_gate* gate, weir_u64 address) {
   if (gate->n_tables == 0) return gate->is_open;
-  for (weir_u32 t = 0; t < most_tables; t++) {
+  for (weir_u32 t = 0; t < WEIR_MAX_GATE_TABLES; t++) {
     if (t >= gate->n_tables) break;
     if (table_holds(group, &gate->table[t], gate->multiplier, address)) return 1;
   }
@@ -57,33 +48,31 @@ static __always_inline weir_u32 gate_passes(weir_u32 group, const struct weir_as
 
 /* The sides whose gates let the addresses through: a mask. */
 static __always_inline weir_u32 sides_of_v4(weir_u32 group_id, const struct weir_group* group, weir_u32 source_be,
-                                            weir_u32 destination_be, weir_u32 most_tables) {
+                                            weir_u32 destination_be) {
   const struct weir_asked_gate* gates = &group->gate[weir_gate_number(4, 0)];
-  return gate_passes(group_id, gates, weir_gate_address_v4(source_be), most_tables) |
-         gate_passes(group_id, gates + 1, weir_gate_address_v4(destination_be), most_tables) << 1;
+  return gate_passes(group_id, gates, weir_gate_address_v4(source_be)) |
+         gate_passes(group_id, gates + 1, weir_gate_address_v4(destination_be)) << 1;
 }
 
 static __always_inline weir_u32 sides_of_v6(weir_u32 group_id, const struct weir_group* group, weir_u64 source_be,
                                             weir_u64 destination_be) {
   const struct weir_asked_gate* gates = &group->gate[weir_gate_number(6, 0)];
-  return gate_passes(group_id, gates, weir_gate_address_v6(source_be), WEIR_MAX_GATE_TABLES) |
-         gate_passes(group_id, gates + 1, weir_gate_address_v6(destination_be), WEIR_MAX_GATE_TABLES) << 1;
+  return gate_passes(group_id, gates, weir_gate_address_v6(source_be)) |
+         gate_passes(group_id, gates + 1, weir_gate_address_v6(destination_be)) << 1;
 }
 
-/* most_v4: tables of an IPv4 gate. */
 static __always_inline weir_u32 sides_of_packet(weir_u32 group_id, const struct weir_group* group,
-                                                const struct weir_packet* packet, weir_u32 most_v4) {
+                                                const struct weir_packet* packet) {
   const weir_u64 source = packet->address[WEIR_SIDE_SOURCE][0];
   const weir_u64 destination = packet->address[WEIR_SIDE_DESTINATION][0];
-  return packet->family == 4 ? sides_of_v4(group_id, group, (weir_u32)source, (weir_u32)destination, most_v4)
+  return packet->family == 4 ? sides_of_v4(group_id, group, (weir_u32)source, (weir_u32)destination)
                              : sides_of_v6(group_id, group, source, destination);
 }
 
 /* The same of a frame that nobody has read yet, from as few of its bytes as it can be told from: a trusted IPv4 or IPv6
  * header behind the Ethernet header and at most WEIR_PLAIN_TAGS tags, and nothing behind it that would be judged or
  * counted for itself. WEIR_SIDES_UNKNOWN: it is no such frame. */
-static __always_inline weir_u32 sides_of_frame(struct xdp_md* ctx, weir_u32 group_id, const struct weir_group* group,
-                                               weir_u32 most_v4) {
+static __always_inline weir_u32 sides_of_frame(struct xdp_md* ctx, weir_u32 group_id, const struct weir_group* group) {
   const weir_u8* data = (const weir_u8*)(long)ctx->data;
   const weir_u8* data_end = (const weir_u8*)(long)ctx->data_end;
   IN_REGISTER(data_end); /* else it is a number of 32 bits for the compiler, and a copy of that is no pointer */
@@ -94,7 +83,7 @@ static __always_inline weir_u32 sides_of_frame(struct xdp_md* ctx, weir_u32 grou
     const weir_u32 total = __builtin_bswap16(*(const weir_u16*)(ip + 2));
     if (ip[0] != 0x45 || (total != 0 && total < WEIR_IPV4_BYTES)) return WEIR_SIDES_UNKNOWN;
     if (group->tunnels != 0 && weir_tunnels_over(ip[9], group->tunnels) != 0) return WEIR_SIDES_UNKNOWN;
-    return sides_of_v4(group_id, group, *(const weir_u32*)(ip + 12), *(const weir_u32*)(ip + 16), most_v4);
+    return sides_of_v4(group_id, group, *(const weir_u32*)(ip + 12), *(const weir_u32*)(ip + 16));
   }
   if (type == __builtin_bswap16(WEIR_TYPE_IPV6)) {
     if (ip + WEIR_IPV6_BYTES > data_end) return WEIR_SIDES_UNKNOWN;
@@ -108,7 +97,7 @@ static __always_inline weir_u32 sides_of_frame(struct xdp_md* ctx, weir_u32 grou
 /* The sides whose gates of the overlay let a frame through that nobody has read yet: all, where that cannot be told. */
 __noinline weir_u32 weir_overlay_sides(struct xdp_md* ctx, weir_u32 overlay) {
   const struct weir_group* group = group_of(overlay);
-  const weir_u32 sides = group ? sides_of_frame(ctx, overlay, group, WEIR_MAX_GATE_TABLES) : WEIR_NO_SIDE;
+  const weir_u32 sides = group ? sides_of_frame(ctx, overlay, group) : WEIR_NO_SIDE;
   return sides == WEIR_SIDES_UNKNOWN ? WEIR_BOTH_SIDES : sides;
 }
 
@@ -116,11 +105,11 @@ __noinline weir_u32 weir_overlay_sides(struct xdp_md* ctx, weir_u32 overlay) {
 __noinline int weir_ask_gates(struct weir_frame* frame) {
   const struct weir_group* group = frame ? group_of(frame->group) : 0;
   if (!group) return 0;
-  frame->sides = (weir_u8)sides_of_packet(frame->group, group, &frame->packet, WEIR_MAX_ASKED_V4);
+  frame->sides = (weir_u8)sides_of_packet(frame->group, group, &frame->packet);
   frame->overlay_sides = WEIR_NO_SIDE;
   const weir_u32 id = frame->overlay;
   const struct weir_group* overlay = id != WEIR_NO_OVERLAY ? group_of(id) : 0;
-  if (overlay) frame->overlay_sides = (weir_u8)sides_of_packet(id, overlay, &frame->packet, WEIR_MAX_GATE_TABLES);
+  if (overlay) frame->overlay_sides = (weir_u8)sides_of_packet(id, overlay, &frame->packet);
   return 0;
 }
 

@@ -12,7 +12,7 @@
 #include "filter/format/snapshot.h"
 
 /* Of the values below and of what the program makes of them. Pins of another version are not adopted. */
-#define WEIR_XDP_VERSION 6u
+#define WEIR_XDP_VERSION 7u
 
 #define WEIR_BASES 2u /* groups 0 and 1: of bases */
 #define WEIR_GROUPS 4u
@@ -29,7 +29,6 @@
 #define WEIR_SAMPLE_RING_BYTES (1u << 20) /* of samples that wait to be told: of drops, and as many of traffic */
 #define WEIR_PAGE_BITS (WEIR_PAGE_BYTES * 8u)
 #define WEIR_PAGE_WORDS (WEIR_PAGE_BYTES / 8u)
-#define WEIR_MAX_ASKED_V4 2u /* tables of a gate: of networks and of hosts */
 #define WEIR_SHORT_RULES 128u
 /* Lookups that are counted: of a base's IPv4, of its IPv6, and the same of an overlay, WEIR_MAX_LOOKUPS each. */
 #define WEIR_PROBES 128u
@@ -48,18 +47,16 @@ static inline weir_u32 weir_active_overlay(weir_u32 active) {
   return active >> 8;
 }
 
-/* One of a gate's tables (bpf/program/gate_table.h). */
+/* A gate of the snapshot (filter/format/gate.h), and where its tables lie in the arena. */
 struct weir_asked_table {
-  weir_u32 page;       /* of the arena: where its bits begin, behind the snapshot */
-  weir_u32 n_words;    /* hashed: of 64 bits; 0: direct */
+  weir_u32 page;
+  weir_u32 n_words;    /* 0: direct */
   weir_u8 prefix_bits; /* 1..64 */
   weir_u8 reserved[7];
 };
-
-/* What is asked of an address before any lookup of its side. */
 struct weir_asked_gate {
-  weir_u8 n_tables; /* IPv4: 0..2; IPv6, and overlays: 0..3 */
-  weir_u8 is_open;  /* without a table: 1 lets everything through, 0 nothing */
+  weir_u8 n_tables;
+  weir_u8 is_open; /* without a table: 1 lets everything through, 0 nothing */
   weir_u8 reserved[6];
   weir_u64 multiplier;
   struct weir_asked_table table[WEIR_MAX_GATE_TABLES];
@@ -99,10 +96,9 @@ struct weir_group {
   weir_u32 n_v4, n_v6;                            /* lookups */
   weir_u32 n_lists;
   weir_u64 snapshot_bytes;
-  weir_u64 arena_bytes; /* the gates' tables included */
   weir_u64 digest[2];
   weir_u64 n_keys; /* overlay: all of them */
-  weir_u64 reserved1[7];
+  weir_u64 reserved1[8];
   weir_u16 slot_of[WEIR_MAX_LISTS]; /* where a list counts; of overlays nobody asks */
   /* By side, what a rule says, where it has no chain and only lists of the first 64: saves the way to rule and set. 0:
    * ask the rule. */
@@ -251,7 +247,7 @@ WEIR_FORMAT_ASSERT(sizeof(struct weir_traffic) == 24 + WEIR_MAX_LAYERS * sizeof(
 WEIR_FORMAT_ASSERT(sizeof(struct weir_lookup) == 80, "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_state) == 128 + WEIR_GROUPS * sizeof(struct weir_group), "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_group) ==
-                       512 + 2 * WEIR_MAX_LISTS + 16 * WEIR_SHORT_RULES + 2 * 80 * WEIR_MAX_LOOKUPS,
+                       448 + 2 * WEIR_MAX_LISTS + 16 * WEIR_SHORT_RULES + 2 * 80 * WEIR_MAX_LOOKUPS,
                    "shared");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_group) % WEIR_LINE_BYTES == 0, "what stands first lies in few lines");
 

@@ -69,9 +69,9 @@ CompileReport report_of(const Policy& policy, const Planned& planned, const weir
   CompileReport report;
   report.shapes = planned.shapes;
   for (const List& list : policy.lists) report.entries += list.entries();
-  for (unsigned g = 0; g < WEIR_GATES; g++) {
-    report.gates.push_back(describe_gate(header, g));
-    report.gates.back().why = planned.gates[g];
+  for (GateReport& gate : describe_gates(header)) {
+    gate.why = planned.gates[report.gates.size()];
+    report.gates.push_back(std::move(gate));
   }
   report.snapshot_bytes = header.total_bytes;
   report.sets = planned.input.sets.size();
@@ -154,7 +154,9 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
     compiled.report.shapes[s].measured_fpr = proof->shape_rates[s]->measured;
     compiled.report.shapes[s].band = proof->shape_rates[s]->band;
   }
-  for (unsigned g = 0; g < WEIR_GATES; g++) compiled.report.gates[g].measured_share = proof->gate_shares[g];
+  for (size_t g = 0; g < proof->gate_shares.size(); g++) {
+    compiled.report.gates[g].measured_share = proof->gate_shares[g];
+  }
   clock.finish();
 
   clock.begin("seal");

@@ -331,23 +331,27 @@ class OverlayMaker {
     report_.keys++;
   }
 
-  // Where the base's gate has tables, or is open, the overlay joins it. Where it is closed, because nothing of the base
-  // stands there, the overlay has a small one of its own.
+  // The data plane joins the overlay's keys to the base's gates, and asks the overlay's where the base's are closed.
+  // XDP asks the overlay's beside the base's. So they always have small tables: for the shortest keys, and for the
+  // longest.
   bool choose_gates() {
     for (const unsigned family : {4u, 6u}) {
       for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-        if (base_.snapshot.gate(family, side).kind != WEIR_GATE_CLOSED) continue;
-        unsigned least = 64;
+        unsigned least = 64, most = 0;
+        uint64_t keys = 0;
         for (const filter::KeyTable& table : input_.tables) {
-          if (table.shape.family == family) least = std::min(least, filter::leading_bits(table.shape, side));
+          if (table.shape.family != family) continue;
+          least = std::min(least, filter::leading_bits(table.shape, side));
+          most = std::max(most, filter::leading_bits(table.shape, side));
+          keys += table.rules.size();
         }
-        constexpr unsigned kOwnIndexBits = 17;
+        if (keys == 0 || least == 0) continue;  // closed, or open
+        constexpr uint64_t kBitsPerKey = 16, kPageBits = WEIR_PAGE_BYTES * 8, kPageWords = kPageBits / 64;
+        const auto n_words = static_cast<uint32_t>((keys * kBitsPerKey + kPageBits - 1) / kPageBits * kPageWords);
         filter::GateChoice& choice = input_.gates[weir_gate_number(family, side)];
-        if (family == 4 && least >= WEIR_MIN_GATE_PREFIX_V4) {
-          choice.tables = {{uint8_t{18}, uint8_t{18}}};
-        } else if (family == 6 && least >= kOwnIndexBits) {
-          choice.tables = {{static_cast<uint8_t>(least), uint8_t{kOwnIndexBits}}};
-        }
+        choice.tables = {{static_cast<uint8_t>(least), n_words}};
+        if (most > least) choice.tables.push_back({static_cast<uint8_t>(most), n_words});
+        input_.xdp_gates[weir_gate_number(family, side)] = choice;
       }
     }
     return true;

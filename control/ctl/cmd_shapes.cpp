@@ -13,13 +13,12 @@ namespace weir::control::ctl {
 
 namespace cmd_shapes {
 
-// /24; /48 in 2^20: hashed
+// /20, /32 in words
 std::string tables_text(const GateReport& gate) {
   std::string text;
   for (const weir_gate_table& table : tables_of(gate)) {
     text += text.empty() ? "" : ", ";
-    text += table.index_bits == table.prefix_bits ? fmt::format("/{}", table.prefix_bits)
-                                                  : fmt::format("/{} in 2^{}", table.prefix_bits, table.index_bits);
+    text += fmt::format("/{}{}", table.prefix_bits, table.n_words == 0 ? "" : " in words");
   }
   return text.empty() ? "-" : text;
 }

@@ -96,9 +96,9 @@ Result<std::shared_ptr<const Running>> Maker::load_last_good() {
   if (publication->base != nullptr) {
     if (const auto overlay = running->snapshot->view(); overlay) running->overlay.shapes = describe_filters(**overlay);
   }
-  for (unsigned g = 0; g < WEIR_GATES; g++) {
-    running->report.gates.push_back(describe_gate(view->header(), g));
-    running->report.gates.back().why = "as in the last good snapshot";
+  for (GateReport& gate : describe_gates(view->header())) {
+    gate.why = "as in the last good snapshot";
+    running->report.gates.push_back(std::move(gate));
   }
   running->published_at = unix_now();
   running->from_last_good = true;

@@ -8,28 +8,37 @@ namespace {
 
 using filter::GateView;
 
-// Of the slots in `packets`, those that a gate of IPv4 lets through.
-uint64_t through_v4(const filter::Kernels& kernels, const GateView& gate, Side side, const Burst& burst,
-                    uint64_t packets) noexcept {
-  if (gate.kind != WEIR_GATE_TABLES) return gate.kind == WEIR_GATE_OPEN ? packets : 0;
-  const uint32_t n = 64 - static_cast<uint32_t>(std::countl_zero(packets));
-  const filter::GateView::Table& table = gate.table[0];
-  return kernels.gate_v4(table.bits, table.prefix_bits, burst.v4_addresses, side, n) & packets;
+filter::GateWords words_of(const GateView& gate, const GateView::Table& table) noexcept {
+  return {table.bits, table.n_words, table.prefix_bits, gate.multiplier};
 }
 
-// Table by table, and of slots that hold other packets, too: their bits mean nothing.
-uint64_t through_v6(const GateView& gate, Side side, const Burst& burst, uint64_t packets) noexcept {
+uint64_t known_v4(const filter::Kernels& kernels, const GateView& gate, const GateView::Table& table, Side side,
+                  const Burst& burst, uint32_t n) noexcept {
+  if (table.n_words == 0) return kernels.gate_v4(table.bits, table.prefix_bits, burst.v4_addresses, side, n);
+  return kernels.gate_words_v4(words_of(gate, table), burst.v4_addresses, side, n);
+}
+
+uint64_t known_v6(const filter::Kernels& kernels, const GateView& gate, const GateView::Table& table, Side side,
+                  const Burst& burst, uint32_t n) noexcept {
+  const uint64_t* high = burst.v6_high[side];
+  if (table.n_words != 0) return kernels.gate_words_v6(words_of(gate, table), high, n);
+  uint64_t known = 0;
+  for (uint32_t slot = 0; slot < n; slot++) {
+    const uint64_t address = weir_gate_address_v6(high[slot]);
+    known |= uint64_t{weir_gate_knows(table.bits, table.prefix_bits, 0, 0, address)} << slot;
+  }
+  return known;
+}
+
+// Of the packets of a family, those that a gate lets through. Slots that hold other packets are asked, too: their
+// answers mean nothing.
+template <class Known>
+uint64_t through(const GateView& gate, uint64_t packets, Known known) noexcept {
+  if (packets == 0) return 0;
   if (gate.kind != WEIR_GATE_TABLES) return gate.kind == WEIR_GATE_OPEN ? packets : 0;
   const uint32_t n = 64 - static_cast<uint32_t>(std::countl_zero(packets));
   uint64_t through = 0;
-  for (uint32_t t = 0; t < gate.n_tables; t++) {
-    const GateView::Table table = gate.table[t];
-    for (uint32_t slot = 0; slot < n; slot++) {
-      const uint64_t address = weir_gate_address_v6(burst.v6_high[side][slot]);
-      const uint32_t index = weir_gate_index(table.prefix_bits, table.index_bits, gate.multiplier, address);
-      through |= uint64_t{weir_gate_bit(table.bits, index)} << slot;
-    }
-  }
+  for (uint32_t t = 0; t < gate.n_tables; t++) through |= known(gate.table[t], n);
   return through & packets;
 }
 
@@ -39,24 +48,25 @@ uint64_t suspects_of(const Burst& burst) noexcept {
 
 }  // namespace
 
-GateTables gate_tables(const WorkerSnapshot& snapshot) noexcept {
-  GateTables tables = {};
+AskedGates asked_gates(const WorkerSnapshot& snapshot) noexcept {
+  AskedGates asked;
   for (const Side side : {kSource, kDestination}) {
-    const GateView &v4 = snapshot.gate(4, side), &v6 = snapshot.gate(6, side);
-    if (v4.kind == WEIR_GATE_TABLES) {
-      tables.v4[side] = reinterpret_cast<const uint8_t*>(v4.table[0].bits);
-      tables.v4_shift[side] = 32 - v4.table[0].prefix_bits + 3;
-    }
-    if (v6.kind == WEIR_GATE_TABLES) tables.v6[side] = &v6;
+    asked.v4[side] = &snapshot.gate(4, side);
+    asked.v6[side] = &snapshot.gate(6, side);
+    asked.any = asked.any || asked.v4[side]->n_tables != 0 || asked.v6[side]->n_tables != 0;
   }
-  return tables;
+  return asked;
 }
 
 uint64_t ask_gates(const WorkerSnapshot& snapshot, const filter::Kernels& kernels, Burst& burst) noexcept {
   for (const Side side : {kSource, kDestination}) {
-    burst.asked[side] = 0;
-    if (burst.v4 != 0) burst.asked[side] |= through_v4(kernels, snapshot.gate(4, side), side, burst, burst.v4);
-    if (burst.v6 != 0) burst.asked[side] |= through_v6(snapshot.gate(6, side), side, burst, burst.v6);
+    const GateView &v4 = snapshot.gate(4, side), &v6 = snapshot.gate(6, side);
+    burst.asked[side] = through(v4, burst.v4, [&](const GateView::Table& table, uint32_t n) {
+      return known_v4(kernels, v4, table, side, burst, n);
+    });
+    burst.asked[side] |= through(v6, burst.v6, [&](const GateView::Table& table, uint32_t n) {
+      return known_v6(kernels, v6, table, side, burst, n);
+    });
   }
   return suspects_of(burst);
 }

@@ -17,18 +17,18 @@ void clear(Burst& burst) noexcept;
 // Frames that may be received at once: with tunnels each may have all its layers.
 uint32_t most_received(const Wants& wants) noexcept;
 
-// Gates with tables, by side; null: that side has none, or it is not asked.
-struct GateTables {
-  const uint8_t* v4[2];
-  uint32_t v4_shift[2];  // of an address in host order: to its byte
-  const filter::GateView* v6[2];
-  bool empty() const noexcept { return v4[0] == nullptr && v4[1] == nullptr && v6[0] == nullptr && v6[1] == nullptr; }
+// The gates whose lines parse asks for, by side; by default none.
+inline constexpr filter::GateView kNoTables = {};
+struct AskedGates {
+  const filter::GateView* v4[2] = {&kNoTables, &kNoTables};
+  const filter::GateView* v6[2] = {&kNoTables, &kNoTables};
+  bool any = false;  // some gate has tables
 };
-GateTables gate_tables(const WorkerSnapshot& snapshot) noexcept;
+AskedGates asked_gates(const WorkerSnapshot& snapshot) noexcept;
 
 // parse: what each frame is, and which packets are in its tunnels. Asks for the line of each address in the gates, one
 // by one as it reads them: asked for all at once they would wait for each other, since a core asks for few at a time.
-void parse(const Wants& wants, const GateTables& gates, Burst& burst, WorkerCounters& counters) noexcept;
+void parse(const Wants& wants, const AskedGates& gates, Burst& burst, WorkerCounters& counters) noexcept;
 // The headers of the packet in the slot, which parse may have left for whoever asks: few packets are asked.
 const Headers& headers_of(Burst& burst, uint32_t slot) noexcept;
 // What lookups of IPv4 with ports or protocol ask for, of the packets in these slots that parse has not read yet.

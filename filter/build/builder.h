@@ -59,11 +59,15 @@ struct NetworkRun {
 // What one gate is to be (weir_gate says what there is). Where no lookup stands the gate is closed, whatever is asked.
 struct GateChoice {
   struct Table {
-    uint8_t prefix_bits, index_bits;
+    uint8_t prefix_bits;
+    uint32_t n_words;  // 0: direct
     bool operator==(const Table&) const = default;
   };
   std::vector<Table> tables;  // empty: open; prefix_bits ascending
 };
+
+// Keys that are shorter than the prefix of their table fill no more of a gate's tables than this: about 0.1 s.
+constexpr uint64_t kMaxGateFills = uint64_t{1} << 24;
 
 // Residual 0.
 constexpr weir_residual no_residual() {
@@ -86,7 +90,7 @@ struct SnapshotInput {
   std::vector<weir_residual> residuals = {no_residual()};  // [0] as snapshot.h says
   std::vector<KeyTable> tables;      // at most 16 shapes a family, networks included; each shape once
   std::vector<NetworkRun> networks;  // not empty: one more shape, v4 /24 as bitmap
-  std::array<GateChoice, WEIR_GATES> gates;
+  std::array<GateChoice, WEIR_GATES> gates, xdp_gates;
 };
 
 // Where everything goes and how large the snapshot gets.

@@ -256,9 +256,7 @@ Result<SnapshotPlan> plan_snapshot(const SnapshotInput& input) {
   header.sets = sections.add(input.sets.size() * sizeof(weir_set));
   header.rules = sections.add(input.rules.size() * sizeof(weir_rule));
   header.residuals = sections.add(input.residuals.size() * sizeof(weir_residual));
-  for (weir_gate& gate : header.gates) {
-    for (weir_gate_table& table : std::span(gate.table, gate.n_tables)) sections.place(table.bits);
-  }
+  place_gates(input, header, [&](weir_section& section) { sections.place(section); });
   for (weir_shape& shape : std::span(header.shapes, header.n_shapes)) {
     sections.place(shape.filter);
     sections.place(shape.exact);

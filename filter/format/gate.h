@@ -1,5 +1,10 @@
-/* Gates: does any lookup of a side know the address? THE definition; kernels of the data plane ask exactly these bits,
- * XDP has tables of its own (bpf/program/gate_table.h).
+/* Gates: does any lookup of a side know the address? The definition; planner, builder, both planes and the proof ask
+ * exactly these bits.
+ *
+ * A packet that no gate lets through is decided by one or two loads, so tables are small and let few strangers through.
+ * Networks suit a direct table: one bit for all addresses with the same leading bits, and a range of them is a run of
+ * bits. Hosts suit words: as many bits let through fewer strangers, and a neighbour of a listed host is a stranger like
+ * any other (docs/develop/gate.md).
  *
  * C subset, shared by inclusion (C++, BPF, tests). An address is its leading 64 bits in host order: IPv6's high half,
  * IPv4 in the upper 32 bits. */
@@ -21,17 +26,47 @@ static inline weir_u64 weir_gate_address_v6(weir_u64 high_half_be) {
   return __builtin_bswap64(high_half_be);
 }
 
-/* The address's bit, 0 .. 2^index_bits - 1. Hashed: multiply-shift, universal for a secret odd multiplier
- * (Dietzfelbinger et al., "A reliable randomized algorithm for the closest-pair problem", 1997). 1 <= prefix_bits
- * <= 64. */
-static inline weir_u32 weir_gate_index(weir_u32 prefix_bits, weir_u32 index_bits, weir_u64 multiplier,
-                                       weir_u64 address) {
-  const weir_u64 leading = address >> (64u - prefix_bits);
-  return (weir_u32)(index_bits == prefix_bits ? leading : leading * multiplier >> (64u - index_bits));
+/* Of words: says where the bits of a value are. Multiply-shift, universal for a secret odd multiplier (Dietzfelbinger
+ * et al., "A reliable randomized algorithm for the closest-pair problem", 1997). Two rounds, because values may differ
+ * in their highest bits alone, and the lower half of one product does not depend on these. An attacker who learns bits
+ * of it gains no verdict. */
+static inline weir_u64 weir_gate_spread(weir_u64 leading, weir_u64 multiplier) {
+  const weir_u64 once = leading * multiplier;
+  return (once ^ once >> 32) * multiplier;
 }
 
-static inline weir_u64 weir_gate_table_bytes(weir_u32 index_bits) {
-  return (weir_u64)1 << index_bits >> 3;
+/* The word that a table is asked for, and the bits in it that a known address has. */
+struct weir_gate_place {
+  weir_u32 word;
+  weir_u64 bits;
+};
+
+/* n_words, multiplier: of the table and its gate; direct: n_words is 0. 1 <= prefix_bits <= 64. */
+static inline struct weir_gate_place weir_gate_place_of(weir_u32 prefix_bits, weir_u32 n_words, weir_u64 multiplier,
+                                                        weir_u64 address) {
+  const weir_u64 leading = address >> (64u - prefix_bits);
+  struct weir_gate_place place;
+  if (n_words == 0) {
+    place.word = (weir_u32)(leading >> 6);
+    place.bits = 1ull << (leading & 63);
+  } else {
+    const weir_u64 spread = weir_gate_spread(leading, multiplier);
+    place.word = (weir_u32)((spread >> 32) * n_words >> 32);
+    place.bits = 1ull << (spread >> 38 & 63) | 1ull << (spread >> 32 & 63) | 1ull << (spread >> 26 & 63);
+  }
+  return place;
+}
+
+/* 1: the table knows the address. bits: the table's. */
+static inline weir_u32 weir_gate_knows(const weir_u64* bits, weir_u32 prefix_bits, weir_u32 n_words,
+                                       weir_u64 multiplier, weir_u64 address) {
+  const struct weir_gate_place place = weir_gate_place_of(prefix_bits, n_words, multiplier, address);
+  return (bits[place.word] & place.bits) == place.bits;
+}
+
+/* Words of 64 bits. */
+static inline weir_u64 weir_gate_table_words(weir_u32 prefix_bits, weir_u32 n_words) {
+  return n_words != 0 ? n_words : (weir_u64)1 << prefix_bits >> 6;
 }
 
 /* Do lookups of this shape need an address that the gate of this side lets through? side: enum weir_side. An address
@@ -39,10 +74,6 @@ static inline weir_u64 weir_gate_table_bytes(weir_u32 index_bits) {
 static inline weir_u32 weir_stands_at(const struct weir_shape* shape, weir_u32 side) {
   if (shape->flow) return shape->directions != 0 && shape->gate_side == side;
   return (weir_u32)(shape->directions >> side) & 1u;
-}
-
-static inline weir_u32 weir_gate_bit(const weir_u64* bits, weir_u32 index) {
-  return (weir_u32)(bits[index >> 6] >> (index & 63u)) & 1u;
 }
 
 #endif

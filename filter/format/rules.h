@@ -103,52 +103,29 @@ size_t gate_table_of(const Tables& tables, unsigned bits) {
   return t;
 }
 
-// Words (direct) or bits (hashed) of the table that one key of this length fills.
-inline uint64_t gate_fills(const weir_gate_table& table, unsigned bits) {
-  const unsigned more = table.prefix_bits - std::min<unsigned>(bits, table.prefix_bits);
-  if (table.index_bits == table.prefix_bits) return more <= 6 ? 1 : uint64_t{1} << (more - 6);
-  return more < 64 ? uint64_t{1} << more : ~uint64_t{0};
-}
-
-// Keys that are shorter than the prefix of their table fill no more of a gate's tables than this: about 0.1 s. Planner,
-// builder and view agree on it. The enforcers fill tables of their own in the same way.
-constexpr uint64_t kMaxGateFills = uint64_t{1} << 24;
-
-// The shape of the header whose keys, with those of the shapes before it, fill too much of this gate's tables; null:
-// none.
-inline const weir_shape* gate_overfiller(const weir_snapshot_header& header, const weir_gate& gate, unsigned family,
-                                         unsigned side) {
-  if (gate.n_tables == 0) return nullptr;
-  const std::span tables(gate.table, gate.n_tables);
-  uint64_t left = kMaxGateFills;
-  for (const weir_shape& shape : std::span(header.shapes, header.n_shapes)) {
-    // A bitmap's networks differ from each other, so they fill no table twice.
-    if (shape.family != family || shape.layout == WEIR_LAYOUT_BITMAP || weir_stands_at(&shape, side) == 0) continue;
-    const unsigned bits = leading_bits(shape_of(shape), side);
-    const uint64_t fills = gate_fills(tables[gate_table_of(tables, bits)], bits);
-    if (fills == 1 || shape.n_keys == 0) continue;
-    if (fills > left / shape.n_keys) return &shape;
-    left -= fills * shape.n_keys;
-  }
-  return nullptr;
-}
-
 // The header's mask that a list of this action and mode stands in.
 inline weir_u64* list_mask(weir_snapshot_header& header, uint8_t action, uint8_t mode) {
   if (action == WEIR_PASS) return header.pass_lists;
   return mode == WEIR_MONITOR ? header.monitor_lists : header.drop_lists;
 }
 
-// Why a gate of this family has no such table; null when it may. Looks at prefix_bits and index_bits.
+// Why a gate of this family has no such table; null when it may. Looks at prefix_bits and n_words.
 inline const char* gate_table_problem(const weir_gate_table& table, unsigned family) {
-  const unsigned prefix = table.prefix_bits, index = table.index_bits;
-  if (family == 4) {
-    if (prefix < WEIR_MIN_GATE_PREFIX_V4 || prefix > WEIR_MAX_GATE_PREFIX_V4) return "prefix_bits is not 16 to 28";
-    return index == prefix ? nullptr : "index_bits is not prefix_bits, and IPv4 is direct";
+  const unsigned prefix = table.prefix_bits;
+  if (table.n_words == 0) {
+    const bool is_direct = prefix >= WEIR_MIN_DIRECT_PREFIX && prefix <= WEIR_MAX_DIRECT_PREFIX;
+    return is_direct ? nullptr : "prefix_bits is not 15 to 28, and without words it is direct";
   }
-  if (prefix > WEIR_MAX_GATE_PREFIX) return "prefix_bits is more than 64";
-  if (index < WEIR_MIN_GATE_INDEX || index > WEIR_MAX_GATE_INDEX) return "index_bits is not 15 to 30";
-  return index <= prefix ? nullptr : "index_bits is more than prefix_bits";
+  if (prefix < 1 || prefix > (family == 4 ? WEIR_MAX_GATE_PREFIX_V4 : WEIR_MAX_GATE_PREFIX)) {
+    return family == 4 ? "prefix_bits is not 1 to 32" : "prefix_bits is not 1 to 64";
+  }
+  constexpr unsigned kPageWords = WEIR_PAGE_BYTES / sizeof(uint64_t);
+  if (table.n_words % kPageWords != 0) return "n_words is not a multiple of 512";
+  return table.n_words / kPageWords <= WEIR_MAX_GATE_PAGES ? nullptr : "n_words is more than 32768 pages";
+}
+
+inline uint64_t gate_table_bytes(const weir_gate_table& table) {
+  return weir_gate_table_words(table.prefix_bits, table.n_words) * sizeof(uint64_t);
 }
 
 // No field beyond its width, and none set that the kind of shape does not have.

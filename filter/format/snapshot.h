@@ -14,7 +14,7 @@
 #include "filter/format/fields.h"
 
 #define WEIR_SNAPSHOT_MAGIC 0x50414e5352494557ull /* "WEIRSNAP" */
-#define WEIR_SNAPSHOT_VERSION 8u
+#define WEIR_SNAPSHOT_VERSION 9u
 
 #define WEIR_PAGE_BYTES 4096u
 #define WEIR_LINE_BYTES 64u
@@ -97,36 +97,39 @@ struct weir_residual {
 };
 
 /* What is asked before any lookup: an address that its side's gate does not let through has no key in any lookup of
- * that side. There is a gate for each family and side, the union of all its lookups (filter/format/gate.h). */
+ * that side. There is a gate for each family and side, the union of all its lookups (filter/format/gate.h). Each plane
+ * has its own: what is cheapest for many packets at once in huge pages is not for one packet in the kernel. */
 enum weir_gate_kind {
   WEIR_GATE_OPEN = 0,   /* lets everything through: the plan expects that a table would let too much through */
   WEIR_GATE_CLOSED = 1, /* lets nothing through: no lookup stands at this side */
   WEIR_GATE_TABLES = 2, /* lets through what one of its tables knows */
 };
-#define WEIR_GATES 4u /* in this order: IPv4 source, IPv4 destination, IPv6 source, IPv6 destination */
-#define WEIR_MAX_GATE_TABLES 3u
-#define WEIR_MIN_GATE_PREFIX_V4 16u
-#define WEIR_MAX_GATE_PREFIX_V4 28u
+#define WEIR_GATES 4u           /* in this order: IPv4 source, IPv4 destination, IPv6 source, IPv6 destination */
+#define WEIR_MAX_GATE_TABLES 2u /* of networks, and of hosts */
+#define WEIR_MAX_GATE_PREFIX_V4 32u
 #define WEIR_MAX_GATE_PREFIX 64u
-#define WEIR_MIN_GATE_INDEX 15u /* a page of bits */
-#define WEIR_MAX_GATE_INDEX 30u
+#define WEIR_MIN_DIRECT_PREFIX 15u /* a page of bits */
+#define WEIR_MAX_DIRECT_PREFIX 28u
+#define WEIR_MAX_GATE_PAGES 32768u
 
-/* One bit for the addresses with the same leading bits; those that an entry covers are set, for an entry that is
- * shorter all of those in it. Direct: the leading bits are the bit's number. Hashed (IPv6): there are fewer bits than
- * that. */
+/* Knows the leading bits of addresses; of an entry that is shorter, those of all addresses in it. Direct: one bit for
+ * each value of these bits. Words: a Bloom filter of 64-bit words; a value has three bits, all in one word. */
 struct weir_gate_table {
-  weir_u8 prefix_bits; /* leading bits it looks at: IPv4 16..28, IPv6 15..64 */
-  weir_u8 index_bits;  /* it has 2^index_bits bits, 15..30; direct: index_bits is prefix_bits, hashed: less */
-  weir_u8 reserved[6];
-  weir_u64 n_set;           /* bits that are set */
-  struct weir_section bits; /* 2^index_bits / 8 bytes; bit i is bit i % 64 of word i / 64 */
+  weir_u8 prefix_bits; /* leading bits it looks at: direct 15..28, words 1..32 of IPv4, 1..64 of IPv6 */
+  weir_u8 reserved[3];
+  weir_u32 n_words; /* words: how many, whole pages of them; direct: 0 */
+  weir_u64 n_set;   /* bits that are set */
+  struct weir_section
+      bits; /* direct: 2^prefix_bits / 8 bytes, bit i is bit i % 64 of word i / 64; words: n_words * 8 */
 };
 
+/* Gates may have the same tables: a gate of destinations those of the sources', where all keys stand at both sides, and
+ * XDP's those of the data plane. */
 struct weir_gate {
   weir_u8 kind;     /* enum weir_gate_kind */
-  weir_u8 n_tables; /* IPv4: 1, direct; IPv6: 1..3; 0 when it has none */
+  weir_u8 n_tables; /* 1 or 2; 0 when it has none */
   weir_u8 reserved[6];
-  weir_u64 multiplier;                                /* of hashed tables: odd and secret; 0 when none is hashed */
+  weir_u64 multiplier;                                /* of words: odd and secret; 0 when all tables are direct */
   struct weir_gate_table table[WEIR_MAX_GATE_TABLES]; /* prefix_bits ascending; those behind n_tables are 0 */
 };
 
@@ -225,7 +228,8 @@ struct weir_snapshot_header {
   struct weir_section sets;
   struct weir_section rules;
   struct weir_section residuals;
-  struct weir_gate gates[WEIR_GATES];
+  struct weir_gate gates[WEIR_GATES];        /* of the data plane */
+  struct weir_gate xdp_gates[WEIR_GATES];    /* of XDP; closed where that of the data plane is */
   struct weir_shape shapes[WEIR_MAX_SHAPES]; /* the first n_shapes: IPv4 ones first */
 };
 
@@ -252,7 +256,8 @@ WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_v6_port) == WEIR_LINE_BYTES, "one c
 WEIR_FORMAT_ASSERT(sizeof(struct weir_bucket_flow) == 4 * WEIR_LINE_BYTES, "four cache lines");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_gate_table) == 32, "format");
 WEIR_FORMAT_ASSERT(sizeof(struct weir_gate) == 16 + 32 * WEIR_MAX_GATE_TABLES, "format");
-WEIR_FORMAT_ASSERT(sizeof(struct weir_snapshot_header) == 96 + 24 + 96 + 64 + 112 * WEIR_GATES + 80 * WEIR_MAX_SHAPES,
+WEIR_FORMAT_ASSERT(sizeof(struct weir_snapshot_header) ==
+                       96 + 24 + 96 + 64 + 2 * 80 * WEIR_GATES + 80 * WEIR_MAX_SHAPES,
                    "format");
 
 #endif

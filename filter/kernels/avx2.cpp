@@ -8,7 +8,7 @@
 #include "filter/format/siphash.h"
 #include "filter/kernels/buckets_avx2.h"
 #include "filter/kernels/common.h"
-#include "filter/kernels/gate_v4.h"
+#include "filter/kernels/gates.h"
 #include "filter/kernels/kernels.h"
 #include "filter/layouts/bitmap.h"
 
@@ -437,6 +437,8 @@ constinit const Kernels kAvx2Kernels = {
                {page7_prefetch, page7_check, page7_mark},
                {ribbon_prefetch, ribbon_check, nullptr}},
     .gate_v4 = gate_v4,
+    .gate_words_v4 = gate_words_v4,
+    .gate_words_v6 = gate_words_v6,
     .pack = pack,
     .line8_step = line8_step,
     .buckets = {kBucketKernels<CompareV4>,  // in the order of BucketType

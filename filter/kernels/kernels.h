@@ -37,9 +37,19 @@ struct Line8Step {
   unsigned n_test = 0;
 };
 
-// The table of an IPv4 gate (filter/format/gate.h): bit i is 1 when it knows the address of packet i. addresses[i]:
-// those of a packet as on the wire, the source in the low half, the destination in the high half; side: enum weir_side.
-// n <= kMaxBatch; there is room for 8 addresses more, which may be anything.
+// Tables of gates (filter/format/gate.h): bit i is 1 when the table knows the address of packet i. IPv4: addresses[i]
+// has those of a packet as on the wire, the source in the low half, the destination in the high half; side: enum
+// weir_side. IPv6: high[i] is the first half of an address as on the wire. n <= kMaxBatch; there is room for 8
+// addresses more, which may be anything.
+struct GateWords {
+  const uint64_t* words = nullptr;
+  uint32_t n_words = 0;  // at least 1
+  uint32_t prefix_bits = 0;
+  uint64_t multiplier = 0;
+};
+using GateWordsV4 = uint64_t (*)(const GateWords& table, const uint64_t* addresses, unsigned side, unsigned n);
+using GateWordsV6 = uint64_t (*)(const GateWords& table, const uint64_t* high, unsigned n);
+// A direct table, or a bitmap of networks.
 using GateV4 = uint64_t (*)(const uint64_t* bits, unsigned prefix_bits, const uint64_t* addresses, unsigned side,
                             unsigned n);
 
@@ -72,6 +82,8 @@ struct Kernels {
                     uint64_t* hash);
   LayoutKernels layout[WEIR_LAYOUTS];  // by weir_layout; [0] is none
   GateV4 gate_v4;
+  GateWordsV4 gate_words_v4;
+  GateWordsV6 gate_words_v6;
   Pack pack;
   // The answers of the batch to test, as its layout's check().
   uint64_t (*line8_step)(const Line8Step& step);

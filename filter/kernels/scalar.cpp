@@ -154,8 +154,27 @@ uint64_t gate_v4(const uint64_t* bits, unsigned prefix_bits, const uint64_t* add
   uint64_t known = 0;
   for (unsigned i = 0; i < n; i++) {
     const uint64_t address = weir_gate_address_v4(static_cast<uint32_t>(addresses[i] >> (side * 32)));
-    known |= uint64_t{weir_gate_bit(bits, weir_gate_index(prefix_bits, prefix_bits, 0, address))} << i;
+    known |= uint64_t{weir_gate_knows(bits, prefix_bits, 0, 0, address)} << i;
   }
+  return known;
+}
+
+uint64_t words_hold(const GateWords& table, uint64_t address) {
+  return weir_gate_knows(table.words, table.prefix_bits, table.n_words, table.multiplier, address);
+}
+
+uint64_t gate_words_v4(const GateWords& table, const uint64_t* addresses, unsigned side, unsigned n) {
+  uint64_t known = 0;
+  for (unsigned i = 0; i < n; i++) {
+    const uint64_t address = weir_gate_address_v4(static_cast<uint32_t>(addresses[i] >> (side * 32)));
+    known |= words_hold(table, address) << i;
+  }
+  return known;
+}
+
+uint64_t gate_words_v6(const GateWords& table, const uint64_t* high, unsigned n) {
+  uint64_t known = 0;
+  for (unsigned i = 0; i < n; i++) known |= words_hold(table, weir_gate_address_v6(high[i])) << i;
   return known;
 }
 
@@ -185,6 +204,8 @@ constinit const Kernels kScalarKernels = {
                kKernelsOf<Page7>,
                kReadOnly<Ribbon>},
     .gate_v4 = gate_v4,
+    .gate_words_v4 = gate_words_v4,
+    .gate_words_v6 = gate_words_v6,
     .pack = pack,
     .line8_step = line8_step,
     .buckets = {kBucketKernels<Compare<weir_bucket_v4>>,  // in the order of BucketType

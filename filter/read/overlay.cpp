@@ -42,8 +42,8 @@ Result<void> check_lists(std::span<const weir_list> base, std::span<const weir_l
   return foreign("the lists differ");
 }
 
-// How many bits of the table a key with so many bits sets.
-uint64_t bits_of_key(const weir_gate_table& table, unsigned bits) {
+// How many values of the table a key with so many bits covers.
+uint64_t values_of_key(const weir_gate_table& table, unsigned bits) {
   const unsigned more = table.prefix_bits - std::min<unsigned>(bits, table.prefix_bits);
   return more < 63 ? uint64_t{1} << more : uint64_t{1} << 63;
 }
@@ -74,9 +74,9 @@ __attribute__((no_sanitize("thread")))
 #elif defined(__GNUC__)
 __attribute__((no_sanitize_thread))
 #endif
-void set_bit(uint64_t* bits, uint32_t index) {
-  volatile uint64_t* word = bits + (index >> 6);
-  *word = *word | uint64_t{1} << (index & 63);
+void set_bits(uint64_t* words, weir_gate_place place) {
+  volatile uint64_t* word = words + place.word;
+  *word = *word | place.bits;
 }
 
 // Every key of the table: visit(address), its leading 64 bits on this side.
@@ -116,14 +116,14 @@ Result<void> check_overlay(const weir_snapshot_header& base, std::span<const wei
     for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
       const weir_gate_table* table = stands_at(shape, side) ? table_for(base, shape.shape, side) : nullptr;
       if (table == nullptr) continue;
-      const uint64_t bits = bits_of_key(*table, leading_bits(shape.shape, side));
-      if (bits > kMostJoinedOfKey) {
-        return foreign(name + ": each of its keys would set " + std::to_string(bits) + " bits of a gate");
+      const uint64_t values = values_of_key(*table, leading_bits(shape.shape, side));
+      if (values > kMostJoinedOfKey) {
+        return foreign(name + ": each of its keys would set " + std::to_string(values) + " values of a gate");
       }
-      joined += bits * overlay.header().shapes[i].n_keys;
+      joined += values * overlay.header().shapes[i].n_keys;
     }
   }
-  if (joined > kMostJoined) return foreign("its keys would set " + std::to_string(joined) + " bits of gates");
+  if (joined > kMostJoined) return foreign("its keys would set " + std::to_string(joined) + " values of gates");
   return {};
 }
 
@@ -136,14 +136,14 @@ void join_gates(const SnapshotView& overlay, std::span<std::byte> base) {
       const unsigned key_bits = leading_bits(shape.shape, side);
       const std::span tables(gate.table, gate.n_tables);
       const weir_gate_table& table = tables[gate_table_of(tables, key_bits)];
-      auto* bits = reinterpret_cast<uint64_t*>(base.data() + table.bits.offset);
+      auto* words = reinterpret_cast<uint64_t*>(base.data() + table.bits.offset);
       const unsigned shift = 64u - table.prefix_bits;
       const uint64_t below = key_bits == 0 ? ~uint64_t{0} : key_bits == 64 ? 0 : ~uint64_t{0} >> key_bits;
       with_bucket_type(shape.shape, [&]<class Bucket>() {
         visit_addresses<Bucket>(shape, side, [&](uint64_t address) {
           const uint64_t last = (address | below) >> shift;
           for (uint64_t leading = address >> shift;; leading++) {
-            set_bit(bits, weir_gate_index(table.prefix_bits, table.index_bits, gate.multiplier, leading << shift));
+            set_bits(words, weir_gate_place_of(table.prefix_bits, table.n_words, gate.multiplier, leading << shift));
             if (leading == last) return;
           }
         });

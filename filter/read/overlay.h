@@ -26,7 +26,7 @@ inline const ShapeView* find_shape(const SnapshotView& snapshot, KeyShape shape)
   return nullptr;
 }
 
-// Bits of a gate's table that one key of an overlay may set, and all of them together.
+// Values of a gate's table that one key of an overlay may set, and all of them together.
 constexpr uint64_t kMostJoinedOfKey = uint64_t{1} << 12, kMostJoined = uint64_t{1} << 26;
 
 // Whether the overlay stands on this base: generation and digest, secret, lists and defaults are the same, every shape

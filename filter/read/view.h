@@ -31,7 +31,8 @@ struct ShapeView {
 struct GateView {
   struct Table {
     const uint64_t* bits = nullptr;
-    uint8_t prefix_bits = 0, index_bits = 0;
+    uint8_t prefix_bits = 0;
+    uint32_t n_words = 0;  // 0: direct
   };
   weir_gate_kind kind = WEIR_GATE_OPEN;
   uint32_t n_tables = 0;
@@ -45,8 +46,7 @@ inline bool passes_gate(const GateView& gate, uint64_t address) {
   if (gate.kind != WEIR_GATE_TABLES) return gate.kind == WEIR_GATE_OPEN;
   for (uint32_t t = 0; t < gate.n_tables; t++) {
     const GateView::Table& table = gate.table[t];
-    const uint32_t index = weir_gate_index(table.prefix_bits, table.index_bits, gate.multiplier, address);
-    if (weir_gate_bit(table.bits, index) != 0) return true;
+    if (weir_gate_knows(table.bits, table.prefix_bits, table.n_words, gate.multiplier, address) != 0) return true;
   }
   return false;
 }
@@ -63,6 +63,7 @@ class SnapshotView {
   std::span<const ShapeView> shapes() const { return {shapes_, header_->n_shapes}; }
   // family: 4 or 6; side: enum weir_side.
   const GateView& gate(uint32_t family, uint32_t side) const { return gates_[weir_gate_number(family, side)]; }
+  const GateView& xdp_gate(uint32_t family, uint32_t side) const { return xdp_gates_[weir_gate_number(family, side)]; }
   std::span<const weir_list> lists() const { return {lists_, header_->n_lists}; }
   const weir_set& set(uint32_t id) const { return sets_[id]; }
   const weir_rule& rule(uint32_t id) const { return rules_[id]; }
@@ -86,7 +87,7 @@ class SnapshotView {
   const weir_set* sets_ = nullptr;
   const weir_rule* rules_ = nullptr;
   const weir_residual* residuals_ = nullptr;
-  GateView gates_[WEIR_GATES] = {};
+  GateView gates_[WEIR_GATES] = {}, xdp_gates_[WEIR_GATES] = {};
   ShapeView shapes_[WEIR_MAX_SHAPES] = {};
 };
 

@@ -32,7 +32,7 @@ uint64_t next_random(uint64_t& state) {  // splitmix64 (Steele, Lea, Flood 2014)
 
 void access(benchmark::State& state) {
   const auto index_bits = static_cast<uint32_t>(state.range(0));
-  const size_t size_bytes = weir_gate_table_bytes(index_bits);
+  const size_t size_bytes = size_t{1} << index_bits >> 3;
   Mapping memory = map_anonymous(size_bytes, 0);
   if (!memory) return state.SkipWithError("no memory");
   madvise(memory.bytes().data(), size_bytes, MADV_HUGEPAGE);
@@ -44,10 +44,10 @@ void access(benchmark::State& state) {
     uint32_t* const asked = index[burst % 2];
     const uint32_t* const read = index[++burst % 2];
     for (unsigned i = 0; i < kBurst; i++) {
-      asked[i] = weir_gate_index(index_bits, index_bits, 0, next_random(random));
+      asked[i] = static_cast<uint32_t>(next_random(random) >> (64 - index_bits));
       filter::prefetch_line(bits + (asked[i] >> 6));
     }
-    for (unsigned i = 0; i < kBurst; i++) set += weir_gate_bit(bits, read[i]);
+    for (unsigned i = 0; i < kBurst; i++) set += bits[read[i] >> 6] >> (read[i] & 63) & 1;
   }
   benchmark::DoNotOptimize(set);
   state.counters["ns"] = benchmark::Counter(static_cast<double>(state.iterations()) * kBurst / 1e9,

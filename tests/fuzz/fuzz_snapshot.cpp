@@ -90,7 +90,10 @@ uint64_t follow(const SnapshotView& view, test::Random& random) {
   for (const weir_list& list : view.lists()) seen += strlen(list.name) + list.n_entries;
   for (unsigned g = 0; g < WEIR_GATES; g++) {
     const GateView& gate = view.gate(g / 2 == 0 ? 4 : 6, g % 2);
-    for (const uint64_t address : {uint64_t{0}, random.next(), ~uint64_t{0}}) seen += passes_gate(gate, address);
+    const GateView& xdp_gate = view.xdp_gate(g / 2 == 0 ? 4 : 6, g % 2);
+    for (const uint64_t address : {uint64_t{0}, random.next(), ~uint64_t{0}}) {
+      seen += passes_gate(gate, address) + passes_gate(xdp_gate, address);
+    }
   }
   const Kernels& kernels = *all_kernels().back();
   for (const ShapeView& shape : view.shapes()) {
@@ -150,8 +153,9 @@ SnapshotInput small(Choice choice) {
       residual(3, WEIR_ASKS_ICMP_TYPE | WEIR_ASKS_ICMP_CODE | WEIR_ASKS_TCP_FLAGS | WEIR_ASKS_SOURCE, true));
   input.rules.push_back({1, 0, 1, 0});
   input.rules.push_back({0, 0, 2, 0});
-  input.gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{16, 16}};
-  input.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)].tables = {{15, 15}, {32, 16}, {64, 15}};
+  input.gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{16, 0}};
+  input.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)].tables = {{15, 0}, {64, 512}};
+  input.xdp_gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{16, 0}, {32, 512}};
   if (choice == Choice::networks) {
     input.networks = {{5, 5, 1}, {300, 1000, 2}, {0xffff00, 0xffffff, 3}};
     return input;

@@ -155,6 +155,7 @@ void snapshots() {
                 {"gate.table", gate + offsetof(weir_gate, table)},
                 {"gate.n_set", gate + offsetof(weir_gate, table) + offsetof(weir_gate_table, n_set)},
                 {"gate.offset", gate + offsetof(weir_gate, table) + offsetof(weir_gate_table, bits)},
+                {"xdp_gate.table", offsetof(H, xdp_gates) + offsetof(weir_gate, table)},
                 {"gate_v6.table", gate + 2 * sizeof(weir_gate) + offsetof(weir_gate, table)},
                 {"shape", shape},
                 {"shape.layout", shape + offsetof(weir_shape, layout) - 3},

@@ -5,7 +5,6 @@
 #include <functional>
 #include <memory>
 
-#include "bpf/enforce/gates.h"
 #include "common/digest.h"
 #include "filter/build/builder.h"
 #include "filter/format/buckets.h"
@@ -119,38 +118,20 @@ class Maker {
 
 void none(Bytes&, weir_snapshot_header&) {}
 
-// A hashed table of /64 at the gate of IPv6 sources.
+// Words of /64 at the gate of IPv6 sources.
 SnapshotInput gated_v6(SnapshotInput input, std::vector<KeyTable> tables) {
   input.tables = std::move(tables);
-  input.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)].tables = {{64, 20}};
+  input.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)].tables = {{64, 16384}};
   return input;
 }
 
 SnapshotInput gated_v4(SnapshotInput input, KeyTable table, uint8_t bits) {
   input.tables = {std::move(table)};
-  input.gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{bits, bits}};
+  input.gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{bits, 0}};
   return input;
 }
 
 void add_short_keys(Maker& maker) {
-  const auto shorter = [](uint8_t bits) {
-    return [bits](Bytes&, weir_snapshot_header& header) { header.shapes[0].addr_bits = bits; };
-  };
-  maker.add("a key of /1 at a hashed table of /64", gated_v6(maker.input(), {keys_v6(64, 1)}), shorter(1));
-  maker.add("four keys of /2, whose bits are 2^64", gated_v6(maker.input(), {keys_v6(64, 4)}), shorter(2));
-  maker.add("keys of /44 by the hundred", gated_v6(maker.input(), {keys_v6(64, 100)}), shorter(44));
-  maker.add("two shapes that fill a gate together", gated_v6(maker.input(), {keys_v6(64, 12), keys_v6(63, 12)}),
-            [](Bytes&, weir_snapshot_header& header) {
-              header.shapes[0].addr_bits = 44;
-              header.shapes[1].addr_bits = 45;
-            });
-  maker.add("a short key that the header does not count", gated_v6(maker.input(), {keys_v6(64, 1)}),
-            [](Bytes&, weir_snapshot_header& header) {
-              header.shapes[0].addr_bits = 1;
-              header.shapes[0].n_keys = 0;
-            });
-  maker.add("flows of /0 at a direct table of /28", gated_v4(maker.input(), flows_v4(28, 100), 28),
-            [](Bytes&, weir_snapshot_header& header) { header.shapes[0].addr_bits = 0; });
   maker.add("flows of one /1, as many as may be", gated_v4(maker.input(), flows_v4(1, 32'768), 16), none, true);
   maker.add_overlay("an overlay whose keys fill the base's gate", gated_v6(maker.input(), {keys_v6(64, 1)}),
                     keys_v6(40, 10));
@@ -206,8 +187,8 @@ void add_tables(Maker& maker) {
   longest.residuals.push_back(longest.residuals.back());
   longest.rules = {{0, 0, 0, 0}, {1, 0, 0, 0}, {0, 0, 1, 0}, {2, 0, 65, 0}};
   maker.add("a chain of 65", longest, [=](Bytes& b, H h) { residuals(b, h)[64].last = 0; });
-  maker.add("a gate of 2^30 bits in few bytes", gated_v6(maker.input(), {keys_v6(64, 1)}), [](Bytes&, H h) {
-    h.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)].table[0].index_bits = WEIR_MAX_GATE_INDEX;
+  maker.add("a gate of 128 MiB in few bytes", gated_v6(maker.input(), {keys_v6(64, 1)}), [](Bytes&, H h) {
+    h.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)].table[0].n_words = WEIR_MAX_GATE_PAGES * WEIR_PAGE_BYTES / 8;
   });
   maker.add("a closed gate where keys stand", gated_v6(maker.input(), {keys_v6(64, 1)}), [](Bytes&, H h) {
     h.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)] = {};
@@ -250,12 +231,11 @@ Work work_of(const Kind& kind) {
     work.steps += filter::kMostJoined;
     filter::join_gates(*view, base.bytes());
   }
-  work.steps += xdp::Gates(*view).fills();
   return work;
 }
 
 uint64_t most_steps(const Kind& kind) {
-  return WEIR_GATES * filter::kMaxGateFills + kind.base.size() + kind.snapshot.size();
+  return filter::kMostJoined + kind.base.size() + kind.snapshot.size();
 }
 
 }  // namespace weir::hostile

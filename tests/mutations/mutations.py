@@ -8,7 +8,7 @@ PARSE = ("filter-frame", "agreement")
 STAGES = ("dataplane", "agreement")
 SENT = ("smoke replay::samples_meet_every_kind_of_list", "smoke send_expect::verdicts_and_counts[dpdk]")
 FILTER = ("filter-kernels", "filter-lookup", "filter-builder", "compile", "compile-reference")
-XDP_GATES = ("xdp-gate-tables", "xdp-gates")
+XDP_GATES = ("xdp-gates",)
 XDP = ("xdp-on-host-kernel", "smoke send_expect::verdicts_and_counts[xdp]", "xdp-enforcer")
 
 MUTATIONS = (
@@ -58,7 +58,7 @@ MUTATIONS = (
     ("filter/read/receive.cpp", "    if (is_same(*current, what)) return {};", "    return {};", ("dataplane", "xdp-enforcer")),
     # Overlays.
     ("filter/read/overlay.cpp", "(of_base->directions & ~shape.directions) != 0", "of_base->directions == 0", ("filter-overlay",)),
-    ("filter/read/overlay.cpp", "      joined += bits * overlay.header().shapes[i].n_keys;", "      joined += bits;", ("filter-overlay",)),
+    ("filter/read/overlay.cpp", "      joined += values * overlay.header().shapes[i].n_keys;", "      joined += bits;", ("filter-overlay",)),
     ("dataplane/burst/match.cpp", "  if (replaced == 0) return found;", "  if (replaced != 1) return found;", ("dataplane",)),
     ("dataplane/snapshot/lookups.cpp", "is_asked(shape, side) && !is_replacing", "is_asked(shape, side) && of_base == nullptr", ("dataplane",)),
     ("dataplane/snapshot/saved.cpp", "    if (Result<void> saved = state_.save_overlay(base, bytes, overlay->digest()); !saved) return saved;", "", ("dataplane-overlays",)),
@@ -67,12 +67,11 @@ MUTATIONS = (
     ("filter/read/validate.cpp", "if (rule >= header_.n_rules) return bad(name + \", bucket", "if (rule > header_.n_rules) return bad(name + \", bucket", ("filter-view",)),
     ("filter/read/sections.cpp", "  if (section.offset < end_) {", "  if (false) {", ("filter-view",)),
     ("filter/read/validate_gates.cpp", "if (n_set != table.n_set)", "if (n_set < table.n_set)", ("filter-view-gates",)),
-    ("filter/read/validate_gates.cpp", "  if (const weir_shape* shape = gate_overfiller(header, gate, family, side)) {", "  if (const weir_shape* shape = gate_overfiller(header, weir_gate{}, family, side)) {", ("filter-view-gates",)),
-    ("filter/format/rules.h", "    left -= fills * shape.n_keys;\n", "", ("filter-view-gates",)),
-    ("filter/format/rules.h", "if (fills > left / shape.n_keys) return &shape;", "if (fills * shape.n_keys > left) return &shape;", ("filter-view-gates",)),
+    ("filter/read/validate_gates.cpp", "has_tables && std::any_of(", "has_tables && gate.n_tables != 0 && !std::any_of(", ("filter-view-gates",)),
+    ("filter/build/gates.cpp", "    left -= fills * shape.n_keys;\n", "", ("filter-gates",)),
+    ("filter/build/gates.cpp", "all = table.shape.flow || (table.asked & direction) != 0;", "all = table.shape.flow;", ("filter-gates",)),
     ("filter/format/rules.h", "return id == 0 || any != 0 ? nullptr", "return true ? nullptr", ("filter-view", "filter-builder")),
     ("filter/read/validate.cpp", "if (n_set != s.n_keys) return bad(name", "if (n_set > s.n_keys) return bad(name", ("filter-view",)),
-    ("bpf/enforce/gates.cpp", "!short_keys[g].add(address, bits)", "false", XDP_GATES),
     ("filter/read/validate.cpp", "  if (in_chain != 0) return broken(", "  if (in_chain > 1) return broken(", ("filter-view",)),
     ("filter/read/validate.cpp", "if (chunk_of[slot] >= n_chunks) {", "if (chunk_of[slot] > n_chunks) {", ("filter-view",)),
     # Filters and tables.
@@ -88,13 +87,10 @@ MUTATIONS = (
     ("control/policy/feeds/reading.cpp", "  if (text.starts_with(\"\\xef\\xbb\\xbf\")) text.remove_prefix(3);\n", "", ("policy",)),
     ("control/policy/feeds/take.cpp", "if (parsed.is_any && !options.allow_any) return kAnyRefused;", "", ("policy",)),
     ("control/policy/feeds/entry_text.cpp", "if (*mask != prefix_mask<Ipv4>(length)) return kNetmask;", "", ("policy",)),
-    ("bpf/enforce/gates.cpp", "these &= ~uint64_t{0} >> (63 - values.last % 64);", "these &= ~uint64_t{0} >> (64 - values.last % 64);", XDP_GATES),
-    ("bpf/enforce/gates.cpp", "if (same_sides_[family == 6]) sides = WEIR_AS_SOURCE;", "sides = WEIR_AS_SOURCE;", XDP_GATES),
     ("bpf/program/gate.bpf.h", "group, *(const weir_u32*)(ip + 12), ", "group, *(const weir_u32*)(data + WEIR_ETHERNET_BYTES + 12), ", XDP),
     ("bpf/program/gate.bpf.h", "if (t >= gate->n_tables) break;", "if (t + 1 >= gate->n_tables) break;", XDP_GATES),
     ("bpf/enforce/group.cpp", "if (rule.source_chain == 0) group", "group", XDP),
     ("bpf/enforce/group.cpp", "      lookup.replaces = uint32_t{1} << base_index;\n", "", ("xdp-overlay",)),
-    ("bpf/enforce/gates.cpp", "is_overlay ? WEIR_AS_SOURCE | WEIR_AS_DESTINATION : filter", "filter", ("xdp-overlay", "xdp-gate-tables")),
     # Merge, rules, proofs.
     ("control/compile/merge/merge.cpp", "prefixes[end].same_key(first); end++)", "prefixes[end].address == first.address; end++)", ("compile", "compile-reference", "agreement")),
     ("control/compile/merge/merge.cpp", ": expires > other.expires;", ": expires < other.expires;", ("compile", "compile-reference", "agreement")),

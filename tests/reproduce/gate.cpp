@@ -38,7 +38,7 @@ class Rivals {
         filter_(input),
         gate_(input, width),
         hashed_(width),
-        larger_(filter_, input, weir_gate_table_bytes(width)) {
+        larger_(filter_, input, uint64_t{1} << width >> 3) {
     hashed_.mark(hosts);
     check_members();
   }
@@ -92,7 +92,7 @@ class Rivals {
   Json sizes(unsigned width) const {
     return {{"hosts", hosts_.size()},
             {"width", width},
-            {"gate_bytes", weir_gate_table_bytes(width)},
+            {"gate_bytes", uint64_t{1} << width >> 3},
             {"filter_bytes", filter_.header().filter.size_bytes},
             {"larger_bytes", larger_.bytes()},
             {"exact_bytes", filter_.header().exact.size_bytes},
@@ -137,7 +137,7 @@ Json random_lists(bool quick) {
     const std::vector<uint32_t> hosts = random_hosts(n, n);
     const filter::SnapshotInput input = hosts_input(hosts);
     const std::vector<uint32_t> strangers = strangers_near(hosts, 0, quick ? 1u << 18 : 1u << 20, 1);
-    for (unsigned width = WEIR_MIN_GATE_PREFIX_V4; width <= WEIR_MAX_GATE_PREFIX_V4; width += 2) {
+    for (unsigned width = kMinWidth; width <= kMaxWidth; width += 2) {
       const DirectBits gate(input, width);
       uint64_t through = 0;
       for (size_t at = 0; at + filter::kMaxBatch <= strangers.size(); at += filter::kMaxBatch) {
@@ -164,7 +164,7 @@ Json by_level(const Effort& effort, bool quick) {
     const std::vector<uint32_t> hosts = random_hosts(n, n);
     const filter::SnapshotInput input = hosts_input(hosts);
     const std::vector<uint32_t> strangers = strangers_near(hosts, 0, effort.strangers, 1);
-    for (unsigned width = narrowest; width <= WEIR_MAX_GATE_PREFIX_V4; width += quick ? 4 : 2) {
+    for (unsigned width = narrowest; width <= kMaxWidth; width += quick ? 4 : 2) {
       const Rivals rivals(input, hosts, width);
       Json row = rivals.sizes(width);
       row.update(rivals.measure(strangers, effort));

@@ -17,6 +17,9 @@
 
 namespace weir::reproduce {
 
+// Widths of direct tables that are looked at.
+constexpr unsigned kMinWidth = 16, kMaxWidth = WEIR_MAX_DIRECT_PREFIX;
+
 // What a list of n entries that lie anywhere lets through of strangers from anywhere, where a bit stands for 2^-bits of
 // all addresses: the share of the bits that are set.
 inline double random_share(double n, unsigned bits) {
@@ -50,9 +53,26 @@ class Gates {
     const weir_gate& of = gate(family, side);
     filter::GateView view{static_cast<weir_gate_kind>(of.kind), of.n_tables, of.multiplier, {}};
     for (unsigned t = 0; t < of.n_tables; t++) {
-      view.table[t] = {bits(of.table[t]), of.table[t].prefix_bits, of.table[t].index_bits};
+      view.table[t] = {bits(of.table[t]), of.table[t].prefix_bits, of.table[t].n_words};
     }
     return view;
+  }
+  // The share of random addresses that this gate lets through, as its bits say.
+  double share(unsigned family, unsigned side) const {
+    const weir_gate& of = gate(family, side);
+    double none = of.kind == WEIR_GATE_OPEN ? 0 : 1;
+    for (const weir_gate_table& table : std::span(of.table, of.n_tables)) {
+      const uint64_t words = weir_gate_table_words(table.prefix_bits, table.n_words);
+      double share = std::ldexp(static_cast<double>(table.n_set), -6) / static_cast<double>(words);
+      if (table.n_words != 0) {
+        share = 0;
+        for (uint64_t w = 0; w < words; w++) {
+          share += std::pow(std::popcount(bits(table)[w]) / 64.0, 3) / static_cast<double>(words);
+        }
+      }
+      none *= 1 - share;
+    }
+    return 1 - none;
   }
 
  private:
@@ -78,7 +98,7 @@ inline filter::SnapshotInput hosts_input(std::span<const uint32_t> hosts) {
 
 inline filter::SnapshotInput with_gate_v4(filter::SnapshotInput input, unsigned prefix_bits) {
   const auto bits = static_cast<uint8_t>(prefix_bits);
-  input.gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{bits, bits}};
+  input.gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{bits, 0}};
   return input;
 }
 

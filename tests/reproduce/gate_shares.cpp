@@ -11,34 +11,24 @@
 namespace weir::reproduce {
 namespace {
 
-constexpr unsigned kHashedIndexBits = 24;  // of IPv6 tables that look at more bits than that
+constexpr uint32_t kWords = (1u << 24) / 64;  // of IPv6 tables that look at more bits than a direct one
 
 // A table of one width, or none where the format cannot hold it.
 struct Width {
-  unsigned prefix_bits = 0, index_bits = 0;
+  filter::GateChoice::Table table = {};
   std::optional<Gates> gates = {};
 };
 
 std::vector<Width> widths_of(unsigned family) {
   std::vector<Width> widths;
   if (family == 4) {
-    for (unsigned bits = WEIR_MIN_GATE_PREFIX_V4; bits <= WEIR_MAX_GATE_PREFIX_V4; bits++) {
-      widths.push_back({bits, bits});
-    }
+    for (unsigned bits = kMinWidth; bits <= kMaxWidth; bits++) widths.push_back({{static_cast<uint8_t>(bits), 0}});
   } else {
     for (unsigned bits = 16; bits <= WEIR_MAX_GATE_PREFIX; bits += 4) {
-      widths.push_back({bits, std::min(bits, kHashedIndexBits)});
+      widths.push_back({{static_cast<uint8_t>(bits), bits <= 24 ? 0 : kWords}});
     }
   }
   return widths;
-}
-
-double set_share(const weir_gate& gate) {
-  double none = 1;
-  for (unsigned t = 0; t < gate.n_tables; t++) {
-    none *= 1 - std::ldexp(static_cast<double>(gate.table[t].n_set), -gate.table[t].index_bits);
-  }
-  return 1 - none;
 }
 
 // A bit for the hash of every key of every shape: what a prefilter that knows no neighbourhoods has to hold. It is
@@ -105,15 +95,16 @@ class AskedList {
       filter::SnapshotInput input = std::move(list_.planned.input);
       const auto of_product = input.gates;
       for (Width& width : widths_[family == 6] = widths_of(family)) {
-        input.gates[weir_gate_number(family, WEIR_SIDE_SOURCE)].tables = {
-            {static_cast<uint8_t>(width.prefix_bits), static_cast<uint8_t>(width.index_bits)}};
+        input.gates[weir_gate_number(family, WEIR_SIDE_SOURCE)].tables = {width.table};
         width.gates = Gates::of(input);
       }
       input.gates = of_product;
       list_.planned.input = std::move(input);
     }
     const weir_gate& v4 = chosen_->gate(4, WEIR_SIDE_SOURCE);
-    if (v4.kind == WEIR_GATE_TABLES) hashed_.emplace(list_.planned.input, v4.table[0].index_bits);
+    if (v4.kind == WEIR_GATE_TABLES) {
+      hashed_.emplace(list_.planned.input, static_cast<unsigned>(std::bit_width(v4.table[0].bits.size_bytes * 8) - 1));
+    }
   }
   AskedList(const AskedList&) = delete;
 
@@ -175,14 +166,13 @@ class AskedList {
                 {"gate", gate.kind == WEIR_GATE_OPEN ? "open" : "tables"},
                 {"why", list_.planned.gates[weir_gate_number(family, WEIR_SIDE_SOURCE)]},
                 {"tables", Json::array()},
-                {"set_share", gate.kind == WEIR_GATE_OPEN ? 1.0 : set_share(gate)},
+                {"set_share", chosen_->share(family, WEIR_SIDE_SOURCE)},
                 {"set_by_width", Json::array()}};
     for (unsigned t = 0; t < gate.n_tables; t++) {
-      row["tables"].push_back({gate.table[t].prefix_bits, gate.table[t].index_bits});
+      row["tables"].push_back({gate.table[t].prefix_bits, gate.table[t].bits.size_bytes});
     }
     for (const Width& width : widths_[family == 6]) {
-      row["set_by_width"].push_back(width.gates ? Json(set_share(width.gates->gate(family, WEIR_SIDE_SOURCE)))
-                                                : Json());
+      row["set_by_width"].push_back(width.gates ? Json(width.gates->share(family, WEIR_SIDE_SOURCE)) : Json());
     }
     if (family == 4 && hashed_) row["hashed_keys"] = hashed_->keys(), row["hashed_probes"] = hashed_->probes();
     return row;

@@ -2,7 +2,7 @@
 
 #include "tests/reproduce/hashed_bits.h"
 
-#include "filter/kernels/gate_v4.h"
+#include "filter/kernels/gates.h"
 
 namespace weir::reproduce {
 

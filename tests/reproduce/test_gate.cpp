@@ -60,7 +60,7 @@ TEST_CASE("no listed host is kept out, by gates of any width nor by hashes of as
   REQUIRE(hosts.size() == kHosts);
   const std::vector<uint32_t> members = on_the_wire(hosts);
   const filter::SnapshotInput input = hosts_input(hosts);
-  for (unsigned width = WEIR_MIN_GATE_PREFIX_V4; width <= WEIR_MAX_GATE_PREFIX_V4; width += 3) {
+  for (unsigned width = kMinWidth; width <= kMaxWidth; width += 3) {
     INFO("width " << width);
     const DirectBits gate(input, width);
     for (const filter::Kernels* kernels : usable_kernels()) {
@@ -156,7 +156,7 @@ TEST_CASE("the gates of an input are those of its whole snapshot") {
   input.tables.back().shape = {6, 16, false};
   input.tables.back().words[0] = {0x20}, input.tables.back().words[1] = {0};
   input.tables.back().rules = {1};
-  input.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)].tables = {{64, 24}};
+  input.gates[weir_gate_number(6, WEIR_SIDE_SOURCE)].tables = {{64, 262144}};
   CHECK_FALSE(Gates::of(input));  // one key of /16 would fill 2^48 bits
 }
 

@@ -21,8 +21,6 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "bpf/enforce/gates.h"
-#include "bpf/program/gate_table.h"
 #include "common/files.h"
 #include "control/compile/plan/fit.h"
 #include "filter/format/buckets.h"
@@ -63,44 +61,10 @@ std::vector<Key> keys_of(const ShapeView& shape) {
   return keys;
 }
 
-// The gates as XDP asks them: finer ones, made of the snapshot when it is enforced.
-class XdpGates {
- public:
-  explicit XdpGates(const filter::SnapshotView& view) {
-    const xdp::Gates gates(view);
-    arena_.resize(uint64_t{gates.place(0, group_)} * WEIR_PAGE_WORDS);
-    gates.fill(group_, std::as_writable_bytes(std::span(arena_)));
-  }
-
-  bool passes(unsigned family, unsigned side, uint64_t address) const {
-    const weir_asked_gate& gate = group_.gate[weir_gate_number(family, side)];
-    if (gate.n_tables == 0) return gate.is_open != 0;
-    return std::any_of(gate.table, gate.table + gate.n_tables,
-                       [&](const weir_asked_table& table) { return holds(table, gate.multiplier, address); });
-  }
-
- private:
-  bool holds(const weir_asked_table& table, uint64_t multiplier, uint64_t address) const {
-    const uint64_t leading = weir_leading(address, table.prefix_bits);
-    uint64_t bits = uint64_t{1} << (leading & 63), word = leading >> 6;
-    if (table.n_words != 0) {
-      const uint64_t spread = weir_spread(leading, multiplier);
-      bits = weir_spread_bits(spread);
-      word = weir_spread_word(spread, table.n_words);
-    }
-    return (arena_[uint64_t{table.page} * WEIR_PAGE_WORDS + word] & bits) == bits;
-  }
-
-  weir_group group_ = {};
-  std::vector<uint64_t> arena_;
-};
-
 class Maker {
  public:
-  // xdp: null: the data plane's gates.
-  Maker(const filter::SnapshotView& view, const XdpGates* xdp, const ShapeView& shape, const Options& options,
-        uint64_t seed)
-      : view_(view), xdp_(xdp), shape_(shape), options_(options), random_(seed), stored_(keys_of(shape)) {
+  Maker(const filter::SnapshotView& view, const ShapeView& shape, const Options& options, uint64_t seed)
+      : view_(view), shape_(shape), options_(options), random_(seed), stored_(keys_of(shape)) {
     mask_ = filter::key_mask(shape.shape);
   }
 
@@ -184,8 +148,7 @@ class Maker {
     const uint64_t v4 = shape.flow && at == WEIR_SIDE_DESTINATION ? word >> 32 : word & 0xffffffff;
     const uint64_t address =
         shape.family == 4 ? weir_gate_address_v4(static_cast<uint32_t>(v4)) : weir_gate_address_v6(word);
-    if (xdp_ != nullptr) return xdp_->passes(shape.family, at, address);
-    return filter::passes_gate(view_.gate(shape.family, at), address);
+    return filter::passes_gate(options_.xdp ? view_.xdp_gate(shape.family, at) : view_.gate(shape.family, at), address);
   }
 
   uint64_t place(const Key& key) const {
@@ -204,7 +167,6 @@ class Maker {
   static const filter::Kernels& kernels() { return *filter::all_kernels().back(); }
 
   const filter::SnapshotView& view_;
-  const XdpGates* xdp_;
   const ShapeView& shape_;
   const Options& options_;
   std::mt19937_64 random_;
@@ -286,12 +248,10 @@ int run(const Options& options) {
 
   const uint32_t pcap[] = {0xa1b2c3d4, 4u << 16 | 2, 0, 0, 65535, 1};
   std::vector<std::string> frames;
-  std::optional<XdpGates> xdp;
-  if (options.xdp) xdp.emplace(*view);
   nlohmann::json told = nlohmann::json::object();
   for (const ShapeView& shape : view->shapes()) {
     if (shape.layout == WEIR_LAYOUT_BITMAP) continue;
-    Maker maker(*view, xdp ? &*xdp : nullptr, shape, options, options.seed + frames.size());
+    Maker maker(*view, shape, options, options.seed + frames.size());
     uint64_t let_through = 0;
     const std::vector<Key> keys = maker.make(options.frames, let_through);
     for (const Key& key : keys) frames.push_back(frame_of(shape, key, maker.side()));

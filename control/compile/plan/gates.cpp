@@ -94,10 +94,12 @@ GateLoad load_of(const filter::KeyTable& table, unsigned side, const std::vector
 GateLoad load_of(const std::vector<filter::NetworkRun>& networks, unsigned side, const std::vector<weir_rule>& rules) {
   GateLoad load;
   load.bits = kNetworkBits;
+  load.is_bitmap = true;
   const std::vector<bool> stands = rules_at(rules, side, false);
   std::array<int64_t, kNetworkBits + 1> last;  // prefix that was counted last, of each length
   last.fill(-1);
   for (const filter::NetworkRun& run : networks) {
+    load.shape_keys += run.last - run.first + 1;
     if (!stands[run.rule]) continue;
     load.keys += run.last - run.first + 1;
     for (unsigned b = 0; b <= kNetworkBits; b++) {
@@ -112,14 +114,23 @@ GateLoad load_of(const std::vector<filter::NetworkRun>& networks, unsigned side,
 
 namespace {
 
-// What packets pay that go on, besides the probes of their lookups. They are taken out of their reception, wait in
-// columns until there are enough like them, and are judged. That a reception has any costs most: with 1M hosts on a
-// Xeon of 4.1 GHz one of 32 cost 79 ns, and eight of 32 30 each; where none leaves before, they stay where they are,
-// and all 32 cost 18 each, probes of 10 included (docs/develop/filter.md).
+enum class Plane { data_plane, xdp };
+
+// The data plane: what packets pay that go on, besides the probes of their lookups. They are taken out of their
+// reception, wait in columns until there are enough like them, and are judged. That a reception has any costs most:
+// with 1M hosts on a Xeon of 4.1 GHz one of 32 cost 79 ns, and eight of 32 30 each; where none leaves before, they stay
+// where they are, and all 32 cost 18 each, probes of 10 included (docs/develop/filter.md).
 constexpr double kReceived = 32;
 constexpr double kSomeGoOnNs = 54;  // a reception
 constexpr double kTakenOutNs = 24;  // a packet that others leave behind
 constexpr double kAllGoOnNs = 8;    // a packet where all go on
+// XDP, where packets come alone: a packet that goes on mispredicts a branch, parses the rest of its headers, and makes
+// a lookup that misses.
+constexpr double kXdpGoesOnNs = 100;
+
+// In the data plane, the hash of words; and a second table, whose line is asked for, too (docs/develop/figures.md, "The
+// loop"). Its branch in XDP.
+constexpr double kWordsNs = 1, kSecondTableNs = 2, kXdpSecondTableNs = 1;
 
 // For what a packet does not see: a MiB more is cleared, counted, digested, sent and copied at every publication, about
 // a millisecond. A twentieth of what levels.h takes for a MiB of keys, which are expanded and proven besides.
@@ -127,13 +138,14 @@ constexpr double kGateNsPerMiB = kNsPerMiB / 20;
 // A table that saves less than this share of the lookups' cost is not worth having.
 constexpr double kLeastSaving = 0.1;
 
-constexpr unsigned kLargestTable = 28;  // index bits: 32 MiB
 constexpr double kMaxFills = filter::kMaxGateFills;
 constexpr double kBytesPerMiB = 1 << 20;
+constexpr double kLargestTable = 32 * kBytesPerMiB;
 
 // Strangers of IPv6 do not come from anywhere: about 2^17 networks of /32 are announced, 2^-15 of all. A table that
 // looks at few bits knows many of those that stand beside a key.
 constexpr int kUnannouncedBits = 15;
+constexpr unsigned kShortestPrefix = 16;
 
 struct Choice {
   std::vector<filter::GateChoice::Table> tables;
@@ -142,9 +154,15 @@ struct Choice {
 };
 
 // A packet's share of what those cost that a gate lets through.
-double survivors_ns(double share, double lookups_ns) {
+double survivors_ns(Plane plane, double share, double lookups_ns) {
+  if (plane == Plane::xdp) return share * kXdpGoesOnNs;
   const double some = 1 - std::pow(1 - share, kReceived);
   return some * kSomeGoOnNs / kReceived + share * (kTakenOutNs + lookups_ns);
+}
+
+// What a packet pays where the gate is open.
+double open_ns(Plane plane, double lookups_ns) {
+  return plane == Plane::xdp ? kXdpGoesOnNs : kSomeGoOnNs / kReceived + kAllGoOnNs + lookups_ns;
 }
 
 double lookups_ns(const std::vector<GateLoad>& loads) {
@@ -152,103 +170,142 @@ double lookups_ns(const std::vector<GateLoad>& loads) {
                          [](double sum, const GateLoad& l) { return sum + l.lookup_ns; });
 }
 
-double table_bytes(unsigned index_bits) {
-  return static_cast<double>(weir_gate_table_bytes(index_bits));
+double table_bytes(filter::GateChoice::Table table) {
+  return static_cast<double>(weir_gate_table_words(table.prefix_bits, table.n_words)) * sizeof(uint64_t);
 }
 
-double table_ns(unsigned index_bits) {
-  return gate_access_ns(table_bytes(index_bits)) + kGateNsPerMiB * table_bytes(index_bits) / kBytesPerMiB;
+// Extra ns of a table of 2^15, 2^16, ... bits in XDP, beside the smallest: xdp_bench with 1,000 hosts and tables of one
+// size, on a Xeon with 2 MiB of L2 (docs/develop/benchmarks.md, "XDP"). The pages of BPF maps have 4 KiB, so large
+// tables pay for the TLB, too. Past the last, each doubling costs as much as the last one.
+double xdp_access_ns(double table_bytes) {
+  constexpr double kMeasured[] = {0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.1, 4, 13, 22, 48, 79};
+  const double at = std::max(0.0, std::log2(table_bytes * 8) - WEIR_MIN_DIRECT_PREFIX);
+  const auto below = std::min(static_cast<size_t>(at), std::size(kMeasured) - 2);
+  return std::lerp(kMeasured[below], kMeasured[below + 1], at - static_cast<double>(below));
 }
 
-double fills_of(const GateLoad& load, unsigned prefix_bits, bool direct) {
-  if (load.bits >= prefix_bits) return 0;
-  const double each = std::ldexp(1, static_cast<int>(prefix_bits - load.bits));
-  return load.shape_keys * (direct ? std::max(each / 64, 1.0) : each);
+// The share of other values that pass words, with so many keys in each on the average. Three bits are asked, drawn with
+// repetition, and all lie among those of the word's keys, whose number is Poisson distributed.
+double share_through_words(double keys_per_word) {
+  const auto all_set = [&](int asked) {  // so many different bits
+    double share = 0, times = 1;
+    for (int clear = 0; clear <= asked; clear++) {
+      share += times * std::exp(-keys_per_word * (1 - std::pow(1 - clear / 64.0, 3)));
+      times *= -static_cast<double>(asked - clear) / (clear + 1);
+    }
+    return share;
+  };
+  return (63.0 * 62 * all_set(3) + 3 * 63 * all_set(2) + all_set(1)) / (64 * 64);
 }
 
-// One table of the leading b bits.
-std::optional<Choice> table_v4(const std::vector<GateLoad>& loads, unsigned b, double lookups_ns) {
-  double kept_out = 1, fills = 0;
-  for (const GateLoad& load : loads) {
-    fills += fills_of(load, b, true);
-    if (fills > kMaxFills) return std::nullopt;
-    kept_out *= 1 - std::min(1.0, std::ldexp(load.covered(b), -static_cast<int>(b)));
-  }
-  return Choice{{{static_cast<uint8_t>(b), static_cast<uint8_t>(b)}},
-                table_ns(b) + survivors_ns(1 - kept_out, lookups_ns),
-                1 - kept_out};
+// The access of every packet.
+double table_ns(Plane plane, filter::GateChoice::Table table) {
+  const double bytes = table_bytes(table), size_ns = kGateNsPerMiB * bytes / kBytesPerMiB;
+  if (plane == Plane::xdp) return xdp_access_ns(bytes) + size_ns;
+  return gate_access_ns(bytes) + size_ns + (table.n_words != 0 ? kWordsNs : 0);
 }
 
-Choice best_v4(const std::vector<GateLoad>& loads, double lookups_ns, unsigned largest) {
-  Choice best = {{}, std::numeric_limits<double>::infinity(), 1};
-  for (unsigned b = WEIR_MIN_GATE_PREFIX_V4; b <= std::min(WEIR_MAX_GATE_PREFIX_V4, largest); b++) {
-    const std::optional<Choice> choice = table_v4(loads, b, lookups_ns);
-    if (choice && choice->ns < best.ns) best = *choice;
+// One table, for the keys that fall to it.
+struct TableCost {
+  filter::GateChoice::Table table;
+  double ns;     // its access, for every packet
+  double share;  // of strangers that pass
+};
+
+// One gate's question.
+struct Question {
+  Plane plane;
+  unsigned family;
+  const std::vector<GateLoad>& loads;
+  double lookups_ns;
+  double largest_bytes;  // of a table
+};
+
+// The form and size that cost least together; null: none fits. keys: different leading prefix_bits bits.
+std::optional<TableCost> best_table(const Question& question, double keys, unsigned prefix_bits) {
+  // Strangers beside a key, with the same leading bits.
+  const int announced = static_cast<int>(prefix_bits) - (question.family == 6 ? kUnannouncedBits : 0);
+  const double beside = std::min(1.0, std::ldexp(keys, -std::max(0, announced)));
+  std::optional<TableCost> best;
+  double least = std::numeric_limits<double>::infinity();
+  const auto consider = [&](filter::GateChoice::Table table, double share) {
+    if (table_bytes(table) > question.largest_bytes) return;
+    const TableCost cost = {table, table_ns(question.plane, table), share};
+    const double ns = cost.ns + survivors_ns(question.plane, share, question.lookups_ns);
+    if (ns < least) least = ns, best = cost;
+  };
+  const auto prefix = static_cast<uint8_t>(prefix_bits);
+  if (prefix_bits >= WEIR_MIN_DIRECT_PREFIX && prefix_bits <= WEIR_MAX_DIRECT_PREFIX) consider({prefix, 0}, beside);
+  // Of fewer bits than keys tell, words would let neighbours through for nothing.
+  const bool is_length = std::any_of(question.loads.begin(), question.loads.end(), [&](const GateLoad& load) {
+    return std::max(kShortestPrefix, load.bits) == prefix_bits;
+  });
+  if (!is_length) return best;
+  for (const double bits_per_key : {8, 10, 12, 14, 16, 20, 24, 32, 48, 64}) {
+    const double pages = std::max(1.0, std::ceil(keys * bits_per_key / (WEIR_PAGE_BYTES * 8)));
+    if (pages > WEIR_MAX_GATE_PAGES) break;
+    const auto n_words = static_cast<uint32_t>(pages) * (WEIR_PAGE_BYTES / 8);
+    consider({prefix, n_words}, beside + (1 - beside) * share_through_words(keys / n_words));
   }
   return best;
 }
 
-// The share of strangers that a table of these keys lets through.
-double share_v6(double keys, unsigned prefix_bits, unsigned index_bits) {
-  const int announced = std::max(0, static_cast<int>(prefix_bits) - kUnannouncedBits);
-  const double beside = std::min(1.0, std::ldexp(keys, -announced));
-  if (index_bits == prefix_bits) return beside;
-  return 1 - (1 - beside) * std::exp(-std::ldexp(keys, -static_cast<int>(index_bits)));
+// Words of a direct table, or values of words, that the keys of the load set one by one.
+double fills_of(const GateLoad& load, filter::GateChoice::Table table) {
+  if (load.bits >= table.prefix_bits || (load.is_bitmap && table.n_words == 0)) return 0;
+  const double each = std::ldexp(1, static_cast<int>(table.prefix_bits - load.bits));
+  return load.shape_keys * (table.n_words == 0 ? std::max(each / 64, 1.0) : each);
 }
 
-// Tables of these prefixes, ascending; each of the best size for what falls to it.
-std::optional<Choice> tables_v6(const std::vector<GateLoad>& loads, const std::vector<unsigned>& prefixes,
-                                double lookups_ns, unsigned largest) {
-  std::vector<double> keys(prefixes.size());
-  double fills = 0;
-  for (const GateLoad& load : loads) {
+// Tables of these prefixes, ascending; each of the best form and size for what falls to it.
+std::optional<Choice> tables_of(const Question& question, const std::vector<unsigned>& prefixes) {
+  const auto table_of = [&](const GateLoad& load) {
     size_t t = 0;
     while (t + 1 < prefixes.size() && prefixes[t + 1] <= load.bits) t++;
-    fills += fills_of(load, prefixes[t], false);
-    if (fills > kMaxFills) return std::nullopt;
-    keys[t] += load.covered(prefixes[t]);
-  }
-  Choice choice = {{}, 0, 1};
+    return t;
+  };
+  std::vector<double> keys(prefixes.size());
+  for (const GateLoad& load : question.loads) keys[table_of(load)] += load.covered(prefixes[table_of(load)]);
+  const double second_ns = question.plane == Plane::xdp ? kXdpSecondTableNs : kSecondTableNs;
+  Choice choice = {{}, prefixes.size() > 1 ? second_ns : 0, 1};
   double kept_out = 1;
   for (size_t t = 0; t < prefixes.size(); t++) {
-    double least = std::numeric_limits<double>::infinity(), share = 1;
-    unsigned best = 0;
-    for (unsigned index = WEIR_MIN_GATE_INDEX; index <= std::min(prefixes[t], largest); index++) {
-      const double passes = share_v6(keys[t], prefixes[t], index),
-                   ns = table_ns(index) + survivors_ns(passes, lookups_ns);
-      if (ns >= least) continue;
-      least = ns, best = index, share = passes;
-    }
-    if (best == 0) return std::nullopt;
-    choice.tables.push_back({static_cast<uint8_t>(prefixes[t]), static_cast<uint8_t>(best)});
-    kept_out *= 1 - share;
-    choice.ns += table_ns(best);
+    const std::optional<TableCost> table = best_table(question, keys[t], prefixes[t]);
+    if (!table) return std::nullopt;
+    choice.tables.push_back(table->table);
+    kept_out *= 1 - table->share;
+    choice.ns += table->ns;
   }
+  double fills = 0;
+  for (const GateLoad& load : question.loads) fills += fills_of(load, choice.tables[table_of(load)]);
+  if (fills > kMaxFills) return std::nullopt;
   choice.share = 1 - kept_out;
-  choice.ns += survivors_ns(choice.share, lookups_ns);
+  choice.ns += survivors_ns(question.plane, choice.share, question.lookups_ns);
   return choice;
 }
 
-// The lengths of the keys are the only prefixes worth looking at, and one short enough for what is shorter.
-Choice best_v6(const std::vector<GateLoad>& loads, double lookups_ns, unsigned largest) {
-  constexpr unsigned kShort = 16;
-  std::vector<unsigned> lengths = {kShort};
-  for (const GateLoad& load : loads) {
-    if (load.bits > kShort) lengths.push_back(load.bits);
+// Prefixes worth looking at: the lengths of the keys, and for networks shorter ones.
+std::vector<unsigned> prefixes_for(const Question& question) {
+  std::vector<unsigned> prefixes = {kShortestPrefix};
+  if (question.family == 4) {
+    for (unsigned bits = kShortestPrefix; bits <= WEIR_MAX_DIRECT_PREFIX; bits++) prefixes.push_back(bits);
   }
-  std::sort(lengths.begin(), lengths.end());
-  lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
+  for (const GateLoad& load : question.loads) prefixes.push_back(std::max(kShortestPrefix, load.bits));
+  std::sort(prefixes.begin(), prefixes.end());
+  prefixes.erase(std::unique(prefixes.begin(), prefixes.end()), prefixes.end());
+  return prefixes;
+}
+
+Choice best_choice(const Question& question) {
   Choice best = {{}, std::numeric_limits<double>::infinity(), 1};
   const auto consider = [&](const std::vector<unsigned>& prefixes) {
-    const std::optional<Choice> choice = tables_v6(loads, prefixes, lookups_ns, largest);
+    const std::optional<Choice> choice = tables_of(question, prefixes);
     if (choice && choice->ns < best.ns) best = *choice;
   };
-  for (size_t a = 0; a < lengths.size(); a++) {
-    consider({lengths[a]});
-    for (size_t b = a + 1; b < lengths.size(); b++) {
-      consider({lengths[a], lengths[b]});
-      for (size_t c = b + 1; c < lengths.size(); c++) consider({lengths[a], lengths[b], lengths[c]});
-    }
+  const std::vector<unsigned> prefixes = prefixes_for(question);
+  for (size_t a = 0; a < prefixes.size(); a++) {
+    consider({prefixes[a]});
+    for (size_t b = a + 1; b < prefixes.size(); b++) consider({prefixes[a], prefixes[b]});
   }
   return best;
 }
@@ -258,19 +315,18 @@ struct Gate {
   std::string why;
 };
 
-// largest: index bits of a table. Without loads: closed.
-Gate choose(unsigned family, const std::vector<GateLoad>& loads, unsigned largest) {
+// Without loads: closed.
+Gate choose(Plane plane, unsigned family, const std::vector<GateLoad>& loads, double largest_bytes) {
   if (loads.empty()) return {{{}, 0, 0}, "nothing is looked up at this side"};
-  const double probes_ns = lookups_ns(loads);
-  const double open_ns = kSomeGoOnNs / kReceived + kAllGoOnNs + probes_ns;
-  const auto open = [&](std::string why) -> Gate { return {{{}, open_ns, 1}, std::move(why)}; };
+  const double probes_ns = lookups_ns(loads), without_ns = open_ns(plane, probes_ns);
+  const auto open = [&](std::string why) -> Gate { return {{{}, without_ns, 1}, std::move(why)}; };
   if (std::any_of(loads.begin(), loads.end(), [](const GateLoad& load) { return load.bits == 0; })) {
     return open("some entry is looked up whatever the address");
   }
-  const Choice best = family == 4 ? best_v4(loads, probes_ns, largest) : best_v6(loads, probes_ns, largest);
+  const Choice best = best_choice({plane, family, loads, probes_ns, largest_bytes});
   if (best.tables.empty()) return open("entries of few bits would fill any table");
-  const std::string costs = fmt::format("{:.1f} ns a packet against {:.1f} without", best.ns, open_ns);
-  if (best.ns > (1 - kLeastSaving) * open_ns) {
+  const std::string costs = fmt::format("{:.1f} ns a packet against {:.1f} without", best.ns, without_ns);
+  if (best.ns > (1 - kLeastSaving) * without_ns) {
     return open(fmt::format("the best table would let {:.3g} % through: {}", best.share * 100, costs));
   }
   return {best, costs};
@@ -278,7 +334,7 @@ Gate choose(unsigned family, const std::vector<GateLoad>& loads, unsigned larges
 
 double bytes_of(const Choice& choice) {
   return std::accumulate(choice.tables.begin(), choice.tables.end(), 0.0,
-                         [](double sum, const auto& table) { return sum + table_bytes(table.index_bits); });
+                         [](double sum, const auto& table) { return sum + table_bytes(table); });
 }
 
 double lookup_ns(weir_layout layout, uint64_t keys) {
@@ -314,7 +370,9 @@ class Sides {
     place_flows();
   }
 
-  Gate choose(unsigned side, unsigned largest) const { return control::choose(family_, loads_[side], largest); }
+  Gate choose(Plane plane, unsigned side, double largest_bytes) const {
+    return control::choose(plane, family_, loads_[side], largest_bytes);
+  }
 
  private:
   void add(unsigned side, const GateLoad& load) {
@@ -350,7 +408,8 @@ class Sides {
       for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
         std::vector<GateLoad> with = loads_[side];
         with.push_back(flow.load[side]);
-        ns[side] = control::choose(family_, with, kLargestTable).choice.ns + choose(1 - side, kLargestTable).choice.ns;
+        ns[side] = control::choose(Plane::data_plane, family_, with, kLargestTable).choice.ns +
+                   choose(Plane::data_plane, 1 - side, kLargestTable).choice.ns;
       }
       const unsigned side = ns[WEIR_SIDE_DESTINATION] < ns[WEIR_SIDE_SOURCE] ? WEIR_SIDE_DESTINATION : WEIR_SIDE_SOURCE;
       flow.table->gate_side = static_cast<uint8_t>(side);
@@ -382,57 +441,76 @@ double gate_access_ns(double table_bytes) {
 double usual_gate_bytes(unsigned family, weir_layout layout, uint64_t keys) {
   GateLoad load = random_load(keys, family == 4 ? 32 : kGateBits);
   load.lookup_ns = lookup_ns(layout, keys);
-  return bytes_of(choose(family, {load}, kLargestTable).choice);
+  return bytes_of(choose(Plane::data_plane, family, {load}, kLargestTable).choice);
 }
 
 GateReasons choose_gates(filter::SnapshotInput& input, double most_bytes) {
   const Sides sides[] = {{input, 4}, {input, 6}};
-  Gate gates[WEIR_GATES];
-  bool wanted[WEIR_GATES] = {};  // tables, if there were room
+  std::array<Gate, 2 * WEIR_GATES> gates;
+  std::array<bool, 2 * WEIR_GATES> wanted = {};  // tables, if there were room
   // When memory is short, smaller tables for all: the largest are those that save least by their size.
-  for (unsigned largest = kLargestTable;; largest--) {
+  for (double largest_bytes = kLargestTable;; largest_bytes /= 2) {
     double bytes = 0;
-    for (const unsigned family : {4u, 6u}) {
-      for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-        Gate& gate = gates[weir_gate_number(family, side)];
-        gate = sides[family == 6].choose(side, largest);
-        bool& wants = wanted[weir_gate_number(family, side)];
-        if (largest == kLargestTable) wants = !gate.choice.tables.empty();
-        if (wants && gate.choice.tables.empty()) gate.why = "filter.memory has no room for a table";
-        bytes += bytes_of(gate.choice);
-      }
+    for (unsigned i = 0; i < gates.size(); i++) {
+      const unsigned g = i % WEIR_GATES, of_v6 = g / 2, side = g % 2;
+      const Plane plane = i < WEIR_GATES ? Plane::data_plane : Plane::xdp;
+      gates[i] = sides[of_v6].choose(plane, side, largest_bytes);
+      if (largest_bytes == kLargestTable) wanted[i] = !gates[i].choice.tables.empty();
+      if (wanted[i] && gates[i].choice.tables.empty()) gates[i].why = "filter.memory has no room for a table";
+      bytes += bytes_of(gates[i].choice);
     }
     if (bytes <= most_bytes || bytes == 0) break;
   }
   GateReasons why;
-  for (unsigned g = 0; g < WEIR_GATES; g++) {
-    input.gates[g].tables = gates[g].choice.tables;
-    why[g] = gates[g].why;
+  for (unsigned i = 0; i < gates.size(); i++) {
+    (i < WEIR_GATES ? input.gates : input.xdp_gates)[i % WEIR_GATES].tables = gates[i].choice.tables;
+    why[i] = gates[i].why;
   }
   return why;
 }
 
 double gate_bytes(const weir_snapshot_header& header) {
   double bytes = 0;
-  for (const weir_gate& gate : header.gates) {
-    for (unsigned t = 0; t < gate.n_tables; t++) bytes += table_bytes(gate.table[t].index_bits);
+  uint64_t last = 0;  // offset of the table counted last
+  for (const weir_gate* gates : {header.gates, header.xdp_gates}) {
+    for (const weir_gate& gate : std::span(gates, WEIR_GATES)) {
+      for (const weir_gate_table& table : std::span(gate.table, gate.n_tables)) {
+        if (table.bits.offset <= last) continue;  // shared
+        last = table.bits.offset;
+        bytes += static_cast<double>(table.bits.size_bytes);
+      }
+    }
   }
   return bytes;
 }
 
-GateReport describe_gate(const weir_snapshot_header& header, unsigned g) {
-  const weir_gate& gate = header.gates[g];
-  GateReport report;
-  report.family = g < weir_gate_number(6, WEIR_SIDE_SOURCE) ? 4 : 6;
-  report.side = g % 2;
-  report.name = fmt::format("v{} {}", report.family, report.side == WEIR_SIDE_SOURCE ? "src" : "dst");
-  report.gate = gate;
-  double kept_out = gate.kind == WEIR_GATE_OPEN ? 0 : 1;
-  for (unsigned t = 0; t < gate.n_tables; t++) {
-    kept_out *= 1 - std::ldexp(static_cast<double>(gate.table[t].n_set), -static_cast<int>(gate.table[t].index_bits));
+namespace {
+
+double share_through(const weir_gate_table& table) {
+  const double share_set = static_cast<double>(table.n_set) / (static_cast<double>(table.bits.size_bytes) * 8);
+  if (table.n_words == 0) return share_set;
+  const double keys_per_word = -std::log1p(-std::min(share_set, 1 - 1e-9)) / (1 - std::pow(63 / 64.0, 3));
+  return share_through_words(keys_per_word);
+}
+
+}  // namespace
+
+std::array<GateReport, 2 * WEIR_GATES> describe_gates(const weir_snapshot_header& header) {
+  std::array<GateReport, 2 * WEIR_GATES> reports;
+  for (unsigned i = 0; i < reports.size(); i++) {
+    const unsigned g = i % WEIR_GATES;
+    GateReport& report = reports[i];
+    report.is_of_xdp = i >= WEIR_GATES;
+    report.family = g < weir_gate_number(6, WEIR_SIDE_SOURCE) ? 4 : 6;
+    report.side = g % 2;
+    report.name = fmt::format("v{} {}{}", report.family, report.side == WEIR_SIDE_SOURCE ? "src" : "dst",
+                              report.is_of_xdp ? ", XDP" : "");
+    report.gate = (report.is_of_xdp ? header.xdp_gates : header.gates)[g];
+    double kept_out = report.gate.kind == WEIR_GATE_OPEN ? 0 : 1;
+    for (unsigned t = 0; t < report.gate.n_tables; t++) kept_out *= 1 - share_through(report.gate.table[t]);
+    report.expected_share = 1 - kept_out;
   }
-  report.expected_share = 1 - kept_out;
-  return report;
+  return reports;
 }
 
 }  // namespace weir::control

@@ -35,8 +35,10 @@ uint8_t sides_through(const Enforcing& enforcing, Addr address, Gates gates) {
   if (gates == Gates::left_out || enforcing.overlay != nullptr) return WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
   uint8_t sides = 0;
   for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
-    const filter::GateView& gate = enforcing.base.gate(sizeof(Addr) == sizeof(Ipv4) ? 4 : 6, side);
-    if (filter::passes_gate(gate, gate_address(address))) sides |= direction_of(side);
+    constexpr unsigned kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
+    const auto passes = [&](const filter::GateView& gate) { return filter::passes_gate(gate, gate_address(address)); };
+    if (!passes(enforcing.base.gate(kFamily, side))) continue;
+    if (gates == Gates::of_data_plane || passes(enforcing.base.xdp_gate(kFamily, side))) sides |= direction_of(side);
   }
   return sides;
 }

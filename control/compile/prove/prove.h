@@ -32,7 +32,7 @@ struct Proof {
   uint64_t entries = 0;    // every one of the policy
   uint64_t strangers = 0;  // addresses that no entry covers
   // Of random addresses, those that each gate let through, 0 to 1.
-  std::array<double, WEIR_GATES> gate_shares = {};
+  std::array<double, 2 * WEIR_GATES> gate_shares = {};
   // Empty: it has no filter to be wrong (bitmap), or no keys.
   std::vector<std::optional<ProvedRate>> shape_rates;
 };
@@ -68,7 +68,8 @@ Result<void> prove_flow_canary(const Policy& policy, const Enforcing& snapshot, 
                                Ipv6 address);
 
 // The point about random addresses at gates. shares: as Proof has them.
-Result<void> prove_gates(const filter::SnapshotView& snapshot, uint64_t seed, std::array<double, WEIR_GATES>& shares);
+Result<void> prove_gates(const filter::SnapshotView& snapshot, uint64_t seed,
+                         std::array<double, 2 * WEIR_GATES>& shares);
 
 // The last point, for all hashed shapes. The rates: as Proof has them.
 Result<std::vector<std::optional<ProvedRate>>> prove_rates(const filter::SnapshotView& snapshot,

@@ -12,6 +12,7 @@
 #include "control/compile/prove/prove.h"
 #include "filter/build/sizing.h"
 #include "filter/format/gate.h"
+#include "filter/format/rules.h"
 #include "filter/layouts/layout.h"
 #include "filter/layouts/page2.h"
 #include "filter/layouts/page7.h"
@@ -24,23 +25,52 @@ namespace {
 
 constexpr unsigned kRandomAddresses = 65536;  // at each gate
 
-// A random address falls on each of its bits equally often. Hashed tables of fewer than 64 leading bits are only nearly
-// even, and are not held to it.
+// Of random addresses: the share that a table lets through, as its bits say.
+struct ExpectedShare {
+  double share;
+  double beside;  // at most this share more has the leading bits of a key
+};
+
+// Words of few leading bits are only nearly even, and are not held to what their bits say.
 bool is_even(const filter::GateView::Table& table) {
-  return table.index_bits == table.prefix_bits || table.prefix_bits == 64;
+  constexpr unsigned kEnough = 32;
+  return table.n_words == 0 || table.prefix_bits >= kEnough;
+}
+
+// table: of the gate, with these words.
+ExpectedShare expect_share(const weir_snapshot_header& header, const GateReport& of, unsigned t,
+                           const uint64_t* words) {
+  const weir_gate_table& table = of.gate.table[t];
+  if (table.n_words == 0) return {std::ldexp(static_cast<double>(table.n_set), -int{table.prefix_bits}), 0};
+  double share = 0;
+  for (uint32_t w = 0; w < table.n_words; w++) share += std::pow(std::popcount(words[w]) / 64.0, 3) / table.n_words;
+  double keys = 0;
+  const std::span tables(of.gate.table, of.gate.n_tables);
+  for (const weir_shape& shape : std::span(header.shapes, header.n_shapes)) {
+    if (shape.family != of.family || weir_stands_at(&shape, of.side) == 0) continue;
+    const unsigned bits = filter::leading_bits(filter::shape_of(shape), of.side);
+    if (filter::gate_table_of(tables, bits) != t) continue;
+    const int more = std::max(0, int{table.prefix_bits} - static_cast<int>(bits));
+    keys += std::ldexp(static_cast<double>(shape.n_keys), more);
+  }
+  return {share, std::min(1.0, std::ldexp(keys, -int{table.prefix_bits}))};
 }
 
 bool knows(const filter::GateView& gate, unsigned t, uint64_t address) {
   const filter::GateView::Table& table = gate.table[t];
-  return weir_gate_bit(table.bits, weir_gate_index(table.prefix_bits, table.index_bits, gate.multiplier, address)) != 0;
+  return weir_gate_knows(table.bits, table.prefix_bits, table.n_words, gate.multiplier, address) != 0;
 }
 
 }  // namespace
 
-Result<void> prove_gates(const filter::SnapshotView& snapshot, uint64_t seed, std::array<double, WEIR_GATES>& shares) {
+Result<void> prove_gates(const filter::SnapshotView& snapshot, uint64_t seed,
+                         std::array<double, 2 * WEIR_GATES>& shares) {
   SplitMix random{seed};
-  for (unsigned g = 0; g < WEIR_GATES; g++) {
-    const filter::GateView& gate = snapshot.gate(g < weir_gate_number(6, 0) ? 4 : 6, g % 2);
+  const auto reports = describe_gates(snapshot.header());
+  for (unsigned g = 0; g < reports.size(); g++) {
+    const GateReport& of = reports[g];
+    const filter::GateView& gate =
+        of.is_of_xdp ? snapshot.xdp_gate(of.family, of.side) : snapshot.gate(of.family, of.side);
     unsigned passed = 0, known[WEIR_MAX_GATE_TABLES] = {};
     for (unsigned i = 0; i < kRandomAddresses; i++) {
       const uint64_t address = random.next();
@@ -50,14 +80,14 @@ Result<void> prove_gates(const filter::SnapshotView& snapshot, uint64_t seed, st
     shares[g] = static_cast<double>(passed) / kRandomAddresses;
     for (unsigned t = 0; t < gate.n_tables; t++) {
       if (!is_even(gate.table[t])) continue;
-      const double set = static_cast<double>(snapshot.header().gates[g].table[t].n_set);
-      const double expected = std::ldexp(set, -int{gate.table[t].index_bits}) * kRandomAddresses;
-      const double most_off = bernstein(1, expected);
-      if (std::abs(known[t] - expected) <= most_off) continue;
+      const ExpectedShare share = expect_share(snapshot.header(), of, t, gate.table[t].bits);
+      const double expected = share.share * kRandomAddresses, beside = share.beside * kRandomAddresses;
+      const double most_off = bernstein(1, expected + beside);
+      if (known[t] >= expected - most_off && known[t] <= expected + beside + most_off) continue;
       return Error{
           fmt::format("proof failed: of {} random addresses {} pass table {} of the gate {}; its bits give {:.1f} "
                       "+- {:.1f}",
-                      kRandomAddresses, known[t], t, describe_gate(snapshot.header(), g).name, expected, most_off)};
+                      kRandomAddresses, known[t], t, of.name, expected, most_off)};
     }
   }
   return {};

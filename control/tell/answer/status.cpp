@@ -161,7 +161,7 @@ void members(Fields& f, ShapeReport& report) {
 
 void members(Fields& f, weir_gate_table& table) {
   f({"prefix_bits", "bits", "leading bits of an address that it looks at"}, table.prefix_bits);
-  f({"index_bits", "bits", "it has 2 to the power of this; fewer than prefix_bits: hashed"}, table.index_bits);
+  f({"words", "", "of 64 bits, in which a value has three; 0: a bit for each value"}, table.n_words);
   f({"bytes", "bytes", "of it"}, table.bits.size_bytes);
 }
 
@@ -171,7 +171,9 @@ void members(Fields& f, GateReport& report) {
   std::string kind = name_of_kind(report);
   const std::span<const weir_gate_table> known = tables_of(report);
   std::vector<weir_gate_table> tables(known.begin(), known.end());
+  std::string plane = report.is_of_xdp ? "xdp" : "dataplane";
   f({"name", "", "as v4 src"}, report.name);
+  f({"plane", "", "dataplane, or xdp"}, plane);
   f({"family", "", "4 or 6"}, report.family);
   directions(f, {"side", "", "src or dst: whose addresses it lets through or not"}, side);
   f({"kind", "", "open: lets all through; closed: none, nothing is looked up there; tables"}, kind);
@@ -180,6 +182,7 @@ void members(Fields& f, GateReport& report) {
   f.maybe({"measured_share", "share", "of random addresses that passed before publication"}, report.measured_share);
   f({"why", "", "why it is as it is"}, report.why);
   if (!f.reading()) return;
+  report.is_of_xdp = plane == "xdp";
   report.side = side == WEIR_AS_SOURCE ? WEIR_SIDE_SOURCE : WEIR_SIDE_DESTINATION;
   for (uint8_t i = 0; i < std::size(kGateKinds); i++) {
     if (kind == kGateKinds[i]) gate.kind = i;

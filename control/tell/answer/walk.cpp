@@ -270,7 +270,7 @@ std::string key_text(filter::KeyShape shape, const weir_packet& packet, weir_sid
 // Fills the gates and keys of the layer. Returns the lists that match.
 weir_set walk_keys(const Judge& judge, const weir_packet& packet, uint64_t now, LayerWalk& layer) {
   const Enforcing& enforcing = *judge.snapshots;
-  const uint8_t through = sides_through(enforcing, packet, Gates::asked);
+  const uint8_t through = sides_through(enforcing, packet, Gates::of_data_plane);
   for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
     layer.gates.push_back({name_of(side), enforcing.overlay == nullptr, (through & direction_of(side)) != 0});
   }

@@ -297,6 +297,7 @@ void add_shapes(Builder& to, const ShapesAnswer& shapes) {
     gauge("filter_false_positives_outside", "1: it is not what is predicted", is_outside(rate) ? 1.0 : 0.0);
   }
   for (const GateReport& gate : shapes.gates) {
+    if (gate.is_of_xdp) continue;
     const Labels labels = {{"family", std::to_string(gate.family)},
                            {"side", gate.side == WEIR_SIDE_SOURCE ? "src" : "dst"}};
     to.gauge("gate_expected_survivor_ratio", "share of random addresses that a gate should let through to the filter",

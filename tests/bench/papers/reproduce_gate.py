@@ -148,7 +148,7 @@ def break_even(result):
 def table_name(family):
     if family["gate"] != "tables":
         return family["gate"]
-    return " ".join(f"/{prefix}" if prefix == index else f"/{prefix} in 2^{index}" for prefix, index in family["tables"])
+    return " ".join(f"/{prefix}" + ("" if size_bytes * 8 == 1 << prefix else f" in {size_bytes >> 10} KiB of words") for prefix, size_bytes in family["tables"])
 
 
 def bytes_name(n):

@@ -142,6 +142,10 @@ struct OnBase {
     whole_input = input_of(number + 1, choice, {false});
     overlay_input = input_of(number + 1, choice, {true});
     for (filter::GateChoice& gate : overlay_input.gates) gate.tables.clear();
+    for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+      overlay_input.xdp_gates[weir_gate_number(4, side)].tables = {{20, 512}, {32, 512}};
+      overlay_input.xdp_gates[weir_gate_number(6, side)].tables = {{48, 512}, {64, 512}};
+    }
     for (const KeyShape shape :
          {KeyShape{4, 32}, KeyShape{4, 32, true}, KeyShape{4, 28}, KeyShape{4, 32, false, true, 32, kFlowFields},
           KeyShape{6, 128}, KeyShape{6, 48}, KeyShape{6, 64, true}, KeyShape{6, 128, false, true, 128, kFlowFields}}) {
@@ -177,9 +181,10 @@ struct OnBase {
     book.write(input);
     for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
       if (!choice.gates) continue;
-      input.gates[weir_gate_number(4, side)].tables = {{20, 20}};
-      input.gates[weir_gate_number(6, side)].tables = {{40, 18}, {64, 18}};
+      input.gates[weir_gate_number(4, side)].tables = {{20, 0}};
+      input.gates[weir_gate_number(6, side)].tables = {{40, 4096}, {64, 4096}};
     }
+    input.xdp_gates = input.gates;
     return input;
   }
 

@@ -43,6 +43,7 @@ SnapshotInput input_of(uint64_t number, uint8_t flow_side, const Tables& v4, con
     input.gates[weir_gate_number(4, side)].tables = v4;
     input.gates[weir_gate_number(6, side)].tables = v6;
   }
+  input.xdp_gates = input.gates;
   return input;
 }
 
@@ -64,10 +65,10 @@ void stay_on_one_processor() {
   REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
 }
 
-const Tables kTables[][2] = {{{{16, 16}}, {{16, 16}}},
-                             {{{20, 20}}, {{64, 18}}},
-                             {{{27, 27}}, {{20, 20}, {48, 21}}},
-                             {{{28, 28}}, {{16, 16}, {40, 18}, {64, 22}}}};
+const Tables kTables[][2] = {{{{16, 0}}, {{16, 0}}},
+                             {{{20, 0}, {32, 512}}, {{64, 4096}}},
+                             {{{28, 0}}, {{20, 512}, {48, 32768}}},
+                             {{{24, 512}, {32, 1536}}, {{48, 4096}, {64, 65536}}}};
 
 }  // namespace
 
@@ -80,7 +81,8 @@ TEST_CASE("no key is kept out by a gate, and no stranger drops") {
     for (const uint8_t flow_side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
       const SnapshotInput input = input_of(++number, flow_side, v4, v6);
       const Buffer snapshot = filter::test::build(input);
-      for (const weir_gate& gate : filter::test::open(snapshot).header().gates) REQUIRE(gate.kind == WEIR_GATE_TABLES);
+      for (const weir_gate& gate : filter::test::open(snapshot).header().xdp_gates)
+        REQUIRE(gate.kind == WEIR_GATE_TABLES);
       publish(plane, snapshot);
       CAPTURE(number);
       for (const KeyTable& table : input.tables) {
@@ -118,7 +120,7 @@ TEST_CASE("gates are asked while they let few packets through, and not while mos
   Random random(6);
   for (const unsigned family : {4u, 6u}) {
     const uint64_t number = plane.enforcer->status().generation.number + 1;
-    const SnapshotInput input = input_of(number, WEIR_SIDE_SOURCE, {{20, 20}}, {{64, 18}});
+    const SnapshotInput input = input_of(number, WEIR_SIDE_SOURCE, {{20, 0}}, {{64, 4096}});
     const KeyTable& hosts = input.tables[family == 4 ? 0 : 3];
     REQUIRE(hosts.rules[0] == 1);
     const Frame listed = frame_of(member(hosts, 0, WEIR_SIDE_SOURCE, random), Kind::plain, random);

@@ -73,8 +73,8 @@ inline filter::SnapshotInput policy() {
   input.networks = {{0xc00002, 0xc00002, 1}};  // 192.0.2.0/24
   // Of IPv4 what shares 16 bits with an entry waits for its lookups, the rest does not; of IPv6 as many bits, or
   // hashed.
-  for (const unsigned gate : {0u, 1u}) input.gates[gate].tables = {{16, 16}};
-  for (const unsigned gate : {2u, 3u}) input.gates[gate].tables = {{16, 16}, {48, 15}};
+  for (const unsigned gate : {0u, 1u}) input.gates[gate].tables = {{16, 0}};
+  for (const unsigned gate : {2u, 3u}) input.gates[gate].tables = {{16, 0}, {48, 512}};
   return input;
 }
 

@@ -41,10 +41,14 @@ filter::SnapshotInput input_of(std::vector<filter::KeyTable> tables) {
 }
 
 // The tables of IPv4 sources for so many random hosts.
-Tables for_hosts(size_t n) {
+Tables for_hosts(size_t n, bool is_of_xdp = false) {
   filter::SnapshotInput input = input_of({random_hosts(n, 1)});
   choose_gates(input, kNoLimit);
-  return input.gates[0].tables;
+  return (is_of_xdp ? input.xdp_gates : input.gates)[0].tables;
+}
+
+double bytes_of(filter::GateChoice::Table table) {
+  return static_cast<double>(weir_gate_table_words(table.prefix_bits, table.n_words)) * 8;
 }
 
 Policy hosts_policy(unsigned n) {
@@ -62,18 +66,30 @@ Policy hosts_policy(unsigned n) {
 }  // namespace
 
 TEST_CASE("gates grow with what they must tell apart") {
-  REQUIRE(for_hosts(100).size() == 1);
-  CHECK(for_hosts(100)[0].prefix_bits <= 21);  // in L2
-  unsigned before = 0;
+  double before = 0;
   for (const size_t n : {10u, 1000u, 10'000u, 100'000u, 1'000'000u}) {
-    const Tables tables = for_hosts(n);
-    REQUIRE(tables.size() == 1);
-    CHECK(tables[0].prefix_bits == tables[0].index_bits);
-    CHECK(tables[0].prefix_bits >= before);
-    before = tables[0].prefix_bits;
+    const Tables data_plane = for_hosts(n), xdp = for_hosts(n, true);
+    INFO(n << " hosts");
+    REQUIRE(data_plane.size() == 1);
+    CHECK(bytes_of(data_plane[0]) <= (n <= 1000 ? 1 << 18 : 1 << 23));
+    REQUIRE(xdp.size() == 1);
+    CHECK(bytes_of(xdp[0]) <= std::max(8192.0, 16.0 * static_cast<double>(n)));
+    CHECK(bytes_of(xdp[0]) >= before);
+    before = bytes_of(xdp[0]);
   }
-  CHECK(before >= 24);
-  CHECK(before <= 27);
+}
+
+// One packet at a time, in pages of 4 KiB: hosts take words there, and networks a direct table of few bits.
+TEST_CASE("XDP's gates are small, and let few strangers through") {
+  filter::SnapshotInput input = input_of({random_hosts(200'000, 3)});
+  input.networks = {{0x0a0000, 0x0affff, 3}, {0x0b0000, 0x0bffff, 3}};
+  choose_gates(input, kNoLimit);
+  const Tables& tables = input.xdp_gates[0].tables;
+  REQUIRE(tables.size() == 2);
+  CHECK((tables[0].n_words == 0 && tables[0].prefix_bits <= 18));
+  CHECK((tables[1].prefix_bits == 32 && tables[1].n_words != 0));
+  CHECK(bytes_of(tables[1]) < 1e6);
+  CHECK(input.xdp_gates[0].tables == input.xdp_gates[1].tables);
 }
 
 TEST_CASE("a gate at which something stands for every address is open, and says why") {
@@ -119,7 +135,7 @@ TEST_CASE("a flow stands at the side that lets less through") {
     choose_gates(input, kNoLimit);
     CHECK(input.tables[0].gate_side == narrow);
     REQUIRE(input.gates[narrow].tables.size() == 1);
-    CHECK(input.gates[narrow].tables[0].index_bits <= 21);
+    CHECK(bytes_of(input.gates[narrow].tables[0]) <= 1 << 18);
   }
 }
 
@@ -137,7 +153,7 @@ TEST_CASE("gates of IPv6 look at as many bits as the keys have") {
   const Tables hosts = tables_for({{6, 128, false}});
   REQUIRE(hosts.size() == 1);
   CHECK(hosts[0].prefix_bits == 64);
-  CHECK(hosts[0].index_bits <= 22);
+  CHECK(bytes_of(hosts[0]) <= 1 << 19);
   const Tables mixed = tables_for({{6, 128, false}, {6, 48, false}, {6, 128, true}});
   CHECK(mixed.size() <= 2);
   CHECK(mixed[0].prefix_bits == 48);
@@ -183,12 +199,13 @@ TEST_CASE("what a compilation says about its gates is what it counted") {
   const Result<Compiled> compiled = compile(policy, {1, 1});
   INFO((compiled ? "" : compiled.error()));
   REQUIRE(compiled);
-  REQUIRE(compiled->report.gates.size() == WEIR_GATES);
+  REQUIRE(compiled->report.gates.size() == 2 * WEIR_GATES);
   const GateReport& source = compiled->report.gates[0];
   CHECK(source.name == "v4 src");
   REQUIRE(source.gate.kind == WEIR_GATE_TABLES);
   const weir_gate_table& table = source.gate.table[0];
-  CHECK(source.expected_share == Approx(std::ldexp(static_cast<double>(table.n_set), -int{table.index_bits})));
+  REQUIRE(table.n_words == 0);
+  CHECK(source.expected_share == Approx(std::ldexp(static_cast<double>(table.n_set), -int{table.prefix_bits})));
   CHECK(source.expected_share < 0.1);
   CHECK(*source.measured_share == Approx(source.expected_share).margin(0.005));
   CHECK_THAT(source.why, ContainsSubstring("ns a packet against"));
@@ -197,6 +214,11 @@ TEST_CASE("what a compilation says about its gates is what it counted") {
   CHECK(closed.gate.kind == WEIR_GATE_CLOSED);
   CHECK(closed.expected_share == 0);
   CHECK(*closed.measured_share == 0);
+  const GateReport& of_xdp = compiled->report.gates[WEIR_GATES];
+  CHECK(of_xdp.name == "v4 src, XDP");
+  REQUIRE(of_xdp.gate.table[0].n_words != 0);
+  CHECK(of_xdp.expected_share < 0.05);
+  CHECK(*of_xdp.measured_share == Approx(of_xdp.expected_share).margin(0.005));
 }
 
 TEST_CASE("loads of gates: prefixes are counted as sets have them") {

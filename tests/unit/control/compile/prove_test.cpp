@@ -94,11 +94,12 @@ TEST_CASE("damage is found") {
        [](const BuiltSnapshot& snapshot) {
          REQUIRE(snapshot.header().gates[0].kind == WEIR_GATE_TABLES);
          weir_gate_table& table = snapshot.header().gates[0].table[0];
-         const uint32_t index = weir_gate_index(table.prefix_bits, table.index_bits, 0, uint64_t{11u << 24} << 32);
-         weir_u64& word = snapshot.at<weir_u64>(table.bits.offset)[index / 64];
-         REQUIRE((word >> (index % 64) & 1) == 1);
-         word &= ~(uint64_t{1} << (index % 64));
-         table.n_set--;
+         const weir_gate_place place = weir_gate_place_of(
+             table.prefix_bits, table.n_words, snapshot.header().gates[0].multiplier, uint64_t{11u << 24} << 32);
+         weir_u64& word = snapshot.at<weir_u64>(table.bits.offset)[place.word];
+         REQUIRE((word & place.bits) == place.bits);
+         word &= ~place.bits;
+         table.n_set -= static_cast<unsigned>(std::popcount(place.bits));
        },
        "proof failed: list hosts, entry 11.0.0.0 (feeds/hosts.txt:1) does not match with 11.0.0.0 as source"},
       {"one slot of the exact stage has another rule",

@@ -82,7 +82,7 @@ TEST_CASE("the gate is what the planner chooses for keys that lie anywhere") {
       REQUIRE(tables.size() == 1);
       const auto answer = size_table({keys, 0.005, shape, {}});
       REQUIRE(answer);
-      CHECK(answer->gate_bytes == weir_gate_table_bytes(tables[0].index_bits));
+      CHECK(answer->gate_bytes == weir_gate_table_words(tables[0].prefix_bits, tables[0].n_words) * 8);
     }
   }
 }

@@ -216,11 +216,12 @@ filter::SnapshotInput input_of(const Content& content, As as, uint64_t number, W
   // Tables are closed where no shape stands.
   for (const unsigned gate : {0u, 1u}) {
     input.gates[gate].tables.clear();
-    if (!world.one_in(3)) input.gates[gate].tables = {{20, 20}};
+    if (!world.one_in(3)) input.gates[gate].tables = {{20, 0}};
+    if (world.one_in(3)) input.gates[gate].tables = {{20, 512}, {32, 512}};
   }
   for (const unsigned gate : {2u, 3u}) {
     input.gates[gate].tables.clear();
-    if (!world.one_in(3)) input.gates[gate].tables = {{16, 15}, {64, 16}};
+    if (!world.one_in(3)) input.gates[gate].tables = {{16, 512}, {64, 1024}};
   }
   return input;
 }

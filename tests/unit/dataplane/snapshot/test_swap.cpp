@@ -85,7 +85,7 @@ filter::SnapshotInput one_host(uint64_t number) {
   const auto host = static_cast<Ipv4>(0x0a000001 + (number << 8));
   table.words[0].push_back(filter::make_key(table.shape, host).word[0]);
   table.rules.push_back(1);
-  input.gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{24, 24}};
+  input.gates[weir_gate_number(4, WEIR_SIDE_SOURCE)].tables = {{24, 0}};
   return input;
 }
 

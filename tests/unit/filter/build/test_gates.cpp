@@ -34,7 +34,9 @@ size_t kept_out(const SnapshotInput& input, const SnapshotView& view, Random& ra
       for (size_t i = 0; i < table.rules.size(); i++) {
         const uint8_t sides = sides_of(input.rules[table.rules[i]]);
         if (!table.shape.flow && (sides >> side & 1) == 0) continue;
-        n += !passes_gate(view.gate(table.shape.family, side), address_in(table, i, side, random));
+        const uint64_t address = address_in(table, i, side, random);
+        n += !passes_gate(view.gate(table.shape.family, side), address);
+        n += !passes_gate(view.xdp_gate(table.shape.family, side), address);
       }
     }
   }
@@ -44,6 +46,7 @@ size_t kept_out(const SnapshotInput& input, const SnapshotView& view, Random& ra
       for (uint32_t network = run.first; network <= run.last; network++) {
         const auto address = static_cast<uint32_t>(network << 8 | random.below(256));
         n += !passes_gate(view.gate(4, side), uint64_t{address} << 32);
+        n += !passes_gate(view.xdp_gate(4, side), uint64_t{address} << 32);
       }
     }
   }
@@ -57,16 +60,34 @@ double share_of_strangers(const GateView& gate, Random& random) {
   return static_cast<double>(pass) / kStrangers;
 }
 
-SnapshotInput with_gates(SnapshotInput input, const Tables& v4, const Tables& v6) {
+SnapshotInput with_gates(SnapshotInput input, const Tables& v4, const Tables& v6, const Tables& xdp_v4 = {},
+                         const Tables& xdp_v6 = {}) {
   for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
     input.gates[weir_gate_number(4, side)].tables = v4;
     input.gates[weir_gate_number(6, side)].tables = v6;
+    input.xdp_gates[weir_gate_number(4, side)].tables = xdp_v4;
+    input.xdp_gates[weir_gate_number(6, side)].tables = xdp_v6;
   }
   return input;
 }
 
-const Tables kTablesV6[] = {{{60, 20}},           {{48, 18}},           {{16, 16}},
-                            {{16, 16}, {32, 20}}, {{20, 20}, {48, 21}}, {{16, 16}, {40, 18}, {64, 22}}};
+constexpr GateChoice::Table words_of(uint8_t prefix_bits, uint32_t pages) {
+  return {prefix_bits, pages * (WEIR_PAGE_BYTES / 8)};
+}
+
+const Tables kTablesV4[] = {{{16, 0}},
+                            {{24, 0}},
+                            {{28, 0}},
+                            {words_of(9, 1)},
+                            {words_of(20, 3)},
+                            {{20, 0}, words_of(32, 1)},
+                            {words_of(20, 1), words_of(28, 2)}};
+const Tables kTablesV6[] = {{words_of(60, 32)},
+                            {words_of(48, 8)},
+                            {{16, 0}},
+                            {{16, 0}, words_of(32, 32)},
+                            {words_of(20, 7), words_of(48, 64)},
+                            {words_of(40, 8), words_of(64, 128)}};
 
 std::string refused(const SnapshotInput& input) {
   const auto plan = plan_snapshot(input);
@@ -77,7 +98,7 @@ std::string refused(const SnapshotInput& input) {
 
 TEST_CASE("every key passes its gate, whatever its shape and the gate's tables") {
   Random random(31);
-  for (const uint8_t prefix_bits : std::initializer_list<uint8_t>{16, 20, 24, 27, 28}) {
+  for (const Tables& v4 : kTablesV4) {
     for (const Tables& v6 : kTablesV6) {
       SnapshotInput input = full_input(400, random.next());
       for (const uint8_t bits : std::initializer_list<uint8_t>{8, 15, 25})
@@ -90,10 +111,10 @@ TEST_CASE("every key passes its gate, whatever its shape and the gate's tables")
       std::erase_if(flows.tables, [](const KeyTable& table) { return table.shape.addr_bits == 0; });
       for (const uint8_t side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
         for (KeyTable& table : flows.tables) table.gate_side = side;
-        const Buffer bytes = build(with_gates(flows, {{prefix_bits, prefix_bits}}, v6));
+        const Buffer bytes = build(with_gates(flows, v4, v6, kTablesV4[0], v6));
         CHECK(kept_out(flows, test::open(bytes), random) == 0);
       }
-      const Buffer bytes = build(with_gates(input, {{prefix_bits, prefix_bits}}, v6));
+      const Buffer bytes = build(with_gates(input, v4, v6, v4, kTablesV6[3]));
       CHECK(kept_out(input, test::open(bytes), random) == 0);
     }
   }
@@ -104,24 +125,89 @@ TEST_CASE("strangers pass about as often as bits are set") {
   SnapshotInput input = empty_input();
   input.tables = {random_table({4, 32, false}, 60'000, 4, random), random_table({6, 128, false}, 60'000, 4, random),
                   random_table({6, 32, false}, 3000, 4, random)};
-  input = with_gates(std::move(input), {{20, 20}}, {{16, 16}, {32, 18}, {64, 20}});
+  input = with_gates(std::move(input), {{20, 0}}, {words_of(32, 8), words_of(64, 16)}, {words_of(32, 16)}, {{16, 0}});
   const Buffer bytes = build(input);
   const SnapshotView view = test::open(bytes);
-  for (unsigned g = 0; g < WEIR_GATES; g++) {
-    const weir_gate& gate = view.header().gates[g];
-    REQUIRE(gate.kind == WEIR_GATE_TABLES);
-    double none = 1;
-    for (unsigned t = 0; t < gate.n_tables; t++) {
-      none *= 1 - static_cast<double>(gate.table[t].n_set) / std::ldexp(1, gate.table[t].index_bits);
-    }
-    INFO("gate " << g);
-    const double share = share_of_strangers(view.gate(g / 2 == 0 ? 4 : 6, g % 2), random);
-    CHECK(share == Approx(1 - none).margin(0.003));
-    CHECK(share > 0.01);
-  }
   // Two thirds of the rules have lists on each side: of 2^20 places, 40,000 are thrown at.
   CHECK(view.header().gates[0].table[0].n_set == Approx(1048576 * (1 - std::exp(-40'000.0 / 1048576))).epsilon(0.01));
-  CHECK(view.header().gates[2].table[0].n_set == 0);  // no key is shorter than 32 bits
+  for (const bool is_of_xdp : {false, true}) {
+    for (unsigned g = 0; g < WEIR_GATES; g++) {
+      const weir_gate& gate = (is_of_xdp ? view.header().xdp_gates : view.header().gates)[g];
+      const unsigned family = g / 2 == 0 ? 4 : 6, side = g % 2;
+      const GateView& asked = is_of_xdp ? view.xdp_gate(family, side) : view.gate(family, side);
+      REQUIRE(gate.kind == WEIR_GATE_TABLES);
+      double none = 1;
+      for (unsigned t = 0; t < gate.n_tables; t++) {
+        const double words =
+            static_cast<double>(weir_gate_table_words(gate.table[t].prefix_bits, gate.table[t].n_words));
+        double share = static_cast<double>(gate.table[t].n_set) / words / 64;
+        if (gate.table[t].n_words != 0) {
+          share = 0;
+          for (size_t w = 0; w < gate.table[t].n_words; w++) {
+            share += std::pow(std::popcount(asked.table[t].bits[w]) / 64.0, 3) / words;
+          }
+        }
+        none *= 1 - share;
+      }
+      INFO("gate " << g << (is_of_xdp ? " of XDP" : ""));
+      const double share = share_of_strangers(asked, random);
+      CHECK(share == Approx(1 - none).margin(0.003));
+      if (!is_of_xdp) CHECK(share > 0.01);
+    }
+  }
+}
+
+// A neighbour of a listed host is a stranger like any other to words, and none to a direct table.
+TEST_CASE("words keep out the neighbours of listed hosts") {
+  Random random(39);
+  SnapshotInput input = empty_input();
+  input.tables = {random_table({4, 32, false}, 20'000, 2, random)};
+  const Buffer bytes = build(with_gates(input, {{24, 0}}, {}, {words_of(32, 16)}, {}));
+  const SnapshotView view = test::open(bytes);
+  unsigned direct = 0, words = 0;
+  for (size_t i = 0; i < 20'000; i++) {
+    const uint64_t neighbour = address_in(input.tables[0], i, 0, random) ^ uint64_t { 1 } << 32;
+    direct += passes_gate(view.gate(4, 0), neighbour);
+    words += passes_gate(view.xdp_gate(4, 0), neighbour);
+  }
+  CHECK(direct == 20'000);
+  CHECK(words < 400);
+}
+
+TEST_CASE("gates with the same bits have the same tables") {
+  Random random(40);
+  SnapshotInput input = empty_input();
+  input.tables = {random_table({4, 32, false}, 1000, 2, random)};
+  std::fill(input.tables[0].rules.begin(), input.tables[0].rules.end(), 3);  // of both sides
+  const Tables v4 = {words_of(32, 2)};
+  const auto offsets = [&] {
+    const Buffer bytes = build(with_gates(input, v4, {}, v4, {}));
+    const weir_snapshot_header& header = test::open(bytes).header();
+    return std::array{header.gates[0].table[0].bits.offset, header.gates[1].table[0].bits.offset,
+                      header.xdp_gates[0].table[0].bits.offset, header.xdp_gates[1].table[0].bits.offset};
+  };
+  const auto same = offsets();
+  CHECK((same[0] == same[1] && same[0] == same[2] && same[0] == same[3]));
+  input.tables[0].rules[17] = 1;
+  const auto by_side = offsets();
+  CHECK(by_side[0] != by_side[1]);
+  CHECK((by_side[0] == by_side[2] && by_side[1] == by_side[3]));
+  const Buffer bytes = build(with_gates(input, v4, {}, v4, {}));
+  CHECK(kept_out(input, test::open(bytes), random) == 0);
+}
+
+// An overlay takes lists away by a rule that has none: its key replaces the base's.
+TEST_CASE("a key that the base asks for passes its gate, whatever its rule") {
+  Random random(41);
+  SnapshotInput input = empty_input();
+  input.tables = {random_table({4, 32, false}, 100, 2, random)};
+  input.rules.push_back({0, 0, 0, 0});
+  std::fill(input.tables[0].rules.begin(), input.tables[0].rules.end(), static_cast<uint32_t>(input.rules.size() - 1));
+  input.tables[0].asked = WEIR_AS_SOURCE;
+  const Buffer bytes = build(with_gates(input, {words_of(32, 1)}, {}, {words_of(32, 1)}, {}));
+  const SnapshotView view = test::open(bytes);
+  for (size_t i = 0; i < 100; i++) CHECK(passes_gate(view.xdp_gate(4, 0), address_in(input.tables[0], i, 0, random)));
+  CHECK(view.xdp_gate(4, 1).kind == WEIR_GATE_CLOSED);
 }
 
 TEST_CASE("a key stands only at the gates of the sides on which its rule has lists") {
@@ -133,7 +219,7 @@ TEST_CASE("a key stands only at the gates of the sides on which its rule has lis
   table.rules = {1, 2, 3};
   input.tables = {table};
   input.networks = {{0x040000, 0x040000, 1}, {0x050000, 0x050000, 2}};
-  const Buffer bytes = build(with_gates(input, {{24, 24}}, {}));
+  const Buffer bytes = build(with_gates(input, {{24, 0}}, {}));
   const SnapshotView view = test::open(bytes);
   const auto passes = [&](unsigned side, uint64_t first_byte) {
     return passes_gate(view.gate(4, side), first_byte << 56);
@@ -162,11 +248,11 @@ TEST_CASE("short keys fill all that they cover, and nothing more") {
   v6.words[0] = {key.word[0]}, v6.words[1] = {key.word[1]};
   v4.rules = v6.rules = {1};
   input.tables = {v4, v6};
-  const Buffer bytes = build(with_gates(input, {{22, 22}}, {{32, 24}}));
+  const Buffer bytes = build(with_gates(input, {{22, 0}}, {{32, 262144}}));
   const SnapshotView view = test::open(bytes);
   CHECK(view.header().gates[0].table[0].n_set == 1 << (22 - 9));
-  CHECK(view.header().gates[2].table[0].n_set > (1 << 12) - 10);  // of 2^24 places: hardly two share one
-  CHECK(view.header().gates[2].table[0].n_set <= 1 << 12);
+  CHECK(view.header().gates[2].table[0].n_set > 3 * (1 << 12) - 400);  // hardly two share one
+  CHECK(view.header().gates[2].table[0].n_set <= 3 * (1 << 12));
   CHECK_FALSE(passes_gate(view.gate(4, 0), uint64_t{0x0a7fffff} << 32));
   CHECK(passes_gate(view.gate(4, 0), uint64_t{0x0a800000} << 32));
   CHECK(passes_gate(view.gate(4, 0), uint64_t{0x0affffff} << 32));
@@ -198,7 +284,7 @@ TEST_CASE("several threads set the bits that one sets") {
   Random random(35);
   SnapshotInput input = empty_input();
   input.tables = {random_table({4, 32, false}, 350'100, 4, random), random_table({6, 64, false}, 350'100, 4, random)};
-  input = with_gates(std::move(input), {{24, 24}}, {{64, 22}});
+  input = with_gates(std::move(input), {{24, 0}}, {{64, 65536}});
   const auto plan = plan_snapshot(input);
   REQUIRE(plan);
   Buffer one(plan->header.total_bytes), three(plan->header.total_bytes);
@@ -211,42 +297,44 @@ TEST_CASE("several threads set the bits that one sets") {
   }
 }
 
-TEST_CASE("another secret, another multiplier; each gate has its own") {
-  SnapshotInput input = with_gates(full_input(100, 36), {}, {{64, 20}});
-  const Buffer one = build(input);
-  input.secret[0] ^= 1;
-  const Buffer other = build(input);
+TEST_CASE("another secret, another multiplier") {
+  SnapshotInput input = with_gates(full_input(100, 36), {}, {words_of(64, 32)});
   std::set<uint64_t> multipliers;
-  for (const Buffer* bytes : {&one, &other}) {
-    const SnapshotView view = test::open(*bytes);
-    for (const unsigned side : {0, 1}) multipliers.insert(view.gate(6, side).multiplier);
+  for (int secret = 0; secret < 2; secret++) {
+    const Buffer bytes = build(input);
+    multipliers.insert(test::open(bytes).gate(6, 0).multiplier);
+    input.secret[0] ^= 1;
   }
-  CHECK(multipliers.size() == 4);
+  CHECK(multipliers.size() == 2);
   for (const uint64_t multiplier : multipliers) CHECK(multiplier % 2 == 1);
 }
 
 TEST_CASE("gates that the format cannot hold are refused by the planner") {
   const SnapshotInput input = full_input(10, 37);
-  CHECK(refused(with_gates(input, {{28, 28}}, {{15, 15}, {30, 30}, {64, 30}})) == "accepted");
-  CHECK_THAT(refused(with_gates(input, {{15, 15}}, {})),
-             ContainsSubstring("gate of IPv4 sources: prefix_bits is not 16 to 28"));
-  CHECK_THAT(refused(with_gates(input, {{29, 29}}, {})), ContainsSubstring("prefix_bits is not 16 to 28"));
-  CHECK_THAT(refused(with_gates(input, {{24, 20}}, {})), ContainsSubstring("IPv4 is direct"));
-  CHECK_THAT(refused(with_gates(input, {{20, 20}, {24, 24}}, {})), ContainsSubstring("2 tables are too many"));
-  CHECK_THAT(refused(with_gates(input, {}, {{65, 20}})),
-             ContainsSubstring("gate of IPv6 sources: prefix_bits is more than 64"));
-  CHECK_THAT(refused(with_gates(input, {}, {{20, 24}})), ContainsSubstring("index_bits is more than prefix_bits"));
-  CHECK_THAT(refused(with_gates(input, {}, {{64, 31}})), ContainsSubstring("index_bits is not 15 to 30"));
-  CHECK_THAT(refused(with_gates(input, {}, {{64, 14}})), ContainsSubstring("index_bits is not 15 to 30"));
-  CHECK_THAT(refused(with_gates(input, {}, {{32, 20}, {32, 21}})), ContainsSubstring("order"));
-  CHECK_THAT(refused(with_gates(input, {}, {{16, 16}, {24, 20}, {32, 20}, {64, 20}})), ContainsSubstring("4 tables"));
+  CHECK(refused(with_gates(input, {{28, 0}, words_of(32, 9)}, {{15, 0}, words_of(64, 32768)})) == "accepted");
+  CHECK_THAT(refused(with_gates(input, {{14, 0}}, {})),
+             ContainsSubstring("gate of IPv4 sources: prefix_bits is not 15 to 28, and without words it is direct"));
+  CHECK_THAT(refused(with_gates(input, {{29, 0}}, {})), ContainsSubstring("prefix_bits is not 15 to 28"));
+  CHECK_THAT(refused(with_gates(input, {words_of(33, 1)}, {})), ContainsSubstring("prefix_bits is not 1 to 32"));
+  CHECK_THAT(refused(with_gates(input, {{20, 0}, {22, 0}, {24, 0}}, {})), ContainsSubstring("3 tables are too many"));
+  CHECK_THAT(refused(with_gates(input, {}, {words_of(65, 1)})),
+             ContainsSubstring("gate of IPv6 sources: prefix_bits is not 1 to 64"));
+  CHECK_THAT(refused(with_gates(input, {}, {{64, 511}})), ContainsSubstring("n_words is not a multiple of 512"));
+  CHECK_THAT(refused(with_gates(input, {}, {words_of(64, 32769)})), ContainsSubstring("n_words is more than 32768"));
+  CHECK_THAT(refused(with_gates(input, {}, {words_of(32, 1), words_of(32, 2)})), ContainsSubstring("order"));
+  CHECK_THAT(refused(with_gates(input, {}, {}, {{29, 0}}, {})), ContainsSubstring("gate of IPv4 sources: prefix_bits"));
 
   SnapshotInput wide = empty_input();
   Random random(38);
   wide.tables = {random_table({6, 8, false}, 10, 4, random)};
-  CHECK(refused(with_gates(wide, {}, {{16, 16}})) == "accepted");
-  CHECK_THAT(refused(with_gates(wide, {}, {{48, 20}})),
+  CHECK(refused(with_gates(wide, {}, {{16, 0}})) == "accepted");
+  CHECK_THAT(refused(with_gates(wide, {}, {words_of(48, 32)})),
              ContainsSubstring("10 keys of /8 would fill too much of a table of /48"));
+  SnapshotInput networks = empty_input();
+  networks.networks = {{0, 0x10000, 1}};
+  CHECK(refused(with_gates(networks, {{28, 0}}, {})) == "accepted");
+  CHECK_THAT(refused(with_gates(networks, {words_of(32, 9)}, {})),
+             ContainsSubstring("65537 keys of /24 would fill too much of a table of /32"));
 
   SnapshotInput sides = full_input(10, 39);
   sides.tables[0].gate_side = WEIR_SIDE_DESTINATION;

@@ -146,10 +146,45 @@ TEST_CASE("every kernel set asks a gate of IPv4 as the definition") {
           uint64_t expected = 0;
           for (unsigned i = 0; i < n; i++) {
             const uint64_t address = weir_gate_address_v4(static_cast<uint32_t>(addresses[i] >> (side * 32)));
-            expected |= uint64_t{weir_gate_bit(bits, weir_gate_index(prefix_bits, prefix_bits, 0, address))} << i;
+            expected |= uint64_t{weir_gate_knows(bits, prefix_bits, 0, 0, address)} << i;
           }
           INFO(std::string(kernels->name) << ", /" << prefix_bits << ", " << n << " packets, side " << side);
           REQUIRE(kernels->gate_v4(bits, prefix_bits, addresses, side, n) == expected);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("every kernel set asks words of a gate as the definition") {
+  Random random(10);
+  for (const uint32_t n_words : {512u, 3 * 512u, 1u << 20}) {
+    const Buffer table = random_values<uint64_t>(n_words, random);
+    const Buffer v4 = random_values<uint64_t>(kMaxBatch + 8, random),
+                 v6 = random_values<uint64_t>(kMaxBatch + 8, random);
+    for (const unsigned prefix_bits : {1u, 17u, 31u, 32u, 33u, 48u, 64u}) {
+      const GateWords words = {values<uint64_t>(table), n_words, prefix_bits, random.next() | 1};
+      const auto knows = [&](uint64_t address) {
+        return weir_gate_knows(words.words, prefix_bits, n_words, words.multiplier, address);
+      };
+      for (const Kernels* kernels : usable_kernels()) {
+        for (unsigned n = 0; n <= kMaxBatch; n++) {
+          INFO(std::string(kernels->name) << ", /" << prefix_bits << ", " << n << " packets");
+          for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+            if (prefix_bits > 32) continue;
+            uint64_t expected = 0;
+            for (unsigned i = 0; i < n; i++) {
+              expected |=
+                  uint64_t{knows(weir_gate_address_v4(static_cast<uint32_t>(values<uint64_t>(v4)[i] >> (side * 32))))}
+                  << i;
+            }
+            REQUIRE(kernels->gate_words_v4(words, values<uint64_t>(v4), side, n) == expected);
+          }
+          uint64_t expected = 0;
+          for (unsigned i = 0; i < n; i++) {
+            expected |= uint64_t{knows(weir_gate_address_v6(values<uint64_t>(v6)[i]))} << i;
+          }
+          REQUIRE(kernels->gate_words_v6(words, values<uint64_t>(v6), n) == expected);
         }
       }
     }

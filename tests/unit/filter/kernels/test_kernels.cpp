@@ -274,6 +274,9 @@ TEST_CASE("no kernel leaves upper halves of vectors in use: SSE, which all other
       uint64_t hash[kMaxBatch], behind = 0;
       uint32_t rule[kMaxBatch];
       look("gate", [&] { kernels->gate_v4(bits, 21, words[0], WEIR_SIDE_SOURCE, n); });
+      const GateWords gate_words = {bits, 512, 32, 1};
+      look("words", [&] { kernels->gate_words_v4(gate_words, words[0], WEIR_SIDE_SOURCE, n); });
+      look("words of IPv6", [&] { kernels->gate_words_v6(gate_words, words[0], n); });
       for (unsigned n_words = 1; n_words <= WEIR_MAX_KEY_WORDS; n_words++) {
         look("hash", [&] { kernels->siphash13(secret, words, n_words, n, hash); });
         Line8Step step;
