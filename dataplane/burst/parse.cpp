@@ -151,7 +151,7 @@ struct Others {
 }
 
 // A frame's bytes are asked for while those of so many frames before it are read.
-constexpr uint32_t kPrefetchAhead = 4;
+constexpr uint32_t kPrefetchAhead = 16;
 
 // Asks for the lines of an address in the tables of its gate.
 [[gnu::always_inline]] inline void ask_for_lines(const filter::GateView& gate, uint64_t address) noexcept {
