@@ -205,7 +205,7 @@ Result<void> Bridge::follow(Round& round) {
 std::optional<Round> Bridge::round(const End& end) {
   Round round;
   if (!ask(end, round.api_error)) return std::nullopt;
-  // What is known goes on to be true: entries are renewed, and what controld did not take is tried again.
+  // CrowdSec does not answer: the list keeps its entries, renews them, and tries those again that controld refused.
   if (is_filled_) {
     if (const Result<void> done = follow(round); !done) round.controld_error = one_line(done.error());
   }

@@ -30,8 +30,8 @@ uint64_t known_v6(const filter::Kernels& kernels, const GateView& gate, const Ga
   return known;
 }
 
-// Of the packets of a family, those that a gate lets through. Slots that hold other packets are asked, too: their
-// answers mean nothing.
+// The packets of a family that its gate lets through. Slots that hold other packets are asked, too: their answers mean
+// nothing.
 template <class Known>
 uint64_t through(const GateView& gate, uint64_t packets, Known known) noexcept {
   if (packets == 0) return 0;

@@ -271,7 +271,7 @@ class Acl : public PortPeer {
   rte_acl_ctx* acl_ = nullptr;
 };
 
-// Of the prefixes those of its family.
+// The prefixes of this family.
 template <class Peer, class... Arguments>
 Result<std::unique_ptr<PortPeer>> filled(std::span<const Prefix> all, Arguments... arguments) {
   auto peer = std::make_unique<Peer>(arguments...);

@@ -25,7 +25,7 @@ class XdpPeers {
 
   int program_fd(const std::string& name) const;
   XdpCounts counts() const;  // of all programs so far
-  // Of the maps that hold the list of a program, as the kernel counts it (fdinfo).
+  // Bytes of the maps that hold a program's list, as the kernel counts them (fdinfo).
   double list_mib(const std::string& name) const;
 
  private:

@@ -25,7 +25,7 @@ namespace {
 
 constexpr unsigned kRandomAddresses = 65536;  // at each gate
 
-// Of random addresses: the share that a table lets through, as its bits say.
+// The share of random addresses that a table lets through, as its bits say.
 struct ExpectedShare {
   double share;
   double beside;  // at most this share more has the leading bits of a key

@@ -231,7 +231,7 @@ def run_one(build, row, made, who, seconds):
 
 
 def measure_row(build, row, rounds, seconds=2, beside=(), tables=None):
-    """Rounds of {testpmd, weir, beside...}, in turning order. Who cannot run is left out, with the reason. tables: of
+    """Rounds of {testpmd, weir, beside...}, in turning order. A program that cannot run is left out, with its reason. tables: of
     DPDK, which go with others beside; None: those of PEERS that take so many entries."""
     made = make_ready(build, row)
     base = "testpmd-rxonly" if row.sink else "testpmd-io"

@@ -46,7 +46,7 @@ MEMINFO = ("SUnreclaim", "VmallocUsed", "Percpu")
 
 
 def kernel_mib():
-    """What the kernel has taken for its own objects, on the whole machine."""
+    """MiB of the whole kernel's own objects."""
     with open("/proc/meminfo", encoding="ascii") as file:
         fields = dict(line.split(":", 1) for line in file)
     return sum(int(fields[name].split()[0]) for name in MEMINFO if name in fields) / 1024
@@ -126,7 +126,7 @@ def line(name, hosts, ns, ghz, mib, load_s, cannot):
 
 
 def port_lines(result):
-    """Of testpmd the whole packet; of all others what they add to it."""
+    """testpmd: the whole packet; the others: the cycles that they add to it."""
     base, contents = result["base"], result["contents"]
     kind = ", IPv6" if result["fields"] == "v6" else ""
     for who in result["runs"][0]:

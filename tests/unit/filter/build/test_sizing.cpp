@@ -99,7 +99,8 @@ void measure_rate(const Layout& layout, FilterSize size, uint64_t n_keys) {
     for (uint32_t p = 0; p < pages; p++) solve_ribbon_page(of_page[p], pages, p, filter.data() + size_t{p} * 512);
   }
   const FilterBits bits = {reinterpret_cast<const uint8_t*>(filter.data()), size.lines, size.k};
-  const auto probes = static_cast<uint64_t>(rounds(30'000) / expected);  // 30,000 hits: standard error 0.6 %; 7,500: 1.2 %
+  const auto probes =
+      static_cast<uint64_t>(rounds(30'000) / expected);  // 30,000 hits: standard error 0.6 %; 7,500: 1.2 %
   uint64_t hits = 0;
   for (uint64_t i = 0; i < probes; i++) hits += layout.check(bits, random.next());
   for (const uint64_t hash : keys) REQUIRE(layout.check(bits, hash));

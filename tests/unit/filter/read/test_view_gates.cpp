@@ -9,7 +9,7 @@ using Catch::Matchers::ContainsSubstring;
 
 namespace {
 
-// Gates of IPv4: a table as source, open as destination. Of IPv6: two tables as source, as destination closed.
+// Gates of IPv4: a table as source, open as destination. Gates of IPv6: two tables as source, closed as destination.
 SnapshotInput gated_input() {
   Random random(41);
   SnapshotInput input = empty_input();
