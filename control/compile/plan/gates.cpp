@@ -3,137 +3,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <iterator>
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "control/compile/plan/gate_load.h"
 #include "control/compile/plan/levels.h"
 #include "filter/format/gate.h"
-#include "filter/format/packet.h"
 #include "filter/format/rules.h"
 
 namespace weir::control {
 
 namespace {
 
-constexpr unsigned kNetworkBits = 24;
-
-// Two neighbours in order that share c leading bits begin a new prefix of every length above c.
-class PrefixCounter {
- public:
-  // Ascending. False: it was not, and nothing is counted right any more.
-  bool add(uint64_t address) {
-    if (keys_ > 0 && address < last_) return false;
-    if (keys_ > 0 && address != last_) shared_[static_cast<unsigned>(std::countl_zero(address ^ last_))]++;
-    keys_++;
-    last_ = address;
-    return true;
-  }
-
-  void write(GateLoad& load) const {
-    load.keys = static_cast<double>(keys_);
-    uint64_t prefixes = keys_ > 0 ? 1 : 0;
-    for (unsigned b = 0; b <= load.bits; b++) {
-      if (b > 0) prefixes += shared_[b - 1];
-      load.prefixes[b] = static_cast<double>(prefixes);
-    }
-  }
-
- private:
-  std::array<uint64_t, kGateBits> shared_{};
-  uint64_t keys_ = 0, last_ = 0;
-};
-
-uint64_t address_of(const filter::KeyTable& table, unsigned side, size_t i) {
-  const bool second = table.shape.flow && side == WEIR_SIDE_DESTINATION;
-  if (table.shape.family == 6) return weir_gate_address_v6(table.words[second ? 2 : 0][i]);
-  return weir_gate_address_v4(static_cast<uint32_t>(table.words[0][i] >> (second ? 32 : 0)));
-}
-
-std::vector<bool> rules_at(const std::vector<weir_rule>& rules, unsigned side, bool flow) {
-  std::vector<bool> stands;
-  for (const weir_rule& rule : rules) stands.push_back((filter::sides_of(rule) & (flow ? UINT8_MAX : 1 << side)) != 0);
-  return stands;
-}
-
-}  // namespace
-
-double GateLoad::covered(unsigned b) const {
-  if (b <= bits) return prefixes[b];
-  return std::ldexp(prefixes[bits], static_cast<int>(b - bits));
-}
-
-GateLoad load_of(const filter::KeyTable& table, unsigned side, const std::vector<weir_rule>& rules) {
-  GateLoad load;
-  const bool second = table.shape.flow && side == WEIR_SIDE_DESTINATION;
-  load.bits = std::min<unsigned>(second ? table.shape.destination_bits : table.shape.addr_bits, kGateBits);
-  const std::vector<bool> stands = rules_at(rules, side, table.shape.flow);
-  PrefixCounter counter;
-  bool sorted = true;
-  for (size_t i = 0; i < table.rules.size() && sorted; i++) {
-    if (stands[table.rules[i]]) sorted = counter.add(address_of(table, side, i));
-  }
-  if (!sorted) {  // as keys of flows are
-    std::vector<uint64_t> addresses;
-    for (size_t i = 0; i < table.rules.size(); i++) {
-      if (stands[table.rules[i]]) addresses.push_back(address_of(table, side, i));
-    }
-    std::sort(addresses.begin(), addresses.end());
-    counter = {};
-    for (const uint64_t address : addresses) counter.add(address);
-  }
-  counter.write(load);
-  load.shape_keys = static_cast<double>(table.rules.size());
-  return load;
-}
-
-GateLoad load_of(const std::vector<filter::NetworkRun>& networks, unsigned side, const std::vector<weir_rule>& rules) {
-  GateLoad load;
-  load.bits = kNetworkBits;
-  load.is_bitmap = true;
-  const std::vector<bool> stands = rules_at(rules, side, false);
-  std::array<int64_t, kNetworkBits + 1> last;  // prefix that was counted last, of each length
-  last.fill(-1);
-  for (const filter::NetworkRun& run : networks) {
-    load.shape_keys += run.last - run.first + 1;
-    if (!stands[run.rule]) continue;
-    load.keys += run.last - run.first + 1;
-    for (unsigned b = 0; b <= kNetworkBits; b++) {
-      const int64_t from = std::max<int64_t>(run.first >> (kNetworkBits - b), last[b] + 1);
-      const int64_t to = run.last >> (kNetworkBits - b);
-      load.prefixes[b] += static_cast<double>(to - from + 1);
-      last[b] = to;
-    }
-  }
-  return load;
-}
-
-namespace {
-
 enum class Plane { data_plane, xdp };
 
-// The data plane: what packets pay that go on, besides the probes of their lookups. They are taken out of their
-// reception, wait in columns until there are enough like them, and are judged. That a reception has any costs most:
-// with 1M hosts on a Xeon of 4.1 GHz one of 32 cost 79 ns, and eight of 32 30 each; where none leaves before, they stay
-// where they are, and all 32 cost 18 each, probes of 10 included (docs/develop/filter.md).
+// Costs of packets that pass a gate in the data plane, besides the probes of their lookups. The loop copies them into a
+// group, and judges them when it has enough. The first one of a reception costs most: with 1M hosts on a Xeon of 4.1
+// GHz one of 32 cost 79 ns, and eight of 32 30 ns each. At an open gate all 32 cost 18 ns each, probes of 10 included
+// (docs/develop/filter.md).
 constexpr double kReceived = 32;
 constexpr double kSomeGoOnNs = 54;  // a reception
 constexpr double kTakenOutNs = 24;  // a packet that others leave behind
 constexpr double kAllGoOnNs = 8;    // a packet where all go on
-// XDP, where packets come alone: a packet that goes on mispredicts a branch, parses the rest of its headers, and makes
+// XDP has one packet at a time. One that passes a gate mispredicts a branch, parses the rest of its headers, and makes
 // a lookup that misses.
 constexpr double kXdpGoesOnNs = 100;
 
-// In the data plane, the hash of words; and a second table, whose line is asked for, too (docs/develop/figures.md, "The
-// loop"). Its branch in XDP.
+// In the data plane: the hash of words, and the line of a second table (docs/develop/gate.md). In XDP: the branch of a
+// second table.
 constexpr double kWordsNs = 1, kSecondTableNs = 2, kXdpSecondTableNs = 1;
 
-// For what a packet does not see: a MiB more is cleared, counted, digested, sent and copied at every publication, about
-// a millisecond. A twentieth of what levels.h takes for a MiB of keys, which are expanded and proven besides.
+// The price of memory: each publication clears, counts, digests, sends and copies a MiB more, in about a millisecond. A
+// twentieth of what levels.h takes for a MiB of keys, which are expanded and proven besides.
 constexpr double kGateNsPerMiB = kNsPerMiB / 20;
 // A table that saves less than this share of the lookups' cost is not worth having.
 constexpr double kLeastSaving = 0.1;
@@ -160,7 +66,7 @@ double survivors_ns(Plane plane, double share, double lookups_ns) {
   return some * kSomeGoOnNs / kReceived + share * (kTakenOutNs + lookups_ns);
 }
 
-// What a packet pays where the gate is open.
+// The cost of a packet at an open gate.
 double open_ns(Plane plane, double lookups_ns) {
   return plane == Plane::xdp ? kXdpGoesOnNs : kSomeGoOnNs / kReceived + kAllGoOnNs + lookups_ns;
 }
@@ -236,7 +142,7 @@ std::optional<TableCost> best_table(const Question& question, double keys, unsig
   };
   const auto prefix = static_cast<uint8_t>(prefix_bits);
   if (prefix_bits >= WEIR_MIN_DIRECT_PREFIX && prefix_bits <= WEIR_MAX_DIRECT_PREFIX) consider({prefix, 0}, beside);
-  // Of fewer bits than keys tell, words would let neighbours through for nothing.
+  // Words of fewer bits than the keys have would let neighbours through, and be no smaller.
   const bool is_length = std::any_of(question.loads.begin(), question.loads.end(), [&](const GateLoad& load) {
     return std::max(kShortestPrefix, load.bits) == prefix_bits;
   });
@@ -340,18 +246,6 @@ double bytes_of(const Choice& choice) {
 double lookup_ns(weir_layout layout, uint64_t keys) {
   constexpr double kUsualBytesPerKey = 1.5;
   return probe_ns(layout) + gate_access_ns(kUsualBytesPerKey * static_cast<double>(keys));
-}
-
-// The load of so many keys of all bits that lie anywhere.
-GateLoad random_load(uint64_t keys, unsigned bits) {
-  GateLoad load;
-  load.bits = bits;
-  load.keys = load.shape_keys = static_cast<double>(keys);
-  for (unsigned b = 0; b <= bits; b++) {
-    const double prefixes = std::ldexp(1, static_cast<int>(b));
-    load.prefixes[b] = -prefixes * std::expm1(-load.keys / prefixes);
-  }
-  return load;
 }
 
 // Both sides of a family.

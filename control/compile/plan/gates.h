@@ -9,29 +9,8 @@
 #include "filter/build/builder.h"
 #include "filter/format/snapshot.h"
 
-// This step chooses the tables of a snapshot's gates, by what stands at them.
+// This step chooses the tables of a snapshot's gates, by the keys that stand at them (gate_load.h).
 namespace weir::control {
-
-constexpr unsigned kGateBits = 64;  // leading bits of an address that a gate may look at
-
-// One shape at one side.
-struct GateLoad {
-  unsigned bits = 0;                             // leading bits of the address that its keys tell, at most 64
-  std::array<double, kGateBits + 1> prefixes{};  // [b]: different leading b bits of its keys; up to `bits`
-  double keys = 0;
-  double shape_keys = 0;   // of the whole shape, on whichever side they stand
-  bool is_bitmap = false;  // networks: they differ from each other, so they fill no bit of a direct table twice
-  double lookup_ns = 0;    // what a packet pays that it is asked about
-
-  bool stands() const { return keys > 0; }
-  // Different leading b bits of the addresses that its keys cover.
-  double covered(unsigned b) const;
-};
-
-// A key table at a side, by the rules that have lists there; a flow table: all of its keys.
-GateLoad load_of(const filter::KeyTable& table, unsigned side, const std::vector<weir_rule>& rules);
-// The networks at a side.
-GateLoad load_of(const std::vector<filter::NetworkRun>& networks, unsigned side, const std::vector<weir_rule>& rules);
 
 // A table costs every packet one access, the dearer the larger it is, and saves the packets that it keeps out all
 // lookups of its side. For each plane the planner takes the tables that are cheapest for a packet from anywhere. Where

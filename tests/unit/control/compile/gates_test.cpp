@@ -6,6 +6,7 @@
 #include <set>
 
 #include "control/compile/compile.h"
+#include "control/compile/plan/gate_load.h"
 #include "control/compile/plan/plan.h"
 #include "filter/format/gate.h"
 #include "tests/unit/control/compile/build_unproven.h"
