@@ -116,7 +116,8 @@ class FleetNode {
   uint64_t attempts_ = 0;
   fleet::GroupAt refused_;  // that this node does not take, until its group is given something anew
   Loop::Source retry_;
-  unsigned failures_ = 0;            // of attempts in a row
+  uint64_t tried_ = 0;               // the revision of the last attempt
+  unsigned failures_ = 0;            // times in a row that it was compiled in vain
   std::optional<fleet::Ask> asked_;  // waits until nothing else is taken
   std::string told_;                 // id of the last question that was answered
 

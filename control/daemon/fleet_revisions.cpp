@@ -16,7 +16,8 @@ namespace weir::control {
 namespace {
 
 constexpr std::chrono::seconds kRetry{5};  // a revision whose bytes could not be had
-constexpr unsigned kMostDoubled = 6;       // a revision that fails again and again waits for 320 s at most
+// A revision that is compiled in vain again and again waits twice as long each time: 320 s at most.
+constexpr unsigned kMostDoubled = 6;
 
 // The share of packets that `after` drops, of the traffic that `before` was asked about.
 std::optional<Share> expected_share(const std::shared_ptr<const Running>& before,
@@ -299,10 +300,12 @@ void FleetNode::finish_taking(const std::string& error, bool is_final) {
     told.error = error;
     return tell(*taking_->ask, std::move(told));
   }
+  const bool is_compiled = taking_->is_reloading;
   taking_.reset();
   report_.error = error;
   const bool is_taken = followed_.revision == number;
-  if (is_taken || is_final) failures_ = 0;
+  if (!is_compiled || tried_ != number) failures_ = 0;
+  tried_ = number;
   if (is_taken) {
     report_.state = "enforcing";
     log::change("fleet: a revision is enforced",
@@ -318,7 +321,7 @@ void FleetNode::finish_taking(const std::string& error, bool is_final) {
     log::warning("fleet: a revision could not be had yet: what runs stays",
                  {{"fleet", settings_.name}, {"revision", number}, {"error", error}});
     retry_ = loop_.timer(Clock::now() + kRetry * (1u << failures_), [this] { begin_taking(); });
-    failures_ = std::min(failures_ + 1, kMostDoubled);
+    if (is_compiled) failures_ = std::min(failures_ + 1, kMostDoubled);
   }
   report_soon();
   if (is_taken) entries_.lists_changed();
