@@ -58,7 +58,7 @@ MUTATIONS = (
     ("filter/read/receive.cpp", "    if (is_same(*current, what)) return {};", "    return {};", ("dataplane", "xdp-enforcer")),
     # Overlays.
     ("filter/read/overlay.cpp", "(of_base->directions & ~shape.directions) != 0", "of_base->directions == 0", ("filter-overlay",)),
-    ("filter/read/overlay.cpp", "      joined += values * overlay.header().shapes[i].n_keys;", "      joined += bits;", ("filter-overlay",)),
+    ("filter/read/overlay.cpp", "      joined += values * overlay.header().shapes[i].n_keys;", "      joined += values;", ("filter-overlay",)),
     ("dataplane/burst/match.cpp", "  if (replaced == 0) return found;", "  if (replaced != 1) return found;", ("dataplane",)),
     ("dataplane/snapshot/lookups.cpp", "is_asked(shape, side) && !is_replacing", "is_asked(shape, side) && of_base == nullptr", ("dataplane",)),
     ("dataplane/snapshot/saved.cpp", "    if (Result<void> saved = state_.save_overlay(base, bytes, overlay->digest()); !saved) return saved;", "", ("dataplane-overlays",)),
@@ -97,6 +97,9 @@ MUTATIONS = (
     ("control/compile/merge/rule_book.cpp", "united.back().set = unite_sets(united.back().set, link.set);", "united.back().set = link.set;", ("compile", "compile-reference", "agreement")),
     ("control/compile/merge/rule_book.cpp", "  input.residuals.back().last = 1;", "  input.residuals.back().last = 0;", ("compile", "compile-reference", "agreement")),
     ("control/compile/overlay.cpp", "if (rows.last_of(row) < last || ", "if (", ("compile-reference",)),
+    ("control/compile/overlay.cpp", "        input_.xdp_gates[weir_gate_number(family, side)] = choice;\n", "", ("compile-reference",)),
+    ("control/compile/prove/lookup.cpp", "gates == Gates::of_data_plane || passes(", "gates != Gates::left_out || passes(", ("compile",)),
+    ("filter/build/gates.cpp", "  return family == 6 || std::all_of(input.networks", "  return true || std::all_of(input.networks", ("filter-gates",)),
     ("control/compile/overlay.cpp", "rule = rule == 0 ? nothing : rule;", "rule = rule == 0 ? 1 : rule;", ("compile-reference",)),
     ("control/compile/overlay.cpp", "if (shape.of_base != nullptr) rule = book().unite(rule, rule_of_base(*shape.of_base, words, false));", "", ("compile-reference",)),
     # Walks of frames.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "common/digest.h"
 #include "common/files.h"
@@ -11,7 +12,9 @@
 #include "control/compile/prove/lookup.h"
 #include "control/compile/prove/verdict.h"
 #include "control/policy/model/packet.h"
+#include "filter/format/buckets.h"
 #include "filter/format/frame_rules.h"
+#include "filter/format/rules.h"
 #include "filter/probe/dispatch.h"
 #include "filter/read/overlay.h"
 #include "tests/reference/classifier.h"
@@ -237,6 +240,36 @@ bool passes_joined(const filter::SnapshotView& base, const filter::SnapshotView&
          filter::passes_gate(filter::joined_gate(base, overlay, packet.family, WEIR_SIDE_DESTINATION), other);
 }
 
+// XDP asks an overlay's own gates: they know its keys, and are open only where a key has no address.
+void check_xdp_gates(const filter::SnapshotView& overlay) {
+  for (const filter::ShapeView& shape : overlay.shapes()) {
+    for (const unsigned side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+      const bool stands = shape.shape.flow ? shape.gate_side == side : (shape.directions >> side & 1) != 0;
+      if (!stands) continue;
+      const filter::GateView& gate = overlay.xdp_gate(shape.shape.family, side);
+      const bool has_address = std::all_of(overlay.shapes().begin(), overlay.shapes().end(), [&](const auto& other) {
+        return other.shape.family != shape.shape.family || filter::leading_bits(other.shape, side) != 0;
+      });
+      CHECK((gate.kind == WEIR_GATE_TABLES) == has_address);
+      filter::with_bucket_type(shape.shape, [&]<class Bucket>() {
+        for (const Bucket& bucket : std::span(reinterpret_cast<const Bucket*>(shape.exact), shape.exact_buckets)) {
+          for (unsigned slot = 0; slot < filter::kSlots<Bucket>; slot++) {
+            if (bucket.rule[slot] == 0) continue;
+            const auto word = [&](unsigned w) {
+              return w < filter::key_words_of<Bucket>() ? filter::slot_word(bucket, slot, w) : 0;
+            };
+            const uint64_t address = filter::leading_address(shape.shape, side, word);
+            const weir_rule& rule = overlay.rule(bucket.rule[slot]);
+            // A key of one side alone, new to the base, need not pass the other side's gate.
+            const bool is_asked = shape.shape.flow || (filter::sides_of(rule) >> side & 1) != 0;
+            if (is_asked) CHECK(filter::passes_gate(gate, address));
+          }
+        }
+      });
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE("a base and the overlay of what changed answer as the reference classifier does for the policy as it is") {
@@ -275,6 +308,7 @@ TEST_CASE("a base and the overlay of what changed answer as the reference classi
       REQUIRE(bytes);
       const Result<filter::SnapshotView> overlay = filter::SnapshotView::open(bytes->bytes());
       REQUIRE(overlay);
+      check_xdp_gates(*overlay);
       filter::join_gates(*overlay, enforced.bytes());
       for (int i = 0; i < kPackets / 4; i++) {
         reference::PacketKeys keys =

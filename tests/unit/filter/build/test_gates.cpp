@@ -187,6 +187,10 @@ TEST_CASE("gates with the same bits have the same tables") {
                       header.xdp_gates[0].table[0].bits.offset, header.xdp_gates[1].table[0].bits.offset};
   };
   const auto same = offsets();
+  input.networks = {{0x0a0000, 0x0a0000, 1}};  // as source alone
+  const auto by_networks = offsets();
+  CHECK(by_networks[0] != by_networks[1]);
+  input.networks.clear();
   CHECK((same[0] == same[1] && same[0] == same[2] && same[0] == same[3]));
   input.tables[0].rules[17] = 1;
   const auto by_side = offsets();
@@ -330,6 +334,12 @@ TEST_CASE("gates that the format cannot hold are refused by the planner") {
   CHECK(refused(with_gates(wide, {}, {{16, 0}})) == "accepted");
   CHECK_THAT(refused(with_gates(wide, {}, {words_of(48, 32)})),
              ContainsSubstring("10 keys of /8 would fill too much of a table of /48"));
+  // Of all shapes together: 256 keys of /32 fill 2^24 values of words of /48, as many as may be.
+  SnapshotInput together = empty_input();
+  together.tables = {random_table({6, 32, false}, 256, 2, random), random_table({6, 48, false}, 1, 2, random)};
+  CHECK(refused(with_gates(together, {}, {words_of(48, 32)})) == "accepted");
+  together.tables[1] = random_table({6, 47, false}, 1, 2, random);
+  CHECK_THAT(refused(with_gates(together, {}, {words_of(48, 32)})), ContainsSubstring("1 keys of /47 would fill"));
   SnapshotInput networks = empty_input();
   networks.networks = {{0, 0x10000, 1}};
   CHECK(refused(with_gates(networks, {{28, 0}}, {})) == "accepted");
