@@ -11,8 +11,6 @@
 // few and stay in the nearest caches. Slots are in random order, so no prefetcher of the processor guesses the next
 // one: a program that reads a frame waits for its line, and one that reads none does not.
 
-#include "tests/bench/frames_port.h"
-
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pcap/pcap.h>
@@ -23,6 +21,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +35,16 @@ namespace {
 constexpr uint16_t kPort = 0;
 constexpr size_t kLine = RTE_CACHE_LINE_SIZE, kHugePage = 2 << 20;
 constexpr uint32_t kSeed = 38;
+constexpr uint32_t kTimedOneIn = 8;  // calls
+
+// A file that the port maps, so a script reads it while the program runs. Ticks are of the TSC, of the timed calls.
+struct FramesPortCounters {
+  uint64_t received, sent;  // frames that the port gave, and that it took
+  uint64_t no_mbufs;        // calls for which the pool had too few
+  uint64_t receive_timed, receive_ticks;
+  uint64_t send_timed, send_ticks;
+  uint64_t tsc_hz;
+};
 
 struct Slot {
   uint8_t* buffer;  // headroom, then the frame

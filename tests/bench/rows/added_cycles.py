@@ -25,7 +25,7 @@ from session import Memory, SessionError, tail
 CLIENT = "tests/bench/plane_client"
 PEERS_PROGRAM = "tests/bench/port_peers"
 FRAMES_PORT = "tests/bench/libframes_port.so"
-COUNTERS = struct.Struct("=8Q")  # FramesPortCounters of frames_port.h
+COUNTERS = struct.Struct("=8Q")  # FramesPortCounters of frames_port.cpp
 PORT_MBUFS = 8192  # of a port that copies none: the frames lie elsewhere
 PEERS = ("hash", "fib", "acl")
 # rte_acl needs minutes and gigabytes for a million hosts, DIR-24-8 a group of 1 KiB for the /24 of nearly every host.

@@ -115,7 +115,7 @@ def measure_peers(build, folder, rounds):
     return found
 
 
-# What follows reads results.
+# Functions that read results.
 
 def cell(value, digits=1):
     return "-" if value is None else f"{value:,.{digits}f}"
