@@ -1,4 +1,5 @@
 #include <bit>
+#include <span>
 
 #include "dataplane/burst/stages.h"
 
@@ -48,12 +49,21 @@ uint64_t suspects_of(const Burst& burst) noexcept {
 
 }  // namespace
 
-AskedGates asked_gates(const WorkerSnapshot& snapshot) noexcept {
-  AskedGates asked;
+AskedTables asked_tables(const WorkerSnapshot& snapshot) noexcept {
+  AskedTables asked;
   for (const Side side : {kSource, kDestination}) {
-    asked.v4[side] = &snapshot.gate(4, side);
-    asked.v6[side] = &snapshot.gate(6, side);
-    asked.any = asked.any || asked.v4[side]->n_tables != 0 || asked.v6[side]->n_tables != 0;
+    const GateView &v4 = snapshot.gate(4, side), &v6 = snapshot.gate(6, side);
+    for (const GateView::Table& table : std::span(v4.table, v4.n_tables)) {
+      if (table.n_words == 0 && asked.direct_v4[side] == nullptr) {
+        asked.direct_v4[side] = reinterpret_cast<const uint8_t*>(table.bits);
+        asked.direct_shift[side] = 32u - table.prefix_bits + 3u;
+      } else {
+        asked.v4[asked.n_v4++] = {table.bits, v4.multiplier, table.n_words, table.prefix_bits, side};
+      }
+    }
+    for (const GateView::Table& table : std::span(v6.table, v6.n_tables)) {
+      asked.v6[asked.n_v6++] = {table.bits, v6.multiplier, table.n_words, table.prefix_bits, side};
+    }
   }
   return asked;
 }

@@ -107,14 +107,14 @@ bool Loop<Io>::poll(const Route& route, const WorkerSnapshot& snapshot, uint64_t
   if (n == 0) return false;
   burst.now_unix_s = now_unix_s;
   burst.snapshot = &snapshot;
-  const AskedGates gates = gate_watch_.asks() ? asked_gates(snapshot) : AskedGates();
+  const AskedTables gates = gate_watch_.asks() ? asked_tables(snapshot) : AskedTables();
   parse(snapshot.wants, gates, burst, counters_);
   watch.lap(wire::Stage::parse, n);
 
   if (undecided_.burst != nullptr) decide(watch);
   undecided_ = {&burst, &route, rx_cycles};
   const bool is_next_near = n >= std::min(most, kBacklog);
-  if (!is_next_near || !gates.any) decide(watch);
+  if (!is_next_near || gates.empty()) decide(watch);
   flush(watch);
   return true;
 }

@@ -153,27 +153,32 @@ struct Others {
 // A frame's bytes are asked for while those of so many frames before it are read.
 constexpr uint32_t kPrefetchAhead = 16;
 
-// Asks for the lines of an address in the tables of its gate.
-[[gnu::always_inline]] inline void ask_for_lines(const filter::GateView& gate, uint64_t address) noexcept {
-  for (uint32_t t = 0; t < gate.n_tables; t++) {
-    const filter::GateView::Table& table = gate.table[t];
-    rte_prefetch0(table.bits + weir_gate_place_of(table.prefix_bits, table.n_words, gate.multiplier, address).word);
+[[gnu::always_inline]] inline void ask_for_line(const AskedTable& table, uint64_t address) noexcept {
+  rte_prefetch0(table.bits + weir_gate_place_of(table.prefix_bits, table.n_words, table.multiplier, address).word);
+}
+
+// Ask for the lines of a packet's addresses in the tables of their gates.
+template <bool kOfSource, bool kOfDestination, bool kOthers>
+[[gnu::always_inline]] inline void ask_for_lines_v4(const AskedTables& gates, uint64_t addresses) noexcept {
+  const auto address = [&](Side side) { return __builtin_bswap32(static_cast<uint32_t>(addresses >> (side * 32))); };
+  const auto ask = [&](Side side) {
+    rte_prefetch0(gates.direct_v4[side] + (address(side) >> gates.direct_shift[side]));
+  };
+  if constexpr (kOfSource) ask(kSource);
+  if constexpr (kOfDestination) ask(kDestination);
+  if constexpr (kOthers) {
+    for (uint32_t t = 0; t < gates.n_v4; t++) ask_for_line(gates.v4[t], uint64_t{address(gates.v4[t].side)} << 32);
   }
 }
 
-[[gnu::always_inline]] inline void ask_for_lines_v4(const AskedGates& gates, const Burst& burst, size_t slot) noexcept {
-  const uint64_t addresses = burst.v4_addresses[slot];
-  ask_for_lines(*gates.v4[kSource], weir_gate_address_v4(static_cast<uint32_t>(addresses)));
-  ask_for_lines(*gates.v4[kDestination], weir_gate_address_v4(static_cast<uint32_t>(addresses >> 32)));
-}
-
-void ask_for_lines_v6(const AskedGates& gates, const Burst& burst, size_t slot) noexcept {
-  for (const Side side : {kSource, kDestination}) {
-    ask_for_lines(*gates.v6[side], weir_gate_address_v6(burst.v6_high[side][slot]));
+void ask_for_lines_v6(const AskedTables& gates, const Burst& burst, size_t slot) noexcept {
+  for (uint32_t t = 0; t < gates.n_v6; t++) {
+    ask_for_line(gates.v6[t], weir_gate_address_v6(burst.v6_high[gates.v6[t].side][slot]));
   }
 }
 
-void parse_frames(const AskedGates& gates, Burst& burst) noexcept {
+template <bool kOfSource, bool kOfDestination, bool kOthers>
+void parse_frames(const AskedTables& gates, Burst& burst) noexcept {
   Others others;
   uint64_t bytes = 0;
   const size_t n = burst.n;
@@ -189,7 +194,7 @@ void parse_frames(const AskedGates& gates, Burst& burst) noexcept {
       const uint8_t* ip = frame + WEIR_ETHERNET_BYTES;
       const uint32_t room = length - WEIR_ETHERNET_BYTES;
       if (list_plain_v4(head, ip, room, i, burst)) [[likely]] {
-        ask_for_lines_v4(gates, burst, i);
+        ask_for_lines_v4<kOfSource, kOfDestination, kOthers>(gates, burst.v4_addresses[i]);
         return;
       }
       if (list_plain_v6(head, ip, room, i, burst)) {
@@ -202,7 +207,7 @@ void parse_frames(const AskedGates& gates, Burst& burst) noexcept {
     if ((others.v6 & bit(static_cast<uint32_t>(i))) != 0) {
       ask_for_lines_v6(gates, burst, i);
     } else {
-      ask_for_lines_v4(gates, burst, i);
+      ask_for_lines_v4<kOfSource, kOfDestination, kOthers>(gates, burst.v4_addresses[i]);
     }
   };
   for (size_t i = 0; i < n && i < kPrefetchAhead; i++) prefetch(i);
@@ -219,6 +224,22 @@ void parse_frames(const AskedGates& gates, Burst& burst) noexcept {
   burst.total_bytes = bytes;
   for (uint64_t left = others.not_plain; left != 0; left &= left - 1) {
     parse_other(burst, static_cast<uint32_t>(__builtin_ctzll(left)));
+  }
+}
+
+template <bool kOfSource, bool kOfDestination>
+void parse_frames(const AskedTables& gates, Burst& burst) noexcept {
+  gates.n_v4 != 0 ? parse_frames<kOfSource, kOfDestination, true>(gates, burst)
+                  : parse_frames<kOfSource, kOfDestination, false>(gates, burst);
+}
+
+void parse_frames(const AskedTables& gates, Burst& burst) noexcept {
+  if (gates.direct_v4[kSource] != nullptr) {
+    gates.direct_v4[kDestination] != nullptr ? parse_frames<true, true>(gates, burst)
+                                             : parse_frames<true, false>(gates, burst);
+  } else {
+    gates.direct_v4[kDestination] != nullptr ? parse_frames<false, true>(gates, burst)
+                                             : parse_frames<false, false>(gates, burst);
   }
 }
 
@@ -289,7 +310,7 @@ void clear(Burst& burst) noexcept {
   burst.asked[kSource] = burst.asked[kDestination] = burst.hit = 0;
 }
 
-void parse(const Wants& wants, const AskedGates& gates, Burst& burst, WorkerCounters& counters) noexcept {
+void parse(const Wants& wants, const AskedTables& gates, Burst& burst, WorkerCounters& counters) noexcept {
   wants.tunnels != 0 ? parse_tunnels(wants.tunnels, burst) : parse_frames(gates, burst);
   counters.not_ip.add(frames_in(burst.not_ip));
   counters.malformed.add(frames_in(burst.malformed));

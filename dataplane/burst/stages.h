@@ -17,18 +17,29 @@ void clear(Burst& burst) noexcept;
 // Frames that may be received at once: with tunnels each may have all its layers.
 uint32_t most_received(const Wants& wants) noexcept;
 
-// The gates whose lines parse asks for, by side; by default none.
-inline constexpr filter::GateView kNoTables = {};
-struct AskedGates {
-  const filter::GateView* v4[2] = {&kNoTables, &kNoTables};
-  const filter::GateView* v6[2] = {&kNoTables, &kNoTables};
-  bool any = false;  // some gate has tables
+// The tables of gates whose lines parse asks for.
+struct AskedTable {
+  const uint64_t* bits;
+  uint64_t multiplier;
+  uint32_t n_words;
+  uint8_t prefix_bits;
+  Side side;
 };
-AskedGates asked_gates(const WorkerSnapshot& snapshot) noexcept;
+struct AskedTables {
+  // Direct tables of IPv4, by side, which most policies have; null: none. The shift takes an address to its byte.
+  const uint8_t* direct_v4[2] = {};
+  uint32_t direct_shift[2] = {};
+  // All others.
+  uint32_t n_v4 = 0, n_v6 = 0;
+  AskedTable v4[2 * WEIR_MAX_GATE_TABLES], v6[2 * WEIR_MAX_GATE_TABLES];
+
+  bool empty() const noexcept { return direct_v4[0] == nullptr && direct_v4[1] == nullptr && n_v4 + n_v6 == 0; }
+};
+AskedTables asked_tables(const WorkerSnapshot& snapshot) noexcept;
 
 // parse: what each frame is, and which packets are in its tunnels. Asks for the line of each address in the gates, one
 // by one as it reads them: asked for all at once they would wait for each other, since a core asks for few at a time.
-void parse(const Wants& wants, const AskedGates& gates, Burst& burst, WorkerCounters& counters) noexcept;
+void parse(const Wants& wants, const AskedTables& gates, Burst& burst, WorkerCounters& counters) noexcept;
 // The headers of the packet in the slot, which parse may have left for whoever asks: few packets are asked.
 const Headers& headers_of(Burst& burst, uint32_t slot) noexcept;
 // What lookups of IPv4 with ports or protocol ask for, of the packets in these slots that parse has not read yet.
