@@ -15,7 +15,7 @@
 #include "control/compile/prove/prove.h"
 #include "control/compile/seal.h"
 #include "control/lists/book/difference.h"
-#include "control/lists/book/search.h"
+#include "control/policy/model/search.h"
 #include "filter/format/rules.h"
 #include "filter/probe/exact.h"
 #include "filter/read/overlay.h"

@@ -7,7 +7,7 @@
 #include "common/log/log.h"
 #include "common/memory.h"
 #include "control/daemon/daemon.h"
-#include "control/lists/book/edit.h"
+#include "control/policy/model/edit.h"
 #include "control/policy/read/policy.h"
 
 // `plan` compiles a candidate beside what runs, and tells what it would change.

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/result.h"
-#include "control/lists/book/edit.h"
+#include "control/policy/model/edit.h"
 #include "control/policy/model/policy.h"
 #include "tests/agreement/choices.h"
 

@@ -8,9 +8,9 @@
 #include <tuple>
 #include <utility>
 
-#include "control/lists/book/search.h"
 #include "control/policy/model/networks.h"
 #include "control/policy/model/range_text.h"
+#include "control/policy/model/search.h"
 
 namespace weir::control {
 

@@ -6,9 +6,9 @@
 #include "common/files.h"
 #include "control/compile/prove/chance.h"
 #include "control/compile/prove/prove.h"
-#include "control/lists/book/search.h"
 #include "control/policy/model/packet.h"
 #include "control/policy/model/range_text.h"
+#include "control/policy/model/search.h"
 #include "filter/format/frame_rules.h"
 
 namespace weir::control {

@@ -7,8 +7,8 @@
 #include "common/clock.h"
 #include "common/printable.h"
 #include "control/enforce/past/feed_line.h"
-#include "control/lists/book/edit.h"
 #include "control/policy/feeds/take.h"
+#include "control/policy/model/edit.h"
 #include "control/policy/read/parsers.h"
 #include "control/policy/read/policy.h"
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <tuple>
 
-#include "control/lists/book/search.h"
 #include "control/policy/model/flow_condition.h"
 #include "control/policy/model/packet.h"
 #include "control/policy/model/range_text.h"
+#include "control/policy/model/search.h"
 
 namespace weir::control {
 namespace {

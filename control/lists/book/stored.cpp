@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "control/lists/book/disk_format.h"
-#include "control/lists/book/search.h"
 #include "control/policy/model/columns.h"
+#include "control/policy/model/search.h"
 
 namespace weir::control {
 namespace stored {

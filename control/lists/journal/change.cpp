@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "control/lists/book/search.h"
 #include "control/policy/model/range_text.h"
+#include "control/policy/model/search.h"
 #include "control/policy/read/entry_line.h"
 #include "control/policy/read/feed_file.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "control/lists/book/edit.h"
 #include "control/lists/journal/journal.h"
+#include "control/policy/model/edit.h"
 
 // What `controlctl add`, `del` and `flush` ask for.
 namespace weir::control {

@@ -4,9 +4,9 @@
 
 #include "control/enforce/past/archive.h"
 #include "control/lists/book/disk.h"
-#include "control/lists/book/edit.h"
 #include "control/lists/journal/change.h"
 #include "control/policy/model/columns.h"
+#include "control/policy/model/edit.h"
 #include "control/policy/model/range_text.h"
 #include "tests/unit/control/lists/book/random_lists.h"
 #include "tests/unit/folder.h"

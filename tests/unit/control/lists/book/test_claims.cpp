@@ -1,8 +1,8 @@
 // Which entries match a packet or hold an address: on random lists the searches agree with every entry asked one by
 // one.
 #include "control/lists/book/claims.h"
-#include "control/lists/book/search.h"
 #include "control/policy/model/flow_condition.h"
+#include "control/policy/model/search.h"
 #include "filter/format/residual.h"
 #include "tests/unit/control/compile/make_policy.h"
 #include "tests/unit/control/lists/book/random_lists.h"

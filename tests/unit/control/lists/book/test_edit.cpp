@@ -1,5 +1,5 @@
 // Entries more and fewer: the columns are those that a sort of all would have made.
-#include "control/lists/book/edit.h"
+#include "control/policy/model/edit.h"
 #include "tests/unit/control/lists/book/random_lists.h"
 
 namespace weir::control {

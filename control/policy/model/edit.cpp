@@ -1,4 +1,4 @@
-#include "control/lists/book/edit.h"
+#include "control/policy/model/edit.h"
 
 #include <algorithm>
 
