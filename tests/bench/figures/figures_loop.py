@@ -19,6 +19,7 @@ RATIOS = {"empty": None, "src_1m": 0.6, "srcdst_1m": 0.6, "flow_1m": 0.65, "vlan
           "allhit": 0.65, "src_10m": 0.75}
 PORT_ROUNDS, SECONDS = int(os.environ.get("WEIR_ROUNDS", 7)), 2
 ENTRIES = 1_000_000
+MAKER = "tests/bench/make_snapshot"
 TAGS = (1, 2)
 WALKS = ("a burst without suspects", "a suspect")  # of docs/develop/walks.md
 
@@ -46,11 +47,11 @@ def added(run, base):
 def ratio_of_row(name):
     """Measures a packet of the row beside testpmd, now and before, in turns."""
     def measure(build, _folder):
-        before, other = build_commit(BEFORE, build, ("dataplane/dataplane", CLIENT))
+        before, other = build_commit(BEFORE, build, ("dataplane/dataplane", CLIENT, MAKER))
         row = ROWS[name]
-        made = make_row(build, row)
+        made, made_before = make_row(build, row), make_row(other, row)  # snapshots of other formats
         base = "testpmd-rxonly" if row.sink else "testpmd-io"
-        who = {base: lambda: run_one(build, row, made, base, SECONDS), "before": lambda: weir_run(other, made, row, SECONDS),
+        who = {base: lambda: run_one(build, row, made, base, SECONDS), "before": lambda: weir_run(other, made_before, row, SECONDS),
                "now": lambda: weir_run(build, made, row, SECONDS)}
         rounds = []
         for number in range(PORT_ROUNDS):
