@@ -223,7 +223,7 @@ class OverlayMaker {
       const Rows<Addr>& rows = rows_of<Addr>(policy_.lists[l]);
       visit_rows(rows, key.address, [&](size_t row) {
         if (rows.last_of(row) < last || rows.port[row] != key.port) return;
-        const uint8_t directions = rows.directions[row];
+        const uint8_t directions = rows[row].sides();
         if (const uint32_t expires = rows.expires[row]; expires != kNever) {
           expiring_.push_back({l, directions, expires});
           return;

@@ -70,6 +70,10 @@ void show(const std::string& config, const Diagnostics& diagnostics, const Book&
       print("{}: list {}: {} widened to /{}\n", config, list.name,
             plural(list.ipv6_widened, "IPv6 address", "IPv6 addresses"), list.ipv6_aggregate);
     }
+    if (list.cut.entries != 0) {
+      print("{}: list {}: policy.own is cut out of {}, the first at {}:{}: {}\n", config, list.name,
+            plural(list.cut.entries, "entry", "entries"), list.file_of(list.cut.source), list.cut.line, list.cut.first);
+    }
     bad_lines += list.feed.bad;
     skipped_lines += list.feed.skipped;
     for (const FeedFile& file : list.feeds()) show_feed(list.name, file.feed);

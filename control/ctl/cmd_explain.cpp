@@ -22,6 +22,7 @@ void show(const PacketExplanation& explanation) {
   print("{}: {}\n", explanation.packet, verdict_text(explanation.verdict));
   show_table("entries that match it", table_of(explanation.origins, true, origin_table()));
   show_more(explanation.origins.size(), explanation.n_origins);
+  show_own(explanation.own);
   show_provenance(explanation.origins);
 }
 
@@ -34,6 +35,7 @@ void show(const Explanation& explanation) {
   show_table("entries that name it", alone);
   show_table("entries that ask for more of a packet, or have ended", more);
   show_more(explanation.origins.size() + explanation.of_ports.size(), explanation.n_origins + explanation.n_of_ports);
+  show_own(explanation.own);
   show_provenance(explanation.origins);
   show_provenance(explanation.of_ports);
 }
@@ -57,6 +59,7 @@ void show_probes(const Explanation& explanation) {
 }
 
 void show_answer(const ExplainAnswer& answer) {
+  if (!answer.now.empty()) print("{}\n", answer.now);
   if (answer.of_packet) show(*answer.of_packet);
   if (answer.of_key) show(*answer.of_key);
   if (answer.of_frame) show_frame(*answer.of_frame);

@@ -61,7 +61,12 @@ void show(const FeedsAnswer& answer) {
   }
   print("{}", table.text());
   show_fetched(answer);
+  const std::string* told = nullptr;
   for (const FeedDetails& feed : answer.feeds) {
+    if (feed.own_cut != 0 && (told == nullptr || *told != feed.list)) {
+      print("\n{}: policy.own is cut out of {}\n", feed.list, plural(feed.own_cut, "entry", "entries"));
+      told = &feed.list;
+    }
     if (feed.state == "refused") {
       print("\n{}: refused {}: {}\nhint: {}\n", feed.list, age(feed.since), feed.reason, feed.hint);
     }

@@ -93,6 +93,7 @@ void show_layer(const LayerWalk& layer) {
   show_table("conditions", conditions);
   show_table("entries that match it", table_of(layer.origins, true, origin_table()));
   show_more(layer.origins.size(), layer.n_origins);
+  show_own(layer.own);
   show_provenance(layer.origins);
 }
 

@@ -89,6 +89,14 @@ void show_provenance_of(const Origin& origin) {
 
 }  // namespace
 
+void show_own(const OwnClaims& own) {
+  for (const Origin& origin : own.own) {
+    print("\npolicy.own holds {} ({}): drop lists match it only by entries with named fields\n",
+          printable(origin.entry), printable(place_text(origin)));
+  }
+  show_table("entries that policy.own is cut out of", table_of(own.cut, true, origin_table()));
+}
+
 void show_provenance(const std::vector<Origin>& origins) {
   constexpr size_t kMostShown = 10;
   size_t shown = 0;

@@ -85,11 +85,11 @@ void Maker::add_journal(Book& book, const Book* before) {
       if (!kept && before != nullptr) {
         const auto was =
             std::find_if(before->begin(), before->end(), [&](const List& l) { return l.name == list.name; });
-        if (was != before->end()) kept = journal_part(*was->content);
+        if (was != before->end()) kept = journal_part(*was->as_written());
       }
       if (kept) added = std::move(*kept);
     }
-    list.content = with_journal(list.content, std::move(added));
+    list.hold(with_journal(list.as_written(), std::move(added)));
   }
   if (journal) (*journal)->set_in_lists();
 }

@@ -107,10 +107,10 @@ Result<void> Maker::make_changes(ChangeBatch& batch, const Running& old, Journal
   std::vector<ListChange> changes;
   for (size_t l = 0; l < edits.size(); l++) {
     List& list = policy->lists[l];
-    const std::shared_ptr<const Entries> before = list.content;
+    const std::shared_ptr<const Entries> before = list.as_written();
     const uint64_t added = edits[l].added.entries(), removed = edits[l].removed.entries();
-    list.content = edited(before, std::move(edits[l]));
-    if (list.content != before) changes.push_back({list.name, "changed", list.entries(), added, removed});
+    list.hold(edited(before, std::move(edits[l])));
+    if (list.as_written() != before) changes.push_back({list.name, "changed", list.entries(), added, removed});
   }
   if (!changes.empty() || batch.base != nullptr) {
     const std::shared_ptr<Running> next = running_of(policy);

@@ -20,7 +20,7 @@ void keep_added(const Book& before, Book& book) {
   for (List& list : book) {
     const auto was = std::find_if(before.begin(), before.end(), [&](const List& one) { return one.name == list.name; });
     if (!list.dynamic || was == before.end()) continue;
-    list.content = with_journal(list.content, journal_part(*was->content));
+    list.hold(with_journal(list.as_written(), journal_part(*was->as_written())));
   }
 }
 

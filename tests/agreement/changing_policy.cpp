@@ -83,8 +83,8 @@ Result<ChangingPolicy> ChangingPolicy::make(Choices& choices) {
   if (!others) return Error{"the policy is refused: " + format(diagnostics) + random.others};
   ChangingPolicy changing;
   changing.now_ = kNow - 1;
-  for (const control::List& list : policy->lists) changing.rows_.push_back(control::draft_of(*list.content));
-  for (const control::List& list : others->lists) changing.pool_.push_back(control::draft_of(*list.content));
+  for (const control::List& list : policy->lists) changing.rows_.push_back(control::draft_of(*list.as_written()));
+  for (const control::List& list : others->lists) changing.pool_.push_back(control::draft_of(*list.as_written()));
   changing.current_ = std::make_shared<Policy>(*policy);
   changing.expected_ = std::make_shared<Policy>(*policy);
   return changing;
@@ -122,8 +122,8 @@ Step ChangingPolicy::step(Choices& choices) {
   }
   for (size_t l = 0; l < rows_.size(); l++) {
     control::List &current = current_->lists[l], &expected = expected_->lists[l];
-    current.content = control::edited(current.content, std::move(edits_[l]));
-    if (current.content != before_.current->lists[l].content) expected.content = control::make_entries(rows_[l]);
+    current.hold(control::edited(current.as_written(), std::move(edits_[l])));
+    if (current.as_written() != before_.current->lists[l].as_written()) expected.hold(control::make_entries(rows_[l]));
   }
   return step;
 }
@@ -215,8 +215,8 @@ void ChangingPolicy::feed(Choices& choices, Step& step) {
   step.touched.add(removed);
   step.touched.add(added);
   if (removed.entries() + added.entries() == 0) return;
-  std::shared_ptr<const control::Entries>& content = current_->lists[list].content;
-  content = control::with_journal(control::make_entries(std::move(own)), control::journal_part(*content));
+  control::List& fed = current_->lists[list];
+  fed.hold(control::with_journal(control::make_entries(std::move(own)), control::journal_part(*fed.as_written())));
 }
 
 // What ended goes, in every list.

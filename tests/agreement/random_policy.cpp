@@ -31,10 +31,19 @@ class PolicyText {
       }
       settings_ += "  tunnels: [" + tunnels + "]\n";
     }
-    if (choices_.one_in(6)) settings_ += fmt::format("  own: [{}]\n", prefix(choices_.one_in(2)));
+    bool cuts_v6 = false;  // every length behind an own address becomes a shape, or is expanded
+    if (choices_.one_in(4)) {
+      std::string own;
+      for (unsigned n = 1 + choices_.below(3); n > 0; n--) {
+        const bool is_v6 = choices_.one_in(4);
+        own += fmt::format("{}\"{}\"", own.empty() ? "" : ", ", prefix(is_v6));
+        cuts_v6 |= is_v6;
+      }
+      settings_ += "  own: [" + own + "]\n";
+    }
     settings_ += "filter:\n";
     // A low ceiling for most: many shapes of few keys are quick to build. The others expand as they like.
-    if (!choices_.one_in(10)) settings_ += "  memory: 64MiB\n";
+    if (!choices_.one_in(10) && !cuts_v6) settings_ += "  memory: 64MiB\n";
     if (choices_.one_in(16)) {  // many strangers get to the exact stage
       constexpr const char* kLayouts[] = {"line8", "page2", "page7", "ribbon"};
       settings_ += fmt::format("  layout: {}\n  false_positive_rate: 0.3\n", choices_.of(kLayouts));

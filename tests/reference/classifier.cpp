@@ -11,6 +11,15 @@ Ipv6 address_on(const PacketKeys& packet, uint8_t side) {
   return side == WEIR_AS_SOURCE ? packet.src : packet.dst;
 }
 
+// Is the address one that no entry without named fields of this list matches?
+bool is_own(const control::List& list, uint8_t family, Ipv6 address) {
+  const auto holds = [&](const auto& rows) {
+    return std::any_of(rows.begin(), rows.end(),
+                       [&](const auto& own) { return own.first <= address && address <= own.last; });
+  };
+  return list.own != nullptr && (family == 4 ? holds(list.own->entries->v4) : holds(list.own->entries->v6));
+}
+
 // Does one side of the packet match? An entry with a port wants that port on the same side as its address.
 bool side_matches(const PacketKeys& packet, uint8_t side, Ipv6 first, Ipv6 last, uint16_t port, uint8_t directions) {
   if ((directions & side) == 0) return false;
@@ -25,11 +34,14 @@ bool is_live(uint32_t expires, uint64_t now) {
 }
 
 template <class Addr>
-bool any_entry_matches(const control::Rows<Addr>& entries, const PacketKeys& packet, uint64_t now) {
+bool any_entry_matches(const control::List& list, const control::Rows<Addr>& entries, const PacketKeys& packet,
+                       uint64_t now) {
   for (const control::Entry<Addr> entry : entries) {
     if (!is_live(entry.expires, now)) continue;
     for (const uint8_t side : {WEIR_AS_SOURCE, WEIR_AS_DESTINATION}) {
-      if (side_matches(packet, side, entry.first, entry.last, entry.port, entry.directions)) return true;
+      const bool is_cut =
+          (entry.directions & control::kNamesSide) == 0 && is_own(list, packet.family, address_on(packet, side));
+      if (!is_cut && side_matches(packet, side, entry.first, entry.last, entry.port, entry.directions)) return true;
     }
   }
   return false;
@@ -137,8 +149,9 @@ Classified classify_linear(const control::Policy& policy, const PacketKeys& pack
   std::vector<unsigned> matched;
   for (unsigned l = 0; l < policy.lists.size(); l++) {
     const control::List& list = policy.lists[l];
-    const bool entry_matches =
-        packet.family == 4 ? any_entry_matches(list.v4(), packet, now) : any_entry_matches(list.v6(), packet, now);
+    const control::Entries& written = *list.as_written();
+    const bool entry_matches = packet.family == 4 ? any_entry_matches(list, written.v4, packet, now)
+                                                  : any_entry_matches(list, written.v6, packet, now);
     if (entry_matches || any_flow_matches(list.flows(), packet, now)) matched.push_back(l);
   }
   return judge(policy, std::move(matched));
@@ -167,8 +180,8 @@ Classifier::Classifier(const control::Policy& policy) : policy_(policy) {
     }
   };
   for (unsigned l = 0; l < policy.lists.size(); l++) {
-    add(v4_, policy.lists[l].v4(), l);
-    add(v6_, policy.lists[l].v6(), l);
+    add(v4_, policy.lists[l].as_written()->v4, l);
+    add(v6_, policy.lists[l].as_written()->v6, l);
   }
   for (Family* family : {&v4_, &v6_}) {
     std::sort(family->ranges.begin(), family->ranges.end(),
@@ -183,11 +196,13 @@ Classifier::Classifier(const control::Policy& policy) : policy_(policy) {
 
 void Classifier::match_side(const Family& family, const PacketKeys& packet, uint8_t side, uint64_t now,
                             std::vector<bool>& lists) const {
+  const Ipv6 address = address_on(packet, side);
   const auto consider = [&](const Claim& claim) {
     if (!is_live(claim.expires, now)) return;
+    if ((claim.directions & control::kNamesSide) == 0 && is_own(policy_.lists[claim.list], packet.family, address))
+      return;
     if (side_matches(packet, side, claim.first, claim.last, claim.port, claim.directions)) lists[claim.list] = true;
   };
-  const Ipv6 address = address_on(packet, side);
   const auto [begin, end] = family.hosts.equal_range(address);
   for (auto host = begin; host != end; ++host) consider(host->second);
   // Ranges that begin at or before the address, backwards, until none of those left reaches it.

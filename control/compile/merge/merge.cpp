@@ -4,7 +4,6 @@ namespace weir::control {
 namespace {
 
 // Until all lists are united, RuledPrefix::rule says which list has the prefix, and on which sides.
-constexpr unsigned kBothDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
 constexpr uint32_t one_list(unsigned list, unsigned directions) {
   return list * (kBothDirections + 1) | directions;
 }
@@ -47,7 +46,7 @@ struct PrefixesOfLists {
       auto& by_length = entry.port == 0 ? lasting.any_port : lasting.one_port;
       auto& expiring = entry.port == 0 ? expiring_any_port : expiring_one_port;
       split_range(entry.first, entry.last, [&](Addr address, unsigned bits) {
-        const RuledPrefix<Addr> prefix = {address, one_list(list, entry.directions), entry.port};
+        const RuledPrefix<Addr> prefix = {address, one_list(list, entry.sides()), entry.port};
         if (entry.expires == kNever) {
           by_length[bits].push_back(prefix);
         } else {

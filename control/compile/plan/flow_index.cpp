@@ -73,7 +73,7 @@ class FamilyIndex {
   uint8_t probed_sides() const {
     uint8_t sides = 0;
     const auto add = [&](const auto& entries) {
-      for (const auto& entry : entries) sides |= entry.directions;
+      for (const auto& entry : entries) sides |= entry.sides();
     };
     for (const List& list : policy_.lists) family_ == 4 ? add(list.v4()) : add(list.v6());
     return sides;

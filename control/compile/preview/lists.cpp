@@ -65,7 +65,7 @@ bool is_passed_by(const List& pass, const Entry<Addr>& entry) {
   visit_rows(rows, entry.first, [&](size_t row) {
     const Entry<Addr> other = rows[row];
     covered = covered || (other.last >= entry.last && (other.port == 0 || other.port == entry.port) &&
-                          (entry.directions & ~other.directions) == 0 && other.expires >= entry.expires);
+                          (entry.sides() & ~other.directions) == 0 && other.expires >= entry.expires);
   });
   return covered;
 }

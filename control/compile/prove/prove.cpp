@@ -61,7 +61,7 @@ class EntryBatch {
 
   Result<void> add(const Entry<Addr>& entry, Addr address) {
     entries_[n_] = entry;
-    sides_[n_] = entry.directions;
+    sides_[n_] = entry.sides();
     probes_[n_++] = {address, entry.port};
     return n_ == filter::kMaxBatch ? flush() : Result<void>{};
   }

@@ -146,7 +146,7 @@ Result<Then> Archive::find(const When& when, const Addresses& addresses, const B
       content.v6.insert(content.v6.end(), one.content.v6.begin(), one.content.v6.end());
       content.flows.insert(content.flows.end(), one.content.flows.begin(), one.content.flows.end());
     }
-    list.content = with_journal(list.content, std::move(content));
+    list.hold(with_journal(list.as_written(), std::move(content)));
   }
   return then;
 }

@@ -16,7 +16,7 @@ constexpr uint8_t kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
 
 template <class Addr>
 uint8_t directions_of(const Entry<Addr>& entry) {
-  return entry.directions;
+  return entry.sides();
 }
 uint8_t directions_of(const Flow& flow) {
   return static_cast<uint8_t>((flow.src ? WEIR_AS_SOURCE : 0) | (flow.dst ? WEIR_AS_DESTINATION : 0));
@@ -79,6 +79,40 @@ AddressClaims claims_of_address(const Book& book, Addr address, uint16_t port, u
   }
   claims.origins.insert(claims.origins.end(), std::make_move_iterator(conditional.begin()),
                         std::make_move_iterator(conditional.end()));
+  return claims;
+}
+
+template <class Addr>
+OwnClaims own_claims(const Book& book, Addr address, uint8_t directions) {
+  OwnClaims claims;
+  const auto rows_in = [](const Entries& entries) -> const Rows<Addr>& {
+    if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
+      return entries.v4;
+    } else {
+      return entries.v6;
+    }
+  };
+  const auto find = [&](const Rows<Addr>& rows, auto add) {
+    std::vector<Entry<Addr>> entries;
+    visit_rows(rows, address, [&](size_t row) { entries.push_back(rows[row]); });
+    sort_by_line(entries);
+    for (const Entry<Addr>& entry : entries) add(entry);
+  };
+  for (const List& list : book) {
+    if (list.own == nullptr) continue;
+    if (claims.own.empty()) {  // all lists have the same
+      find(rows_in(*list.own->entries), [&](const Entry<Addr>& entry) {
+        claims.own.push_back(
+            {"policy.own", list.own->file_of(entry.source), entry.line, shown_text(entry), directions});
+      });
+    }
+    if (claims.own.empty()) break;
+    find(rows_in(*list.as_written()), [&](const Entry<Addr>& entry) {
+      if ((entry.directions & kNamesSide) == 0 && (entry.sides() & directions) != 0) {
+        claims.cut.push_back(origin_of(list, entry));
+      }
+    });
+  }
   return claims;
 }
 
@@ -159,6 +193,27 @@ std::vector<Origin> claims_of(const Book& book, const weir_packet& packet, uint6
     for (auto& [at, origin] : found) claims.push_back(std::move(origin));
   }
   return claims;
+}
+
+OwnClaims own_claims_of(const Book& book, Ipv4 address, uint8_t directions) {
+  return own_claims(book, address, directions);
+}
+
+OwnClaims own_claims_of(const Book& book, Ipv6 address, uint8_t directions) {
+  return own_claims(book, address, directions);
+}
+
+OwnClaims own_claims_of(const Book& book, const weir_packet& packet) {
+  OwnClaims all;
+  for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+    const uint8_t direction = side == WEIR_SIDE_SOURCE ? WEIR_AS_SOURCE : WEIR_AS_DESTINATION;
+    OwnClaims of_side;
+    if (packet.family == 4) of_side = own_claims(book, address_of<Ipv4>(packet, side), direction);
+    if (packet.family == 6) of_side = own_claims(book, address_of<Ipv6>(packet, side), direction);
+    std::move(of_side.own.begin(), of_side.own.end(), std::back_inserter(all.own));
+    std::move(of_side.cut.begin(), of_side.cut.end(), std::back_inserter(all.cut));
+  }
+  return all;
 }
 
 std::vector<uint64_t> entries_that_match(const List& list, const weir_packet& packet, uint64_t now) {

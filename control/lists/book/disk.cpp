@@ -96,19 +96,35 @@ void disk::read_comments(Reader& reader, std::vector<EntryComment>& comments) {
   if (std::adjacent_find(comments.begin(), comments.end(), descends) != comments.end()) reader.fail();
 }
 
+std::shared_ptr<const Own> disk::read_own(Reader& reader) {
+  Own own;
+  reader.text(own.policy_path);
+  reader.text(own.node_path);
+  own.entries = read_entries(reader);
+  return own.entries->size() == 0 ? nullptr : std::make_shared<const Own>(std::move(own));
+}
+
 std::string write_book(const Book& book) {
   Writer writer;
   Header header;
   header.n_lists = static_cast<uint32_t>(book.size());
   writer.value(header);
+  const auto write = [&](const Entries& entries) {
+    visit_rows_of(writer, entries.v4);
+    visit_rows_of(writer, entries.v6);
+    std::vector<StoredFlow> flows;
+    for (const Flow& flow : entries.flows) flows.push_back({condition_of(flow), flow.line, flow.family, flow.source});
+    writer.column(flows);
+    visit_comments(writer, entries.comments);
+  };
+  const auto first = std::find_if(book.begin(), book.end(), [](const List& list) { return list.own != nullptr; });
+  const Own own = first != book.end() ? *first->own : Own{std::make_shared<Entries>(), "", ""};
+  writer.text(own.policy_path);
+  writer.text(own.node_path);
+  write(*own.entries);
   for (const List& list : book) {
     visit_list(writer, list);
-    visit_rows_of(writer, list.v4());
-    visit_rows_of(writer, list.v6());
-    std::vector<StoredFlow> flows;
-    for (const Flow& flow : list.flows()) flows.push_back({condition_of(flow), flow.line, flow.family, flow.source});
-    writer.column(flows);
-    visit_comments(writer, list.content->comments);
+    write(*list.as_written());
   }
   return std::move(writer.bytes);
 }
@@ -118,10 +134,12 @@ Result<Book> read_book(std::span<const std::byte> bytes) {
   const Result<Header> header = disk::read_header(bytes, reader);
   if (!header) return Error{header.error()};
   Book book;
+  const std::shared_ptr<const Own> own = disk::read_own(reader);
   for (uint32_t l = 0; l < header->n_lists; l++) {
     List& list = book.emplace_back();
     visit_list(reader, list);
-    list.content = read_entries(reader);
+    if (list.action == WEIR_DROP) list.own = own;
+    list.hold(read_entries(reader));
     if (reader.failed()) return Error{"the book is damaged: list " + std::to_string(l)};
   }
   if (!reader.at_end()) return Error{"the book is damaged: it goes on after its last list"};

@@ -17,7 +17,7 @@
 namespace weir::control::disk {
 
 constexpr uint64_t kMagic = 0x4b4f4f4252494557;  // "WEIRBOOK"
-constexpr uint32_t kVersion = 9;
+constexpr uint32_t kVersion = 10;
 
 struct Header {
   uint64_t magic = kMagic;
@@ -221,6 +221,8 @@ class Reader {
 
 // Of a book that this program can read. Error: why it cannot.
 Result<Header> read_header(std::span<const std::byte> bytes, Reader& reader);
+// What stands between the header and the lists; null: the policy has no `own`.
+std::shared_ptr<const Own> read_own(Reader& reader);
 // What follows the rows of a list, in this order.
 void read_flows(Reader& reader, std::vector<Flow>& flows);
 void read_comments(Reader& reader, std::vector<EntryComment>& comments);

@@ -127,11 +127,12 @@ Book part_holding(const Book& book, const Addresses& addresses) {
   Book part = book;
   for (List& list : part) {
     ListDraft draft;
-    append_holding(list.v4(), addresses.v4, draft.v4);
-    append_holding(list.v6(), addresses.v6, draft.v6);
-    draft.flows = list.flows();
-    draft.comments = list.content->comments;
-    list.content = make_entries(std::move(draft));
+    const Entries& written = *list.as_written();
+    append_holding(written.v4, addresses.v4, draft.v4);
+    append_holding(written.v6, addresses.v6, draft.v6);
+    draft.flows = written.flows;
+    draft.comments = written.comments;
+    list.hold(make_entries(std::move(draft)));
   }
   return part;
 }
@@ -153,8 +154,10 @@ Result<StoredBook> StoredBook::open(std::span<const std::byte> bytes) {
   const Result<disk::Header> header = disk::read_header(bytes, reader);
   if (!header) return Error{header.error()};
   StoredBook book;
+  const std::shared_ptr<const Own> own = disk::read_own(reader);
   for (uint32_t l = 0; l < header->n_lists; l++) {
     disk::visit_list(reader, book.lists_.emplace_back());
+    if (book.lists_.back().action == WEIR_DROP) book.lists_.back().own = own;
     Columns& columns = book.columns_.emplace_back();
     disk::visit_rows_of(reader, columns.v4);
     disk::visit_rows_of(reader, columns.v6);
@@ -180,7 +183,7 @@ std::shared_ptr<const Entries> StoredBook::holding(size_t list, const Addresses&
 
 Book StoredBook::holding(const Addresses& addresses) const {
   Book book = lists_;
-  for (size_t l = 0; l < book.size(); l++) book[l].content = holding(l, addresses);
+  for (size_t l = 0; l < book.size(); l++) book[l].hold(holding(l, addresses));
   return book;
 }
 

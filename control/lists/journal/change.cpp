@@ -67,8 +67,8 @@ class EntryOfJournal {
  private:
   template <class Addr>
   std::string text_with_side(const Entry<Addr>& entry) const {
-    const bool has_one = entry.directions == WEIR_AS_SOURCE || entry.directions == WEIR_AS_DESTINATION;
-    return has_one && entry.directions == list_.match ? entry_text(entry, 0) : "";
+    const bool has_one = entry.sides() == WEIR_AS_SOURCE || entry.sides() == WEIR_AS_DESTINATION;
+    return has_one && entry.sides() == list_.match ? entry_text(entry, 0) : "";
   }
 
   const List& list_;
@@ -89,7 +89,7 @@ std::string held_by(const List& list, const Entry<Addr>& wanted) {
   visit_rows(rows, wanted.first, [&](size_t row) {
     const Entry<Addr> entry = rows[row];
     if (entry.source == kJournalSource || entry.last < wanted.last) return;
-    if ((entry.port != 0 && entry.port != wanted.port) || (entry.directions & wanted.directions) == 0) return;
+    if ((entry.port != 0 && entry.port != wanted.port) || (entry.sides() & wanted.sides()) == 0) return;
     found = fmt::format("{} ({})", range_text(entry.first, entry.last, entry.port),
                         place_of(list, entry.source, entry.line));
   });
@@ -383,9 +383,10 @@ std::string enforced_as(const List& list, const std::string& text) {
 
 std::vector<JournalEntry> texts_of_added(const List& list) {
   std::vector<JournalEntry> entries;
-  append_texts(list, list.v4(), entries);
-  append_texts(list, list.v6(), entries);
-  for (Flow flow : list.flows()) {
+  const Entries& written = *list.as_written();
+  append_texts(list, written.v4, entries);
+  append_texts(list, written.v6, entries);
+  for (Flow flow : written.flows) {
     if (flow.source != kJournalSource) continue;
     const uint32_t expires = std::exchange(flow.expires, kNever);
     entries.push_back({flow_line(flow), 0, expires});

@@ -167,8 +167,7 @@ class EntriesDigest {
 
 template <class Addr>
 bool is_valid(const Entry<Addr>& entry) {
-  constexpr unsigned kBoth = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
-  return entry.first <= entry.last && entry.directions != 0 && (entry.directions & ~kBoth) == 0;
+  return entry.first <= entry.last && entry.sides() != 0 && (entry.directions & ~(kBothDirections | kNamesSide)) == 0;
 }
 
 }  // namespace

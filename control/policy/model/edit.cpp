@@ -168,6 +168,11 @@ std::shared_ptr<const Entries> edited(std::shared_ptr<const Entries> before, Ent
   after->flows = edited(before->flows, edit.added.flows, edit.removed.flows);
   if (edit.empty()) return before;  // one cancelled the other
   after->comments = before->comments;
+  if (!edit.added.comments.empty()) {
+    after->comments.insert(after->comments.end(), edit.added.comments.begin(), edit.added.comments.end());
+    std::stable_sort(after->comments.begin(), after->comments.end(),
+                     [](const EntryComment& a, const EntryComment& b) { return a.line < b.line; });
+  }
   after->digest = digest_of(*after);
   return after;
 }

@@ -15,7 +15,7 @@ struct EntriesEdit {
 };
 
 // An entry that is added and removed is as it was. One that is removed, and is not there, is passed over; of several
-// equal ones, one goes for each. `before` itself when nothing changes.
+// equal ones, one goes for each. Comments of what is added come in. `before` itself when nothing changes.
 std::shared_ptr<const Entries> edited(std::shared_ptr<const Entries> before, EntriesEdit edit);
 
 // What the journal put into it.

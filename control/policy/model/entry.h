@@ -9,12 +9,17 @@
 #include "common/ip.h"
 #include "control/policy/model/time_text.h"
 #include "filter/format/fields.h"
+#include "filter/format/snapshot.h"
 
 // These types hold one entry of a list, and many of them as sorted columns.
 namespace weir::control {
 
 // Entry::source of what `controlctl add` put into a list. It has no line: Entry::line is 0.
 constexpr uint8_t kJournalSource = 255;
+// Entry::directions beside weir_direction: the policy names the entry's side (`src:` or `dst:`). It counts as it is
+// written: `policy.own` is not cut out of it.
+constexpr uint8_t kNamesSide = 4;
+constexpr uint8_t kBothDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
 
 // One predicate, normalised: an inclusive address range (a host is first == last; a prefix is its range), optionally
 // with a port. It matches a packet whose source (address and source port) or destination (address and destination
@@ -25,10 +30,11 @@ struct Entry {
   Addr last;
   uint32_t line;              // where it was written: 1-based line of the source
   uint16_t port;              // 0 = any
-  uint8_t directions;         // mask of weir_direction
+  uint8_t directions;         // mask of weir_direction, and kNamesSide
   uint8_t source;             // 0 = the policy file, 1..254 = the list's feed files, kJournalSource
   uint32_t expires = kNever;  // Unix seconds: live while now < expires
 
+  uint8_t sides() const { return directions & kBothDirections; }  // mask of weir_direction
   bool operator==(const Entry&) const = default;
 };
 

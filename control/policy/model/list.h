@@ -54,6 +54,22 @@ struct Dynamic {
   bool operator==(const Dynamic&) const = default;
 };
 
+// `policy.own`: addresses that no address, prefix, range or address:port of a drop list matches.
+struct Own {
+  std::shared_ptr<const Entries> entries;  // without flows; Entry::source 1: of the node's file
+  std::string policy_path, node_path;
+
+  const std::string& file_of(uint8_t source) const { return source == 0 ? policy_path : node_path; }
+};
+
+// The entries of a list that held addresses of `policy.own`.
+struct OwnCut {
+  uint64_t entries = 0;
+  uint8_t source = 0;  // of the first: Entry::source, Entry::line, and its text
+  uint32_t line = 0;
+  std::string first;
+};
+
 struct List {
   std::string name, comment;
   weir_action action = WEIR_DROP;
@@ -72,7 +88,15 @@ struct List {
   // `file` is a pattern or a folder: what it stands for, in the order of their paths; number i is Entry::source i + 1.
   // Then `feed` has its path and sums, and nothing else above is used. Empty: `file` is one file.
   std::vector<FeedFile> files;
-  std::shared_ptr<const Entries> content = std::make_shared<Entries>();
+  std::shared_ptr<const Entries> content = std::make_shared<Entries>();  // what it matches
+  std::shared_ptr<const Entries> written;  // the same before `own` was cut out; null: nothing was
+  std::shared_ptr<const Own> own;          // of a drop list; null: the policy has none
+  OwnCut cut;
+
+  // Takes these entries as they are written, and cuts `own` out of them. Takes a search for each range of `own`, and
+  // a pass over the columns when an entry holds one of its addresses.
+  void hold(std::shared_ptr<const Entries> entries);
+  const std::shared_ptr<const Entries>& as_written() const { return written != nullptr ? written : content; }
 
   const Rows<Ipv4>& v4() const { return content->v4; }
   const Rows<Ipv6>& v6() const { return content->v6; }

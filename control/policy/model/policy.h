@@ -75,7 +75,7 @@ struct Policy {
   PlanSettings plan;
   MetricsSettings metrics;
   std::optional<FleetSettings> fleet;  // empty: this machine is no node of one
-  Book lists;  // in file order; `own`, when there is one, is lists[0]: a pass list, both directions
+  Book lists;                          // in file order
 };
 
 }  // namespace weir::control

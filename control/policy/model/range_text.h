@@ -16,8 +16,8 @@ std::string range_text(Ipv6 first, Ipv6 last, uint16_t port);
 // src 203.0.113.7 sport 80. Without its expiry.
 template <class Addr>
 std::string entry_text(const Entry<Addr>& entry, uint8_t match) {
-  if (entry.directions == match) return range_text(entry.first, entry.last, entry.port);
-  const bool is_source = entry.directions == WEIR_AS_SOURCE;
+  if (entry.sides() == match) return range_text(entry.first, entry.last, entry.port);
+  const bool is_source = entry.sides() == WEIR_AS_SOURCE;
   std::string text = (is_source ? "src " : "dst ") + range_text(entry.first, entry.last, 0);
   if (entry.port != 0) text += (is_source ? " sport " : " dport ") + std::to_string(entry.port);
   return text;

@@ -124,14 +124,13 @@ Result<std::string> read_map(const yaml::Document& document, const Node& map, bo
     if (diagnostic.severity != Severity::error) continue;
     return Error{diagnostic.message + (diagnostic.hint.empty() ? "" : "\nhint: " + diagnostic.hint)};
   }
-  if (list.v4.size() != n_v4) {
-    list.v4.back().line = 0;  // of no file
-    return entry_text(list.v4.back(), match);
-  }
-  if (list.v6.size() != n_v6) {
-    list.v6.back().line = 0;  // of no file
-    return entry_text(list.v6.back(), match);
-  }
+  const auto text_of = [match](auto& entry) {
+    entry.line = 0;                                                // of no file
+    if (entry.sides() == match) entry.directions = entry.sides();  // its text does not name the side
+    return entry_text(entry, match);
+  };
+  if (list.v4.size() != n_v4) return text_of(list.v4.back());
+  if (list.v6.size() != n_v6) return text_of(list.v6.back());
   if (list.flows.size() != n_flows) {
     list.flows.back().line = 0;
     return flow_line(list.flows.back());

@@ -51,9 +51,9 @@ const List* find_last_good(const Book& book, const std::string& path, const std:
 std::shared_ptr<const Entries> kept_content(const List& good, const FeedOptions& wanted, ListDraft own) {
   const FeedOptions& had = good.feed_state.options;
   if (had.match == wanted.match && had.ipv6_aggregate == wanted.ipv6_aggregate && had.allow_any == wanted.allow_any) {
-    return replace_own(good.content, std::move(own));
+    return replace_own(good.as_written(), std::move(own));
   }
-  ListDraft feed = draft_of(*good.content);
+  ListDraft feed = draft_of(*good.as_written());
   feed.flows = std::move(own.flows);
   feed.comments = std::move(own.comments);
   const auto adapt = [&](auto& entries) {
@@ -146,7 +146,7 @@ class FeedReader {
     list_.feed_state.settled = settled;
     list_.feed_state.accepted = list_.feed_state.accepted || is_accepted_;
     list_.ipv6_widened = own_widened_ + list_.feed_state.ipv6_widened;
-    list_.content = replace_own(known_->content, std::move(own_));
+    list_.content = replace_own(known_->as_written(), std::move(own_));
   }
 
   // By somebody who has not closed it, and there is something to keep until he does.
@@ -370,7 +370,7 @@ class FeedReader {
   // As many entries as before say nothing when they are others.
   void warn_of_exchange(const List& before) {
     if (before.feed_state.options.ipv6_aggregate != request_.options.ipv6_aggregate) return;
-    const uint64_t was = before.feed.entries, gone = count_gone(*before.content, *list_.content);
+    const uint64_t was = before.feed.entries, gone = count_gone(*before.as_written(), *list_.content);
     if (was == 0 || static_cast<double>(gone) <= static_cast<double>(was) * request_.options.guard.max_shrink) return;
     outcome_.warnings.push_back(
         {fmt::format("{} has other entries now: {} of the {} that it had are gone", request_.path, gone, was),

@@ -110,8 +110,8 @@ std::vector<ListDraft> split(const List& list, size_t feeds) {
       (draft.*member).push_back(entry);
     }
   };
-  deal(list.v4(), &ListDraft::v4);
-  deal(list.v6(), &ListDraft::v6);
+  deal(list.as_written()->v4, &ListDraft::v4);
+  deal(list.as_written()->v6, &ListDraft::v6);
   return drafts;
 }
 
@@ -142,7 +142,7 @@ class GroupReader {
     list_.ipv6_widened = own_widened;
     if (names && is_unchanged(*names)) {
       list_.files = before_->files;
-      list_.content = replace_own(before_->content, std::move(own));
+      list_.content = replace_own(before_->as_written(), std::move(own));
       sum_up();
       return std::move(outcome_);
     }

@@ -8,6 +8,7 @@
 
 #include "control/policy/model/networks.h"
 #include "control/policy/model/range_text.h"
+#include "control/policy/model/ranges.h"
 #include "control/policy/read/no_entries.h"
 
 namespace weir::control {
@@ -28,11 +29,6 @@ constexpr Ipv6 high(uint64_t bits) {
   return Ipv6{bits} << 64;
 }
 
-template <class Addr>
-struct Range {
-  Addr first, last;
-};
-
 template <class Addr, class Draft>
 auto& entries_of(Draft& draft) {
   if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
@@ -47,50 +43,15 @@ std::string text_of(const Entry<Addr>& entry) {
   return range_text(entry.first, entry.last, entry.port);
 }
 
-template <class Addr>
-std::vector<Range<Addr>> united(std::vector<Range<Addr>> ranges) {
-  std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<Range<Addr>> all;
-  for (const Range<Addr>& range : ranges) {
-    if (all.empty() || range.first > all.back().last) {
-      all.push_back(range);
-    } else {
-      all.back().last = std::max(all.back().last, range.last);
-    }
-  }
-  return all;
-}
-
 // Reserved and own, ascending and apart.
 template <class Addr>
-std::vector<Range<Addr>> not_of_strangers(const ListDraft& own) {
-  std::vector<Range<Addr>> ranges;
+std::vector<AddrRange<Addr>> not_of_strangers(const ListDraft& own) {
+  std::vector<AddrRange<Addr>> ranges;
   for (const auto& range : reserved_networks<Addr>()) ranges.push_back({range.first, range.last});
   for (const Entry<Addr>& entry : entries_of<Addr>(own)) {
     ranges.push_back({entry.first, entry.last});
   }
   return united(std::move(ranges));
-}
-
-// The first that ends at the address or behind it.
-template <class Addr>
-auto first_until(const std::vector<Range<Addr>>& ranges, Addr address) {
-  return std::lower_bound(ranges.begin(), ranges.end(), address,
-                          [](const Range<Addr>& range, Addr a) { return range.last < a; });
-}
-
-// What is left of the entry outside of the ranges.
-template <class Addr>
-void cut(const std::vector<Range<Addr>>& ranges, Entry<Addr> entry, std::vector<Entry<Addr>>& left) {
-  for (auto range = first_until(ranges, entry.first); range != ranges.end() && range->first <= entry.last; ++range) {
-    if (entry.first < range->first) {
-      left.push_back(entry);
-      left.back().last = range->first - 1;
-    }
-    if (range->last >= entry.last) return;
-    entry.first = range->last + 1;
-  }
-  left.push_back(entry);
 }
 
 struct Touched {
@@ -129,10 +90,10 @@ class FirstBytes {
 
 template <class Addr>
 void touch(const ListDraft& own, bool take_out, ListDraft& draft, Touched& touched) {
-  const std::vector<Range<Addr>> ranges = not_of_strangers<Addr>(own);
+  const std::vector<AddrRange<Addr>> ranges = not_of_strangers<Addr>(own);
   std::vector<Entry<Addr>>& entries = entries_of<Addr>(draft);
   FirstBytes<Addr> first_bytes;
-  for (const Range<Addr>& range : ranges) first_bytes.add(range.first, range.last);
+  for (const AddrRange<Addr>& range : ranges) first_bytes.add(range.first, range.last);
   const auto is_touched = [&](const Entry<Addr>& entry) {
     if (!first_bytes.may_hold(entry)) return false;
     const auto range = first_until(ranges, entry.first);
@@ -243,7 +204,7 @@ void cut_supplies(const Supplies& all, OfSupplies wanted, ListDraft& draft, Supp
     if (first_kept != nullptr) find(entry, *first_kept, kept_hit);
   }
   if (cut_hit.count == before) return;
-  std::vector<Range<Addr>> ranges;
+  std::vector<AddrRange<Addr>> ranges;
   for (const Supply<Addr>& supply : supplies) {
     if (supply.is_cut) ranges.push_back({supply.address, supply.address});
   }
@@ -293,16 +254,16 @@ constexpr Space<Ipv6> kSpace6 = {"IPv6", high(0x2000'0000'0000'0000), high(0x3ff
                                  high(0xffff)};
 
 template <class Addr>
-double addresses_in(const std::vector<Range<Addr>>& ranges) {
+double addresses_in(const std::vector<AddrRange<Addr>>& ranges) {
   double sum = 0;
-  for (const Range<Addr>& range : ranges) sum += static_cast<double>(range.last - range.first) + 1;
+  for (const AddrRange<Addr>& range : ranges) sum += static_cast<double>(range.last - range.first) + 1;
   return sum;
 }
 
 // The share of the space, without what is reserved, that these entries of a feed hold together, without a port.
 template <class Addr, class Entries>
 double share_of(const Entries& entries, const Space<Addr>& space) {
-  std::vector<Range<Addr>> held, reserved;
+  std::vector<AddrRange<Addr>> held, reserved;
   for (const Entry<Addr> entry : entries) {
     if (entry.source != 1 || entry.port != 0 || entry.last - entry.first < space.smallest) continue;
     if (entry.first <= space.last && entry.last >= space.first) {
@@ -346,7 +307,7 @@ void judge_share(const NewFeed& feed, const Rows<Addr>* before, const Space<Addr
 
 void judge_share(const NewFeed& feed, Judgement& judgement) {
   if (feed.options.allow_any) return;
-  const Entries* before = feed.before == nullptr ? nullptr : feed.before->content.get();
+  const Entries* before = feed.before == nullptr ? nullptr : feed.before->as_written().get();
   judge_share<Ipv4>(feed, before == nullptr ? nullptr : &before->v4, kSpace4, judgement);
   judge_share<Ipv6>(feed, before == nullptr ? nullptr : &before->v6, kSpace6, judgement);
 }

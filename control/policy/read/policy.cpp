@@ -7,6 +7,7 @@
 #include "common/paths.h"
 #include "common/yaml/yaml.h"
 #include "control/policy/model/columns.h"
+#include "control/policy/model/search.h"
 #include "control/policy/read/feed_file.h"
 #include "control/policy/read/feed_group.h"
 #include "control/policy/read/parsers.h"
@@ -24,7 +25,6 @@ using yaml::MapReader;
 using yaml::Node;
 
 constexpr const char* kVersion = "1";
-constexpr uint8_t kBothDirections = WEIR_AS_SOURCE | WEIR_AS_DESTINATION;
 
 // What is known of a list before its feed is read.
 struct PendingList {
@@ -93,13 +93,14 @@ class PolicyReader {
     replace("plan", &Policy::plan);
     replace("metrics", &Policy::metrics);
     policy_.fleet = node.policy_.fleet;
-    if (node.policy_.lists.empty()) return;
     // Its own addresses, beside those of the fleet.
-    const bool has_own = !policy_.lists.empty() && policy_.lists[0].name == "own";
-    List own = std::move(node.policy_.lists[0]);
-    if (has_own) own.name = "own@node";
-    policy_.lists.insert(policy_.lists.begin() + (has_own ? 1 : 0), std::move(own));
-    pending_.insert(pending_.begin() + (has_own ? 1 : 0), std::move(node.pending_[0]));
+    node_path_ = node.policy_.path;
+    const auto append = [](auto& own, const auto& more) {
+      own.insert(own.end(), more.begin(), more.end());
+      for (size_t i = own.size() - more.size(); i < own.size(); i++) own[i].source = 1;
+    };
+    append(own_.v4, node.own_.v4);
+    append(own_.v6, node.own_.v6);
   }
 
   // These sections alone; a member is left empty when it has an error.
@@ -144,12 +145,41 @@ class PolicyReader {
                   "add {name: neighbours, action: pass, match: either, entries: [\"fe80::/10\", \"ff02::/16\"]}");
   }
 
+  // Packets of `own` addresses drop with `default: drop`, unless a pass list matches them.
+  void warn_of_own(const Policy& policy) const {
+    if (policy.default_action != WEIR_DROP || own_node_ == nullptr || own_.entries() == 0) return;
+    const auto is_passed = [&](const auto& own) {
+      using Addr = decltype(own.first);
+      return std::any_of(policy.lists.begin(), policy.lists.end(), [&](const List& list) {
+        if (list.action != WEIR_PASS) return false;
+        bool found = false;
+        const Rows<Addr>& rows = rows_of<Addr>(list);
+        visit_rows(rows, own.first, [&](size_t row) { found |= rows.last_of(row) >= own.last && rows.port[row] == 0; });
+        return found;
+      });
+    };
+    if (std::all_of(own_.v4.begin(), own_.v4.end(), is_passed) &&
+        std::all_of(own_.v6.begin(), own_.v6.end(), is_passed)) {
+      return;
+    }
+    file_.warning(
+        *own_node_,
+        "with `default: drop`, packets to and from `own` addresses drop unless a pass list matches them: `own` "
+        "is cut out of drop lists, and passes nothing",
+        "add a list with the same entries, `action: pass` and `match: either`");
+  }
+
   Policy take() {
+    std::shared_ptr<const Own> own;
+    if (own_.entries() != 0) own = std::make_shared<Own>(Own{make_entries(own_), policy_.path, node_path_});
     for (size_t l = 0; l < pending_.size(); l++) {
       List& list = policy_.lists[l];
-      if (list.content != nullptr) continue;  // with its feed
-      list.ipv6_widened = aggregate_ipv6(pending_[l].own, list.ipv6_aggregate);
-      list.content = make_entries(std::move(pending_[l].own));
+      if (list.action == WEIR_DROP) list.own = own;
+      if (list.content == nullptr) {  // else with its feed
+        list.ipv6_widened = aggregate_ipv6(pending_[l].own, list.ipv6_aggregate);
+        list.content = make_entries(std::move(pending_[l].own));
+      }
+      list.hold(std::move(list.content));
     }
     return std::move(policy_);
   }
@@ -200,17 +230,8 @@ class PolicyReader {
     if (const Node* tunnels = section.sequence("tunnels")) {
       policy_.tunnels = read_names(file_, *tunnels, tunnel_names(), "a tunnel").value_or(0);
     }
-    const Node* own = section.sequence("own");
-    if (own != nullptr && !own->items.empty()) {
-      List list;
-      list.name = "own";
-      list.action = WEIR_PASS;
-      list.match = kBothDirections;
-      PendingList pending;
-      pending.own.match = list.match;
-      read_own_entries(file_, *own, pending.own);
-      keep(std::move(list), std::move(pending));
-    }
+    own_node_ = section.sequence("own");
+    if (own_node_ != nullptr) read_own_entries(file_, *own_node_, own_);
     section.finish();
   }
 
@@ -268,7 +289,7 @@ class PolicyReader {
     }
     for (const Node& node : lists->items) {
       if (policy_.lists.size() == WEIR_MAX_LISTS) {
-        root.error(node, "more than " + std::to_string(WEIR_MAX_LISTS) + " lists (`own` is one of them)",
+        root.error(node, "more than " + std::to_string(WEIR_MAX_LISTS) + " lists",
                    "join lists that have the same action and mode");
         return;
       }
@@ -319,8 +340,6 @@ class PolicyReader {
     list.name = *name;
     if (!is_name(*name)) {
       reader.error(*place, "`" + *name + "` is not a name for a list", "1 to 63 of the letters A-Z a-z 0-9 and . _ -");
-    } else if (*name == "own") {
-      reader.error(*place, "the name `own` belongs to `policy.own`", "choose another, or move its entries there");
     } else if (const auto [known, is_new] = line_of_name_.emplace(*name, place->line); !is_new) {
       reader.error(*place, "a list named `" + *name + "` is on line " + std::to_string(known->second) + " already",
                    "choose another name");
@@ -388,13 +407,13 @@ class PolicyReader {
     if (policy_.fleet) {
       for (const std::string& endpoint : policy_.fleet->endpoints) add_server(endpoint, "etcd of `fleet`", supplies_);
     }
-    const ListDraft& own = own_addresses();  // nobody blocks them
+    // No list blocks the policy's own addresses.
     const auto is_own = [](const auto& entries, auto address) {
       return std::any_of(entries.begin(), entries.end(),
                          [&](const auto& entry) { return entry.first <= address && address <= entry.last; });
     };
-    std::erase_if(supplies_.v4, [&](const auto& supply) { return is_own(own.v4, supply.address); });
-    std::erase_if(supplies_.v6, [&](const auto& supply) { return is_own(own.v6, supply.address); });
+    std::erase_if(supplies_.v4, [&](const auto& supply) { return is_own(own_.v4, supply.address); });
+    std::erase_if(supplies_.v6, [&](const auto& supply) { return is_own(own_.v6, supply.address); });
     order(supplies_);
   }
 
@@ -433,7 +452,7 @@ class PolicyReader {
     }
     static const ListDraft kNobody;
     const bool asks_own = list.action == WEIR_DROP && pending.guard.reserved != Reserved::keep;
-    const ListDraft& own = asks_own ? own_addresses() : kNobody;
+    const ListDraft& own = asks_own ? own_ : kNobody;
     if (own.entries() != 0) request.options.own = make_entries(own)->digest;
     if (list.action == WEIR_DROP) {
       request.supplies = &supplies_;
@@ -450,21 +469,6 @@ class PolicyReader {
       warn_of_notes(*pending.feed, list);
     }
     for (const Complaint& complaint : outcome.warnings) file_.warning(*pending.feed, complaint.reason, complaint.hint);
-  }
-
-  // Those of this node with those of its fleet. They stand first, and have no feed: their entries are still there.
-  const ListDraft& own_addresses() {
-    if (all_own_) return *all_own_;
-    all_own_.emplace();
-    for (size_t l = 0; l < policy_.lists.size() && policy_.lists[l].name.starts_with("own"); l++) {
-      const List& list = policy_.lists[l];
-      if (list.name != "own" && list.name != "own@node") break;
-      const ListDraft& some = pending_[l].own;
-      all_own_->match = some.match;
-      all_own_->v4.insert(all_own_->v4.end(), some.v4.begin(), some.v4.end());
-      all_own_->v6.insert(all_own_->v6.end(), some.v6.begin(), some.v6.end());
-    }
-    return *all_own_;
   }
 
   // They stand, whether the feed was read now or is as it was. A refused file is not the content that they are about.
@@ -497,7 +501,9 @@ class PolicyReader {
   const FeedHistory& history_;
   Policy policy_;
   std::vector<PendingList> pending_;  // of each list
-  std::optional<ListDraft> all_own_;
+  ListDraft own_;                     // `policy.own`, of the node's file as well
+  std::string node_path_;
+  const Node* own_node_ = nullptr;  // null: it is left out
   Supplies supplies_;
   const Node* default_ = nullptr;  // the value of `policy.default`; null: it is left out
   const Node* capture_filter_ = nullptr;
@@ -526,6 +532,7 @@ std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds
   if (feeds == Feeds::read) reader.read_feeds();
   if (diagnostics.errors() != errors_before) return std::nullopt;
   Policy policy = reader.take();
+  reader.warn_of_own(policy);
   if (feeds == Feeds::read) reader.warn_of_neighbour_discovery(policy);
   policy.text = std::make_shared<const std::string>(document->text);
   return policy;

@@ -379,7 +379,8 @@ class EntryMapReader {
                           (!port || (port->first == port->last && is_single(*parsed_[side])));
     if (!is_entry) return list_.flows.push_back(flow_);
     const uint16_t one_port = port ? port->first : uint16_t{0};
-    append(*parsed_[side], {node_.line, one_port, kSides[side].direction, flow_.expires}, list_);
+    append(*parsed_[side],
+           {node_.line, one_port, static_cast<uint8_t>(kSides[side].direction | kNamesSide), flow_.expires}, list_);
   }
 
   const PolicyFile& file_;
@@ -435,7 +436,7 @@ void read_own_entries(const PolicyFile& file, const Node& entries, ListDraft& li
     } else if (is_any(*parsed)) {
       file.error(node, quoted(node.text) + " would exempt every address", "name the prefixes that are yours");
     } else {
-      append(*parsed, {node.line, 0, list.match}, list);
+      append(*parsed, {node.line, 0, kBothDirections}, list);
     }
   }
 }

@@ -42,7 +42,7 @@ void read_entry_map(const PolicyFile& file, const yaml::Node& node, bool allow_a
 // Appends the entries of a list: texts, and maps with named fields.
 void read_entries(const PolicyFile& file, const yaml::Node& entries, bool allow_any, ListDraft& list);
 
-// Appends `policy.own`: addresses, prefixes and ranges, as source and destination.
+// Appends `policy.own`: addresses, prefixes and ranges, in both directions.
 void read_own_entries(const PolicyFile& file, const yaml::Node& entries, ListDraft& list);
 
 // Appends `filter.canaries`: single addresses.

@@ -87,6 +87,7 @@ constexpr Key kXdpKeys[] = {
         "native: in the driver, or not at all. generic: behind it, slower, on every interface. auto: in the driver "
         "where that works, else behind it.")
         .by_default("auto"),
+    row::later("egress"),
 };
 constexpr Section kXdp = {"`xdp`", kXdpKeys};
 
@@ -334,7 +335,7 @@ std::vector<Key> list_keys() {
                                       "range, or an address with a port.")
                                 .or_map(entry_section());
   return {
-      row::text("name", "1 to 63 of A-Z a-z 0-9 . _ -; no other list may have it, and `own` is taken.")
+      row::text("name", "1 to 63 of A-Z a-z 0-9 . _ -; no other list may have it.")
           .called("name")
           .matching("[A-Za-z0-9._-]{1,63}")
           .required(),
@@ -381,6 +382,11 @@ std::vector<Key> list_keys() {
       row::time("every", kLeastEvery_s, kMostEvery_s,
                 "With `url`: how often it is asked for, 10 % more or less, so that not all ask at once.")
           .by_default("1h"),
+      row::later("scope"),
+      row::later("replies"),
+      row::later("limit"),
+      row::later("max_age"),
+      row::later("entry_counters"),
   };
 }
 
@@ -397,8 +403,8 @@ std::vector<Key> policy_keys() {
           .by_default("[]"),
       row::sequence(
           "own", kAddress,
-          "Addresses, prefixes and ranges that are never dropped, as source or destination: the pass list `own`, "
-          "before all others.")
+          "Addresses, prefixes and ranges that no list can block: they are cut out of every drop list. Entries with "
+          "named fields count as they are written.")
           .by_default("[]"),
   };
   static const Section kPolicy = {"`policy`", kPolicyKeys};
@@ -424,11 +430,14 @@ std::vector<Key> policy_keys() {
       row::map("plan", kPlan, "What a change may do to the traffic that flows (`controlctl plan`)."),
       row::map("metrics", kMetrics, "Metrics for Prometheus and a page for people, by HTTP."),
       row::sequence("lists", kListItem,
-                    "The lists, 256 at most (`own` is one of them). Among lists of one action the first in this file "
-                    "gets the credit."),
+                    "The lists, 256 at most. Among lists of one action the first in this file gets the credit."),
       row::map("fleet", kFleet,
                "This machine is a node of a fleet: its lists come from there, and what this file says about targets, "
                "`own`, memory, metrics, fetch, capture and history holds on this node."),
+      row::later("asn"),
+      row::later("country"),
+      row::later("replies"),
+      row::later("link"),
   };
 }
 

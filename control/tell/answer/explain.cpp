@@ -112,6 +112,7 @@ Explanation explain_address(const Judge& judge, Addr address, uint16_t port, uin
   explanation.n_of_ports = shorten(claims.of_ports);
   explanation.origins = std::move(claims.origins);
   explanation.of_ports = std::move(claims.of_ports);
+  explanation.own = shortened(own_claims_of(judge.book, address, kBothDirections));
   return explanation;
 }
 
@@ -185,6 +186,7 @@ Result<PacketExplanation> explain_packet(const Judge& judge, const std::string& 
   explanation.verdict =
       judge.verdict(matched, [&](const std::string& list) { return first_claim(judge.book, list, *packet, now); });
   explanation.n_origins = shorten(explanation.origins);
+  explanation.own = shortened(own_claims_of(judge.book, *packet));
   return explanation;
 }
 
@@ -279,6 +281,15 @@ void members(Fields& f, Verdict& verdict) {
   f.texts({"monitored", "", "of these, lists that only monitor"}, verdict.monitored);
 }
 
+namespace {
+
+void members_of_own(Fields& f, OwnClaims& own) {
+  f.array({"own", "", "entries of policy.own that hold an address of it: the first 100"}, own.own, "origin");
+  f.array({"cut", "", "entries of drop lists that policy.own was cut out of there: the first 100"}, own.cut, "origin");
+}
+
+}  // namespace
+
 void members(Fields& f, Explanation& explanation) {
   f({"key", "", "as it was asked"}, explanation.key);
   f.array({"probes", "", "what each shape says of the key"}, explanation.probes, "probe");
@@ -290,6 +301,7 @@ void members(Fields& f, Explanation& explanation) {
   f({"n_of_ports", "", "all of them"}, explanation.n_of_ports);
   f.object({"as_source", "", "of a packet in which nothing else matches"}, explanation.as_source, "verdict");
   f.object({"as_destination", "", "of a packet in which nothing else matches"}, explanation.as_destination, "verdict");
+  members_of_own(f, explanation.own);
 }
 
 void members(Fields& f, PacketExplanation& explanation) {
@@ -297,6 +309,7 @@ void members(Fields& f, PacketExplanation& explanation) {
   f.object({"verdict", "", "on the packet"}, explanation.verdict, "verdict");
   f.array({"origins", "", "entries that match the packet: the first 100"}, explanation.origins, "origin");
   f({"n_origins", "", "all of them"}, explanation.n_origins);
+  members_of_own(f, explanation.own);
 }
 
 void members(Fields& f, GateWalk& gate) {
@@ -328,6 +341,7 @@ void members(Fields& f, LayerWalk& layer) {
   f.object({"verdict", "", "on this layer alone"}, layer.verdict, "verdict");
   f.array({"origins", "", "entries that match it: the first 100"}, layer.origins, "origin");
   f({"n_origins", "", "all of them"}, layer.n_origins);
+  members_of_own(f, layer.own);
 }
 
 void members(Fields& f, FrameWalk& walk) {
@@ -346,6 +360,7 @@ void members(Fields& f, ExplainAnswer& answer) {
   f.group("outcome", answer.of_frame);
   f.object({"generation", "", "that the answer is of: the one that runs, or ran then"}, answer.generation,
            "generation");
+  f.unless_empty({"now", "", "why packets do not meet the verdict now; missing: they meet it"}, answer.now);
   f.maybe_object({"then", "", "of one that is asked for by --at or --generation"}, answer.then, "moment");
   f.unless_empty({"notice", "", "what the answer is without"}, answer.notice);
 }

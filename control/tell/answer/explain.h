@@ -39,6 +39,7 @@ struct Explanation {
   std::vector<Origin> of_ports;          // asked about without a port: the first kMaxOrigins entries of one port
   size_t n_of_ports = 0;                 // all
   Verdict as_source, as_destination;     // with nothing else in the packet matching
+  OwnClaims own;                         // of each kind the first kMaxOrigins
 };
 
 // key: an address, or address:port / [v6]:port. now: Unix seconds. By the lists alone, no filter is asked: there are no
@@ -50,6 +51,7 @@ struct PacketExplanation {
   Verdict verdict;
   std::vector<Origin> origins;  // every entry that matches: the first kMaxOrigins
   size_t n_origins = 0;         // all
+  OwnClaims own;                // of each kind the first kMaxOrigins
 };
 
 // Is the key a whole packet, as in `src 10.0.0.1 dst 203.0.113.9 proto tcp dport 443`
@@ -87,6 +89,7 @@ struct ExplainAnswer {
   std::optional<PacketExplanation> of_packet;
   std::optional<FrameWalk> of_frame;
   wire::Generation generation;
+  std::string now = {};             // why packets do not meet the verdict now; empty: they do, or it is about the past
   std::optional<Moment> then = {};  // that generation, when it was asked for
   std::string notice = {};
 };

@@ -57,6 +57,7 @@ void members(Fields& f, ListDetails& list) {
   f({"v4", "", "IPv4 addresses, prefixes and ranges"}, list.v4);
   f({"v6", "", "IPv6 addresses, prefixes and ranges"}, list.v6);
   f({"flows", "", "entries with more fields"}, list.flows);
+  f({"own_cut", "", "entries that policy.own is cut out of"}, list.own_cut);
   f.group("ipv6_aggregate", list.widened);
   f.maybe_object({"dynamic", "", "of a list with `dynamic: true`"}, list.dynamic, "dynamic");
   f.maybe_object({"feed", "", "of a list with a file"}, list.feed, "feed");
@@ -90,10 +91,12 @@ std::vector<ListDetails> details_of(const Book& book) {
     details.action = name_of(list.action);
     details.mode = name_of(list.mode);
     details.match = list.match;
-    details.entries = list.entries();
-    details.v4 = list.v4().size();
-    details.v6 = list.v6().size();
-    details.flows = list.flows().size();
+    const Entries& written = *list.as_written();
+    details.entries = written.size();
+    details.v4 = written.v4.size();
+    details.v6 = written.v6.size();
+    details.flows = written.flows.size();
+    details.own_cut = list.cut.entries;
     if (list.ipv6_aggregate != 128) details.widened = {list.ipv6_aggregate, list.ipv6_widened};
     if (list.dynamic) details.dynamic = {list.dynamic->max_entries, list.dynamic->max_ttl_s};
     if (!list.file.empty()) details.feed = list.feed;
@@ -156,6 +159,7 @@ void members(Fields& f, FeedDetails& feed) {
   f.unless_empty({"hint", "", "refused: the way out"}, feed.hint);
   f.array({"warnings", "", "about the content that is enforced"}, feed.warnings, "feed warning");
   f.maybe_object({"fetch", "", "of a list with an `url`"}, feed.fetch, "fetch");
+  f({"own_cut", "", "entries of the list that policy.own is cut out of"}, feed.own_cut);
 }
 
 void members(Fields& f, FeedsAnswer& answer) {
@@ -199,8 +203,10 @@ std::vector<FeedDetails> feeds_of(const Book& book) {
   std::vector<FeedDetails> all;
   for (const List& list : book) {
     const std::vector<FeedFile> feeds = list.feeds();
+    const size_t n_before = all.size();
     for (const FeedFile& file : feeds) all.push_back(details_of(list.name, file));
     if (!list.file.empty() && feeds.empty()) all.push_back(details_of(list.name, {}));
+    for (size_t i = n_before; i < all.size(); i++) all[i].own_cut = list.cut.entries;
   }
   return all;
 }
@@ -256,15 +262,15 @@ bool walk(const Rows& rows, Part next, EntriesPlace& place, Visit visit) {
 
 template <class Visit>
 void walk(const List& list, EntriesPlace& place, Part last, Visit visit) {
-  if (place.part == Part::v4 && !walk(list.v4(), Part::v6, place, visit)) return;
-  if (place.part == Part::v6 && !walk(list.v6(), Part::flows, place, visit)) return;
-  if (place.part == Part::flows) (void)walk(list.flows(), last, place, visit);
+  if (place.part == Part::v4 && !walk(list.as_written()->v4, Part::v6, place, visit)) return;
+  if (place.part == Part::v6 && !walk(list.as_written()->v6, Part::flows, place, visit)) return;
+  if (place.part == Part::flows) (void)walk(list.as_written()->flows, last, place, visit);
 }
 
 template <class Addr>
 EntryDetails details_of(const List& list, const Entry<Addr>& entry) {
   return {range_text(entry.first, entry.last, entry.port),
-          entry.directions,
+          entry.sides(),
           list.file_of(entry.source),
           entry.line,
           end_of(entry.expires),

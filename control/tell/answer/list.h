@@ -32,6 +32,7 @@ struct ListDetails {
   std::string name, comment, action, mode;
   uint8_t match = 0;                                // mask of weir_direction; 0: not known
   uint64_t entries = 0, v4 = 0, v6 = 0, flows = 0;  // v4, v6 and flows: 0 when only the sum is known
+  uint64_t own_cut = 0;                             // of them, those that `policy.own` is cut out of
   std::optional<Widened> widened;
   std::optional<DynamicDetails> dynamic;
   std::optional<FeedReport> feed;  // of a pattern or a folder: the sums of all of its files
@@ -66,6 +67,7 @@ struct FeedDetails {
   std::string reason, hint;
   std::vector<FeedNote> warnings = {};
   std::optional<FetchDetails> fetch = {};
+  uint64_t own_cut = 0;  // of the list
 };
 void members(Fields& f, FeedNote& warning);
 void members(Fields& f, FeedDetails& feed);

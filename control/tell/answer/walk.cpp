@@ -225,6 +225,12 @@ size_t shorten(std::vector<Origin>& origins) {
   return all;
 }
 
+OwnClaims shortened(OwnClaims own) {
+  (void)shorten(own.own);
+  (void)shorten(own.cut);
+  return own;
+}
+
 std::string condition_text(const weir_residual& residual, uint8_t family, uint64_t now) {
   const bool expired = (residual.asks & WEIR_ASKS_EXPIRES) != 0 && now >= residual.expires_unix_s;
   return flow_text(flow_of(residual, family)) + (expired ? " (expired)" : "");
@@ -314,6 +320,7 @@ JudgedLayer judge_layer(const Judge& judge, const weir_packet& packet, uint64_t 
   layer.walk.verdict =
       judge.verdict(layer.matched, [&](const std::string& list) { return first_claim(judge.book, list, packet, now); });
   layer.walk.n_origins = shorten(layer.walk.origins);
+  layer.walk.own = shortened(own_claims_of(judge.book, packet));
   return layer;
 }
 

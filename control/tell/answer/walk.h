@@ -128,6 +128,7 @@ constexpr size_t kMaxOrigins = 100;
 
 // Keeps the first kMaxOrigins; returns how many there were.
 size_t shorten(std::vector<Origin>& origins);
+OwnClaims shortened(OwnClaims own);
 
 // ------------------------------------------------------------------------------------------------------------ frame
 
@@ -159,6 +160,7 @@ struct LayerWalk {
   Verdict verdict;
   std::vector<Origin> origins;  // every entry that matches: the first kMaxOrigins
   size_t n_origins = 0;         // all
+  OwnClaims own;                // of each kind the first kMaxOrigins
 };
 
 struct FrameWalk {

@@ -32,7 +32,7 @@ def load_yaml(text):
 BEYOND_SCHEMA = set("""
     canaries capture-filter capture-folder entry-any entry-cannot-match entry-header-cannot-match entry-names-nothing
     entry-port-in-address entry-port entry-prefix entry-range entry-two-forms feed-content feed-empty-name feed-folder
-    feed-missing feed-pattern filter-layout-ribbon-rate filter-memory-too-small list-mode-of-pass list-name-own
+    feed-missing feed-pattern filter-layout-ribbon-rate filter-memory-too-small list-mode-of-pass
     list-name-twice metrics-listen state-dir-empty target-path target-twice target-xdp-twice too-many-lists
     warning-plan-without-samples warnings-of-entries yaml-duplicate-key yaml-tag
 """.split())

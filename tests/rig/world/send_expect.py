@@ -21,7 +21,7 @@ sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import rooms  # noqa: E402,F401
 from capture import Capture, CaptureError, read_capture, sort_out, write_capture
 from programs import as_options, load, outputs, replay, temporary_folder, write
-from send_expect_rows import (ALL_TUNNELS, AT_NOW, BLOCK, BUILT, GROUPS, INNOCENT, KINDS, NOW, PLAIN, TUNNELS, Between, Packet,
+from send_expect_rows import (ALL_TUNNELS, AT_NOW, BLOCK, BUILT, GROUPS, INNOCENT, KINDS, NOW, OWN, OWN_ADDRESS, PLAIN, TUNNELS, Between, Packet,
                               carried_headers, in_wide)
 from frames import Frame, packed, seen
 
@@ -50,7 +50,7 @@ class Entry:
 
     @property
     def list(self):
-        return "own" if self.kind.name == "own" else f"{self.kind.name}-{self.family}"
+        return f"{self.kind.name}-{self.family}"
 
     def packets(self, fields_of_each):
         """Fields by name, with addresses in place of their numbers in the block."""
@@ -98,16 +98,16 @@ class Policy:
         self.name, self.default, self.unparsed, self.tunnels = name, default, unparsed, tunnels
         self.entries = entries
         self.wide = [entry for entry in entries if in_wide(entry.kind)]
-        before = [entry for entry in entries if not entry.kind.after_wide and entry.list != "own"]
+        before = [entry for entry in entries if not entry.kind.after_wide and entry.kind.name != OWN]
         after = [entry for entry in entries if entry.kind.after_wide]
-        self.order = (["own"] + [entry.list for entry in before] + (["wide"] if self.wide else [])
+        self.order = ([entry.list for entry in before] + (["wide"] if self.wide else [])
                       + [entry.list for entry in after])
         self.action = {entry.list: (entry.kind.action, entry.kind.mode) for entry in entries}
         self.action["wide"] = ("drop", "enforce")
         self.text = self.write(before, after)
 
     def write(self, before, after):
-        own = [entry.text() for entry in self.entries if entry.list == "own"]
+        own = [entry.text() for entry in self.entries if entry.kind.name == OWN]
         lines = ["version: 1", "policy:", f"  default: {self.default}", f"  unparsed: {self.unparsed}",
                  f"  tunnels: [{', '.join(self.tunnels)}]", f"  own: [{', '.join(own)}]", "lists:"]
 
@@ -155,12 +155,14 @@ def holds(wanted, value):
 def hits_of(policy, entry, fields, what):
     """The lists that each layer hits. fields: what the packet hits by; None when it is made to miss."""
     hits = []
+    is_own = entry.kind.name == OWN
     for layer in what.layers:
         lists = set()
-        if fields is not None and all(holds(value, getattr(layer, name if name != "proto" else "protocol"))
+        if fields is not None and not is_own and all(holds(value, getattr(layer, name if name != "proto" else "protocol"))
                                       for name, value in fields.items() if name not in ("carrier", "data")):
             lists.add(entry.list)
-        if in_wide(entry.kind) and layer.family == entry.family and (entry.holds(layer.src) or entry.holds(layer.dst)):
+        sides = [side for side in (layer.src, layer.dst) if entry.holds(side) and not (is_own and side == entry.base + OWN_ADDRESS)]
+        if in_wide(entry.kind) and layer.family == entry.family and sides:
             lists.add("wide")
         hits.append(lists)
     return hits
@@ -303,7 +305,7 @@ def run(folder, sender, now, plane):
     comparisons = len(frames)
     result, one_layer = load(out[2]), not policy.tunnels
     comparisons += compare(policy.name, result, totals, TOTALS + (ONE_LAYER_TOTALS if one_layer else ()), failures)
-    assert set(result["lists"]) - {"own"} == set(policy.order) - {"own"}, f"{policy.name}: its lists are reported"
+    assert set(result["lists"]) == set(policy.order), f"{policy.name}: its lists are reported"
     for name, counts in result["lists"].items():
         comparisons += compare(f"{policy.name}: list {name}", counts, lists[name],
                                LIST_COUNTS + (ONE_LAYER_LIST_COUNTS if one_layer else ()), failures)

@@ -17,6 +17,8 @@ INNOCENT = {4: (number_of("192.0.2.1"), number_of("192.0.2.2")),
             6: (number_of("2001:db8:ffff::1"), number_of("2001:db8:ffff::2"))}
 BLOCK = {4: (number_of("10.0.0.0"), 16), 6: (number_of("2001:db8::"), 80)}  # block k begins at base + (k << bits)
 
+OWN, OWN_ADDRESS = "own", 10  # the kind that is `policy.own`, and its address in the block
+
 
 class Kind:
     """One kind of entry, which is one list.
@@ -223,8 +225,8 @@ KINDS = (
     Kind("lists", "pass", "'@10'", [dict(src=10)], [dict(src=11), dict(dst=10)], action="pass"),
     Kind("lists", "pass-port", "'@10!443'", [PORT_HIT], [dict(dst=10, dport=444), dict(dst=11, dport=443)],
          match="dst", action="pass", after_wide=True),
-    Kind("lists", "own", "'@10'", [dict(src=10), dict(dst=10)], [dict(src=11), dict(dst=9)], match="either",
-         action="pass"),
+    # no list, but `policy.own`: cut out of the list `wide`
+    Kind("lists", OWN, f"'@{OWN_ADDRESS}'", [dict(src=10), dict(dst=10)], [dict(src=11), dict(dst=9)]),
     Kind("lists", "monitor", "'@10'", [dict(src=10)], [dict(src=11)], mode="monitor"),
     Kind("lists", "drop-first", "'@10-@40'", [dict(dst=33)], [dict(dst=41), dict(src=33)], match="dst"),
     Kind("lists", "drop-second", "'@10-@40'", [dict(dst=33)], [dict(dst=41), dict(src=33)], match="dst",

@@ -32,7 +32,7 @@ std::string described(const List& list) {
   REQUIRE(list.entries() == 1);
   const auto describe = [](const auto& entry) {
     constexpr const char* kSides[] = {"none", "src", "dst", "either"};
-    return std::string("entry ") + kSides[entry.directions] + " " + range_text(entry.first, entry.last, entry.port) +
+    return std::string("entry ") + kSides[entry.sides()] + " " + range_text(entry.first, entry.last, entry.port) +
            expiry_text(entry.expires);
   };
   if (!list.v4().empty()) return describe(list.v4()[0]);

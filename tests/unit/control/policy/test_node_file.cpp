@@ -39,9 +39,8 @@ TEST_CASE("what the file of a node leaves out is the fleet's") {
   REQUIRE(policy->fleet);
   CHECK(policy->fleet->endpoints == std::vector<std::string>{"https://192.0.2.1:2379"});
   CHECK(policy->fleet->group == "canary");
-  REQUIRE(policy->lists.size() == 2);
-  CHECK(policy->lists[0].name == "own");
-  CHECK(policy->lists[1].name == "a");
+  REQUIRE(policy->lists.size() == 1);
+  CHECK(policy->lists[0].name == "a");
 }
 
 TEST_CASE("what it says holds on this node") {
@@ -67,12 +66,13 @@ TEST_CASE("what it says holds on this node") {
   CHECK(policy->plan.samples == 320);
   CHECK_FALSE(policy->metrics.listen);
   CHECK(policy->fetch.proxy == "http://192.0.2.4:8080");
-  REQUIRE(policy->lists.size() == 3);  // the fleet's own addresses, and this node's
-  CHECK(policy->lists[0].name == "own");
-  CHECK(policy->lists[1].name == "own@node");
-  CHECK(policy->lists[1].action == WEIR_PASS);
-  CHECK(policy->lists[1].policy_path == folder / "node.yaml");
-  CHECK(policy->lists[1].entries() == 1);
+  REQUIRE(policy->lists.size() == 1);
+  REQUIRE(policy->lists[0].own != nullptr);  // the fleet's own addresses, and this node's
+  const Own& own = *policy->lists[0].own;
+  REQUIRE(own.entries->v4.size() == 2);
+  CHECK(own.file_of(own.entries->v4[0].source) == folder / "weir.yaml");
+  CHECK(own.entries->v4[1].first == parse_ipv4("198.51.100.1"));
+  CHECK(own.file_of(own.entries->v4[1].source) == folder / "node.yaml");
 }
 
 TEST_CASE("a node has no lists of its own, and its errors name its file") {

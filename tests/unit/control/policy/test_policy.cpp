@@ -63,7 +63,7 @@ policy: {default: drop, unparsed: drop, tunnels: [], own: [192.0.2.0/24, "2001:d
 filter: {false_positive_rate: 0.25, memory: 3GiB, layout: page7, canaries: [192.0.2.9, "2001:db8::9", 192.0.2.10/32]}
 targets: [{dataplane: /tmp/a.sock}, {xdp: {interfaces: [eth1, eth0], attach: native}}, {dataplane: /tmp/b.sock}]
 lists:
-  - {name: partners, action: pass, match: either, entries: [198.51.100.1]}
+  - {name: partners, action: pass, match: either, entries: [198.51.100.1, 192.0.2.0/24, "2001:db8::/32"]}
   - {name: watch, action: drop, mode: monitor, match: dst, allow_any: true, ipv6_aggregate: 128, entries: [0.0.0.0/0]}
 )");
   CHECK(policy.state_dir == "/tmp/state");
@@ -83,21 +83,21 @@ lists:
   CHECK(policy.targets[1] == xdp_target({"eth1", "eth0"}, Attach::native));
   CHECK(policy.targets[1].name == "xdp:eth1,eth0");
   CHECK(policy.targets[2].name == "/tmp/b.sock");
-  REQUIRE(policy.lists.size() == 3);
-  const List& own = policy.lists[0];
-  CHECK(own.name == "own");
-  CHECK(own.action == WEIR_PASS);
-  CHECK(own.match == kEither);
-  REQUIRE(own.v4().size() == 2);
-  REQUIRE(own.v6().size() == 1);
-  CHECK(own.v4()[0].directions == kEither);
-  CHECK(own.v6()[0].directions == kEither);
-  CHECK(policy.lists[1].action == WEIR_PASS);
-  CHECK(policy.lists[1].match == kEither);
-  CHECK(policy.lists[2].mode == WEIR_MONITOR);
-  CHECK(policy.lists[2].match == kDestination);
-  REQUIRE(policy.lists[2].v4().size() == 1);
-  CHECK(policy.lists[2].v4()[0].last == 0xffff'ffff);
+  REQUIRE(policy.lists.size() == 2);
+  CHECK(policy.lists[0].own == nullptr);  // a pass list
+  REQUIRE(policy.lists[1].own != nullptr);
+  const Entries& own = *policy.lists[1].own->entries;
+  CHECK(own.v4.size() == 2);
+  CHECK(own.v6.size() == 1);
+  CHECK(policy.lists[0].action == WEIR_PASS);
+  CHECK(policy.lists[0].match == kEither);
+  CHECK(policy.lists[1].mode == WEIR_MONITOR);
+  CHECK(policy.lists[1].match == kDestination);
+  REQUIRE(policy.lists[1].as_written()->v4.size() == 1);
+  CHECK(policy.lists[1].as_written()->v4[0].last == 0xffff'ffff);
+  REQUIRE(policy.lists[1].v4().size() == 2);
+  CHECK(policy.lists[1].v4()[0].last == parse_ipv4("192.0.1.255"));
+  CHECK(policy.lists[1].v4()[1].first == parse_ipv4("192.0.3.0"));
 }
 
 TEST_CASE("every kind of entry") {
@@ -135,7 +135,8 @@ TEST_CASE("every kind of entry") {
       CHECK(to_string(entry.first) == row.first);
       CHECK(to_string(entry.last) == row.last);
       CHECK(entry.port == row.port);
-      CHECK(entry.directions == row.directions);
+      CHECK(entry.sides() == row.directions);
+      CHECK((entry.directions != entry.sides()) == (row.text[0] == '{' && row.text[1] != 'e'));  // it names its side
       CHECK(entry.line == 7);
       CHECK(entry.source == 0);
     };
@@ -172,9 +173,9 @@ TEST_CASE("scalars are text: quoted or not they are the same policy, and a list 
             "  - {name: \"1\", action: 'pass', entries: [{src: 10.0.0.1, proto: icmp, icmp: {type: \"8\"}}]}\n"));
 }
 
-TEST_CASE("256 lists are allowed, own among them") {
+TEST_CASE("256 lists are allowed, and `own` is none of them") {
   std::string text = "version: 1\npolicy: {own: [192.0.2.1]}\nlists:\n";
-  for (int i = 0; i < 255; i++) text += "- {name: l" + std::to_string(i) + ", action: drop, entries: [192.0.2.2]}\n";
+  for (int i = 0; i < 256; i++) text += "- {name: l" + std::to_string(i) + ", action: drop, entries: [192.0.2.2]}\n";
   CHECK(parse(text).lists.size() == 256);
   Diagnostics diagnostics;
   CHECK_FALSE(parse_policy("a.yaml", text + "- {name: one-more, action: drop, entries: [192.0.2.2]}\n", diagnostics));
@@ -302,7 +303,7 @@ TEST_CASE("the sample policy has neither errors nor warnings, and its feeds no b
   const auto policy = read_policy("configs/weir.yaml", diagnostics);
   CHECK(format(diagnostics) == "");
   REQUIRE(policy);
-  CHECK(policy->lists.size() == 6);
+  CHECK(policy->lists.size() == 5);
   for (const List& list : policy->lists) {
     INFO(list.name);
     CHECK((list.entries() > 0 || list.dynamic));
