@@ -218,7 +218,7 @@ Json shares() {
   }
   Json widths = Json::object();
   for (const unsigned family : {4u, 6u}) {
-    for (const Width& width : widths_of(family)) widths[std::to_string(family)].push_back(width.prefix_bits);
+    for (const Width& width : widths_of(family)) widths[std::to_string(family)].push_back(width.table.prefix_bits);
   }
   return {{"captures", about}, {"lists", lists}, {"widths", widths}, {"rows", rows}};
 }
