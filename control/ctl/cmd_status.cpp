@@ -11,7 +11,7 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
-#include "control/tell/answer/status.h"
+#include "control/tell/answer/standing.h"
 
 namespace weir::control::ctl {
 
@@ -139,7 +139,7 @@ void show_warned(const std::vector<WarnedFeed>& warned) {
 }
 
 void show(const StatusAnswer& answer) {
-  if (answer.bypass) print("BYPASS IS ON: everything passes, until `controlctl bypass off`\n");
+  print("{}\n", standing_of(answer).line);
   if (answer.starting) print("controld is starting: it compiles the first policy\n");
   print("controld {}, pid {}\npolicy      {}\nstate       {}\n", answer.version, answer.pid, answer.config,
         answer.state_dir);
@@ -176,7 +176,11 @@ int run(const Context& context) {
   Patience patience;
   patience.most_ms = kAnswerMs;
   const Result<Document> answer = call_controld(context.socket, {"status"}, patience);
-  if (answer) return print_answer(context, *answer, show);
+  if (answer) {
+    if (const int code = print_answer(context, *answer, show); code != kOk) return code;
+    const Result<StatusAnswer> status = read_json<StatusAnswer>(*answer);
+    return status && standing_of(*status).is_wrong ? kWrong : kOk;
+  }
   if (is_forbidden(context.socket)) return fail(context, answer.error());
   if (const Result<void> may = may_go_around(context.socket, "status"); !may) {
     return fail(context, answer.error() + "\nhint: " + may.error());
@@ -203,15 +207,18 @@ Run configure(Options&) {
 
 }  // namespace cmd_status
 
-const Command kStatus = {"status",
-                         Group::look,
-                         "what is enforced where, the last reload, limits and memory",
-                         "Answers at once, also during a reload; no target is waited for longer than 0.2 s. When no "
-                         "controld answers, the\ntargets are asked directly, and the exit code is 4.",
-                         cmd_status::configure,
-                         [](MemberTable& table) {
-                           table.add<StatusAnswer>("status");
-                           table.add<DirectStatus>("status without controld");
-                         }};
+const Command kStatus = {
+    "status",
+    Group::look,
+    "what is enforced where, the last reload, limits and memory",
+    "Begins with OK, WARNING or PROBLEM. The exit code is 6 when something is wrong: not enforced "
+    "everywhere, from last good, not durable, a feed refused. Answers at once, also during a "
+    "reload; no target is waited for longer than 0.2 s. When no controld answers, the\ntargets are "
+    "asked directly, and the exit code is 4.",
+    cmd_status::configure,
+    [](MemberTable& table) {
+      table.add<StatusAnswer>("status");
+      table.add<DirectStatus>("status without controld");
+    }};
 
 }  // namespace weir::control::ctl

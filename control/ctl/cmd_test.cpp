@@ -20,6 +20,7 @@ struct Arguments {
 };
 
 void show(const ExplainAnswer& answer) {
+  if (!answer.now.empty()) print("{}\n", answer.now);
   if (answer.of_packet) print("{}: {}\n", answer.of_packet->packet, verdict_text(answer.of_packet->verdict));
   if (!answer.of_key) return;
   print("{} as source: {}\n", answer.of_key->key, verdict_text(answer.of_key->as_source));

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "common/clock.h"
+#include "control/daemon/tell.h"
+#include "control/tell/answer/standing.h"
 #include "control/tell/answer/walk.h"
 
 namespace weir::control {
@@ -52,12 +54,16 @@ Result<ExplainAnswer> explain_by(const Judge& judge, const Question& question, u
   return answer;
 }
 
-Result<ExplainAnswer> explain_by_running(const Running& running, const Question& question) {
+Result<ExplainAnswer> explain_by_running(Daemon& daemon, const Question& question) {
+  const std::shared_ptr<const Running> held = daemon.running();
+  const Running& running = *held;
   const Result<Enforcing> enforcing = enforcing_of(running);
   if (!enforcing) return Error{enforcing.error()};
   Result<ExplainAnswer> answer =
       explain_by(Judge(*enforcing, *running.book), question, static_cast<uint64_t>(unix_now()));
-  if (answer) answer->generation = running.publication->generation;
+  if (!answer) return answer;
+  answer->generation = running.publication->generation;
+  answer->now = not_enforced(status_answer(daemon));
   return answer;
 }
 
@@ -113,7 +119,7 @@ std::vector<Origin*> origins_in(ExplainAnswer& answer) {
 
 void answer_now(Daemon& daemon, Question question, const Caller& caller, ApiServer::Reply reply) {
   const std::shared_ptr<const Running> running = daemon.running();
-  const Result<ExplainAnswer> known = explain_by_running(*running, question);
+  const Result<ExplainAnswer> known = explain_by_running(daemon, question);
   const Result<Addresses> addresses = addresses_of(question, WEIR_TUNNELS);
   if (!known || !addresses) return reply(failure_line(known ? addresses.error() : known.error()));
   auto answer = std::make_shared<ExplainAnswer>(*known);
@@ -166,8 +172,8 @@ void answer_then(Daemon& daemon, Question question, const Request& request, cons
 
 }  // namespace
 
-Result<ExplainAnswer> explain_now(const Daemon& daemon, const std::string& key) {
-  return explain_by_running(*daemon.running(), {key, {}});
+Result<ExplainAnswer> explain_now(Daemon& daemon, const std::string& key) {
+  return explain_by_running(daemon, {key, {}});
 }
 
 void answer_explain(Daemon& daemon, const Request& request, const Caller& caller, ApiServer::Reply reply) {

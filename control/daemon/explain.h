@@ -12,7 +12,7 @@
 namespace weir::control {
 
 // What runs says of a key, at once: without provenance, which takes the journal and files.
-Result<ExplainAnswer> explain_now(const Daemon& daemon, const std::string& key);
+Result<ExplainAnswer> explain_now(Daemon& daemon, const std::string& key);
 
 // With provenance, of what runs or of a former generation. What runs is told without it when the journal is not free
 // soon; what was is waited for.

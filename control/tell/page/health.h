@@ -3,21 +3,14 @@
 #include <string>
 #include <vector>
 
+#include "control/tell/answer/standing.h"
 #include "control/tell/page/facts.h"
 
 // The verdict on weir itself: whether what the policy says is enforced, everywhere.
 namespace weir::control::page {
 
-enum class Level : uint8_t { good, warning, problem };
-
-struct Finding {
-  Level level = Level::good;
-  std::string text;  // a sentence
-  std::string hint;  // the way out; may be empty
-};
-
 struct Health {
-  Level level = Level::good;
+  Gravity level = Gravity::good;
   std::string headline;           // one sentence
   std::vector<Finding> findings;  // what the headline does not say, the gravest first
 };

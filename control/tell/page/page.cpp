@@ -14,12 +14,12 @@ namespace weir::control::page {
 
 namespace {
 
-Markup level_class(Level level) {
+Markup level_class(Gravity level) {
   constexpr Markup kClasses[] = {"good", "warning", "problem"};
   return kClasses[static_cast<size_t>(level)];
 }
 
-Markup level_word(Level level) {
+Markup level_word(Gravity level) {
   constexpr Markup kWords[] = {"OK", "Warning", "Problem"};
   return kWords[static_cast<size_t>(level)];
 }
@@ -133,6 +133,12 @@ void entries(Html& html, const std::vector<Origin>& origins, size_t n, std::stri
   html << "</tbody></table></div>";
 }
 
+void own(Html& html, const OwnClaims& claims) {
+  entries(html, claims.own, claims.own.size(),
+          "Own addresses of the policy, which drop lists match only by entries with named fields");
+  entries(html, claims.cut, claims.cut.size(), "Entries that own addresses are cut out of");
+}
+
 // The answer to what a visitor asked: verdict, list, entry, file and line.
 void explained(Html& html, const Asked& asked) {
   html << "<div id=\"explained\" class=\"answer\">";
@@ -142,6 +148,7 @@ void explained(Html& html, const Asked& asked) {
     html << "<span class=\"lines\">" << Text(asked.error) << "</span></p></div>";
     return;
   }
+  if (!asked.answer->now.empty()) html << "<p><strong>" << Text(asked.answer->now) << "</strong></p>";
   if (asked.answer->of_packet) {
     const PacketExplanation& packet = *asked.answer->of_packet;
     html << "<p>The packet <code>" << Text(packet.packet) << "</code> is ";
@@ -149,6 +156,7 @@ void explained(Html& html, const Asked& asked) {
     html << "</p>";
     entries(html, packet.origins, packet.n_origins, "Entries that match it");
     if (packet.origins.empty()) html << "<p>No entry matches it.</p>";
+    own(html, packet.own);
   } else if (asked.answer->of_key) {
     const Explanation& key = *asked.answer->of_key;
     html << "<p>Traffic from <code>" << Text(key.key) << "</code> is ";
@@ -159,6 +167,7 @@ void explained(Html& html, const Asked& asked) {
     entries(html, key.origins, key.n_origins, "Entries that hold it");
     entries(html, key.of_ports, key.n_of_ports, "Entries of single ports of it");
     if (key.origins.empty() && key.of_ports.empty()) html << "<p>No list holds it.</p>";
+    own(html, key.own);
   }
   html << "<p class=\"hint\">By generation " << asked.answer->generation.number << ".";
   if (asked.answer->of_key) html << " Of a packet with this key in which nothing else matches.";
