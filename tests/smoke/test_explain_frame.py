@@ -51,7 +51,7 @@ FRAMES = (
     ("a host that is listed", HOST, "ip", "drop", "hosts", 1, 1),
     ("an innocent one", of(v4("198.51.100.9"), *DNS), "ip", "pass", "default", 0, 1),
     ("a listed partner", of(v4("192.0.2.66"), *WEB), "ip", "pass", "partners", 1, 1),
-    ("an own address", of(v4("203.0.113.7", "192.0.2.1"), *WEB), "ip", "pass", "own", 1, 1),
+    ("a listed address to an own address", of(v4("203.0.113.7", "192.0.2.1"), *WEB), "ip", "drop", "hosts", 1, 1),
     ("behind two tags", of(Vlan(0x88a8), Vlan(), v4("203.0.113.7"), *DNS), "ip", "drop", "hosts", 1, 1),
     ("behind a label", of(Mpls(), v4("203.0.113.7"), *DNS), "ip", "drop", "hosts", 1, 1),
     ("IPv6 with an extension header", of(v6("2001:db8::7"), Extension(HOP_BY_HOP), *DNS), "ip", "drop", "hosts", 1, 1),
@@ -92,13 +92,13 @@ layer 2 of 2, in vxlan
 
 keys
 side         key type    key             found   lists
-source       v4 addr/32  203.0.113.7/32  rule 5  hosts, watch
-destination  v4 addr/32  203.0.113.9/32  rule 6  watch
+source       v4 addr/32  203.0.113.7/32  rule 4  hosts, watch
+destination  v4 addr/32  203.0.113.9/32  rule 5  watch
 
 conditions
 of rule  asks                       holds  lists
-6        tcp dport 8000-8010        no     services
-6        tcp tcp-flags syn/syn,ack  no     services
+5        tcp dport 8000-8010        no     services
+5        tcp tcp-flags syn/syn,ack  no     services
 
 entries that match it
 list   entry           match     written at
@@ -210,6 +210,8 @@ def test_a_frame_is_given_as_digits_or_on_stdin(controld):
 
 def test_the_text_has_the_verdict_first_and_then_the_layers(controld, pcap):
     _, text, err = controld.controlctl("explain", "--pcap", pcap, "--frame", number_of_frame("in VXLAN"), "--verbose")
+    first, text = text.split("\n", 1)
+    assert first == "NOT ENFORCED: 0 of 1 targets. The policy says:", "what packets meet now"
     shown = text.replace(controld.folder + "/", "").split("\ngeneration")
     assert shown[0][:len(SHOWN)] == SHOWN, "verdict and layers"
     assert "\nhosts: 203.0.113.7 (explain.yaml:5)\n  line     - {name: hosts, " in shown[0], f"places of entries: {shown[0]}"

@@ -77,7 +77,21 @@ lists:
   - {name: bad, action: drop, match: src, entries: [198.19.50.0/24]}
   - {name: seen, action: drop, mode: monitor, match: either, entries: [198.18.0.0/15]}
 """)
-    assert totals["default_dropped"] > 100 and totals["lists"]["own"]["passed"] > 100
+    assert totals["default_dropped"] > 100 and "own" not in totals["lists"]
+
+
+def test_own_addresses_are_cut_out_of_drop_lists(folder, samples):
+    lists = """\
+lists:
+  - {name: wide, action: drop, match: either, entries: [198.19.0.0/17, "198.18.0.0-198.18.200.9", "2001:db8:100::/40"]}
+  - {name: named, action: drop, entries: [{src: 198.18.0.0/17}, {dst: 198.18.4.0/22, proto: tcp}]}
+  - {name: seen, action: drop, mode: monitor, match: either, entries: [198.18.0.0/15]}
+"""
+    whole = replayed_samples(folder, samples, "policy: {default: pass}\n" + lists)
+    cut = replayed_samples(folder, samples, 'policy: {default: pass, own: [198.18.0.0/19, 198.19.7.0/24, "2001:db8:180::/41"]}\n' + lists)
+    for name in ("wide", "seen"):
+        assert 0 < cut["lists"][name]["matched"] < whole["lists"][name]["matched"], name
+    assert cut["lists"]["named"]["matched"] == whole["lists"]["named"]["matched"] > 0
 
 
 def test_entries_nest(folder, samples):
