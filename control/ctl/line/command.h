@@ -18,7 +18,15 @@ struct Context {
 };
 
 // Exit codes, as docs/use/control.md has them.
-enum Exit : int { kOk = 0, kFailed = 1, kUsage = 2, kNotAcknowledged = 3, kUnreachable = 4, kOverLimit = 5, kWrong = 6 };
+enum Exit : int {
+  kOk = 0,
+  kFailed = 1,
+  kUsage = 2,
+  kNotAcknowledged = 3,
+  kUnreachable = 4,
+  kOverLimit = 5,
+  kWrong = 6
+};
 
 using Run = std::function<int(const Context& context)>;
 
