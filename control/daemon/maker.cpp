@@ -89,7 +89,8 @@ void Maker::add_journal(Book& book, const Book* before) {
       }
       if (kept) added = std::move(*kept);
     }
-    list.hold(with_journal(list.as_written(), std::move(added)));
+    const std::shared_ptr<const Entries> written = with_journal(list.as_written(), std::move(added));
+    if (written != list.as_written()) list.hold(written);
   }
   if (journal) (*journal)->set_in_lists();
 }

@@ -109,8 +109,10 @@ Result<void> Maker::make_changes(ChangeBatch& batch, const Running& old, Journal
     List& list = policy->lists[l];
     const std::shared_ptr<const Entries> before = list.as_written();
     const uint64_t added = edits[l].added.entries(), removed = edits[l].removed.entries();
-    list.hold(edited(before, std::move(edits[l])));
-    if (list.as_written() != before) changes.push_back({list.name, "changed", list.entries(), added, removed});
+    const std::shared_ptr<const Entries> after = edited(before, std::move(edits[l]));
+    if (after == before) continue;
+    list.hold(after);
+    changes.push_back({list.name, "changed", list.entries(), added, removed});
   }
   if (!changes.empty() || batch.base != nullptr) {
     const std::shared_ptr<Running> next = running_of(policy);
