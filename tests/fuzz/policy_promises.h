@@ -18,9 +18,20 @@ template <class Addr>
 void require_entries(const weir::control::Rows<Addr>& entries) {
   for (const auto entry : entries) {
     require(entry.first <= entry.last);
-    require(entry.directions >= 1 && entry.directions <= 3);
+    require(entry.sides() != 0 && entry.directions <= (weir::control::kBothDirections | weir::control::kNamesSide));
     require(entry.line >= 1 && entry.source == 0);
     require(!weir::control::range_text(entry.first, entry.last, entry.port).empty());
+  }
+}
+
+// No entry that names no side holds an address of `own`.
+template <class Addr>
+void require_cut(const weir::control::Rows<Addr>& entries, const weir::control::Rows<Addr>& own) {
+  for (const auto range : own) {
+    for (const auto entry : entries) {
+      const bool names_side = (entry.directions & weir::control::kNamesSide) != 0;
+      require(names_side || entry.last < range.first || entry.first > range.last);
+    }
   }
 }
 
@@ -74,6 +85,11 @@ inline void require_policy(const weir::control::Policy& policy) {
     require(!list.name.empty() && list.name.size() < WEIR_LIST_NAME_BYTES && names.insert(list.name).second);
     require_entries(list.v4());
     require_entries(list.v6());
+    require((list.own == nullptr) || list.action == WEIR_DROP);
+    if (list.own != nullptr) {
+      require_cut(list.v4(), list.own->entries->v4);
+      require_cut(list.v6(), list.own->entries->v6);
+    }
     for (const weir::control::Flow& flow : list.flows()) require_flow(flow);
     if (list.ipv6_aggregate == 128) require(list.ipv6_widened == 0);
   }
