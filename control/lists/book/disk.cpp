@@ -101,7 +101,8 @@ std::shared_ptr<const Own> disk::read_own(Reader& reader) {
   reader.text(own.policy_path);
   reader.text(own.node_path);
   own.entries = read_entries(reader);
-  return own.entries->size() == 0 ? nullptr : std::make_shared<const Own>(std::move(own));
+  const bool has_any = !reader.failed() && own.entries->size() != 0;
+  return has_any ? std::make_shared<const Own>(std::move(own)) : nullptr;
 }
 
 std::string write_book(const Book& book) {
@@ -139,8 +140,9 @@ Result<Book> read_book(std::span<const std::byte> bytes) {
     List& list = book.emplace_back();
     visit_list(reader, list);
     if (list.action == WEIR_DROP) list.own = own;
-    list.hold(read_entries(reader));
+    const std::shared_ptr<const Entries> written = read_entries(reader);
     if (reader.failed()) return Error{"the book is damaged: list " + std::to_string(l)};
+    list.hold(written);
   }
   if (!reader.at_end()) return Error{"the book is damaged: it goes on after its last list"};
   return book;

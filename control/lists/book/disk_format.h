@@ -221,7 +221,7 @@ class Reader {
 
 // Of a book that this program can read. Error: why it cannot.
 Result<Header> read_header(std::span<const std::byte> bytes, Reader& reader);
-// What stands between the header and the lists; null: the policy has no `own`.
+// Reads `policy.own`, which stands between the header and the lists. Null: the policy has none.
 std::shared_ptr<const Own> read_own(Reader& reader);
 // What follows the rows of a list, in this order.
 void read_flows(Reader& reader, std::vector<Flow>& flows);

@@ -15,7 +15,7 @@ std::span<const std::byte> as_bytes(const std::string& text) {
 
 Book sample_book() {
   Policy policy = make_policy({
-      make_list("own", WEIR_PASS, kEither, {"192.0.2.128/25"}),
+      make_list("partners", WEIR_PASS, kEither, {"192.0.2.128/25"}),
       make_list("nets", WEIR_DROP, kSource, {"192.0.2.0/24", "12.0.0.0/8"}),
       make_list("c2", WEIR_DROP, kDestination, {"203.0.113.7:443", "203.0.113.7", "2001:db8::/32"}),
   });
@@ -47,6 +47,12 @@ Book sample_book() {
   edit(nets)->comments = {{3, "12.0.0.0/8", "ticket 12"}, {3, "192.0.2.0/24", "ticket 13"}};
   edit(nets)->v4[0].source = 1;
   edit(policy.lists[2])->flows.push_back(RandomLists{std::mt19937_64(1)}.flow(33));
+  const Own own = {make_list("own", WEIR_PASS, kEither, {"12.0.0.1", "2001:db8::/64"}).content, "weir.yaml",
+                   "node.yaml"};
+  for (List& list : policy.lists) {
+    if (list.action == WEIR_DROP) list.own = std::make_shared<const Own>(own);
+    list.hold(list.content);
+  }
   return policy.lists;
 }
 
@@ -101,8 +107,13 @@ TEST_CASE("damaged books are refused or harmless") {
   CHECK(error_with(16, 99, 4).find("this program reads version") != std::string::npos);
   CHECK(error_with(20, 257, 4) == "the book is damaged: too many lists");
   CHECK(error_with(20, 2, 4) == "the book is damaged: it goes on after its last list");
-  CHECK(error_with(24, ~uint64_t{0}, 8) == "the book is damaged: list 0");  // the length of a name
-  CHECK(error_with(24 + 8 + 3, 7, 4) == "the book is damaged: list 0");     // an action
+  CHECK(error_with(24, ~uint64_t{0}, 8) ==
+        "the book is damaged: list 0");  // the length of the policy's path, before `own`
+  const std::string name = "partners";
+  const size_t first_list = good.find(name) - sizeof(uint64_t);
+  CHECK(error_with(first_list, ~uint64_t{0}, 8) == "the book is damaged: list 0");  // the length of a name
+  const size_t action = first_list + 2 * sizeof(uint64_t) + name.size();            // behind the name and no comment
+  CHECK(error_with(action, 7, 4) == "the book is damaged: list 0");
 
   // Rows out of order, ranges that end before they begin.
   std::string damaged = good;
