@@ -19,11 +19,6 @@ namespace cmd_status {
 
 constexpr int kAnswerMs = 2000;  // controld answers in 0.2 s
 
-bool is_everywhere(const TargetStatus& target) {
-  if (!target.interfaces) return true;
-  return std::all_of(target.interfaces->begin(), target.interfaces->end(), [](const auto& i) { return i.attached; });
-}
-
 void show_interfaces(const std::vector<TargetStatus>& targets) {
   Table table({{"interface"}, {"state"}, {""}});
   for (const TargetStatus& target : targets) {

@@ -19,11 +19,9 @@ Table origin_table();
 Table table_of(const std::vector<Origin>& origins, bool alone, Table table);
 void show_table(const char* title, const Table& table);  // none when it is empty
 void show_more(size_t shown, size_t all);
-// Where entries come from: the first ones.
-// Says that addresses are in `policy.own`, and which entries it was cut out of.
-void show_own(const OwnClaims& own);
 // Says which addresses `policy.own` holds, and which entries it is cut out of.
 void show_own(const OwnClaims& own);
+// Where entries come from: the first ones.
 void show_provenance(const std::vector<Origin>& origins);
 // 12, of 2026-11-26T00:53:00Z (asked for, by alice)
 std::string moment_text(const Moment& moment);

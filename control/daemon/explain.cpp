@@ -63,7 +63,7 @@ Result<ExplainAnswer> explain_by_running(Daemon& daemon, const Question& questio
       explain_by(Judge(*enforcing, *running.book), question, static_cast<uint64_t>(unix_now()));
   if (!answer) return answer;
   answer->generation = running.publication->generation;
-  answer->now = not_enforced(status_answer(daemon));
+  answer->now = not_enforced(daemon.bypass_on(), target_statuses(daemon, answer->generation));
   return answer;
 }
 

@@ -54,6 +54,12 @@ void add_former(const Running& running, const ListCounters& counted, std::vector
 
 }  // namespace
 
+std::vector<TargetStatus> target_statuses(Daemon& daemon, wire::Generation generation) {
+  std::vector<TargetStatus> targets;
+  for (const auto& target : daemon.targets()) targets.push_back(status_of(target->state(), generation));
+  return targets;
+}
+
 StatusAnswer status_answer(Daemon& daemon) {
   const std::shared_ptr<const Running> running = daemon.running();
   StatusAnswer answer;
@@ -75,7 +81,7 @@ StatusAnswer status_answer(Daemon& daemon) {
     answer.refused = refused_feeds(*running->book);
     answer.warned = warned_feeds(*running->book);
   }
-  for (const auto& target : daemon.targets()) answer.targets.push_back(status_of(target->state(), answer.generation));
+  answer.targets = target_statuses(daemon, answer.generation);
   answer.reloading = daemon.reload_phase();
   if (const Progress& progress = daemon.progress(); !answer.reloading.empty() && progress.of != 0) {
     answer.progress = {std::min<uint64_t>(progress.done, progress.of), progress.of, progress.unit.load()};

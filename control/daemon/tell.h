@@ -13,6 +13,8 @@
 // What controld knows now, as answers tell it: for the API, and for whoever shows it otherwise.
 namespace weir::control {
 
+// generation: that they should enforce.
+std::vector<TargetStatus> target_statuses(Daemon& daemon, wire::Generation generation);
 StatusAnswer status_answer(Daemon& daemon);
 
 // All the others: of a daemon that runs a policy.

@@ -85,13 +85,6 @@ AddressClaims claims_of_address(const Book& book, Addr address, uint16_t port, u
 template <class Addr>
 OwnClaims own_claims(const Book& book, Addr address, uint8_t directions) {
   OwnClaims claims;
-  const auto rows_in = [](const Entries& entries) -> const Rows<Addr>& {
-    if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
-      return entries.v4;
-    } else {
-      return entries.v6;
-    }
-  };
   const auto find = [&](const Rows<Addr>& rows, auto add) {
     std::vector<Entry<Addr>> entries;
     visit_rows(rows, address, [&](size_t row) { entries.push_back(rows[row]); });
@@ -101,13 +94,13 @@ OwnClaims own_claims(const Book& book, Addr address, uint8_t directions) {
   for (const List& list : book) {
     if (list.own == nullptr) continue;
     if (claims.own.empty()) {  // all lists have the same
-      find(rows_in(*list.own->entries), [&](const Entry<Addr>& entry) {
+      find(rows_of<Addr>(*list.own->entries), [&](const Entry<Addr>& entry) {
         claims.own.push_back(
             {"policy.own", list.own->file_of(entry.source), entry.line, shown_text(entry), directions});
       });
     }
     if (claims.own.empty()) break;
-    find(rows_in(*list.as_written()), [&](const Entry<Addr>& entry) {
+    find(rows_of<Addr>(*list.as_written()), [&](const Entry<Addr>& entry) {
       if ((entry.directions & kNamesSide) == 0 && (entry.sides() & directions) != 0) {
         claims.cut.push_back(origin_of(list, entry));
       }

@@ -47,7 +47,7 @@ AddressClaims claims_of(const Book& book, Ipv6 address, uint16_t port, uint64_t 
 // Every entry that matches the packet at this time (Unix seconds), in the order of the lists and their lines.
 std::vector<Origin> claims_of(const Book& book, const weir_packet& packet, uint64_t now);
 
-// What `policy.own` says of addresses, and the entries that would match them without it.
+// `policy.own` holds addresses by some entries, and keeps others from matching them.
 struct OwnClaims {
   std::vector<Origin> own;  // in the order of their lines; Origin::list is "policy.own"
   std::vector<Origin> cut;  // of drop lists, in the order of the lists and their lines
@@ -55,7 +55,7 @@ struct OwnClaims {
 // directions: mask of weir_direction; entries that are compared with none of them are left out.
 OwnClaims own_claims_of(const Book& book, Ipv4 address, uint8_t directions);
 OwnClaims own_claims_of(const Book& book, Ipv6 address, uint8_t directions);
-// Of its source and of its destination.
+// For both sides of the packet.
 OwnClaims own_claims_of(const Book& book, const weir_packet& packet);
 
 // The entries of this list that match, as numbers: its IPv4 rows, then its IPv6 rows, then its flows. Each once, in no

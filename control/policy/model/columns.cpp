@@ -172,14 +172,18 @@ bool is_valid(const Entry<Addr>& entry) {
 
 }  // namespace
 
+void sort_by_line(std::vector<EntryComment>& comments) {
+  std::stable_sort(comments.begin(), comments.end(),
+                   [](const EntryComment& a, const EntryComment& b) { return a.line < b.line; });
+}
+
 std::shared_ptr<const Entries> make_entries(ListDraft draft) {
   auto entries = std::make_shared<Entries>();
   entries->v4 = pack(draft.v4);
   entries->v6 = pack(draft.v6);
   entries->flows = std::move(draft.flows);
   entries->comments = std::move(draft.comments);
-  std::stable_sort(entries->comments.begin(), entries->comments.end(),
-                   [](const EntryComment& a, const EntryComment& b) { return a.line < b.line; });
+  sort_by_line(entries->comments);
   entries->digest = digest_of(*entries);
   return entries;
 }

@@ -21,6 +21,9 @@ bool comes_before(const Entry<Addr>& a, const Entry<Addr>& b) {
 // Sorts and packs all of the draft; its `feed` and `match` are not looked at. Takes n log n for IPv6, n for IPv4.
 std::shared_ptr<const Entries> make_entries(ListDraft draft);
 
+// Ascending by line, as Entries has them.
+void sort_by_line(std::vector<EntryComment>& comments);
+
 // The same entries in the order in which they are written.
 ListDraft draft_of(const Entries& entries);
 

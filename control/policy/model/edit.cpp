@@ -170,8 +170,7 @@ std::shared_ptr<const Entries> edited(std::shared_ptr<const Entries> before, Ent
   after->comments = before->comments;
   if (!edit.added.comments.empty()) {
     after->comments.insert(after->comments.end(), edit.added.comments.begin(), edit.added.comments.end());
-    std::stable_sort(after->comments.begin(), after->comments.end(),
-                     [](const EntryComment& a, const EntryComment& b) { return a.line < b.line; });
+    sort_by_line(after->comments);
   }
   after->digest = digest_of(*after);
   return after;

@@ -35,12 +35,13 @@ std::vector<size_t> rows_that_hold(const Rows<Addr>& rows, const std::vector<Add
   return found;
 }
 
-// What the policy file says about an entry holds for each part that is left of it.
+// Each part that is left of an entry keeps the entry's comment.
 template <class Addr>
-void keep_comment(const std::vector<EntryComment>& comments, const Entry<Addr>& entry,
-                  const std::vector<Entry<Addr>>& left, size_t n_before, ListDraft& added) {
+void keep_comment(const std::vector<EntryComment>& comments, const Entry<Addr>& entry, size_t n_before,
+                  ListDraft& added) {
   if (comments.empty() || entry.source != 0) return;
   const std::string shown = shown_text(entry);
+  const std::vector<Entry<Addr>>& left = entries_of<Addr>(added);
   for (const EntryComment& comment : comments) {
     if (comment.line != entry.line || comment.entry != shown) continue;
     for (size_t i = n_before; i < left.size(); i++) {
@@ -50,16 +51,16 @@ void keep_comment(const std::vector<EntryComment>& comments, const Entry<Addr>& 
 }
 
 template <class Addr>
-void cut_own(const Entries& written, const Rows<Addr>& rows, const Rows<Addr>& own, std::vector<Entry<Addr>>& left,
-             std::vector<Entry<Addr>>& gone, ListDraft& added, OwnCut& all) {
-  if (own.empty() || rows.empty()) return;
-  const std::vector<AddrRange<Addr>> ranges = ranges_of(own);
+void cut_own(const Entries& written, const Entries& own, EntriesEdit& edit, OwnCut& all) {
+  const Rows<Addr>& rows = rows_of<Addr>(written);
+  const std::vector<AddrRange<Addr>> ranges = ranges_of(rows_of<Addr>(own));
+  std::vector<Entry<Addr>>& left = entries_of<Addr>(edit.added);
   for (const size_t row : rows_that_hold(rows, ranges)) {
     const Entry<Addr> entry = rows[row];
     const size_t n_before = left.size();
     cut(ranges, entry, left);
-    keep_comment(written.comments, entry, left, n_before, added);
-    gone.push_back(entry);
+    keep_comment(written.comments, entry, n_before, edit.added);
+    entries_of<Addr>(edit.removed).push_back(entry);
     if (all.entries++ == 0 || std::tie(entry.source, entry.line) < std::tie(all.source, all.line)) {
       all.source = entry.source;
       all.line = entry.line;
@@ -74,8 +75,8 @@ void List::hold(std::shared_ptr<const Entries> entries) {
   cut = {};
   EntriesEdit edit;
   if (own != nullptr) {
-    cut_own(*entries, entries->v4, own->entries->v4, edit.added.v4, edit.removed.v4, edit.added, cut);
-    cut_own(*entries, entries->v6, own->entries->v6, edit.added.v6, edit.removed.v6, edit.added, cut);
+    cut_own<Ipv4>(*entries, *own->entries, edit, cut);
+    cut_own<Ipv6>(*entries, *own->entries, edit, cut);
   }
   written = cut.entries == 0 ? nullptr : entries;
   content = edited(std::move(entries), std::move(edit));

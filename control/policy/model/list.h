@@ -118,11 +118,23 @@ struct List {
 
 // Of one family.
 template <class Addr>
-const Rows<Addr>& rows_of(const List& list) {
+const Rows<Addr>& rows_of(const Entries& entries) {
   if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
-    return list.v4();
+    return entries.v4;
   } else {
-    return list.v6();
+    return entries.v6;
+  }
+}
+template <class Addr>
+const Rows<Addr>& rows_of(const List& list) {
+  return rows_of<Addr>(*list.content);
+}
+template <class Addr, class Draft>
+auto& entries_of(Draft& draft) {
+  if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
+    return draft.v4;
+  } else {
+    return draft.v6;
   }
 }
 

@@ -29,15 +29,6 @@ constexpr Ipv6 high(uint64_t bits) {
   return Ipv6{bits} << 64;
 }
 
-template <class Addr, class Draft>
-auto& entries_of(Draft& draft) {
-  if constexpr (sizeof(Addr) == sizeof(Ipv4)) {
-    return draft.v4;
-  } else {
-    return draft.v6;
-  }
-}
-
 template <class Addr>
 std::string text_of(const Entry<Addr>& entry) {
   return range_text(entry.first, entry.last, entry.port);

@@ -13,11 +13,6 @@ namespace {
 
 constexpr Gravity kWarning = Gravity::warning, kProblem = Gravity::problem;
 
-bool is_everywhere(const TargetStatus& target) {
-  if (!target.interfaces) return true;
-  return std::all_of(target.interfaces->begin(), target.interfaces->end(), [](const auto& i) { return i.attached; });
-}
-
 bool enforces(const TargetStatus& target) {
   return target.connected && target.acknowledged && is_everywhere(target);
 }
@@ -47,8 +42,8 @@ void judge_target(const TargetStatus& target, std::vector<Finding>& findings) {
   }
   if (!target.durable) {
     findings.push_back({kWarning,
-                        sentence(fmt::format("What {} enforces would not outlive its restart{}{}", name,
-                                             target.disk_error.empty() ? "" : ": ", target.disk_error)),
+                        sentence(fmt::format("Target {} would lose the policy that it enforces at its restart{}{}",
+                                             name, target.disk_error.empty() ? "" : ": ", target.disk_error)),
                         "It is tried again."});
   }
 }
@@ -86,6 +81,11 @@ void judge_fleet(const FleetStanding& fleet, std::vector<Finding>& findings) {
 
 }  // namespace
 
+bool is_everywhere(const TargetStatus& target) {
+  if (!target.interfaces) return true;
+  return std::all_of(target.interfaces->begin(), target.interfaces->end(), [](const auto& i) { return i.attached; });
+}
+
 std::string sentence(std::string text) {
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ' || text.back() == '.')) text.pop_back();
   return text + ".";
@@ -112,7 +112,8 @@ std::vector<Finding> findings_of(const StatusAnswer& status, std::vector<Finding
   }
   judge_reload(status, findings);
   if (!status.disk_error.empty()) {
-    findings.push_back({kWarning, sentence("What runs would not outlive a restart of controld: " + status.disk_error),
+    findings.push_back({kWarning,
+                        sentence("controld would lose the policy that runs at its restart: " + status.disk_error),
                         "It is tried again."});
   }
   if (status.fleet) judge_fleet(*status.fleet, findings);
@@ -135,12 +136,12 @@ std::string enforced_where(const StatusAnswer& status) {
   return fmt::format("generation {} is enforced on {}", status.generation.number, where);
 }
 
-std::string not_enforced(const StatusAnswer& status) {
-  if (status.bypass) return "PASSES NOW: bypass is on, and every packet passes. The policy says:";
-  if (status.targets.empty()) return "NOT ENFORCED: the policy has no target. It says:";
-  const auto n = std::count_if(status.targets.begin(), status.targets.end(),
+std::string not_enforced(bool is_bypassed, std::span<const TargetStatus> targets) {
+  if (is_bypassed) return "PASSES NOW: bypass is on, and every packet passes. The policy says:";
+  if (targets.empty()) return "NOT ENFORCED: the policy has no target. It says:";
+  const auto n = std::count_if(targets.begin(), targets.end(),
                                [](const TargetStatus& target) { return enforces(target) && !target.bypass; });
-  const auto all = std::ssize(status.targets);
+  const auto all = std::ssize(targets);
   if (n == all) return "";
   return fmt::format("NOT ENFORCED{}: {} of {} targets. The policy says:", n == 0 ? "" : " EVERYWHERE", n, all);
 }

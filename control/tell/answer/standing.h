@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,15 @@ std::string sentence(std::string text);
 // In the order of the things they are about. of_feeds: come between those of the fleet and of the filters.
 std::vector<Finding> findings_of(const StatusAnswer& status, std::vector<Finding> of_feeds);
 
+// The target is attached to all of its interfaces, if it has any.
+bool is_everywhere(const TargetStatus& target);
+
 // generation 3 is enforced on 1 of 2 targets
 std::string enforced_where(const StatusAnswer& status);
 
 // Why packets do not meet the verdicts of the policy now: PASSES NOW: bypass is on ..., NOT ENFORCED: 0 of 1 targets.
 // Empty: every target enforces them.
-std::string not_enforced(const StatusAnswer& status);
+std::string not_enforced(bool is_bypassed, std::span<const TargetStatus> targets);
 
 struct Standing {
   bool is_wrong = false;  // not enforced everywhere, from last good, not durable, a feed refused, ...
