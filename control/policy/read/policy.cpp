@@ -7,7 +7,7 @@
 #include "common/paths.h"
 #include "common/yaml/yaml.h"
 #include "control/policy/model/columns.h"
-#include "control/policy/model/search.h"
+#include "control/policy/read/default_drop.h"
 #include "control/policy/read/feed_file.h"
 #include "control/policy/read/feed_group.h"
 #include "control/policy/read/parsers.h"
@@ -25,6 +25,8 @@ using yaml::MapReader;
 using yaml::Node;
 
 constexpr const char* kVersion = "1";
+
+enum class Feeds { read, skip };
 
 // What is known of a list before its feed is read.
 struct PendingList {
@@ -131,42 +133,14 @@ class PolicyReader {
     check_capture_filter(*capture_file_, capture_filter_);
   }
 
-  // With `default: drop` IPv6 ends as soon as neighbours forget each other's addresses.
-  void warn_of_neighbour_discovery(const Policy& policy) const {
+  // feeds: skip leaves out what only lists with their feeds can tell.
+  void warn_of_default_drop(const Policy& policy, Feeds feeds) const {
     if (policy.default_action != WEIR_DROP || default_ == nullptr) return;
-    const Ipv6Passage passage = ipv6_passage(policy.lists);
-    if (passage.has_neighbour_discovery) return;
-    const std::string why = passage.list.empty()
-                                ? "no pass list names an IPv6 address: all IPv6 ends, neighbour discovery with it"
-                                : "list `" + passage.list +
-                                      "` passes IPv6 without its neighbour discovery: it ends when neighbours forget "
-                                      "each other";
-    file_.warning(*default_, "with `default: drop`, " + why,
-                  "add {name: neighbours, action: pass, match: either, entries: [\"fe80::/10\", \"ff02::/16\"]}");
-  }
-
-  // Packets of `own` addresses drop with `default: drop`, unless a pass list matches them.
-  void warn_of_own(const Policy& policy) const {
-    if (policy.default_action != WEIR_DROP || own_node_ == nullptr || own_.entries() == 0) return;
-    const auto is_passed = [&](const auto& own) {
-      using Addr = decltype(own.first);
-      return std::any_of(policy.lists.begin(), policy.lists.end(), [&](const List& list) {
-        if (list.action != WEIR_PASS) return false;
-        bool found = false;
-        const Rows<Addr>& rows = rows_of<Addr>(list);
-        visit_rows(rows, own.first, [&](size_t row) { found |= rows.last_of(row) >= own.last && rows.port[row] == 0; });
-        return found;
-      });
+    const auto warn = [&](const std::optional<Complaint>& complaint, const Node& place) {
+      if (complaint) file_.warning(place, complaint->reason, complaint->hint);
     };
-    if (std::all_of(own_.v4.begin(), own_.v4.end(), is_passed) &&
-        std::all_of(own_.v6.begin(), own_.v6.end(), is_passed)) {
-      return;
-    }
-    file_.warning(
-        *own_node_,
-        "with `default: drop`, packets to and from `own` addresses drop unless a pass list matches them: `own` "
-        "is cut out of drop lists, and passes nothing",
-        "add a list with the same entries, `action: pass` and `match: either`");
+    if (own_node_ != nullptr) warn(drops_own(policy.lists, own_), *own_node_);
+    if (feeds == Feeds::read) warn(ends_ipv6(policy.lists), *default_);
   }
 
   Policy take() {
@@ -513,8 +487,6 @@ class PolicyReader {
   bool has_memory_ = false;        // the file names `filter.memory`
 };
 
-enum class Feeds { read, skip };
-
 std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds feeds, size_t errors_before,
                             Diagnostics& diagnostics, uint64_t now, const FeedHistory& history) {
   if (!document) return std::nullopt;
@@ -532,8 +504,7 @@ std::optional<Policy> check(const std::optional<yaml::Document>& document, Feeds
   if (feeds == Feeds::read) reader.read_feeds();
   if (diagnostics.errors() != errors_before) return std::nullopt;
   Policy policy = reader.take();
-  reader.warn_of_own(policy);
-  if (feeds == Feeds::read) reader.warn_of_neighbour_discovery(policy);
+  reader.warn_of_default_drop(policy, feeds);
   policy.text = std::make_shared<const std::string>(document->text);
   return policy;
 }

@@ -173,6 +173,22 @@ TEST_CASE("scalars are text: quoted or not they are the same policy, and a list 
             "  - {name: \"1\", action: 'pass', entries: [{src: 10.0.0.1, proto: icmp, icmp: {type: \"8\"}}]}\n"));
 }
 
+TEST_CASE("with default: drop, a pass list has to hold what is in own") {
+  const auto warned = [](const std::string& own, const std::string& passed, const std::string& action = "drop") {
+    Diagnostics diagnostics;
+    REQUIRE(parse_policy("a.yaml",
+                         "version: 1\npolicy: {default: " + action + ", own: [" + own +
+                             "]}\nlists:\n- {name: a, action: pass, match: either, entries: [" + passed + "]}\n",
+                         diagnostics));
+    return format(diagnostics).find("packets to and from `own` addresses drop") != std::string::npos;
+  };
+  CHECK(warned("192.0.2.0/24", "192.0.2.0/25"));
+  CHECK(warned("192.0.2.0/24, \"2001:db8::1\"", "192.0.2.0/23"));
+  CHECK(warned("192.0.2.1", "\"192.0.2.1:443\""));
+  CHECK_FALSE(warned("192.0.2.0/24, \"2001:db8::1\"", "192.0.2.0/23, \"2001:db8::/32\""));
+  CHECK_FALSE(warned("192.0.2.0/24", "198.51.100.1", "pass"));
+}
+
 TEST_CASE("256 lists are allowed, and `own` is none of them") {
   std::string text = "version: 1\npolicy: {own: [192.0.2.1]}\nlists:\n";
   for (int i = 0; i < 256; i++) text += "- {name: l" + std::to_string(i) + ", action: drop, entries: [192.0.2.2]}\n";
