@@ -85,8 +85,7 @@ class Voice {
   }
   bool is_gone() const { return is_gone_; }
   // Returns early when nobody listens any more.
-  void pause(Clock::duration time) const {
-    const auto end = Clock::now() + time;
+  void wait_until(Clock::time_point end) const {
     while (!is_gone_ && Clock::now() < end) {
       pollfd gone = {gone_.get(), POLLIN, 0};
       (void)poll(&gone, 1, wait_ms(end));
@@ -117,12 +116,15 @@ class Watcher {
       if (voice_.is_gone()) return;
       if (Clock::now() - begin > std::chrono::milliseconds(kMostPauseMs)) pause_ms = kFirstPauseMs;
       const std::string error = watched ? "etcd ended the watch" : watched.error();
+      // By chance half of it less, so that nodes do not all come at once. It counts from the loss, not from the
+      // telling.
+      const int chosen_ms = std::uniform_int_distribution<int>(pause_ms / 2, pause_ms)(random_);
+      const auto again = Clock::now() + std::chrono::milliseconds(chosen_ms);
       News lost;
       lost.kind = "lost";
       lost.error = first_line(error);
       voice_.tell(lost);
-      // By chance half of it less, so that nodes do not all come at once.
-      voice_.pause(std::chrono::milliseconds(std::uniform_int_distribution<int>(pause_ms / 2, pause_ms)(random_)));
+      voice_.wait_until(again);
       pause_ms = std::min(2 * pause_ms, kMostPauseMs);
     }
   }
@@ -276,9 +278,10 @@ class Doer {
         const Result<Order> order = read_order({buffer.data(), n});
         if (order) take(*order);
       }
-      if (Clock::now() < next) continue;
+      const auto now = Clock::now();
+      if (now < next) continue;
+      next = now + std::chrono::milliseconds(kKeepAliveMs);
       stay_alive();
-      next = Clock::now() + std::chrono::milliseconds(kKeepAliveMs);
     }
   }
 
