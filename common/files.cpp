@@ -14,7 +14,7 @@
 namespace weir {
 
 Error errno_error(const std::string& what) {
-  return Error{what + ": " + strerror(errno)};
+  return Error{what + ": " + strerror(errno), true};
 }
 
 Result<std::string> read_file(const std::string& path, size_t limit_bytes) {

@@ -10,6 +10,9 @@ namespace weir {
 // One failure, in words for a person: what was tried, on what, why it failed.
 struct Error {
   std::string message;
+  // The machine refused it, not what was asked for: the same may succeed later. Lost where only the message is passed
+  // on.
+  bool may_pass = false;
 };
 
 // A value or an Error (std::expected is not in g++ 12). Test it before value().
@@ -26,7 +29,8 @@ class [[nodiscard]] Result {
   const T& operator*() const { return value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  const std::string& error() const { return assert(!*this), std::get<1>(state_).message; }
+  const std::string& error() const { return failure().message; }
+  const Error& failure() const { return assert(!*this), std::get<1>(state_); }
 
  private:
   std::variant<T, Error> state_;
@@ -39,7 +43,8 @@ class [[nodiscard]] Result<void> {
   Result(Error error) : failed_(true), error_(std::move(error)) {}
 
   explicit operator bool() const { return !failed_; }
-  const std::string& error() const { return assert(failed_), error_.message; }
+  const std::string& error() const { return failure().message; }
+  const Error& failure() const { return assert(failed_), error_; }
 
  private:
   bool failed_ = false;

@@ -87,7 +87,7 @@ Result<Draft> build(Planned& planned, unsigned threads, Progress* progress) {
   std::string last_error;
   for (int attempt = 0; attempt < kMaxAttempts; attempt++) {
     const auto secret = random_value<std::array<uint64_t, 2>>();
-    if (!secret) return Error{secret.error()};
+    if (!secret) return secret.failure();
     planned.layout.header.secret[0] = (*secret)[0];
     planned.layout.header.secret[1] = (*secret)[1];
     Result<Draft> draft = make_draft(planned.layout.header.total_bytes);
@@ -135,7 +135,7 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
   for (const filter::KeyTable& table : planned->input.tables) keys += table.rules.size();
   clock.begin("build", "keys", keys);
   Result<Draft> draft = build(*planned, build_threads, progress);
-  if (!draft) return Error{draft.error()};
+  if (!draft) return draft.failure();
   compiled.report =
       report_of(policy, *planned, *reinterpret_cast<const weir_snapshot_header*>(draft->mapping.bytes().data()));
   compiled.size_bytes = draft->mapping.size();
@@ -144,7 +144,7 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
 
   clock.begin("prove", "entries", entries);
   const auto seed = random_value<uint64_t>();
-  if (!seed) return Error{seed.error()};
+  if (!seed) return seed.failure();
   const Result<Proof> proof = prove(policy, draft->mapping.bytes(), *seed, unlucky, progress);
   if (!proof) return Error{proof.error()};
   compiled.report.proved_entries = proof->entries;
@@ -161,7 +161,7 @@ Result<Compiled> compile_once(const Policy& policy, wire::Generation generation,
 
   clock.begin("seal");
   Result<Sealed> sealed = seal(std::move(*draft));
-  if (!sealed) return Error{sealed.error()};
+  if (!sealed) return sealed.failure();
   compiled.snapshot = std::move(sealed->fd);
   compiled.digest = sealed->digest;
   clock.finish();

@@ -437,7 +437,7 @@ Result<Overlaid> compile_overlay(const Policy& policy, const OverlayBase& base, 
   finish_phase("plan");
 
   Result<Draft> draft = make_draft(header.total_bytes);
-  if (!draft) return Error{draft.error()};
+  if (!draft) return draft.failure();
   if (auto built = filter::build_snapshot(maker.input(), *plan, draft->mapping.bytes()); !built) {
     overlaid.needs_rebuild = "with the base's secret a page of the overlay overflows: " + built.error();
     return overlaid;
@@ -458,7 +458,7 @@ Result<Overlaid> compile_overlay(const Policy& policy, const OverlayBase& base, 
   overlaid.compiled.generation = generation;
   overlaid.compiled.size_bytes = draft->mapping.size();
   Result<Sealed> sealed = seal(std::move(*draft));
-  if (!sealed) return Error{sealed.error()};
+  if (!sealed) return sealed.failure();
   overlaid.compiled.snapshot = std::move(sealed->fd);
   overlaid.compiled.digest = sealed->digest;
   finish_phase("seal");

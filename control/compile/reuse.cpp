@@ -87,7 +87,7 @@ Result<Compiled> renumber(std::span<const std::byte> snapshot, std::array<uint64
                           const CompileReport& report, wire::Generation generation) {
   const Clock::time_point begin = Clock::now();
   Result<Draft> draft = make_draft(snapshot.size());
-  if (!draft) return Error{draft.error()};
+  if (!draft) return draft.failure();
   memcpy(draft->mapping.bytes().data(), snapshot.data(), snapshot.size());
   if (digest_of(draft->mapping.bytes()) != digest) return Error{"the snapshot that is published is damaged"};
   auto& header = *reinterpret_cast<weir_snapshot_header*>(draft->mapping.bytes().data());
@@ -101,7 +101,7 @@ Result<Compiled> renumber(std::span<const std::byte> snapshot, std::array<uint64
   compiled.generation = generation;
   compiled.size_bytes = snapshot.size();
   Result<Sealed> sealed = seal(std::move(*draft));
-  if (!sealed) return Error{sealed.error()};
+  if (!sealed) return sealed.failure();
   compiled.snapshot = std::move(sealed->fd);
   compiled.digest = sealed->digest;
   compiled.report = report;

@@ -34,7 +34,7 @@ Result<Sealed> seal(Draft draft) {
   sealed.fd.reset(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!sealed.fd) return errno_error("cannot reopen the snapshot read-only as " + path);
   const Result<Mapping> mapping = map_read_only(sealed.fd.get(), size_bytes);
-  if (!mapping) return Error{mapping.error()};
+  if (!mapping) return mapping.failure();
   sealed.digest = digest_of(mapping->bytes());
   return sealed;
 }

@@ -129,11 +129,13 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
     answer.notice = notice_of_promotion(*cause.promoted);
   } else if (const Result<void> made = make_publication_for(cause, *next, old); !made) {
     answer.error = made.error();
+    answer.may_pass = made.failure().may_pass;
     return;
   }
   if (old != nullptr && !cause.promoted) {  // what a promotion does has been seen
     if (const Result<void> kept = keep_to_limits(job, next, *old); !kept) {
       answer.error = kept.error();
+      answer.may_pass = kept.failure().may_pass;
       return;
     }
   }
@@ -182,7 +184,7 @@ Result<Compiled> Maker::compile_or_copy(const Running& next, const Running* old)
     const Publication& running = *old->publication;
     const Result<Mapping> bytes = map_read_only(running.snapshot.get(), running.size_bytes);
     Result<Compiled> copy = bytes ? renumber(bytes->bytes(), running.digest, old->report, numbers_.next())
-                                  : Result<Compiled>(Error{bytes.error()});
+                                  : Result<Compiled>(bytes.failure());
     if (copy) return copy;
     log::error("the running snapshot is not copied but built anew", {{"error", copy.error()}});
   }
@@ -197,9 +199,9 @@ Result<void> Maker::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& nex
   if (!limits.max_newly_dropped && !limits.max_newly_passed) return {};
   if (cause.traffic == nullptr || cause.traffic->frames.empty() || cause.back) return {};
   const Result<Enforcing> before = enforcing_of(old);
-  if (!before) return Error{before.error()};
+  if (!before) return before.failure();
   Result<Radius> radius = radius_between(*before, *next, *cause.traffic, cause.accepted_feeds);
-  if (!radius) return Error{radius.error()};
+  if (!radius) return radius.failure();
   ReloadAnswer& answer = *job.answer;
   answer.over_limits = over_limits(limits, *radius);
   if (answer.over_limits.empty()) return {};
@@ -236,7 +238,7 @@ Result<void> Maker::keep_to_limits(ReloadJob& job, std::shared_ptr<Running>& nex
   if (!made || is_by_feeds) return made;
   // The rest has a policy file, which may have been edited.
   radius = radius_between(*before, *next, *cause.traffic, cause.accepted_feeds);
-  if (!radius) return Error{radius.error()};
+  if (!radius) return radius.failure();
   const std::vector<OverLimit> rest = over_limits(limits, *radius);
   return rest.empty() ? Result<void>() : Error{rest.front().text()};
 }

@@ -16,11 +16,11 @@ Result<void> Maker::make_publication(Running& next, const Running* old, Make mak
   next.memory_limit = next.policy->memory_bytes;
   if (make == Make::overlay && old != nullptr && old->stands_on != nullptr && old->stands_on->policy != nullptr) {
     const Result<bool> made = make_overlay(next, old->stands_on);
-    if (!made) return Error{made.error()};
+    if (!made) return made.failure();
     if (*made) return {};
   }
   Result<Compiled> compiled = compile_or_copy(next, old);
-  if (!compiled) return Error{compiled.error()};
+  if (!compiled) return compiled.failure();
   next.stands_on = whole_of(*compiled, next.policy);
   next.publication = next.stands_on->publication;
   next.snapshot = next.stands_on->snapshot;
@@ -32,10 +32,10 @@ Result<void> Maker::make_publication(Running& next, const Running* old, Make mak
 Result<bool> Maker::make_overlay(Running& next, const std::shared_ptr<const Base>& base) {
   if (settings_digest(*next.policy) != settings_digest(*base->policy)) return false;
   const Result<const filter::SnapshotView*> below = base->snapshot->view();
-  if (!below) return Error{below.error()};
+  if (!below) return below.failure();
   Result<Overlaid> made =
       compile_overlay(*next.policy, {**below, base->publication->digest, base->policy->lists}, numbers_.next());
-  if (!made) return Error{made.error()};
+  if (!made) return made.failure();
   if (!made->needs_rebuild.empty()) {
     log::info("no overlay, but a new snapshot", {{"why", made->needs_rebuild}});
     return false;

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -139,6 +140,19 @@ TEST_CASE("a policy that is too large is refused before anything is built") {
   const auto compiled = compile(policy, {1, 1});
   REQUIRE_FALSE(compiled);
   CHECK(compiled.error().find("the snapshot needs ") == 0);
+  CHECK_FALSE(compiled.failure().may_pass);
+}
+
+TEST_CASE("a snapshot that there is no descriptor for may be made later") {
+  rlimit before = {};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none = {0, before.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const auto compiled = compile(small_policy(), {1, 1});
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE_FALSE(compiled);
+  CHECK(compiled.error() == "cannot create a memfd for the snapshot: Too many open files");
+  CHECK(compiled.failure().may_pass);
 }
 
 }  // namespace weir::control
