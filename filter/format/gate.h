@@ -52,7 +52,8 @@ static inline struct weir_gate_place weir_gate_place_of(weir_u32 prefix_bits, we
   } else {
     const weir_u64 spread = weir_gate_spread(leading, multiplier);
     place.word = (weir_u32)((spread >> 32) * n_words >> 32);
-    place.bits = 1ull << (spread >> 38 & 63) | 1ull << (spread >> 32 & 63) | 1ull << (spread >> 26 & 63);
+    /* The word takes bits 63 to 40, however many words there are: none of them may say where its bits are. */
+    place.bits = 1ull << (spread >> 32 & 63) | 1ull << (spread >> 26 & 63) | 1ull << (spread >> 20 & 63);
   }
   return place;
 }

@@ -76,7 +76,7 @@ namespace weir::filter {
 
   const __m256i one = _mm256_set1_epi64x(1), below_64 = _mm256_set1_epi64x(63);
   const auto bit_at = [&](__m256i at) { return _mm256_sllv_epi64(one, _mm256_and_si256(at, below_64)); };
-  const __m256i bits = _mm256_or_si256(_mm256_or_si256(bit_at(_mm256_srli_epi64(spread, 38)), bit_at(high)),
+  const __m256i bits = _mm256_or_si256(_mm256_or_si256(bit_at(_mm256_srli_epi64(spread, 20)), bit_at(high)),
                                        bit_at(_mm256_srli_epi64(spread, 26)));
 
   const __m128i low_words = _mm256_castsi256_si128(word), high_words = _mm256_extracti128_si256(word, 1);

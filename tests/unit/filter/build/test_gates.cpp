@@ -158,6 +158,30 @@ TEST_CASE("strangers pass about as often as bits are set") {
 }
 
 // A neighbour of a listed host is a stranger like any other to words, and none to a direct table.
+TEST_CASE("the bits of a value say nothing of its word, however many words there are") {
+  constexpr uint32_t kMostWords = WEIR_MAX_GATE_PAGES * (WEIR_PAGE_BYTES / 8);
+  std::mt19937_64 random(11);
+  const uint64_t multiplier = random() | 1;
+  uint64_t seen[4][3] = {};  // by the word's number modulo 4: positions of the first, second, third bit
+  for (int i = 0; i < 20'000; i++) {
+    const uint64_t address = random();
+    const weir_gate_place place = weir_gate_place_of(64, kMostWords, multiplier, address);
+    REQUIRE(place.word < kMostWords);
+    const uint64_t spread = weir_gate_spread(address, multiplier);
+    constexpr unsigned kShifts[] = {32, 26, 20};
+    uint64_t bits = 0;
+    for (unsigned b = 0; b < 3; b++) {
+      const uint64_t bit = uint64_t{1} << (spread >> kShifts[b] & 63);
+      seen[place.word % 4][b] |= bit;
+      bits |= bit;
+    }
+    REQUIRE(place.bits == bits);
+  }
+  for (const auto& of_word : seen) {
+    for (const uint64_t positions : of_word) CHECK(positions == ~uint64_t{0});
+  }
+}
+
 TEST_CASE("words keep out the neighbours of listed hosts") {
   Random random(39);
   SnapshotInput input = empty_input();
