@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/prefetch.h"
 #include "common/result.h"
 #include "filter/format/gate.h"
 #include "filter/format/key_shape.h"
@@ -49,6 +50,15 @@ inline bool passes_gate(const GateView& gate, uint64_t address) {
     if (weir_gate_knows(table.bits, table.prefix_bits, table.n_words, gate.multiplier, address) != 0) return true;
   }
   return false;
+}
+
+// The words that passes_gate() is going to read come into the cache.
+inline void prefetch_gate(const GateView& gate, uint64_t address) {
+  for (uint32_t t = 0; t < gate.n_tables; t++) {
+    const GateView::Table& table = gate.table[t];
+    const weir_gate_place place = weir_gate_place_of(table.prefix_bits, table.n_words, gate.multiplier, address);
+    prefetch_line(table.bits + place.word);
+  }
 }
 
 // Bytes that have been checked from end to end: after open() every offset, id and bound holds, so lookups need none of

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/bits.h"
+#include "common/prefetch.h"
 #include "control/compile/prove/visit_packet.h"
 #include "control/policy/model/packet.h"
 #include "filter/format/hash.h"
@@ -43,6 +44,21 @@ uint8_t sides_through(const Enforcing& enforcing, Addr address, Gates gates) {
   return sides;
 }
 
+// Of many addresses: words of gates come into the cache while others are asked for.
+template <class Addr>
+void sides_through(const Enforcing& enforcing, std::span<const Probe<Addr>> probes, Gates gates, uint8_t* through) {
+  constexpr unsigned kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;
+  if (gates != Gates::left_out && enforcing.overlay == nullptr) {
+    for (const weir_side side : {WEIR_SIDE_SOURCE, WEIR_SIDE_DESTINATION}) {
+      for (const filter::GateView* gate :
+           {&enforcing.base.gate(kFamily, side), &enforcing.base.xdp_gate(kFamily, side)}) {
+        for (const Probe<Addr>& probe : probes) filter::prefetch_gate(*gate, gate_address(probe.address));
+      }
+    }
+  }
+  for (size_t i = 0; i < probes.size(); i++) through[i] = sides_through(enforcing, probes[i].address, gates);
+}
+
 // Keys of one shape as structure of arrays.
 struct KeyBlock {
   uint64_t words[WEIR_MAX_KEY_WORDS][filter::kMaxBatch];
@@ -59,7 +75,7 @@ uint64_t find_in(const filter::Kernels& kernels, const filter::ShapeView& shape,
   if (shape.layout != WEIR_LAYOUT_BITMAP) {
     for (uint64_t left = hits; left != 0; left &= left - 1) {
       const uint64_t line = weir_hash_range(hash[std::countr_zero(left)], shape.exact_lines.lines);
-      __builtin_prefetch(shape.exact + line * WEIR_LINE_BYTES);
+      filter::prefetch_line(shape.exact + line * WEIR_LINE_BYTES);
     }
   }
   return filter::exact_find_batch(kernels, shape, columns, hash, hits, rules);
@@ -77,7 +93,7 @@ void look_up_family(const Enforcing& enforcing, const filter::Kernels& kernels, 
   KeyBlock keys;
   uint32_t rules[filter::kMaxBatch];
   uint8_t through[filter::kMaxBatch];  // the sides of each probe whose gate lets it
-  for (size_t i = 0; i < probes.size(); i++) through[i] = sides_through(enforcing, probes[i].address, gates);
+  sides_through(enforcing, probes, gates, through);
   for (const ShapePair& pair : shapes_of(enforcing, kFamily)) {
     if (n_open == 0) return;
     const filter::KeyShape fields = pair.shape();
