@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 
 #include "common/files.h"
 #include "common/own_folder.h"
@@ -253,9 +252,10 @@ constexpr const char* kUnfinishedOn = "bypass.on-";
 
 // An order of off overtakes each order of on whose disk has not answered.
 void forget_unfinished_on(const std::string& state_dir) {
-  std::error_code ignored;
-  for (const auto& file : std::filesystem::directory_iterator(state_dir, ignored)) {
-    if (file.path().filename().string().starts_with(kUnfinishedOn)) unlink(file.path().c_str());
+  const Result<std::vector<std::string>> names = names_in(state_dir);
+  if (!names) return;
+  for (const std::string& name : *names) {
+    if (name.starts_with(kUnfinishedOn)) unlink((state_dir + "/" + name).c_str());
   }
 }
 
