@@ -2,6 +2,7 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <linux/bpf.h>
 #include <linux/if_link.h>
 #include <net/if.h>
 #include <unistd.h>
@@ -257,6 +258,20 @@ Result<void> Attachment::attach_now(const Running& other) {
   if (!generic) return Error{generic.error()};
   if (*generic) return {};
   return Error{"cannot attach: " + std::string(strerror(errno))};
+}
+
+Result<bool> drops_frame(const std::string& interface, std::span<const std::byte> frame) {
+  const Result<uint32_t> index = index_of(interface);
+  if (!index) return Error{index.error()};
+  const Result<Running> running = *index != 0 ? running_on(*index) : Running{};
+  if (!running) return Error{running.error()};
+  if (running->id == 0 || !is_ours(name_of(running->id))) return Error{interface + " has no XDP program of weir"};
+  const Fd program(bpf_prog_get_fd_by_id(running->id));
+  if (!program) return errno_error("cannot open the XDP program of " + interface);
+  LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame.data(), .data_size_in = static_cast<uint32_t>(frame.size()),
+              .repeat = 1);
+  if (bpf_prog_test_run_opts(program.get(), &run) != 0) return errno_error("the kernel cannot run a frame");
+  return run.retval == XDP_DROP;
 }
 
 }  // namespace weir::xdp

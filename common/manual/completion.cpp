@@ -116,7 +116,8 @@ std::string bash_completion(const Completed& program) {
     }
     text += "  esac\n";
   }
-  return text + fmt::format("}}\ncomplete -o bashdefault -F {} {}\n", function, program.name);
+  return text + fmt::format("}}\ncomplete -o bashdefault -F {} {}{}\n", function, program.name,
+                            program.other_name.empty() ? "" : " " + program.other_name);
 }
 
 std::string fish_completion(const Completed& program) {
@@ -172,6 +173,7 @@ std::string fish_completion(const Completed& program) {
         fmt::format("complete -c {}{} -a {} -d {}\n", program.name, at(""), command.name, in_apostrophes(command.help));
     for (const Option& option : command.options->all()) add(at(command.name), option);
   }
+  if (!program.other_name.empty()) text += fmt::format("complete -c {} -w {}\n", program.other_name, program.name);
   return text;
 }
 

@@ -18,6 +18,7 @@ struct Completed {
   const Options* options;  // of the program; those of every command, too
   std::vector<Subcommand> commands = {};
   bool has_others_first = false;  // `--` divides the options of somebody else (EAL) from these
+  std::string other_name = {};    // that the program is called by, too
 };
 
 std::string bash_completion(const Completed& program);

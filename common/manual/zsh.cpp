@@ -59,10 +59,11 @@ constexpr const char* kVersion = "'(- *)--version[say which version it is]'";
 }  // namespace
 
 std::string zsh_completion(const Completed& program) {
+  const std::string other = program.other_name.empty() ? "" : " " + program.other_name;
   std::string text = fmt::format(
-      "#compdef {0}\n# zsh completion of {0}\n_{0}() {{\n"
+      "#compdef {0}{1}\n# zsh completion of {0}\n_{0}() {{\n"
       "  local curcontext=$curcontext state line\n  typeset -A opt_args\n",
-      program.name);
+      program.name, other);
   text += fmt::format("  _arguments -C \\\n    {} \\\n    {}", kHelp, kVersion);
   add_specs(text, *program.options, "    ");
   if (program.commands.empty()) {
@@ -84,8 +85,9 @@ std::string zsh_completion(const Completed& program) {
     text += "      esac ;;\n  esac\n";
   }
   // Called by name when zsh found the file; sourced, it only says what it completes.
-  return text + fmt::format("}}\nif [[ $funcstack[1] == _{0} ]]; then\n  _{0} \"$@\"\nelse\n  compdef _{0} {0}\nfi\n",
-                            program.name);
+  return text +
+         fmt::format("}}\nif [[ $funcstack[1] == _{0} ]]; then\n  _{0} \"$@\"\nelse\n  compdef _{0} {0}{1}\nfi\n",
+                     program.name, other);
 }
 
 }  // namespace weir::manual

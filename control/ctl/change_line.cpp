@@ -4,11 +4,14 @@
 
 #include <cstdio>
 #include <iostream>
+#include <memory>
 
+#include "control/ctl/command.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
 #include "control/lists/journal/change.h"
+#include "control/policy/model/time_text.h"
 #include "control/policy/read/entry_line.h"
 
 namespace weir::control::ctl {
@@ -85,12 +88,50 @@ void print_change(const ChangeAnswer& answer) {
   }
   std::fflush(stdout);
   if (!answer.counts.still_held.empty()) {
-    print(stderr, "controlctl: it holds still: {}\nhint: take it out there, or add it to a list with `action: pass`\n",
+    print(stderr, "controlctl: still matches: {}\nhint: take it out there, or add it to a list with `action: pass`\n",
           answer.counts.still_held);
   }
+  for (const std::string& text : answer.counts.still_passes) print(stderr, "controlctl: STILL PASSES: {}\n", text);
+  if (!answer.counts.still_passes.empty()) {
+    print(stderr, "hint: own addresses and pass lists win over drop lists: take the entry out there\n");
+  }
+  if (!answer.notice.empty()) print(stderr, "controlctl: DROPS NOTHING NOW: {}\n", answer.notice);
   if (answer.ok) return;
   print_targets(answer.targets);
   print(stderr, "controlctl: {}\n", answer.error);
+}
+
+Run configure_add(Options& options, const char* action, const char* list_help) {
+  struct Arguments {
+    std::vector<std::string> keys;
+    std::string list, ttl, comment;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  options.arguments("KEY...", arguments->keys, kKeysHelp).required();
+  options.text("--list", "NAME", arguments->list, list_help);
+  options.text("--ttl", "TIME", arguments->ttl,
+               "for how long: 90s, 10m, 1h30m, 7d; default: the list's max_ttl, or ever");
+  options.text("--comment", "TEXT", arguments->comment, "shown wherever the entries are");
+  return [arguments, action](const Context& context) -> int {
+    Request wanted{"add"};
+    if (!arguments->ttl.empty()) {
+      wanted.ttl = parse_duration(arguments->ttl);
+      if (!wanted.ttl) {
+        print(stderr, "controlctl: --ttl is `{}`: it must be a time like 90s, 10m, 24h or 7d\n", arguments->ttl);
+        return kUsage;
+      }
+    }
+    std::optional<std::vector<std::string>> entries = read_keys(arguments->keys);
+    if (!entries) return kUsage;
+    wanted.entries = std::move(*entries);
+    if (arguments->list.empty()) {
+      wanted.action = action;
+    } else {
+      wanted.name = arguments->list;
+    }
+    if (!arguments->comment.empty()) wanted.comment = arguments->comment;
+    return request(context, wanted, print_change);
+  };
 }
 
 }  // namespace weir::control::ctl

@@ -20,4 +20,7 @@ std::optional<std::vector<std::string>> read_keys(const std::vector<std::string>
 
 void print_change(const ChangeAnswer& answer);
 
+// `add` and `allow`: their options, and what runs. action: of the list that is meant where none is named, drop or pass.
+Run configure_add(Options& options, const char* action, const char* list_help);
+
 }  // namespace weir::control::ctl

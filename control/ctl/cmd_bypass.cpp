@@ -117,7 +117,7 @@ Run configure(Options& options) {
 
 const Command kBypass = {
     "bypass",
-    Group::change,
+    Group::everyday,
     "the panic switch: on = everything passes, on every target, until off",
     "It is told to every target at once, and again to each one that returns. Exit code 3 says that "
     "not every target\nconfirmed.\n\nWhen no controld answers within 40 ms, be it dead, stopped or starting, "
@@ -125,6 +125,7 @@ const Command kBypass = {
     "says so.",
     cmd_bypass::configure,
     [](MemberTable& table) { table.add<BypassAnswer>("bypass"); },
-    true};
+    true,
+    "panic"};
 
 }  // namespace weir::control::ctl

@@ -238,12 +238,14 @@ Run configure(Options& options) {
 
 const Command kCheck = {
     "check",
-    Group::file,
+    Group::everyday,
     "read a policy and its feeds, and say all that is wrong; needs no controld",
     "It compiles and proves what a reload would publish, canaries included, and changes nothing. Exit code 1 says\n"
     "that the policy has errors, or that a proof failed, 3 that a feed would be refused: its list would keep what\n"
     "controld last enforced.",
     cmd_check::configure,
-    [](MemberTable& table) { table.add<cmd_check::CheckAnswer>("check"); }};
+    [](MemberTable& table) { table.add<cmd_check::CheckAnswer>("check"); },
+    false,
+    "validate verify"};
 
 }  // namespace weir::control::ctl

@@ -26,18 +26,22 @@ int run(const Context& context, const Arguments& arguments) {
 Run configure(Options& options) {
   auto arguments = std::make_shared<Arguments>();
   options.arguments("KEY...", arguments->keys, kKeysHelp).required();
-  options.text("--list", "NAME", arguments->list, "from this list; where one list is dynamic it may be left out");
+  options.text("--list", "NAME", arguments->list,
+               "from this list; left out: from the one dynamic list with `action: drop`");
   return [arguments](const Context& context) { return run(context, *arguments); };
 }
 
 }  // namespace cmd_del
 
 const Command kDel = {"del",
-                      Group::change,
-                      "delete entries that were added to a dynamic list; waits until no target enforces them",
+                      Group::everyday,
+                      "unblock: delete entries that were added to a dynamic list; waits until no target enforces them",
                       "All of them are deleted, or none. One that is not there is no error, unless the policy file or "
-                      "a feed holds it: that is where it has to be taken out, or a pass list lets it through.",
+                      "a feed of the list holds it: take it out there, or let a pass list pass it. The answer names "
+                      "another list that holds it, too.",
                       cmd_del::configure,
-                      [](MemberTable& table) { table.add<ChangeAnswer>("del"); }};
+                      [](MemberTable& table) { table.add<ChangeAnswer>("del"); },
+                      false,
+                      "unblock unban delete remove rm"};
 
 }  // namespace weir::control::ctl

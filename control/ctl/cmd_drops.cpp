@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,7 @@ struct Asked {
   bool follow = false;
   std::string filter, list;
   unsigned rate = 1000;  // lines a second
+  unsigned last = 20;
 };
 
 std::string text_of(const DropLine& line) {
@@ -49,7 +51,14 @@ std::string text_of(const DropLine& line) {
 // Prints drops as they come, and says what does not.
 class Printer {
  public:
-  Printer(const Context& context, unsigned rate) : context_(context), rate_(rate) {}
+  // last: the newest so many are printed, at the end; 0: all of them, as they come.
+  Printer(const Context& context, unsigned rate, unsigned last) : context_(context), rate_(rate), last_(last) {}
+  ~Printer() {
+    for (const std::string& line : kept_) print("{}\n", line);
+    if (left_out_ != 0)
+      print("(left out: {} earlier ones; --last {} shows all)\n", left_out_, left_out_ + kept_.size());
+  }
+  Printer(const Printer&) = delete;
 
   void take(const DropsAnswer& page) {
     if (is_begun_) {
@@ -105,13 +114,21 @@ class Printer {
     in_second_++;
     if (context_.json) {
       print("{}", write_json(line).line());
-    } else {
+    } else if (last_ == 0) {
       print("{}\n", text_of(line));
+    } else {
+      kept_.push_back(text_of(line));
+      if (kept_.size() > last_) {
+        kept_.pop_front();
+        left_out_++;
+      }
     }
   }
 
   const Context& context_;
-  const unsigned rate_;
+  const unsigned rate_, last_;
+  std::deque<std::string> kept_;  // for the end
+  size_t left_out_ = 0;
   DropGap gap_;
   uint64_t limited_ = 0, lost_ = 0;
   bool is_begun_ = false;
@@ -198,7 +215,7 @@ int run(const Context& context, const Asked& asked) {
   Request wanted = {"drops"};
   if (!asked.list.empty()) wanted.name = asked.list;
   if (!asked.filter.empty()) wanted.filter = filter->program_text();
-  Printer printer(context, asked.rate);
+  Printer printer(context, asked.rate, asked.follow || context.json ? 0 : asked.last);
   return asked.follow ? follow(context, std::move(wanted), printer) : print_kept(context, std::move(wanted), printer);
 }
 
@@ -207,6 +224,8 @@ Run configure(Options& options) {
   options.flag("--follow", asked->follow, "go on with what is dropped from now on, until Ctrl-C");
   options.text("--filter", "EXPR", asked->filter, "only frames that this matches, as pcap-filter(7)");
   options.text("--list", "NAME", asked->list, "only what this list drops");
+  options.number("--last", "N", asked->last, "the newest N of those that controld keeps; with --json all")
+      .range(1, 1'000'000);
   options.number("--rate", "N", asked->rate, "lines a second at most; the others are counted").range(1, kMostRate);
   return [asked](const Context& context) { return run(context, *asked); };
 }
@@ -215,7 +234,7 @@ Run configure(Options& options) {
 
 const Command kDrops = {
     "drops",
-    Group::look,
+    Group::everyday,
     "what is dropped, packet by packet, with the entry that drops it",
     "The newest samples that controld keeps; with --follow, those that come. A line each, with --json an "
     "object a line. Where\nthe policy has a section capture, it says what is sampled; else samples are "

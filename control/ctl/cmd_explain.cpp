@@ -125,13 +125,15 @@ Run configure(Options& options) {
 
 const Command kExplain = {
     "explain",
-    Group::look,
+    Group::everyday,
     "why an address, a packet or a frame drops or passes: verdict, list, entry, file and line",
     "The verdict on an address is that of a packet with this key in which nothing else matches. "
     "Of a frame every layer is judged, outer and in tunnels: the keys that are looked up, what is "
     "found, the conditions of a rule and whether they hold. With --at or --generation the answer is that of what was "
     "enforced then, as far as `history` of the policy keeps it.",
     cmd_explain::configure,
-    [](MemberTable& table) { table.add<ExplainAnswer>("explain"); }};
+    [](MemberTable& table) { table.add<ExplainAnswer>("explain"); },
+    false,
+    "why find lookup"};
 
 }  // namespace weir::control::ctl

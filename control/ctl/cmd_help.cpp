@@ -13,9 +13,9 @@ struct Asked {
   std::string command;
 };
 
-int run(const Asked& asked) {
+int run(const Context& context, const Asked& asked) {
   if (asked.command.empty()) {
-    print("{}", help_of_all(all_commands()));
+    print("{}", help_of_all(all_commands(), context.program));
     return kOk;
   }
   const Command* command = find_command(all_commands(), asked.command);
@@ -23,7 +23,7 @@ int run(const Asked& asked) {
     print(stderr, "controlctl: {}", unknown_command(all_commands(), asked.command));
     return kUsage;
   }
-  print("{}", help_of(*command));
+  print("{}", help_of(*command, context.program));
   return kOk;
 }
 
@@ -31,7 +31,7 @@ Run configure(Options& options) {
   auto asked = std::make_shared<Asked>();
   Option& command = options.argument("COMMAND", asked->command, "which one; default: all of them, a line each");
   for (const Command* known : all_commands()) command.suggested.emplace_back(known->name);
-  return [asked](const Context&) { return run(*asked); };
+  return [asked](const Context& context) { return run(context, *asked); };
 }
 
 }  // namespace cmd_help

@@ -6,6 +6,7 @@
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
+#include "control/policy/model/time_text.h"
 #include "control/tell/answer/change.h"
 
 namespace weir::control::ctl {
@@ -27,12 +28,17 @@ std::string changes_text(const std::vector<ListChange>& changes) {
   return text.empty() ? "-" : text;
 }
 
+std::string cause_text(const std::string& cause) {
+  if (cause == "asked for") return "reload";
+  return cause == "a new base for the overlay" ? "merged in the background" : cause;
+}
+
 void show(const HistoryAnswer& answer) {
-  Table table({{"generation", Table::Align::right}, {"published"}, {"cause"}, {"by"}, {"changes"}, {"rollback"}});
+  Table table({{"generation", Table::Align::right}, {"time"}, {"ago"}, {"cause"}, {"by"}, {"changes"}, {"rollback"}});
   for (const HistoryRow& row : answer.generations) {
     const bool runs = row.number == answer.generation.number;
-    table.row({std::to_string(row.number), age(row.at), row.cause, row.uid == kNobody ? "" : user_text(row.uid),
-               changes_text(row.changes),
+    table.row({std::to_string(row.number), time_text(static_cast<uint32_t>(row.at)), age(row.at), cause_text(row.cause),
+               row.uid == kNobody ? "" : user_text(row.uid), changes_text(row.changes),
                runs       ? "runs"
                : row.kept ? "possible"
                           : "not kept"});

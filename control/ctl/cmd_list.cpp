@@ -97,10 +97,29 @@ void show_entries(const EntriesAnswer& answer) {
   if (!table.empty()) print("{}", table.text());
 }
 
+// The first of the list's entries, for a look.
+int show_first_entries(const Context& context, const std::string& name) {
+  constexpr size_t kMost = 20;
+  Request wanted{"entries"};
+  wanted.name = name;
+  const std::optional<Document> document = ask(context, wanted);
+  if (!document) return kUnreachable;
+  Result<EntriesAnswer> answer = read_json<EntriesAnswer>(*document);
+  if (!answer) return not_understood(answer.error());
+  const bool has_more = answer->entries.size() > kMost || document->text("next");
+  answer->entries.resize(std::min(answer->entries.size(), kMost));
+  if (answer->entries.empty()) return kOk;
+  print("\n");
+  show_entries(*answer);
+  if (has_more) print("... all of them: controlctl list {} --entries\n", name);
+  return kOk;
+}
+
 Run configure(Options& options) {
   auto name = std::make_shared<std::string>();
   auto entries = std::make_shared<bool>(false);
-  options.argument("NAME", *name, "only this list, with samples of its feed's bad and skipped lines");
+  options.argument("NAME", *name,
+                   "only this list, with its first entries, and samples of its feed's bad and skipped lines");
   options.flag("--entries", *entries,
                "all entries of the list, those that were added with their age, end, user, comment");
   options.needs("--entries", "NAME");
@@ -108,20 +127,23 @@ Run configure(Options& options) {
     Request wanted{*entries ? "entries" : "list"};
     if (!name->empty()) wanted.name = *name;
     if (*entries) return request_pages<EntriesAnswer>(context, wanted, show_entries);
-    return request(context, wanted, name->empty() ? show : show_one);
+    const int code = request(context, wanted, name->empty() ? show : show_one);
+    return name->empty() || context.json || code != kOk ? code : show_first_entries(context, *name);
   };
 }
 
 }  // namespace cmd_list
 
 const Command kList = {"list",
-                       Group::look,
-                       "the lists of the running generation, or the entries of one",
+                       Group::everyday,
+                       "the lists that are enforced; with NAME, what is in one",
                        "With --entries and --json every line is a page, an object of its own.",
                        cmd_list::configure,
                        [](MemberTable& table) {
                          table.add<ListAnswer>("list");
                          table.add<EntriesAnswer>("entries");
-                       }};
+                       },
+                       false,
+                       "show ls"};
 
 }  // namespace weir::control::ctl

@@ -60,6 +60,9 @@ void show_radius(const Radius& radius) {
     credits.row({credit.name, text(credit.newly_dropped), text(credit.newly_passed)});
   }
   if (!credits.empty()) print("\n{}", credits.text());
+  for (const Radius::LetThrough& one : radius.let_through) {
+    print("\npass list {} lets {} through, though a drop list matches\n", one.list, share_text(one.share));
+  }
   Table talkers({{"address"}, {"side"}, {"becomes"}, {"packets"}, {"by"}});
   for (const Radius::Talker& talker : radius.talkers) {
     talkers.row({talker.address, talker.side, talker.is_dropped ? "dropped" : "passed", share_text(talker.share),

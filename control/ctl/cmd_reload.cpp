@@ -85,13 +85,15 @@ Run configure(Options& options) {
 }  // namespace cmd_reload
 
 const Command kReload = {"reload",
-                         Group::change,
+                         Group::everyday,
                          "read the policy again, compile and publish it; waits for every target",
                          "A step that fails leaves what is enforced as it is. Exit code 3 says that not every target "
                          "acknowledged, or that a "
                          "feed was refused: its list keeps what it had; 5 that a limit of `plan` in the policy is "
                          "exceeded.",
                          cmd_reload::configure,
-                         [](MemberTable& table) { table.add<ReloadAnswer>("reload"); }};
+                         [](MemberTable& table) { table.add<ReloadAnswer>("reload"); },
+                         false,
+                         "apply"};
 
 }  // namespace weir::control::ctl

@@ -204,7 +204,7 @@ Run configure(Options&) {
 
 const Command kStatus = {
     "status",
-    Group::look,
+    Group::everyday,
     "what is enforced where, the last reload, limits and memory",
     "Begins with OK, WARNING or PROBLEM. The exit code is 6 when something is wrong: not enforced "
     "everywhere, from last good, not durable, a feed refused. Answers at once, also during a "

@@ -27,7 +27,7 @@ namespace cmd_top {
 constexpr int kAnswerMs = 3000;  // controld answers in a second
 
 struct Asked {
-  bool once = false, wide = false;
+  bool once = false;
   double interval_s = 1;
 };
 
@@ -96,7 +96,7 @@ bool is_on_terminal(const Context& context, const Asked& asked) {
 }
 
 void print_interval(const Context& context, const Asked& asked, const Interval& interval, bool first) {
-  const std::string text = text_of(interval, asked.wide ? Width::wide : Width::terminal);
+  const std::string text = text_of(interval, context.wide ? Width::wide : Width::terminal);
   if (context.json) {
     print("{}", write_json(interval).line());
   } else if (is_on_terminal(context, asked)) {
@@ -178,7 +178,6 @@ int run(const Context& context, const Asked& asked) {
 Run configure(Options& options) {
   auto asked = std::make_shared<Asked>();
   options.flag("--once", asked->once, "one interval, then exit");
-  options.flag("--wide", asked->wide, "every column; without it a screen of 80 is enough");
   options.number("--interval", "S", asked->interval_s, "seconds").range(0.1, 3600);
   return [asked](const Context& context) { return run(context, *asked); };
 }
@@ -187,7 +186,7 @@ Run configure(Options& options) {
 
 const Command kTop = {
     "top",
-    Group::look,
+    Group::everyday,
     "rates, load, cycles and latency of the data planes, every second",
     "On a terminal it draws over the last interval until q or Ctrl-C. With --json it prints an object "
     "an interval, each on a\nline.",

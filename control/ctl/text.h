@@ -11,7 +11,8 @@ namespace weir::control::ctl {
 // An error with its hint, for the line of a log.
 std::string one_line(std::string text);
 
-// Columns as wide as their widest cell; two blanks between them. Numbers to the right. Cells are printable().
+// Columns as wide as their widest cell; two blanks between them. Numbers to the right. Cells are printable(). On a
+// narrow terminal, columns that say nothing are left out, texts are folded, and then the last columns are left out.
 class Table {
  public:
   enum class Align { left, right };
@@ -22,9 +23,12 @@ class Table {
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void row(std::vector<std::string> cells);
   bool empty() const { return rows_.empty(); }
-  std::string text() const;
+  std::string text() const;                     // as wide as the terminal
+  std::string text(size_t most_columns) const;  // 0: any
 
  private:
+  size_t width_of(size_t column) const;
+  bool says_something(size_t column) const;
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };

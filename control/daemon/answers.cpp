@@ -91,6 +91,12 @@ void change(Daemon& daemon, const Request& request, const Caller& caller, Reply 
                 : request.command == "del" ? Change::Verb::del
                                            : Change::Verb::flush;
   change.list = request.name.value_or("");
+  if (request.action) {
+    if (*request.action != "drop" && *request.action != "pass") {
+      return reply(failure_line(fmt::format("action is `{}`: it must be drop or pass", *request.action)));
+    }
+    change.action = *request.action == "pass" ? WEIR_PASS : WEIR_DROP;
+  }
   change.entries = request.entries;
   change.ttl_s = request.ttl;
   change.comment = request.comment.value_or("");

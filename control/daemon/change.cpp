@@ -143,6 +143,18 @@ void Daemon::answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch,
   });
 }
 
+// Why the list drops no packet now; empty: it may, or it is no drop list.
+std::string Daemon::why_list_drops_nothing(const std::string& name) const {
+  const std::vector<List>& lists = running_->policy->lists;
+  const auto list = std::find_if(lists.begin(), lists.end(), [&](const List& each) { return each.name == name; });
+  if (list == lists.end() || list->action != WEIR_DROP) return "";
+  if (targets_.empty()) return "no target enforces the policy: it names none below `targets:`";
+  if (bypass_on()) return "bypass is on: everything passes until `controlctl bypass off`";
+  if (list->mode == WEIR_MONITOR)
+    return fmt::format("list {} has `mode: monitor`: it counts packets, and drops none", name);
+  return "";
+}
+
 // generation: in which they are; none: none of them could be made.
 void Daemon::answer_changes(ChangeBatch& batch, wire::Generation generation) {
   Clock::time_point last = batch.published;
@@ -161,6 +173,7 @@ void Daemon::answer_changes(ChangeBatch& batch, wire::Generation generation) {
         answer.error = fmt::format("{} of {} targets did not acknowledge", missing, targets.size());
       }
       answer.ok = answer.error.empty();
+      if (job.change.verb == Change::Verb::add) answer.notice = why_list_drops_nothing(answer.list);
     }
     tally_.add_change(answer.ok);
     if (answer.error.empty() && job.change.verb == Change::Verb::add && options_.added) {

@@ -270,6 +270,7 @@ class Daemon {
   void keep_change(bool is_new_base, const Result<void>& saved);
   void answer_when_acknowledged(const std::shared_ptr<ChangeBatch>& batch, wire::Generation generation);
   void answer_changes(ChangeBatch& batch, wire::Generation generation);
+  std::string why_list_drops_nothing(const std::string& name) const;
   void publish(std::shared_ptr<const Running> running);
   // Logs the one line about the latest publication, with its cause.
   void tell_published(const std::string& cause, log::Fields more = {}, const char* event = "published") const;

@@ -90,6 +90,7 @@ Result<void> Maker::make_changes(ChangeBatch& batch, const Running& old, Journal
       const Result<ChangeCounts> counts = apply(job.change, **list, now, journal, edit);
       if (!counts) return Error{counts.error()};
       job.answer.counts = *counts;
+      look_elsewhere(job.change, **list, policy->lists, now, job.answer.counts);
       return {};
     })
                              : Result<void>(Error{list.error()});

@@ -17,6 +17,7 @@ EXPECTED = """
 bin/controlctl
 bin/controld
 bin/dataplane
+bin/weir
 {etc}/default/weir-controld
 {etc}/default/weir-crowdsec
 {etc}/default/weir-hugepages
@@ -39,6 +40,7 @@ lib/weir/weir-connect
 share/bash-completion/completions/controlctl.bash
 share/bash-completion/completions/controld.bash
 share/bash-completion/completions/dataplane.bash
+share/bash-completion/completions/weir.bash
 share/doc/weir/LICENSE
 share/doc/weir/README.md
 share/doc/weir/architecture.md
@@ -54,7 +56,9 @@ share/doc/weir/use
 share/fish/vendor_completions.d/controlctl.fish
 share/fish/vendor_completions.d/controld.fish
 share/fish/vendor_completions.d/dataplane.fish
+share/fish/vendor_completions.d/weir.fish
 share/man/man1/controlctl.1
+share/man/man1/weir.1
 share/man/man5/dataplane.yaml.5
 share/man/man5/steer.yaml.5
 share/man/man5/weir.yaml.5

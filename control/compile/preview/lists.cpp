@@ -8,9 +8,9 @@
 #include <tuple>
 #include <utility>
 
+#include "control/lists/book/holders.h"
 #include "control/policy/model/networks.h"
 #include "control/policy/model/range_text.h"
-#include "control/policy/model/search.h"
 
 namespace weir::control {
 
@@ -54,20 +54,17 @@ std::string how_changed(const List& was, const List& will) {
   if (was.mode != will.mode) {
     how += fmt::format("{}mode: {}, was {}", how.empty() ? "" : "; ", text(will.mode), text(was.mode));
   }
+  if (was.cut.entries != will.cut.entries) {
+    how += fmt::format("{}entries that own is cut out of: {}, was {}", how.empty() ? "" : "; ", will.cut.entries,
+                       was.cut.entries);
+  }
   return how;
 }
 
 // Some entry of the pass list exempts all that this one matches.
 template <class Addr>
 bool is_passed_by(const List& pass, const Entry<Addr>& entry) {
-  bool covered = false;
-  const Rows<Addr>& rows = rows_of<Addr>(pass);
-  visit_rows(rows, entry.first, [&](size_t row) {
-    const Entry<Addr> other = rows[row];
-    covered = covered || (other.last >= entry.last && (other.port == 0 || other.port == entry.port) &&
-                          (entry.sides() & ~other.directions) == 0 && other.expires >= entry.expires);
-  });
-  return covered;
+  return holder_among(rows_of<Addr>(pass), entry, {.on_all_sides = true, .until = entry.expires}).has_value();
 }
 
 template <class Addr, class Visit>

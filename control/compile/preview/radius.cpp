@@ -23,21 +23,31 @@ constexpr int kByDefault = -1, kByUnparsed = -2, kByNobody = -3;
 struct Outcome {
   bool is_dropped;
   int credit;
+  int let_through_by = kByNobody;  // the pass list without which a drop list would drop it
 };
+
+// Of a packet that passes: the pass list that keeps a drop list from dropping it; kByNobody: no drop list matches.
+int let_through_by(const weir_snapshot_header& header, const weir_set& matched, int pass_list) {
+  return first_list(lists_in(matched, header.drop_lists)) != kNoList ? pass_list : kByNobody;
+}
 
 Outcome judge_frame(const Enforcing& enforcing, const SeenFrame& frame, uint64_t now) {
   const weir_snapshot_header& header = enforcing.header();
   if (frame.kind == wire::FrameKind::not_ip) return {false, kByNobody};
   if (frame.kind == wire::FrameKind::malformed) return {header.unparsed_action == WEIR_DROP, kByUnparsed};
-  const Judgement outer = judge(header, match(enforcing, frame.outer, now));
+  const weir_set matched = match(enforcing, frame.outer, now);
+  const Judgement outer = judge(header, matched);
   const int outer_credit = outer.list == kNoList ? kByDefault : outer.list;
   if (outer.action == WEIR_DROP) return {true, outer_credit};
-  if (header.tunnels == 0) return {false, outer_credit};
+  int let_through = let_through_by(header, matched, outer.list);
+  if (header.tunnels == 0) return {false, outer_credit, let_through};
   for (const weir_packet& packet : frame.inner) {
-    const Judgement inner = judge(header, match(enforcing, packet, now));
+    const weir_set inner_matched = match(enforcing, packet, now);
+    const Judgement inner = judge(header, inner_matched);
     if (inner.action == WEIR_DROP) return {true, inner.list == kNoList ? kByDefault : inner.list};
+    if (let_through == kByNobody) let_through = let_through_by(header, inner_matched, inner.list);
   }
-  return {false, outer_credit};
+  return {false, outer_credit, let_through};
 }
 
 std::string credit_name(const Enforcing& enforcing, int credit) {
@@ -94,6 +104,7 @@ Radius radius_of(const Enforcing& before, const Enforcing& after, std::span<cons
   uint64_t oldest = UINT64_MAX, newest = 0;
   Changed changed, changed_bytes;
   std::map<std::string, Changed> credits;
+  std::map<std::string, Sum> let_through;
   std::map<TalkerKey, TalkerSum> talkers;
   for (const SeenFrame& frame : frames) {
     radius.frames += frame.weight;
@@ -104,6 +115,7 @@ Radius radius_of(const Enforcing& before, const Enforcing& after, std::span<cons
     const Outcome was = judge_frame(before, frame, now), will = judge_frame(after, frame, now);
     if (was.is_dropped) dropped_before += frame.weight;
     if (will.is_dropped) dropped_after += frame.weight;
+    if (will.let_through_by != kByNobody) let_through[credit_name(after, will.let_through_by)].add(frame.weight);
     if (was.is_dropped == will.is_dropped) continue;
     if (accepted.contains(credit_name(before, was.credit)) || accepted.contains(credit_name(after, will.credit))) {
       continue;
@@ -138,6 +150,9 @@ Radius radius_of(const Enforcing& before, const Enforcing& after, std::span<cons
   std::stable_sort(radius.credits.begin(), radius.credits.end(), [](const auto& a, const auto& b) {
     return a.newly_dropped.value + a.newly_passed.value > b.newly_dropped.value + b.newly_passed.value;
   });
+  for (const auto& [list, sum] : let_through) radius.let_through.push_back({list, share(sum.weight), sum.samples});
+  std::stable_sort(radius.let_through.begin(), radius.let_through.end(),
+                   [](const auto& a, const auto& b) { return a.share.value > b.share.value; });
   for (const auto& [key, sum] : talkers) {
     const auto most = std::max_element(sum.credits.begin(), sum.credits.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });

@@ -36,6 +36,14 @@ struct Radius {
   };
   std::vector<Credit> credits;
 
+  // Pass lists of the candidate, and frames that they let through though a drop list matches. Most frames first.
+  struct LetThrough {
+    std::string list;
+    Share share;
+    uint64_t samples = 0;
+  };
+  std::vector<LetThrough> let_through;
+
   // The addresses with the most frames of which the verdict changes.
   struct Talker {
     std::string address;

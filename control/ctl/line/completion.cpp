@@ -10,6 +10,7 @@ namespace weir::control::ctl {
 std::string completion_for(const std::string& shell, Commands commands) {
   const Common common(default_controld_socket());
   manual::Completed program = {"controlctl", &common.options};
+  program.other_name = "weir";
   std::deque<Options> options;
   std::deque<Run> keep_the_targets;
   for (const Command* command : commands) {

@@ -18,7 +18,9 @@ constexpr ExitText kExits[] = {
     {kNotAcknowledged,
      "not every target acknowledged (a line for each target that did not says why), or a feed was refused and its list "
      "keeps what it had"},
-    {kUnreachable, "controld cannot be reached"}};
+    {kUnreachable, "controld cannot be reached"},
+    {kOverLimit, "a limit of the policy's `plan` is exceeded: nothing is changed"},
+    {kWrong, "status: something is wrong"}};
 
 // What is not in the table of commands.
 constexpr const char* kRest = R"(.SH FILES

@@ -8,11 +8,11 @@
 // Pages that are made of the table of commands.
 namespace weir::control::ctl {
 
-std::string help_of_all(Commands commands);
-std::string help_of(const Command& command);
-std::string command_names(Commands commands);  // reload, status, ...
-// What to say when there is no such command: the one that was probably meant, and all there are.
-std::string unknown_command(Commands commands, std::string_view name);
+// program: as Context has it.
+std::string help_of_all(Commands commands, const std::string& program);
+std::string help_of(const Command& command, const std::string& program);
+// What to say when there is no such command: the way to what was meant, or at most two commands that it may be.
+std::string unknown_command(Commands commands, std::string_view word);
 
 std::string man_page(Commands commands);  // roff, section 1
 

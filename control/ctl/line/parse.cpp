@@ -41,6 +41,10 @@ int run_line(Commands commands, int argc, const char* const* argv) {
   };
   Common common(find_controld_socket());
   common.context.line = argv;
+  const std::string called = argc > 0 ? argv[0] : "";
+  if (called.substr(called.rfind('/') + 1) == "weir") common.context.program = "weir";
+  const std::string& program = common.context.program;
+  const std::string version = program + " " WEIR_VERSION;
   Options options;
   Run run;
   const Command* command = nullptr;
@@ -57,16 +61,17 @@ int run_line(Commands commands, int argc, const char* const* argv) {
     arguments.erase(word);
     run = command->configure(options);
   }
-  const auto help = [&] { return command != nullptr ? help_of(*command) : help_of_all(commands); };
+  const auto help = [&] { return command != nullptr ? help_of(*command, program) : help_of_all(commands, program); };
   const std::optional<int> code =
-      parse_options({"controlctl", "", "controlctl " WEIR_VERSION},
-                    std::array<const Options*, 2>{&options, &common.options}, std::move(arguments), help, refused);
+      parse_options({"controlctl", "", version.c_str()}, std::array<const Options*, 2>{&options, &common.options},
+                    std::move(arguments), help, refused);
   if (code) return *code;
   if (command == nullptr) {
     refused("a command is missing");
-    print(stderr, "controlctl: a command is missing\n\n{}", help_of_all(commands));
+    print(stderr, "controlctl: a command is missing\n\n{}", help_of_all(commands, program));
     return kUsage;
   }
+  if (common.context.wide) print_wide();
   return run(common.context);
 }
 

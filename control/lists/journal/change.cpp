@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "control/lists/book/holders.h"
 #include "control/policy/model/range_text.h"
-#include "control/policy/model/search.h"
 #include "control/policy/read/entry_line.h"
 #include "control/policy/read/feed_file.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 // A clock that is set back by less does not miss what was swept.
 constexpr uint64_t kSweepAfter_s = 60;
-// Of so many deleted entries it is looked whether a file holds them, too: among flows that takes a pass over all.
+// Of so many entries of a change other holders are looked for: among flows that takes a pass over all.
 constexpr size_t kMostLooked = 100;
 
 template <class Addr>
@@ -77,40 +77,6 @@ class EntryOfJournal {
   bool is_widened_ = false;
 };
 
-std::string place_of(const List& list, uint8_t source, uint32_t line) {
-  return fmt::format("{}:{}", list.file_of(source), line);
-}
-
-// An entry of a file that holds all of this one; empty: none does.
-template <class Addr>
-std::string held_by(const List& list, const Entry<Addr>& wanted) {
-  const Rows<Addr>& rows = rows_of<Addr>(list);
-  std::string found;
-  visit_rows(rows, wanted.first, [&](size_t row) {
-    const Entry<Addr> entry = rows[row];
-    if (entry.source == kJournalSource || entry.last < wanted.last) return;
-    if ((entry.port != 0 && entry.port != wanted.port) || (entry.sides() & wanted.sides()) == 0) return;
-    found = fmt::format("{} ({})", range_text(entry.first, entry.last, entry.port),
-                        place_of(list, entry.source, entry.line));
-  });
-  return found;
-}
-
-std::string held_by_file(const List& list, const ListDraft& wanted) {
-  if (!wanted.v4.empty()) return held_by(list, wanted.v4.front());
-  if (!wanted.v6.empty()) return held_by(list, wanted.v6.front());
-  for (const Flow& flow : list.flows()) {
-    Flow asked = flow;
-    asked.line = wanted.flows.front().line;
-    asked.expires = wanted.flows.front().expires;
-    asked.source = wanted.flows.front().source;
-    if (flow.source != kJournalSource && asked == wanted.flows.front()) {
-      return fmt::format("{} ({})", flow_text(flow), place_of(list, flow.source, flow.line));
-    }
-  }
-  return "";
-}
-
 Result<uint32_t> expiry_of(std::optional<uint64_t> wanted, const List& list, uint64_t now) {
   const uint64_t most = list.dynamic->max_ttl_s;
   const uint64_t ttl = wanted.value_or(most);
@@ -130,6 +96,23 @@ Result<uint32_t> expiry_of(std::optional<uint64_t> wanted, const List& list, uin
 
 std::string long_comment(const std::string& comment) {
   return fmt::format("a comment has at most {} bytes: this one has {}", Change::kMostComment, comment.size());
+}
+
+std::string still_held_text(const std::string& entry, const List& list, const std::string& holder) {
+  return fmt::format("{} by list {}: {}", entry, list.name, holder);
+}
+
+// Why an entry that a drop list has just got does not drop. Empty: nothing lets it through.
+std::string passes_by(const Book& book, const List& list, const ListDraft& entry, uint64_t now) {
+  if (list.own != nullptr) {
+    if (const std::string own = own_holder_of(*list.own, entry); !own.empty()) return "policy.own: " + own;
+  }
+  for (const List& other : book) {
+    if (other.action != WEIR_PASS || other.mode != WEIR_ENFORCE) continue;
+    const std::string holder = holder_of(other, entry, {.on_all_sides = true, .until = now + 1});
+    if (!holder.empty()) return fmt::format("list {}: {}", other.name, holder);
+  }
+  return "";
 }
 
 class Changer {
@@ -225,7 +208,7 @@ class Changer {
     (was.is_live ? counts_.renewed : counts_.added)++;
     if (const std::string enforced = entry_.enforced_as(); !enforced.empty()) {
       counts_.widened++;
-      if (counts_.widened_texts.size() < kMostWidenedTexts) {
+      if (counts_.widened_texts.size() < kMostTexts) {
         counts_.widened_texts.push_back(
             fmt::format("{} is enforced as {} (ipv6_aggregate: {})", text, enforced, list_.ipv6_aggregate));
       }
@@ -241,14 +224,14 @@ class Changer {
     if (was.is_known) {
       (was.is_live ? counts_.deleted : counts_.missing)++;
       if (counts_.still_held.empty() && n_looked_++ < kMostLooked) {
-        const std::string holder = held_by_file(list_, entry_.draft());
-        if (!holder.empty()) counts_.still_held = fmt::format("{} by {}", text, holder);
+        const std::string holder = held_by_file();
+        if (!holder.empty()) counts_.still_held = still_held_text(text, list_, holder);
       }
       if (!was.there) return {};
       entry_.append_to(edit_.removed, was.there->expires);
       return journal_.erase(list_.name, text);
     }
-    if (const std::string holder = held_by_file(list_, entry_.draft()); !holder.empty()) {
+    if (const std::string holder = held_by_file(); !holder.empty()) {
       return Error{
           fmt::format("{} was not added by `controlctl add`: list {} holds it by {}\nhint: take it out there, "
                       "or add it to a list with `action: pass`, which always wins",
@@ -257,6 +240,8 @@ class Changer {
     counts_.missing++;
     return {};
   }
+
+  std::string held_by_file() const { return holder_of(list_, entry_.draft(), {.of_files_alone = true, .until = now_ + 1}); }
 
   Result<ChangeCounts> flush() {
     std::vector<std::pair<std::string, uint32_t>> all;
@@ -295,21 +280,30 @@ void append_texts(const List& list, const Rows<Addr>& rows, std::vector<JournalE
 }  // namespace
 
 Result<const List*> list_of(const Change& change, const Book& book) {
-  std::string dynamic;  // their names
-  size_t n_dynamic = 0;
+  std::string dynamic, meant;  // their names
+  size_t n_meant = 0;
   const List* found = nullptr;
   for (const List& list : book) {
-    if (change.list.empty() ? list.dynamic.has_value() : list.name == change.list) found = &list;
-    if (!list.dynamic) continue;
-    n_dynamic++;
-    dynamic += (dynamic.empty() ? "" : ", ") + list.name;
+    const bool is_meant = change.list.empty() ? list.dynamic && list.action == change.action : list.name == change.list;
+    if (is_meant) {
+      found = &list;
+      n_meant++;
+      meant += (meant.empty() ? "" : ", ") + list.name;
+    }
+    if (list.dynamic) dynamic += (dynamic.empty() ? "" : ", ") + list.name;
   }
   if (dynamic.empty()) {
     return Error{"no list of the policy may be changed so\nhint: write `dynamic: true` in a list, and reload"};
   }
   if (change.list.empty()) {
-    if (n_dynamic == 1) return found;
-    return Error{"there are several dynamic lists: which one is meant?\nhint: name one with --list: " + dynamic};
+    if (n_meant == 1) return found;
+    const char* action = change.action == WEIR_PASS ? "pass" : "drop";
+    if (n_meant == 0) {
+      return Error{
+          fmt::format("no dynamic list has `action: {}`\nhint: name the list with --list: {}", action, dynamic)};
+    }
+    return Error{fmt::format(
+        "several dynamic lists have `action: {}`: which one is meant?\nhint: name one with --list: {}", action, meant)};
   }
   if (found == nullptr) {
     return Error{fmt::format("no list is called '{}'\nhint: dynamic lists are: {}", change.list, dynamic)};
@@ -341,6 +335,30 @@ Result<ChangeCounts> apply(const Change& change, const List& list, uint64_t now,
     if (comment.size() > Change::kMostComment) return Error{long_comment(comment)};
   }
   return Changer(change, list, now, journal, edit).run();
+}
+
+void look_elsewhere(const Change& change, const List& list, const Book& book, uint64_t now, ChangeCounts& counts) {
+  const bool adds = change.verb == Change::Verb::add && list.action == WEIR_DROP;
+  const bool deletes = change.verb == Change::Verb::del;
+  if (!adds && !deletes) return;
+  for (size_t i = 0; i < std::min(change.entries.size(), kMostLooked); i++) {
+    ListDraft entry;  // as it is written: a wider one may be enforced
+    entry.match = list.match;
+    const Result<std::string> text = read_entry_line(change.entries[i], list.dynamic && list.dynamic->allow_any, entry);
+    if (!text) continue;
+    if (adds) {
+      const std::string why = passes_by(book, list, entry, now);
+      if (!why.empty()) counts.still_passes.push_back(fmt::format("{} by {}", *text, why));
+      if (counts.still_passes.size() == kMostTexts) return;
+      continue;
+    }
+    for (const List& other : book) {
+      if (!counts.still_held.empty()) return;
+      if (&other == &list || other.action != list.action || other.mode != WEIR_ENFORCE) continue;
+      const std::string holder = holder_of(other, entry, {.until = now + 1});
+      if (!holder.empty()) counts.still_held = still_held_text(*text, other, holder);
+    }
+  }
 }
 
 Result<ListDraft> journal_of(const List& list, uint64_t now, Journal& journal) {

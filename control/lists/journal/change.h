@@ -18,7 +18,8 @@ struct Change {
   static constexpr uint32_t kMostTtl_s = 10u * 366 * 86400;
 
   Verb verb = Verb::add;
-  std::string list;                   // empty: the one that is dynamic
+  std::string list;  // empty: the one dynamic list with this action
+  weir_action action = WEIR_DROP;
   std::vector<std::string> entries;   // as read_entry_line() takes them; flush: none
   std::optional<uint32_t> ttl_s;      // add; empty: the list's max_ttl
   std::string comment;                // add
@@ -31,11 +32,12 @@ struct Change {
 struct ChangeCounts {
   uint64_t added = 0, renewed = 0, deleted = 0;
   uint64_t missing = 0;                         // were to be deleted, and were not there
-  std::string still_held;                       // one that was deleted, and what file holds it, too: it matches on
+  std::string still_held;                       // one that was to be deleted, and the list and entry that hold it
+  std::vector<std::string> still_passes = {};   // first kMostTexts that were added, and what lets them through
   uint64_t widened = 0;                         // of those that were added or renewed, by ipv6_aggregate
-  std::vector<std::string> widened_texts = {};  // of the first kMostWidenedTexts
+  std::vector<std::string> widened_texts = {};  // of the first kMostTexts
 };
-constexpr size_t kMostWidenedTexts = 5;
+constexpr size_t kMostTexts = 5;
 
 // The list of the book that the change is for. Error: there is none, several might be meant, or it is not dynamic.
 Result<const List*> list_of(const Change& change, const Book& book);
@@ -43,6 +45,10 @@ Result<const List*> list_of(const Change& change, const Book& book);
 // Does it in the journal, whose transaction has begun, and adds to the edit what becomes of the list's content. Error:
 // which entry is wrong, why, and the way out; the journal and the edit hold a part of it then.
 Result<ChangeCounts> apply(const Change& change, const List& list, uint64_t now, Journal& journal, EntriesEdit& edit);
+
+// Looks in other lists of the book, and among own addresses: for added entries that pass all the same, and for deleted
+// ones that another list with the same action holds. It looks at the first 100 entries of the change, as written.
+void look_elsewhere(const Change& change, const List& list, const Book& book, uint64_t now, ChangeCounts& counts);
 
 // The journal's entries of the list, those that ended left out.
 Result<ListDraft> journal_of(const List& list, uint64_t now, Journal& journal);

@@ -85,7 +85,7 @@ class Voice {
   }
   bool is_gone() const { return is_gone_; }
   // Returns early when nobody listens any more.
-  void wait_until(Clock::time_point end) const {
+  void pause_until(Clock::time_point end) const {
     while (!is_gone_ && Clock::now() < end) {
       pollfd gone = {gone_.get(), POLLIN, 0};
       (void)poll(&gone, 1, wait_ms(end));
@@ -124,7 +124,7 @@ class Watcher {
       lost.kind = "lost";
       lost.error = first_line(error);
       voice_.tell(lost);
-      voice_.wait_until(again);
+      voice_.pause_until(again);
       pause_ms = std::min(2 * pause_ms, kMostPauseMs);
     }
   }

@@ -95,7 +95,7 @@ std::string lists_can_go(const AdviceFacts& facts, std::vector<Advice>& advice) 
                       fmt::format("take the list {} out", verdict.list),
                       by + " all of its entries, and would do the same to the same packets",
                       {},
-                      "controlctl lists"});
+                      "controlctl compare"});
   }
   return "";
 }
@@ -108,7 +108,7 @@ std::string lists_are_one(const AdviceFacts& facts, std::vector<Advice>& advice)
                       fmt::format("make one list of {} and {}, or take one of them out", verdict.list, verdict.other),
                       verdict.text,
                       {},
-                      "controlctl lists --matrix"});
+                      "controlctl compare --matrix"});
   }
   return "";
 }
@@ -170,7 +170,7 @@ std::string pass_shadows(const AdviceFacts& facts, std::vector<Advice>& advice) 
            fmt::format("{} of {} lie wholly in {}, which wins", count(held.entries),
                        plural(list.entries, "entry", "entries"), held.list),
            {},
-           "controlctl lists --matrix"});
+           "controlctl compare --matrix"});
     }
   }
   return "";

@@ -78,9 +78,11 @@ void members(Fields& f, ChangeCounts& counts) {
   f({"renewed", "", "that were: they have the new time to live and comment"}, counts.renewed);
   f({"deleted", "", "that are gone"}, counts.deleted);
   f({"missing", "", "that were to go, and were not there"}, counts.missing);
-  f.unless_empty(
-      {"still_held", "", "one of those that are gone, and the entry of a file that holds it, too: it matches on"},
-      counts.still_held);
+  f.unless_empty({"still_held", "",
+                  "del: the first entry that still matches, with the list, the entry and the place that hold it"},
+                 counts.still_held);
+  f.unless_empty({"still_passes", "", "add: the first 5 entries that pass all the same, with what lets them through"},
+                 counts.still_passes);
   f({"widened", "", "of those added or renewed, IPv6 addresses that `ipv6_aggregate` made networks"}, counts.widened);
   f.unless_empty({"widened_texts", "", "the first 5: what each is enforced as"}, counts.widened_texts);
 }
@@ -94,6 +96,8 @@ void members(Fields& f, ChangeAnswer& answer) {
   f({"entries", "", "that the list has of add now"}, answer.entries);
   f({"total_ms", "ms", "from request to answer"}, answer.total_ms);
   f.array({"targets", "", "what became of it there"}, answer.targets, "outcome");
+  f.unless_empty({"notice", "", "add to a drop list: why nothing of it drops now: bypass, mode: monitor, no target"},
+                 answer.notice);
   f.unless_empty({"error", "", "why not every target has it"}, answer.error);
 }
 
@@ -155,6 +159,12 @@ void members(Fields& f, Radius::Talker& talker) {
   f({"credit", "", "the list that most of it is credited to"}, talker.credit);
 }
 
+void members(Fields& f, Radius::LetThrough& let_through) {
+  f({"list", "", "a pass list"}, let_through.list);
+  f.object({"share", "", "packets that it passes, and that a drop list would drop without it"}, let_through.share, "share");
+  f({"samples", "", "of them"}, let_through.samples);
+}
+
 void members(Fields& f, Radius& radius) {
   f({"samples", "", "frames of the recent traffic, judged by what runs and by the candidate"}, radius.samples);
   f({"frames", "", "that they stand for"}, radius.frames);
@@ -166,6 +176,8 @@ void members(Fields& f, Radius& radius) {
   f({"newly_dropped_bytes", "share", "of the bytes"}, radius.newly_dropped_bytes);
   f({"newly_passed_bytes", "share", "of the bytes"}, radius.newly_passed_bytes);
   f.array({"credits", "", "whom it is credited to, most packets first"}, radius.credits, "credit");
+  f.array({"let_through", "", "pass lists of the candidate that let packets through though a drop list matches"},
+          radius.let_through, "let through");
   f.array({"talkers", "", "addresses with most of the packets whose verdict changes"}, radius.talkers, "talker");
   f({"tunnels_differ", "", "packets inside of tunnels are known as what runs sees them"}, radius.are_tunnels_different);
 }

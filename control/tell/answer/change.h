@@ -82,7 +82,8 @@ struct ChangeAnswer {
   uint64_t entries = 0;  // that the journal holds of the list now
   double total_ms = 0;
   std::vector<TargetOutcome> targets;
-  std::string error;  // why not
+  std::string notice;  // add to a drop list: why nothing of the list drops now; empty: it does
+  std::string error;   // why not
 };
 void members(Fields& f, ChangeAnswer& answer);
 

@@ -14,6 +14,9 @@ void members(Fields& f, Request& request) {
           request.name);
   f.maybe({"on", "", "bypass: true or false"}, request.on);
   f.maybe({"interface", "", "detach: only this one"}, request.interface);
+  f.maybe(
+      {"action", "", "add, del, without a name: the one dynamic list with this action; drop or pass; default: drop"},
+      request.action);
   f.unless_empty({"entries", "", "add, del: as controlctl add takes them"}, request.entries);
   f.maybe({"ttl", "seconds", "add: how long they stay"}, request.ttl);
   f.maybe({"comment", "", "add: shown wherever the entries are"}, request.comment);

@@ -16,6 +16,7 @@ struct Request {
   std::optional<std::string> name = {};       // list, accept, fetch, add, del, flush, entries, export, drops
   std::optional<bool> on = {};                // bypass
   std::optional<std::string> interface = {};  // detach
+  std::optional<std::string> action = {};     // add, del
   std::vector<std::string> entries = {};      // add, del
   std::optional<uint32_t> ttl = {};           // add
   std::optional<std::string> comment = {};    // add

@@ -101,7 +101,8 @@ std::vector<Finding> findings_of(const StatusAnswer& status, std::vector<Finding
   if (!has_policy) {
     findings.push_back({kProblem, "Nothing is published yet: the first policy is being compiled.", ""});
   } else if (status.targets.empty()) {
-    findings.push_back({kProblem, "Nothing is enforced: the policy has no target.", "", false});
+    findings.push_back({kProblem, "Nothing is enforced: the policy has no target.",
+                        "`weir setup` lets an interface or cards enforce it.", false});
   }
   for (const TargetStatus& target : status.targets) {
     judge_target(target, findings);

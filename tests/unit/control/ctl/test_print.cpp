@@ -1,4 +1,8 @@
 // controlctl prints parts of answers: each shape of a part has a row.
+#include <algorithm>
+#include <random>
+#include <sstream>
+
 #include "control/ctl/explain_text.h"
 #include "control/ctl/print.h"
 #include "control/ctl/text.h"
@@ -98,6 +102,69 @@ TEST_CASE("columns of a table are as wide as their widest cell, and hold nothing
   CHECK(text.find('\x1b') == std::string::npos);
   CHECK(text.starts_with("list           entries\ndrop                12\na-long-name  1,234,567\n"));
   for (size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) CHECK(text[at - 1] != ' ');
+}
+
+namespace {
+
+size_t widest_line(const std::string& text) {
+  size_t widest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) widest = std::max(widest, line.size());
+  return widest;
+}
+
+}  // namespace
+
+TEST_CASE("a table that fits is printed as it is; nobody at a terminal gets all of it") {
+  Table table({{"list"}, {"bad", Table::Align::right}, {"feed"}});
+  table.row({"c2", "0", "feeds/c2.txt"});
+  const std::string whole = "list  bad  feed\nc2      0  feeds/c2.txt\n";
+  CHECK(table.text(0) == whole);
+  CHECK(table.text(23) == whole);
+}
+
+TEST_CASE(
+    "a table on a narrow terminal leaves out what says nothing, then folds texts, then leaves out the last columns") {
+  Table table({{"list"}, {"bad", Table::Align::right}, {"comment"}});
+  table.row({"c2", "0", "of the abuse desk, ticket 4711"});
+  CHECK(table.text(40) ==
+        "list  comment\nc2    of the abuse desk, ticket 4711\n(left out for want of room: bad; --wide shows all)\n");
+  table.row({"other", "7", "a/path/that/has/no/blank/at/all/in/it"});
+  CHECK(table.text(30) ==
+        "list   bad  comment\n"
+        "c2       0  of the abuse desk,\n"
+        "            ticket 4711\n"
+        "other    7  a/path/that/has/\n"
+        "            no/blank/at/all/\n"
+        "            in/it\n");
+  CHECK(table.text(24) ==
+        "list   bad\nc2       0\nother    7\n(left out for want of room: comment; --wide shows all)\n");
+}
+
+TEST_CASE("no line of a table is wider than the terminal, and no word of its first column is lost") {
+  std::mt19937 random(7);
+  const auto draw = [&](unsigned most) { return std::uniform_int_distribution<unsigned>(0, most)(random); };
+  for (int turn = 0; turn < 500; turn++) {
+    const size_t n = 1 + draw(8);
+    std::vector<Table::Column> columns;
+    for (size_t c = 0; c < n; c++)
+      columns.push_back({"title", draw(1) == 0 ? Table::Align::left : Table::Align::right});
+    columns.front().align = Table::Align::left;
+    Table table(columns);
+    std::string first;
+    for (unsigned rows = draw(5); rows > 0; rows--) {
+      std::vector<std::string> cells;
+      for (size_t c = 0; c < n; c++)
+        cells.push_back(std::string(columns[c].align == Table::Align::left ? draw(60) : draw(12), 'x'));
+      first += cells.front();
+      table.row(cells);
+    }
+    const unsigned most = 60 + draw(60);
+    const std::string text = table.text(most);
+    INFO(text);
+    CHECK(widest_line(text.substr(0, text.find("(left out"))) <= most);
+    CHECK(static_cast<size_t>(std::count(text.begin(), text.end(), 'x')) >= first.size());
+  }
 }
 
 TEST_CASE("entries of which others follow are a table of their own") {

@@ -87,6 +87,23 @@ TEST_CASE("the radius of a change: shares, bytes, lists and talkers") {
   CHECK((radius.talkers[0].is_dropped && radius.talkers[0].share.value == Approx(0.25)));
   CHECK((radius.talkers[1].address == "192.0.2.2" && radius.talkers[1].credit == "new"));
   CHECK_FALSE(radius.are_tunnels_different);
+  REQUIRE(radius.let_through.size() == 1);  // 203.0.113.9 passes by no list, and 203.0.113.1 for one drop list's source
+  CHECK((radius.let_through[0].list == "ok" && radius.let_through[0].share.value == Approx(0.05)));
+}
+
+TEST_CASE("a pass list lets a packet through in any of its layers; the outermost is told") {
+  const Compiled1 policy(
+      "policy: {tunnels: [ipip]}\nlists:\n- {name: ok, action: pass, match: dst, entries: [203.0.113.1]}\n"
+      "- {name: fine, action: pass, match: dst, entries: [203.0.113.2]}\n- {name: bad, action: drop, entries: "
+      "[192.0.2.2]}\n");
+  SeenFrame inside = frame_of(0x05050505, 0x05050506), both = frame_of(0xc0000202, 0xcb007102, 2);
+  inside.inner.push_back(frame_of(0xc0000202, 0xcb007101).outer);
+  both.inner.push_back(frame_of(0xc0000202, 0xcb007101).outer);
+  const std::vector<SeenFrame> frames = {inside, both, frame_of(0x05050505, 0xcb007101, 7)};
+  const Radius radius = radius_of(policy.enforcing(), policy.enforcing(), frames, kNow);
+  REQUIRE(radius.let_through.size() == 2);
+  CHECK((radius.let_through[0].list == "fine" && radius.let_through[0].share.value == Approx(0.2)));
+  CHECK((radius.let_through[1].list == "ok" && radius.let_through[1].share.value == Approx(0.1)));
 }
 
 TEST_CASE("a frame is judged in all its layers, when the policy judges tunnels") {

@@ -175,7 +175,7 @@ TEST_CASE("what a file holds is not deleted: the place is told") {
   CHECK((counts && counts->deleted == 1 && counts->still_held.empty()));
   counts = apply(change(Change::Verb::del, {"10.0.0.9"}), list, kNow, journal, edit);
   CHECK((counts && counts->deleted == 1));
-  CHECK(counts->still_held == "10.0.0.9 by 10.0.0.0/24 (feeds/bans.txt:17)");
+  CHECK(counts->still_held == "10.0.0.9 by list bans: 10.0.0.0/24 (feeds/bans.txt:17)");
 }
 
 TEST_CASE("one meaning is one entry, with its side or without, also of journals that kept the side") {
@@ -224,17 +224,104 @@ TEST_CASE("IPv6 hosts are widened as the list says, and the journal keeps what w
   CHECK(list.entries() == 1);
 }
 
-TEST_CASE("the list may be left out where there is one; others are refused by name") {
-  Book book = {dynamic_list("bans"), List()};
+TEST_CASE("the list may be left out where one list has the action that is meant; others are refused by name") {
+  Book book = {dynamic_list("bans"), List(), dynamic_list("allowed")};
   book[1].name = "files";
+  book[2].action = WEIR_PASS;
+  Change allows;
+  allows.action = WEIR_PASS;
   CHECK(*list_of({}, book) == book.data());
+  CHECK(*list_of(allows, book) == &book[2]);
+  // Nobody is let in because the pass list is the only one.
+  const Book one = {book[2]};
+  CHECK(list_of({}, one).error() == "no dynamic list has `action: drop`\nhint: name the list with --list: allowed");
+  CHECK(list_of(allows, {book[0]}).error().find("no dynamic list has `action: pass`") == 0);
   Change wanted;
   wanted.list = "files";
   CHECK(list_of(wanted, book).error().find("`dynamic: true`") != std::string::npos);
   wanted.list = "nobody";
   CHECK(list_of(wanted, book).error().find("bans") != std::string::npos);
   book.push_back(dynamic_list("others"));
-  CHECK(list_of({}, book).error().find("bans, others") != std::string::npos);
+  CHECK(list_of({}, book).error().find("--list: bans, others") != std::string::npos);
+}
+
+TEST_CASE("an added entry that passes all the same is told, with the list or own address that lets it through") {
+  Book book = {dynamic_list("bans"), List(), List()};
+  List &pass = book[1], &watched = book[2];
+  pass.name = "partners";
+  pass.action = WEIR_PASS;
+  pass.feed.path = "feeds/partners.txt";
+  ListDraft passes;
+  passes.v4.push_back({0x0a000000, 0x0a0000ff, 17, 0, WEIR_AS_SOURCE, 1, kNever});
+  passes.v4.push_back({0x0a000100, 0x0a0001ff, 18, 443, WEIR_AS_SOURCE, 1, kNever});
+  passes.v4.push_back({0x0a000200, 0x0a0002ff, 19, 0, WEIR_AS_SOURCE, 1, kNow - 1});
+  passes.v6.push_back({Ipv6{0x20010db8} << 96, (Ipv6{0x20010db9} << 96) - 1, 20, 0, WEIR_AS_SOURCE, 1, kNever});
+  pass.content = make_entries(passes);
+  watched = pass;
+  watched.name = "watched";
+  watched.mode = WEIR_MONITOR;
+  auto own = std::make_shared<Own>();
+  own->policy_path = "weir.yaml";
+  ListDraft addresses;
+  addresses.v4.push_back({0xc0000200, 0xc00002ff, 5, 0, kBothDirections, 0, kNever});
+  own->entries = make_entries(addresses);
+  book[0].own = own;
+
+  const auto told = [&](const std::string& text, Change::Verb verb = Change::Verb::add) {
+    ChangeCounts counts;
+    look_elsewhere(change(verb, {text}), book[0], book, kNow, counts);
+    return counts.still_passes.empty() ? "" : counts.still_passes.front();
+  };
+  const std::string by_partners = " by list partners: 10.0.0.0/24 (feeds/partners.txt:17)";
+  CHECK(told("10.0.0.9") == "10.0.0.9" + by_partners);
+  CHECK(told("10.0.0.0/25") == "10.0.0.0/25" + by_partners);
+  CHECK(told("10.0.0.9:80") == "10.0.0.9:80" + by_partners);
+  CHECK(told("src 10.0.0.9 dport 80") == "src 10.0.0.9 dport 80" + by_partners);
+  CHECK(told("2001:db8::7") == "2001:db8::7 by list partners: 2001:db8::/32 (feeds/partners.txt:20)");
+  CHECK(told("192.0.2.7") == "192.0.2.7 by policy.own: 192.0.2.0/24 (weir.yaml:5)");
+  for (const char* drops :
+       {"10.0.0.0/23", "dst 10.0.0.9", "10.0.1.9", "10.0.2.9", "10.0.3.9", "src 192.0.2.7 dport 80"}) {
+    INFO(drops);
+    CHECK(told(drops).empty());
+  }
+  CHECK(told("10.0.0.9", Change::Verb::del).empty());
+  // A list that is compared with both sides drops the other side's packets.
+  book[0].match = kBothDirections;
+  CHECK(told("10.0.0.9").empty());
+  pass.mode = WEIR_MONITOR;
+  CHECK(told("src 10.0.0.9").empty());
+
+  ChangeCounts counts;
+  pass.mode = WEIR_ENFORCE;
+  book[0].match = WEIR_AS_SOURCE;
+  look_elsewhere(
+      change(Change::Verb::add, {"10.0.0.1", "10.0.3.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "10.0.0.6"}),
+      book[0], book, kNow, counts);
+  CHECK(counts.still_passes.size() == kMostTexts);
+}
+
+TEST_CASE("a deleted entry that another list holds is told, with that list") {
+  Book book = {dynamic_list("bans"), List(), dynamic_list("others"), List()};
+  const auto fill = [](List& list, const char* name, uint8_t source) {
+    list.name = name;
+    list.feed.path = "feeds/x.txt";
+    ListDraft held;
+    held.v4.push_back({0x0a000000, 0x0a0000ff, source == kJournalSource ? 0u : 17u, 0, WEIR_AS_SOURCE, source, kNever});
+    list.content = make_entries(held);
+  };
+  fill(book[1], "allowed", 1);
+  book[1].action = WEIR_PASS;
+  fill(book[3], "spamhaus", 1);
+  const auto told = [&] {
+    ChangeCounts counts;
+    look_elsewhere(change(Change::Verb::del, {"10.0.1.1", "10.0.0.9"}), book[0], book, kNow, counts);
+    return counts.still_held;
+  };
+  CHECK(told() == "10.0.0.9 by list spamhaus: 10.0.0.0/24 (feeds/x.txt:17)");
+  book[3].mode = WEIR_MONITOR;
+  CHECK(told().empty());
+  fill(book[2], "others", kJournalSource);
+  CHECK(told() == "10.0.0.9 by list others: 10.0.0.0/24 (controlctl add)");
 }
 
 TEST_CASE("entries are there after a restart; what was not committed is not") {

@@ -13,7 +13,7 @@
 
 namespace weir::control::ctl {
 
-namespace cmd_lists {
+namespace cmd_compare {
 
 constexpr auto kRight = Table::Align::right;
 
@@ -149,18 +149,18 @@ Run configure(Options& options) {
   return [matrix](const Context& context) { return request(context, {"lists"}, *matrix ? show_all : show); };
 }
 
-}  // namespace cmd_lists
+}  // namespace cmd_compare
 
-const Command kLists = {
-    "lists",
+const Command kCompare = {
+    "compare",
     Group::look,
     "what each list is worth and costs: what it alone holds and drops, its overlap with others, its bytes",
-    "Which list can go, which two are one, and which costs most for the fewest drops comes first. `list` shows what is "
-    "in "
-    "the lists; `lists` compares them. The comparison is made once a generation, and takes a second or two with "
-    "millions "
-    "of entries.",
-    cmd_lists::configure,
-    [](MemberTable& table) { table.add<ListsAnswer>("lists"); }};
+    "It begins with the lists that can go, the pairs that are one, and the list that costs most for the fewest drops. "
+    "`list` shows what is in the lists. The comparison is made once a generation, and takes a second or two with "
+    "millions of entries.",
+    cmd_compare::configure,
+    [](MemberTable& table) { table.add<ListsAnswer>("lists"); },
+    false,
+    "lists"};
 
 }  // namespace weir::control::ctl
