@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 namespace weir {
@@ -50,6 +52,10 @@ std::string find_controld_socket() {
 Result<std::string> default_config() {
   for (const char* candidate : kDefaultConfigs) {
     if (access(candidate, R_OK) == 0) return std::string(candidate);
+    if (errno != ENOENT && errno != ENOTDIR) {
+      return Error{std::string("no policy: ") + candidate + " is there, and you may not read it: " + strerror(errno) +
+                   "\nhint: be root or in its group, or name another one with --config"};
+    }
   }
   return Error{std::string("no policy: there is no ") + kDefaultConfigs[0] + " and no " + kDefaultConfigs[1] +
                "; name one with --config"};

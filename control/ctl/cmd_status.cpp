@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <span>
 
 #include "control/ctl/client.h"
@@ -80,15 +81,18 @@ void show_shapes(const std::vector<ShapeReport>& shapes) {
   if (!table.empty()) print("\n{}", table.text());
 }
 
-void show_limits(const std::vector<std::pair<std::string, Limit>>& limits) {
+// all: else those that are nearly used up.
+void show_limits(const std::vector<std::pair<std::string, Limit>>& limits, bool all) {
+  constexpr double kNearly = 0.8;
   Table table({{"limit"}, {"used", Table::Align::right}, {"max", Table::Align::right}});
   for (const auto& [name, limit] : limits) {
+    if (!all && static_cast<double>(limit.used) < kNearly * static_cast<double>(limit.max)) continue;
     const bool size = name.ends_with("_bytes");
     const std::string limit_text = limit.max == 0 ? "unknown" : size ? bytes(limit.max) : count(limit.max);
     table.row(
         {size ? name.substr(0, name.size() - 6) : name, size ? bytes(limit.used) : count(limit.used), limit_text});
   }
-  print("\n{}", table.text());
+  if (!table.empty()) print("\n{}", table.text());
 }
 
 void show_reload(const ReloadAnswer& reload) {
@@ -133,7 +137,7 @@ void show_warned(const std::vector<WarnedFeed>& warned) {
   }
 }
 
-void show(const StatusAnswer& answer) {
+void show(const StatusAnswer& answer, bool all) {
   print("{}\n", standing_of(answer).line);
   if (answer.starting) print("controld is starting: it compiles the first policy\n");
   print("controld {}, pid {}\npolicy      {}\nstate       {}\n", answer.version, answer.pid, answer.config,
@@ -155,8 +159,14 @@ void show(const StatusAnswer& answer) {
   print("capture     {}\n", capture_text(answer.capture));
   print("metrics     {}\n", metrics_text(answer.metrics));
   show_targets(answer.targets);
-  show_shapes(answer.shapes);
-  show_limits(answer.limits);
+  if (all) show_shapes(answer.shapes);
+  show_limits(answer.limits, all);
+}
+void show_short(const StatusAnswer& answer) {
+  show(answer, false);
+}
+void show_all(const StatusAnswer& answer) {
+  show(answer, true);
 }
 
 // Without controld: what the targets tell of themselves.
@@ -167,12 +177,12 @@ void show_direct(const DirectStatus& answer) {
   show_targets(answer.targets);
 }
 
-int run(const Context& context) {
+int run(const Context& context, bool all) {
   Patience patience;
   patience.most_ms = kAnswerMs;
   const Result<Document> answer = call_controld(context.socket, {"status"}, patience);
   if (answer) {
-    if (const int code = print_answer(context, *answer, show); code != kOk) return code;
+    if (const int code = print_answer(context, *answer, all ? show_all : show_short); code != kOk) return code;
     const Result<StatusAnswer> status = read_json<StatusAnswer>(*answer);
     return status && standing_of(*status).is_wrong ? kWrong : kOk;
   }
@@ -196,8 +206,10 @@ int run(const Context& context) {
   return kUnreachable;
 }
 
-Run configure(Options&) {
-  return run;
+Run configure(Options& options) {
+  auto all = std::make_shared<bool>(false);
+  options.flag("--verbose", *all, "also key types with their filters, and every limit");
+  return [all](const Context& context) { return run(context, *all); };
 }
 
 }  // namespace cmd_status
@@ -205,7 +217,7 @@ Run configure(Options&) {
 const Command kStatus = {
     "status",
     Group::everyday,
-    "what is enforced where, the last reload, limits and memory",
+    "is all well, what is enforced where, the last reload, memory",
     "Begins with OK, WARNING or PROBLEM. The exit code is 6 when something is wrong: not enforced "
     "everywhere, from last good, not durable, a feed refused. Answers at once, also during a "
     "reload; no target is waited for longer than 0.2 s. When no controld answers, the\ntargets are "

@@ -2,7 +2,7 @@
 """README.md and docs/ say what is so.
 
   links       each relative link and anchor leads somewhere
-  commands    each `controlctl COMMAND --option` that is written as code is one that controlctl knows, and so are the programs'
+  commands    each `controlctl COMMAND --option` (or `weir COMMAND`) that is written as code is one that controlctl knows, and so are the programs'
               own options; each scripts/NAME is there
   policies    each block of code that begins with `version: 1` is a policy that `controlctl check` takes
   beginning   README.md has one block of code that shows a newcomer both commands: scripts/demo, scripts/test
@@ -86,12 +86,14 @@ def check_commands(controlctl, controld):
     of_controld = options_of(controld, "--help")
     n = 0
     for page, number, code in codes():
-        for match in re.finditer(r"(?:^|[\s/(])controlctl((?: [^|;&<>()]*)?)", code):
-            words = match.group(1).split()
+        for match in re.finditer(r"(?:^|[\s/(])(controlctl|weir)((?: [^|;&<>()]*)?)", code):
+            words = match.group(2).split()
             while words and words[0] in ("--json", "--socket"):  # those of every command may stand before it
                 words = words[2 if words[0] == "--socket" else 1:]
             if not words or not re.fullmatch(r"[a-z][a-z-]*", words[0]):
                 continue  # COMMAND, --version, $(...)
+            if match.group(1) == "weir" and words[0] not in commands:
+                continue  # a message begins so, or a sentence
             n += 1
             if words[0] not in commands:
                 fault(page, number, f"`controlctl {words[0]}`: there is no such command")
