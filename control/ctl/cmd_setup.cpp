@@ -53,10 +53,10 @@ struct SetupAnswer {
   std::string proof, page, error;
 };
 void members(Fields& f, SetupAnswer& answer) {
-  f({"ok", "", "the target enforces, and the proof holds"}, answer.ok);
+  f({"ok", "", "the target enforces, and the proof holds; --dry-run: it may be tried"}, answer.ok);
   f({"policy", "", "the policy file"}, answer.policy);
   f({"target", "", "that enforces the policy, as `status` calls it"}, answer.target);
-  f({"changed", "", "the policy file has the target since now"}, answer.changed);
+  f({"changed", "", "the policy file has the target since now; --dry-run: would have"}, answer.changed);
   f.unless_empty({"proof", "", "how the block of 203.0.113.7 was seen to work"}, answer.proof);
   f.unless_empty({"page", "", "address of the page; absent: it is off"}, answer.page);
   f.unless_empty({"error", "", "why not, and the way out"}, answer.error);
@@ -103,8 +103,11 @@ Result<void> look_at_card(const std::string& address) {
                            driver.empty() ? "no driver" : driver, address, address)};
 }
 
-// The file keeps its owner and its mode.
-Result<void> rewrite(const std::string& path, const std::string& text) {
+// The file keeps its owner and its mode, and a link to it stays.
+Result<void> rewrite(const std::string& name, const std::string& text) {
+  std::error_code failed;
+  const std::filesystem::path real = std::filesystem::canonical(name, failed);
+  const std::string path = failed ? name : real.string();
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return errno_error("cannot look at " + path);
   const Result<void> written = write_file_durably(path, {std::as_bytes(std::span(text))}, status.st_mode & 07777);
@@ -300,7 +303,7 @@ Result<bool> drops_now(const Context& context, const Plan& plan) {
 
 Result<void> change(const Context& context, const char* command) {
   Request wanted{command};
-  wanted.entries = {kBlocked};
+  wanted.entries = {std::string("src ") + kBlocked};  // whichever side the list is compared with
   wanted.action = "drop";
   if (wanted.command == "add") {
     wanted.ttl = kBlockedTtl_s;
@@ -355,13 +358,16 @@ int refuse(const Context& context, SetupAnswer answer, const std::string& error,
 
 int run(const Context& context, Arguments arguments) {
   SetupAnswer answer;
-  if (arguments.ports.empty() && arguments.interface.empty()) arguments.interface = chosen_interface();
+  const bool is_asked = arguments.ports.empty() && arguments.interface.empty() && !context.json;
+  if (is_asked) arguments.interface = chosen_interface();
   if (arguments.ports.empty() && arguments.interface.empty()) {
     return refuse(context, answer,
                   fmt::format("--interface or --ports is missing\nhint: {} setup --interface NAME; there are {}",
                               context.program, joined(interfaces_here())),
                   kUsage);
   }
+  const std::optional<StatusAnswer> running = status_now(context);
+  if (arguments.config.empty() && running && running->config.starts_with('/')) arguments.config = running->config;
   if (arguments.config.empty()) {
     const Result<std::string> config = default_config();
     if (!config) return refuse(context, answer, config.error(), kFailed);
@@ -372,7 +378,9 @@ int run(const Context& context, Arguments arguments) {
   if (!plan) return refuse(context, answer, plan.error(), kFailed);
   answer.target = plan->target;
   if (arguments.dry_run) {
-    show_plan(*plan, status_now(context));
+    answer.ok = true;
+    answer.changed = plan->changes_policy();
+    context.json ? print("{}", answer_line(answer)) : show_plan(*plan, running);
     return kOk;
   }
   if (geteuid() != 0)
@@ -403,7 +411,9 @@ Run configure(Options& options) {
   options.text("--interface", "NAME", arguments->interface, "filter what this interface receives, in the kernel (XDP)")
       .interfaces();
   options.text("--ports", "PCI,PCI", arguments->ports, "filter between these cards: 0000:01:00.0,0000:01:00.1 (DPDK)");
-  options.text("--config", "FILE", arguments->config, "the policy file; default: ./weir.yaml, then /etc/weir/weir.yaml")
+  options
+      .text("--config", "FILE", arguments->config,
+            "the policy file; default: that of controld, else ./weir.yaml, then /etc/weir/weir.yaml")
       .files();
   options.text("--restart", "COMMAND", arguments->restart, "what starts controld anew");
   options.flag("--dry-run", arguments->dry_run, "change nothing, and say what would be done");

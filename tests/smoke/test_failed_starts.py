@@ -86,3 +86,11 @@ def test_a_start_names_a_home_that_it_cannot_read(folder, good, closed_home):
 def test_a_check_needs_no_home(folder, good, closed_home):
     done = run(folder, "control/controlctl", "check", good, user=NOBODY, group=NOBODY, env=closed_home)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
+
+
+def test_a_policy_that_one_may_not_read_is_not_called_missing(folder, good):
+    os.rename(good, os.path.join(folder, "weir.yaml"))
+    os.chmod(os.path.join(folder, "weir.yaml"), 0o600)
+    done = run(folder, "control/controlctl", "check", user=NOBODY, group=NOBODY)
+    assert done.returncode == 1
+    assert "weir.yaml is there, and you may not read it: Permission denied\nhint: be root or in its group" in done.stderr, done.stderr

@@ -19,7 +19,7 @@ version: 1
 targets: {targets}
 lists:
   - {{name: allowed, action: pass, dynamic: true}}
-  - {{name: blocked, action: drop, dynamic: true}}
+  - {{name: blocked, action: drop, match: dst, dynamic: true}}
 """
 PROOF = "a made packet from 203.0.113.7 passed, dropped while 203.0.113.7 was blocked, and passes again"
 
@@ -85,7 +85,7 @@ def test_another_interface_takes_a_reload_and_again_changes_nothing(session):
         assert json.loads(out)["changed"] == changed
     assert attached(session) == {"in0", "in1"}
     assert "\n  - xdp: {interfaces: [in0, in1]}\n" in policy(session)
-    code, out, err = run_setup(session, "--interface", "in1", "--restart", "false")
+    code, out, err = session.controlctl("setup", "--interface", "in1", "--restart", "false")  # the policy that controld has
     assert code == 0, err
     assert PROOF in out, out
 
@@ -130,4 +130,18 @@ def test_a_dry_run_tells_all_and_changes_nothing(session):
     assert code == 0, err
     for text in ("+   - xdp: {interfaces: [in0]}", "would run: systemctl restart weir-controld", "would block 203.0.113.7"):
         assert text in out
+    code, out, err = run_setup(session, "--interface", "in0", "--dry-run", "--json")
+    assert (code, json.loads(out)["changed"]) == (0, True), err
     assert policy(session) == before
+
+
+def test_a_link_to_the_policy_stays(session):
+    put_policy(session, "\n  - xdp: {interfaces: [in0]}")
+    os.rename(session.path("weir.yaml"), session.path("kept.yaml"))
+    os.symlink("kept.yaml", session.path("weir.yaml"))
+    os.chmod(session.path("kept.yaml"), 0o640)
+    start(session)
+    code, _, err = run_setup(session, "--interface", "in1", "--restart", "false")
+    assert code == 0, err
+    assert os.path.islink(session.path("weir.yaml"))
+    assert os.stat(session.path("kept.yaml")).st_mode & 0o7777 == 0o640
