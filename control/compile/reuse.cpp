@@ -47,6 +47,7 @@ void add_settings(const Policy& policy, Bytes& inputs) {
   inputs.add(policy.tunnels);
   inputs.add(policy.false_positive_rate);
   inputs.add(policy.memory_bytes);
+  inputs.add(policy.gates_for);
   inputs.add(policy.layout.has_value());
   inputs.add(policy.layout.value_or(WEIR_LAYOUT_LINE8));
   for (const List& list : policy.lists) {

@@ -38,6 +38,7 @@ std::pair<std::shared_ptr<const Policy>, wire::Generation> Maker::number_candida
   } else {
     log::warning("the candidate is without what was added to lists: the journal could not be read");
   }
+  policy.gates_for = kinds_of(targets_of(policy));
   return {std::make_shared<const Policy>(std::move(policy)), give_number("a candidate")};
 }
 

@@ -93,6 +93,10 @@ class Maker {
   Result<Journal*> journal();
   void add_journal(Book& book, const Book* before);
   Result<void> keep(const Running& next, const std::vector<TargetSpec>& targets);
+  // Those of controld's options, else the policy's.
+  const std::vector<TargetSpec>& targets_of(const Policy& policy) const {
+    return settings_.targets.empty() ? policy.targets : settings_.targets;
+  }
   Result<void> keep_in_force(const std::vector<TargetSpec>& targets);
   void load_book(wire::Generation generation, Running& running);
 

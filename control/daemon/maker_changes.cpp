@@ -147,8 +147,7 @@ Result<void> Maker::make_changes(ChangeBatch& batch, const Running& old, Journal
   // From here on it is in the journal: what the disk does not take now it takes later. Of an overlay the last good is
   // kept beside the acknowledgement: nobody who has it takes an older one.
   if (batch.next->publication->base != nullptr && batch.base == nullptr) return {};
-  std::vector<TargetSpec> targets = settings_.targets.empty() ? policy->targets : settings_.targets;
-  batch.saved = keep(*batch.next, targets);
+  batch.saved = keep(*batch.next, targets_of(*policy));
   return {};
 }
 

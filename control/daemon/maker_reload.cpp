@@ -103,6 +103,7 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
     if (!done) return fail_for_now(answer, done.error());
   }
   add_journal(policy->lists, before);
+  policy->gates_for = kinds_of(targets_of(*policy));
   const auto whole = std::make_shared<const Policy>(std::move(*policy));
   policy.reset();
   std::shared_ptr<Running> next = running_of(whole);
@@ -139,7 +140,7 @@ void Maker::make_reload(ReloadJob& job, const Running* old, const Book* before) 
       return;
     }
   }
-  job.targets = settings_.targets.empty() ? whole->targets : settings_.targets;
+  job.targets = targets_of(*whole);
   if (!settings_.state_dir && whole->state_dir != store_.state_dir()) {
     log::warning("state_dir changed: the old one stays in use until controld starts anew",
                  {{"state_dir", whole->state_dir}, {"in_use", store_.state_dir()}});

@@ -92,6 +92,7 @@ Result<void> Daemon::plan(Candidate candidate, const Running& running, const See
     if (found->feed.path.empty()) return Error{fmt::format("list '{}' has no feed that a file could stand for", name)};
   }
   keep_added(*running.book, policy->lists);
+  policy->gates_for = kinds_of(options_.targets.empty() ? policy->targets : options_.targets);
   const auto whole = std::make_shared<const Policy>(std::move(*policy));
   policy.reset();
   const std::shared_ptr<Running> next = running_of(whole);

@@ -137,7 +137,8 @@ def test_a_wrong_change_changes_nothing_and_says_why(running):
     for arguments, expect, words in (
             (("add", "203.0.113.400", "--list", "bans"), 1, "203.0.113.400"),
             (("add", "203.0.113.4", "203.0.113.5/33", "--list", "bans"), 1, "entry 2 of 2"),
-            (("add", "203.0.113.4"), 1, "friends, bans"),
+            (("add", "203.0.113.4", "--ttl", "2h"), 1, "entries of list bans may stay"),
+            (("allow", "203.0.113.400"), 1, "203.0.113.400"),
             (("add", "203.0.113.4", "--list", "files"), 1, "dynamic: true"),
             (("add", "203.0.113.4", "--list", "nobody"), 1, "no list is called 'nobody'"),
             (("add", "203.0.113.4", "--list", "bans", "--ttl", "2h"), 1, "max_ttl"),

@@ -118,14 +118,24 @@ def mount_private_places(folder):
         shell("mount", "-t", "tmpfs", "-o", "mode=0755", "tmpfs", place)
 
 
+def packaged_policy(*more):
+    """The policy that the package brings, with the data plane's target of its comment. more: (a comment, what stands there instead)."""
+    text = read(os.path.join(ROOT, "configs/packaged/weir.yaml")).decode()
+    of_dataplane = "  - dataplane: /run/weir-dataplane/main/dataplane.sock"
+    for commented, instead in (("targets: []", "targets:"), ("#" + of_dataplane, of_dataplane), *more):
+        assert commented in text, f"the packaged policy has: {commented}"
+        text = text.replace(commented, instead)
+    return text
+
+
 def install(folder):
     users = write(folder, "users.conf", "u alice - -\nu bob - -\nu mallory - -\nm alice weir-admin\nm bob weir\n")
     sysusers = os.path.join(ROOT, "configs/sysusers.d")
     shell("systemd-sysusers", *(os.path.join(sysusers, name) for name in sorted(os.listdir(sysusers))), users)
     shell("systemd-tmpfiles", "--create", os.path.join(ROOT, "configs/tmpfiles.d/weir-control.conf"))
     os.makedirs("/etc/weir")
-    for name in ("weir.yaml", "dataplane-main.yaml"):
-        shutil.copy(os.path.join(ROOT, "configs/packaged", name), "/etc/weir")
+    shutil.copy(os.path.join(ROOT, "configs/packaged/dataplane-main.yaml"), "/etc/weir")
+    write("/etc/weir", "weir.yaml", packaged_policy())
     shutil.chown("/etc/weir/weir.yaml", "root", "weir")
     os.chmod("/etc/weir/weir.yaml", 0o640)
 
@@ -301,10 +311,8 @@ def check_xdp(machine, controld):
     assert before.startswith("+-"), f"as root, and it may fail: {before}"
     shell(*before.removeprefix("+-").split())
     shell("ip", "link", "add", "card0", "type", "veth", "peer", "name", "peer0")
-    policy = read(os.path.join(ROOT, "configs/packaged/weir.yaml")).decode()
-    commented = "#  - xdp: {interfaces: [eth0], attach: auto}"
-    assert commented in policy, "the packaged policy has an example of XDP"
-    write("/etc/weir", "weir.yaml", policy.replace(commented, "  - xdp: {interfaces: [card0, card1], attach: auto}"))
+    write("/etc/weir", "weir.yaml",
+          packaged_policy(("#  - xdp: {interfaces: [eth0], attach: auto}", "  - xdp: {interfaces: [card0, card1], attach: auto}")))
 
     def attached(name):
         return "prog/xdp" in shell("ip", "-details", "link", "show", name)

@@ -338,7 +338,7 @@ double usual_gate_bytes(unsigned family, weir_layout layout, uint64_t keys) {
   return bytes_of(choose(Plane::data_plane, family, {load}, kLargestTable).choice);
 }
 
-GateReasons choose_gates(filter::SnapshotInput& input, double most_bytes) {
+GateReasons choose_gates(filter::SnapshotInput& input, double most_bytes, uint8_t kinds) {
   const Sides sides[] = {{input, 4}, {input, 6}};
   std::array<Gate, 2 * WEIR_GATES> gates;
   std::array<bool, 2 * WEIR_GATES> wanted = {};  // tables, if there were room
@@ -348,7 +348,8 @@ GateReasons choose_gates(filter::SnapshotInput& input, double most_bytes) {
     for (unsigned i = 0; i < gates.size(); i++) {
       const unsigned g = i % WEIR_GATES, of_v6 = g / 2, side = g % 2;
       const Plane plane = i < WEIR_GATES ? Plane::data_plane : Plane::xdp;
-      gates[i] = sides[of_v6].choose(plane, side, largest_bytes);
+      const bool is_asked = (kinds & bit_of(plane == Plane::xdp ? TargetKind::xdp : TargetKind::dataplane)) != 0;
+      gates[i] = is_asked ? sides[of_v6].choose(plane, side, largest_bytes) : Gate{{}, "no target of this plane"};
       if (largest_bytes == kLargestTable) wanted[i] = !gates[i].choice.tables.empty();
       if (wanted[i] && gates[i].choice.tables.empty()) gates[i].why = "filter.memory has no room for a table";
       bytes += bytes_of(gates[i].choice);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "control/policy/model/target.h"
 #include "filter/build/builder.h"
 #include "filter/format/snapshot.h"
 
@@ -34,8 +35,9 @@ struct GateReport {
 using GateReasons = std::array<std::string, 2 * WEIR_GATES>;
 
 // Fills the input's gates of both planes, and gate_side of its flow tables; all else of the input is there. The tables
-// take at most most_bytes together. Keys are only counted: build_snapshot sets the bits.
-GateReasons choose_gates(filter::SnapshotInput& input, double most_bytes);
+// take at most most_bytes together. Keys are only counted: build_snapshot sets the bits. kinds: mask of TargetKind; the
+// gates of other planes are open.
+GateReasons choose_gates(filter::SnapshotInput& input, double most_bytes, uint8_t kinds = kAllKinds);
 
 // Bytes of the gate's tables where keys of one shape stand alone and lie anywhere. 0: open.
 double usual_gate_bytes(unsigned family, weir_layout layout, uint64_t keys);

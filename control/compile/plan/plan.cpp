@@ -66,11 +66,11 @@ ShapeReport report(const Merged& merged, const Mixture& levels, const Policy& po
 
 // Gates take what the shapes leave of the memory: they shrink before any shape does.
 Result<filter::SnapshotPlan> plan_with_gates(filter::SnapshotInput& input, GateReasons& why, const Policy& policy) {
-  why = choose_gates(input, static_cast<double>(policy.memory_bytes));
+  why = choose_gates(input, static_cast<double>(policy.memory_bytes), policy.gates_for);
   const Result<filter::SnapshotPlan> layout = filter::plan_snapshot(input);
   if (!layout || layout->header.total_bytes <= policy.memory_bytes) return layout;
   const double shapes = static_cast<double>(layout->header.total_bytes) - gate_bytes(layout->header);
-  why = choose_gates(input, std::max(0.0, static_cast<double>(policy.memory_bytes) - shapes));
+  why = choose_gates(input, std::max(0.0, static_cast<double>(policy.memory_bytes) - shapes), policy.gates_for);
   return filter::plan_snapshot(input);
 }
 

@@ -69,6 +69,7 @@ struct Policy {
   std::optional<weir_layout> layout;  // of every filter; empty: the planner chooses
   std::vector<Canary> canaries;
   std::vector<TargetSpec> targets;
+  uint8_t gates_for = kAllKinds;  // mask of TargetKind: only these get gates, which others do not need
   FetchSettings fetch;
   std::optional<CaptureSettings> capture;  // of what is dropped; empty: off
   HistorySettings history;

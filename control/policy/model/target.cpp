@@ -30,6 +30,12 @@ TargetSpec dataplane_target(std::string socket) {
   return spec;
 }
 
+uint8_t kinds_of(const std::vector<TargetSpec>& targets) {
+  uint8_t kinds = 0;
+  for (const TargetSpec& target : targets) kinds |= bit_of(target.kind);
+  return kinds == 0 ? kAllKinds : kinds;
+}
+
 TargetSpec xdp_target(std::vector<std::string> interfaces, Attach attach) {
   TargetSpec spec;
   spec.kind = TargetKind::xdp;

@@ -9,6 +9,10 @@ namespace weir::control {
 // Kinds of what enforces: a data plane, or the XDP plane of this machine.
 enum class TargetKind : uint8_t { dataplane, xdp };
 constexpr size_t kTargetKinds = 2;
+constexpr uint8_t kAllKinds = (1 << kTargetKinds) - 1;  // as a mask: bit 1 << TargetKind each
+constexpr uint8_t bit_of(TargetKind kind) {
+  return static_cast<uint8_t>(1 << static_cast<unsigned>(kind));
+}
 
 // What a kind is like. How it is written in YAML: control/policy/read/target_spec.cpp; how it is reached:
 // control/enforce/targets/.
@@ -37,5 +41,7 @@ struct TargetSpec {
 };
 TargetSpec dataplane_target(std::string socket);
 TargetSpec xdp_target(std::vector<std::string> interfaces, Attach attach);
+// Mask of their kinds. Of none: every kind, as somebody may enforce the policy later.
+uint8_t kinds_of(const std::vector<TargetSpec>& targets);
 
 }  // namespace weir::control

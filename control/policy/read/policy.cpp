@@ -243,7 +243,7 @@ class PolicyReader {
     if (targets == nullptr) return {dataplane_target(default_dataplane_socket())};
     if (!targets->items.empty()) return control::read_targets(file_, *targets);
     root.warning(*targets, "no targets: nothing enforces this policy",
-                 "take the key out to mean the data plane of this machine");
+                 "`weir setup` writes one; without the key the data plane of this machine is meant");
     return {};
   }
 

@@ -8,6 +8,7 @@
 #include "control/compile/compile.h"
 #include "control/compile/plan/gate_load.h"
 #include "control/compile/plan/plan.h"
+#include "control/compile/reuse.h"
 #include "filter/format/gate.h"
 #include "tests/unit/control/compile/build_unproven.h"
 #include "tests/unit/control/compile/make_policy.h"
@@ -91,6 +92,32 @@ TEST_CASE("XDP's gates are small, and let few strangers through") {
   CHECK((tables[1].prefix_bits == 32 && tables[1].n_words != 0));
   CHECK(bytes_of(tables[1]) < 1e6);
   CHECK(input.xdp_gates[0].tables == input.xdp_gates[1].tables);
+}
+
+TEST_CASE("only planes that enforce the policy get gates") {
+  Policy policy = hosts_policy(1000);
+  const auto tables = [&](TargetKind kind, bool of_xdp) {
+    policy.gates_for = bit_of(kind);
+    const auto compiled = compile(policy, {1, 1});
+    REQUIRE(compiled);
+    size_t n = 0;
+    for (const GateReport& gate : compiled->report.gates) {
+      if (gate.is_of_xdp != of_xdp) continue;
+      n += gate.gate.n_tables;
+      if (of_xdp != (kind == TargetKind::xdp) && gate.gate.kind == WEIR_GATE_OPEN)
+        CHECK(gate.why == "no target of this plane");
+    }
+    return n;
+  };
+  CHECK(tables(TargetKind::dataplane, false) > 0);
+  CHECK(tables(TargetKind::dataplane, true) == 0);
+  CHECK(tables(TargetKind::xdp, true) > 0);
+  CHECK(tables(TargetKind::xdp, false) == 0);
+  // Another kind of target takes another snapshot.
+  Policy both = policy;
+  both.gates_for = kAllKinds;
+  CHECK(settings_digest(both) != settings_digest(policy));
+  CHECK(inputs_digest(both) != inputs_digest(policy));
 }
 
 TEST_CASE("a gate at which something stands for every address is open, and says why") {
