@@ -22,6 +22,7 @@
 #include "control/ctl/client.h"
 #include "control/ctl/command.h"
 #include "control/ctl/commands.h"
+#include "control/ctl/fleet_files.h"
 #include "control/ctl/line/out.h"
 #include "control/ctl/print.h"
 #include "control/ctl/setup_files.h"
@@ -39,6 +40,7 @@ constexpr uint32_t kBlockedTtl_s = 60;  // if setup is killed meanwhile
 constexpr const char* kDataplaneTarget = "/run/weir-dataplane/main/dataplane.sock";
 constexpr const char* kDataplaneEnv = "/etc/weir/dataplane-main.env";
 constexpr std::chrono::seconds kEnforcedIn{20};
+constexpr size_t kMostShown = 20;  // lines of a file
 constexpr std::chrono::milliseconds kLook{50};
 
 struct Arguments {
@@ -225,7 +227,8 @@ Result<void> apply(const Context& context, const Plan& plan) {
   if (!plan.is_xdp()) {
     if (plan.env_after != plan.env_before) {
       if (const Result<void> written = rewrite(kDataplaneEnv, plan.env_after); !written) return written;
-      tell(context, "written", fmt::format("{}:\n{}", kDataplaneEnv, added_lines(plan.env_before, plan.env_after)));
+      tell(context, "written",
+           fmt::format("{}:\n{}", kDataplaneEnv, line_difference(plan.env_before, plan.env_after, kMostShown)));
     }
     if (const Result<void> started = run_command("systemctl enable --now weir-dataplane@main"); !started)
       return started;
@@ -234,7 +237,8 @@ Result<void> apply(const Context& context, const Plan& plan) {
   if (plan.changes_policy()) {
     if (const Result<void> written = rewrite(plan.arguments.config, plan.policy_after); !written) return written;
     tell(context, "written",
-         fmt::format("{}:\n{}", plan.arguments.config, added_lines(plan.policy_before, plan.policy_after)));
+         fmt::format("{}:\n{}", plan.arguments.config,
+                     line_difference(plan.policy_before, plan.policy_after, kMostShown)));
   } else if (status && find_target(*status, plan) != nullptr) {
     return {};
   }
@@ -337,12 +341,13 @@ Result<std::string> prove(const Context& context, const Plan& plan) {
 
 void show_plan(const Plan& plan, const std::optional<StatusAnswer>& status) {
   if (plan.changes_policy()) {
-    print("would write into {}:\n{}", plan.arguments.config, added_lines(plan.policy_before, plan.policy_after));
+    print("would write into {}:\n{}", plan.arguments.config,
+          line_difference(plan.policy_before, plan.policy_after, kMostShown));
   } else {
     print("{} has the target already\n", plan.arguments.config);
   }
   if (plan.env_after != plan.env_before) {
-    print("would write into {}:\n{}", kDataplaneEnv, added_lines(plan.env_before, plan.env_after));
+    print("would write into {}:\n{}", kDataplaneEnv, line_difference(plan.env_before, plan.env_after, kMostShown));
   }
   if (!plan.is_xdp()) print("would run: systemctl enable --now weir-dataplane@main\n");
   print("would run: {}\n", reload_suffices(status, plan) ? "controlctl reload" : plan.arguments.restart);

@@ -8,6 +8,8 @@
 #include <set>
 
 #include "common/files.h"
+#include "control/ctl/text.h"
+#include "control/lists/journal/change.h"
 #include "control/policy/read/feed_group.h"
 #include "control/sources/fleet/revision.h"
 
@@ -68,31 +70,14 @@ Result<PolicyFiles> policy_files(const std::string& path, const Policy& policy) 
 }
 
 Result<std::string> dynamic_list(const Policy& policy, const std::string& name) {
-  std::string found, known;
-  for (const List& list : policy.lists) {
-    if (!list.dynamic) continue;
-    if (list.name == name) return name;
-    known += (known.empty() ? "" : ", ") + list.name;
-    found = list.name;
-  }
-  if (known.empty())
-    return Error{"the fleet's policy has no dynamic list\nhint: give one `dynamic: true`, and push it"};
-  if (!name.empty())
-    return Error{fmt::format("the fleet's policy has no dynamic list {}\nhint: these are: {}", name, known)};
-  if (known != found) return Error{fmt::format("several lists are dynamic\nhint: name one with --list: {}", known)};
-  return found;
+  Change change;
+  change.list = name;
+  const Result<const List*> list = list_of(change, policy.lists);
+  if (!list) return Error{"of the fleet's policy: " + list.error()};
+  return (*list)->name;
 }
 
 std::string line_difference(const std::string& before, const std::string& after, size_t most_lines) {
-  const auto lines_of = [](const std::string& text) {
-    std::vector<std::string> lines;
-    for (size_t begin = 0; begin < text.size();) {
-      const size_t end = std::min(text.find('\n', begin), text.size());
-      lines.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return lines;
-  };
   const std::vector<std::string> old_lines = lines_of(before), new_lines = lines_of(after);
   // As sets with counts: a policy that is written in another order says the same to nearly every reader.
   std::map<std::string, int> count;

@@ -7,19 +7,11 @@
 #include <regex>
 #include <string_view>
 
+#include "control/ctl/text.h"
+
 namespace weir::control::ctl {
 
 namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find('\n', begin), text.size());
-    lines.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return lines;
-}
 
 std::string text_of(const std::vector<std::string>& lines) {
   std::string text;
@@ -103,20 +95,6 @@ Result<std::string> with_ports(const std::string& env, const std::vector<std::st
     *there = wanted;
   }
   return text_of(lines);
-}
-
-std::string added_lines(const std::string& before, const std::string& after) {
-  std::vector<std::string> old = lines_of(before);
-  std::string text;
-  for (const std::string& line : lines_of(after)) {
-    const auto same = std::find(old.begin(), old.end(), line);
-    if (same != old.end()) {
-      old.erase(same);
-    } else {
-      text += "+ " + line + "\n";
-    }
-  }
-  return text;
 }
 
 }  // namespace weir::control::ctl

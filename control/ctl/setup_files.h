@@ -21,7 +21,4 @@ std::optional<std::string> with_interface(const std::string& policy, const std::
 // EAL_OPTIONS is there, and has something else.
 Result<std::string> with_ports(const std::string& env, const std::vector<std::string>& addresses);
 
-// The lines that `after` has and `before` has not, each with "+ " before it: for people.
-std::string added_lines(const std::string& before, const std::string& after);
-
 }  // namespace weir::control::ctl

@@ -8,6 +8,8 @@
 // Output for people.
 namespace weir::control::ctl {
 
+std::vector<std::string> lines_of(const std::string& text);  // without their ends
+
 // An error with its hint, for the line of a log.
 std::string one_line(std::string text);
 

@@ -51,8 +51,3 @@ TEST_CASE("ports take the place of empty EAL_OPTIONS alone") {
   CHECK(*with_ports(line, ports) == line);
   CHECK(with_ports("A=1\nEAL_OPTIONS=\"-l 2\"\n", ports).error().find("line 2 has EAL_OPTIONS=\"-l 2\"") == 0);
 }
-
-TEST_CASE("people are shown the lines that come") {
-  CHECK(added_lines("a\nb\n", "a\nc\nb\nb\n") == "+ c\n+ b\n");
-  CHECK(added_lines("a\n", "a\n").empty());
-}
