@@ -14,7 +14,7 @@ Run configure(Options& options) {
 const Command kAllow = {"allow",
                         Group::everyday,
                         "add entries to a dynamic pass list, which wins over every drop list",
-                        "It is `add` to a list with `action: pass`. `del --list NAME` takes the entry out again.",
+                        "It is `add` to a pass list. `del --list NAME` takes the entry out again.",
                         cmd_allow::configure,
                         nullptr,
                         false,

@@ -192,7 +192,7 @@ def nobody_waits_for_an_entry_that_is_not_there(fleet):
     assert fleet.delete("192.0.2.33")["missing"] == 1, "entries that were not there"
     assert fleet.dropped_by("192.0.2.3") == NONE, "nodes that still have the deleted entry"
     error = fleet.refuses("add", "192.0.2.3", "--list", "here")
-    assert "no dynamic list here" in error, error
+    assert "list here is not dynamic" in error, error
 
 
 def a_node_shares_entries_within_its_budget(fleet):

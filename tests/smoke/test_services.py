@@ -122,7 +122,7 @@ def packaged_policy(*more):
     """The policy that the package brings, with the data plane's target of its comment. more: (a comment, what stands there instead)."""
     text = read(os.path.join(ROOT, "configs/packaged/weir.yaml")).decode()
     of_dataplane = "  - dataplane: /run/weir-dataplane/main/dataplane.sock"
-    for commented, instead in (("targets: []", "targets:"), ("#" + of_dataplane, of_dataplane), *more):
+    for commented, instead in (("targets: []", "targets:"), ("# " + of_dataplane, of_dataplane), *more):
         assert commented in text, f"the packaged policy has: {commented}"
         text = text.replace(commented, instead)
     return text
@@ -312,7 +312,7 @@ def check_xdp(machine, controld):
     shell(*before.removeprefix("+-").split())
     shell("ip", "link", "add", "card0", "type", "veth", "peer", "name", "peer0")
     write("/etc/weir", "weir.yaml",
-          packaged_policy(("#  - xdp: {interfaces: [eth0], attach: auto}", "  - xdp: {interfaces: [card0, card1], attach: auto}")))
+          packaged_policy(("#   - xdp: {interfaces: [eth0], attach: auto}", "  - xdp: {interfaces: [card0, card1], attach: auto}")))
 
     def attached(name):
         return "prog/xdp" in shell("ip", "-details", "link", "show", name)
