@@ -105,7 +105,7 @@ TEST_CASE("damage to the header is named") {
   CHECK(error_after([](B, H) {}) == "accepted");
   CHECK_THAT(error_after([](B, H h) { h.magic++; }), ContainsSubstring("not a weir snapshot"));
   CHECK(error_after([](B, H h) { h.version = 2; }) ==
-        "snapshot: version is 2: this program reads version 9 and does not guess");
+        "snapshot: version is 2: this program reads version 10 and does not guess");
   CHECK_THAT(error_after([](B, H h) { h.header_bytes--; }), ContainsSubstring("header_bytes is 3479"));
   CHECK_THAT(error_after([](B, H h) { h.total_bytes += 4096; }), ContainsSubstring("total_bytes"));
   CHECK_THAT(error_after([](B, H h) { h.base_digest[1] = 1; }), ContainsSubstring("base_digest is not 0"));
