@@ -155,6 +155,8 @@ std::string not_yours(const std::string& what) {
 // What to do when nothing can be reached on the path, which belongs to that socket.
 std::string way_out(const std::string& path, const std::string& socket) {
   if (is_forbidden(path)) return not_yours("the socket is not yours to use");
+  const bool is_service = socket == "/run/weir/controld.sock" && access("/run/systemd/system", F_OK) == 0;
+  if (is_service) return "start it with `systemctl start weir-controld`, or name its socket with --socket";
   return "start it with `controld --config weir.yaml --socket " + socket + "`, or name its socket with --socket";
 }
 

@@ -402,8 +402,7 @@ int run(const Context& context, Arguments arguments) {
   answer.proof = *proof;
   tell(context, "proved", *proof);
   if (!status->metrics.address.empty()) answer.page = fmt::format("http://{}/", status->metrics.address);
-  tell(context, "page",
-       answer.page.empty() ? "off; `metrics: {listen: 127.0.0.1:9617}` in the policy turns it on" : answer.page);
+  tell(context, "page", answer.page.empty() ? "off: `metrics` in the policy says so" : answer.page);
   tell(context, "next", fmt::format("{} add ADDRESS --ttl 1h", context.program));
   answer.ok = true;
   if (context.json) print("{}", answer_line(answer));
