@@ -53,13 +53,15 @@ class Printer {
  public:
   // last: the newest so many are printed, at the end; 0: all of them, as they come.
   Printer(const Context& context, unsigned rate, unsigned last) : context_(context), rate_(rate), last_(last) {}
-  ~Printer() {
-    for (const std::string& line : kept_) print("{}\n", line);
-    if (left_out_ != 0)
-      print("(left out: {} earlier ones; --last {} shows all)\n", left_out_, left_out_ + kept_.size());
-  }
-  Printer(const Printer&) = delete;
 
+  // Prints the newest lines, and how many came before them.
+  void show_newest() {
+    for (const std::string& line : kept_) print("{}\n", line);
+    const size_t before = taken_ - kept_.size();
+    if (before != 0) print("(left out: {} earlier ones; --last {} shows all)\n", before, taken_);
+    kept_.clear();
+    taken_ = 0;
+  }
   void take(const DropsAnswer& page) {
     if (is_begun_) {
       gap_.limited += page.counts.limited - std::min(page.counts.limited, limited_);
@@ -102,6 +104,12 @@ class Printer {
 
  private:
   void show(const DropLine& line) {
+    if (last_ != 0) {
+      kept_.push_back(text_of(line));
+      taken_++;
+      if (kept_.size() > last_) kept_.pop_front();
+      return;
+    }
     const Clock::time_point now = Clock::now();
     if (now - second_ >= std::chrono::seconds(1)) {
       second_ = now;
@@ -114,21 +122,15 @@ class Printer {
     in_second_++;
     if (context_.json) {
       print("{}", write_json(line).line());
-    } else if (last_ == 0) {
-      print("{}\n", text_of(line));
     } else {
-      kept_.push_back(text_of(line));
-      if (kept_.size() > last_) {
-        kept_.pop_front();
-        left_out_++;
-      }
+      print("{}\n", text_of(line));
     }
   }
 
   const Context& context_;
   const unsigned rate_, last_;
   std::deque<std::string> kept_;  // for the end
-  size_t left_out_ = 0;
+  size_t taken_ = 0;
   DropGap gap_;
   uint64_t limited_ = 0, lost_ = 0;
   bool is_begun_ = false;
@@ -191,10 +193,14 @@ int print_kept(const Context& context, Request wanted, Printer& printer) {
   while (true) {
     int code = kOk;
     const std::optional<DropsAnswer> page = read_page(context, wanted, false, code);
-    if (!page) return code;
+    if (!page) {
+      printer.show_newest();
+      return code;
+    }
     printer.take(*page);
     any = any || !page->drops.empty();
     if (!page->more) {
+      printer.show_newest();
       printer.tell_gap(true);
       if (!any && !page->sampling && !context.quiet) {
         print(stderr,

@@ -362,6 +362,11 @@ def test_every_drop_of_xdp_is_in_the_file_and_printed(session, veth):
     assert controlctl(session, "explain", lines[-1]["packet"])["verdict"]["action"] == "drop", f"explain of {lines[-1]['packet']}"
     flow = next(line for line in lines if line["src"] == "192.0.2.77")
     assert (flow["dst"], flow["proto"], flow["sport"], flow["dport"]) == ("198.51.100.8", "udp", 5, 53), "a line's packet"
+    # --rate is for what comes; it must not cut the newest ones off.
+    code, out, err = session.controlctl("drops", "--last", "3", "--rate", "1")
+    shown = out.splitlines()
+    assert [line.split()[0] for line in shown[:3]] == [line["time"] for line in lines[-3:]], f"the newest drops: {err}\n{out}"
+    assert shown[3:] == [f"(left out: {len(lines) - 3} earlier ones; --last {len(lines)} shows all)"], out
     code, out, err = session.controlctl("drops", "--filter", "icmp or vlan", "--list", "nets")
     assert (code, len(out.splitlines())) == (0, rounds), f"drops that a filter wants: {err}\n{out[:2000]}"
     assert "icmp" in out and "nets.txt:2" in out and "in0" in out, f"lines for people:\n{out[:500]}"
