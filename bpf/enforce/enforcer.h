@@ -104,8 +104,8 @@ Result<std::vector<std::string>> detach_on_demand(const std::string& bpf_dir, st
 Result<std::vector<std::string>> pinned_interfaces(const std::string& bpf_dir);
 // Was it detached on demand? Empty: any.
 bool is_detached(const std::string& bpf_dir, const std::string& interface);
-// What the interface's program does with a frame that comes from its Ethernet header on: the kernel runs it once,
-// beside all traffic. Error: the interface has no program of weir, or the kernel does not run it.
+// Runs the interface's program on one frame in the kernel (BPF_PROG_TEST_RUN), beside all traffic. True: it drops it.
+// frame: from its Ethernet header on. Error: the interface has no program of weir, or the kernel does not run it.
 Result<bool> drops_frame(const std::string& interface, std::span<const std::byte> frame);
 // Enforcers attach again to what was detached on demand.
 void forget_detached(const std::string& bpf_dir);

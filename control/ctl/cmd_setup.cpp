@@ -125,7 +125,7 @@ Result<void> run_command(const std::string& command) {
   return Error{fmt::format("`{}` failed", command)};
 }
 
-// What setup is to do, all of it known before anything is changed.
+// The plan of setup: plan_of() completes it before setup changes anything.
 struct Plan {
   Arguments arguments;
   std::string target;  // as status calls it

@@ -19,7 +19,7 @@ std::string text_of(const std::vector<std::string>& lines) {
   return text;
 }
 
-// What stands behind `key:` at the begin of the line, without a comment. Empty: it is another line.
+// Returns the value behind `key:` at the begin of the line, without a comment. Empty: the line has another key.
 std::optional<std::string_view> value_of(std::string_view line, std::string_view key) {
   if (!line.starts_with(key) || line.substr(key.size(), 1) != ":") return std::nullopt;
   std::string_view value = line.substr(key.size() + 1);

@@ -26,7 +26,7 @@ struct Outcome {
   int let_through_by = kByNobody;  // the pass list without which a drop list would drop it
 };
 
-// Of a packet that passes: the pass list that keeps a drop list from dropping it; kByNobody: no drop list matches.
+// Returns the pass list that keeps a drop list from dropping the packet; kByNobody: no drop list matches.
 int let_through_by(const weir_snapshot_header& header, const weir_set& matched, int pass_list) {
   return first_list(lists_in(matched, header.drop_lists)) != kNoList ? pass_list : kByNobody;
 }

@@ -44,7 +44,7 @@ uint8_t sides_through(const Enforcing& enforcing, Addr address, Gates gates) {
   return sides;
 }
 
-// Of many addresses: words of gates come into the cache while others are asked for.
+// The same for many addresses: it prefetches the words of all gates before it reads the first.
 template <class Addr>
 void sides_through(const Enforcing& enforcing, std::span<const Probe<Addr>> probes, Gates gates, uint8_t* through) {
   constexpr unsigned kFamily = sizeof(Addr) == sizeof(Ipv4) ? 4 : 6;

@@ -11,7 +11,7 @@ namespace weir::control::ctl {
 // program: as Context has it.
 std::string help_of_all(Commands commands, const std::string& program);
 std::string help_of(const Command& command, const std::string& program);
-// What to say when there is no such command: the way to what was meant, or at most two commands that it may be.
+// Returns the error for an unknown word, with a hint: the commands to use instead, or at most two similar commands.
 std::string unknown_command(Commands commands, std::string_view word);
 
 std::string man_page(Commands commands);  // roff, section 1

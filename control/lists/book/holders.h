@@ -12,8 +12,8 @@ namespace weir::control {
 
 struct HolderSearch {
   bool of_files_alone = false;  // entries that `controlctl add` put into the list are left out
-  bool on_all_sides = false;    // it is compared with each side that the wanted entry is compared with; else one will do
-  uint64_t until = 0;           // Unix seconds: an entry that ends earlier is left out
+  bool on_all_sides = false;  // it is compared with each side that the wanted entry is compared with; else one will do
+  uint64_t until = 0;         // Unix seconds: an entry that ends earlier is left out
 };
 
 // Some row that holds the addresses and the port of the wanted entry. Empty: none does.

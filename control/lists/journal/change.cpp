@@ -14,7 +14,7 @@ namespace {
 
 // A clock that is set back by less does not miss what was swept.
 constexpr uint64_t kSweepAfter_s = 60;
-// Of so many entries of a change other holders are looked for: among flows that takes a pass over all.
+// The search for other holders looks at so many entries of a change: each costs a pass over all flows.
 constexpr size_t kMostLooked = 100;
 
 template <class Addr>
@@ -241,7 +241,9 @@ class Changer {
     return {};
   }
 
-  std::string held_by_file() const { return holder_of(list_, entry_.draft(), {.of_files_alone = true, .until = now_ + 1}); }
+  std::string held_by_file() const {
+    return holder_of(list_, entry_.draft(), {.of_files_alone = true, .until = now_ + 1});
+  }
 
   Result<ChangeCounts> flush() {
     std::vector<std::pair<std::string, uint32_t>> all;

@@ -41,7 +41,7 @@ struct TargetSpec {
 };
 TargetSpec dataplane_target(std::string socket);
 TargetSpec xdp_target(std::vector<std::string> interfaces, Attach attach);
-// Mask of their kinds. Of none: every kind, as somebody may enforce the policy later.
+// Returns the mask of their kinds. Without a target it returns every kind: somebody may enforce the policy later.
 uint8_t kinds_of(const std::vector<TargetSpec>& targets);
 
 }  // namespace weir::control

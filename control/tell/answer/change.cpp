@@ -161,7 +161,8 @@ void members(Fields& f, Radius::Talker& talker) {
 
 void members(Fields& f, Radius::LetThrough& let_through) {
   f({"list", "", "a pass list"}, let_through.list);
-  f.object({"share", "", "packets that it passes, and that a drop list would drop without it"}, let_through.share, "share");
+  f.object({"share", "", "packets that it passes, and that a drop list would drop without it"}, let_through.share,
+           "share");
   f({"samples", "", "of them"}, let_through.samples);
 }
 

@@ -280,7 +280,7 @@ TEST_CASE("an added entry that passes all the same is told, with the list or own
   CHECK(told("2001:db8::7") == "2001:db8::7 by list partners: 2001:db8::/32 (feeds/partners.txt:20)");
   CHECK(told("192.0.2.7") == "192.0.2.7 by policy.own: 192.0.2.0/24 (weir.yaml:5)");
   for (const char* drops :
-       {"10.0.0.0/23", "dst 10.0.0.9", "10.0.1.9", "10.0.2.9", "10.0.3.9", "src 192.0.2.7 dport 80"}) {
+       {"10.0.0.0/23", "dst 10.0.0.9", "10.0.1.9", "10.0.2.9", "10.0.3.9", "dst 192.0.2.7", "src 192.0.2.7 dport 80"}) {
     INFO(drops);
     CHECK(told(drops).empty());
   }
